@@ -88,7 +88,8 @@ func (s *suite) choose(quick bool) {
 	repeats, peerRepeats := 3, 1
 	if !quick {
 		repeats, peerRepeats = 5, 3
-		s.scenarios = append(s.scenarios, "system-500", "system-2000", "one-more-pod-20000", "stream-10000", "drift-2000", "consolidate-2000", "diverse-20000", "plain-100k") // the longest last
+		s.scenarios = append(s.scenarios, "system-500", "system-2000", "one-more-pod-20000", "stream-10000", "drift-2000",
+			"consolidate-2000", "diverse-20000", "plain-100k") // the longest last
 	}
 	if s.repeats == 0 {
 		s.repeats = repeats

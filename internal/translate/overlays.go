@@ -71,8 +71,9 @@ func (o Overlay) judge(accepted []Overlay, views []View) Verdict {
 			}
 			found = true
 			if n < len(t.Offerings) && len(o.Capacity) > 0 && whole == "" {
-				whole = fmt.Sprintf("spec.requirements choose %d of the %d offerings of instance type %s, and spec.capacity is expected of "+
-					"all of them, as an instance type has one capacity: a node of another offering would lack it", n, len(t.Offerings), t.Name)
+				whole = fmt.Sprintf("spec.requirements choose %d of the %d offerings of instance type %s, and spec.capacity "+
+					"is expected of all of them, as an instance type has one capacity: a node of another offering would "+
+					"lack it", n, len(t.Offerings), t.Name)
 			}
 			for _, rival := range rivals {
 				if what := o.clash(rival, view.Catalog, t, chosen); what != "" {

@@ -64,7 +64,8 @@ func ofCluster() []Entry {
 	return []Entry{
 		own(cause.SchedulingGated, "it has the scheduling gate NAME", "when the gate is removed",
 			"let the controller that set the gate remove it, or remove it from spec.schedulingGates of the pod"),
-		own(cause.NotMarkedUnschedulable, "kube-scheduler has not marked it unschedulable", "when its scheduler has tried it, usually within seconds",
+		own(cause.NotMarkedUnschedulable, "kube-scheduler has not marked it unschedulable",
+			"when its scheduler has tried it, usually within seconds",
 			"if it stays so for a minute, see that the scheduler runs which its spec.schedulerName names"),
 		own(cause.WaitsForVictims, "kube-scheduler preempts other pods on node NAME for it", "when those have ended",
 			nothing),
@@ -85,7 +86,8 @@ func ofPods() []Entry {
 		own(cause.PodMalformed, "its specification cannot be understood: FIELD: what is allowed", "",
 			"correct the field in the pod's template"),
 		own(cause.ContradictsItself, "the pod's requirements on LABEL contradict each other", "",
-			"remove what it asks of KEY from the nodeSelector or from the node affinity of the pod's workload: one node must match both"),
+			"remove what it asks of KEY from the nodeSelector or from the node affinity of the pod's workload: "+
+				"one node must match both"),
 		own(cause.OnlyOneNode, "the pod requires one particular node: LABEL=NAME", "when that node has room",
 			"make room on that node, or take its name out of the pod's workload"),
 		own(cause.VolumeMissing, "PersistentVolumeClaim NAME does not exist", "when it is created",
@@ -95,7 +97,8 @@ func ofPods() []Entry {
 			"create a PersistentVolume for the claim, or use a StorageClass that does, with volumeBindingMode "+
 				"WaitForFirstConsumer"),
 		own(cause.VolumeElsewhere, "PersistentVolumeClaim NAME can be used on PLACES only, where the pod cannot run", "",
-			"remove the zone or node selector from the pod's workload, so that the pod follows its volume; or use another volume"),
+			"remove the zone or node selector from the pod's workload, so that the pod follows its volume; "+
+				"or use another volume"),
 		{Code: cause.VolumeLimit, Says: "no node attaches as many volumes as the pod needs", distance: ofThePod,
 			Remedies: []string{"use fewer volumes in one pod", "allow larger instance types in NodePool POOL"},
 			ByItself: "when volumes are detached", sentence: func(pool string, s plan.Step) string {
@@ -128,7 +131,8 @@ func ofPools() []Entry {
 			Remedies: []string{"raise spec.replicas of NodePool POOL", "use a pool without spec.replicas"}},
 		{Code: cause.PoolContradictsItself, Says: "pool POOL: its own requirement LABEL=VALUES leaves no instance type",
 			distance: ofALabel,
-			Remedies: []string{"allow more values of KEY in spec.template.spec.requirements of NodePool POOL, or remove that requirement"},
+			Remedies: []string{"allow more values of KEY in spec.template.spec.requirements of NodePool POOL, " +
+				"or remove that requirement"},
 			sentence: func(pool string, s plan.Step) string {
 				if s.Before == 0 {
 					return "pool " + pool + ": " + s.Detail
@@ -193,7 +197,8 @@ func ofOffers() []Entry {
 				return "pool " + pool + ": " + s.Detail + " fits no instance type beside the pods of DaemonSets"
 			}},
 		{Code: cause.ExtendedResource, Says: "pool POOL: no instance type has RESOURCE", distance: ofAResource,
-			Remedies: []string{"correct the resource's name in the pod's workload", "allow instance types with KEY in a NodePool, if there are any"},
+			Remedies: []string{"correct the resource's name in the pod's workload",
+				"allow instance types with KEY in a NodePool, if there are any"},
 			sentence: func(pool string, s plan.Step) string { return "pool " + pool + ": no instance type has " + s.Key }},
 		{Code: cause.NoCapacity, Says: "pool POOL: every instance type that fits is sold out", distance: ofCapacity,
 			ByItself: "when capacity comes back",
@@ -283,8 +288,10 @@ func ofNodes() []Entry {
 			"wait, or raise the budget in spec.disruption.budgets of NodePool POOL"),
 		own(cause.StaticPoolNode, "NodePool POOL keeps N nodes, also empty ones", "",
 			"lower spec.replicas of NodePool POOL"),
-		own(cause.ConsolidationOff, "NodePool POOL does not remove such nodes to save money", "when the node is empty, if the pool removes those",
-			"set spec.disruption.consolidationPolicy: WhenEmptyOrUnderutilized in NodePool POOL, and a consolidateAfter other than Never"),
+		own(cause.ConsolidationOff, "NodePool POOL does not remove such nodes to save money",
+			"when the node is empty, if the pool removes those",
+			"set spec.disruption.consolidationPolicy: WhenEmptyOrUnderutilized in NodePool POOL, "+
+				"and a consolidateAfter other than Never"),
 		own(cause.QuietTime, "pods came or went, and NodePool POOL waits for its consolidateAfter",
 			"at the time that is told",
 			"wait, or lower spec.disruption.consolidateAfter of NodePool POOL"),

@@ -178,7 +178,8 @@ func (c *Controller) repair(ctx context.Context, m member) error {
 	c.config.Events.Event(m.claim, event.Normal, event.DisruptionTerminating, text)
 	c.config.Events.Event(nodeRef(m), event.Normal, event.DisruptionTerminating, text)
 	c.config.Removed.Tell(m.claim, string(plan.Unhealthy), sick.String())
-	c.config.Log.Info("repairing", "claim", m.claim.Name, "node", node.Name, "pool", m.pool, "reason", string(plan.Unhealthy), "condition", sick.String(), "since", sick.since)
+	c.config.Log.Info("repairing", "claim", m.claim.Name, "node", node.Name, "pool", m.pool,
+		"reason", string(plan.Unhealthy), "condition", sick.String(), "since", sick.since)
 	return c.bound(ctx, m)
 }
 
