@@ -54,7 +54,7 @@ func TestBadInputGetsAReason(t *testing.T) {
 		"blocked pod":          {onePool + "pod web blocked=its_claim_is_missing", "its claim is missing"},
 		"minValues beyond all": {"type t cpu=2 mem=8Gi od=0.1\npool default minvalues=type:50\npod web cpu=1",
 			"minValues asks for 50 values of node.kubernetes.io/instance-type, with only 1 left for the pod"},
-		"a limit of nothing":   {"type t cpu=2 mem=8Gi od=0.1\npool default limit.cpu=0\npod web cpu=1", "cpu 0 of 0, another node adds 2 (soft limit)"},
+		"a limit of nothing":   {"type t cpu=2 mem=8Gi od=0.1\npool default limit.cpu=0\npod web cpu=1", "cpu 0 of 0 in use, another node adds 2 (soft limit)"},
 		"a used-up huge limit": {"type t cpu=9223372036854775807m mem=8Gi od=0.1\npool default limit.cpu=9223372036854775806m\npod web cpu=1", "another node adds 9223372036854775807m (soft limit)"},
 	} {
 		_, p := provision(t, c.script, nil)

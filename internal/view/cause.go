@@ -168,7 +168,7 @@ func ofPools() []Entry {
 			Says:     "pool POOL: nodes N of N in the whole cluster (--max-nodes), or NodeClaims N of N (--max-node-claims-hard)",
 			distance: ofALimit,
 			ByItself: goesAnywhere, Remedies: []string{raiseMaxNodes, freeAny}},
-		{Code: cause.ResourceLimit, Says: "pool POOL: RESOURCE N of N, another node adds N", distance: ofALimit,
+		{Code: cause.ResourceLimit, Says: "pool POOL: RESOURCE N of N in use, another node adds N", distance: ofALimit,
 			ByItself: goes,
 			Remedies: []string{"raise spec.limits.KEY of NodePool POOL", "allow instance types that stay within it in NodePool POOL"}},
 		{Code: cause.MinValues, Says: "pool POOL: minValues asks for N values of LABEL, with only N left for the pod",

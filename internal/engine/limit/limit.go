@@ -72,7 +72,7 @@ func (e Exceeded) Text(names resources.Names) string {
 		return fmt.Sprintf("nodes %d of %d (%s limit)", e.Used, e.Limit, kind)
 	}
 	format := func(amount int64) string { return names.FormatOne(e.Component, amount) }
-	return fmt.Sprintf("%s %s of %s, another node adds %s (%s limit)", names[e.Component], format(e.Used), format(e.Limit),
+	return fmt.Sprintf("%s %s of %s in use, another node adds %s (%s limit)", names[e.Component], format(e.Used), format(e.Limit),
 		format(e.Request), kind)
 }
 

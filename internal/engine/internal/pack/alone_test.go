@@ -84,7 +84,7 @@ var aloneTests = []alone{
 	{rule: limitRule{}, says: "what is larger than the limits admit is not counted for a node",
 		script: types + "pool p limit.cpu=3\npool full limit.cpu=1\npod asks cpu=1",
 		opens:  "full: m x; p: m x", narrows: "full: -; p: m x",
-		explains: "full: cpu 0 of 1, another node adds 2 (soft limit); p: -"},
+		explains: "full: cpu 0 of 1 in use, another node adds 2 (soft limit); p: -"},
 	{rule: minValuesRule{}, says: "a claim keeps its choice",
 		script: types + "pool p minvalues=type:2\npool three minvalues=type:3\npod asks cpu=1",
 		opens:  "p: m x; three: m x", narrows: "p: m x; three: -",
