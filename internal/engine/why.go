@@ -116,7 +116,7 @@ func whyNotReady(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bo
 	case !node.Initialized && !node.Launched:
 		return staysFor(code, node.Claim, "its machine is not launched yet")
 	case node.Name == "" || !node.Registered:
-		return staysFor(code, node.Claim, "its machine has not joined yet")
+		return staysFor(code, node.Claim, "its machine has not joined yet; one that has not after 15 minutes is given up")
 	}
 	return staysFor(cause.NotInitialized, node.Claim,
 		"it has joined, and is not initialized: a startup taint is still on it, or a resource is not reported yet")

@@ -249,7 +249,7 @@ func ofNodes() []Entry {
 		own(cause.NotManaged, "it has no NodeClaim: Joiner does not touch it", "",
 			"leave it, or drain it and end its machine yourself"),
 		own(cause.NotInitialized, "its machine is not launched, has not joined, or is not initialized yet",
-			"when it is initialized; a machine that has not joined after 15 minutes is given up",
+			"when it is initialized",
 			"see what holds it: joinerctl explain nodeclaim CLAIM"),
 		own(cause.NodeNotReady, "it is not Ready", "when its kubelet is back, or when repair replaces it",
 			"look at the node; docs/repair.md says when it is replaced"),
