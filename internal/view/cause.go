@@ -276,8 +276,7 @@ func ofNodes() []Entry {
 			"end the pause: joinerctl resume"),
 		own(cause.PoolHeld, "NodePool POOL is paused: annotation joiner.sh/paused is VALUE", "",
 			"remove the annotation joiner.sh/paused from NodePool POOL"),
-		own(cause.BackingOff, "the last disruption in NodePool POOL was cancelled, and the pool is left alone for a "+
-			"while",
+		own(cause.BackingOff, "the last disruption in NodePool POOL was cancelled, and the pool is left alone for a while",
 			"at the time that is told",
 			"see why it was cancelled: events of the NodePool and of its NodeClaims"),
 		own(cause.BudgetClosed, "the budgets of NodePool POOL let no node be disrupted now",

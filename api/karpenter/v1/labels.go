@@ -47,6 +47,8 @@ const (
 	// DisruptionCostAnnotationKey on a pod says what its eviction costs, a whole number of 32 bits. It counts instead of
 	// controller.kubernetes.io/pod-deletion-cost, which also decides what a ReplicaSet removes first.
 	DisruptionCostAnnotationKey = Group + "/disruption-cost"
+	// DoNotRepairAnnotationKey with the value "true" on a node or NodeClaim keeps node repair away, and nothing else.
+	DoNotRepairAnnotationKey = Group + "/do-not-repair"
 	// DoNotDisruptAnnotationKey with the value "true" on a pod, node or NodeClaim keeps voluntary
 	// disruption away from it.
 	DoNotDisruptAnnotationKey = Group + "/do-not-disrupt"

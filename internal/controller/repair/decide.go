@@ -171,8 +171,13 @@ func (s situation) picture() (*cluster.Snapshot, map[*karpenterv1.NodeClaim]*clu
 	return cluster.New(parts), values
 }
 
-// objection says why replacing a node would not help; "" when nothing speaks against it.
+// objection says what speaks against a repair of a node beside what the engine knows, such as that it would not help;
+// "" for nothing.
 func (s situation) objection(m member, staying map[string]int) string {
+	const veto = karpenterv1.DoNotRepairAnnotationKey
+	if m.node.Annotations[veto] == "true" || m.claim.Annotations[veto] == "true" {
+		return veto + " is set on the node or its NodeClaim"
+	}
 	scope, of := "the cluster", func(member) bool { return true }
 	if m.pool != "" {
 		scope, of = "NodePool "+m.pool, func(other member) bool { return other.pool == m.pool }

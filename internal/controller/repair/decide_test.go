@@ -76,8 +76,8 @@ func names(list []member) string {
 func TestWhatIsRepaired(t *testing.T) {
 	t.Parallel()
 	one := func() member { return machine("x", "p", "a").broken(5 * time.Minute) }
-	protect := func(m member, onNode bool) member {
-		annotations := map[string]string{karpenterv1.DoNotDisruptAnnotationKey: "true"}
+	annotate := func(m member, key, value string, onNode bool) member {
+		annotations := map[string]string{key: value}
 		if onNode {
 			m.node.Annotations = annotations
 		} else {
@@ -85,6 +85,10 @@ func TestWhatIsRepaired(t *testing.T) {
 		}
 		return m
 	}
+	protect := func(m member, onNode bool) member {
+		return annotate(m, karpenterv1.DoNotDisruptAnnotationKey, "true", onNode)
+	}
+	const veto = karpenterv1.DoNotRepairAnnotationKey // K-49
 	for name, test := range map[string]struct {
 		members []member
 		budgets []engine.Budget // of p
@@ -111,6 +115,9 @@ func TestWhatIsRepaired(t *testing.T) {
 		"the only node of its zone":                   {members: append(healthy(9, "p"), machine("x", "p", "c").broken(time.Hour)), remove: "x"},
 		"a protected node":                            {members: append(healthy(9, "p"), protect(one(), true)), blocked: "do-not-disrupt"},
 		"a protected claim":                           {members: append(healthy(9, "p"), protect(one(), false)), blocked: "do-not-disrupt"},
+		"a node that is not to be repaired":           {members: append(healthy(9, "p"), annotate(one(), veto, "true", true)), blocked: veto},
+		"a claim that is not to be repaired":          {members: append(healthy(9, "p"), annotate(one(), veto, "true", false)), blocked: veto},
+		"a veto of another value":                     {members: append(healthy(9, "p"), annotate(one(), veto, "yes", true)), remove: "x"},
 		"one that is drained already: the drain ends": {members: append(healthy(9, "p"), one().deleted()), bound: "x"},
 		"a protected one that is drained is not hurt": {members: append(healthy(9, "p"), protect(one(), true).deleted())},
 		"one that never was ready is not repaired":    {members: append(healthy(9, "p"), func() member { m := one(); m.claim.Status.Conditions = nil; return m }())},
