@@ -146,14 +146,14 @@ func (p *player) play() error {
 		if err != nil {
 			return err
 		}
-		if p.pods == 0 && len(objects) > 0 && events[0].Kind == "Pod" {
-			p.first = heap()
-		}
 		taking, err := measure.Of(func() error { return p.takeIn(events, objects) })
 		if err != nil {
 			return err
 		}
 		p.out.Events += len(events)
+		if p.held != nil { // pods come next, and none is decoded yet
+			p.first = heap()
+		}
 		p.out.DecodeCPUSeconds += decoding.CPUSeconds
 		p.cost = p.cost.Plus(taking)
 	}
