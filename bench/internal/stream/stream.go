@@ -151,7 +151,7 @@ func (p *player) play() error {
 			return err
 		}
 		p.out.Events += len(events)
-		if p.held != nil { // pods come next, and none is decoded yet
+		if n := len(events); n > 0 && events[n-1].Kind != "Pod" { // none is decoded yet: decode ends before the first
 			p.first = heap()
 		}
 		p.out.DecodeCPUSeconds += decoding.CPUSeconds
