@@ -61,7 +61,8 @@ func Page(rows []Row, why []*Explanation, events, messages []Told, karpenter, jo
 		fmt.Fprintf(&b, "| %s | %d | %s | %d | %s |\n", m.What, karpenter.Messages[m.What], m.Ours,
 			joiner.Messages[m.Ours], shownBy(m, tests))
 	}
-	b.WriteString("\n## Columns\n\nThe same on both sides; in the wide table of NodeClaims Karpenter has IMAGEID before ID.\n\n| | columns |\n|---|---|\n")
+	b.WriteString("\n## Columns\n\nThe same on both sides; in the wide table of NodeClaims Karpenter has IMAGEID before ID.\n\n" +
+		"| | columns |\n|---|---|\n")
 	for _, command := range slices.Sorted(maps.Keys(joiner.Columns)) {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", command, joiner.Columns[command])
 	}

@@ -175,10 +175,16 @@ func Disruptable(s *cluster.Snapshot, node *cluster.Node) bool {
 	return unfit(s, node) == "" && hear(s, 0).kept(node, byReplaced|byUsers) == ""
 }
 
-// MayGo reports whether a node may be chosen to go for a reason, whatever room and budgets there are; now is in Unix
-// seconds.
-func MayGo(s *cluster.Snapshot, now int64, node *cluster.Node, reason plan.DisruptionReason) bool {
-	return hear(s, now).mayGo(node, reason)
+// Eligible returns the nodes that may be chosen to go for a reason, whatever room and budgets there are, in the order of
+// the snapshot; now is in Unix seconds. What nodes have in common is looked up once: scrapes ask for all of them.
+func Eligible(s *cluster.Snapshot, now int64, reason plan.DisruptionReason) (nodes []*cluster.Node) {
+	h := hear(s, now)
+	for _, node := range s.Nodes {
+		if h.mayGo(node, reason) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
 }
 
 // MightSave reports whether a node is one that goes if that saves money, and for nothing else: quiet, fit, kept by

@@ -134,8 +134,8 @@ func (c *Controller) eligible() map[string]int {
 	for _, reason := range []plan.DisruptionReason{plan.Empty, plan.Drifted, plan.Underutilized} {
 		label := metrics.Reason(string(reason))
 		count[label] = 0
-		for _, node := range snapshot.Nodes {
-			if slices.Contains(owned, node.Pool) && engine.MayGo(snapshot, now, node, reason) {
+		for _, node := range engine.Eligible(snapshot, now, reason) {
+			if slices.Contains(owned, node.Pool) {
 				count[label]++
 			}
 		}

@@ -145,14 +145,13 @@ func full(r round, terms engine.Terms, pool *cluster.Pool, reason plan.Disruptio
 // less than what replaces the node of the pool that is next. For the latter the plan is made again as if there were no such limit.
 func (c *Controller) reportDueBlocked(r round, terms engine.Terms, p plan.Plan, reason plan.DisruptionReason,
 	again func(*cluster.Snapshot, engine.Terms) plan.Plan) {
-	tight := map[string]bool{}
+	due, tight := map[string]bool{}, map[string]bool{}
+	for _, node := range engine.Eligible(r.snapshot, r.now.Unix(), reason) {
+		due[node.Pool] = true
+	}
 	for _, pool := range r.snapshot.Pools {
-		if r.pools[pool.Name] == nil || pool.Static || pool.Limits.HardNodes == limit.None || removesOf(p, pool.Name) {
-			continue
-		}
-		if !slices.ContainsFunc(r.snapshot.Nodes, func(n *cluster.Node) bool {
-			return n.Pool == pool.Name && engine.MayGo(r.snapshot, r.now.Unix(), n, reason)
-		}) {
+		if r.pools[pool.Name] == nil || pool.Static || pool.Limits.HardNodes == limit.None || !due[pool.Name] ||
+			removesOf(p, pool.Name) {
 			continue
 		}
 		if full(r, terms, pool, reason) {
