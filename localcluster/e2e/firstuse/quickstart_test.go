@@ -33,8 +33,8 @@ func steps() []step {
 		{"kubectl create deployment web --image=example.invalid/web --replicas=20", (*reader).work},
 		{"make up PROVIDER=ec2", (*reader).makeUpEC2},
 		{"apiVersion: karpenter.sh/v1", (*reader).apply},
-		{"PodTooLarge: pool default: cpu=1000 is more than any suitable instance type has. To do: lower the cpu request of the pod's workload; or " +
-			"allow larger instance types in", (*reader).event},
+		{"PodTooLarge: pool default: cpu=1000 is more than any suitable instance type has. To do: " +
+			"lower the cpu request of the pod's workload; or", (*reader).event},
 	}
 }
 
