@@ -16,8 +16,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// systemPrefix begins the names of scenarios in which whole controllers run (B-10 to B-13): system-500 has 500 pods.
-const systemPrefix = "system-"
+// systemPrefix begins the names of scenarios in which whole controllers run (B-10 to B-13): system-500 has 500 pods. With
+// qpsInfix kube-scheduler's client has a limit of requests a second: system-500-qps50 is that of a scheduler without flags.
+const (
+	systemPrefix = "system-"
+	qpsInfix     = "-qps"
+)
 
 // programs are what the whole system is made of: paths.
 type programs struct{ controlPlane, joiner, karpenter string }
@@ -83,29 +87,44 @@ func (s *suite) atRest(name string) ([]report.Line, error) {
 
 // whole measures both sides as whole controllers. Of a phase's rounds the median one by time counts.
 func (s *suite) whole(name string) ([]report.Line, error) {
-	pods, err := strconv.Atoi(strings.TrimPrefix(name, systemPrefix))
-	if err != nil || pods <= 0 || pods%500 != 0 {
-		return nil, fmt.Errorf("scenario %q; want %s and a multiple of 500", name, systemPrefix)
+	pods, qps, err := sizes(name)
+	if err != nil {
+		return nil, err
 	}
 	if err := s.findPrograms(); err != nil {
 		return nil, err
 	}
-	config := system.Config{ControlPlane: s.programs.controlPlane, Rounds: s.rounds, Log: os.Stderr, Sides: s.sidesOf()}
+	config := system.Config{ControlPlane: s.programs.controlPlane, Rounds: s.rounds, SchedulerQPS: qps, Dir: s.stateDir, Log: os.Stderr, Sides: s.sidesOf()}
 	phases, err := config.Run(context.Background(), pods)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	var lines []report.Line
+	size := strings.TrimPrefix(name, systemPrefix)
+	lines := []report.Line{summary(system.Apply, system.Scheduler, size, phases)}
 	for _, phase := range []string{system.Apply, system.Shrink} {
 		for _, side := range s.sides {
-			lines = append(lines, summary(phase, side, pods, phases))
+			lines = append(lines, summary(phase, side, size, phases))
 		}
 	}
 	return lines, nil
 }
 
-// summary is the median round of one phase of a side.
-func summary(name, side string, pods int, phases []system.Phase) report.Line {
+// sizes are how many pods a scenario system-N has, and the requests a second of kube-scheduler's client; 0: the default.
+func sizes(name string) (pods, qps int, err error) {
+	count, limit, limited := strings.Cut(strings.TrimPrefix(name, systemPrefix), qpsInfix)
+	pods, err = strconv.Atoi(count)
+	if err == nil && limited {
+		qps, err = strconv.Atoi(limit)
+	}
+	if err != nil || pods <= 0 || pods%500 != 0 || limited && qps <= 0 {
+		return 0, 0, fmt.Errorf("scenario %q; want %s, a multiple of 500 and, for a limit of kube-scheduler's client, %s and requests a second",
+			name, systemPrefix, qpsInfix)
+	}
+	return pods, qps, nil
+}
+
+// summary is the median round of one phase of a side. size is what stands in the scenario's name.
+func summary(name, side, size string, phases []system.Phase) report.Line {
 	var own []system.Phase
 	for _, p := range phases {
 		if p.Name == name && p.Side == side {
@@ -115,10 +134,10 @@ func summary(name, side string, pods int, phases []system.Phase) report.Line {
 	slices.SortStableFunc(own, func(a, b system.Phase) int { return cmp.Compare(a.WallSeconds, b.WallSeconds) })
 	median := own[(len(own)-1)/2]
 	line := report.Line{Record: report.Record{
-		Scenario: fmt.Sprintf("%s-%d", name, pods), Side: side, Cost: median.Cost, PodsPlaced: median.Bound, PodsUnplaced: median.Unbound,
+		Scenario: name + "-" + size, Side: side, Cost: median.Cost, PodsPlaced: median.Bound, PodsUnplaced: median.Unbound,
 		Nodes: median.Left, PricePerHour: median.Price, CutOff: median.CutOff,
 		System: &report.System{NodesPlanned: median.Planned, NodesLaunched: median.Launched,
-			NodesRemoved: median.Removed, Requests: median.Requests},
+			NodesRemoved: median.Removed, Requests: median.Requests, PassedOver: median.PassedOver},
 	}}
 	for _, p := range own {
 		line.System.RoundSeconds = append(line.System.RoundSeconds, p.WallSeconds)

@@ -20,9 +20,10 @@ import (
 )
 
 // Provisionable reports whether a pod waits for a node that we may make (P-01): the scheduler found no room for it and
-// does not count on preemption, and it is neither gated, terminating, finished, nor bound to its node by nature.
+// does not count on preemption, and it is neither gated, terminating, finished, nor bound to its node by nature. One for
+// which we keep room on a node still waits for it.
 func Provisionable(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName == "" && pod.Status.NominatedNodeName == "" && pod.DeletionTimestamp == nil &&
+	return pod.Spec.NodeName == "" && pod.Status.NominatedNodeName == KeptOn(pod) && pod.DeletionTimestamp == nil &&
 		len(pod.Spec.SchedulingGates) == 0 && !Finished(pod) && !ownedByNode(pod) && daemonOf(pod) == "" && unschedulable(pod)
 }
 
@@ -109,7 +110,7 @@ func Pod(space *resources.Space, pod *corev1.Pod, now time.Time) (*cluster.Pod, 
 	until, protectErr := ProtectedUntil(pod)
 	result := &cluster.Pod{
 		UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, Shape: shape,
-		Created: unix(pod.CreationTimestamp), Node: pod.Spec.NodeName, Daemon: daemonOf(pod),
+		Created: unix(pod.CreationTimestamp), Node: pod.Spec.NodeName, Kept: KeptOn(pod), Daemon: daemonOf(pod),
 		DoNotDisrupt: until > now.Unix(), Terminating: pod.DeletionTimestamp != nil,
 	}
 	if pod.Spec.Priority != nil {

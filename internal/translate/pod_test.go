@@ -67,6 +67,15 @@ func TestWhichPodsWaitForANode(t *testing.T) { // P-01
 			t.Errorf("%s: provisionable", name)
 		}
 	}
+	kept := waitingPod()
+	kept.Status.NominatedNodeName = "n1"
+	kept.Status.Conditions = append(kept.Status.Conditions, PlaceKept("n1", time.Unix(1, 0)))
+	if !Provisionable(kept) || KeptOn(kept) != "n1" {
+		t.Error("a pod for which we keep room on a node is not provisionable")
+	}
+	if kept.Status.NominatedNodeName = "n2"; Provisionable(kept) || KeptOn(kept) != "" {
+		t.Error("a pod that kube-scheduler has nominated for another node than ours is provisionable")
+	}
 	pod := waitingPod()
 	pod.OwnerReferences = owner("example.com/v1", "DaemonSet")
 	if !Provisionable(pod) {

@@ -163,7 +163,7 @@ func (w *World) explain(pod *corev1.Pod, all bool) view.Explanation {
 	case len(pod.Spec.SchedulingGates) > 0:
 		gate := pod.Spec.SchedulingGates[0].Name
 		return view.WaitsFor(cause.SchedulingGated, "it has the scheduling gate "+gate, gate, "")
-	case pod.Status.NominatedNodeName != "":
+	case pod.Status.NominatedNodeName != translate.KeptOn(pod):
 		node := pod.Status.NominatedNodeName
 		return view.WaitsFor(cause.WaitsForVictims, "kube-scheduler preempts other pods on node "+node+" for it", node, "")
 	}

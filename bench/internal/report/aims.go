@@ -26,7 +26,7 @@ func Aims(w io.Writer, lines []Line) {
 		if l.System != nil {
 			wavesAim(w, l.Record)
 			if found {
-				systemAims(w, l.Record, peer)
+				systemAims(w, lines, l.Record, peer)
 			}
 			continue
 		}

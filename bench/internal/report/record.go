@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/joiner-autoscaler/joiner/bench/internal/measure"
+	"github.com/joiner-autoscaler/joiner/bench/internal/system"
 )
 
 // Record is one line of results.json: a scenario planned by a side (docs/spec/performance.md).
@@ -57,15 +58,18 @@ type System struct {
 	NodesRemoved  int `json:"nodes_removed"`
 	// Requests are the controller's, by verb and resource, watches aside.
 	Requests map[string]int `json:"requests"`
+	// PassedOver is of kube-scheduler alone: the seconds until it had found no node for each pod.
+	PassedOver float64 `json:"passed_over_seconds,omitempty"`
 	// RoundSeconds and RoundPrices are the time of each round and the price at its end, by time; the record is the median's.
 	RoundSeconds []float64 `json:"round_seconds"`
 	RoundPrices  []float64 `json:"round_prices"`
 }
 
-// The sides.
+// The sides, and kube-scheduler alone, of the scenarios apply-N: what no controller can be faster than.
 const (
 	Joiner    = "joiner"
 	Karpenter = "karpenter"
+	Scheduler = system.Scheduler
 )
 
 // Write puts the records into a file, in place of what was in it.

@@ -69,7 +69,7 @@ func requestTable(w io.Writer, scenario string, lines []Line) error {
 	sum := map[string]float64{}
 	var sides []Record
 	for _, l := range lines {
-		if l.Scenario != scenario {
+		if l.Scenario != scenario || l.Side == Scheduler {
 			continue
 		}
 		sides = append(sides, l.Record)
@@ -109,12 +109,16 @@ func wavesAim(w io.Writer, l Record) {
 }
 
 // systemAims prints the aims B-10 to B-13 for one of Joiner's lines.
-func systemAims(w io.Writer, l, peer Record) {
+func systemAims(w io.Writer, lines []Line, l, peer Record) {
 	below := func(id, what string, own, other, factor float64) {
 		aim(w, id, l.Scenario, other > 0 && own <= factor*other, "%s %.2f of the peer's; aim %.2g", what, own/other, factor)
 	}
 	apply := strings.HasPrefix(l.Scenario, system.Apply)
 	if apply {
+		if alone, found := find(lines, l.Scenario, Scheduler); found {
+			own, other := l.WallSeconds-alone.WallSeconds, peer.WallSeconds-alone.WallSeconds
+			below("B-10", fmt.Sprintf("time above kube-scheduler's own %.1f s: %.1f s and %.1f s,", alone.WallSeconds, own, other), own, other, 0.5)
+		}
 		below("B-10", "time", l.WallSeconds, peer.WallSeconds, 0.5)
 		below("B-10", "price", l.PricePerHour, peer.PricePerHour, 1)
 	} else {

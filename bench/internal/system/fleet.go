@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -35,7 +36,10 @@ type fleet struct {
 	// went; a pod was bound or went.
 	changed time.Time
 	bound   time.Time // when the last pod was bound
-	broken  error
+	// over are the pods that kube-scheduler has found no node for, at least once, and passed when it first did so of the last.
+	over   map[types.UID]bool
+	passed time.Time
+	broken error
 }
 
 // sight is a fleet at a moment.
@@ -46,6 +50,8 @@ type sight struct {
 	planned              int // claims when the first pod was bound
 	price                float64
 	changed, lastBound   time.Time
+	over                 int // pods that kube-scheduler has found no node for at least once
+	passed               time.Time
 }
 
 // see begins to watch. The caller has to call stop.
@@ -53,7 +59,7 @@ func see(ctx context.Context, api client.WithWatch) (*fleet, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	f := &fleet{
-		pods: map[types.UID]bool{}, claims: map[types.UID]bool{}, nodes: map[types.UID]float64{},
+		pods: map[types.UID]bool{}, claims: map[types.UID]bool{}, nodes: map[types.UID]float64{}, over: map[types.UID]bool{},
 		stop: func() { cancel(); running.Wait() },
 	}
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &karpenterv1.NodeClaimList{}, &corev1.NodeList{}} {
@@ -112,6 +118,9 @@ func (f *fleet) take(event watch.Event, now time.Time) {
 				}
 				f.bound = now
 			}
+			if passedOver(object) && !f.over[object.UID] {
+				f.over[object.UID], f.passed = true, now
+			}
 			set(f, f.pods, object.UID, gone || object.DeletionTimestamp != nil, object.Spec.NodeName != "", now)
 		}
 	case *karpenterv1.NodeClaim:
@@ -143,6 +152,13 @@ func set[S comparable](f *fleet, known map[types.UID]S, uid types.UID, gone bool
 	}
 }
 
+// passedOver says that kube-scheduler has looked for a node for the pod, and found none.
+func passedOver(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+	})
+}
+
 func initialized(claim *karpenterv1.NodeClaim) bool {
 	for _, condition := range claim.Status.Conditions {
 		if condition.Type == karpenterv1.ConditionTypeInitialized {
@@ -156,7 +172,7 @@ func (f *fleet) look() (sight, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := sight{claims: len(f.claims), nodes: len(f.nodes), launched: f.launched, removed: f.removed, planned: f.planned,
-		changed: f.changed, lastBound: f.bound}
+		changed: f.changed, lastBound: f.bound, over: len(f.over), passed: f.passed}
 	for _, bound := range f.pods {
 		if bound {
 			s.bound++

@@ -39,8 +39,10 @@ type Phase struct {
 	Launched, Removed, Left int     // nodes
 	Price                   float64 // of the nodes at the end, in dollars per hour
 	Requests                Requests
-	CutOff                  bool // it was not done in its time
-	from, to                time.Time
+	// PassedOver is of kube-scheduler alone: the seconds until it had found no node for each pod.
+	PassedOver float64
+	CutOff     bool // it was not done in its time
+	from, to   time.Time
 }
 
 // String is a line for people.
@@ -161,11 +163,13 @@ func (w watcher) phase(ctx context.Context, do step) (Phase, error) {
 
 // tidy leaves an empty cluster.
 func (w watcher) tidy(ctx context.Context) error {
-	for _, args := range [][]string{
-		{"delete", "deployments", "--all", "--namespace=default", "--wait=false"},
-		{"delete", "nodepools", "--all", "--wait=false"},
-		{"delete", "nodeclaims", "--all", "--wait=false"},
-	} {
+	return w.remove(ctx, "deployments", "nodepools", "nodeclaims")
+}
+
+// remove deletes all objects of these kinds, in this order, and waits until the cluster is empty.
+func (w watcher) remove(ctx context.Context, kinds ...string) error {
+	for _, kind := range kinds {
+		args := []string{"delete", kind, "--all", "--namespace=default", "--wait=false"}
 		if _, err := w.Kubectl(ctx, "", args...); err != nil {
 			return err
 		}

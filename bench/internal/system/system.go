@@ -2,7 +2,8 @@
 // all are bound (B-10), nine of ten go away (B-11), and the API server's audit log (B-12) and the kernel (B-13) say what
 // that took. Both run as processes, in turns, each with its defaults; what the world looks like comes from watches.
 //
-// Start at Run. workload.go is what is asked of them, fleet.go what is seen, round.go how it is measured.
+// Start at Run. workload.go is what is asked of them, fleet.go what is seen, round.go how it is measured, floor.go what
+// kube-scheduler takes of it.
 package system
 
 import (
@@ -10,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
+	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
@@ -19,7 +22,12 @@ type Config struct {
 	ControlPlane string // path of the built program
 	Rounds       int
 	Sides        []Side // they take turns in this order
-	Log          io.Writer
+	// SchedulerQPS is how many requests a second kube-scheduler's client may make, twice as many at once; 0 is what the local
+	// control plane has, 1,000. A scheduler without flags has 50.
+	SchedulerQPS int
+	// Dir keeps the control plane's state, its audit log and the logs of all programs; empty: they go.
+	Dir string
+	Log io.Writer
 }
 
 // Side is a controller under a name.
@@ -28,15 +36,28 @@ type Side struct {
 	Program rig.Program
 }
 
-// Run measures rounds with so many pods and returns what was seen, in order: for each round and side the phase of applying
-// and that of shrinking.
+// Run measures rounds with so many pods and returns what was seen, in order: for each round what kube-scheduler takes
+// alone, then for each side the phase of applying and that of shrinking.
 func (c Config) Run(ctx context.Context, pods int) (phases []Phase, err error) {
-	r, err := rig.Start(ctx, rig.Options{ControlPlane: c.ControlPlane, Audit: true, WithoutJoiner: true})
+	options := rig.Options{ControlPlane: c.ControlPlane, Dir: c.Dir, Audit: true, WithoutJoiner: true}
+	if c.SchedulerQPS > 0 {
+		options.ExtraArgs = map[cluster.Component][]string{cluster.Scheduler: {
+			"--kube-api-qps=" + strconv.Itoa(c.SchedulerQPS), "--kube-api-burst=" + strconv.Itoa(2*c.SchedulerQPS),
+		}}
+	}
+	r, err := rig.Start(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Stop()) }()
 	for i := range c.Rounds {
+		alone, err := floor(ctx, r, pods)
+		if err != nil {
+			return phases, fmt.Errorf("round %d of %s: %w", i+1, Scheduler, err)
+		}
+		fmt.Fprintf(c.Log, "%s-%d, round %d: %s takes %.1f s, %.1f of them to pass over all pods\n", alone.Name, pods, i+1,
+			Scheduler, alone.WallSeconds, alone.PassedOver)
+		phases = append(phases, alone)
 		for _, side := range c.Sides {
 			both, err := round(ctx, r, side.Program, pods)
 			if err != nil {

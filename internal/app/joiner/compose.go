@@ -15,6 +15,7 @@
 package joiner
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"time"
@@ -253,6 +254,16 @@ func (c *composition) podsOf(claim string) (pods []*corev1.Pod) {
 	return pods
 }
 
+// places keeps room for pods on nodes.
+func (c *composition) places() provisioning.Places {
+	return provisioning.Places{Client: c.Client, Now: c.Now, Log: c.Log.WithName(Provisioning)}
+}
+
+// keep has the room of pods kept on a claim's node that is about to open.
+func (c *composition) keep(ctx context.Context, claim, node string) {
+	c.places().Keep(ctx, provisioning.PlacesToKeep(c.Store.Snapshot(), claim, node, c.Now()), node)
+}
+
 // removed is told of NodeClaims that controllers take away which find that they failed, broke or lose their machine.
 func (c *composition) removed(claim *karpenterv1.NodeClaim, cause, why string) {
 	if c.Decided != nil {
@@ -283,7 +294,7 @@ func (c *composition) decide() []kube.Controller {
 		{Name: Provisioning, Workers: 1, Start: true, Reconciler: provisioning.New(provisioning.Config{
 			Picture: c.Store, Applier: c.applier, Window: c.window, Brake: c.brake, Events: c.Events, Metrics: c.metrics.Plans,
 			InVain: c.metrics.Pools.InVain, Told: func(pool string) { c.Wake(Pools, kube.Requests(pool)[0], 0) },
-			Ready: c.Ready, Planned: c.Planned, Buffered: c.buffered, Now: c.Now, Log: c.Log.WithName(Provisioning),
+			Ready: c.Ready, Planned: c.Planned, Buffered: c.buffered, Release: c.places().Release, Now: c.Now, Log: c.Log.WithName(Provisioning),
 		})},
 		{Name: Disruption, Workers: 1, Start: true, Reconciler: c.disrupting, Watches: disruptionWatches()},
 	}
@@ -310,7 +321,7 @@ func (c *composition) buffers() []kube.Controller {
 func (c *composition) machines() []kube.Controller {
 	claims := claim.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.clouds(Claims), Catalogs: c.catalogs, PodEvents: c.podEvents,
-		Timeouts: c.Timeouts, PodsOf: c.podsOf, Holder: c.Identity, Events: c.Events, Removed: c.removed, Joined: c.joined,
+		Timeouts: c.Timeouts, PodsOf: c.podsOf, Keep: c.keep, Holder: c.Identity, Events: c.Events, Removed: c.removed, Joined: c.joined,
 		Metrics: c.metrics, Now: c.Now, Log: c.Log.WithName(Claims),
 	}
 	nodes := node.Config{

@@ -118,6 +118,33 @@ func TestANodeIsRegisteredByOnePatch(t *testing.T) {
 	}
 }
 
+// B-16: room is kept for pods before the node opens to others, not after.
+func TestPlacesAreKeptBeforeTheNodeOpens(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim())
+	r.reconcile(t)
+	node := joined()
+	node.Spec.Taints = []corev1.Taint{{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}}
+	r.create(t, node)
+	var kept []string
+	r.config.Keep = func(ctx context.Context, claim, name string) {
+		var now corev1.Node
+		if err := r.server.Get(ctx, client.ObjectKey{Name: name}, &now); err != nil {
+			t.Error(err)
+		}
+		kept = append(kept, claim+" on "+name)
+		if len(now.Spec.Taints) != 1 {
+			t.Errorf("the node has the taints %+v, want it closed still", now.Spec.Taints)
+		}
+	}
+	r.step = claim.New(r.config)
+	r.reconcile(t)
+	r.reconcile(t)
+	if want := []string{"c1 on " + node.Name}; !slices.Equal(kept, want) || r.is(t, karpenterv1.ConditionTypeRegistered) != "True" {
+		t.Errorf("kept %v, Registered=%s; want %v once, True", kept, r.is(t, karpenterv1.ConditionTypeRegistered), want)
+	}
+}
+
 // P-30: a node that is being deleted is not initialized any more.
 func TestANodeThatGoesIsNotInitialized(t *testing.T) {
 	t.Parallel()

@@ -76,6 +76,8 @@ type Config struct {
 	Metrics *metrics.Set
 	// PodsOf returns the pods that are expected on a claim, as far as an event needs them; nil knows of none.
 	PodsOf func(claim string) []*corev1.Pod
+	// Keep has the room of pods kept that a claim's node was launched for, before the node opens; nil keeps none.
+	Keep func(ctx context.Context, claim, node string)
 	// Holder names this process, for the record of who may have a launch on its way. No two processes have the same.
 	Holder string
 	Now    func() time.Time

@@ -59,6 +59,9 @@ func (c *Controller) register(ctx context.Context, w *work) error {
 	if missing == "" {
 		w.node.Labels[karpenterv1.NodeInitializedLabelKey] = "true"
 	}
+	if c.config.Keep != nil {
+		c.config.Keep(ctx, w.claim.Name, w.node.Name)
+	}
 	if !equality.Semantic.DeepEqual(before, w.node) { // else an earlier step has done it and its claim was not written
 		if err := c.config.Client.Patch(ctx, w.node, patch.Node(before, w.node)); err != nil {
 			if client.IgnoreNotFound(err) == nil { // it went a moment ago, and the watch has not shown that yet

@@ -68,8 +68,10 @@ type Config struct {
 	Planned func(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan)
 	// Buffered is told what each plan says of CapacityBuffers; nil tells nobody.
 	Buffered func(s *cluster.Snapshot, p plan.Plan)
-	Now      func() time.Time
-	Log      logr.Logger
+	// Release gives back room that is kept for pods on nodes; nil does nothing.
+	Release func(ctx context.Context, pods []types.NamespacedName)
+	Now     func() time.Time
+	Log     logr.Logger
 }
 
 // Controller is the singleton that plans for pending pods.
@@ -146,6 +148,7 @@ func (c *Controller) plan(
 		}
 		c.shown(snapshot, p)
 		outcome, err := c.carryOut(ctx, snapshot, p)
+		c.release(ctx, snapshot, p)
 		c.reportUnplaced(snapshot, p)
 		if failures = append(failures, err); len(outcome.Refused) > 0 {
 			result = reconcile.Result{RequeueAfter: refusedAfter}

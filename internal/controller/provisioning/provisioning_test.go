@@ -113,6 +113,7 @@ type rig struct {
 	tape     *controllertest.Tape
 	ready    bool
 	told     []string // pools
+	release  func(context.Context, []types.NamespacedName)
 	registry *prometheus.Registry
 	step     *provisioning.Controller
 }
@@ -130,7 +131,7 @@ func (r *rig) rebuild(brake *provisioning.Brake) {
 		Picture: r.picture, Applier: r.applier, Brake: brake, InVain: set.Pools.InVain,
 		Told:   func(pool string) { r.told = append(r.told, pool) },
 		Window: r.window, Events: r.tape, Metrics: set.Plans, Ready: func() bool { return r.ready },
-		Now: r.clock.Now, Log: logr.Discard(),
+		Release: r.release, Now: r.clock.Now, Log: logr.Discard(),
 	})
 }
 

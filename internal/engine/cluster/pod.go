@@ -27,6 +27,8 @@ type Pod struct {
 	// PassedOver names the nodes, joined by commas, on which this pending pod was expected, and where kube-scheduler did not bind
 	// it while it bound others: whatever the reason, the plan was wrong there.
 	PassedOver string
+	// Kept is the node on which room is kept for this pending pod from all others of its priority; "" for none (B-16).
+	Kept string
 	// Daemon is set for pods of a DaemonSet: the namespace/name of it.
 	Daemon string
 	// Fixed is set for pods that are never placed anew when their node goes: daemons, static and finished pods.

@@ -154,6 +154,17 @@ func (s *Shape) Selecting() *Shape {
 // Tied reports whether the shape has required constraints on other pods.
 func (s *Shape) Tied() bool { return len(s.Spread)+len(s.Affinity)+len(s.AntiAffinity) > 0 }
 
+// ApartTerms are the anti-affinity terms by which pods of the shape keep apart from each other by hostname: a node takes one of them.
+func (s *Shape) ApartTerms() []AffinityTerm {
+	var terms []AffinityTerm
+	for _, term := range s.AntiAffinity {
+		if term.Key == LabelHostname && term.Pods.Matches(s.Labels) && slices.Contains(term.Namespaces, s.Namespace) {
+			terms = append(terms, term)
+		}
+	}
+	return terms
+}
+
 // WithoutTies returns the shape without labels, and without constraints on other pods: it takes room, and nobody
 // minds.
 func (s *Shape) WithoutTies() *Shape {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -101,6 +102,38 @@ func Annotation(object client.Object, key, value string) client.Patch {
 		still(object, key),
 		entries("/metadata/annotations", object.GetAnnotations(), map[string]string{key: value}),
 	))
+}
+
+// Place writes the nominated node of a pod ("" for none) and one of its conditions into its status, provided that the pod is still not bound,
+// and nominated as it was: kube-scheduler nominates pods too.
+func Place(pod *corev1.Pod, node string, condition corev1.PodCondition) client.Patch {
+	const nominated = "/status/nominatedNodeName"
+	operations := []operation{{"test", "/spec/nodeName", nil}, {"test", nominated, orNil(pod.Status.NominatedNodeName)}}
+	switch {
+	case node != "":
+		operations = append(operations, operation{"add", nominated, node})
+	case pod.Status.NominatedNodeName != "":
+		operations = append(operations, operation{"remove", nominated, nil})
+	}
+	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == condition.Type })
+	switch {
+	case len(pod.Status.Conditions) == 0:
+		operations = append(operations, list("/status/conditions", nil, []corev1.PodCondition{condition})...)
+	case at < 0:
+		operations = append(operations, operation{"add", "/status/conditions/-", condition})
+	default:
+		path := "/status/conditions/" + strconv.Itoa(at)
+		operations = append(operations, operation{"test", path + "/type", condition.Type}, operation{"replace", path, condition})
+	}
+	return patchOf(pod.UID, operations)
+}
+
+// orNil is what a JSON patch finds where an object has no text.
+func orNil(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
 }
 
 // still tests that annotations are as object has them. Where it has none at all, what adds the first tests that itself.

@@ -29,6 +29,9 @@ type Config struct {
 	Quiet, PutOff int64
 	// Nominate lets the scheduler bind each pod where it was planned, if that still has room.
 	Nominate bool
+	// Keep has the scheduler keep the room of pods that keep apart where they were planned, once the node opens and while others
+	// are still to come.
+	Keep bool
 	// Limit ends a play that does not come to rest.
 	Limit int64
 }
@@ -151,14 +154,29 @@ func (p *play) step() bool {
 func (p *play) openNode(c *coming) {
 	c.open, p.dirty, p.last = true, true, p.now
 	p.scheduler.Open(c.node)
+	if p.Keep && slices.ContainsFunc(p.nodes, func(c *coming) bool { return !c.open }) {
+		for _, pod := range p.waitingFor(c.node.Name) {
+			p.scheduler.Nominate(pod.UID, pod.Shape, c.node.Name)
+		}
+	}
 	p.queue, p.waiting = append(p.queue, p.waiting...), nil
+}
+
+// waitingFor are pods that keep apart, are not bound, and were planned onto a node.
+func (p *play) waitingFor(node string) (pods []*cluster.Pod) {
+	for _, pod := range slices.Concat(p.queue, p.waiting) {
+		if len(pod.Shape.ApartTerms()) > 0 && p.planned[pod.UID] == node {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
 }
 
 func (p *play) try() {
 	pod := p.queue[0]
 	p.queue, p.nextTry = p.queue[1:], p.now+p.Try
-	target := ""
-	if p.Nominate {
+	target := p.scheduler.Confirm(pod.UID, pod.Shape)
+	if target == "" && p.Nominate {
 		target = p.scheduler.confirm(pod.Shape, p.planned[pod.UID])
 	}
 	if target == "" {

@@ -29,6 +29,8 @@ type standing struct {
 	used   resources.Vector // by pods, as scores count it
 	ports  []cluster.HostPort
 	shapes map[*cluster.Shape]int
+	// nominated are pods whose room here is kept, by UID: others of the same priority leave it free.
+	nominated map[string]*cluster.Shape
 }
 
 // NewScheduler returns a scheduler without nodes. Among nodes of equal score dice decide.
@@ -38,12 +40,47 @@ func NewScheduler(dice *rand.Rand, namespaces map[string]map[string]string) *Sch
 
 // Open makes a node known, with the pods that run on it.
 func (s *Scheduler) Open(node *cluster.Node) {
-	n := &standing{Node: node, free: node.Allocatable.Minus(node.Used), ports: slices.Clone(node.Ports), shapes: map[*cluster.Shape]int{}}
+	n := &standing{Node: node, free: node.Allocatable.Minus(node.Used), ports: slices.Clone(node.Ports), shapes: map[*cluster.Shape]int{},
+		nominated: map[string]*cluster.Shape{}}
 	for _, pod := range node.Pods {
 		n.shapes[pod.Shape]++
 		n.used = n.used.Plus(scored(pod.Shape))
 	}
 	s.nodes, s.byName[node.Name] = append(s.nodes, n), n
+}
+
+// Nominate keeps room for a pod on an open node and nowhere else, as status.nominatedNodeName does. uid is the pod's.
+func (s *Scheduler) Nominate(uid string, shape *cluster.Shape, node string) {
+	for _, n := range s.nodes {
+		delete(n.nominated, uid)
+	}
+	s.byName[node].nominated[uid] = shape
+}
+
+// Confirm returns the node that a pod is nominated for, if it has room for it, and "" otherwise.
+func (s *Scheduler) Confirm(uid string, shape *cluster.Shape) string {
+	for _, n := range s.nodes {
+		if n.nominated[uid] == nil {
+			continue
+		}
+		delete(n.nominated, uid)
+		if ties := s.tiesOf(shape); n.takes(shape) && n.leaves(shape) && ties.allow(n) {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+// leaves reports whether a pod leaves the room that is kept for others, and does not keep apart from one of them.
+func (n *standing) leaves(shape *cluster.Shape) bool {
+	free := n.free
+	for _, other := range n.nominated {
+		if other == shape && len(shape.AntiAffinity) > 0 {
+			return false
+		}
+		free = free.Minus(other.Requests)
+	}
+	return shape.Requests.Fits(free)
 }
 
 // Bind puts a pod on an open node.
@@ -105,7 +142,7 @@ func (s *Scheduler) fitting(shape *cluster.Shape) []*standing {
 	wanted, looked := enough(len(s.nodes)), 0
 	for ; looked < len(s.nodes) && len(list) < wanted; looked++ {
 		n := s.nodes[(s.next+looked)%len(s.nodes)]
-		if n.takes(shape) && ties.allow(n) {
+		if n.takes(shape) && n.leaves(shape) && ties.allow(n) {
 			list = append(list, n)
 		}
 	}

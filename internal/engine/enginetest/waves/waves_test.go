@@ -73,6 +73,23 @@ func TestWhatIsPlannedIsLaunched(t *testing.T) {
 	}
 }
 
+// B-16: where nodes come one after the other over ten seconds, what is planned is launched as long as the places of pods that keep apart are
+// kept; without that the first nodes are full before those pods have their turn.
+func TestKeptPlacesMakeOneWaveOfNodesThatComeApart(t *testing.T) {
+	t.Parallel()
+	start := parse(t, mix(500))
+	for seed := range uint64(3) {
+		c := usual(seed)
+		c.Spread = 10_000
+		without := waves.Play(start, c)
+		c.Keep = true
+		o := waves.Play(start, c)
+		if o.Left > 0 || float64(o.Launched) > 1.15*float64(o.Planned) || float64(without.Launched) <= 1.15*float64(without.Planned) {
+			t.Errorf("seed %d: %s; want at most 1.15 times the nodes planned, and more without: %s", seed, o, without)
+		}
+	}
+}
+
 // The model shows what B-16 is about: further nodes come in waves where plans are made anew while the scheduler is at work.
 func TestWithoutTheSchedulersTurnThereAreWaves(t *testing.T) {
 	t.Parallel()

@@ -293,15 +293,7 @@ func lateness(s *cluster.Shape) int {
 }
 
 // apartBy returns the terms by which pods of the shape keep apart from each other, a node for each.
-func apartBy(shape *cluster.Shape) []cluster.AffinityTerm {
-	var terms []cluster.AffinityTerm
-	for _, term := range shape.AntiAffinity {
-		if term.Key == cluster.LabelHostname && term.Pods.Matches(shape.Labels) && slices.Contains(term.Namespaces, shape.Namespace) {
-			terms = append(terms, term)
-		}
-	}
-	return terms
-}
+func apartBy(shape *cluster.Shape) []cluster.AffinityTerm { return shape.ApartTerms() }
 
 // keepsApart reports whether pods of the shape keep apart from any others.
 func keepsApart(c *cluster.Shape) bool { return len(c.AntiAffinity) > 0 }

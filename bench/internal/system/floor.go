@@ -1,0 +1,88 @@
+package system
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
+	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+)
+
+// Scheduler is kube-scheduler, as the side that no controller helps.
+const Scheduler = "kube-scheduler"
+
+// podsPerNode is how many pods a node of the floor gets on average. Both sides plan 20 to 21.
+const podsPerNode = 20
+
+// floor measures what kube-scheduler takes for so many pods of the workload, whoever launches the nodes: how long until it has
+// passed over each of them in an empty cluster, which is what both sides wait for; then, once nodes with room for all are there,
+// how long until all are bound. A controller that plans in no time and whose machines come at once needs as long as both.
+func floor(ctx context.Context, r *rig.Rig, pods int) (p Phase, err error) {
+	seen, err := see(ctx, r.Client)
+	if err != nil {
+		return p, err
+	}
+	defer seen.stop()
+	w := watcher{Rig: r, fleet: seen}
+	p = Phase{Name: Apply, Side: Scheduler, from: time.Now()}
+	if err := w.Apply(ctx, workload(pods)); err != nil {
+		return p, err
+	}
+	over, err := w.until(ctx, func(s sight) bool { return s.over == pods })
+	if err != nil {
+		return p, err
+	}
+	p.PassedOver = over.passed.Sub(p.from).Seconds()
+	for i := range pods / podsPerNode {
+		if err := r.Client.Create(ctx, roomyNode(fmt.Sprint("floor-", i))); err != nil {
+			return p, fmt.Errorf("making a node: %w", err)
+		}
+	}
+	ready := time.Now()
+	all, err := w.until(ctx, func(s sight) bool { return s.bound == pods })
+	if err != nil {
+		return p, err
+	}
+	p.to, p.Bound, p.Launched, p.Left = time.Now(), all.bound, all.nodes, all.nodes
+	p.WallSeconds = p.PassedOver + all.lastBound.Sub(ready).Seconds()
+	return p, w.remove(ctx, "deployments", "nodes")
+}
+
+// until waits until done says so of what is seen.
+func (w watcher) until(ctx context.Context, done func(sight) bool) (sight, error) {
+	began := time.Now()
+	for {
+		now, err := w.look()
+		if err != nil || done(now) {
+			return now, err
+		}
+		if time.Since(began) > applyLimit {
+			return now, fmt.Errorf("after %s: %s, %d passed over", applyLimit, now, now.over)
+		}
+		if err := w.pause(ctx); err != nil {
+			return now, err
+		}
+	}
+}
+
+// roomyNode is a node that is ready, with room for any of the pods.
+func roomyNode(name string) *corev1.Node {
+	room := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("32"), corev1.ResourceMemory: resource.MustParse("128Gi"), corev1.ResourcePods: resource.MustParse("110"),
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Annotations: map[string]string{cluster.FakeNodeAnnotation: cluster.FakeNodeValue},
+			Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64"},
+		},
+		Status: corev1.NodeStatus{
+			Capacity: room, Allocatable: room,
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}},
+		},
+	}
+}
