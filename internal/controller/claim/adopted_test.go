@@ -118,6 +118,46 @@ func TestANodeIsRegisteredByOnePatch(t *testing.T) {
 	}
 }
 
+// B-12: a node that its kubelet has written meanwhile is registered by a second patch in the same step, as far as the watch has shown the
+// change; the instance is not asked for again.
+func TestANodeThatChangesDuringItsRegistrationIsRegistered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim())
+	r.reconcile(t)
+	r.create(t, joined())
+	patches := 0
+	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+			if node, is := o.(*corev1.Node); is {
+				if patches++; patches == 1 {
+					fresh := node.DeepCopy()
+					if err := c.Get(ctx, client.ObjectKeyFromObject(node), fresh); err != nil {
+						return err
+					}
+					fresh.Spec.Taints = append(fresh.Spec.Taints, corev1.Taint{Key: "others", Effect: corev1.TaintEffectNoSchedule})
+					if err := c.Update(ctx, fresh); err != nil {
+						return err
+					}
+					return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), node.Name, nil)
+				}
+			}
+			return c.Patch(ctx, o, p, options...)
+		},
+	})
+	r.step = claim.New(r.config)
+	launches := r.cloud.launches
+	r.reconcile(t)
+	var node corev1.Node
+	if err := r.server.Get(t.Context(), client.ObjectKey{Name: joined().Name}, &node); err != nil {
+		t.Fatal(err)
+	}
+	if patches != 2 || r.cloud.launches != launches || r.is(t, karpenterv1.ConditionTypeRegistered) != "True" ||
+		!slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == "others" }) {
+		t.Errorf("%d patches, %d launches, Registered=%s, taints %+v; want 2, none, True, and the taint of others kept", patches,
+			r.cloud.launches-launches, r.is(t, karpenterv1.ConditionTypeRegistered), node.Spec.Taints)
+	}
+}
+
 // B-16: room is kept for pods before the node opens to others, not after.
 func TestPlacesAreKeptBeforeTheNodeOpens(t *testing.T) {
 	t.Parallel()

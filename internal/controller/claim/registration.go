@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,35 +43,9 @@ func (c *Controller) register(ctx context.Context, w *work) error {
 		c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeTerminating", "the node is being deleted"))
 		return nil
 	}
-	before := w.node
-	w.node = before.DeepCopy()
-	adopt(w.node, w.claim)
-	missing := lacking(w.node, w.claim)
-	if age := c.config.Now().Sub(w.node.CreationTimestamp.Time); age < settleTime && missing != "" {
-		w.askAgain(settleTime - age)
-		c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeNotFound", "the node has not joined the cluster yet"))
-		return nil
-	}
-	if !hasTaint(before.Spec.Taints, corev1.Taint{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}) &&
-		before.Labels[karpenterv1.NodeRegisteredLabelKey] == "" {
-		c.config.Events.Event(w.claim, event.Warning, event.UnregisteredTaintMissing, "Node "+w.node.Name+
-			" joined without the taint karpenter.sh/unregistered:NoExecute: pods could be placed on it too early; add the taint in its bootstrap")
-	}
-	if missing == "" {
-		w.node.Labels[karpenterv1.NodeInitializedLabelKey] = "true"
-	}
-	if c.config.Keep != nil {
-		c.config.Keep(ctx, w.claim.Name, w.node.Name)
-	}
-	if !equality.Semantic.DeepEqual(before, w.node) { // else an earlier step has done it and its claim was not written
-		if err := c.config.Client.Patch(ctx, w.node, patch.Node(before, w.node)); err != nil {
-			if client.IgnoreNotFound(err) == nil { // it went a moment ago, and the watch has not shown that yet
-				w.node = nil
-				c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeNotFound", "the node is gone; it has not joined again yet"))
-				return nil
-			}
-			return fmt.Errorf("registering node %s: %w", before.Name, err)
-		}
+	opened, err := c.openFirst(ctx, w)
+	if err != nil || !opened {
+		return err
 	}
 	w.claim.Status.NodeName = w.node.Name
 	c.set(w, condition.True(karpenterv1.ConditionTypeRegistered, "Registered", ""))
@@ -82,6 +57,59 @@ func (c *Controller) register(ctx context.Context, w *work) error {
 		c.reportHealth(ctx, w, condition.True(karpenterv1.ConditionTypeNodeRegistrationHealthy, "NodeRegistrationHealthy", ""))
 	})
 	return nil
+}
+
+// openFirst writes the claim's part onto its node, which then is open to pods. It reports false when there is nothing to open yet, and says
+// so in the condition Registered.
+func (c *Controller) openFirst(ctx context.Context, w *work) (bool, error) {
+	for tried := false; ; tried = true {
+		before := w.node
+		w.node = before.DeepCopy()
+		adopt(w.node, w.claim)
+		missing := lacking(w.node, w.claim)
+		if age := c.config.Now().Sub(w.node.CreationTimestamp.Time); age < settleTime && missing != "" {
+			w.askAgain(settleTime - age)
+			c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeNotFound", "the node has not joined the cluster yet"))
+			return false, nil
+		}
+		if !tried {
+			c.beforeOpening(ctx, w, before)
+		}
+		if missing == "" {
+			w.node.Labels[karpenterv1.NodeInitializedLabelKey] = "true"
+		}
+		if equality.Semantic.DeepEqual(before, w.node) { // an earlier step has done it, and its claim was not written
+			return true, nil
+		}
+		err := c.config.Client.Patch(ctx, w.node, patch.Node(before, w.node))
+		if err == nil {
+			return true, nil
+		}
+		if client.IgnoreNotFound(err) == nil { // it went a moment ago, and the watch has not shown that yet
+			w.node = nil
+			c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeNotFound", "the node is gone; it has not joined again yet"))
+			return false, nil
+		}
+		// Others write to a fresh node all the while. What the watch has shown since is tried at once: a new step would
+		// ask for the instance once more.
+		fresh, lookErr := c.nodeOf(ctx, w.claim)
+		if tried || !apierrors.IsInvalid(err) || lookErr != nil || fresh == nil || fresh.ResourceVersion == before.ResourceVersion {
+			return false, fmt.Errorf("registering node %s: %w", before.Name, err)
+		}
+		w.node = fresh
+	}
+}
+
+// beforeOpening does what has to be done before pods may come to a node.
+func (c *Controller) beforeOpening(ctx context.Context, w *work, node *corev1.Node) {
+	if !hasTaint(node.Spec.Taints, corev1.Taint{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}) &&
+		node.Labels[karpenterv1.NodeRegisteredLabelKey] == "" {
+		c.config.Events.Event(w.claim, event.Warning, event.UnregisteredTaintMissing, "Node "+node.Name+
+			" joined without the taint karpenter.sh/unregistered:NoExecute: pods could be placed on it too early; add the taint in its bootstrap")
+	}
+	if c.config.Keep != nil {
+		c.config.Keep(ctx, w.claim.Name, node.Name)
+	}
 }
 
 // adopt makes the node one of ours. What is on the node beyond the claim stays.
