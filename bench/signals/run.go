@@ -31,7 +31,7 @@ type Run struct {
 	Events map[string]int
 	// Columns are the headings of kubectl's tables, by what was asked for.
 	Columns map[string]string
-	// Messages are how often something was logged, by the message.
+	// Messages are how often something was logged, by the message and, where a line has one, by its key event.
 	Messages map[string]int
 }
 
@@ -86,14 +86,19 @@ func value(m *dto.Metric) float64 {
 	return m.GetUntyped().GetValue()
 }
 
-// ReadMessages counts the messages of a log whose lines are JSON, by either side's name of the message.
+// ReadMessages counts the messages of a log whose lines are JSON, and the values of the key event.
 func ReadMessages(log io.Reader) (map[string]int, error) {
 	messages, lines := map[string]int{}, bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var line struct{ Msg, Message string }
-		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg+line.Message != "" {
-			messages[line.Msg+line.Message]++
+		var line struct{ Message, Event string }
+		if json.Unmarshal(lines.Bytes(), &line) != nil {
+			continue
+		}
+		for _, name := range []string{line.Message, line.Event} {
+			if name != "" {
+				messages[name]++
+			}
 		}
 	}
 	return messages, lines.Err()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -17,6 +18,8 @@ type options struct {
 	joiner.Config
 	kubeconfig  string
 	logLevel    string
+	logFormat   string
+	logPaths    string
 	memoryLimit int64
 	ignored     *pflag.FlagSet // settings of Karpenter's without effect
 	providers   *pflag.FlagSet // settings of providers
@@ -54,6 +57,8 @@ func (o *options) addGeneral(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.strict, "strict-settings", false,
 		"refuse variables of Karpenter's settings that cannot be read; without it they have their default, as there")
 	flags.StringVar(&o.logLevel, "log-level", "info", commandline.Levels)
+	flags.StringVar(&o.logFormat, "log-format", commandline.KarpenterFormat, commandline.Formats)
+	flags.StringVar(&o.logPaths, "log-output-paths", "stdout", "where the log goes: stdout, stderr or files, with commas between them")
 	flags.Int64Var(&o.memoryLimit, "memory-limit", -1,
 		"memory of the container in bytes; the Go runtime keeps to 90 % of it; -1 for no limit")
 }
@@ -180,7 +185,10 @@ func start(ctx context.Context, o *options, logs io.Writer) error {
 	if o.memoryLimit > 0 {
 		debug.SetMemoryLimit(o.memoryLimit / 10 * 9)
 	}
-	log, stop := commandline.NewLogger(logs, level)
+	log, stop, err := commandline.NewLoggerAs(logs, o.logFormat, strings.Split(o.logPaths, ","), level)
+	if err != nil {
+		return commandline.Usage(err)
+	}
 	defer stop()
 	o.tell(log)
 	return joiner.Run(ctx, o.Config, log)

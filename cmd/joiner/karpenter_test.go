@@ -111,7 +111,7 @@ func TestK03_VariablesThatCannotBeRead(t *testing.T) {
 		says        string
 	}{
 		"Karpenter's": {map[string]string{"BATCH_IDLE_DURATION": "1", "KUBE_CLIENT_QPS": "many"}, 1,
-			`"level":"ERROR","msg":"a variable cannot be read, so its setting has the default"`},
+			`"message":"a variable cannot be read, so its setting has the default"`},
 		"strict": {map[string]string{"BATCH_IDLE_DURATION": "1", "STRICT_SETTINGS": "true"}, 2, `BATCH_IDLE_DURATION="1"`},
 		"ours":   {map[string]string{"LAUNCH_TIMEOUT": "soon"}, 2, `LAUNCH_TIMEOUT="soon"`},
 		"a pair": {map[string]string{"BATCH_IDLE_DURATION": "1m"}, 1, "a batch ends after 10s"},

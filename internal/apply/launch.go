@@ -128,7 +128,7 @@ func (a *Applier) lookAgain(ctx context.Context, snapshot *cluster.Snapshot, p p
 
 func (a *Applier) promise(t attempt) {
 	a.config.Store.Promise(t.claim, t.launch.Reserve, t.launch.Pods)
-	a.config.Log.Info("created NodeClaim", "decision", t.decision, "claim", t.claim.Name, "pool", t.launch.Pool,
+	a.config.Log.Info("created NodeClaim", "event", "NodeClaimCreated", "decision", t.decision, "claim", t.claim.Name, "pool", t.launch.Pool,
 		"pods", len(t.launch.Pods), "types", len(t.launch.Types), "cheapest", t.launch.Cheapest.Type, "zone", t.launch.Cheapest.Zone,
 		"capacityType", t.launch.Cheapest.CapacityType, "pricePerHour", t.launch.Cheapest.Price.String())
 }

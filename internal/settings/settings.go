@@ -71,7 +71,7 @@ func Table() []Setting {
 		{Name: "memory-limit", Kind: Number, Default: "-1"},
 		{Name: "cpu-requests", Kind: Number, Default: "1000", Effect: Ignored},
 		{Name: "log-level", Kind: Text, Default: "info"},
-		{Name: "log-output-paths", Kind: Text, Default: "stdout", Effect: Ignored},
+		{Name: "log-output-paths", Kind: Text, Default: "stdout"},
 		{Name: "log-error-output-paths", Kind: Text, Default: "stderr", Effect: Ignored},
 		{Name: "batch-max-duration", Kind: Duration, Default: "10s"},
 		{Name: "batch-idle-duration", Kind: Duration, Default: "1s"},

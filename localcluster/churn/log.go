@@ -20,13 +20,13 @@ func withoutNames(text string) string {
 }
 
 // logEntry is what is read of a line.
-type logEntry struct{ Level, Msg, Logger, Err string }
+type logEntry struct{ Level, Message, Controller, Error string }
 
 // caused reports whether an error is one that the users bring about: the library that sends events calls it an error
 // that a namespace which is going takes none, and calls to the cloud fail where the node class says so.
 func (e logEntry) caused() bool {
-	return e.Logger == "events" && strings.Contains(e.Err, "because it is being terminated") ||
-		strings.HasSuffix(e.Err, "throttled by the provider")
+	return e.Controller == "events" && strings.Contains(e.Error, "because it is being terminated") ||
+		strings.HasSuffix(e.Error, "throttled by the provider")
 }
 
 // trouble returns lines that joiner should not have written since the last call: errors and panics. The last line may
@@ -47,7 +47,7 @@ func (l *logReader) trouble() (lines []logLine, err error) {
 		var entry logEntry
 		bad := json.Unmarshal(line, &entry) != nil || entry.Level == "ERROR"
 		if bad && !entry.caused() {
-			lines = append(lines, logLine{entry.Logger + entry.Msg + withoutNames(entry.Err), string(bytes.TrimSpace(line))})
+			lines = append(lines, logLine{entry.Controller + entry.Message + withoutNames(entry.Error), string(bytes.TrimSpace(line))})
 		}
 	}
 	return lines, nil

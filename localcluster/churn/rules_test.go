@@ -116,10 +116,10 @@ func TestTroubleInTheLog(t *testing.T) {
 		}
 	}
 	line := func(level, err string) string {
-		return fmt.Sprintf(`{"level":%q,"msg":"m","logger":"l","err":%q}`, level, err) + "\n"
+		return fmt.Sprintf(`{"level":%q,"message":"m","controller":"l","error":%q}`, level, err) + "\n"
 	}
 	text := line("INFO", "") + line("ERROR", "pod a/b-1 is stuck") + line("ERROR", "pod a/b-2 is stuck") + "panic: no\n" +
-		`{"level":"ERROR","msg":"m","logger":"events","err":"forbidden because it is being terminated"}` + "\n" +
+		`{"level":"ERROR","message":"m","controller":"events","error":"forbidden because it is being terminated"}` + "\n" +
 		line("ERROR", "launch: throttled by the provider")
 	write(text + `{"level":"ERR`)
 	reader := &logReader{path: path}

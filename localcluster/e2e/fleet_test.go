@@ -264,11 +264,11 @@ func (f *fleet) decisions() string {
 	}
 	counts := map[string]int{}
 	for line := range bytes.Lines(log[f.told:]) {
-		var decision struct{ Msg, Reason string }
+		var decision struct{ Message, Reason string }
 		if json.Unmarshal(line, &decision) != nil {
 			continue // a panic, or the end of a line that a kill cut off
 		}
-		switch decision.Msg {
+		switch decision.Message {
 		case "removing":
 			counts[decision.Reason]++
 		case "cancelled a removal":

@@ -70,10 +70,11 @@ func (w watcher) until(ctx context.Context, done func(sight) bool) (sight, error
 	}
 }
 
-// roomyNode is a node that is ready, with room for any of the pods.
+// roomyNode is a node that is ready, with room for all pods: those that keep apart find the first nodes full otherwise, and wait for
+// further ones, as with controllers.
 func roomyNode(name string) *corev1.Node {
 	room := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("32"), corev1.ResourceMemory: resource.MustParse("128Gi"), corev1.ResourcePods: resource.MustParse("110"),
+		corev1.ResourceCPU: resource.MustParse("4k"), corev1.ResourceMemory: resource.MustParse("16Ti"), corev1.ResourcePods: resource.MustParse("10k"),
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{

@@ -20,6 +20,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -207,11 +209,66 @@ func ParseLevel(text string) (slog.Level, error) {
 // each SIGUSR1 until stop is called.
 func NewLogger(logs io.Writer, level slog.Level) (log logr.Logger, stop func()) {
 	var current slog.LevelVar
+	return use(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: &current}), &current, level)
+}
+
+// NewLoggerAs is NewLogger with one of the layouts of --log-format, to paths: files, stdout or stderr, where stdout is logs. An error
+// names the path or the layout.
+func NewLoggerAs(logs io.Writer, format string, paths []string, level slog.Level) (log logr.Logger, stop func(), err error) {
+	sink, end, err := open(logs, paths)
+	if err != nil {
+		return logr.Logger{}, nil, err
+	}
+	var current slog.LevelVar
+	handler := slog.Handler(slog.NewJSONHandler(sink, &slog.HandlerOptions{Level: &current}))
+	switch format {
+	case KarpenterFormat:
+		handler = newLayout(sink, &current)
+	case JoinerFormat:
+	default:
+		end()
+		return logr.Logger{}, nil, fmt.Errorf("--log-format is %q: want %s or %s", format, KarpenterFormat, JoinerFormat)
+	}
+	log, unswitch := use(handler, &current, level)
+	return log, func() { unswitch(); end() }, nil
+}
+
+// open returns where lines go. Of what it opens, end closes all.
+func open(logs io.Writer, paths []string) (sink zapcore.WriteSyncer, end func(), err error) {
+	sinks, ends := []zapcore.WriteSyncer{}, []func(){}
+	end = func() {
+		for _, each := range ends {
+			each()
+		}
+	}
+	for _, path := range paths {
+		if path = strings.TrimSpace(path); path == "" {
+			continue
+		}
+		if path == "stdout" {
+			sinks = append(sinks, zapcore.Lock(zapcore.AddSync(logs)))
+			continue
+		}
+		opened, closing, err := zap.Open(path)
+		if err != nil {
+			end()
+			return nil, nil, fmt.Errorf("--log-output-paths has %q, which cannot be opened: %w", path, err)
+		}
+		sinks, ends = append(sinks, opened), append(ends, closing)
+	}
+	if len(sinks) == 0 {
+		return nil, nil, errors.New("--log-output-paths is empty: want stdout, stderr or files, several with commas between them")
+	}
+	return zapcore.NewMultiWriteSyncer(sinks...), end, nil
+}
+
+// use has all libraries log by a handler whose level is current.
+func use(handler slog.Handler, current *slog.LevelVar, level slog.Level) (logr.Logger, func()) {
 	current.Set(level)
-	log = logr.FromSlogHandler(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: &current}))
+	log := logr.FromSlogHandler(handler)
 	ctrllog.SetLogger(log.V(1))
 	klog.SetLogger(log.V(1))
-	return log, switchLevel(&current, level)
+	return log, switchLevel(current, level)
 }
 
 // Warn logs at the level of warnings, which logr does not have.

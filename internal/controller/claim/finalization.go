@@ -81,7 +81,7 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 	capacityType, zone := labels[karpenterv1.CapacityTypeLabelKey], labels[corev1.LabelTopologyZone]
 	c.config.Metrics.Claims.Terminated.WithLabelValues(pool, capacityType, zone).Inc()
 	c.measureEnd(w.claim, pool)
-	c.config.Log.Info("ended NodeClaim", "claim", w.claim.Name, "pool", pool)
+	c.config.Log.Info("ended NodeClaim", "event", "NodeClaimDeleted", "claim", w.claim.Name, "pool", pool)
 	return reconcile.Result{}, nil
 }
 

@@ -41,7 +41,7 @@ func (c *Controller) initialize(ctx context.Context, w *work) error {
 	w.fresh = true
 	w.saved = append(w.saved, func() {
 		c.reached(w, metrics.StageInitialized)
-		c.config.Log.Info("initialized", "claim", w.claim.Name, "node", w.node.Name, "pool", translate.PoolOf(w.claim))
+		c.config.Log.Info("initialized", "event", "Initialized", "claim", w.claim.Name, "node", w.node.Name, "pool", translate.PoolOf(w.claim))
 	})
 	return nil
 }

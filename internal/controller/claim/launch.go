@@ -80,7 +80,7 @@ func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 	c.set(w, condition.True(karpenterv1.ConditionTypeLaunched, "Launched", ""))
 	w.saved = append(w.saved, func() {
 		c.reached(w, metrics.StageLaunched)
-		c.config.Log.Info("launched", "claim", w.claim.Name, "pool", translate.PoolOf(w.claim), "type", instance.Type,
+		c.config.Log.Info("launched", "event", "Launched", "claim", w.claim.Name, "pool", translate.PoolOf(w.claim), "type", instance.Type,
 			"zone", instance.Zone, "capacityType", instance.CapacityType, "pricePerHour", instance.Price.String(), "providerID", instance.ProviderID)
 	})
 	return true, nil
@@ -175,7 +175,7 @@ func (c *Controller) remove(ctx context.Context, w *work, reason, message string
 	pool := translate.PoolOf(w.claim)
 	c.config.Metrics.Claims.Disrupt(w.claim, reason, "")
 	c.config.Removed.Tell(w.claim, reason, message)
-	c.config.Log.Info("deleted NodeClaim", "claim", w.claim.Name, "pool", pool, "reason", reason, "message", message)
+	c.config.Log.Info("deleted NodeClaim", "event", "NodeClaimDeleting", "claim", w.claim.Name, "pool", pool, "reason", reason, "why", message)
 	return nil
 }
 

@@ -53,7 +53,7 @@ func (c *Controller) register(ctx context.Context, w *work) error {
 		pool := translate.PoolOf(w.claim)
 		c.reached(w, metrics.StageRegistered)
 		c.config.Metrics.Nodes.Created.WithLabelValues(pool, w.node.Labels[corev1.LabelTopologyZone]).Inc()
-		c.config.Log.Info("registered", "claim", w.claim.Name, "node", w.node.Name, "pool", pool)
+		c.config.Log.Info("registered", "event", "Registered", "claim", w.claim.Name, "node", w.node.Name, "pool", pool)
 		c.reportHealth(ctx, w, condition.True(karpenterv1.ConditionTypeNodeRegistrationHealthy, "NodeRegistrationHealthy", ""))
 	})
 	return nil

@@ -26,6 +26,14 @@ type begun struct {
 // prices says what the nodes cost before and after.
 func (b *begun) prices() string { return fmt.Sprintf("%s/h before, %s/h after", b.before, b.after) }
 
+// decision names the command as Karpenter does.
+func (b *begun) decision() string {
+	if len(b.launches) > 0 {
+		return metrics.Replace
+	}
+	return metrics.Delete
+}
+
 // begunBy returns the commands of a plan that were begun, in its order.
 func begunBy(p plan.Plan, outcome apply.Outcome) (commands []*begun) {
 	groups := map[string]*begun{}

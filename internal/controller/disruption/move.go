@@ -106,9 +106,10 @@ func (c *Controller) reportCommands(r round, p plan.Plan, outcome apply.Outcome)
 				text += ", once " + strings.Join(g.launches, ", ") + " is there"
 			}
 			c.config.Events.Event(claimRef(remove), event.Normal, event.DisruptionLaunching, text)
-			c.config.Log.Info("disrupting", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason", remove.Reason,
-				"together", len(g.removes), "launches", len(g.launches), "pricePerHourBefore", g.before.String(),
-				"pricePerHourAfter", g.after.String())
+			c.config.Log.Info("disrupting", "event", "Disrupting", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool,
+				"command-id", g.removes[0].Claim, "reason", remove.Reason, "decision", g.decision(),
+				"disrupted-node-count", len(g.removes), "replacement-node-count", len(g.launches),
+				"pricePerHourBefore", g.before.String(), "pricePerHourAfter", g.after.String())
 		}
 	}
 }

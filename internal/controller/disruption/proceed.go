@@ -219,7 +219,8 @@ func (c *Controller) reportRemoval(r round, node *cluster.Node, remove plan.Remo
 	reason := string(remove.Reason)
 	c.config.Metrics.Claims.Disrupt(claimFor(r, node), reason, policyOf(r, remove))
 	c.tell(remove, event.DisruptionTerminating, "The node is removed: "+reason)
-	c.config.Log.Info("removing", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason", reason, "savesPerHour", remove.Price.String(), "moves", moved(node))
+	c.config.Log.Info("removing", "event", "NodeClaimDeleting", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool,
+		"reason", reason, "savesPerHour", remove.Price.String(), "moves", moved(node))
 }
 
 // moved lists the pods that have to leave with a node, as namespace/name (D-01).

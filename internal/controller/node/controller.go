@@ -92,7 +92,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		if err := c.config.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); client.IgnoreNotFound(err) != nil {
 			return reconcile.Result{}, fmt.Errorf("deleting NodeClaim %s of deleted node %s: %w", claim.Name, node.Name, err)
 		}
-		c.config.Log.Info("deleted NodeClaim, its node was deleted", "claim", claim.Name, "node", node.Name)
+		c.config.Log.Info("deleted NodeClaim, its node was deleted", "event", "NodeClaimDeleting", "claim", claim.Name, "node", node.Name)
 		return reconcile.Result{RequeueAfter: claimAgainAfter}, nil
 	}
 	gone, err := c.instanceGone(ctx, &node)
@@ -290,7 +290,7 @@ func (c *Controller) finish(ctx context.Context, node *corev1.Node, why string) 
 	if why == "drained" {
 		c.config.Metrics.Nodes.Drained.WithLabelValues(pool).Inc()
 	}
-	c.config.Log.Info("ended node", "node", node.Name, "pool", pool, "reason", why)
+	c.config.Log.Info("ended node", "event", "NodeDeleted", "node", node.Name, "pool", pool, "reason", why)
 	return nil
 }
 

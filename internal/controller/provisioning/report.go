@@ -43,7 +43,7 @@ func (c *Controller) report(snapshot *cluster.Snapshot, p plan.Plan, outcome app
 		c.config.Log.Info("did not launch", "pool", refused.Pool, "reason", refused.Why, "pods", len(refused.Pods))
 	}
 	if len(p.Launches) > 0 {
-		c.config.Log.Info("planned", "launches", len(p.Launches), "nominated", len(p.Nominations),
+		c.config.Log.Info("planned", "event", "PlanComputed", "launches", len(p.Launches), "nominated", len(p.Nominations),
 			"unplaced", len(p.Unplaced), "pricePerHour", p.Price().String(), "snapshot", p.BasedOn)
 	}
 }
@@ -76,7 +76,7 @@ func (c *Controller) reportUnplaced(snapshot *cluster.Snapshot, p plan.Plan) {
 	}
 	c.reportLimited(snapshot, p)
 	for _, group := range c.waits.news(groups) {
-		c.config.Log.Info("pods wait", "cause", group.Cause.Code, "object", group.Cause.Object.String(),
+		c.config.Log.Info("pods wait", "event", "PodsUnschedulable", "cause", group.Cause.Code, "object", group.Cause.Object.String(),
 			"text", group.Cause.Text, "pods", len(group.Pods), "first", group.Pods[0].String())
 	}
 }

@@ -137,10 +137,10 @@ func (n *town) logged(message string) []time.Time {
 	var times []time.Time
 	for lines := bufio.NewScanner(strings.NewReader(string(log))); lines.Scan(); {
 		var line struct {
-			Time time.Time `json:"time"`
-			Msg  string    `json:"msg"`
+			Time    time.Time `json:"time"`
+			Message string    `json:"message"`
 		}
-		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == message {
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Message == message {
 			times = append(times, line.Time)
 		}
 	}
