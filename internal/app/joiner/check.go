@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/client-go/rest"
 
 	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
@@ -24,6 +25,23 @@ func servesBuffers(ctx context.Context, config *rest.Config) (bool, error) {
 		return false, err
 	}
 	missing, err := serve.Missing(client, config.Host, autoscalingv1beta1.GroupVersion().WithResource("capacitybuffers"))
+	return len(missing) == 0, err
+}
+
+// servesDevices reports whether claims for devices are to be looked at (K-42): it is asked for, and the API server knows them.
+func servesDevices(ctx context.Context, config Config) (bool, error) {
+	if config.IgnoreDRARequests {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, serve.ReachWithin)
+	defer cancel()
+	client, err := serve.CheckServer(ctx, config.REST)
+	if err != nil {
+		return false, err
+	}
+	v1 := resourcev1.SchemeGroupVersion
+	missing, err := serve.Missing(client, config.REST.Host, v1.WithResource("resourceclaims"), v1.WithResource("resourceslices"),
+		v1.WithResource("deviceclasses"))
 	return len(missing) == 0, err
 }
 

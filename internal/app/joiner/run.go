@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -75,6 +76,13 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	}
 	if !config.buffersServed {
 		log.Info("CapacityBuffers are not kept: their CustomResourceDefinition is not installed; it is looked for at the start only")
+	}
+	if config.devicesServed, err = servesDevices(ctx, config); err != nil {
+		return err
+	}
+	if !config.devicesServed && !config.IgnoreDRARequests {
+		log.Info("--ignore-dra-requests is false, and the API server has no resource.k8s.io/v1: pods with ResourceClaims get no node; " +
+			"it is looked for at the start only")
 	}
 	metrics.NewSettings(registry).Set(config.IgnoredSettings, config.InvalidSettings)
 	config.REST = countingCalls(config.REST, metrics.NewRequests(registry))
@@ -161,7 +169,7 @@ func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
 	off := gates.off()
 	off.Buffers = off.Buffers || !config.buffersServed
 	return world.Config{
-		Fleet: owned, Off: off, IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
+		Fleet: owned, Off: off, Devices: config.devicesServed, IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
 		RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
 		PriceTolerance: config.PriceTolerance, NodeOverheadPrice: overhead, MaxNodes: config.MaxNodes, MaxClaims: config.MaxNodeClaimsHard,
 	}, err
@@ -298,7 +306,7 @@ func newScheme(plugins []plugin.Plugin) (*runtime.Scheme, error) {
 	var failures []error
 	kinds := []func(*runtime.Scheme) error{
 		coordinationv1.AddToScheme, // for events about the lease
-		corev1.AddToScheme, appsv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, resourcev1.AddToScheme,
 		karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, autoscalingv1beta1.AddToScheme,
 	}
 	for _, p := range plugins {

@@ -73,3 +73,11 @@ func (s *Snapshot) WithoutDevices() *Snapshot {
 	}
 	return &own
 }
+
+// Unblocked returns the shape without what blocks it. It is for shapes that are not interned yet.
+func (s *Shape) Unblocked() *Shape {
+	own := *s
+	own.key, own.ask, own.own = "", "", nil
+	own.Blocked, own.BlockedBy, own.Alternatives = "", "", s.Selecting().Alternatives
+	return &own
+}
