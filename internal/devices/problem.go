@@ -160,18 +160,10 @@ func (f *facts) askProblem(claim *resourcev1.ResourceClaim, a ask) problem {
 			}
 		}
 		if len(left) == 0 {
-			return troubled(cause.DevicesNotFound, "%s: no published device passes the selector %q %s (%s before it)", where, expression,
-				whose, counted(len(before)))
+			return troubled(cause.DevicesNotFound, "%s: no published device passes the selector %q %s", where, expression, whose)
 		}
 	}
 	return problem{}
-}
-
-func counted(n int) string {
-	if n == 1 {
-		return "1 device is left"
-	}
-	return fmt.Sprintf("%d devices are left", n)
 }
 
 // place is where a device is published.

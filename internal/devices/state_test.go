@@ -200,10 +200,9 @@ func TestK42_ProblemsAreTold(t *testing.T) {
 			"request g of ResourceClaim default/c (DeviceClass gpu): no driver publishes any device"},
 		"nothing of the class": {[]any{class("tpu", cel("device.driver == 'tpu'")...), gpu, old, claim("c", exactly("g", "tpu", 1))}, nil,
 			cause.DevicesNotFound, "request g of ResourceClaim default/c (DeviceClass tpu): no published device passes the selector " +
-				`"device.driver == 'tpu'" of the class (2 devices are left before it)`},
+				`"device.driver == 'tpu'" of the class`},
 		"nothing of the request": {[]any{classOf("gpu"), gpu, claim("c", exactly("g", "gpu", 1, cel("false")...))}, nil, cause.DevicesNotFound,
-			`request g of ResourceClaim default/c (DeviceClass gpu): no published device passes the selector "false" of the request ` +
-				"(1 device is left before it)"},
+			`request g of ResourceClaim default/c (DeviceClass gpu): no published device passes the selector "false" of the request`},
 		"none": {[]any{classOf("gpu"), gpu, claim("c", exactly("g", "gpu", 1))}, nil, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -65,7 +65,7 @@ func (deviceRule) explains(s *solver, e *explainer) bool {
 	if code, text := s.devices.Problem(e.shape); code != "" {
 		return e.stop(plan.ByPod, code, "", text)
 	}
-	asked, why := 0, ""
+	wanted, why := s.devices.Wanted(e.shape), ""
 	for _, node := range s.snapshot.Nodes { // full ones have no bin
 		if node.Deleting || node.Disrupting || !publishes(node) {
 			continue
@@ -73,13 +73,13 @@ func (deviceRule) explains(s *solver, e *explainer) bool {
 		left, text := s.devices.Place(e.shape, node)
 		if left != nil {
 			return e.stop(plan.ByPod, cause.DevicesOutOfReach, node.Name, fmt.Sprintf(
-				"node %s has its devices, and the pod cannot run there for another reason", node.Name))
+				"node %s has devices for %s, and the pod cannot run there for another reason", node.Name, wanted))
 		}
-		if asked++; why == "" {
+		if why == "" {
 			why = text
 		}
 	}
-	detail := fmt.Sprintf("none of %d initialized nodes has devices left for %s", asked, s.devices.Wanted(e.shape))
+	detail := "no initialized node has devices left for " + wanted
 	if why != "" {
 		detail += ": " + why
 	}
