@@ -3,6 +3,7 @@ package devices
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -70,21 +71,29 @@ func ownedBy(claim *resourcev1.ResourceClaim, uid string) bool {
 	return owner != nil && owner.UID == types.UID(uid)
 }
 
-// ask is one request of a claim, or one of its alternatives.
+// ask is one request of a claim, or one of its alternatives; much is how many devices it wants.
 type ask struct {
-	name, class string
-	selectors   []resourcev1.DeviceSelector
+	name, class, much string
+	selectors         []resourcev1.DeviceSelector
 }
 
 // asksOf returns the alternatives of a request; none for a request of a kind that nobody here knows.
 func asksOf(request *resourcev1.DeviceRequest) (asks []ask) {
 	if request.Exactly != nil {
-		return []ask{{request.Name, request.Exactly.DeviceClassName, request.Exactly.Selectors}}
+		e := request.Exactly
+		return []ask{{request.Name, e.DeviceClassName, much(e.AllocationMode, e.Count), e.Selectors}}
 	}
 	for _, sub := range request.FirstAvailable {
-		asks = append(asks, ask{request.Name + "/" + sub.Name, sub.DeviceClassName, sub.Selectors})
+		asks = append(asks, ask{request.Name + "/" + sub.Name, sub.DeviceClassName, much(sub.AllocationMode, sub.Count), sub.Selectors})
 	}
 	return asks
+}
+
+func much(mode resourcev1.DeviceAllocationMode, count int64) string {
+	if mode == resourcev1.DeviceAllocationModeAll {
+		return "all"
+	}
+	return strconv.FormatInt(count, 10)
 }
 
 // requestsProblem looks at what a claim asks for that is not allocated. It is done once.
@@ -152,15 +161,15 @@ func (f *facts) askProblem(claim *resourcev1.ResourceClaim, a ask) problem {
 		left = nil
 		for _, id := range before {
 			if failure := chosen.fails[id]; failure != "" {
-				return troubled(cause.DeviceClaimInvalid, "%s: the selector %q %s fails on device %s, and kube-scheduler gives up there: %s",
-					where, expression, whose, f.name(id), failure)
+				return troubled(cause.DeviceClaimInvalid, "%s: a selector %s fails on device %s (%s), and kube-scheduler gives up there: %s",
+					where, whose, f.name(id), failure, expression)
 			}
 			if chosen.passes[id] {
 				left = append(left, id)
 			}
 		}
 		if len(left) == 0 {
-			return troubled(cause.DevicesNotFound, "%s: no published device passes the selector %q %s", where, expression, whose)
+			return troubled(cause.DevicesNotFound, "%s: no published device passes the selector %s: %s", where, whose, expression)
 		}
 	}
 	return problem{}
@@ -248,7 +257,7 @@ func (s *State) Wanted(shape *cluster.Shape) string {
 		var requests []string
 		for i := range claim.Spec.Devices.Requests {
 			for _, a := range asksOf(&claim.Spec.Devices.Requests[i]) {
-				requests = append(requests, fmt.Sprintf("request %s (DeviceClass %s)", a.name, a.class))
+				requests = append(requests, fmt.Sprintf("request %s (%s of DeviceClass %s)", a.name, a.much, a.class))
 			}
 		}
 		parts = append(parts, "ResourceClaim "+keyOf(claim)+" with "+strings.Join(requests, ", "))

@@ -195,14 +195,14 @@ func TestK42_ProblemsAreTold(t *testing.T) {
 			`request g of ResourceClaim default/c (DeviceClass gpu): the selector "device.nonsense(" of the class is no valid CEL: `},
 		"CEL that fails": {[]any{class("all"), gpu, claim("c", exactly("g", "all", 1,
 			cel(fmt.Sprintf("device.attributes[%q].model == 'a'", driver))...))}, nil, cause.DeviceClaimInvalid,
-			`fails on device dra.example.com/n1/i0, and kube-scheduler gives up there: no such key: model`},
+			`a selector of the request fails on device dra.example.com/n1/i0 (no such key: model), and kube-scheduler gives up there: device.`},
 		"no driver": {[]any{classOf("gpu"), claim("c", exactly("g", "gpu", 1))}, nil, cause.DevicesNotFound,
 			"request g of ResourceClaim default/c (DeviceClass gpu): no driver publishes any device"},
 		"nothing of the class": {[]any{class("tpu", cel("device.driver == 'tpu'")...), gpu, old, claim("c", exactly("g", "tpu", 1))}, nil,
 			cause.DevicesNotFound, "request g of ResourceClaim default/c (DeviceClass tpu): no published device passes the selector " +
-				`"device.driver == 'tpu'" of the class`},
+				"of the class: device.driver == 'tpu'"},
 		"nothing of the request": {[]any{classOf("gpu"), gpu, claim("c", exactly("g", "gpu", 1, cel("false")...))}, nil, cause.DevicesNotFound,
-			`request g of ResourceClaim default/c (DeviceClass gpu): no published device passes the selector "false" of the request`},
+			`request g of ResourceClaim default/c (DeviceClass gpu): no published device passes the selector of the request: false`},
 		"none": {[]any{classOf("gpu"), gpu, claim("c", exactly("g", "gpu", 1))}, nil, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestK42_AnAllocatedClaimSaysWhere(t *testing.T) {
 		t.Errorf("%q, want %q", why, want)
 	}
 	wanted := with(claim("c", exactly("g", "gpu", 1), first("f", "a", "b"))).Wanted(enginetest.Asking("c", "c"))
-	if want := "ResourceClaim default/c with request g (DeviceClass gpu), request f/way-0 (DeviceClass a), request f/way-1 (DeviceClass b)"; wanted != want {
+	if want := "ResourceClaim default/c with request g (1 of DeviceClass gpu), request f/way-0 (1 of DeviceClass a), request f/way-1 (1 of DeviceClass b)"; wanted != want {
 		t.Errorf("%q, want %q", wanted, want)
 	}
 }

@@ -155,7 +155,7 @@ func (d *drawing) slice(pool string, list []resourcev1.Device, where func(*resou
 // claimSpec draws what a claim asks for.
 func (d *drawing) claimSpec() resourcev1.DeviceClaim {
 	var claim resourcev1.DeviceClaim
-	d.c.says = []string{"ResourceClaim default/" + d.c.name, "request main", "DeviceClass " + d.c.name + "-"}
+	d.c.says = []string{"ResourceClaim default/" + d.c.name, "request ", "DeviceClass " + d.c.name + "-"}
 	exactly := func(name, kind string, count int64, selectors ...resourcev1.DeviceSelector) {
 		claim.Requests = append(claim.Requests, resourcev1.DeviceRequest{Name: name, Exactly: &resourcev1.ExactDeviceRequest{
 			DeviceClassName: d.class(kind), AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: count, Selectors: selectors}})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-logr/logr"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/client-go/rest"
 
@@ -14,6 +15,23 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
 )
+
+// look finds out which kinds that a cluster can do without are served.
+func (c *Config) look(ctx context.Context, log logr.Logger) (err error) {
+	if c.buffersServed, err = servesBuffers(ctx, c.REST); err != nil {
+		return err
+	}
+	if !c.buffersServed {
+		log.Info("CapacityBuffers are not kept: their CustomResourceDefinition is not installed; it is looked for at the start only")
+	}
+	if c.devicesServed, err = servesDevices(ctx, *c); err != nil {
+		return err
+	}
+	if !c.devicesServed && !c.IgnoreDRARequests {
+		log.Info("devices are not looked at: the API server has no resource.k8s.io/v1; it is looked for at the start only")
+	}
+	return nil
+}
 
 // servesBuffers reports whether the API server knows CapacityBuffers. They are not needed: who has none need not install
 // their definition.

@@ -71,18 +71,8 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		return err
 	}
 	defer served.close()
-	if config.buffersServed, err = servesBuffers(ctx, config.REST); err != nil {
+	if err := config.look(ctx, log); err != nil {
 		return err
-	}
-	if !config.buffersServed {
-		log.Info("CapacityBuffers are not kept: their CustomResourceDefinition is not installed; it is looked for at the start only")
-	}
-	if config.devicesServed, err = servesDevices(ctx, config); err != nil {
-		return err
-	}
-	if !config.devicesServed && !config.IgnoreDRARequests {
-		log.Info("--ignore-dra-requests is false, and the API server has no resource.k8s.io/v1: pods with ResourceClaims get no node; " +
-			"it is looked for at the start only")
 	}
 	metrics.NewSettings(registry).Set(config.IgnoredSettings, config.InvalidSettings)
 	config.REST = countingCalls(config.REST, metrics.NewRequests(registry))
