@@ -125,11 +125,11 @@ func ofPods() []Entry {
 			"of the request: EXPRESSION", "when a driver publishes such a device",
 			"start a node with such devices in a NodePool with spec.replicas: none is launched for claims",
 			"ask for devices that there are: kubectl get resourceslices"),
-		own(cause.DevicesInUse, "no initialized node has devices left for ResourceClaim NAME with request NAME (COUNT of DeviceClass CLASS)",
+		own(cause.DevicesInUse, "ResourceClaim NAME with request NAME (COUNT of DeviceClass CLASS): no initialized node has them left",
 			"when a pod with such devices ends",
 			"raise spec.replicas of a NodePool whose nodes have the devices: none is launched for claims",
 			"end a pod that has them"),
-		own(cause.DevicesOutOfReach, "node NAME has devices for ResourceClaim NAME with request NAME (COUNT of DeviceClass CLASS), and the "+
+		own(cause.DevicesOutOfReach, "ResourceClaim NAME with request NAME (COUNT of DeviceClass CLASS): node NAME has them, and the "+
 			"pod cannot run there for another reason", "when that node has room",
 			"make room on that node, or see what the pod asks for beside the devices: resources, taints, node selector"),
 	}

@@ -215,7 +215,7 @@ func (d *drawing) bad() {
 			Selectors: []resourcev1.DeviceSelector{d.selector("device.driver == %q && !(%q in device.attributes)", d.driver(), d.driver())}}})
 		exact.DeviceClassName = anything
 		exact.Selectors = []resourcev1.DeviceSelector{d.selector("device.attributes[%q].model == 'a'", d.driver())}
-		d.c.says = []string{"request main of ResourceClaim default/" + d.c.name, anything, "fails on device", "no such key"}
+		d.c.says = []string{"request main of ResourceClaim default/" + d.c.name, anything, "fails on device"}
 	default:
 		template := d.c.name
 		d.c.says = []string{"is not made yet from ResourceClaimTemplate default/" + template}

@@ -73,13 +73,13 @@ func (deviceRule) explains(s *solver, e *explainer) bool {
 		left, text := s.devices.Place(e.shape, node)
 		if left != nil {
 			return e.stop(plan.ByPod, cause.DevicesOutOfReach, node.Name, fmt.Sprintf(
-				"node %s has devices for %s, and the pod cannot run there for another reason", node.Name, wanted))
+				"%s: node %s has them, and the pod cannot run there for another reason", wanted, node.Name))
 		}
 		if why == "" {
 			why = text
 		}
 	}
-	detail := "no initialized node has devices left for " + wanted
+	detail := wanted + ": no initialized node has them left" // what is asked for first: events are short
 	if why != "" {
 		detail += ": " + why
 	}
