@@ -91,7 +91,8 @@ func (o *options) addPlanning(flags *pflag.FlagSet) {
 	flags.StringVar(&o.SchedulerConfig, "scheduler-config", o.SchedulerConfig,
 		"the same as Karpenter takes it: a document with podTopologySpread.defaultConstraints")
 	flags.BoolVar(&o.IgnoreDRARequests, "ignore-dra-requests", o.IgnoreDRARequests,
-		"launch no node for pods that ask for devices by ResourceClaims; false changes nothing yet")
+		"leave pods alone that ask for devices by ResourceClaims; false expects them on nodes that are there and have these, "+
+			"and launches none for them")
 	flags.DurationVar(&o.BatchIdleDuration, "batch-idle-duration", o.BatchIdleDuration,
 		"plan when no further pod has come for this long")
 	flags.DurationVar(&o.BatchMaxDuration, "batch-max-duration", o.BatchMaxDuration,

@@ -186,7 +186,11 @@ func (with *explainer) read(ctx context.Context, config Config) (documents []wha
 		return nil, nil, "", err
 	}
 	with.client, with.asked.heading = client, true
-	documents, unread, err = readAll(ctx, client, whatif.Resources())
+	resources := whatif.Resources()
+	if with.now.costs.devices() {
+		resources = append(resources, whatif.DeviceResources()...)
+	}
+	documents, unread, err = readAll(ctx, client, resources)
 	if err == nil && with.more != nil {
 		var more []whatif.Document
 		more, err = with.more(ctx, client)

@@ -74,9 +74,11 @@ type planTime struct {
 	costs costs
 }
 
-// costs are the controller's --price-tolerance, in percent, --node-overhead-price, in dollars per hour, --max-nodes and
-// --max-node-claims-hard.
+// costs are the controller's --price-tolerance, in percent, --node-overhead-price, in dollars per hour, --max-nodes,
+// --max-node-claims-hard and --ignore-dra-requests.
 type costs struct {
+	// noDevices is --ignore-dra-requests; a command without the flag is as one with true.
+	noDevices *bool
 	tolerance int
 	overhead  float64
 	maxNodes  int64
@@ -91,6 +93,8 @@ func (m *planTime) flag(command *cobra.Command) {
 func (c *costs) flags(command *cobra.Command) {
 	command.Flags().IntVar(&c.tolerance, "price-tolerance", whatif.DefaultPriceTolerance,
 		"the controller's --price-tolerance: by how many percent fewer nodes may be dearer than the cheapest ones")
+	c.noDevices = command.Flags().Bool("ignore-dra-requests", true,
+		"the controller's --ignore-dra-requests: false looks at ResourceClaims, ResourceSlices and DeviceClasses")
 	command.Flags().Int64Var(&c.maxNodes, "max-nodes", 0,
 		"the controller's --max-nodes: the most nodes that the whole cluster should have; 0 is no limit")
 	command.Flags().Int64Var(&c.maxClaims, "max-node-claims-hard", 0,
@@ -98,6 +102,9 @@ func (c *costs) flags(command *cobra.Command) {
 	command.Flags().Float64Var(&c.overhead, "node-overhead-price", 0,
 		"the controller's --node-overhead-price: what a node costs beside its price, in dollars per hour")
 }
+
+// devices reports whether claims for devices are looked at (K-42).
+func (c costs) devices() bool { return c.noDevices != nil && !*c.noDevices }
 
 // at is that time.
 func (m planTime) at() (time.Time, error) {
@@ -149,7 +156,7 @@ func pictureAt(documents []whatif.Document, setting string, with costs, now time
 	catalogue := inventory.Catalog()
 	world, err := whatif.New(whatif.Input{Documents: documents, Catalogue: catalogue, Now: now,
 		PriceTolerance: with.tolerance, NodeOverheadPrice: overhead, MaxNodes: with.maxNodes, MaxClaims: with.maxClaims,
-		Estimated: chosen == kwok.EC2Types})
+		Devices: with.devices(), Estimated: chosen == kwok.EC2Types})
 	return world, offers{name: chosen, types: len(catalogue.Types)}, err
 }
 

@@ -17,10 +17,12 @@ import (
 
 // leftOut are the fields of what the engine plans with and says that are not written, and why.
 var leftOut = map[string]string{
-	"cluster.Snapshot.change": "only says how a what-if differs from what it was made of, so that less is looked at",
-	"cluster.Shape.key":       "follows from the other fields",
-	"cluster.Shape.ask":       "follows from the other fields",
-	"plan.Plan.Names":         "those of the snapshot, which are written once",
+	"cluster.Snapshot.Devices": "what there is of devices is not written: a dump is made of a picture without them (Snapshot.WithoutDevices)",
+	"cluster.Shape.Claims":     "pods that ask for devices are blocked in such a picture",
+	"cluster.Snapshot.change":  "only says how a what-if differs from what it was made of, so that less is looked at",
+	"cluster.Shape.key":        "follows from the other fields",
+	"cluster.Shape.ask":        "follows from the other fields",
+	"plan.Plan.Names":          "those of the snapshot, which are written once",
 }
 
 // otherwise are the fields that nobody outside of their package can read, and how they are written all the same.
@@ -37,6 +39,7 @@ var whole = map[reflect.Type]func(n int) any{
 	reflect.TypeFor[requirement.Requirement](): func(n int) any {
 		return some1(n)
 	},
+	reflect.TypeFor[cluster.Devices]():     nil,
 	reflect.TypeFor[catalog.Bits]():        nil,
 	reflect.TypeFor[*catalog.Thresholds](): nil,
 	reflect.TypeFor[*catalog.Index]():      func(int) any { return anIndex() },

@@ -114,7 +114,7 @@ func hungry(s *cluster.Snapshot, p plan.Plan) []*cluster.Pod {
 	var list []*cluster.Pod
 	seen := map[*cluster.Shape]bool{}
 	for _, pod := range s.Pending {
-		if unplaced[pod.UID] && !seen[pod.Shape] && pod.Shape.Blocked == "" {
+		if unplaced[pod.UID] && !seen[pod.Shape] && !fixedToNodes(pod.Shape) {
 			seen[pod.Shape] = true
 			list = append(list, pod)
 		}
@@ -198,8 +198,11 @@ func MightSave(s *cluster.Snapshot, now int64, node *cluster.Node) bool {
 }
 
 // bound reports whether a pod that would have to move is one that no other node can be right for, since it has devices for
-// instance (K-41). To try its node together with others would only keep those others.
-func bound(pod *cluster.Pod) bool { return !pod.Fixed && !pod.Terminating && pod.Shape.Blocked != "" }
+// instance (K-41, K-42: those of its claims are not moved). To try its node together with others would only keep those others.
+func bound(pod *cluster.Pod) bool { return !pod.Fixed && !pod.Terminating && fixedToNodes(pod.Shape) }
+
+// fixedToNodes reports whether no node that is launched can be right for pods of the shape.
+func fixedToNodes(shape *cluster.Shape) bool { return shape.Blocked != "" || len(shape.Claims) > 0 }
 
 // candidates lists the nodes that may go, the most wasteful first: what part of a node's cost its pods do not use, and of
 // equals what costs least to disrupt.

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -96,5 +97,100 @@ func TestK41_WhoHasDevicesKeepsItsNode(t *testing.T) {
 	})
 	if held == 0 || went == 0 {
 		t.Errorf("%d nodes were held, %d went: want some of each", held, went)
+	}
+}
+
+// claiming returns the pod as one with these claims.
+func claiming(pod *cluster.Pod, claims ...string) *cluster.Pod {
+	own, shape := *pod, *pod.Shape.Unblocked()
+	shape.Namespace = "default"
+	for _, claim := range claims {
+		shape.Claims = append(shape.Claims, cluster.DeviceClaim{Name: claim, Object: claim})
+	}
+	own.Shape = &shape
+	return &own
+}
+
+// withClaims draws devices on the nodes of a script, claims for them, and pods that have some of these.
+func withClaims(t *rapid.T, script string) cluster.Snapshot {
+	plain := parse(t, script)
+	for _, node := range plain.Nodes {
+		if n := rapid.IntRange(0, 3).Draw(t, "devices of "+node.ID()); n > 0 {
+			script += fmt.Sprintf("\ndevices %s gpu=%d", node.ID(), n)
+		}
+	}
+	names := []string{"c0", "c1", "c2", "c3", "c4", "c5"}
+	for _, name := range names {
+		script += fmt.Sprintf("\nresourceclaim %s gpu=%d", name, rapid.IntRange(1, 2).Draw(t, name))
+		if nodes := len(plain.Nodes); nodes > 0 && rapid.IntRange(0, 4).Draw(t, "allocated") == 0 {
+			script += " on=" + plain.Nodes[rapid.IntRange(0, nodes-1).Draw(t, "on")].ID()
+		}
+	}
+	parts := *parse(t, script)
+	parts.Pending = slices.Clone(parts.Pending)
+	for i, pod := range parts.Pending {
+		if pod.Node == "" && rapid.Bool().Draw(t, "claims") {
+			parts.Pending[i] = claiming(pod, rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 2, rapid.ID).Draw(t, "of it")...)
+		}
+	}
+	return parts
+}
+
+// K-42. No node is launched for a pod with claims; those that are expected on nodes get their devices there, all of them, in the
+// order of the plan; and of those that are said to find none, each finds none when the others have theirs.
+func TestK42_DevicesAreGivenOnce(t *testing.T) {
+	t.Parallel()
+	placed, refused := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		s := cluster.New(withClaims(t, enginetest.Script(t)))
+		p := engine.Provision(s)
+		pods, nodes := map[string]*cluster.Pod{}, map[string]*cluster.Node{}
+		for _, pod := range s.Pending {
+			pods[pod.UID] = pod
+		}
+		for _, node := range s.Nodes {
+			nodes[node.ID()] = node
+		}
+		for _, l := range p.Launches {
+			for _, pod := range l.Pods {
+				if len(pods[pod.UID].Shape.Claims) > 0 {
+					t.Fatalf("%s\na node is launched for %s, which has claims", p, pod)
+				}
+			}
+		}
+		on := map[string]string{}
+		for _, n := range p.Nominations {
+			on[n.Pod.UID] = n.Node
+		}
+		left := s.Devices
+		for _, uid := range p.Order {
+			pod := pods[uid]
+			if len(pod.Shape.Claims) == 0 {
+				continue
+			}
+			placed++
+			node := nodes[on[uid]]
+			if !node.Initialized || node.Name == "" {
+				t.Fatalf("%s\n%s is expected on %s, which is not initialized", p, pod.Ref(), node.ID())
+			}
+			if left, _ = left.Place(pod.Shape, node); left == nil {
+				t.Fatalf("%s\n%s has no devices on %s when those before it have theirs", p, pod.Ref(), node.ID())
+			}
+		}
+		for _, u := range p.Unplaced {
+			pod := pods[u.Pod.UID]
+			if len(pod.Shape.Claims) == 0 || len(u.Pools) == 0 || u.Pools[0].Last().Cause != cause.DevicesInUse {
+				continue
+			}
+			refused++
+			for _, node := range s.Nodes {
+				if more, _ := left.Place(pod.Shape, node); more != nil && node.Initialized && !node.Deleting && !node.Disrupting {
+					t.Fatalf("%s\n%s finds no devices, and node %s has them", p, u.Pod, node.ID())
+				}
+			}
+		}
+	})
+	if placed == 0 || refused == 0 {
+		t.Errorf("%d pods with claims were placed, %d refused: want some of each", placed, refused)
 	}
 }

@@ -23,8 +23,8 @@ func devices(p *picture) (found []Finding) {
 	if plans {
 		found = append(found, Finding{Severity: Danger, Kind: KindSettings, Name: "ignore-dra-requests",
 			Consequence: fmt.Sprintf("IGNORE_DRA_REQUESTS is %q: Karpenter launches nodes for pods that ask for devices by ResourceClaims, "+
-				"and Joiner launches none, whatever the setting says", value),
-			Remedy: "keep such pods on nodes of their own, with Karpenter or by hand"})
+				"and Joiner launches none: it expects them on nodes that are there and have the devices", value),
+			Remedy: "keep nodes with the devices in a NodePool with spec.replicas, with Karpenter or by hand"})
 	}
 	asking := map[string]int{}
 	for _, pod := range p.pods {
@@ -39,7 +39,7 @@ func devices(p *picture) (found []Finding) {
 			Remedy: "nothing has to be done"}
 		if plans {
 			f.Severity = Danger
-			f.Consequence = fmt.Sprintf("%s for devices by ResourceClaims: Joiner launches no node for them",
+			f.Consequence = fmt.Sprintf("%s for devices by ResourceClaims: Joiner launches no node for them, and none moves that has its devices",
 				count(asking[namespace], "pod asks", "pods ask"))
 			f.Remedy = "see to nodes for them before the switch"
 		}

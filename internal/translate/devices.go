@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -37,4 +38,35 @@ func addDevices(shape *cluster.Shape, spec *corev1.PodSpec) {
 	}
 	block(shape, cause.DevicesUnknown, "it asks for devices by ResourceClaims (spec.resourceClaims "+
 		strings.Join(names, ", ")+"), and which nodes have them is not known")
+}
+
+// ResolveDevices makes a pod, which was made from the other and whose shape is not interned yet, ask for its devices by the
+// claims that it has (K-42): of a template, the one that its status names. A pod that runs has its devices, and stays where it
+// is.
+func ResolveDevices(to *cluster.Pod, from *corev1.Pod) {
+	if to.Shape.BlockedBy != cause.DevicesUnknown || len(from.Spec.ResourceClaims) == 0 {
+		return
+	}
+	shape := to.Shape.Unblocked()
+	for i := range from.Spec.ResourceClaims {
+		wanted := &from.Spec.ResourceClaims[i]
+		name, own, err := resourceclaim.Name(from, wanted)
+		claim := cluster.DeviceClaim{Name: wanted.Name}
+		switch {
+		case err == nil && name == nil:
+			continue // none was made, since none is needed
+		case err == nil:
+			claim.Object = *name
+		case wanted.ResourceClaimTemplateName != nil:
+			claim.Template = *wanted.ResourceClaimTemplateName
+		}
+		if own {
+			claim.Owner = string(from.UID)
+		}
+		shape.Claims = append(shape.Claims, claim)
+	}
+	if from.Spec.NodeName != "" && len(shape.Claims) > 0 {
+		shape = shape.Holding()
+	}
+	to.Shape = shape
 }

@@ -60,3 +60,47 @@ func TestK41_PodsThatAskForDevices(t *testing.T) {
 		})
 	}
 }
+
+// K-42. Where devices are looked at, a pod asks for those of the claims that it has: named, or made from a template for it. One
+// that runs has them, and stays; what is wrong with a pod comes first.
+func TestK42_PodsAskByTheirClaims(t *testing.T) {
+	t.Parallel()
+	name, template := "shared", "gpus"
+	entries := []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: &name}, {Name: "b", ResourceClaimTemplateName: &template}}
+	own := "own-b-x7k"
+	made := corev1.PodStatus{ResourceClaimStatuses: []corev1.PodResourceClaimStatus{{Name: "b", ResourceClaimName: &own}}}
+	unneeded := corev1.PodStatus{ResourceClaimStatuses: []corev1.PodResourceClaimStatus{{Name: "b"}}}
+	shared := cluster.DeviceClaim{Name: "a", Object: "shared"}
+	selector := map[string]string{"zone": "a"}
+	for title, c := range map[string]struct {
+		spec   corev1.PodSpec
+		status corev1.PodStatus
+		claims []cluster.DeviceClaim
+		code   cause.Code
+	}{
+		"none":          {corev1.PodSpec{}, made, nil, ""},
+		"not made yet":  {corev1.PodSpec{ResourceClaims: entries}, corev1.PodStatus{}, []cluster.DeviceClaim{shared, {Name: "b", Template: "gpus"}}, ""},
+		"made":          {corev1.PodSpec{ResourceClaims: entries}, made, []cluster.DeviceClaim{shared, {Name: "b", Object: own, Owner: "uid"}}, ""},
+		"none is made":  {corev1.PodSpec{ResourceClaims: entries}, unneeded, []cluster.DeviceClaim{shared}, ""},
+		"unknown entry": {corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "c"}}}, made, []cluster.DeviceClaim{{Name: "c"}}, ""},
+		"it runs":       {corev1.PodSpec{ResourceClaims: entries, NodeName: "n1"}, made, nil, cause.DevicesUnknown},
+		"it is wrong": {corev1.PodSpec{ResourceClaims: entries, TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+			TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}}}}, made, nil, cause.PodMalformed},
+	} {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			c.spec.NodeSelector = selector
+			from := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "uid"}, Spec: c.spec, Status: c.status}
+			pod, _ := translate.Pod(resources.NewSpace(), from, time.Time{})
+			translate.ResolveDevices(pod, from)
+			if !slices.Equal(pod.Shape.Claims, c.claims) || pod.Shape.BlockedBy != c.code {
+				t.Errorf("claims %v blocked by %q, want %v and %q", pod.Shape.Claims, pod.Shape.BlockedBy, c.claims, c.code)
+			}
+			elsewhere, there := cluster.Node{Name: "n2"}, cluster.Node{Name: "n3", Labels: selector}
+			if elsewhere.MightAdmit(pod.Shape) || there.MightAdmit(pod.Shape) != (c.code == "") {
+				t.Errorf("its own selection is not kept: %v", pod.Shape.Alternatives)
+			}
+		})
+	}
+}

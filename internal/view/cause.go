@@ -113,6 +113,25 @@ func ofPods() []Entry {
 			"when kube-scheduler finds the devices on a node that is there",
 			"keep nodes with such devices in a NodePool with spec.replicas",
 			"ask for the devices by a resource of an instance type, such as nvidia.com/gpu"),
+		own(cause.DeviceClaimMissing, "ResourceClaim NAME (spec.resourceClaims ENTRY) does not exist", "when it is created",
+			"create the ResourceClaim, or correct its name in the pod's workload",
+			"where it is made from a template, see that the ResourceClaimTemplate exists and that kube-controller-manager runs"),
+		own(cause.DeviceClassMissing, "request NAME of ResourceClaim NAME wants DeviceClass CLASS, which does not exist",
+			"when the class is created", "install the driver of the devices, or correct the name of the class in the claim"),
+		own(cause.DeviceClaimInvalid, "request NAME of ResourceClaim NAME (DeviceClass CLASS): the selector EXPRESSION of the request is "+
+			"no valid CEL: what is wrong", "",
+			"correct the selector in the DeviceClass, or in a new ResourceClaim: the specification of one does not change"),
+		own(cause.DevicesNotFound, "request NAME of ResourceClaim NAME (DeviceClass CLASS): no published device passes the selector "+
+			"of the request: EXPRESSION", "when a driver publishes such a device",
+			"start a node with such devices in a NodePool with spec.replicas: none is launched for claims",
+			"ask for devices that there are: kubectl get resourceslices"),
+		own(cause.DevicesInUse, "ResourceClaim NAME with request NAME (COUNT of DeviceClass CLASS): no initialized node has them left",
+			"when a pod with such devices ends",
+			"raise spec.replicas of a NodePool whose nodes have the devices: none is launched for claims",
+			"end a pod that has them"),
+		own(cause.DevicesOutOfReach, "ResourceClaim NAME with request NAME (COUNT of DeviceClass CLASS): node NAME has them, and the "+
+			"pod cannot run there for another reason", "when that node has room",
+			"make room on that node, or see what the pod asks for beside the devices: resources, taints, node selector"),
 	}
 }
 

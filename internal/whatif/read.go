@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -131,6 +132,7 @@ func kindsOfKubernetes() map[schema.GroupVersion][]string {
 		{Group: "scheduling.k8s.io", Version: "v1"}:   {"PriorityClass"},
 		{Group: "node.k8s.io", Version: "v1"}:         {"RuntimeClass"},
 		{Group: "storage.k8s.io", Version: "v1"}:      {"StorageClass", "CSINode", "VolumeAttachment"},
+		resourcev1.SchemeGroupVersion:                 {"ResourceClaim", "ResourceSlice", "DeviceClass"},
 	}
 }
 
@@ -162,6 +164,15 @@ func Resources() []Resource {
 		of(karpenterv1.Group, "v1", false, "nodeclaims"), of(karpenterv1.Group, "v1alpha1", false, "nodeoverlays"),
 		of(awsv1.Group, "v1", false, "ec2nodeclasses"), of(kwokv1alpha1.Group, "v1alpha1", false, "kwoknodeclasses"),
 	)
+}
+
+// DeviceResources lists what is read beside those to explain pods that ask for devices, where the controller looks at these
+// (K-42).
+func DeviceResources() (list []Resource) {
+	for _, name := range []string{"resourceclaims", "resourceslices", "deviceclasses"} {
+		list = append(list, Resource{GroupVersionResource: resourcev1.SchemeGroupVersion.WithResource(name)})
+	}
+	return list
 }
 
 func looksAt(gvk schema.GroupVersionKind) bool {

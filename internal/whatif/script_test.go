@@ -22,7 +22,8 @@ import (
 // NAME" says how the pod default/NAME stands, and "explain-node", "explain-pool", "explain-claim" or "explain KIND
 // NAME" how another object does. The word all asks for every cause, try for changes that would help, json for
 // programs, stored says that the
-// manifests are those of a cluster, and max-nodes=N is the limit of the whole cluster (K-53).
+// manifests are those of a cluster, max-nodes=N is the limit of the whole cluster (K-53), and devices has claims for devices
+// looked at (K-42).
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -70,7 +71,7 @@ func documentsOf(t *testing.T, d *datadriven.TestData) []whatif.Document {
 
 func pictured(t *testing.T, documents []whatif.Document) (*whatif.World, error) {
 	t.Helper()
-	return picturedBelow(t, documents, 0)
+	return picturedBelow(t, documents, 0, false)
 }
 
 // asTold is the world of a command, with the limit of the whole cluster that it names.
@@ -78,17 +79,18 @@ func asTold(t *testing.T, documents []whatif.Document, d *datadriven.TestData) (
 	t.Helper()
 	var maxNodes int64
 	d.MaybeScanArgs(t, "max-nodes", &maxNodes)
-	return picturedBelow(t, documents, maxNodes)
+	return picturedBelow(t, documents, maxNodes, d.HasArg("devices"))
 }
 
-func picturedBelow(t *testing.T, documents []whatif.Document, maxNodes int64) (*whatif.World, error) {
+func picturedBelow(t *testing.T, documents []whatif.Document, maxNodes int64, devices bool) (*whatif.World, error) {
 	t.Helper()
 	inventory, err := kwok.LoadInventory("testdata/small.json", os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return whatif.New(whatif.Input{
-		Documents: documents, Catalogue: inventory.Catalog(), MaxNodes: maxNodes, Now: time.Unix(1_800_000_000, 0),
+		Documents: documents, Catalogue: inventory.Catalog(), MaxNodes: maxNodes, Devices: devices,
+		Now: time.Unix(1_800_000_000, 0),
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,6 +49,8 @@ type Input struct {
 	MaxNodes int64
 	// MaxClaims is the most NodeClaims that the whole cluster may have, 0 for no limit (K-53).
 	MaxClaims int64
+	// Devices looks at claims for devices and at what drivers publish, as a controller with --ignore-dra-requests=false (K-42).
+	Devices bool
 	// Now is the time that the plan is made for.
 	Now time.Time
 }
@@ -124,7 +127,7 @@ func empty(in Input) *World {
 	return &World{
 		store: world.New(world.Config{Now: func() time.Time { return in.Now }, Fleet: both{},
 			PriceTolerance: in.PriceTolerance, NodeOverheadPrice: resources.Money(in.NodeOverheadPrice),
-			MaxNodes: in.MaxNodes, MaxClaims: in.MaxClaims}),
+			MaxNodes: in.MaxNodes, MaxClaims: in.MaxClaims, Devices: in.Devices}),
 		owners: map[string]string{}, Ignored: map[string]int{}, idle: map[string]string{}, catalogue: in.Catalogue,
 		known: map[string]*corev1.Pod{}, nodes: map[string]bool{}, estimated: in.Estimated, now: in.Now,
 		tolerance: in.PriceTolerance, overhead: resources.Money(in.NodeOverheadPrice), maxNodes: in.MaxNodes, maxClaims: in.MaxClaims,
@@ -195,6 +198,9 @@ func namespaced(o client.Object) bool {
 func Namespaced(gvk schema.GroupVersionKind) bool {
 	if slices.Contains([]string{"Node", "Namespace", "PersistentVolume"}, gvk.Kind) {
 		return false
+	}
+	if gvk.Group == resourcev1.GroupName {
+		return gvk.Kind == "ResourceClaim"
 	}
 	return slices.Contains([]string{"", "apps", "batch", "policy", "coordination.k8s.io", autoscalingv1beta1.Group}, gvk.Group)
 }

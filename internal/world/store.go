@@ -33,6 +33,9 @@ type Config struct {
 	IgnorePreferences bool
 	// Off is what is left out of the picture although there are objects for it.
 	Off Off
+	// Devices looks at claims for devices, and at what drivers publish, for pods that ask for some (K-42); else such pods are
+	// left alone.
+	Devices bool
 	// VolumeMemory is how long it is remembered how many volumes a node that is gone could attach. Zero means
 	// DefaultVolumeMemory, below zero nothing is remembered.
 	VolumeMemory time.Duration
@@ -111,6 +114,7 @@ type Store struct {
 	admission admission
 	pdbs      pdbs
 	buffers   buffers
+	devices   deviceObjects
 	loads     map[string]*load // by name of the node
 	usage     map[string]usage // by name of the pool
 
@@ -159,7 +163,8 @@ func New(config Config) *Store {
 		daemons: map[string]*daemonEntry{}, offers: map[ClassRef]*offer{},
 		links:   links{nodesByProvider: index{}, claimsByProvider: index{}, claimsByNode: index{}},
 		volumes: newVolumes(), overlays: overlays{known: map[string]*overlayEntry{}}, workloads: newWorkloads(),
-		admission: newAdmission(), pdbs: newPDBs(), buffers: newBuffers(), loads: map[string]*load{}, usage: map[string]usage{},
+		admission: newAdmission(), pdbs: newPDBs(), buffers: newBuffers(), devices: newDeviceObjects(config.Devices),
+		loads: map[string]*load{}, usage: map[string]usage{},
 		namespaces: map[string]*sighting{}, nominations: newNominations(),
 		promised: map[string]struct{}{}, protected: map[podKey]struct{}{}, passing: map[*podEntry]struct{}{},
 		machines: newOrdered(compareNodes), poolValues: newOrdered(comparePools),
@@ -170,14 +175,14 @@ func New(config Config) *Store {
 
 // Apply takes in the state of an object that a watch has shown: a Pod, Node, NodeClaim, NodePool, NodeOverlay,
 // DaemonSet, Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment, CSINode,
-// PodDisruptionBudget, LimitRange or RuntimeClass, and those of [Store.Workloads] and [Store.BufferKinds]; other kinds are
-// ignored. State that is older than what is known, and objects whose deletion was seen, are ignored. The error is for
+// PodDisruptionBudget, LimitRange or RuntimeClass, and those of [Store.Workloads], [Store.BufferKinds] and [Store.DeviceKinds]; other
+// kinds are ignored. State that is older than what is known, and objects whose deletion was seen, are ignored. The error is for
 // reporting only: it says what of the object cannot be understood, and the Store then holds the object in a form that keeps planning safe
 // (a pod that fits no node, a pool that launches nothing).
 func (s *Store) Apply(obj client.Object) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tellBuffer(obj, false) || s.tellWorkload(obj, false) || s.tellAdmission(obj, false) {
+	if s.tellBuffer(obj, false) || s.tellWorkload(obj, false) || s.tellAdmission(obj, false) || s.tellDevice(obj, false) {
 		return nil
 	}
 	switch obj := obj.(type) {
@@ -225,7 +230,7 @@ func (s *Store) Apply(obj client.Object) error {
 func (s *Store) Remove(obj client.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tellBuffer(obj, true) || s.tellWorkload(obj, true) || s.tellAdmission(obj, true) {
+	if s.tellBuffer(obj, true) || s.tellWorkload(obj, true) || s.tellAdmission(obj, true) || s.tellDevice(obj, true) {
 		return
 	}
 	switch obj := obj.(type) {
@@ -291,6 +296,7 @@ func (s *Store) Snapshot() *cluster.Snapshot {
 		Daemons: s.daemonValues, Namespaces: s.namespaceLabels, Guards: s.guardList(),
 		MaxNodes: s.config.MaxNodes, Unseen: s.unseen(), Buffers: s.bufferPods(),
 		MaxClaims: s.config.MaxClaims, Claims: s.claimCount(),
+		Devices: s.deviceState(),
 	}
 	s.published.Store(&published{snapshot: fresh, until: s.wake})
 	return fresh

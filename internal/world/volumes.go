@@ -285,6 +285,9 @@ func (s *Store) reviseRivals(pod *corev1.Pod) {
 // translatePod converts a pod as far as it can be without its promise. The shape is not interned yet.
 func (s *Store) translatePod(pod *corev1.Pod) (*cluster.Pod, error) {
 	value, err := translate.Pod(s.space, pod, s.config.Now())
+	if s.config.Devices {
+		translate.ResolveDevices(value, pod)
+	}
 	err = errors.Join(err, translate.AddVolumes(s.space, value, pod, s.volumes.known))
 	s.addRivals(value, pod)
 	translate.AddDefaultSpread(value.Shape, pod, s.config.DefaultSpread, s.workloads.known)

@@ -113,7 +113,7 @@ func TestU11_EachRightOfJoinerIsNeeded(t *testing.T) {
 			"--enable-admission-plugins=OwnerReferencesPermissionEnforcement"}}
 		// As with API servers that have no watches which begin with a list: lists are asked for.
 		o.Env = append(o.Env, "KUBE_FEATURE_WatchListClient=false")
-		o.Args = append(o.Args, "--disable-leader-election=false",
+		o.Args = append(o.Args, "--disable-leader-election=false", "--ignore-dra-requests=false",
 			`--default-spread-constraints=[{"maxSkew":1,"topologyKey":"topology.kubernetes.io/zone",`+
 				`"whenUnsatisfiable":"ScheduleAnyway"}]`)
 	})

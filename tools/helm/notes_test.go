@@ -60,7 +60,7 @@ func TestU11_TheNotesFollowTheValues(t *testing.T) {
 		{charts.Joiner, map[string]any{"settings.featureGates.podDeletionCostManagement": true}, nil,
 			"settings.featureGates.podDeletionCostManagement: Joiner does not have this", "terminateFirst"},
 		{charts.Joiner, map[string]any{"settings.featureGates.terminateFirstDrift": false, "settings.ignoreDRARequests": false}, nil,
-			"changes nothing yet\n  - settings.featureGates.terminateFirstDrift: Joiner always does this", "image is given"},
+			"no effect:\n  - settings.featureGates.terminateFirstDrift: Joiner always does this", "ignoreDRARequests"},
 		{charts.Joiner, map[string]any{"settings.reservedENIs": "1"}, nil,
 			"settings.reservedENIs: it is of Amazon EC2, and settings.clusterName is empty", "settings.isolatedVPC"},
 		{charts.Joiner, map[string]any{"settings.reservedENIs": "1", "settings.clusterName": "prod"}, nil,

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-logr/logr"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/client-go/rest"
 
 	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
@@ -13,6 +15,23 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
 )
+
+// look finds out which kinds that a cluster can do without are served.
+func (c *Config) look(ctx context.Context, log logr.Logger) (err error) {
+	if c.buffersServed, err = servesBuffers(ctx, c.REST); err != nil {
+		return err
+	}
+	if !c.buffersServed {
+		log.Info("CapacityBuffers are not kept: their CustomResourceDefinition is not installed; it is looked for at the start only")
+	}
+	if c.devicesServed, err = servesDevices(ctx, *c); err != nil {
+		return err
+	}
+	if !c.devicesServed && !c.IgnoreDRARequests {
+		log.Info("devices are not looked at: the API server has no resource.k8s.io/v1; it is looked for at the start only")
+	}
+	return nil
+}
 
 // servesBuffers reports whether the API server knows CapacityBuffers. They are not needed: who has none need not install
 // their definition.
@@ -24,6 +43,23 @@ func servesBuffers(ctx context.Context, config *rest.Config) (bool, error) {
 		return false, err
 	}
 	missing, err := serve.Missing(client, config.Host, autoscalingv1beta1.GroupVersion().WithResource("capacitybuffers"))
+	return len(missing) == 0, err
+}
+
+// servesDevices reports whether claims for devices are to be looked at (K-42): it is asked for, and the API server knows them.
+func servesDevices(ctx context.Context, config Config) (bool, error) {
+	if config.IgnoreDRARequests {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, serve.ReachWithin)
+	defer cancel()
+	client, err := serve.CheckServer(ctx, config.REST)
+	if err != nil {
+		return false, err
+	}
+	v1 := resourcev1.SchemeGroupVersion
+	missing, err := serve.Missing(client, config.REST.Host, v1.WithResource("resourceclaims"), v1.WithResource("resourceslices"),
+		v1.WithResource("deviceclasses"))
 	return len(missing) == 0, err
 }
 

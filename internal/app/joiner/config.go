@@ -41,8 +41,8 @@ type Config struct {
 	BatchIdleDuration, BatchMaxDuration time.Duration
 	PreferencePolicy                    string // Respect or Ignore
 	MinValuesPolicy                     string // Strict or BestEffort
-	// IgnoreDRARequests leaves pods alone that ask for devices by ResourceClaims (K-41). Without it they are left alone all the
-	// same, and Notices says so.
+	// IgnoreDRARequests leaves pods alone that ask for devices by ResourceClaims (K-41). Without it they are expected on nodes
+	// that are there and have these, where the API server has claims at all (K-42).
 	IgnoreDRARequests bool
 	// DefaultSpreadConstraints is the setting of translate.ParseDefaultSpread.
 	DefaultSpreadConstraints string
@@ -82,6 +82,7 @@ type Config struct {
 	Plugins []plugin.Plugin
 
 	buffersServed bool // the API server knows CapacityBuffers
+	devicesServed bool // the API server knows claims for devices, and they are looked at
 }
 
 // What may be done with preferences of pods (P-05): they shape the nodes that are launched for them, or play no part.

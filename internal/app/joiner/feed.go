@@ -64,6 +64,7 @@ func (f *Feed) Kinds() []client.Object {
 		&corev1.LimitRange{}, &nodev1.RuntimeClass{},
 		&appsv1.DaemonSet{}, &policyv1.PodDisruptionBudget{}, &karpenterv1alpha1.NodeOverlay{}, &karpenterv1.NodePool{}, &karpenterv1.NodeClaim{}, &corev1.Node{}, &corev1.Pod{},
 	)
+	kinds = append(kinds, f.store.DeviceKinds()...)
 	for _, kind := range f.store.BufferKinds() { // some of them the store may want to hear of for another reason
 		if !slices.ContainsFunc(kinds, func(other client.Object) bool { return reflect.TypeOf(other) == reflect.TypeOf(kind) }) {
 			kinds = append(kinds, kind)

@@ -41,9 +41,9 @@ func (g Gates) off() world.Off {
 func (c Config) Notices() []Notice {
 	_, notices, _ := ParseGates(c.FeatureGates)
 	if !c.IgnoreDRARequests {
-		notices = append(notices, Notice{Setting: "ignore-dra-requests", Idle: true,
-			Text: "--ignore-dra-requests (IGNORE_DRA_REQUESTS) is false: it has no effect," +
-				" no node is launched for pods that ask for devices by ResourceClaims"})
+		notices = append(notices, Notice{Setting: "ignore-dra-requests",
+			Text: "--ignore-dra-requests (IGNORE_DRA_REQUESTS) is false: pods that ask for devices by ResourceClaims are expected on" +
+				" nodes that are there and have these; no node is launched for them"})
 	}
 	if c.BatchIdleDuration > c.BatchMaxDuration {
 		notices = append(notices, Notice{Setting: "batch-idle-duration",

@@ -68,16 +68,16 @@ func TestGatesWithoutEffectAreTold(t *testing.T) {
 	}
 }
 
-// K-41. Devices are left alone whatever the setting says, and who sets it otherwise is told.
-func TestK41_TheSettingIsSaidToHaveNoEffect(t *testing.T) {
+// K-42. Who sets that devices are looked at is told what comes of it: no node is launched for them.
+func TestK42_TheSettingIsSaidToLaunchNothing(t *testing.T) {
 	t.Parallel()
 	c := DefaultConfig()
 	if notices := c.Notices(); len(notices) > 0 {
 		t.Errorf("%v without any setting", notices)
 	}
 	c.IgnoreDRARequests = false
-	if notices := c.Notices(); len(notices) != 1 || !notices[0].Idle ||
-		!strings.Contains(notices[0].Text, "IGNORE_DRA_REQUESTS") {
+	if notices := c.Notices(); len(notices) != 1 || notices[0].Idle ||
+		!strings.Contains(notices[0].Text, "IGNORE_DRA_REQUESTS") || !strings.Contains(notices[0].Text, "no node is launched") {
 		t.Errorf("notices %v; want one that names IGNORE_DRA_REQUESTS", notices)
 	}
 }

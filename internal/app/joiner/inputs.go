@@ -54,8 +54,12 @@ func (i input) says() bool {
 
 // dump is the input as a file has it.
 func (i input) dump(program string) dump.Dump {
-	return dump.Dump{
-		Header:   dump.Header{Program: program, Source: dump.FromController, Redaction: dump.RedactNone},
-		Snapshot: i.snapshot, Terms: i.terms, Plans: []dump.Planned{{Question: i.question, Plan: i.plan}},
+	d := dump.Dump{Snapshot: i.snapshot, Terms: i.terms, Plans: []dump.Planned{{Question: i.question, Plan: i.plan}}}
+	if i.snapshot.Devices != nil { // a dump has none
+		if without, err := dump.Make(i.snapshot, i.terms, i.question); err == nil {
+			d = without
+		}
 	}
+	d.Header = dump.Header{Program: program, Source: dump.FromController, Redaction: dump.RedactNone}
+	return d
 }

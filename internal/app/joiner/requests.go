@@ -48,6 +48,7 @@ func kindsCalled() map[string]string {
 		"ec2nodeclasses": "EC2NodeClass", "kwoknodeclasses": "KWOKNodeClass",
 		"customresourcedefinitions": "CustomResourceDefinition", "pods/eviction": "Eviction",
 		"replicationcontrollers": "ReplicationController",
+		"resourceclaims":         "ResourceClaim", "resourceslices": "ResourceSlice", "deviceclasses": "DeviceClass",
 	}
 }
 

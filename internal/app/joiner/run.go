@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -70,11 +71,8 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		return err
 	}
 	defer served.close()
-	if config.buffersServed, err = servesBuffers(ctx, config.REST); err != nil {
+	if err := config.look(ctx, log); err != nil {
 		return err
-	}
-	if !config.buffersServed {
-		log.Info("CapacityBuffers are not kept: their CustomResourceDefinition is not installed; it is looked for at the start only")
 	}
 	metrics.NewSettings(registry).Set(config.IgnoredSettings, config.InvalidSettings)
 	config.REST = countingCalls(config.REST, metrics.NewRequests(registry))
@@ -161,7 +159,7 @@ func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
 	off := gates.off()
 	off.Buffers = off.Buffers || !config.buffersServed
 	return world.Config{
-		Fleet: owned, Off: off, IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
+		Fleet: owned, Off: off, Devices: config.devicesServed, IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
 		RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
 		PriceTolerance: config.PriceTolerance, NodeOverheadPrice: overhead, MaxNodes: config.MaxNodes, MaxClaims: config.MaxNodeClaimsHard,
 	}, err
@@ -298,7 +296,7 @@ func newScheme(plugins []plugin.Plugin) (*runtime.Scheme, error) {
 	var failures []error
 	kinds := []func(*runtime.Scheme) error{
 		coordinationv1.AddToScheme, // for events about the lease
-		corev1.AddToScheme, appsv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, resourcev1.AddToScheme,
 		karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, autoscalingv1beta1.AddToScheme,
 	}
 	for _, p := range plugins {

@@ -27,6 +27,18 @@ const (
 	VolumeInUse Code = "VolumeInUse"
 	// DevicesUnknown: the pod asks for devices by ResourceClaims, and nobody can tell which nodes have them (K-41).
 	DevicesUnknown Code = "DevicesUnknown"
+	// DeviceClaimMissing: a ResourceClaim of the pod does not exist, is not made yet, is going, or is another pod's (K-42).
+	DeviceClaimMissing Code = "DeviceClaimMissing"
+	// DeviceClassMissing: a request names a DeviceClass that does not exist.
+	DeviceClassMissing Code = "DeviceClassMissing"
+	// DeviceClaimInvalid: a selector of a ResourceClaim or DeviceClass, or a request, cannot be understood or fails.
+	DeviceClaimInvalid Code = "DeviceClaimInvalid"
+	// DevicesNotFound: no driver publishes a device that a request wants.
+	DevicesNotFound Code = "DevicesNotFound"
+	// DevicesInUse: there are such devices, and no existing node has enough of them left for the pod.
+	DevicesInUse Code = "DevicesInUse"
+	// DevicesOutOfReach: an existing node has the devices, and the pod cannot run there for another reason.
+	DevicesOutOfReach Code = "DevicesOutOfReach"
 )
 
 // Why a pod waits: what the pools and their limits say.
@@ -184,7 +196,8 @@ func WaitingCodes() []Code {
 	return []Code{
 		SchedulingGated, NotMarkedUnschedulable, WaitsForVictims, NodeOnTheWay, NodeFits, LaunchPlanned,
 		PodMalformed, ContradictsItself, OnlyOneNode, VolumeMissing, VolumeUnbindable, VolumeElsewhere, VolumeLimit, VolumeInUse,
-		DevicesUnknown,
+		DevicesUnknown, DeviceClaimMissing, DeviceClassMissing, DeviceClaimInvalid, DevicesNotFound, DevicesInUse,
+		DevicesOutOfReach,
 		NoNodePool, PoolPaused, PoolNotReady, StaticPool, PoolContradictsItself, TaintNotTolerated, LabelMismatch, LabelUnknown,
 		HardLimitNodes, SoftLimitNodes, ClusterLimitNodes, ResourceLimit, MinValues, LaunchesInVain,
 		PodTooLarge, DaemonsTakeTheRoom, ExtendedResource, NoCapacity, ReservationsUsedUp,

@@ -107,6 +107,9 @@ func (s *Snapshot) Bind(placed map[*Node][]*Pod) *Snapshot {
 		for _, pod := range pods {
 			bound := *pod
 			bound.Node, bound.Promised = node.Name, ""
+			if len(pod.Shape.Claims) > 0 {
+				bound.Shape = pod.Shape.Holding()
+			}
 			fuller.Pods = append(fuller.Pods, &bound)
 			fuller.Used = fuller.Used.Plus(pod.Shape.Requests)
 			fuller.Ports = append(fuller.Ports, pod.Shape.HostPorts...)

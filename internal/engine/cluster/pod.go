@@ -69,6 +69,8 @@ type Shape struct {
 	Spread       []Spread
 	Affinity     []AffinityTerm // required: all of them
 	AntiAffinity []AffinityTerm // required: none of them
+	// Claims are the ResourceClaims by which the pod asks for devices, in the order of its specification (K-42).
+	Claims []DeviceClaim
 	// Buffer is the namespace/name of the CapacityBuffer that a pod of this shape holds room for; "" for a real pod.
 	Buffer string
 	// Wishes and SoftSpread are what the pod prefers (P-05). They shape nodes that are launched anyway, and never keep a

@@ -109,6 +109,9 @@ func (s *Shape) writeRest(b *strings.Builder) {
 	if s.Blocked != "" {
 		fmt.Fprintf(b, "|blocked %q", s.Blocked)
 	}
+	for _, claim := range s.Claims {
+		fmt.Fprintf(b, "|devices %q", claim)
+	}
 	fmt.Fprintf(b, "|%q|%v", s.Tolerations, s.HostPorts)
 	for _, spread := range s.Spread {
 		fmt.Fprintf(b, "|spread %s %s %d %d %t %t", spread.Key, spread.Pods, spread.MaxSkew, spread.MinDomains,

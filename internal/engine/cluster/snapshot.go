@@ -128,6 +128,8 @@ type Snapshot struct {
 	// MaxClaims is the most NodeClaims that the whole cluster may have, 0 for no limit (K-53); Claims how many there are,
 	// counted with a limit only.
 	MaxClaims, Claims int64
+	// Devices says which nodes have the devices that pods ask for by ResourceClaims (K-42); nil when nobody can tell.
+	Devices Devices
 	// Held says, for pools and what pods ask for, why no node is launched for such pods at present (P-35).
 	Held map[Hold]string
 

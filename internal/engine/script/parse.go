@@ -41,6 +41,8 @@ type parser struct {
 	nodes  map[string]*cluster.Node
 	pods   []*cluster.Pod
 	parts  cluster.Snapshot
+	// devices is what the script says of devices; nil for nothing.
+	devices *devices
 }
 
 func (p *parser) line(line string) {
@@ -55,11 +57,11 @@ func (p *parser) line(line string) {
 	a = newAttributes(line, words[2:])
 	kinds := map[string]func(string, *attributes){
 		"type": p.instanceType, "pool": p.pool, "node": p.node, "claim": p.claim, "pod": p.pod, "buffer": p.buffer, "daemon": p.daemon,
-		"namespace": p.namespace, "pdb": p.guard, "limit": p.ceiling,
+		"namespace": p.namespace, "pdb": p.guard, "limit": p.ceiling, "devices": p.devicesOn, "resourceclaim": p.resourceClaim,
 	}
 	kind, known := kinds[words[0]]
 	if !known {
-		a.fail("a line starts with type, pool, node, claim, pod, buffer, daemon, namespace, pdb or limit")
+		a.fail("a line starts with type, pool, node, claim, pod, buffer, daemon, namespace, pdb, limit, devices or resourceclaim")
 	}
 	for _, name := range expand(words[1]) {
 		kind(name, a)
@@ -279,6 +281,9 @@ func (p *parser) finish() *cluster.Snapshot {
 		p.parts.Claims += cluster.CountClaims(p.parts.Nodes)
 	}
 	p.bind()
+	if p.devices != nil {
+		p.parts.Devices = p.devices
+	}
 	p.parts.Pools, p.parts.Names = p.pools, p.space.Names()
 	return cluster.New(p.parts)
 }

@@ -3,6 +3,7 @@ package script
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -43,7 +44,7 @@ func (p *parser) daemon(name string, a *attributes) {
 // podWords are the attributes of a pod that are not resources.
 var podWords = []string{
 	"ns", "node", "promised", "passed-over", "priority",
-	"daemon", "do-not-disrupt", "ending", "deletion-cost", "labels", "need", "named", "volume", "blocked", "tolerate",
+	"daemon", "do-not-disrupt", "ending", "devices", "deletion-cost", "labels", "need", "named", "volume", "blocked", "tolerate",
 	"port", "spread", "apart", "together", "wish", "wish-spread", "wish-apart", "wish-together",
 }
 
@@ -60,6 +61,9 @@ func (p *parser) shape(namespace string, a *attributes) *cluster.Shape {
 	}
 	if s.Blocked = strings.ReplaceAll(a.get("blocked", ""), "_", " "); s.Blocked != "" {
 		s.Narrow([]cluster.Alternative{{Labels: requirement.NewSet(requirement.Nothing(cluster.LabelHostname))}})
+	}
+	for i, object := range list(a.get("devices", "")) {
+		s.Claims = append(s.Claims, cluster.DeviceClaim{Name: "devices-" + strconv.Itoa(i), Object: object})
 	}
 	for _, text := range a.all("tolerate") {
 		s.Tolerations = append(s.Tolerations, toleration(text))

@@ -32,6 +32,11 @@ var aloneTests = []alone{
 	{rule: blockedRule{}, says: "a pod that waits for its volume goes nowhere",
 		script: types + "pool p\npod asks cpu=1 blocked=no-volume",
 		opens:  "p: -", narrows: "p: m x", explains: "p: no-volume"},
+	{rule: deviceRule{}, says: "a pod with claims goes where its devices are, and to no new node",
+		script: types + "pool p\nnode n1 type=m zone=a pool=p\nnode n2 type=m zone=a pool=p\nnode n3 type=m zone=a pool=p new\n" +
+			"devices n1 gpu=1\ndevices n2 gpu=2\ndevices n3 gpu=2\nresourceclaim two gpu=2\npod asks cpu=1 devices=two",
+		refuses: "n1 n3", opens: "p: -", narrows: "p: m x", ties: true,
+		explains: "p: ResourceClaim default/two (2 gpu): node n2 has them, and the pod cannot run there for another reason"},
 	{rule: poolRule{}, says: "a static pool launches nothing for pods",
 		script: types + "pool p\npool static replicas=1\npod asks cpu=1",
 		opens:  "p: m x; static: -", narrows: "p: m x; static: m x",

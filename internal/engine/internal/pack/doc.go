@@ -36,6 +36,7 @@
 // or explains why it cannot goes through this list, and knows no rule by name.
 //
 //	blockedRule      blocked.go     something has to come first, such as a volume
+//	deviceRule       devices.go     ResourceClaims: on existing nodes only
 //	poolRule         ready.go       the pool launches, and for pods
 //	taintRule        taints.go      taints of nodes and pools
 //	offerRule        ready.go       requirements of the pool, and what is available

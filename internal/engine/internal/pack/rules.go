@@ -49,6 +49,7 @@ type rule interface {
 // reservations, limits and minValues judge what the others leave.
 var rules = listed(
 	blockedRule{},     // Shape.Blocked
+	deviceRule{},      // ResourceClaims
 	poolRule{},        // the pool launches, and for pods
 	taintRule{},       // taints and tolerations
 	offerRule{},       // the pool's requirements, and what is available
@@ -69,7 +70,7 @@ var rules = listed(
 // ruleList is a list of rules, and those parts of it that answer a question.
 type ruleList struct {
 	all      []rule
-	existing []rule // that may refuse an existing node, room first: the order does not matter there, and it refuses most
+	existing []rule // that may refuse an existing node, room first, since it refuses most: the order does not matter there
 	planned  []rule // that may narrow a planned node
 	pools    []rule // that may narrow ways
 }
@@ -89,6 +90,9 @@ func listed(all ...rule) ruleList {
 	}
 	if room := slices.Index(list.existing, rule(roomRule{})); room > 0 {
 		list.existing = slices.Insert(slices.Delete(list.existing, room, room+1), 0, rule(roomRule{}))
+	}
+	if devices := slices.Index(list.existing, rule(deviceRule{})); devices >= 0 { // it costs most
+		list.existing = append(slices.Delete(list.existing, devices, devices+1), deviceRule{})
 	}
 	return list
 }
@@ -130,6 +134,9 @@ type attempt struct {
 	pods  []*cluster.Pod   // of this shape; several only where no rule ties it
 	want  resources.Vector // what these request together
 	index int              // of the node's bin
+
+	// Of an existing node:
+	devices cluster.Devices // what is left if the pods come there
 
 	// Of a planned node:
 	outlook                  // what it would become

@@ -135,6 +135,8 @@ var homes = map[string][]string{
 	"Affinity":     {"topology.go"},
 	"AntiAffinity": {"topology.go"},
 	"BlockedBy":    {"blocked.go", "ready.go"}, // a pool has such a field too
+	"Devices":      {"solver.go"},              // a round begins with those of the snapshot
+	"Claims":       {"devices.go"},
 	"Wishes":       {"likings.go", "wishes.go"},
 	"SoftSpread":   {"wishes.go"},
 	"PassedOver":   {"passedover.go"},
@@ -204,6 +206,9 @@ func TestTheOrderOfRules(t *testing.T) {
 		if at(pair.first) > at(pair.second) {
 			t.Errorf("%T comes after %T: %s", pair.first, pair.second, pair.why)
 		}
+	}
+	if last := rules.existing[len(rules.existing)-1]; last != (deviceRule{}) {
+		t.Errorf("existing nodes are asked for %T last: to search for devices costs most", last)
 	}
 	if rules.existing[0] != (roomRule{}) {
 		t.Errorf("existing nodes are asked for %T first: most of a large cluster are full", rules.existing[0])

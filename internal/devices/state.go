@@ -1,0 +1,288 @@
+package devices
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/klog/v2"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+)
+
+// features are those that kube-scheduler 1.36 has switched on by default, so that both find the same.
+var features = structured.Features{AdminAccess: true, ConsumableCapacity: true, DeviceBindingAndStatus: true, DeviceTaints: true,
+	PartitionableDevices: true, PrioritizedList: true}
+
+// maxSteps bounds one search of the allocator, which tries all combinations. kube-scheduler has a bound in time instead (10 s):
+// a plan must not depend on how fast a machine is. A step takes some microseconds.
+const maxSteps = 200_000
+
+// maxSelectors bounds the compiled selectors that are kept.
+const maxSelectors = 1000
+
+// Objects are what of a cluster decides on devices. They are only read.
+type Objects struct {
+	Claims  []*resourcev1.ResourceClaim
+	Classes []*resourcev1.DeviceClass
+	Slices  []*resourcev1.ResourceSlice
+}
+
+// Selectors keeps compiled selectors from one [State] to the next. Use [NewSelectors].
+type Selectors struct{ cache *cel.Cache }
+
+// NewSelectors returns an empty memory.
+func NewSelectors() *Selectors {
+	return &Selectors{cel.NewCache(maxSelectors, cel.Features{EnableConsumableCapacity: features.ConsumableCapacity})}
+}
+
+// State is which devices there are, and which of them are taken. Use [New].
+type State struct {
+	*facts
+	// given are claims that the plan has allocated so far, by namespace/name.
+	given map[string]*resourcev1.AllocationResult
+
+	once      sync.Once
+	allocator structured.Allocator
+	failed    error
+
+	mu      sync.Mutex
+	refused map[question]string // why
+}
+
+// question is one to which the answer was no: equal claims, as those of one template, are tried on a node once.
+type question struct {
+	node  *cluster.Node
+	specs string
+}
+
+var _ cluster.Devices = (*State)(nil)
+
+// facts are the objects of a State, and what was found out about them.
+type facts struct {
+	claims    map[string]*resourcev1.ResourceClaim // by namespace/name
+	classes   map[string]*resourcev1.DeviceClass
+	slices    []*resourcev1.ResourceSlice // by name
+	places    []place                     // of the devices in them, those of older generations of a pool left out
+	selectors *Selectors
+	taken     structured.AllocatedState // by claims that are allocated; only read
+
+	mu       sync.Mutex
+	chosen   map[string]choice  // by expression
+	problems map[string]problem // of what claims ask for, by namespace/name
+	specs    map[string]string  // the same as text
+}
+
+// New returns the State of these objects.
+func New(objects Objects, selectors *Selectors) *State {
+	f := &facts{claims: map[string]*resourcev1.ResourceClaim{}, classes: map[string]*resourcev1.DeviceClass{},
+		slices: slices.Clone(objects.Slices), selectors: selectors, taken: nothingTaken(), chosen: map[string]choice{},
+		problems: map[string]problem{}, specs: map[string]string{}}
+	slices.SortFunc(f.slices, func(a, b *resourcev1.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
+	f.places = placesIn(f.slices)
+	for _, class := range objects.Classes {
+		f.classes[class.Name] = class
+	}
+	for _, claim := range objects.Claims {
+		f.claims[claim.Namespace+"/"+claim.Name] = claim
+		take(&f.taken, claim.Status.Allocation)
+	}
+	return (&State{facts: f}).Afresh()
+}
+
+// Afresh returns the State of the same objects for another picture of nodes: what nodes refused is forgotten.
+func (s *State) Afresh() *State { return &State{facts: s.facts, refused: map[question]string{}} }
+
+func nothingTaken() structured.AllocatedState {
+	return structured.AllocatedState{AllocatedDevices: sets.New[structured.DeviceID](),
+		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
+		AggregatedCapacity:       structured.NewConsumedCapacityCollection()}
+}
+
+// take counts the devices of an allocation, nil for none, as kube-scheduler does.
+func take(taken *structured.AllocatedState, allocation *resourcev1.AllocationResult) {
+	if allocation == nil {
+		return
+	}
+	for _, result := range allocation.Devices.Results {
+		id := structured.MakeDeviceID(result.Driver, result.Pool, result.Device)
+		switch {
+		case result.AdminAccess != nil && *result.AdminAccess: // it looks at the device, and leaves it to others
+		case result.ShareID == nil:
+			taken.AllocatedDevices.Insert(id)
+		default:
+			taken.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, result.ShareID))
+			if result.ConsumedCapacity != nil {
+				taken.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, result.ConsumedCapacity))
+			}
+		}
+	}
+}
+
+// Place implements [cluster.Devices].
+func (s *State) Place(shape *cluster.Shape, node *cluster.Node) (cluster.Devices, string) {
+	if code, text := s.Problem(shape); code != "" {
+		return nil, text
+	}
+	target := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}}
+	var waiting []*resourcev1.ResourceClaim
+	for _, claim := range s.claimsOf(shape) {
+		allocation := s.allocationOf(claim)
+		switch {
+		case allocation == nil:
+			waiting = append(waiting, claim)
+		case !usable(allocation, target):
+			return nil, s.pinned(claim)
+		}
+	}
+	if len(waiting) == 0 {
+		return s, ""
+	}
+	asked := question{node: node, specs: s.specsOf(waiting)}
+	if why, known := s.refusal(asked); known {
+		return nil, why
+	}
+	allocations, err := s.allocate(target, waiting)
+	switch {
+	case err != nil:
+		return nil, s.refuse(asked, err.Error())
+	case len(allocations) != len(waiting): // it is all or none
+		return nil, s.refuse(asked, "")
+	}
+	left := s.Afresh()
+	if left.given = maps.Clone(s.given); left.given == nil {
+		left.given = map[string]*resourcev1.AllocationResult{}
+	}
+	for i, claim := range waiting {
+		left.given[keyOf(claim)] = &allocations[i]
+	}
+	return left, ""
+}
+
+func (s *State) refusal(asked question) (why string, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	why, known = s.refused[asked]
+	return why, known
+}
+
+func (s *State) refuse(asked question, why string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused[asked] = why
+	return why
+}
+
+// specsOf is what claims ask for, as text.
+func (f *facts) specsOf(claims []*resourcev1.ResourceClaim) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all strings.Builder
+	for _, claim := range claims {
+		key := keyOf(claim)
+		if _, known := f.specs[key]; !known {
+			text, _ := json.Marshal(claim.Spec.Devices) // it came as JSON
+			f.specs[key] = string(text)
+		}
+		all.WriteString(f.specs[key])
+	}
+	return all.String()
+}
+
+func keyOf(claim *resourcev1.ResourceClaim) string { return claim.Namespace + "/" + claim.Name }
+
+// claimsOf returns the claims of a shape without a problem, each once.
+func (s *State) claimsOf(shape *cluster.Shape) []*resourcev1.ResourceClaim {
+	var claims []*resourcev1.ResourceClaim
+	for _, wanted := range shape.Claims {
+		if claim := s.claims[shape.Namespace+"/"+wanted.Object]; claim != nil && !slices.Contains(claims, claim) {
+			claims = append(claims, claim)
+		}
+	}
+	return claims
+}
+
+// allocationOf returns what a claim has, by kube-scheduler or by this plan; nil for nothing.
+func (s *State) allocationOf(claim *resourcev1.ResourceClaim) *resourcev1.AllocationResult {
+	if claim.Status.Allocation != nil {
+		return claim.Status.Allocation
+	}
+	return s.given[keyOf(claim)]
+}
+
+// usable reports whether a pod on the node can use what was allocated.
+func usable(allocation *resourcev1.AllocationResult, node *corev1.Node) bool {
+	if allocation.NodeSelector == nil {
+		return true
+	}
+	selector, err := nodeaffinity.NewNodeSelector(allocation.NodeSelector)
+	return err == nil && selector.Match(node)
+}
+
+// allocate asks the allocator.
+func (s *State) allocate(node *corev1.Node, claims []*resourcev1.ResourceClaim) ([]resourcev1.AllocationResult, error) {
+	s.once.Do(func() {
+		taken := structured.AllocatedState{AllocatedDevices: s.taken.AllocatedDevices.Clone(),
+			AllocatedSharedDeviceIDs: s.taken.AllocatedSharedDeviceIDs.Clone(), AggregatedCapacity: s.taken.AggregatedCapacity.Clone()}
+		for _, allocation := range s.given {
+			take(&taken, allocation)
+		}
+		s.allocator, s.failed = structured.NewAllocator(quiet(), features, taken, classes(s.classes), s.slices, s.selectors.cache)
+	})
+	if s.failed != nil {
+		return nil, s.failed
+	}
+	allocations, err := s.allocator.Allocate(&bounded{Context: quiet()}, node, claims)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("node %s has so many devices that may be right that no allocation was found within %d steps", node.Name, maxSteps)
+	}
+	return allocations, err
+}
+
+// quiet is a context without a logger: what the allocator has to say of each device is of no use here.
+func quiet() context.Context { return klog.NewContext(context.Background(), logr.Discard()) }
+
+// bounded ends after a number of steps: the allocator asks before each.
+type bounded struct {
+	context.Context
+	steps atomic.Int64
+}
+
+// Err implements [context.Context].
+func (b *bounded) Err() error {
+	if b.steps.Add(1) > maxSteps {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// classes are DeviceClasses as the allocator reads them.
+type classes map[string]*resourcev1.DeviceClass
+
+// List implements [structured.DeviceClassLister].
+func (c classes) List() ([]*resourcev1.DeviceClass, error) {
+	return slices.Collect(maps.Values(c)), nil
+}
+
+// Get implements [structured.DeviceClassLister].
+func (c classes) Get(name string) (*resourcev1.DeviceClass, error) {
+	if class := c[name]; class != nil {
+		return class, nil
+	}
+	return nil, fmt.Errorf("DeviceClass %s does not exist", name)
+}

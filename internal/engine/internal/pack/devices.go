@@ -1,0 +1,87 @@
+package pack
+
+import (
+	"fmt"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// deviceRule: a pod with ResourceClaims goes to an existing, initialized node that has its devices (K-42). Nobody can tell
+// yet which devices a new node will have, so none is planned for it. What the plan has given away is gone for the next pod
+// (solver.devices).
+type deviceRule struct{ anyOffer }
+
+func (deviceRule) reads() []string { return []string{"Claims"} }
+
+func (deviceRule) refuses(s *solver, n *existing, a *attempt) topology.Verdict {
+	if len(a.info.Claims) == 0 {
+		return topology.Yes
+	}
+	// Devices only get fewer in a plan. A claim that is shared may be allocated to another pod's node meanwhile, and then it
+	// could have been allocated there for this pod as well.
+	if a.devices = nil; s.devices == nil || !publishes(n.node) {
+		return topology.Never
+	}
+	left, _ := s.devices.Place(a.info.Shape, n.node)
+	if left == nil {
+		return topology.Never
+	}
+	a.devices = left
+	return topology.Yes
+}
+
+// publishes reports whether a node has devices that are known: one that is not initialized has not published all of them.
+func publishes(node *cluster.Node) bool { return node.Name != "" && node.Initialized }
+
+func (deviceRule) placedOn(s *solver, _ *existing, a *attempt) {
+	if len(a.info.Claims) > 0 {
+		s.devices = a.devices
+	}
+}
+
+func (deviceRule) opens(_ *solver, _ *pool, info *shape, ways []way) []way {
+	if len(info.Claims) > 0 {
+		return nil
+	}
+	return ways
+}
+
+func (deviceRule) ties(info *shape) bool { return len(info.Claims) > 0 }
+
+// alike: only shapes without claims come in groups.
+func (deviceRule) alike(text []byte, _ *shape) []byte { return text }
+
+func (deviceRule) explains(s *solver, e *explainer) bool {
+	if len(e.shape.Claims) == 0 {
+		return true
+	}
+	if s.devices == nil {
+		return e.stop(plan.ByPod, cause.DevicesUnknown, "",
+			"it asks for devices by ResourceClaims, and which nodes have them is not known")
+	}
+	if code, text := s.devices.Problem(e.shape); code != "" {
+		return e.stop(plan.ByPod, code, "", text)
+	}
+	wanted, why := s.devices.Wanted(e.shape), ""
+	for _, node := range s.snapshot.Nodes { // full ones have no bin
+		if node.Deleting || node.Disrupting || !publishes(node) {
+			continue
+		}
+		left, text := s.devices.Place(e.shape, node)
+		if left != nil {
+			return e.stop(plan.ByPod, cause.DevicesOutOfReach, node.Name, fmt.Sprintf(
+				"%s: node %s has them, and the pod cannot run there for another reason", wanted, node.Name))
+		}
+		if why == "" {
+			why = text
+		}
+	}
+	detail := wanted + ": no initialized node has them left" // what is asked for first: events are short
+	if why != "" {
+		detail += ": " + why
+	}
+	return e.stop(plan.ByPod, cause.DevicesInUse, "", detail)
+}

@@ -1,0 +1,107 @@
+package script
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+)
+
+// devices are those of a script: so many of a kind on a node. It stands for the allocator of kube-scheduler, and passes the
+// same suite (enginetest.Devices).
+type devices struct {
+	free   map[string]map[string]int64 // by node and kind
+	claims map[string]wanted           // by namespace/name
+	kinds  map[string]bool             // that some node has, free or taken
+}
+
+// wanted is a ResourceClaim: how many of a kind, and the node on which it is allocated; "" for none.
+type wanted struct {
+	kinds map[string]int64
+	on    string
+}
+
+func (p *parser) someDevices() *devices {
+	if p.devices == nil {
+		p.devices = &devices{free: map[string]map[string]int64{}, claims: map[string]wanted{}, kinds: map[string]bool{}}
+	}
+	return p.devices
+}
+
+// devicesOn are the devices that a driver publishes on a node; those of claims that are allocated there are not among them.
+func (p *parser) devicesOn(node string, a *attributes) {
+	d := p.someDevices()
+	d.free[node] = a.amounts(a.rest())
+	for kind := range d.free[node] {
+		d.kinds[kind] = true
+	}
+}
+
+// resourceClaim is a ResourceClaim.
+func (p *parser) resourceClaim(name string, a *attributes) {
+	namespace, on, d := a.get("ns", "default"), a.get("on", ""), p.someDevices()
+	kinds := a.amounts(a.rest())
+	d.claims[namespace+"/"+name] = wanted{kinds, on}
+	for kind := range kinds {
+		d.kinds[kind] = d.kinds[kind] || on != ""
+	}
+}
+
+// Place implements [cluster.Devices].
+func (d *devices) Place(shape *cluster.Shape, node *cluster.Node) (cluster.Devices, string) {
+	if code, text := d.Problem(shape); code != "" {
+		return nil, text
+	}
+	left := &devices{free: maps.Clone(d.free), claims: maps.Clone(d.claims), kinds: d.kinds}
+	left.free[node.Name] = maps.Clone(d.free[node.Name])
+	for _, claim := range shape.Claims {
+		key := shape.Namespace + "/" + claim.Object
+		want := left.claims[key]
+		if want.on != "" && want.on != node.Name {
+			return nil, "ResourceClaim " + key + " is allocated, to node " + want.on
+		}
+		if want.on == node.Name {
+			continue
+		}
+		for kind, n := range want.kinds {
+			if left.free[node.Name][kind] < n {
+				return nil, ""
+			}
+			left.free[node.Name][kind] -= n
+		}
+		left.claims[key] = wanted{want.kinds, node.Name}
+	}
+	return left, ""
+}
+
+// Problem implements [cluster.Devices].
+func (d *devices) Problem(shape *cluster.Shape) (cause.Code, string) {
+	for _, claim := range shape.Claims {
+		key := shape.Namespace + "/" + claim.Object
+		want, known := d.claims[key]
+		if !known {
+			return cause.DeviceClaimMissing, "ResourceClaim " + key + " does not exist"
+		}
+		for _, kind := range slices.Sorted(maps.Keys(want.kinds)) {
+			if want.on == "" && !d.kinds[kind] {
+				return cause.DevicesNotFound, "ResourceClaim " + key + ": no driver publishes a " + kind
+			}
+		}
+	}
+	return "", ""
+}
+
+// Wanted implements [cluster.Devices].
+func (d *devices) Wanted(shape *cluster.Shape) string {
+	var parts []string
+	for _, claim := range shape.Claims {
+		key := shape.Namespace + "/" + claim.Object
+		for _, kind := range slices.Sorted(maps.Keys(d.claims[key].kinds)) {
+			parts = append(parts, fmt.Sprintf("ResourceClaim %s (%d %s)", key, d.claims[key].kinds[kind], kind))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
