@@ -200,7 +200,7 @@ const (
 	// alikeRoom is how far the rooms of two offerings are apart, for their prices, that are of one shape.
 	alikeRoom = 0.03
 	// alikePrice is how much dearer than another one of its shape an offering has to be for a mix to look at both.
-	alikePrice = 1.08
+	alikePrice = 1.15
 )
 
 // similar reports whether c, which is no dearer than other, is nearly the same: the mix has less to look at, and a node
