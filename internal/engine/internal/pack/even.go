@@ -44,14 +44,14 @@ const (
 // Provide is [Solve] for pods that kube-scheduler will bind to new nodes.
 func Provide(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	cheapest := cheapestOf(snapshot, pods)
+	if nearLeast(snapshot, pods, cheapest) {
+		return cheapest // pods that keep apart have their share of the others on their nodes already (ADR 0030)
+	}
 	sizes := evenSizes(snapshot, pods, cheapest)
 	if len(sizes) == 0 {
 		return cheapest
 	}
 	near := try(snapshot, pods, mix.Solve, trial{sizes: sizes, drafted: true})
-	if !lost(near, cheapest) && costs(snapshot, near) <= (1+evenTolerance)*leastCost(snapshot, pods) && nearLeast(snapshot, pods, cheapest) {
-		return near
-	}
 	even := try(snapshot, pods, mix.Solve, trial{sizes: sizes})
 	if !lost(near, even) && costs(snapshot, near) < (1-evenSaving)*costs(snapshot, even) {
 		even = near
