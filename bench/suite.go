@@ -89,7 +89,7 @@ func (s *suite) compare(name string) ([]report.Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	lower, kind := bound.Of(input)
+	bounds := bound.Of(input)
 	input = scenario.Scenario{}
 	var lines []report.Line
 	for _, side := range s.sides {
@@ -97,20 +97,33 @@ func (s *suite) compare(name string) ([]report.Line, error) {
 		if err != nil {
 			return nil, err
 		}
-		a.Record.LowerBound = lower
+		a.Record.LowerBound, a.Record.LowerBoundKind = bounds[0].Dollars, bounds[0].Kind
+		a.Record.LowerBounds = map[string]float64{}
+		for _, b := range bounds {
+			a.Record.LowerBounds[b.Kind] = b.Dollars
+		}
 		if side == report.Joiner {
 			if a.Record.Frontier, err = s.frontier(name); err != nil {
 				return nil, err
 			}
 		}
-		fmt.Fprintf(os.Stderr, "%s, %s: %.4f s, %d placed, %d nodes, %.3f $/h (at least %.3f, %s bound) %s\n", name, side,
-			a.Record.WallSeconds, a.Record.PodsPlaced, a.Record.Nodes, a.Record.PricePerHour, lower, kind, a.Note)
+		fmt.Fprintf(os.Stderr, "%s, %s: %.4f s, %d placed, %d nodes, %.3f $/h (at least %s) %s\n", name, side,
+			a.Record.WallSeconds, a.Record.PodsPlaced, a.Record.Nodes, a.Record.PricePerHour, inWords(bounds), a.Note)
 		for _, violation := range a.Violations {
 			fmt.Fprintf(os.Stderr, "%s, %s: VIOLATION: %s\n", name, side, violation)
 		}
 		lines = append(lines, report.Line{Record: a.Record, Note: a.Note})
 	}
 	return lines, nil
+}
+
+// inWords lists bounds, the highest first.
+func inWords(bounds []bound.Bound) string {
+	var words []string
+	for _, b := range bounds {
+		words = append(words, fmt.Sprintf("%.3f %s", b.Dollars, b.Kind))
+	}
+	return strings.Join(words, ", ")
 }
 
 // longRun, in seconds, is after which a run is not repeated: chance weighs little in it.

@@ -24,33 +24,74 @@ const closeEnough = 0.9995
 // tolerance is what counts as nothing, relative to prices.
 const tolerance = 1e-9
 
+// start is what column generation begins with.
+type start struct {
+	columns []column  // for each row one that covers nothing else
+	duals   []float64 // a guess at dual prices, which are tried first; nil for none
+}
+
+// answer is a lower bound, and the dual prices that prove it: no column is worth more at them than its price.
+type answer struct {
+	bound float64
+	duals []float64
+}
+
 // Columns returns a lower bound on the least price of columns that together cover demand in every row: the linear
-// program is solved by a revised simplex with the columns generated as they are needed, from start, which has a column
-// for each row that covers nothing else. After each iteration the dual prices, scaled by pricing's factor until they are
-// feasible, give a bound (Farley 1990); the best one is returned, so that neither rounding nor stopping early makes it
-// wrong. more is asked before each iteration whether there is time.
-func Columns(demand []float64, start []column, price pricing, more func() bool) float64 {
-	s := newSimplex(demand, start)
-	bound := 0.0
+// program is solved by a revised simplex with the columns generated as they are needed. After each iteration the dual
+// prices, scaled by pricing's factor until they are feasible, give a bound (Farley 1990); the best one is returned, so
+// that neither rounding nor stopping early makes it wrong. more is asked before each iteration whether there is time.
+//
+// Dual prices of few columns are far off. So pricing is asked between those of the best bound and the present ones
+// (Wentges 1997), and about the present ones themselves where that finds no column.
+func Columns(demand []float64, from start, price pricing, more func() bool) answer {
+	s, known := newSimplex(demand, from.columns), answer{}
+	ask := func(y []float64) column {
+		best, factor := price(y)
+		if value := dot(y, demand) * factor; !math.IsInf(value, 0) && !math.IsNaN(value) && value > known.bound {
+			known = answer{bound: value, duals: slices.Clone(y)}
+			for i := range known.duals {
+				known.duals[i] *= factor
+			}
+		}
+		return best
+	}
+	if from.duals != nil {
+		ask(from.duals)
+	}
 	for range maxIterations {
 		y := s.duals()
 		row, negative := s.surplusToEnter(y)
-		for i := range y {
-			y[i] = max(0, y[i])
+		entering, reduced := s.surplus(row), negative
+		if negative >= -tolerance { // with a dual below 0 the reduced prices are not those of y
+			for i := range y {
+				y[i] = max(0, y[i])
+			}
+			entering, reduced = s.generated(y, known.duals, ask)
 		}
-		best, factor := price(y)
-		if value := dot(y, demand) * factor; !math.IsInf(value, 0) && !math.IsNaN(value) {
-			bound = max(bound, value)
-		}
-		entering, reduced := best, best.price-dot(y, best.amounts)
-		if negative < -tolerance { // with a dual below 0 the reduced prices are not those of y
-			entering, reduced = s.surplus(row), negative
-		}
-		if reduced > -tolerance*max(1, bound) || bound > closeEnough*s.objective() || !s.enter(entering) || !more() {
+		if reduced > -tolerance*max(1, known.bound) || known.bound > closeEnough*s.objective() || !s.enter(entering) || !more() {
 			break
 		}
 	}
-	return bound
+	return known
+}
+
+// nearBest is the share of the best duals in those that pricing is asked about.
+const nearBest = 0.8
+
+// generated returns a column that lowers the price at the duals y, and by how much for one of it.
+func (s *simplex) generated(y, best []float64, ask func([]float64) column) (column, float64) {
+	if best != nil {
+		between := make([]float64, len(y))
+		for i := range y {
+			between[i] = nearBest*best[i] + (1-nearBest)*y[i]
+		}
+		c := ask(between)
+		if reduced := c.price - dot(y, c.amounts); reduced < -tolerance {
+			return c, reduced
+		}
+	}
+	c := ask(y)
+	return c, c.price - dot(y, c.amounts)
 }
 
 // simplex keeps a basis for: least price of columns x ≥ 0 with Σ column · x - surplus = demand.
@@ -149,7 +190,10 @@ func dot(a, b []float64) float64 {
 
 // Fluid returns the bound in dollars per hour of pods that could be split: the cheapest nodes that together have the
 // demand of every row. It is at least [Problem.Simple].
-func (p Problem) Fluid() float64 {
+func (p Problem) Fluid() float64 { return max(p.Simple(), p.fluid().bound) }
+
+// fluid also returns what the demand of each row is worth.
+func (p Problem) fluid() answer {
 	demand := make([]float64, p.rows)
 	for i := range demand {
 		demand[i] = 1 // rows are scaled
@@ -168,11 +212,11 @@ func (p Problem) Fluid() float64 {
 		}
 		return best, factor
 	}
-	start := make([]column, p.rows)
-	for row := range start {
-		start[row] = p.onlyRow(row)
+	var from start
+	for row := range p.rows {
+		from.columns = append(from.columns, p.onlyRow(row))
 	}
-	return max(p.Simple(), Columns(demand, start, price, func() bool { return true }))
+	return Columns(demand, from, price, func() bool { return true })
 }
 
 // onlyRow returns the bin with the most of a row for its price, as if it had nothing else.

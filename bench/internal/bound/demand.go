@@ -1,7 +1,7 @@
 // Package bound computes prices that no plan for a set of pods can be below: the yardstick beside the peer.
 //
 // All bounds are valid whatever happens in floating point, because each is scaled until it is one (see [Columns]).
-// Constraints between pods are ignored but for one: pods that refuse to share a node with each other need a node each.
+// What constraints between pods add is in constraints.go.
 package bound
 
 import (
@@ -28,20 +28,25 @@ type Bin struct {
 	Price float64
 }
 
-// Problem is pods to place on new nodes. A row is a resource, or a group of pods that refuse to share a node, of which
-// every node has room for one. Rows are scaled so that the demand of all pods together is 1.
+// Problem is pods to place on new nodes. A row is a resource, or a group of pods of which a node has so many at most.
+// Rows are scaled so that the demand of all pods together is 1.
 type Problem struct {
 	Items []Item
 	Bins  []Bin
 	rows  int
 }
 
-// New returns the problem of pods on the available offerings of a catalogue.
-func New(pods []*corev1.Pod, c catalog.Catalog) Problem {
+// New returns the problem of pods on the available offerings of a catalogue, with these groups.
+func New(pods []*corev1.Pod, c catalog.Catalog, groups ...group) Problem {
 	kinds, counts := map[string]resources.Amounts{}, map[string]float64{}
 	rows := map[string]float64{} // name of the row → demand
 	for _, pod := range pods {
 		amounts := requests(pod)
+		for _, g := range groups {
+			if g.has(pod) {
+				amounts[g.name] = 1
+			}
+		}
 		key := fmt.Sprint(amounts) // maps print in the order of their keys
 		kinds[key] = amounts
 		counts[key]++
@@ -58,8 +63,12 @@ func New(pods []*corev1.Pod, c catalog.Catalog) Problem {
 		}
 		p.Items = append(p.Items, item)
 	}
+	most := map[string]int64{}
+	for _, g := range groups {
+		most[g.name] = g.most
+	}
 	for _, t := range c.Types {
-		if bin, some := binOf(t, names, rows); some {
+		if bin, some := binOf(t, names, rows, most); some {
 			p.Bins = append(p.Bins, bin)
 		}
 	}
@@ -67,7 +76,7 @@ func New(pods []*corev1.Pod, c catalog.Catalog) Problem {
 	return p
 }
 
-// requests sums what the pod's containers ask for, with 1 for pods and 1 for each group that it must be alone in.
+// requests sums what the pod's containers ask for, with 1 for pods.
 func requests(pod *corev1.Pod) resources.Amounts {
 	amounts := resources.Amounts{resources.NamePods: 1}
 	for _, c := range pod.Spec.Containers {
@@ -79,35 +88,10 @@ func requests(pod *corev1.Pod) resources.Amounts {
 			}
 		}
 	}
-	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
-		return amounts
-	}
-	for _, term := range pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
-		if term.TopologyKey == corev1.LabelHostname && aboutItself(pod, term) {
-			amounts[alone+fmt.Sprint(term.LabelSelector.MatchLabels)] = 1
-		}
-	}
 	return amounts
 }
 
-// alone begins the name of a row that is a group of pods which refuse each other.
-const alone = "alone:"
-
-// aboutItself reports whether the term surely forbids two pods like this one to share a node.
-func aboutItself(pod *corev1.Pod, term corev1.PodAffinityTerm) bool {
-	s := term.LabelSelector
-	if s == nil || len(s.MatchLabels) == 0 || len(s.MatchExpressions)+len(term.Namespaces)+len(term.MatchLabelKeys)+len(term.MismatchLabelKeys) > 0 || term.NamespaceSelector != nil {
-		return false
-	}
-	for key, value := range s.MatchLabels {
-		if pod.Labels[key] != value {
-			return false
-		}
-	}
-	return true
-}
-
-func binOf(t catalog.Type, names []string, demand map[string]float64) (Bin, bool) {
+func binOf(t catalog.Type, names []string, demand map[string]float64, most map[string]int64) (Bin, bool) {
 	allocatable := scenario.Allocatable(t)
 	bin, some := Bin{}, false
 	for _, o := range t.Offerings {
@@ -116,11 +100,11 @@ func binOf(t catalog.Type, names []string, demand map[string]float64) (Bin, bool
 		}
 	}
 	for _, name := range names {
-		room := float64(allocatable[name])
-		if len(name) > len(alone) && name[:len(alone)] == alone {
-			room = 1
+		room := allocatable[name]
+		if limit, grouped := most[name]; grouped {
+			room = limit
 		}
-		bin.Room = append(bin.Room, room/demand[name])
+		bin.Room = append(bin.Room, float64(room)/demand[name])
 	}
 	return bin, some
 }

@@ -29,8 +29,7 @@ func frontierOf(p Problem, besides []float64) Frontier {
 		for i := range dearer.Bins {
 			dearer.Bins[i].Price += beside
 		}
-		least, _ := dearer.highest()
-		f = append(f, Tangent{beside, least})
+		f = append(f, Tangent{beside, dearer.highest()})
 	}
 	return f
 }

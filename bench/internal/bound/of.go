@@ -8,12 +8,46 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
 
-// Of returns the highest bound that is known for a scenario, in dollars per hour, and which one it is.
-func Of(s scenario.Scenario) (dollars float64, kind string) {
+// Bound is a price in dollars per hour that no plan is below, and how it was found.
+type Bound struct {
+	Dollars float64
+	Kind    string
+}
+
+// The kinds of bounds. Each but the last knows of constraints between pods only that some need a node each.
+const (
+	SingleNode    = "single node"
+	Simple        = "simple"
+	Fluid         = "fluid"
+	Configuration = "configuration"
+	Constrained   = "constrained" // the same with what spread over hostnames implies
+)
+
+// Of returns the bounds that are known for a scenario, the highest first.
+func Of(s scenario.Scenario) []Bound {
 	if s.OneByOne { // none of the nodes has room, so that the pod needs the cheapest new one
-		return New(s.Pending[:1], s.Catalog).Single(), "single node"
+		return []Bound{{New(s.Pending[:1], s.Catalog).Single(), SingleNode}}
 	}
-	return whole(s).highest()
+	list := whole(s).bounds()
+	if len(s.Nodes) == 0 { // else pods were bound when other nodes were there
+		groups := apart(s.Pending)
+		if more := spread(s.Pending, nodesFor(groups)); len(more) > 0 {
+			p := New(s.Pending, s.Offered(), append(groups, more...)...)
+			list = append(list, Bound{max(p.Fluid(), p.configuration()), Constrained})
+		}
+	}
+	slices.SortStableFunc(list, compareBounds)
+	return list
+}
+
+func compareBounds(a, b Bound) int {
+	switch {
+	case a.Dollars > b.Dollars:
+		return -1
+	case a.Dollars < b.Dollars:
+		return 1
+	}
+	return 0
 }
 
 // whole is the problem of all pods of a scenario on new nodes.
@@ -24,21 +58,23 @@ func whole(s scenario.Scenario) Problem {
 			pods = append(pods, n.Pods...)
 		}
 	}
-	return New(pods, s.Offered())
+	return New(pods, s.Offered(), apart(pods)...)
 }
 
-// highest returns the highest bound that is known for a problem, in dollars per hour, and which one it is.
-func (p Problem) highest() (dollars float64, kind string) {
-	dollars, kind = p.Simple(), "simple"
-	if fluid := p.Fluid(); fluid > dollars {
-		dollars, kind = fluid, "fluid"
+// bounds returns the bounds of a problem.
+func (p Problem) bounds() []Bound {
+	return []Bound{{p.Simple(), Simple}, {p.Fluid(), Fluid}, {p.configuration(), Configuration}}
+}
+
+// highest returns the highest bound of a problem, in dollars per hour.
+func (p Problem) highest() float64 { return slices.MinFunc(p.bounds(), compareBounds).Dollars }
+
+// configuration is 0 where the program is too large.
+func (p Problem) configuration() float64 {
+	if len(p.Items) > maxItems {
+		return 0
 	}
-	if len(p.Items) <= maxItems {
-		if configuration := p.Configuration(configurationLimit); configuration > dollars {
-			dollars, kind = configuration, "configuration"
-		}
-	}
-	return dollars, kind
+	return p.Configuration(configurationLimit)
 }
 
 // The configuration program is tried for so many kinds of pods, and for so long.

@@ -24,14 +24,20 @@ func (p Problem) Configuration(limit time.Duration) float64 {
 		}
 		return p.bestPattern(values)
 	}
-	start := make([]column, len(p.Items))
+	var from start
 	for i := range p.Items {
-		start[i] = p.single(i)
-		if math.IsInf(start[i].price, 0) {
+		c := p.single(i)
+		if math.IsInf(c.price, 0) {
 			return 0 // an item fits nowhere: its pods stay unplaced, and nothing is known
 		}
+		from.columns = append(from.columns, c)
 	}
-	return Columns(demand, start, price, func() bool { return time.Now().Before(deadline) })
+	if fluid := p.fluid(); fluid.duals != nil { // no pattern is worth more at these than its node costs
+		for _, item := range p.Items {
+			from.duals = append(from.duals, item.Count*dot(fluid.duals, item.Amounts))
+		}
+	}
+	return Columns(demand, from, price, func() bool { return time.Now().Before(deadline) }).bound
 }
 
 // single returns the cheapest way to place only pods of one item.

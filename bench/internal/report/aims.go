@@ -64,6 +64,10 @@ func Aims(w io.Writer, lines []Line) {
 		if strings.HasPrefix(l.Scenario, "plain-") && l.LowerBound > 0 {
 			aim(w, "price", l.Scenario, l.PricePerHour <= 1.03*l.LowerBound, "%.4f of the lower bound; aim 1.03", l.PricePerHour/l.LowerBound)
 		}
+		if strings.HasPrefix(l.Scenario, "diverse-") && l.LowerBound > 0 && l.PodsUnplaced == 0 {
+			aim(w, "price", l.Scenario, l.PricePerHour <= 1.10*l.LowerBound, "%.4f of the lower bound (%s); aim 1.10",
+				l.PricePerHour/l.LowerBound, l.LowerBoundKind)
+		}
 		if l.Violations != nil {
 			aim(w, "P-21", l.Scenario, *l.Violations == 0, "%d violations; aim 0", *l.Violations)
 		}

@@ -20,6 +20,9 @@ type Record struct {
 	Nodes        int     `json:"nodes"` // launched; after disruptions those that are left
 	PricePerHour float64 `json:"price_per_hour"`
 	LowerBound   float64 `json:"lower_bound"` // dollars per hour that any plan for the placed pods costs at least
+	// LowerBoundKind is how LowerBound was found, LowerBounds all bounds by kind: LowerBound is the highest.
+	LowerBoundKind string             `json:"lower_bound_kind,omitempty"`
+	LowerBounds    map[string]float64 `json:"lower_bounds,omitempty"`
 	// Violations is nil while nobody has checked the plan.
 	Violations *int `json:"violations"`
 	// CutOff says that the side did not end in its time: it would have taken longer, and its other pods are unplaced.

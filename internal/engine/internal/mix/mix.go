@@ -66,6 +66,16 @@ func Sketch(items []Item, bins []Bin) []Pattern {
 	return p.solve(true)
 }
 
+// Draft is [Solve] with still less effort.
+func Draft(items []Item, bins []Bin) []Pattern {
+	p := newProblem(items, bins)
+	if p == nil {
+		return nil
+	}
+	p.steps = draftSteps
+	return p.solve(true)
+}
+
 // solve does without the linear program when it has to be quick.
 func (p *problem) solve(quick bool) []Pattern {
 	best, least := []Pattern(nil), math.Inf(1)

@@ -38,6 +38,7 @@ func (p *problem) rest(worth []float64) []Pattern {
 const (
 	restSteps   = 1000
 	sketchSteps = 50
+	draftSteps  = 10
 )
 
 // most returns what pods in parts on the bin would be worth for its price, and prepares its filler for a search.

@@ -82,6 +82,10 @@
 // packed in groups of equal pods by price (price.go). Package mix is told what the groups ask for and what the offers
 // have and cost, and says which nodes to plan; pods are put on these through the rules like any others.
 //
+// Where pods are tied a second plan is made from a draft (draft.go): the same mix, told of zones and of pods that keep
+// apart, says which nodes there are to be, and tied pods are put on these one by one, through the rules. The cheaper
+// plan counts.
+//
 // What one pod found may be wrong by the time that all are placed, since the minimum of a spread moves when nodes are
 // opened, daemons come first on new nodes, and a limit may have given the last node to the wrong pod. So a plan is
 // tried: rounds.go makes it anew until it holds, reach.go rehearses that the scheduler can bind it in some order, and

@@ -27,6 +27,10 @@ const (
 	evenFew = 0.05
 	// evenSpare is the share of a node's cores and memory that stays free. It makes up for what does not fit exactly.
 	evenSpare = 0.04
+	// evenNear is the least share of the chosen size that a node has which is nearly of it, evenSaving what such nodes have to
+	// save as a share of the price: of one size more plans are used as they were made.
+	evenNear   = 0.7
+	evenSaving = 0.02
 	// evenMost is how much dearer than the chosen one other types of a claim may be, in percent and for the same
 	// capacity type. Nodes of twice the size would not be of one size.
 	evenMost = 50
@@ -40,11 +44,18 @@ const (
 // Provide is [Solve] for pods that kube-scheduler will bind to new nodes.
 func Provide(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	cheapest := cheapestOf(snapshot, pods)
+	if nearLeast(snapshot, pods, cheapest) {
+		return cheapest // pods that keep apart have their share of the others on their nodes already (ADR 0030)
+	}
 	sizes := evenSizes(snapshot, pods, cheapest)
 	if len(sizes) == 0 {
 		return cheapest
 	}
+	near := try(snapshot, pods, mix.Solve, trial{sizes: sizes, drafted: true})
 	even := try(snapshot, pods, mix.Solve, trial{sizes: sizes})
+	if !lost(near, even) && costs(snapshot, near) < (1-evenSaving)*costs(snapshot, even) {
+		even = near
+	}
 	most := costs(snapshot, even) / (1 + evenTolerance)
 	switch few := costs(snapshot, cheapest); {
 	case lost(even, cheapest) || few < most:
@@ -181,9 +192,9 @@ func (d demand) size(p *pool) (int, bool) {
 	return best.offer, found
 }
 
-// keepEven gives new nodes of the pool the size of an offer, as far as pods fit. Claims keep larger types, so that
-// there is something to choose from.
-func (p *pool) keepEven(offer int) {
+// keepEven gives new nodes of the pool the size of an offer, as far as pods fit, or with near one that is nearly of it.
+// Claims keep larger types, so that there is something to choose from.
+func (p *pool) keepEven(offer int, near bool) {
 	even := catalog.NewBits(len(p.Catalog.Offers))
 	room, chosen := p.roomOf(offer), p.Catalog.Offers[offer]
 	most := map[string]resources.Money{} // by capacity type
@@ -193,7 +204,8 @@ func (p *pool) keepEven(offer int) {
 		}
 	}
 	for i := range p.plain().All() {
-		if o := p.Catalog.Offers[i]; o.Price <= most[o.CapacityType] && room.Fits(p.roomOf(i)) {
+		own := p.roomOf(i)
+		if o := p.Catalog.Offers[i]; o.Price <= most[o.CapacityType] && (room.Fits(own) || near && nearly(own, room)) {
 			even.Add(i)
 		}
 	}
@@ -203,6 +215,16 @@ func (p *pool) keepEven(offer int) {
 		p.spare[r] = max(0, int64(float64(room[r])*evenSpare))
 	}
 	clear(p.rooms)
+}
+
+// nearly reports whether a room is nearly as large as another one.
+func nearly(room, other resources.Vector) bool {
+	for r := range other {
+		if float64(room.At(r)) < float64(evenNear*float64(other[r])) {
+			return false
+		}
+	}
+	return true
 }
 
 // packSizes launches nodes of the pool for the groups: of its one size first, if it has one, and of any for what

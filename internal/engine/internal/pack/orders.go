@@ -1,11 +1,13 @@
 package pack
 
 import (
+	"math"
 	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/mix"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // This file plans twice where pods with constraints on others meet pods that only need room: once with the first of them
@@ -13,17 +15,103 @@ import (
 // ones, in which the first would have had room. In the other order they go into that room; but where they open many
 // nodes themselves, the others should fill those. No order is the cheaper one always.
 
-// cheapestOf plans in both orders, and takes the plan that costs less.
+// cheapestOf plans in both orders, and by a draft, and takes the plan that costs least. Where the draft is as good as a
+// plan can be, nearly, there are no others.
 func cheapestOf(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
+	draft, drafted := draftOf(snapshot, pods)
+	if drafted && nearLeast(snapshot, pods, draft) {
+		return draft
+	}
 	p := Solve(snapshot, pods)
-	if len(p.Launches) < 2 || len(pods) > evenPods || !mixed(pods) {
+	if len(p.Launches) < 2 {
 		return p
 	}
-	other := try(snapshot, pods, mix.Solve, trial{plainFirst: true})
-	if lost(other, p) || costs(snapshot, other) >= costs(snapshot, p) {
-		return p
+	if len(pods) <= evenPods && mixed(pods) {
+		other := try(snapshot, pods, mix.Solve, trial{plainFirst: true})
+		if !lost(other, p) && costs(snapshot, other) < costs(snapshot, p) {
+			p = other
+		}
 	}
-	return other
+	if drafted && !lost(draft, p) && cheaper(snapshot, draft, p) {
+		return draft
+	}
+	return p
+}
+
+// draftOf plans by a draft; false where no pods are tied to others.
+func draftOf(snapshot *cluster.Snapshot, pods []*cluster.Pod) (plan.Plan, bool) {
+	tied := func(pod *cluster.Pod) bool { return pod.Shape.Tied() }
+	if !slices.ContainsFunc(pods, tied) {
+		return plan.Plan{}, false
+	}
+	return try(snapshot, pods, mix.Solve, trial{drafted: true}), true
+}
+
+// cheaper reports whether a plan costs less than another one, which has not fewer nodes for a price within the
+// tolerance.
+func cheaper(snapshot *cluster.Snapshot, p, than plan.Plan) bool {
+	own, other := costs(snapshot, p), costs(snapshot, than)
+	return own < other && (len(p.Launches) <= len(than.Launches) || other > own*tolerance(snapshot))
+}
+
+const (
+	// nearLeastCost and nearLeastNodes are how many times the least cost, and the least number of nodes, a plan may have
+	// for no other plan to be made.
+	nearLeastCost  = 1.1
+	nearLeastNodes = 1.1
+)
+
+// nearLeast reports whether other plans could hardly be better: all pods are on new nodes, which cost little more than
+// they must, and which are hardly more than there are pods that keep apart.
+func nearLeast(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) bool {
+	return len(p.Unplaced)+len(p.Nominations) == 0 &&
+		float64(len(p.Launches)) <= nearLeastNodes*float64(keepingApart(pods)) &&
+		costs(snapshot, p) <= nearLeastCost*leastCost(snapshot, pods)
+}
+
+// keepingApart counts the pods of the largest group that keeps apart by hostname.
+func keepingApart(pods []*cluster.Pod) int {
+	most, groups, keys := 0, map[string]int{}, map[*cluster.Shape][]string{}
+	for _, pod := range pods {
+		terms, known := keys[pod.Shape]
+		if !known {
+			for _, term := range apartBy(pod.Shape) {
+				terms = append(terms, term.String())
+			}
+			keys[pod.Shape] = terms
+		}
+		for _, term := range terms {
+			groups[term]++
+			most = max(most, groups[term])
+		}
+	}
+	return most
+}
+
+// leastCost returns what no plan on new nodes costs less than: of each resource all that pods request, where it is
+// cheapest. 0 where several pools offer nodes.
+func leastCost(snapshot *cluster.Snapshot, pods []*cluster.Pod) float64 {
+	if len(snapshot.Pools) != 1 || snapshot.Pools[0].Catalog == nil {
+		return 0
+	}
+	var sum resources.Vector
+	for _, pod := range pods {
+		sum = sum.Plus(pod.Shape.Requests)
+	}
+	p, highest := snapshot.Pools[0], 0.0
+	for r, amount := range sum {
+		least := math.Inf(1)
+		for i := range p.Catalog.Available.All() {
+			offer := p.Catalog.Offers[i]
+			if room := p.Catalog.Types[offer.Type].Allocatable.At(r); room > 0 {
+				least = min(least, float64(offer.Price+p.NodeOverheadPrice)/float64(room))
+			}
+		}
+		if amount > 0 && !math.IsInf(least, 1) {
+			highest = max(highest, float64(least*float64(amount)))
+		}
+	}
+	return highest
 }
 
 // mixed reports whether there are pods with constraints on others, and pods without any.

@@ -32,7 +32,7 @@ func (s *solver) packGroups(pods []*cluster.Pod) []*cluster.Pod {
 		g.pods = s.fillBins(g)
 	}
 	for _, p := range s.pools {
-		if p.Blocked == "" && !p.closed && p.Catalog != nil && (len(p.MinValues) == 0 || p.RelaxMinValues) {
+		if p.Blocked == "" && !p.closed && p.Catalog != nil && p.mixable() {
 			s.packReserved(p, groups)
 			s.packSizes(p, groups)
 		}
@@ -44,6 +44,9 @@ func (s *solver) packGroups(pods []*cluster.Pod) []*cluster.Pod {
 	slices.SortStableFunc(rest, compare)
 	return rest
 }
+
+// mixable reports whether nodes of the pool can be chosen by price: a claim need not keep a choice of types.
+func (p *pool) mixable() bool { return len(p.MinValues) == 0 || p.RelaxMinValues }
 
 // groups puts pods together, which are in the order of compare, by what they ask for.
 func (s *solver) groups(pods []*cluster.Pod) []*group {
@@ -151,7 +154,7 @@ func (s *solver) packPool(p *pool, groups []*group) {
 // mixes finds nodes of the pool for the groups: as few as the pool's tolerance allows beside the cheapest ones
 // (P-22), or when those are more than the pool may have, as few as it can.
 func (s *solver) mixes(p *pool, groups []*group) []mix.Pattern {
-	candidates := s.candidates(p, groups)
+	candidates := s.candidates(p, p.plain(), groups, (*candidate).covers)
 	items := make([]mix.Item, len(groups))
 	for i, g := range groups {
 		items[i] = mix.Item{Amounts: g.info.Requests, Count: len(g.pods)}
@@ -175,13 +178,13 @@ func (s *solver) mixes(p *pool, groups []*group) []mix.Pattern {
 // fewNodes is how many times the dearest node a further node counts when nodes are short.
 const fewNodes = 100
 
-// candidates lists the offerings of the pool that some group could run on, without those that another one makes
-// useless: no dearer, no smaller, and open to the same groups.
-func (s *solver) candidates(p *pool, groups []*group) []candidate {
+// candidates lists the offerings of the pool, among some, that some group could run on, without those that another one
+// makes useless, which is no dearer.
+func (s *solver) candidates(p *pool, among catalog.Bits, groups []*group, useless func(cheaper, own *candidate) bool) []candidate {
 	var list []candidate
 	seen, takes, key := map[string]bool{}, make([]bool, len(groups)), make([]byte, 0, len(groups)+32)
 	open, any := p.openTo(groups)
-	p.plain().AndTo(any)
+	among.AndTo(any)
 	for i := range any.All() { // by price
 		room := p.roomOf(i)
 		key = key[:0]
@@ -204,7 +207,7 @@ func (s *solver) candidates(p *pool, groups []*group) []candidate {
 		seen[string(key)] = true
 		c := candidate{offer: i, room: room, takes: takes}
 		c.price = max(int64(p.Catalog.Offers[i].Price), 1) + int64(p.NodeOverheadPrice)
-		if !slices.ContainsFunc(list, func(other candidate) bool { return other.covers(&c) }) {
+		if !slices.ContainsFunc(list, func(other candidate) bool { return useless(&other, &c) }) {
 			c.takes = slices.Clone(takes)
 			list = append(list, c)
 		}
@@ -231,13 +234,13 @@ func (p *pool) openTo(groups []*group) (byGroup []catalog.Bits, any catalog.Bits
 
 // covers reports whether other, which is no cheaper than c, is of no use beside c.
 func (c *candidate) covers(other *candidate) bool {
-	for n, takes := range other.takes {
-		if takes && !c.takes[n] {
+	for i := range max(len(c.room), len(other.room)) {
+		if c.room.At(i) < other.room.At(i) {
 			return false
 		}
 	}
-	for i := range max(len(c.room), len(other.room)) {
-		if c.room.At(i) < other.room.At(i) {
+	for n, takes := range other.takes {
+		if takes && !c.takes[n] {
 			return false
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // would with every node in place, and the spread constraints of those that get stuck are taken at their strictest: with a
 // minimum of 0, what fits can be bound in any order.
 func (s *solver) unreachable(known topology.Floors) topology.Floors {
-	if s.topology.Late() == nil {
+	if s.topology.Late() == nil || s.topology.LateIsStrict() {
 		return nil
 	}
 	stuck := s.rehearse(false)

@@ -22,6 +22,7 @@ type trial struct {
 	first      map[string]bool // UIDs of pods that are placed before all others (see again.go)
 	sizes      map[string]int  // by pool: the offer whose size new nodes have (see even.go)
 	plainFirst bool            // pods that only need room are placed before those that constraints tie (see orders.go)
+	drafted    bool            // nodes are drafted before pods are placed (see draft.go)
 }
 
 // try makes a plan.
@@ -32,9 +33,10 @@ func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, other
 	for round, cared := 1, 0; ; round++ {
 		s := newSolver(snapshot, pods, floors)
 		s.packing, s.first, s.care, s.plainFirst = packing, other.first, minded, other.plainFirst
+		s.drafted = other.drafted
 		for _, p := range s.pools {
 			if offer, found := other.sizes[p.Name]; found {
-				p.keepEven(offer)
+				p.keepEven(offer, other.drafted)
 			}
 		}
 		s.run(pods)

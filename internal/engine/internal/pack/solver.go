@@ -55,6 +55,7 @@ type solver struct {
 	first      map[string]bool    // UIDs of pods that are placed before all others (see again.go)
 	care       care
 	plainFirst bool // see orders.go
+	drafted    bool // see draft.go
 }
 
 // shape is a kind of pod with what this round has found out about it.
@@ -66,6 +67,7 @@ type shape struct {
 	afar     bool     // its anti-affinity, or a daemon's, reaches beyond the node: see repelledAfar
 	refused  []bool   // by bin: final
 	first    int      // no bin before this one need be asked
+	apart    []string // terms by which its pods keep apart from each other, a node for each
 	later    []bool   // by pool: a new node of it only when no other pool gives one; nil for none (see likings.go)
 	likes    []liking // by existing bin; computed when it is first needed
 }
@@ -136,6 +138,9 @@ func (s *solver) info(c *cluster.Shape) *shape {
 	for _, p := range s.pools {
 		info.ways = append(info.ways, s.opens(p, info))
 	}
+	for _, term := range apartBy(c) {
+		info.apart = append(info.apart, term.String())
+	}
 	s.shapes[c] = info
 	info.later = s.dislikes(info)
 	s.offerDomains(info)
@@ -177,6 +182,9 @@ func (s *solver) run(pods []*cluster.Pod) {
 		order = slices.DeleteFunc(order, func(pod *cluster.Pod) bool { return !s.leaving(pod) })
 	}
 	s.letGo(s.topology)
+	if s.drafted {
+		order = s.runDraft(order)
+	}
 	s.runOrder(order)
 }
 
@@ -276,10 +284,8 @@ func (s *solver) placeInBins(pod *cluster.Pod, info *shape) bool {
 		info.refused = append(info.refused, false)
 	}
 	a := s.askOne(pod, info)
-	for i := info.first; i < len(s.existing); i++ {
-		if !info.refused[i] && info.note(i, s.tryExisting(i, a)) {
-			return true
-		}
+	if s.placeInExisting(a) {
+		return true
 	}
 	for _, later := range info.sweeps() {
 		for i := max(info.first, len(s.existing)); i < s.bins(); i++ {
@@ -289,6 +295,20 @@ func (s *solver) placeInBins(pod *cluster.Pod, info *shape) bool {
 			if info.note(i, s.tryPlanned(i, a)) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// placeInExisting places the pod of an attempt on the first existing node that takes it.
+func (s *solver) placeInExisting(a *attempt) bool {
+	info := a.info
+	for len(info.refused) < len(s.existing) {
+		info.refused = append(info.refused, false)
+	}
+	for i := info.first; i < len(s.existing); i++ {
+		if !info.refused[i] && info.note(i, s.tryExisting(i, a)) {
+			return true
 		}
 	}
 	return false

@@ -60,6 +60,12 @@ func (t *Tracker) Late() Floors {
 	return floors
 }
 
+// LateIsStrict reports whether all constraints that Late names had a floor of 0 while pods were placed. What came later
+// changed nothing for them, so pods can be bound as they were placed.
+func (t *Tracker) LateIsStrict() bool {
+	return !slices.ContainsFunc(t.spreads, func(s *spread) bool { return s.late && s.floor != 0 })
+}
+
 // Strictest returns floors of 0 for the spread constraints of these shapes.
 func (t *Tracker) Strictest(shapes []*cluster.Shape) Floors {
 	floors := Floors{}
@@ -69,4 +75,29 @@ func (t *Tracker) Strictest(shapes []*cluster.Shape) Floors {
 		}
 	}
 	return floors
+}
+
+// Rare returns floors of 0 for the spread constraints over hostnames that count at most so many of the pods: on more
+// nodes than that one of them has none. counts says how many pods of each shape there are.
+func (t *Tracker) Rare(shapes []*cluster.Shape, counts map[*cluster.Shape]int, most int) Floors {
+	sums := map[*spread]int{}
+	for _, shape := range shapes {
+		for _, c := range t.Rules(shape).counted {
+			if c.spread != nil {
+				sums[c.spread] += counts[shape]
+			}
+		}
+	}
+	floors := Floors{}
+	for i, s := range t.spreads {
+		if t.Hostname(s.key) && sums[s] < most {
+			floors[i] = 0
+		}
+	}
+	return floors
+}
+
+// Strict reports whether all spread constraints over hostnames of a shape have a floor of 0.
+func (t *Tracker) Strict(rules *Rules) bool {
+	return !slices.ContainsFunc(rules.spreads, func(s *spread) bool { return t.Hostname(s.key) && s.floor != 0 })
 }

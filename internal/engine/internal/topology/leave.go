@@ -19,6 +19,14 @@ func (t *Tracker) Leave(shape *cluster.Shape, bin int, standing Standing) {
 	t.count(t.Rules(shape), bin, standing, -1)
 }
 
+// Retract takes back the placement of a pod in a bin, the last one that was made of those not yet taken back.
+func (t *Tracker) Retract(shape *cluster.Shape, bin int) {
+	t.Leave(shape, bin, Placed)
+	for _, s := range t.Rules(shape).spreads {
+		s.landed = s.landed[:len(s.landed)-1]
+	}
+}
+
 // Vanish takes an occupied bin, which all pods have left, out of the count: it is no domain any more. Occupy makes it count
 // again.
 func (t *Tracker) Vanish(bin int) {

@@ -448,9 +448,10 @@ func (t *Tracker) Blames(rules *Rules, key int) (cause.Code, string) {
 	return "", ""
 }
 
-// DropBin takes back the bin that AddBin made last, which is not occupied.
+// DropBin takes back the bin that AddBin made last, which is not occupied, or has vanished.
 func (t *Tracker) DropBin() {
 	t.binCount--
+	delete(t.vanished, t.binCount)
 	for key := range t.keys {
 		t.bins[key] = t.bins[key][:t.binCount]
 	}
