@@ -9,6 +9,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // Drift plans to replace drifted nodes, as many at once as the budgets and hard limits allow (D-06, L-30): empty ones first,
@@ -91,7 +92,7 @@ func (d *disruption) rollFirst(list []*cluster.Node, reason plan.DisruptionReaso
 }
 
 // maxRolls bounds the commands of one round. Fewer nodes are replaced each for itself, so that none waits for what replaces
-// another, nor is given up with it.
+// another, nor is given up with it; or two together, where that is worth it (see rollPair).
 const maxRolls = 50
 
 // roll replaces nodes, which are nodes of the future, whatever it costs. None of them is a place for the pods of another,
@@ -102,11 +103,50 @@ func (d *disruption) roll(group []*cluster.Node, reason plan.DisruptionReason) {
 	for _, pool := range d.future.Pools {
 		own := slices.DeleteFunc(slices.Clone(group), func(n *cluster.Node) bool { return n.Pool != pool.Name })
 		for len(own) > 0 {
+			if together == 1 && len(own) > 1 && !d.guarded(own[0]) && !d.guarded(own[1]) {
+				d.rollPair(own[0], own[1], reason)
+				own = own[2:]
+				continue
+			}
 			n := min(together, len(own))
 			d.rollTogether(own[:n], reason)
 			own = own[n:]
 		}
 	}
+}
+
+// pairSaving is how much less, in percent, the launches for two nodes have to cost than those for each of them alone.
+const pairSaving = 5
+
+// rollPair replaces two nodes, in one command if that costs enough less than a command for each.
+func (d *disruption) rollPair(a, b *cluster.Node, reason plan.DisruptionReason) {
+	before := *d
+	before.taken = maps.Clone(d.taken)
+	d.rollTogether([]*cluster.Node{a}, reason)
+	d.rollTogether([]*cluster.Node{b}, reason)
+	if len(d.chosen) < len(before.chosen)+2 {
+		return
+	}
+	cost := resources.Money(0)
+	for _, c := range d.chosen[len(before.chosen):] {
+		cost += d.costOfLaunches(c.launches)
+	}
+	without := before.future.Without(a, b)
+	p := pack.Solve(without, without.Pending)
+	if len(p.Unplaced) == 0 && cost-d.costOfLaunches(p.Launches) >= max(1, cost*pairSaving/100) {
+		*d = before
+		d.adopt(without, []*cluster.Node{a, b}, p, reason)
+	}
+}
+
+// guarded reports whether a node may take long to drain: a PodDisruptionBudget is about one of its pods, or a pod is not to be
+// disrupted. No other node waits together with it.
+func (d *disruption) guarded(node *cluster.Node) bool {
+	return slices.ContainsFunc(node.Pods, func(pod *cluster.Pod) bool {
+		return pod.DoNotDisrupt || slices.ContainsFunc(d.base.Guards, func(g cluster.Guard) bool {
+			return g.Namespace == pod.Namespace && g.Pods.Matches(pod.Shape.Labels)
+		})
+	})
 }
 
 // rollTogether replaces nodes in one command, or else in halves, down to single nodes.

@@ -31,37 +31,43 @@ func (d *disruption) replaceAll(candidates []*cluster.Node) {
 	}
 }
 
-// atBest is how many times the least saving a node has to be above the lower bound of what its pods cost. The bound is seldom
-// reached, so that groups of nodes which are closer to it are planned in vain, or to be replaced again. More than half of its
-// price is asked of no node, unless the least saving is more.
+// atBest is how many times the least saving a node has to be above the lower bound of what its pods cost, where no fresh plan
+// tells more. The bound is seldom reached, so that groups of nodes which are closer to it are planned in vain, or to be replaced
+// again. More than half of its price is asked of no node, unless the least saving is more.
 const atBest = 4
 
 // promising returns the nodes, as they are in the future, that might be replaced for enough less than they cost: those first that
-// could save most, and of equals those that cost least to disrupt. Nodes on which a pod is ending wait: a workload that shrinks
-// takes many pods one after the other, and what is launched for the rest of them is not needed a moment later.
+// cost most beyond what a fresh plan pays for their pods, and of equals those that cost least to disrupt. Nodes on which a pod is
+// ending wait: a workload that shrinks takes many pods one after the other, and what is launched for the rest of them is not
+// needed a moment later.
 func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
 	type rank struct {
-		saving resources.Money
+		saving resources.Money // at most
 		cost   int64
 	}
 	ranks := map[*cluster.Node]rank{}
 	var list []*cluster.Node
 	for _, node := range nodes {
 		node = d.now(node)
-		if slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return p.Terminating && !p.Fixed }) {
-			continue
-		}
-		price := d.cost(node)
-		least := d.share(price)
-		if saving := price - d.floorOf(node); saving >= max(1, least, min(atBest*least, price/2)) {
+		if !slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return p.Terminating && !p.Fixed }) {
 			cost, _ := DisruptionCost(node)
-			ranks[node] = rank{saving, cost}
+			ranks[node] = rank{d.cost(node) - d.floorOf(node), cost}
 			list = append(list, node)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *cluster.Node) int {
 		return cmp.Or(cmp.Compare(ranks[b].saving, ranks[a].saving), cmp.Compare(ranks[a].cost, ranks[b].cost))
 	})
+	excess := d.excessOf(firstWith(list, freshPods))
+	list = slices.DeleteFunc(list, func(node *cluster.Node) bool {
+		price := d.cost(node)
+		least := max(1, d.share(price))
+		if beyond, known := excess[node]; known {
+			return beyond <= 0 || ranks[node].saving < least && allSpot([]*cluster.Node{node})
+		}
+		return ranks[node].saving < max(least, min(atBest*least, price/2))
+	})
+	slices.SortStableFunc(list, func(a, b *cluster.Node) int { return cmp.Compare(excess[b], excess[a]) })
 	return list
 }
 

@@ -50,11 +50,14 @@ func (t *Tracker) others(s *spread, bin int, domain int32) Counting {
 	}
 	for other, at := range t.bins[s.key] {
 		switch {
-		case other == bin || t.vanished[other]:
+		case at != domain && at != Open, other == bin, t.vanished[other]:
 		case at == domain:
 			most = max(most, s.counting[other])
-		case at == Open:
+		default:
 			most = max(most, min(Maybe, s.counting[other]))
+		}
+		if most == Surely { // which it nearly always is after a few bins
+			break
 		}
 	}
 	return most
