@@ -42,7 +42,7 @@ func run(args []string, out io.Writer) error {
 	flags.Int64Var(&c.Quiet, "quiet", 1000, "milliseconds without a binding before further nodes are launched")
 	flags.Int64Var(&c.PutOff, "put-off", 10_000, "milliseconds for which they are put off at most")
 	flags.BoolVar(&c.Nominate, "nominate", false, "bind pods where they were planned")
-	flags.BoolVar(&c.Keep, "keep", false, "keep the room of pods that keep apart where they were planned")
+	flags.BoolVar(&c.Keep, "keep", true, "keep the room of pods that keep apart where they were planned")
 	flags.BoolVar(&verbose, "v", false, "print each play")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -124,7 +124,7 @@ func ofPods() []Entry {
 		own(cause.DevicesNotFound, "request NAME of ResourceClaim NAME (DeviceClass CLASS): no published device passes the selector "+
 			"of the request: EXPRESSION", "when a driver publishes such a device",
 			"start a node with such devices in a NodePool with spec.replicas: none is launched for claims",
-			"ask for devices that there are: kubectl get resourceslices"),
+			"ask for devices that a node has: kubectl get resourceslices"),
 		own(cause.DevicesInUse, "ResourceClaim NAME with request NAME (COUNT of DeviceClass CLASS): no initialized node has them left",
 			"when a pod with such devices ends",
 			"raise spec.replicas of a NodePool whose nodes have the devices: none is launched for claims",
