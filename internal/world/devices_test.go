@@ -39,20 +39,21 @@ func withDevices(t *testing.T, watched bool) (s *Store, pod *corev1.Pod, claim *
 func said(s *Store) string {
 	snapshot := s.Snapshot()
 	p := engine.Provision(snapshot)
-	for _, n := range p.Nominations {
-		return "on " + n.Node
+	if len(p.Nominations) > 0 {
+		return "on " + p.Nominations[0].Node
 	}
-	for _, pod := range snapshot.Pending {
-		if pod.Shape.Blocked != "" {
-			return string(pod.Shape.BlockedBy)
-		}
-		if snapshot.Devices == nil {
-			return "unknown"
-		}
-		code, _ := snapshot.Devices.Problem(pod.Shape)
-		return string(code)
+	if len(snapshot.Pending) == 0 {
+		return "nothing waits"
 	}
-	return "nothing waits"
+	pod := snapshot.Pending[0]
+	if pod.Shape.Blocked != "" {
+		return string(pod.Shape.BlockedBy)
+	}
+	if snapshot.Devices == nil {
+		return "unknown"
+	}
+	code, _ := snapshot.Devices.Problem(pod.Shape)
+	return string(code)
 }
 
 // K-42. A pod follows what is told of claims, classes and slices; nothing of it counts where devices are not looked at.

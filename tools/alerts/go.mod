@@ -17,6 +17,7 @@ require (
 	gomodules.xyz/jsonpatch/v2 v2.4.0 // indirect
 	k8s.io/apiextensions-apiserver v0.36.0 // indirect
 	k8s.io/apimachinery v0.36.3 // indirect
+	k8s.io/dynamic-resource-allocation v0.36.3 // indirect
 )
 
 require (
