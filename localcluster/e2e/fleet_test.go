@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
 // The size of the fleet and how often joiner is killed; `make e2e` sets the sizes that the specification asks for.
@@ -69,7 +70,7 @@ type fleet struct {
 type claimState struct{ going, old bool }
 
 func newFleet(t *testing.T) *fleet {
-	f := &fleet{testRig: newRig(t, nil), claims: map[string]claimState{}, running: map[string]bool{}, changed: time.Now()}
+	f := &fleet{testRig: newRig(t, wholeLog), claims: map[string]claimState{}, running: map[string]bool{}, changed: time.Now()}
 	f.follow(claimResource, "", f.takeClaim)
 	f.follow(podResource, "app=guarded", f.takePod)
 	return f
@@ -254,6 +255,9 @@ func (f *fleet) whole(pods int) {
 	}
 }
 
+// wholeLog has Joiner write each line of its log, also of many that are alike.
+func wholeLog(o *rig.Options) { o.Args = append(o.Args, "--log-format=joiner") }
+
 // decisions counts what joiner decided since the count before, as its log tells it: removals by reason, and those that it took
 // back.
 func (f *fleet) decisions() string {
@@ -264,11 +268,11 @@ func (f *fleet) decisions() string {
 	}
 	counts := map[string]int{}
 	for line := range bytes.Lines(log[f.told:]) {
-		var decision struct{ Message, Reason string }
+		var decision struct{ Msg, Reason string }
 		if json.Unmarshal(line, &decision) != nil {
 			continue // a panic, or the end of a line that a kill cut off
 		}
-		switch decision.Message {
+		switch decision.Msg {
 		case "removing":
 			counts[decision.Reason]++
 		case "cancelled a removal":

@@ -16,13 +16,14 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 	"github.com/joiner-autoscaler/joiner/localcluster/aws/account"
+	"github.com/joiner-autoscaler/joiner/localcluster/aws/eks"
 )
 
 // E-61: equal nodes that come and go cost few calls. JOINER_EC2_NODES is how many there are.
 func TestCallsForEqualNodes(t *testing.T) {
 	t.Parallel()
 	nodes := number(t, "JOINER_EC2_NODES", 20)
-	n := newTown(t, nil)
+	n := newTown(t, wholeLog)
 	n.apply(class("default", ""), pool("default", "default", "- {key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"+onDemand, quick))
 	n.condition(soon, "default", "Ready", "True")
 	n.Account.Forget()
@@ -81,7 +82,7 @@ func TestCallsForEqualNodes(t *testing.T) {
 // something else, too; the log has the figures.
 func TestFromClaimToFleet(t *testing.T) {
 	t.Parallel()
-	n := newTown(t, nil)
+	n := newTown(t, wholeLog)
 	n.apply(class("default", ""), pool("default", "default", plain+amd64+onDemand, quick), deployment("web", 1, "{cpu: 500m}", apart("web")))
 	n.running(1, later)
 	n.faults(ec2test.Faults{Latency: metav1.Duration{Duration: 50 * time.Millisecond}})
@@ -127,6 +128,9 @@ func (n *town) fleets() (times []time.Time) {
 	return times
 }
 
+// wholeLog has Joiner write each line of its log, also of many that are alike.
+func wholeLog(o *eks.Options) { o.Rig.Args = append(o.Rig.Args, "--log-format=joiner") }
+
 // logged returns the times of Joiner's log lines with this message.
 func (n *town) logged(message string) []time.Time {
 	n.t.Helper()
@@ -137,10 +141,10 @@ func (n *town) logged(message string) []time.Time {
 	var times []time.Time
 	for lines := bufio.NewScanner(strings.NewReader(string(log))); lines.Scan(); {
 		var line struct {
-			Time    time.Time `json:"time"`
-			Message string    `json:"message"`
+			Time time.Time `json:"time"`
+			Msg  string    `json:"msg"`
 		}
-		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Message == message {
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == message {
 			times = append(times, line.Time)
 		}
 	}
