@@ -48,7 +48,8 @@ func bench(args []string) error {
 	flags.BoolVar(&s.run.Trace, "trace", false, "print each round of a disruption")
 	flags.BoolVar(&s.run.Peer.IgnorePreferences, "peer-ignore-preferences", false, "run Karpenter with PREFERENCE_POLICY=Ignore")
 	flags.StringVar(&s.run.Oracle, "oracle", "", "program that checks every plan, none for none; default: oraclecheck beside this program")
-	flags.StringVar(&s.stateDir, "state", "", "directory that keeps the control plane of system-N, with its audit log and all logs; empty: none")
+	flags.StringVar(&s.stateDir, "state", "",
+		"directory that keeps the control plane of system-N, with its audit log and all logs; empty: none")
 	flags.IntVar(&s.rounds, "rounds", 3, "of each side in scenarios system-N, which are not a part of -quick")
 	flags.StringVar(&s.programs.controlPlane, "controlplane", "", "program of the local control plane; default: controlplane beside this program")
 	flags.StringVar(&s.programs.joiner, "joiner", "", "the same for joiner")

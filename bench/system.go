@@ -94,7 +94,8 @@ func (s *suite) whole(name string) ([]report.Line, error) {
 	if err := s.findPrograms(); err != nil {
 		return nil, err
 	}
-	config := system.Config{ControlPlane: s.programs.controlPlane, Rounds: s.rounds, SchedulerQPS: qps, Dir: s.stateDir, Log: os.Stderr, Sides: s.sidesOf()}
+	config := system.Config{ControlPlane: s.programs.controlPlane, Rounds: s.rounds, SchedulerQPS: qps, Dir: s.stateDir,
+		Log: os.Stderr, Sides: s.sidesOf()}
 	phases, err := config.Run(context.Background(), pods)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

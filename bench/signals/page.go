@@ -55,7 +55,8 @@ func Page(rows []Row, why []*Explanation, events, messages []Told, karpenter, jo
 		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %s |\n", parts[0], parts[1], parts[2], karpenter.Events[e.What], joiner.Events[e.Ours],
 			shownBy(e, tests))
 	}
-	b.WriteString("\n## Lines of the log\n\nThe messages of Karpenter's log that people look for, and the key `event` of Joiner's lines for the same.\n\n" +
+	b.WriteString("\n## Lines of the log\n\nThe messages of Karpenter's log that people look for, " +
+		"and the key `event` of Joiner's lines for the same.\n\n" +
 		"| Karpenter | times | Joiner's `event` | times | shown by |\n|---|---|---|---|---|\n")
 	for _, m := range messages {
 		fmt.Fprintf(&b, "| %s | %d | %s | %d | %s |\n", m.What, karpenter.Messages[m.What], m.Ours,

@@ -47,7 +47,8 @@ func (a *Applier) Mark(ctx context.Context, remove plan.Remove) (bool, error) {
 			return false, client.IgnoreNotFound(err)
 		}
 		id := a.removing(remove, causeOf(remove.Reason), Planned)
-		a.config.Log.Info("marked for removal", "event", "NodeTainted", "decision", id, "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool,
+		a.config.Log.Info("marked for removal", "event", "NodeTainted", "decision", id,
+			"claim", remove.Claim, "node", remove.Node, "pool", remove.Pool,
 			"reason", remove.Reason, "pricePerHour", remove.Price.String())
 	}
 	if remove.Node == "" {

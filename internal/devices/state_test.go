@@ -54,20 +54,22 @@ func TestK42_WhatClaimsAskFor(t *testing.T) {
 		objects []any
 		want    string
 	}{
-		"a count":                          {cluster(claim("c", exactly("g", "gpu", 2))), "n1 n2"},
-		"a count that one node has":        {cluster(claim("c", exactly("g", "gpu", 3))), "n2"},
-		"a count less what is taken":       {cluster(taken, claim("c", exactly("g", "gpu", 2))), "n2"},
-		"two requests":                     {cluster(claim("c", exactly("g", "gpu", 1), exactly("i", "nic", 1))), "n1"},
-		"a selector of the request":        {cluster(claim("c", exactly("g", "gpu", 2, model("b")...))), "n2"},
-		"all":                              {cluster(claim("c", allOf("g", "gpu"))), "n1 n2"},
-		"all, of which one is taken":       {cluster(taken, claim("c", allOf("g", "gpu"))), "n2"},
-		"all, where there are none":        {cluster(claim("c", allOf("g", "nic"))), "n1"},
-		"the first of two classes":         {cluster(claim("c", first("f", "nic", "gpu"))), "n1 n2"},
-		"the second is nowhere":            {cluster(claim("c", first("f", "nic", "any"))), "n1 n2"},
-		"one attribute for two requests":   {cluster(same), "n2"},
-		"an attribute that must differ":    {cluster(distinct), "n1 n2"},
-		"a pool that is not complete":      {[]any{classOf("gpu"), incomplete(sliceOn("n1", gpu("g0", "a", "0"))), claim("c", exactly("g", "gpu", 1))}, ""},
-		"a device with a taint":            {[]any{classOf("gpu"), sliceOn("n1", tainted(gpu("g0", "a", "0"))), claim("c", exactly("g", "gpu", 1))}, ""},
+		"a count":                        {cluster(claim("c", exactly("g", "gpu", 2))), "n1 n2"},
+		"a count that one node has":      {cluster(claim("c", exactly("g", "gpu", 3))), "n2"},
+		"a count less what is taken":     {cluster(taken, claim("c", exactly("g", "gpu", 2))), "n2"},
+		"two requests":                   {cluster(claim("c", exactly("g", "gpu", 1), exactly("i", "nic", 1))), "n1"},
+		"a selector of the request":      {cluster(claim("c", exactly("g", "gpu", 2, model("b")...))), "n2"},
+		"all":                            {cluster(claim("c", allOf("g", "gpu"))), "n1 n2"},
+		"all, of which one is taken":     {cluster(taken, claim("c", allOf("g", "gpu"))), "n2"},
+		"all, where there are none":      {cluster(claim("c", allOf("g", "nic"))), "n1"},
+		"the first of two classes":       {cluster(claim("c", first("f", "nic", "gpu"))), "n1 n2"},
+		"the second is nowhere":          {cluster(claim("c", first("f", "nic", "any"))), "n1 n2"},
+		"one attribute for two requests": {cluster(same), "n2"},
+		"an attribute that must differ":  {cluster(distinct), "n1 n2"},
+		"a pool that is not complete": {[]any{classOf("gpu"), incomplete(sliceOn("n1", gpu("g0", "a", "0"))),
+			claim("c", exactly("g", "gpu", 1))}, ""},
+		"a device with a taint": {[]any{classOf("gpu"), sliceOn("n1", tainted(gpu("g0", "a", "0"))),
+			claim("c", exactly("g", "gpu", 1))}, ""},
 		"nothing is published for a claim": {[]any{classOf("gpu"), claim("c", exactly("g", "gpu", 1))}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,8 +96,9 @@ func TestK42_DevicesOfManyNodes(t *testing.T) {
 	t.Parallel()
 	shared := sliceOn("", device("d0", "kind", "disk"))
 	shared.Name, shared.Spec.NodeName, shared.Spec.Pool.Name = "network", nil, "network"
-	shared.Spec.NodeSelector = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-		{Key: cluster.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"n1", "n3"}}}}}}
+	shared.Spec.NodeSelector = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: cluster.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"n1", "n3"}}}}}}
 	d := with(classOf("disk"), shared, claim("a", exactly("d", "disk", 1)), claim("b", exactly("d", "disk", 1)))
 	if got := on(d, "a"); got != "n1 n3" {
 		t.Errorf("nodes %q, want n1 n3", got)
@@ -250,7 +253,8 @@ func TestK42_AnAllocatedClaimSaysWhere(t *testing.T) {
 		t.Errorf("%q, want %q", why, want)
 	}
 	wanted := with(claim("c", exactly("g", "gpu", 1), first("f", "a", "b"))).Wanted(enginetest.Asking("c", "c"))
-	if want := "ResourceClaim default/c with request g (1 of DeviceClass gpu), request f/way-0 (1 of DeviceClass a), request f/way-1 (1 of DeviceClass b)"; wanted != want {
+	if want := "ResourceClaim default/c with request g (1 of DeviceClass gpu), request f/way-0 (1 of DeviceClass a), " +
+		"request f/way-1 (1 of DeviceClass b)"; wanted != want {
 		t.Errorf("%q, want %q", wanted, want)
 	}
 }

@@ -58,7 +58,8 @@ func tangle(t *rapid.T) (script string, apart bool) {
 	if rapid.Bool().Draw(t, "node") {
 		b.WriteString("node n1 type=t8 zone=a pool=default\n")
 	}
-	kinds := []string{"", "spread=zone:1", "spread=host:1", "spread=host:2", "together=zone", "together=host", "apart=host", "apart=zone", "need=zone=b"}
+	kinds := []string{"", "spread=zone:1", "spread=host:1", "spread=host:2",
+		"together=zone", "together=host", "apart=host", "apart=zone", "need=zone=b"}
 	for i := range rapid.IntRange(2, 7).Draw(t, "groups") {
 		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
 		apart = apart || kind == "apart=host"

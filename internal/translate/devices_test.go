@@ -78,9 +78,11 @@ func TestK42_PodsAskByTheirClaims(t *testing.T) {
 		claims []cluster.DeviceClaim
 		code   cause.Code
 	}{
-		"none":          {corev1.PodSpec{}, made, nil, ""},
-		"not made yet":  {corev1.PodSpec{ResourceClaims: entries}, corev1.PodStatus{}, []cluster.DeviceClaim{shared, {Name: "b", Template: "gpus"}}, ""},
-		"made":          {corev1.PodSpec{ResourceClaims: entries}, made, []cluster.DeviceClaim{shared, {Name: "b", Object: own, Owner: "uid"}}, ""},
+		"none": {corev1.PodSpec{}, made, nil, ""},
+		"not made yet": {corev1.PodSpec{ResourceClaims: entries}, corev1.PodStatus{},
+			[]cluster.DeviceClaim{shared, {Name: "b", Template: "gpus"}}, ""},
+		"made": {corev1.PodSpec{ResourceClaims: entries}, made,
+			[]cluster.DeviceClaim{shared, {Name: "b", Object: own, Owner: "uid"}}, ""},
 		"none is made":  {corev1.PodSpec{ResourceClaims: entries}, unneeded, []cluster.DeviceClaim{shared}, ""},
 		"unknown entry": {corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "c"}}}, made, []cluster.DeviceClaim{{Name: "c"}}, ""},
 		"it runs":       {corev1.PodSpec{ResourceClaims: entries, NodeName: "n1"}, made, nil, cause.DevicesUnknown},

@@ -114,7 +114,8 @@ func (d *drawing) selector(format string, args ...any) resourcev1.DeviceSelector
 func (d *drawing) publish() {
 	for _, kind := range []string{"gpu", "nic", "disk"} {
 		d.add(&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: d.class(kind)}, Spec: resourcev1.DeviceClassSpec{
-			Selectors: []resourcev1.DeviceSelector{d.selector("device.driver == %q && device.attributes[%q].kind == %q", d.driver(), d.driver(), kind)}}})
+			Selectors: []resourcev1.DeviceSelector{
+				d.selector("device.driver == %q && device.attributes[%q].kind == %q", d.driver(), d.driver(), kind)}}})
 	}
 	for _, node := range d.c.nodes {
 		var list []resourcev1.Device
@@ -212,7 +213,8 @@ func (d *drawing) bad() {
 		d.slice("odd", []resourcev1.Device{{Name: "odd"}}, func(s *resourcev1.ResourceSliceSpec) { s.AllNodes = &all })
 		anything := d.class("anything")
 		d.add(&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: anything}, Spec: resourcev1.DeviceClassSpec{
-			Selectors: []resourcev1.DeviceSelector{d.selector("device.driver == %q && !(%q in device.attributes)", d.driver(), d.driver())}}})
+			Selectors: []resourcev1.DeviceSelector{
+				d.selector("device.driver == %q && !(%q in device.attributes)", d.driver(), d.driver())}}})
 		exact.DeviceClassName = anything
 		exact.Selectors = []resourcev1.DeviceSelector{d.selector("device.attributes[%q].model == 'a'", d.driver())}
 		d.c.says = []string{"request main of ResourceClaim default/" + d.c.name, anything, "fails on device"}

@@ -91,7 +91,8 @@ func (r *testRig) node(name, cpu string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name},
 			Annotations: map[string]string{cluster.FakeNodeAnnotation: cluster.FakeNodeValue}},
 		Status: corev1.NodeStatus{Capacity: room, Allocatable: room,
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+				LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}},
 	}); err != nil {
 		r.t.Fatal(err)
 	}

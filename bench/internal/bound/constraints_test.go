@@ -27,7 +27,8 @@ type wish struct {
 func (w wish) pod(i int) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint(i), Labels: map[string]string{"value": w.label}}}
 	p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-		corev1.ResourceCPU: *resource.NewQuantity(w.cores, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(w.memory, resource.DecimalSI),
+		corev1.ResourceCPU:    *resource.NewQuantity(w.cores, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(w.memory, resource.DecimalSI),
 	}}}}
 	of := func(value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"value": value}}
@@ -39,7 +40,8 @@ func (w wish) pod(i int) *corev1.Pod {
 	}
 	if w.apart != "" {
 		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: of(w.apart)}},
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{TopologyKey: corev1.LabelHostname, LabelSelector: of(w.apart)}},
 		}}
 	}
 	return p
@@ -81,7 +83,8 @@ func TestSpreadPodsGetTheirShareOfTheNodes(t *testing.T) {
 	t.Parallel()
 	var wishes []wish
 	for range 4 {
-		wishes = append(wishes, wish{cores: 1, memory: 1, label: "db", apart: "db"}, wish{cores: 4, memory: 4, label: "web", spread: "web", skew: 1})
+		wishes = append(wishes, wish{cores: 1, memory: 1, label: "db", apart: "db"},
+			wish{cores: 4, memory: 4, label: "web", spread: "web", skew: 1})
 	}
 	c := types([3]int64{1, 1, 1}, [3]int64{5, 5, 8}, [3]int64{17, 17, 12})
 	bounds := boundsOf(problemOf(wishes, c))

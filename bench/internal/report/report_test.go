@@ -244,7 +244,8 @@ func TestB22_AimsOfAControllerAtRest(t *testing.T) {
 func TestAimOfTheDiversePriceIsTheBound(t *testing.T) {
 	t.Parallel()
 	for price, met := range map[float64]bool{10.9: true, 11.1: false} {
-		own := Line{Record: Record{Scenario: "diverse-1000", Side: Joiner, PodsPlaced: 1000, PricePerHour: price, LowerBound: 10, LowerBoundKind: "constrained"}}
+		own := Line{Record: Record{Scenario: "diverse-1000", Side: Joiner, PodsPlaced: 1000, PricePerHour: price,
+			LowerBound: 10, LowerBoundKind: "constrained"}}
 		var b strings.Builder
 		Aims(&b, []Line{own})
 		if !strings.Contains(b.String(), "of the lower bound (constrained); aim 1.10") || strings.Contains(b.String(), "NOT MET") == met {

@@ -74,7 +74,8 @@ func (w watcher) until(ctx context.Context, done func(sight) bool) (sight, error
 // further ones, as with controllers.
 func roomyNode(name string) *corev1.Node {
 	room := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("4k"), corev1.ResourceMemory: resource.MustParse("16Ti"), corev1.ResourcePods: resource.MustParse("10k"),
+		corev1.ResourceCPU: resource.MustParse("4k"), corev1.ResourceMemory: resource.MustParse("16Ti"),
+		corev1.ResourcePods: resource.MustParse("10k"),
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -83,7 +84,8 @@ func roomyNode(name string) *corev1.Node {
 		},
 		Status: corev1.NodeStatus{
 			Capacity: room, Allocatable: room,
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+				LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}},
 		},
 	}
 }

@@ -25,7 +25,8 @@ const (
 )
 
 // Formats is the usage text of --log-format.
-const Formats = KarpenterFormat + " has the keys of Karpenter's log in their order; " + JoinerFormat + " has shorter ones, and leaves no line out"
+const Formats = KarpenterFormat + " has the keys of Karpenter's log in their order; " +
+	JoinerFormat + " has shorter ones, and leaves no line out"
 
 // burst and each are how many lines of one message are written in a second, and of the further ones each how manyth.
 const burst, each = 100, 100

@@ -146,7 +146,8 @@ func TestK17_WhereTheLogGoes(t *testing.T) {
 		{commandline.KarpenterFormat, missing, []string{missing}}, {"yaml", `--log-format is "yaml"`, []string{"stdout"}},
 		{commandline.JoinerFormat, "--log-output-paths is empty", nil},
 	} {
-		if _, _, err := commandline.NewLoggerAs(&out, row.format, row.paths, slog.LevelInfo); err == nil || !strings.Contains(err.Error(), row.want) {
+		_, _, err := commandline.NewLoggerAs(&out, row.format, row.paths, slog.LevelInfo)
+		if err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("format %q, paths %v: %v; want %q", row.format, row.paths, err, row.want)
 		}
 	}

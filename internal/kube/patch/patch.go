@@ -104,8 +104,8 @@ func Annotation(object client.Object, key, value string) client.Patch {
 	))
 }
 
-// Place writes the nominated node of a pod ("" for none) and one of its conditions into its status, provided that the pod is still not bound,
-// and nominated as it was: kube-scheduler nominates pods too.
+// Place writes the nominated node of a pod ("" for none) and one of its conditions into its status, provided that the pod is
+// still not bound, and nominated as it was: kube-scheduler nominates pods too.
 func Place(pod *corev1.Pod, node string, condition corev1.PodCondition) client.Patch {
 	const nominated = "/status/nominatedNodeName"
 	operations := []operation{{"test", "/spec/nodeName", nil}, {"test", nominated, orNil(pod.Status.NominatedNodeName)}}

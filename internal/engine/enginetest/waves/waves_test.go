@@ -73,8 +73,8 @@ func TestWhatIsPlannedIsLaunched(t *testing.T) {
 	}
 }
 
-// B-16: where nodes come one after the other over ten seconds, what is planned is launched as long as the places of pods that keep apart are
-// kept; without that the first nodes are full before those pods have their turn.
+// B-16: where nodes come one after the other over ten seconds, what is planned is launched as long as the places of pods that
+// keep apart are kept; without that the first nodes are full before those pods have their turn.
 func TestKeptPlacesMakeOneWaveOfNodesThatComeApart(t *testing.T) {
 	t.Parallel()
 	start := parse(t, mix(500))
