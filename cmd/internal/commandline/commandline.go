@@ -159,13 +159,21 @@ func Version(info *debug.BuildInfo, known bool) string {
 		if info.Main.Version != "" {
 			version = info.Main.Version
 		}
-		for _, setting := range info.Settings {
-			if setting.Key == "vcs.revision" {
-				commit = " commit " + setting.Value
-			}
+		if revision := revisionOf(info); revision != "" {
+			commit = " commit " + revision
 		}
 	}
 	return fmt.Sprintf("%s%s %s %s/%s", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// revisionOf is the commit that a program was built from; "" where the build does not say.
+func revisionOf(info *debug.BuildInfo) string {
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			return setting.Value
+		}
+	}
+	return ""
 }
 
 // variable is the environment variable of a flag.

@@ -57,10 +57,8 @@ func utc(at time.Time, into zapcore.PrimitiveArrayEncoder) {
 // commit is what the program was built from, as short as git shows it; "unknown" where the build does not say.
 func commit() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && len(s.Value) >= 7 {
-				return s.Value[:7]
-			}
+		if revision := revisionOf(info); len(revision) >= 7 {
+			return revision[:7]
 		}
 	}
 	return "unknown"
