@@ -119,7 +119,8 @@ func TestU11_EachRightOfJoinerIsNeeded(t *testing.T) {
 	})
 	r.apply(everyRight + strings.Replace(faultyPool("slow", "slowBoot: [{delay: 3s}]", quick), "      requirements:",
 		"      terminationGracePeriod: 5s\n      requirements:", 1))
-	r.apply(deployment("web", 2, "{cpu: 1}", "") + guard("web", "maxUnavailable: 0"))
+	// Two nodes, on their way at once: the place on the first one is kept.
+	r.apply(deployment("web", 2, "{cpu: 1}", oneEach("web")) + guard("web", "maxUnavailable: 0"))
 	r.allRunning(2, later)
 	r.run("delete", "nodeclaims", "--all", "--wait=false")
 	r.eventually(later, "the pods to be deleted at the deadline", func(ctx context.Context) (bool, string, error) {

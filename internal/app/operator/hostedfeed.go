@@ -31,9 +31,10 @@ type pausing struct {
 
 // Reconcile comes back later while it is paused: nothing that was asked for is lost.
 func (p pausing) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if p.board.Paused(p.now()) {
+	if !p.board.BeginStep(p.now()) {
 		return reconcile.Result{RequeueAfter: pausedAgainAfter}, nil
 	}
+	defer p.board.EndStep()
 	return p.Reconciler.Reconcile(ctx, request)
 }
 

@@ -17,6 +17,7 @@ type Board struct {
 	missing   []string  // admission policies and bindings that are not in force at the moment
 	lacking   []string  // of what others are to write of them
 	hosted    HostedReading
+	steps     int // steps under way that may write in the guest, with a HostedControlPlane to ask
 	verdicts  map[verdictKey]Verdict
 	tell      func(kind, name string) // of news in verdicts; nil for nobody
 	memory    memory

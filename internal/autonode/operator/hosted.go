@@ -192,6 +192,31 @@ func (b *Board) Hosted() HostedReading {
 // Paused reports whether nothing may be written in the guest.
 func (b *Board) Paused(now time.Time) bool { return b.Hosted().paused(now) }
 
+// BeginStep begins a step that may write in the guest, unless it is paused. Who begins one ends it with [Board.EndStep].
+func (b *Board) BeginStep(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.hosted.paused(now) {
+		return false
+	}
+	b.steps++
+	return true
+}
+
+// EndStep ends a step that [Board.BeginStep] began.
+func (b *Board) EndStep() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.steps--
+}
+
+// pausing reports whether it is paused, and steps that began before are not through: they may still write.
+func (b *Board) pausing(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.steps > 0 && b.hosted.paused(now)
+}
+
 // leavesClasses reports whether the HostedControlPlane says that node classes are not to be touched.
 func (b *Board) leavesClasses() bool {
 	return b.Hosted().LeavesClasses

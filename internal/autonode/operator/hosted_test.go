@@ -152,6 +152,32 @@ func TestA32_WhenNothingIsWritten(t *testing.T) {
 	}
 }
 
+// the condition says Paused when the steps that began before are through, and not while they may write.
+func TestA32_PausedIsSaidWhenNothingIsWrittenAnyMore(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, nil, policyOf(1))
+	s.read()
+	if !s.board.BeginStep(s.clock.Now()) {
+		t.Fatal("a step is held up before the pause")
+	}
+	s.board.SetHosted(read(plane("one", func(spec map[string]any, _ map[string]string) { spec["pausedUntil"] = "true" })))
+	if s.board.BeginStep(s.clock.Now()) {
+		t.Error("a step begins while it is paused")
+	}
+	again := s.step(s.policy, "").RequeueAfter
+	said, _ := condition.Get(s.stored().Status.Conditions, hypershiftv1beta1.ConditionTypeHostedControlPlane)
+	if said.Reason == hypershiftv1beta1.ReasonHostedPaused || again <= 0 || again > time.Second {
+		t.Errorf("with a step under way it says %q, again after %s", said.Reason, again)
+	}
+	s.board.EndStep()
+	s.read()
+	s.step(s.policy, "")
+	said, _ = condition.Get(s.stored().Status.Conditions, hypershiftv1beta1.ConditionTypeHostedControlPlane)
+	if said.Reason != hypershiftv1beta1.ReasonHostedPaused {
+		t.Errorf("with no step under way it says %q", said.Reason)
+	}
+}
+
 // a pause that ends by itself is no longer told ten seconds later.
 func TestA32_APauseThatIsOverIsNotTold(t *testing.T) {
 	t.Parallel()

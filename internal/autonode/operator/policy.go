@@ -44,6 +44,9 @@ const readyAfterStart = time.Minute
 // pausedAgainAfter is when it is looked again whether a pause is over.
 const pausedAgainAfter = 10 * time.Second
 
+// stepsEndWithin is when it is looked again whether the steps that a pause found under way are through.
+const stepsEndWithin = 200 * time.Millisecond
+
 // PolicyController is the only writer of the policy's status (G16). A step looks at all wrappers and writes at most once.
 // It has one worker.
 type PolicyController struct {
@@ -82,7 +85,8 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 	}
 	status := policy.Status.DeepCopy()
 	changed := c.sayProtected(policy, status)
-	if hosted := c.config.Board.Hosted(); hosted.Asked {
+	pausing := c.config.Board.pausing(c.config.Now())
+	if hosted := c.config.Board.Hosted(); hosted.Asked && !pausing {
 		changed = condition.Set(&status.Conditions, policy.Generation, hosted.condition(c.config.Now()),
 			c.config.Now()) || changed
 	}
@@ -94,6 +98,9 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 	result := reconcile.Result{RequeueAfter: max(0, wait)}
 	if c.config.Board.Paused(c.config.Now()) { // nothing tells that a time has come
 		result.RequeueAfter = min(cmp.Or(result.RequeueAfter, pausedAgainAfter), pausedAgainAfter)
+	}
+	if pausing { // the condition says Paused when nothing is written any more
+		result.RequeueAfter = stepsEndWithin
 	}
 	if !changed {
 		return result, nil
