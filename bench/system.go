@@ -138,7 +138,8 @@ func summary(name, side, size string, phases []system.Phase) report.Line {
 		Scenario: name + "-" + size, Side: side, Cost: median.Cost, PodsPlaced: median.Bound, PodsUnplaced: median.Unbound,
 		Nodes: median.Left, PricePerHour: median.Price, CutOff: median.CutOff,
 		System: &report.System{NodesPlanned: median.Planned, NodesLaunched: median.Launched,
-			NodesRemoved: median.Removed, Requests: median.Requests, PassedOver: median.PassedOver},
+			NodesRemoved: median.Removed, Requests: median.Requests, PassedOver: median.PassedOver,
+			Expected: median.Expected, Elsewhere: median.Elsewhere},
 	}}
 	for _, p := range own {
 		line.System.RoundSeconds = append(line.System.RoundSeconds, p.WallSeconds)

@@ -58,6 +58,7 @@ type disruption struct {
 	stays   []plan.Stay
 	hungry  []*cluster.Pod // pending ones that no pool may launch a node for
 	markets map[marketKey]market
+	far     bool // the pool whose nodes are being replaced costs far more than a fresh plan
 }
 
 // command is nodes that go together, and what replaces them.

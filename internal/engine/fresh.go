@@ -44,6 +44,17 @@ func (d *disruption) excessOf(nodes []*cluster.Node) map[*cluster.Node]resources
 	return excess
 }
 
+// isFar reports whether these nodes cost far more in all than a fresh plan pays for their pods; excess has what each of them costs
+// more.
+func (d *disruption) isFar(excess map[*cluster.Node]resources.Money) bool {
+	cost, beyond := resources.Money(0), resources.Money(0)
+	for node, more := range excess {
+		cost += d.cost(node)
+		beyond += more
+	}
+	return beyond*100 > (cost-beyond)*farPercent
+}
+
 // emptyFor returns the pools without any node, without limits, and with the pods of these nodes that have to move; on says where
 // each of them runs, by UID. Nodes are the cheapest there, however many: a tolerance would take time, and favour nodes
 // that cost too much.

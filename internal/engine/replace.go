@@ -15,7 +15,7 @@ import (
 // planned in vain: nodes come in the order of what they could save at most, as many at once as the budgets allow, and no
 // group is planned for that is unlikely to save enough, by a lower bound of what its pods cost.
 
-// replaceAll replaces candidates pool by pool, so that each has its share of the work.
+// replaceAll replaces candidates pool by pool, so that each has its share of the work. Which saving is enough is decided for each.
 func (d *disruption) replaceAll(candidates []*cluster.Node) {
 	for _, pool := range d.base.Pools {
 		if d.terms.Passing[pool.Name] {
@@ -29,6 +29,7 @@ func (d *disruption) replaceAll(candidates []*cluster.Node) {
 		}
 		d.replaceIn(d.promising(own))
 	}
+	d.far = false
 }
 
 // atBest is how many times the least saving a node has to be above the lower bound of what its pods cost, where no fresh plan
@@ -59,6 +60,7 @@ func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
 		return cmp.Or(cmp.Compare(ranks[b].saving, ranks[a].saving), cmp.Compare(ranks[a].cost, ranks[b].cost))
 	})
 	excess := d.excessOf(firstWith(list, freshPods))
+	d.far = d.isFar(excess)
 	list = slices.DeleteFunc(list, func(node *cluster.Node) bool {
 		price := d.cost(node)
 		least := max(1, d.share(price))
@@ -88,7 +90,7 @@ func (d *disruption) replaceIn(nodes []*cluster.Node) {
 			if len(group) == 0 {
 				return
 			}
-			if before := d.cost(group...); d.floorOf(group...) > before-d.minSaving(before) {
+			if before := d.cost(group...); d.floorOf(group...) > before-d.minSaving(group...) {
 				from += size
 				continue
 			}
@@ -118,7 +120,7 @@ func (d *disruption) within(group []*cluster.Node) []*cluster.Node {
 // replace chooses the group if what its pods need can be launched for less; false when not.
 func (d *disruption) replace(group []*cluster.Node) bool {
 	price := d.cost(group...)
-	launches, found := d.replacement(group, price-d.minSaving(price))
+	launches, found := d.replacement(group, price-d.minSaving(group...))
 	if !found {
 		return false
 	}
@@ -168,7 +170,7 @@ func (d *disruption) onlyCheaper(l *plan.Launch, group []*cluster.Node, before, 
 	}
 	// What the command may cost more than planned is shared by cost.
 	own := pool.NodeOverheadPrice
-	most := resources.Money(float64(l.Cheapest.Price+own)*float64(before-d.minSaving(before))/float64(max(after, 1))) - own
+	most := resources.Money(float64(l.Cheapest.Price+own)*float64(before-d.minSaving(group...))/float64(max(after, 1))) - own
 	allowed := pool.Catalog.Available.Clone()
 	for r := range l.Requirements.All() {
 		if pool.Catalog.Known(r.Key()) {

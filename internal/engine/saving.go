@@ -14,17 +14,30 @@ import (
 // Terms.MinSavingPercent, and docs/adr/0010-minimum-saving.md for the reason).
 const DefaultMinSavingPercent = 5
 
+const (
+	// farPercent is by how much more than a fresh plan pays for their pods the nodes of a pool may cost, in percent, before a smaller
+	// saving is enough for a group of nodes (B-17).
+	farPercent = 2
+	// farMinSavingPercent stands for DefaultMinSavingPercent until then. What a user has set to something else always holds, and so
+	// does the default for one node alone, and where spot nodes may replace spot nodes: their prices move all the time.
+	farMinSavingPercent = 2
+)
+
 // DefaultPriceTolerance is by how much fewer nodes may be dearer than the cheapest ones where a user says nothing, in
 // percent (P-22, B-20). Nobody runs twice as many nodes to save the last few percent: each has an address, agents,
 // images to pull, and a place in every list.
 const DefaultPriceTolerance = 5
 
-// minSaving is what the replacement of nodes which cost before has to save, at least 1.
-func (d *disruption) minSaving(before resources.Money) resources.Money {
-	return max(1, d.terms.MinSaving, d.share(before))
+// minSaving is what the replacement of these nodes has to save, at least 1.
+func (d *disruption) minSaving(nodes ...*cluster.Node) resources.Money {
+	percent := d.terms.MinSavingPercent
+	if d.far && len(nodes) > 1 && percent == DefaultMinSavingPercent && !d.terms.SpotToSpot {
+		percent = farMinSavingPercent
+	}
+	return max(1, d.terms.MinSaving, d.cost(nodes...)*resources.Money(percent)/100)
 }
 
-// share is the part of a price that the replacement of what costs it has to save.
+// share is the part of the price of one node that its replacement has to save.
 func (d *disruption) share(price resources.Money) resources.Money {
 	return price * resources.Money(d.terms.MinSavingPercent) / 100
 }

@@ -114,9 +114,17 @@ func (s *Store) promisedFor(pod *cluster.Pod) string {
 		return ""
 	}
 	if n.from != pod.Node {
+		if n.from == "" && s.onBinding != nil {
+			s.onBinding(s.targetOf(n) == pod.Node)
+		}
 		s.nominations.drop(types.UID(pod.UID))
 		return ""
 	}
+	return s.targetOf(n)
+}
+
+// targetOf returns the node that a nomination means, or the claim as long as that has none; "" when it is gone.
+func (s *Store) targetOf(n nomination) string {
 	if e := s.claims[n.target]; e != nil {
 		if node := s.nodeOf(e.object); node != "" {
 			return node
@@ -127,6 +135,14 @@ func (s *Store) promisedFor(pod *cluster.Pod) string {
 		return n.target
 	}
 	return ""
+}
+
+// OnBinding has f called, with the store locked, for each pod that had a place in a plan when kube-scheduler bound it: whether that
+// is its node (K-60).
+func (s *Store) OnBinding(f func(expected bool)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onBinding = f
 }
 
 func (s *Store) renominate(e *podEntry) {

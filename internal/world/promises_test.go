@@ -176,6 +176,37 @@ func TestNominationEnds(t *testing.T) { // P-23
 	}
 }
 
+// K-60: each pod that was expected somewhere counts once, when kube-scheduler binds it: there, or elsewhere.
+func TestK60_BindingsAreCounted(t *testing.T) {
+	t.Parallel()
+	s := newClock().store()
+	got := map[bool]int{}
+	s.OnBinding(func(expected bool) { got[expected]++ })
+	for i, name := range []string{"n1", "n2"} {
+		_ = s.Apply(testNode(name, name+"u", i+1, ""))
+	}
+	_ = s.Apply(testClaim("c1", "cu1", 3, "default", "p1", "Launched"))
+	version := 10
+	bind := func(uid, expected, node string) {
+		name := "pod-" + uid
+		_ = s.Apply(testPod(name, uid, version, ""))
+		if expected != "" {
+			s.Nominate(ref(name, uid), expected)
+		}
+		_ = s.Apply(testPod(name, uid, version+1, node))
+		_ = s.Apply(testPod(name, uid, version+2, node)) // heard of again
+		version += 3
+	}
+	bind("u1", "n1", "n1")
+	bind("u2", "n1", "n2")
+	bind("u3", "", "n2") // no plan had a place for it
+	_ = s.Apply(testNode("n3", "n3u", 4, "p1"))
+	bind("u4", "c1", "n3") // the node of the claim
+	if got[true] != 2 || got[false] != 1 {
+		t.Errorf("%d pods were bound where they were expected, and %d elsewhere; want 2 and 1", got[true], got[false])
+	}
+}
+
 // P-01: the pods of a node that is being removed wait beside their old node, and keep their nomination there.
 func TestPodsOfADeletingNodeAreNominated(t *testing.T) {
 	t.Parallel()

@@ -120,6 +120,7 @@ type Store struct {
 
 	namespaces  map[string]*sighting
 	nominations nominations
+	onBinding   func(expected bool)
 	promised    map[string]struct{}    // claims that no watch has shown yet
 	protected   map[podKey]struct{}    // pods whose do-not-disrupt ends
 	passing     map[*podEntry]struct{} // pods that were passed over

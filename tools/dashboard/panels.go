@@ -173,6 +173,9 @@ func controller() []panel {
 	own := func(expr string) string { return expr + ` and on (namespace, pod) joiner_leader{CLUSTER}` }
 	return []panel{
 		graph("Duration of a plan", "", "s", quantiles("joiner_plan_duration_seconds_bucket{CLUSTER}", "")...),
+		graph("Pods bound where they were expected", "Of those that had a place in a plan.", "percentunit", of(
+			`sum(rate(joiner_pods_bound_total{CLUSTER,place="expected"}[$__rate_interval]))`+
+				` / sum(rate(joiner_pods_bound_total{CLUSTER}[$__rate_interval]))`, "share")),
 		graph("Pods of a plan", "", "short", quantiles("joiner_plan_pods_bucket{CLUSTER}", "")...),
 		graph("Age of the last plan", "It counts while pods wait: then there is one every ten seconds.", "s",
 			of(`(time() - max by (namespace) (joiner_last_plan_timestamp_seconds{CLUSTER})) and on (namespace) `+

@@ -25,6 +25,7 @@ func Aims(w io.Writer, lines []Line) {
 		}
 		if l.System != nil {
 			wavesAim(w, l.Record)
+			expectedAim(w, l.Record)
 			if found {
 				systemAims(w, lines, l.Record, peer)
 			}

@@ -61,6 +61,9 @@ type System struct {
 	NodesRemoved  int `json:"nodes_removed"`
 	// Requests are the controller's, by verb and resource, watches aside.
 	Requests map[string]int `json:"requests"`
+	// Expected are the pods that were bound where a plan expected them, Elsewhere those that were not (K-60).
+	Expected  int `json:"bound_as_expected,omitempty"`
+	Elsewhere int `json:"bound_elsewhere,omitempty"`
 	// PassedOver is of kube-scheduler alone: the seconds until it had found no node for each pod.
 	PassedOver float64 `json:"passed_over_seconds,omitempty"`
 	// RoundSeconds and RoundPrices are the time of each round and the price at its end, by time; the record is the median's.

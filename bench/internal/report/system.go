@@ -108,6 +108,18 @@ func wavesAim(w io.Writer, l Record) {
 	}
 }
 
+// leastAsExpected is the least share of pods that should be bound where a plan expected them, in percent (K-60).
+const leastAsExpected = 95
+
+// expectedAim prints K-60 for one of Joiner's lines.
+func expectedAim(w io.Writer, l Record) {
+	if all := l.Expected + l.Elsewhere; all > 0 {
+		share := 100 * float64(l.Expected) / float64(all)
+		aim(w, "K-60", l.Scenario, share >= leastAsExpected, "%.0f %% of %d pods were bound where a plan expected them; aim %d %%",
+			share, all, leastAsExpected)
+	}
+}
+
 // systemAims prints the aims B-10 to B-13 for one of Joiner's lines.
 func systemAims(w io.Writer, lines []Line, l, peer Record) {
 	below := func(id, what string, own, other, factor float64) {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/joiner-autoscaler/joiner/bench/internal/measure"
+	"github.com/joiner-autoscaler/joiner/bench/signals"
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
@@ -39,6 +41,9 @@ type Phase struct {
 	Launched, Removed, Left int     // nodes
 	Price                   float64 // of the nodes at the end, in dollars per hour
 	Requests                Requests
+	// Expected are the pods that kube-scheduler bound where a plan expected them, Elsewhere those that it bound to another node
+	// (K-60). Only Joiner counts them.
+	Expected, Elsewhere int
 	// PassedOver is of kube-scheduler alone: the seconds until it had found no node for each pod.
 	PassedOver float64
 	CutOff     bool // it was not done in its time
@@ -74,6 +79,9 @@ func round(ctx context.Context, r *rig.Rig, program rig.Program, pods int) (phas
 	if err != nil {
 		return nil, err
 	}
+	if apply.Expected, apply.Elsewhere, err = bindings(ctx, controller.MetricsPort); err != nil {
+		return nil, err
+	}
 	smaller := nodePool("100%") + workload(pods/10)
 	shrink, err := w.phase(ctx, step{Shrink, shrinkLimit, smaller, func(s sight) time.Time { return s.changed }, func(s sight) bool {
 		return s.bound == pods/10 && s.unbound == 0 && s.ready == s.claims && s.nodes == s.claims && time.Since(s.changed) > quiet
@@ -86,6 +94,30 @@ func round(ctx context.Context, r *rig.Rig, program rig.Program, pods int) (phas
 		return nil, err
 	}
 	return phases, w.tidy(ctx)
+}
+
+// bindings reads how many pods were bound where they were expected, and how many elsewhere; none of a controller that does not
+// count them.
+func bindings(ctx context.Context, port int) (expected, elsewhere int, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", port), nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, 0, fmt.Errorf("reading the controller's metrics: %w", err)
+	}
+	defer response.Body.Close() //nolint:errcheck // what was read counts
+	families, err := signals.ReadMetrics(response.Body)
+	for _, s := range families["joiner_pods_bound_total"].Series {
+		switch s.Labels["place"] {
+		case "expected":
+			expected = int(s.Value)
+		case "elsewhere":
+			elsewhere = int(s.Value)
+		}
+	}
+	return expected, elsewhere, err
 }
 
 // watcher watches one controller at work.

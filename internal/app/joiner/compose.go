@@ -181,6 +181,13 @@ func newComposition(settings Settings, deps Deps) *composition {
 		applied = deps.Client
 	}
 	c.metrics.Claims.Moving = c.moving
+	deps.Store.OnBinding(func(expected bool) {
+		place := metrics.PlaceElsewhere
+		if expected {
+			place = metrics.PlaceExpected
+		}
+		c.metrics.Own.Bound.WithLabelValues(place).Inc()
+	})
 	limit := apply.NewClusterLimit(settings.MaxClaims, settings.SystemNamespace)
 	if settings.ObserveOnly {
 		limit = nil // it makes nothing, and writes nothing down

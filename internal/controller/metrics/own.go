@@ -32,6 +32,8 @@ type Own struct {
 	EventsDropped *prometheus.CounterVec // reason
 	// Grace counts down that of the first start (K-27).
 	Grace *Countdown
+	// Bound counts the pods that kube-scheduler bound where a plan expected them, and those elsewhere (K-60).
+	Bound *prometheus.CounterVec // place
 	// Standing is how the cluster stands.
 	Standing *Standing
 	// Observed is what would be done; it is measured where nothing is done only (K-26).
@@ -64,6 +66,12 @@ const (
 	StageInitialized = "initialized"
 )
 
+// The places of Bound.
+const (
+	PlaceExpected  = "expected"
+	PlaceElsewhere = "elsewhere"
+)
+
 func newOwn(r prometheus.Registerer) Own {
 	own := Own{
 		Decisions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: ownPrefix + "decisions_total",
@@ -78,13 +86,17 @@ func newOwn(r prometheus.Registerer) Own {
 			Help: "1 for each metric that is left out, since there are too many series."}, []string{"family"}),
 		EventsDropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: ownPrefix + "events_dropped_total",
 			Help: "Events that were not sent, since there were too many at a time."}, []string{"reason"}),
-		Grace:    &Countdown{},
+		Grace: &Countdown{},
+		Bound: prometheus.NewCounterVec(prometheus.CounterOpts{Name: ownPrefix + "pods_bound_total",
+			Help: "Pods that had a place in a plan when kube-scheduler bound them: to that node (expected), or elsewhere."},
+			[]string{"place"}),
 		Standing: newStanding(),
 		Observed: newObserved(),
 	}
 	r.MustRegister(own.Observed.Launches, own.Observed.Removals, own.Observed.Nodes, own.Observed.Cost)
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: ownPrefix + "takeover_grace_seconds",
 		Help: "How long nothing is removed voluntarily after the first start, in seconds; 0 when that is over."}, own.Grace.seconds))
+	r.MustRegister(own.Bound)
 	r.MustRegister(own.Decisions, own.Leader, own.Stages, own.Dropped, own.EventsDropped, own.Standing)
 	return own
 }
