@@ -88,6 +88,10 @@ func (r *reader) resources() {
 	}
 }
 
+func seenIn(s seenRecord) cluster.Seen {
+	return cluster.Seen{Pool: s.Pool, Type: s.Type, Requests: s.Requests}
+}
+
 // rest reads what shapes and pods are needed for.
 func (r *reader) rest(parts *cluster.Snapshot) {
 	for _, n := range r.in.namespaces {
@@ -105,7 +109,8 @@ func (r *reader) rest(parts *cluster.Snapshot) {
 		r.where = "daemon " + d.Name
 		r.need(d.Shape >= 0 && d.Shape < len(r.shapes), "shape is %d; want 0 to %d", d.Shape, len(r.shapes)-1)
 		if r.err == nil {
-			parts.Daemons = append(parts.Daemons, cluster.Daemon{Name: d.Name, Shape: r.shapes[d.Shape]})
+			parts.Daemons = append(parts.Daemons, cluster.Daemon{Name: d.Name, Shape: r.shapes[d.Shape],
+				Seen: each(d.Seen, seenIn), Learnt: each(d.Learnt, seenIn)})
 		}
 	}
 	for _, n := range r.in.nodes {

@@ -261,8 +261,16 @@ type podRecord struct {
 }
 
 type daemonRecord struct {
-	Name  string `json:"name"`
-	Shape int    `json:"shape"` // position of its line among those of shapes
+	Name   string       `json:"name"`
+	Shape  int          `json:"shape"` // position of its line among those of shapes
+	Seen   []seenRecord `json:"seen,omitempty"`
+	Learnt []seenRecord `json:"learnt,omitempty"`
+}
+
+type seenRecord struct {
+	Pool     string  `json:"pool,omitempty"`
+	Type     string  `json:"type,omitempty"`
+	Requests []int64 `json:"requests"`
 }
 
 type nodeRecord struct {

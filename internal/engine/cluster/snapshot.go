@@ -87,12 +87,6 @@ type MinValues struct {
 	Count int
 }
 
-// Daemon is a DaemonSet: a pod of this shape will run on every node that it fits.
-type Daemon struct {
-	Name  string // namespace/name
-	Shape *Shape
-}
-
 // Snapshot is the picture of a cluster at one version. It is immutable; use [New] to make one.
 type Snapshot struct {
 	Version uint64
