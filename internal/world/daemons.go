@@ -58,6 +58,10 @@ func (s *Store) applyDaemon(set *appsv1.DaemonSet) error {
 		e = &daemonEntry{}
 		s.daemons[name] = e
 	}
+	if e.object != nil && e.value.Learnt != nil && !reflect.DeepEqual(e.object.Spec.Template, set.Spec.Template) {
+		e.value.Learnt = nil
+		s.daemonsChanged()
+	}
 	e.sighting, e.object = sight(set), set
 	s.lookAtSizes(name)
 	return s.refreshDaemon(e, s.newestOf(e))

@@ -78,6 +78,24 @@ func (s *Store) sizesMoved(old, fresh *cluster.Node) {
 	}
 }
 
+// Learn takes in what a DaemonSet was found to ask for on new nodes of a pool (K-34), nil to forget that. It holds until the
+// template changes.
+func (s *Store) Learn(daemon, pool string, requests resources.Vector) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.daemons[daemon]
+	if e == nil {
+		return
+	}
+	list := slices.DeleteFunc(slices.Clone(e.value.Learnt), func(l cluster.Seen) bool { return l.Pool == pool })
+	if requests != nil {
+		list = append(list, cluster.Seen{Pool: pool, Requests: requests})
+	}
+	slices.SortFunc(list, func(a, b cluster.Seen) int { return strings.Compare(a.Pool, b.Pool) })
+	e.value.Learnt = list
+	s.daemonsChanged()
+}
+
 // seenOf returns what the pods of a set ask for on nodes of each pool and instance type, nil when all ask for the same. Pods of
 // an older template do not count: what comes is made from the one of now.
 func (s *Store) seenOf(e *daemonEntry) []cluster.Seen {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // nodeOf is an initialized node of a pool and an instance type.
@@ -142,4 +143,44 @@ func TestK33_TheOrderOfEventsDoesNotMatter(t *testing.T) {
 			t.Fatalf("got %q, want %q", got, want)
 		}
 	}
+}
+
+// K-34: what was learnt is in the picture until the template changes; a change of anything else leaves it.
+func TestK34_WhatWasLearntStaysWithItsTemplate(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Now: newClock().Now})
+	learnt := func() string {
+		text := ""
+		for _, d := range s.Snapshot().Daemons {
+			for _, l := range d.Learnt {
+				text += fmt.Sprintf("%s=%d ", l.Pool, l.Requests[0])
+			}
+		}
+		return text
+	}
+	must := func(what, want string) {
+		t.Helper()
+		if got := learnt(); got != want {
+			t.Errorf("%s: got %q, want %q", what, got, want)
+		}
+	}
+	tellAll(t, s, agentSet(1, "1"))
+	version := s.Version()
+	s.Learn("kube-system/agent", "b", resources.Vector{2000})
+	s.Learn("kube-system/agent", "a", resources.Vector{1000})
+	s.Learn("kube-system/none", "a", resources.Vector{1000})
+	must("two pools", "a=1000 b=2000 ")
+	if s.Version() == version {
+		t.Error("the picture changed and its version did not")
+	}
+	s.Learn("kube-system/agent", "b", nil)
+	must("one is forgotten", "a=1000 ")
+	status := agentSet(2, "1")
+	status.Status.NumberReady = 1
+	tellAll(t, s, status)
+	must("the status changed", "a=1000 ")
+	other := agentSet(3, "2")
+	other.Spec.Template.Spec.Containers[0].Resources.Requests = quantities("cpu", "1")
+	tellAll(t, s, other)
+	must("the template changed", "")
 }
