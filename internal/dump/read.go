@@ -212,7 +212,7 @@ func (r *reader) pool(p poolRecord) *cluster.Pool {
 		Name: p.Name, UID: p.UID, Weight: p.Weight, Blocked: p.Blocked, BlockedBy: cause.Code(p.BlockedBy),
 		Requirements: r.set(p.Requirements),
 		Taints:       each(p.Taints, readTaint), RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots,
-		SurgeSlots: p.SurgeSlots, Static: p.Static, Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held,
+		SurgeSlots: p.SurgeSlots, Static: p.Static, Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held, TerminateFirst: p.TerminateFirst,
 		Invalid: p.Invalid, ExpiresGracefully: p.ExpiresGracefully, Consolidates: cluster.Consolidation(p.Consolidates),
 		PriceTolerance: p.PriceTolerance, NodeOverheadPrice: resources.Money(p.NodeOverheadPrice),
 		Limits: limit.Limits{Resources: r.vector("limits.resources", p.Limits.Resources), Limited: p.Limits.Limited,

@@ -148,6 +148,7 @@ type poolRecord struct {
 	Held              bool                `json:"held,omitempty"`
 	Invalid           bool                `json:"invalid,omitempty"`
 	ExpiresGracefully bool                `json:"expiresGracefully,omitempty"`
+	TerminateFirst    bool                `json:"terminateFirst,omitempty"`
 	Consolidates      int                 `json:"consolidates,omitempty"`
 	PriceTolerance    int                 `json:"priceTolerance,omitempty"`
 	NodeOverheadPrice int64               `json:"nodeOverheadPrice,omitempty"` // micro-dollars per hour

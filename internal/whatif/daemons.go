@@ -42,4 +42,6 @@ func daemonFacts(s *cluster.Snapshot, node *cluster.Node) (list []DaemonFacts) {
 }
 
 // asked prints what a pod asks for; that it is one pod is no news.
-func asked(s *cluster.Snapshot, v resources.Vector) string { return s.Names.Format(v.With(resources.Pods, 0)) }
+func asked(s *cluster.Snapshot, v resources.Vector) string {
+	return s.Names.Format(v.With(resources.Pods, 0))
+}
