@@ -80,6 +80,7 @@ type Settings struct {
 	SpotToSpot          bool
 	MinSaving           resources.Money // per hour
 	NodeRepair          bool            // replaces unhealthy nodes (D-13)
+	RepairOnlyOwnVeto   bool            // karpenter.sh/do-not-disrupt does not keep them (K-49)
 	TakeoverGrace       time.Duration   // after the first start on a cluster of another program's (K-27)
 	MinSavingPercent    int             // of what is replaced
 	StaticOff           bool            // nobody acts on spec.replicas (D-12)
@@ -376,7 +377,7 @@ func (c *composition) repair() []kube.Controller {
 	}
 	return []kube.Controller{{Name: Repair, Workers: 1, Start: true, Reconciler: repair.New(repair.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.Fleet, Paused: c.disrupting.Paused, Events: c.Events, Removed: c.removed,
-		Metrics: c.metrics.Claims, Ready: c.Ready, Now: c.Now, Log: c.Log.WithName(Repair),
+		Metrics: c.metrics.Claims, Ready: c.Ready, Now: c.Now, Log: c.Log.WithName(Repair), OnlyOwnVeto: c.RepairOnlyOwnVeto,
 	}), Watches: repairWatches()}}
 }
 
