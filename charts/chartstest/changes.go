@@ -191,6 +191,7 @@ func ofTakeover() []Change {
 func ofSettings() []Change {
 	all := []Change{
 		{Path: "settings.takeover.grace", Value: "30m"}, {Path: "settings.metricsDetail", Value: "Bounded"},
+		{Path: "settings.repairVeto", Value: "Karpenter"},
 		{Path: "settings.awsFeatureGates", Value: map[string]any{"nodeClassCEL": false}},
 	}
 	for name, value := range map[string]any{

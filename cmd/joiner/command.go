@@ -112,6 +112,9 @@ func (o *options) addDisruption(flags *pflag.FlagSet) {
 	flags.StringVar(&o.FeatureGates, "feature-gates", o.FeatureGates,
 		"Karpenter's list of NAME=true; without one ReservedCapacity, NodeOverlay and StaticCapacity are on, "+
 			"SpotToSpotConsolidation and NodeRepair off; with one, what it leaves out has Karpenter's default")
+	flags.StringVar(&o.RepairVeto, "repair-veto", o.RepairVeto,
+		"what keeps an unhealthy node from node repair: Both, karpenter.sh/do-not-disrupt and karpenter.sh/do-not-repair, or "+
+			"Karpenter, do-not-repair alone")
 	flags.DurationVar(&o.TakeoverGrace, "takeover-grace", o.TakeoverGrace,
 		"how long nothing is removed voluntarily after the first start on a cluster with NodeClaims of another program; 0 is none")
 	flags.Float64Var(&o.ConsolidationMinSaving, "consolidation-min-saving", o.ConsolidationMinSaving,

@@ -114,6 +114,7 @@ func takeoverCases() []foundIn {
 	fleet := func(limits string) []string {
 		return slices.Concat([]string{kwokClass, poolOf(limits, ""), ofTheirs("", "")}, machine("a", "", ""), machine("b", "", ""), machine("c", "", ""))
 	}
+	const keptNode = "apiVersion: v1\nkind: Node\nmetadata: {name: kept, annotations: {karpenter.sh/do-not-disrupt: \"true\"}}\n"
 	const allOff = "NodeOverlay=false,StaticCapacity=false,CapacityBuffer=false"
 	price := overlay("{key: kubernetes.io/arch, operator: In, values: [amd64]}", `price: "5"`)
 	buffer := "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetadata: {name: room, namespace: shop}\n"
@@ -187,6 +188,10 @@ func takeoverCases() []foundIn {
 			takeover.Info, "NodePool web", []string{"Joiner moves 1 node to save money", "/h now and "}},
 		{"repair", []string{kwokClass, poolOf("", ""), ofTheirs("", "{name: FEATURE_GATES, value: NodeRepair=true}, {name: LEGACY_NODE_REPAIR, value: \"true\"}")}, "",
 			takeover.Warning, "Settings legacy-node-repair", []string{"Joiner keeps to both"}},
+		{"repair", slices.Concat([]string{kwokClass, poolOf("", ""), gates("NodeRepair=true"), keptNode}, machine("a", "", "")), "",
+			takeover.Warning, "Settings repair-veto", []string{"it keeps 1 node (kept)", "--repair-veto=Karpenter", "settings.repairVeto"}},
+		{"repair", []string{kwokClass, poolOf("", ""), gates("NodeRepair=true")}, "settings: {repairVeto: Both}\n", takeover.Info, "Settings repair-veto",
+			[]string{"no node has it now"}},
 		{"repair", []string{kwokClass, poolOf("", ""), gates("NodeRepair=true")}, "", takeover.Warning, "NodePool", []string{"bind the repair", "(web)"}},
 		{"protected", []string{"apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: none, namespace: shop}\nstatus: {expectedPods: 3, desiredHealthy: 3}\n"}, "",
 			takeover.Info, "PodDisruptionBudget shop/none", []string{"3 of 3 pods"}},
@@ -242,6 +247,29 @@ func TestK25_WhatIsFound(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// K-49: where Joiner is to read do-not-disrupt as Karpenter does, or no node is repaired, there is nothing to say of it.
+func TestK49_TheCheckSaysWhatKeepsNodesFromRepair(t *testing.T) {
+	t.Parallel()
+	for values, want := range map[string]bool{
+		"settings: {repairVeto: Karpenter}\n":                false,
+		"extraArgs: [--repair-veto=Karpenter]\n":             false,
+		"extraArgs: [--repair-veto, Karpenter]\n":            false,
+		"env: [{name: REPAIR_VETO, value: Karpenter}]\n":     false,
+		"env: [{name: REPAIR_VETO, value: Both}]\n":          true,
+		"settings: {repairVeto: \"\"}\n":                     true,
+		"settings: {featureGates: {nodeRepair: \"true\"}}\n": true,
+	} {
+		for _, gate := range []string{"true", "false"} {
+			client := theirs(t, kwokClass, poolOf("", ""), gates("NodeRepair="+gate))
+			_, findings := findingsOf(t, client, "--values", file(t, "values.yaml", values))
+			found := slices.ContainsFunc(findings, func(f takeover.Finding) bool { return f.Object() == "Settings repair-veto" })
+			if found != (want && gate == "true") {
+				t.Errorf("%sNodeRepair=%s in Karpenter: said: %t", values, gate, found)
+			}
+		}
 	}
 }
 

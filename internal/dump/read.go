@@ -88,6 +88,10 @@ func (r *reader) resources() {
 	}
 }
 
+func seenIn(s seenRecord) cluster.Seen {
+	return cluster.Seen{Pool: s.Pool, Type: s.Type, Requests: s.Requests}
+}
+
 // rest reads what shapes and pods are needed for.
 func (r *reader) rest(parts *cluster.Snapshot) {
 	for _, n := range r.in.namespaces {
@@ -105,7 +109,8 @@ func (r *reader) rest(parts *cluster.Snapshot) {
 		r.where = "daemon " + d.Name
 		r.need(d.Shape >= 0 && d.Shape < len(r.shapes), "shape is %d; want 0 to %d", d.Shape, len(r.shapes)-1)
 		if r.err == nil {
-			parts.Daemons = append(parts.Daemons, cluster.Daemon{Name: d.Name, Shape: r.shapes[d.Shape]})
+			parts.Daemons = append(parts.Daemons, cluster.Daemon{Name: d.Name, Shape: r.shapes[d.Shape],
+				Seen: each(d.Seen, seenIn), Learnt: each(d.Learnt, seenIn)})
 		}
 	}
 	for _, n := range r.in.nodes {
@@ -207,7 +212,7 @@ func (r *reader) pool(p poolRecord) *cluster.Pool {
 		Name: p.Name, UID: p.UID, Weight: p.Weight, Blocked: p.Blocked, BlockedBy: cause.Code(p.BlockedBy),
 		Requirements: r.set(p.Requirements),
 		Taints:       each(p.Taints, readTaint), RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots,
-		SurgeSlots: p.SurgeSlots, Static: p.Static, Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held,
+		SurgeSlots: p.SurgeSlots, Static: p.Static, Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held, TerminateFirst: p.TerminateFirst,
 		Invalid: p.Invalid, ExpiresGracefully: p.ExpiresGracefully, Consolidates: cluster.Consolidation(p.Consolidates),
 		PriceTolerance: p.PriceTolerance, NodeOverheadPrice: resources.Money(p.NodeOverheadPrice),
 		Limits: limit.Limits{Resources: r.vector("limits.resources", p.Limits.Resources), Limited: p.Limits.Limited,

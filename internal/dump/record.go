@@ -148,6 +148,7 @@ type poolRecord struct {
 	Held              bool                `json:"held,omitempty"`
 	Invalid           bool                `json:"invalid,omitempty"`
 	ExpiresGracefully bool                `json:"expiresGracefully,omitempty"`
+	TerminateFirst    bool                `json:"terminateFirst,omitempty"`
 	Consolidates      int                 `json:"consolidates,omitempty"`
 	PriceTolerance    int                 `json:"priceTolerance,omitempty"`
 	NodeOverheadPrice int64               `json:"nodeOverheadPrice,omitempty"` // micro-dollars per hour
@@ -261,8 +262,16 @@ type podRecord struct {
 }
 
 type daemonRecord struct {
-	Name  string `json:"name"`
-	Shape int    `json:"shape"` // position of its line among those of shapes
+	Name   string       `json:"name"`
+	Shape  int          `json:"shape"` // position of its line among those of shapes
+	Seen   []seenRecord `json:"seen,omitempty"`
+	Learnt []seenRecord `json:"learnt,omitempty"`
+}
+
+type seenRecord struct {
+	Pool     string  `json:"pool,omitempty"`
+	Type     string  `json:"type,omitempty"`
+	Requests []int64 `json:"requests"`
 }
 
 type nodeRecord struct {

@@ -267,7 +267,8 @@ func (p *scripter) body() string {
 	}
 	for _, d := range p.in.daemons {
 		namespace, name, _ := strings.Cut(d.Name, "/")
-		b.WriteString(words("daemon", name, attribute("ns", namespace), p.shape(p.in.shapes[d.Shape])))
+		b.WriteString(words("daemon", name, attribute("ns", namespace), p.shape(p.in.shapes[d.Shape]),
+			p.seen("seen", d.Seen), p.seen("learnt", d.Learnt)))
 	}
 	for _, g := range p.in.guards {
 		labels := map[string]string{}
@@ -278,6 +279,20 @@ func (p *scripter) body() string {
 			fmt.Sprintf("at-once=%d", g.AtOnce)))
 	}
 	return script.Shorten(b.String())
+}
+
+// seen writes what the pods of a daemon ask for elsewhere: seen=POOL/TYPE:cpu=2,mem=1Gi.
+func (p *scripter) seen(word string, list []seenRecord) string {
+	var parts []string
+	for _, s := range list {
+		requests := slices.Clone(s.Requests)
+		if len(requests) > resources.Pods {
+			requests[resources.Pods] = 0 // each pod has one
+		}
+		parts = append(parts, fmt.Sprintf("%s=%s/%s:%s", word, s.Pool, s.Type,
+			strings.ReplaceAll(p.amounts("", requests), " ", ",")))
+	}
+	return strings.Join(parts, " ")
 }
 
 func labelText(labels map[string]string) string {

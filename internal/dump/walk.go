@@ -178,6 +178,11 @@ func (w *walk) content(c *content) {
 	}
 	for i := range c.daemons {
 		w.name(kindDaemon, &c.daemons[i].Name)
+		for _, list := range [][]seenRecord{c.daemons[i].Seen, c.daemons[i].Learnt} {
+			for j := range list {
+				w.name(kindPool, &list[j].Pool)
+			}
+		}
 	}
 	for i := range c.nodes {
 		w.node(&c.nodes[i])

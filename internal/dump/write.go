@@ -54,7 +54,8 @@ func contentOf(d Dump) content {
 	}
 	w.gatherPools(s)
 	for _, daemon := range s.Daemons {
-		w.out.daemons = append(w.out.daemons, daemonRecord{daemon.Name, w.shapes[daemon.Shape]})
+		w.out.daemons = append(w.out.daemons, daemonRecord{daemon.Name, w.shapes[daemon.Shape],
+			each(daemon.Seen, seenOf), each(daemon.Learnt, seenOf)})
 	}
 	byID := func(a, b *cluster.Node) int {
 		return cmp.Or(strings.Compare(a.ID(), b.ID()), strings.Compare(a.Claim, b.Claim))
@@ -82,6 +83,8 @@ func contentOf(d Dump) content {
 	}
 	return w.out
 }
+
+func seenOf(s cluster.Seen) seenRecord { return seenRecord{s.Pool, s.Type, s.Requests} }
 
 func options(t engine.Terms) optionsRecord {
 	o := optionsRecord{Now: t.Now, MinSaving: int64(t.MinSaving), MinSavingPercent: t.MinSavingPercent,
@@ -239,7 +242,7 @@ func pool(p *cluster.Pool) poolRecord {
 			return minValuesRecord{string(m.Key), m.Count}
 		}),
 		RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots, SurgeSlots: p.SurgeSlots, Static: p.Static,
-		Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held, Invalid: p.Invalid,
+		Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held, TerminateFirst: p.TerminateFirst, Invalid: p.Invalid,
 		ExpiresGracefully: p.ExpiresGracefully, Consolidates: int(p.Consolidates), PriceTolerance: p.PriceTolerance,
 		NodeOverheadPrice: int64(p.NodeOverheadPrice),
 	}

@@ -57,6 +57,7 @@ type disruption struct {
 	chosen  []command
 	stays   []plan.Stay
 	hungry  []*cluster.Pod // pending ones that no pool may launch a node for
+	coming  plan.Plan      // for the pending pods
 	markets map[marketKey]market
 	far     bool // the pool whose nodes are being replaced costs far more than a fresh plan
 }
@@ -96,7 +97,7 @@ func beginFrom(origin, s *cluster.Snapshot, terms Terms) *disruption {
 		placed := placements(s, p)
 		bufferPlaces(s, p, placed)
 		d.future = s.Bind(placed)
-		d.hungry = hungry(s, p)
+		d.hungry, d.coming = hungry(s, p), p
 	}
 	d.future = d.future.Settled()
 	d.base = d.future

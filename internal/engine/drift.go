@@ -55,6 +55,7 @@ func renew(s *cluster.Snapshot, terms Terms, reason plan.DisruptionReason) plan.
 		return own
 	})
 	d.rollFirst(list, reason)
+	d.goFirst(list, reason)
 	for _, pool := range s.Pools {
 		d.rollStatic(pool, static[pool.Name], reason)
 	}

@@ -201,6 +201,8 @@ func (j *judging) misfit(m *move) refusal {
 		return refusal{}
 	case m.rule().room == anyPrice && m.aboveLimits(j.s):
 		return refusal{}
+	case len(m.replacements) == 0 && m.rule().room == anyPrice && letsGoFirst(pool):
+		return j.misfitFirst(pool, m)
 	case len(m.replacements) == 0:
 		return refusal{"its pods have no place elsewhere, and nothing was launched that replaces it", GroundScheduling}
 	}

@@ -32,6 +32,7 @@ const (
 	checkForeign    = "foreign"
 	checkEmpty      = "removed-empty"
 	checkReplaced   = "replaced-first"
+	checkFirst      = "one-goes-first"
 	checkConverges  = "converges"
 	checkQuiet      = "quiet"
 	checkStory      = "story"
@@ -338,6 +339,7 @@ func (w *World) checkRemoval(claim *karpenterv1.NodeClaim) {
 	case plan.DisruptionReason(reason.Reason) == plan.Drifted, plan.DisruptionReason(reason.Reason) == plan.Expired,
 		plan.DisruptionReason(reason.Reason) == plan.Underutilized:
 		w.checkReplaced(claim)
+		w.checkFirst(claim, reason.Message)
 	}
 	if plan.DisruptionReason(reason.Reason) == plan.Underutilized {
 		w.checkDisks(claim)

@@ -168,3 +168,26 @@ func (w *World) beforeStep(p *process) {
 		p.line.replica.cache.All(&karpenterv1.NodePool{}, func(o client.Object) { p.pools[o.GetName()] = o.(*karpenterv1.NodePool) })
 	}
 }
+
+// checkFirst is K-48: a node goes before what replaces it comes in a pool alone that asks for it, and one at a time.
+func (w *World) checkFirst(claim *karpenterv1.NodeClaim, why string) {
+	if !strings.Contains(why, karpenterv1.TerminateFirstAnnotationKey) {
+		return
+	}
+	p, name := w.actor, poolName(claim)
+	r := p.line.replica
+	if pool := p.pools[name]; pool != nil && pool.Annotations[karpenterv1.TerminateFirstAnnotationKey] != "true" {
+		w.fail(checkFirst, "claim %s goes before its replacement comes, and NodePool %s does not ask for that", claim.Name, name)
+	}
+	w.server.All(claim, func(o client.Object) {
+		other := o.(*karpenterv1.NodeClaim)
+		if poolName(other) != name || other.UID == claim.UID || isOther(other) {
+			return
+		}
+		by, graceful := w.checks.graceful[other.UID]
+		at, seen := r.known.deleting[other.UID]
+		if graceful && by == r.number || seen && at <= p.since {
+			w.fail(checkFirst, "claim %s goes before its replacement comes, while %s of NodePool %s is going", claim.Name, other.Name, name)
+		}
+	})
+}

@@ -98,6 +98,9 @@ func (g *generator) pools() {
 		if own = newDice(g.script.Seed, "overhead", name); own.chance(0.25) {
 			args = append(args, "overhead="+of(&own, "0.02", "0.2", "5"))
 		}
+		if own = newDice(g.script.Seed, "first", name); own.chance(0.4) {
+			args = append(args, "terminate-first")
+		}
 		g.names = append(g.names, name)
 		g.add(0, "pool", args...)
 	}

@@ -155,6 +155,9 @@ func newPool(a arguments) *karpenterv1.NodePool {
 	if slices.Contains(a, "graceful") {
 		pool.Annotations[karpenterv1.GracefulExpirationAnnotationKey] = "true"
 	}
+	if slices.Contains(a, "terminate-first") {
+		pool.Annotations[karpenterv1.TerminateFirstAnnotationKey] = "true"
+	}
 	if overhead, stated := a.value("overhead"); stated {
 		pool.Annotations[karpenterv1.NodeOverheadPriceAnnotationKey] = overhead
 	}

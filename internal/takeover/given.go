@@ -86,6 +86,9 @@ func FromValues(where string, values map[string]any, chart []string) (g Given, r
 		}
 		put(key, value)
 	}
+	if veto, given := inner["repairVeto"]; given && veto != nil { // it is ours
+		g.Env["REPAIR_VETO"] = fmt.Sprint(veto)
+	}
 	controller, _ := values["controller"].(map[string]any)
 	for _, list := range []any{values["env"], controller["env"]} {
 		entries, _ := list.([]any)
@@ -174,6 +177,22 @@ func (g Given) value(name string) (string, bool) {
 	}
 	s, _ := settings.Find(name)
 	value, given := g.Env[s.Variable()]
+	return value, given && value != ""
+}
+
+// flagOrVariable is value for a setting that is none of Karpenter's.
+func (g Given) flagOrVariable(flag, variable string) (string, bool) {
+	for i, arg := range g.Args {
+		name, value, valued := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		switch {
+		case name != flag || !strings.HasPrefix(arg, "-"):
+		case valued:
+			return value, true
+		case i+1 < len(g.Args):
+			return g.Args[i+1], true
+		}
+	}
+	value, given := g.Env[variable]
 	return value, given && value != ""
 }
 

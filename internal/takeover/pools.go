@@ -1,7 +1,9 @@
 package takeover
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -231,6 +233,33 @@ func consolidation(p *picture) (found []Finding) {
 	return found
 }
 
+// repairVeto looks at what keeps nodes from repair here alone (K-49).
+func repairVeto(p *picture) []Finding {
+	if veto, given := p.Ours.flagOrVariable("repair-veto", "REPAIR_VETO"); given && veto == "Karpenter" {
+		return nil
+	}
+	kept := map[string]bool{}
+	for _, node := range p.nodes {
+		if node.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true" {
+			kept[node.Name] = true
+		}
+	}
+	for _, claim := range p.claims {
+		if claim.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true" {
+			kept[cmp.Or(claim.Status.NodeName, claim.Name)] = true
+		}
+	}
+	f := Finding{Severity: Info, Kind: KindSettings, Name: "repair-veto",
+		Consequence: "karpenter.sh/do-not-disrupt on a node or its NodeClaim keeps node repair away in Joiner, and not in Karpenter; no node has it now",
+		Remedy:      "start Joiner with --repair-veto=Karpenter (chart: settings.repairVeto), so that karpenter.sh/do-not-repair alone does"}
+	if names := slices.Sorted(maps.Keys(kept)); len(names) > 0 {
+		f.Severity = Warning
+		f.Consequence = fmt.Sprintf("karpenter.sh/do-not-disrupt on a node or its NodeClaim keeps node repair away in Joiner, and not in Karpenter: "+
+			"it keeps %s (%s)", count(len(names), "node", "nodes"), some(names))
+	}
+	return []Finding{f}
+}
+
 // repair looks at what bounds node repair.
 func repair(p *picture) (found []Finding) {
 	if !p.theirGates()[gateRepair] {
@@ -242,6 +271,7 @@ func repair(p *picture) (found []Finding) {
 				"an unhealthy node of a pool whose budget is used up stays longer",
 			Remedy: "give pools a budget with reasons: [Unhealthy] that is wide enough, beside one for the other reasons"})
 	}
+	found = append(found, repairVeto(p)...)
 	var bound []string
 	for _, pool := range p.pools {
 		if slices.ContainsFunc(pool.Spec.Disruption.Budgets, func(b karpenterv1.Budget) bool { return len(b.Reasons) == 0 }) {

@@ -14,6 +14,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
+// Requests is what a pod asks for, as its shape has it.
+func Requests(space *resources.Space, pod *corev1.Pod) resources.Vector {
+	return podRequests(space, pod)
+}
+
 // podRequests sums what the pod asks for by the kubelet's rule, and 1 for pods (P-06). For a bound pod the status
 // counts too: during an in-place resize the node holds the larger of what is asked and what is given.
 func podRequests(space *resources.Space, pod *corev1.Pod) resources.Vector {

@@ -68,6 +68,23 @@ func OfTemplate(set *appsv1.DaemonSet, pod *corev1.Pod) bool {
 	return now == "" || made == "" || now == made
 }
 
+// DaemonNode returns the node that a daemon's pod runs on or, as its controller has put it into the affinity, is meant
+// for; "" for none.
+func DaemonNode(pod *corev1.Pod) string {
+	if pod.Spec.NodeName != "" || pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil ||
+		pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return pod.Spec.NodeName
+	}
+	for _, term := range pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for _, field := range term.MatchFields {
+			if field.Key == metav1.ObjectNameField && len(field.Values) == 1 {
+				return field.Values[0]
+			}
+		}
+	}
+	return ""
+}
+
 // affinityOf returns the pod's affinity with the node affinity of the template: in a daemon's pod its controller has put
 // the name of one node in its place.
 func affinityOf(spec, template *corev1.PodSpec) *corev1.Affinity {

@@ -43,6 +43,7 @@ func Pool(space *resources.Space, pool *karpenterv1.NodePool) (*cluster.Pool, er
 	result.Gentle = gentle(pool, result)
 	err = errors.Join(err, limitErr)
 	result.Blocked, result.Invalid = blocked(pool, err), err != nil
+	result.TerminateFirst = TerminateFirstOf(pool).On
 	pause := PoolPauseOf(pool)
 	result.Held = pause.Disrupt
 	if pause.Launch && pool.DeletionTimestamp == nil && err == nil {

@@ -31,6 +31,8 @@ type Explained struct {
 	Workload *WorkloadFacts `json:"workload,omitempty"`
 	// Ignored is what of a pod without a node counts for nothing (U-42).
 	Ignored []string `json:"ignored,omitempty"`
+	// Daemons are the pods on a node whose DaemonSet asks for other amounts elsewhere (K-33).
+	Daemons []DaemonFacts `json:"daemons,omitempty"`
 	// Decides says who decides here, where that is not Joiner.
 	Decides *Decides `json:"decides,omitempty"`
 	// Tries are the single changes that would place a pod, cheapest first, and Tried how many were tried; where that was
@@ -87,6 +89,7 @@ func (w *World) ExplainNode(name string, all bool) (Explained, error) {
 		if err != nil {
 			e.NotChecked = append(e.NotChecked, err.Error())
 		}
+		e.Daemons = daemonFacts(s, node)
 		return e, nil
 	}
 	return e, fmt.Errorf("there is no node and no NodeClaim %s%s", name, nearest.Ask(name, names))

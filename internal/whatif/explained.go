@@ -39,6 +39,9 @@ func (e Explained) WriteText(out io.Writer) error {
 	if e.Claim != nil {
 		e.Claim.write(&b)
 	}
+	for _, daemon := range e.Daemons {
+		fmt.Fprintf(&b, "  %-9s  %s\n", "daemon", daemon)
+	}
 	for _, kind := range e.NotChecked {
 		fmt.Fprintf(&b, "  not checked: %s\n", kind)
 	}

@@ -21,6 +21,7 @@ type daemonEntry struct {
 	object  *appsv1.DaemonSet
 	value   cluster.Daemon
 	witness *corev1.Pod // the pod that value was made with; nil for none
+	stale   bool        // what its pods ask for elsewhere is to be looked at anew: see seen.go
 }
 
 func (e *daemonEntry) seen() *sighting {
@@ -37,12 +38,13 @@ type admission struct {
 	limits  map[string]map[string]*corev1.LimitRange // by namespace and name
 	classes map[string]*nodev1.RuntimeClass          // by name
 	pods    map[string]map[string]*corev1.Pod        // of DaemonSets by namespace/name, then by name; those that have not ended
+	sizes   map[string]map[string]int                // how many pods of a DaemonSet ask for each amount
 }
 
 func newAdmission() admission {
 	return admission{
 		seen: map[string]*sighting{}, limits: map[string]map[string]*corev1.LimitRange{}, classes: map[string]*nodev1.RuntimeClass{},
-		pods: map[string]map[string]*corev1.Pod{},
+		pods: map[string]map[string]*corev1.Pod{}, sizes: map[string]map[string]int{},
 	}
 }
 
@@ -56,7 +58,12 @@ func (s *Store) applyDaemon(set *appsv1.DaemonSet) error {
 		e = &daemonEntry{}
 		s.daemons[name] = e
 	}
+	if e.object != nil && e.value.Learnt != nil && !reflect.DeepEqual(e.object.Spec.Template, set.Spec.Template) {
+		e.value.Learnt = nil
+		s.daemonsChanged()
+	}
 	e.sighting, e.object = sight(set), set
+	s.lookAtSizes(name)
 	return s.refreshDaemon(e, s.newestOf(e))
 }
 
@@ -80,19 +87,34 @@ func (s *Store) refreshDaemon(e *daemonEntry, witness *corev1.Pod) error {
 	e.witness = witness
 	value.Shape = s.shapes.Intern(value.Shape)
 	s.shapes.Release(e.value.Shape)
-	if value != e.value {
+	value.Seen, value.Learnt = e.value.Seen, e.value.Learnt
+	if value.Name != e.value.Name || value.Shape != e.value.Shape {
 		e.value = value
 		s.daemonsChanged()
 	}
 	return err
 }
 
+// daemonsChanged notes that the next snapshot has other daemons.
 func (s *Store) daemonsChanged() {
+	s.daemonsStale = true
+	s.changed()
+}
+
+// rebuildDaemons brings the list for the next snapshot up to date.
+func (s *Store) rebuildDaemons() {
+	if !s.daemonsStale {
+		return
+	}
+	s.daemonsStale = false
 	s.daemonValues = make([]cluster.Daemon, 0, len(s.daemons))
 	for _, name := range slices.Sorted(maps.Keys(s.daemons)) {
-		s.daemonValues = append(s.daemonValues, s.daemons[name].value)
+		e := s.daemons[name]
+		if e.stale {
+			e.stale, e.value.Seen = false, s.seenOf(e)
+		}
+		s.daemonValues = append(s.daemonValues, e.value)
 	}
-	s.changed()
 }
 
 // newestOf returns the pod that is the best witness of what the next ones of the set will be: one of the current template
@@ -142,6 +164,7 @@ func (s *Store) linkDaemon(e *podEntry, pod *corev1.Pod) {
 	}
 	if old := e.daemon; old != nil && (name != translate.DaemonSetOf(old) || old.UID != pod.UID) {
 		e.daemon = nil
+		s.countSize(e, translate.DaemonSetOf(old), nil)
 		s.unlinkDaemon(old)
 	}
 	if name == "" {
@@ -155,6 +178,7 @@ func (s *Store) linkDaemon(e *podEntry, pod *corev1.Pod) {
 		s.admission.pods[name] = pods
 	}
 	pods[pod.Name] = pod
+	s.countSize(e, name, pod)
 	set := s.daemons[name]
 	switch {
 	case set == nil:

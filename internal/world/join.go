@@ -258,6 +258,7 @@ func (s *Store) setNode(e *nodeEntry, value *cluster.Node, leaving bool) {
 	old, was := e.value, e.leaving
 	s.machines.replace(old, value)
 	e.value, e.leaving = value, leaving
+	s.sizesMoved(old, value)
 	s.changed()
 	if old != nil && old.Claim != "" && (value == nil || value.Claim != old.Claim) {
 		s.nominationsChanged(old.Claim)

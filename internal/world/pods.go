@@ -23,6 +23,7 @@ type podEntry struct {
 	movable bool         // it needs another node when its own goes
 	unready bool         // it runs and is not ready
 	daemon  *corev1.Pod  // one of a DaemonSet, as it was seen last; else nil
+	size    string       // as what it counts in admission.sizes, "" for not
 	// protected is the Unix second in which the pod's do-not-disrupt ends: 0 for none, cluster.Never for no end.
 	protected int64
 	pending   *cluster.Pod // the value that stands in Store.pending; nil for none

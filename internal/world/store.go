@@ -134,6 +134,7 @@ type Store struct {
 	poolValues      *ordered[cluster.Pool]
 	stalePools      map[string]struct{}
 	daemonValues    []cluster.Daemon
+	daemonsStale    bool
 	namespaceLabels map[string]map[string]string
 }
 
@@ -290,6 +291,7 @@ func (s *Store) Snapshot() *cluster.Snapshot {
 		return p.snapshot
 	}
 	s.rebuildPools()
+	s.rebuildDaemons()
 	// The lists are kept in the order that cluster.New would bring them into, which would cost a sort of each.
 	fresh := &cluster.Snapshot{
 		Version: version, Names: s.space.Names(),

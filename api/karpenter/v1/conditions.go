@@ -26,6 +26,12 @@ const (
 	// ConditionTypePaused is True while PausedAnnotationKey pauses the pool; its message says what it stops. It is no part of
 	// Ready; other pools do not have it.
 	ConditionTypePaused = "Paused"
+	// ConditionTypeTerminateFirst says what TerminateFirstAnnotationKey does: it is False where the value is none that is allowed. It
+	// is no part of Ready; other pools do not have it. It is ours.
+	ConditionTypeTerminateFirst = "TerminateFirst"
+	// ConditionTypeRollBlocked is True while nodes of the pool are drifted or expired and none is replaced, since the hard limit
+	// leaves no room; its message says how many, and what to do. It is no part of Ready; other pools do not have it. It is ours.
+	ConditionTypeRollBlocked = "RollBlocked"
 	// ConditionTypeLaunchesInVain is True while the pool launches less for some pods than they ask for, since nodes that
 	// were launched for such pods did not help them; its message says which and what became of the nodes (P-35). It is no
 	// part of Ready.

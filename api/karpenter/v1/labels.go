@@ -68,6 +68,9 @@ const (
 	AboveLimitAnnotationKey = "joiner.sh/above-limit"
 	// PausedAnnotationKey on a NodePool pauses it without removing anything: see PausedLaunch and PausedDisrupt.
 	PausedAnnotationKey = "joiner.sh/paused"
+	// TerminateFirstAnnotationKey with the value "true" on a NodePool lets one node at a time, which is to be replaced, go before what
+	// replaces it comes, where the hard limit leaves no room for that. It has no effect on a static pool.
+	TerminateFirstAnnotationKey = "joiner.sh/terminate-first"
 	// NodeOverheadPriceAnnotationKey on a NodePool says in dollars per hour what a node of it costs beside its price, in
 	// place of Joiner's --node-overhead-price: a decimal number from 0 to 1000000.
 	NodeOverheadPriceAnnotationKey = "joiner.sh/node-overhead-price"

@@ -178,6 +178,7 @@ None is there twice: the API server would take the last one, and Helm 4 refuses 
 {{- $all = append $all (dict "name" "FEATURE_GATES" "value" (include "joiner.gates" .)) }}
 {{- $all = append $all (dict "name" "AWS_FEATURE_GATES" "value" (include "joiner.gatesOfAWS" .)) }}
 {{- $all = append $all (dict "name" "METRICS_DETAIL" "value" .Values.settings.metricsDetail) }}
+{{- $all = append $all (dict "name" "REPAIR_VETO" "value" .Values.settings.repairVeto) }}
 {{- $all = append $all (dict "name" "TAKEOVER_GRACE" "value" .Values.settings.takeover.grace) }}
 {{- $all = append $all (dict "name" "AWS_REGION" "value" .Values.aws.region) }}
 {{- $env := list }}

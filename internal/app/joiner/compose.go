@@ -80,6 +80,7 @@ type Settings struct {
 	SpotToSpot          bool
 	MinSaving           resources.Money // per hour
 	NodeRepair          bool            // replaces unhealthy nodes (D-13)
+	RepairOnlyOwnVeto   bool            // karpenter.sh/do-not-disrupt does not keep them (K-49)
 	TakeoverGrace       time.Duration   // after the first start on a cluster of another program's (K-27)
 	MinSavingPercent    int             // of what is replaced
 	StaticOff           bool            // nobody acts on spec.replicas (D-12)
@@ -301,6 +302,7 @@ func (c *composition) decide() []kube.Controller {
 		{Name: Provisioning, Workers: 1, Start: true, Reconciler: provisioning.New(provisioning.Config{
 			Picture: c.Store, Applier: c.applier, Window: c.window, Brake: c.brake, Events: c.Events, Metrics: c.metrics.Plans,
 			InVain: c.metrics.Pools.InVain, Told: func(pool string) { c.Wake(Pools, kube.Requests(pool)[0], 0) },
+			Learn: c.Store.Learn,
 			Ready: c.Ready, Planned: c.Planned, Buffered: c.buffered, Release: c.places().Release, Now: c.Now, Log: c.Log.WithName(Provisioning),
 		})},
 		{Name: Disruption, Workers: 1, Start: true, Reconciler: c.disrupting, Watches: disruptionWatches()},
@@ -383,7 +385,7 @@ func (c *composition) repair() []kube.Controller {
 	}
 	return []kube.Controller{{Name: Repair, Workers: 1, Start: true, Reconciler: repair.New(repair.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.Fleet, Paused: c.disrupting.Paused, Events: c.Events, Removed: c.removed,
-		Metrics: c.metrics.Claims, Ready: c.Ready, Now: c.Now, Log: c.Log.WithName(Repair),
+		Metrics: c.metrics.Claims, Ready: c.Ready, Now: c.Now, Log: c.Log.WithName(Repair), OnlyOwnVeto: c.RepairOnlyOwnVeto,
 	}), Watches: repairWatches()}}
 }
 

@@ -44,6 +44,8 @@ type Config struct {
 	// IgnoreDRARequests leaves pods alone that ask for devices by ResourceClaims (K-41). Without it they are expected on nodes
 	// that are there and have these, where the API server has claims at all (K-42).
 	IgnoreDRARequests bool
+	// RepairVeto says which annotations keep an unhealthy node from repair: RepairVetoBoth or RepairVetoKarpenter (K-49).
+	RepairVeto string
 	// DefaultSpreadConstraints is the setting of translate.ParseDefaultSpread.
 	DefaultSpreadConstraints string
 	// SchedulerConfig is the same as Karpenter takes it, see spreadOf; "" when it is not given.
@@ -89,6 +91,8 @@ type Config struct {
 const (
 	PreferencesRespected = "Respect"
 	PreferencesIgnored   = "Ignore"
+	RepairVetoBoth       = "Both"      // do-not-disrupt and do-not-repair keep node repair away
+	RepairVetoKarpenter  = "Karpenter" // do-not-repair alone, as in Karpenter
 )
 
 // What happens when fewer values are left than a pool's minValues demands (P-09): nothing is launched, or with what there is.
@@ -106,6 +110,7 @@ func DefaultConfig() Config {
 		LeaderElectionName: "karpenter-leader-election", SystemNamespace: "kube-system",
 		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected, DefaultSpreadConstraints: translate.DefaultSpreadNone, MinValuesPolicy: MinValuesStrict,
 		IgnoreDRARequests:             true,
+		RepairVeto:                    RepairVetoBoth,
 		TakeoverGrace:                 15 * time.Minute,
 		ConsolidationMinSavingPercent: engine.DefaultMinSavingPercent,
 		PriceTolerance:                engine.DefaultPriceTolerance,
@@ -184,6 +189,9 @@ func (c Config) Validate() error {
 		faults = append(faults, fmt.Errorf("--preference-policy is %q: want %s or %s",
 			c.PreferencePolicy, PreferencesRespected, PreferencesIgnored))
 	}
+	if c.RepairVeto != RepairVetoBoth && c.RepairVeto != RepairVetoKarpenter {
+		faults = append(faults, fmt.Errorf("--repair-veto is %q: want %s or %s", c.RepairVeto, RepairVetoBoth, RepairVetoKarpenter))
+	}
 	if chosen, err := named(c.Plugins, c.Providers); err != nil {
 		faults = append(faults, err)
 	} else if _, err := able(chosen, len(c.Providers) > 0, func(string, string) {}); err != nil {
@@ -240,7 +248,7 @@ func (c Config) Settings() Settings {
 		SpotToSpot: gates.SpotToSpotConsolidation,
 		MinSaving:  saving, MinSavingPercent: c.ConsolidationMinSavingPercent,
 		TakeoverGrace: c.TakeoverGrace,
-		NodeRepair:    gates.NodeRepair, StaticOff: !gates.StaticCapacity,
+		NodeRepair:    gates.NodeRepair, RepairOnlyOwnVeto: c.RepairVeto == RepairVetoKarpenter, StaticOff: !gates.StaticCapacity,
 		BuffersServed: c.buffersServed, BuffersOff: !gates.CapacityBuffer,
 		DeprecatedMetrics: c.DeprecatedMetrics, Unobserved: c.DisableClusterStateObservability,
 		ConditionEvents: c.ConditionEvents && !c.DisableClusterStateObservability && !c.ObserveOnly,

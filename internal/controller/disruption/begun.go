@@ -92,6 +92,10 @@ func (c *Controller) countCommand(r round, g *begun) {
 		decision = metrics.TerminateFirst
 		c.config.Metrics.Disruption.TerminateFirst.WithLabelValues(pool.Name, label, metrics.StaticAtLimit).Inc()
 	}
+	if decision == metrics.Delete && engine.GoesFirst(pool, g.removes[0]) {
+		decision = metrics.TerminateFirst
+		c.config.Metrics.Disruption.TerminateFirst.WithLabelValues(pool.Name, label, metrics.AtHardLimit).Inc()
+	}
 	c.countDecision(decision, label, kind, g.removes)
 	if g.removes[0].Reason == plan.Underutilized {
 		c.countMoves(r, g.removes)

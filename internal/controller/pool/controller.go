@@ -196,6 +196,7 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 	} else {
 		condition.Clear(&pool.Status.Conditions, karpenterv1.ConditionTypePaused)
 	}
+	values = append(values, c.roll(pool)...)
 	ceiling := c.config.Picture.Snapshot().Ceiling()
 	if full, hard := ceiling.Full(); full {
 		reason := "MaxNodes"

@@ -1,6 +1,7 @@
 package pool_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/pool"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/script"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
@@ -302,5 +305,77 @@ func TestK53_APoolSaysThatTheClusterIsFull(t *testing.T) {
 	r.picture.Unseen, r.picture.Claims = 2, 4
 	if _, found := condition.Get(r.reconcile(t).Status.Conditions, kind); found {
 		t.Error("there is room in the cluster again, and the pool says that there is none")
+	}
+}
+
+// K-48: the annotation that lets a node go first is told, and a value that is none is a warning that says what is allowed.
+func TestK48_WhatThePoolSaysOfItsAnnotation(t *testing.T) {
+	t.Parallel()
+	object := newPool()
+	object.Spec.HardLimits = karpenterv1.Limits{"nodes": resource.MustParse("2")}
+	r := newRig(t, object)
+	set := func(value string, change func(*karpenterv1.NodePool)) *karpenterv1.NodePool {
+		t.Helper()
+		p := r.reconcile(t)
+		p.Annotations = map[string]string{karpenterv1.TerminateFirstAnnotationKey: value}
+		change(p)
+		if err := r.server.Update(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		return r.reconcile(t)
+	}
+	const kind = karpenterv1.ConditionTypeTerminateFirst
+	as := func(*karpenterv1.NodePool) {}
+	check(t, set("true", as), kind, metav1.ConditionTrue, "one node at a time goes before what replaces it comes")
+	check(t, r.reconcile(t), karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
+	check(t, set("false", as), kind, metav1.ConditionFalse, `is "false": a node goes when what replaces it is there`)
+	bad := `annotation joiner.sh/terminate-first is "yes": want "true" or "false"; it counts as "false"`
+	check(t, set("yes", as), kind, metav1.ConditionFalse, bad)
+	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, "default IgnoredField: "+bad) {
+		t.Errorf("said:\n%s", said)
+	}
+	check(t, set("true", func(p *karpenterv1.NodePool) { p.Spec.HardLimits = nil }), kind, metav1.ConditionTrue,
+		"it has no effect, the pool has no spec.hardLimits.nodes")
+	check(t, set("true", func(p *karpenterv1.NodePool) { p.Spec.Replicas = new(int64(1)) }), kind, metav1.ConditionTrue,
+		"it has no effect, a static pool")
+	p := set("true", func(p *karpenterv1.NodePool) { p.Annotations = nil })
+	if _, found := condition.Get(p.Status.Conditions, kind); found {
+		t.Error("there is no annotation any more, and the pool speaks of it")
+	}
+}
+
+// K-48: a roll that the hard limit holds up is told: how many nodes wait, why, and what can be done.
+func TestK48_ABlockedRollIsTold(t *testing.T) {
+	t.Parallel()
+	object := newPool()
+	object.Spec.HardLimits = karpenterv1.Limits{"nodes": resource.MustParse("2")}
+	r := newRig(t, object)
+	const kind = karpenterv1.ConditionTypeRollBlocked
+	see := func(pool string, more ...string) *karpenterv1.NodePool {
+		t.Helper()
+		lines := append([]string{"type m5.large cpu=2 mem=8Gi zones=a od=0.096", "pool default " + pool,
+			"node n1 type=m5.large zone=a pool=default drifted", "node n2 type=m5.large zone=a pool=default drifted",
+			"pod web-1 cpu=1500m node=n1", "pod web-2 cpu=1500m node=n2"}, more...)
+		s, err := script.Parse(strings.Join(lines, "\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.picture = *s
+		return r.reconcile(t)
+	}
+	check(t, see("hard.nodes=2"), kind, metav1.ConditionTrue, "2 nodes are due to be replaced (Drifted)", "hard limit of 2 nodes",
+		`annotation joiner.sh/terminate-first: "true" on the NodePool`)
+	check(t, see("hard.nodes=2 terminate-first", "pod new cpu=1500m"), kind, metav1.ConditionTrue,
+		"2 nodes are due", "none does now: pod default/new waits for a place in the pool")
+	check(t, see("hard.nodes=2 terminate-first blocked=it_is_being_deleted"), kind, metav1.ConditionTrue, "it is being deleted")
+	for _, free := range []string{"hard.nodes=3", "", "hard.nodes=2 terminate-first", "replicas=2 hard.nodes=2"} {
+		if p := see(free); slices.ContainsFunc(p.Status.Conditions, func(c karpenterv1.Condition) bool { return c.Type == kind }) {
+			t.Errorf("%q: a node goes, or is replaced, and the pool says that its roll is blocked", free)
+		}
+	}
+	see("hard.nodes=2")
+	r.picture = cluster.Snapshot{}
+	if _, found := condition.Get(r.reconcile(t).Status.Conditions, kind); found {
+		t.Error("nothing is due any more, and the pool says that its roll is blocked")
 	}
 }

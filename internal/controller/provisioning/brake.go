@@ -12,6 +12,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // This file is the brake (P-35): it notices that nodes are launched for pods again and again and do not help them, and
@@ -50,6 +51,9 @@ type Brake struct {
 	waits    map[types.UID]*cluster.Pod // pods that were pending and are neither bound nor gone
 	changed  map[string]int             // pools of which there is news, and how many rounds of them were in vain
 	messages map[string]string          // by pool: what holds
+	daemons  []cluster.Daemon           // of the last picture
+	lessons  []Lesson                   // that nobody was told of yet
+	taught   map[taught]time.Time       // since when the picture has what was learnt
 }
 
 // try is a claim that was launched for pods.
@@ -59,6 +63,9 @@ type try struct {
 	launched, initialized bool
 	used, ending          bool
 	spent                 map[string]bool // asks for which it does not count any more
+	// counted is what daemons were expected to ask for, object how the node was seen last: see lessons.go.
+	counted map[string]resources.Vector
+	object  *cluster.Node
 }
 
 // rounds is what became of launches of a pool for what some pods ask for.
@@ -69,6 +76,7 @@ type rounds struct {
 	cause   string
 	pod     string                 // one of the pods
 	waiting map[types.UID]struct{} // the pods that waited when this was last looked at
+	filled  []filled               // those of the rounds whose nodes daemons had filled
 }
 
 // NewBrake returns a brake that has seen nothing.
@@ -119,6 +127,8 @@ func (b *Brake) Look(s *cluster.Snapshot, now time.Time) {
 	defer b.mu.Unlock()
 	waiting := b.waitingOf(s)
 	b.forget(s, waiting, now)
+	b.daemons = s.Daemons
+	b.correct(s, now)
 	seen := map[string]bool{}
 	for _, node := range s.Nodes {
 		if len(node.For) == 0 || node.ClaimUID == "" || node.Pool == "" {
@@ -131,6 +141,7 @@ func (b *Brake) Look(s *cluster.Snapshot, now time.Time) {
 			b.tries[node.ClaimUID] = t
 		}
 		b.update(t, node)
+		t.count(s, node)
 	}
 	for _, uid := range slices.Sorted(maps.Keys(b.tries)) {
 		t := b.tries[uid]
@@ -256,6 +267,9 @@ func (b *Brake) inVain(t *try, waiting map[string][]*cluster.Pod, now time.Time,
 			r.until = now.Add(min(holdMost, holdFirst<<min(r.vain-freeRounds-1, 10)))
 		}
 		b.spend(hold)
+		if b.learn(t, hold, r, pods, now) {
+			delete(b.rounds, hold) // the next one is planned with what was learnt
+		}
 		b.changed[t.pool]++
 		counted = true
 	}

@@ -31,6 +31,8 @@ type scene struct {
 	taint   string // of the nodes that come: a user's, of which planning does not know
 	static  int64
 	claims  int
+	daemons []cluster.Daemon
+	larger  bool // there is a machine of 4 cores, too
 }
 
 // newScene returns a cluster with pods of 1.5 cores, and machines of 2.
@@ -51,10 +53,15 @@ func newScene(t *testing.T, pods int) *scene {
 // round shows the cluster, has it planned for, and returns how many claims were planned.
 func (s *scene) round() int {
 	s.t.Helper()
-	index := catalog.NewIndex(catalog.Catalog{Types: []catalog.Type{{
+	types := []catalog.Type{{
 		Name: "t", Capacity: resources.Amounts{"cpu": 2000, "pods": 10},
 		Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.Spot, Available: true}},
-	}}}, resources.NewSpace())
+	}}
+	if s.larger {
+		types = append(types, catalog.Type{Name: "larger", Capacity: resources.Amounts{"cpu": 4000, "pods": 10},
+			Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.Spot, Price: 1, Available: true}}})
+	}
+	index := catalog.NewIndex(catalog.Catalog{Types: types}, resources.NewSpace())
 	pool := &cluster.Pool{Name: "default", UID: "u", Limits: limit.Unlimited(), Catalog: index, Static: s.static > 0, Replicas: s.static}
 	for i := len(s.nodes); i < int(s.static); i++ {
 		pool.FreeSlots = append(pool.FreeSlots, i)
@@ -62,6 +69,7 @@ func (s *scene) round() int {
 	s.version++
 	s.picture.snapshot = cluster.New(cluster.Snapshot{
 		Version: s.version, Names: s.picture.snapshot.Names, Pools: []*cluster.Pool{pool}, Nodes: s.nodes, Pending: s.pods, Buffers: s.buffers,
+		Daemons: s.daemons,
 	})
 	before := len(s.applier.plans)
 	s.applier.outcome = apply.Outcome{}
@@ -74,7 +82,7 @@ func (s *scene) round() int {
 			launched, s.claims = launched+1, s.claims+1
 			name := fmt.Sprintf("c%d", s.claims)
 			s.nodes = append(s.nodes, &cluster.Node{
-				Claim: name, ClaimUID: "uid-" + name, Pool: "default", For: l.For, Allocatable: resources.Vector{2000, 0, 0, 10},
+				Claim: name, ClaimUID: "uid-" + name, Pool: "default", For: l.For, Allocatable: s.allocatable(l),
 				Labels: map[string]string{},
 			})
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
@@ -61,6 +62,8 @@ type Config struct {
 	InVain  metrics.Renamed // rounds of launches in vain, by pool
 	// Told is called with each pool of which Brake.Message says something else than before.
 	Told func(pool string)
+	// Learn has the picture know what a DaemonSet takes on new nodes of a pool, whatever its template says; nil forgets that.
+	Learn func(daemon, pool string, requests resources.Vector)
 	// Ready reports whether the picture holds everything that exists. Planning on half of it would launch nodes that
 	// are there already.
 	Ready func() bool
@@ -137,6 +140,10 @@ func (c *Controller) plan(
 		start := c.config.Now()
 		c.config.Metrics.Running.Begin(metrics.Provisioner, len(snapshot.Pending), start)
 		p := c.provision(snapshot, now)
+		if c.teach(snapshot.Names) {
+			snapshot = c.config.Picture.Snapshot()
+			p = c.provision(snapshot, now)
+		}
 		c.config.Metrics.Running.End(metrics.Provisioner)
 		took := c.config.Now().Sub(start).Seconds()
 		c.config.Metrics.Duration.WithLabelValues(metrics.Provisioner).Observe(took)
@@ -148,6 +155,9 @@ func (c *Controller) plan(
 		}
 		c.shown(snapshot, p)
 		outcome, err := c.carryOut(ctx, snapshot, p)
+		if len(outcome.Launched) > 0 && len(snapshot.Daemons) > 0 { // what was counted on is noted before a node joins
+			c.config.Brake.Look(c.config.Picture.Snapshot(), now)
+		}
 		c.release(ctx, snapshot, p)
 		c.reportUnplaced(snapshot, p)
 		if failures = append(failures, err); len(outcome.Refused) > 0 {

@@ -113,6 +113,7 @@ type rig struct {
 	tape     *controllertest.Tape
 	ready    bool
 	told     []string // pools
+	learn    func(daemon, pool string, requests resources.Vector)
 	release  func(context.Context, []types.NamespacedName)
 	registry *prometheus.Registry
 	step     *provisioning.Controller
@@ -130,6 +131,7 @@ func (r *rig) rebuild(brake *provisioning.Brake) {
 	r.step = provisioning.New(provisioning.Config{
 		Picture: r.picture, Applier: r.applier, Brake: brake, InVain: set.Pools.InVain,
 		Told:   func(pool string) { r.told = append(r.told, pool) },
+		Learn:  func(daemon, pool string, requests resources.Vector) { r.learn(daemon, pool, requests) },
 		Window: r.window, Events: r.tape, Metrics: set.Plans, Ready: func() bool { return r.ready },
 		Release: r.release, Now: r.clock.Now, Log: logr.Discard(),
 	})

@@ -45,13 +45,15 @@ type Config struct {
 	Live   client.Reader // reads from the API server; used only before a node is removed
 	Fleet  *fleet.Fleet
 	// Paused says why nothing may be disrupted that budgets bound, "" when it may (D-14).
-	Paused  func(ctx context.Context) (string, error)
-	Events  event.Recorder
-	Removed removal.Told // for the history (U-32)
-	Metrics metrics.Claims
-	Ready   func() bool // the cache holds everything that exists
-	Now     func() time.Time
-	Log     logr.Logger
+	Paused func(ctx context.Context) (string, error)
+	// OnlyOwnVeto repairs nodes with karpenter.sh/do-not-disrupt: karpenter.sh/do-not-repair alone keeps repair away (K-49).
+	OnlyOwnVeto bool
+	Events      event.Recorder
+	Removed     removal.Told // for the history (U-32)
+	Metrics     metrics.Claims
+	Ready       func() bool // the cache holds everything that exists
+	Now         func() time.Time
+	Log         logr.Logger
 }
 
 // Controller is the singleton that replaces unhealthy nodes.
@@ -100,7 +102,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 
 // gather takes the picture, but for the pause switch: that is read only where something would be done.
 func (c *Controller) gather(ctx context.Context) (situation, error) {
-	s := situation{now: c.config.Now(), budgets: map[string][]engine.Budget{}}
+	s := situation{now: c.config.Now(), budgets: map[string][]engine.Budget{}, onlyOwnVeto: c.config.OnlyOwnVeto}
 	var nodes corev1.NodeList
 	var claims karpenterv1.NodeClaimList
 	var pools karpenterv1.NodePoolList

@@ -68,10 +68,10 @@ func (m member) leaving() bool {
 }
 
 // value is the node of a claim as the engine judges it. What is unhealthy and stays does not use up a budget,
-// although it is not ready: removing it takes nothing away.
-func (m member) value() *cluster.Node {
+// although it is not ready: removing it takes nothing away. With veto, do-not-disrupt keeps repair away, too (K-49).
+func (m member) value(veto bool) *cluster.Node {
 	own := func(annotations map[string]string) bool {
-		return annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
+		return veto && annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
 	}
 	return &cluster.Node{Name: m.node.Name, Claim: m.claim.Name, Pool: m.pool, Initialized: true, Deleting: m.leaving(),
 		DoNotDisrupt: own(m.node.Annotations) || own(m.claim.Annotations)}
@@ -85,6 +85,8 @@ type situation struct {
 	members []member // all nodes of the cluster
 	budgets map[string][]engine.Budget
 	paused  string // why nothing may be disrupted that budgets bound, "" when it may
+	// onlyOwnVeto lets do-not-disrupt keep no node from repair: do-not-repair alone does.
+	onlyOwnVeto bool
 }
 
 // leaveOut takes nodes out of a pool that another program manages: its budgets are none of ours, and nobody is told there.
@@ -164,7 +166,7 @@ func (s situation) picture() (*cluster.Snapshot, map[*karpenterv1.NodeClaim]*clu
 	values := map[*karpenterv1.NodeClaim]*cluster.Node{}
 	for _, m := range s.members {
 		if m.claim != nil {
-			values[m.claim] = m.value()
+			values[m.claim] = m.value(!s.onlyOwnVeto)
 			parts.Nodes = append(parts.Nodes, values[m.claim])
 		}
 	}

@@ -97,6 +97,7 @@ func TestWhatIsRepaired(t *testing.T) {
 		bound   string
 		blocked string // of the first
 		next    time.Duration
+		own     bool // do-not-repair alone keeps repair away
 	}{
 		"a node that stays broken":                    {members: append(healthy(9, "p"), one()), remove: "x"},
 		"one that may still recover":                  {members: append(healthy(9, "p"), machine("x", "p", "a").broken(20*time.Second)), next: 40 * time.Second},
@@ -117,6 +118,10 @@ func TestWhatIsRepaired(t *testing.T) {
 		"a protected claim":                           {members: append(healthy(9, "p"), protect(one(), false)), blocked: "do-not-disrupt"},
 		"a node that is not to be repaired":           {members: append(healthy(9, "p"), annotate(one(), veto, "true", true)), blocked: veto},
 		"a claim that is not to be repaired":          {members: append(healthy(9, "p"), annotate(one(), veto, "true", false)), blocked: veto},
+		"a protected node that counts for nothing":    {members: append(healthy(9, "p"), protect(one(), true)), own: true, remove: "x"},
+		"a protected claim that counts for nothing":   {members: append(healthy(9, "p"), protect(one(), false)), own: true, remove: "x"},
+		"its own veto counts all the same":            {members: append(healthy(9, "p"), annotate(protect(one(), true), veto, "true", true)), own: true, blocked: veto},
+		"a drain of it ends, too":                     {members: append(healthy(9, "p"), protect(one(), true).deleted()), own: true, bound: "x"},
 		"a veto of another value":                     {members: append(healthy(9, "p"), annotate(one(), veto, "yes", true)), remove: "x"},
 		"one that is drained already: the drain ends": {members: append(healthy(9, "p"), one().deleted()), bound: "x"},
 		"a protected one that is drained is not hurt": {members: append(healthy(9, "p"), protect(one(), true).deleted())},
@@ -141,7 +146,7 @@ func TestWhatIsRepaired(t *testing.T) {
 		"another program's node is not ours to repair": {members: append(healthy(9, "p"), func() member { m := one(); m.claim = nil; return m }())},
 	} {
 		budgets := map[string][]engine.Budget{"p": test.budgets}
-		v := decide(situation{now: now(), members: test.members, budgets: budgets, paused: test.paused})
+		v := decide(situation{now: now(), members: test.members, budgets: budgets, paused: test.paused, onlyOwnVeto: test.own})
 		if got := names(v.remove); got != test.remove {
 			t.Errorf("%s: removes %q, want %q", name, got, test.remove)
 		}

@@ -60,6 +60,24 @@ func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 	return own
 }
 
+// Freed returns the cluster with what a node, which it is already without, held of its pool's hard limit: as it will be when its
+// claim is gone, and not while what replaces it is launched before.
+func (s *Snapshot) Freed(node *Node) *Snapshot {
+	return s.withPools(func(pool *Pool) bool {
+		if pool.Name != node.Pool || node.Claim == "" || pool.Limits.HardNodes == limit.None {
+			return false
+		}
+		slot, own := limit.SlotOf(node.Claim, pool.Name, pool.UID)
+		if !own { // its going frees some slot, and it does not matter which
+			slot = int(pool.Limits.HardNodes)
+		}
+		pool.Used.Nodes--
+		pool.FreeSlots = append(slices.Clip(pool.FreeSlots), slot)
+		slices.Sort(pool.FreeSlots)
+		return true
+	})
+}
+
 // With returns the cluster with more nodes, whose pods run on them, and more pending pods.
 func (s *Snapshot) With(nodes []*Node, pending ...*Pod) *Snapshot {
 	own := s.derived()

@@ -51,6 +51,8 @@ type Pool struct {
 	Invalid bool
 	// ExpiresGracefully lets expired nodes be replaced within the budgets (D-07); otherwise they are removed at once, elsewhere.
 	ExpiresGracefully bool
+	// TerminateFirst lets one node at a time go before what replaces it comes, where the hard limit leaves no room for that (K-48).
+	TerminateFirst bool
 	// Consolidates says which nodes may go to save money (D-03).
 	Consolidates Consolidation
 	// PriceTolerance is how much dearer than the cheapest nodes fewer of them may be, in percent (P-22).
@@ -85,12 +87,6 @@ func (p *Pool) Slots() int64 { return p.Limits.Slots(p.Kept()) }
 type MinValues struct {
 	Key   requirement.Key
 	Count int
-}
-
-// Daemon is a DaemonSet: a pod of this shape will run on every node that it fits.
-type Daemon struct {
-	Name  string // namespace/name
-	Shape *Shape
 }
 
 // Snapshot is the picture of a cluster at one version. It is immutable; use [New] to make one.

@@ -49,8 +49,9 @@ func (g *generator) types() {
 		g.pick("", "", "reserved=0.030 reservation=1", "reserved=0 reservation=2"))
 	g.add("type large cpu=8 mem=32Gi zones=a,b od=0.210 %s", g.pick("", "gpu=1", "arch=arm64"))
 	if g.pick("", "daemon") != "" {
-		g.add("daemon logs cpu=%s tolerate=* %s %s", g.pick("100m", "500m"),
-			g.pick("", "need=zone=a", "need=arch=arm64"), g.pick("", "", "port=80"))
+		g.add("daemon logs cpu=%s tolerate=* %s %s %s", g.pick("100m", "500m"),
+			g.pick("", "need=zone=a", "need=arch=arm64"), g.pick("", "", "port=80"),
+			g.pick("", "", "seen=/:cpu=1 seen=p0/:cpu=300m seen=p0/medium:cpu=1", "learnt=p0/:cpu=700m"))
 	}
 }
 

@@ -150,6 +150,7 @@ func (p *parser) pool(name string, a *attributes) {
 	pool.Requirements = a.requirements(a.get("need", "")).And(requirement.FromLabels(a.labels(a.get("labels", "")))).
 		With(requirement.OneOf(requirement.Key(cluster.LabelPool), name))
 	pool.RelaxMinValues, pool.ExpiresGracefully = a.has("relax"), a.has("graceful-expiration")
+	pool.TerminateFirst = a.has("terminate-first")
 	pool.Invalid, pool.Dormant, pool.Gentle, pool.Held = a.has("invalid"), a.has("dormant"), a.has("gentle"), a.has("held")
 	pool.PriceTolerance = int(a.number("tolerance", 0))
 	pool.NodeOverheadPrice = a.money(a.get("overhead", "0"))

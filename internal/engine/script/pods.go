@@ -38,13 +38,36 @@ func (p *parser) buffer(name string, a *attributes) {
 
 func (p *parser) daemon(name string, a *attributes) {
 	namespace := a.get("ns", "default")
-	p.parts.Daemons = append(p.parts.Daemons, cluster.Daemon{Name: namespace + "/" + name, Shape: p.shapes.Intern(p.shape(namespace, a))})
+	seen, learnt := p.seen(a, "seen"), p.seen(a, "learnt")
+	p.parts.Daemons = append(p.parts.Daemons, cluster.Daemon{
+		Name: namespace + "/" + name, Shape: p.shapes.Intern(p.shape(namespace, a)), Seen: seen, Learnt: learnt,
+	})
+}
+
+// seen reads what the pods of a daemon ask for elsewhere: POOL/TYPE:cpu=2,mem=1Gi. Either name may be left out for any.
+func (p *parser) seen(a *attributes, word string) (list []cluster.Seen) {
+	for _, text := range a.all(word) {
+		place, amounts, _ := strings.Cut(text, ":")
+		pool, instanceType, found := strings.Cut(place, "/")
+		if !found || amounts == "" {
+			a.fail("%s=%s: want pool/type:amounts", word, text)
+		}
+		var pairs [][2]string
+		for _, pair := range strings.Split(amounts, ",") {
+			name, amount, _ := strings.Cut(pair, "=")
+			pairs = append(pairs, [2]string{name, amount})
+		}
+		requests := a.amounts(pairs)
+		requests[resources.NamePods] = 1
+		list = append(list, cluster.Seen{Pool: pool, Type: instanceType, Requests: p.space.Vector(requests)})
+	}
+	return list
 }
 
 // podWords are the attributes of a pod that are not resources.
 var podWords = []string{
 	"ns", "node", "promised", "passed-over", "priority",
-	"daemon", "do-not-disrupt", "ending", "devices", "deletion-cost", "labels", "need", "named", "volume", "blocked", "tolerate",
+	"daemon", "seen", "learnt", "do-not-disrupt", "ending", "devices", "deletion-cost", "labels", "need", "named", "volume", "blocked", "tolerate",
 	"port", "spread", "apart", "together", "wish", "wish-spread", "wish-apart", "wish-together",
 }
 

@@ -27,7 +27,7 @@ func (daemonRule) refuses(s *solver, n *existing, a *attempt) topology.Verdict {
 		return topology.Never
 	}
 	for _, daemon := range n.awaiting { // their ports are taken
-		if s.topology.Repel(a.info.Shape, daemon) || s.minds(a.info.Shape, daemon) {
+		if s.topology.Repel(a.info.Shape, daemon.Shape) || s.minds(a.info.Shape, daemon.Shape) {
 			return topology.Never
 		}
 	}
@@ -127,9 +127,10 @@ func (s *solver) await(t *topology.Tracker) {
 		n.settle(s.snapshot.Daemons)
 		free, ports := n.node.Allocatable.Minus(n.node.Used), slices.Clone(n.node.Ports)
 		for _, daemon := range n.awaiting {
-			fits := daemon.Requests.Fits(free) && !portsTaken(ports, daemon) && !s.keptAway(daemon, n.node)
-			t.Await(daemon, i, fits && n.node.Admits(daemon), n.standable)
-			free, ports = free.Minus(daemon.Requests), withPorts(ports, daemon)
+			shape := daemon.Shape
+			fits := daemon.requests.Fits(free) && !portsTaken(ports, shape) && !s.keptAway(shape, n.node)
+			t.Await(shape, i, fits && n.node.Admits(shape), n.standable)
+			free, ports = free.Minus(daemon.requests), withPorts(ports, shape)
 		}
 	}
 	for i, n := range s.planned {

@@ -21,10 +21,16 @@ type existing struct {
 	bin
 	node     *cluster.Node
 	free     resources.Vector // what is left for pods, daemons still to come taken off; set by settle
-	awaiting []*cluster.Shape // daemons still to come
+	awaiting []awaited        // daemons still to come
 	settled  bool
 	closed   bool // it goes: nothing is placed on it
 	staying  int  // pods of a closed node that have not left yet
+}
+
+// awaited is a daemon that is still to come, and what it will ask for on this node.
+type awaited struct {
+	*cluster.Shape
+	requests resources.Vector
 }
 
 // settle computes what an existing node has left, when it is first looked at: daemons that will run on it and have
@@ -36,18 +42,16 @@ func (n *existing) settle(daemons []cluster.Daemon) {
 	n.settled = true
 	n.free = n.node.Allocatable.Minus(n.node.Used)
 	n.ports = slices.Clone(n.node.Ports)
-	for _, daemon := range daemons {
-		if keepsAway(n.node.Taints, daemon.Shape) || !n.node.MightAdmit(daemon.Shape) || n.runs(daemon.Name) {
+	for i := range daemons {
+		daemon := &daemons[i]
+		if !n.node.Awaits(daemon) {
 			continue
 		}
-		n.free = n.free.Minus(daemon.Shape.Requests)
+		want := daemon.OnNode(n.node)
+		n.free = n.free.Minus(want)
 		n.ports = withPorts(n.ports, daemon.Shape)
-		n.awaiting = append(n.awaiting, daemon.Shape)
+		n.awaiting = append(n.awaiting, awaited{daemon.Shape, want})
 	}
-}
-
-func (n *existing) runs(daemon string) bool {
-	return slices.ContainsFunc(n.node.Pods, func(p *cluster.Pod) bool { return p.Daemon == daemon })
 }
 
 // labelValue returns what is known of the node's label: its value and whether it is decided ("" and decided: the

@@ -68,34 +68,41 @@ func newPool(index int, p *cluster.Pool, daemons []cluster.Daemon, left reservat
 // reserveDaemons sums what the daemons that will run on new nodes request (P-06).
 func (p *pool) reserveDaemons(daemons []cluster.Daemon) {
 	p.room = p.Catalog.Room
-	for _, daemon := range daemons {
-		if keepsAway(p.Taints, daemon.Shape) {
-			continue
-		}
-		on := catalog.NewBits(len(p.Catalog.Offers))
-		for _, way := range p.ways(daemon.Shape) {
-			way.offers.OrTo(on)
-		}
-		switch {
-		case on.Empty():
-			continue
-		case on.Count() == p.offers.Count():
-			p.overhead = p.overhead.Plus(daemon.Shape.Requests)
-		default:
-			if p.some == nil {
-				p.some = make([]resources.Vector, len(p.Catalog.Offers))
-			}
-			for i := range on.All() {
-				p.some[i] = p.some[i].Plus(daemon.Shape.Requests)
-			}
-		}
-		p.residents = append(p.residents, resident{shape: daemon.Shape, on: on})
+	for i := range daemons {
+		p.reserveDaemon(&daemons[i])
 	}
 	if p.some != nil {
 		p.room = catalog.NewThresholds(len(p.Catalog.Offers), func(i int) resources.Vector {
 			return p.Catalog.Types[p.Catalog.Offers[i].Type].Allocatable.Minus(p.some[i])
 		})
 	}
+}
+
+func (p *pool) reserveDaemon(daemon *cluster.Daemon) {
+	on := catalog.NewBits(len(p.Catalog.Offers))
+	switch {
+	case daemon.Comes(p.Name):
+		on = p.offers.Clone()
+	case keepsAway(p.Taints, daemon.Shape):
+	default:
+		for _, way := range p.ways(daemon.Shape) {
+			way.offers.OrTo(on)
+		}
+	}
+	if on.Empty() {
+		return
+	}
+	if on.Count() == p.offers.Count() && !daemon.Varies(p.Name) {
+		p.overhead = p.overhead.Plus(daemon.On(p.Name, ""))
+	} else {
+		if p.some == nil {
+			p.some = make([]resources.Vector, len(p.Catalog.Offers))
+		}
+		for i := range on.All() {
+			p.some[i] = p.some[i].Plus(daemon.On(p.Name, p.Catalog.Types[p.Catalog.Offers[i].Type].Name))
+		}
+	}
+	p.residents = append(p.residents, resident{shape: daemon.Shape, on: on})
 }
 
 // resident is a daemon that will run on every new node of some offers.

@@ -1,0 +1,51 @@
+package pool
+
+import (
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// roll says what the annotation that lets a node go first does, and that the hard limit holds a roll up (K-48). A pool of which there
+// is nothing to say has neither condition.
+func (c *Controller) roll(pool *karpenterv1.NodePool) (values []condition.Value) {
+	const first, blocked = karpenterv1.ConditionTypeTerminateFirst, karpenterv1.ConditionTypeRollBlocked
+	switch asked := translate.TerminateFirstOf(pool); {
+	case asked.Fault != "":
+		c.config.Events.Event(pool, event.Warning, event.IgnoredField, asked.Fault)
+		values = append(values, condition.False(first, "ValueUnknown", asked.Fault))
+	case asked.On:
+		values = append(values, condition.True(first, "AllowedByAnnotation", asked.Does(pool)))
+	case asked.Set:
+		values = append(values, condition.False(first, "ForbiddenByAnnotation", asked.Does(pool)))
+	default:
+		condition.Clear(&pool.Status.Conditions, first)
+	}
+	if text := c.blockedRoll(pool); text != "" {
+		return append(values, condition.True(blocked, "HardLimit", text))
+	}
+	condition.Clear(&pool.Status.Conditions, blocked)
+	return values
+}
+
+// blockedRoll says why the pool replaces no node that is due, if its hard limit is why; "" else. A budget that cannot be read counts
+// as 0, as everywhere.
+func (c *Controller) blockedRoll(pool *karpenterv1.NodePool) string {
+	if len(pool.Spec.HardLimits) == 0 || pool.Spec.Replicas != nil {
+		return ""
+	}
+	s, now := c.config.Picture.Snapshot(), c.config.Now()
+	budgets, _ := translate.ActiveBudgets(pool, now, engine.Sizes(s)[pool.Name])
+	terms := engine.Terms{Now: now.Unix(), Budgets: map[string][]engine.Budget{}}
+	for _, other := range s.Pools { // nothing is asked about them, and planning for them takes time
+		terms.Budgets[other.Name] = []engine.Budget{{Max: 0}}
+	}
+	terms.Budgets[pool.Name] = budgets
+	found, is := engine.WhyRollBlocked(s, terms, pool.Name)
+	if !is {
+		return ""
+	}
+	return found.Text()
+}
