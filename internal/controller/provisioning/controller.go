@@ -130,7 +130,7 @@ func (c *Controller) plan(
 			return result, err
 		}
 	}
-	if len(snapshot.Pending)+len(snapshot.Buffers) == 0 {
+	if nobodyWaits(snapshot) {
 		c.shown(snapshot, plan.Plan{}) // the last one that had no place may be gone
 		c.waits.news(nil)
 	} else {
@@ -198,10 +198,15 @@ func (c *Controller) carryOut(ctx context.Context, snapshot *cluster.Snapshot, p
 }
 
 func again(snapshot *cluster.Snapshot, held bool) reconcile.Result {
-	if len(snapshot.Pending)+len(snapshot.Buffers) == 0 && !held {
+	if nobodyWaits(snapshot) && !held {
 		return reconcile.Result{}
 	}
 	return reconcile.Result{RequeueAfter: retryAfter}
+}
+
+// nobodyWaits reports whether there is nothing that a plan could be for: no pod, no room, no floor.
+func nobodyWaits(s *cluster.Snapshot) bool {
+	return len(s.Pending)+len(s.Buffers) == 0 && !engine.Floors(s)
 }
 
 // podOf makes of a reference as much of a pod as an event needs.
