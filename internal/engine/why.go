@@ -230,6 +230,9 @@ func whyQuiet(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, b
 	}
 	if reason == plan.Empty {
 		if name := roomFor(s, node); name != "" {
+			if pool, is := cluster.PoolOfHeadroom(name); is {
+				return stays(cause.KeepsRoom, "it has room for the headroom of NodePool %s, and nothing else needs it", pool)
+			}
 			return stays(cause.KeepsRoom, "it has room for CapacityBuffer %s, and nothing else needs it", name)
 		}
 		return stays(cause.PodsComing, "pods that wait are planned onto it")
