@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
@@ -43,6 +45,36 @@ func lacksFloor(s *cluster.Snapshot, pool *cluster.Pool, launches []plan.Launch)
 		}
 	}
 	return int(max(0, lacks))
+}
+
+// WhyFloor returns how many nodes a pool lacks of those that it always keeps, and why it does not launch them all; the zero
+// value when it does.
+func WhyFloor(s *cluster.Snapshot, pool *cluster.Pool) (lacks int, step plan.Step) {
+	lacks = lacksFloor(s, pool, nil)
+	launches := pack.Fill(s, pool, lacks)
+	if len(launches) == lacks {
+		return lacks, plan.Step{}
+	}
+	if pool.Blocked != "" {
+		return lacks, plan.Step{Cause: cmp.Or(pool.BlockedBy, cause.PoolNotReady), Detail: pool.Blocked}
+	}
+	with, _ := withLaunches(s, launches)
+	after, ceiling := with.Pool(pool.Name), with.Ceiling()
+	switch exceeded, ok := after.Limits.CheckNodes(after.Used.Nodes); {
+	case ceiling.Left() == 0:
+		return lacks, plan.Step{Cause: cause.ClusterLimitNodes, Detail: ceiling.Text()}
+	case !ok && exceeded.Hard:
+		return lacks, plan.Step{Cause: cause.HardLimitNodes, Detail: exceeded.Text(s.Names)}
+	case !ok:
+		return lacks, plan.Step{Cause: cause.SoftLimitNodes, Detail: exceeded.Text(s.Names)}
+	case after.FreeSlots != nil && len(after.FreeSlots) == 0:
+		return lacks, plan.Step{Cause: cause.HardLimitNodes, Detail: "no slot of its hard limit is free: nodes that go take some"}
+	case pack.Braked(s, pool, plan.AskFloor) != "":
+		return lacks, plan.Step{Cause: cause.LaunchesInVain, Detail: pack.Braked(s, pool, plan.AskFloor)}
+	case after.Limits.HasResources():
+		return lacks, plan.Step{Cause: cause.ResourceLimit, Detail: "its limits on resources leave no room for a further node"}
+	}
+	return lacks, plan.Step{Cause: cause.NoCapacity, Detail: "every instance type that it admits is sold out"}
 }
 
 // withFloors adds to a plan for s the nodes that pools lack of those that they always keep.

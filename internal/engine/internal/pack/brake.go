@@ -38,7 +38,7 @@ func (s *solver) held(p *pool, c *cluster.Shape) string {
 	return s.snapshot.Held[cluster.Hold{Pool: p.Name, Ask: c.Ask()}]
 }
 
-// braked reports whether no node of the pool is launched at present for what asks for it.
-func braked(s *cluster.Snapshot, pool *cluster.Pool, ask string) bool {
-	return s.Held[cluster.Hold{Pool: pool.Name, Ask: ask}] != ""
+// Braked says why no node of the pool is launched at present for what asks for it; "" when some may be.
+func Braked(s *cluster.Snapshot, pool *cluster.Pool, ask string) string {
+	return s.Held[cluster.Hold{Pool: pool.Name, Ask: ask}]
 }

@@ -61,7 +61,7 @@ func fill(snapshot *cluster.Snapshot, index int, slots []int, left reservations)
 // Fill plans at most so many nodes of a pool that is not static, for no pod: the cheapest that the pool admits, within
 // its limits and the cluster's (K-54).
 func Fill(snapshot *cluster.Snapshot, pool *cluster.Pool, most int) []plan.Launch {
-	if pool.Static || pool.Blocked != "" || pool.Catalog == nil || most <= 0 || braked(snapshot, pool, plan.AskFloor) {
+	if pool.Static || pool.Blocked != "" || pool.Catalog == nil || most <= 0 || Braked(snapshot, pool, plan.AskFloor) != "" {
 		return nil
 	}
 	ceiling := snapshot.Ceiling()
