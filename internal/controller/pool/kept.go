@@ -53,9 +53,12 @@ func (c *Controller) keeps(pool *karpenterv1.NodePool) (values []condition.Value
 	return values
 }
 
-// ignored says that an annotation has no effect, in an event too.
+// ignored says that an annotation has no effect, in an event and, when that is new, in the log.
 func (c *Controller) ignored(pool *karpenterv1.NodePool, kind string, err error) condition.Value {
 	c.config.Events.Event(pool, event.Warning, event.IgnoredField, err.Error())
+	if before, _ := condition.Get(pool.Status.Conditions, kind); before.Message != err.Error() {
+		c.config.Log.Info("an annotation has no effect", "pool", pool.Name, "reason", err.Error())
+	}
 	return condition.False(kind, reasonIgnored, err.Error())
 }
 
