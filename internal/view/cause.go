@@ -264,7 +264,7 @@ func ofNodes() []Entry {
 	own := func(code cause.Code, says, byItself string, remedies ...string) Entry {
 		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, sentence: detail}
 	}
-	return []Entry{
+	return append([]Entry{
 		own(cause.NotManaged, "it has no NodeClaim: Joiner does not touch it", "",
 			"leave it, or drain it and end its machine yourself"),
 		own(cause.NotInitialized, "its machine is not launched, has not joined, or is not initialized yet",
@@ -305,6 +305,15 @@ func ofNodes() []Entry {
 		own(cause.BudgetUsedUp, "the budgets of NodePool POOL allow N at a time, and N are going or not ready",
 			"when one of those is gone",
 			"wait, or raise the budget in spec.disruption.budgets of NodePool POOL"),
+	}, ofSaving()...)
+}
+
+// ofSaving are those of them that are about saving money.
+func ofSaving() []Entry {
+	own := func(code cause.Code, says, byItself string, remedies ...string) Entry {
+		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, sentence: detail}
+	}
+	return []Entry{
 		own(cause.StaticPoolNode, "NodePool POOL keeps N nodes, also empty ones", "",
 			"lower spec.replicas of NodePool POOL"),
 		own(cause.MinNodes, "NodePool POOL always keeps N nodes (annotation joiner.sh/min-nodes), and has no more to spare",
