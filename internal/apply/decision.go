@@ -55,12 +55,13 @@ const (
 	Joined    Result = "joined"
 )
 
-// Why a node is launched that replaces none: for pods that wait, for the replicas of a static pool, or for the room of a
-// CapacityBuffer.
+// Why a node is launched that replaces none: for pods that wait, for the replicas of a static pool, for the room of a
+// CapacityBuffer or headroom, or because its pool always keeps so many nodes.
 const (
 	CausePending  = "Pending"
 	CauseReplicas = "Replicas"
 	CauseBuffer   = "CapacityBuffer"
+	CauseFloor    = "MinNodes"
 )
 
 // causeOther stands for what is no cause of ours: somebody has edited it.
@@ -92,6 +93,8 @@ func (a *Applier) decided(p plan.Plan, launch plan.Launch, outcome Result, claim
 		}
 	case slices.Contains(launch.For, plan.AskReplicas):
 		d.Cause = CauseReplicas
+	case slices.Contains(launch.For, plan.AskFloor):
+		d.Cause = CauseFloor
 	case len(launch.Pods) == 0 && len(launch.Buffers) > 0:
 		d.Cause = CauseBuffer
 	}

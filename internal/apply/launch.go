@@ -323,6 +323,9 @@ func purpose(launch plan.Launch) string {
 		for _, pod := range launch.Buffers {
 			text += "\nroom for " + pod.UID
 		}
+		if slices.Contains(launch.For, plan.AskFloor) {
+			text += "\n" + plan.AskFloor
+		}
 	}
 	if len(launch.Replaces) > 0 {
 		text += "\nreplaces " + strings.Join(launch.Replaces, ",")

@@ -187,7 +187,7 @@ func TestU13_TheNearestNameIsTold(t *testing.T) {
 		`there is no command "epxlain" in joinerctl; do you mean explain?`:    {"epxlain"},
 		`there is no command "nod" in joinerctl explain; do you mean node?`:   {"explain", "nod", "n1"},
 		`there is no command "chek" in joinerctl migrate; do you mean check?`: {"migrate", "chek"},
-		`there is no command "vanish" in joinerctl: it must be one of audit, completion, console, dump, explain, history, ` +
+		`there is no command "vanish" in joinerctl: it must be one of audit, completion, console, dump, explain, headroom, history, ` +
 			`migrate, pause, policy, replay, resume, simulate, status, takeover, top, version`: {"vanish"},
 		`there is no command "pot" in joinerctl explain; do you mean pod?`: {"explain", "pot", "a", "-f", "x"},
 		`there is no pod train-O in namespace ml; do you mean train-0?`: {"explain", "po", "ml/train-O", "-f",
@@ -213,7 +213,7 @@ func TestU13_TheConnectionIsKubectls(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{{"explain", "pod", "a"}, {"explain", "node", "a"},
 		{"explain", "nodepool", "a"}, {"explain", "nodeclaim", "a"}, {"explain", "job", "a"}, {"migrate", "check"},
-		{"migrate", "storage"}, {"status"}, {"top"}, {"pause"}, {"resume"}, {"dump", "--rebuild", "-o", "x"}, {"history"},
+		{"migrate", "storage"}, {"status"}, {"top"}, {"pause"}, {"resume"}, {"headroom", "show"}, {"headroom", "set", "web", "10%"}, {"headroom", "clear", "web"}, {"dump", "--rebuild", "-o", "x"}, {"history"},
 		{"audit", "control-plane", "--policy-file", "-"}} {
 		var got cli.Connection
 		connect := func(c cli.Connection) (dynamic.Interface, error) { got = c; return nil, errors.New("seen") }

@@ -109,7 +109,7 @@ func root(config Config) *cobra.Command {
 	audit := parent("audit", "Report what a policy would refuse", "")
 	audit.AddCommand(auditControlPlane(config))
 	command.AddCommand(status(config), top(config), simulate(config), explain(config), console(config), historyCommand(config), dumps(config),
-		replay(config), pause(config), resume(config), migrate, takeover, audit, policyCommands(config),
+		replay(config), pause(config), resume(config), headroomCommand(config), migrate, takeover, audit, policyCommands(config),
 		version(config))
 	config.rename(command)
 	return command

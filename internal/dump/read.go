@@ -212,7 +212,8 @@ func (r *reader) pool(p poolRecord) *cluster.Pool {
 		Name: p.Name, UID: p.UID, Weight: p.Weight, Blocked: p.Blocked, BlockedBy: cause.Code(p.BlockedBy),
 		Requirements: r.set(p.Requirements),
 		Taints:       each(p.Taints, readTaint), RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots,
-		SurgeSlots: p.SurgeSlots, Static: p.Static, Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held, TerminateFirst: p.TerminateFirst,
+		SurgeSlots: p.SurgeSlots, Static: p.Static, Replicas: p.Replicas, MinNodes: p.MinNodes, Dormant: p.Dormant,
+		Gentle: p.Gentle, Held: p.Held, TerminateFirst: p.TerminateFirst,
 		Invalid: p.Invalid, ExpiresGracefully: p.ExpiresGracefully, Consolidates: cluster.Consolidation(p.Consolidates),
 		PriceTolerance: p.PriceTolerance, NodeOverheadPrice: resources.Money(p.NodeOverheadPrice),
 		Limits: limit.Limits{Resources: r.vector("limits.resources", p.Limits.Resources), Limited: p.Limits.Limited,
@@ -235,6 +236,7 @@ func (r *reader) pool(p poolRecord) *cluster.Pool {
 		p.Limits.HardNodes, limit.None)
 	r.need(p.NodeOverheadPrice >= 0 && p.NodeOverheadPrice <= int64(resources.MaxPrice),
 		"nodeOverheadPrice is %d; want 0 to %d", p.NodeOverheadPrice, int64(resources.MaxPrice))
+	r.need(p.MinNodes >= 0, "minNodes is %d; want 0 or more", p.MinNodes)
 	r.need(p.Replicas >= 0, "replicas is %d; want 0 or more", p.Replicas)
 	r.need(p.Consolidates >= 0 && p.Consolidates <= int(cluster.Balanced), "consolidates is %d; want 0 to %d",
 		p.Consolidates, int(cluster.Balanced))

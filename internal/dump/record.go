@@ -143,6 +143,7 @@ type poolRecord struct {
 	SurgeSlots        []int               `json:"surgeSlots"` // the same
 	Static            bool                `json:"static,omitempty"`
 	Replicas          int64               `json:"replicas,omitempty"`
+	MinNodes          int64               `json:"minNodes,omitempty"`
 	Dormant           bool                `json:"dormant,omitempty"`
 	Gentle            bool                `json:"gentle,omitempty"`
 	Held              bool                `json:"held,omitempty"`

@@ -118,7 +118,7 @@ func copiedPlan(p planRecord) (own planRecord, err error) {
 
 // replaceAsks gives what nodes and launches are for the words that the shapes have now (cluster.Shape.Ask).
 func replaceAsks(c *content, d Dump, key Key) {
-	now := map[string]string{plan.AskReplicas: plan.AskReplicas}
+	now := map[string]string{plan.AskReplicas: plan.AskReplicas, plan.AskFloor: plan.AskFloor}
 	shapes := (&reader{in: *c, components: len(c.picture.Resources)}).allShapes()
 	for i, then := range shapesOf(d) {
 		now[then.Ask()] = shapes[i].Ask()

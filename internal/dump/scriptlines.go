@@ -93,7 +93,7 @@ func (p *scripter) pool(r poolRecord) string {
 	return words("pool", r.Name, number("weight", r.Weight, 0), attribute("need", needText(needs)),
 		strings.Join(taints, " "),
 		number("nodes", r.Limits.SoftNodes, -1), number("hard.nodes", r.Limits.HardNodes, -1), p.amounts("limit.", limits),
-		attribute("minvalues", strings.Join(minimums, ",")), replicas, flag("relax", r.RelaxMinValues),
+		attribute("minvalues", strings.Join(minimums, ",")), replicas, number("min-nodes", r.MinNodes, 0), flag("relax", r.RelaxMinValues),
 		flag("graceful-expiration", r.ExpiresGracefully), flag("terminate-first", r.TerminateFirst), attribute("blocked", r.Blocked), flag("invalid", r.Invalid),
 		flag("dormant", r.Dormant), flag("gentle", r.Gentle), flag("held", r.Held), attribute("consolidate", policy),
 		number("tolerance", r.PriceTolerance, 0), overhead)

@@ -242,7 +242,7 @@ func pool(p *cluster.Pool) poolRecord {
 			return minValuesRecord{string(m.Key), m.Count}
 		}),
 		RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots, SurgeSlots: p.SurgeSlots, Static: p.Static,
-		Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held, TerminateFirst: p.TerminateFirst, Invalid: p.Invalid,
+		Replicas: p.Replicas, MinNodes: p.MinNodes, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held, TerminateFirst: p.TerminateFirst, Invalid: p.Invalid,
 		ExpiresGracefully: p.ExpiresGracefully, Consolidates: int(p.Consolidates), PriceTolerance: p.PriceTolerance,
 		NodeOverheadPrice: int64(p.NodeOverheadPrice),
 	}

@@ -63,9 +63,8 @@ func planned(s *cluster.Snapshot, p plan.Plan) *cluster.Snapshot {
 	if len(p.Launches) == 0 {
 		return s.Bind(placements(s, p))
 	}
-	nodes := virtuals(s, p.Launches, afterwards)
-	with := s.With(nodes).TakeSlots(slotsOf(p.Launches))
-	placed, pods, more := placements(with, p), map[string]*cluster.Pod{}, map[string]resources.Vector{}
+	with, nodes := withLaunches(s, p.Launches)
+	placed, pods := placements(with, p), map[string]*cluster.Pod{}
 	for _, pod := range s.Pending {
 		pods[pod.UID] = pod
 	}
@@ -73,9 +72,18 @@ func planned(s *cluster.Snapshot, p plan.Plan) *cluster.Snapshot {
 		for _, ref := range l.Pods {
 			placed[nodes[i]] = append(placed[nodes[i]], pods[ref.UID])
 		}
+	}
+	return with.Bind(placed)
+}
+
+// withLaunches returns the cluster with what launches bring, and the nodes that they bring. Limits count the most that a
+// launch may bring.
+func withLaunches(s *cluster.Snapshot, launches []plan.Launch) (*cluster.Snapshot, []*cluster.Node) {
+	nodes, more := virtuals(s, launches, afterwards), map[string]resources.Vector{}
+	for i, l := range launches {
 		more[l.Pool] = more[l.Pool].Plus(l.Reserve.Minus(s.Pool(l.Pool).CapacityOf(nodes[i])))
 	}
-	return with.Bind(placed).Count(more)
+	return s.With(nodes).TakeSlots(slotsOf(launches)).Count(more), nodes
 }
 
 // taken moves the places on nodes that launches bring to these launches, and returns both lists as they are then.

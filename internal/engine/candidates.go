@@ -59,7 +59,8 @@ type disruption struct {
 	hungry  []*cluster.Pod // pending ones that no pool may launch a node for
 	coming  plan.Plan      // for the pending pods
 	markets map[marketKey]market
-	far     bool // the pool whose nodes are being replaced costs far more than a fresh plan
+	far     bool     // the pool whose nodes are being replaced costs far more than a fresh plan
+	heard   *hearing // of origin
 }
 
 // command is nodes that go together, and what replaces them.
@@ -90,7 +91,8 @@ func underway(s *cluster.Snapshot) []*cluster.Node {
 // beginFrom takes the pending pods of s, which is origin or a what-if of it, into account: what they get is not free any
 // more. Nodes on which nothing may be placed yet are no place for pods that have to move.
 func beginFrom(origin, s *cluster.Snapshot, terms Terms) *disruption {
-	d := &disruption{terms: terms, origin: origin, taken: Taken(origin), markets: map[marketKey]market{}}
+	d := &disruption{terms: terms, origin: origin, taken: Taken(origin), markets: map[marketKey]market{},
+		heard: hear(origin, terms.Now)}
 	d.future = s
 	if len(s.Pending)+len(s.Buffers) > 0 {
 		p := Provision(s)

@@ -100,17 +100,19 @@ func (d *disruption) deleteAll(candidates []*cluster.Node) []*cluster.Node {
 	return append(rest, d.deleteTogether(chosen)...)
 }
 
-// nextToGo takes the first candidates, at most size, that the budgets allow beside count and that might fit elsewhere; those
-// that can not are added to rest. It returns the other candidates as well, without those for which the budgets have nothing left.
+// nextToGo takes the first candidates, at most size, that the budgets and the floors of pools allow beside count and that might
+// fit elsewhere; those that can not are added to rest. It returns the other candidates as well, without those for which the budgets have nothing left.
 func (d *disruption) nextToGo(candidates []*cluster.Node, count map[string]int, size int, rest *[]*cluster.Node) (group, others []*cluster.Node) {
 	wanted := maps.Clone(count)
 	for i, node := range candidates {
-		left := d.left(node.Pool, plan.Underutilized)
+		left, spare := d.left(node.Pool, plan.Underutilized), max(0, d.spareOf(node.Pool))
 		switch {
 		case len(group) == size:
 			return group, append(others, candidates[i:]...)
 		case count[node.Pool] == left:
-		case wanted[node.Pool] == left:
+		case count[node.Pool] >= spare: // it may be replaced one for one
+			*rest = append(*rest, node)
+		case wanted[node.Pool] == min(left, spare):
 			others = append(others, node)
 		case !mightFit(d.future, d.now(node)):
 			*rest = append(*rest, node)

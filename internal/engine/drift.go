@@ -174,8 +174,9 @@ func homeless(u plan.Unplaced) string {
 	return "pod " + u.Pod.String() + " would find no place elsewhere: " + u.String()
 }
 
-// adopt chooses a group with the launches that replace it.
+// adopt chooses a group with the launches that replace it, and those that its pool lacks without it (K-54).
 func (d *disruption) adopt(without *cluster.Snapshot, group []*cluster.Node, p plan.Plan, reason plan.DisruptionReason) {
+	p.Launches = append(p.Launches, d.refill(without, group, p.Launches)...)
 	d.future = without.Bind(placements(without, p)).Launched(slotsOf(p.Launches))
 	for i := range p.Launches {
 		p.Launches[i].Replaces, p.Launches[i].Together = names(group), len(p.Launches)

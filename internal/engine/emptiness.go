@@ -21,7 +21,7 @@ type Budget struct {
 // waits needs a node that nobody was promised (D-15). now is in Unix seconds. budgets holds the active budgets of every pool
 // by its name; a pool without an entry is not limited. Nodes that are already disrupting or not ready use up their pool's
 // budget. Of more candidates than a budget allows the dearest go first. Nodes of static pools stay, empty or not (D-12), and
-// so do nodes whose pods are still to come from what they replace.
+// so do nodes whose pods are still to come from what they replace, and as many as a pool always keeps (K-54).
 func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan.Plan {
 	result := plan.Plan{BasedOn: s.Version, Names: s.Names}
 	taken, h, candidates := Taken(s), hear(s, now), []*cluster.Node(nil)
@@ -39,7 +39,11 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 	slices.SortFunc(candidates, func(a, b *cluster.Node) int {
 		return cmp.Or(cmp.Compare(s.Cost(b), s.Cost(a)), cmp.Compare(a.Created, b.Created), strings.Compare(a.Claim, b.Claim))
 	})
+	gone := map[string]int{}
 	for _, node := range candidates {
+		if gone[node.Pool] >= h.spare(node.Pool) {
+			continue
+		}
 		if taken[node.Pool] >= Allowed(budgets[node.Pool], plan.Empty) {
 			if result.Held == nil {
 				result.Held = map[string]int{}
@@ -48,6 +52,7 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 			continue
 		}
 		taken[node.Pool]++
+		gone[node.Pool]++
 		result.Removes = append(result.Removes, removal(node, plan.Empty, ""))
 	}
 	slices.SortFunc(result.Removes, func(a, b plan.Remove) int { return strings.Compare(a.Claim, b.Claim) })

@@ -161,6 +161,7 @@ func (j *judging) single(i Intent) {
 	if !i.Marked {
 		stays = Keep
 	}
+	defer j.recount(i)
 	if j.docket.Paused != "" && pool != "" { // budgets bound nothing that belongs to no pool
 		j.say(i, stays, GroundBudget, j.docket.Paused)
 		return

@@ -95,10 +95,16 @@ func (j *judging) moved(m *move) {
 	}
 	if no.why == "" && !m.waits() {
 		no = j.misfit(m)
+		if why := j.belowFloor(m); no.why == "" && why != "" {
+			no = refusal{why, GroundChurn}
+		}
 	}
 	if no.why != "" {
 		v.Act, v.Why, v.Ground = Undo, no.why, no.ground
 		j.verdicts = append(j.verdicts, v)
+		for _, i := range m.intents {
+			j.recount(i)
+		}
 		return
 	}
 	for _, i := range m.intents {

@@ -20,6 +20,7 @@ const (
 	byPods                        // do-not-disrupt, on a pod or a daemon
 	byGuards                      // a PodDisruptionBudget, or whatever else holds its pods
 	byPromise                     // a pending pod was promised a place on it
+	byFloor                       // its pool has no more nodes than it always keeps (K-54)
 )
 
 // byUsers is what users say.
@@ -58,11 +59,17 @@ func (h *hearing) keeping(node *cluster.Node, of keeper) iter.Seq[Standing] {
 		if of&byGuards != 0 && node.Held != "" && !say(cause.PodDisruptionBudget, node.Held, plan.PodRef{}) {
 			return
 		}
-		if of&byPromise == 0 {
+		if of&byPromise != 0 {
+			if pod := h.comingTo(node); pod != nil &&
+				!say(cause.PodsComing, "pod "+pod.Ref()+" is planned onto it", ref(pod)) {
+				return
+			}
+		}
+		if of&byFloor == 0 {
 			return
 		}
-		if pod := h.comingTo(node); pod != nil {
-			say(cause.PodsComing, "pod "+pod.Ref()+" is planned onto it", ref(pod))
+		if text := h.floorKeeps(node); text != "" {
+			say(cause.MinNodes, text, plan.PodRef{})
 		}
 	}
 }

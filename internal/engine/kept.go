@@ -61,6 +61,7 @@ func Kept(s *cluster.Snapshot, terms Terms) (kept, going []KeptNode) {
 func wanted(s *cluster.Snapshot, terms Terms, node *cluster.Node, future *disruption) plan.DisruptionReason {
 	pool := s.Pool(node.Pool)
 	_, pods := DisruptionCost(node)
+	floor := future.heard.floorKeeps(node) != ""
 	switch {
 	case node.Drifted:
 		return plan.Drifted
@@ -68,6 +69,8 @@ func wanted(s *cluster.Snapshot, terms Terms, node *cluster.Node, future *disrup
 		return plan.Expired
 	case pool.Static || node.ConsolidatableAt > terms.Now:
 		return ""
+	case pods == 0 && floor:
+		return "" // it is wanted for itself
 	case pods == 0:
 		return plan.Empty
 	case !node.Consolidatable(pool, terms.Now) || node.Price == resources.Unpriced:
@@ -78,6 +81,8 @@ func wanted(s *cluster.Snapshot, terms Terms, node *cluster.Node, future *disrup
 	saving := cost - moved.Cost(s.Overhead)
 	switch {
 	case len(moved.Unplaced) > 0:
+		return ""
+	case len(moved.Launches) == 0 && floor:
 		return ""
 	case len(moved.Launches) == 0:
 		return plan.Underutilized

@@ -45,7 +45,7 @@ var table = []rule{
 	{reason: plan.ReplacementAbandoned, when: "it was launched to replace nodes that stay, and no pod runs on it",
 		due: dueAbandoned, kept: byNode | byPods | byGuards | byPromise, budget: ownLater, poolless: true},
 	{reason: plan.Empty, when: "no pod on it would have to move, and its quiet time is over",
-		due: dueEmpty, kept: byReplaced | byNode | byPods | byPromise, budget: own},
+		due: dueEmpty, kept: byReplaced | byNode | byPods | byPromise | byFloor, budget: own},
 	{reason: plan.Expired, when: "it is older than expireAfter, and its NodePool asks for budgets to be kept",
 		due: dueExpired, kept: byReplaced | byNode | byPods | byGuards | byPromise, room: anyPrice, budget: own},
 	{reason: plan.Drifted, when: "it is not what its NodePool would make any more",
@@ -228,6 +228,7 @@ type hearing struct {
 	s      *cluster.Snapshot
 	now    int64
 	coming map[string]*cluster.Pod // by what the pod was promised: the first one
+	floors map[string]int          // by pool: see spare
 }
 
 // hear begins a hearing.
@@ -341,7 +342,8 @@ func (r *rule) keptWords() string {
 		by   keeper
 		word string
 	}{{byReplaced, "what it replaces"}, {byNode, "do-not-disrupt of node and claim"},
-		{byPods, "do-not-disrupt of pods"}, {byGuards, "PodDisruptionBudgets"}, {byPromise, "pods to come"}} {
+		{byPods, "do-not-disrupt of pods"}, {byGuards, "PodDisruptionBudgets"}, {byPromise, "pods to come"},
+		{byFloor, "joiner.sh/min-nodes"}} {
 		if r.kept&k.by == 0 {
 			continue
 		}

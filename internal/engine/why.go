@@ -220,11 +220,19 @@ func whyQuiet(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, b
 		}
 		return found, true
 	}
+	if reason == plan.Empty {
+		if text := hear(s, terms.Now).floorKeeps(node); text != "" {
+			return stays(cause.MinNodes, "%s", text)
+		}
+	}
 	if found, held := budgeted(s, terms, node, reason); held {
 		return found, true
 	}
 	if reason == plan.Empty {
 		if name := roomFor(s, node); name != "" {
+			if pool, is := cluster.PoolOfHeadroom(name); is {
+				return stays(cause.KeepsRoom, "it has room for the headroom of NodePool %s, and nothing else needs it", pool)
+			}
 			return stays(cause.KeepsRoom, "it has room for CapacityBuffer %s, and nothing else needs it", name)
 		}
 		return stays(cause.PodsComing, "pods that wait are planned onto it")
@@ -259,7 +267,10 @@ func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing
 		beside = ", with what nodes cost beside their price"
 	}
 	found := Standing{Launches: moved.Launches}
+	floor := future.heard.floorKeeps(node)
 	switch saving := price - needs; {
+	case len(moved.Launches) == 0 && floor != "":
+		found.Cause, found.Text = cause.MinNodes, floor
 	case len(moved.Launches) == 0:
 		found.Cause, found.Text = cause.OthersFirst, "its pods fit elsewhere, and other nodes go first"
 	case saving <= 0:

@@ -113,7 +113,7 @@ func TestU15_EventsOfNodesAgreeWithWhy(t *testing.T) {
 func TestU16_EachCauseOfNodesHasAScript(t *testing.T) {
 	t.Parallel()
 	var data []byte
-	for _, name := range []string{"01_stays", "04_buffers"} {
+	for _, name := range []string{"01_stays", "04_buffers", "05_min_nodes"} {
 		more, err := os.ReadFile("testdata/why/" + name + ".txt")
 		if err != nil {
 			t.Fatal(err)

@@ -58,6 +58,11 @@ func WhyPool(s *cluster.Snapshot, pool *cluster.Pool) PoolStanding {
 		}
 		return found
 	}
+	if lacks, step := WhyFloor(s, pool); lacks > 0 && step.Cause != "" {
+		step.Cause, step.Detail = cause.MinNodesBelow, fmt.Sprintf("min-nodes %d, nodes %d: %s", pool.MinNodes,
+			pool.MinNodes-int64(lacks), step.Detail)
+		found.Causes = append(found.Causes, step)
+	}
 	refused, outweighed := alone(s, p, pool)
 	found.Causes = append(append(found.Causes, refused...), outweighed...)
 	if len(found.Launches) == 0 && len(found.Causes) == 0 {

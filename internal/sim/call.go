@@ -21,6 +21,7 @@ type process struct {
 	since   time.Duration                    // when the step began
 	sizes   map[string]int                   // initialized nodes by pool, as the replica knew them
 	pools   map[string]*karpenterv1.NodePool // as the replica knew them
+	useful  map[string]int64                 // nodes that stay by pool, as the replica knew them
 	strand  *strand
 	dead    bool
 	body    func() // what runs beside a step; nil for a step

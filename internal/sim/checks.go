@@ -31,6 +31,7 @@ const (
 	checkFinalizer  = "finalizer"
 	checkForeign    = "foreign"
 	checkEmpty      = "removed-empty"
+	checkFloor      = "floor"
 	checkReplaced   = "replaced-first"
 	checkFirst      = "one-goes-first"
 	checkConverges  = "converges"
@@ -336,6 +337,7 @@ func (w *World) checkRemoval(claim *karpenterv1.NodeClaim) {
 		return
 	case plan.DisruptionReason(reason.Reason) == plan.Empty:
 		w.checkEmpty(claim)
+		w.checkFloor(claim)
 	case plan.DisruptionReason(reason.Reason) == plan.Drifted, plan.DisruptionReason(reason.Reason) == plan.Expired,
 		plan.DisruptionReason(reason.Reason) == plan.Underutilized:
 		w.checkReplaced(claim)
@@ -343,6 +345,7 @@ func (w *World) checkRemoval(claim *karpenterv1.NodeClaim) {
 	}
 	if plan.DisruptionReason(reason.Reason) == plan.Underutilized {
 		w.checkDisks(claim)
+		w.checkFloor(claim)
 	}
 	w.leavesByOthers(claim)
 	w.checkBudget(claim)

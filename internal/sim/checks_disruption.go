@@ -163,7 +163,7 @@ func (w *World) initialized(claim *karpenterv1.NodeClaim) bool {
 func (w *World) beforeStep(p *process) {
 	p.since = w.now
 	if p.line.Name == joiner.Disruption {
-		p.sizes = p.line.replica.poolSizes()
+		p.sizes, p.useful = p.line.replica.poolSizes(), p.line.replica.usefulNodes()
 		p.pools = map[string]*karpenterv1.NodePool{}
 		p.line.replica.cache.All(&karpenterv1.NodePool{}, func(o client.Object) { p.pools[o.GetName()] = o.(*karpenterv1.NodePool) })
 	}

@@ -34,6 +34,7 @@ func Generate(seed uint64) Script {
 	g.belongs()
 	g.relists()
 	g.buffers()
+	g.keeps()
 	g.table()
 	sortActions(s.Actions)
 	return s

@@ -40,6 +40,7 @@ func (w *World) checkLiveness() {
 	}
 	for _, check := range []func() string{
 		w.tooMany, w.unplaced, w.strays, w.claimsAlone, w.nodesAlone, w.idle, w.drifted, w.mislabelled, w.roomMissing,
+		w.below, w.headroomMissing,
 	} {
 		if problem := check(); problem != "" {
 			w.fail(checkConverges, "%s", problem)
@@ -177,7 +178,7 @@ func (w *World) idle() string {
 			used[pod.Spec.NodeName] = true
 		}
 	})
-	problem, room := "", w.roomAsked() // each pod of a buffer may keep a node
+	problem, room := "", w.roomAsked()+w.headroomAsked() // each pod of a buffer may keep a node
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
 		pool, _ := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: poolName(claim)}).(*karpenterv1.NodePool)
@@ -190,6 +191,9 @@ func (w *World) idle() string {
 			if budgetOf(budget.Nodes.String(), int(w.count(pool.Name))) == 0 {
 				return
 			}
+		}
+		if w.count(pool.Name)-w.others(pool.Name) <= floorOf(pool) {
+			return
 		}
 		if room > 0 {
 			room--

@@ -49,6 +49,7 @@ func verbs() map[string]func(*World, arguments) error {
 	maps.Copy(all, belongVerbs())
 	maps.Copy(all, relistVerbs())
 	maps.Copy(all, bufferVerbs())
+	maps.Copy(all, keepVerbs())
 	maps.Copy(all, tableVerbs())
 	return all
 }

@@ -26,6 +26,7 @@ func BackChecks() []Row {
 		{"time-zones", "budgets whose schedule goes by a `timeZone`, which Karpenter does not have: it reads UTC", Danger, timeZones},
 		{"dormant", "NodeOverlays and static NodePools whose feature gate is off in Karpenter", Danger, dormantThere},
 		{"pauses", "pauses of a NodePool or of the whole cluster, which Karpenter does not know", Warning, pauses},
+		{"keeps", "floors and headroom of NodePools, which Karpenter does not know", Warning, keeps},
 		{"in-flight", "drains and moves under way", Wait, inFlightBack},
 		{"marks", "annotations of Joiner's that mean nothing to Karpenter", Warning, marks},
 	}
@@ -244,6 +245,23 @@ func dormantThere(p *picture) (found []Finding) {
 	for _, o := range p.others[gateBuffer] {
 		look(gateBuffer, gateBuffer, o.GetNamespace(), o.GetName(), "no room is kept for it there, and nodes that only have "+
 			"such room go as empty ones")
+	}
+	return found
+}
+
+// keeps looks for what Joiner keeps and Karpenter would not.
+func keeps(p *picture) (found []Finding) {
+	for _, pool := range p.pools {
+		for _, own := range []struct{ key, means, remedy string }{
+			{karpenterv1.MinNodesAnnotationKey, "how many nodes it always keeps", "set consolidateAfter to Never, or keep pods on the nodes"},
+			{karpenterv1.HeadroomAnnotationKey, "how much room it keeps free", "write a CapacityBuffer, with its feature gate on"},
+		} {
+			if value, has := pool.Annotations[own.key]; has {
+				found = append(found, Finding{Severity: Warning, Kind: kindPool, Name: pool.Name,
+					Consequence: fmt.Sprintf("%s=%s says %s, which Karpenter does not know: such nodes go as empty ones", own.key, value, own.means),
+					Remedy:      own.remedy})
+			}
+		}
 	}
 	return found
 }

@@ -40,6 +40,7 @@ func Pool(space *resources.Space, pool *karpenterv1.NodePool) (*cluster.Pool, er
 	if pool.Spec.Replicas != nil {
 		result.Static, result.Replicas = true, *pool.Spec.Replicas
 	}
+	result.MinNodes, _, _ = MinNodes(pool) // the caller says what is wrong with it: no pool is worse off for that
 	result.Gentle = gentle(pool, result)
 	err = errors.Join(err, limitErr)
 	result.Blocked, result.Invalid = blocked(pool, err), err != nil

@@ -264,7 +264,7 @@ func ofNodes() []Entry {
 	own := func(code cause.Code, says, byItself string, remedies ...string) Entry {
 		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, sentence: detail}
 	}
-	return []Entry{
+	return append([]Entry{
 		own(cause.NotManaged, "it has no NodeClaim: Joiner does not touch it", "",
 			"leave it, or drain it and end its machine yourself"),
 		own(cause.NotInitialized, "its machine is not launched, has not joined, or is not initialized yet",
@@ -289,8 +289,8 @@ func ofNodes() []Entry {
 		own(cause.Draining, "it is being removed, and waits for pod NAME", "when its pods have ended",
 			"see what the drain waits for: joinerctl explain nodeclaim CLAIM"),
 		own(cause.PodsComing, "pods are planned onto it", "when they run, here or elsewhere", nothing),
-		own(cause.KeepsRoom, "it has room for CapacityBuffer NAME, and nothing else needs it",
-			"when pods take the room, or there is room elsewhere", "make the CapacityBuffer smaller, or delete it"),
+		own(cause.KeepsRoom, "it has room for CapacityBuffer NAME, or for the headroom of NodePool NAME, and nothing else needs it",
+			"when pods take the room, or there is room elsewhere", "make the CapacityBuffer smaller, or delete it; of headroom: joinerctl headroom set"),
 		own(cause.Paused, "voluntary disruption is paused by ConfigMap NAME: REASON", "when the pause ends",
 			"end the pause: joinerctl resume"),
 		own(cause.PoolHeld, "NodePool POOL is paused: annotation joiner.sh/paused is VALUE", "",
@@ -304,8 +304,19 @@ func ofNodes() []Entry {
 		own(cause.BudgetUsedUp, "the budgets of NodePool POOL allow N at a time, and N are going or not ready",
 			"when one of those is gone",
 			"wait, or raise the budget in spec.disruption.budgets of NodePool POOL"),
+	}, ofSaving()...)
+}
+
+// ofSaving are those of them that are about saving money.
+func ofSaving() []Entry {
+	own := func(code cause.Code, says, byItself string, remedies ...string) Entry {
+		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, sentence: detail}
+	}
+	return []Entry{
 		own(cause.StaticPoolNode, "NodePool POOL keeps N nodes, also empty ones", "",
 			"lower spec.replicas of NodePool POOL"),
+		own(cause.MinNodes, "NodePool POOL always keeps N nodes (annotation joiner.sh/min-nodes), and has no more to spare",
+			"when the pool has more nodes", "lower the annotation joiner.sh/min-nodes of NodePool POOL, or remove it"),
 		own(cause.ConsolidationOff, "NodePool POOL does not remove such nodes to save money",
 			"when the node is empty, if the pool removes those",
 			"set spec.disruption.consolidationPolicy: WhenEmptyOrUnderutilized in NodePool POOL, "+

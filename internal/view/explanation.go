@@ -83,7 +83,7 @@ func Standing(s engine.Standing, pool string) Explanation {
 	}
 	e := Explanation{State: Held, Cause: &found, Wanted: string(s.Wanted)}
 	switch s.Cause {
-	case cause.NothingCheaper, cause.NotManaged, cause.StaticPoolNode, cause.ConsolidationOff, cause.PodsComing,
+	case cause.NothingCheaper, cause.NotManaged, cause.StaticPoolNode, cause.MinNodes, cause.ConsolidationOff, cause.PodsComing,
 		cause.IsReplacement, cause.KeepsRoom:
 		e.State = Settled // nothing wants it gone
 	case cause.Draining, cause.ReplacementOnTheWay, cause.QuietTime, cause.OthersFirst:

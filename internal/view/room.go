@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
@@ -8,7 +9,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// Room is how much of the room that a CapacityBuffer asks for there is, by a plan (K-36).
+// Room is how much of the room that a CapacityBuffer, or the headroom of a NodePool, asks for there is, by a plan (K-36, K-54).
 type Room struct {
 	// There is for how many pods there is room on nodes that are initialized, Coming on nodes that are on their way, Planned on
 	// nodes that the plan launches, and Missing for how many there is none.
@@ -20,6 +21,25 @@ type Room struct {
 
 // Asked is for how many pods the buffer asks for room.
 func (r Room) Asked() int { return r.There + r.Coming + r.Planned + r.Missing }
+
+// Says says how much of the room for so many pods there is.
+func (r Room) Says(all int) string {
+	pods := fmt.Sprintf("%d pods", all)
+	if all == 1 {
+		pods = "1 pod"
+	}
+	if r.There == all {
+		return "there is room for " + pods
+	}
+	text := fmt.Sprintf("there is room for %d of %s", r.There, pods)
+	if coming := r.Coming + r.Planned; coming > 0 {
+		text += fmt.Sprintf(", for %d it is on its way", coming)
+	}
+	if r.Missing > 0 {
+		text += fmt.Sprintf(", for %d there is none: %s", r.Missing, r.Text)
+	}
+	return text
+}
 
 // Rooms says of each buffer of s what a plan has for it, by namespace/name.
 func Rooms(s *cluster.Snapshot, p plan.Plan) map[string]Room {
@@ -65,7 +85,7 @@ func Rooms(s *cluster.Snapshot, p plan.Plan) map[string]Room {
 	return all
 }
 
-// RoomState is a CapacityBuffer, and whether pods have room there.
+// RoomState is a CapacityBuffer, or the headroom of a NodePool (cluster.HeadroomNamespace), and whether pods have room there.
 type RoomState struct{ Namespace, Buffer, State string }
 
 // The states of room.

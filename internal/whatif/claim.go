@@ -195,6 +195,8 @@ func originOf(claim *karpenterv1.NodeClaim) string {
 			strings.ReplaceAll(claim.Annotations[karpenterv1.ReplacesAnnotationKey], ",", ", ")
 	case asks == plan.AskReplicas:
 		return "by NodePool " + pool + ", as one of its replicas"
+	case asks == plan.AskFloor:
+		return "by NodePool " + pool + ", as one of those that it always keeps"
 	case asks != "":
 		return "by NodePool " + pool + ", for pods that waited"
 	}

@@ -61,7 +61,7 @@ func (s *Store) BufferVerdict(name types.NamespacedName) (verdict translate.Buff
 	return e.verdict, e.object.Generation, true
 }
 
-// HasBuffers reports whether some CapacityBuffer asks for room. It costs next to nothing: it is asked for each pod that comes to a
+// HasBuffers reports whether some CapacityBuffer, or the headroom of a NodePool, asks for room. It costs next to nothing: it is asked for each pod that comes to a
 // node or leaves one.
 func (s *Store) HasBuffers() bool { return s.buffered.Load() > 0 }
 
@@ -188,6 +188,9 @@ func (s *Store) bufferPods() []*cluster.Pod {
 				Shape: e.shape, Priority: math.MinInt32,
 			})
 		}
+	}
+	for _, h := range s.headrooms {
+		s.buffers.pods = append(s.buffers.pods, h.pods...)
 	}
 	slices.SortFunc(s.buffers.pods, cluster.ComparePods)
 	return s.buffers.pods

@@ -75,8 +75,13 @@ func (s *Store) applyPool(pool *karpenterv1.NodePool) error {
 	base.Dormant = base.Static && s.config.Off.Static
 	var unread error
 	base.NodeOverheadPrice, unread = translate.NodeOverheadPrice(pool, s.config.NodeOverheadPrice)
-	if unread != nil {
-		err = errors.Join(err, fmt.Errorf("NodePool %s: %w", pool.Name, unread))
+	_, _, floor := translate.MinNodes(pool)
+	asked, room := translate.HeadroomOf(pool)
+	s.askHeadroom(pool.Name, asked)
+	for _, unread := range []error{unread, floor, room} {
+		if unread != nil {
+			err = errors.Join(err, fmt.Errorf("NodePool %s: %w", pool.Name, unread))
+		}
 	}
 	old, oldObject := e.base, e.object
 	e.sighting, e.object, e.base = fresh, pool, base
@@ -119,6 +124,7 @@ func (s *Store) forgetPool(name string) {
 	}
 	s.poolValues.replace(e.value, nil)
 	delete(s.pools, name)
+	s.askHeadroom(name, nil)
 	s.changed()
 	s.judgeOverlays()
 	s.refreshPoolNodes(name)

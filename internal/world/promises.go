@@ -196,6 +196,7 @@ func (s *Store) expire(now time.Time) {
 	}
 	s.forgetAttaching(now)
 	s.expirePassing(now)
+	s.expireHeadroom(now)
 	for key := range s.protected {
 		e := s.pods[key]
 		if end := time.Unix(e.protected, 0); now.Before(end) {

@@ -93,7 +93,7 @@ type Store struct {
 	config    Config
 	published atomic.Pointer[published]
 	version   atomic.Uint64 // written under mu
-	buffered  atomic.Int64  // CapacityBuffers that ask for room; written under mu
+	buffered  atomic.Int64  // CapacityBuffers and NodePools that ask for room; written under mu
 
 	mu     sync.Mutex // guards everything below
 	space  *resources.Space
@@ -114,6 +114,7 @@ type Store struct {
 	admission admission
 	pdbs      pdbs
 	buffers   buffers
+	headrooms map[string]*headroom // by name of the pool
 	devices   deviceObjects
 	loads     map[string]*load // by name of the node
 	usage     map[string]usage // by name of the pool
@@ -165,7 +166,7 @@ func New(config Config) *Store {
 		daemons: map[string]*daemonEntry{}, offers: map[ClassRef]*offer{},
 		links:   links{nodesByProvider: index{}, claimsByProvider: index{}, claimsByNode: index{}},
 		volumes: newVolumes(), overlays: overlays{known: map[string]*overlayEntry{}}, workloads: newWorkloads(),
-		admission: newAdmission(), pdbs: newPDBs(), buffers: newBuffers(), devices: newDeviceObjects(config.Devices),
+		admission: newAdmission(), pdbs: newPDBs(), buffers: newBuffers(), headrooms: map[string]*headroom{}, devices: newDeviceObjects(config.Devices),
 		loads: map[string]*load{}, usage: map[string]usage{},
 		namespaces: map[string]*sighting{}, nominations: newNominations(),
 		promised: map[string]struct{}{}, protected: map[podKey]struct{}{}, passing: map[*podEntry]struct{}{},
@@ -292,6 +293,7 @@ func (s *Store) Snapshot() *cluster.Snapshot {
 	}
 	s.rebuildPools()
 	s.rebuildDaemons()
+	s.rebuildHeadroom(now)
 	// The lists are kept in the order that cluster.New would bring them into, which would cost a sort of each.
 	fresh := &cluster.Snapshot{
 		Version: version, Names: s.space.Names(),

@@ -32,6 +32,12 @@ const (
 	// ConditionTypeRollBlocked is True while nodes of the pool are drifted or expired and none is replaced, since the hard limit
 	// leaves no room; its message says how many, and what to do. It is no part of Ready; other pools do not have it. It is ours.
 	ConditionTypeRollBlocked = "RollBlocked"
+	// ConditionTypeHeadroom says of a pool with HeadroomAnnotationKey whether there is the room that it keeps free, and why not. It
+	// is no part of Ready; other pools do not have it. It is ours.
+	ConditionTypeHeadroom = "Headroom"
+	// ConditionTypeMinNodes says of a pool with MinNodesAnnotationKey whether it has as many nodes as it always keeps, and why
+	// not. It is no part of Ready; other pools do not have it. It is ours.
+	ConditionTypeMinNodes = "MinNodes"
 	// ConditionTypeLaunchesInVain is True while the pool launches less for some pods than they ask for, since nodes that
 	// were launched for such pods did not help them; its message says which and what became of the nodes (P-35). It is no
 	// part of Ready.

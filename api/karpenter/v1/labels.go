@@ -71,6 +71,14 @@ const (
 	// TerminateFirstAnnotationKey with the value "true" on a NodePool lets one node at a time, which is to be replaced, go before what
 	// replaces it comes, where the hard limit leaves no room for that. It has no effect on a static pool.
 	TerminateFirstAnnotationKey = "joiner.sh/terminate-first"
+	// HeadroomAnnotationKey on a NodePool says how much room it keeps free for pods to come: a share of what runs there such as
+	// 10%, or amounts of resources such as cpu=20,memory=80Gi.
+	HeadroomAnnotationKey = "joiner.sh/headroom"
+	// HeadroomScheduleAnnotationKey on a NodePool with headroom says when it is kept: "0 7 * * 1-5 for 12h in Europe/Berlin". Without
+	// it that is always. Several times stand one after the other, with semicolons.
+	HeadroomScheduleAnnotationKey = "joiner.sh/headroom-schedule"
+	// MinNodesAnnotationKey on a NodePool without spec.replicas says how many nodes it always keeps: a whole number.
+	MinNodesAnnotationKey = "joiner.sh/min-nodes"
 	// NodeOverheadPriceAnnotationKey on a NodePool says in dollars per hour what a node of it costs beside its price, in
 	// place of Joiner's --node-overhead-price: a decimal number from 0 to 1000000.
 	NodeOverheadPriceAnnotationKey = "joiner.sh/node-overhead-price"

@@ -302,18 +302,29 @@ func (c *composition) decide() []kube.Controller {
 		{Name: Provisioning, Workers: 1, Start: true, Reconciler: provisioning.New(provisioning.Config{
 			Picture: c.Store, Applier: c.applier, Window: c.window, Brake: c.brake, Events: c.Events, Metrics: c.metrics.Plans,
 			InVain: c.metrics.Pools.InVain, Told: func(pool string) { c.Wake(Pools, kube.Requests(pool)[0], 0) },
-			Learn: c.Store.Learn,
+			Learn: c.Store.Learn, Keeps: c.Store.HasBuffers,
 			Ready: c.Ready, Planned: c.Planned, Buffered: c.buffered, Release: c.places().Release, Now: c.Now, Log: c.Log.WithName(Provisioning),
 		})},
 		{Name: Disruption, Workers: 1, Start: true, Reconciler: c.disrupting, Watches: disruptionWatches()},
 	}
 }
 
-// buffered takes in what a plan says of CapacityBuffers, and has those say it that stand otherwise than before.
+// buffered takes in what a plan says of CapacityBuffers and headroom, and has those say it that stand otherwise than before.
 func (c *composition) buffered(s *cluster.Snapshot, p plan.Plan) {
 	for _, name := range c.board.Take(s, p) {
+		if pool, is := cluster.PoolOfHeadroom(name.String()); is {
+			c.Wake(Pools, kube.Requests(pool)[0], 0)
+			continue
+		}
 		c.Wake(Buffers, reconcile.Request{NamespacedName: name}, 0)
 	}
+}
+
+// headroom is how the room stands that a NodePool keeps free.
+func (c *composition) headroom(name string) pool.Headroom {
+	pods, on := c.Store.Headroom(name)
+	room, _ := c.board.Of(types.NamespacedName{Namespace: cluster.HeadroomNamespace, Name: name})
+	return pool.Headroom{On: on, Pods: pods, Room: room}
 }
 
 // buffers is the controller of CapacityBuffers, if there is that kind.
@@ -354,7 +365,7 @@ func (c *composition) pools() []kube.Controller {
 	}
 	pools := pool.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.clouds(Pools), Catalogs: c.catalogs, Picture: c.Store, Held: held,
-		Paused: c.disrupting.LastPaused, StaticOff: c.StaticOff, InVain: c.brake.Message,
+		Paused: c.disrupting.LastPaused, StaticOff: c.StaticOff, InVain: c.brake.Message, Headroom: c.headroom,
 		Events: c.Events, Metrics: c.metrics.Pools, Now: c.Now, Log: c.Log.WithName(Pools),
 	}
 	overlays := overlay.Config{Client: c.Client, Verdicts: c.Store, Events: c.Events, Now: c.Now}

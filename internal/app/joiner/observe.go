@@ -208,8 +208,11 @@ func (o *observer) launches() {
 				about = append(about, pod.UID)
 			}
 		}
-		if len(about) == 0 { // of a static pool: the first one that is missing, the second one
-			cause, about = apply.CauseReplicas, []string{fmt.Sprintf("%s %d", launch.Pool, replicas[launch.Pool])}
+		if len(about) == 0 { // of a pool's own number: the first one that is missing, the second one
+			if cause = apply.CauseReplicas; slices.Contains(launch.For, plan.AskFloor) {
+				cause = apply.CauseFloor
+			}
+			about = []string{fmt.Sprintf("%s %d", launch.Pool, replicas[launch.Pool])}
 			replicas[launch.Pool]++
 		}
 		fresh := false

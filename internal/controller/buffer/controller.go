@@ -20,7 +20,6 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
-	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
 // Reasons of the condition Provisioning, and of LimitedByQuotas.
@@ -138,24 +137,12 @@ func (c *Controller) say(b *autoscalingv1beta1.CapacityBuffer, v translate.Buffe
 	case now.There == v.Pods:
 		c.set(b, kind, metav1.ConditionTrue, FitsExistingCapacity, fmt.Sprintf("there is room for %s", pods(v.Pods)))
 	case limited:
-		c.set(b, kind, metav1.ConditionFalse, LimitReached, text(now, v.Pods))
+		c.set(b, kind, metav1.ConditionFalse, LimitReached, now.Says(v.Pods))
 	case now.Missing > 0 && now.Cause == cause.PoolPaused:
-		c.set(b, kind, metav1.ConditionFalse, PoolPaused, text(now, v.Pods))
+		c.set(b, kind, metav1.ConditionFalse, PoolPaused, now.Says(v.Pods))
 	default:
-		c.set(b, kind, metav1.ConditionFalse, RequiresNewCapacity, text(now, v.Pods))
+		c.set(b, kind, metav1.ConditionFalse, RequiresNewCapacity, now.Says(v.Pods))
 	}
-}
-
-// text says how much of the room is there.
-func text(s view.Room, all int) string {
-	text := fmt.Sprintf("there is room for %d of %s", s.There, pods(all))
-	if coming := s.Coming + s.Planned; coming > 0 {
-		text += fmt.Sprintf(", for %d it is on its way", coming)
-	}
-	if s.Missing > 0 {
-		text += fmt.Sprintf(", for %d there is none: %s", s.Missing, s.Text)
-	}
-	return text
 }
 
 func pods(n int) string {

@@ -49,7 +49,7 @@ type Picture interface {
 	Snapshot() *cluster.Snapshot
 }
 
-// Config is what the controller works with; all fields are required.
+// Config is what the controller works with; all fields but Headroom are required.
 type Config struct {
 	Client   client.Client // reads from a cache with the index field above
 	Live     client.Reader // reads from the API server
@@ -60,6 +60,8 @@ type Config struct {
 	Paused func() string
 	// InVain says what the pool launches nothing for at present, since that was in vain, "" for nothing (P-35).
 	InVain func(pool string) string
+	// Headroom says how the room stands that a pool keeps free (K-54); nil where nobody knows.
+	Headroom func(pool string) Headroom
 	// StaticOff is set when nobody acts on spec.replicas.
 	StaticOff bool
 	// Held is the longest that a cloud may hold up a launch that was sent in time (see plugin.Parts).
@@ -190,7 +192,7 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 	if pool.Spec.Replicas != nil {
 		values = append(values, c.replicas(pool))
 	}
-	values = append(values, c.inVain(pool)...)
+	values = append(append(values, c.inVain(pool)...), c.keeps(pool)...)
 	if pause := translate.PoolPauseOf(pool); pause.On() {
 		values = append(values, c.paused(pool, pause))
 	} else {

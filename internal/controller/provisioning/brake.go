@@ -163,18 +163,20 @@ func (b *Brake) Look(s *cluster.Snapshot, now time.Time) {
 // update brings a try up to date with its node.
 func (b *Brake) update(t *try, node *cluster.Node) {
 	t.node, t.launched, t.initialized, t.ending = node.Name, node.Launched, node.Initialized, node.Deleting
-	if node.Initialized && slices.Contains(t.asks, plan.AskReplicas) {
-		t.used = true // it is wanted for itself
-		b.helped(cluster.Hold{Pool: t.pool, Ask: plan.AskReplicas})
+	for _, ask := range t.asks {
+		if node.Initialized && plan.ForItself(ask) {
+			t.used = true
+			b.helped(cluster.Hold{Pool: t.pool, Ask: ask})
+		}
 	}
 	if node.Name != "" && b.used[node.Name] || slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return !p.Fixed }) {
 		t.used = true
 	}
 }
 
-// waitingOf returns the pods that wait, by what they ask for. What replicas and buffers ask for always waits.
+// waitingOf returns the pods that wait, by what they ask for. What replicas, floors and buffers ask for always waits.
 func (b *Brake) waitingOf(s *cluster.Snapshot) map[string][]*cluster.Pod {
-	waiting := map[string][]*cluster.Pod{plan.AskReplicas: nil}
+	waiting := map[string][]*cluster.Pod{plan.AskReplicas: nil, plan.AskFloor: nil}
 	for _, pod := range s.Buffers {
 		waiting[pod.Shape.Ask()] = nil
 	}
@@ -300,8 +302,7 @@ func (b *Brake) Judge(s *cluster.Snapshot, p plan.Plan, now time.Time) bool {
 			what = "is initialized and none of them can run there"
 		}
 		only.asks = slices.DeleteFunc(slices.Clone(t.asks), func(ask string) bool {
-			// A node of replicas is wanted for itself.
-			return !wanted[cluster.Hold{Pool: t.pool, Ask: ask}] || ask == plan.AskReplicas
+			return !wanted[cluster.Hold{Pool: t.pool, Ask: ask}] || plan.ForItself(ask)
 		})
 		if len(only.asks) == 0 {
 			continue

@@ -21,16 +21,42 @@ import (
 func (c *Controller) provision(s *cluster.Snapshot, now time.Time) plan.Plan {
 	for {
 		held, due := c.config.Brake.Holds(now)
-		asked := with(s, s.Pending, s.Buffers, held)
+		asked := with(s, s.Pending, s.Buffers, without(held, due))
 		p := engine.Provision(asked)
 		c.planned("provision", asked, now, p)
 		if len(due) > 0 {
-			p = tryAgain(s, p, held, due)
+			p = oneEach(tryAgain(s, p, held, due), due)
 		}
 		if !c.config.Brake.Judge(s, p, now) { // else some claim was spent, and there are so many
 			return p
 		}
 	}
+}
+
+// without returns what is held back of floors and of others, but for floors for which a node may be tried again.
+func without(held map[cluster.Hold]string, due map[cluster.Hold]bool) map[cluster.Hold]string {
+	for hold := range due {
+		if hold.Ask == plan.AskFloor {
+			held = maps.Clone(held)
+			maps.DeleteFunc(held, func(h cluster.Hold, _ string) bool { return h.Ask == plan.AskFloor && due[h] })
+			break
+		}
+	}
+	return held
+}
+
+// oneEach returns the plan with one node at most for each floor for which a node may be tried again.
+func oneEach(p plan.Plan, due map[cluster.Hold]bool) plan.Plan {
+	tried := map[string]bool{}
+	p.Launches = slices.DeleteFunc(slices.Clone(p.Launches), func(l plan.Launch) bool {
+		if !slices.Contains(l.For, plan.AskFloor) || !due[cluster.Hold{Pool: l.Pool, Ask: plan.AskFloor}] {
+			return false
+		}
+		before := tried[l.Pool]
+		tried[l.Pool] = true
+		return before
+	})
+	return p
 }
 
 // with returns the snapshot with other pending pods and buffers, and what is held back.

@@ -71,6 +71,8 @@ type Config struct {
 	Planned func(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan)
 	// Buffered is told what each plan says of CapacityBuffers; nil tells nobody.
 	Buffered func(s *cluster.Snapshot, p plan.Plan)
+	// Keeps reports whether room is kept for pods to come, so that a plan may be needed though no pod waits; nil for never.
+	Keeps func() bool
 	// Release gives back room that is kept for pods on nodes; nil does nothing.
 	Release func(ctx context.Context, pods []types.NamespacedName)
 	Now     func() time.Time
@@ -105,7 +107,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if len(due) > 0 {
 		c.config.Window.Urge() // time alone has changed something
 	}
-	result := again(snapshot, len(held) > 0)
+	result := again(snapshot, len(held) > 0 || c.config.Keeps != nil && c.config.Keeps())
 	if !c.config.Window.Close(snapshot.Version) {
 		c.config.Metrics.Last.Set(float64(now.Unix()))
 		return result, nil
@@ -133,7 +135,7 @@ func (c *Controller) plan(
 			return result, err
 		}
 	}
-	if len(snapshot.Pending)+len(snapshot.Buffers) == 0 {
+	if nobodyWaits(snapshot) {
 		c.shown(snapshot, plan.Plan{}) // the last one that had no place may be gone
 		c.waits.news(nil)
 	} else {
@@ -207,11 +209,17 @@ func (c *Controller) carryOut(ctx context.Context, snapshot *cluster.Snapshot, p
 	return outcome, err
 }
 
-func again(snapshot *cluster.Snapshot, held bool) reconcile.Result {
-	if len(snapshot.Pending)+len(snapshot.Buffers) == 0 && !held {
+// again is when to look again though nothing is heard. more says that what the snapshot does not show may change by time.
+func again(snapshot *cluster.Snapshot, more bool) reconcile.Result {
+	if nobodyWaits(snapshot) && !more {
 		return reconcile.Result{}
 	}
 	return reconcile.Result{RequeueAfter: retryAfter}
+}
+
+// nobodyWaits reports whether there is nothing that a plan could be for: no pod, no room, no floor.
+func nobodyWaits(s *cluster.Snapshot) bool {
+	return len(s.Pending)+len(s.Buffers) == 0 && !engine.Floors(s)
 }
 
 // podOf makes of a reference as much of a pod as an event needs.

@@ -156,6 +156,8 @@ const (
 	BudgetUsedUp Code = "BudgetUsedUp"
 	// StaticPoolNode: the pool keeps a number of nodes.
 	StaticPoolNode Code = "StaticPoolNode"
+	// MinNodes: the pool always keeps some nodes, and has no more than these (K-54).
+	MinNodes Code = "MinNodes"
 	// ConsolidationOff: the pool does not remove such nodes to save money.
 	ConsolidationOff Code = "ConsolidationOff"
 	// QuietTime: pods came or went a moment ago.
@@ -186,7 +188,7 @@ func StayingCodes() []Code {
 	return []Code{
 		NotManaged, NotInitialized, NodeNotReady, PoolGone, DoNotDisruptNode, DoNotDisruptPod, PodDisruptionBudget,
 		IsReplacement, ReplacementOnTheWay, Draining, PodsComing, KeepsRoom, Paused, PoolHeld, BackingOff, BudgetClosed, BudgetUsedUp,
-		StaticPoolNode, ConsolidationOff, QuietTime, PriceUnknown, PodFitsNowhereElse, NothingCheaper, SavingTooSmall,
+		StaticPoolNode, MinNodes, ConsolidationOff, QuietTime, PriceUnknown, PodFitsNowhereElse, NothingCheaper, SavingTooSmall,
 		SpotToSpotOff, WaitingPodsFirst, OthersFirst,
 	}
 }

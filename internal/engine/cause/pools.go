@@ -35,6 +35,8 @@ const (
 	ClusterLimitReached Code = "ClusterLimitReached"
 	// ReplicasBelow: a static pool has fewer nodes than its replicas, and launches none.
 	ReplicasBelow Code = "ReplicasBelow"
+	// MinNodesBelow: a pool has fewer nodes than it always keeps, and launches none (K-54).
+	MinNodesBelow Code = "MinNodesBelow"
 	// StaticFull: a static pool has the nodes that it is to have.
 	StaticFull Code = "StaticFull"
 	// Outweighed: other pools take the pods that it could take.
@@ -48,8 +50,8 @@ const (
 func PoolCodes() []Code {
 	return []Code{
 		ControllerSilent, BeingDeleted, KindNotServed, NodeClassMissing, NodeClassNotReady, InvalidPool,
-		NoInstanceTypes, MinValuesUnmet, LaunchesFail, NodesNeverJoin, LimitReached, ClusterLimitReached, ReplicasBelow, StaticFull,
-		Outweighed, NoDemand,
+		NoInstanceTypes, MinValuesUnmet, LaunchesFail, NodesNeverJoin, LimitReached, ClusterLimitReached, ReplicasBelow, MinNodesBelow,
+		StaticFull, Outweighed, NoDemand,
 		OtherController,
 	}
 }

@@ -41,7 +41,18 @@ type Pod struct {
 // Ref returns namespace/name.
 func (p *Pod) Ref() string { return p.Namespace + "/" + p.Name }
 
-// IsBuffer reports whether the pod is none, but room that a CapacityBuffer keeps free (K-37).
+// HeadroomNamespace stands for the namespace of pods that are the room of a NodePool's headroom (K-54): none is called so.
+const HeadroomNamespace = "NodePool"
+
+const headroom = HeadroomNamespace + "/"
+
+// HeadroomOf returns what is in Shape.Buffer for the room that a NodePool's headroom keeps free.
+func HeadroomOf(pool string) string { return headroom + pool }
+
+// PoolOfHeadroom returns the NodePool of whose headroom Shape.Buffer tells; false for a CapacityBuffer.
+func PoolOfHeadroom(buffer string) (pool string, is bool) { return strings.CutPrefix(buffer, headroom) }
+
+// IsBuffer reports whether the pod is none, but room that a CapacityBuffer or a NodePool's headroom keeps free (K-37).
 func (p *Pod) IsBuffer() bool { return p.Shape != nil && p.Shape.Buffer != "" }
 
 // IsPassedOver reports whether kube-scheduler has passed the pod over on the node of this name.
@@ -71,7 +82,8 @@ type Shape struct {
 	AntiAffinity []AffinityTerm // required: none of them
 	// Claims are the ResourceClaims by which the pod asks for devices, in the order of its specification (K-42).
 	Claims []DeviceClaim
-	// Buffer is the namespace/name of the CapacityBuffer that a pod of this shape holds room for; "" for a real pod.
+	// Buffer is the namespace/name of the CapacityBuffer that a pod of this shape holds room for, or HeadroomOf a NodePool; "" for
+	// a real pod.
 	Buffer string
 	// Wishes and SoftSpread are what the pod prefers (P-05). They shape nodes that are launched anyway, and never keep a
 	// pod from a place.

@@ -39,6 +39,8 @@ type Pool struct {
 	// Static is set for a pool that keeps Replicas nodes, whatever pods there are (D-12).
 	Static   bool
 	Replicas int64
+	// MinNodes is how many nodes a pool that is not static always keeps, 0 for no such number (K-54).
+	MinNodes int64
 	// Dormant is set for a static pool whose Replicas nobody acts on: its nodes stay, and none is launched, trimmed or replaced.
 	Dormant bool
 	// Gentle is set for a pool that goes down to its soft node limit within its budgets: nobody has seen the excess come about.

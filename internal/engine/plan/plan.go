@@ -102,6 +102,12 @@ const MaxTypes = 600
 // AskReplicas is what a launch of a static pool is for: no pod asks for it.
 const AskReplicas = "replicas"
 
+// AskFloor is what a launch is for that a pool lacks of the nodes that it always keeps: no pod asks for it either (K-54).
+const AskFloor = "min-nodes"
+
+// ForItself reports whether what a launch is for is the node itself, and no pod.
+func ForItself(ask string) bool { return ask == AskReplicas || ask == AskFloor }
+
 // MaxAsks bounds what is noted of the pods that a claim is for: they are nearly always alike.
 const MaxAsks = 30
 

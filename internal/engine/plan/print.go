@@ -92,6 +92,8 @@ func (l Launch) String() string {
 	switch {
 	case len(l.Replaces) > 0:
 		pods = []string{"for " + strings.Join(l.Replaces, ",")}
+	case slices.Contains(l.For, AskFloor):
+		pods = []string{"one that the pool always keeps"}
 	case len(pods) == 0 && len(l.Buffers) == 0:
 		pods = []string{"a replica"}
 	}

@@ -37,3 +37,8 @@ func (s *solver) held(p *pool, c *cluster.Shape) string {
 	}
 	return s.snapshot.Held[cluster.Hold{Pool: p.Name, Ask: c.Ask()}]
 }
+
+// Braked says why no node of the pool is launched at present for what asks for it; "" when some may be.
+func Braked(s *cluster.Snapshot, pool *cluster.Pool, ask string) string {
+	return s.Held[cluster.Hold{Pool: pool.Name, Ask: ask}]
+}

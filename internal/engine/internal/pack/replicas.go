@@ -3,6 +3,7 @@ package pack
 import (
 	"slices"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
@@ -36,32 +37,77 @@ func Surge(snapshot *cluster.Snapshot, pool *cluster.Pool, most int) []plan.Laun
 	return fill(snapshot, at, pool.SurgeSlots[:min(most, len(pool.SurgeSlots))], newReservations(snapshot))
 }
 
-// fill plans a node for each of these slots of a pool, for no pod: the cheapest that the pool admits. The nodes go
-// through the rules for a shape that asks for nothing.
+// fill plans a node for each of these slots of a static pool, for no pod: the cheapest that the pool admits.
 func fill(snapshot *cluster.Snapshot, index int, slots []int, left reservations) []plan.Launch {
 	p := snapshot.Pools[index]
 	if p.Blocked != "" || p.Catalog == nil || len(slots) == 0 {
 		return nil
 	}
-	s := &solver{snapshot: snapshot, rules: rules, topology: topology.New(nil, nil), choices: map[string]*choices{}}
-	own := newPool(0, p, snapshot.Daemons, left, &limit.Ceiling{})
+	bare := newBare(snapshot, newPool(0, p, snapshot.Daemons, left, &limit.Ceiling{}))
+	var launches []plan.Launch
+	for _, slot := range slots {
+		n := bare.add()
+		if n == nil {
+			break // the pool's conditions say what is wrong with it
+		}
+		n.slot = slot
+		l := bare.launch(n)
+		l.For = []string{plan.AskReplicas}
+		launches = append(launches, l)
+	}
+	return launches
+}
+
+// Fill plans at most so many nodes of a pool that is not static, for no pod: the cheapest that the pool admits, within
+// its limits and the cluster's (K-54).
+func Fill(snapshot *cluster.Snapshot, pool *cluster.Pool, most int) []plan.Launch {
+	if pool.Static || pool.Blocked != "" || pool.Catalog == nil || most <= 0 || Braked(snapshot, pool, plan.AskFloor) != "" {
+		return nil
+	}
+	ceiling := snapshot.Ceiling()
+	own := newPool(0, pool, snapshot.Daemons, newReservations(snapshot), &ceiling)
+	bare := newBare(snapshot, own)
+	var launches []plan.Launch
+	for len(launches) < most && own.mayGrow() {
+		n := bare.add()
+		if n == nil {
+			break
+		}
+		bare.opened(n)
+		l := bare.launch(n)
+		l.For = []string{plan.AskFloor}
+		launches = append(launches, l)
+	}
+	return launches
+}
+
+// bare plans nodes of one pool for no pod. They go through the rules for a shape that asks for nothing.
+type bare struct {
+	*solver
+	pool    *pool
+	offers  catalog.Bits
+	nothing *shape
+}
+
+func newBare(snapshot *cluster.Snapshot, own *pool) *bare {
 	offers := own.offers.Clone()
 	for i := range own.offers.All() {
 		if slices.ContainsFunc(own.roomOf(i), func(left int64) bool { return left < 0 }) {
 			offers.Remove(i) // not even its daemons fit
 		}
 	}
-	nothing := &shape{Shape: &cluster.Shape{}, topology: &topology.Rules{}, ways: [][]way{{{offers: offers}}}}
-	var launches []plan.Launch
-	for _, slot := range slots {
-		n, index := s.addPlanned(own, offers)
-		if s.tryPlanned(index, s.ask(nil, nothing)) != topology.Yes {
-			break // the pool's conditions say what is wrong with it
-		}
-		n.slot = slot
-		l := s.launch(n)
-		l.For = []string{plan.AskReplicas}
-		launches = append(launches, l)
+	return &bare{
+		solver: &solver{snapshot: snapshot, rules: rules, topology: topology.New(nil, nil), choices: map[string]*choices{}},
+		pool:   own, offers: offers,
+		nothing: &shape{Shape: &cluster.Shape{}, topology: &topology.Rules{}, ways: [][]way{{{offers: offers}}}},
 	}
-	return launches
+}
+
+// add plans a further node; nil when the pool admits none.
+func (b *bare) add() *planned {
+	n, index := b.addPlanned(b.pool, b.offers)
+	if b.tryPlanned(index, b.ask(nil, b.nothing)) != topology.Yes {
+		return nil
+	}
+	return n
 }

@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+)
+
+// This file is about the nodes that a pool always keeps, whatever pods there are: its floor (K-54). A pool that has fewer
+// launches the cheapest that it admits, after everything that pods and buffers get, which counts too. A node goes for good
+// only from above the floor: one that is drifted, expired or broken is replaced all the same. Two things are counted.
+// What a pool lacks is counted in NodeClaims that are not being deleted, so that nothing is launched twice for a node that
+// is on its way. What it can spare is counted in nodes that are of use now, so that no node goes on the word of one that
+// has not come yet. Limits are stronger than the floor.
+
+// Floors reports whether a pool of s has fewer nodes than it always keeps, and may launch some.
+func Floors(s *cluster.Snapshot) bool {
+	for _, pool := range s.Pools {
+		if pool.Blocked == "" && lacksFloor(s, pool, nil) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// lacksFloor returns how many nodes a pool lacks of those that it always keeps, beside what is launched already.
+func lacksFloor(s *cluster.Snapshot, pool *cluster.Pool, launches []plan.Launch) int {
+	if pool.MinNodes <= 0 || pool.Static {
+		return 0
+	}
+	lacks := pool.MinNodes
+	for _, node := range s.Nodes {
+		if node.Claim != "" && node.Pool == pool.Name && !node.Deleting {
+			lacks--
+		}
+	}
+	for _, l := range launches {
+		if l.Pool == pool.Name {
+			lacks--
+		}
+	}
+	return int(max(0, lacks))
+}
+
+// WhyFloor returns how many nodes a pool lacks of those that it always keeps, and why it does not launch them all; the zero
+// value when it does.
+func WhyFloor(s *cluster.Snapshot, pool *cluster.Pool) (lacks int, step plan.Step) {
+	lacks = lacksFloor(s, pool, nil)
+	launches := pack.Fill(s, pool, lacks)
+	if len(launches) == lacks {
+		return lacks, plan.Step{}
+	}
+	if pool.Blocked != "" {
+		return lacks, plan.Step{Cause: cmp.Or(pool.BlockedBy, cause.PoolNotReady), Detail: pool.Blocked}
+	}
+	with, _ := withLaunches(s, launches)
+	after, ceiling := with.Pool(pool.Name), with.Ceiling()
+	switch exceeded, ok := after.Limits.CheckNodes(after.Used.Nodes); {
+	case ceiling.Left() == 0:
+		return lacks, plan.Step{Cause: cause.ClusterLimitNodes, Detail: ceiling.Text()}
+	case !ok && exceeded.Hard:
+		return lacks, plan.Step{Cause: cause.HardLimitNodes, Detail: exceeded.Text(s.Names)}
+	case !ok:
+		return lacks, plan.Step{Cause: cause.SoftLimitNodes, Detail: exceeded.Text(s.Names)}
+	case after.FreeSlots != nil && len(after.FreeSlots) == 0:
+		return lacks, plan.Step{Cause: cause.HardLimitNodes, Detail: "no slot of its hard limit is free: nodes that go take some"}
+	case pack.Braked(s, pool, plan.AskFloor) != "":
+		return lacks, plan.Step{Cause: cause.LaunchesInVain, Detail: pack.Braked(s, pool, plan.AskFloor)}
+	case after.Limits.HasResources():
+		return lacks, plan.Step{Cause: cause.ResourceLimit, Detail: "its limits on resources leave no room for a further node"}
+	}
+	return lacks, plan.Step{Cause: cause.NoCapacity, Detail: "every instance type that it admits is sold out"}
+}
+
+// withFloors adds to a plan for s the nodes that pools lack of those that they always keep.
+func withFloors(s *cluster.Snapshot, p plan.Plan) plan.Plan {
+	for _, pool := range s.Pools {
+		if lacks := lacksFloor(s, pool, p.Launches); lacks > 0 && pool.Blocked == "" {
+			with, _ := withLaunches(s, p.Launches)
+			p.Launches = append(p.Launches, pack.Fill(with, with.Pool(pool.Name), lacks)...)
+		}
+	}
+	return p
+}
+
+// spare returns how many nodes of a pool may go for good: those that are of use now, beyond those that it always keeps.
+// It is below 0 where there are fewer, and boundless where the pool keeps none.
+func (h *hearing) spare(name string) int {
+	pool := h.s.Pool(name)
+	if pool == nil || pool.MinNodes <= 0 || pool.Static {
+		return math.MaxInt
+	}
+	if spare, known := h.floors[name]; known {
+		return spare
+	}
+	staying, _ := Leaving(h.s, name)
+	spare := -int(min(pool.MinNodes, math.MaxInt32))
+	for _, node := range staying {
+		if useful(node) {
+			spare++
+		}
+	}
+	if h.floors == nil {
+		h.floors = map[string]int{}
+	}
+	h.floors[name] = spare
+	return spare
+}
+
+// useful reports whether pods can run on a node now.
+func useful(node *cluster.Node) bool { return node.Initialized && !node.NotReady }
+
+// floorKeeps says that a node is one of those which its pool always keeps; "" when it may go for good. One that goes
+// already is not counted among them, and may go on unless there are too few without it.
+func (h *hearing) floorKeeps(node *cluster.Node) string {
+	spare, least := h.spare(node.Pool), 1
+	if node.Disrupting || node.Deleting {
+		least = 0
+	}
+	if spare >= least {
+		return ""
+	}
+	return floorText(h.s.Pool(node.Pool))
+}
+
+func floorText(pool *cluster.Pool) string {
+	return fmt.Sprintf("NodePool %s always keeps %s (annotation joiner.sh/min-nodes), and has no more to spare", pool.Name,
+		nodesText(int(min(pool.MinNodes, math.MaxInt32))))
+}
+
+// recount takes the last verdict, about this intent, into what its pool can spare.
+func (j *judging) recount(i Intent) {
+	pool := i.Node.Pool
+	if spare := j.spare(pool); spare < math.MaxInt && useful(i.Node) {
+		switch act := j.verdicts[len(j.verdicts)-1].Act; {
+		case act == Undo && i.Node.Disrupting:
+			j.floors[pool] = spare + 1
+		case act == Mark && !i.Marked:
+			j.floors[pool] = spare - 1
+		}
+	}
+}
+
+// belowFloor says why nodes may not go to save money although all that replaces them is there: their pool would have fewer
+// nodes than it always keeps.
+func (j *judging) belowFloor(m *move) string {
+	if m.rule().room != lessMoney {
+		return ""
+	}
+	for _, i := range m.intents {
+		if text := j.floorKeeps(i.Node); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// spareOf returns how many more nodes of a pool may go for good, beside what was chosen.
+func (d *disruption) spareOf(name string) int {
+	spare := d.heard.spare(name)
+	if spare == math.MaxInt {
+		return spare
+	}
+	for _, c := range d.chosen {
+		spare -= fewer(name, c.nodes, c.launches)
+	}
+	return spare
+}
+
+// fewer returns how many nodes fewer a pool has after a command.
+func fewer(pool string, nodes []*cluster.Node, launches []plan.Launch) (n int) {
+	for _, node := range nodes {
+		if node.Pool == pool {
+			n++
+		}
+	}
+	for _, l := range launches {
+		if l.Pool == pool {
+			n--
+		}
+	}
+	return n
+}
+
+// keepsFloors reports whether no pool has fewer nodes than it always keeps once these are replaced by what is launched.
+func (d *disruption) keepsFloors(nodes []*cluster.Node, launches []plan.Launch) bool {
+	for _, node := range nodes {
+		if fewer(node.Pool, nodes, launches) > max(0, d.spareOf(node.Pool)) {
+			return false
+		}
+	}
+	return true
+}
+
+// refill plans what the pool of a group, whose nodes are renewed, lacks once they are gone and these launches are there, as far
+// as limits allow it. s is the cluster without the group. What limits leave out is launched once the nodes are gone.
+func (d *disruption) refill(s *cluster.Snapshot, group []*cluster.Node, launches []plan.Launch) []plan.Launch {
+	pool := group[0].Pool // no command is about nodes of two pools
+	spare := d.spareOf(pool)
+	lacks := min(fewer(pool, group, launches)-max(0, spare), len(group))
+	if spare == math.MaxInt || lacks <= 0 {
+		return nil
+	}
+	with, _ := withLaunches(s, launches)
+	return pack.Fill(with, with.Pool(pool), lacks)
+}

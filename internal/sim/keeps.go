@@ -1,0 +1,198 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// This file is about what NodePools keep, whatever pods there are: a number of nodes and room for pods to come (K-54). Users set
+// both, change them and take them away, also to what nobody understands. No node of the floor goes for good; at the end
+// floor and room are there, or a limit says why not, and no node is kept beyond that. That no pod waits for room that is kept
+// free is what unplaced says, of all scripts.
+
+const verbKeep = "keep"
+
+// keepVerbs are the lines of scripts that are about what pools keep.
+func keepVerbs() map[string]func(*World, arguments) error {
+	return map[string]func(*World, arguments) error{verbKeep: (*World).keep}
+}
+
+// keep sets what a pool keeps: keep POOL min-nodes=N headroom=TEXT; none takes one away, and what is not named stays.
+func (w *World) keep(a arguments) error {
+	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.Main, func(pool *karpenterv1.NodePool) {
+		for word, key := range map[string]string{"min-nodes": karpenterv1.MinNodesAnnotationKey, "headroom": karpenterv1.HeadroomAnnotationKey} {
+			switch text, named := a.value(word); {
+			case !named:
+			case text == "none":
+				delete(pool.Annotations, key)
+			default:
+				metav1.SetMetaDataAnnotation(&pool.ObjectMeta, key, text)
+			}
+		}
+	})
+	return nil
+}
+
+// keeps adds floors and headroom to some scripts. They take part in nothing that is drawn for the others.
+func (g *generator) keeps() {
+	d := newDice(g.script.Seed, "keeps")
+	if !d.chance(0.3) {
+		return
+	}
+	at := func() time.Duration { return d.between(time.Second, g.script.Heal-time.Second) }
+	names := g.names
+	if d.chance(0.2) {
+		names = append(names[:len(names):len(names)], "s") // a static one, where there is one: it has no effect there
+	}
+	for range 1 + d.n(4) {
+		args := []string{of(&d, names...)}
+		if d.chance(0.6) {
+			args = append(args, "min-nodes="+of(&d, "none", "1", "1", "2", "3", "0", "many"))
+		}
+		if d.chance(0.6) {
+			args = append(args, "headroom="+of(&d, "none", "10%", "50%", "100%", "200%", "cpu=1", "cpu=500m,memory=1Gi", "some"))
+		}
+		g.add(at(), verbKeep, args...)
+	}
+}
+
+// usefulNodes counts, by pool, the nodes of which a replica's caches say that pods can run there and that they stay.
+func (r *replica) usefulNodes() map[string]int64 {
+	useful := map[string]int64{}
+	r.cache.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
+		claim := o.(*karpenterv1.NodeClaim)
+		node, _ := r.cache.Peek(&corev1.Node{}, client.ObjectKey{Name: claim.Status.NodeName}).(*corev1.Node)
+		if isOther(claim) || claim.DeletionTimestamp != nil || chosen(claim) || node == nil || node.DeletionTimestamp != nil ||
+			node.Labels[karpenterv1.NodeInitializedLabelKey] != "true" {
+			return
+		}
+		useful[poolName(claim)]++
+	})
+	return useful
+}
+
+// checkFloor is K-54: a node that goes to save money leaves its pool as many as that always keeps, as far as the replica knew.
+func (w *World) checkFloor(claim *karpenterv1.NodeClaim) {
+	p, name := w.actor, poolName(claim)
+	now, _ := p.line.replica.cache.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: name}).(*karpenterv1.NodePool)
+	if p.pools[name] == nil || now == nil || now.UID != p.pools[name].UID {
+		return
+	}
+	least, _, _ := translate.MinNodes(now)
+	then, _, _ := translate.MinNodes(p.pools[name])
+	has := max(p.useful[name], p.line.replica.usefulNodes()[name])
+	if has < min(least, then) {
+		w.fail(checkFloor, "claim %s is removed to save money, and leaves NodePool %s %d nodes of the %d that it always keeps", claim.Name,
+			name, has, min(least, then))
+	}
+}
+
+// floorOf is how many nodes a pool always keeps.
+func floorOf(pool *karpenterv1.NodePool) int64 {
+	if pool == nil || isOther(pool) {
+		return 0
+	}
+	least, _, _ := translate.MinNodes(pool)
+	return least
+}
+
+// below finds a pool with fewer nodes than it always keeps, although it could have another one.
+func (w *World) below() string {
+	problem := ""
+	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
+		pool := o.(*karpenterv1.NodePool)
+		if has := w.count(pool.Name) - w.others(pool.Name); has < floorOf(pool) && w.room(pool) > 0 && problem == "" {
+			problem = fmt.Sprintf("NodePool %s has %d nodes of the %d that it always keeps, and room for more", pool.Name, has, floorOf(pool))
+		}
+		if c, _ := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeMinNodes); c.Status == metav1.ConditionTrue &&
+			w.count(pool.Name) < floorOf(pool) && problem == "" {
+			problem = fmt.Sprintf("NodePool %s says %q and has %d nodes", pool.Name, c.Message, w.count(pool.Name))
+		}
+	})
+	return problem
+}
+
+// headroomOf is for how many pods a pool keeps room at most, and the least that they request, in thousandths of a core.
+func (w *World) headroomOf(pool *karpenterv1.NodePool) (pods, cores int64) {
+	asked, _ := translate.HeadroomOf(pool)
+	if asked == nil || isOther(pool) {
+		return 0, 0
+	}
+	nodes := map[string]bool{}
+	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
+		if claim := o.(*karpenterv1.NodeClaim); poolName(claim) == pool.Name && !isOther(claim) && claim.Status.NodeName != "" {
+			nodes[claim.Status.NodeName] = true
+		}
+	})
+	running, each := int64(0), int64(0)
+	w.server.All(&corev1.Pod{}, func(o client.Object) {
+		pod := o.(*corev1.Pod)
+		if !nodes[pod.Spec.NodeName] || isDaemon(pod) || pod.DeletionTimestamp != nil {
+			return
+		}
+		running++
+		cpu := pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
+		if each == 0 || cpu < each {
+			each = cpu
+		}
+	})
+	if asked.Percent > 0 {
+		pods = (running*int64(asked.Percent) + 99) / 100
+		return pods, pods * each
+	}
+	cpu := asked.Amounts.Cpu().MilliValue()
+	if each == 0 || each > cpu {
+		each = min(cpu, 1000)
+	}
+	return (cpu + each - 1) / each, cpu
+}
+
+// headroomAsked is for how many pods all pools keep room at most.
+func (w *World) headroomAsked() (all int) {
+	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
+		pods, _ := w.headroomOf(o.(*karpenterv1.NodePool))
+		all += int(pods)
+	})
+	return all
+}
+
+// headroomMissing finds a pool with headroom that does not say how it stands, says that there is room where there is none, or
+// lacks room although it could have another node.
+func (w *World) headroomMissing() string {
+	problem := ""
+	free := w.freeCores()
+	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
+		pool := o.(*karpenterv1.NodePool)
+		pods, cores := w.headroomOf(pool)
+		if pods == 0 || problem != "" || pool.DeletionTimestamp != nil {
+			return
+		}
+		have := int64(0)
+		w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
+			if claim := o.(*karpenterv1.NodeClaim); poolName(claim) == pool.Name && free[claim.Status.NodeName] > 0 {
+				have += free[claim.Status.NodeName]
+			}
+		})
+		switch c, found := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeHeadroom); {
+		case !found:
+			problem = fmt.Sprintf("NodePool %s does not say how its headroom stands", pool.Name)
+		case c.Status == metav1.ConditionTrue && have < cores:
+			problem = fmt.Sprintf("NodePool %s says %q, and %dm cores are free on its nodes of %dm", pool.Name, c.Message, have, cores)
+		case c.Status == metav1.ConditionTrue:
+		case c.Reason != "LimitReached":
+			problem = fmt.Sprintf("NodePool %s still lacks room: %s: %s", pool.Name, c.Reason, c.Message)
+		case w.room(pool) > 0:
+			problem = fmt.Sprintf("NodePool %s says %s although it has %d nodes of %d", pool.Name, c.Message, w.count(pool.Name), nodeLimit(pool))
+		}
+	})
+	return problem
+}

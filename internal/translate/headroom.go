@@ -1,0 +1,159 @@
+package translate
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// Headroom is how much room a NodePool keeps free for pods to come, and when (K-54).
+type Headroom struct {
+	// Percent is for how many more pods, of a hundred that run on the pool's nodes; 0 where Amounts says how much.
+	Percent int
+	// Amounts are how much of which resources.
+	Amounts corev1.ResourceList
+	// windows are when it is kept; none for always.
+	windows []karpenterv1.Budget
+	text    string
+	when    string
+}
+
+// MostHeadroomPercent bounds the share of headroom.
+const MostHeadroomPercent = 1000
+
+// HeadroomOf reads what a NodePool says; nil when it says nothing, or with an error: then the pool keeps no room.
+func HeadroomOf(pool *karpenterv1.NodePool) (*Headroom, error) {
+	text, found := pool.Annotations[karpenterv1.HeadroomAnnotationKey]
+	when, scheduled := pool.Annotations[karpenterv1.HeadroomScheduleAnnotationKey]
+	switch {
+	case !found && !scheduled:
+		return nil, nil
+	case !found:
+		return nil, fmt.Errorf("annotation %s is %q and has no effect: annotation %s says how much room, and is missing",
+			karpenterv1.HeadroomScheduleAnnotationKey, when, karpenterv1.HeadroomAnnotationKey)
+	}
+	h, err := ParseHeadroom(text)
+	if err != nil {
+		return nil, fmt.Errorf("annotation %s %w", karpenterv1.HeadroomAnnotationKey, err)
+	}
+	if scheduled {
+		if h.windows, err = headroomWindows(when); err != nil {
+			return nil, fmt.Errorf("annotation %s %w", karpenterv1.HeadroomScheduleAnnotationKey, err)
+		}
+		h.when = when
+	}
+	if pool.Spec.Replicas != nil {
+		return nil, fmt.Errorf("annotation %s is %q and has no effect on a static NodePool: spec.replicas is how many nodes it keeps",
+			karpenterv1.HeadroomAnnotationKey, text)
+	}
+	return h, nil
+}
+
+const headroomWanted = "want a share from 1% to 1000% such as 10%, or amounts of resources such as cpu=20,memory=80Gi"
+
+// ParseHeadroom reads headroom as users write it.
+func ParseHeadroom(text string) (*Headroom, error) {
+	if digits, share := strings.CutSuffix(text, "%"); share {
+		percent, err := strconv.ParseInt(digits, 10, 32)
+		if err != nil || percent < 1 || percent > MostHeadroomPercent || digits[0] == '+' {
+			return nil, fmt.Errorf("is %q: %s", text, headroomWanted)
+		}
+		return &Headroom{Percent: int(percent), text: text}, nil
+	}
+	amounts := corev1.ResourceList{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, given := strings.Cut(strings.TrimSpace(part), "=")
+		quantity, err := resource.ParseQuantity(value)
+		_, twice := amounts[corev1.ResourceName(name)]
+		switch {
+		case !given:
+			return nil, fmt.Errorf("is %q: %s", text, headroomWanted)
+		case len(validation.IsQualifiedName(name)) > 0 || name == "nodes" || name == string(corev1.ResourcePods):
+			return nil, fmt.Errorf("is %q: %q is not a resource that pods request; want cpu, memory, ephemeral-storage or one of a "+
+				"device such as nvidia.com/gpu", text, name)
+		case twice:
+			return nil, fmt.Errorf("is %q: it names %s twice", text, name)
+		case err != nil || quantity.Sign() <= 0:
+			return nil, fmt.Errorf("is %q: %s is %q; want an amount above 0 such as 20 or 80Gi", text, name, value)
+		}
+		amounts[corev1.ResourceName(name)] = quantity
+	}
+	return &Headroom{Amounts: amounts, text: text}, nil
+}
+
+// HeadroomWindow writes when headroom is kept, in the form of the annotation: zone is a name of the IANA database, "" for UTC.
+func HeadroomWindow(schedule, duration, zone string) string {
+	text := schedule + " for " + duration
+	if zone != "" {
+		text += " in " + zone
+	}
+	return text
+}
+
+// CheckHeadroomSchedule says what of a schedule, as it stands in the annotation, cannot be understood.
+func CheckHeadroomSchedule(text string) error {
+	_, err := headroomWindows(text)
+	return err
+}
+
+// headroomWindows reads "SCHEDULE for DURATION [in ZONE]; ...": windows of time, each as that of a disruption budget.
+func headroomWindows(text string) ([]karpenterv1.Budget, error) {
+	var windows []karpenterv1.Budget
+	for part := range strings.SplitSeq(text, ";") {
+		schedule, rest, found := strings.Cut(strings.TrimSpace(part), " for ")
+		length, zone, zoned := strings.Cut(strings.TrimSpace(rest), " in ")
+		if !found {
+			return nil, fmt.Errorf("is %q: want a schedule, for how long and where the clock is, such as "+
+				"\"0 7 * * 1-5 for 12h in Europe/Berlin\"; several with semicolons", text)
+		}
+		duration, err := time.ParseDuration(strings.TrimSpace(length))
+		if err != nil || duration < time.Minute {
+			return nil, fmt.Errorf("is %q: after \"for\" stands %q; want a duration of a minute or more such as 90m or 12h", text, length)
+		}
+		schedule = strings.TrimSpace(schedule)
+		window := karpenterv1.Budget{Schedule: &schedule, Duration: &karpenterv1.Duration{Duration: duration}}
+		if zoned {
+			zone = strings.TrimSpace(zone)
+			window.TimeZone = &zone
+		}
+		if _, err := scheduleOf(window); err != nil {
+			return nil, fmt.Errorf("is %q: %w", text, err)
+		}
+		windows = append(windows, window)
+	}
+	return windows, nil
+}
+
+// InForce reports whether the room is kept at now, and when that next changes; zero when it does not.
+func (h *Headroom) InForce(now time.Time) (is bool, next time.Time) {
+	if len(h.windows) == 0 {
+		return true, time.Time{}
+	}
+	for _, window := range h.windows {
+		active, err := budgetActive(window, now)
+		is = is || active && err == nil
+	}
+	pool := &karpenterv1.NodePool{}
+	pool.Spec.Disruption.Budgets = h.windows
+	return is, NextBudgetChange(pool, now)
+}
+
+// Same reports whether two say the same of how much; when does not count.
+func (h *Headroom) Same(other *Headroom) bool {
+	return h != nil && other != nil && h.text == other.text
+}
+
+// String says how much, and when.
+func (h *Headroom) String() string {
+	if h.when == "" {
+		return h.text
+	}
+	return h.text + " at " + h.when
+}

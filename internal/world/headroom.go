@@ -1,0 +1,163 @@
+package world
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// This file keeps the room of NodePools' headroom (K-54): pods that nobody has made, like those of CapacityBuffers, and planned
+// as these are. What runs on a pool's nodes decides on them, so they are found out anew with each picture.
+
+// headroom is the room of one NodePool.
+type headroom struct {
+	asked  *translate.Headroom // nil when nothing is kept, or what the pool says cannot be understood
+	room   translate.HeadroomRoom
+	until  time.Time // when it changes by time alone; zero for never
+	shapes []*cluster.Shape
+	pods   []*cluster.Pod
+}
+
+// askHeadroom takes in what a pool says of headroom, nil for nothing.
+func (s *Store) askHeadroom(pool string, asked *translate.Headroom) {
+	h := s.headrooms[pool]
+	switch {
+	case h == nil && asked == nil:
+		return
+	case h == nil:
+		h = &headroom{}
+		s.headrooms[pool] = h
+		s.buffered.Add(1)
+	case asked == nil:
+		s.shapesOfHeadroom(h, nil)
+		delete(s.headrooms, pool)
+		s.buffered.Add(-1)
+		s.buffers.stale = true
+		s.changed()
+		return
+	case h.asked.String() == asked.String():
+		return
+	}
+	h.asked = asked
+	s.changed()
+}
+
+// shapesOfHeadroom replaces the shapes of headroom by these, and returns them interned.
+func (s *Store) shapesOfHeadroom(h *headroom, parts []translate.Running) []*cluster.Shape {
+	var fresh []*cluster.Shape
+	for _, part := range parts {
+		fresh = append(fresh, s.shapes.Intern(part.Shape))
+	}
+	for _, old := range h.shapes {
+		s.shapes.Release(old)
+	}
+	h.shapes = fresh
+	return fresh
+}
+
+// rebuildHeadroom finds out anew what room there is to be at now.
+func (s *Store) rebuildHeadroom(now time.Time) {
+	if len(s.headrooms) == 0 {
+		return
+	}
+	running := s.runningIn()
+	for name, h := range s.headrooms {
+		asked := h.asked
+		in, next := asked.InForce(now)
+		if !in {
+			asked = nil
+		}
+		before := h.room
+		h.room = before.Next(s.space, name, asked, running[name], now)
+		h.until = next
+		if until := h.room.Until; !until.IsZero() && (next.IsZero() || until.Before(next)) {
+			h.until = until
+		}
+		if !h.until.IsZero() {
+			s.wakeAt(h.until)
+		}
+		if !slices.EqualFunc(before.Parts, h.room.Parts, func(a, b translate.Running) bool {
+			return a.Pods == b.Pods && a.Shape.Key() == b.Shape.Key()
+		}) {
+			s.placeHeadroom(name, h)
+		}
+	}
+}
+
+// placeHeadroom makes the pods that stand for the room of a pool.
+func (s *Store) placeHeadroom(name string, h *headroom) {
+	s.buffers.stale = true
+	uid := name
+	if e := s.pools[name]; e != nil {
+		uid = string(e.object.UID)
+	}
+	shapes := s.shapesOfHeadroom(h, h.room.Parts)
+	h.pods = nil
+	for i, part := range h.room.Parts {
+		for range part.Pods {
+			number := len(h.pods)
+			h.pods = append(h.pods, &cluster.Pod{
+				UID: fmt.Sprintf("%s/headroom/%d", uid, number), Namespace: cluster.HeadroomNamespace,
+				Name: fmt.Sprintf("%s-%d", name, number), Shape: shapes[i], Priority: math.MinInt32,
+			})
+		}
+	}
+}
+
+// runningIn counts, by pool with headroom, the pods that run on its nodes and would have to move with them, by shape. Those with
+// devices are left out: room for them cannot be kept.
+func (s *Store) runningIn() map[string][]translate.Running {
+	counts := map[string]map[*cluster.Shape]int{}
+	for _, node := range s.machines.list() {
+		if s.headrooms[node.Pool] == nil {
+			continue
+		}
+		if counts[node.Pool] == nil {
+			counts[node.Pool] = map[*cluster.Shape]int{}
+		}
+		for _, pod := range node.Pods {
+			if !pod.Fixed && !pod.Terminating && len(pod.Shape.Claims) == 0 && pod.Shape.Blocked == "" {
+				counts[node.Pool][pod.Shape]++
+			}
+		}
+	}
+	running := map[string][]translate.Running{}
+	for pool, shapes := range counts {
+		for shape, pods := range shapes {
+			running[pool] = append(running[pool], translate.Running{Shape: shape, Pods: pods})
+		}
+	}
+	return running
+}
+
+// expireHeadroom notes which room changes by time alone.
+func (s *Store) expireHeadroom(now time.Time) {
+	for _, h := range s.headrooms {
+		switch {
+		case h.until.IsZero():
+		case now.Before(h.until):
+			s.wakeAt(h.until)
+		default:
+			h.until = time.Time{}
+			s.changed()
+		}
+	}
+}
+
+// Headroom returns for how many pods the headroom of a pool keeps room, and whether it does now: at other times, and in pools
+// without, it keeps none.
+func (s *Store) Headroom(pool string) (pods int, on bool) {
+	now := s.config.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.headrooms[pool]
+	if h == nil {
+		return 0, false
+	}
+	on, _ = h.asked.InForce(now)
+	return len(h.pods), on
+}
