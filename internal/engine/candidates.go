@@ -58,6 +58,10 @@ type disruption struct {
 	stays   []plan.Stay
 	hungry  []*cluster.Pod // pending ones that no pool may launch a node for
 	markets map[marketKey]market
+	// costs and ledger are those of the cluster accounted, which is the future as it was last; unused without commitments.
+	accounted *cluster.Snapshot
+	costs     func(...*cluster.Node) resources.Money
+	ledger    *cluster.Ledger
 }
 
 // command is nodes that go together, and what replaces them.
@@ -94,7 +98,7 @@ func beginFrom(origin, s *cluster.Snapshot, terms Terms) *disruption {
 		p := Provision(s)
 		placed := placements(s, p)
 		bufferPlaces(s, p, placed)
-		d.future = s.Bind(placed)
+		d.future = s.Bind(placed).Draws(drawing(s, p.Launches, newLast, 0)...)
 		d.hungry = hungry(s, p)
 	}
 	d.future = d.future.Settled()
@@ -288,6 +292,7 @@ func (d *disruption) done(s *cluster.Snapshot) plan.Plan {
 		}
 	}
 	slices.SortFunc(result.Removes, func(a, b plan.Remove) int { return strings.Compare(a.Claim, b.Claim) })
+	saveLess(s, result.Removes)
 	slices.SortFunc(result.Stays, func(a, b plan.Stay) int { return strings.Compare(a.Claim, b.Claim) })
 	return result
 }

@@ -110,7 +110,7 @@ func (d *disruption) nextToGo(candidates []*cluster.Node, count map[string]int, 
 		case len(group) == size:
 			return group, append(others, candidates[i:]...)
 		case count[node.Pool] == left:
-		case wanted[node.Pool] == left:
+		case wanted[node.Pool] == left, !d.saves(group, node):
 			others = append(others, node)
 		case !mightFit(d.future, d.now(node)):
 			*rest = append(*rest, node)

@@ -263,6 +263,26 @@ func (s *Snapshot) Launched(slots map[string][]int) *Snapshot {
 	return own
 }
 
+// Draws returns the cluster with further nodes that count for its commitments, and in nothing else.
+func (s *Snapshot) Draws(nodes ...*Node) *Snapshot {
+	if len(s.Commitments) == 0 || len(nodes) == 0 {
+		return s
+	}
+	own := s.derived()
+	own.Drawing = append(slices.Clip(s.Drawing), nodes...)
+	return own
+}
+
+// Undraws returns the cluster with these nodes of it not counted for its commitments, since they are to go.
+func (s *Snapshot) Undraws(nodes ...*Node) *Snapshot {
+	if len(s.Commitments) == 0 || len(nodes) == 0 {
+		return s
+	}
+	own := s.derived()
+	own.Undrawn = append(slices.Clip(s.Undrawn), nodes...)
+	return own
+}
+
 // TakeSlots returns the cluster with fewer free slots in its pools.
 func (s *Snapshot) TakeSlots(slots map[string][]int) *Snapshot {
 	return s.withPools(func(pool *Pool) bool {
