@@ -59,6 +59,9 @@ func (x *Index) Covered(sets []requirement.Set) *Index {
 			all[where] = found
 		}
 	}
+	if len(all) == 0 {
+		return x
+	}
 	slices.SortFunc(offers, compareOffers)
 	own := Compile(x.Types, offers, slices.Collect(maps.Keys(x.wellKnown)))
 	own.terms = all
