@@ -33,6 +33,40 @@ type Numbers struct {
 	Ceiling limit.Ceiling
 	// Room counts the pods for which CapacityBuffers ask for room.
 	Room map[RoomState]int
+	// Commitments are in the order in which they are used (K-55).
+	Commitments []Commitment
+}
+
+// Commitment is capacity that is paid for anyway, and how much of it nodes use.
+type Commitment struct {
+	Name string `json:"name"`
+	// Unit is UnitDollars or UnitInstances.
+	Unit   string  `json:"unit"`
+	Amount float64 `json:"amount"`
+	Used   float64 `json:"used"`
+}
+
+// What commitments are counted in: dollars per hour at the price on demand, or machines.
+const (
+	UnitDollars   = "dollars_per_hour"
+	UnitInstances = "instances"
+)
+
+// CommitmentsOf counts what nodes use of the commitments.
+func CommitmentsOf(s *cluster.Snapshot) []Commitment {
+	if len(s.Commitments) == 0 {
+		return nil
+	}
+	var list []Commitment
+	for i, used := range s.Ledger().Used(nil) {
+		c := s.Commitments[i]
+		own := Commitment{Name: c.Name, Unit: UnitDollars, Amount: c.PerHour.Dollars(), Used: used.PerHour.Dollars()}
+		if c.Instances > 0 {
+			own.Unit, own.Amount, own.Used = UnitInstances, float64(c.Instances), float64(used.Instances)
+		}
+		list = append(list, own)
+	}
+	return list
 }
 
 // CauseOfPool is a cause and the pool that it is about.
@@ -95,7 +129,7 @@ type HardLimit struct{ Most, Used int64 }
 func NumbersOf(s *cluster.Snapshot, p plan.Plan) Numbers {
 	n := Numbers{Waiting: map[CauseOfPool]int{}, Limited: map[PoolLimit]bool{}, Price: map[PoolCapacity]resources.Money{},
 		Staying: map[CauseOfPool]int{}, Nodes: map[PoolState]int{}, Offers: map[string]Offers{}, Hard: map[string]HardLimit{},
-		Ceiling: s.Ceiling(), Room: roomNumbers(s, p)}
+		Ceiling: s.Ceiling(), Room: roomNumbers(s, p), Commitments: CommitmentsOf(s)}
 	for _, pool := range s.Pools {
 		n.pool(s, pool)
 	}
@@ -135,7 +169,7 @@ func OffersOf(pool *cluster.Pool) Offers {
 	if pool.Catalog == nil {
 		return Offers{}
 	}
-	offers := pool.Catalog.All()
+	offers := pool.Catalog.AsSold()
 	for r := range pool.Requirements.All() {
 		if pool.Catalog.Known(r.Key()) {
 			pool.Catalog.Compatible(r).AndTo(offers)

@@ -170,7 +170,7 @@ func (s *Store) rebuildPools() {
 		}
 		class := e.object.Spec.Template.Spec.NodeClassRef
 		if offer := s.offerFor(class, name); offer != nil {
-			value.Catalog = offer.index
+			value.Catalog = offer.with(s.config.Commitments)
 		} else if value.Blocked == "" {
 			value.Blocked = "it has no node class"
 			if class != nil {

@@ -30,6 +30,8 @@ type Own struct {
 	Dropped *prometheus.GaugeVec // family
 	// EventsDropped counts events that were not sent, since there were too many.
 	EventsDropped *prometheus.CounterVec // reason
+	// CommitmentsRead is 1 while the file of commitments can be read (K-55); nothing without one.
+	CommitmentsRead *prometheus.GaugeVec // no label
 	// Grace counts down that of the first start (K-27).
 	Grace *Countdown
 	// Standing is how the cluster stands.
@@ -78,6 +80,8 @@ func newOwn(r prometheus.Registerer) Own {
 			Help: "1 for each metric that is left out, since there are too many series."}, []string{"family"}),
 		EventsDropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: ownPrefix + "events_dropped_total",
 			Help: "Events that were not sent, since there were too many at a time."}, []string{"reason"}),
+		CommitmentsRead: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: ownPrefix + "commitments_file_read",
+			Help: "1 when --commitments-file could be read last, otherwise 0. Absent without it."}, nil),
 		Grace:    &Countdown{},
 		Standing: newStanding(),
 		Observed: newObserved(),
@@ -85,7 +89,7 @@ func newOwn(r prometheus.Registerer) Own {
 	r.MustRegister(own.Observed.Launches, own.Observed.Removals, own.Observed.Nodes, own.Observed.Cost)
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: ownPrefix + "takeover_grace_seconds",
 		Help: "How long nothing is removed voluntarily after the first start, in seconds; 0 when that is over."}, own.Grace.seconds))
-	r.MustRegister(own.Decisions, own.Leader, own.Stages, own.Dropped, own.EventsDropped, own.Standing)
+	r.MustRegister(own.Decisions, own.Leader, own.Stages, own.Dropped, own.EventsDropped, own.CommitmentsRead, own.Standing)
 	return own
 }
 
