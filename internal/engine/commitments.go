@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
@@ -16,9 +18,10 @@ func (d *disruption) account() {
 	}
 }
 
-// drawing returns the nodes that launches bring, the first of them with this number, as far as commitments matter.
+// drawing returns the nodes that launches bring, the first of them with this number, as far as commitments or mixes count them.
 func drawing(s *cluster.Snapshot, launches []plan.Launch, names naming, number int) []*cluster.Node {
-	if len(s.Commitments) == 0 {
+	bounded := func(p *cluster.Pool) bool { return p.OnDemandPercent > 0 }
+	if len(s.Commitments) == 0 && !slices.ContainsFunc(s.Pools, bounded) {
 		return nil
 	}
 	var nodes []*cluster.Node

@@ -37,9 +37,9 @@ func withCommitments(t *rapid.T, script string, types ...string) string {
 	return script
 }
 
-// paidFor is what nodes cost per hour in all, without what commitments pay.
+// paidFor is what nodes cost per hour in all, ours and others, without what commitments pay.
 func paidFor(s *cluster.Snapshot) resources.Money {
-	sum := -s.Ledger().Saved()
+	sum := -s.Ledger().Freed(s.Nodes...)
 	for _, node := range s.Nodes {
 		if node.Price != resources.Unpriced && !node.Deleting {
 			sum += node.Price

@@ -110,7 +110,7 @@ func (d *disruption) nextToGo(candidates []*cluster.Node, count map[string]int, 
 		case len(group) == size:
 			return group, append(others, candidates[i:]...)
 		case count[node.Pool] == left:
-		case wanted[node.Pool] == left, !d.saves(group, node):
+		case wanted[node.Pool] == left, !d.saves(group, node), !d.keepsMix(append(slices.Clip(group), node), nil):
 			others = append(others, node)
 		case !mightFit(d.future, d.now(node)):
 			*rest = append(*rest, node)
@@ -145,7 +145,7 @@ func (d *disruption) deleteTogether(nodes []*cluster.Node) []*cluster.Node {
 	for n := len(nodes); n > 0; n = n * 7 / 8 {
 		without := d.future.Without(nodes[:n]...)
 		placed, fits := pack.Fit(without, without.Pending)
-		if !fits || launched(without) || !d.roomStays(without) {
+		if !fits || launched(without) || !d.roomStays(without) || !d.keepsMix(nodes[:n], nil) {
 			continue
 		}
 		d.future = without.Bind(placed)

@@ -124,7 +124,7 @@ func (d *disruption) replace(group []*cluster.Node) bool {
 	}
 	group, launches = d.keepSame(group, launches)
 	before, after := d.cost(group...), d.costOfLaunches(launches)
-	if !d.worthIt(group, before-after) || d.feeds(launches) ||
+	if !d.worthIt(group, before-after) || d.feeds(launches) || !d.keepsMix(group, launches) ||
 		!d.roomStays(d.future.Without(group...).With(virtuals(d.future, launches, newLast))) {
 		return false
 	}

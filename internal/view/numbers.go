@@ -1,6 +1,8 @@
 package view
 
 import (
+	"fmt"
+
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
@@ -44,6 +46,14 @@ type Commitment struct {
 	Unit   string  `json:"unit"`
 	Amount float64 `json:"amount"`
 	Used   float64 `json:"used"`
+}
+
+// String says how much of it is used.
+func (c Commitment) String() string {
+	if c.Unit == UnitInstances {
+		return fmt.Sprintf("%s: %.0f of %.0f instances used", c.Name, c.Used, c.Amount)
+	}
+	return fmt.Sprintf("%s: $%.3f/h of $%.3f/h used", c.Name, c.Used, c.Amount)
 }
 
 // What commitments are counted in: dollars per hour at the price on demand, or machines.

@@ -56,6 +56,7 @@ func (c Commitment) Has(used, more Amount) bool {
 type draw struct {
 	id       string
 	created  int64
+	ours     bool
 	price    resources.Money
 	coverage uint64 // bit n for Snapshot.Commitments[n]
 }
@@ -84,7 +85,7 @@ func (s *Snapshot) Ledger() *Ledger {
 				continue
 			}
 			if price, coverage := s.termsOf(node); coverage != 0 {
-				l.draws = append(l.draws, draw{node.ID(), cmp.Or(node.Created, Never), price, coverage})
+				l.draws = append(l.draws, draw{node.ID(), cmp.Or(node.Created, Never), node.Claim != "" && node.Price != resources.Unpriced, price, coverage})
 			}
 		}
 	}
@@ -164,10 +165,15 @@ func (l *Ledger) Left() []Amount {
 	return left
 }
 
-// Saved returns what nodes do not cost because of commitments, per hour.
-func (l *Ledger) Saved() resources.Money {
-	_, saved := l.tally(nil)
-	return saved
+// Saved returns what our nodes, those with a NodeClaim, do not cost because of commitments, per hour.
+func (l *Ledger) Saved() (sum resources.Money) {
+	_, paid := l.tally(nil)
+	for i, part := range paid {
+		if l.draws[i].ours {
+			sum += part
+		}
+	}
+	return sum
 }
 
 // Freed returns how much of the price of these nodes would not be saved without them, because commitments pay for it and no
@@ -182,35 +188,37 @@ func (l *Ledger) Freed(nodes ...*Node) resources.Money {
 	}
 	_, now := l.tally(nil)
 	_, then := l.tally(without)
-	return now - then
+	sum := resources.Money(0)
+	for i := range now {
+		sum += now[i] - then[i]
+	}
+	return sum
 }
 
-// tally goes through the nodes, and returns with what is used what nodes do not cost because of it.
-func (l *Ledger) tally(without map[string]bool) (used []Amount, saved resources.Money) {
+// tally goes through the nodes, and returns with what is used how much of the price of each is paid for by that.
+func (l *Ledger) tally(without map[string]bool) (used []Amount, paid []resources.Money) {
 	if l == nil {
-		return nil, 0
+		return nil, nil
 	}
-	used = make([]Amount, len(l.commitments))
-	var rest []draw
-	for _, d := range l.draws {
-		switch at := l.first(d, used); {
-		case without[d.id]:
-		case at < 0:
-			rest = append(rest, d)
-		default:
+	used, paid = make([]Amount, len(l.commitments)), make([]resources.Money, len(l.draws))
+	for n, d := range l.draws {
+		if at := l.first(d, used); at >= 0 && !without[d.id] {
 			used[at] = used[at].Plus(l.commitments[at].Takes(d.price))
-			saved += d.price
+			paid[n] = d.price
 		}
 	}
-	for _, d := range rest {
+	for n, d := range l.draws {
+		if paid[n] == d.price || without[d.id] {
+			continue
+		}
 		for i, c := range l.commitments {
 			if d.coverage&(1<<i) != 0 && c.Instances == 0 {
-				part := min(d.price, c.PerHour-used[i].PerHour)
-				d.price, used[i].PerHour, saved = d.price-part, used[i].PerHour+part, saved+part
+				part := min(d.price-paid[n], c.PerHour-used[i].PerHour)
+				paid[n], used[i].PerHour = paid[n]+part, used[i].PerHour+part
 			}
 		}
 	}
-	return used, saved
+	return used, paid
 }
 
 // first returns the first commitment that covers a node and has enough left for the whole of it, -1 for none.

@@ -244,6 +244,8 @@ func (s *Snapshot) Settled() *Snapshot {
 				own.Nodes = append(own.Nodes, node)
 			case node.Name != "" || len(node.Pods) > 0:
 				own.Closed = append(own.Closed, node)
+			default:
+				own.Drawing = append(slices.Clip(own.Drawing), node)
 			}
 		}
 	}
@@ -263,9 +265,9 @@ func (s *Snapshot) Launched(slots map[string][]int) *Snapshot {
 	return own
 }
 
-// Draws returns the cluster with further nodes that count for its commitments, and in nothing else.
+// Draws returns the cluster with further nodes that count for its commitments and the mixes of its pools, and in nothing else.
 func (s *Snapshot) Draws(nodes ...*Node) *Snapshot {
-	if len(s.Commitments) == 0 || len(nodes) == 0 {
+	if len(nodes) == 0 {
 		return s
 	}
 	own := s.derived()
@@ -273,9 +275,9 @@ func (s *Snapshot) Draws(nodes ...*Node) *Snapshot {
 	return own
 }
 
-// Undraws returns the cluster with these nodes of it not counted for its commitments, since they are to go.
+// Undraws returns the cluster with these nodes of it not counted for its commitments and mixes, since they are to go.
 func (s *Snapshot) Undraws(nodes ...*Node) *Snapshot {
-	if len(s.Commitments) == 0 || len(nodes) == 0 {
+	if len(nodes) == 0 {
 		return s
 	}
 	own := s.derived()

@@ -58,6 +58,9 @@ type Pool struct {
 	// NodeOverheadPrice is what a node of the pool costs per hour beside its price, 0 or more (B-20). It counts wherever
 	// nodes are compared, and is in no price that is told.
 	NodeOverheadPrice resources.Money
+	// OnDemandPercent is the share of the pool's nodes, in percent, that is not to be spot: of those launched that may be
+	// either. 0 for any mix (K-55).
+	OnDemandPercent int
 }
 
 // Consolidation is a pool's consolidationPolicy (D-03).
@@ -134,7 +137,8 @@ type Snapshot struct {
 	Held map[Hold]string
 	// Commitments are paid for whether nodes use them or not (K-55). What a pool's Catalog covers, it covers by their numbers.
 	Commitments []Commitment
-	// Drawing are further nodes that count for Commitments, and Undrawn nodes of the snapshot that do not, since they go.
+	// Drawing are further nodes that count for Commitments and for [Snapshot.Mix], and Undrawn nodes of the snapshot that do
+	// not, since they go.
 	Drawing, Undrawn []*Node
 
 	change Change

@@ -163,6 +163,7 @@ func (p *parser) pool(name string, a *attributes) {
 	pool.Invalid, pool.Dormant, pool.Gentle, pool.Held = a.has("invalid"), a.has("dormant"), a.has("gentle"), a.has("held")
 	pool.PriceTolerance = int(a.number("tolerance", 0))
 	pool.NodeOverheadPrice = a.money(a.get("overhead", "0"))
+	pool.OnDemandPercent = 100 - int(a.number("spot-ratio", 100))
 	pool.Static, pool.Replicas = a.has("replicas"), a.number("replicas", 0)
 	policy := a.get("consolidate", "underutilized")
 	known := map[string]cluster.Consolidation{"underutilized": cluster.WhenUnderutilized, "empty": cluster.WhenEmpty, "balanced": cluster.Balanced}

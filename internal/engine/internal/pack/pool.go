@@ -38,6 +38,7 @@ type pool struct {
 	// when none is. stock is shared by the pools.
 	covered []catalog.Bits
 	stock   *stock
+	mix     *cluster.Mix // with what this round has planned; nil where it is not bounded
 }
 
 func newPool(index int, p *cluster.Pool, daemons []cluster.Daemon, left left, ceiling *limit.Ceiling) *pool {
@@ -65,6 +66,7 @@ func newPool(index int, p *cluster.Pool, daemons []cluster.Daemon, left left, ce
 	}
 	own.openReservations(left.reservations)
 	own.openCommitments(left.stock)
+	own.mix = left.mixes[p.Name]
 	own.rooms = make([]resources.Vector, len(p.Catalog.Offers))
 	own.reserveDaemons(daemons)
 	return own

@@ -69,14 +69,15 @@ func (reservationRule) placedIn(_ *solver, n *planned, a *attempt) {
 // sell the same one.
 type reservations map[string]int
 
-// left is what is paid for anyway and not used, shared by the pools of a round.
+// left is what is paid for anyway and not used, and how much of each pool is spot, shared by the pools of a round.
 type left struct {
 	reservations reservations
 	stock        *stock
+	mixes        map[string]*cluster.Mix // by pool
 }
 
 func newLeft(snapshot *cluster.Snapshot) left {
-	return left{newReservations(snapshot), newStock(snapshot)}
+	return left{newReservations(snapshot), newStock(snapshot), newMixes(snapshot)}
 }
 
 // newReservations counts what the nodes of the snapshot leave. A claim on its way that may still come to stand in

@@ -52,6 +52,9 @@ func compareRefs(a, b plan.PodRef) int {
 func (s *solver) launch(b *planned) plan.Launch {
 	offers, only := b.sayable(b.withinHeld())
 	index := b.pool.Catalog
+	if b.pool.mix != nil {
+		only = only.With(requirement.OneOf(catalog.LabelCapacityType, index.Values(catalog.LabelCapacityType, offers)...))
+	}
 	first := index.Offers[offers.First()]
 	choices := s.choicesOf(b, offers)
 	l := plan.Launch{
