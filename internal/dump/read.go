@@ -224,7 +224,7 @@ func (r *reader) pool(p poolRecord) *cluster.Pool {
 		Taints:       each(p.Taints, readTaint), RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots,
 		SurgeSlots: p.SurgeSlots, Static: p.Static, Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held,
 		Invalid: p.Invalid, ExpiresGracefully: p.ExpiresGracefully, Consolidates: cluster.Consolidation(p.Consolidates),
-		PriceTolerance: p.PriceTolerance, NodeOverheadPrice: resources.Money(p.NodeOverheadPrice),
+		PriceTolerance: p.PriceTolerance, NodeOverheadPrice: resources.Money(p.NodeOverheadPrice), OnDemandPercent: p.OnDemandPercent,
 		Limits: limit.Limits{Resources: r.vector("limits.resources", p.Limits.Resources), Limited: p.Limits.Limited,
 			SoftNodes: p.Limits.SoftNodes, HardNodes: p.Limits.HardNodes},
 		Used: limit.Usage{Nodes: p.Used.Nodes, Capacity: r.vector("used.capacity", p.Used.Capacity)},
@@ -245,6 +245,7 @@ func (r *reader) pool(p poolRecord) *cluster.Pool {
 		p.Limits.HardNodes, limit.None)
 	r.need(p.NodeOverheadPrice >= 0 && p.NodeOverheadPrice <= int64(resources.MaxPrice),
 		"nodeOverheadPrice is %d; want 0 to %d", p.NodeOverheadPrice, int64(resources.MaxPrice))
+	r.need(p.OnDemandPercent >= 0 && p.OnDemandPercent <= 100, "onDemandPercent is %d; want 0 to 100", p.OnDemandPercent)
 	r.need(p.Replicas >= 0, "replicas is %d; want 0 or more", p.Replicas)
 	r.need(p.Consolidates >= 0 && p.Consolidates <= int(cluster.Balanced), "consolidates is %d; want 0 to %d",
 		p.Consolidates, int(cluster.Balanced))

@@ -162,6 +162,7 @@ type poolRecord struct {
 	Consolidates      int                 `json:"consolidates,omitempty"`
 	PriceTolerance    int                 `json:"priceTolerance,omitempty"`
 	NodeOverheadPrice int64               `json:"nodeOverheadPrice,omitempty"` // micro-dollars per hour
+	OnDemandPercent   int                 `json:"onDemandPercent,omitempty"`   // of its nodes are not to be spot
 }
 
 type limitsRecord struct {

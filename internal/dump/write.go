@@ -247,7 +247,7 @@ func pool(p *cluster.Pool) poolRecord {
 		RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots, SurgeSlots: p.SurgeSlots, Static: p.Static,
 		Replicas: p.Replicas, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held, Invalid: p.Invalid,
 		ExpiresGracefully: p.ExpiresGracefully, Consolidates: int(p.Consolidates), PriceTolerance: p.PriceTolerance,
-		NodeOverheadPrice: int64(p.NodeOverheadPrice),
+		NodeOverheadPrice: int64(p.NodeOverheadPrice), OnDemandPercent: p.OnDemandPercent,
 	}
 }
 

@@ -75,8 +75,12 @@ func (s *Store) applyPool(pool *karpenterv1.NodePool) error {
 	base.Dormant = base.Static && s.config.Off.Static
 	var unread error
 	base.NodeOverheadPrice, unread = translate.NodeOverheadPrice(pool, s.config.NodeOverheadPrice)
-	if unread != nil {
-		err = errors.Join(err, fmt.Errorf("NodePool %s: %w", pool.Name, unread))
+	var unreadRatio error
+	base.OnDemandPercent, unreadRatio = translate.OnDemandPercent(pool)
+	for _, fault := range []error{unread, unreadRatio} {
+		if fault != nil {
+			err = errors.Join(err, fmt.Errorf("NodePool %s: %w", pool.Name, fault))
+		}
 	}
 	old, oldObject := e.base, e.object
 	e.sighting, e.object, e.base = fresh, pool, base
