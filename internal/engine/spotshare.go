@@ -17,7 +17,7 @@ func (d *disruption) keepsMix(gone []*cluster.Node, launches []plan.Launch) bool
 		}
 		before := d.future.Mix(pool.Name) // with what was launched for what was chosen (Drawing)
 		after := before.Minus(cluster.MixOf(pool.Name, gone...)).Plus(launchedMix(pool.Name, launches))
-		if !pool.Allows(after) && after.Spot*before.All > before.Spot*after.All {
+		if larger := before.All == 0 || after.Spot*before.All > before.Spot*after.All; larger && !pool.Allows(after) {
 			return false
 		}
 	}

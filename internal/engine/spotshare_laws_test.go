@@ -19,12 +19,12 @@ func withSpotRatios(t *rapid.T, script string) string {
 }
 
 // checkMix fails when a larger share of a pool is spot than it allows.
-func checkMix(t *rapid.T, s *cluster.Snapshot, after any) {
+func checkMix(t *rapid.T, s *cluster.Snapshot, script string, after any) {
 	t.Helper()
 	for _, pool := range s.Pools {
 		if m := s.Mix(pool.Name); !pool.Allows(m) {
-			t.Fatalf("%d of %d nodes of pool %s are spot, and %d percent are not to be, after\n%s", m.Spot, m.All, pool.Name,
-				pool.OnDemandPercent, after)
+			t.Fatalf("%s\n----\n%d of %d nodes of pool %s are spot, and %d percent are not to be, after\n%s", script, m.Spot, m.All,
+				pool.Name, pool.OnDemandPercent, after)
 		}
 	}
 }
@@ -39,7 +39,7 @@ func TestK55_NoLargerShareIsSpotThanThePoolAllows(t *testing.T) {
 		before := parse(t, script)
 		p := engine.Provision(before)
 		after := enginetest.Applied(before, p, rapid.IntRange(0, 2).Draw(t, "choice"))
-		checkMix(t, after, p)
+		checkMix(t, after, script, p)
 		for _, pool := range after.Pools {
 			spot.Add(int64(after.Mix(pool.Name).Spot))
 		}
@@ -54,7 +54,7 @@ func TestK55_NoLargerShareIsSpotThanThePoolAllows(t *testing.T) {
 			p := engine.Consolidate(s, terms)
 			moves.Add(int64(len(p.Removes)))
 			s = carriedOut(t, s, p, round, false)
-			checkMix(t, s, p)
+			checkMix(t, s, script, p)
 		}
 	})
 	if spot.Load() == 0 || moves.Load() == 0 {
