@@ -130,6 +130,8 @@ func (o *options) addDisruption(flags *pflag.FlagSet) {
 	flags.Float64Var(&o.NodeOverheadPrice, "node-overhead-price", o.NodeOverheadPrice,
 		"what a node costs beside its price, in dollars per hour; the annotation joiner.sh/node-overhead-price of a NodePool "+
 			"counts before it")
+	flags.StringVar(&o.CommitmentsFile, "commitments-file", o.CommitmentsFile,
+		"a file of commitments, such as savings plans: capacity that is paid for whether nodes use it or not, and costs nothing more")
 	flags.IntVar(&o.ConsolidationMinSavingPercent, "consolidation-min-saving-percent", o.ConsolidationMinSavingPercent,
 		"what replacing nodes by cheaper ones has to save, in percent of what they cost")
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/migrate"
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
@@ -75,7 +76,7 @@ type planTime struct {
 }
 
 // costs are the controller's --price-tolerance, in percent, --node-overhead-price, in dollars per hour, --max-nodes,
-// --max-node-claims-hard and --ignore-dra-requests.
+// --max-node-claims-hard, --commitments-file and --ignore-dra-requests.
 type costs struct {
 	// noDevices is --ignore-dra-requests; a command without the flag is as one with true.
 	noDevices *bool
@@ -83,6 +84,8 @@ type costs struct {
 	overhead  float64
 	maxNodes  int64
 	maxClaims int64
+	// commitments is --commitments-file (K-55).
+	commitments string
 }
 
 func (m *planTime) flag(command *cobra.Command) {
@@ -99,6 +102,8 @@ func (c *costs) flags(command *cobra.Command) {
 		"the controller's --max-nodes: the most nodes that the whole cluster should have; 0 is no limit")
 	command.Flags().Int64Var(&c.maxClaims, "max-node-claims-hard", 0,
 		"the controller's --max-node-claims-hard: the most NodeClaims that the whole cluster may have; 0 is no limit")
+	command.Flags().StringVar(&c.commitments, "commitments-file", "",
+		"a copy of the controller's --commitments-file: what is paid for whether nodes use it or not")
 	command.Flags().Float64Var(&c.overhead, "node-overhead-price", 0,
 		"the controller's --node-overhead-price: what a node costs beside its price, in dollars per hour")
 }
@@ -144,6 +149,15 @@ func pictureAt(documents []whatif.Document, setting string, with costs, now time
 	if err != nil {
 		return nil, offers{}, fmt.Errorf("--node-overhead-price: %w", err)
 	}
+	var commitments []byte
+	if with.commitments != "" {
+		if commitments, err = os.ReadFile(with.commitments); err == nil {
+			_, err = translate.Commitments(commitments)
+		}
+		if err != nil {
+			return nil, offers{}, fmt.Errorf("--commitments-file %s: %w", with.commitments, err)
+		}
+	}
 	chosen := chosenCatalogue(setting, documents)
 	path := chosen
 	if path == catalogueDefault {
@@ -156,7 +170,7 @@ func pictureAt(documents []whatif.Document, setting string, with costs, now time
 	catalogue := inventory.Catalog()
 	world, err := whatif.New(whatif.Input{Documents: documents, Catalogue: catalogue, Now: now,
 		PriceTolerance: with.tolerance, NodeOverheadPrice: overhead, MaxNodes: with.maxNodes, MaxClaims: with.maxClaims,
-		Devices: with.devices(), Estimated: chosen == kwok.EC2Types})
+		Commitments: commitments, Devices: with.devices(), Estimated: chosen == kwok.EC2Types})
 	return world, offers{name: chosen, types: len(catalogue.Types)}, err
 }
 

@@ -21,6 +21,8 @@ var leftOut = map[string]string{
 	"cluster.Pod.Kept":         "no plan depends on it: it is room that kube-scheduler keeps, and given back by the controller",
 	"cluster.Shape.Claims":     "pods that ask for devices are blocked in such a picture",
 	"cluster.Snapshot.change":  "only says how a what-if differs from what it was made of, so that less is looked at",
+	"cluster.Snapshot.Drawing": "only in what-ifs",
+	"cluster.Snapshot.Undrawn": "only in what-ifs",
 	"cluster.Shape.key":        "follows from the other fields",
 	"cluster.Shape.ask":        "follows from the other fields",
 	"plan.Plan.Names":          "those of the snapshot, which are written once",
@@ -31,6 +33,8 @@ var otherwise = map[string]string{
 	"cluster.Shape.own":       "by Selecting, as own",
 	"catalog.Index.wellKnown": "by WellKnown",
 	"catalog.Index.byKey":     "follows from Offers and wellKnown (Compile)",
+	"catalog.Index.covered":   "follows from Snapshot.Commitments (Covered)",
+	"catalog.Index.terms":     "follows from Snapshot.Commitments (Covered)",
 	"catalog.Index.byType":    "follows from Offers (Compile)",
 }
 

@@ -39,7 +39,8 @@ func launchOf(l plan.Launch) launchRecord {
 		Pool: l.Pool, PoolUID: l.PoolUID, Slot: l.Slot, Requirements: set(l.Requirements), Types: l.Types,
 		Labels: some(l.Labels), Requests: l.Requests, Reserve: l.Reserve, Pods: each(l.Pods, ref), Room: each(l.Buffers, ref), For: l.For,
 		Replaces: l.Replaces, Together: l.Together, Zones: l.Zones, CapacityTypes: l.CapacityTypes,
-		Cheapest: choiceRecord{l.Cheapest.Type, l.Cheapest.Zone, l.Cheapest.CapacityType, int64(l.Cheapest.Price)},
+		Cheapest: choiceRecord{l.Cheapest.Type, l.Cheapest.Zone, l.Cheapest.CapacityType, int64(l.Cheapest.Price),
+			l.Cheapest.Commitment.Name, int64(l.Cheapest.Commitment.Pays)},
 	}
 	for key, count := range l.Relaxed {
 		if record.Relaxed == nil {
@@ -94,7 +95,8 @@ func readLaunch(l launchRecord) plan.Launch {
 		Pods: each(l.Pods, readRef), Buffers: each(l.Room, readRef), For: l.For, Replaces: l.Replaces,
 		Together: l.Together, Zones: l.Zones, CapacityTypes: l.CapacityTypes,
 		Cheapest: plan.Choice{Type: l.Cheapest.Type, Zone: l.Cheapest.Zone, CapacityType: l.Cheapest.CapacityType,
-			Price: resources.Money(l.Cheapest.Price)},
+			Price:      resources.Money(l.Cheapest.Price),
+			Commitment: plan.Commitment{Name: l.Cheapest.Commitment, Pays: resources.Money(l.Cheapest.Pays)}},
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.Relaxed)) {
 		if launch.Relaxed == nil {

@@ -21,6 +21,7 @@ type reader struct {
 	in         content
 	components int
 	catalogues []*catalog.Index
+	covered    []requirement.Set // by commitment
 	shapes     []*cluster.Shape
 	pods       []*cluster.Pod
 	where      string // what is being read, for messages
@@ -30,6 +31,7 @@ type reader struct {
 func read(c content) (Dump, error) {
 	r := &reader{in: c, components: len(c.picture.Resources)}
 	r.resources()
+	commitments := r.commitments(c.picture.Commitments)
 	for i := range c.catalogues {
 		r.where = fmt.Sprintf("catalogue %d", i)
 		r.catalogue(c.catalogues[i])
@@ -41,7 +43,7 @@ func read(c content) (Dump, error) {
 	}
 	parts := cluster.Snapshot{Version: c.picture.Version, Names: c.picture.Resources, Pending: r.list(c.picture.Pending),
 		Repelling: r.list(c.picture.Repelling), Buffers: r.list(c.picture.Buffers), MaxNodes: c.picture.MaxNodes, Unseen: c.picture.Unseen,
-		MaxClaims: c.picture.MaxClaims, Claims: c.picture.Claims}
+		MaxClaims: c.picture.MaxClaims, Claims: c.picture.Claims, Commitments: commitments}
 	r.where = "picture"
 	r.need(parts.MaxNodes >= 0, "maxNodes is %d; want 1 or more, or 0 for no limit", parts.MaxNodes)
 	r.need(parts.MaxClaims >= 0, "maxClaims is %d; want 1 or more, or 0 for no limit", parts.MaxClaims)
@@ -61,6 +63,19 @@ func read(c content) (Dump, error) {
 	}
 	d.Snapshot = cluster.New(parts)
 	return d, nil
+}
+
+func (r *reader) commitments(records []commitmentRecord) []cluster.Commitment {
+	r.need(len(records) <= catalog.MaxCommitments, "commitments are %d; want at most %d", len(records), catalog.MaxCommitments)
+	var list []cluster.Commitment
+	for _, c := range records {
+		r.need(c.PerHour >= 0 && c.Instances >= 0, "commitment %q: perHour is %d and instances %d; want 0 or more", c.Name,
+			c.PerHour, c.Instances)
+		own := cluster.Commitment{Name: c.Name, Requirements: r.set(c.Requirements), PerHour: resources.Money(c.PerHour),
+			Instances: c.Instances}
+		list, r.covered = append(list, own), append(r.covered, own.Requirements)
+	}
+	return list
 }
 
 func (r *reader) fail(format string, args ...any) {
@@ -202,8 +217,8 @@ func (r *reader) catalogue(c catalogueRecord) {
 	}
 	r.need(catalog.Ordered(offers), "offers are not in order; want reserved ones first, then by price")
 	if r.err == nil {
-		r.catalogues = append(r.catalogues, catalog.Compile(types, offers,
-			each(c.WellKnown, func(key string) requirement.Key { return requirement.Key(key) })))
+		index := catalog.Compile(types, offers, each(c.WellKnown, func(key string) requirement.Key { return requirement.Key(key) }))
+		r.catalogues = append(r.catalogues, index.Covered(r.covered))
 	}
 }
 
@@ -215,7 +230,7 @@ func (r *reader) pool(p poolRecord) *cluster.Pool {
 		SurgeSlots: p.SurgeSlots, Static: p.Static, Replicas: p.Replicas, MinNodes: p.MinNodes, Dormant: p.Dormant,
 		Gentle: p.Gentle, Held: p.Held, TerminateFirst: p.TerminateFirst,
 		Invalid: p.Invalid, ExpiresGracefully: p.ExpiresGracefully, Consolidates: cluster.Consolidation(p.Consolidates),
-		PriceTolerance: p.PriceTolerance, NodeOverheadPrice: resources.Money(p.NodeOverheadPrice),
+		PriceTolerance: p.PriceTolerance, NodeOverheadPrice: resources.Money(p.NodeOverheadPrice), OnDemandPercent: p.OnDemandPercent,
 		Limits: limit.Limits{Resources: r.vector("limits.resources", p.Limits.Resources), Limited: p.Limits.Limited,
 			SoftNodes: p.Limits.SoftNodes, HardNodes: p.Limits.HardNodes},
 		Used: limit.Usage{Nodes: p.Used.Nodes, Capacity: r.vector("used.capacity", p.Used.Capacity)},
@@ -237,6 +252,7 @@ func (r *reader) pool(p poolRecord) *cluster.Pool {
 	r.need(p.NodeOverheadPrice >= 0 && p.NodeOverheadPrice <= int64(resources.MaxPrice),
 		"nodeOverheadPrice is %d; want 0 to %d", p.NodeOverheadPrice, int64(resources.MaxPrice))
 	r.need(p.MinNodes >= 0, "minNodes is %d; want 0 or more", p.MinNodes)
+	r.need(p.OnDemandPercent >= 0 && p.OnDemandPercent <= 100, "onDemandPercent is %d; want 0 to 100", p.OnDemandPercent)
 	r.need(p.Replicas >= 0, "replicas is %d; want 0 or more", p.Replicas)
 	r.need(p.Consolidates >= 0 && p.Consolidates <= int(cluster.Balanced), "consolidates is %d; want 0 to %d",
 		p.Consolidates, int(cluster.Balanced))

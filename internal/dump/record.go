@@ -69,6 +69,17 @@ type pictureRecord struct {
 	// MaxClaims is the hard limit of the whole cluster, and Claims what counts for it (K-53).
 	MaxClaims int64 `json:"maxClaims,omitempty"`
 	Claims    int64 `json:"claims,omitempty"`
+	// Commitments are in the order in which they are used (K-55).
+	Commitments []commitmentRecord `json:"commitments,omitempty"`
+}
+
+// commitmentRecord is capacity that is paid for whether nodes use it or not. What it covers is not among the offers of
+// catalogues once more: it follows from Requirements.
+type commitmentRecord struct {
+	Name         string              `json:"name"`
+	Requirements []requirementRecord `json:"requirements,omitempty"`
+	PerHour      int64               `json:"perHour,omitempty"` // micro-dollars per hour at the price on demand
+	Instances    int64               `json:"instances,omitempty"`
 }
 
 type optionsRecord struct {
@@ -153,6 +164,7 @@ type poolRecord struct {
 	Consolidates      int                 `json:"consolidates,omitempty"`
 	PriceTolerance    int                 `json:"priceTolerance,omitempty"`
 	NodeOverheadPrice int64               `json:"nodeOverheadPrice,omitempty"` // micro-dollars per hour
+	OnDemandPercent   int                 `json:"onDemandPercent,omitempty"`   // of its nodes are not to be spot
 }
 
 type limitsRecord struct {
@@ -371,6 +383,9 @@ type choiceRecord struct {
 	Zone         string `json:"zone"`
 	CapacityType string `json:"capacityType"`
 	Price        int64  `json:"price"`
+	// Commitment pays so much beside the price.
+	Commitment string `json:"commitment,omitempty"`
+	Pays       int64  `json:"pays,omitempty"`
 }
 
 type nominateRecord struct {

@@ -254,6 +254,13 @@ func (p *scripter) body() string {
 		b.WriteString(words("limit", "cluster", number("nodes", c.MaxNodes, 0), number("claims", c.MaxClaims, 0),
 			number("unseen", unseen, 0)))
 	}
+	for _, c := range p.in.picture.Commitments {
+		hourly := ""
+		if c.PerHour != 0 {
+			hourly = "hourly=" + resources.Money(c.PerHour).String()
+		}
+		b.WriteString(words("commitment", c.Name, hourly, number("instances", c.Instances, 0), attribute("need", needText(c.Requirements))))
+	}
 	for _, pool := range p.in.pools {
 		b.WriteString(p.pool(pool))
 	}

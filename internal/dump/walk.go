@@ -8,20 +8,21 @@ import (
 
 // The kinds of names. Nodes and claims are one kind, since either stands for a node, and host names are those of nodes.
 const (
-	kindPod       = "pod"
-	kindNode      = "node"
-	kindPool      = "pool"
-	kindNamespace = "namespace"
-	kindUID       = "uid"
-	kindDaemon    = "daemon"
-	kindBudget    = "budget"
-	kindAddress   = "address"
-	kindText      = "text"
-	kindZone      = "zone"
-	kindKey       = "key"
-	kindResource  = "resource"
-	kindValue     = "value " // of a label: with the label's key
-	kindTaint     = "value of taint "
+	kindPod        = "pod"
+	kindNode       = "node"
+	kindPool       = "pool"
+	kindNamespace  = "namespace"
+	kindUID        = "uid"
+	kindDaemon     = "daemon"
+	kindBudget     = "budget"
+	kindAddress    = "address"
+	kindText       = "text"
+	kindZone       = "zone"
+	kindKey        = "key"
+	kindResource   = "resource"
+	kindCommitment = "commitment"
+	kindValue      = "value " // of a label: with the label's key
+	kindTaint      = "value of taint "
 )
 
 // walk visits all names in records, each with its kind, and replaces it by what visit returns.
@@ -155,6 +156,10 @@ func (w *walk) content(c *content) {
 		w.names(kindResource, c.picture.Resources)
 	}
 	w.budgets(&c.picture.Options)
+	for i := range c.picture.Commitments {
+		w.name(kindCommitment, &c.picture.Commitments[i].Name)
+		w.requirements(c.picture.Commitments[i].Requirements)
+	}
 	for i := range c.catalogues {
 		w.catalogue(&c.catalogues[i])
 	}

@@ -79,6 +79,7 @@ func (w *walk) launch(l *launchRecord) {
 	}
 	w.names(kindNode, l.Replaces)
 	w.value("topology.kubernetes.io/zone", &l.Cheapest.Zone)
+	w.name(kindCommitment, &l.Cheapest.Commitment)
 	for i := range l.Zones {
 		w.value("topology.kubernetes.io/zone", &l.Zones[i])
 	}

@@ -52,6 +52,10 @@ func contentOf(d Dump) content {
 	for _, name := range slices.Sorted(maps.Keys(s.Namespaces)) {
 		w.out.namespaces = append(w.out.namespaces, namespaceRecord{name, some(s.Namespaces[name])})
 	}
+	for _, c := range s.Commitments {
+		w.out.picture.Commitments = append(w.out.picture.Commitments,
+			commitmentRecord{c.Name, set(c.Requirements), int64(c.PerHour), c.Instances})
+	}
 	w.gatherPools(s)
 	for _, daemon := range s.Daemons {
 		w.out.daemons = append(w.out.daemons, daemonRecord{daemon.Name, w.shapes[daemon.Shape],
@@ -191,7 +195,8 @@ func (w *writer) gatherPools(s *cluster.Snapshot) {
 func catalogue(x *catalog.Index) catalogueRecord {
 	c := catalogueRecord{WellKnown: each(x.WellKnown(), text)}
 	common := make([]*requirement.Set, len(x.Types))
-	for _, o := range x.Offers {
+	for i := range x.AsSold().All() {
+		o := x.Offers[i]
 		if common[o.Type] == nil {
 			common[o.Type] = &o.Labels
 			continue
@@ -206,7 +211,8 @@ func catalogue(x *catalog.Index) catalogueRecord {
 		}
 		c.Types = append(c.Types, record)
 	}
-	for _, o := range x.Offers {
+	for i := range x.AsSold().All() {
+		o := x.Offers[i]
 		var own []requirementRecord
 		for r := range o.Labels.All() {
 			if !common[o.Type].Holds(r.Key()) {
@@ -244,7 +250,7 @@ func pool(p *cluster.Pool) poolRecord {
 		RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots, SurgeSlots: p.SurgeSlots, Static: p.Static,
 		Replicas: p.Replicas, MinNodes: p.MinNodes, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held, TerminateFirst: p.TerminateFirst, Invalid: p.Invalid,
 		ExpiresGracefully: p.ExpiresGracefully, Consolidates: int(p.Consolidates), PriceTolerance: p.PriceTolerance,
-		NodeOverheadPrice: int64(p.NodeOverheadPrice),
+		NodeOverheadPrice: int64(p.NodeOverheadPrice), OnDemandPercent: p.OnDemandPercent,
 	}
 }
 

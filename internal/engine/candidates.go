@@ -61,6 +61,10 @@ type disruption struct {
 	markets map[marketKey]market
 	far     bool     // the pool whose nodes are being replaced costs far more than a fresh plan
 	heard   *hearing // of origin
+	// costs and ledger are those of the cluster accounted, which is the future as it was last; unused without commitments.
+	accounted *cluster.Snapshot
+	costs     func(...*cluster.Node) resources.Money
+	ledger    *cluster.Ledger
 }
 
 // command is nodes that go together, and what replaces them.
@@ -98,7 +102,7 @@ func beginFrom(origin, s *cluster.Snapshot, terms Terms) *disruption {
 		p := Provision(s)
 		placed := placements(s, p)
 		bufferPlaces(s, p, placed)
-		d.future = s.Bind(placed)
+		d.future = s.Bind(placed).Draws(drawing(s, p.Launches, newLast, 0)...)
 		d.hungry, d.coming = hungry(s, p), p
 	}
 	d.future = d.future.Settled()
@@ -292,6 +296,7 @@ func (d *disruption) done(s *cluster.Snapshot) plan.Plan {
 		}
 	}
 	slices.SortFunc(result.Removes, func(a, b plan.Remove) int { return strings.Compare(a.Claim, b.Claim) })
+	saveLess(s, result.Removes)
 	slices.SortFunc(result.Stays, func(a, b plan.Stay) int { return strings.Compare(a.Claim, b.Claim) })
 	return result
 }

@@ -112,7 +112,7 @@ func (d *disruption) nextToGo(candidates []*cluster.Node, count map[string]int, 
 		case count[node.Pool] == left:
 		case count[node.Pool] >= spare: // it may be replaced one for one
 			*rest = append(*rest, node)
-		case wanted[node.Pool] == min(left, spare):
+		case wanted[node.Pool] == min(left, spare), !d.saves(group, node), !d.keepsMix(append(slices.Clip(group), node), nil):
 			others = append(others, node)
 		case !mightFit(d.future, d.now(node)):
 			*rest = append(*rest, node)
@@ -147,7 +147,7 @@ func (d *disruption) deleteTogether(nodes []*cluster.Node) []*cluster.Node {
 	for n := len(nodes); n > 0; n = n * 7 / 8 {
 		without := d.future.Without(nodes[:n]...)
 		placed, fits := pack.Fit(without, without.Pending)
-		if !fits || launched(without) || !d.roomStays(without) {
+		if !fits || launched(without) || !d.roomStays(without) || !d.keepsMix(nodes[:n], nil) {
 			continue
 		}
 		d.future = without.Bind(placed)

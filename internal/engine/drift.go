@@ -177,7 +177,8 @@ func homeless(u plan.Unplaced) string {
 // adopt chooses a group with the launches that replace it, and those that its pool lacks without it (K-54).
 func (d *disruption) adopt(without *cluster.Snapshot, group []*cluster.Node, p plan.Plan, reason plan.DisruptionReason) {
 	p.Launches = append(p.Launches, d.refill(without, group, p.Launches)...)
-	d.future = without.Bind(placements(without, p)).Launched(slotsOf(p.Launches))
+	d.future = without.Bind(placements(without, p)).Launched(slotsOf(p.Launches)).
+		Draws(drawing(d.base, p.Launches, newLast, len(d.launched()))...)
 	for i := range p.Launches {
 		p.Launches[i].Replaces, p.Launches[i].Together = names(group), len(p.Launches)
 		p.Launches[i].Pods, p.Launches[i].Buffers = nil, nil // they run elsewhere still: nobody is promised anything

@@ -36,8 +36,9 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 		bufferPlaces(s, p, placed)
 		candidates = slices.DeleteFunc(candidates, func(node *cluster.Node) bool { return len(placed[node]) > 0 })
 	}
+	cost := s.Costs()
 	slices.SortFunc(candidates, func(a, b *cluster.Node) int {
-		return cmp.Or(cmp.Compare(s.Cost(b), s.Cost(a)), cmp.Compare(a.Created, b.Created), strings.Compare(a.Claim, b.Claim))
+		return cmp.Or(cmp.Compare(cost(b), cost(a)), cmp.Compare(a.Created, b.Created), strings.Compare(a.Claim, b.Claim))
 	})
 	gone := map[string]int{}
 	for _, node := range candidates {
@@ -56,6 +57,7 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 		result.Removes = append(result.Removes, removal(node, plan.Empty, ""))
 	}
 	slices.SortFunc(result.Removes, func(a, b plan.Remove) int { return strings.Compare(a.Claim, b.Claim) })
+	saveLess(s, result.Removes)
 	return result
 }
 

@@ -59,7 +59,8 @@ func (d *disruption) isFar(excess map[*cluster.Node]resources.Money) bool {
 // each of them runs, by UID. Nodes are the cheapest there, however many: a tolerance would take time, and favour nodes
 // that cost too much.
 func (d *disruption) emptyFor(nodes []*cluster.Node) (s *cluster.Snapshot, on map[string]*cluster.Node) {
-	parts := cluster.Snapshot{Version: d.base.Version, Names: d.base.Names, Daemons: d.base.Daemons, Namespaces: d.base.Namespaces}
+	parts := cluster.Snapshot{Version: d.base.Version, Names: d.base.Names, Daemons: d.base.Daemons, Namespaces: d.base.Namespaces,
+		Commitments: d.uncommitted(nodes)}
 	for _, pool := range d.base.Pools {
 		own := *pool
 		own.Limits, own.Used, own.FreeSlots, own.PriceTolerance = limit.Unlimited(), limit.Usage{}, nil, 0

@@ -84,6 +84,8 @@ func wanted(s *cluster.Snapshot, terms Terms, node *cluster.Node, future *disrup
 		return ""
 	case len(moved.Launches) == 0 && floor:
 		return ""
+	case len(s.Commitments) > 0 && cost <= 0:
+		return ""
 	case len(moved.Launches) == 0:
 		return plan.Underutilized
 	case saving <= 0, saving < terms.least(cost), capacityType(node) == "spot" && !terms.SpotToSpot:

@@ -126,7 +126,7 @@ func (d *disruption) replace(group []*cluster.Node) bool {
 	}
 	group, launches = d.keepSame(group, launches)
 	before, after := d.cost(group...), d.costOfLaunches(launches)
-	if !d.worthIt(group, before-after) || d.feeds(launches) || !d.keepsFloors(group, launches) ||
+	if !d.worthIt(group, before-after) || d.feeds(launches) || !d.keepsFloors(group, launches) || !d.keepsMix(group, launches) ||
 		!d.roomStays(d.future.Without(group...).With(virtuals(d.future, launches, newLast))) {
 		return false
 	}
@@ -137,9 +137,9 @@ func (d *disruption) replace(group []*cluster.Node) bool {
 		launches[i].Replaces, launches[i].Together = names(group), len(launches)
 		launches[i].Pods, launches[i].Buffers = nil, nil // they run elsewhere still: nobody is promised anything
 	}
-	d.future = d.future.Without(group...)
-	d.choose(command{nodes: group, launches: launches, reason: plan.Underutilized,
-		why: d.instead(launches, group)})
+	why := d.instead(launches, group)
+	d.future = d.future.Without(group...).Draws(drawing(d.base, launches, newLast, len(d.launched()))...)
+	d.choose(command{nodes: group, launches: launches, reason: plan.Underutilized, why: why})
 	return true
 }
 
@@ -159,7 +159,7 @@ const enoughTypes = 15
 // takes. before and after are what the command's nodes cost in all. false when the rules for spot and reserved capacity
 // do not allow it (D-05).
 func (d *disruption) onlyCheaper(l *plan.Launch, group []*cluster.Node, before, after resources.Money) bool {
-	if l.Cheapest.CapacityType == catalog.Reserved {
+	if l.Cheapest.CapacityType == catalog.Reserved || l.Cheapest.Commitment.Name != "" {
 		return true
 	}
 	pool := d.future.Pool(l.Pool)
@@ -171,7 +171,7 @@ func (d *disruption) onlyCheaper(l *plan.Launch, group []*cluster.Node, before, 
 	// What the command may cost more than planned is shared by cost.
 	own := pool.NodeOverheadPrice
 	most := resources.Money(float64(l.Cheapest.Price+own)*float64(before-d.minSaving(group...))/float64(max(after, 1))) - own
-	allowed := pool.Catalog.Available.Clone()
+	allowed := pool.Catalog.Available.And(pool.Catalog.AsSold())
 	for r := range l.Requirements.All() {
 		if pool.Catalog.Known(r.Key()) {
 			pool.Catalog.Compatible(r).AndTo(allowed)

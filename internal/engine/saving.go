@@ -52,7 +52,13 @@ func priceOf(nodes []*cluster.Node) resources.Money {
 }
 
 // cost is what nodes cost per hour in all, with what a node costs beside its price.
-func (d *disruption) cost(nodes ...*cluster.Node) resources.Money { return d.base.Cost(nodes...) }
+func (d *disruption) cost(nodes ...*cluster.Node) resources.Money {
+	if len(d.base.Commitments) == 0 {
+		return d.base.Cost(nodes...)
+	}
+	d.account()
+	return d.costs(nodes...)
+}
 
 // costOfLaunches is the same for what is launched.
 func (d *disruption) costOfLaunches(launches []plan.Launch) resources.Money {
@@ -66,6 +72,9 @@ func (d *disruption) instead(launches []plan.Launch, group []*cluster.Node) stri
 	before, after := priceOf(group), p.Price()
 	if p.Cost(d.base.Overhead) == after && d.cost(group...) == before {
 		return fmt.Sprintf("%s/h instead of %s/h", after, before)
+	}
+	if len(d.base.Commitments) > 0 {
+		return fmt.Sprintf("%s/h instead of %s/h, without what commitments pay", d.costOfLaunches(launches), d.cost(group...))
 	}
 	return fmt.Sprintf("%s/h on %s instead of %s/h on %s", after, nodesText(len(launches)), before, nodesText(len(group)))
 }
@@ -97,12 +106,12 @@ func podsOf(nodes []*cluster.Node) int {
 // floorOf returns a cost that no nodes are below which could be launched for the pods of these nodes that have to move, as far
 // as they do not fit on others. Spot nodes that must not be replaced by spot are measured by everything else (D-05).
 func (d *disruption) floorOf(nodes ...*cluster.Node) resources.Money {
-	least, spotless := resources.Unpriced, allSpot(nodes) && !d.terms.SpotToSpot
+	least, spotless, open := resources.Unpriced, allSpot(nodes) && !d.terms.SpotToSpot, d.open(nodes)
 	for _, pool := range d.base.Pools {
 		if pool.Blocked != "" || pool.Catalog == nil || pool.Static {
 			continue
 		}
-		m := d.market(pool, spotless)
+		m := d.market(pool, spotless, open)
 		var sum catalog.Least
 		for _, node := range nodes {
 			for _, pod := range node.Pods {
@@ -135,10 +144,11 @@ func (m market) least(shape *cluster.Shape) catalog.Least {
 type marketKey struct {
 	pool     string
 	spotless bool
+	open     uint64 // see disruption.open
 }
 
-func (d *disruption) market(pool *cluster.Pool, spotless bool) market {
-	key := marketKey{pool.Name, spotless}
+func (d *disruption) market(pool *cluster.Pool, spotless bool, open uint64) market {
+	key := marketKey{pool.Name, spotless, open}
 	known, found := d.markets[key]
 	if !found {
 		offers := pool.Catalog.Available.Clone()
@@ -149,6 +159,11 @@ func (d *disruption) market(pool *cluster.Pool, spotless bool) market {
 		}
 		if spotless {
 			pool.Catalog.Compatible(requirement.OneOf(catalog.LabelCapacityType, catalog.OnDemand, catalog.Reserved)).AndTo(offers)
+		}
+		for i := range pool.Catalog.OnCommitments().All() {
+			if open&(1<<(pool.Catalog.Offers[i].Commitment-1)) == 0 {
+				offers.Remove(i)
+			}
 		}
 		known = market{pool.Catalog.Floor(offers, pool.NodeOverheadPrice), map[*cluster.Shape]catalog.Least{}}
 		d.markets[key] = known

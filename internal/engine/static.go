@@ -31,7 +31,7 @@ func (d *disruption) rollStatic(pool *cluster.Pool, nodes []*cluster.Node, reaso
 		_, hard := pool.Limits.Nodes()
 		why = fmt.Sprintf("replicas are at the %s limit, so it goes before its replacement comes", limit.Kind(hard))
 	} else {
-		launches = pack.Surge(d.origin, pool, min(left, len(nodes)))
+		launches = pack.Surge(d.origin.Undraws(nodes...), pool, min(left, len(nodes)))
 		left = len(launches)
 	}
 	tries := 0

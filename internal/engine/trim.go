@@ -36,6 +36,7 @@ func Trim(s *cluster.Snapshot, budgets map[string][]Budget) plan.Plan {
 		}
 	}
 	slices.SortFunc(result.Removes, func(a, b plan.Remove) int { return strings.Compare(a.Claim, b.Claim) })
+	saveLess(s, result.Removes)
 	return result
 }
 

@@ -66,7 +66,7 @@ func virtuals(s *cluster.Snapshot, launches []plan.Launch, names naming) []*clus
 // virtual returns the node that a launch brings in its cheapest offering.
 func virtual(pool *cluster.Pool, l plan.Launch, name string) *cluster.Node {
 	node := &cluster.Node{
-		Name: name, Claim: name, Pool: pool.Name, Taints: pool.Taints, InstanceType: l.Cheapest.Type, Price: l.Cheapest.Price.OfNode(),
+		Name: name, Claim: name, Pool: pool.Name, Taints: pool.Taints, InstanceType: l.Cheapest.Type, Price: l.Cheapest.Listed().OfNode(),
 		Initialized: true, Launched: true, Registered: true,
 		Labels: map[string]string{cluster.LabelHostname: name, cluster.LabelPool: pool.Name},
 	}

@@ -266,9 +266,14 @@ func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing
 	if price != node.Price || needs != moved.Price() {
 		beside = ", with what nodes cost beside their price"
 	}
+	if len(future.base.Commitments) > 0 {
+		beside += ", without what commitments pay"
+	}
 	found := Standing{Launches: moved.Launches}
 	floor := future.heard.floorKeeps(node)
 	switch saving := price - needs; {
+	case len(future.base.Commitments) > 0 && price <= 0:
+		found.Cause, found.Text = cause.NothingCheaper, "a commitment pays for it, and no other node would use that"
 	case len(moved.Launches) == 0 && floor != "":
 		found.Cause, found.Text = cause.MinNodes, floor
 	case len(moved.Launches) == 0:

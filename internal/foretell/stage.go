@@ -48,6 +48,8 @@ type Input struct {
 	MaxNodes int64
 	// MaxClaims is that of world.Config.
 	MaxClaims int64
+	// Commitments are those of world.Config.
+	Commitments []cluster.Commitment
 	// Going says of claims that are being deleted, by name, why: what a report says of them.
 	Going map[string]plan.DisruptionReason
 }
@@ -128,7 +130,7 @@ func New(in Input) (*Stage, error) {
 		going: map[string]Gone{}}
 	s.store = world.New(world.Config{Now: func() time.Time { return s.clock }, Fleet: in.Fleet,
 		PriceTolerance: in.PriceTolerance, NodeOverheadPrice: in.NodeOverheadPrice, MaxNodes: in.MaxNodes,
-		MaxClaims: in.MaxClaims})
+		MaxClaims: in.MaxClaims, Commitments: in.Commitments})
 	if in.Offers == nil {
 		s.in.Offers = map[world.ClassRef]catalog.Catalog{}
 		for _, class := range in.Classes {

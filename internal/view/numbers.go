@@ -1,6 +1,8 @@
 package view
 
 import (
+	"fmt"
+
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
@@ -33,6 +35,48 @@ type Numbers struct {
 	Ceiling limit.Ceiling
 	// Room counts the pods for which CapacityBuffers ask for room.
 	Room map[RoomState]int
+	// Commitments are in the order in which they are used (K-55).
+	Commitments []Commitment
+}
+
+// Commitment is capacity that is paid for anyway, and how much of it nodes use.
+type Commitment struct {
+	Name string `json:"name"`
+	// Unit is UnitDollars or UnitInstances.
+	Unit   string  `json:"unit"`
+	Amount float64 `json:"amount"`
+	Used   float64 `json:"used"`
+}
+
+// String says how much of it is used.
+func (c Commitment) String() string {
+	if c.Unit == UnitInstances {
+		return fmt.Sprintf("%s: %.0f of %.0f instances used", c.Name, c.Used, c.Amount)
+	}
+	return fmt.Sprintf("%s: $%.3f/h of $%.3f/h used", c.Name, c.Used, c.Amount)
+}
+
+// What commitments are counted in: dollars per hour at the price on demand, or machines.
+const (
+	UnitDollars   = "dollars_per_hour"
+	UnitInstances = "instances"
+)
+
+// CommitmentsOf counts what nodes use of the commitments.
+func CommitmentsOf(s *cluster.Snapshot) []Commitment {
+	if len(s.Commitments) == 0 {
+		return nil
+	}
+	var list []Commitment
+	for i, used := range s.Ledger().Used(nil) {
+		c := s.Commitments[i]
+		own := Commitment{Name: c.Name, Unit: UnitDollars, Amount: c.PerHour.Dollars(), Used: used.PerHour.Dollars()}
+		if c.Instances > 0 {
+			own.Unit, own.Amount, own.Used = UnitInstances, float64(c.Instances), float64(used.Instances)
+		}
+		list = append(list, own)
+	}
+	return list
 }
 
 // CauseOfPool is a cause and the pool that it is about.
@@ -95,7 +139,7 @@ type HardLimit struct{ Most, Used int64 }
 func NumbersOf(s *cluster.Snapshot, p plan.Plan) Numbers {
 	n := Numbers{Waiting: map[CauseOfPool]int{}, Limited: map[PoolLimit]bool{}, Price: map[PoolCapacity]resources.Money{},
 		Staying: map[CauseOfPool]int{}, Nodes: map[PoolState]int{}, Offers: map[string]Offers{}, Hard: map[string]HardLimit{},
-		Ceiling: s.Ceiling(), Room: roomNumbers(s, p)}
+		Ceiling: s.Ceiling(), Room: roomNumbers(s, p), Commitments: CommitmentsOf(s)}
 	for _, pool := range s.Pools {
 		n.pool(s, pool)
 	}
@@ -135,7 +179,7 @@ func OffersOf(pool *cluster.Pool) Offers {
 	if pool.Catalog == nil {
 		return Offers{}
 	}
-	offers := pool.Catalog.All()
+	offers := pool.Catalog.AsSold()
 	for r := range pool.Requirements.All() {
 		if pool.Catalog.Known(r.Key()) {
 			pool.Catalog.Compatible(r).AndTo(offers)

@@ -122,7 +122,7 @@ func (w *World) stage(going map[string]plan.DisruptionReason) (*foretell.Stage, 
 	return foretell.New(foretell.Input{Objects: w.told, Catalogue: w.catalogue, Classes: classes, Fleet: both{},
 		Now:              w.now,
 		MinSavingPercent: engine.DefaultMinSavingPercent, PriceTolerance: w.tolerance, NodeOverheadPrice: w.overhead,
-		MaxNodes: w.maxNodes, MaxClaims: w.maxClaims,
+		MaxNodes: w.maxNodes, MaxClaims: w.maxClaims, Commitments: w.commitments,
 		Going: going})
 }
 

@@ -131,6 +131,9 @@ func (c Comparison) table(b *strings.Builder) {
 		}
 		return text
 	}, c.dearer())
+	if c.Before.CommittedPerHour+c.After.CommittedPerHour+c.last().CommittedPerHour > 0 {
+		row("  paid by commitments", func(t Totals) string { return c.about() + cents(t.CommittedPerHour) }, "")
+	}
 	table.Flush() //nolint:errcheck // into a strings.Builder
 }
 

@@ -84,6 +84,9 @@ type Launch struct {
 	// Cheapest is the offering that comes first by price, and PricePerHour what one node costs in it: nil when nobody knows.
 	Cheapest     Offering `json:"cheapest"`
 	PricePerHour *Dollars `json:"pricePerHour"`
+	// Commitment pays for each of them, PaidPerHour of its price on demand; "" when none does (K-55).
+	Commitment  string  `json:"commitment,omitempty"`
+	PaidPerHour Dollars `json:"paidPerHour,omitempty"`
 	// Pods counts the pods of each workload, namespace/name, on all these nodes.
 	Pods map[string]int `json:"pods"`
 	// Room counts the pods of each CapacityBuffer, namespace/name, for which these nodes have room.
@@ -123,12 +126,13 @@ func (w *World) Plan() Result {
 		} else {
 			r.PricePerHour += Dollars(price)
 		}
-		key := fmt.Sprint(l.Pool, l.Types, l.Zones, l.CapacityTypes, price)
+		key := fmt.Sprint(l.Pool, l.Types, l.Zones, l.CapacityTypes, price, l.Cheapest.Commitment)
 		i, known := at[key]
 		if !known {
 			i = len(r.Launches)
 			at[key] = i
 			group := Launch{Pool: l.Pool, Types: l.Types, Zones: l.Zones, CapacityTypes: l.CapacityTypes, Pods: map[string]int{},
+				Commitment: l.Cheapest.Commitment.Name, PaidPerHour: Dollars(l.Cheapest.Commitment.Pays),
 				Cheapest: Offering{Type: l.Cheapest.Type, Zone: l.Cheapest.Zone, CapacityType: l.Cheapest.CapacityType}}
 			if price != resources.Unpriced {
 				known := Dollars(price)

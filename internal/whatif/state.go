@@ -20,6 +20,8 @@ type Totals struct {
 	Nodes        int     `json:"nodes"`
 	PricePerHour Dollars `json:"pricePerHour"`
 	Unpriced     int     `json:"unpriced,omitempty"`
+	// CommittedPerHour is what commitments pay of the prices of the nodes (K-55). It is not in PricePerHour, but in those of pools.
+	CommittedPerHour Dollars `json:"committedPerHour,omitempty"`
 	// Pools are ordered by name; nodes of no pool come last, with the name "".
 	Pools []PoolTotals `json:"pools"`
 	// Machines are groups of nodes that are alike, ordered by pool, type, zone and capacity type.
@@ -58,6 +60,8 @@ func (w *World) totals(s *foretell.Stage) Totals {
 	for _, node := range snapshot.Nodes {
 		t.add(node)
 	}
+	t.CommittedPerHour = Dollars(snapshot.Ledger().Saved())
+	t.PricePerHour -= t.CommittedPerHour
 	slices.SortFunc(t.Pools, func(a, b PoolTotals) int {
 		return cmp.Or(boolean(a.Pool == "")-boolean(b.Pool == ""), strings.Compare(a.Pool, b.Pool))
 	})

@@ -42,6 +42,8 @@ type Status struct {
 	PricePerHour Dollars `json:"pricePerHour"`
 	Unpriced     int     `json:"unpriced,omitempty"`
 	Estimated    bool    `json:"estimated,omitempty"`
+	// Commitments are what is paid for anyway, and how much of it nodes use (K-55). What they pay is in PricePerHour.
+	Commitments []view.Commitment `json:"commitments,omitempty"`
 	// Attention is what somebody has to look at, most urgent first; Next is the command to begin with.
 	Attention []Attention `json:"attention"`
 	Next      string      `json:"next,omitempty"`
@@ -137,6 +139,7 @@ func (w *World) status(in StatusInput) *stater {
 			Notes: w.Notes, NotChecked: in.NotChecked, now: w.now}}
 	st.controller()
 	st.countNodes()
+	st.out.Commitments = view.CommitmentsOf(st.s)
 	st.conditions()
 	st.waiting()
 	st.draining()

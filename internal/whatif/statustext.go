@@ -22,6 +22,9 @@ func (s Status) WriteTable(out io.Writer, wide, headers bool) error {
 	var b strings.Builder
 	s.heading(&b)
 	s.rows(&b, headers)
+	for _, c := range s.Commitments {
+		fmt.Fprintf(&b, "Commitment %s\n", c)
+	}
 	s.sum(&b, "Waiting pods", s.Waiting)
 	s.sum(&b, "Nodes that are to go and stay", s.Kept)
 	if s.Going > 0 {

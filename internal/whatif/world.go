@@ -25,6 +25,7 @@ import (
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
@@ -49,6 +50,8 @@ type Input struct {
 	MaxNodes int64
 	// MaxClaims is the most NodeClaims that the whole cluster may have, 0 for no limit (K-53).
 	MaxClaims int64
+	// Commitments is the text of the file of --commitments-file; empty for none (K-55).
+	Commitments []byte
 	// Devices looks at claims for devices and at what drivers publish, as a controller with --ignore-dra-requests=false (K-42).
 	Devices bool
 	// Now is the time that the plan is made for.
@@ -79,8 +82,10 @@ type World struct {
 	overhead  resources.Money // NodeOverheadPrice of the input
 	maxNodes  int64
 	maxClaims int64
-	objects   []object
-	catalogue catalog.Catalog
+	// commitments are those of the input.
+	commitments []cluster.Commitment
+	objects     []object
+	catalogue   catalog.Catalog
 	// told are all objects that the store was told of.
 	told []client.Object
 	// idle says of a pod without a node, by namespace/name, why nothing is planned for it.
@@ -98,6 +103,10 @@ func New(in Input) (*World, error) {
 		return nil, err
 	}
 	w := empty(in)
+	if w.commitments, err = translate.Commitments(in.Commitments); err != nil {
+		return nil, fmt.Errorf("the commitments: %w", err)
+	}
+	w.store.SetCommitments(w.commitments)
 	var faults []error
 	seen := map[string]string{}
 	for _, d := range in.Documents {

@@ -95,6 +95,9 @@ func (r Result) launches(b *strings.Builder) {
 			if l.PricePerHour != nil {
 				price = about + cents(*l.PricePerHour) + " " + l.Cheapest.CapacityType
 			}
+			if l.Commitment != "" {
+				price += ", " + l.Commitment + " pays"
+			}
 			fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Nodes, l.Pool,
 				view.Some(l.Types, view.TypesShown), view.Zones(l.Zones), strings.Join(l.CapacityTypes,
 					"|"), price, l.holds())

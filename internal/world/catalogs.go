@@ -8,6 +8,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
@@ -19,6 +20,42 @@ type offer struct {
 	limited   []string                       // CSI drivers of which types state limits, sorted
 	// corrected are the offers that NodeOverlays make of this one, by the names of the overlays.
 	corrected map[string]*offer
+	covered   *catalog.Index // index with what commitments cover; nil until it is asked for
+}
+
+// with returns the index with what commitments cover.
+func (o *offer) with(commitments []cluster.Commitment) *catalog.Index {
+	if len(commitments) == 0 {
+		return o.index
+	}
+	if o.covered == nil {
+		sets := make([]requirement.Set, len(commitments))
+		for i, c := range commitments {
+			sets[i] = c.Requirements
+		}
+		o.covered = o.index.Covered(sets)
+	}
+	return o.covered
+}
+
+// SetCommitments tells which commitments there are now, in the order in which they are used (K-55).
+func (s *Store) SetCommitments(list []cluster.Commitment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if reflect.DeepEqual(s.config.Commitments, list) {
+		return
+	}
+	s.config.Commitments = list
+	for _, o := range s.offers {
+		o.covered = nil
+		for _, corrected := range o.corrected {
+			corrected.covered = nil
+		}
+	}
+	for name := range s.pools {
+		s.poolChanged(name)
+	}
+	s.changed()
 }
 
 // maxProspects bounds the prospects kept with a catalogue. Claims of one round share a few sets of requirements.

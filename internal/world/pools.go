@@ -78,9 +78,11 @@ func (s *Store) applyPool(pool *karpenterv1.NodePool) error {
 	_, _, floor := translate.MinNodes(pool)
 	asked, room := translate.HeadroomOf(pool)
 	s.askHeadroom(pool.Name, asked)
-	for _, unread := range []error{unread, floor, room} {
-		if unread != nil {
-			err = errors.Join(err, fmt.Errorf("NodePool %s: %w", pool.Name, unread))
+	var unreadRatio error
+	base.OnDemandPercent, unreadRatio = translate.OnDemandPercent(pool)
+	for _, fault := range []error{unread, unreadRatio, floor, room} {
+		if fault != nil {
+			err = errors.Join(err, fmt.Errorf("NodePool %s: %w", pool.Name, fault))
 		}
 	}
 	old, oldObject := e.base, e.object
@@ -176,7 +178,7 @@ func (s *Store) rebuildPools() {
 		}
 		class := e.object.Spec.Template.Spec.NodeClassRef
 		if offer := s.offerFor(class, name); offer != nil {
-			value.Catalog = offer.index
+			value.Catalog = offer.with(s.config.Commitments)
 		} else if value.Blocked == "" {
 			value.Blocked = "it has no node class"
 			if class != nil {

@@ -51,6 +51,8 @@ type Config struct {
 	MaxNodes int64
 	// MaxClaims is the most NodeClaims that the whole cluster may have, 0 for no limit (K-53).
 	MaxClaims int64
+	// Commitments are paid for whether nodes use them or not, in the order in which they are used (K-55).
+	Commitments []cluster.Commitment
 }
 
 // Owners says whose objects are; package fleet implements it. Pools and claims of other programs are not in the
@@ -301,7 +303,7 @@ func (s *Store) Snapshot() *cluster.Snapshot {
 		Daemons: s.daemonValues, Namespaces: s.namespaceLabels, Guards: s.guardList(),
 		MaxNodes: s.config.MaxNodes, Unseen: s.unseen(), Buffers: s.bufferPods(),
 		MaxClaims: s.config.MaxClaims, Claims: s.claimCount(),
-		Devices: s.deviceState(),
+		Devices: s.deviceState(), Commitments: s.config.Commitments,
 	}
 	s.published.Store(&published{snapshot: fresh, until: s.wake})
 	return fresh

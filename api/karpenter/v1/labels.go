@@ -82,6 +82,8 @@ const (
 	// NodeOverheadPriceAnnotationKey on a NodePool says in dollars per hour what a node of it costs beside its price, in
 	// place of Joiner's --node-overhead-price: a decimal number from 0 to 1000000.
 	NodeOverheadPriceAnnotationKey = "joiner.sh/node-overhead-price"
+	// SpotRatioAnnotationKey on a NodePool says how much of its nodes is spot at most, as a percentage: 70%.
+	SpotRatioAnnotationKey = "joiner.sh/spot-ratio"
 	// NodePoolHashAnnotationKey holds the drift hash of the NodePool's template.
 	NodePoolHashAnnotationKey = Group + "/nodepool-hash"
 	// NodePoolHashVersionAnnotationKey says how NodePoolHashAnnotationKey was computed.

@@ -73,6 +73,8 @@ type Config struct {
 	// NodeOverheadPrice is what a node costs beside its price, in dollars per hour, where its NodePool does not say
 	// (B-20).
 	NodeOverheadPrice float64
+	// CommitmentsFile is the file of what is paid for whether nodes use it or not; "" for none (K-55).
+	CommitmentsFile string
 	// ConsolidationMinSavingPercent is the same as a part of what is replaced, from 0 to 99; the greater one of both counts.
 	ConsolidationMinSavingPercent int
 

@@ -278,7 +278,7 @@ func (o *observer) rest(ctx context.Context) error {
 	stage, err := foretell.New(foretell.Input{Objects: objects, Offers: o.store.Catalogs(), Fleet: o.fleet, Now: o.now(),
 		MinSavingPercent: o.settings.MinSavingPercent, PriceTolerance: o.picture.PriceTolerance,
 		NodeOverheadPrice: o.picture.NodeOverheadPrice, MaxNodes: o.picture.MaxNodes,
-		MaxClaims: o.picture.MaxClaims})
+		MaxClaims: o.picture.MaxClaims, Commitments: o.store.Snapshot().Commitments})
 	if err != nil {
 		return fmt.Errorf("foretelling: %w", err)
 	}

@@ -41,6 +41,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics/state"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
@@ -155,6 +156,12 @@ func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
 	if err != nil {
 		return world.Config{}, err
 	}
+	var commitments []cluster.Commitment
+	if config.CommitmentsFile != "" {
+		if _, commitments, err = readCommitments(config.CommitmentsFile); err != nil {
+			return world.Config{}, err
+		}
+	}
 	gates, _, err := ParseGates(config.FeatureGates)
 	off := gates.off()
 	off.Buffers = off.Buffers || !config.buffersServed
@@ -162,6 +169,7 @@ func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
 		Fleet: owned, Off: off, Devices: config.devicesServed, IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
 		RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
 		PriceTolerance: config.PriceTolerance, NodeOverheadPrice: overhead, MaxNodes: config.MaxNodes, MaxClaims: config.MaxNodeClaimsHard,
+		Commitments: commitments,
 	}, err
 }
 
@@ -223,6 +231,13 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, applied c
 	}
 	if err := errors.Join(mgr.Add(parts.standing), mgr.Add(p.history), p.observes(config, mgr, parts, store, picture, log)); err != nil {
 		return nil, fmt.Errorf("adding what shows how the cluster stands, and the history: %w", err)
+	}
+	if config.CommitmentsFile != "" {
+		keeper := &commitmentsKeeper{path: config.CommitmentsFile, tell: store.SetCommitments, read: parts.metrics.Own.CommitmentsRead.WithLabelValues(),
+			log: log.WithName("commitments")}
+		if err := mgr.Add(keeper); err != nil {
+			return nil, fmt.Errorf("adding what reads the commitments: %w", err)
+		}
 	}
 	return p, nil
 }

@@ -256,6 +256,10 @@ func rowsOf(n view.Numbers) (rows []metrics.Row) {
 		add(metrics.MaxClaims, float64(n.Ceiling.HardMost))
 		add(metrics.MaxClaimsUsed, float64(n.Ceiling.Claims))
 	}
+	for _, c := range n.Commitments {
+		add(metrics.Commitment, c.Amount, c.Name, c.Unit)
+		add(metrics.CommitmentUsed, c.Used, c.Name, c.Unit)
+	}
 	for which, pods := range n.Room {
 		add(metrics.BufferPods, float64(pods), which.Namespace, which.Buffer, which.State)
 	}

@@ -30,6 +30,8 @@ type Own struct {
 	Dropped *prometheus.GaugeVec // family
 	// EventsDropped counts events that were not sent, since there were too many.
 	EventsDropped *prometheus.CounterVec // reason
+	// CommitmentsRead is 1 while the file of commitments can be read (K-55); nothing without one.
+	CommitmentsRead *prometheus.GaugeVec // no label
 	// Grace counts down that of the first start (K-27).
 	Grace *Countdown
 	// Bound counts the pods that kube-scheduler bound where a plan expected them, and those elsewhere (K-60).
@@ -86,6 +88,8 @@ func newOwn(r prometheus.Registerer) Own {
 			Help: "1 for each metric that is left out, since there are too many series."}, []string{"family"}),
 		EventsDropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: ownPrefix + "events_dropped_total",
 			Help: "Events that were not sent, since there were too many at a time."}, []string{"reason"}),
+		CommitmentsRead: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: ownPrefix + "commitments_file_read",
+			Help: "1 when --commitments-file could be read last, otherwise 0. Absent without it."}, nil),
 		Grace: &Countdown{},
 		Bound: prometheus.NewCounterVec(prometheus.CounterOpts{Name: ownPrefix + "pods_bound_total",
 			Help: "Pods that had a place in a plan when kube-scheduler bound them: to that node (expected), or elsewhere."},
@@ -96,8 +100,7 @@ func newOwn(r prometheus.Registerer) Own {
 	r.MustRegister(own.Observed.Launches, own.Observed.Removals, own.Observed.Nodes, own.Observed.Cost)
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: ownPrefix + "takeover_grace_seconds",
 		Help: "How long nothing is removed voluntarily after the first start, in seconds; 0 when that is over."}, own.Grace.seconds))
-	r.MustRegister(own.Bound)
-	r.MustRegister(own.Decisions, own.Leader, own.Stages, own.Dropped, own.EventsDropped, own.Standing)
+	r.MustRegister(own.Decisions, own.Leader, own.Stages, own.Dropped, own.EventsDropped, own.CommitmentsRead, own.Bound, own.Standing)
 	return own
 }
 

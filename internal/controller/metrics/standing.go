@@ -26,6 +26,8 @@ const (
 	MaxClaims
 	MaxClaimsUsed
 	BufferPods
+	Commitment
+	CommitmentUsed
 	NodepoolReady
 	OldestDrain
 	Looked
@@ -69,6 +71,9 @@ func standing() []family {
 		BufferPods: {"buffer_pods", "Pods for which a CapacityBuffer asks for room, by state: there is room, it is on its way, " +
 			"or there is none.",
 			[]string{"namespace", "buffer", "state"}},
+		Commitment: {"commitment", "What a commitment of --commitments-file covers, in dollars per hour at the price on demand, or in " +
+			"instances.", []string{"commitment", "unit"}},
+		CommitmentUsed: {"commitment_used", "What nodes use of a commitment, of whatever program.", []string{"commitment", "unit"}},
 		NodepoolReady: {"nodepool_ready", "1 while the condition Ready of a NodePool is True, otherwise 0.",
 			[]string{"nodepool"}},
 		OldestDrain: {"oldest_drain_seconds", "For how long that node of a NodePool has been draining that has been longest.",

@@ -209,8 +209,12 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 	} else {
 		condition.Clear(&pool.Status.Conditions, karpenterv1.ConditionTypeClusterLimitReached)
 	}
-	if _, err := translate.NodeOverheadPrice(pool, 0); err != nil {
-		c.config.Events.Event(pool, event.Warning, event.IgnoredField, err.Error())
+	_, overhead := translate.NodeOverheadPrice(pool, 0)
+	_, ratio := translate.OnDemandPercent(pool)
+	for _, fault := range []error{overhead, ratio} {
+		if fault != nil {
+			c.config.Events.Event(pool, event.Warning, event.IgnoredField, fault.Error())
+		}
 	}
 	for _, value := range values {
 		condition.Set(&pool.Status.Conditions, pool.Generation, value, c.config.Now())

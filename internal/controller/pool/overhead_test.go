@@ -31,3 +31,18 @@ func TestAnOverheadThatCannotBeUnderstoodIsTold(t *testing.T) {
 		t.Errorf("said:\n%s", said)
 	}
 }
+
+// K-55, X-09: so is a spot ratio that cannot be understood.
+func TestK55_ASpotRatioThatCannotBeUnderstoodIsTold(t *testing.T) {
+	t.Parallel()
+	object := newPool()
+	object.Annotations = map[string]string{karpenterv1.SpotRatioAnnotationKey: "most"}
+	r := newRig(t, object)
+	r.reconcile(t)
+	check(t, r.reconcile(t), karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
+	want := `default IgnoredField: annotation joiner.sh/spot-ratio is "most": want a whole percentage from 0% to 100%, for example 70%; ` +
+		"any number of nodes may be spot"
+	if said := strings.Join(r.tape.Said(), "\n"); strings.Count(said, want) == 0 {
+		t.Errorf("said:\n%s\nwant %s", said, want)
+	}
+}

@@ -19,6 +19,10 @@ type Offer struct {
 	Available    bool
 	Reservation  int             // see Offering
 	Labels       requirement.Set // of type and offering together, with instance type, zone and capacity type
+	// Commitment is the number, from 1, of the commitment that pays for a node of this offer; its Price is 0 then, and
+	// List what the offer costs without. 0 for an offer as the provider sells it (see Index.Covered).
+	Commitment int
+	List       resources.Money
 }
 
 // IndexedType is a type with its amounts as vectors of the space that the Index was made with.
@@ -43,6 +47,8 @@ type Index struct {
 	wellKnown map[requirement.Key]bool
 	byKey     map[requirement.Key][]class
 	byType    map[string]Bits
+	covered   Bits            // offers that a commitment pays for; nil for none
+	terms     map[place]terms // what is bought on demand, by where; nil without commitments
 }
 
 // class is a distinct set of values that offers have for a key, and the offers that have it.
@@ -98,8 +104,8 @@ func Compile(types []IndexedType, offers []Offer, wellKnown []requirement.Key) *
 }
 
 func compareOffers(a, b Offer) int {
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Price, b.Price), cmp.Compare(a.Type, b.Type),
-		strings.Compare(a.Zone, b.Zone), strings.Compare(a.CapacityType, b.CapacityType))
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Price, b.Price), cmp.Compare(a.List, b.List), cmp.Compare(a.Type, b.Type),
+		strings.Compare(a.Zone, b.Zone), strings.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.Commitment, b.Commitment))
 }
 
 func rank(o Offer) int {

@@ -262,6 +262,8 @@ func (s *Snapshot) Settled() *Snapshot {
 				own.Nodes = append(own.Nodes, node)
 			case node.Name != "" || len(node.Pods) > 0:
 				own.Closed = append(own.Closed, node)
+			default:
+				own.Drawing = append(slices.Clip(own.Drawing), node)
 			}
 		}
 	}
@@ -278,6 +280,26 @@ func (s *Snapshot) Launched(slots map[string][]int) *Snapshot {
 	for _, taken := range slots {
 		own.Claims += int64(len(taken))
 	}
+	return own
+}
+
+// Draws returns the cluster with further nodes that count for its commitments and the mixes of its pools, and in nothing else.
+func (s *Snapshot) Draws(nodes ...*Node) *Snapshot {
+	if len(nodes) == 0 {
+		return s
+	}
+	own := s.derived()
+	own.Drawing = append(slices.Clip(s.Drawing), nodes...)
+	return own
+}
+
+// Undraws returns the cluster with these nodes of it not counted for its commitments and mixes, since they are to go.
+func (s *Snapshot) Undraws(nodes ...*Node) *Snapshot {
+	if len(nodes) == 0 {
+		return s
+	}
+	own := s.derived()
+	own.Undrawn = append(slices.Clip(s.Undrawn), nodes...)
 	return own
 }
 

@@ -62,6 +62,9 @@ type Pool struct {
 	// NodeOverheadPrice is what a node of the pool costs per hour beside its price, 0 or more (B-20). It counts wherever
 	// nodes are compared, and is in no price that is told.
 	NodeOverheadPrice resources.Money
+	// OnDemandPercent is the share of the pool's nodes, in percent, that is not to be spot: of those launched that may be
+	// either. 0 for any mix (K-55).
+	OnDemandPercent int
 }
 
 // Consolidation is a pool's consolidationPolicy (D-03).
@@ -130,6 +133,11 @@ type Snapshot struct {
 	Devices Devices
 	// Held says, for pools and what pods ask for, why no node is launched for such pods at present (P-35).
 	Held map[Hold]string
+	// Commitments are paid for whether nodes use them or not (K-55). What a pool's Catalog covers, it covers by their numbers.
+	Commitments []Commitment
+	// Drawing are further nodes that count for Commitments and for [Snapshot.Mix], and Undrawn nodes of the snapshot that do
+	// not, since they go.
+	Drawing, Undrawn []*Node
 
 	change Change
 }
@@ -198,8 +206,17 @@ func sorted[T any](list []T, compare func(a, b T) int) []T {
 }
 
 // Cost is what these nodes cost per hour in all: their prices, and for each what its pool adds
-// (Pool.NodeOverheadPrice). It is [resources.Unpriced] when the price of one is not known.
-func (s *Snapshot) Cost(nodes ...*Node) resources.Money {
+// (Pool.NodeOverheadPrice). It is [resources.Unpriced] when the price of one is not known. With Commitments it is what would
+// be saved without these nodes: what others do not use of a commitment is paid for all the same.
+func (s *Snapshot) Cost(nodes ...*Node) resources.Money { return s.cost(s.Ledger(), nodes) }
+
+// Costs returns [Snapshot.Cost] for whoever asks for it often.
+func (s *Snapshot) Costs() func(nodes ...*Node) resources.Money {
+	ledger := s.Ledger()
+	return func(nodes ...*Node) resources.Money { return s.cost(ledger, nodes) }
+}
+
+func (s *Snapshot) cost(ledger *Ledger, nodes []*Node) resources.Money {
 	sum := resources.Money(0)
 	for _, node := range nodes {
 		if node.Price == resources.Unpriced {
@@ -207,7 +224,7 @@ func (s *Snapshot) Cost(nodes ...*Node) resources.Money {
 		}
 		sum += node.Price + s.Overhead(node.Pool)
 	}
-	return sum
+	return sum - ledger.Freed(nodes...)
 }
 
 // Overhead is what a node of the pool of that name costs per hour beside its price; 0 when there is no such pool.

@@ -115,7 +115,18 @@ const MaxAsks = 30
 type Choice struct {
 	Type, Zone, CapacityType string
 	Price                    resources.Money // per hour
+	// Commitment is what pays for it beside Price (K-55).
+	Commitment Commitment
 }
+
+// Commitment is what pays for a node that then costs nothing more, and how much per hour; "" for none.
+type Commitment struct {
+	Name string
+	Pays resources.Money
+}
+
+// Listed is the price of the offering on its own, whoever pays it.
+func (c Choice) Listed() resources.Money { return c.Price + c.Commitment.Pays }
 
 // Nominate says that a pod is expected to run on capacity that exists or is on its way.
 type Nominate struct {

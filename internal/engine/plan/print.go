@@ -105,8 +105,12 @@ func (l Launch) String() string {
 		}
 		what = strings.TrimPrefix(what+", room for "+Shorten(room), ", ")
 	}
-	return fmt.Sprintf("%s %s zone=%s %s %s/h: %s", name, types, strings.Join(l.Zones, "|"), strings.Join(l.CapacityTypes, "|"),
-		l.Cheapest.Price, what)
+	paid := ""
+	if c := l.Cheapest.Commitment; c.Name != "" {
+		paid = fmt.Sprintf(" (commitment %s pays %s/h)", c.Name, c.Pays)
+	}
+	return fmt.Sprintf("%s %s zone=%s %s %s/h%s: %s", name, types, strings.Join(l.Zones, "|"), strings.Join(l.CapacityTypes, "|"),
+		l.Cheapest.Price, paid, what)
 }
 
 var numbered = regexp.MustCompile(`^(.*?)(\d+)$`)

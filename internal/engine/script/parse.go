@@ -57,11 +57,11 @@ func (p *parser) line(line string) {
 	a = newAttributes(line, words[2:])
 	kinds := map[string]func(string, *attributes){
 		"type": p.instanceType, "pool": p.pool, "node": p.node, "claim": p.claim, "pod": p.pod, "buffer": p.buffer, "daemon": p.daemon,
-		"namespace": p.namespace, "pdb": p.guard, "limit": p.ceiling, "devices": p.devicesOn, "resourceclaim": p.resourceClaim,
+		"namespace": p.namespace, "pdb": p.guard, "limit": p.ceiling, "commitment": p.commitment, "devices": p.devicesOn, "resourceclaim": p.resourceClaim,
 	}
 	kind, known := kinds[words[0]]
 	if !known {
-		a.fail("a line starts with type, pool, node, claim, pod, buffer, daemon, namespace, pdb, limit, devices or resourceclaim")
+		a.fail("a line starts with type, pool, node, claim, pod, buffer, daemon, namespace, pdb, limit, commitment, devices or resourceclaim")
 	}
 	for _, name := range expand(words[1]) {
 		kind(name, a)
@@ -95,6 +95,16 @@ func (p *parser) ceiling(name string, a *attributes) {
 	if p.parts.MaxNodes < 0 || p.parts.Unseen < 0 || p.parts.MaxClaims < 0 {
 		a.fail("nodes, unseen and claims are 0 or more")
 	}
+}
+
+// commitment is paid for whether nodes use it or not (K-55).
+func (p *parser) commitment(name string, a *attributes) {
+	c := cluster.Commitment{Name: name, Requirements: a.requirements(a.get("need", "")),
+		PerHour: a.money(a.get("hourly", "0")), Instances: a.number("instances", 0)}
+	if (c.PerHour > 0) == (c.Instances > 0) || c.Instances < 0 {
+		a.fail("want either hourly=, dollars per hour, or instances=, a number, above 0")
+	}
+	p.parts.Commitments = append(p.parts.Commitments, c)
 }
 
 func (p *parser) namespace(name string, a *attributes) {
@@ -155,6 +165,7 @@ func (p *parser) pool(name string, a *attributes) {
 	pool.PriceTolerance = int(a.number("tolerance", 0))
 	pool.NodeOverheadPrice = a.money(a.get("overhead", "0"))
 	pool.MinNodes = a.number("min-nodes", 0)
+	pool.OnDemandPercent = 100 - int(a.number("spot-ratio", 100))
 	pool.Static, pool.Replicas = a.has("replicas"), a.number("replicas", 0)
 	policy := a.get("consolidate", "underutilized")
 	known := map[string]cluster.Consolidation{"underutilized": cluster.WhenUnderutilized, "empty": cluster.WhenEmpty, "balanced": cluster.Balanced}
@@ -260,6 +271,11 @@ func (p *parser) finish() *cluster.Snapshot {
 		known[requirement.Key(longName(name))] = true
 	}
 	index := catalog.NewIndex(catalog.Catalog{Types: p.types, WellKnown: known}, p.space)
+	var covered []requirement.Set
+	for _, c := range p.parts.Commitments {
+		covered = append(covered, c.Requirements)
+	}
+	index = index.Covered(covered)
 	for _, node := range p.nodes {
 		for _, pool := range p.pools {
 			if pool.Name == node.Pool {

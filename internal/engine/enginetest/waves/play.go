@@ -317,7 +317,7 @@ func NodeOf(pool *cluster.Pool, l plan.Launch, choice int, name string) *cluster
 	}
 	node := &cluster.Node{
 		Name: name, Claim: name, Pool: l.Pool, Initialized: true, Taints: pool.Taints,
-		Allocatable: index.Types[offer.Type].Allocatable, Price: offer.Price.OfNode(), InstanceType: wanted,
+		Allocatable: index.Types[offer.Type].Allocatable, Price: offer.Sold().OfNode(), InstanceType: wanted,
 		Labels: map[string]string{cluster.LabelHostname: name, cluster.LabelPool: l.Pool},
 	}
 	for r := range offer.Labels.All() {

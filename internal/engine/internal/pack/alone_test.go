@@ -86,6 +86,14 @@ var aloneTests = []alone{
 	{rule: reservationRule{}, says: "a new node is in one reservation or in none",
 		script: "type m cpu=2 mem=8Gi od=0.1 reserved=0 reservation=1\ntype x cpu=4 mem=16Gi od=0.2\npool p\npod asks cpu=1",
 		opens:  "p: m x", narrows: "p: m", explains: "p: -"},
+	{rule: commitmentRule{}, says: "a node is on the first commitment that has enough left, or on none",
+		script: types + "commitment used need=type=x instances=1\ncommitment plan need=type=m hourly=0.15\npool p\n" +
+			"node n1 type=x zone=a pool=p capacity=on-demand\npod asks cpu=1",
+		opens: "p: m x", narrows: "p: m", explains: "p: -"},
+	{rule: spotShareRule{}, says: "a node that would be one spot node too many is none",
+		script: "type m cpu=2 mem=8Gi od=0.1 spot=0.03\ntype x cpu=4 mem=16Gi spot=0.05\npool p spot-ratio=50\npool q\n" +
+			"node n1 type=m zone=a pool=p capacity=spot\npod asks cpu=1",
+		opens: "p: m x; q: m x", narrows: "p: m; q: m x", explains: "p: -; q: -"},
 	{rule: limitRule{}, says: "what is larger than the limits admit is not counted for a node",
 		script: types + "pool p limit.cpu=3\npool full limit.cpu=1\npod asks cpu=1",
 		opens:  "full: m x; p: m x", narrows: "full: -; p: m x",

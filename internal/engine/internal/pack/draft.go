@@ -79,7 +79,7 @@ func (s *solver) draftPool() *pool {
 		if p.Blocked != "" || p.closed || p.Catalog == nil {
 			continue
 		}
-		if p.reserved == nil && p.mixable() {
+		if p.reserved == nil && p.covered == nil && p.mixable() {
 			return p
 		}
 		return nil

@@ -119,8 +119,8 @@ func evenSizes(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) map
 		if d.apart < 2 || !d.shared || float64(d.apart) < evenShare*float64(len(own)) || len(pool.MinValues) > 0 {
 			continue
 		}
-		prepared := newPool(0, pool, snapshot.Daemons, newReservations(snapshot), &limit.Ceiling{})
-		if offer, found := d.size(prepared); found && prepared.reserved == nil { // what is paid for comes first, whatever its size
+		prepared := newPool(0, pool, snapshot.Daemons, newLeft(snapshot), &limit.Ceiling{})
+		if offer, found := d.size(prepared); found && prepared.reserved == nil && prepared.covered == nil { // what is paid for comes first, whatever its size
 			sizes[pool.Name] = offer
 		}
 	}

@@ -104,7 +104,7 @@ func leastCost(snapshot *cluster.Snapshot, pods []*cluster.Pod) float64 {
 		for i := range p.Catalog.Available.All() {
 			offer := p.Catalog.Offers[i]
 			if room := p.Catalog.Types[offer.Type].Allocatable.At(r); room > 0 {
-				least = min(least, float64(offer.Price+p.NodeOverheadPrice)/float64(room))
+				least = min(least, float64(offer.Sold()+p.NodeOverheadPrice)/float64(room))
 			}
 		}
 		if amount > 0 && !math.IsInf(least, 1) {

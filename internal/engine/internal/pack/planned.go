@@ -18,6 +18,9 @@ type planned struct {
 	held    resources.Vector // what the plan counts for it against resource limits
 	slot    int
 	scratch catalog.Bits // for the next narrowing
+	// commitment is the number of that which pays for it, 0 for none, and drawn what it takes of it.
+	commitment int
+	drawn      cluster.Amount
 }
 
 // open plans a new node for the pod, in the first pool that can have one (P-10).

@@ -34,9 +34,14 @@ type pool struct {
 	// reserved are those of offers that are counted; nil when none is. reservations is shared by the pools.
 	reserved     catalog.Bits
 	reservations reservations
+	// covered are, by commitment, those of offers that it pays for, as far as something was left when the round began; nil
+	// when none is. stock is shared by the pools.
+	covered []catalog.Bits
+	stock   *stock
+	mix     *cluster.Mix // with what this round has planned; nil where it is not bounded
 }
 
-func newPool(index int, p *cluster.Pool, daemons []cluster.Daemon, left reservations, ceiling *limit.Ceiling) *pool {
+func newPool(index int, p *cluster.Pool, daemons []cluster.Daemon, left left, ceiling *limit.Ceiling) *pool {
 	if p.Static && p.Blocked == "" {
 		forPods := *p
 		forPods.Blocked = "it is static: spec.replicas sets its number of nodes, waiting pods do not"
@@ -59,7 +64,9 @@ func newPool(index int, p *cluster.Pool, daemons []cluster.Daemon, left reservat
 	if len(own.custom.EmptyKeys()) > 0 {
 		clear(own.offers)
 	}
-	own.openReservations(left)
+	own.openReservations(left.reservations)
+	own.openCommitments(left.stock)
+	own.mix = left.mixes[p.Name]
 	own.rooms = make([]resources.Vector, len(p.Catalog.Offers))
 	own.reserveDaemons(daemons)
 	return own

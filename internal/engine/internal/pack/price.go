@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,6 +35,7 @@ func (s *solver) packGroups(pods []*cluster.Pod) []*cluster.Pod {
 	for _, p := range s.pools {
 		if p.Blocked == "" && !p.closed && p.Catalog != nil && p.mixable() {
 			s.packReserved(p, groups)
+			s.packCommitted(p, groups)
 			s.packSizes(p, groups)
 		}
 	}
@@ -123,7 +125,10 @@ type candidate struct {
 // packPool launches nodes of one pool for the groups, until none of them gets anything from it any more or a limit
 // of the pool is reached. Groups with different demands on custom labels come one kind after the other, those
 // without any last: they may use what room the nodes of the others have.
-func (s *solver) packPool(p *pool, groups []*group) {
+func (s *solver) packPool(p *pool, groups []*group) { s.packAmong(p, p.plain(), groups) }
+
+// packAmong is packPool for nodes of some offers.
+func (s *solver) packAmong(p *pool, among catalog.Bits, groups []*group) {
 	var kinds []string
 	for _, g := range groups {
 		if len(g.pods) > 0 && !slices.Contains(kinds, g.custom) {
@@ -141,9 +146,9 @@ func (s *solver) packPool(p *pool, groups []*group) {
 				same = append(same, g)
 			}
 		}
-		for _, found := range s.mixes(p, same) {
+		for _, found := range s.mixes(p, among, same) {
 			for range found.Times {
-				if !s.launchPattern(p, same, found) {
+				if !s.launchPattern(p, among, same, found) {
 					return
 				}
 			}
@@ -153,8 +158,8 @@ func (s *solver) packPool(p *pool, groups []*group) {
 
 // mixes finds nodes of the pool for the groups: as few as the pool's tolerance allows beside the cheapest ones
 // (P-22), or when those are more than the pool may have, as few as it can.
-func (s *solver) mixes(p *pool, groups []*group) []mix.Pattern {
-	candidates := s.candidates(p, p.plain(), groups, (*candidate).covers)
+func (s *solver) mixes(p *pool, among catalog.Bits, groups []*group) []mix.Pattern {
+	candidates := s.candidates(p, among, groups, (*candidate).covers)
 	items := make([]mix.Item, len(groups))
 	for i, g := range groups {
 		items[i] = mix.Item{Amounts: g.info.Requests, Count: len(g.pods)}
@@ -167,6 +172,9 @@ func (s *solver) mixes(p *pool, groups []*group) []mix.Pattern {
 	way := mix.Beside(s.packing, int64(p.NodeOverheadPrice))
 	cheapest := mix.Fewer(way, items, bins, float64(p.PriceTolerance)/100)
 	if nodes, admitted := mix.Nodes(cheapest), p.admitted(); admitted < 0 || nodes <= admitted {
+		if first := among.First(); first >= 0 && p.Catalog.Offers[first].Commitment != 0 { // small ones fill up what is left
+			slices.SortStableFunc(cheapest, func(a, b mix.Pattern) int { return cmp.Compare(bins[b.Bin].Price, bins[a.Bin].Price) })
+		}
 		return cheapest
 	}
 	for i := range bins {
@@ -206,7 +214,7 @@ func (s *solver) candidates(p *pool, among catalog.Bits, groups []*group, useles
 		}
 		seen[string(key)] = true
 		c := candidate{offer: i, room: room, takes: takes}
-		c.price = max(int64(p.Catalog.Offers[i].Price), 1) + int64(p.NodeOverheadPrice)
+		c.price = max(int64(p.Catalog.Offers[i].Sold()), 1) + int64(p.NodeOverheadPrice)
 		if !slices.ContainsFunc(list, func(other candidate) bool { return useless(&other, &c) }) {
 			c.takes = slices.Clone(takes)
 			list = append(list, c)
@@ -248,11 +256,11 @@ func (c *candidate) covers(other *candidate) bool {
 }
 
 // launchPattern plans a node for the pattern. It reports false when a limit of the pool stopped it.
-func (s *solver) launchPattern(p *pool, groups []*group, found mix.Pattern) bool {
+func (s *solver) launchPattern(p *pool, among catalog.Bits, groups []*group, found mix.Pattern) bool {
 	if !p.mayGrow() {
 		return false
 	}
-	b, index := s.addPlanned(p, p.plain())
+	b, index := s.addPlanned(p, among)
 	for n, count := range found.Counts {
 		g := groups[n]
 		for count > 0 {

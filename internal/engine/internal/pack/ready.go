@@ -48,7 +48,7 @@ func (offerRule) reads() []string { return nil }
 
 func (offerRule) explains(_ *solver, e *explainer) bool {
 	p := e.pool
-	e.left = p.Catalog.All()
+	e.left = p.Catalog.AsSold()
 	return e.demand(plan.ByPool, p.Requirements) &&
 		e.narrow(plan.ByCapacity, cause.NoCapacity, "", "availability", p.Catalog.Available)
 }

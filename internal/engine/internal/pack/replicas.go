@@ -13,7 +13,7 @@ import (
 // Replicas plans a node for each free slot of the static pools, as far as the cluster may have more nodes (K-53).
 func Replicas(snapshot *cluster.Snapshot) plan.Plan {
 	result := plan.Plan{BasedOn: snapshot.Version, Names: snapshot.Names}
-	left, ceiling := newReservations(snapshot), snapshot.Ceiling()
+	left, ceiling := newLeft(snapshot), snapshot.Ceiling()
 	for i, p := range snapshot.Pools {
 		if p.Static && !p.Dormant {
 			slots := p.FreeSlots
@@ -34,11 +34,11 @@ func Surge(snapshot *cluster.Snapshot, pool *cluster.Pool, most int) []plan.Laun
 	if left := snapshot.Ceiling().LeftHard(); left != limit.None {
 		most = min(most, int(left))
 	}
-	return fill(snapshot, at, pool.SurgeSlots[:min(most, len(pool.SurgeSlots))], newReservations(snapshot))
+	return fill(snapshot, at, pool.SurgeSlots[:min(most, len(pool.SurgeSlots))], newLeft(snapshot))
 }
 
 // fill plans a node for each of these slots of a static pool, for no pod: the cheapest that the pool admits.
-func fill(snapshot *cluster.Snapshot, index int, slots []int, left reservations) []plan.Launch {
+func fill(snapshot *cluster.Snapshot, index int, slots []int, left left) []plan.Launch {
 	p := snapshot.Pools[index]
 	if p.Blocked != "" || p.Catalog == nil || len(slots) == 0 {
 		return nil
@@ -65,7 +65,7 @@ func Fill(snapshot *cluster.Snapshot, pool *cluster.Pool, most int) []plan.Launc
 		return nil
 	}
 	ceiling := snapshot.Ceiling()
-	own := newPool(0, pool, snapshot.Daemons, newReservations(snapshot), &ceiling)
+	own := newPool(0, pool, snapshot.Daemons, newLeft(snapshot), &ceiling)
 	bare := newBare(snapshot, own)
 	var launches []plan.Launch
 	for len(launches) < most && own.mayGrow() {

@@ -69,6 +69,17 @@ func (reservationRule) placedIn(_ *solver, n *planned, a *attempt) {
 // sell the same one.
 type reservations map[string]int
 
+// left is what is paid for anyway and not used, and how much of each pool is spot, shared by the pools of a round.
+type left struct {
+	reservations reservations
+	stock        *stock
+	mixes        map[string]*cluster.Mix // by pool
+}
+
+func newLeft(snapshot *cluster.Snapshot) left {
+	return left{newReservations(snapshot), newStock(snapshot), newMixes(snapshot)}
+}
+
 // newReservations counts what the nodes of the snapshot leave. A claim on its way that may still come to stand in
 // one of several reservations counts in each.
 func newReservations(snapshot *cluster.Snapshot) reservations {
@@ -158,9 +169,9 @@ func (p *pool) reservedLeft(offer int) int {
 // unreserved returns the pool's offers that are not counted.
 func (p *pool) unreserved() catalog.Bits {
 	if p.reserved == nil {
-		return p.offers
+		return p.uncommitted(p.offers)
 	}
-	return p.offers.Minus(p.reserved)
+	return p.uncommitted(p.offers.Minus(p.reserved))
 }
 
 // dropUsedUp takes out of offers, in place, the reservations of which nothing is left.

@@ -52,15 +52,19 @@ func compareRefs(a, b plan.PodRef) int {
 func (s *solver) launch(b *planned) plan.Launch {
 	offers, only := b.sayable(b.withinHeld())
 	index := b.pool.Catalog
+	if b.pool.mix != nil {
+		only = only.With(requirement.OneOf(catalog.LabelCapacityType, index.Values(catalog.LabelCapacityType, offers)...))
+	}
 	first := index.Offers[offers.First()]
 	choices := s.choicesOf(b, offers)
 	l := plan.Launch{
 		Pool: b.pool.Name, PoolUID: b.pool.UID, Slot: b.slot,
 		Requests: b.used.Plus(b.pool.daemonsOn(offers.First())),
-		Cheapest: plan.Choice{Type: index.Types[first.Type].Name, Zone: first.Zone, CapacityType: first.CapacityType, Price: first.Price},
-		Labels:   map[string]string{},
-		Relaxed:  b.pool.lacking(offers),
-		Types:    choices.types, Reserve: choices.reserve, Zones: choices.zones, CapacityTypes: choices.capacityTypes,
+		Cheapest: plan.Choice{Type: index.Types[first.Type].Name, Zone: first.Zone, CapacityType: first.CapacityType, Price: first.Price,
+			Commitment: b.paidBy(first)},
+		Labels:  map[string]string{},
+		Relaxed: b.pool.lacking(offers),
+		Types:   choices.types, Reserve: choices.reserve, Zones: choices.zones, CapacityTypes: choices.capacityTypes,
 	}
 	for r := range b.custom.All() {
 		if value, some := r.Example(); some && !r.AllowsAbsent() {
@@ -101,6 +105,9 @@ func asksOf(pods []*cluster.Pod) []string {
 // one type differ in more than that only where a daemon runs on some of them. It returns the set and what the claim has
 // to demand beyond the demands of pool and pods.
 func (b *planned) sayable(offers catalog.Bits) (catalog.Bits, requirement.Set) {
+	if b.commitment != 0 {
+		return b.sayCommitted(offers)
+	}
 	only := requirement.NewSet()
 	if b.pool.some == nil && b.pool.reserved == nil {
 		return offers, only
@@ -145,6 +152,7 @@ func (b *planned) said(offers catalog.Bits, only requirement.Set) catalog.Bits {
 		index.OfType(index.Types[t].Name).OrTo(all)
 	}
 	b.pool.offers.AndTo(all)
+	all = b.pool.uncommitted(all)
 	for r := range b.labels.And(only).All() {
 		if index.Known(r.Key()) {
 			index.Compatible(r).AndTo(all)

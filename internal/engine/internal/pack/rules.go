@@ -62,6 +62,8 @@ var rules = listed(
 	topologyRule{},    // spread, pod affinity and anti-affinity
 	portRule{},        // host ports
 	reservationRule{}, // a node is in one reservation or in none
+	commitmentRule{},  // a node is on one commitment or on none
+	spotShareRule{},   // how much of a pool is spot
 	limitRule{},       // resource limits of the pool
 	minValuesRule{},   // flexibility of the claim
 	preferenceRule{},  // what pods would rather have

@@ -76,7 +76,7 @@ func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.
 	s := &solver{snapshot: snapshot, rules: rules, shapes: map[*cluster.Shape]*shape{}, leavers: map[string]*leaver{},
 		byNode: map[string]int{}, choices: map[string]*choices{}, selected: map[selection][]way{},
 		asking: asks(snapshot), devices: snapshot.Devices}
-	left, ceiling := newReservations(snapshot), snapshot.Ceiling()
+	left, ceiling := newLeft(snapshot), snapshot.Ceiling()
 	for i, p := range snapshot.Pools {
 		s.pools = append(s.pools, newPool(i, p, snapshot.Daemons, left, &ceiling))
 	}

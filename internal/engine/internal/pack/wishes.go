@@ -105,6 +105,9 @@ func (b *planned) grant(w wish) {
 	if b.pool.Limits.HasResources() && was.Type != is.Type {
 		return // what the plan counts against the limits is the type
 	}
+	if was.Commitment != 0 && is.List > was.List {
+		return // what the plan counts against the commitment is its price
+	}
 	free := is.Price <= was.Price
 	if free || 2*w.pods >= len(b.pods) {
 		b.offers = left

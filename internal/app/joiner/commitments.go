@@ -1,0 +1,82 @@
+package joiner
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// commitmentsEvery is how often the file of commitments is looked at. A ConfigMap that is mounted changes a minute after the
+// object does.
+const commitmentsEvery = 30 * time.Second
+
+// readCommitments reads the file of --commitments-file (K-55).
+func readCommitments(path string) (text []byte, list []cluster.Commitment, err error) {
+	if text, err = os.ReadFile(path); err == nil {
+		list, err = translate.Commitments(text)
+	}
+	if err != nil {
+		return text, nil, fmt.Errorf("--commitments-file %s: %w", path, err)
+	}
+	return text, list, nil
+}
+
+// commitmentsKeeper tells the store when the file of commitments changes. While it cannot be read, what it said last holds.
+type commitmentsKeeper struct {
+	path  string
+	tell  func([]cluster.Commitment)
+	read  prometheus.Gauge
+	log   logr.Logger
+	last  []byte // the text that holds
+	fault string // what was said last of a file that cannot be read
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: who does not lead has the picture too.
+func (*commitmentsKeeper) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable.
+func (k *commitmentsKeeper) Start(ctx context.Context) error {
+	ticks := time.NewTicker(commitmentsEvery)
+	defer ticks.Stop()
+	for {
+		k.look()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticks.C:
+		}
+	}
+}
+
+// look reads the file once.
+func (k *commitmentsKeeper) look() {
+	text, list, err := readCommitments(k.path)
+	if err != nil {
+		k.read.Set(0)
+		if said := err.Error(); said != k.fault {
+			k.fault = said
+			k.log.Error(err, "the commitments cannot be read: what the file said last holds")
+		}
+		return
+	}
+	k.read.Set(1)
+	if k.fault == "" && bytes.Equal(text, k.last) {
+		return
+	}
+	k.last, k.fault = text, ""
+	k.tell(list)
+	names := make([]string, len(list))
+	for i, c := range list {
+		names[i] = c.Name
+	}
+	k.log.Info("read the commitments", "file", k.path, "commitments", strings.Join(names, ","))
+}

@@ -1,0 +1,232 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// Commitment is capacity that is paid for whether nodes use it or not, such as a savings plan or reserved instances (K-55).
+// Nodes of all pools use it, and nodes that are not ours.
+type Commitment struct {
+	Name string
+	// Requirements say by labels of offerings what is covered; it is bought on demand in any case.
+	Requirements requirement.Set
+	// PerHour is how much it covers, in dollars per hour at the price on demand; 0 when Instances counts.
+	PerHour resources.Money
+	// Instances is how many machines it covers, whatever they cost; 0 when PerHour counts.
+	Instances int64
+}
+
+// Amount is a part of a commitment, counted as the commitment is.
+type Amount struct {
+	PerHour   resources.Money
+	Instances int64
+}
+
+// Plus returns the sum.
+func (a Amount) Plus(b Amount) Amount {
+	return Amount{a.PerHour + b.PerHour, a.Instances + b.Instances}
+}
+
+// Minus returns the difference.
+func (a Amount) Minus(b Amount) Amount {
+	return Amount{a.PerHour - b.PerHour, a.Instances - b.Instances}
+}
+
+// Takes returns what a node of that price takes of the commitment.
+func (c Commitment) Takes(price resources.Money) Amount {
+	if c.Instances > 0 {
+		return Amount{Instances: 1}
+	}
+	return Amount{PerHour: price}
+}
+
+// Has reports whether the commitment has so much when so much of it is used.
+func (c Commitment) Has(used, more Amount) bool {
+	sum := used.Plus(more)
+	return sum.PerHour <= c.PerHour && sum.Instances <= c.Instances
+}
+
+// draw is a node that commitments cover.
+type draw struct {
+	id       string
+	created  int64
+	ours     bool
+	price    resources.Money
+	coverage uint64 // bit n for Snapshot.Commitments[n]
+}
+
+// Ledger says which nodes of a snapshot use its commitments. Nodes that are being removed do not count. Each of the others, the
+// oldest first and of equals the dearest, is paid for by the first commitment that covers it and has enough left, as if it
+// were planned then. Then what is left of amounts in dollars pays for parts of nodes. A nil Ledger has nothing to say.
+type Ledger struct {
+	commitments []Commitment
+	draws       []draw
+}
+
+// Ledger returns the ledger of the snapshot, nil without Commitments.
+func (s *Snapshot) Ledger() *Ledger {
+	if len(s.Commitments) == 0 {
+		return nil
+	}
+	l := &Ledger{commitments: s.Commitments}
+	left := map[string]bool{}
+	for _, node := range s.Undrawn {
+		left[node.ID()] = true
+	}
+	for _, list := range [][]*Node{s.Nodes, s.Closed, s.Drawing} {
+		for _, node := range list {
+			if node.Deleting || left[node.ID()] {
+				continue
+			}
+			if price, coverage := s.termsOf(node); coverage != 0 {
+				l.draws = append(l.draws, draw{node.ID(), cmp.Or(node.Created, Never), node.Claim != "" && node.Price != resources.Unpriced, price, coverage})
+			}
+		}
+	}
+	slices.SortFunc(l.draws, func(a, b draw) int {
+		return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(b.price, a.price), strings.Compare(a.id, b.id))
+	})
+	return l
+}
+
+// termsOf returns what a node costs, and which commitments are sure to cover it.
+func (s *Snapshot) termsOf(node *Node) (price resources.Money, coverage uint64) {
+	for _, capacityType := range node.mayHave(catalog.LabelCapacityType) {
+		if capacityType != catalog.OnDemand {
+			return 0, 0
+		}
+	}
+	coverage = ^uint64(0)
+	for _, instanceType := range node.mayHave(catalog.LabelInstanceType) {
+		for _, zone := range node.mayHave(catalog.LabelZone) {
+			for _, index := range s.catalogsFor(node) {
+				if own, by, sold := index.OnDemandTerms(instanceType, zone); sold {
+					price, coverage = max(price, own), coverage&by
+					break
+				}
+			}
+		}
+	}
+	switch {
+	case price == 0:
+		return 0, 0
+	case node.Price != resources.Unpriced:
+		return node.Price, coverage
+	}
+	return price, coverage
+}
+
+// mayHave returns the values that the node's label has or may come to have; none when nothing is known of it. A node that does
+// not say how it is paid for is bought on demand: nodes of other programs often do not.
+func (n *Node) mayHave(key requirement.Key) []string {
+	if value, present := n.Labels[string(key)]; present {
+		return []string{value}
+	}
+	values, _ := n.Open.Get(key).Values()
+	return values
+}
+
+// catalogsFor returns the catalogues that may know a node: of its own pool first.
+func (s *Snapshot) catalogsFor(node *Node) []*catalog.Index {
+	var list []*catalog.Index
+	for _, pool := range s.Pools {
+		switch {
+		case pool.Catalog == nil:
+		case pool.Name == node.Pool:
+			return []*catalog.Index{pool.Catalog}
+		case !slices.Contains(list, pool.Catalog):
+			list = append(list, pool.Catalog)
+		}
+	}
+	return list
+}
+
+// Used returns what nodes use of each commitment, in the order of these. Nodes with an id that without holds do not count.
+func (l *Ledger) Used(without map[string]bool) []Amount {
+	used, _ := l.tally(without)
+	return used
+}
+
+// Left returns what nodes leave of each commitment.
+func (l *Ledger) Left() []Amount {
+	if l == nil {
+		return nil
+	}
+	left := l.Used(nil)
+	for i, c := range l.commitments {
+		left[i] = Amount{c.PerHour, c.Instances}.Minus(left[i])
+	}
+	return left
+}
+
+// Saved returns what our nodes, those with a NodeClaim, do not cost because of commitments, per hour.
+func (l *Ledger) Saved() (sum resources.Money) {
+	_, paid := l.tally(nil)
+	for i, part := range paid {
+		if l.draws[i].ours {
+			sum += part
+		}
+	}
+	return sum
+}
+
+// Freed returns how much of the price of these nodes would not be saved without them, because commitments pay for it and no
+// other node would use that.
+func (l *Ledger) Freed(nodes ...*Node) resources.Money {
+	if l == nil || len(nodes) == 0 {
+		return 0
+	}
+	without := make(map[string]bool, len(nodes))
+	for _, node := range nodes {
+		without[node.ID()] = true
+	}
+	_, now := l.tally(nil)
+	_, then := l.tally(without)
+	sum := resources.Money(0)
+	for i := range now {
+		sum += now[i] - then[i]
+	}
+	return sum
+}
+
+// tally goes through the nodes, and returns with what is used how much of the price of each is paid for by that.
+func (l *Ledger) tally(without map[string]bool) (used []Amount, paid []resources.Money) {
+	if l == nil {
+		return nil, nil
+	}
+	used, paid = make([]Amount, len(l.commitments)), make([]resources.Money, len(l.draws))
+	for n, d := range l.draws {
+		if at := l.first(d, used); at >= 0 && !without[d.id] {
+			used[at] = used[at].Plus(l.commitments[at].Takes(d.price))
+			paid[n] = d.price
+		}
+	}
+	for n, d := range l.draws {
+		if paid[n] == d.price || without[d.id] {
+			continue
+		}
+		for i, c := range l.commitments {
+			if d.coverage&(1<<i) != 0 && c.Instances == 0 {
+				part := min(d.price-paid[n], c.PerHour-used[i].PerHour)
+				paid[n], used[i].PerHour = paid[n]+part, used[i].PerHour+part
+			}
+		}
+	}
+	return used, paid
+}
+
+// first returns the first commitment that covers a node and has enough left for the whole of it, -1 for none.
+func (l *Ledger) first(d draw, used []Amount) int {
+	for i, c := range l.commitments {
+		if d.coverage&(1<<i) != 0 && c.Has(used[i], c.Takes(d.price)) {
+			return i
+		}
+	}
+	return -1
+}

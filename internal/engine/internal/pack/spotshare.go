@@ -1,0 +1,62 @@
+package pack
+
+import (
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+)
+
+// spotShareRule: of the nodes of a pool no larger share is spot than it allows (K-55). A new node that may be spot or not is
+// kept from spot when it would be one too many. One that can be nothing else is launched all the same, and counts.
+type spotShareRule struct {
+	anyNode
+	anyPool
+	untied
+	unexplained // it leaves something of every node
+}
+
+func (spotShareRule) reads() []string { return nil }
+
+func (spotShareRule) narrows(_ *solver, n *planned, a *attempt) topology.Verdict {
+	p := n.pool
+	if p.mix == nil || !a.first || p.Allows(p.mix.Plus(cluster.Mix{Spot: 1, All: 1})) {
+		return topology.Yes
+	}
+	if others := a.offers.Minus(p.spot()); p.cheapestWithin(others, n.held) >= 0 {
+		copy(a.offers, others)
+	}
+	return topology.Yes
+}
+
+func (spotShareRule) placedIn(_ *solver, n *planned, a *attempt) {
+	p := n.pool
+	if p.mix == nil || !a.first {
+		return
+	}
+	more := cluster.Mix{All: 1}
+	if n.offers.Intersects(p.spot()) {
+		more.Spot = 1
+	}
+	*p.mix = p.mix.Plus(more)
+}
+
+// spot returns the offers of spot.
+func (p *pool) spot() catalog.Bits {
+	return p.Catalog.Compatible(requirement.OneOf(catalog.LabelCapacityType, catalog.Spot))
+}
+
+// newMixes counts the nodes of those pools that bound the share of spot.
+func newMixes(snapshot *cluster.Snapshot) map[string]*cluster.Mix {
+	var mixes map[string]*cluster.Mix
+	for _, p := range snapshot.Pools {
+		if p.OnDemandPercent > 0 {
+			if mixes == nil {
+				mixes = map[string]*cluster.Mix{}
+			}
+			own := snapshot.Mix(p.Name)
+			mixes[p.Name] = &own
+		}
+	}
+	return mixes
+}
