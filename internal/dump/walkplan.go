@@ -78,6 +78,7 @@ func (w *walk) launch(l *launchRecord) {
 		w.ref(&l.Room[i])
 	}
 	w.names(kindNode, l.Replaces)
+	w.drivers(l.Drivers)
 	w.value("topology.kubernetes.io/zone", &l.Cheapest.Zone)
 	for i := range l.Zones {
 		w.value("topology.kubernetes.io/zone", &l.Zones[i])

@@ -71,6 +71,11 @@ type Shape struct {
 	AntiAffinity []AffinityTerm // required: none of them
 	// Claims are the ResourceClaims by which the pod asks for devices, in the order of its specification (K-42).
 	Claims []DeviceClaim
+	// Volumes count once on a node, whoever uses them there; NewVolumes are still to come (K-58, K-59).
+	Volumes    []VolumeRef
+	NewVolumes []NewVolume // in the order in which kube-scheduler finds them: the smallest first
+	// Drivers are the CSI drivers, sorted, without which kube-scheduler binds no pod of the shape to a node.
+	Drivers []string
 	// Buffer is the namespace/name of the CapacityBuffer that a pod of this shape holds room for; "" for a real pod.
 	Buffer string
 	// Wishes and SoftSpread are what the pod prefers (P-05). They shape nodes that are launched anyway, and never keep a
