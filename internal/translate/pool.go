@@ -41,6 +41,7 @@ func Pool(space *resources.Space, pool *karpenterv1.NodePool) (*cluster.Pool, er
 		result.Static, result.Replicas = true, *pool.Spec.Replicas
 	}
 	result.Gentle = gentle(pool, result)
+	result.LocalVolumes, _ = LocalVolumes(pool) // an error of it is told on the pool
 	err = errors.Join(err, limitErr)
 	result.Blocked, result.Invalid = blocked(pool, err), err != nil
 	pause := PoolPauseOf(pool)

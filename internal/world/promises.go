@@ -179,6 +179,7 @@ func (s *Store) expire(now time.Time) {
 		}
 	}
 	s.forgetAttaching(now)
+	s.expireFresh(now)
 	s.expirePassing(now)
 	for key := range s.protected {
 		e := s.pods[key]

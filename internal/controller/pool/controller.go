@@ -209,6 +209,9 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 	if _, err := translate.NodeOverheadPrice(pool, 0); err != nil {
 		c.config.Events.Event(pool, event.Warning, event.IgnoredField, err.Error())
 	}
+	if _, err := translate.LocalVolumes(pool); err != nil {
+		c.config.Events.Event(pool, event.Warning, event.IgnoredField, err.Error())
+	}
 	for _, value := range values {
 		condition.Set(&pool.Status.Conditions, pool.Generation, value, c.config.Now())
 	}
