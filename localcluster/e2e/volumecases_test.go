@@ -192,6 +192,7 @@ func (d *volumeDrawing) attach(many, each int, shared bool) {
 			Name: d.driver(), NodeID: node, Allocatable: &storagev1.VolumeNodeResources{Count: &most}}}}})
 	}
 	common := ""
+	d.c.count = shared // two that select a node for the common claim at once are in each other's way
 	if shared {
 		common = d.claim(1, func(spec *corev1.PersistentVolumeClaimSpec) {
 			spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}

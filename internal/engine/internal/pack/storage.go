@@ -137,21 +137,23 @@ func (storageRule) refuses(s *solver, n *existing, a *attempt) topology.Verdict 
 			}
 			continue
 		}
-		if !s.findOn(n, want, &a.take) {
+		if !s.findOn(n, want, a) {
 			return topology.Never
 		}
 	}
 	return topology.Yes
 }
 
-// findOn finds a volume for a claim on an existing node.
-func (s *solver) findOn(n *existing, want *cluster.NewVolume, t *take) bool {
+// findOn finds a volume for a claim on an existing node. What a node will have that is not initialized nobody knows; one that was so
+// a moment ago has to publish it yet, and keeps the pods that it was launched for.
+func (s *solver) findOn(n *existing, want *cluster.NewVolume, a *attempt) bool {
+	t, promised := &a.take, a.pods[0].Promised
 	volume := s.volume(t, want, func(i int) bool { return s.snapshot.FreeVolumes[i].ReachedFrom(n.node) })
 	if volume != made {
 		t.give(want, volume, made)
 		return true
 	}
-	isOpen := n.node.Fresh || !n.node.Initialized
+	isOpen := !n.node.Initialized || n.node.Fresh && promised != "" && (promised == n.node.Name || promised == n.node.Claim)
 	if !want.Made {
 		pool := s.snapshot.Pool(n.node.Pool)
 		t.give(want, made, made)
