@@ -234,8 +234,7 @@ func (s Storage) need(pod *corev1.Pod, key string, ephemeral bool) (volumeNeed, 
 		if volume == nil {
 			return blocked(cause.VolumeMissing, "is bound to PersistentVolume %s, which does not exist", claim.Spec.VolumeName)
 		}
-		places, err := placesOf(volume)
-		return volumeNeed{places: places, driver: driverOf(volume), volume: volume.Name}, err
+		return needOf(volume)
 	}
 	name := VolumeClass(claim)
 	class := s.Classes[name]
@@ -252,8 +251,7 @@ func (s Storage) need(pod *corev1.Pod, key string, ephemeral bool) (volumeNeed, 
 		return blocked(cause.VolumeUnbindable, "is not bound, and its StorageClass %s makes no volumes", name)
 	}
 	if volume := s.Volumes[s.Reserved[key]]; volume != nil {
-		places, err := placesOf(volume)
-		return volumeNeed{places: places, driver: driverOf(volume), volume: volume.Name}, err
+		return needOf(volume)
 	}
 	need := volumeNeed{volume: key}
 	if !MakesNone(class) {
@@ -270,6 +268,12 @@ func (s Storage) need(pod *corev1.Pod, key string, ephemeral bool) (volumeNeed, 
 	var err error
 	need.fresh, err = s.newVolume(claim, class)
 	return need, err
+}
+
+// needOf is the need of a claim that has, or is to have, this volume.
+func needOf(volume *corev1.PersistentVolume) (volumeNeed, error) {
+	places, err := placesOf(volume)
+	return volumeNeed{places: places, driver: driverOf(volume), volume: volume.Name}, err
 }
 
 // placesOf returns where a volume can be used: its node affinity, and its labels of zone and region. The scheduler takes
