@@ -19,6 +19,7 @@ LIMIT_ENFORCED ?= 1
 FLEET_NODES ?= 500
 FLEET_KILLS ?= 50
 DRA_CASES ?= 200
+VOLUME_CASES ?= 60
 # The same for the EC2 provider: nodes whose calls are counted (E-61), and ends of Joiner within a launch (E-37).
 EC2_NODES ?= 500
 EC2_KILLS ?= 50
@@ -80,6 +81,7 @@ test: LIMIT_ENFORCED = 0
 test: FLEET_NODES = 20
 test: FLEET_KILLS = 8
 test: DRA_CASES = 20
+test: VOLUME_CASES = 15
 test: EC2_NODES = 20
 test: EC2_KILLS = 5
 test: POLICY_POOLS = 20
@@ -113,7 +115,7 @@ clusters: programs
 		JOINER_DEMO_CHAPTER='$(DEMO_CHAPTER)' JOINER_IDLE_MINUTES='$(IDLE_MINUTES)' \
 		JOINER_HANDOVER_NODES='$(HANDOVER_NODES)' JOINER_ALONGSIDE_MINUTES='$(ALONGSIDE_MINUTES)' \
 		JOINER_POLICY_POOLS='$(POLICY_POOLS)' JOINER_HOSTED_CLUSTERS='$(HOSTED_CLUSTERS)' JOINER_PLACEMENT_NODES='$(PLACEMENT_NODES)' \
-		JOINER_DRA_CASES='$(DRA_CASES)' $(GO) test -trimpath -count=1 $(E2E_FLAGS) $$($(GO) list ./... | grep -vE '/e2e/($(LEFT_OUT))$$')
+		JOINER_DRA_CASES='$(DRA_CASES)' JOINER_VOLUME_CASES='$(VOLUME_CASES)' $(GO) test -trimpath -count=1 $(E2E_FLAGS) $$($(GO) list ./... | grep -vE '/e2e/($(LEFT_OUT))$$')
 
 .PHONY: charts-e2e
 charts-e2e: $(CONTROLPLANE) $(BIN)/helm3 $(BIN)/helm4 ## U-11: the charts installed, upgraded, rolled back and removed by Helm 3 and 4 on a real API server

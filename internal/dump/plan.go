@@ -37,7 +37,7 @@ func readNominate(n nominateRecord) plan.Nominate {
 func launchOf(l plan.Launch) launchRecord {
 	record := launchRecord{
 		Pool: l.Pool, PoolUID: l.PoolUID, Slot: l.Slot, Requirements: set(l.Requirements), Types: l.Types,
-		Labels: some(l.Labels), Requests: l.Requests, Reserve: l.Reserve, Pods: each(l.Pods, ref), Room: each(l.Buffers, ref), For: l.For,
+		Labels: some(l.Labels), Requests: l.Requests, Reserve: l.Reserve, Pods: each(l.Pods, ref), Room: each(l.Buffers, ref), For: l.For, Drivers: l.Drivers,
 		Replaces: l.Replaces, Together: l.Together, Zones: l.Zones, CapacityTypes: l.CapacityTypes,
 		Cheapest: choiceRecord{l.Cheapest.Type, l.Cheapest.Zone, l.Cheapest.CapacityType, int64(l.Cheapest.Price),
 			l.Cheapest.Commitment.Name, int64(l.Cheapest.Commitment.Pays)},
@@ -92,7 +92,7 @@ func readLaunch(l launchRecord) plan.Launch {
 	launch := plan.Launch{
 		Pool: l.Pool, PoolUID: l.PoolUID, Slot: l.Slot, Requirements: readSet(l.Requirements), Types: l.Types,
 		Labels: some(l.Labels), Requests: l.Requests, Reserve: l.Reserve,
-		Pods: each(l.Pods, readRef), Buffers: each(l.Room, readRef), For: l.For, Replaces: l.Replaces,
+		Pods: each(l.Pods, readRef), Buffers: each(l.Room, readRef), For: l.For, Drivers: l.Drivers, Replaces: l.Replaces,
 		Together: l.Together, Zones: l.Zones, CapacityTypes: l.CapacityTypes,
 		Cheapest: plan.Choice{Type: l.Cheapest.Type, Zone: l.Cheapest.Zone, CapacityType: l.Cheapest.CapacityType,
 			Price:      resources.Money(l.Cheapest.Price),

@@ -45,6 +45,7 @@ func read(c content) (Dump, error) {
 		Repelling: r.list(c.picture.Repelling), Buffers: r.list(c.picture.Buffers), MaxNodes: c.picture.MaxNodes, Unseen: c.picture.Unseen,
 		MaxClaims: c.picture.MaxClaims, Claims: c.picture.Claims, Commitments: commitments}
 	r.where = "picture"
+	parts.Capacities, parts.FreeVolumes = each(c.picture.Capacities, r.capacity), each(c.picture.FreeVolumes, r.freeVolume)
 	r.need(parts.MaxNodes >= 0, "maxNodes is %d; want 1 or more, or 0 for no limit", parts.MaxNodes)
 	r.need(parts.MaxClaims >= 0, "maxClaims is %d; want 1 or more, or 0 for no limit", parts.MaxClaims)
 	r.need(parts.Claims >= 0, "claims is %d; want 0 or more", parts.Claims)
@@ -230,7 +231,7 @@ func (r *reader) pool(p poolRecord) *cluster.Pool {
 		SurgeSlots: p.SurgeSlots, Static: p.Static, Replicas: p.Replicas, MinNodes: p.MinNodes, Dormant: p.Dormant,
 		Gentle: p.Gentle, Held: p.Held, TerminateFirst: p.TerminateFirst,
 		Invalid: p.Invalid, ExpiresGracefully: p.ExpiresGracefully, Consolidates: cluster.Consolidation(p.Consolidates),
-		PriceTolerance: p.PriceTolerance, NodeOverheadPrice: resources.Money(p.NodeOverheadPrice), OnDemandPercent: p.OnDemandPercent,
+		PriceTolerance: p.PriceTolerance, LocalVolumes: p.LocalVolumes, NodeOverheadPrice: resources.Money(p.NodeOverheadPrice), OnDemandPercent: p.OnDemandPercent,
 		Limits: limit.Limits{Resources: r.vector("limits.resources", p.Limits.Resources), Limited: p.Limits.Limited,
 			SoftNodes: p.Limits.SoftNodes, HardNodes: p.Limits.HardNodes},
 		Used: limit.Usage{Nodes: p.Used.Nodes, Capacity: r.vector("used.capacity", p.Used.Capacity)},
@@ -268,7 +269,8 @@ func (r *reader) node(n nodeRecord) *cluster.Node {
 	return &cluster.Node{
 		Name: n.Name, Claim: n.Claim, ClaimUID: n.ClaimUID, Pool: n.Pool, Labels: n.Labels, Open: r.set(n.Open),
 		Taints: each(n.Taints, readTaint), Allocatable: r.vector("allocatable", n.Allocatable), Pods: r.list(n.Pods),
-		Used: r.vector("used", n.Used), Ports: each(n.Ports, readPort), Initialized: n.Initialized, Launched: n.Launched,
+		Used: r.vector("used", n.Used), Ports: each(n.Ports, readPort), Attached: n.Attached,
+		Drivers: n.Drivers, Fresh: n.Fresh, Initialized: n.Initialized, Launched: n.Launched,
 		Registered: n.Registered, RegisteredAt: n.RegisteredAt, Foreign: n.Foreign, Drifted: n.Drifted, Expired: n.Expired,
 		For: n.For, Replaces: n.Replaces, Together: n.Together, Deleting: n.Deleting, Disrupting: n.Disrupting,
 		NotReady: n.NotReady, DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, DrainEnds: n.DrainEnds, ConsolidatableAt: n.ConsolidatableAt,

@@ -12,7 +12,8 @@ import (
 func (r *reader) shape(s shapeRecord, table *cluster.Shapes) {
 	shape := &cluster.Shape{
 		Namespace: s.Namespace, Labels: s.Labels, Requests: r.positive("requests", s.Requests), Blocked: s.Blocked,
-		BlockedBy: cause.Code(s.BlockedBy), Buffer: s.Buffer, HostPorts: each(s.HostPorts, readPort),
+		BlockedBy: cause.Code(s.BlockedBy), Buffer: s.Buffer, Volumes: each(s.Volumes, r.volumeRef),
+		NewVolumes: each(s.NewVolumes, r.newVolume), Drivers: s.Drivers, HostPorts: each(s.HostPorts, readPort),
 		Tolerations: each(s.Tolerations, func(t tolerationRecord) cluster.Toleration { return cluster.Toleration(t) }),
 		Spread:      each(s.Spread, r.spread), Affinity: each(s.Affinity, r.term),
 		AntiAffinity: each(s.AntiAffinity, r.term), SoftSpread: each(s.SoftSpread, r.spread),

@@ -69,6 +69,9 @@ type pictureRecord struct {
 	// MaxClaims is the hard limit of the whole cluster, and Claims what counts for it (K-53).
 	MaxClaims int64 `json:"maxClaims,omitempty"`
 	Claims    int64 `json:"claims,omitempty"`
+	// Capacities and FreeVolumes are what there is for volumes that are still to come (K-58, K-59).
+	Capacities  []capacityRecord   `json:"capacities,omitempty"`
+	FreeVolumes []freeVolumeRecord `json:"freeVolumes,omitempty"`
 	// Commitments are in the order in which they are used (K-55).
 	Commitments []commitmentRecord `json:"commitments,omitempty"`
 }
@@ -163,6 +166,7 @@ type poolRecord struct {
 	TerminateFirst    bool                `json:"terminateFirst,omitempty"`
 	Consolidates      int                 `json:"consolidates,omitempty"`
 	PriceTolerance    int                 `json:"priceTolerance,omitempty"`
+	LocalVolumes      bool                `json:"localVolumes,omitempty"`
 	NodeOverheadPrice int64               `json:"nodeOverheadPrice,omitempty"` // micro-dollars per hour
 	OnDemandPercent   int                 `json:"onDemandPercent,omitempty"`   // of its nodes are not to be spot
 }
@@ -201,7 +205,10 @@ type shapeRecord struct {
 	Own          []alternativeRecord `json:"own,omitempty"`
 	Blocked      string              `json:"blocked,omitempty"`
 	BlockedBy    string              `json:"blockedBy,omitempty"`
-	Buffer       string              `json:"buffer,omitempty"` // namespace/name of a CapacityBuffer
+	Volumes      []volumeRefRecord   `json:"volumes,omitempty"`
+	NewVolumes   []newVolumeRecord   `json:"newVolumes,omitempty"`
+	Drivers      []string            `json:"drivers,omitempty"` // CSI drivers
+	Buffer       string              `json:"buffer,omitempty"`  // namespace/name of a CapacityBuffer
 	Tolerations  []tolerationRecord  `json:"tolerations,omitempty"`
 	HostPorts    []portRecord        `json:"hostPorts,omitempty"`
 	Spread       []spreadRecord      `json:"spread,omitempty"`
@@ -301,6 +308,9 @@ type nodeRecord struct {
 	Pods             []int               `json:"pods,omitempty"` // positions in the list of all pods
 	Used             []int64             `json:"used,omitempty"`
 	Ports            []portRecord        `json:"ports,omitempty"`
+	Attached         []string            `json:"attached,omitempty"` // volumes
+	Drivers          []string            `json:"drivers,omitempty"`  // CSI drivers
+	Fresh            bool                `json:"fresh,omitempty"`
 	Initialized      bool                `json:"initialized,omitempty"`
 	Launched         bool                `json:"launched,omitempty"`
 	Registered       bool                `json:"registered,omitempty"`
@@ -371,6 +381,7 @@ type launchRecord struct {
 	Pods          []refRecord         `json:"pods,omitempty"`
 	Room          []refRecord         `json:"room,omitempty"` // of the picture's Buffers
 	For           []string            `json:"for,omitempty"`
+	Drivers       []string            `json:"drivers,omitempty"` // CSI drivers
 	Replaces      []string            `json:"replaces,omitempty"`
 	Together      int                 `json:"together,omitempty"`
 	Cheapest      choiceRecord        `json:"cheapest"`

@@ -122,6 +122,9 @@ func replaceAsks(c *content, d Dump, key Key) {
 	shapes := (&reader{in: *c, components: len(c.picture.Resources)}).allShapes()
 	for i, then := range shapesOf(d) {
 		now[then.Ask()] = shapes[i].Ask()
+		for j, v := range then.NewVolumes {
+			now[cluster.StorageAsk(v.Class)] = cluster.StorageAsk(shapes[i].NewVolumes[j].Class)
+		}
 	}
 	unknown := map[string]bool{}
 	all := func(visit func(string) string) {

@@ -160,6 +160,7 @@ func (w *walk) content(c *content) {
 		w.name(kindCommitment, &c.picture.Commitments[i].Name)
 		w.requirements(c.picture.Commitments[i].Requirements)
 	}
+	w.storage(&c.picture)
 	for i := range c.catalogues {
 		w.catalogue(&c.catalogues[i])
 	}
@@ -266,6 +267,7 @@ func (w *walk) shape(s *shapeRecord) {
 		w.key(&t.Key)
 	}
 	w.ports(s.HostPorts)
+	w.volumesOf(s)
 	for _, list := range [][]spreadRecord{s.Spread, s.SoftSpread} {
 		for i := range list {
 			w.key(&list[i].Key)
@@ -317,5 +319,7 @@ func (w *walk) node(n *nodeRecord) {
 	w.taints(n.Taints)
 	w.ports(n.Ports)
 	w.names(kindNode, n.Replaces)
+	w.names(kindVolume, n.Attached)
+	w.drivers(n.Drivers)
 	w.name(kindText, &n.Held)
 }

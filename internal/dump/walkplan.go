@@ -78,6 +78,7 @@ func (w *walk) launch(l *launchRecord) {
 		w.ref(&l.Room[i])
 	}
 	w.names(kindNode, l.Replaces)
+	w.drivers(l.Drivers)
 	w.value("topology.kubernetes.io/zone", &l.Cheapest.Zone)
 	w.name(kindCommitment, &l.Cheapest.Commitment)
 	for i := range l.Zones {

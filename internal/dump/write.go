@@ -48,7 +48,8 @@ func contentOf(d Dump) content {
 	w.gatherPods(s)
 	w.out.picture = pictureRecord{Version: s.Version, Resources: s.Names, Pending: w.positions(s.Pending),
 		Repelling: w.positions(s.Repelling), Buffers: w.positions(s.Buffers), Options: options(d.Terms),
-		MaxNodes: s.MaxNodes, Unseen: s.Unseen, MaxClaims: s.MaxClaims, Claims: s.Claims}
+		MaxNodes: s.MaxNodes, Unseen: s.Unseen, MaxClaims: s.MaxClaims, Claims: s.Claims,
+		Capacities: each(s.Capacities, capacity), FreeVolumes: each(s.FreeVolumes, freeVolume)}
 	for _, name := range slices.Sorted(maps.Keys(s.Namespaces)) {
 		w.out.namespaces = append(w.out.namespaces, namespaceRecord{name, some(s.Namespaces[name])})
 	}
@@ -250,7 +251,7 @@ func pool(p *cluster.Pool) poolRecord {
 		RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots, SurgeSlots: p.SurgeSlots, Static: p.Static,
 		Replicas: p.Replicas, MinNodes: p.MinNodes, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held, TerminateFirst: p.TerminateFirst, Invalid: p.Invalid,
 		ExpiresGracefully: p.ExpiresGracefully, Consolidates: int(p.Consolidates), PriceTolerance: p.PriceTolerance,
-		NodeOverheadPrice: int64(p.NodeOverheadPrice), OnDemandPercent: p.OnDemandPercent,
+		LocalVolumes: p.LocalVolumes, NodeOverheadPrice: int64(p.NodeOverheadPrice), OnDemandPercent: p.OnDemandPercent,
 	}
 }
 
@@ -262,7 +263,7 @@ func (w *writer) node(n *cluster.Node, list string) nodeRecord {
 	return nodeRecord{
 		List: list, Name: n.Name, Claim: n.Claim, ClaimUID: n.ClaimUID, Pool: n.Pool, Labels: some(n.Labels),
 		Open: set(n.Open), Taints: each(n.Taints, taint), Allocatable: n.Allocatable, Pods: w.positions(n.Pods),
-		Used: n.Used, Ports: ports, Initialized: n.Initialized, Launched: n.Launched, Registered: n.Registered,
+		Used: n.Used, Ports: ports, Attached: n.Attached, Drivers: n.Drivers, Fresh: n.Fresh, Initialized: n.Initialized, Launched: n.Launched, Registered: n.Registered,
 		RegisteredAt: n.RegisteredAt, Foreign: n.Foreign, Drifted: n.Drifted, Expired: n.Expired, For: n.For,
 		Replaces: n.Replaces, Together: n.Together, Deleting: n.Deleting, Disrupting: n.Disrupting, NotReady: n.NotReady,
 		DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, DrainEnds: n.DrainEnds, ConsolidatableAt: n.ConsolidatableAt, Created: n.Created,

@@ -12,6 +12,7 @@ func shapeOf(s *cluster.Shape) shapeRecord {
 	record := shapeRecord{
 		Namespace: s.Namespace, Labels: some(s.Labels), Requests: s.Requests,
 		Alternatives: each(s.Alternatives, alternative), Blocked: s.Blocked, BlockedBy: string(s.BlockedBy), Buffer: s.Buffer,
+		Volumes: each(s.Volumes, volumeRef), NewVolumes: each(s.NewVolumes, newVolume), Drivers: s.Drivers,
 		Tolerations: each(s.Tolerations, func(t cluster.Toleration) tolerationRecord { return tolerationRecord(t) }),
 		HostPorts:   each(s.HostPorts, port), Spread: each(s.Spread, spread), Affinity: each(s.Affinity, term),
 		AntiAffinity: each(s.AntiAffinity, term), Wishes: each(s.Wishes, wish), SoftSpread: each(s.SoftSpread, spread),

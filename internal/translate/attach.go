@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
@@ -54,6 +55,9 @@ type AttachedVolume struct {
 	Driver, Volume string
 }
 
+// Name is that of cluster.VolumeRef.
+func (v AttachedVolume) Name() string { return v.Driver + "/" + v.Volume }
+
 // AttachedBy returns the volumes that a pod makes its node attach, each once: the volume where the claim is bound, and
 // the claim while it is not.
 func (s Storage) AttachedBy(pod *corev1.Pod) []AttachedVolume {
@@ -64,28 +68,42 @@ func (s Storage) AttachedBy(pod *corev1.Pod) []AttachedVolume {
 		if need.blocked != "" || need.driver == "" {
 			continue
 		}
-		attached := AttachedVolume{Driver: need.driver, Volume: key}
-		if claim := s.Claims[key]; VolumeBound(claim) {
-			attached.Volume = claim.Spec.VolumeName
-		}
-		list = append(list, attached)
+		list = append(list, AttachedVolume{Driver: need.driver, Volume: need.volume})
 	}
 	return list
 }
 
 // withAttachments adds to what a machine has room for volumes of each driver that is limited anywhere: what its CSINode
-// says; else what the provider has stated, as long as the kubelet has not spoken; else no limit.
+// says; else, as long as that does not name the driver, what the provider has stated; else no limit. What it has for volumes that
+// are made on it is added where types state it, for as long as nothing else is known.
 func withAttachments(space *resources.Space, v resources.Vector, from NodeSource) resources.Vector {
 	limits := AttachLimits(from.CSI)
 	for _, driver := range from.Limited {
 		component := space.Index(AttachResource(driver))
 		if limit, stated := limits[driver]; stated {
 			v = v.With(component, limit)
-		} else if v.At(component) == 0 {
+		} else if hasDriver(from.CSI, driver) {
 			v = v.With(component, UnlimitedVolumes)
+		} else if v.At(component) == 0 {
+			v = v.With(component, statedOf(from.Claim, AttachResource(driver)))
+		}
+	}
+	for _, driver := range from.Stated {
+		if component := space.Index(CapacityResource(driver)); v.At(component) == 0 {
+			v = v.With(component, statedOf(from.Claim, CapacityResource(driver)))
 		}
 	}
 	return v
+}
+
+// statedOf returns what the provider has stated of a machine in a resource for volumes, and no limit where it has not.
+func statedOf(claim *karpenterv1.NodeClaim, resource string) int64 {
+	if claim != nil {
+		if amount, stated := claim.Status.Allocatable[corev1.ResourceName(resource)]; stated {
+			return amount.Value()
+		}
+	}
+	return UnlimitedOf(resource)
 }
 
 // driverOf returns the CSI driver that attaches a volume, "" when it is not known.

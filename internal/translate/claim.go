@@ -62,7 +62,7 @@ func NodeClaimFor(pool *karpenterv1.NodePool, names resources.Names, launch plan
 func claimRequests(names resources.Names, requests resources.Vector) corev1.ResourceList {
 	list := ResourceList(names, requests)
 	for name := range list {
-		if strings.HasPrefix(string(name), attachPrefix) {
+		if isVolumeResource(string(name)) {
 			delete(list, name)
 		}
 	}
@@ -155,6 +155,9 @@ func claimAnnotations(pool *karpenterv1.NodePool, launch plan.Launch, relaxed bo
 	}
 	if len(launch.For) > 0 && len(launch.Replaces) == 0 {
 		annotations[karpenterv1.LaunchedForAnnotationKey] = strings.Join(launch.For, ",")
+	}
+	if len(launch.Drivers) > 0 {
+		annotations[karpenterv1.NeedsDriversAnnotationKey] = strings.Join(launch.Drivers, ",")
 	}
 	if len(launch.Replaces) > 0 {
 		annotations[karpenterv1.ReplacesAnnotationKey] = strings.Join(launch.Replaces, ",")

@@ -33,6 +33,10 @@ type NodeSource struct {
 	CSI *storagev1.CSINode
 	// Limited are the CSI drivers of which some node takes a limited number of volumes (Storage.Limited).
 	Limited []string
+	// Stated are those of which some type states how much its nodes have for volumes (Storage.Stated).
+	Stated []string
+	// Needed are those without which pods are not bound, sorted.
+	Needed []string
 }
 
 // Node converts a machine. Its pods are left to the caller.
@@ -73,6 +77,7 @@ func Node(space *resources.Space, from NodeSource) *cluster.Node {
 	markLeaving(n, from)
 	n.Taints = taintsFor(from, n.Initialized)
 	n.Allocatable = withAttachments(space, allocatable(space, from, n.Initialized), from)
+	n.Drivers = driversOn(from.CSI, from.Needed)
 	n.InstanceType = n.Labels[string(catalog.LabelInstanceType)]
 	if from.Claim == nil {
 		return n

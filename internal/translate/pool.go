@@ -42,6 +42,7 @@ func Pool(space *resources.Space, pool *karpenterv1.NodePool) (*cluster.Pool, er
 	}
 	result.MinNodes, _, _ = MinNodes(pool) // the caller says what is wrong with it: no pool is worse off for that
 	result.Gentle = gentle(pool, result)
+	result.LocalVolumes, _ = LocalVolumes(pool) // an error of it is told on the pool
 	err = errors.Join(err, limitErr)
 	result.Blocked, result.Invalid = blocked(pool, err), err != nil
 	result.TerminateFirst = TerminateFirstOf(pool).On

@@ -35,6 +35,15 @@ type Storage struct {
 	Claims  map[string]*corev1.PersistentVolumeClaim // by namespace/name
 	Volumes map[string]*corev1.PersistentVolume      // by name
 	Classes map[string]*storagev1.StorageClass       // by name
+	Drivers map[string]*storagev1.CSIDriver          // by name
+	// Reserved are the volumes, by name, that a claim which is not bound yet is to have, by namespace/name of the claim.
+	Reserved map[string]string
+	// Stated are the CSI drivers of which some type on offer states how much its nodes have for volumes, sorted.
+	Stated []string
+	// Others reports whether other pods use a claim too, and Elsewhere whether a node other than the pod's has a volume already.
+	// nil: never.
+	Others    func(pod *corev1.Pod, claim string) bool
+	Elsewhere func(pod *corev1.Pod, volume AttachedVolume) bool
 	// Limited are the CSI drivers of which some node, existing or on offer, takes a limited number of volumes.
 	Limited []string
 	// Most is how many volumes of a CSI driver any node has been able to attach, where no provider states it for new ones.
@@ -85,6 +94,8 @@ func VolumeBound(claim *corev1.PersistentVolumeClaim) bool {
 type volumeNeed struct {
 	places  []cluster.Alternative // where the volume can be used: an OR; nil for anywhere
 	driver  string                // CSI driver that attaches it; "" when unknown
+	volume  string                // what tells it from others: the volume, or the claim as long as it has none
+	fresh   *cluster.NewVolume    // nil when there is a volume, or any node will do
 	blocked string                // why no node can be right; "" when one may be
 	code    cause.Code            // of blocked
 }
@@ -94,15 +105,15 @@ type volumeNeed struct {
 // keeps the pod from being planned, such as a claim that does not exist, the shape says so (Shape.Blocked), which is no
 // error. The error, for reporting, is about what cannot be understood or is too much; the shape then fits fewer nodes.
 //
-// A volume that several pods of a node share counts once for each of them that is still to come: the node may seem full,
-// never free.
+// A volume that other pods use too, or that a node has already, is one of Shape.Volumes: it counts once on a node (K-59).
 func AddVolumes(space *resources.Space, to *cluster.Pod, from *corev1.Pod, storage Storage) error {
 	own := volumeClaims(from)
 	if len(own) == 0 {
 		return nil
 	}
 	shape := to.Shape
-	attached := map[string]int64{} // by driver
+	attached, alone := map[string]int64{}, map[string]int64{} // by driver; alone are those that no other pod brings
+	var fresh []cluster.NewVolume
 	ways, narrowed := shape.Alternatives, false
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(own)) {
@@ -115,6 +126,18 @@ func AddVolumes(space *resources.Space, to *cluster.Pod, from *corev1.Pod, stora
 			return wrap(to, errs)
 		}
 		attached[need.driver]++
+		if !storage.share(space, from, key, need, shape) {
+			alone[need.driver]++
+		}
+		if Needed(storage.Drivers[need.driver]) && !slices.Contains(shape.Drivers, need.driver) {
+			shape.Drivers = append(shape.Drivers, need.driver)
+		}
+		if need.fresh != nil {
+			if storage.Others != nil && storage.Others(from, key) {
+				need.fresh.Claim = key
+			}
+			fresh = append(fresh, *need.fresh)
+		}
 		both, cut := narrow(ways, need.places)
 		if cut {
 			errs = append(errs, fmt.Errorf("PersistentVolumeClaim %s: more than %d ways to choose a node, the others are left out", key, maxAlternatives))
@@ -131,6 +154,8 @@ func AddVolumes(space *resources.Space, to *cluster.Pod, from *corev1.Pod, stora
 	if narrowed {
 		shape.Narrow(ways)
 	}
+	slices.Sort(shape.Drivers)
+	storage.addNew(space, shape, fresh)
 	for _, driver := range slices.Sorted(maps.Keys(attached)) {
 		if most, known := storage.Most[driver]; known && attached[driver] > most && driver != "" {
 			block(shape, cause.VolumeLimit, fmt.Sprintf("it has %d volumes of CSI driver %s, and no node has been able to "+
@@ -140,9 +165,26 @@ func AddVolumes(space *resources.Space, to *cluster.Pod, from *corev1.Pod, stora
 		if !slices.Contains(storage.Limited, driver) {
 			continue
 		}
-		shape.Requests = shape.Requests.With(space.Index(AttachResource(driver)), attached[driver])
+		if alone[driver] > 0 {
+			shape.Requests = shape.Requests.With(space.Index(AttachResource(driver)), alone[driver])
+		}
 	}
 	return wrap(to, errs)
+}
+
+// share makes a volume that other pods use too, or that some node has already, one that counts once on a node. It reports whether
+// it is one.
+func (s Storage) share(space *resources.Space, pod *corev1.Pod, claim string, need volumeNeed, shape *cluster.Shape) bool {
+	if !slices.Contains(s.Limited, need.driver) || s.Others == nil || s.Elsewhere == nil {
+		return false
+	}
+	volume := AttachedVolume{Driver: need.driver, Volume: need.volume}
+	if !s.Others(pod, claim) && !s.Elsewhere(pod, volume) {
+		return false
+	}
+	shape.Volumes = append(shape.Volumes, cluster.VolumeRef{Name: volume.Name(),
+		Takes: resources.Vector(nil).With(space.Index(AttachResource(need.driver)), 1)})
+	return true
 }
 
 // Exclusive reports whether only one pod at a time may use a claim (ReadWriteOncePod).
@@ -192,8 +234,7 @@ func (s Storage) need(pod *corev1.Pod, key string, ephemeral bool) (volumeNeed, 
 		if volume == nil {
 			return blocked(cause.VolumeMissing, "is bound to PersistentVolume %s, which does not exist", claim.Spec.VolumeName)
 		}
-		places, err := placesOf(volume)
-		return volumeNeed{places: places, driver: driverOf(volume)}, err
+		return needOf(volume)
 	}
 	name := VolumeClass(claim)
 	class := s.Classes[name]
@@ -206,18 +247,33 @@ func (s Storage) need(pod *corev1.Pod, key string, ephemeral bool) (volumeNeed, 
 		return blocked(cause.VolumeMissing, "is not bound, and its StorageClass %s does not exist", name)
 	case class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
 		return blocked(cause.VolumeUnbindable, "is not bound yet, which its StorageClass %s wants before pods are scheduled", name)
-	case class.Provisioner == "" || class.Provisioner == noProvisioner:
+	case class.Provisioner == "":
 		return blocked(cause.VolumeUnbindable, "is not bound, and its StorageClass %s makes no volumes", name)
 	}
-	need := volumeNeed{places: allowed(class), driver: csiName(class.Provisioner)}
+	if volume := s.Volumes[s.Reserved[key]]; volume != nil {
+		return needOf(volume)
+	}
+	need := volumeNeed{volume: key}
+	if !MakesNone(class) {
+		need.places, need.driver = allowed(class), csiName(class.Provisioner)
+	}
 	if node := claim.Annotations[annotationSelectedNode]; node != "" {
 		// The volume is being made for this node; should that fail, the annotation goes.
-		need.places, _ = narrow(need.places, []cluster.Alternative{{Names: requirement.OneOf(metav1.ObjectNameField, node)}})
+		need.places, _ = narrow(need.places, onlyNode(node))
 		if len(need.places) == 0 {
 			need.places = []cluster.Alternative{impossible()}
 		}
+		return need, nil
 	}
-	return need, nil
+	var err error
+	need.fresh, err = s.newVolume(claim, class)
+	return need, err
+}
+
+// needOf is the need of a claim that has, or is to have, this volume.
+func needOf(volume *corev1.PersistentVolume) (volumeNeed, error) {
+	places, err := placesOf(volume)
+	return volumeNeed{places: places, driver: driverOf(volume), volume: volume.Name}, err
 }
 
 // placesOf returns where a volume can be used: its node affinity, and its labels of zone and region. The scheduler takes

@@ -174,7 +174,7 @@ func TestPodsWhoseVolumesAreNotThereYet(t *testing.T) { // P-07, P-12
 		"is not bound and has no StorageClass":                     storageOf(volumeClaim("data", "", "")),
 		"its StorageClass slow does not exist":                     storageOf(volumeClaim("data", "", "slow")),
 		"which its StorageClass slow wants before pods":            storageOf(volumeClaim("data", "", "slow"), storageClass("slow", ebs, atOnce)),
-		"its StorageClass slow makes no volumes":                   storageOf(volumeClaim("data", "", "slow"), storageClass("slow", noProvisioner, waits)),
+		"its StorageClass slow makes no volumes":                   storageOf(volumeClaim("data", "", "slow"), storageClass("slow", "", waits)),
 		"can be used on no node only":                              storageOf(volumeClaim("data", "", "slow"), nowhere),
 		"can be used on topology.kubernetes.io/zone=a or x=1 only": storageOf(volumeClaim("data", "pv", ""), volumeIn("pv", zone+"=a", "x=1")),
 	} {

@@ -109,6 +109,19 @@ func ofPods() []Entry {
 			}},
 		own(cause.VolumeInUse, "PersistentVolumeClaim NAME is ReadWriteOncePod, and pod NAME uses it", "when that pod ends",
 			"end the other pod, or give this one a claim of its own"),
+		own(cause.VolumeNotFree, "StorageClass CLASS makes no volumes, and no free PersistentVolume of it has SIZE where the pod can run",
+			"when a volume is free on a node with room",
+			"make a PersistentVolume of the class that fits, on a node with room for the pod",
+			"where new nodes bring such volumes, say so: kubectl label nodepool POOL joiner.sh/local-volumes=true"),
+		{Code: cause.StorageCapacity, Says: "the driver of StorageClass CLASS has not SIZE left for a volume", distance: ofThePod,
+			Remedies: []string{"add storage behind the class, or ask for less in the PersistentVolumeClaim",
+				"see what is left: kubectl get csistoragecapacities -A"},
+			ByItself: "when a volume of the class is deleted", sentence: func(pool string, s plan.Step) string {
+				if s.Before == 0 {
+					return s.Detail
+				}
+				return "pool " + pool + ": no instance type that is left has " + s.Detail
+			}},
 		own(cause.DevicesUnknown, "it asks for devices by ResourceClaims, and which nodes have them is not known",
 			"when kube-scheduler finds the devices on a node that is there",
 			"keep nodes with such devices in a NodePool with spec.replicas",

@@ -131,7 +131,7 @@ func kindsOfKubernetes() map[schema.GroupVersion][]string {
 		{Group: "policy", Version: "v1"}:              {"PodDisruptionBudget"},
 		{Group: "scheduling.k8s.io", Version: "v1"}:   {"PriorityClass"},
 		{Group: "node.k8s.io", Version: "v1"}:         {"RuntimeClass"},
-		{Group: "storage.k8s.io", Version: "v1"}:      {"StorageClass", "CSINode", "VolumeAttachment"},
+		{Group: "storage.k8s.io", Version: "v1"}:      {"StorageClass", "CSINode", "VolumeAttachment", "CSIDriver", "CSIStorageCapacity"},
 		resourcev1.SchemeGroupVersion:                 {"ResourceClaim", "ResourceSlice", "DeviceClass"},
 	}
 }
@@ -160,7 +160,8 @@ func Resources() []Resource {
 		of(autoscalingv1beta1.Group, "v1beta1", false, "capacitybuffers"), of("", "v1", false, "podtemplates"),
 		of("policy", "v1", false, "poddisruptionbudgets"),
 		of("node.k8s.io", "v1", false, "runtimeclasses"),
-		of("storage.k8s.io", "v1", false, "storageclasses", "csinodes", "volumeattachments"),
+		of("storage.k8s.io", "v1", false, "storageclasses", "csinodes", "volumeattachments", "csidrivers",
+			"csistoragecapacities"),
 		of(karpenterv1.Group, "v1", false, "nodeclaims"), of(karpenterv1.Group, "v1alpha1", false, "nodeoverlays"),
 		of(awsv1.Group, "v1", false, "ec2nodeclasses"), of(kwokv1alpha1.Group, "v1alpha1", false, "kwoknodeclasses"),
 	)

@@ -24,14 +24,21 @@ func (s *Store) applyAttachment(object *storagev1.VolumeAttachment, gone bool) {
 	}
 	delete(s.volumes.attachments, object.Name)
 	s.volumes.attachmentsByNode.remove(known.node, object.Name)
+	s.volumes.attachmentsByVolume.remove(known.volume.Name(), object.Name)
 	fresh := attachment{}
 	if source := object.Spec.Source.PersistentVolumeName; !gone && source != nil {
 		fresh = attachment{node: object.Spec.NodeName, volume: translate.AttachedVolume{Driver: object.Spec.Attacher, Volume: *source}}
 		s.volumes.attachments[object.Name] = fresh
 		s.volumes.attachmentsByNode.add(fresh.node, object.Name)
+		s.volumes.attachmentsByVolume.add(fresh.volume.Name(), object.Name)
 	}
 	for _, node := range []string{known.node, fresh.node} {
 		s.reviseUsed(node)
+	}
+	for _, volume := range []translate.AttachedVolume{known.volume, fresh.volume} {
+		if slices.Contains(s.volumes.known.Limited, volume.Driver) {
+			s.reviseClaims(s.volumes.claimsByVolume[volume.Volume])
+		}
 	}
 }
 
@@ -41,11 +48,11 @@ type attachment struct {
 	volume translate.AttachedVolume
 }
 
-// usedOn returns what the pods of a node use of it. Volumes of limited drivers count once, however many pods use them,
-// and also when none does any more, as long as they are attached.
-func (s *Store) usedOn(node string, l *load) resources.Vector {
+// usedOn returns what the pods of a node use of it, and the volumes of limited drivers that it has, sorted. These count once,
+// however many pods use them, and also when none does any more, as long as they are attached.
+func (s *Store) usedOn(node string, l *load) (used resources.Vector, attached []string) {
 	if len(s.volumes.known.Limited) == 0 {
-		return l.used
+		return l.used, nil
 	}
 	volumes := map[translate.AttachedVolume]bool{}
 	for _, pod := range l.pods {
@@ -61,14 +68,18 @@ func (s *Store) usedOn(node string, l *load) resources.Vector {
 	counts := map[string]int64{}
 	for v := range volumes {
 		counts[v.Driver]++
+		if slices.Contains(s.volumes.known.Limited, v.Driver) {
+			attached = append(attached, v.Name())
+		}
 	}
-	used := slices.Clone(l.used)
+	slices.Sort(attached)
+	used = slices.Clone(l.used)
 	for _, driver := range s.volumes.known.Limited {
 		if component := s.space.Index(translate.AttachResource(driver)); used.At(component) != counts[driver] {
 			used = used.With(component, counts[driver])
 		}
 	}
-	return used
+	return used, attached
 }
 
 // reviseUsed brings a node up to date after a change of what is attached to it.
@@ -77,12 +88,12 @@ func (s *Store) reviseUsed(node string) {
 	if e == nil || e.value == nil {
 		return
 	}
-	used := s.usedOn(node, s.loadOf(node))
-	if used.Equal(e.value.Used) {
+	used, attached := s.usedOn(node, s.loadOf(node))
+	if used.Equal(e.value.Used) && slices.Equal(attached, e.value.Attached) {
 		return
 	}
 	value := *e.value
-	value.Used = used
+	value.Used, value.Attached = used, attached
 	s.machines.replace(e.value, &value)
 	e.value = &value
 	s.changed()
@@ -139,8 +150,8 @@ func (s *Store) setAttaching() {
 		most[driver] = max(most[driver], r.count)
 	}
 	for _, o := range s.offers {
-		for _, driver := range o.limited {
-			delete(most, driver)
+		for _, resource := range o.limited {
+			delete(most, translate.DriverOf(resource, translate.AttachResource))
 		}
 	}
 	if maps.Equal(most, s.volumes.known.Most) {

@@ -17,7 +17,7 @@ type offer struct {
 	catalog   catalog.Catalog
 	index     *catalog.Index
 	prospects map[string]*translate.Prospect // by the requirements of claims; nil for those that nothing satisfies
-	limited   []string                       // CSI drivers of which types state limits, sorted
+	limited   []string                       // resources in which types state limits for volumes, sorted
 	// corrected are the offers that NodeOverlays make of this one, by the names of the overlays.
 	corrected map[string]*offer
 	covered   *catalog.Index // index with what commitments cover; nil until it is asked for

@@ -98,7 +98,7 @@ func (s *Store) forgetClaim(e *claimEntry) {
 
 // sourceOf returns what a machine of the claim is made from, its Node aside.
 func (s *Store) sourceOf(e *claimEntry) translate.NodeSource {
-	from := translate.NodeSource{Claim: e.object, Limited: s.volumes.known.Limited}
+	from := translate.NodeSource{Claim: e.object, Limited: s.volumes.known.Limited, Stated: s.volumes.known.Stated}
 	name := translate.PoolOf(e.object)
 	if pool := s.pools[name]; pool != nil {
 		from.ConsolidateAfter = pool.object.Spec.Disruption.ConsolidateAfter

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -84,6 +85,9 @@ func (s *Store) refreshDaemon(e *daemonEntry, witness *corev1.Pod) error {
 		given.Class = s.admission.classes[*class]
 	}
 	value, err := translate.Daemon(s.space, e.object, given, witness)
+	if spec := &e.object.Spec.Template.Spec; translate.HasVolumes(spec) {
+		err = errors.Join(err, translate.AddDaemonVolumes(s.space, value.Shape, e.object.Namespace, spec, s.volumes.known))
+	}
 	e.witness = witness
 	value.Shape = s.shapes.Intern(value.Shape)
 	s.shapes.Release(e.value.Shape)
@@ -262,4 +266,16 @@ func (s *Store) reviseDaemons(which func(*appsv1.DaemonSet) bool) {
 			_ = s.refreshDaemon(e, e.witness) // an error is one of the template, which was reported with the set
 		}
 	}
+}
+
+// reviseDaemonsOf looks again at the sets whose pods have volumes, and that use some of these claims, by namespace/name.
+func (s *Store) reviseDaemonsOf(which func(claims []string) bool) {
+	s.reviseDaemons(func(set *appsv1.DaemonSet) bool {
+		if !translate.HasVolumes(&set.Spec.Template.Spec) {
+			return false
+		}
+		pod := &corev1.Pod{Spec: set.Spec.Template.Spec}
+		pod.Namespace = set.Namespace
+		return which(translate.VolumeClaims(pod))
+	})
 }

@@ -227,10 +227,13 @@ func (s *Store) refreshNode(e *nodeEntry) {
 		from = s.sourceOf(claim)
 		from.Node = e.object
 	}
-	from.CSI, from.Limited = s.volumes.nodes[e.object.Name], s.volumes.known.Limited
+	from.CSI, from.Limited, from.Stated = s.volumes.nodes[e.object.Name], s.volumes.known.Limited, s.volumes.known.Stated
+	from.Needed = s.storage.needed
 	value := translate.Node(s.space, from)
 	l := s.loadOf(value.Name)
-	value.Pods, value.Used, value.Ports, value.Held = l.pods, s.usedOn(value.Name, l), l.ports, s.heldBy(l.pods)
+	value.Pods, value.Ports, value.Held = l.pods, l.ports, s.heldBy(l.pods)
+	value.Used, value.Attached = s.usedOn(value.Name, l)
+	s.refreshen(value, claim)
 	leaving := value.Deleting && !from.Others && s.config.Fleet.OwnsNode(e.object, nil, nil)
 	was := e.bounded
 	e.bounded = claim != nil && claim.object != nil && claim.object.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey] != ""

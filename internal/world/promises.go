@@ -195,6 +195,7 @@ func (s *Store) expire(now time.Time) {
 		}
 	}
 	s.forgetAttaching(now)
+	s.expireFresh(now)
 	s.expirePassing(now)
 	s.expireHeadroom(now)
 	for key := range s.protected {

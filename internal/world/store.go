@@ -111,6 +111,7 @@ type Store struct {
 	offers    map[ClassRef]*offer
 	links     links
 	volumes   volumes
+	storage   storage
 	overlays  overlays
 	workloads workloads
 	admission admission
@@ -161,13 +162,13 @@ func New(config Config) *Store {
 	if config.Fleet == nil {
 		config.Fleet = everything{}
 	}
-	return &Store{
+	s := &Store{
 		config: config, space: resources.NewSpace(), shapes: cluster.NewShapes(),
 		pods: map[podKey]*podEntry{}, nodes: map[string]*nodeEntry{}, claims: map[string]*claimEntry{},
 		pools: map[string]*poolEntry{}, others: map[string]otherPool{},
 		daemons: map[string]*daemonEntry{}, offers: map[ClassRef]*offer{},
 		links:   links{nodesByProvider: index{}, claimsByProvider: index{}, claimsByNode: index{}},
-		volumes: newVolumes(), overlays: overlays{known: map[string]*overlayEntry{}}, workloads: newWorkloads(),
+		volumes: newVolumes(), storage: newStorage(), overlays: overlays{known: map[string]*overlayEntry{}}, workloads: newWorkloads(),
 		admission: newAdmission(), pdbs: newPDBs(), buffers: newBuffers(), headrooms: map[string]*headroom{}, devices: newDeviceObjects(config.Devices),
 		loads: map[string]*load{}, usage: map[string]usage{},
 		namespaces: map[string]*sighting{}, nominations: newNominations(),
@@ -176,10 +177,12 @@ func New(config Config) *Store {
 		pending: newOrdered(comparePods), repelling: newOrdered(comparePods),
 		stalePools: map[string]struct{}{}, namespaceLabels: map[string]map[string]string{},
 	}
+	s.volumes.known.Others, s.volumes.known.Elsewhere = s.shared, s.elsewhere
+	return s
 }
 
 // Apply takes in the state of an object that a watch has shown: a Pod, Node, NodeClaim, NodePool, NodeOverlay,
-// DaemonSet, Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment, CSINode,
+// DaemonSet, Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment, CSINode, CSIDriver, CSIStorageCapacity,
 // PodDisruptionBudget, LimitRange or RuntimeClass, and those of [Store.Workloads], [Store.BufferKinds] and [Store.DeviceKinds]; other
 // kinds are ignored. State that is older than what is known, and objects whose deletion was seen, are ignored. The error is for
 // reporting only: it says what of the object cannot be understood, and the Store then holds the object in a form that keeps planning safe
@@ -222,6 +225,14 @@ func (s *Store) Apply(obj client.Object) error {
 	case *storagev1.CSINode:
 		if s.stored(kindCSINode, obj) {
 			s.putCSINode(obj.Name, obj)
+		}
+	case *storagev1.CSIDriver:
+		if s.stored(kindCSIDriver, obj) {
+			s.putDriver(obj.Name, obj)
+		}
+	case *storagev1.CSIStorageCapacity:
+		if s.stored(kindCapacity, obj) {
+			s.putCapacity(objectKey(obj), obj)
 		}
 	case *policyv1.PodDisruptionBudget:
 		if s.stored(kindPDB, obj) {
@@ -271,6 +282,14 @@ func (s *Store) Remove(obj client.Object) {
 		if s.discarded(kindCSINode, obj) {
 			s.putCSINode(obj.Name, nil)
 		}
+	case *storagev1.CSIDriver:
+		if s.discarded(kindCSIDriver, obj) {
+			s.putDriver(obj.Name, nil)
+		}
+	case *storagev1.CSIStorageCapacity:
+		if s.discarded(kindCapacity, obj) {
+			s.putCapacity(objectKey(obj), nil)
+		}
 	case *policyv1.PodDisruptionBudget:
 		if s.discarded(kindPDB, obj) {
 			s.putPDB(obj, true)
@@ -296,6 +315,7 @@ func (s *Store) Snapshot() *cluster.Snapshot {
 	s.rebuildPools()
 	s.rebuildDaemons()
 	s.rebuildHeadroom(now)
+	s.rebuildStorage()
 	// The lists are kept in the order that cluster.New would bring them into, which would cost a sort of each.
 	fresh := &cluster.Snapshot{
 		Version: version, Names: s.space.Names(),
@@ -304,6 +324,7 @@ func (s *Store) Snapshot() *cluster.Snapshot {
 		MaxNodes: s.config.MaxNodes, Unseen: s.unseen(), Buffers: s.bufferPods(),
 		MaxClaims: s.config.MaxClaims, Claims: s.claimCount(),
 		Devices: s.deviceState(), Commitments: s.config.Commitments,
+		Capacities: s.storage.left, FreeVolumes: s.storage.free,
 	}
 	s.published.Store(&published{snapshot: fresh, until: s.wake})
 	return fresh

@@ -31,16 +31,19 @@ type volumes struct {
 
 	attachments       map[string]attachment // by name of the VolumeAttachment
 	attachmentsByNode index
+	// attachmentsByVolume holds names by translate.AttachedVolume.Name.
+	attachmentsByVolume index
 }
 
 func newVolumes() volumes {
 	return volumes{
 		known: translate.Storage{
 			Claims: map[string]*corev1.PersistentVolumeClaim{}, Volumes: map[string]*corev1.PersistentVolume{}, Classes: map[string]*storagev1.StorageClass{},
+			Drivers: map[string]*storagev1.CSIDriver{}, Reserved: map[string]string{},
 		},
 		seen: map[string]*sighting{}, podsByClaim: index{}, claimsByVolume: index{}, claimsByClass: index{},
 		nodes: map[string]*storagev1.CSINode{}, limiting: map[string]int{}, attaching: attaching{remembered: map[string]rememberedMost{}},
-		attachments: map[string]attachment{}, attachmentsByNode: index{},
+		attachments: map[string]attachment{}, attachmentsByNode: index{}, attachmentsByVolume: index{},
 	}
 }
 
@@ -73,6 +76,8 @@ const (
 	kindClass       = "StorageClass"
 	kindCSINode     = "CSINode"
 	kindAttachment  = "VolumeAttachment"
+	kindCSIDriver   = "CSIDriver"
+	kindCapacity    = "CSIStorageCapacity"
 	kindPDB         = "PodDisruptionBudget"
 )
 
@@ -92,30 +97,44 @@ func (s *Store) putVolumeClaim(key string, claim *corev1.PersistentVolumeClaim) 
 		}
 	}
 	s.reviseClaims([]string{key})
+	s.reviseDaemonsOf(func(own []string) bool { return slices.Contains(own, key) })
 }
 
 func (s *Store) putVolume(name string, volume *corev1.PersistentVolume) {
+	old := s.volumes.known.Volumes[name]
+	reserved := s.reserve(old, volume)
+	if mayBeTaken(old) || mayBeTaken(volume) {
+		s.storageChanged()
+	}
 	if volume == nil {
 		delete(s.volumes.known.Volumes, name)
 	} else {
 		s.volumes.known.Volumes[name] = volume
 	}
 	s.reviseClaims(s.volumes.claimsByVolume[name])
+	s.reviseClaims(reserved)
+	bound := s.volumes.claimsByVolume[name]
+	s.reviseDaemonsOf(func(own []string) bool {
+		return slices.ContainsFunc(own, func(claim string) bool { return slices.Contains(bound, claim) || slices.Contains(reserved, claim) })
+	})
 }
 
 func (s *Store) putClass(name string, class *storagev1.StorageClass) {
+	if s.decides(s.volumes.known.Classes[name]) || s.decides(class) {
+		s.storageChanged()
+	}
 	if class == nil {
 		delete(s.volumes.known.Classes, name)
 	} else {
 		s.volumes.known.Classes[name] = class
 	}
 	s.reviseClaims(s.volumes.claimsByClass[name])
+	s.reviseDaemonsOf(func([]string) bool { return true })
 }
 
 // putCSINode takes in what a node says of its volumes, nil when it is gone.
 func (s *Store) putCSINode(name string, node *storagev1.CSINode) {
-	old := slices.Sorted(maps.Keys(translate.AttachLimits(s.volumes.nodes[name])))
-	fresh := slices.Sorted(maps.Keys(translate.AttachLimits(node)))
+	old, fresh := attachResources(s.volumes.nodes[name]), attachResources(node)
 	if node == nil {
 		delete(s.volumes.nodes, name)
 	} else {
@@ -131,22 +150,45 @@ func (s *Store) putCSINode(name string, node *storagev1.CSINode) {
 	s.refresh(t)
 }
 
-// limit replaces what one object says of the drivers that are limited, and reports whether that makes a driver one of
-// them or takes the last limit of one away.
+// limit replaces what one object says of the resources in which volumes are limited (translate.AttachResource,
+// translate.CapacityResource), and reports whether that makes a resource one of them or takes the last limit of one away.
 func (s *Store) limit(old, fresh []string) bool {
 	counts := s.volumes.limiting
-	for _, driver := range fresh {
-		counts[driver]++
+	before := len(counts)
+	changed := false
+	for _, resource := range fresh {
+		changed = changed || counts[resource] == 0
+		counts[resource]++
 	}
-	for _, driver := range old {
-		if counts[driver]--; counts[driver] == 0 {
-			delete(counts, driver)
+	for _, resource := range old {
+		if counts[resource]--; counts[resource] == 0 {
+			delete(counts, resource)
 		}
 	}
-	limited := slices.Sorted(maps.Keys(counts))
-	changed := !slices.Equal(limited, s.volumes.known.Limited)
-	s.volumes.known.Limited = limited
-	return changed
+	if !changed && len(counts) == before {
+		return false
+	}
+	known := &s.volumes.known
+	was := slices.Concat(known.Limited, []string{""}, known.Stated)
+	known.Limited, known.Stated = nil, nil
+	for _, resource := range slices.Sorted(maps.Keys(counts)) {
+		if driver := translate.DriverOf(resource, translate.AttachResource); driver != "" {
+			known.Limited = append(known.Limited, driver)
+		}
+		if driver := translate.DriverOf(resource, translate.CapacityResource); driver != "" {
+			known.Stated = append(known.Stated, driver)
+		}
+	}
+	return !slices.Equal(was, slices.Concat(known.Limited, []string{""}, known.Stated))
+}
+
+// attachResources are the resources that a node limits.
+func attachResources(node *storagev1.CSINode) []string {
+	var list []string
+	for driver := range translate.AttachLimits(node) {
+		list = append(list, translate.AttachResource(driver))
+	}
+	return list
 }
 
 // limitsChanged carries a new set of limited drivers to everything: volumes of a driver count on all machines or on none.
@@ -175,6 +217,7 @@ func (s *Store) limitsChanged() {
 			s.revisePod(e)
 		}
 	}
+	s.reviseDaemonsOf(func([]string) bool { return true })
 }
 
 // compile makes an offer of a catalogue. A type that says nothing of a limited driver has no limit of it.
@@ -184,29 +227,28 @@ func (s *Store) compile(c catalog.Catalog) *offer {
 	for _, t := range c.Types {
 		stated[t.Name] = t.Capacity
 	}
-	for _, driver := range s.volumes.known.Limited {
-		name := translate.AttachResource(driver)
+	for _, name := range slices.Sorted(maps.Keys(s.volumes.limiting)) {
 		for i := range x.Types {
 			if _, limited := stated[x.Types[i].Name][name]; !limited {
-				x.Types[i].Allocatable = x.Types[i].Allocatable.With(s.space.Index(name), translate.UnlimitedVolumes)
+				x.Types[i].Allocatable = x.Types[i].Allocatable.With(s.space.Index(name), translate.UnlimitedOf(name))
 			}
 		}
 	}
-	if len(s.volumes.known.Limited) > 0 {
+	if len(s.volumes.limiting) > 0 {
 		x.Room = catalog.NewThresholds(len(x.Offers), func(i int) resources.Vector { return x.Types[x.Offers[i].Type].Allocatable })
 	}
 	return &offer{catalog: c, index: x, prospects: map[string]*translate.Prospect{}, limited: limitedBy(c)}
 }
 
-// limitedBy returns the CSI drivers of which the types of a catalogue state limits, sorted.
+// limitedBy returns the resources in which the types of a catalogue state limits for volumes, sorted.
 func limitedBy(c catalog.Catalog) []string {
-	drivers := map[string]bool{}
+	limited := map[string]bool{}
 	for _, t := range c.Types {
-		for _, driver := range translate.AttachLimited(t.Capacity) {
-			drivers[driver] = true
+		for _, resource := range translate.VolumeResources(t.Capacity) {
+			limited[resource] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(drivers))
+	return slices.Sorted(maps.Keys(limited))
 }
 
 // linkPod keeps the object of a pod with volumes, or of one that default constraints may spread, to be looked at again
@@ -214,8 +256,20 @@ func limitedBy(c catalog.Catalog) []string {
 func (s *Store) linkPod(e *podEntry, pod *corev1.Pod) {
 	old := e.object
 	defer func() { s.linkWorkload(e, old, pod) }()
+	had := map[string]int{}
+	note := func(claim string) {
+		if _, noted := had[claim]; !noted {
+			had[claim] = len(s.volumes.podsByClaim[claim])
+		}
+	}
+	defer func() {
+		for _, claim := range slices.Sorted(maps.Keys(had)) {
+			s.joinedOrAlone(claim, had[claim])
+		}
+	}()
 	if old != nil {
 		for _, key := range translate.VolumeClaims(old) {
+			note(key)
 			s.volumes.podsByClaim.remove(key, old.Name)
 		}
 		e.object = nil
@@ -224,6 +278,7 @@ func (s *Store) linkPod(e *podEntry, pod *corev1.Pod) {
 		return
 	}
 	for _, key := range translate.VolumeClaims(pod) {
+		note(key)
 		s.volumes.podsByClaim.add(key, pod.Name)
 		e.object = pod
 	}

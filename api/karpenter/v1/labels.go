@@ -29,6 +29,10 @@ const (
 // ExcludeBalancersLabelValue is the value of ExcludeBalancersLabelKey on a draining node.
 const ExcludeBalancersLabelValue = "karpenter"
 
+// LocalVolumesLabelKey with the value "true" on a NodePool says that its nodes bring volumes of StorageClasses that nothing makes
+// volumes of: then a node of it may be launched for a pod that wants one. It is ours.
+const LocalVolumesLabelKey = "joiner.sh/local-volumes"
+
 // Values of PausedAnnotationKey: one of them, or both with a comma. PausedLaunch: the pool launches nothing. PausedDisrupt: no
 // node of it is removed that budgets bound, nor for a limit.
 const (
@@ -97,6 +101,9 @@ const (
 	// LaunchedForAnnotationKey on a NodeClaim that was made for pods says, in short, what they ask for, joined by commas.
 	// By it is noticed that such nodes do not help their pods. It is ours.
 	LaunchedForAnnotationKey = Group + "/launched-for"
+	// NeedsDriversAnnotationKey on a NodeClaim names the CSI drivers, joined by commas, without which kube-scheduler binds no pod
+	// that it was made for: its node is initialized once it has them. It is ours.
+	NeedsDriversAnnotationKey = "joiner.sh/needs-csi-drivers"
 	// LaunchedWithAnnotationKey on a NodeClaim says with how many others like it it was made: a group, a slash and their
 	// number, this one among them. By it a provider knows whom to wait for. It is ours.
 	LaunchedWithAnnotationKey = "joiner.sh/launched-with"

@@ -61,6 +61,7 @@ type Feed struct {
 func (f *Feed) Kinds() []client.Object {
 	kinds := append(f.store.Workloads(),
 		&corev1.Namespace{}, &storagev1.StorageClass{}, &corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}, &storagev1.CSINode{}, &storagev1.VolumeAttachment{},
+		&storagev1.CSIDriver{}, &storagev1.CSIStorageCapacity{},
 		&corev1.LimitRange{}, &nodev1.RuntimeClass{},
 		&appsv1.DaemonSet{}, &policyv1.PodDisruptionBudget{}, &karpenterv1alpha1.NodeOverlay{}, &karpenterv1.NodePool{}, &karpenterv1.NodeClaim{}, &corev1.Node{}, &corev1.Pod{},
 	)

@@ -44,6 +44,7 @@ func kindsCalled() map[string]string {
 		"daemonsets": "DaemonSet", "deployments": "Deployment", "replicasets": "ReplicaSet",
 		"statefulsets": "StatefulSet", "runtimeclasses": "RuntimeClass", "poddisruptionbudgets": "PodDisruptionBudget",
 		"storageclasses": "StorageClass", "csinodes": "CSINode", "volumeattachments": "VolumeAttachment",
+		"csidrivers": "CSIDriver", "csistoragecapacities": "CSIStorageCapacity",
 		"leases": "Lease", "nodepools": "NodePool", "nodeclaims": "NodeClaim", "nodeoverlays": "NodeOverlay",
 		"ec2nodeclasses": "EC2NodeClass", "kwoknodeclasses": "KWOKNodeClass",
 		"customresourcedefinitions": "CustomResourceDefinition", "pods/eviction": "Eviction",

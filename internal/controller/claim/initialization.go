@@ -7,7 +7,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
@@ -29,6 +32,13 @@ func (c *Controller) initialize(ctx context.Context, w *work) error {
 		c.lack(w, reason)
 		return nil
 	}
+	if reason, err := c.lackingDriver(ctx, w); err != nil || reason != "" {
+		if reason != "" {
+			c.lack(w, reason)
+			w.askAgain(driverPause)
+		}
+		return err
+	}
 	if w.node.Labels[karpenterv1.NodeInitializedLabelKey] != "true" {
 		before := w.node
 		w.node = before.DeepCopy()
@@ -44,6 +54,28 @@ func (c *Controller) initialize(ctx context.Context, w *work) error {
 		c.config.Log.Info("initialized", "event", "Initialized", "claim", w.claim.Name, "node", w.node.Name, "pool", translate.PoolOf(w.claim))
 	})
 	return nil
+}
+
+// driverPause is how long after its node lacked a CSI driver a claim is looked at again.
+const driverPause = 2 * time.Second
+
+// lackingDriver says which CSI driver the node lacks without which none of the pods that it was launched for is bound, "" for none
+// (K-58). As long as the node is not initialized, they are expected there.
+func (c *Controller) lackingDriver(ctx context.Context, w *work) (string, error) {
+	if len(translate.DriversNeeded(w.claim)) == 0 {
+		return "", nil
+	}
+	node := &storagev1.CSINode{}
+	if err := c.config.Client.Get(ctx, client.ObjectKey{Name: w.node.Name}, node); err != nil {
+		if !apierrors.IsNotFound(err) {
+			return "", fmt.Errorf("reading CSINode %s: %w", w.node.Name, err)
+		}
+		node = nil
+	}
+	if driver := translate.MissingDriver(w.claim, node); driver != "" {
+		return fmt.Sprintf("CSINode %s does not name the CSI driver %s yet, which pods wait for", w.node.Name, driver), nil
+	}
+	return "", nil
 }
 
 // patience is for how long after its registration a node is expected to lack now this and now that: what it lacked first

@@ -216,6 +216,9 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 			c.config.Events.Event(pool, event.Warning, event.IgnoredField, fault.Error())
 		}
 	}
+	if _, err := translate.LocalVolumes(pool); err != nil {
+		c.config.Events.Event(pool, event.Warning, event.IgnoredField, err.Error())
+	}
 	for _, value := range values {
 		condition.Set(&pool.Status.Conditions, pool.Generation, value, c.config.Now())
 	}

@@ -46,3 +46,17 @@ func TestK55_ASpotRatioThatCannotBeUnderstoodIsTold(t *testing.T) {
 		t.Errorf("said:\n%s\nwant %s", said, want)
 	}
 }
+
+// K-59, X-09: the same for a label that is neither true nor false.
+func TestALabelOfLocalVolumesThatCannotBeUnderstoodIsTold(t *testing.T) {
+	t.Parallel()
+	object := newPool()
+	object.Labels = map[string]string{karpenterv1.LocalVolumesLabelKey: "some"}
+	r := newRig(t, object)
+	r.reconcile(t)
+	check(t, r.reconcile(t), karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
+	want := `default IgnoredField: label joiner.sh/local-volumes is "some": want true or false; it counts as false`
+	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, want) {
+		t.Errorf("said:\n%s\nwant %s", said, want)
+	}
+}

@@ -182,7 +182,9 @@ func (b *Brake) waitingOf(s *cluster.Snapshot) map[string][]*cluster.Pod {
 	}
 	pending := map[types.UID]bool{}
 	for _, pod := range s.Pending {
-		waiting[pod.Shape.Ask()] = append(waiting[pod.Shape.Ask()], pod)
+		for _, ask := range pod.Shape.Asks() {
+			waiting[ask] = append(waiting[ask], pod)
+		}
 		if pod.Node == "" {
 			b.waits[types.UID(pod.UID)] = pod
 			pending[types.UID(pod.UID)] = true
@@ -197,7 +199,9 @@ func (b *Brake) waitingOf(s *cluster.Snapshot) map[string][]*cluster.Pod {
 	slices.Sort(tried)
 	for _, uid := range tried {
 		pod := b.waits[uid]
-		waiting[pod.Shape.Ask()] = append(waiting[pod.Shape.Ask()], pod)
+		for _, ask := range pod.Shape.Asks() {
+			waiting[ask] = append(waiting[ask], pod)
+		}
 	}
 	return waiting
 }
@@ -266,7 +270,7 @@ func (b *Brake) inVain(t *try, waiting map[string][]*cluster.Pod, now time.Time,
 		}
 		r.vain, r.seen, r.cause = r.vain+1, now, "NodeClaim "+t.claim+" "+what
 		if r.vain > freeRounds {
-			r.until = now.Add(min(holdMost, holdFirst<<min(r.vain-freeRounds-1, 10)))
+			r.until = now.Add(holdFor(ask, r.vain))
 		}
 		b.spend(hold)
 		if b.learn(t, hold, r, pods, now) {
@@ -276,6 +280,15 @@ func (b *Brake) inVain(t *try, waiting map[string][]*cluster.Pod, now time.Time,
 		counted = true
 	}
 	return counted
+}
+
+// holdFor is how long the brake holds after so many rounds in vain. Where it was storage that nodes did not have, the next one will
+// hardly have more (K-58).
+func holdFor(ask string, vain int) time.Duration {
+	if _, is := cluster.IsStorageAsk(ask); is {
+		return holdMost
+	}
+	return min(holdMost, holdFirst<<min(vain-freeRounds-1, 10))
 }
 
 // Judge looks whether a plan launches nodes for pods, or would but for the brake, of which nodes of the same kind have come and
@@ -355,7 +368,9 @@ func (b *Brake) wantedBy(s *cluster.Snapshot, p plan.Plan) map[cluster.Hold]bool
 	}
 	for _, pod := range slices.Concat(s.Pending, s.Buffers) {
 		if unplaced[pod.UID] {
-			asks[pod.Shape.Ask()] = true
+			for _, ask := range pod.Shape.Asks() {
+				asks[ask] = true
+			}
 		}
 	}
 	for hold, r := range b.rounds {

@@ -80,14 +80,13 @@ func tryAgain(s *cluster.Snapshot, p plan.Plan, held map[cluster.Hold]string, du
 	left, chosen := map[string]bool{}, false
 	take := func(all []*cluster.Pod) (some []*cluster.Pod) {
 		for _, pod := range all {
-			ask := pod.Shape.Ask()
-			done, tried := asks[ask]
-			if tried && done && unplaced[pod.UID] {
-				left[pod.UID] = true
-				continue
-			}
-			if tried && unplaced[pod.UID] {
-				asks[ask], chosen = true, true
+			if unplaced[pod.UID] {
+				tried, done := spendTry(asks, pod.Shape.Asks())
+				if done {
+					left[pod.UID] = true
+					continue
+				}
+				chosen = chosen || tried
 			}
 			some = append(some, pod)
 		}
@@ -103,6 +102,21 @@ func tryAgain(s *cluster.Snapshot, p plan.Plan, held map[cluster.Hold]string, du
 	again.Unplaced = andLeft(again.Unplaced, p.Unplaced, left)
 	again.Buffers.Unplaced = andLeft(again.Buffers.Unplaced, p.Buffers.Unplaced, left)
 	return again
+}
+
+// spendTry reports whether a node may be tried for any of what a pod asks for, and whether a pod was chosen for that already; else
+// this one is.
+func spendTry(asks map[string]bool, own []string) (tried, done bool) {
+	for _, ask := range own {
+		chosen, may := asks[ask]
+		tried, done = tried || may, done || chosen
+	}
+	for _, ask := range own {
+		if _, may := asks[ask]; may {
+			asks[ask] = true
+		}
+	}
+	return tried, done
 }
 
 // andLeft adds to a list what another one says of the pods that were left out.

@@ -25,6 +25,10 @@ const (
 	VolumeLimit Code = "VolumeLimit"
 	// VolumeInUse: another pod has a claim that only one pod at a time may use.
 	VolumeInUse Code = "VolumeInUse"
+	// VolumeNotFree: nothing makes volumes of the class, and no free one fits where the pod can run (K-59).
+	VolumeNotFree Code = "VolumeNotFree"
+	// StorageCapacity: the driver has not as much left as it would have to make (K-58).
+	StorageCapacity Code = "StorageCapacity"
 	// DevicesUnknown: the pod asks for devices by ResourceClaims, and nobody can tell which nodes have them (K-41).
 	DevicesUnknown Code = "DevicesUnknown"
 	// DeviceClaimMissing: a ResourceClaim of the pod does not exist, is not made yet, is going, or is another pod's (K-42).
@@ -198,6 +202,7 @@ func WaitingCodes() []Code {
 	return []Code{
 		SchedulingGated, NotMarkedUnschedulable, WaitsForVictims, NodeOnTheWay, NodeFits, LaunchPlanned,
 		PodMalformed, ContradictsItself, OnlyOneNode, VolumeMissing, VolumeUnbindable, VolumeElsewhere, VolumeLimit, VolumeInUse,
+		VolumeNotFree, StorageCapacity,
 		DevicesUnknown, DeviceClaimMissing, DeviceClassMissing, DeviceClaimInvalid, DevicesNotFound, DevicesInUse,
 		DevicesOutOfReach,
 		NoNodePool, PoolPaused, PoolNotReady, StaticPool, PoolContradictsItself, TaintNotTolerated, LabelMismatch, LabelUnknown,

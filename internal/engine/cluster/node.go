@@ -35,6 +35,13 @@ type Node struct {
 	// Ports are taken by Pods.
 	Ports []HostPort
 
+	// Attached are the volumes of CSI drivers with limits that the node has, sorted (VolumeRef.Name): attached, or of Pods.
+	Attached []string
+	// Drivers are those of the CSI drivers on the node that pods may not be without (Shape.Drivers), sorted.
+	Drivers []string
+	// Fresh is set for a short while after the node was initialized: what storage it has may not be published yet.
+	Fresh bool
+
 	Initialized bool
 	// Launched and Registered are the stages of the claim before that.
 	Launched, Registered bool

@@ -82,6 +82,11 @@ type Shape struct {
 	AntiAffinity []AffinityTerm // required: none of them
 	// Claims are the ResourceClaims by which the pod asks for devices, in the order of its specification (K-42).
 	Claims []DeviceClaim
+	// Volumes count once on a node, whoever uses them there; NewVolumes are still to come (K-58, K-59).
+	Volumes    []VolumeRef
+	NewVolumes []NewVolume // in the order in which kube-scheduler finds them: the smallest first
+	// Drivers are the CSI drivers, sorted, without which kube-scheduler binds no pod of the shape to a node.
+	Drivers []string
 	// Buffer is the namespace/name of the CapacityBuffer that a pod of this shape holds room for, or HeadroomOf a NodePool; "" for
 	// a real pod.
 	Buffer string

@@ -112,6 +112,7 @@ func (s *Shape) writeRest(b *strings.Builder) {
 	for _, claim := range s.Claims {
 		fmt.Fprintf(b, "|devices %q", claim)
 	}
+	s.writeVolumes(b)
 	fmt.Fprintf(b, "|%q|%v", s.Tolerations, s.HostPorts)
 	for _, spread := range s.Spread {
 		fmt.Fprintf(b, "|spread %s %s %d %d %t %t", spread.Key, spread.Pods, spread.MaxSkew, spread.MinDomains,

@@ -159,7 +159,7 @@ func valueOf(t reflect.Type, n int) reflect.Value {
 		v.SetString(fmt.Sprint("s", n))
 	case reflect.Bool:
 		v.SetBool(n == 1)
-	case reflect.Int32, reflect.Int64:
+	case reflect.Int, reflect.Int32, reflect.Int64:
 		v.SetInt(int64(n))
 	case reflect.Map:
 		v.Set(reflect.ValueOf(map[string]string{"k": fmt.Sprint(n)}).Convert(t))

@@ -59,6 +59,8 @@ type Pool struct {
 	Consolidates Consolidation
 	// PriceTolerance is how much dearer than the cheapest nodes fewer of them may be, in percent (P-22).
 	PriceTolerance int
+	// LocalVolumes is set for a pool whose nodes bring volumes of classes that nothing makes volumes of (K-59).
+	LocalVolumes bool
 	// NodeOverheadPrice is what a node of the pool costs per hour beside its price, 0 or more (B-20). It counts wherever
 	// nodes are compared, and is in no price that is told.
 	NodeOverheadPrice resources.Money
@@ -131,6 +133,10 @@ type Snapshot struct {
 	MaxClaims, Claims int64
 	// Devices says which nodes have the devices that pods ask for by ResourceClaims (K-42); nil when nobody can tell.
 	Devices Devices
+	// Capacities are what drivers have left for volumes, by name; FreeVolumes those that no claim has, by name. Both are only of
+	// classes for which it matters (K-58, K-59).
+	Capacities  []StorageCapacity
+	FreeVolumes []FreeVolume
 	// Held says, for pools and what pods ask for, why no node is launched for such pods at present (P-35).
 	Held map[Hold]string
 	// Commitments are paid for whether nodes use them or not (K-55). What a pool's Catalog covers, it covers by their numbers.

@@ -18,7 +18,10 @@ import (
 func Check(before *cluster.Snapshot, p plan.Plan, choice int) []string {
 	after := Applied(before, p, choice)
 	c := checker{after: after, going: going(before), placed: map[string]bool{}, known: map[string]bool{},
-		bound: map[*cluster.Node][]*cluster.Pod{}}
+		bound: map[*cluster.Node][]*cluster.Pod{}, there: map[string]bool{}}
+	for _, node := range before.Nodes {
+		c.there[node.ID()] = true
+	}
 	c.accounts(before, p)
 	lost := c.broken
 	c.bindAll(p.Order)
@@ -39,6 +42,7 @@ type checker struct {
 	placed map[string]bool // by UID
 	known  map[string]bool // by UID: the plan is about them
 	bound  map[*cluster.Node][]*cluster.Pod
+	there  map[string]bool // by ID: nodes that are no launches of the plan
 	broken []string
 }
 
@@ -128,7 +132,7 @@ func (c *checker) bindInOrder(order []placement) []placement {
 
 // refusals returns why the pod may not be bound now, nil when it may.
 func (c *checker) refusals(p placement) []string {
-	try := checker{after: c.after, going: c.going, bound: c.bound}
+	try := checker{after: c.after, going: c.going, bound: c.bound, there: c.there}
 	if c.leaves(p.pod) {
 		try.bound = maps.Clone(c.bound)
 		try.leave(p.pod)
@@ -189,6 +193,7 @@ func (c *checker) pod(node *cluster.Node, pod *cluster.Pod) {
 	if short := sum.Short(node.Allocatable); short >= 0 {
 		c.fail("%s: %s is short: %d requested, %d allocatable", node.ID(), c.after.Names[short], sum[short], node.Allocatable.At(short))
 	}
+	c.volumes(node, pod)
 	c.apart(node, pod)
 	c.together(node, pod)
 	for _, s := range pod.Shape.Spread {

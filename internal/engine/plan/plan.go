@@ -81,6 +81,8 @@ type Launch struct {
 	Buffers []PodRef
 	// For is what Pods ask for (cluster.Shape.Ask), sorted; at most MaxAsks of them.
 	For []string
+	// Drivers are the CSI drivers, sorted, without which kube-scheduler binds some of Pods to no node (K-58).
+	Drivers []string
 	// Replaces are the names of the claims that this one is to replace, sorted; nil when it replaces none. They go on the
 	// claim, so that nobody takes what comes for an excess (L-31).
 	Replaces []string

@@ -58,10 +58,12 @@ func (p *parser) line(line string) {
 	kinds := map[string]func(string, *attributes){
 		"type": p.instanceType, "pool": p.pool, "node": p.node, "claim": p.claim, "pod": p.pod, "buffer": p.buffer, "daemon": p.daemon,
 		"namespace": p.namespace, "pdb": p.guard, "limit": p.ceiling, "commitment": p.commitment, "devices": p.devicesOn, "resourceclaim": p.resourceClaim,
+		"capacity": p.capacity, "volume": p.freeVolume,
 	}
 	kind, known := kinds[words[0]]
 	if !known {
-		a.fail("a line starts with type, pool, node, claim, pod, buffer, daemon, namespace, pdb, limit, commitment, devices or resourceclaim")
+		a.fail("a line starts with type, pool, node, claim, pod, buffer, daemon, namespace, pdb, limit, commitment, devices, resourceclaim, " +
+			"capacity or volume")
 	}
 	for _, name := range expand(words[1]) {
 		kind(name, a)
@@ -159,6 +161,7 @@ func (p *parser) pool(name string, a *attributes) {
 	}
 	pool.Requirements = a.requirements(a.get("need", "")).And(requirement.FromLabels(a.labels(a.get("labels", "")))).
 		With(requirement.OneOf(requirement.Key(cluster.LabelPool), name))
+	pool.LocalVolumes = a.has("local-volumes")
 	pool.RelaxMinValues, pool.ExpiresGracefully = a.has("relax"), a.has("graceful-expiration")
 	pool.TerminateFirst = a.has("terminate-first")
 	pool.Invalid, pool.Dormant, pool.Gentle, pool.Held = a.has("invalid"), a.has("dormant"), a.has("gentle"), a.has("held")
@@ -223,8 +226,8 @@ func (p *parser) anyNode(name string, a *attributes) *cluster.Node {
 	n := &cluster.Node{
 		ClaimUID: "uid-of-" + name, Pool: a.get("pool", ""), Taints: p.taints(a), Labels: a.labels(a.get("labels", "")),
 		Deleting: a.has("deleting"), Disrupting: a.has("disrupting"), NotReady: a.has("not-ready"), DoNotDisrupt: a.has("do-not-disrupt"),
-		DrainEnds: a.has("drain-ends"),
-		Launched:  true, Registered: true, Held: strings.ReplaceAll(a.get("held", ""), "_", " "),
+		DrainEnds: a.has("drain-ends"), Fresh: a.has("fresh"), Attached: list(a.get("attached", "")), Drivers: list(a.get("drivers", "")),
+		Launched: true, Registered: true, Held: strings.ReplaceAll(a.get("held", ""), "_", " "),
 		Foreign: a.has("foreign"), Drifted: a.has("drifted"), Expired: a.has("expired"), Replaces: list(a.get("replaces", "")),
 		Together: int(a.number("together", 0)), RegisteredAt: a.number("joined", 0),
 		Created: a.number("created", 0), ConsolidatableAt: a.number("quiet-at", 0), Price: resources.Unpriced, Initialized: !a.has("new") && !a.has("open"),
@@ -299,6 +302,9 @@ func (p *parser) finish() *cluster.Snapshot {
 		p.parts.Claims += cluster.CountClaims(p.parts.Nodes)
 	}
 	p.bind()
+	for _, node := range p.parts.Nodes {
+		p.attach(node)
+	}
 	if p.devices != nil {
 		p.parts.Devices = p.devices
 	}

@@ -67,7 +67,7 @@ func (p *parser) seen(a *attributes, word string) (list []cluster.Seen) {
 // podWords are the attributes of a pod that are not resources.
 var podWords = []string{
 	"ns", "node", "promised", "passed-over", "priority",
-	"daemon", "seen", "learnt", "do-not-disrupt", "ending", "devices", "deletion-cost", "labels", "need", "named", "volume", "blocked", "tolerate",
+	"daemon", "seen", "learnt", "do-not-disrupt", "ending", "devices", "shares", "find", "make", "drivers", "deletion-cost", "labels", "need", "named", "volume", "blocked", "tolerate",
 	"port", "spread", "apart", "together", "wish", "wish-spread", "wish-apart", "wish-together",
 }
 
@@ -88,6 +88,7 @@ func (p *parser) shape(namespace string, a *attributes) *cluster.Shape {
 	for i, object := range list(a.get("devices", "")) {
 		s.Claims = append(s.Claims, cluster.DeviceClaim{Name: "devices-" + strconv.Itoa(i), Object: object})
 	}
+	p.volumesOf(s, a)
 	for _, text := range a.all("tolerate") {
 		s.Tolerations = append(s.Tolerations, toleration(text))
 	}

@@ -149,6 +149,13 @@ func kinds() []kind {
 			func(l client.ObjectList) *[]storagev1.StorageClass { return &l.(*storagev1.StorageClassList).Items }),
 		define(storagev1.SchemeGroupVersion.WithKind("CSINode"), "csinodes", false, builtIn, parts[storagev1.CSINode]{},
 			func(l client.ObjectList) *[]storagev1.CSINode { return &l.(*storagev1.CSINodeList).Items }),
+		define(storagev1.SchemeGroupVersion.WithKind("CSIDriver"), "csidrivers", false, builtIn, parts[storagev1.CSIDriver]{},
+			func(l client.ObjectList) *[]storagev1.CSIDriver { return &l.(*storagev1.CSIDriverList).Items }),
+		define(storagev1.SchemeGroupVersion.WithKind("CSIStorageCapacity"), "csistoragecapacities", true, builtIn,
+			parts[storagev1.CSIStorageCapacity]{},
+			func(l client.ObjectList) *[]storagev1.CSIStorageCapacity {
+				return &l.(*storagev1.CSIStorageCapacityList).Items
+			}),
 		define(storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), "volumeattachments", false, builtIn, parts[storagev1.VolumeAttachment]{},
 			func(l client.ObjectList) *[]storagev1.VolumeAttachment {
 				return &l.(*storagev1.VolumeAttachmentList).Items

@@ -63,6 +63,21 @@ var aloneTests = []alone{
 		script: types + "daemon logs cpu=500m\npool p\nnode n1 type=m zone=a pool=p\nnode n2 type=x zone=a pool=p\n" +
 			"pod on cpu=1\npod asks cpu=1600m",
 		refuses: "n1", opens: "p: m x", narrows: "p: x", explains: "p: cpu=1600m (2→1)"},
+	{rule: attachRule{}, says: "a volume that the node has takes no further place among those that it can attach",
+		script: "type m cpu=2 mem=8Gi volumes=1 zones=a od=0.1\ntype x cpu=4 mem=16Gi volumes=3 od=0.2\npool p\n" +
+			"node n1 type=m zone=a pool=p attached=v1\nnode n2 type=m zone=a pool=p attached=v9\nnode n3 type=m zone=a pool=p\n" +
+			"pod on cpu=100m shares=v1\npod asks cpu=1 shares=v1,v2,v2",
+		refuses: "n1 now n2 now n3 now", opens: "p: m x", narrows: "p: x", ties: true,
+		explains: "p: volumes=2 (2→1)"},
+	{rule: storageRule{}, says: "a volume is made where enough is left; of a new node it is not known, but where capacities say so",
+		script: types + "pool p\nnode n1 type=m zone=a pool=p\nnode n2 type=m zone=b pool=p\nnode n3 type=m zone=b pool=p\n" +
+			"node n4 type=m zone=b pool=p new\ncapacity c1 class=fast nodes=zone=a left=20Gi\ncapacity c2 class=fast nodes=host=n2 left=5Gi\n" +
+			"pod asks cpu=1 make=fast:10Gi",
+		refuses: "n2 n3", opens: "p: m x", narrows: "p: m x", ties: true, explains: "p: -"},
+	{rule: driverRule{}, says: "a node without the driver is left out, a new one is expected to get it",
+		script: types + "pool p\nnode n1 type=m zone=a pool=p drivers=ebs\nnode n2 type=m zone=a pool=p\n" +
+			"node n3 type=m zone=a pool=p new\npod asks cpu=1 drivers=ebs",
+		refuses: "n2", opens: "p: m x", narrows: "p: m x", explains: "p: -"},
 	{rule: passedOverRule{}, says: "a pod is not placed where the scheduler passed it over, for now",
 		script: types + "pool p\nnode n1 type=m zone=a pool=p\nnode n2 type=m zone=a pool=p\n" +
 			"pod asks cpu=1 passed-over=n1",

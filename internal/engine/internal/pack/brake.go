@@ -42,3 +42,11 @@ func (s *solver) held(p *pool, c *cluster.Shape) string {
 func Braked(s *cluster.Snapshot, pool *cluster.Pool, ask string) string {
 	return s.Held[cluster.Hold{Pool: pool.Name, Ask: ask}]
 }
+
+// heldFor is held for nodes on which volumes of a class would be made, and nobody knows how much they will have for them (K-58).
+func (s *solver) heldFor(p *pool, class string) string {
+	if len(s.snapshot.Held) == 0 {
+		return ""
+	}
+	return s.snapshot.Held[cluster.Hold{Pool: p.Name, Ask: cluster.StorageAsk(class)}]
+}

@@ -43,6 +43,9 @@
 //	selectionRule    selection.go   node selector, node affinity, volumes: makes the ways
 //	stockRule        reserved.go    reservations of which nothing is left
 //	roomRule         room.go        requests, beside what daemons take
+//	attachRule       attach.go      volumes that count once on a node, whoever brings them
+//	storageRule      storage.go     claims that have no volume yet: free ones, and what drivers have left
+//	driverRule       drivers.go     CSI drivers that pods may not be without
 //	brakeRule        brake.go       launches in vain
 //	passedOverRule   passedover.go  nodes that the scheduler passed over for the pod
 //	daemonRule       daemons.go     daemons that must not stand beside the pod

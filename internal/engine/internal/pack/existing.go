@@ -14,6 +14,8 @@ type bin struct {
 	// conflicts with these by daemonRule.
 	ports []cluster.HostPort
 	pods  []*cluster.Pod // placed in this round
+	// volumes are those that pods of this round bring and that others may share, claims those that others may use too.
+	volumes, claims []string
 }
 
 // existing is a node that is there, or whose claim is on its way. What it is cannot be changed any more.

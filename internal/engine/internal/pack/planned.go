@@ -16,6 +16,7 @@ type planned struct {
 	used    resources.Vector // what its pods request
 	labels  requirement.Set  // demands of the pods, for the claim
 	held    resources.Vector // what the plan counts for it against resource limits
+	unknown []string         // classes of which volumes are made on it, and nobody knows how much it has for them
 	slot    int
 	scratch catalog.Bits // for the next narrowing
 	// commitment is the number of that which pays for it, 0 for none, and drawn what it takes of it.

@@ -81,13 +81,19 @@ func (s *solver) launch(b *planned) plan.Launch {
 	}
 	slices.SortFunc(l.Pods, compareRefs)
 	slices.SortFunc(l.Buffers, compareRefs)
-	l.For = asksOf(b.pods)
+	l.For, l.Drivers = asksOf(b.pods, b.unknown), b.driversOf()
 	return l
 }
 
-// asksOf returns what pods ask for, sorted, as far as it is noted.
-func asksOf(pods []*cluster.Pod) []string {
+// asksOf returns what pods ask for, sorted, as far as it is noted, and the classes of which nobody knows how much there is for
+// them.
+func asksOf(pods []*cluster.Pod, classes []string) []string {
 	var asks []string
+	for _, class := range classes {
+		if ask := cluster.StorageAsk(class); !slices.Contains(asks, ask) && len(asks) < plan.MaxAsks {
+			asks = append(asks, ask)
+		}
+	}
 	last := (*cluster.Shape)(nil)
 	for _, pod := range pods {
 		if pod.Shape != last && len(asks) < plan.MaxAsks {

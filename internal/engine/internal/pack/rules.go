@@ -56,6 +56,9 @@ var rules = listed(
 	selectionRule{},   // node selector, node affinity, volumes
 	stockRule{},       // reservations that are used up
 	roomRule{},        // requests
+	attachRule{},      // volumes that count once
+	storageRule{},     // claims without a volume
+	driverRule{},      // CSI drivers that pods may not be without
 	brakeRule{},       // launches in vain
 	passedOverRule{},  // nodes that the scheduler passed over
 	daemonRule{},      // daemons that are still to come
@@ -139,6 +142,10 @@ type attempt struct {
 
 	// Of an existing node:
 	devices cluster.Devices // what is left if the pods come there
+
+	// Of either:
+	more resources.Vector // what volumes take that others may bring too
+	take take             // what the pods' new volumes take
 
 	// Of a planned node:
 	outlook                  // what it would become

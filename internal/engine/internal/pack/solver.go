@@ -42,6 +42,7 @@ type solver struct {
 	one        [1]*cluster.Pod // and of askOne
 	topology   *topology.Tracker
 	devices    cluster.Devices // what the plan has left of them
+	storage    storage         // what the plan has given away of it
 	shapes     map[*cluster.Shape]*shape
 	tied       []*cluster.Shape // with constraints on others
 	byNode     map[string]int   // node and claim name → index of existing
@@ -75,7 +76,7 @@ type shape struct {
 func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.Floors) *solver {
 	s := &solver{snapshot: snapshot, rules: rules, shapes: map[*cluster.Shape]*shape{}, leavers: map[string]*leaver{},
 		byNode: map[string]int{}, choices: map[string]*choices{}, selected: map[selection][]way{},
-		asking: asks(snapshot), devices: snapshot.Devices}
+		asking: asks(snapshot), devices: snapshot.Devices, storage: newStorage(snapshot)}
 	left, ceiling := newLeft(snapshot), snapshot.Ceiling()
 	for i, p := range snapshot.Pools {
 		s.pools = append(s.pools, newPool(i, p, snapshot.Daemons, left, &ceiling))

@@ -1,0 +1,42 @@
+package pack
+
+import (
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
+)
+
+// driverRule: a pod with volumes of a CSI driver that pods must not be without goes to no node that lacks it (K-58,
+// CSIDriver.preventPodSchedulingIfMissing). On a node that is not initialized it is still to come: its claim waits for it.
+type driverRule struct {
+	anyOffer
+	anyPool
+	untied
+	unexplained // a new node gets the driver
+}
+
+func (driverRule) reads() []string { return []string{"Drivers"} }
+
+func (driverRule) refuses(_ *solver, n *existing, a *attempt) topology.Verdict {
+	if !n.node.Initialized {
+		return topology.Yes
+	}
+	for _, driver := range a.info.Drivers {
+		if !slices.Contains(n.node.Drivers, driver) {
+			return topology.Never
+		}
+	}
+	return topology.Yes
+}
+
+func (driverRule) placedOn(*solver, *existing, *attempt) {}
+
+// driversOf returns the drivers that pods may not be without, sorted.
+func (b *planned) driversOf() []string {
+	var drivers []string
+	for _, pod := range b.pods {
+		drivers = append(drivers, pod.Shape.Drivers...)
+	}
+	slices.Sort(drivers)
+	return slices.Compact(drivers)
+}

@@ -1,0 +1,195 @@
+package world
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/translate"
+)
+
+// This file keeps what decides on volumes that are still to come (K-58, K-59): what drivers say of themselves and of what they
+// have left, and which volumes are free.
+
+// storage is what is known of it.
+type storage struct {
+	capacities map[string]*storagev1.CSIStorageCapacity // by namespace/name
+	needed     []string                                 // CSI drivers without which pods are not bound, sorted
+	fresh      map[string]time.Time                     // nodes that are expected to publish more, by name, and until when
+	// What goes into snapshots; stale while it has to be made.
+	stale bool
+	left  []cluster.StorageCapacity
+	free  []cluster.FreeVolume
+}
+
+func newStorage() storage {
+	return storage{capacities: map[string]*storagev1.CSIStorageCapacity{}, fresh: map[string]time.Time{}}
+}
+
+// putDriver takes in what a CSI driver says of itself, nil when it is gone.
+func (s *Store) putDriver(name string, driver *storagev1.CSIDriver) {
+	old := s.volumes.known.Drivers[name]
+	if driver == nil {
+		delete(s.volumes.known.Drivers, name)
+	} else {
+		s.volumes.known.Drivers[name] = driver
+	}
+	if translate.Counts(old) == translate.Counts(driver) && translate.Needed(old) == translate.Needed(driver) {
+		return
+	}
+	s.storageChanged()
+	s.storage.needed = nil
+	for _, each := range slices.Sorted(maps.Keys(s.volumes.known.Drivers)) {
+		if translate.Needed(s.volumes.known.Drivers[each]) {
+			s.storage.needed = append(s.storage.needed, each)
+		}
+	}
+	t := newTouched()
+	for node := range s.nodes {
+		s.touchNode(node, t)
+	}
+	s.refresh(t)
+	for _, e := range s.pods {
+		if e.object != nil {
+			s.revisePod(e)
+		}
+	}
+}
+
+// putCapacity takes in what a driver has left, nil when that is no longer said.
+func (s *Store) putCapacity(key string, capacity *storagev1.CSIStorageCapacity) {
+	if capacity == nil {
+		delete(s.storage.capacities, key)
+	} else {
+		s.storage.capacities[key] = capacity
+	}
+	s.storageChanged()
+}
+
+// storageChanged notes that what is said of storage in snapshots must be made anew.
+func (s *Store) storageChanged() {
+	s.storage.stale = true
+	s.changed()
+}
+
+// rebuildStorage makes what snapshots say of storage, by name. What is not understood reaches no node.
+func (s *Store) rebuildStorage() {
+	if !s.storage.stale {
+		return
+	}
+	s.storage.stale, s.storage.left, s.storage.free = false, nil, nil
+	for _, key := range slices.Sorted(maps.Keys(s.storage.capacities)) {
+		if c, _ := s.volumes.known.Capacity(s.storage.capacities[key]); c != nil {
+			s.storage.left = append(s.storage.left, *c)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.volumes.known.Volumes)) {
+		if v, _ := s.volumes.known.FreeVolume(s.volumes.known.Volumes[name]); v != nil {
+			s.storage.free = append(s.storage.free, *v)
+		}
+	}
+}
+
+// mayBeTaken reports whether a volume may be one of those that snapshots show.
+func mayBeTaken(volume *corev1.PersistentVolume) bool {
+	return volume != nil && volume.Status.Phase == corev1.VolumeAvailable
+}
+
+// reserve notes for which claim a volume is kept, and which it was; nil for a volume that is gone, or was not there.
+func (s *Store) reserve(old, fresh *corev1.PersistentVolume) (claims []string) {
+	keyOf := func(volume *corev1.PersistentVolume) string {
+		if volume == nil || volume.Spec.ClaimRef == nil {
+			return ""
+		}
+		return volume.Spec.ClaimRef.Namespace + "/" + volume.Spec.ClaimRef.Name
+	}
+	was, is := keyOf(old), keyOf(fresh)
+	if was != "" && was != is && s.volumes.known.Reserved[was] == old.Name {
+		delete(s.volumes.known.Reserved, was)
+		claims = append(claims, was)
+	}
+	if is != "" && s.volumes.known.Reserved[is] != fresh.Name {
+		s.volumes.known.Reserved[is] = fresh.Name
+		claims = append(claims, is)
+	}
+	return claims
+}
+
+// shared reports whether other pods than this one use a claim.
+func (s *Store) shared(pod *corev1.Pod, claim string) bool {
+	return slices.ContainsFunc(s.volumes.podsByClaim[claim], func(name string) bool { return name != pod.Name })
+}
+
+// elsewhere reports whether a node other than the pod's has a volume already.
+func (s *Store) elsewhere(pod *corev1.Pod, volume translate.AttachedVolume) bool {
+	return slices.ContainsFunc(s.volumes.attachmentsByVolume[volume.Name()], func(name string) bool {
+		return s.volumes.attachments[name].node != pod.Spec.NodeName
+	})
+}
+
+// joinedOrAlone looks again at a pod that was the only one with a claim and is not any more, or is so now: whether a volume is
+// shared decides how it counts. before is how many pods had the claim.
+func (s *Store) joinedOrAlone(claim string, before int) {
+	names := s.volumes.podsByClaim[claim]
+	if before == len(names) || min(before, len(names)) > 1 || len(names) == 0 {
+		return
+	}
+	namespace, _, _ := strings.Cut(claim, "/")
+	for _, name := range names {
+		if e := s.pods[podKey{namespace, name}]; e != nil && e.object != nil && e.value != nil { // else it is being linked
+			s.revisePod(e)
+		}
+	}
+}
+
+// decides reports whether a class is one of which snapshots show capacities or free volumes.
+func (s *Store) decides(class *storagev1.StorageClass) bool {
+	return class != nil && (translate.MakesNone(class) || translate.Counts(s.volumes.known.Drivers[class.Provisioner]))
+}
+
+// storageMatters reports whether it matters what storage nodes have.
+func (s *Store) storageMatters() bool {
+	for _, driver := range s.volumes.known.Drivers {
+		if translate.Counts(driver) {
+			return true
+		}
+	}
+	for _, e := range s.pools {
+		if e.base != nil && e.base.LocalVolumes {
+			return true
+		}
+	}
+	return false
+}
+
+// refreshen says of a node whether it is expected to publish more storage, and wakes up when not any more.
+func (s *Store) refreshen(value *cluster.Node, claim *claimEntry) {
+	delete(s.storage.fresh, value.Name)
+	if claim == nil || claim.object == nil || !value.Initialized || !s.storageMatters() {
+		return
+	}
+	if until := translate.FreshUntil(claim.object); s.config.Now().Before(until) {
+		value.Fresh = true
+		s.storage.fresh[value.Name] = until
+		s.wakeAt(until)
+	}
+}
+
+// expireFresh looks again at nodes that have had the time to publish what they have.
+func (s *Store) expireFresh(now time.Time) {
+	t := newTouched()
+	for _, name := range slices.Sorted(maps.Keys(s.storage.fresh)) {
+		if until := s.storage.fresh[name]; now.Before(until) {
+			s.wakeAt(until)
+			continue
+		}
+		delete(s.storage.fresh, name)
+		s.touchNode(name, t)
+	}
+	s.refresh(t)
+}
