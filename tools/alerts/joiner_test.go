@@ -43,6 +43,9 @@ func joinerMetrics(registry *prometheus.Registry) {
 	for _, stage := range []string{metrics.StageLaunched, metrics.StageRegistered, metrics.StageInitialized} {
 		set.Own.Stages.WithLabelValues(pool, stage)
 	}
+	for _, place := range []string{metrics.PlaceExpected, metrics.PlaceElsewhere} {
+		set.Own.Bound.WithLabelValues(place)
+	}
 	set.Own.Decisions.WithLabelValues("launch", "Pending", "done")
 	set.Own.Decisions.WithLabelValues("remove", "Empty", "planned")
 	set.Own.Decisions.WithLabelValues("replace", "Drifted", "taken_back")
