@@ -26,7 +26,7 @@ func BackChecks() []Row {
 		{"time-zones", "budgets whose schedule goes by a `timeZone`, which Karpenter does not have: it reads UTC", Danger, timeZones},
 		{"dormant", "NodeOverlays and static NodePools whose feature gate is off in Karpenter", Danger, dormantThere},
 		{"pauses", "pauses of a NodePool or of the whole cluster, which Karpenter does not know", Warning, pauses},
-		{"keeps", "floors and headroom of NodePools, which Karpenter does not know", Warning, keeps},
+		{"keeps", "floors, headroom and shares of spot of NodePools, which Karpenter does not know", Warning, keeps},
 		{"in-flight", "drains and moves under way", Wait, inFlightBack},
 		{"marks", "annotations of Joiner's that mean nothing to Karpenter", Warning, marks},
 	}
@@ -252,13 +252,17 @@ func dormantThere(p *picture) (found []Finding) {
 // keeps looks for what Joiner keeps and Karpenter would not.
 func keeps(p *picture) (found []Finding) {
 	for _, pool := range p.pools {
-		for _, own := range []struct{ key, means, remedy string }{
-			{karpenterv1.MinNodesAnnotationKey, "how many nodes it always keeps", "set consolidateAfter to Never, or keep pods on the nodes"},
-			{karpenterv1.HeadroomAnnotationKey, "how much room it keeps free", "write a CapacityBuffer, with its feature gate on"},
+		for _, own := range []struct{ key, means, then, remedy string }{
+			{karpenterv1.MinNodesAnnotationKey, "how many nodes it always keeps", "such nodes go as empty ones",
+				"set consolidateAfter to Never, or keep pods on the nodes"},
+			{karpenterv1.HeadroomAnnotationKey, "how much room it keeps free", "such nodes go as empty ones",
+				"write a CapacityBuffer, with its feature gate on"},
+			{karpenterv1.SpotRatioAnnotationKey, "how much of it may be spot", "any number of its nodes may become spot",
+				"let one NodePool launch spot, with limits, and another on demand"},
 		} {
 			if value, has := pool.Annotations[own.key]; has {
 				found = append(found, Finding{Severity: Warning, Kind: kindPool, Name: pool.Name,
-					Consequence: fmt.Sprintf("%s=%s says %s, which Karpenter does not know: such nodes go as empty ones", own.key, value, own.means),
+					Consequence: fmt.Sprintf("%s=%s says %s, which Karpenter does not know: %s", own.key, value, own.means, own.then),
 					Remedy:      own.remedy})
 			}
 		}
