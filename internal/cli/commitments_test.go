@@ -25,7 +25,8 @@ func TestK55_JoinerctlTakesCommitments(t *testing.T) {
 		want []string
 	}{
 		{[]string{"simulate", "-f", "../../examples/simulate"}, []string{"~0.000 on-demand, ours pays"}},
-		{[]string{"simulate", "-f", "../../examples/simulate", "--until", "quiet", "--scale", "shop/web=1"}, []string{"paid by commitments"}},
+		{[]string{"simulate", "-f", "../../examples/simulate", "--until", "quiet", "--scale", "shop/web=1"},
+			[]string{"paid by commitments"}},
 		{[]string{"status", "-f", "../../examples/explain"}, []string{"Commitment ours: 2 of 2 instances used\n"}},
 	} {
 		code, out, failures := ran(t, "", append(test.args, "--commitments-file", path)...)

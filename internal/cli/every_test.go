@@ -213,7 +213,8 @@ func TestU13_TheConnectionIsKubectls(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{{"explain", "pod", "a"}, {"explain", "node", "a"},
 		{"explain", "nodepool", "a"}, {"explain", "nodeclaim", "a"}, {"explain", "job", "a"}, {"migrate", "check"},
-		{"migrate", "storage"}, {"status"}, {"top"}, {"pause"}, {"resume"}, {"headroom", "show"}, {"headroom", "set", "web", "10%"}, {"headroom", "clear", "web"}, {"dump", "--rebuild", "-o", "x"}, {"history"},
+		{"migrate", "storage"}, {"status"}, {"top"}, {"pause"}, {"resume"}, {"headroom", "show"}, {"headroom", "set",
+			"web", "10%"}, {"headroom", "clear", "web"}, {"dump", "--rebuild", "-o", "x"}, {"history"},
 		{"audit", "control-plane", "--policy-file", "-"}} {
 		var got cli.Connection
 		connect := func(c cli.Connection) (dynamic.Interface, error) { got = c; return nil, errors.New("seen") }

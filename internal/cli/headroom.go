@@ -52,14 +52,15 @@ func headroomSet(config Config) *cobra.Command {
 	var schedule, length, zone string
 	command := &cobra.Command{
 		Use: "set NODEPOOL SHARE|AMOUNTS", Short: "Have a NodePool keep so much room free", Args: two("set", "the headroom, such as 10%"),
-		Long: `Writes to the cluster. Have a NodePool keep so much room free: a share of the pods that run on its nodes, such as 10%, or amounts of
-resources, such as cpu=20,memory=80Gi. With --schedule it does so at these times alone.
+		Long: `Writes to the cluster. Have a NodePool keep so much room free: a share of the pods that run on its nodes,
+such as 10%, or amounts of resources, such as cpu=20,memory=80Gi. With --schedule it does so at these times alone.
 
-It writes the annotations ` + karpenterv1.HeadroomAnnotationKey + ` and ` + karpenterv1.HeadroomScheduleAnnotationKey + ` of the NodePool, over those that there
-are, and nothing else. It needs the right to get and patch NodePools.
+It writes the annotations ` + karpenterv1.HeadroomAnnotationKey + ` and ` + karpenterv1.HeadroomScheduleAnnotationKey + `
+of the NodePool, over those that there are, and nothing else. It needs the right to get and patch NodePools.
 
 Exit code: 0 it is written, 2 it could not be.`,
-		Example: "  joinerctl headroom set web 10%\n  joinerctl headroom set web cpu=20,memory=80Gi --schedule '0 7 * * 1-5' --for 12h --time-zone Europe/Berlin",
+		Example: "  joinerctl headroom set web 10%\n" +
+			"  joinerctl headroom set web cpu=20,memory=80Gi --schedule '0 7 * * 1-5' --for 12h --time-zone Europe/Berlin",
 		RunE: func(command *cobra.Command, args []string) error {
 			fresh := map[string]any{karpenterv1.HeadroomAnnotationKey: args[1], karpenterv1.HeadroomScheduleAnnotationKey: nil}
 			if _, err := translate.ParseHeadroom(args[1]); err != nil {
@@ -76,7 +77,8 @@ Exit code: 0 it is written, 2 it could not be.`,
 		},
 	}
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
-	own.StringVar(&schedule, "schedule", "", "when it begins: five fields as in cron, or a macro such as @daily; without it, it is always kept")
+	own.StringVar(&schedule, "schedule", "",
+		"when it begins: five fields as in cron, or a macro such as @daily; without it, it is always kept")
 	own.StringVar(&length, "for", "", "with --schedule: for how long each time, such as 12h")
 	own.StringVar(&zone, "time-zone", "", "with --schedule: whose clock, such as Europe/Berlin; without it UTC")
 	command.Flags().AddFlagSet(own)
@@ -121,8 +123,9 @@ func headroomClear(config Config) *cobra.Command {
 			}
 			return nil
 		},
-		Long: `Writes to the cluster. Have a NodePool keep no room free any more: take the annotations ` + karpenterv1.HeadroomAnnotationKey + ` and
-` + karpenterv1.HeadroomScheduleAnnotationKey + ` away. Nodes that had nothing but room go as empty ones. It needs the right to get and patch NodePools.
+		Long: `Writes to the cluster. Have a NodePool keep no room free any more: take the annotations
+` + karpenterv1.HeadroomAnnotationKey + ` and ` + karpenterv1.HeadroomScheduleAnnotationKey + ` away.
+Nodes that had nothing but room go as empty ones. It needs the right to get and patch NodePools.
 
 Exit code: 0 the NodePool has none, 2 it could not be done.`,
 		Example: "  joinerctl headroom clear web",

@@ -47,10 +47,12 @@ func TestK54_HeadroomIsSetShownAndCleared(t *testing.T) {
 	if got := annotations(); got["joiner.sh/headroom"] != "5%" || len(got) != 1 {
 		t.Errorf("written: %v", got)
 	}
-	if code, out, _ := run(t, client, "", "headroom", "show", "-o", "json"); code != cli.CodeFine || !strings.Contains(out, `"headroom": "5%"`) {
+	if code, out, _ := run(t, client, "", "headroom", "show", "-o", "json"); code != cli.CodeFine ||
+		!strings.Contains(out, `"headroom": "5%"`) {
 		t.Errorf("exit %d\n%s", code, out)
 	}
-	expect("NODEPOOL   HEADROOM   SCHEDULE   STANDS\nbatch      -          -          it keeps no room free\n", cli.CodeFine, "show", "batch")
+	expect("NODEPOOL   HEADROOM   SCHEDULE   STANDS\nbatch      -          -          it keeps no room free\n",
+		cli.CodeFine, "show", "batch")
 	expect("NodePool default keeps no room free\n", cli.CodeFine, "clear", "default")
 	expect("NodePool default keeps no room free, as before\n", cli.CodeFine, "clear", "default")
 	if len(annotations()) != 0 {
@@ -70,15 +72,18 @@ func TestK54_WhatHeadroomShowFinds(t *testing.T) {
 		says             string
 	}{
 		"not understood": {"lots", "", cli.CodeFindings, `annotation joiner.sh/headroom is "lots": want a share from 1% to 1000%`},
-		"there":          {"10%", `status: "True", reason: Kept, message: "10%: there is room for 2 pods"`, cli.CodeFine, "Kept 10%: there is room for 2 pods"},
-		"a limit":        {"10%", `status: "False", reason: LimitReached, message: "10%: none"`, cli.CodeFindings, "LimitReached 10%: none"},
-		"not now":        {"10%", `status: "False", reason: NotNow, message: later`, cli.CodeFine, "NotNow later"},
+		"there": {"10%", `status: "True", reason: Kept, message: "10%: there is room for 2 pods"`,
+			cli.CodeFine, "Kept 10%: there is room for 2 pods"},
+		"a limit": {"10%", `status: "False", reason: LimitReached, message: "10%: none"`, cli.CodeFindings,
+			"LimitReached 10%: none"},
+		"not now": {"10%", `status: "False", reason: NotNow, message: later`, cli.CodeFine, "NotNow later"},
 	} {
 		with := []string{"metadata: {name: default}\nspec:\n  limits", "metadata: {name: default, annotations: {joiner.sh/headroom: \"" +
 			row.value + "\"}}\n" + "status: {conditions: [{type: Headroom, " + row.condition +
 			", lastTransitionTime: \"2026-01-01T00:00:00Z\"}]}\nspec:\n  limits"}
 		if row.condition == "" {
-			with[1] = strings.ReplaceAll(with[1], "status: {conditions: [{type: Headroom, , lastTransitionTime: \"2026-01-01T00:00:00Z\"}]}\n", "")
+			with[1] = strings.ReplaceAll(with[1],
+				"status: {conditions: [{type: Headroom, , lastTransitionTime: \"2026-01-01T00:00:00Z\"}]}\n", "")
 		}
 		code, out, failures := run(t, standing(t, nil, with...), "", "headroom", "show")
 		if code != row.code || failures != "" || !strings.Contains(out, row.says) {
@@ -92,11 +97,12 @@ func TestK54_HeadroomRefusesWhatItCannotBe(t *testing.T) {
 	t.Parallel()
 	client := standing(t, nil, "metadata: {name: batch}\nspec:\n", "metadata: {name: batch}\nspec:\n  replicas: 2\n")
 	for says, args := range map[string][]string{
-		`the headroom is "10": want a share from 1% to 1000% such as 10%`:           {"set", "default", "10"},
-		`the headroom is "cpu=lots": cpu is "lots"; want an amount above 0`:         {"set", "default", "cpu=lots"},
-		"--schedule says when it begins: give --for too":                            {"set", "default", "10%", "--schedule", "@daily"},
-		"give --schedule too, or leave them out":                                    {"set", "default", "10%", "--for", "2h"},
-		`timeZone is "Berlin": want a name of the IANA database`:                    {"set", "default", "10%", "--schedule", "@daily", "--for", "1h", "--time-zone", "Berlin"},
+		`the headroom is "10": want a share from 1% to 1000% such as 10%`:   {"set", "default", "10"},
+		`the headroom is "cpu=lots": cpu is "lots"; want an amount above 0`: {"set", "default", "cpu=lots"},
+		"--schedule says when it begins: give --for too":                    {"set", "default", "10%", "--schedule", "@daily"},
+		"give --schedule too, or leave them out":                            {"set", "default", "10%", "--for", "2h"},
+		`timeZone is "Berlin": want a name of the IANA database`: {"set", "default", "10%",
+			"--schedule", "@daily", "--for", "1h", "--time-zone", "Berlin"},
 		"there is no NodePool vanished":                                             {"set", "vanished", "10%"},
 		"NodePool batch is static: spec.replicas is how many nodes it keeps":        {"set", "batch", "10%"},
 		"headroom set takes two arguments, the name of a NodePool and the headroom": {"set", "default"},

@@ -24,7 +24,8 @@ func answers() map[string]any {
 	return map[string]any{
 		"AdoptedDefinitions": adoptedAnswer{},
 		"Comparison":         whatif.Comparison{}, "ControlPlaneAudit": auditAnswer{}, "ControlPlaneSuggestion": suggestionAnswer{},
-		"Explanation": whatif.Explained{}, "Headroom": headroomAnswer{}, "History": historyAnswer{}, "MigrationCheck": migrationAnswer{}, "Pause": switched{},
+		"Explanation": whatif.Explained{}, "Headroom": headroomAnswer{}, "History": historyAnswer{},
+		"MigrationCheck": migrationAnswer{}, "Pause": switched{},
 		"NodeList": whatif.Top{}, "PolicyCheck": policyCheckAnswer{}, "PolicyStatus": policyAnswer{}, "Replay": replayAnswer{},
 		"Simulation":       whatif.Result{},
 		"Status":           whatif.Status{},

@@ -37,7 +37,8 @@ func readNominate(n nominateRecord) plan.Nominate {
 func launchOf(l plan.Launch) launchRecord {
 	record := launchRecord{
 		Pool: l.Pool, PoolUID: l.PoolUID, Slot: l.Slot, Requirements: set(l.Requirements), Types: l.Types,
-		Labels: some(l.Labels), Requests: l.Requests, Reserve: l.Reserve, Pods: each(l.Pods, ref), Room: each(l.Buffers, ref), For: l.For, Drivers: l.Drivers,
+		Labels: some(l.Labels), Requests: l.Requests, Reserve: l.Reserve, Pods: each(l.Pods,
+			ref), Room: each(l.Buffers, ref), For: l.For, Drivers: l.Drivers,
 		Replaces: l.Replaces, Together: l.Together, Zones: l.Zones, CapacityTypes: l.CapacityTypes,
 		Cheapest: choiceRecord{l.Cheapest.Type, l.Cheapest.Zone, l.Cheapest.CapacityType, int64(l.Cheapest.Price),
 			l.Cheapest.Commitment.Name, int64(l.Cheapest.Commitment.Pays)},

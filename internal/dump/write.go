@@ -249,7 +249,8 @@ func pool(p *cluster.Pool) poolRecord {
 			return minValuesRecord{string(m.Key), m.Count}
 		}),
 		RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots, SurgeSlots: p.SurgeSlots, Static: p.Static,
-		Replicas: p.Replicas, MinNodes: p.MinNodes, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held, TerminateFirst: p.TerminateFirst, Invalid: p.Invalid,
+		Replicas: p.Replicas, MinNodes: p.MinNodes, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held,
+		TerminateFirst: p.TerminateFirst, Invalid: p.Invalid,
 		ExpiresGracefully: p.ExpiresGracefully, Consolidates: int(p.Consolidates), PriceTolerance: p.PriceTolerance,
 		LocalVolumes: p.LocalVolumes, NodeOverheadPrice: int64(p.NodeOverheadPrice), OnDemandPercent: p.OnDemandPercent,
 	}
@@ -263,7 +264,8 @@ func (w *writer) node(n *cluster.Node, list string) nodeRecord {
 	return nodeRecord{
 		List: list, Name: n.Name, Claim: n.Claim, ClaimUID: n.ClaimUID, Pool: n.Pool, Labels: some(n.Labels),
 		Open: set(n.Open), Taints: each(n.Taints, taint), Allocatable: n.Allocatable, Pods: w.positions(n.Pods),
-		Used: n.Used, Ports: ports, Attached: n.Attached, Drivers: n.Drivers, Fresh: n.Fresh, Initialized: n.Initialized, Launched: n.Launched, Registered: n.Registered,
+		Used: n.Used, Ports: ports, Attached: n.Attached, Drivers: n.Drivers, Fresh: n.Fresh,
+		Initialized: n.Initialized, Launched: n.Launched, Registered: n.Registered,
 		RegisteredAt: n.RegisteredAt, Foreign: n.Foreign, Drifted: n.Drifted, Expired: n.Expired, For: n.For,
 		Replaces: n.Replaces, Together: n.Together, Deleting: n.Deleting, Disrupting: n.Disrupting, NotReady: n.NotReady,
 		DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, DrainEnds: n.DrainEnds, ConsolidatableAt: n.ConsolidatableAt, Created: n.Created,

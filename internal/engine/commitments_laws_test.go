@@ -53,7 +53,8 @@ func checkUsed(t *rapid.T, s *cluster.Snapshot) {
 	t.Helper()
 	for i, used := range s.Ledger().Used(nil) {
 		if c := s.Commitments[i]; used.PerHour > c.PerHour || used.Instances > c.Instances || used.PerHour < 0 || used.Instances < 0 {
-			t.Fatalf("commitment %s of %s/h and %d instances: %s/h and %d are used", c.Name, c.PerHour, c.Instances, used.PerHour, used.Instances)
+			t.Fatalf("commitment %s of %s/h and %d instances: %s/h and %d are used", c.Name, c.PerHour, c.Instances,
+				used.PerHour, used.Instances)
 		}
 	}
 }
@@ -96,7 +97,8 @@ func TestK55_ConsolidationWithCommitmentsSavesAndEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		script := withCommitments(t, enginetest.PlainScript(t), "t0|t1", "t2")
 		s := shrunk(t, script)
-		terms := engine.Terms{SpotToSpot: rapid.Bool().Draw(t, "spot"), MinSavingPercent: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "percent")}
+		terms := engine.Terms{SpotToSpot: rapid.Bool().Draw(t, "spot"),
+			MinSavingPercent: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "percent")}
 		for round := 0; ; round++ {
 			p := engine.Consolidate(s, terms)
 			if p.Empty() {

@@ -101,7 +101,8 @@ func (d *disruption) deleteAll(candidates []*cluster.Node) []*cluster.Node {
 }
 
 // nextToGo takes the first candidates, at most size, that the budgets and the floors of pools allow beside count and that might
-// fit elsewhere; those that can not are added to rest. It returns the other candidates as well, without those for which the budgets have nothing left.
+// fit elsewhere; those that can not are added to rest. It returns the other candidates as well, without those for which the budgets
+// have nothing left.
 func (d *disruption) nextToGo(candidates []*cluster.Node, count map[string]int, size int, rest *[]*cluster.Node) (group, others []*cluster.Node) {
 	wanted := maps.Clone(count)
 	for i, node := range candidates {

@@ -26,8 +26,8 @@ func letsGoFirst(pool *cluster.Pool) bool {
 
 // whyFirst says of such a node why nothing replaces it before.
 func whyFirst(pool *cluster.Pool) string {
-	return fmt.Sprintf("NodePool %s has no room for a replacement below its hard limit of %s, and its annotation joiner.sh/terminate-first "+
-		"lets one node go before", pool.Name, nodesText(int(pool.Limits.HardNodes)))
+	return fmt.Sprintf("NodePool %s has no room for a replacement below its hard limit of %s, and its annotation "+
+		"joiner.sh/terminate-first lets one node go before", pool.Name, nodesText(int(pool.Limits.HardNodes)))
 }
 
 // GoesFirst reports whether a removal that was planned is one of a node that goes before what replaces it; pool, that of the node, may be

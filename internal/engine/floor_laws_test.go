@@ -78,7 +78,8 @@ func TestK54_APlanFillsTheFloor(t *testing.T) {
 		withFloors(t, s)
 		p := engine.Provision(s)
 		rest := p
-		rest.Launches = slices.DeleteFunc(slices.Clone(p.Launches), func(l plan.Launch) bool { return slices.Contains(l.For, plan.AskFloor) })
+		rest.Launches = slices.DeleteFunc(slices.Clone(p.Launches),
+			func(l plan.Launch) bool { return slices.Contains(l.For, plan.AskFloor) })
 		if rest.String() != before.String() {
 			t.Fatalf("%s\n----\nwith floors\n%s\nwithout\n%s", script, p, before)
 		}

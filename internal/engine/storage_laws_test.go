@@ -27,9 +27,11 @@ func storageScript(t *rapid.T) string {
 		for v := range number(2, "attached") {
 			more += map[int]string{0: " attached=", 1: ","}[v] + fmt.Sprintf("v%d", number(3, "volume")+4*v)
 		}
-		fmt.Fprintf(&b, "node n%d type=m zone=%s pool=p%s%s\n", n, []string{"a", "b"}[n%2], more, []string{"", " drivers=d"}[number(1, "driver")])
+		fmt.Fprintf(&b, "node n%d type=m zone=%s pool=p%s%s\n", n, []string{"a", "b"}[n%2], more,
+			[]string{"", " drivers=d"}[number(1, "driver")])
 		for v := range number(3, "free volumes") {
-			fmt.Fprintf(&b, "volume f%d-%d class=local size=%dGi on=host=n%d%s\n", n, v, 1+number(3, "size"), n, []string{"", "", " block"}[number(2, "block")])
+			fmt.Fprintf(&b, "volume f%d-%d class=local size=%dGi on=host=n%d%s\n", n, v, 1+number(3, "size"), n,
+				[]string{"", "", " block"}[number(2, "block")])
 		}
 		for c := range number(2, "capacities") {
 			fmt.Fprintf(&b, "capacity c%d-%d class=fast nodes=host=n%d left=%dGi\n", n, c, n, number(9, "left"))

@@ -29,7 +29,8 @@ func keepVerbs() map[string]func(*World, arguments) error {
 // keep sets what a pool keeps: keep POOL min-nodes=N headroom=TEXT; none takes one away, and what is not named stays.
 func (w *World) keep(a arguments) error {
 	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.Main, func(pool *karpenterv1.NodePool) {
-		for word, key := range map[string]string{"min-nodes": karpenterv1.MinNodesAnnotationKey, "headroom": karpenterv1.HeadroomAnnotationKey} {
+		for word, key := range map[string]string{"min-nodes": karpenterv1.MinNodesAnnotationKey,
+			"headroom": karpenterv1.HeadroomAnnotationKey} {
 			switch text, named := a.value(word); {
 			case !named:
 			case text == "none":
@@ -111,7 +112,8 @@ func (w *World) below() string {
 	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
 		pool := o.(*karpenterv1.NodePool)
 		if has := w.count(pool.Name) - w.others(pool.Name); has < floorOf(pool) && w.room(pool) > 0 && problem == "" {
-			problem = fmt.Sprintf("NodePool %s has %d nodes of the %d that it always keeps, and room for more", pool.Name, has, floorOf(pool))
+			problem = fmt.Sprintf("NodePool %s has %d nodes of the %d that it always keeps, and room for more",
+				pool.Name, has, floorOf(pool))
 		}
 		if c, _ := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeMinNodes); c.Status == metav1.ConditionTrue &&
 			w.count(pool.Name) < floorOf(pool) && problem == "" {
@@ -191,7 +193,8 @@ func (w *World) headroomMissing() string {
 		case c.Reason != "LimitReached":
 			problem = fmt.Sprintf("NodePool %s still lacks room: %s: %s", pool.Name, c.Reason, c.Message)
 		case w.room(pool) > 0:
-			problem = fmt.Sprintf("NodePool %s says %s although it has %d nodes of %d", pool.Name, c.Message, w.count(pool.Name), nodeLimit(pool))
+			problem = fmt.Sprintf("NodePool %s says %s although it has %d nodes of %d", pool.Name, c.Message,
+				w.count(pool.Name), nodeLimit(pool))
 		}
 	})
 	return problem

@@ -250,12 +250,15 @@ func repairVeto(p *picture) []Finding {
 		}
 	}
 	f := Finding{Severity: Info, Kind: KindSettings, Name: "repair-veto",
-		Consequence: "karpenter.sh/do-not-disrupt on a node or its NodeClaim keeps node repair away in Joiner, and not in Karpenter; no node has it now",
-		Remedy:      "start Joiner with --repair-veto=Karpenter (chart: settings.repairVeto), so that karpenter.sh/do-not-repair alone does"}
+		Consequence: "karpenter.sh/do-not-disrupt on a node or its NodeClaim keeps node repair away in Joiner, and not in Karpenter; " +
+			"no node has it now",
+		Remedy: "start Joiner with --repair-veto=Karpenter (chart: settings.repairVeto), so that karpenter.sh/do-not-repair " +
+			"alone does"}
 	if names := slices.Sorted(maps.Keys(kept)); len(names) > 0 {
 		f.Severity = Warning
-		f.Consequence = fmt.Sprintf("karpenter.sh/do-not-disrupt on a node or its NodeClaim keeps node repair away in Joiner, and not in Karpenter: "+
-			"it keeps %s (%s)", count(len(names), "node", "nodes"), some(names))
+		f.Consequence = fmt.Sprintf(
+			"karpenter.sh/do-not-disrupt on a node or its NodeClaim keeps node repair away in Joiner, and not in Karpenter: "+
+				"it keeps %s (%s)", count(len(names), "node", "nodes"), some(names))
 	}
 	return []Finding{f}
 }

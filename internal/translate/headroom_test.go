@@ -54,15 +54,17 @@ func TestK54_WhatTheAnnotationsSay(t *testing.T) {
 	for value, want := range map[string]int64{"0": 0, "3": 3, "100000": 100_000, "-1": -1, "100001": -1, "three": -1, "": -1, "2.5": -1} {
 		least, found, err := translate.MinNodes(poolWith(karpenterv1.MinNodesAnnotationKey, value))
 		if !found || (err != nil) != (want < 0) || least != max(0, want) ||
-			err != nil && err.Error() != fmt.Sprintf("annotation joiner.sh/min-nodes is %q: want a whole number of nodes from 0 to 100000, "+
-				"for example 3", value) {
+			err != nil && err.Error() != fmt.Sprintf(
+				"annotation joiner.sh/min-nodes is %q: want a whole number of nodes from 0 to 100000, "+
+					"for example 3", value) {
 			t.Errorf("%q: %d, %t, %v", value, least, found, err)
 		}
 	}
 	static := poolWith(karpenterv1.MinNodesAnnotationKey, "3", karpenterv1.HeadroomAnnotationKey, "10%")
 	static.Spec.Replicas = new(int64(2))
 	_, _, err := translate.MinNodes(static)
-	if _, other := translate.HeadroomOf(static); err == nil || other == nil || !strings.Contains(err.Error(), "no effect on a static NodePool") ||
+	if _, other := translate.HeadroomOf(static); err == nil || other == nil || !strings.Contains(err.Error(),
+		"no effect on a static NodePool") ||
 		!strings.Contains(other.Error(), "no effect on a static NodePool") {
 		t.Errorf("of a static pool: %v, %v", err, other)
 	}
@@ -223,7 +225,8 @@ func TestK54_HeadroomDoesNotFlap(t *testing.T) {
 func TestK54_TheShapesOfHeadroom(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t, "10%")
-	shape := &cluster.Shape{Namespace: "shop", Labels: map[string]string{"app": "web"}, Requests: resources.Vector{}.With(resources.Pods, 1),
+	shape := &cluster.Shape{Namespace: "shop", Labels: map[string]string{"app": "web"},
+		Requests:  resources.Vector{}.With(resources.Pods, 1),
 		HostPorts: []cluster.HostPort{{Port: 80}}, Tolerations: []cluster.Toleration{{Key: "team", Operator: cluster.TolerationExists}},
 		AntiAffinity: []cluster.AffinityTerm{{Key: cluster.LabelHostname}}}
 	room := r.is.Next(r.space, "web", r.asked, []translate.Running{{Shape: shape, Pods: 3}}, r.now)

@@ -15,7 +15,8 @@ func TestK55_TheSpotRatioIsRead(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"70%": 30, "0%": 100, "100%": 0, "5%": 95, "99%": 1,
 		"": -1, "70": -1, "0.7": -1, "101%": -1, "-1%": -1, "07%": -1, "70 %": -1, "70%%": -1, "most": -1} {
-		pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{karpenterv1.SpotRatioAnnotationKey: text}}}
+		pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{
+			Annotations: map[string]string{karpenterv1.SpotRatioAnnotationKey: text}}}
 		got, err := translate.OnDemandPercent(pool)
 		if want >= 0 && (got != want || err != nil) {
 			t.Errorf("%q: %d, %v, want %d", text, got, err, want)

@@ -33,14 +33,17 @@ func sized(name, class, size string) *corev1.PersistentVolumeClaim {
 func TestK58_WhatClaimsWithoutAVolumeWant(t *testing.T) {
 	t.Parallel()
 	block := corev1.PersistentVolumeBlock
-	s := storageOf(storageClass("fast", "csi.fast", waits), storageClass("plain", "csi.plain", waits), storageClass("local", noProvisioner, waits),
+	s := storageOf(storageClass("fast", "csi.fast", waits), storageClass("plain", "csi.plain", waits),
+		storageClass("local", noProvisioner, waits),
 		sized("small", "fast", "1Gi"), sized("large", "fast", "5Gi"), sized("plain", "plain", "1Gi"), sized("disk", "local", "3Gi"),
 		sized("chosen", "fast", "1Gi"), sized("odd", "local", "1Gi"), volumeClaim("sizeless", "", "fast"))
 	s.Claims["shop/disk"].Spec.VolumeMode = &block
 	s.Claims["shop/disk"].Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"media": "ssd"}}
-	s.Claims["shop/odd"].Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "media", Operator: "Like"}}}
+	s.Claims["shop/odd"].Spec.Selector = &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "media", Operator: "Like"}}}
 	s.Claims["shop/chosen"].Annotations[annotationSelectedNode] = "n1"
-	s.Drivers = map[string]*storagev1.CSIDriver{"csi.fast": csiDriver("csi.fast", true, true), "csi.plain": csiDriver("csi.plain", false, false)}
+	s.Drivers = map[string]*storagev1.CSIDriver{"csi.fast": csiDriver("csi.fast", true, true),
+		"csi.plain": csiDriver("csi.plain", false, false)}
 	for claims, want := range map[string]string{
 		"large small": "fast 1073741824 made;fast 5368709120 made drivers [csi.fast]",
 		"plain":       " drivers []",
@@ -152,7 +155,8 @@ func TestK58_WhatDriversHaveLeft(t *testing.T) {
 	c := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "c"}, StorageClassName: "fast",
 		Capacity: &left, NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{"topology.ebs.csi.aws.com/zone": "a"}}}
 	got, err := s.Capacity(c)
-	if err != nil || got == nil || got.Name != "kube-system/c" || got.Capacity != 10<<30 || got.Most != -1 || got.Nodes.String() != zone+"=a" {
+	if err != nil || got == nil || got.Name != "kube-system/c" || got.Capacity != 10<<30 || got.Most != -1 ||
+		got.Nodes.String() != zone+"=a" {
 		t.Errorf("%+v, error %v", got, err)
 	}
 	c.MaximumVolumeSize, c.Capacity, c.NodeTopology = &most, nil, nil

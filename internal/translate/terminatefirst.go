@@ -33,7 +33,8 @@ func (f TerminateFirst) Does(pool *karpenterv1.NodePool) string {
 	case f.Fault != "":
 		return f.Fault
 	case !f.On:
-		return fmt.Sprintf("annotation %s is \"false\": a node goes when what replaces it is there", karpenterv1.TerminateFirstAnnotationKey)
+		return fmt.Sprintf("annotation %s is \"false\": a node goes when what replaces it is there",
+			karpenterv1.TerminateFirstAnnotationKey)
 	case pool.Spec.Replicas != nil:
 		return on + "it has no effect, a static pool at its limit lets a node go first in any case"
 	case !hard:

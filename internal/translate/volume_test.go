@@ -166,15 +166,16 @@ func TestPodsWhoseVolumesAreNotThereYet(t *testing.T) { // P-07, P-12
 	nowhere := storageClass("slow", ebs, waits)
 	nowhere.AllowedTopologies = []corev1.TopologySelectorTerm{{}}
 	for want, s := range map[string]Storage{
-		"shop/data does not exist":                                 storageOf(),
-		"shop/data is being deleted":                               storageOf(leaving, volumeIn("pv")),
-		"shop/data has lost its PersistentVolume pv":               storageOf(lost),
-		"bound to PersistentVolume pv, which does not exist":       storageOf(volumeClaim("data", "pv", "")),
-		"is not bound to PersistentVolume pv yet":                  storageOf(early, volumeIn("pv"), storageClass("slow", ebs, waits)),
-		"is not bound and has no StorageClass":                     storageOf(volumeClaim("data", "", "")),
-		"its StorageClass slow does not exist":                     storageOf(volumeClaim("data", "", "slow")),
-		"which its StorageClass slow wants before pods":            storageOf(volumeClaim("data", "", "slow"), storageClass("slow", ebs, atOnce)),
-		"its StorageClass slow makes no volumes":                   storageOf(volumeClaim("data", "", "slow"), storageClass("slow", "", waits)),
+		"shop/data does not exist":                           storageOf(),
+		"shop/data is being deleted":                         storageOf(leaving, volumeIn("pv")),
+		"shop/data has lost its PersistentVolume pv":         storageOf(lost),
+		"bound to PersistentVolume pv, which does not exist": storageOf(volumeClaim("data", "pv", "")),
+		"is not bound to PersistentVolume pv yet":            storageOf(early, volumeIn("pv"), storageClass("slow", ebs, waits)),
+		"is not bound and has no StorageClass":               storageOf(volumeClaim("data", "", "")),
+		"its StorageClass slow does not exist":               storageOf(volumeClaim("data", "", "slow")),
+		"which its StorageClass slow wants before pods":      storageOf(volumeClaim("data", "", "slow"), storageClass("slow", ebs, atOnce)),
+		"its StorageClass slow makes no volumes": storageOf(volumeClaim("data", "", "slow"),
+			storageClass("slow", "", waits)),
 		"can be used on no node only":                              storageOf(volumeClaim("data", "", "slow"), nowhere),
 		"can be used on topology.kubernetes.io/zone=a or x=1 only": storageOf(volumeClaim("data", "pv", ""), volumeIn("pv", zone+"=a", "x=1")),
 	} {

@@ -61,8 +61,8 @@ func (s *Store) BufferVerdict(name types.NamespacedName) (verdict translate.Buff
 	return e.verdict, e.object.Generation, true
 }
 
-// HasBuffers reports whether some CapacityBuffer, or the headroom of a NodePool, asks for room. It costs next to nothing: it is asked for each pod that comes to a
-// node or leaves one.
+// HasBuffers reports whether some CapacityBuffer, or the headroom of a NodePool, asks for room. It costs next to
+// nothing: it is asked for each pod that comes to a node or leaves one.
 func (s *Store) HasBuffers() bool { return s.buffered.Load() > 0 }
 
 // tellBuffer takes in the state of a CapacityBuffer or of what one may refer to, or that it is gone, and reports whether

@@ -75,7 +75,8 @@ func TestK54_ThePictureHasTheRoomOfHeadroom(t *testing.T) {
 	clock.now = clock.now.Add(translate.HeadroomSettles)
 	want("a quarter of an hour later", fmt.Sprintf("map[%d:2]", request))
 
-	if err := pool(karpenterv1.HeadroomAnnotationKey, "10"); err == nil || !strings.Contains(err.Error(), `NodePool web: annotation joiner.sh/headroom is "10"`) {
+	if err := pool(karpenterv1.HeadroomAnnotationKey, "10"); err == nil || !strings.Contains(err.Error(),
+		`NodePool web: annotation joiner.sh/headroom is "10"`) {
 		t.Errorf("told %v", err)
 	}
 	want("not understood", "map[]")

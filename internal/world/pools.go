@@ -92,7 +92,9 @@ func (s *Store) applyPool(pool *karpenterv1.NodePool) error {
 		s.poolChanged(pool.Name)
 		s.judgeOverlays()
 	}
-	if changed && old != nil && old.LocalVolumes != base.LocalVolumes || changed && len(s.overlays.inEffect) > 0 || old == nil || !reflect.DeepEqual(oldObject.Spec.Disruption.ConsolidateAfter, pool.Spec.Disruption.ConsolidateAfter) {
+	if changed && old != nil && old.LocalVolumes != base.LocalVolumes || changed && len(s.overlays.inEffect) > 0 ||
+		old == nil || !reflect.DeepEqual(oldObject.Spec.Disruption.ConsolidateAfter,
+		pool.Spec.Disruption.ConsolidateAfter) {
 		s.refreshPoolNodes(pool.Name)
 	}
 	return err

@@ -22,7 +22,8 @@ func testDriver(name string, version int, counts, needed bool) *storagev1.CSIDri
 
 func testCapacity(name, class string, version int, left string) *storagev1.CSIStorageCapacity {
 	quantity := resource.MustParse(left)
-	return &storagev1.CSIStorageCapacity{ObjectMeta: meta("kube-system", name, "uid-"+name, version), StorageClassName: class, Capacity: &quantity,
+	return &storagev1.CSIStorageCapacity{ObjectMeta: meta("kube-system", name, "uid-"+name, version),
+		StorageClassName: class, Capacity: &quantity,
 		NodeTopology: &metav1.LabelSelector{}}
 }
 

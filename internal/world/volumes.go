@@ -115,7 +115,10 @@ func (s *Store) putVolume(name string, volume *corev1.PersistentVolume) {
 	s.reviseClaims(reserved)
 	bound := s.volumes.claimsByVolume[name]
 	s.reviseDaemonsOf(func(own []string) bool {
-		return slices.ContainsFunc(own, func(claim string) bool { return slices.Contains(bound, claim) || slices.Contains(reserved, claim) })
+		return slices.ContainsFunc(own, func(claim string) bool {
+			return slices.Contains(bound, claim) ||
+				slices.Contains(reserved, claim)
+		})
 	})
 }
 

@@ -36,7 +36,8 @@ func TestK54_TheLifeOfHeadroom(t *testing.T) {
 	headroom("set", "default", "50%")
 	r.poolCondition("default", "Headroom", "True", "50%: there is room for 2 pods")
 	r.haveNodes(6)
-	if _, out, _ := r.ask("headroom", "show"); !strings.Contains(out, "50%") || !strings.Contains(out, "Kept 50%: there is room for 2 pods") {
+	if _, out, _ := r.ask("headroom", "show"); !strings.Contains(out, "50%") || !strings.Contains(out,
+		"Kept 50%: there is room for 2 pods") {
 		t.Errorf("joinerctl headroom show says\n%s", out)
 	}
 	r.stay(r.names(), 10*time.Second) // though nothing is on two of them, and empty ones go at once
@@ -94,7 +95,8 @@ func TestK54_TheLifeOfHeadroom(t *testing.T) {
 func TestK54_TheLifeOfAFloor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.apply(kwokPool("default", amd64Linux+"\n- {key: node.kubernetes.io/instance-type, operator: In, values: [c-2x-amd64-linux, c-4x-amd64-linux]}", quick))
+	r.apply(kwokPool("default",
+		amd64Linux+"\n- {key: node.kubernetes.io/instance-type, operator: In, values: [c-2x-amd64-linux, c-4x-amd64-linux]}", quick))
 	r.run("annotate", "nodepool", "default", "joiner.sh/min-nodes=three")
 	r.poolCondition("default", "MinNodes", "False", `annotation joiner.sh/min-nodes is "three": want a whole number of nodes`)
 	r.poolCondition("default", "Ready", "True")

@@ -233,8 +233,9 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, applied c
 		return nil, fmt.Errorf("adding what shows how the cluster stands, and the history: %w", err)
 	}
 	if config.CommitmentsFile != "" {
-		keeper := &commitmentsKeeper{path: config.CommitmentsFile, tell: store.SetCommitments, read: parts.metrics.Own.CommitmentsRead.WithLabelValues(),
-			log: log.WithName("commitments")}
+		keeper := &commitmentsKeeper{path: config.CommitmentsFile, tell: store.SetCommitments,
+			read: parts.metrics.Own.CommitmentsRead.WithLabelValues(),
+			log:  log.WithName("commitments")}
 		if err := mgr.Add(keeper); err != nil {
 			return nil, fmt.Errorf("adding what reads the commitments: %w", err)
 		}

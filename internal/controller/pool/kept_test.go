@@ -40,13 +40,19 @@ func TestK54_APoolSaysHowItsFloorStands(t *testing.T) {
 		status         metav1.ConditionStatus
 		says           string
 	}{
-		"kept":           {"pool default min-nodes=1\nnode n1 type=m5.large zone=a pool=default", "1", "True", "Kept it has 1 of the 1 nodes"},
-		"on its way":     {"pool default min-nodes=2\nnode n1 type=m5.large zone=a pool=default", "2", "False", "OnTheWay it has 1 of the 2 nodes that it always keeps; the others are launched"},
-		"a limit":        {"pool default min-nodes=2 nodes=1\nnode n1 type=m5.large zone=a pool=default", "2", "False", "LimitReached it has 1 of the 2 nodes that it always keeps: nodes 1 of 1 (soft limit)"},
-		"not ready":      {"pool default min-nodes=2 blocked=it_is_so", "2", "False", "Missing it has 0 of the 2 nodes that it always keeps: it is so"},
-		"sold out":       {"pool default min-nodes=2 need=zone=b", "2", "False", "Missing it has 0 of the 2 nodes that it always keeps: every instance type that it admits is sold out"},
-		"not understood": {"pool default", "two", "False", `Ignored annotation joiner.sh/min-nodes is "two": want a whole number of nodes from 0 to 100000`},
-		"not seen yet":   {"pool default", "2", "Unknown", "NotPlanned"},
+		"kept": {"pool default min-nodes=1\nnode n1 type=m5.large zone=a pool=default", "1", "True",
+			"Kept it has 1 of the 1 nodes"},
+		"on its way": {"pool default min-nodes=2\nnode n1 type=m5.large zone=a pool=default", "2", "False",
+			"OnTheWay it has 1 of the 2 nodes that it always keeps; the others are launched"},
+		"a limit": {"pool default min-nodes=2 nodes=1\nnode n1 type=m5.large zone=a pool=default", "2",
+			"False", "LimitReached it has 1 of the 2 nodes that it always keeps: nodes 1 of 1 (soft limit)"},
+		"not ready": {"pool default min-nodes=2 blocked=it_is_so", "2", "False",
+			"Missing it has 0 of the 2 nodes that it always keeps: it is so"},
+		"sold out": {"pool default min-nodes=2 need=zone=b", "2", "False",
+			"Missing it has 0 of the 2 nodes that it always keeps: every instance type that it admits is sold out"},
+		"not understood": {"pool default", "two", "False",
+			`Ignored annotation joiner.sh/min-nodes is "two": want a whole number of nodes from 0 to 100000`},
+		"not seen yet": {"pool default", "2", "Unknown", "NotPlanned"},
 	} {
 		r := newRig(t, newPool())
 		s, err := enginetest.Parse("type m5.large cpu=2 mem=8Gi zones=a od=0.096\n" + row.cluster)
@@ -60,7 +66,8 @@ func TestK54_APoolSaysHowItsFloorStands(t *testing.T) {
 			t.Errorf("%s: %s %s; want %s %s", name, got.Status, text, row.status, row.says)
 		}
 		check(t, p, karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
-		if said := strings.Join(r.tape.Said(), "\n"); strings.Contains(said, "default IgnoredField: annotation joiner.sh/min-nodes") != (row.value == "two") {
+		if said := strings.Join(r.tape.Said(), "\n"); strings.Contains(said,
+			"default IgnoredField: annotation joiner.sh/min-nodes") != (row.value == "two") {
 			t.Errorf("%s: said %s", name, said)
 		}
 		if _, found := condition.Get(r.annotated(t).Status.Conditions, kind); found {
@@ -79,15 +86,22 @@ func TestK54_APoolSaysHowItsHeadroomStands(t *testing.T) {
 		status metav1.ConditionStatus
 		says   string
 	}{
-		"there":          {"10%", pool.Headroom{On: true, Pods: 2, Room: view.Room{There: 2}}, "True", "Kept 10%: there is room for 2 pods"},
-		"nothing runs":   {"10%", pool.Headroom{On: true}, "True", "Kept 10%: no pods run that there could be a share of"},
-		"on its way":     {"10%", pool.Headroom{On: true, Pods: 2, Room: view.Room{There: 1, Planned: 1}}, "False", "OnTheWay 10%: there is room for 1 of 2 pods, for 1 it is on its way"},
-		"a limit":        {"10%", pool.Headroom{On: true, Pods: 2, Room: view.Room{There: 1, Missing: 1, Cause: cause.SoftLimitNodes, Text: "full"}}, "False", "LimitReached 10%: there is room for 1 of 2 pods, for 1 there is none: full"},
-		"paused":         {"10%", pool.Headroom{On: true, Pods: 1, Room: view.Room{Missing: 1, Cause: cause.PoolPaused, Text: "paused"}}, "False", "PoolPaused 10%"},
-		"it fits not":    {"10%", pool.Headroom{On: true, Pods: 1, Room: view.Room{Missing: 1, Cause: cause.PodTooLarge, Text: "large"}}, "False", "Missing 10%"},
-		"not now":        {"10%", pool.Headroom{}, "False", "NotNow 10%: no room is kept at this time"},
-		"no plan yet":    {"10%", pool.Headroom{On: true, Pods: 2}, "Unknown", "NotPlanned 10%: no plan has been made for it yet"},
-		"not understood": {"some", pool.Headroom{}, "False", `Ignored annotation joiner.sh/headroom is "some": want a share from 1% to 1000%`},
+		"there": {"10%", pool.Headroom{On: true, Pods: 2, Room: view.Room{There: 2}}, "True",
+			"Kept 10%: there is room for 2 pods"},
+		"nothing runs": {"10%", pool.Headroom{On: true}, "True", "Kept 10%: no pods run that there could be a share of"},
+		"on its way": {"10%", pool.Headroom{On: true, Pods: 2, Room: view.Room{There: 1, Planned: 1}}, "False",
+			"OnTheWay 10%: there is room for 1 of 2 pods, for 1 it is on its way"},
+		"a limit": {"10%", pool.Headroom{On: true, Pods: 2,
+			Room: view.Room{There: 1, Missing: 1, Cause: cause.SoftLimitNodes,
+				Text: "full"}}, "False", "LimitReached 10%: there is room for 1 of 2 pods, for 1 there is none: full"},
+		"paused": {"10%", pool.Headroom{On: true, Pods: 1,
+			Room: view.Room{Missing: 1, Cause: cause.PoolPaused, Text: "paused"}}, "False", "PoolPaused 10%"},
+		"it fits not": {"10%", pool.Headroom{On: true, Pods: 1,
+			Room: view.Room{Missing: 1, Cause: cause.PodTooLarge, Text: "large"}}, "False", "Missing 10%"},
+		"not now":     {"10%", pool.Headroom{}, "False", "NotNow 10%: no room is kept at this time"},
+		"no plan yet": {"10%", pool.Headroom{On: true, Pods: 2}, "Unknown", "NotPlanned 10%: no plan has been made for it yet"},
+		"not understood": {"some", pool.Headroom{}, "False",
+			`Ignored annotation joiner.sh/headroom is "some": want a share from 1% to 1000%`},
 	} {
 		r := newRig(t, newPool())
 		config := r.config()

@@ -85,7 +85,8 @@ func (s *Snapshot) Ledger() *Ledger {
 				continue
 			}
 			if price, coverage := s.termsOf(node); coverage != 0 {
-				l.draws = append(l.draws, draw{node.ID(), cmp.Or(node.Created, Never), node.Claim != "" && node.Price != resources.Unpriced, price, coverage})
+				l.draws = append(l.draws, draw{node.ID(), cmp.Or(node.Created, Never), node.Claim != "" &&
+					node.Price != resources.Unpriced, price, coverage})
 			}
 		}
 	}

@@ -57,13 +57,14 @@ func (p *parser) line(line string) {
 	a = newAttributes(line, words[2:])
 	kinds := map[string]func(string, *attributes){
 		"type": p.instanceType, "pool": p.pool, "node": p.node, "claim": p.claim, "pod": p.pod, "buffer": p.buffer, "daemon": p.daemon,
-		"namespace": p.namespace, "pdb": p.guard, "limit": p.ceiling, "commitment": p.commitment, "devices": p.devicesOn, "resourceclaim": p.resourceClaim,
+		"namespace": p.namespace, "pdb": p.guard, "limit": p.ceiling, "commitment": p.commitment,
+		"devices": p.devicesOn, "resourceclaim": p.resourceClaim,
 		"capacity": p.capacity, "volume": p.freeVolume,
 	}
 	kind, known := kinds[words[0]]
 	if !known {
-		a.fail("a line starts with type, pool, node, claim, pod, buffer, daemon, namespace, pdb, limit, commitment, devices, resourceclaim, " +
-			"capacity or volume")
+		a.fail("a line starts with type, pool, node, claim, pod, buffer, daemon, namespace, pdb, limit, commitment, devices, " +
+			"resourceclaim, capacity or volume")
 	}
 	for _, name := range expand(words[1]) {
 		kind(name, a)

@@ -67,7 +67,8 @@ func (p *parser) seen(a *attributes, word string) (list []cluster.Seen) {
 // podWords are the attributes of a pod that are not resources.
 var podWords = []string{
 	"ns", "node", "promised", "passed-over", "priority",
-	"daemon", "seen", "learnt", "do-not-disrupt", "ending", "devices", "shares", "find", "make", "drivers", "deletion-cost", "labels", "need", "named", "volume", "blocked", "tolerate",
+	"daemon", "seen", "learnt", "do-not-disrupt", "ending", "devices", "shares", "find", "make", "drivers",
+	"deletion-cost", "labels", "need", "named", "volume", "blocked", "tolerate",
 	"port", "spread", "apart", "together", "wish", "wish-spread", "wish-apart", "wish-together",
 }
 

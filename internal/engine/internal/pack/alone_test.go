@@ -71,7 +71,8 @@ var aloneTests = []alone{
 		explains: "p: volumes=2 (2→1)"},
 	{rule: storageRule{}, says: "a volume is made where enough is left; of a new node it is not known, but where capacities say so",
 		script: types + "pool p\nnode n1 type=m zone=a pool=p\nnode n2 type=m zone=b pool=p\nnode n3 type=m zone=b pool=p\n" +
-			"node n4 type=m zone=b pool=p new\ncapacity c1 class=fast nodes=zone=a left=20Gi\ncapacity c2 class=fast nodes=host=n2 left=5Gi\n" +
+			"node n4 type=m zone=b pool=p new\ncapacity c1 class=fast nodes=zone=a left=20Gi\n" +
+			"capacity c2 class=fast nodes=host=n2 left=5Gi\n" +
 			"pod asks cpu=1 make=fast:10Gi",
 		refuses: "n2 n3", opens: "p: m x", narrows: "p: m x", ties: true, explains: "p: -"},
 	{rule: driverRule{}, says: "a node without the driver is left out, a new one is expected to get it",

@@ -120,7 +120,8 @@ func evenSizes(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) map
 			continue
 		}
 		prepared := newPool(0, pool, snapshot.Daemons, newLeft(snapshot), &limit.Ceiling{})
-		if offer, found := d.size(prepared); found && prepared.reserved == nil && prepared.covered == nil { // what is paid for comes first, whatever its size
+		if offer, found := d.size(prepared); found && prepared.reserved == nil &&
+			prepared.covered == nil { // what is paid for comes first, whatever its size
 			sizes[pool.Name] = offer
 		}
 	}

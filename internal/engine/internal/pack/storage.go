@@ -292,7 +292,8 @@ func (storageRule) explains(s *solver, e *explainer) bool {
 			return e.stop(plan.ByPod, cause.VolumeNotFree, want.Class, fmt.Sprintf(
 				"StorageClass %s makes no volumes, and no free PersistentVolume of it has %s where the pod can run", want.Class, size))
 		default:
-			if !e.narrow(plan.ByPod, cause.VolumeNotFree, want.Class, "a free PersistentVolume of StorageClass "+want.Class+" with "+size, free) {
+			if !e.narrow(plan.ByPod, cause.VolumeNotFree, want.Class,
+				"a free PersistentVolume of StorageClass "+want.Class+" with "+size, free) {
 				return false
 			}
 			e.suspect(plan.ByPod, cause.VolumeNotFree, "the free PersistentVolumes of StorageClass "+want.Class+" are for other pods")
