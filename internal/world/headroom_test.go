@@ -17,9 +17,9 @@ import (
 // pods and the clock. What cannot be understood is told and keeps nothing, and the rest of the pool counts.
 func TestK54_ThePictureHasTheRoomOfHeadroom(t *testing.T) {
 	t.Parallel()
-	clock := newClock()
-	s, version := clock.store(), 0
-	tell := func(o client.Object) error { t.Helper(); return s.Apply(o) }
+	clock, version := newClock(), 0
+	s := clock.store()
+	tell := func(o client.Object) error { return s.Apply(o) }
 	pool := func(annotations ...string) error {
 		version++
 		p := testPool("web", version)
@@ -39,11 +39,8 @@ func TestK54_ThePictureHasTheRoomOfHeadroom(t *testing.T) {
 				t.Errorf("%s: %+v of %+v", when, pod, pod.Shape)
 			}
 		}
-		if got := fmt.Sprint(counts); got != rooms {
-			t.Errorf("%s: room for %s, want %s", when, got, rooms)
-		}
-		if s.Snapshot() != snapshot {
-			t.Errorf("%s: nothing has changed, and the picture has", when)
+		if got, same := fmt.Sprint(counts), s.Snapshot() == snapshot; got != rooms || !same {
+			t.Errorf("%s: room for %s, want %s; unchanged: %t", when, got, rooms, same)
 		}
 	}
 	if err := pool(); err != nil || s.HasBuffers() {
@@ -75,12 +72,12 @@ func TestK54_ThePictureHasTheRoomOfHeadroom(t *testing.T) {
 	clock.now = clock.now.Add(translate.HeadroomSettles)
 	want("a quarter of an hour later", fmt.Sprintf("map[%d:2]", request))
 
-	if err := pool(karpenterv1.HeadroomAnnotationKey, "10"); err == nil || !strings.Contains(err.Error(),
-		`NodePool web: annotation joiner.sh/headroom is "10"`) {
+	err := pool(karpenterv1.HeadroomAnnotationKey, "10")
+	if err == nil || !strings.Contains(err.Error(), `NodePool web: annotation joiner.sh/headroom is "10"`) {
 		t.Errorf("told %v", err)
 	}
 	want("not understood", "map[]")
-	err := pool(karpenterv1.HeadroomAnnotationKey, "20%", karpenterv1.MinNodesAnnotationKey, "many")
+	err = pool(karpenterv1.HeadroomAnnotationKey, "20%", karpenterv1.MinNodesAnnotationKey, "many")
 	if err == nil || !strings.Contains(err.Error(), `annotation joiner.sh/min-nodes is "many"`) {
 		t.Errorf("told %v", err)
 	}
