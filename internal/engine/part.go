@@ -34,7 +34,7 @@ func Part(s *cluster.Snapshot, terms Terms, nodes, replacements []*cluster.Node)
 		return nil, false
 	}
 	before := d.cost(part...)
-	if saving := before - after; saving < d.minSaving(part...) || !d.worthIt(part, saving) {
+	if saving := before - after; saving < d.minSaving(before, len(part)) || !d.worthIt(part, saving) {
 		return nil, true
 	}
 	return slices.DeleteFunc(slices.Clone(nodes), func(n *cluster.Node) bool { return !slices.Contains(part, n) }), true

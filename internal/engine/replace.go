@@ -90,7 +90,7 @@ func (d *disruption) replaceIn(nodes []*cluster.Node) {
 			if len(group) == 0 {
 				return
 			}
-			if before := d.cost(group...); d.floorOf(group...) > before-d.minSaving(group...) {
+			if before := d.cost(group...); d.floorOf(group...) > before-d.minSaving(before, len(group)) {
 				from += size
 				continue
 			}
@@ -120,7 +120,7 @@ func (d *disruption) within(group []*cluster.Node) []*cluster.Node {
 // replace chooses the group if what its pods need can be launched for less; false when not.
 func (d *disruption) replace(group []*cluster.Node) bool {
 	price := d.cost(group...)
-	launches, found := d.replacement(group, price-d.minSaving(group...))
+	launches, found := d.replacement(group, price-d.minSaving(price, len(group)))
 	if !found {
 		return false
 	}
@@ -170,7 +170,7 @@ func (d *disruption) onlyCheaper(l *plan.Launch, group []*cluster.Node, before, 
 	}
 	// What the command may cost more than planned is shared by cost.
 	own := pool.NodeOverheadPrice
-	most := resources.Money(float64(l.Cheapest.Price+own)*float64(before-d.minSaving(group...))/float64(max(after, 1))) - own
+	most := resources.Money(float64(l.Cheapest.Price+own)*float64(before-d.minSaving(before, len(group)))/float64(max(after, 1))) - own
 	allowed := pool.Catalog.Available.And(pool.Catalog.AsSold())
 	for r := range l.Requirements.All() {
 		if pool.Catalog.Known(r.Key()) {

@@ -28,13 +28,13 @@ const (
 // images to pull, and a place in every list.
 const DefaultPriceTolerance = 5
 
-// minSaving is what the replacement of these nodes has to save, at least 1.
-func (d *disruption) minSaving(nodes ...*cluster.Node) resources.Money {
+// minSaving is what the replacement of so many nodes, which cost before, has to save, at least 1.
+func (d *disruption) minSaving(before resources.Money, nodes int) resources.Money {
 	percent := d.terms.MinSavingPercent
-	if d.far && len(nodes) > 1 && percent == DefaultMinSavingPercent && !d.terms.SpotToSpot {
+	if d.far && nodes > 1 && percent == DefaultMinSavingPercent && !d.terms.SpotToSpot {
 		percent = farMinSavingPercent
 	}
-	return max(1, d.terms.MinSaving, d.cost(nodes...)*resources.Money(percent)/100)
+	return max(1, d.terms.MinSaving, before*resources.Money(percent)/100)
 }
 
 // share is the part of the price of one node that its replacement has to save.
