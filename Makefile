@@ -8,8 +8,8 @@ export CGO_ENABLED := 0
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 BUILD := $(GO) build -trimpath
 TEST_FLAGS ?=
-# Most of these tests wait: with three at a time two cores are idle more than half of the time.
-E2E_FLAGS ?= -timeout 180m -parallel 3
+# Most of these tests wait, but with three at a time and two packages beside each other two cores starve API servers now and then.
+E2E_FLAGS ?= -timeout 180m -parallel 2
 E2E_ENV = CGO_ENABLED=0 JOINER_CONTROLPLANE='$(abspath $(CONTROLPLANE))' JOINER_BINARY='$(abspath $(BIN)/joiner)' \
 	JOINER_OPERATOR_BINARY='$(abspath $(BIN)/joiner-operator)' JOINER_WEBHOOK_BINARY='$(abspath $(BIN)/joiner-webhook)' \
 	JOINER_HELM3='$(abspath $(BIN)/helm3)' JOINER_HELM4='$(abspath $(BIN)/helm4)'

@@ -58,6 +58,10 @@ func (t Terms) Validate() error {
 // Every is the time from one step to the next.
 func (t Terms) Every() time.Duration { return min(everyAtMost, t.announce()/5) }
 
+// Within is how long one step may take: what it writes as the time is the one at which it began, and that must not be long past beside how
+// long an authority is published.
+func (t Terms) Within() time.Duration { return max(everyAtMost, t.announce()/10) }
+
 func (t Terms) announce() time.Duration { return min(announceFor, t.Lifetime/12) }
 
 // due says whether what follows cert is to be made: it is old, it lacks a host, or it was made for another lifetime.

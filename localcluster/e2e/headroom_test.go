@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
 // haveNodes waits until so many nodes are Initialized, and no claim more is there.
@@ -117,11 +119,16 @@ func TestK54_TheLifeOfAFloor(t *testing.T) {
 	}
 	r.stay(r.names(), 10*time.Second)
 
-	gone := r.names()[0]
-	r.run("delete", "nodeclaim", gone, "--wait=false")
-	r.eventually(later, "the node to be made up for", func(context.Context) (bool, string, error) {
-		now := r.names()
-		return len(now) == 3 && r.ready() == 3 && !slices.Contains(now, gone), fmt.Sprint(now), nil
+	claims, err := r.claims(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := claims[0]
+	r.run("delete", "nodeclaim", gone.Name, "--wait=false")
+	r.eventually(later, "the node to be made up for", func(ctx context.Context) (bool, string, error) {
+		now, err := r.claims(ctx)
+		there := slices.ContainsFunc(now, func(c karpenterv1.NodeClaim) bool { return c.UID == gone.UID }) // the new one may have the old one's name
+		return len(now) == 3 && r.ready() == 3 && !there, fmt.Sprint(r.names()), err
 	})
 	r.apply(deployment("web", 5, "{cpu: 1500m}", "")) // pods above the floor get nodes, which go with them
 	r.allRunning(5, later)

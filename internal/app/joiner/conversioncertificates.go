@@ -33,7 +33,7 @@ func conversionCertificates(ctx context.Context, config Config, direct client.Cl
 	hosts := []string{config.host(config.SystemNamespace)}
 	if config.TLSCertFile != "" {
 		given, err := certificate.NewGiven(certificate.GivenConfig{Read: config.readCertificates, Hosts: hosts, Targets: targets}, time.Now())
-		return serve.KeptCertificates{Stepped: given, Every: filesEvery, Log: log}, err
+		return serve.KeptCertificates{Stepped: given, Every: filesEvery, Within: serve.CertificateStepWithin, Log: log}, err
 	}
 	own, err := serve.NewOwnCertificates(certificate.Config{
 		Terms:   certificate.Terms{Name: "joiner", Hosts: hosts, Lifetime: config.CertLifetime},

@@ -25,8 +25,9 @@ func ExpiryMetric(name string, shown interface {
 	})
 }
 
-// certificateStepWithin bounds one step of a keeper.
-const certificateStepWithin = 10 * time.Second
+// CertificateStepWithin bounds one step of a keeper of certificates that live long. A busy API server takes more than ten seconds to check a
+// large CustomResourceDefinition, and a write that is given up has to begin anew.
+const CertificateStepWithin = 30 * time.Second
 
 // Stepped are certificates that are kept new by steps.
 type Stepped interface {
@@ -39,8 +40,9 @@ type Stepped interface {
 // KeptCertificates makes the steps, in every replica.
 type KeptCertificates struct {
 	Stepped
-	Every time.Duration
-	Log   logr.Logger
+	Every  time.Duration
+	Within time.Duration // bounds one step
+	Log    logr.Logger
 }
 
 // OwnCertificates are those that a webhook makes itself.
@@ -52,7 +54,7 @@ type OwnCertificates struct {
 // NewOwnCertificates prepares certificates that the process makes itself.
 func NewOwnCertificates(config certificate.Config, log logr.Logger) (OwnCertificates, error) {
 	keeper, err := certificate.NewKeeper(config)
-	return OwnCertificates{KeptCertificates{Stepped: keeper, Every: config.Terms.Every(), Log: log}, keeper}, err
+	return OwnCertificates{KeptCertificates{Stepped: keeper, Every: config.Terms.Every(), Within: min(CertificateStepWithin, config.Terms.Within()), Log: log}, keeper}, err
 }
 
 // Ready implements certificates.
@@ -81,7 +83,7 @@ func (k KeptCertificates) Start(ctx context.Context) error {
 
 // step makes one step, and logs a failure that was not said last.
 func (k KeptCertificates) step(ctx context.Context, said string) string {
-	bounded, cancel := context.WithTimeout(ctx, certificateStepWithin)
+	bounded, cancel := context.WithTimeout(ctx, k.Within)
 	defer cancel()
 	change, err := k.Step(bounded, time.Now())
 	if change != "" {

@@ -32,8 +32,9 @@ const (
 	// rateEnv is the environment variable with how many objects have to be converted in a second: only who has the machine
 	// for himself can demand that. Without it the number is told.
 	rateEnv = "JOINER_CONVERSION_RATE"
-	// listers read all EC2NodeClasses at once; getters read NodePools one by one.
-	listers, getters = 8, 2
+	// listers read all EC2NodeClasses at once, and where no rate is demanded less of them do, with a pause: a renewal in a minute's time needs
+	// a part of the machine, since the API server checks a whole CRD for each write. Getters read NodePools one by one.
+	listers, easyListers, easyPause, getters = 8, 2, 100 * time.Millisecond, 2
 	// stale is how far behind the CRDs callers of our own are, at least, as an API server may be; at most twice that.
 	stale = 1500 * time.Millisecond
 	// callers of our own send this many objects over each of their connections.
@@ -76,7 +77,11 @@ func (r *replicated) renews(t *testing.T) {
 	first := l.shown(t, 0)
 	good, bad := r.converted(t)
 	connections, began := r.front.accepted.Load(), time.Now()
-	l.start(t, list)
+	many, pause := easyListers, easyPause
+	if wantRate > 1 {
+		many, pause = listers, 0
+	}
+	l.start(t, list, many, pause)
 	time.Sleep(time.Until(first.NotAfter.Add(3*time.Second + time.Duration(renewals-1)*lifetime*3/4)))
 	close(l.stop)
 	l.running.Wait()
@@ -102,6 +107,25 @@ func (r *replicated) renews(t *testing.T) {
 		len(l.seen), took.Round(time.Second), byServer, byUs, r.front.accepted.Load()-connections, len(l.failures)+badAfter-bad)
 	if byServer+byUs < float64(wantRate) {
 		t.Errorf("%.0f conversions/s, want %d", byServer+byUs, wantRate)
+	}
+	if t.Failed() {
+		r.tellCertificates(t)
+	}
+}
+
+// tellCertificates tells what both replicas have logged about their certificates.
+func (r *replicated) tellCertificates(t *testing.T) {
+	t.Helper()
+	for i := range r.replicas {
+		log, err := os.ReadFile(r.replicas[i].Log())
+		if err != nil {
+			t.Error(err)
+		}
+		for line := range strings.Lines(string(log)) {
+			if strings.Contains(line, "certificates") {
+				t.Logf("replica %d: %s", i, line)
+			}
+		}
 	}
 }
 
@@ -134,10 +158,10 @@ func (l *load) published(t *testing.T) *[]byte {
 	return &bundle
 }
 
-// start begins all readers. list is what they are to read.
-func (l *load) start(t *testing.T, list *unstructured.UnstructuredList) {
-	for range listers {
-		l.repeat(0, func() {
+// start begins all readers: many that read a list, which has to be this one, with a pause.
+func (l *load) start(t *testing.T, list *unstructured.UnstructuredList, many int, pause time.Duration) {
+	for range many {
+		l.repeat(pause, func() {
 			found, err := l.names.Resource(classes("v1beta1")).List(t.Context(), metav1.ListOptions{ResourceVersion: l.at, ResourceVersionMatch: metav1.ResourceVersionMatchExact})
 			if err == nil && len(found.Items) != len(list.Items) {
 				err = fmt.Errorf("%d objects of %d", len(found.Items), len(list.Items))
