@@ -22,9 +22,16 @@ import (
 // Provisionable reports whether a pod waits for a node that we may make (P-01): the scheduler found no room for it and
 // does not count on preemption, and it is neither gated, terminating, finished, nor bound to its node by nature. One for
 // which we keep room on a node still waits for it.
-func Provisionable(pod *corev1.Pod) bool {
+func Provisionable(pod *corev1.Pod) bool { return unbound(pod) && unschedulable(pod) }
+
+// Untried reports whether kube-scheduler has not tried a pod yet which it may find no room for.
+func Untried(pod *corev1.Pod) bool {
+	return unbound(pod) && !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
+}
+
+func unbound(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.Status.NominatedNodeName == KeptOn(pod) && pod.DeletionTimestamp == nil &&
-		len(pod.Spec.SchedulingGates) == 0 && !Finished(pod) && !ownedByNode(pod) && daemonOf(pod) == "" && unschedulable(pod)
+		len(pod.Spec.SchedulingGates) == 0 && !Finished(pod) && !ownedByNode(pod) && daemonOf(pod) == ""
 }
 
 // Reschedulable reports whether a bound pod will need another node when its own is removed (P-01). A terminating pod

@@ -174,7 +174,7 @@ func (w *World) explain(pod *corev1.Pod, all bool) view.Explanation {
 		return view.Stands("it is of DaemonSet " + owner.Name +
 			" and runs on its own node or nowhere: no node is launched for it")
 	}
-	if !translate.Provisionable(pod) {
+	if planned, _ := w.store.Untried(pod); !planned && !translate.Provisionable(pod) {
 		return view.WaitsFor(cause.NotMarkedUnschedulable, "kube-scheduler has not marked it unschedulable", "", "")
 	}
 	return w.placeOf(plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}, all)

@@ -87,7 +87,7 @@ func told(t *testing.T, world *whatif.World) (events, lines []string) {
 	log := funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{})
 	step := provisioning.New(provisioning.Config{
 		Picture: picture(state.look), Applier: idle{}, Brake: provisioning.NewBrake(), InVain: set.Pools.InVain,
-		Told: func(string) {}, Window: provisioning.NewWindow(time.Second, time.Second), Events: tape, Metrics: set.Plans,
+		Told: func(string) {}, Window: provisioning.NewWindow(time.Second, time.Second, nil), Events: tape, Metrics: set.Plans,
 		Ready: func() bool { return true }, Now: clock.Now, Log: log,
 	})
 	for range 3 {

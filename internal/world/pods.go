@@ -17,13 +17,16 @@ type podKey struct{ namespace, name string }
 // podEntry is what is known of a pod.
 type podEntry struct {
 	sighting
-	object  *corev1.Pod  // kept for a pod that is translated again when other objects change (see linkPod); else nil
-	value   *cluster.Pod // nil once the pod has finished
-	waiting bool         // it needs a node
-	movable bool         // it needs another node when its own goes
-	unready bool         // it runs and is not ready
-	daemon  *corev1.Pod  // one of a DaemonSet, as it was seen last; else nil
-	size    string       // as what it counts in admission.sizes, "" for not
+	object    *corev1.Pod  // kept for a pod that is translated again when other objects change (see linkPod); else nil
+	value     *cluster.Pod // nil once the pod has finished
+	waiting   bool         // it needs a node: kube-scheduler has found none for it
+	untried   bool         // kube-scheduler has not tried it yet
+	scheduler string       // spec.schedulerName
+	stands    standing     // among the pods without a node
+	movable   bool         // it needs another node when its own goes
+	unready   bool         // it runs and is not ready
+	daemon    *corev1.Pod  // one of a DaemonSet, as it was seen last; else nil
+	size      string       // as what it counts in admission.sizes, "" for not
 	// protected is the Unix second in which the pod's do-not-disrupt ends: 0 for none, cluster.Never for no end.
 	protected int64
 	pending   *cluster.Pod // the value that stands in Store.pending; nil for none
@@ -57,7 +60,7 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 	delete(s.protected, key)
 	s.linkDaemon(e, pod)
 	if translate.Finished(pod) {
-		e.waiting, e.movable, e.protected = false, false, 0
+		e.waiting, e.untried, e.movable, e.protected = false, false, false, 0
 		s.nominations.drop(fresh.uid)
 		s.linkPod(e, nil)
 		s.setPod(e, nil)
@@ -69,6 +72,7 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 	value, err := s.translatePod(pod)
 	value.Shape = s.shapes.Intern(value.Shape)
 	e.waiting, e.movable = translate.Provisionable(pod), translate.Reschedulable(pod)
+	e.untried, e.scheduler = translate.Untried(pod), pod.Spec.SchedulerName
 	e.protected, _ = translate.ProtectedUntil(pod) // an error of it is part of err
 	if value.DoNotDisrupt && e.protected != cluster.Never {
 		s.protected[key] = struct{}{}
@@ -98,7 +102,7 @@ func (s *Store) removePod(pod *corev1.Pod) {
 }
 
 func (s *Store) forgetPod(key podKey, e *podEntry) {
-	e.waiting, e.movable = false, false
+	e.waiting, e.untried, e.movable = false, false, false
 	object := e.object
 	s.linkPod(e, nil)
 	s.linkDaemon(e, nil)
@@ -129,6 +133,7 @@ func (s *Store) setPod(e *podEntry, value *cluster.Pod) {
 		s.moveLoad(old, value)
 		s.changed()
 	}
+	s.queuePod(e)
 	s.listPending(e)
 	s.listRepelling(e)
 }
@@ -153,12 +158,12 @@ func (s *Store) derivePod(e *podEntry, change func(*cluster.Pod)) {
 	s.setPod(e, &value)
 }
 
-// listPending puts the pod among the pending ones or takes it out: those that wait, and those whose node is being
+// listPending puts the pod among the pending ones or takes it out: those that wait or are planned for before they were tried, and those whose node is being
 // removed. Of the latter, one that must not be disrupted stays where it is as long as it likes, or one that its
 // PodDisruptionBudget never lets go, and the drain waits for it: a node made for it now would stand empty, and look like room.
 func (s *Store) listPending(e *podEntry) {
 	var want *cluster.Pod
-	if v := e.value; v != nil && (e.waiting || e.movable && s.nodeDeleting(v.Node) && (v.Terminating || !s.stays(v))) {
+	if v := e.value; v != nil && (e.waiting || s.plannedUntried(e) || e.movable && s.nodeDeleting(v.Node) && (v.Terminating || !s.stays(v))) {
 		want = v
 	}
 	if want != e.pending {

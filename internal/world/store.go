@@ -122,6 +122,7 @@ type Store struct {
 	loads     map[string]*load // by name of the node
 	usage     map[string]usage // by name of the pool
 
+	untried     untried
 	namespaces  map[string]*sighting
 	nominations nominations
 	onBinding   func(expected bool)
@@ -172,7 +173,7 @@ func New(config Config) *Store {
 		admission: newAdmission(), pdbs: newPDBs(), buffers: newBuffers(), headrooms: map[string]*headroom{},
 		devices: newDeviceObjects(config.Devices),
 		loads:   map[string]*load{}, usage: map[string]usage{},
-		namespaces: map[string]*sighting{}, nominations: newNominations(),
+		untried: newUntried(), namespaces: map[string]*sighting{}, nominations: newNominations(),
 		promised: map[string]struct{}{}, protected: map[podKey]struct{}{}, passing: map[*podEntry]struct{}{},
 		machines: newOrdered(compareNodes), poolValues: newOrdered(comparePools),
 		pending: newOrdered(comparePods), repelling: newOrdered(comparePods),

@@ -172,7 +172,7 @@ type composition struct {
 func newComposition(settings Settings, deps Deps) *composition {
 	c := &composition{
 		Settings: settings, Deps: deps, metrics: metrics.New(deps.Registerer),
-		window: provisioning.NewWindow(settings.BatchIdle, settings.BatchMax),
+		window: provisioning.NewWindow(settings.BatchIdle, settings.BatchMax, deps.Store.Untried),
 		brake:  provisioning.NewBrake(), podEvents: claim.NewPodEvents(),
 		catalogs: wakingCatalogs{store: deps.Store, wake: deps.Wake},
 		pending:  &pendingPods{now: deps.Now, ready: deps.Ready}, board: &buffer.Board{},

@@ -93,7 +93,10 @@ func (t *PodTimes) Decided(uid string, placed bool, now time.Time) {
 	}
 	if known.Decided.IsZero() {
 		known.Decided = now
-		if !known.Seen.IsZero() && t.leads {
+		if known.Seen.IsZero() { // planned for before kube-scheduler has passed over it (P-01)
+			known.Seen = now
+		}
+		if t.leads {
 			t.metrics.Decisions.WithLabelValues().Observe(max(0, now.Sub(known.Seen).Seconds()))
 		}
 	}

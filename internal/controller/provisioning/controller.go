@@ -139,6 +139,7 @@ func (c *Controller) plan(
 		c.shown(snapshot, plan.Plan{}) // the last one that had no place may be gone
 		c.waits.news(nil)
 	} else {
+		c.config.Window.Planned(snapshot.Pending)
 		start := c.config.Now()
 		c.config.Metrics.Running.Begin(metrics.Provisioner, len(snapshot.Pending), start)
 		p := c.provision(snapshot, now)

@@ -71,7 +71,9 @@ type Places struct {
 // Keep keeps room for pods on a node. Those that wait no more, and those that kube-scheduler has nominated itself, are left alone.
 func (p Places) Keep(ctx context.Context, pods []types.NamespacedName, node string) {
 	for _, name := range pods {
-		p.nominate(ctx, name, node, func(pod *corev1.Pod) bool { return translate.Provisionable(pod) && translate.KeptOn(pod) != node })
+		p.nominate(ctx, name, node, func(pod *corev1.Pod) bool {
+			return (translate.Provisionable(pod) || translate.Untried(pod)) && translate.KeptOn(pod) != node
+		})
 	}
 }
 

@@ -62,13 +62,25 @@ func TestAPlaceIsKeptMovedAndReleased(t *testing.T) {
 	}
 }
 
+// B-16, P-01: a place is kept for a pod that kube-scheduler has not tried yet; it stays one of these.
+func TestAPlaceIsKeptBeforeTheFirstTry(t *testing.T) {
+	t.Parallel()
+	untried := unplacedPod()
+	untried.Status.Conditions = nil
+	k, now := placesFor(t, untried)
+	k.Keep(t.Context(), []types.NamespacedName{podName}, "n1")
+	if pod := now(); pod.Status.NominatedNodeName != "n1" || !translate.Untried(pod) || translate.Provisionable(pod) {
+		t.Errorf("nominated for %q, conditions %+v; want n1 and a pod that was not tried", pod.Status.NominatedNodeName, pod.Status.Conditions)
+	}
+}
+
 // B-16: pods that kube-scheduler has nominated, that are bound, or that are gone are left alone, and nothing fails.
 func TestWhoIsNotOursToPlaceIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(*corev1.Pod){
 		"preempting": func(p *corev1.Pod) { p.Status.NominatedNodeName = "victims" },
 		"bound":      func(p *corev1.Pod) { p.Spec.NodeName = "there" },
-		"not tried":  func(p *corev1.Pod) { p.Status.Conditions = nil },
+		"in error":   func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulerError },
 	} {
 		pod := unplacedPod()
 		change(pod)

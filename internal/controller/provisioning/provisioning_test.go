@@ -38,7 +38,7 @@ func pendingPod(name string) *corev1.Pod {
 func TestTheWindowClosesWhenNoPodComesOrAtTheLatest(t *testing.T) {
 	t.Parallel()
 	start := controllertest.Start()
-	w := provisioning.NewWindow(time.Second, 3*time.Second)
+	w := provisioning.NewWindow(time.Second, 3*time.Second, nil)
 	if w.Wait(start) != 0 {
 		t.Fatal("without a pod nothing is waited for")
 	}
@@ -64,7 +64,7 @@ func TestTheWindowClosesWhenNoPodComesOrAtTheLatest(t *testing.T) {
 // P-31: pods whose claim has failed do not wait for a batch.
 func TestUrgencyEndsTheWait(t *testing.T) {
 	t.Parallel()
-	w := provisioning.NewWindow(time.Second, 3*time.Second)
+	w := provisioning.NewWindow(time.Second, 3*time.Second, nil)
 	w.Apply(pendingPod("a"), controllertest.Start())
 	w.Urge()
 	if got := w.Wait(controllertest.Start()); got != 0 {
@@ -74,7 +74,7 @@ func TestUrgencyEndsTheWait(t *testing.T) {
 
 func TestAPodThatComesBackIsNews(t *testing.T) {
 	t.Parallel()
-	w := provisioning.NewWindow(time.Second, 3*time.Second)
+	w := provisioning.NewWindow(time.Second, 3*time.Second, nil)
 	w.Apply(pendingPod("a"), controllertest.Start())
 	w.Close(1)
 	bound := pendingPod("a")
@@ -120,7 +120,7 @@ type rig struct {
 }
 
 func newRig(pods ...*cluster.Pod) *rig {
-	r := &rig{picture: &picture{cluster.New(cluster.Snapshot{Version: 1, Names: resources.NewSpace().Names(), Pending: pods})}, clock: controllertest.NewClock(), window: provisioning.NewWindow(time.Second, 3*time.Second), applier: &applier{}, tape: &controllertest.Tape{}, ready: true}
+	r := &rig{picture: &picture{cluster.New(cluster.Snapshot{Version: 1, Names: resources.NewSpace().Names(), Pending: pods})}, clock: controllertest.NewClock(), window: provisioning.NewWindow(time.Second, 3*time.Second, nil), applier: &applier{}, tape: &controllertest.Tape{}, ready: true}
 	r.rebuild(provisioning.NewBrake())
 	return r
 }

@@ -7,18 +7,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
 // Window says when to plan for pods that are new (P-25): when no further one has come for the idle time, or when the
-// first has waited for the longest time. It is told of pods by whoever hears the watches, and is all that the
-// controller remembers; losing it costs one idle time. It is safe for concurrent use and calls nothing while locked.
+// first has waited for the longest time. A pod has come when it was made, however long kube-scheduler takes to pass over it. The window is told
+// of pods by whoever hears the watches, and is all that the controller remembers; losing it costs one idle time. It is safe for concurrent
+// use and calls nothing while locked.
 type Window struct {
 	idle, longest time.Duration
+	untried       Untried
 
 	mu          sync.Mutex
-	known       map[types.UID]bool // pods that need a node and have opened or extended a window
-	first, last time.Time          // of the pods of the open window; first is zero while none is open
+	known       map[types.UID]struct{}  // pods that need a node and have opened or extended a window, or were planned for
+	heard       map[types.UID]time.Time // when pods were first heard of that kube-scheduler has not tried
+	first, last time.Time               // of the pods of the open window; first is zero while none is open
 	urgent      bool
 	failed      int       // how many plans in a row could not be carried out
 	rest        time.Time // nothing is planned before, after one of these
@@ -27,38 +31,80 @@ type Window struct {
 	turn        turn
 }
 
-// NewWindow returns a window that closes after idle without a new pod, and in any case after longest.
-func NewWindow(idle, longest time.Duration) *Window {
-	return &Window{idle: idle, longest: longest, known: map[types.UID]bool{}}
+// Untried says of a pod that kube-scheduler has not tried yet whether it is planned for already, and whether one that is alike was passed over.
+type Untried func(*corev1.Pod) (planned, alike bool)
+
+// NewWindow returns a window that closes after idle without a new pod, and in any case after longest. untried may be nil: then only pods that
+// kube-scheduler has passed over are planned for.
+func NewWindow(idle, longest time.Duration, untried Untried) *Window {
+	return &Window{idle: idle, longest: longest, untried: untried, known: map[types.UID]struct{}{}, heard: map[types.UID]time.Time{}}
 }
 
-// Apply takes in the state of a pod at now.
+// Apply takes in the state of a pod at now. A pod that was passed over opens the window, or has come when it was first heard of. One that was
+// not tried yet does the same as far as it is known what will be said of it; else it opens the window without keeping it open, since it may be
+// bound in a moment.
 func (w *Window) Apply(pod *corev1.Pod, now time.Time) {
-	needsNode := translate.Provisionable(pod)
+	passed, untried := translate.Provisionable(pod), translate.Untried(pod)
+	var planned, alike bool
+	if untried && w.untried != nil {
+		planned, alike = w.untried(pod)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !needsNode {
-		if w.known[pod.UID] && pod.Spec.NodeName != "" {
+	_, known := w.known[pod.UID]
+	switch {
+	case !passed && !untried:
+		if known && pod.Spec.NodeName != "" {
 			w.turn.moved = now
 		}
-		delete(w.known, pod.UID)
-		return
+		w.forget(pod.UID)
+	case known: // that the scheduler passes over a pod which was planned for is no news, nor is its next try
+	case passed, alike:
+		w.known[pod.UID] = struct{}{}
+		if heard, waits := w.heard[pod.UID]; waits && !w.first.IsZero() {
+			w.come(heard)
+		} else {
+			w.come(now)
+		}
+	case planned && w.first.IsZero():
+		w.come(now)
 	}
-	if w.known[pod.UID] {
-		return // the scheduler's next try with the same pod is no news
+	if _, waits := w.heard[pod.UID]; untried && !waits {
+		w.heard[pod.UID] = now
 	}
-	w.known[pod.UID] = true
+}
+
+// come takes in when a pod has come.
+func (w *Window) come(at time.Time) {
 	if w.first.IsZero() {
-		w.first = now
+		w.first = at
 	}
-	w.last = now
+	if at.After(w.last) {
+		w.last = at
+	}
+}
+
+func (w *Window) forget(uid types.UID) {
+	delete(w.known, uid)
+	delete(w.heard, uid)
+}
+
+// Planned takes in for which pods a plan was made.
+func (w *Window) Planned(pods []*cluster.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, pod := range pods {
+		if pod.Node == "" {
+			w.known[types.UID(pod.UID)] = struct{}{}
+		}
+	}
 }
 
 // Remove takes in that a pod is gone.
 func (w *Window) Remove(pod *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.known, pod.UID)
+	w.forget(pod.UID)
 }
 
 // Urge makes the next look plan without waiting: capacity that was promised to pods will not come (P-31).
