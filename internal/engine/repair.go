@@ -58,6 +58,8 @@ type Patient struct {
 	Vetoed bool
 	// Ending is set while its claim is being deleted.
 	Ending bool
+	// Decided is set while a reboot of it is decided, and nobody has asked the provider for it.
+	Decided bool
 	// Reboots is how often it was rebooted in the last day, and RebootedAt when the last of these ended: what
 	// is tolerated is tolerated anew from then.
 	Reboots    int
@@ -92,8 +94,10 @@ const (
 	CureReplace Cure = "replace"
 	CureReboot  Cure = "reboot"
 	CureBound   Cure = "bound"
-	CureNone    Cure = "keep"
-	CureLater   Cure = "wait"
+	// CureWithdraw takes back a reboot that was decided, and that nobody has asked the provider for.
+	CureWithdraw Cure = "withdraw"
+	CureNone     Cure = "keep"
+	CureLater    Cure = "wait"
 )
 
 // Treatment is what becomes of an unhealthy node that is tolerated no longer.
@@ -112,6 +116,7 @@ func Repair(terms Terms, patients []Patient, paused string) (list []Treatment, n
 	r.count()
 	due, next := r.due()
 	cured := map[string]bool{}
+	list = r.withdrawn()
 	for _, t := range due {
 		p := &patients[t.Patient]
 		switch why := cmp.Or(Keeps(r.picture, p.Node, plan.Unhealthy), r.objection(p)); {
@@ -131,6 +136,31 @@ func Repair(terms Terms, patients []Patient, paused string) (list []Treatment, n
 	}
 	return list, next
 }
+
+// withdrawn returns the nodes whose reboot is taken back, since they have recovered, or somebody has come to keep them.
+func (r *repairing) withdrawn() (list []Treatment) {
+	for i := range r.patients {
+		p := &r.patients[i]
+		if !p.Decided {
+			continue
+		}
+		why := Keeps(r.picture, p.Node, plan.Unhealthy)
+		found := Diagnose(p, r.terms.Now)
+		switch {
+		case found == nil:
+			found, why = &Finding{}, "it is healthy again"
+		case p.Vetoed:
+			why = vetoed
+		}
+		if why != "" {
+			list = append(list, Treatment{Patient: i, Cure: CureWithdraw, Finding: *found, Why: why})
+		}
+	}
+	return list
+}
+
+// vetoed is why a node with the annotation stays.
+const vetoed = "karpenter.sh/do-not-repair is set on the node or its NodeClaim"
 
 // repairing is one round of Repair.
 type repairing struct {
@@ -197,7 +227,7 @@ func (r *repairing) due() (list []Treatment, next int64) {
 // objection says what speaks against a repair of a node beside the table, such as that it would not help; "" for nothing.
 func (r *repairing) objection(p *Patient) string {
 	if p.Vetoed {
-		return "karpenter.sh/do-not-repair is set on the node or its NodeClaim"
+		return vetoed
 	}
 	scope := "the cluster"
 	if p.Node.Pool != whole {
@@ -317,7 +347,10 @@ func moreUrgent(a, b *Finding) bool {
 
 // String says it in a line, for the node of these patients.
 func (t Treatment) String(patients []Patient) string {
-	text := fmt.Sprintf("%s %s: %s", t.Cure, patients[t.Patient].Node.Name, t.Finding.String())
+	text := fmt.Sprintf("%s %s", t.Cure, patients[t.Patient].Node.Name)
+	if t.Finding.Policy != nil {
+		text += ": " + t.Finding.String()
+	}
 	if t.Finding.Reason != "" {
 		text += " (" + t.Finding.Reason + ")"
 	}

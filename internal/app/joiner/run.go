@@ -46,6 +46,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
@@ -204,6 +205,13 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, applied c
 	}
 	p.plugged = plugged
 	owned := fleetOf(plugged)
+	if config.Settings().NodeRepair {
+		for cloud := range owned.All() {
+			if err := provider.CheckRepairPolicies(cloud); err != nil {
+				return nil, fmt.Errorf("feature gate NodeRepair: %w", err)
+			}
+		}
+	}
 	picture, err := pictureOf(config, owned)
 	if err != nil {
 		return nil, err

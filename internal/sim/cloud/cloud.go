@@ -334,6 +334,11 @@ func (s *scratch) AnnotateNode(_ context.Context, name string, _ types.UID, _, _
 	return notFound(name)
 }
 
+// BootNode implements kwok.Cluster.
+func (s *scratch) BootNode(_ context.Context, name string, _ types.UID, _ string, _ corev1.NodeCondition) error {
+	return notFound(name)
+}
+
 // DeleteNode implements kwok.Cluster.
 func (s *scratch) DeleteNode(_ context.Context, name string, _ types.UID) error {
 	return notFound(name)
