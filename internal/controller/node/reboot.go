@@ -14,7 +14,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
-	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	removals "github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
@@ -83,6 +83,12 @@ func (c *Controller) reboot(ctx context.Context, node *corev1.Node) (reconcile.R
 		case err == nil && now.Before(when.Add(askAgainAfter)):
 			return reconcile.Result{RequeueAfter: bootAgainAfter}, nil
 		}
+		if err := c.config.Live.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil { // the cache may be late
+			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
+		if node.Status.NodeInfo.BootID != old {
+			return reconcile.Result{}, c.issued(ctx, node, claim)
+		}
 	} else if now.Before(due) {
 		if left, again, err := c.drainForReboot(ctx, node, due); err != nil || left {
 			return reconcile.Result{RequeueAfter: again}, err
@@ -133,7 +139,7 @@ func (c *Controller) drainForReboot(ctx context.Context, node *corev1.Node, due 
 	if len(drain.left) == 0 {
 		return false, 0, nil
 	}
-	drain.reason, drain.why = string(plan.Unhealthy), "rebooted"
+	drain.reason, drain.why = string(removals.Unhealthy), "rebooted"
 	obstacles, failure := c.carryOut(ctx, drain)
 	if failure != nil {
 		return true, 0, fmt.Errorf("draining node %s before its reboot: %w", node.Name, failure)
