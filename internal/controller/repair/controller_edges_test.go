@@ -114,12 +114,13 @@ func situation(t *testing.T, pools []*karpenterv1.NodePool, machines ...machine)
 // with sets the controller up again, with what changes of its configuration, and returns its metrics.
 func (r *rig) with(change func(c *repair.Config)) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
+	set := metrics.New(registry)
 	config := repair.Config{
 		Client: r.server, Live: r.live, Fleet: fleet.New(cloud{}, second{}), Paused: func(context.Context) (string,
 			error) {
 			return r.paused, nil
 		},
-		Events: &r.tape, Metrics: metrics.New(registry).Claims, Ready: func() bool { return true }, Now: r.clock.Now,
+		Events: &r.tape, Metrics: set.Claims, Decisions: set.Disruption, Ready: func() bool { return true }, Now: r.clock.Now,
 		Log: logr.Discard(),
 	}
 	if change != nil {
