@@ -299,8 +299,9 @@ func Diagnose(p *Patient, now int64) *Finding {
 	return found
 }
 
-// diagnose also returns when a node will be due by a condition that is tolerated yet, 0 for never. Of several policies that are due, one that replaces comes before one that reboots, then the more important, then the one
-// that has been due for longer. ranks are those of the priorities of all policies.
+// diagnose also returns when a node will be due by a condition that is tolerated yet, 0 for never. Of several policies that
+// are due, one that replaces comes before one that reboots, then the more important, then the one that has been due for
+// longer. ranks are those of the priorities of all policies.
 func diagnose(p *Patient, now int64, ranks map[int]int) (found *Finding, next int64) {
 	for _, c := range p.Conditions {
 		for _, policy := range matching(p.Policies, c) {

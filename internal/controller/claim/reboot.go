@@ -57,7 +57,8 @@ func (c *Controller) endReboot(ctx context.Context, w *work) (gone bool, err err
 			" was decided and not asked for; nodes are not rebooted here")
 	}
 	since := known.LastTransitionTime.Time
-	if begun, _ := condition.Get(w.claim.Status.Conditions, karpenterv1.ConditionTypeInitialized); issued && begun.Status == metav1.ConditionUnknown {
+	begun, _ := condition.Get(w.claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
+	if issued && begun.Status == metav1.ConditionUnknown {
 		since = begun.LastTransitionTime.Time
 	}
 	left, now := since.Add(rebootWithin).Sub(c.config.Now()), w.node.Status.NodeInfo.BootID

@@ -209,7 +209,8 @@ func (c *Controller) issued(ctx context.Context, node *corev1.Node, claim *karpe
 // node if it is still unhealthy.
 func (c *Controller) failReboot(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim, result, message string) error {
 	begun, _ := condition.Since(claim.Status.Conditions, karpenterv1.ConditionTypeRebooting)
-	if err := c.setConditions(ctx, claim, condition.False(karpenterv1.ConditionTypeRebooting, karpenterv1.ReasonRebootFailed, message)); err != nil {
+	value := condition.False(karpenterv1.ConditionTypeRebooting, karpenterv1.ReasonRebootFailed, message)
+	if err := c.setConditions(ctx, claim, value); err != nil {
 		return fmt.Errorf("writing that the reboot of node %s has failed: %w", node.Name, err)
 	}
 	c.config.Events.Event(claim, event.Warning, event.RebootFailed, "The node is not rebooted: "+message)

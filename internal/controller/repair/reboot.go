@@ -91,7 +91,8 @@ func (c *Controller) reboot(ctx context.Context, x treated) error {
 	}
 	claim.Status = *status
 	message := fmt.Sprintf("node %s is rebooted: %s", x.node.Name, says(x))
-	if err := c.setRebooting(ctx, claim, condition.True(karpenterv1.ConditionTypeRebooting, karpenterv1.ReasonRebootRequested, message)); err != nil {
+	value := condition.True(karpenterv1.ConditionTypeRebooting, karpenterv1.ReasonRebootRequested, message)
+	if err := c.setRebooting(ctx, claim, value); err != nil {
 		return err
 	}
 	labels := []string{metrics.DecisionReboot, metrics.Reason(string(plan.Unhealthy)), ""}
@@ -105,7 +106,8 @@ func (c *Controller) reboot(ctx context.Context, x treated) error {
 // withdraw takes a reboot back that nobody has asked for. Who asks writes that on the claim first: one of the two fails.
 func (c *Controller) withdraw(ctx context.Context, x treated) error {
 	message := fmt.Sprintf("node %s is not rebooted: %s", x.node.Name, x.why)
-	if err := c.setRebooting(ctx, x.claim, condition.False(karpenterv1.ConditionTypeRebooting, karpenterv1.ReasonRebootWithdrawn, message)); err != nil {
+	value := condition.False(karpenterv1.ConditionTypeRebooting, karpenterv1.ReasonRebootWithdrawn, message)
+	if err := c.setRebooting(ctx, x.claim, value); err != nil {
 		return err
 	}
 	c.config.Log.Info("took back a reboot", "claim", x.claim.Name, "node", x.node.Name, "pool", x.pool, "why", x.why)

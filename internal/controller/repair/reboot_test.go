@@ -115,7 +115,9 @@ func TestK49_WhatIsRebooted(t *testing.T) {
 // K-49: a reboot that goes on is not decided again, by this process or the next; it uses up the budget. It is counted once.
 func TestK49_ARebootIsDecidedOnce(t *testing.T) {
 	t.Parallel()
-	r := gpu(t, "Xid13", func(m *machine) { m.claim.Spec.TerminationGracePeriod = &karpenterv1.Duration{Duration: 20 * time.Second} })
+	r := gpu(t, "Xid13", func(m *machine) {
+		m.claim.Spec.TerminationGracePeriod = &karpenterv1.Duration{Duration: 20 * time.Second}
+	})
 	registry := r.with(func(c *repair.Config) { c.Fleet = fleet.New(rebooting{}) })
 	for range 3 {
 		r.reconcile(t)
