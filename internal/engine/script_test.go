@@ -66,6 +66,9 @@ func run(t *testing.T, d *datadriven.TestData) string {
 	if d.Cmd == "judge" {
 		return judge(t, d, snapshot)
 	}
+	if d.Cmd == "repair" {
+		return repair(t, d, snapshot)
+	}
 	if d.Cmd == "reasons" {
 		return engine.Table()
 	}
@@ -81,7 +84,7 @@ func run(t *testing.T, d *datadriven.TestData) string {
 	if d.Cmd == "replicas" {
 		return enginetest.Shorten(engine.Replicas(snapshot).String())
 	}
-	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, judge, reasons, part, trim, "+
+	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, judge, repair, reasons, part, trim, "+
 		"replicas, launches, why or why-pool", d.Pos, d.Cmd)
 	return ""
 }

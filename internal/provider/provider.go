@@ -53,7 +53,7 @@ type Provider interface {
 	// Drifted returns why the claim's machine no longer matches its node class, in one CamelCase word, or "". That its
 	// instance type is not offered any more is [DriftInstanceTypeNotFound].
 	Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (reason string, err error)
-	// RepairPolicies are the node conditions upon which a machine should be replaced.
+	// RepairPolicies are the node conditions upon which a machine should be replaced, or rebooted: see [CheckRepairPolicies].
 	RepairPolicies() []RepairPolicy
 	// Notices returns what the cloud has said about machines and nobody has acknowledged yet, ordered by ID (P-43). A
 	// notice is repeated until it is acknowledged or its machine is gone, and may be repeated after that.
@@ -93,16 +93,4 @@ type Fence struct{ Annotation, Value string }
 // Open reports whether the claim, as it was read, may come to name the machine, provided that nobody has written it since.
 func (f Fence) Open(claim *karpenterv1.NodeClaim) bool {
 	return f.Annotation == "" || f.Value != "" && claim.Annotations[f.Annotation] == f.Value
-}
-
-// RepairPolicy says when a node counts as broken for good.
-type RepairPolicy struct {
-	// ConditionType and ConditionStatus are the condition of the node that means trouble.
-	ConditionType   corev1.NodeConditionType
-	ConditionStatus corev1.ConditionStatus
-	// Toleration is how long the condition may last before the node is replaced.
-	Toleration time.Duration
-	// TerminationGracePeriod bounds the drain of the broken node: nil leaves it to the claim, 0 means no drain, since
-	// nothing on the node would answer.
-	TerminationGracePeriod *time.Duration
 }

@@ -42,7 +42,7 @@ type clouds interface {
 func (w *World) openCloud() error {
 	if w.script.Cloud == "" {
 		w.simulated = cloud.New(cloud.Config{
-			Offers: w.ground.offers, Now: w.clock, Fate: w.fate, Launched: w.launched, Ended: w.ended,
+			Offers: w.ground.offers, Now: w.clock, Fate: w.fate, Launched: w.launched, Ended: w.ended, Rebooted: w.rebooted,
 			Class: func(name string) (*kwokv1alpha1.KWOKNodeClass, error) {
 				var class kwokv1alpha1.KWOKNodeClass
 				found := w.server.Peek(&class, client.ObjectKey{Name: name})

@@ -144,6 +144,9 @@ func (w *World) nodesAlone() string {
 			problem = fmt.Sprintf("node %s is there although its machine is gone", node.Name)
 		}
 		for _, taint := range node.Spec.Taints {
+			if taint.Key == karpenterv1.RebootingTaintKey && problem == "" && node.DeletionTimestamp == nil {
+				problem = fmt.Sprintf("node %s is fenced off for a reboot and stays so", node.Name)
+			}
 			if taint.Key == karpenterv1.DisruptedTaintKey && problem == "" && !isOther(node) && node.DeletionTimestamp == nil {
 				problem = fmt.Sprintf("node %s is tainted for removal and stays", node.Name)
 			}

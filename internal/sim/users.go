@@ -51,6 +51,7 @@ func verbs() map[string]func(*World, arguments) error {
 	maps.Copy(all, bufferVerbs())
 	maps.Copy(all, keepVerbs())
 	maps.Copy(all, tableVerbs())
+	maps.Copy(all, sickVerbs())
 	return all
 }
 
@@ -421,7 +422,7 @@ func (w *World) stall(a arguments) error {
 }
 
 // see makes a story fail when something is not as it says: claims=POOL:N, machines=N, waiting=N (pods without a
-// node), silent=N (nodes whose kubelet does not answer), launches=N (machines that were ever launched), spared=N
+// node), silent=N (nodes whose kubelet does not answer), reboots=N, launches=N (machines that were ever launched), spared=N
 // (intents to remove a claim that were ever taken back), nodes=N,N (which machines are nodes).
 func (w *World) see(a arguments) error {
 	waiting := 0
@@ -443,6 +444,8 @@ func (w *World) see(a arguments) error {
 			got = fmt.Sprint(waiting)
 		case "silent":
 			got = fmt.Sprint(w.silent())
+		case "reboots":
+			got = fmt.Sprint(w.reboots)
 		case "launches":
 			got = fmt.Sprint(w.checks.launches)
 		case "nodes":
@@ -450,7 +453,7 @@ func (w *World) see(a arguments) error {
 		case "spared":
 			got = fmt.Sprint(len(w.checks.sparings))
 		default:
-			return fmt.Errorf("%s: want claims=POOL:N, machines=N, waiting=N, silent=N, launches=N, spared=N or nodes=N,N", word)
+			return fmt.Errorf("%s: want claims=POOL:N, machines=N, waiting=N, silent=N, reboots=N, launches=N, spared=N or nodes=N,N", word)
 		}
 		if got != want {
 			w.fail(checkStory, "%s=%s is to be seen, found %s", key, want, got)

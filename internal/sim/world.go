@@ -110,6 +110,7 @@ type World struct {
 	out    io.Writer
 
 	simulated *cloud.Cloud      // nil in worlds with another cloud
+	reboots   int               // that machines have begun
 	account   *ec2cloud.Account // nil in worlds without EC2
 
 	now    time.Duration

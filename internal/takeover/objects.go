@@ -60,7 +60,9 @@ func inFlight(p *picture) (found []Finding) {
 	add := func(kind, name, consequence, remedy string) {
 		found = append(found, Finding{Severity: Wait, Kind: kind, Name: name, Consequence: consequence, Remedy: remedy})
 	}
-	const reboots = "Karpenter reboots it, and Joiner has no reboots: nobody would open the node again"
+	const reboots = "Karpenter reboots it: Joiner opens the node when it runs anew. A reboot that Karpenter has not asked for yet is taken " +
+		"back, unless the gate NodeRepair is on"
+	const alone = "it has the taint of a reboot, and no NodeClaim tells of one: nobody would open the node again"
 	for _, claim := range p.claims {
 		reason, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
 		switch {
@@ -81,7 +83,7 @@ func inFlight(p *picture) (found []Finding) {
 			switch {
 			case owned[node.Name]:
 			case taint.Key == rebootingTaint:
-				add("Node", node.Name, reboots, "wait until the reboot is done; else take the taint away: kubectl taint node "+
+				add("Node", node.Name, alone, "wait until the reboot is done; else take the taint away: kubectl taint node "+
 					node.Name+" "+rebootingTaint+"-")
 			case taint.Key == karpenterv1.DisruptedTaintKey:
 				add("Node", node.Name, "Karpenter has closed it to remove it: Joiner opens it again, or removes it, by its own judgement",

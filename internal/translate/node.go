@@ -193,7 +193,7 @@ func markLeaving(n *cluster.Node, from NodeSource) {
 		n.Deleting = n.Deleting || node.DeletionTimestamp != nil
 		n.DoNotDisrupt = n.DoNotDisrupt || node.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
 		for _, t := range node.Spec.Taints {
-			n.Disrupting = n.Disrupting || t.Key == karpenterv1.DisruptedTaintKey
+			n.Disrupting = n.Disrupting || t.Key == karpenterv1.DisruptedTaintKey || t.Key == karpenterv1.RebootingTaintKey
 		}
 	}
 }

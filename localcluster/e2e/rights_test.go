@@ -70,6 +70,7 @@ func elsewhere() map[right]string {
 		"patch ec2nodeclasses.karpenter.k8s.aws/status": "TestASpotWarning",
 		"get daemonsets.apps":                           "TestASpotWarning", // aws-node
 		"get services":                                  "TestASpotWarning", // kube-dns
+		"patch nodes/status":                            "TestAnUnhealthyNodeIsRebooted",
 		// No request: the plugin that this test switches on asks for them, and without them nothing is launched.
 		"update nodepools.karpenter.sh/finalizers":  "TestU11_EachRightOfJoinerIsNeeded",
 		"update nodeclaims.karpenter.sh/finalizers": "TestU11_EachRightOfJoinerIsNeeded",

@@ -72,8 +72,8 @@ const (
 	ConditionTypeVolumesDetached = "VolumesDetached"
 	// ConditionTypeInstanceTerminating is True when the cloud was told to end the instance.
 	ConditionTypeInstanceTerminating = "InstanceTerminating"
-	// ConditionTypeRebooting is True while Karpenter 1.15 reboots the node; its reason is RebootRequested or RebootIssued. Joiner begins
-	// no reboot, and ends those that it finds (K-30).
+	// ConditionTypeRebooting is True while the node is rebooted, with the reason RebootRequested until the provider has taken that
+	// on and RebootIssued from then; False when that has ended, with RebootSucceeded, RebootFailed or RebootWithdrawn.
 	ConditionTypeRebooting = "Rebooting"
 	// ConditionTypeDisruptionReason is True on a node that a disruption has chosen; its reason names the
 	// method.
@@ -85,3 +85,12 @@ const (
 // Condition is one observation about an object. It is the condition of Kubernetes with fewer
 // required fields: only type, status and lastTransitionTime.
 type Condition = autonodev1beta1.Condition
+
+// Reasons of ConditionTypeRebooting. RebootWithdrawn is ours: a reboot that was decided, and not asked for after all.
+const (
+	ReasonRebootRequested = "RebootRequested"
+	ReasonRebootIssued    = "RebootIssued"
+	ReasonRebootSucceeded = "RebootSucceeded"
+	ReasonRebootFailed    = "RebootFailed"
+	ReasonRebootWithdrawn = "RebootWithdrawn"
+)

@@ -56,10 +56,15 @@ const (
 	// DoNotDisruptAnnotationKey with the value "true" on a pod, node or NodeClaim keeps voluntary
 	// disruption away from it.
 	DoNotDisruptAnnotationKey = Group + "/do-not-disrupt"
-	// RebootPreBootIDAnnotationKey on a NodeClaim has the boot ID of its node from before the reboot that Karpenter 1.15 has asked for.
+	// RebootPreBootIDAnnotationKey on a NodeClaim has the boot ID of its node from before the reboot that the provider was asked for.
 	RebootPreBootIDAnnotationKey = Group + "/reboot-pre-boot-id"
 	// RebootTerminationGracePeriodAnnotationKey on a NodeClaim bounds the drain before that reboot.
 	RebootTerminationGracePeriodAnnotationKey = Group + "/reboot-termination-grace-period"
+	// RebootAskedAnnotationKey on a NodeClaim says when the provider was last asked for that reboot, a time in RFC 3339. It is ours.
+	RebootAskedAnnotationKey = "joiner.sh/reboot-asked"
+	// RebootsAnnotationKey on a NodeClaim says when reboots of its node were decided in the last day, times in RFC 3339 with commas
+	// between them. It is ours.
+	RebootsAnnotationKey = "joiner.sh/reboots"
 	// GracefulExpirationAnnotationKey with the value "true" on a NodePool lets its expired nodes be replaced within the
 	// budgets, each after its replacement is there, instead of being removed at once. It is ours.
 	GracefulExpirationAnnotationKey = Group + "/graceful-expiration"
@@ -161,8 +166,7 @@ const (
 
 // Taint keys.
 const (
-	// RebootingTaintKey, with the effect NoSchedule, is on a node that Karpenter 1.15 has decided to reboot, until it runs anew.
-	// Joiner reboots no nodes, and takes it off when the reboot has ended (K-30).
+	// RebootingTaintKey, with the effect NoSchedule, is on a node that is to be rebooted, until it runs anew.
 	RebootingTaintKey = Group + "/rebooting"
 	// UnregisteredTaintKey, with the effect NoExecute, is put on a node by its bootstrap and taken off
 	// when the node is matched with its NodeClaim.

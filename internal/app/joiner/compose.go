@@ -292,7 +292,11 @@ func (c *composition) joined(claim *karpenterv1.NodeClaim, after time.Duration) 
 // clouds are the providers as a controller calls them: each call is measured.
 func (c *composition) clouds(controller string) *fleet.Fleet {
 	return c.Fleet.Through(func(cloud provider.Provider) provider.Provider {
-		return measured{Provider: cloud, controller: controller, metrics: c.metrics.Cloud, now: c.Now}
+		m := measured{Provider: cloud, controller: controller, metrics: c.metrics.Cloud, now: c.Now}
+		if reboots, can := cloud.(provider.Rebooter); can {
+			return rebooter{m, reboots}
+		}
+		return m
 	})
 }
 
@@ -342,11 +346,14 @@ func (c *composition) machines() []kube.Controller {
 	claims := claim.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.clouds(Claims), Catalogs: c.catalogs, PodEvents: c.podEvents,
 		Timeouts: c.Timeouts, PodsOf: c.podsOf, Keep: c.keep, Holder: c.Identity, Events: c.Events, Removed: c.removed, Joined: c.joined,
-		Metrics: c.metrics, Now: c.Now, Log: c.Log.WithName(Claims),
+		Reboots: c.NodeRepair, Metrics: c.metrics, Now: c.Now, Log: c.Log.WithName(Claims),
 	}
 	nodes := node.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.clouds(Nodes), Events: c.Events, Metrics: c.metrics,
 		Now: c.Now, Log: c.Log.WithName(Nodes),
+	}
+	if c.NodeRepair {
+		nodes.Rebooter = c.clouds(Nodes)
 	}
 	return []kube.Controller{
 		// It starts at once, to know which claims are older than the process (P-40). A launch waits for its cloud, and clouds
@@ -396,7 +403,7 @@ func (c *composition) repair() []kube.Controller {
 	}
 	return []kube.Controller{{Name: Repair, Workers: 1, Start: true, Reconciler: repair.New(repair.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.Fleet, Paused: c.disrupting.Paused, Events: c.Events, Removed: c.removed,
-		Metrics: c.metrics.Claims, Ready: c.Ready, Now: c.Now, Log: c.Log.WithName(Repair), OnlyOwnVeto: c.RepairOnlyOwnVeto,
+		Metrics: c.metrics.Claims, Decisions: c.metrics.Disruption, Ready: c.Ready, Now: c.Now, Log: c.Log.WithName(Repair), OnlyOwnVeto: c.RepairOnlyOwnVeto,
 	}), Watches: repairWatches()}}
 }
 

@@ -80,6 +80,20 @@ func (m measured) Terminate(ctx context.Context, id string, inUse func() bool) e
 	return err
 }
 
+// rebooter is a measured provider that can reboot machines.
+type rebooter struct {
+	measured
+	reboots provider.Rebooter
+}
+
+// Reboot implements provider.Rebooter.
+func (r rebooter) Reboot(ctx context.Context, id, operation string) error {
+	start := r.now()
+	err := r.reboots.Reboot(ctx, id, operation)
+	r.observe("Reboot", start, err)
+	return err
+}
+
 // Get implements provider.Provider.
 func (m measured) Get(ctx context.Context, id string) (provider.Instance, error) {
 	start := m.now()

@@ -46,6 +46,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 	"github.com/joiner-autoscaler/joiner/internal/world"
@@ -142,6 +143,19 @@ func (p *process) why() string {
 	return ""
 }
 
+// checkRepair refuses repair policies that cannot be, where nodes are repaired (K-49).
+func checkRepair(config Config, owned *fleet.Fleet) error {
+	if !config.Settings().NodeRepair {
+		return nil
+	}
+	for cloud := range owned.All() {
+		if err := provider.CheckRepairPolicies(cloud); err != nil {
+			return fmt.Errorf("feature gate NodeRepair: %w", err)
+		}
+	}
+	return nil
+}
+
 // pictureOf returns what of the configuration the store needs.
 func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
 	constraints, err := spreadOf(config.SchedulerConfig, config.DefaultSpreadConstraints)
@@ -205,7 +219,7 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, applied c
 	p.plugged = plugged
 	owned := fleetOf(plugged)
 	picture, err := pictureOf(config, owned)
-	if err != nil {
+	if err := errors.Join(err, checkRepair(config, owned)); err != nil {
 		return nil, err
 	}
 	store = world.New(picture)

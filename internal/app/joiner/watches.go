@@ -156,7 +156,8 @@ func sameForClaim(a, b *corev1.Node) bool {
 	return a.Labels[pool] == b.Labels[pool] && a.Spec.ProviderID == b.Spec.ProviderID &&
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
 		equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints) &&
-		patch.SameAmounts(a.Status.Allocatable, b.Status.Allocatable) && ready(a) == ready(b)
+		patch.SameAmounts(a.Status.Allocatable, b.Status.Allocatable) && ready(a) == ready(b) &&
+		a.Status.NodeInfo.BootID == b.Status.NodeInfo.BootID
 }
 
 func ready(n *corev1.Node) bool {
@@ -167,6 +168,12 @@ func ready(n *corev1.Node) bool {
 
 func nodeWatches(reader client.Reader) []kube.Watch {
 	return []kube.Watch{
+		{Object: &karpenterv1.NodeClaim{}, Requests: func(_ context.Context, _, fresh client.Object) []reconcile.Request {
+			if claim, is := fresh.(*karpenterv1.NodeClaim); is && node.RebootDecided(claim) {
+				return kube.Requests(nonEmpty(claim.Status.NodeName)...)
+			}
+			return nil
+		}},
 		{Object: &corev1.Node{}, After: kube.OwnPatches, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
 			if fresh == nil || fresh.GetDeletionTimestamp() == nil {
 				return nil
@@ -339,6 +346,6 @@ func repairWatches() []kube.Watch {
 
 func sameConditions(a, b *corev1.Node) bool {
 	return slices.EqualFunc(a.Status.Conditions, b.Status.Conditions, func(x, y corev1.NodeCondition) bool {
-		return x.Type == y.Type && x.Status == y.Status && x.LastTransitionTime.Equal(&y.LastTransitionTime)
+		return x.Type == y.Type && x.Status == y.Status && x.Reason == y.Reason && x.LastTransitionTime.Equal(&y.LastTransitionTime)
 	})
 }

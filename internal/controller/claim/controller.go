@@ -78,6 +78,8 @@ type Config struct {
 	PodsOf func(claim string) []*corev1.Pod
 	// Keep has the room of pods kept that a claim's node was launched for, before the node opens; nil keeps none.
 	Keep func(ctx context.Context, claim, node string)
+	// Reboots says that nodes are rebooted here, where their provider can.
+	Reboots bool
 	// Holder names this process, for the record of who may have a launch on its way. No two processes have the same.
 	Holder string
 	Now    func() time.Time

@@ -11,66 +11,127 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
+	"github.com/joiner-autoscaler/joiner/internal/kube/removal"
+	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file ends reboots that Karpenter 1.15 began before Joiner took over (K-30). Joiner begins none. Until a reboot has ended its node
-// is tainted and its claim not initialized, so that nobody plans with it and nobody gives it up for being slow.
+// This file ends reboots: Joiner's own (K-49), and those that Karpenter 1.15 began before Joiner took over (K-30). Until a reboot
+// has ended its claim is not initialized, so that nobody gives it up for being slow. The node is tainted until it runs anew.
 
-// rebootWithin is how long a node may take from the decision to reboot it until it is ready again.
+// rebootWithin is how long a node may take to be ready again, from when its provider took the reboot on.
 const rebootWithin = 20 * time.Minute
 
-// reboots reports whether Karpenter has begun to reboot the claim's node and nobody has ended that.
+// reboots reports whether somebody has begun to reboot the claim's node and nobody has ended that.
 func reboots(claim *karpenterv1.NodeClaim) bool {
 	return condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeRebooting)
 }
 
 // endReboot ends the reboot of the claim's node once it is clear what has become of it, and reports whether the claim is given up.
 //
-//   - It was not asked for yet: the node opens again. Whoever repairs nodes finds it sick as before.
-//   - The node runs anew, which its boot ID tells, and is ready: it opens.
-//   - It does not within 20 min: the node opens if it is ready, and is replaced if not.
+//   - It was not asked for yet: the controller of nodes goes on, where nodes are rebooted. Else the node opens again.
+//   - The node runs anew, which its boot ID tells: it opens. Once it is ready, the reboot has succeeded.
+//   - It does not within 20 min: the reboot has failed. The node opens if it is ready, and whoever repairs nodes replaces it if
+//     it is still unhealthy. A node that is not ready is given up.
 func (c *Controller) endReboot(ctx context.Context, w *work) (gone bool, err error) {
-	if !reboots(w.claim) {
+	known, found := condition.Get(w.claim.Status.Conditions, karpenterv1.ConditionTypeRebooting)
+	if !found {
 		return false, nil
 	}
 	if w.node, err = c.nodeOf(ctx, w.claim); err != nil || w.node == nil {
 		return false, err // without a node others decide
 	}
+	if known.Status != metav1.ConditionTrue {
+		return false, c.unfence(ctx, w) // of a reboot that was taken back, or was not taken on
+	}
 	old, asked := w.claim.Annotations[karpenterv1.RebootPreBootIDAnnotationKey]
-	since, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeRebooting)
-	left := since.Add(rebootWithin).Sub(c.config.Now())
-	now := w.node.Status.NodeInfo.BootID
-	switch ready := isReady(w.node); {
+	issued := known.Reason != karpenterv1.ReasonRebootRequested
+	switch mine := c.config.Reboots && provider.CanReboot(w.cloud); {
+	case !issued && mine:
+		return false, nil
 	case !asked:
-		return false, c.open(ctx, w, "RebootFailed",
-			"Karpenter had decided to reboot node "+w.node.Name+" and had not asked for it; Joiner reboots no nodes")
-	case ready && now != "" && now != old:
-		return false, c.open(ctx, w, "RebootSucceeded", "node "+w.node.Name+" was rebooted")
+		return false, c.open(ctx, w, karpenterv1.ReasonRebootFailed, "the reboot of node "+w.node.Name+
+			" was decided and not asked for; nodes are not rebooted here")
+	}
+	since := known.LastTransitionTime.Time
+	begun, _ := condition.Get(w.claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
+	if issued && begun.Status == metav1.ConditionUnknown {
+		since = begun.LastTransitionTime.Time
+	}
+	left, now := since.Add(rebootWithin).Sub(c.config.Now()), w.node.Status.NodeInfo.BootID
+	anew := now != "" && now != old
+	if anew {
+		if err := c.unfence(ctx, w); err != nil {
+			return false, err
+		}
+		c.config.Events.Event(w.claim, event.Normal, event.RebootObserved, "Node "+w.node.Name+" runs anew, as its boot ID tells")
+	}
+	total := known.LastTransitionTime.Time
+	switch ready := isReady(w.node); {
+	case ready && anew:
+		w.saved = append(w.saved, func() {
+			c.config.Metrics.Nodes.Rebooted(metrics.RebootSucceeded, c.config.Now().Sub(total).Seconds())
+			c.config.Metrics.Nodes.Recovery.Observe(max(0, c.config.Now().Sub(since).Seconds()))
+		})
+		return false, c.open(ctx, w, karpenterv1.ReasonRebootSucceeded, "node "+w.node.Name+" was rebooted")
 	case left > 0:
 		w.askAgain(left)
 		return false, nil
 	case ready:
-		return false, c.open(ctx, w, "RebootFailed", fmt.Sprintf("node %s did not reboot within %s, and is ready", w.node.Name, rebootWithin))
+		message := fmt.Sprintf("node %s did not reboot within %s, and is ready", w.node.Name, rebootWithin)
+		w.saved = append(w.saved, func() { c.tellFailed(w, total, message) })
+		return false, c.open(ctx, w, karpenterv1.ReasonRebootFailed, message)
 	}
-	return true, c.giveUp(ctx, w, karpenterv1.ConditionTypeRebooting, "RebootFailed", event.Timeout,
-		fmt.Sprintf("node %s is not ready %s after Karpenter decided to reboot it", w.node.Name, rebootWithin))
+	return true, c.giveUpRebooted(ctx, w, total)
+}
+
+// giveUpRebooted gives a claim up whose node did not come back. Its drain ends as that before the reboot did: nothing answers there.
+func (c *Controller) giveUpRebooted(ctx context.Context, w *work, begun time.Time) error {
+	message := fmt.Sprintf("node %s is not ready %s after it was to be rebooted", w.node.Name, rebootWithin)
+	if err := c.giveUp(ctx, w, karpenterv1.ConditionTypeRebooting, karpenterv1.ReasonRebootFailed, event.Timeout, message); err != nil {
+		return err
+	}
+	c.tellFailed(w, begun, message)
+	grace, err := time.ParseDuration(w.claim.Annotations[karpenterv1.RebootTerminationGracePeriodAnnotationKey])
+	if err != nil || grace < 0 {
+		return nil
+	}
+	return removal.Bound(ctx, c.config.Client, w.claim, c.config.Now().Add(grace), c.config.Now())
+}
+
+// tellFailed tells of a reboot whose node did not come back in time.
+func (c *Controller) tellFailed(w *work, begun time.Time, message string) {
+	c.config.Events.Event(w.claim, event.Warning, event.RebootFailed, message)
+	c.config.Metrics.Nodes.Rebooted(metrics.RebootTimeout, c.config.Now().Sub(begun).Seconds())
+}
+
+// unfence takes the taint of a reboot off the node.
+func (c *Controller) unfence(ctx context.Context, w *work) error {
+	node := w.node.DeepCopy()
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.RebootingTaintKey })
+	if len(node.Spec.Taints) == len(w.node.Spec.Taints) {
+		return nil
+	}
+	if err := c.config.Client.Patch(ctx, node, patch.Node(w.node, node)); err != nil {
+		return fmt.Errorf("taking taint %s off node %s: %w", karpenterv1.RebootingTaintKey, node.Name, err)
+	}
+	w.node = node
+	return nil
 }
 
 // open takes the marks of a reboot off node and claim. A step that is repeated finds the rest of them: the condition goes last.
 func (c *Controller) open(ctx context.Context, w *work, reason, message string) error {
-	node := w.node.DeepCopy()
-	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.RebootingTaintKey })
-	if len(node.Spec.Taints) < len(w.node.Spec.Taints) {
-		if err := c.config.Client.Patch(ctx, node, patch.Node(w.node, node)); err != nil {
-			return fmt.Errorf("taking taint %s off node %s: %w", karpenterv1.RebootingTaintKey, node.Name, err)
-		}
+	if err := c.unfence(ctx, w); err != nil {
+		return err
 	}
 	bare, status := w.claim.DeepCopy(), w.claim.Status.DeepCopy()
-	delete(w.claim.Annotations, karpenterv1.RebootPreBootIDAnnotationKey)
-	delete(w.claim.Annotations, karpenterv1.RebootTerminationGracePeriodAnnotationKey)
+	for _, key := range []string{karpenterv1.RebootPreBootIDAnnotationKey, karpenterv1.RebootTerminationGracePeriodAnnotationKey,
+		karpenterv1.RebootAskedAnnotationKey} {
+		delete(w.claim.Annotations, key)
+	}
 	if len(w.claim.Annotations) < len(bare.Annotations) {
 		if err := c.config.Client.Patch(ctx, w.claim, optimistic(bare)); err != nil {
 			return fmt.Errorf("taking the annotations of a reboot off NodeClaim %s: %w", w.claim.Name, err)
@@ -79,7 +140,7 @@ func (c *Controller) open(ctx context.Context, w *work, reason, message string) 
 	}
 	c.set(w, condition.False(karpenterv1.ConditionTypeRebooting, reason, message))
 	w.saved = append(w.saved, func() {
-		c.config.Log.Info("ended a reboot of Karpenter's", "claim", w.claim.Name, "node", node.Name, "pool", translate.PoolOf(w.claim),
+		c.config.Log.Info("ended a reboot", "claim", w.claim.Name, "node", w.node.Name, "pool", translate.PoolOf(w.claim),
 			"reason", reason, "message", message)
 	})
 	return nil

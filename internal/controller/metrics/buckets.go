@@ -1,6 +1,10 @@
 package metrics
 
-import "time"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // durationBuckets are Karpenter's for durations, from a cached answer (5 ms) to a stuck one (10 min) (K-08).
 func durationBuckets() []float64 {
@@ -35,3 +39,6 @@ func lifetimeBuckets() (seconds []float64) {
 	}
 	return seconds
 }
+
+// rebootBuckets are Karpenter's for reboots, from 10 s to 21 min.
+func rebootBuckets() []float64 { return prometheus.ExponentialBuckets(10, 2, 8) }

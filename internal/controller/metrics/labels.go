@@ -22,6 +22,7 @@ const (
 	Replace        = "replace"
 	Delete         = "delete"
 	TerminateFirst = "terminate-first"
+	DecisionReboot = "reboot"
 	Approved       = "approved" // of a move
 )
 

@@ -131,7 +131,13 @@ func (m maker) disruption() Disruption {
 }
 
 func (m maker) nodes() Nodes {
+	const result = "result"
 	return Nodes{
+		Reboots: m.counter("nodes_reboots_total", "Reboots of nodes that have ended, by how.", result),
+		Reboot: m.histogram("nodes_reboot_duration_seconds", "From the decision to reboot a node to the end of that.",
+			rebootBuckets(), result),
+		Recovery: m.histogram("nodes_reboot_recovery_duration_seconds",
+			"From when the provider took a reboot on until the node was ready again.", rebootBuckets()).WithLabelValues().(prometheus.Histogram),
 		Created: m.counter("nodes_created_total", "Nodes that joined and were matched with their NodeClaim.",
 			"nodepool", "zone"),
 		Terminated: m.counter("nodes_terminated_total", "Nodes that were drained and whose instance is gone.",

@@ -86,6 +86,25 @@ type Nodes struct {
 	Drained     *prometheus.CounterVec   // nodepool
 	Termination *prometheus.SummaryVec   // nodepool; seconds from deletion to the end of the finalizer
 	Lifetime    *prometheus.HistogramVec // nodepool; seconds from creation
+	// Reboots counts reboots that have ended, Reboot measures them from the decision, and Recovery those that
+	// succeeded from when the provider took them on; seconds.
+	Reboots  *prometheus.CounterVec   // result
+	Reboot   *prometheus.HistogramVec // result
+	Recovery prometheus.Histogram
+}
+
+// Results of reboots (K-49).
+const (
+	RebootSucceeded     = "succeeded"
+	RebootProviderError = "provider_error"
+	RebootTimeout       = "recovery_timeout"
+	RebootInvalid       = "invalid_request"
+)
+
+// Rebooted counts a reboot that has ended, so many seconds after it was decided.
+func (n Nodes) Rebooted(result string, seconds float64) {
+	n.Reboots.WithLabelValues(result).Inc()
+	n.Reboot.WithLabelValues(result).Observe(max(0, seconds))
 }
 
 // Pods counts what is done to pods, and measures how long they take.

@@ -19,12 +19,9 @@ import (
 // notServed are the families of Karpenter that are not served yet, with the line of the specification that they
 // wait for. The list may only shrink.
 func notServed() map[string]string {
-	const score, reboot, cost = "K-16: the score of a move is not in the plan", "K-49: no provider reboots", "K-50"
+	const score, cost = "K-16: the score of a move is not in the plan", "K-50"
 	return map[string]string{
 		"karpenter_consolidation_score":                                    score,
-		"karpenter_nodes_reboots_total":                                    reboot,
-		"karpenter_nodes_reboot_duration_seconds":                          reboot,
-		"karpenter_nodes_reboot_recovery_duration_seconds":                 reboot,
 		"karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes": cost,
 		"karpenter_pod_deletion_cost_pod_annotation_writes_total":          cost,
 	}
@@ -64,7 +61,7 @@ func TestK08_MetricsAreAsKarpenterHasThem(t *testing.T) {
 	for name := range missing {
 		t.Errorf("%s is in the list of those that are not served, and Karpenter has no such metric", name)
 	}
-	if n := len(notServed()); n > 6 {
+	if n := len(notServed()); n > 3 {
 		t.Errorf("%d families are not served: the list may only shrink", n)
 	}
 }

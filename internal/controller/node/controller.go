@@ -53,15 +53,17 @@ type Fleet interface {
 	Terminate(ctx context.Context, providerID string, inUse func() bool) (fleet.Fate, error)
 }
 
-// Config is what the controller works with; all fields are required.
+// Config is what the controller works with; all fields but Rebooter are required.
 type Config struct {
-	Client  client.Client // reads from a cache with the index fields above
-	Live    client.Reader // reads from the API server
-	Fleet   Fleet
-	Events  event.Recorder
-	Metrics *metrics.Set
-	Now     func() time.Time
-	Log     logr.Logger
+	Client client.Client // reads from a cache with the index fields above
+	Live   client.Reader // reads from the API server
+	Fleet  Fleet
+	// Rebooter reboots machines; nil where nobody repairs nodes.
+	Rebooter Rebooter
+	Events   event.Recorder
+	Metrics  *metrics.Set
+	Now      func() time.Time
+	Log      logr.Logger
 }
 
 // Controller ends nodes.
@@ -78,7 +80,10 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := c.config.Client.Get(ctx, request.NamespacedName, &node); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if node.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(&node, karpenterv1.TerminationFinalizer) {
+	if node.DeletionTimestamp == nil {
+		return c.reboot(ctx, &node)
+	}
+	if !controllerutil.ContainsFinalizer(&node, karpenterv1.TerminationFinalizer) {
 		return reconcile.Result{}, nil
 	}
 	claim, err := c.claimOf(ctx, &node)
@@ -239,7 +244,7 @@ func (c *Controller) inUse(ctx context.Context, node string, due time.Time, limi
 
 // drain asks for the evictions that are due and says what is in the way.
 func (c *Controller) drain(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim, drain drainPlan) (reconcile.Result, error) {
-	drain.reason = reasonOf(claim)
+	drain.reason, drain.why = reasonOf(claim), "removed"
 	obstacles, failure := c.carryOut(ctx, drain)
 	if failure != nil && len(obstacles) == 0 { // what stands in the condition may still be so
 		return reconcile.Result{}, fmt.Errorf("draining node %s: %w", node.Name, failure)

@@ -25,8 +25,8 @@ type drainPlan struct {
 	remove []removal
 	// held are pods that ask not to be disrupted, as text.
 	held []string
-	// reason is why the node goes, as pods_drained_total has it.
-	reason string
+	// reason is why the node goes, as pods_drained_total has it, and why what happens to the node, in words.
+	reason, why string
 	// next is when the next pod has to be deleted directly; zero when there is no deadline.
 	next time.Time
 }

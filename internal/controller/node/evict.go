@@ -42,7 +42,7 @@ func (c *Controller) carryOut(ctx context.Context, plan drainPlan) ([]string, er
 		if slices.ContainsFunc(budgets, func(b policyv1.PodDisruptionBudget) bool { return full[b.Namespace+"/"+b.Name] }) {
 			continue
 		}
-		refusal, err := c.evict(ctx, pod, budgets, plan.reason)
+		refusal, err := c.evict(ctx, pod, budgets, plan)
 		failures = append(failures, err)
 		if refusal.text == "" {
 			continue
@@ -81,7 +81,7 @@ type evictionRefusal struct {
 
 // evict asks the API server to evict one pod and returns why it refuses, if it does. These are its PDBs.
 func (c *Controller) evict(ctx context.Context, pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget,
-	reason string) (evictionRefusal, error) {
+	plan drainPlan) (evictionRefusal, error) {
 	eviction := &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
@@ -91,8 +91,8 @@ func (c *Controller) evict(ctx context.Context, pod *corev1.Pod, budgets []polic
 	several := apierrors.IsInternalError(err) && len(budgets) > 1
 	switch {
 	case err == nil:
-		c.config.Metrics.Pods.Drained.WithLabelValues(reason).Inc()
-		c.config.Events.Event(pod, event.Normal, event.Evicted, "Evicted, since its node "+pod.Spec.NodeName+" is being removed")
+		c.config.Metrics.Pods.Drained.WithLabelValues(plan.reason).Inc()
+		c.config.Events.Event(pod, event.Normal, event.Evicted, "Evicted, since its node "+pod.Spec.NodeName+" is being "+plan.why)
 		return evictionRefusal{}, nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // gone, or another pod has its name
 		return evictionRefusal{}, nil

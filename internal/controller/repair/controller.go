@@ -1,11 +1,11 @@
-// Package repair replaces nodes that stay unhealthy (D-13): those with a condition that the provider's repair policies
+// Package repair cures nodes that stay unhealthy (D-13, K-49): those with a condition that the provider's repair policies
 // name, for longer than they tolerate. It is off unless the feature gate NodeRepair is on.
 //
-// A wrong guess is worse than a broken node, so much has to agree: the budgets of the pool (reason Unhealthy) and the pause
-// switch; at most 20 % of the pool's nodes are unhealthy, for claims without a pool of the cluster's; a healthy node of the
-// same zone stays; no do-not-disrupt on the node or its claim. What speaks against a repair is an event NodeRepairBlocked.
+// A wrong guess is worse than a broken node, so much has to agree; the engine judges that ([engine.Repair]). What speaks against
+// a repair is an event NodeRepairBlocked. A node that is to be replaced loses its NodeClaim. One that is to be rebooted gets
+// a condition on it; the controllers of nodes and claims do the rest.
 //
-// decide.go decides, and is pure. Start with [Controller.Reconcile].
+// decide.go reads what the engine has to know, and is pure; reboot.go writes reboots down. Start with [Controller.Reconcile].
 package repair
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -35,6 +36,8 @@ import (
 const (
 	// blockedAgainAfter is when an unhealthy node that stays is looked at again: budgets open by the clock, too.
 	blockedAgainAfter = 30 * time.Second
+	// roundAfter is when the next node of a pool is repaired: by then the picture shows what became of the last one.
+	roundAfter = 10 * time.Second
 	// notReadyAfter is how soon to ask again while the picture of the cluster is not complete yet.
 	notReadyAfter = time.Second
 )
@@ -51,7 +54,8 @@ type Config struct {
 	Events      event.Recorder
 	Removed     removal.Told // for the history (U-32)
 	Metrics     metrics.Claims
-	Ready       func() bool // the cache holds everything that exists
+	Decisions   metrics.Disruption // counts reboots
+	Ready       func() bool        // the cache holds everything that exists
 	Now         func() time.Time
 	Log         logr.Logger
 }
@@ -74,30 +78,39 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	v := decide(s)
-	if len(v.remove) > 0 {
+	if len(v.remove)+len(v.reboot) > 0 {
 		if s.paused, err = c.config.Paused(ctx); err != nil {
 			return reconcile.Result{}, err
 		}
 		v = decide(s)
 	}
 	var failures []error
-	for _, m := range v.remove {
-		failures = append(failures, c.repair(ctx, m))
-	}
-	for _, m := range v.bound {
-		failures = append(failures, c.bound(ctx, m))
+	for _, do := range []struct {
+		list []treated
+		step func(context.Context, treated) error
+	}{{v.remove, c.repair}, {v.reboot, c.reboot}, {v.withdraw, c.withdraw}, {v.bound, c.bound}} {
+		for _, x := range do.list {
+			failures = append(failures, do.step(ctx, x))
+		}
 	}
 	for _, b := range v.blocked {
 		c.tellBlocked(b)
 	}
-	var again time.Duration
+	return reconcile.Result{RequeueAfter: v.again(s.now)}, errors.Join(failures...)
+}
+
+// again is when to look at the nodes again if nothing is heard of them; 0 for not at all.
+func (v verdict) again(now time.Time) (again time.Duration) {
 	if !v.next.IsZero() {
-		again = max(time.Second, v.next.Sub(s.now))
+		again = max(time.Second, v.next.Sub(now))
 	}
 	if len(v.blocked) > 0 && (again == 0 || again > blockedAgainAfter) {
 		again = blockedAgainAfter
 	}
-	return reconcile.Result{RequeueAfter: again}, errors.Join(failures...)
+	if v.later && (again == 0 || again > roundAfter) {
+		again = roundAfter
+	}
+	return again
 }
 
 // gather takes the picture, but for the pause switch: that is read only where something would be done.
@@ -119,6 +132,7 @@ func (c *Controller) gather(ctx context.Context) (situation, error) {
 			byMachine[claim.Status.ProviderID] = claim
 		}
 	}
+	policies, all := c.policies()
 	counts := map[string]int{} // initialized nodes by pool, of which budgets are shares
 	for i := range nodes.Items {
 		m := member{node: &nodes.Items[i]}
@@ -129,7 +143,11 @@ func (c *Controller) gather(ctx context.Context) (situation, error) {
 				counts[m.pool]++
 			}
 		}
-		m.sick = sicknessOf(m.node, c.policies(m.claim))
+		m.policies, m.reboots = all, false
+		if m.claim != nil {
+			cloud := c.config.Fleet.For(m.claim.Spec.NodeClassRef)
+			m.policies, m.reboots = policies[cloud.NodeClass()], provider.CanReboot(cloud)
+		}
 		s.members = append(s.members, m)
 	}
 	for i := range pools.Items {
@@ -147,59 +165,77 @@ func (c *Controller) gather(ctx context.Context) (situation, error) {
 	return s, nil
 }
 
-// policies are those of the claim's provider; of a node without a claim all that there are: it is only counted.
-func (c *Controller) policies(claim *karpenterv1.NodeClaim) []provider.RepairPolicy {
-	if claim != nil {
-		return c.config.Fleet.For(claim.Spec.NodeClassRef).RepairPolicies()
-	}
-	var all []provider.RepairPolicy
+// policies are those of each provider by its node class, and all that there are: for nodes without a claim, which are only counted.
+func (c *Controller) policies() (of map[schema.GroupKind][]engine.RepairPolicy, all []engine.RepairPolicy) {
+	of = map[schema.GroupKind][]engine.RepairPolicy{}
 	for p := range c.config.Fleet.All() {
-		all = append(all, p.RepairPolicies()...)
+		of[p.NodeClass()] = policiesOf(p.RepairPolicies())
+		all = append(all, of[p.NodeClass()]...)
 	}
-	return all
+	return of, all
 }
 
-// repair removes one node, unless the API server knows better: it may have recovered a moment ago.
-func (c *Controller) repair(ctx context.Context, m member) error {
+// still reports whether the API server, too, says that this has to be done about a node: it may have recovered a moment ago.
+func (c *Controller) still(ctx context.Context, x treated) (bool, error) {
 	var node corev1.Node
-	if err := c.config.Live.Get(ctx, client.ObjectKeyFromObject(m.node), &node); err != nil {
-		return client.IgnoreNotFound(err)
+	if err := c.config.Live.Get(ctx, client.ObjectKeyFromObject(x.node), &node); err != nil {
+		return false, client.IgnoreNotFound(err)
 	}
-	sick := sicknessOf(&node, c.policies(m.claim))
-	if node.UID != m.node.UID || sick == nil || c.config.Now().Before(sick.due()) {
-		return nil
-	}
-	if err := removal.Delete(ctx, c.config.Client, m.claim); err != nil {
-		return fmt.Errorf("repairing node %s: %w", node.Name, err)
-	}
-	capacityType := m.claim.Labels[karpenterv1.CapacityTypeLabelKey]
-	c.config.Metrics.Unhealthy.WithLabelValues(metrics.Snake(string(sick.policy.ConditionType)), m.pool, capacityType,
-		m.claim.Status.ImageID, metrics.TerminationMode(m.claim)).Inc()
-	c.config.Metrics.Disrupt(m.claim, string(plan.Unhealthy), "")
-	text := fmt.Sprintf("The node is removed: %s, %s since %s", plan.Unhealthy, sick, sick.since.UTC().Format(time.RFC3339))
-	c.config.Events.Event(m.claim, event.Normal, event.DisruptionTerminating, text)
-	c.config.Events.Event(nodeRef(m), event.Normal, event.DisruptionTerminating, text)
-	c.config.Removed.Tell(m.claim, string(plan.Unhealthy), sick.String())
-	c.config.Log.Info("repairing", "claim", m.claim.Name, "node", node.Name, "pool", m.pool,
-		"reason", string(plan.Unhealthy), "condition", sick.String(), "since", sick.since)
-	return c.bound(ctx, m)
+	live := x.member
+	live.node = &node
+	now := c.config.Now()
+	p := live.patient(now, !c.config.OnlyOwnVeto)
+	found := engine.Diagnose(&p, now.Unix())
+	return node.UID == x.node.UID && found != nil && found.Reboot == x.finding.Reboot, nil
 }
 
-// bound makes the drain of an unhealthy node end as the provider's policy says.
-func (c *Controller) bound(ctx context.Context, m member) error {
-	grace := m.sick.policy.TerminationGracePeriod
-	if grace == nil {
+// repair removes one node, unless the API server knows better.
+func (c *Controller) repair(ctx context.Context, x treated) error {
+	if still, err := c.still(ctx, x); err != nil || !still {
+		return err
+	}
+	if err := removal.Delete(ctx, c.config.Client, x.claim); err != nil {
+		return fmt.Errorf("repairing node %s: %w", x.node.Name, err)
+	}
+	capacityType := x.claim.Labels[karpenterv1.CapacityTypeLabelKey]
+	c.config.Metrics.Unhealthy.WithLabelValues(metrics.Snake(x.finding.Policy.Condition), x.pool, capacityType,
+		x.claim.Status.ImageID, metrics.TerminationMode(x.claim)).Inc()
+	c.config.Metrics.Disrupt(x.claim, string(plan.Unhealthy), "")
+	text := fmt.Sprintf("The node is removed: %s, %s since %s", plan.Unhealthy, says(x), sinceOf(x))
+	c.config.Events.Event(x.claim, event.Normal, event.DisruptionTerminating, text)
+	c.config.Events.Event(nodeRef(x.member), event.Normal, event.DisruptionTerminating, text)
+	c.config.Removed.Tell(x.claim, string(plan.Unhealthy), says(x))
+	c.config.Log.Info("repairing", "claim", x.claim.Name, "node", x.node.Name, "pool", x.pool,
+		"reason", string(plan.Unhealthy), "condition", says(x), "since", sinceOf(x))
+	return c.bound(ctx, x)
+}
+
+// says names the condition of an unhealthy node, with its reason where the policy asks for one.
+func says(x treated) string {
+	if x.finding.Policy.Reason == nil {
+		return x.finding.String()
+	}
+	return x.finding.String() + " (" + x.finding.Reason + ")"
+}
+
+// sinceOf is since when.
+func sinceOf(x treated) string { return time.Unix(x.finding.Since, 0).UTC().Format(time.RFC3339) }
+
+// bound makes the drain of an unhealthy node end as the provider's policies say.
+func (c *Controller) bound(ctx context.Context, x treated) error {
+	if !x.finding.Bounded {
 		return nil
 	}
-	return removal.Bound(ctx, c.config.Client, m.claim, c.config.Now().Add(*grace), c.config.Now())
+	now := c.config.Now()
+	return removal.Bound(ctx, c.config.Client, x.claim, now.Add(time.Duration(x.finding.Drain)*time.Second), now)
 }
 
 // tellBlocked says why an unhealthy node stays, to whoever looks at the node, its claim or its pool.
-func (c *Controller) tellBlocked(b blocked) {
-	text := fmt.Sprintf("The unhealthy node %s stays (%s): %s", b.member.node.Name, b.member.sick, b.why)
-	about := []client.Object{nodeRef(b.member), b.member.claim}
-	if b.member.pool != "" {
-		about = append(about, &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: b.member.pool}})
+func (c *Controller) tellBlocked(x treated) {
+	text := fmt.Sprintf("The unhealthy node %s stays (%s): %s", x.node.Name, says(x), x.why)
+	about := []client.Object{nodeRef(x.member), x.claim}
+	if x.pool != "" {
+		about = append(about, &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: x.pool}})
 	}
 	for _, object := range about {
 		c.config.Events.Event(object, event.Warning, event.NodeRepairBlocked, text)

@@ -114,12 +114,13 @@ func situation(t *testing.T, pools []*karpenterv1.NodePool, machines ...machine)
 // with sets the controller up again, with what changes of its configuration, and returns its metrics.
 func (r *rig) with(change func(c *repair.Config)) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
+	set := metrics.New(registry)
 	config := repair.Config{
 		Client: r.server, Live: r.live, Fleet: fleet.New(cloud{}, second{}), Paused: func(context.Context) (string,
 			error) {
 			return r.paused, nil
 		},
-		Events: &r.tape, Metrics: metrics.New(registry).Claims, Ready: func() bool { return true }, Now: r.clock.Now,
+		Events: &r.tape, Metrics: set.Claims, Decisions: set.Disruption, Ready: func() bool { return true }, Now: r.clock.Now,
 		Log: logr.Discard(),
 	}
 	if change != nil {
@@ -180,11 +181,13 @@ func TestWhenNodesAreLookedAtAgain(t *testing.T) {
 		"one stays": {[]machine{blocked}, 30 * time.Second},
 		"one stays, one is due": {[]machine{blocked, machineOf("x", "p", "fake", with("Broken", 15*time.Second))},
 			30 * time.Second},
+		"two are due": {[]machine{machineOf("x", "r", "fake", with("Broken", time.Hour)),
+			machineOf("y", "r", "fake", with("Broken", time.Hour))}, 10 * time.Second},
 		"one stays, one is sooner": {[]machine{blocked, machineOf("x", "p", "fake", with("Broken", 50*time.Second))},
 			10 * time.Second},
 	} {
 		r := situation(t, []*karpenterv1.NodePool{poolOf("p", "fake", "100%"), poolOf("q", "fake", "0")},
-			slices.Concat(fine(9, "p", "fake"), fine(4, "q", "fake"), c.machines)...)
+			slices.Concat(fine(9, "p", "fake"), fine(4, "q", "fake"), fine(9, "r", "fake"), c.machines)...)
 		if again := r.reconcile(t).RequeueAfter; again != c.want {
 			t.Errorf("%s: again after %s, want %s", name, again, c.want)
 		}
@@ -268,6 +271,7 @@ func TestWhoseNodesAreRepaired(t *testing.T) {
 	} {
 		r := situation(t, pools, c.machines...)
 		r.reconcile(t)
+		r.reconcile(t) // a node of each pool in a round
 		if names, _ := r.deleted(t); !slices.Equal(names, c.want) {
 			t.Errorf("%s: deleted %v, want %v; said %q", name, names, c.want, r.tape.Said())
 		}

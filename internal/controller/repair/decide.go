@@ -1,10 +1,7 @@
 package repair
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
-	"strings"
+	"regexp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,71 +10,67 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
-	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
-// mostUnhealthy is the share of the nodes of a pool, in percent and rounded up, that may be unhealthy while repairs still
-// make sense. When there are more, something else is wrong than single machines.
-const mostUnhealthy = 20
-
 // member is a node of the cluster.
 type member struct {
-	node  *corev1.Node
-	claim *karpenterv1.NodeClaim // nil: another program's
-	pool  string                 // "" when it has none
-	sick  *sickness              // nil: healthy
+	node     *corev1.Node
+	claim    *karpenterv1.NodeClaim // nil: another program's
+	pool     string                 // "" when it has none
+	policies []engine.RepairPolicy
+	reboots  bool // its provider can reboot machines
 }
 
-// sickness is the condition by which a node is unhealthy.
-type sickness struct {
-	policy provider.RepairPolicy
-	since  time.Time
-}
-
-// due returns when the condition has been tolerated long enough.
-func (s *sickness) due() time.Time { return s.since.Add(s.policy.Toleration) }
-
-// String names the condition.
-func (s *sickness) String() string {
-	return fmt.Sprintf("%s=%s", s.policy.ConditionType, s.policy.ConditionStatus)
-}
-
-// sicknessOf returns the condition by which a node is unhealthy, of several the one that is tolerated no longer first;
-// nil when it is healthy.
-func sicknessOf(node *corev1.Node, policies []provider.RepairPolicy) *sickness {
-	var worst *sickness
-	for _, policy := range policies {
-		for _, c := range node.Status.Conditions {
-			if c.Type != policy.ConditionType || c.Status != policy.ConditionStatus {
+// policiesOf are a provider's policies as the engine reads them. A pattern that cannot be read was refused at the start.
+func policiesOf(list []provider.RepairPolicy) (policies []engine.RepairPolicy) {
+	for _, p := range list {
+		policy := engine.RepairPolicy{Condition: string(p.ConditionType), Status: string(p.ConditionStatus),
+			Tolerated: seconds(p.Toleration), Priority: p.Priority, Reboot: p.Reboot}
+		if p.Reason != "" {
+			pattern, err := regexp.Compile(p.Reason)
+			if err != nil {
 				continue
 			}
-			found := &sickness{policy: policy, since: c.LastTransitionTime.Time}
-			if worst == nil || found.due().Before(worst.due()) {
-				worst = found
-			}
+			policy.Reason = pattern
 		}
+		if p.TerminationGracePeriod != nil {
+			policy.Bounded, policy.Drain = true, seconds(*p.TerminationGracePeriod)
+		}
+		policies = append(policies, policy)
 	}
-	return worst
+	return policies
 }
 
-// leaving reports whether the node goes, or is about to.
-func (m member) leaving() bool {
-	return m.node.DeletionTimestamp != nil || m.claim != nil && (m.claim.DeletionTimestamp != nil ||
-		condition.IsTrue(m.claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason))
-}
+// seconds rounds up: nothing is tolerated for less time than is said.
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// value is the node of a claim as the engine judges it. What is unhealthy and stays does not use up a budget,
-// although it is not ready: removing it takes nothing away. With veto, do-not-disrupt keeps repair away, too (K-49).
-func (m member) value(veto bool) *cluster.Node {
-	own := func(annotations map[string]string) bool {
-		return veto && annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
+// patient is what the engine has to know of a node. With veto, do-not-disrupt keeps repair away, too (K-49). What is
+// unhealthy and stays does not use up a budget, although it is not ready: removing it takes nothing away.
+func (m member) patient(now time.Time, veto bool) engine.Patient {
+	p := engine.Patient{Policies: m.policies, Zone: m.node.Labels[corev1.LabelTopologyZone],
+		Node: &cluster.Node{Name: m.node.Name, Pool: m.pool, Deleting: m.node.DeletionTimestamp != nil}}
+	for _, c := range m.node.Status.Conditions {
+		p.Conditions = append(p.Conditions, engine.NodeCondition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason,
+			Since: c.LastTransitionTime.Unix()})
 	}
-	return &cluster.Node{Name: m.node.Name, Claim: m.claim.Name, Pool: m.pool, Initialized: true, Deleting: m.leaving(),
-		DoNotDisrupt: own(m.node.Annotations) || own(m.claim.Annotations)}
+	if m.claim == nil {
+		return p
+	}
+	says := func(key string) bool { return m.node.Annotations[key] == "true" || m.claim.Annotations[key] == "true" }
+	conditions, reboot := m.claim.Status.Conditions, rebootOf(m.claim)
+	p.Ending = m.claim.DeletionTimestamp != nil
+	p.Decided = reboot.decided && !p.Ending
+	p.Vetoed = says(karpenterv1.DoNotRepairAnnotationKey)
+	p.Reboots, p.RebootedAt = len(rebootsSince(m.claim, now.Add(-history))), reboot.ended(now)
+	p.NoReboot = !m.reboots || reboot.failed(now)
+	p.Node.Claim = m.claim.Name
+	p.Node.Initialized = condition.IsTrue(conditions, karpenterv1.ConditionTypeInitialized)
+	p.Node.Deleting = p.Node.Deleting || p.Ending
+	p.Node.Disrupting = reboot.on || condition.IsTrue(conditions, karpenterv1.ConditionTypeDisruptionReason)
+	p.Node.DoNotDisrupt = veto && says(karpenterv1.DoNotDisruptAnnotationKey)
+	return p
 }
-
-func (m member) zone() string { return m.node.Labels[corev1.LabelTopologyZone] }
 
 // situation is what a decision is made of.
 type situation struct {
@@ -98,124 +91,49 @@ func (s *situation) leaveOut(pool string) {
 	}
 }
 
+// treated is an unhealthy node, what it has, and of one that stays why.
+type treated struct {
+	member
+	finding engine.Finding
+	why     string
+}
+
 // verdict is what is to be done.
 type verdict struct {
-	remove  []member // to be removed now
-	bound   []member // on their way out already: their drain must not take for ever, since nothing there answers
-	blocked []blocked
-	next    time.Time // when the next node's toleration ends; zero when no node waits
+	remove, reboot []treated // now
+	withdraw       []treated // reboots that were decided
+	bound          []treated // on their way out already: their drain must not take for ever, since nothing there answers
+	blocked        []treated // stay
+	later          bool      // others come in another round
+	next           time.Time // when the next node's toleration ends; zero when no node waits
 }
 
-// blocked is an unhealthy node that stays, and why.
-type blocked struct {
-	member member
-	why    string
-}
-
-// decide chooses the nodes to be replaced (D-13). It is pure. Here it is measured which nodes are due, and whether
-// that is one machine's trouble; who may keep a node, and which budget it takes, is for the engine's table to say.
-func decide(s situation) verdict {
-	var v verdict
-	var due []member
-	for _, m := range s.members {
-		switch {
-		case m.sick == nil || m.claim == nil || !condition.IsTrue(m.claim.Status.Conditions, karpenterv1.ConditionTypeInitialized):
-			// healthy, not ours, or the business of the initialization timeout
-		case s.now.Before(m.sick.due()):
-			if v.next.IsZero() || m.sick.due().Before(v.next) {
-				v.next = m.sick.due()
-			}
-		default:
-			due = append(due, m)
-		}
+// decide asks the engine which nodes are repaired, and how (D-13). It is pure.
+func decide(s situation) (v verdict) {
+	patients := make([]engine.Patient, len(s.members))
+	for i, m := range s.members {
+		patients[i] = m.patient(s.now, !s.onlyOwnVeto)
 	}
-	slices.SortFunc(due, func(a, b member) int { // the longest unhealthy goes first
-		return cmp.Or(a.sick.since.Compare(b.sick.since), strings.Compare(a.node.Name, b.node.Name))
-	})
-	picture, values := s.picture()
-	staying := s.staying()
-	docket, asked := engine.Docket{Paused: s.paused}, map[*cluster.Node]member{}
-	for _, m := range due {
-		value := values[m.claim]
-		why := cmp.Or(engine.Keeps(picture, value, plan.Unhealthy), s.objection(m, staying))
-		switch {
-		case m.claim.DeletionTimestamp != nil && why == "":
-			v.bound = append(v.bound, m)
-		case m.leaving():
-			// is removed for another reason
-		case why != "":
-			v.blocked = append(v.blocked, blocked{m, why})
-		default:
-			asked[value] = m
-			docket.Intents = append(docket.Intents, engine.Intent{Node: value, Reason: plan.Unhealthy})
-		}
+	list, next := engine.Repair(engine.Terms{Now: s.now.Unix(), Budgets: s.budgets}, patients, s.paused)
+	if next != 0 {
+		v.next = time.Unix(next, 0)
 	}
-	for _, verdict := range engine.Judge(picture, engine.Terms{Now: s.now.Unix(), Budgets: s.budgets}, docket) {
-		if m := asked[verdict.Intents[0].Node]; verdict.Act == engine.Delete {
-			v.remove = append(v.remove, m)
-		} else {
-			v.blocked = append(v.blocked, blocked{m, verdict.Why})
+	for _, t := range list {
+		x := treated{s.members[t.Patient], t.Finding, t.Why}
+		switch t.Cure {
+		case engine.CureReplace:
+			v.remove = append(v.remove, x)
+		case engine.CureReboot:
+			v.reboot = append(v.reboot, x)
+		case engine.CureWithdraw:
+			v.withdraw = append(v.withdraw, x)
+		case engine.CureBound:
+			v.bound = append(v.bound, x)
+		case engine.CureNone:
+			v.blocked = append(v.blocked, x)
+		case engine.CureLater:
+			v.later = true
 		}
 	}
 	return v
-}
-
-// picture is what the engine has to know of the nodes that have claims, and which of them is which.
-func (s situation) picture() (*cluster.Snapshot, map[*karpenterv1.NodeClaim]*cluster.Node) {
-	var parts cluster.Snapshot
-	values := map[*karpenterv1.NodeClaim]*cluster.Node{}
-	for _, m := range s.members {
-		if m.claim != nil {
-			values[m.claim] = m.value(!s.onlyOwnVeto)
-			parts.Nodes = append(parts.Nodes, values[m.claim])
-		}
-	}
-	return cluster.New(parts), values
-}
-
-// objection says what speaks against a repair of a node beside what the engine knows, such as that it would not help;
-// "" for nothing.
-func (s situation) objection(m member, staying map[string]int) string {
-	const veto = karpenterv1.DoNotRepairAnnotationKey
-	if m.node.Annotations[veto] == "true" || m.claim.Annotations[veto] == "true" {
-		return veto + " is set on the node or its NodeClaim"
-	}
-	scope, of := "the cluster", func(member) bool { return true }
-	if m.pool != "" {
-		scope, of = "NodePool "+m.pool, func(other member) bool { return other.pool == m.pool }
-	}
-	if sick, all := s.count(of); sick > (all*mostUnhealthy+99)/100 {
-		return fmt.Sprintf("%d of %d nodes of %s are unhealthy, which is more than %d%%: replacing them would not help", sick, all, scope, mostUnhealthy)
-	}
-	if zone := m.zone(); zone != "" && staying[zone] == 0 {
-		if _, all := s.count(func(other member) bool { return other.zone() == zone }); all > 1 {
-			return fmt.Sprintf("no node of zone %s is healthy and stays: the zone itself may be in trouble", zone)
-		}
-	}
-	return ""
-}
-
-// count returns how many nodes there are, and how many of them are unhealthy.
-func (s situation) count(of func(member) bool) (sick, all int) {
-	for _, m := range s.members {
-		if !of(m) {
-			continue
-		}
-		all++
-		if m.sick != nil {
-			sick++
-		}
-	}
-	return sick, all
-}
-
-// staying counts by zone the nodes that are healthy and stay.
-func (s situation) staying() map[string]int {
-	n := map[string]int{}
-	for _, m := range s.members {
-		if m.sick == nil && !m.leaving() {
-			n[m.zone()]++
-		}
-	}
-	return n
 }

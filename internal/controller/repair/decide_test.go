@@ -33,14 +33,13 @@ func machine(name, pool, zone string) member {
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Status:     karpenterv1.NodeClaimStatus{Conditions: []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeInitialized, Status: metav1.ConditionTrue}}},
 		},
-		pool: pool,
+		pool: pool, policies: policiesOf(policies()),
 	}
 }
 
 // broken makes it unhealthy since so long.
 func (m member) broken(since time.Duration) member {
 	m.node.Status.Conditions = append(m.node.Status.Conditions, corev1.NodeCondition{Type: "Broken", Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now().Add(-since))})
-	m.sick = sicknessOf(m.node, policies())
 	return m
 }
 
@@ -64,10 +63,10 @@ func healthy(n int, pool string) (list []member) {
 	return list
 }
 
-func names(list []member) string {
+func names(list []treated) string {
 	var parts []string
-	for _, m := range list {
-		parts = append(parts, m.node.Name)
+	for _, x := range list {
+		parts = append(parts, x.node.Name)
 	}
 	return strings.Join(parts, " ")
 }
@@ -99,14 +98,16 @@ func TestWhatIsRepaired(t *testing.T) {
 		next    time.Duration
 		own     bool // do-not-repair alone keeps repair away
 	}{
-		"a node that stays broken":                    {members: append(healthy(9, "p"), one()), remove: "x"},
-		"one that may still recover":                  {members: append(healthy(9, "p"), machine("x", "p", "a").broken(20*time.Second)), next: 40 * time.Second},
-		"the longest broken first, as budgets allow":  {members: append(healthy(9, "p"), one(), machine("y", "p", "b").broken(time.Hour)), budgets: []engine.Budget{{Max: 1}}, remove: "y", blocked: "the budgets of NodePool p allow 1 at a time for the reason Unhealthy, and 1 are going or not ready"},
+		"a node that stays broken":                   {members: append(healthy(9, "p"), one()), remove: "x"},
+		"one that may still recover":                 {members: append(healthy(9, "p"), machine("x", "p", "a").broken(20*time.Second)), next: 40 * time.Second},
+		"the longest broken first, as budgets allow": {members: append(healthy(9, "p"), one(), machine("y", "p", "b").broken(time.Hour)), budgets: []engine.Budget{{Max: 1}}, remove: "y"},
+		"one node of a pool in a round": {members: append(healthy(9, "p"), one(), machine("y", "p", "b").broken(time.Hour),
+			machine("z", "", "b").broken(time.Hour)), remove: "y z"},
 		"a budget for its reason":                     {members: append(healthy(9, "p"), one()), budgets: []engine.Budget{{Max: 0, Reasons: []plan.DisruptionReason{plan.Unhealthy}}}, blocked: "budgets"},
 		"a budget for other reasons":                  {members: append(healthy(9, "p"), one()), budgets: []engine.Budget{{Max: 0, Reasons: []plan.DisruptionReason{plan.Drifted}}}, remove: "x"},
-		"a node on its way out uses the budget up":    {members: append(healthy(9, "p"), one(), machine("y", "p", "b").deleted()), budgets: []engine.Budget{{Max: 1}}, blocked: "budgets"},
+		"a node on its way out uses the budget up":    {members: append(healthy(9, "p"), one(), machine("y", "p", "b").deleted()), budgets: []engine.Budget{{Max: 1}}, blocked: "the budgets of NodePool p allow 1 at a time for the reason Unhealthy, and 1 are going or not ready"},
 		"the pause switch":                            {members: append(healthy(9, "p"), one()), paused: "paused by Jo", blocked: "paused by Jo"},
-		"20 % of the pool":                            {members: append(healthy(8, "p"), one(), machine("y", "p", "b").broken(time.Hour)), remove: "y x"},
+		"20 % of the pool":                            {members: append(healthy(8, "p"), one(), machine("y", "p", "b").broken(time.Hour)), remove: "y"},
 		"more than 20 % of the pool":                  {members: append(healthy(7, "p"), one(), machine("y", "p", "b").broken(time.Hour), machine("z", "p", "b").broken(time.Second)), blocked: "3 of 10 nodes of NodePool p are unhealthy, which is more than 20%", next: 59 * time.Second},
 		"another pool's troubles are its own":         {members: append(healthy(4, "p"), one(), machine("y", "q", "b").broken(time.Second), machine("z", "q", "b").broken(time.Second)), remove: "x", next: 59 * time.Second},
 		"without a pool the whole cluster counts":     {members: append(healthy(5, "p"), machine("x", "", "a").broken(time.Hour), machine("y", "q", "b").broken(time.Second), machine("z", "q", "b").broken(time.Second)), blocked: "3 of 8 nodes of the cluster are unhealthy", next: 59 * time.Second},
@@ -167,7 +168,7 @@ func TestWhatIsRepaired(t *testing.T) {
 // D-13: the share is exact in large pools, too.
 func TestAFifthOfALargePoolMayBeUnhealthy(t *testing.T) {
 	t.Parallel()
-	for sick, removed := range map[int]int{100: 100, 101: 0} {
+	for sick, removed := range map[int]int{100: 1, 101: 0} {
 		members := healthy(500-sick, "p")
 		for i := range sick {
 			members = append(members, machine(fmt.Sprintf("x-%d", i), "p", "a").broken(time.Hour))
@@ -201,8 +202,10 @@ func TestOfSeveralConditionsTheFirstThatIsDueCounts(t *testing.T) {
 			"False", time.Hour)}, ""},
 	} {
 		got := ""
-		if sick := sicknessOf(&corev1.Node{Status: corev1.NodeStatus{Conditions: c.conditions}}, policies()); sick != nil {
-			got = sick.String()
+		m := member{node: &corev1.Node{Status: corev1.NodeStatus{Conditions: c.conditions}}, policies: policiesOf(policies())}
+		p := m.patient(now(), true)
+		if found := engine.Diagnose(&p, now().Add(time.Hour).Unix()); found != nil {
+			got = found.String()
 		}
 		if got != c.want {
 			t.Errorf("%s: sick with %q, want %q", name, got, c.want)

@@ -67,6 +67,8 @@ const (
 	NodeLimitExceeded              = "NodeLimitExceeded"
 	TerminatingOnInterruption      = "TerminatingOnInterruption"
 	NodeRepairBlocked              = "NodeRepairBlocked"
+	RebootObserved                 = "RebootObserved"
+	RebootFailed                   = "RebootFailed"
 	LaunchesInVain                 = "LaunchesInVain"
 	IgnoredField                   = "IgnoredField"
 	FeatureGateDisabled            = "FeatureGateDisabled"
@@ -240,6 +242,8 @@ func window(reason string) time.Duration {
 		return 10 * time.Minute
 	case NodeRepairBlocked, Unconsolidatable:
 		return 15 * time.Minute
+	case RebootObserved, RebootFailed:
+		return 30 * time.Minute
 	case DroppedAnnotation, InvalidDoNotDisrupt, IgnoredField, DoNotDisruptUntil, DoNotDisruptElapsed:
 		return 24 * time.Hour // said once: it changes only when the user does something about it
 	}

@@ -91,6 +91,8 @@ func TestEachReasonHasItsWindow(t *testing.T) {
 		event.Unconsolidatable:          15 * time.Minute,
 		event.NoCompatibleInstanceTypes: time.Minute,
 		event.NodeRepairBlocked:         15 * time.Minute,
+		event.RebootObserved:            30 * time.Minute,
+		event.RebootFailed:              30 * time.Minute,
 		event.DroppedAnnotation:         24 * time.Hour,
 		event.InvalidDoNotDisrupt:       24 * time.Hour,
 		event.IgnoredField:              24 * time.Hour,

@@ -66,6 +66,11 @@ func Node(before, after *corev1.Node) client.Patch {
 	))
 }
 
+// WithoutLabel takes a label off that very object, which must have it.
+func WithoutLabel(object client.Object, key string) client.Patch {
+	return patchOf(object.GetUID(), []operation{{"remove", "/metadata/labels/" + escaped(key), nil}})
+}
+
 // Meta writes what differs between two states of an object in its labels and annotations, onto that very object. What
 // after lacks stays.
 func Meta(before, after client.Object) client.Patch {

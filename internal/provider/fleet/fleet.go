@@ -154,3 +154,22 @@ func (f *Fleet) ask(providerID string, question func(provider.Provider) error) (
 	}
 	return Unproved, fmt.Errorf("asking %s about machine %s: %w", p.Name(), providerID, err)
 }
+
+// CanReboot reports whether machines with provider IDs of this form can be rebooted.
+func (f *Fleet) CanReboot(providerID string) bool { return provider.CanReboot(f.OwnerOf(providerID)) }
+
+// Reboot asks for a reboot of a machine. Of one that no provider here can reboot it is refused.
+func (f *Fleet) Reboot(ctx context.Context, providerID, operation string) error {
+	p := f.OwnerOf(providerID)
+	if p == nil {
+		return &provider.RebootError{Message: "machine " + providerID + " is of no provider here"}
+	}
+	rebooter, can := p.(provider.Rebooter)
+	if !can {
+		return &provider.RebootError{Message: "provider " + p.Name() + " cannot reboot machines"}
+	}
+	if err := rebooter.Reboot(ctx, providerID, operation); err != nil {
+		return fmt.Errorf("asking %s to reboot machine %s: %w", p.Name(), providerID, err)
+	}
+	return nil
+}

@@ -27,6 +27,9 @@ type Cluster interface {
 	Nodes(ctx context.Context) ([]*corev1.Node, error)
 	// AnnotateNode sets one annotation, provided the node still has this UID; else the error is a conflict.
 	AnnotateNode(ctx context.Context, name string, uid types.UID, key, value string) error
+	// BootNode writes the boot ID of the node, and one of its conditions unless that has no type, provided the node still has this
+	// UID; else the error is a conflict.
+	BootNode(ctx context.Context, name string, uid types.UID, bootID string, condition corev1.NodeCondition) error
 	// DeleteNode deletes the node, provided it still has this UID; else the error is a conflict.
 	DeleteNode(ctx context.Context, name string, uid types.UID) error
 

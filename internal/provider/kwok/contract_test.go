@@ -50,6 +50,16 @@ func (w *world) Interrupt(t *testing.T, providerID string) {
 	}
 }
 
+// BootOf is the boot ID of the machine's node.
+func (w *world) BootOf(t *testing.T, providerID string) string {
+	t.Helper()
+	node, err := w.cluster.Node(t.Context(), strings.TrimPrefix(providerID, "kwok://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node.Status.NodeInfo.BootID
+}
+
 // Settle lets an hour pass and boots what is due.
 func (w *world) Settle(t *testing.T) {
 	t.Helper()

@@ -28,6 +28,7 @@ const (
 	callLaunch    = "launch"
 	callTerminate = "terminate"
 	callGet       = "get"
+	callReboot    = "reboot"
 	callList      = "list"
 )
 

@@ -258,7 +258,7 @@ func parseThrottling(rule *fault, values map[string]value) (err error) {
 	if v.missing() {
 		return nil
 	}
-	calls := []string{callCatalog, callLaunch, callTerminate, callGet, callList}
+	calls := []string{callCatalog, callLaunch, callTerminate, callReboot, callGet, callList}
 	rule.calls, err = v.texts(len(calls), "one of "+strings.Join(calls, ", "), func(s string) bool { return slices.Contains(calls, s) })
 	return err
 }

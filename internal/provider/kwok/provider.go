@@ -23,6 +23,9 @@ import (
 // UnhealthyCondition is a node condition for trials of node repair: set it to True on a node by hand.
 const UnhealthyCondition corev1.NodeConditionType = "KWOKUnhealthy"
 
+// RebootCondition is a node condition for trials of reboots: set it to True on a node by hand. A reboot cures it.
+const RebootCondition corev1.NodeConditionType = "KWOKRebootRequired"
+
 // Config is what a Provider is made of.
 type Config struct {
 	Cluster   Cluster
@@ -208,17 +211,51 @@ func (p *Provider) list(ctx context.Context) ([]provider.Instance, error) {
 	return instances, nil
 }
 
-// RepairPolicies are those of Karpenter's KWOK provider but for the one that asks for a reboot, which no machine here
-// can do.
+// RepairPolicies are those of Karpenter's KWOK provider.
 func (p *Provider) RepairPolicies() []provider.RepairPolicy {
 	const (
 		kubelet = 10 * time.Minute
 		trial   = 30 * time.Second
 	)
-	none, drain := time.Duration(0), 45*time.Second
+	none, drain, reboot := time.Duration(0), 45*time.Second, time.Minute
 	return []provider.RepairPolicy{
 		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionFalse, Toleration: kubelet, TerminationGracePeriod: &none},
 		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown, Toleration: kubelet, TerminationGracePeriod: &none},
 		{ConditionType: UnhealthyCondition, ConditionStatus: corev1.ConditionTrue, Toleration: trial, TerminationGracePeriod: &drain},
+		{ConditionType: RebootCondition, ConditionStatus: corev1.ConditionTrue, Toleration: trial, TerminationGracePeriod: &reboot,
+			Reboot: true},
 	}
+}
+
+// Reboot gives the node of a machine another boot ID, as a kubelet does that starts on a machine which has started anew, and takes
+// away what a reboot cures. The boot ID is made of the operation: the same one again changes nothing. The node stays ready
+// meanwhile, since KWOK's controller says so.
+func (p *Provider) Reboot(ctx context.Context, providerID, operation string) error {
+	if err := p.throttled(ctx, callReboot, providerID); err != nil {
+		return err
+	}
+	node, err := p.find(ctx, providerID)
+	if err != nil {
+		return err
+	}
+	bootID := "kwok-" + operation
+	switch {
+	case node.UID == "":
+		return &provider.RebootError{Message: "node " + node.Name + " has not joined yet"}
+	case node.Status.NodeInfo.BootID == bootID:
+		return nil
+	}
+	cured := corev1.NodeCondition{Type: RebootCondition, Status: corev1.ConditionFalse, Reason: "Rebooted",
+		LastTransitionTime: metav1.NewTime(p.now())}
+	if !slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == RebootCondition }) {
+		cured = corev1.NodeCondition{}
+	}
+	err = p.cluster.BootNode(ctx, node.Name, node.UID, bootID, cured)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: %s", provider.ErrNotFound, providerID)
+	}
+	if err != nil {
+		return fmt.Errorf("rebooting node %s: %w", node.Name, err)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -183,13 +184,50 @@ func freshIsNotDrifted(t *testing.T, f fixture) {
 }
 
 func repairPolicies(t *testing.T, f fixture) {
-	seen := map[string]bool{}
-	for _, policy := range f.RepairPolicies() {
-		name := fmt.Sprintf("%s=%s", policy.ConditionType, policy.ConditionStatus)
-		if policy.ConditionType == "" || policy.ConditionStatus == "" || policy.Toleration <= 0 || seen[name] {
-			t.Errorf("policy %+v: want a condition, a status and a toleration above 0, each pair once", policy)
-		}
-		seen[name] = true
+	if err := provider.CheckRepairPolicies(f.Provider); err != nil {
+		t.Error(err)
+	}
+}
+
+// reboots is about providers that can reboot machines. The others replace them: there is nothing to keep.
+func reboots(t *testing.T, f fixture) {
+	p, can := f.Provider.(provider.Rebooter)
+	if !can {
+		return
+	}
+	boots, is := f.Harness.(Booting)
+	if !is {
+		t.Fatal("the harness of a provider that reboots machines has to tell their boots apart")
+	}
+	one, other := f.launch(t, f.claim("one")), f.launch(t, f.claim("other"))
+	f.Settle(t)
+	before, untouched := boots.BootOf(t, one.ProviderID), boots.BootOf(t, other.ProviderID)
+	for _, unknown := range []string{one.ProviderID + "x", "", "other:///" + one.ClaimName} {
+		wantError(t, fmt.Sprintf("Reboot(%q)", unknown), p.Reboot(t.Context(), unknown, "op"), provider.ErrNotFound)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Reboot(cancelled, one.ProviderID, "op"); err == nil || boots.BootOf(t, one.ProviderID) != before {
+		t.Errorf("with a cancelled context: error %v, want one, and no reboot", err)
+	}
+	if err := p.Reboot(t.Context(), one.ProviderID, "op"); err != nil {
+		t.Fatalf("Reboot: %v", err)
+	}
+	f.Settle(t)
+	if boots.BootOf(t, one.ProviderID) == before || boots.BootOf(t, other.ProviderID) != untouched {
+		t.Error("want the one machine to have started anew, and the other not")
+	}
+	f.wantMachines(t, 2)
+	after, err := f.Get(t.Context(), one.ProviderID)
+	if err != nil || after.Terminating || after.Type != one.Type || after.Zone != one.Zone || after.ClaimUID != one.ClaimUID {
+		t.Errorf("after the reboot: %+v, error %v; want the machine as it was: %+v", after, err, one)
+	}
+	first := boots.BootOf(t, one.ProviderID)
+	if err := p.Reboot(t.Context(), one.ProviderID, "another op"); err != nil {
+		t.Fatalf("Reboot: %v", err)
+	}
+	if f.Settle(t); boots.BootOf(t, one.ProviderID) == first {
+		t.Error("another operation is another reboot")
 	}
 }
 

@@ -43,6 +43,12 @@ type Shared interface {
 	Suffix() string
 }
 
+// Booting is a Harness of a provider that reboots machines.
+type Booting interface {
+	// BootOf identifies the last start of a machine, as seen at its source.
+	BootOf(t *testing.T, providerID string) string
+}
+
 // maxTerminateCalls bounds how often a machine's end is asked for, with a Settle between.
 const maxTerminateCalls = 10
 
@@ -74,6 +80,7 @@ func Run(t *testing.T, fresh func(t *testing.T) (provider.Provider, Harness)) {
 		{"what is marked unavailable is not offered for a while", markedUnavailable},
 		{"an interruption is noticed until its machine is gone", interrupted},
 		{"repair policies are complete", repairPolicies},
+		{"a reboot starts the machine anew and leaves it as it is", reboots},
 		{"name and node class are stated", identity},
 	} {
 		t.Run(test.name, func(t *testing.T) {

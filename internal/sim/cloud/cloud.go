@@ -40,6 +40,8 @@ type Config struct {
 	Fate func() Fate
 	// Launched is called with each new machine, Ended with one whose end has begun: it is gone at GoneAt.
 	Launched, Ended func(*Machine)
+	// Rebooted is called with a machine that begins to reboot.
+	Rebooted func(*Machine)
 }
 
 // Fate is how a machine will behave.
@@ -57,6 +59,10 @@ type Machine struct {
 	Node   *corev1.Node     // as it joins
 	GoneAt time.Time        // zero while nobody has ended it
 	Notice *provider.Notice // of its interruption; nil when there is none, or once it is acknowledged
+	// Boots is how often it was rebooted, and rebooted which operations asked for that.
+	Boots    int
+	Fault    string // what becomes of its fault by a reboot, where a story says it
+	rebooted map[string]bool
 	// Launch is the launch that it came of, where a call may bring several machines: package ec2cloud. ClaimUID and ClaimName are then
 	// what the simulation takes for its claim.
 	Launch string
@@ -82,6 +88,9 @@ func New(config Config) *Cloud {
 	}
 	if config.Ended == nil {
 		config.Ended = func(*Machine) {}
+	}
+	if config.Rebooted == nil {
+		config.Rebooted = func(*Machine) {}
 	}
 	return &Cloud{config: config, byClaim: map[string]*Machine{}}
 }
@@ -225,6 +234,28 @@ func (c *Cloud) Terminate(ctx context.Context, id string) error {
 	return nil
 }
 
+// Reboot is provider.Rebooter's Reboot.
+func (c *Cloud) Reboot(ctx context.Context, id, operation string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m := c.find(id)
+	switch {
+	case m == nil:
+		return fmt.Errorf("%w: %s", provider.ErrNotFound, id)
+	case !m.GoneAt.IsZero():
+		return &provider.RebootError{Message: "machine " + id + " is ending"}
+	case m.rebooted[operation]:
+		return nil
+	case m.rebooted == nil:
+		m.rebooted = map[string]bool{}
+	}
+	m.rebooted[operation] = true
+	m.Boots++
+	c.config.Rebooted(m)
+	return nil
+}
+
 // Get is provider.Provider's Get.
 func (c *Cloud) Get(ctx context.Context, id string) (provider.Instance, error) {
 	if err := ctx.Err(); err != nil {
@@ -331,6 +362,11 @@ func (s *scratch) Nodes(context.Context) ([]*corev1.Node, error) { return nil, n
 
 // AnnotateNode implements kwok.Cluster.
 func (s *scratch) AnnotateNode(_ context.Context, name string, _ types.UID, _, _ string) error {
+	return notFound(name)
+}
+
+// BootNode implements kwok.Cluster.
+func (s *scratch) BootNode(_ context.Context, name string, _ types.UID, _ string, _ corev1.NodeCondition) error {
 	return notFound(name)
 }
 

@@ -2,6 +2,7 @@ package cloud_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -35,6 +36,18 @@ func (g *ground) Interrupt(t *testing.T, providerID string) {
 			g.cloud.Interrupt(m, g.clock.Add(2*time.Minute))
 		}
 	}
+}
+
+// BootOf counts the starts of a machine.
+func (g *ground) BootOf(t *testing.T, providerID string) string {
+	t.Helper()
+	for _, m := range g.cloud.Machines() {
+		if m.ProviderID == providerID {
+			return fmt.Sprint(m.Boots)
+		}
+	}
+	t.Fatalf("there is no machine %s", providerID)
+	return ""
 }
 
 func class(name string) (*kwokv1alpha1.KWOKNodeClass, error) {

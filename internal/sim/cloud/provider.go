@@ -12,6 +12,7 @@ import (
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
+	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 )
 
 // Transport takes a call to the cloud and returns what the caller gets to see. do carries it out.
@@ -23,7 +24,7 @@ type Provider struct {
 	send  Transport
 }
 
-var _ provider.Provider = (*Provider)(nil)
+var _ provider.Rebooter = (*Provider)(nil)
 
 // NewProvider returns a provider.Provider over the cloud.
 func (c *Cloud) NewProvider(send Transport) *Provider { return &Provider{cloud: c, send: send} }
@@ -100,7 +101,14 @@ func (p *Provider) RepairPolicies() []provider.RepairPolicy {
 	return []provider.RepairPolicy{
 		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionFalse, Toleration: kubelet},
 		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown, Toleration: kubelet},
+		{ConditionType: kwok.RebootCondition, ConditionStatus: corev1.ConditionTrue, Toleration: time.Minute,
+			TerminationGracePeriod: new(time.Minute), Reboot: true},
 	}
+}
+
+// Reboot implements provider.Rebooter.
+func (p *Provider) Reboot(ctx context.Context, id, operation string) error {
+	return p.send(ctx, "reboot", id, func() error { return p.cloud.Reboot(ctx, id, operation) })
 }
 
 // Notices implements provider.Provider.

@@ -207,6 +207,22 @@ func (c *Cluster) AnnotateNode(ctx context.Context, name string, uid types.UID, 
 	})
 }
 
+// BootNode writes a boot ID and a condition.
+func (c *Cluster) BootNode(ctx context.Context, name string, uid types.UID, bootID string, condition corev1.NodeCondition) error {
+	return c.do(ctx, "boot node", func() error {
+		node, err := c.precondition(name, uid)
+		if err != nil {
+			return err
+		}
+		node.Status.NodeInfo.BootID = bootID
+		if condition.Type != "" {
+			node.Status.Conditions = append(slices.DeleteFunc(node.Status.Conditions,
+				func(known corev1.NodeCondition) bool { return known.Type == condition.Type }), condition)
+		}
+		return nil
+	})
+}
+
 // DeleteNode removes a node, or starts its deletion when finalizers hold it.
 func (c *Cluster) DeleteNode(ctx context.Context, name string, uid types.UID) error {
 	return c.do(ctx, "delete node", func() error {

@@ -89,6 +89,19 @@ func (k kwokCluster) AnnotateNode(ctx context.Context, name string, uid types.UI
 	return k.client.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.RawPatch(types.MergePatchType, patch))
 }
 
+func (k kwokCluster) BootNode(ctx context.Context, name string, uid types.UID, bootID string, condition corev1.NodeCondition) error {
+	status := map[string]any{"nodeInfo": map[string]string{"bootID": bootID}}
+	if condition.Type != "" {
+		status["conditions"] = []corev1.NodeCondition{condition} // the others stay, by their types
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid}, "status": status})
+	if err != nil {
+		return fmt.Errorf("writing the boot ID of node %s: %w", name, err)
+	}
+	return k.client.Status().Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		client.RawPatch(types.StrategicMergePatchType, patch))
+}
+
 func (k kwokCluster) DeleteNode(ctx context.Context, name string, uid types.UID) error {
 	return k.client.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.Preconditions{UID: &uid})
 }

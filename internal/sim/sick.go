@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
+	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
+	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
+)
+
+// This file is about nodes that an agent finds broken, and about machines that are rebooted (K-49).
+
+func sickVerbs() map[string]func(*World, arguments) error {
+	return map[string]func(*World, arguments) error{"fault": (*World).fault}
+}
+
+// What a reboot does about a fault.
+const (
+	cured    = "cured"    // it takes it away
+	stubborn = "stubborn" // it changes nothing
+	lost     = "lost"     // the machine does not come back
+)
+
+// fault makes the node of the Kth machine need a reboot. Whether that helps is drawn where it is not said.
+func (w *World) fault(a arguments) error {
+	machines := w.cloud.Machines()
+	n, err := strconv.Atoi(a.first())
+	if err != nil || len(a) > 2 || len(a) == 2 && a[1] != cured && a[1] != stubborn && a[1] != lost {
+		return errors.New("want fault K, and cured, stubborn or lost behind it")
+	}
+	if len(machines) > 0 {
+		m := machines[n%len(machines)]
+		if len(a) == 2 {
+			m.Fault = a[1]
+		}
+		w.setFault(m.Node.Name, corev1.ConditionTrue)
+	}
+	return nil
+}
+
+func (w *World) setFault(name string, status corev1.ConditionStatus) {
+	change(w, &corev1.Node{}, client.ObjectKey{Name: name}, apiserver.Status, func(n *corev1.Node) {
+		setCondition(&n.Status.Conditions, kwok.RebootCondition, status, w.clock())
+	})
+}
+
+// rebooted lets a machine go down and start anew: its node has another boot ID then.
+func (w *World) rebooted(m *cloud.Machine) {
+	w.reboots++
+	w.tellIf("machine %s reboots", m.ProviderID)
+	name, boot := m.Node.Name, fmt.Sprintf("boot-%d", m.Boots)
+	d := newDice(w.script.Seed, "reboot", m.ProviderID, boot)
+	fate := of(&d, cured, cured, cured, cured, stubborn, stubborn, lost)
+	if m.Fault != "" {
+		fate = m.Fault
+	}
+	w.setReady(name, corev1.ConditionUnknown, corev1.TaintNodeUnreachable, true)
+	if fate == lost {
+		return
+	}
+	w.after(d.between(5*time.Second, 2*time.Minute), func() {
+		if !m.GoneAt.IsZero() {
+			return
+		}
+		change(w, &corev1.Node{}, client.ObjectKey{Name: name}, apiserver.Status, func(n *corev1.Node) {
+			n.Status.NodeInfo.BootID = boot
+		})
+		if fate == cured {
+			w.setFault(name, corev1.ConditionFalse)
+		}
+		w.after(d.between(time.Second, 20*time.Second), func() {
+			if m.GoneAt.IsZero() {
+				w.setReady(name, corev1.ConditionTrue, corev1.TaintNodeUnreachable, false)
+			}
+		})
+	})
+}
+
+// sickness adds to some scripts nodes that are broken or silent, with dice of its own: what other seeds have shown stays as it was.
+func (g *generator) sickness() {
+	d := newDice(g.script.Seed, "sickness")
+	if !d.chance(0.4) {
+		return
+	}
+	for range 1 + d.n(5) {
+		at := d.between(30*time.Second, g.script.Heal-time.Second)
+		if d.chance(0.7) {
+			g.add(at, "fault", strconv.Itoa(d.n(8)))
+		} else {
+			g.add(at, "sicken", strconv.Itoa(d.n(8)), of(&d, "1m", "9m", "40m"))
+		}
+	}
+}
