@@ -36,6 +36,7 @@ func Generate(seed uint64) Script {
 	g.buffers()
 	g.keeps()
 	g.table()
+	g.commitments()
 	sortActions(s.Actions)
 	return s
 }

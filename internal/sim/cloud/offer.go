@@ -58,17 +58,43 @@ func NewOffers() (*Offers, error) {
 	return &offers, nil
 }
 
+// kinds are the types.
+func kinds() []machineKind {
+	return []machineKind{
+		{"c.2", 2, 4, 8, 0.027, 0.085}, {"m.2", 2, 8, 8, 0.031, 0.096}, {"m.4", 4, 16, 16, 0.061, 0.192},
+		{"c.8", 8, 16, 30, 0.105, 0.340}, {"m.8", 8, 32, 30, 0.122, 0.384},
+	}
+}
+
+type machineKind struct {
+	name                 string
+	cpus, memory, pods   int
+	spotPrice, fullPrice float64
+}
+
+// FullPrice is what a type costs on demand, in dollars per hour; 0 for one that is not sold.
+func FullPrice(name string) float64 {
+	for _, kind := range kinds() {
+		if kind.name == name {
+			return kind.fullPrice
+		}
+	}
+	return 0
+}
+
+// Types are the names of the types.
+func Types() []string {
+	var names []string
+	for _, kind := range kinds() {
+		names = append(names, kind.name)
+	}
+	return names
+}
+
 // describe writes the types as an instance types file, in which the markets that are out are unavailable.
 func describe(out Market) string {
 	var types []string
-	for _, kind := range []struct {
-		name                 string
-		cpus, memory, pods   int
-		spotPrice, fullPrice float64
-	}{
-		{"c.2", 2, 4, 8, 0.027, 0.085}, {"m.2", 2, 8, 8, 0.031, 0.096}, {"m.4", 4, 16, 16, 0.061, 0.192},
-		{"c.8", 8, 16, 30, 0.105, 0.340}, {"m.8", 8, 32, 30, 0.122, 0.384},
-	} {
+	for _, kind := range kinds() {
 		var offerings []string
 		for i, market := range marketNames() {
 			price := kind.fullPrice
