@@ -52,6 +52,7 @@ func verbs() map[string]func(*World, arguments) error {
 	maps.Copy(all, keepVerbs())
 	maps.Copy(all, tableVerbs())
 	maps.Copy(all, commitmentVerbs())
+	maps.Copy(all, attachVerbs())
 	return all
 }
 

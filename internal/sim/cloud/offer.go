@@ -45,11 +45,14 @@ type Offers struct {
 	without [AllMarkets + 1]kwok.Inventory
 }
 
-// NewOffers returns five small types in four markets.
-func NewOffers() (*Offers, error) {
+// NothingStated is for machines of which nobody says how many disks they attach.
+const NothingStated = -1
+
+// NewOffers returns five small types in four markets, of which the cloud states how many disks they attach.
+func NewOffers(disks int) (*Offers, error) {
 	var offers Offers
 	for out := range offers.without {
-		inventory, err := kwok.ParseInventory([]byte(describe(Market(out))))
+		inventory, err := kwok.ParseInventory([]byte(describe(Market(out), disks)))
 		if err != nil {
 			return nil, fmt.Errorf("reading the simulated cloud's types: %w", err)
 		}
@@ -92,8 +95,12 @@ func Types() []string {
 }
 
 // describe writes the types as an instance types file, in which the markets that are out are unavailable.
-func describe(out Market) string {
+func describe(out Market, disks int) string {
 	var types []string
+	stated := ""
+	if disks != NothingStated {
+		stated = fmt.Sprintf(`, "attachable-volumes-csi-disk.example.com": "%d"`, disks)
+	}
 	for _, kind := range kinds() {
 		var offerings []string
 		for i, market := range marketNames() {
@@ -106,8 +113,8 @@ func describe(out Market) string {
 				{"key": "topology.kubernetes.io/zone", "operator": "In", "values": [%q]}]}`, price, out&(1<<i) == 0, market[1], market[0]))
 		}
 		types = append(types, fmt.Sprintf(`{"name": %q, "architecture": "amd64", "operatingSystems": ["linux"],
-			"resources": {"cpu": "%d", "memory": "%dGi", "pods": "%d", "ephemeral-storage": "20Gi"}, "offerings": [%s]}`,
-			kind.name, kind.cpus, kind.memory, kind.pods, strings.Join(offerings, ",")))
+			"resources": {"cpu": "%d", "memory": "%dGi", "pods": "%d", "ephemeral-storage": "20Gi"%s}, "offerings": [%s]}`,
+			kind.name, kind.cpus, kind.memory, kind.pods, stated, strings.Join(offerings, ",")))
 	}
 	return "[" + strings.Join(types, ",") + "]"
 }
