@@ -16,7 +16,7 @@ import (
 // This file is about how many disks a node attaches (P-07, K-59). A node joins without the CSI driver; a while later its CSINode
 // names it, and how many disks it attaches. The provider may state a number for its machines before, which may be another
 // one. The simulated scheduler counts disks as kube-scheduler does, once the driver is there; disks take time to be
-// attached and to be detached. Scripts without a line `attach` have no such limits.
+// attached and to be detached. Nodes of other programs attach none. Scripts without a line `attach` have no such limits.
 
 const (
 	verbAttach = "attach"
@@ -60,13 +60,16 @@ func (s *Script) statedDisks() int {
 
 // heardJoin makes the CSINode of a node that joins, and lets the driver register there a while later.
 func (c *cluster) heardJoin(e apiserver.Event, node *corev1.Node) {
-	if !c.world.script.attaches() || strings.HasPrefix(node.Name, foreignPrefix) {
+	if !c.world.script.attaches() {
 		return
 	}
 	key := client.ObjectKey{Name: node.Name}
 	switch e.Type {
 	case apiserver.Added:
 		d, most := newDice(c.world.script.Seed, verbAttach, node.Name), c.most
+		if strings.HasPrefix(node.Name, foreignPrefix) {
+			most = 0
+		}
 		c.world.after(d.between(0, 200*time.Millisecond), func() {
 			if c.world.server.Peek(&corev1.Node{}, key) != nil {
 				c.must(c.world.server.Create(&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}))
