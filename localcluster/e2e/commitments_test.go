@@ -52,8 +52,8 @@ func (r *testRig) sized(pool string) map[string]int {
 	return counts
 }
 
-// shows waits until the controller's metrics have these lines.
-func (r *testRig) shows(lines ...string) {
+// counts waits until the controller's metrics have these lines.
+func (r *testRig) counts(lines ...string) {
 	r.t.Helper()
 	r.eventually(soon, "metrics "+strings.Join(lines, ", "), func(ctx context.Context) (bool, string, error) {
 		text, err := r.scrape(ctx)
@@ -75,7 +75,7 @@ func TestK55_CommitmentsAndTheShareOfSpot(t *testing.T) {
 	twoCores := amd64Linux + "\n- {key: node.kubernetes.io/instance-type, operator: In, values: " +
 		"[c-2x-amd64-linux, s-2x-amd64-linux, m-2x-amd64-linux]}"
 	r.apply(kwokPool("default", twoCores, quiet))
-	r.shows(`joiner_commitments_file_read 1`, `joiner_commitment{commitment="one-s",unit="instances"} 1`,
+	r.counts(`joiner_commitments_file_read 1`, `joiner_commitment{commitment="one-s",unit="instances"} 1`,
 		`joiner_commitment{commitment="two-m",unit="dollars_per_hour"} 0.15`,
 		`joiner_commitment_used{commitment="one-s",unit="instances"} 0`,
 		`joiner_commitment_used{commitment="two-m",unit="dollars_per_hour"} 0`)
@@ -86,14 +86,14 @@ func TestK55_CommitmentsAndTheShareOfSpot(t *testing.T) {
 	if got := fmt.Sprint(r.sized("default")); got != "map[s-2x-amd64-linux on-demand:1]" {
 		t.Errorf("the first node is %s: want the machine that is paid for", got)
 	}
-	r.shows(`joiner_commitment_used{commitment="one-s",unit="instances"} 1`)
+	r.counts(`joiner_commitment_used{commitment="one-s",unit="instances"} 1`)
 	r.run("scale", "deployment", "web", "--replicas=5")
 	r.allRunning(5, later)
 	if got := fmt.Sprint(r.sized("default")); got !=
 		"map[c-2x-amd64-linux spot:2 m-2x-amd64-linux on-demand:2 s-2x-amd64-linux on-demand:1]" {
 		t.Errorf("the nodes are %s: want what both commitments pay for, and the cheapest spot beside", got)
 	}
-	r.shows(`joiner_commitment_used{commitment="one-s",unit="instances"} 1`,
+	r.counts(`joiner_commitment_used{commitment="one-s",unit="instances"} 1`,
 		`joiner_commitment_used{commitment="two-m",unit="dollars_per_hour"} 0.13436`)
 
 	onlySmall := amd64Linux + "\n- {key: node.kubernetes.io/instance-type, operator: In, values: [c-2x-amd64-linux]}"
@@ -109,7 +109,7 @@ func TestK55_CommitmentsAndTheShareOfSpot(t *testing.T) {
 	if got := fmt.Sprint(r.sized("mixed")); got != "map[c-2x-amd64-linux on-demand:3 c-2x-amd64-linux spot:2]" {
 		t.Errorf("the nodes of the mixed pool are %s: want at most half of five spot, and as many of them as that", got)
 	}
-	r.shows(`joiner_commitment_used{commitment="one-s",unit="instances"} 1`)
+	r.counts(`joiner_commitment_used{commitment="one-s",unit="instances"} 1`)
 	r.run("annotate", "--overwrite", "nodepool", "mixed", "joiner.sh/spot-ratio=half")
 	r.told("NodePool", "mixed", "IgnoredField", `annotation joiner.sh/spot-ratio is "half": want a whole percentage from 0% to 100%`)
 }
