@@ -433,6 +433,7 @@ type removeRecord struct {
 	Pool     string `json:"pool"`
 	Reason   string `json:"reason"`
 	Price    *int64 `json:"price,omitempty"`
+	First    bool   `json:"first,omitempty"`
 	Why      string `json:"why,omitempty"`
 }
 

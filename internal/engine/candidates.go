@@ -73,6 +73,7 @@ type command struct {
 	launches []plan.Launch
 	reason   plan.DisruptionReason
 	why      string
+	first    bool // nothing replaces the node before it goes (first.go)
 }
 
 // begin is where new commands start from: the commands that are under way are taken for carried out, so that what they
@@ -292,7 +293,9 @@ func (d *disruption) done(s *cluster.Snapshot) plan.Plan {
 	for _, c := range d.chosen {
 		result.Launches = append(result.Launches, c.launches...)
 		for _, node := range c.nodes {
-			result.Removes = append(result.Removes, removal(node, c.reason, c.why))
+			remove := removal(node, c.reason, c.why)
+			remove.First = c.first
+			result.Removes = append(result.Removes, remove)
 		}
 	}
 	slices.SortFunc(result.Removes, func(a, b plan.Remove) int { return strings.Compare(a.Claim, b.Claim) })

@@ -30,12 +30,6 @@ func whyFirst(pool *cluster.Pool) string {
 		"joiner.sh/terminate-first lets one node go before", pool.Name, nodesText(int(pool.Limits.HardNodes)))
 }
 
-// GoesFirst reports whether a removal that was planned is one of a node that goes before what replaces it; pool, that of the node, may be
-// nil.
-func GoesFirst(pool *cluster.Pool, r plan.Remove) bool {
-	return pool != nil && letsGoFirst(pool) && r.Why == whyFirst(pool)
-}
-
 // goFirst lets a node go of each pool that asks for it, and of which no node could be replaced. Nodes are in the order in
 // which they are due.
 func (d *disruption) goFirst(nodes []*cluster.Node, reason plan.DisruptionReason) {
@@ -52,7 +46,7 @@ func (d *disruption) goFirst(nodes []*cluster.Node, reason plan.DisruptionReason
 			lead, lacking := d.nodeHolds(pool, d.now(node))
 			if lead == "" && lacking == nil {
 				d.stays = slices.DeleteFunc(d.stays, func(s plan.Stay) bool { return s.Claim == node.Claim })
-				d.choose(command{nodes: []*cluster.Node{node}, reason: reason, why: whyFirst(pool)})
+				d.choose(command{nodes: []*cluster.Node{node}, reason: reason, why: whyFirst(pool), first: true})
 				break
 			}
 			tries++

@@ -18,6 +18,8 @@ type room struct {
 	cpu, mem int64 // millicores, bytes
 	pods     int64
 	ports    []int32 // of the host
+	disks    map[string]bool
+	most     int // how many disks it attaches
 }
 
 // rooms returns the nodes, by name, with what their pods and those that are being bound leave over, and how these pods are
@@ -29,7 +31,7 @@ func (c *cluster) rooms() ([]*room, *ties.Cluster) {
 	c.world.server.All(&corev1.Node{}, func(o client.Object) {
 		node := o.(*corev1.Node)
 		a := node.Status.Allocatable
-		r := &room{node: node, cpu: a.Cpu().MilliValue(), mem: a.Memory().Value(), pods: a.Pods().Value()}
+		r := &room{node: node, cpu: a.Cpu().MilliValue(), mem: a.Memory().Value(), pods: a.Pods().Value(), most: unlimitedDisks}
 		list, byName[node.Name], nodes = append(list, r), r, append(nodes, node)
 	})
 	tied := ties.New(nodes, nil)
@@ -44,6 +46,7 @@ func (c *cluster) rooms() ([]*room, *ties.Cluster) {
 			tied.Bind(pod, name)
 		}
 	})
+	c.attached(byName)
 	return list, tied
 }
 
@@ -56,6 +59,9 @@ func (r *room) take(pod *corev1.Pod) {
 	cpu, mem := asks(pod)
 	r.cpu, r.mem, r.pods = r.cpu-cpu, r.mem-mem, r.pods-1
 	r.ports = append(r.ports, hostPortsOf(pod)...)
+	if name := diskName(pod); name != "" {
+		r.disk(name)
+	}
 }
 
 // fits is the scheduler's filter for pods by themselves, for what the simulated ones ask for.
@@ -78,7 +84,7 @@ func (c *cluster) schedule() {
 		d := newDice(c.world.script.Seed, "bind", pod.Name, c.world.now.String())
 		var fitting []*room
 		for _, r := range rooms {
-			if r.fits(pod) && c.reaches(pod, r.node) && tied.Refusal(pod, r.node) == "" {
+			if r.fits(pod) && r.attaches(pod) && c.reaches(pod, r.node) && tied.Refusal(pod, r.node) == "" {
 				fitting = append(fitting, r)
 			}
 		}
@@ -129,6 +135,9 @@ func (c *cluster) bind(name string, uid types.UID, node string) {
 	change(c.world, &corev1.Pod{}, key, apiserver.Status, func(p *corev1.Pod) {
 		podCondition(p, corev1.PodScheduled, corev1.ConditionTrue, "", c.world.clock())
 	})
+	if bound := c.podOf(name, uid); bound != nil {
+		c.attach(bound)
+	}
 	if c.world.verbose() && !strings.HasPrefix(node, foreignPrefix) {
 		c.world.tell("pod %s is bound to %s", name, node)
 	}

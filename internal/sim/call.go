@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -22,6 +23,9 @@ type process struct {
 	sizes   map[string]int                   // initialized nodes by pool, as the replica knew them
 	pools   map[string]*karpenterv1.NodePool // as the replica knew them
 	useful  map[string]int64                 // nodes that stay by pool, as the replica knew them
+	stands  map[types.UID]*stand             // claims and nodes, as the replica knew them; nil where no check asks
+	creates int                              // NodeClaims that it has sent to the API server
+	created []*karpenterv1.NodeClaim         // those that have landed
 	strand  *strand
 	dead    bool
 	body    func() // what runs beside a step; nil for a step
@@ -93,6 +97,7 @@ func (w *World) step(p *process) {
 	if p.body != nil {
 		return
 	}
+	w.afterStep(p)
 	if p.err != nil && w.verbose() {
 		w.tell("%s %s %s: %v", p.line.replica, p.line.Name, p.request.Name, p.err)
 	}
@@ -118,6 +123,9 @@ func (w *World) toServer(_ context.Context, c apiserver.Call) error {
 	subject := kindOf(c.Object) + " " + c.Key.Name
 	if c.Part == apiserver.Status {
 		subject += " status"
+	}
+	if _, is := c.Object.(*karpenterv1.NodeClaim); is && c.Verb == "create" && w.running != nil {
+		w.running.creates++
 	}
 	return w.wait(&call{verb: c.Verb, subject: subject, write: c.Write, do: c.Do})
 }

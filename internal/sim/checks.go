@@ -45,6 +45,7 @@ type checks struct {
 	launches int
 	machines map[string]*cloud.Machine   // by claim UID
 	launched map[string]*replica         // who did, by claim UID; nil for one that was dead when its launch landed
+	made     map[types.UID]*replica      // who made claims; kept where a check of K-55 asks
 	changed  time.Duration               // when a claim or machine last came or went
 	graceful map[types.UID]int           // claims that the disruption controller deleted, with the replica's number
 	spared   map[types.UID]time.Duration // when the intent to remove claims was taken back
@@ -62,7 +63,7 @@ type checks struct {
 
 func newChecks(w *World) checks {
 	return checks{world: w, causes: causes{bought: map[string]*purchase{}},
-		machines: map[string]*cloud.Machine{}, launched: map[string]*replica{},
+		machines: map[string]*cloud.Machine{}, launched: map[string]*replica{}, made: map[types.UID]*replica{},
 		graceful: map[types.UID]int{}, spared: map[types.UID]time.Duration{}, foreign: map[string][]time.Duration{},
 		limits: map[string][]limitSpan{}, moved: map[string]time.Duration{}, counted: newCounted(), brought: map[string]int{},
 		intended: map[string]map[types.UID]bool{}}

@@ -162,6 +162,11 @@ func (w *World) initialized(claim *karpenterv1.NodeClaim) bool {
 // beforeStep notes what checks need to know about a step that begins.
 func (w *World) beforeStep(p *process) {
 	p.since = w.now
+	if p.line.Name == joiner.Provisioning && w.script.hasShares() {
+		p.stands = p.line.replica.stands()
+		p.pools = map[string]*karpenterv1.NodePool{}
+		p.line.replica.cache.All(&karpenterv1.NodePool{}, func(o client.Object) { p.pools[o.GetName()] = o.(*karpenterv1.NodePool) })
+	}
 	if p.line.Name == joiner.Disruption {
 		p.sizes, p.useful = p.line.replica.poolSizes(), p.line.replica.usefulNodes()
 		p.pools = map[string]*karpenterv1.NodePool{}

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,7 @@ type cluster struct {
 	pods      int                          // how many pods were ever made
 	injected  map[string]resource.Quantity // by DaemonSet: what a webhook makes its pods request
 	spoils    bool                         // a user's controller taints each new node
+	most      int                          // how many disks nodes attach that join now
 	refuses   bool                         // a user's webhook refuses to have pods bound
 }
 
@@ -61,10 +63,13 @@ func (c *cluster) heard(e apiserver.Event) {
 		}
 	case *corev1.Node:
 		c.heardNode(object)
+		c.heardJoin(e, object)
 		c.soon("bind", 50*time.Millisecond, 800*time.Millisecond, c.schedule)
 		if e.Type == apiserver.Deleted {
 			c.soon("orphans "+object.Name, 20*time.Second, 40*time.Second, func() { c.collectPods(object.Name) })
 		}
+	case *storagev1.CSINode, *storagev1.VolumeAttachment:
+		c.soon("bind", 50*time.Millisecond, 800*time.Millisecond, c.schedule)
 	case *policyv1.PodDisruptionBudget:
 		if e.Type == apiserver.Added || e.Old != nil && e.Old.GetGeneration() != object.Generation {
 			c.soon("budgets", 10*time.Millisecond, 300*time.Millisecond, c.countBudgets)

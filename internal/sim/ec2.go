@@ -41,8 +41,15 @@ type clouds interface {
 // openCloud makes the cloud of the script.
 func (w *World) openCloud() error {
 	if w.script.Cloud == "" {
+		offers := w.ground.offers
+		if n := w.script.statedDisks(); n >= 0 {
+			var err error
+			if offers, err = w.ground.states[n](); err != nil {
+				return err
+			}
+		}
 		w.simulated = cloud.New(cloud.Config{
-			Offers: w.ground.offers, Now: w.clock, Fate: w.fate, Launched: w.launched, Ended: w.ended, Rebooted: w.rebooted,
+			Offers: offers, Now: w.clock, Fate: w.fate, Launched: w.launched, Ended: w.ended, Rebooted: w.rebooted,
 			Class: func(name string) (*kwokv1alpha1.KWOKNodeClass, error) {
 				var class kwokv1alpha1.KWOKNodeClass
 				found := w.server.Peek(&class, client.ObjectKey{Name: name})

@@ -37,6 +37,8 @@ func Generate(seed uint64) Script {
 	g.keeps()
 	g.table()
 	g.sickness()
+	g.commitments()
+	g.attachments()
 	sortActions(s.Actions)
 	return s
 }

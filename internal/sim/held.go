@@ -38,6 +38,14 @@ func (w *World) heldByRoom(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodeP
 	return w.machinesFor(claim.Status.NodeName) > min(room, w.clusterRoom())
 }
 
+// disksOfNew is how many disks a new machine attaches.
+func (w *World) disksOfNew() int {
+	if !w.script.attaches() {
+		return unlimitedDisks
+	}
+	return w.cluster.most
+}
+
 // machinesFor is how many of the largest machines take the pods of a node, beside the daemons that each has.
 func (w *World) machinesFor(node string) int64 {
 	daemons := map[string]*corev1.Pod{}
@@ -58,9 +66,9 @@ func (w *World) machinesFor(node string) int64 {
 	var machines []*room
 	for _, pod := range pods {
 		cpu, mem := asks(pod)
-		at := slices.IndexFunc(machines, func(r *room) bool { return r.cpu >= cpu && r.mem >= mem && r.pods > 0 })
+		at := slices.IndexFunc(machines, func(r *room) bool { return r.cpu >= cpu && r.mem >= mem && r.pods > 0 && r.attaches(pod) })
 		if at < 0 {
-			fresh := &room{cpu: largestCPU, mem: largestMemory, pods: largestPods}
+			fresh := &room{cpu: largestCPU, mem: largestMemory, pods: largestPods, most: w.disksOfNew()}
 			for _, daemon := range daemons {
 				fresh.take(daemon)
 			}

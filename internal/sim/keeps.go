@@ -26,11 +26,12 @@ func keepVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{verbKeep: (*World).keep}
 }
 
-// keep sets what a pool keeps: keep POOL min-nodes=N headroom=TEXT; none takes one away, and what is not named stays.
+// keep sets what a pool keeps: keep POOL min-nodes=N headroom=TEXT spot-ratio=PERCENT; none takes one away, and what is not named
+// stays.
 func (w *World) keep(a arguments) error {
 	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.Main, func(pool *karpenterv1.NodePool) {
 		for word, key := range map[string]string{"min-nodes": karpenterv1.MinNodesAnnotationKey,
-			"headroom": karpenterv1.HeadroomAnnotationKey} {
+			"headroom": karpenterv1.HeadroomAnnotationKey, "spot-ratio": karpenterv1.SpotRatioAnnotationKey} {
 			switch text, named := a.value(word); {
 			case !named:
 			case text == "none":

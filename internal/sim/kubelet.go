@@ -112,6 +112,9 @@ func (w *World) alive(name string) bool {
 
 // heardPod is the kubelet: pods start some time after they were bound, and end some time after they were told to.
 func (c *cluster) heardPod(pod *corev1.Pod, e apiserver.Event) {
+	if e.Type == apiserver.Deleted {
+		c.detach(pod)
+	}
 	if e.Type == apiserver.Deleted || pod.Spec.NodeName == "" {
 		return
 	}
@@ -138,6 +141,10 @@ func (c *cluster) podOf(name string, uid types.UID) *corev1.Pod {
 func (c *cluster) startPod(name string, uid types.UID) {
 	pod := c.podOf(name, uid)
 	if pod == nil || pod.DeletionTimestamp != nil || !c.world.alive(pod.Spec.NodeName) {
+		return
+	}
+	if !c.isAttached(pod) {
+		c.world.after(2*time.Second, func() { c.startPod(name, uid) })
 		return
 	}
 	change(c.world, &corev1.Pod{}, client.ObjectKeyFromObject(pod), apiserver.Status, func(p *corev1.Pod) {

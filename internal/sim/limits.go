@@ -88,6 +88,10 @@ func (w *World) noteCreate(claim *karpenterv1.NodeClaim) {
 	w.checks.counted.born[claim.UID] = w.now
 	if w.actor != nil {
 		w.checks.counted.claims[claim.UID] = sentIn{w.looked(), w.now}
+		w.actor.created = append(w.actor.created, claim)
+		if w.script.hasShares() {
+			w.checks.made[claim.UID] = w.actor.line.replica
+		}
 	}
 }
 

@@ -54,7 +54,8 @@ func (w *World) unplaced() string {
 	problem := ""
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
-		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || isDaemon(pod) || problem != "" {
+		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || isDaemon(pod) || problem != "" ||
+			diskName(pod) != "" && w.script.attaches() && w.cluster.most == 0 {
 			return
 		}
 		w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -49,6 +48,8 @@ type replica struct {
 	skewMost time.Duration // the most that its clock was ever off
 
 	clusterLimit int64 // its flag, 0 for none
+	store        *world.Store
+	committed    []committedSpan // what it has known of commitments, the newest last
 }
 
 // watching is a watch of a controller.
@@ -88,9 +89,11 @@ func (w *World) launchReplica() *replica {
 	machines, err := r.parts(cached, live)
 	w.cluster.must(err)
 	owned := fleet.New(machines.Provider)
+	r.knowCommitments()
+	r.store = world.New(world.Config{Now: now, Fleet: owned, PriceTolerance: w.script.Tolerance,
+		Off: world.Off{Buffers: !w.script.hasBuffers()}, MaxClaims: settings.MaxClaims, Commitments: r.committed[0].list})
 	parts := joiner.Compose(settings, joiner.Deps{
-		Client: cached, Live: live, Store: world.New(world.Config{Now: now, Fleet: owned, PriceTolerance: w.script.Tolerance,
-			Off: world.Off{Buffers: !w.script.hasBuffers()}, MaxClaims: settings.MaxClaims}),
+		Client: cached, Live: live, Store: r.store,
 		Plugged: []plugin.Parts{machines}, Fleet: owned,
 		Events: event.NewDeduplicated(func(about client.Object, _ event.Kind, reason, message string) {
 			w.told(about, reason, message)
@@ -131,8 +134,7 @@ func (r *replica) readAll() {
 		r.fed[kindOf(object)] = true
 		kinds = append(kinds, kindOf(object))
 	}
-	for _, object := range []client.Object{r.world.nodeClass(), &policyv1.PodDisruptionBudget{},
-		&storagev1.VolumeAttachment{}, &corev1.ConfigMap{}} {
+	for _, object := range []client.Object{r.world.nodeClass(), &policyv1.PodDisruptionBudget{}, &corev1.ConfigMap{}} {
 		kinds = append(kinds, kindOf(object))
 	}
 	r.unread = len(kinds)

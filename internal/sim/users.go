@@ -52,6 +52,8 @@ func verbs() map[string]func(*World, arguments) error {
 	maps.Copy(all, keepVerbs())
 	maps.Copy(all, tableVerbs())
 	maps.Copy(all, sickVerbs())
+	maps.Copy(all, commitmentVerbs())
+	maps.Copy(all, attachVerbs())
 	return all
 }
 

@@ -18,13 +18,15 @@ import (
 
 // This file gives workloads volumes, as a StatefulSet has them: each pod has a name and a disk of its own, and its successor
 // has the same. A disk is of one zone. It is made when its first pod has a node, in that node's zone (WaitForFirstConsumer), or it was
-// there before. From then on it pins its pods to its zone. Disks need no time to be detached.
+// there before. From then on it pins its pods to its zone. attach.go says how many a node has, and
+// that disks take time to be attached and detached.
 
 // checkStranded names the check of D-04 and P-07: consolidation leaves no pod without a place for its disk.
 const checkStranded = "stranded"
 
 const (
 	diskClass   = "disk"
+	diskPrefix  = "disk-" // begins the names of volumes
 	bindKey     = "pv.kubernetes.io/bind-completed"
 	selectedKey = "volume.kubernetes.io/selected-node"
 )
@@ -66,7 +68,7 @@ func (c *cluster) addDisk(l *workload, pod *corev1.Pod) {
 	if server.Peek(&storagev1.StorageClass{}, client.ObjectKey{Name: diskClass}) == nil {
 		late := storagev1.VolumeBindingWaitForFirstConsumer
 		c.must(server.Create(&storagev1.StorageClass{
-			ObjectMeta: metav1.ObjectMeta{Name: diskClass}, Provisioner: "disk.example.com", VolumeBindingMode: &late,
+			ObjectMeta: metav1.ObjectMeta{Name: diskClass}, Provisioner: diskDriver, VolumeBindingMode: &late,
 		}))
 	}
 	key := client.ObjectKeyFromObject(pod)
@@ -90,11 +92,14 @@ func (c *cluster) addDisk(l *workload, pod *corev1.Pod) {
 
 // bindDisk makes a disk in a zone, "" for none, and binds it to a claim.
 func (c *cluster) bindDisk(claim client.ObjectKey, zone string) {
-	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk-" + claim.Name}}
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: diskPrefix + claim.Name}}
 	volume.Spec.StorageClassName = diskClass
 	volume.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	volume.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name}
 	volume.Status.Phase = corev1.VolumeBound
+	if c.world.script.attaches() { // else no driver is known, and nothing is counted
+		volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: diskDriver, VolumeHandle: volume.Name}
+	}
 	if zone != "" {
 		volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{

@@ -17,6 +17,7 @@ import (
 // Ground is what every simulation of a process shares; it never changes.
 type Ground struct {
 	offers *cloud.Offers
+	states [mostDisks + 1]func() (*cloud.Offers, error) // with so many disks stated; made when a script asks for it
 	kinds  *apiserver.Kinds
 	scheme *runtime.Scheme
 	ec2    func() (*ec2cloud.Ground, error) // made when a script asks for it
@@ -24,7 +25,7 @@ type Ground struct {
 
 // NewGround makes it.
 func NewGround() (*Ground, error) {
-	offers, err := cloud.NewOffers()
+	offers, err := cloud.NewOffers(cloud.NothingStated)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +33,11 @@ func NewGround() (*Ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Ground{offers: offers, kinds: apiserver.NewKinds(), scheme: scheme, ec2: sync.OnceValues(ec2cloud.NewGround)}, nil
+	ground := &Ground{offers: offers, kinds: apiserver.NewKinds(), scheme: scheme, ec2: sync.OnceValues(ec2cloud.NewGround)}
+	for n := range ground.states {
+		ground.states[n] = sync.OnceValues(func() (*cloud.Offers, error) { return cloud.NewOffers(n) })
+	}
+	return ground, nil
 }
 
 // Result is what came of a run.

@@ -7,6 +7,7 @@ import (
 
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
@@ -99,7 +100,8 @@ func (s *Store) reviseUsed(node string) {
 	s.changed()
 }
 
-// attaching is how many volumes of each CSI driver any node has taken, where only nodes say so (P-07).
+// attaching is how many volumes of each CSI driver any node has taken, where only nodes say so (P-07). It is known of drivers that
+// a node with a NodeClaim names: those of other programs may be machines of another kind, or attach none at all.
 type attaching struct {
 	present    map[string]int64 // by driver, over the nodes that there are; translate.UnlimitedVolumes where one states no limit
 	remembered map[string]rememberedMost
@@ -114,8 +116,9 @@ type rememberedMost struct {
 // reviseAttaching takes in a change of what nodes say.
 func (s *Store) reviseAttaching() {
 	a := &s.volumes.attaching
-	present := map[string]int64{}
-	for _, node := range s.volumes.nodes {
+	present, ours := map[string]int64{}, map[string]bool{}
+	for name, node := range s.volumes.nodes {
+		e := s.nodes[name]
 		limits := translate.AttachLimits(node)
 		for _, driver := range node.Spec.Drivers {
 			limit, stated := limits[driver.Name]
@@ -123,8 +126,10 @@ func (s *Store) reviseAttaching() {
 				limit = translate.UnlimitedVolumes
 			}
 			present[driver.Name] = max(present[driver.Name], limit)
+			ours[driver.Name] = ours[driver.Name] || e != nil && launched(e.value)
 		}
 	}
+	maps.DeleteFunc(present, func(driver string, _ int64) bool { return !ours[driver] })
 	if s.config.VolumeMemory > 0 {
 		until := s.config.Now().Add(s.config.VolumeMemory)
 		for driver, count := range a.present {
@@ -138,6 +143,9 @@ func (s *Store) reviseAttaching() {
 	a.present = present
 	s.setAttaching()
 }
+
+// launched reports whether a node has a NodeClaim of ours.
+func launched(node *cluster.Node) bool { return node != nil && node.Claim != "" }
 
 // setAttaching brings the picture up to date, and the pods with volumes when it changes. What a provider states of its
 // machines needs no guess.

@@ -263,6 +263,9 @@ func (s *Store) setNode(e *nodeEntry, value *cluster.Node, leaving bool) {
 	e.value, e.leaving = value, leaving
 	s.sizesMoved(old, value)
 	s.changed()
+	if launched(old) != launched(value) && s.volumes.nodes[e.object.Name] != nil {
+		s.reviseAttaching()
+	}
 	if old != nil && old.Claim != "" && (value == nil || value.Claim != old.Claim) {
 		s.nominationsChanged(old.Claim)
 	}

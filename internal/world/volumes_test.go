@@ -151,7 +151,7 @@ func TestLimitsOfVolumesHoldOnceAnyNodeStatesThem(t *testing.T) { // P-07
 }
 
 // P-07: a pod with more volumes than any node attaches is not planned for, also when the node that was launched for it in
-// vain is gone; after a while it may be tried again.
+// vain is gone; after a while it may be tried again. Nodes of other programs say nothing of those that will be launched.
 func TestTooManyVolumesForAnyNode(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -171,6 +171,14 @@ func TestTooManyVolumesForAnyNode(t *testing.T) {
 		}
 	}
 	sees("when nobody knows better", false)
+	_ = s.Apply(testPool("default", 2))
+	for i, name := range []string{"n1", "n2", "n3"} {
+		_ = s.Apply(testNode(name, "u"+name, 40+i, "p-"+name))
+		_ = s.Apply(testClaim("c-"+name, "c"+name, 50+i, "default", "p-"+name))
+	}
+	_ = s.Apply(testNode("control", "uc", 60, "elsewhere"))
+	_ = s.Apply(testCSINode("control", "ic", 61, "ebs", 2))
+	sees("with a node that nobody here has launched", false)
 	_ = s.Apply(testCSINode("n1", "i1", 30, "ebs", 2))
 	sees("with a node that takes two", true)
 	_ = s.Apply(testCSINode("n2", "i2", 31, "ebs", 3))

@@ -162,6 +162,9 @@ func TestBadStarts(t *testing.T) {
 		{"no catalogue file", []string{"--kubeconfig", alive, "--instance-types-file-path", filepath.Join(dir, "none.json")}, []string{"none.json"}},
 		{"a malformed catalogue file", []string{"--kubeconfig", alive, "--instance-types-file-path", write("types.json", `[{"name": "m1", "architecture": "amd64", "operatingSystems": ["linux"], "resources": {"cpu": "2", "memory": "4Gi"}, "offerings": [{"Price": -1}]}]`)}, []string{"types.json", "m1", "Price", "-1"}},
 		{"a malformed faults file", []string{"--kubeconfig", alive, "--kwok-faults-file-path", write("faults.yaml", "slowBoot: [{delay: soon}]")}, []string{"--kwok-faults-file-path", "faults.yaml", `slowBoot[0].delay: got "soon"; want a duration`}},
+		{"a bad file of commitments (K-55)", []string{"--kubeconfig", alive, "--commitments-file",
+			write("commitments.yaml", strings.Replace(twoCommitments, "instances: 1", "instances: 0", 1))},
+			[]string{"--commitments-file", "commitments.yaml", "commitments[0].instances is 0: want a number above 0"}},
 		{"a port in use", []string{"--kubeconfig", alive, "--metrics-port", port}, []string{"--metrics-port", port}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -92,7 +92,7 @@ func (c *Controller) countCommand(r round, g *begun) {
 		decision = metrics.TerminateFirst
 		c.config.Metrics.Disruption.TerminateFirst.WithLabelValues(pool.Name, label, metrics.StaticAtLimit).Inc()
 	}
-	if decision == metrics.Delete && engine.GoesFirst(pool, g.removes[0]) {
+	if decision == metrics.Delete && pool != nil && g.removes[0].First {
 		decision = metrics.TerminateFirst
 		c.config.Metrics.Disruption.TerminateFirst.WithLabelValues(pool.Name, label, metrics.AtHardLimit).Inc()
 	}

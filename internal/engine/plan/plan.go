@@ -145,6 +145,7 @@ type Remove struct {
 	Pool     string
 	Reason   DisruptionReason
 	Price    resources.Money // per hour that is saved; resources.Unpriced when unknown
+	First    bool            // it goes before what replaces it comes (K-48)
 	// Why says in words what the reason leaves open, such as count and limit; "" when there is nothing to add.
 	Why string
 }

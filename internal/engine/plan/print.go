@@ -26,7 +26,11 @@ func (p Plan) String() string {
 		if r.Why != "" {
 			why = ": " + r.Why
 		}
-		fmt.Fprintf(&b, "remove %s (%s) %s saves %s/h%s\n", r.Claim, r.Pool, r.Reason, r.Price, why)
+		first := ""
+		if r.First {
+			first = " first"
+		}
+		fmt.Fprintf(&b, "remove %s (%s) %s%s saves %s/h%s\n", r.Claim, r.Pool, r.Reason, first, r.Price, why)
 	}
 	for _, stay := range p.Stays {
 		fmt.Fprintf(&b, "stays %s: %s\n", stay.Claim, stay.Why)

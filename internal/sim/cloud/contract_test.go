@@ -65,7 +65,7 @@ func class(name string) (*kwokv1alpha1.KWOKNodeClass, error) {
 // X-05, P-50: the simulated cloud keeps the contract of every provider.
 func TestContract(t *testing.T) {
 	t.Parallel()
-	offers, err := cloud.NewOffers()
+	offers, err := cloud.NewOffers(cloud.NothingStated)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,11 +45,14 @@ type Offers struct {
 	without [AllMarkets + 1]kwok.Inventory
 }
 
-// NewOffers returns five small types in four markets.
-func NewOffers() (*Offers, error) {
+// NothingStated is for machines of which nobody says how many disks they attach.
+const NothingStated = -1
+
+// NewOffers returns five small types in four markets, of which the cloud states how many disks they attach.
+func NewOffers(disks int) (*Offers, error) {
 	var offers Offers
 	for out := range offers.without {
-		inventory, err := kwok.ParseInventory([]byte(describe(Market(out))))
+		inventory, err := kwok.ParseInventory([]byte(describe(Market(out), disks)))
 		if err != nil {
 			return nil, fmt.Errorf("reading the simulated cloud's types: %w", err)
 		}
@@ -58,17 +61,47 @@ func NewOffers() (*Offers, error) {
 	return &offers, nil
 }
 
-// describe writes the types as an instance types file, in which the markets that are out are unavailable.
-func describe(out Market) string {
-	var types []string
-	for _, kind := range []struct {
-		name                 string
-		cpus, memory, pods   int
-		spotPrice, fullPrice float64
-	}{
+// kinds are the types.
+func kinds() []machineKind {
+	return []machineKind{
 		{"c.2", 2, 4, 8, 0.027, 0.085}, {"m.2", 2, 8, 8, 0.031, 0.096}, {"m.4", 4, 16, 16, 0.061, 0.192},
 		{"c.8", 8, 16, 30, 0.105, 0.340}, {"m.8", 8, 32, 30, 0.122, 0.384},
-	} {
+	}
+}
+
+type machineKind struct {
+	name                 string
+	cpus, memory, pods   int
+	spotPrice, fullPrice float64
+}
+
+// FullPrice is what a type costs on demand, in dollars per hour; 0 for one that is not sold.
+func FullPrice(name string) float64 {
+	for _, kind := range kinds() {
+		if kind.name == name {
+			return kind.fullPrice
+		}
+	}
+	return 0
+}
+
+// Types are the names of the types.
+func Types() []string {
+	var names []string
+	for _, kind := range kinds() {
+		names = append(names, kind.name)
+	}
+	return names
+}
+
+// describe writes the types as an instance types file, in which the markets that are out are unavailable.
+func describe(out Market, disks int) string {
+	var types []string
+	stated := ""
+	if disks != NothingStated {
+		stated = fmt.Sprintf(`, "attachable-volumes-csi-disk.example.com": "%d"`, disks)
+	}
+	for _, kind := range kinds() {
 		var offerings []string
 		for i, market := range marketNames() {
 			price := kind.fullPrice
@@ -80,8 +113,8 @@ func describe(out Market) string {
 				{"key": "topology.kubernetes.io/zone", "operator": "In", "values": [%q]}]}`, price, out&(1<<i) == 0, market[1], market[0]))
 		}
 		types = append(types, fmt.Sprintf(`{"name": %q, "architecture": "amd64", "operatingSystems": ["linux"],
-			"resources": {"cpu": "%d", "memory": "%dGi", "pods": "%d", "ephemeral-storage": "20Gi"}, "offerings": [%s]}`,
-			kind.name, kind.cpus, kind.memory, kind.pods, strings.Join(offerings, ",")))
+			"resources": {"cpu": "%d", "memory": "%dGi", "pods": "%d", "ephemeral-storage": "20Gi"%s}, "offerings": [%s]}`,
+			kind.name, kind.cpus, kind.memory, kind.pods, stated, strings.Join(offerings, ",")))
 	}
 	return "[" + strings.Join(types, ",") + "]"
 }
