@@ -229,7 +229,7 @@ func (r *reader) pool(p poolRecord) *cluster.Pool {
 		Requirements: r.set(p.Requirements),
 		Taints:       each(p.Taints, readTaint), RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots,
 		SurgeSlots: p.SurgeSlots, Static: p.Static, Replicas: p.Replicas, MinNodes: p.MinNodes, Dormant: p.Dormant,
-		Gentle: p.Gentle, Held: p.Held, TerminateFirst: p.TerminateFirst,
+		Gentle: p.Gentle, Held: p.Held, TerminateFirst: p.TerminateFirst, NoneFirst: p.NoneFirst,
 		Invalid: p.Invalid, ExpiresGracefully: p.ExpiresGracefully, Consolidates: cluster.Consolidation(p.Consolidates),
 		PriceTolerance: p.PriceTolerance, LocalVolumes: p.LocalVolumes,
 		NodeOverheadPrice: resources.Money(p.NodeOverheadPrice), OnDemandPercent: p.OnDemandPercent,

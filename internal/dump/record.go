@@ -163,6 +163,7 @@ type poolRecord struct {
 	Held              bool                `json:"held,omitempty"`
 	Invalid           bool                `json:"invalid,omitempty"`
 	ExpiresGracefully bool                `json:"expiresGracefully,omitempty"`
+	NoneFirst         bool                `json:"noneFirst,omitempty"`
 	TerminateFirst    bool                `json:"terminateFirst,omitempty"`
 	Consolidates      int                 `json:"consolidates,omitempty"`
 	PriceTolerance    int                 `json:"priceTolerance,omitempty"`

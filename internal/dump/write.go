@@ -250,7 +250,7 @@ func pool(p *cluster.Pool) poolRecord {
 		}),
 		RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots, SurgeSlots: p.SurgeSlots, Static: p.Static,
 		Replicas: p.Replicas, MinNodes: p.MinNodes, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held,
-		TerminateFirst: p.TerminateFirst, Invalid: p.Invalid,
+		TerminateFirst: p.TerminateFirst, NoneFirst: p.NoneFirst, Invalid: p.Invalid,
 		ExpiresGracefully: p.ExpiresGracefully, Consolidates: int(p.Consolidates), PriceTolerance: p.PriceTolerance,
 		LocalVolumes: p.LocalVolumes, NodeOverheadPrice: int64(p.NodeOverheadPrice), OnDemandPercent: p.OnDemandPercent,
 	}

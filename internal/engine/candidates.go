@@ -65,6 +65,8 @@ type disruption struct {
 	accounted *cluster.Snapshot
 	costs     func(...*cluster.Node) resources.Money
 	ledger    *cluster.Ledger
+	// usedUp is that of pack for the origin; nil until it is asked for.
+	usedUp func(*cluster.Pool, *cluster.Node) bool
 }
 
 // command is nodes that go together, and what replaces them.

@@ -78,6 +78,7 @@ type Off struct {
 	Static   bool // nobody acts on spec.replicas (D-12)
 	Reserved bool // nothing is launched in reservations (P-11)
 	Buffers  bool // no room is kept for CapacityBuffers (K-35)
+	First    bool // no node goes before what replaces it, unless its pool's annotation asks for that (K-48)
 }
 
 // DefaultPromiseTTL outlives any healthy watch delay, and is short enough that a promise nobody kept does not hold up

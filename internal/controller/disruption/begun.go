@@ -88,6 +88,10 @@ func (c *Controller) countCommand(r round, g *begun) {
 		decision = metrics.Replace
 	}
 	pool := r.snapshot.Pool(g.removes[0].Pool)
+	if decision == metrics.Delete && engine.Vacates(g.removes[0]) {
+		decision = metrics.TerminateFirst
+		c.config.Metrics.Disruption.TerminateFirst.WithLabelValues(g.removes[0].Pool, label, metrics.NoReservedCapacity).Inc()
+	}
 	if decision == metrics.Delete && pool != nil && pool.Static {
 		decision = metrics.TerminateFirst
 		c.config.Metrics.Disruption.TerminateFirst.WithLabelValues(pool.Name, label, metrics.StaticAtLimit).Inc()

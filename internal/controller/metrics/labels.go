@@ -38,6 +38,9 @@ const AtHardLimit = "hard-limit"
 // StaticAtLimit is why a node of a static pool goes first, as the label terminate_first_reason names it.
 const StaticAtLimit = "static-at-limit"
 
+// NoReservedCapacity is why a node goes first that holds the reservation which what replaces it needs: the same label.
+const NoReservedCapacity = "no-reserved-capacity"
+
 // ForcefulTermination is the reason of pods that are drained for no reason of disruption.
 const ForcefulTermination = "Forceful Termination"
 

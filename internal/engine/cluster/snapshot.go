@@ -55,6 +55,9 @@ type Pool struct {
 	ExpiresGracefully bool
 	// TerminateFirst lets one node at a time go before what replaces it comes, where the hard limit leaves no room for that (K-48).
 	TerminateFirst bool
+	// NoneFirst keeps each node until what replaces it is there, also in a static pool at its limit and in a reservation that is
+	// used up. TerminateFirst does not ask it (K-48).
+	NoneFirst bool
 	// Consolidates says which nodes may go to save money (D-03).
 	Consolidates Consolidation
 	// PriceTolerance is how much dearer than the cheapest nodes fewer of them may be, in percent (P-22).
@@ -144,6 +147,8 @@ type Snapshot struct {
 	// Drawing are further nodes that count for Commitments and for [Snapshot.Mix], and Undrawn nodes of the snapshot that do
 	// not, since they go.
 	Drawing, Undrawn []*Node
+	// Reserving are nodes that a what-if is without, and that hold their reservations until they are gone, in any order.
+	Reserving []*Node
 
 	change Change
 }

@@ -80,7 +80,7 @@ func newLeft(snapshot *cluster.Snapshot) left {
 	return left{newReservations(snapshot), newStock(snapshot), newMixes(snapshot)}
 }
 
-// newReservations counts what the nodes of the snapshot leave. A claim on its way that may still come to stand in
+// newReservations counts what the nodes of the snapshot leave, those that are about to go or to come among them. A claim on its way that may still come to stand in
 // one of several reservations counts in each.
 func newReservations(snapshot *cluster.Snapshot) reservations {
 	var offers []catalog.Offer
@@ -104,14 +104,26 @@ func newReservations(snapshot *cluster.Snapshot) reservations {
 	if len(offers) == 0 {
 		return nil
 	}
-	for _, node := range snapshot.Nodes {
-		for _, o := range offers {
-			if mayHold(node, o) {
-				left[o.Labels.String()]--
+	for _, list := range [][]*cluster.Node{snapshot.Nodes, snapshot.Closed, snapshot.Drawing, snapshot.Reserving} {
+		for _, node := range list {
+			for _, o := range offers {
+				if mayHold(node, o) {
+					left[o.Labels.String()]--
+				}
 			}
 		}
 	}
 	return left
+}
+
+// UsedUp returns whether a node stands in a reservation of a pool's catalogue of which nothing is left.
+func UsedUp(snapshot *cluster.Snapshot) func(*cluster.Pool, *cluster.Node) bool {
+	left := newReservations(snapshot)
+	return func(pool *cluster.Pool, node *cluster.Node) bool {
+		return len(left) > 0 && pool.Catalog != nil && slices.ContainsFunc(pool.Catalog.Offers, func(o catalog.Offer) bool {
+			return o.Reservation > 0 && mayHold(node, o) && left[o.Labels.String()] <= 0
+		})
+	}
 }
 
 // mayHold reports whether the node stands, or may come to stand, in a reservation. Labels that it should have and
