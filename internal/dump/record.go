@@ -69,6 +69,8 @@ type pictureRecord struct {
 	// MaxClaims is the hard limit of the whole cluster, and Claims what counts for it (K-53).
 	MaxClaims int64 `json:"maxClaims,omitempty"`
 	Claims    int64 `json:"claims,omitempty"`
+	// ClaimsUnknown is why the hard limit is not known.
+	ClaimsUnknown string `json:"claimsUnknown,omitempty"`
 	// Capacities and FreeVolumes are what there is for volumes that are still to come (K-58, K-59).
 	Capacities  []capacityRecord   `json:"capacities,omitempty"`
 	FreeVolumes []freeVolumeRecord `json:"freeVolumes,omitempty"`

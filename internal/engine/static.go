@@ -71,7 +71,7 @@ func (d *disruption) whyStaticFirst(pool *cluster.Pool, node *cluster.Node) stri
 	_, hard := pool.Limits.Nodes()
 	freed := d.origin.Without(d.origin.Node(node)).Vacated(node)
 	switch {
-	case pool.NoneFirst || !pack.Admits(freed, freed.Pool(pool.Name)): // nothing would come for it
+	case pool.NoneFirst || d.origin.ClaimsUnknown != "" || !pack.Admits(freed, freed.Pool(pool.Name)): // nothing would come for it
 		return ""
 	case terminatesFirst(pool):
 		return fmt.Sprintf("replicas are at the %s limit, so it goes before its replacement comes", limit.Kind(hard))

@@ -302,6 +302,9 @@ func TestK53_APoolSaysThatTheClusterIsFull(t *testing.T) {
 	check(t, r.reconcile(t), karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
 	r.picture.MaxClaims, r.picture.Claims = 5, 5 // the hard limit counts before the soft one
 	check(t, r.reconcile(t), kind, metav1.ConditionTrue, "NodeClaims 5 of 5 in the whole cluster (--max-node-claims-hard)")
+	r.picture.ClaimsUnknown = "ConfigMap s/joiner-cluster-limit cannot be read"
+	check(t, r.reconcile(t), kind, metav1.ConditionUnknown, "ConfigMap s/joiner-cluster-limit cannot be read")
+	r.picture.ClaimsUnknown = ""
 	r.picture.Unseen, r.picture.Claims = 2, 4
 	if _, found := condition.Get(r.reconcile(t).Status.Conditions, kind); found {
 		t.Error("there is room in the cluster again, and the pool says that there is none")
@@ -337,7 +340,7 @@ func TestK48_WhatThePoolSaysOfItsAnnotation(t *testing.T) {
 	check(t, set("true", func(p *karpenterv1.NodePool) { p.Spec.HardLimits = nil }), kind, metav1.ConditionTrue,
 		"it has no effect, the pool has no spec.hardLimits.nodes")
 	check(t, set("true", func(p *karpenterv1.NodePool) { p.Spec.Replicas = new(int64(1)) }), kind, metav1.ConditionTrue,
-		"it has no effect, a static pool")
+		"it has no effect, the feature gate TerminateFirstDrift")
 	p := set("true", func(p *karpenterv1.NodePool) { p.Annotations = nil })
 	if _, found := condition.Get(p.Status.Conditions, kind); found {
 		t.Error("there is no annotation any more, and the pool speaks of it")

@@ -134,6 +134,8 @@ type Snapshot struct {
 	// MaxClaims is the most NodeClaims that the whole cluster may have, 0 for no limit (K-53); Claims how many there are,
 	// counted with a limit only.
 	MaxClaims, Claims int64
+	// ClaimsUnknown says why MaxClaims is not known at present: nothing is launched then. "" when it is.
+	ClaimsUnknown string
 	// Devices says which nodes have the devices that pods ask for by ResourceClaims (K-42); nil when nobody can tell.
 	Devices Devices
 	// Capacities are what drivers have left for volumes, by name; FreeVolumes those that no claim has, by name. Both are only of
@@ -249,7 +251,7 @@ func (s *Snapshot) Overhead(name string) resources.Money {
 // Ceiling is the limit on the nodes of the whole cluster, with those that there are (K-53).
 func (s *Snapshot) Ceiling() limit.Ceiling {
 	return limit.Ceiling{Most: s.MaxNodes, Used: int64(len(s.Nodes)+len(s.Closed)) + s.Unseen,
-		HardMost: s.MaxClaims, Claims: s.Claims}
+		HardMost: s.MaxClaims, Claims: s.Claims, Unknown: s.ClaimsUnknown}
 }
 
 // Pool returns the pool of that name, or nil.

@@ -95,6 +95,7 @@ func (p *parser) ceiling(name string, a *attributes) {
 	}
 	p.parts.MaxNodes, p.parts.Unseen = a.number("nodes", 0), a.number("unseen", 0)
 	p.parts.MaxClaims = a.number("claims", 0)
+	p.parts.ClaimsUnknown = strings.ReplaceAll(a.get("unknown", ""), "_", " ")
 	if p.parts.MaxNodes < 0 || p.parts.Unseen < 0 || p.parts.MaxClaims < 0 {
 		a.fail("nodes, unseen and claims are 0 or more")
 	}
