@@ -124,7 +124,7 @@ func karpentersSettings() []Key {
 		{"settings.featureGates.staticCapacity", `false`, "-", pods, `value: "StaticCapacity=false"`},
 		{"settings.featureGates.capacityBuffer", `false`, "-", pods, `value: "CapacityBuffer=false"`},
 		{"settings.featureGates.terminateFirstDrift", `false`, "-", pods, `value: "TerminateFirstDrift=false"`},
-		{"settings.featureGates.terminateFirstRepair", `false`, "-", pods, `value: "TerminateFirstRepair=false"`},
+		{"settings.featureGates.terminateFirstRepair", `false`, "-", pods, `value: "TerminateFirstRepair=true"`},
 		{"settings.featureGates.podDeletionCostManagement", `false`, "", pods, `value: "PodDeletionCostManagement=true"`},
 	}
 }
