@@ -86,6 +86,7 @@ func (s *Snapshot) Freed(node *Node) *Snapshot {
 func (s *Snapshot) Vacated(node *Node) *Snapshot {
 	own := s.derived()
 	own.Reserving = slices.DeleteFunc(slices.Clone(s.Reserving), func(n *Node) bool { return compareNodes(n, node) == 0 })
+	own.Vacant = append(slices.Clip(s.Vacant), node)
 	return own
 }
 

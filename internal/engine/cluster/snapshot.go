@@ -151,6 +151,8 @@ type Snapshot struct {
 	Drawing, Undrawn []*Node
 	// Reserving are nodes that a what-if is without, and that hold their reservations until they are gone, in any order.
 	Reserving []*Node
+	// Vacant are nodes that a what-if has taken out of Reserving: the providers' word that a reservation is used up counts them.
+	Vacant []*Node
 
 	change Change
 }

@@ -72,12 +72,13 @@ type reservations map[string]int
 // left is what is paid for anyway and not used, and how much of each pool is spot, shared by the pools of a round.
 type left struct {
 	reservations reservations
+	vacant       []*cluster.Node // see cluster.Snapshot
 	stock        *stock
 	mixes        map[string]*cluster.Mix // by pool
 }
 
 func newLeft(snapshot *cluster.Snapshot) left {
-	return left{newReservations(snapshot), newStock(snapshot), newMixes(snapshot)}
+	return left{newReservations(snapshot), snapshot.Vacant, newStock(snapshot), newMixes(snapshot)}
 }
 
 // newReservations counts what the nodes of the snapshot leave, those that are about to go or to come among them. A claim on its way that may still come to stand in
@@ -144,6 +145,30 @@ func mayHold(node *cluster.Node, o catalog.Offer) bool {
 		}
 	}
 	return true
+}
+
+// available returns the offers of a pool that can be had at present, with the reservations that are used up by the nodes that hold them:
+// providers may call those unavailable, and what is left is counted here. A reservation with something left is what its provider says.
+func (l left) available(p *cluster.Pool) catalog.Bits {
+	offers := p.Catalog.Available.Clone()
+	if len(l.reservations) == 0 {
+		return offers
+	}
+	for i, o := range p.Catalog.Offers {
+		if o.Reservation <= 0 || offers.Has(i) {
+			continue
+		}
+		left := l.reservations[o.Labels.String()]
+		for _, node := range l.vacant {
+			if mayHold(node, o) {
+				left--
+			}
+		}
+		if left <= 0 {
+			offers.Add(i)
+		}
+	}
+	return offers
 }
 
 // openReservations finds the pool's reservations, those that are not available at present among them, and drops
