@@ -110,7 +110,8 @@ func (o *options) addProviders(flags *pflag.FlagSet) {
 
 func (o *options) addDisruption(flags *pflag.FlagSet) {
 	flags.StringVar(&o.FeatureGates, "feature-gates", o.FeatureGates,
-		"Karpenter's list of NAME=true; without one ReservedCapacity, NodeOverlay and StaticCapacity are on, "+
+		"Karpenter's list of NAME=true; without one ReservedCapacity, NodeOverlay, StaticCapacity, CapacityBuffer and "+
+			"TerminateFirstDrift are on, "+
 			"SpotToSpotConsolidation and NodeRepair off; with one, what it leaves out has Karpenter's default")
 	flags.StringVar(&o.RepairVeto, "repair-veto", o.RepairVeto,
 		"what keeps an unhealthy node from node repair: Both, karpenter.sh/do-not-disrupt and karpenter.sh/do-not-repair, or "+

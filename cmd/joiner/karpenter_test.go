@@ -35,6 +35,7 @@ func TestKarpentersChartsStartJoiner(t *testing.T) {
 	want := []string{
 		"CPU_REQUESTS", "DISABLE_CONTROLLER_WARMUP", "KUBERNETES_MIN_VERSION",
 		`has \"StaticCapacity=\"`, `has \"FromTomorrow=true\"`, "does not name NodeOverlay",
+		"does not name TerminateFirstDrift",
 	}
 	for _, name := range want {
 		if strings.Count(stdout, name) != 1 {

@@ -37,6 +37,8 @@ type Store interface {
 	Ceiling() limit.Ceiling
 	// LimitClaims tells the hard limit of the whole cluster as it is now.
 	LimitClaims(most int64)
+	// ClaimsUnknown tells why that is not known, until it is told, and reports whether that is news.
+	ClaimsUnknown(why string) bool
 	// Overlaid reports whether NodeOverlays change the price or the capacity of one of these instance types.
 	Overlaid(class *karpenterv1.NodeClassReference, pool string, types []string) (price, capacity bool)
 	Promise(claim *karpenterv1.NodeClaim, reserve resources.Vector, pods []plan.PodRef)

@@ -34,17 +34,23 @@ type store struct {
 	ceiling  limit.Ceiling
 	promised []string
 
-	claimsMost   int64
-	priced       string // the instance type whose price an overlay changes
-	given        string // and that whose capacity
-	promisedUIDs []string
-	nominate     map[string]string
+	claimsMost    int64
+	claimsUnknown string
+	priced        string // the instance type whose price an overlay changes
+	given         string // and that whose capacity
+	promisedUIDs  []string
+	nominate      map[string]string
 }
 
 func (s *store) Snapshot() *cluster.Snapshot { return s.snapshot }
 func (s *store) Usage(string) limit.Usage    { return s.used }
 func (s *store) Ceiling() limit.Ceiling      { return s.ceiling }
-func (s *store) LimitClaims(most int64)      { s.claimsMost = most }
+func (s *store) LimitClaims(most int64)      { s.claimsMost, s.claimsUnknown = most, "" }
+func (s *store) ClaimsUnknown(why string) bool {
+	news := s.claimsUnknown != why
+	s.claimsUnknown = why
+	return news
+}
 func (s *store) Overlaid(_ *karpenterv1.NodeClassReference, _ string, types []string) (price, capacity bool) {
 	return slices.Contains(types, s.priced), slices.Contains(types, s.given)
 }

@@ -78,6 +78,16 @@ func (l *ClusterLimit) saw(most int64, now time.Time) int64 {
 	return min(l.most, most)
 }
 
+// changing is why nothing may be launched while others write the table.
+const changing = "the hard limit of the whole cluster is being changed by others"
+
+// lost notes that the table could not be read: it is looked at anew each time.
+func (l *ClusterLimit) lost() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = time.Time{}
+}
+
 // table is the table as it was read, with the object that a change is written to.
 type table struct {
 	limit.Table
@@ -96,12 +106,13 @@ func (a *Applier) table(ctx context.Context) (t table, refusal string, err error
 		switch {
 		case apierrors.IsNotFound(err):
 			t.object = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		case apierrors.IsForbidden(err):
+			return t, a.unknown(key, err, "let the controller read it"), nil
 		case err != nil:
 			return t, "", fmt.Errorf("reading ConfigMap %s: %w", key, err)
 		default:
 			if t.Table, err = limit.ParseTable(t.object.Data); err != nil {
-				return t, fmt.Sprintf("the hard limit of the whole cluster is not known, ConfigMap %s cannot be read: %v; "+
-					"delete it, and it is made anew", key, err), nil
+				return t, a.unknown(key, err, "delete it, and it is made anew"), nil
 			}
 		}
 		most := own.wanted(t.Most)
@@ -117,18 +128,28 @@ func (a *Applier) table(ctx context.Context) (t table, refusal string, err error
 			own.saw(most, a.config.Now())
 		}
 	}
-	return t, "the hard limit of the whole cluster is being changed by others", nil
+	return t, changing, nil
+}
+
+// unknown tells the store that the table cannot be read, so that pods and pools say it, and returns what to say.
+func (a *Applier) unknown(key client.ObjectKey, err error, remedy string) string {
+	text := fmt.Sprintf("the hard limit of the whole cluster is not known, ConfigMap %s cannot be read: %v; %s", key, err, remedy)
+	a.config.Cluster.lost()
+	if a.config.Store.ClaimsUnknown(text) {
+		a.config.Log.Info("nothing is launched, since the limit of the cluster is not known", "reason", text)
+	}
+	return text
 }
 
 // Begin writes the limit of this process into the table, if that is to be done and was not done yet: so it is in force from
 // when the process begins to work, and not from its first launch. Later it looks now and then which limit the table has, and
-// tells the store, so that plans are made for it. Call it before each round.
+// tells the store, so that plans are made for it: also that it cannot be read, which is no error. Call it before each round.
 func (a *Applier) Begin(ctx context.Context) error {
 	if a.config.Cluster == nil || a.config.Cluster.fresh(a.config.Now()) {
 		return nil
 	}
 	_, refusal, err := a.table(ctx)
-	if err == nil && refusal != "" {
+	if err == nil && refusal == changing {
 		err = errors.New(refusal)
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -204,6 +205,28 @@ func TestK53_NothingIsLaunchedWithoutATable(t *testing.T) {
 	if refusals(out) != want || len(r.claims(t)) != 1 {
 		t.Errorf("refused %q, claims %v; want %q", refusals(out), r.claims(t), want)
 	}
+	if err := r.applier.Begin(t.Context()); err != nil || r.store.claimsUnknown != want {
+		t.Errorf("error %v, the store knows %q; want it to be told %q, so that pods and pools say it", err, r.store.claimsUnknown, want)
+	}
+	setTable(t, r, map[string]string{"limit": "5", "places": `{"uid": "0"}`})
+	if err := r.applier.Begin(t.Context()); err != nil || !strings.Contains(r.store.claimsUnknown, `key places is "{\"uid\": \"0\"}": want lists`) {
+		t.Errorf("error %v, the store knows %q", err, r.store.claimsUnknown)
+	}
+	setTable(t, r, map[string]string{"limit": "5"})
+	if err := r.applier.Begin(t.Context()); err != nil || r.store.claimsUnknown != "" || r.store.claimsMost != 5 {
+		t.Errorf("error %v: the table can be read, and the store knows %q and %d", err, r.store.claimsUnknown, r.store.claimsMost)
+	}
+	refused := newRig(t, limit.Unlimited(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if _, table := o.(*corev1.ConfigMap); table {
+				return apierrors.NewForbidden(corev1.Resource("configmaps"), key.Name, errors.New("no right"))
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+	}).within(5)
+	if err := refused.applier.Begin(t.Context()); err != nil || !strings.Contains(refused.store.claimsUnknown, "let the controller read it") {
+		t.Errorf("error %v, the store knows %q; want it to say that the right is missing", err, refused.store.claimsUnknown)
+	}
 	down := newRig(t, limit.Unlimited(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 			if _, table := o.(*corev1.ConfigMap); table {
@@ -266,7 +289,7 @@ func TestK53_AProcessBeginsWithItsLimit(t *testing.T) {
 		t.Fatalf("a process with a limit of 3 leaves %v, %v", tableOf(t, r).Data, err)
 	}
 	setTable(t, r, map[string]string{"limit": "many"})
-	if err := r.within(4).applier.Begin(t.Context()); err == nil || !strings.Contains(err.Error(), "delete it, and it is made anew") {
-		t.Errorf("a table that cannot be read: %v", err)
+	if err := r.within(4).applier.Begin(t.Context()); err != nil || !strings.Contains(r.store.claimsUnknown, "delete it, and it is made anew") {
+		t.Errorf("a table that cannot be read: %v, the store knows %q", err, r.store.claimsUnknown)
 	}
 }

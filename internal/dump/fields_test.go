@@ -17,15 +17,16 @@ import (
 
 // leftOut are the fields of what the engine plans with and says that are not written, and why.
 var leftOut = map[string]string{
-	"cluster.Snapshot.Devices": "what there is of devices is not written: a dump is made of a picture without them (Snapshot.WithoutDevices)",
-	"cluster.Pod.Kept":         "no plan depends on it: it is room that kube-scheduler keeps, and given back by the controller",
-	"cluster.Shape.Claims":     "pods that ask for devices are blocked in such a picture",
-	"cluster.Snapshot.change":  "only says how a what-if differs from what it was made of, so that less is looked at",
-	"cluster.Snapshot.Drawing": "only in what-ifs",
-	"cluster.Snapshot.Undrawn": "only in what-ifs",
-	"cluster.Shape.key":        "follows from the other fields",
-	"cluster.Shape.ask":        "follows from the other fields",
-	"plan.Plan.Names":          "those of the snapshot, which are written once",
+	"cluster.Snapshot.Devices":   "what there is of devices is not written: a dump is made of a picture without them (Snapshot.WithoutDevices)",
+	"cluster.Pod.Kept":           "no plan depends on it: it is room that kube-scheduler keeps, and given back by the controller",
+	"cluster.Shape.Claims":       "pods that ask for devices are blocked in such a picture",
+	"cluster.Snapshot.change":    "only says how a what-if differs from what it was made of, so that less is looked at",
+	"cluster.Snapshot.Drawing":   "only in what-ifs",
+	"cluster.Snapshot.Reserving": "only in what-ifs",
+	"cluster.Snapshot.Undrawn":   "only in what-ifs",
+	"cluster.Shape.key":          "follows from the other fields",
+	"cluster.Shape.ask":          "follows from the other fields",
+	"plan.Plan.Names":            "those of the snapshot, which are written once",
 }
 
 // otherwise are the fields that nobody outside of their package can read, and how they are written all the same.

@@ -18,7 +18,7 @@ func plannedRecord(d Planned) planRecord {
 		Nominations: each(p.Nominations, nominateOf), Unplaced: each(p.Unplaced, unplacedOf),
 		Room: each(p.Buffers.Places, nominateOf), NoRoom: each(p.Buffers.Unplaced, unplacedOf),
 		Removes: each(p.Removes, func(r plan.Remove) removeRecord {
-			return removeRecord{r.Claim, r.ClaimUID, r.Node, r.Pool, string(r.Reason), price(r.Price), r.First, r.Why}
+			return removeRecord{r.Claim, r.ClaimUID, r.Node, r.Pool, string(r.Reason), price(r.Price), string(r.First), r.Why}
 		}),
 		Stays: each(p.Stays, stayOf), Held: p.Held, Order: p.Order,
 	}
@@ -76,7 +76,7 @@ func readPlan(r planRecord, names resources.Names) plan.Plan {
 		Buffers: plan.Buffers{Places: each(r.Room, readNominate), Unplaced: each(r.NoRoom, readUnplaced)},
 		Removes: each(r.Removes, func(r removeRecord) plan.Remove {
 			return plan.Remove{Claim: r.Claim, ClaimUID: r.ClaimUID, Node: r.Node, Pool: r.Pool,
-				Reason: plan.DisruptionReason(r.Reason), Price: readPrice(r.Price), First: r.First, Why: r.Why}
+				Reason: plan.DisruptionReason(r.Reason), Price: readPrice(r.Price), First: plan.First(r.First), Why: r.Why}
 		}),
 		Stays: each(r.Stays, readStay), Held: emptied(r.Held), Order: r.Order,
 	}

@@ -43,7 +43,7 @@ func read(c content) (Dump, error) {
 	}
 	parts := cluster.Snapshot{Version: c.picture.Version, Names: c.picture.Resources, Pending: r.list(c.picture.Pending),
 		Repelling: r.list(c.picture.Repelling), Buffers: r.list(c.picture.Buffers), MaxNodes: c.picture.MaxNodes, Unseen: c.picture.Unseen,
-		MaxClaims: c.picture.MaxClaims, Claims: c.picture.Claims, Commitments: commitments}
+		MaxClaims: c.picture.MaxClaims, Claims: c.picture.Claims, ClaimsUnknown: c.picture.ClaimsUnknown, Commitments: commitments}
 	r.where = "picture"
 	parts.Capacities, parts.FreeVolumes = each(c.picture.Capacities, r.capacity), each(c.picture.FreeVolumes, r.freeVolume)
 	r.need(parts.MaxNodes >= 0, "maxNodes is %d; want 1 or more, or 0 for no limit", parts.MaxNodes)
@@ -229,7 +229,7 @@ func (r *reader) pool(p poolRecord) *cluster.Pool {
 		Requirements: r.set(p.Requirements),
 		Taints:       each(p.Taints, readTaint), RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots,
 		SurgeSlots: p.SurgeSlots, Static: p.Static, Replicas: p.Replicas, MinNodes: p.MinNodes, Dormant: p.Dormant,
-		Gentle: p.Gentle, Held: p.Held, TerminateFirst: p.TerminateFirst,
+		Gentle: p.Gentle, Held: p.Held, TerminateFirst: p.TerminateFirst, NoneFirst: p.NoneFirst,
 		Invalid: p.Invalid, ExpiresGracefully: p.ExpiresGracefully, Consolidates: cluster.Consolidation(p.Consolidates),
 		PriceTolerance: p.PriceTolerance, LocalVolumes: p.LocalVolumes,
 		NodeOverheadPrice: resources.Money(p.NodeOverheadPrice), OnDemandPercent: p.OnDemandPercent,

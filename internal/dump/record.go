@@ -69,6 +69,8 @@ type pictureRecord struct {
 	// MaxClaims is the hard limit of the whole cluster, and Claims what counts for it (K-53).
 	MaxClaims int64 `json:"maxClaims,omitempty"`
 	Claims    int64 `json:"claims,omitempty"`
+	// ClaimsUnknown is why the hard limit is not known.
+	ClaimsUnknown string `json:"claimsUnknown,omitempty"`
 	// Capacities and FreeVolumes are what there is for volumes that are still to come (K-58, K-59).
 	Capacities  []capacityRecord   `json:"capacities,omitempty"`
 	FreeVolumes []freeVolumeRecord `json:"freeVolumes,omitempty"`
@@ -163,6 +165,7 @@ type poolRecord struct {
 	Held              bool                `json:"held,omitempty"`
 	Invalid           bool                `json:"invalid,omitempty"`
 	ExpiresGracefully bool                `json:"expiresGracefully,omitempty"`
+	NoneFirst         bool                `json:"noneFirst,omitempty"`
 	TerminateFirst    bool                `json:"terminateFirst,omitempty"`
 	Consolidates      int                 `json:"consolidates,omitempty"`
 	PriceTolerance    int                 `json:"priceTolerance,omitempty"`
@@ -433,7 +436,7 @@ type removeRecord struct {
 	Pool     string `json:"pool"`
 	Reason   string `json:"reason"`
 	Price    *int64 `json:"price,omitempty"`
-	First    bool   `json:"first,omitempty"`
+	First    string `json:"first,omitempty"`
 	Why      string `json:"why,omitempty"`
 }
 

@@ -246,13 +246,13 @@ func (p *scripter) body() string {
 	for _, n := range p.in.namespaces {
 		b.WriteString(words("namespace", n.Name, attribute("labels", labelText(n.Labels))))
 	}
-	if c := p.in.picture; c.MaxNodes != 0 || c.Unseen != 0 || c.MaxClaims != 0 {
+	if c := p.in.picture; c.MaxNodes != 0 || c.Unseen != 0 || c.MaxClaims != 0 || c.ClaimsUnknown != "" {
 		unseen := c.Unseen
 		if c.MaxClaims != 0 { // those with a node are counted by their nodes
 			unseen = c.Claims - int64(p.claims())
 		}
 		b.WriteString(words("limit", "cluster", number("nodes", c.MaxNodes, 0), number("claims", c.MaxClaims, 0),
-			number("unseen", unseen, 0)))
+			number("unseen", unseen, 0), attribute("unknown", strings.ReplaceAll(c.ClaimsUnknown, " ", "_"))))
 	}
 	for _, c := range p.in.picture.Commitments {
 		hourly := ""

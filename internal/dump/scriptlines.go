@@ -95,7 +95,7 @@ func (p *scripter) pool(r poolRecord) string {
 		number("nodes", r.Limits.SoftNodes, -1), number("hard.nodes", r.Limits.HardNodes, -1), p.amounts("limit.", limits),
 		attribute("minvalues", strings.Join(minimums, ",")), replicas, number("min-nodes", r.MinNodes, 0), flag("relax", r.RelaxMinValues),
 		flag("graceful-expiration", r.ExpiresGracefully), flag("terminate-first",
-			r.TerminateFirst), attribute("blocked", r.Blocked), flag("invalid", r.Invalid),
+			r.TerminateFirst), flag("none-first", r.NoneFirst), attribute("blocked", r.Blocked), flag("invalid", r.Invalid),
 		flag("dormant", r.Dormant), flag("gentle", r.Gentle), flag("held", r.Held), attribute("consolidate", policy),
 		number("tolerance", r.PriceTolerance, 0), overhead, number("spot-ratio", 100-r.OnDemandPercent, 100))
 }

@@ -48,7 +48,7 @@ func contentOf(d Dump) content {
 	w.gatherPods(s)
 	w.out.picture = pictureRecord{Version: s.Version, Resources: s.Names, Pending: w.positions(s.Pending),
 		Repelling: w.positions(s.Repelling), Buffers: w.positions(s.Buffers), Options: options(d.Terms),
-		MaxNodes: s.MaxNodes, Unseen: s.Unseen, MaxClaims: s.MaxClaims, Claims: s.Claims,
+		MaxNodes: s.MaxNodes, Unseen: s.Unseen, MaxClaims: s.MaxClaims, Claims: s.Claims, ClaimsUnknown: s.ClaimsUnknown,
 		Capacities: each(s.Capacities, capacity), FreeVolumes: each(s.FreeVolumes, freeVolume)}
 	for _, name := range slices.Sorted(maps.Keys(s.Namespaces)) {
 		w.out.namespaces = append(w.out.namespaces, namespaceRecord{name, some(s.Namespaces[name])})
@@ -250,7 +250,7 @@ func pool(p *cluster.Pool) poolRecord {
 		}),
 		RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots, SurgeSlots: p.SurgeSlots, Static: p.Static,
 		Replicas: p.Replicas, MinNodes: p.MinNodes, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held,
-		TerminateFirst: p.TerminateFirst, Invalid: p.Invalid,
+		TerminateFirst: p.TerminateFirst, NoneFirst: p.NoneFirst, Invalid: p.Invalid,
 		ExpiresGracefully: p.ExpiresGracefully, Consolidates: int(p.Consolidates), PriceTolerance: p.PriceTolerance,
 		LocalVolumes: p.LocalVolumes, NodeOverheadPrice: int64(p.NodeOverheadPrice), OnDemandPercent: p.OnDemandPercent,
 	}

@@ -65,6 +65,8 @@ type disruption struct {
 	accounted *cluster.Snapshot
 	costs     func(...*cluster.Node) resources.Money
 	ledger    *cluster.Ledger
+	// usedUp is that of pack for the origin; nil until it is asked for.
+	usedUp func(*cluster.Pool, *cluster.Node) bool
 }
 
 // command is nodes that go together, and what replaces them.
@@ -73,7 +75,7 @@ type command struct {
 	launches []plan.Launch
 	reason   plan.DisruptionReason
 	why      string
-	first    bool // nothing replaces the node before it goes (first.go)
+	first    plan.First // why nothing replaces the node before it goes; "" when something does (first.go)
 }
 
 // begin is where new commands start from: the commands that are under way are taken for carried out, so that what they

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -16,43 +17,66 @@ import (
 // for the pool any more. Nothing is launched for that, as with any node that needs no replacement (L-32), so the limit holds
 // whatever happens; the pods wait while the machine goes and another one comes.
 //
-// That is for want of room alone. The pool may launch; the pods would have places once the node is gone, by a plan with its
-// slot; and its drain ends.
+// Where what replaces a node only fits in the reservation that it holds, it goes first without being asked for, unless the gate
+// TerminateFirstDrift is off; and so does one of a static pool at its limit (static.go).
+//
+// That is for want of room alone, and never because a launch failed. The pool may launch; the pods would have places once the
+// node is gone, by a plan with what it leaves; and its drain ends.
 
 // letsGoFirst reports whether a node of the pool may go before what replaces it comes, where its hard limit leaves no room.
 func letsGoFirst(pool *cluster.Pool) bool {
 	return pool.TerminateFirst && !pool.Static && pool.Limits.HardNodes != limit.None
 }
 
-// whyFirst says of such a node why nothing replaces it before.
-func whyFirst(pool *cluster.Pool) string {
+// whyFirst says in words why nothing replaces a node of a pool that is not static before it goes.
+func whyFirst(pool *cluster.Pool, first plan.First) string {
+	if first == plan.FirstForReservation {
+		return whyVacates
+	}
 	return fmt.Sprintf("NodePool %s has no room for a replacement below its hard limit of %s, and its annotation "+
 		"joiner.sh/terminate-first lets one node go before", pool.Name, nodesText(int(pool.Limits.HardNodes)))
 }
 
-// goFirst lets a node go of each pool that asks for it, and of which no node could be replaced. Nodes are in the order in
-// which they are due.
+// vacates reports whether a node may go before what replaces it comes since that only fits in the reservation that it holds: one
+// that is used up.
+func (d *disruption) vacates(pool *cluster.Pool, node *cluster.Node) bool {
+	return !pool.NoneFirst && d.holdsLast(pool, node)
+}
+
+// holdsLast reports whether a node holds a reservation of which nothing is left.
+func (d *disruption) holdsLast(pool *cluster.Pool, node *cluster.Node) bool {
+	if d.usedUp == nil {
+		d.usedUp = pack.UsedUp(d.origin)
+	}
+	return d.usedUp(pool, node)
+}
+
+// whyVacates says of such a node why nothing replaces it before.
+const whyVacates = "the reservation that it runs in is used up, and what replaces it only fits there, so it goes before"
+
+// goFirst lets a node go of each pool that asks for it, or whose reservations are used up, and of which no node could be replaced. Nodes are
+// in the order in which they are due.
 func (d *disruption) goFirst(nodes []*cluster.Node, reason plan.DisruptionReason) {
 	for _, pool := range d.origin.Pools {
-		if !letsGoFirst(pool) || d.left(pool.Name, reason) == 0 || d.poolHolds(pool, nil) != "" ||
+		if pool.Static || d.left(pool.Name, reason) == 0 || d.poolHolds(pool, nil) != "" ||
 			slices.ContainsFunc(d.chosen, func(c command) bool { return c.nodes[0].Pool == pool.Name }) {
 			continue
 		}
 		tries := 0
 		for _, node := range nodes {
-			if node.Pool != pool.Name || tries == maxTries {
+			if node.Pool != pool.Name || tries == maxTries || !letsGoFirst(pool) && !d.vacates(pool, node) {
 				continue
 			}
-			lead, lacking := d.nodeHolds(pool, d.now(node))
-			if lead == "" && lacking == nil {
+			found := d.nodeHolds(pool, d.now(node))
+			if found.first != "" {
 				d.stays = slices.DeleteFunc(d.stays, func(s plan.Stay) bool { return s.Claim == node.Claim })
-				d.choose(command{nodes: []*cluster.Node{node}, reason: reason, why: whyFirst(pool), first: true})
+				d.choose(command{nodes: []*cluster.Node{node}, reason: reason, why: whyFirst(pool, found.first), first: found.first})
 				break
 			}
 			tries++
-			if lacking != nil {
+			if found.lacking != nil {
 				d.stays = slices.DeleteFunc(d.stays, func(s plan.Stay) bool { return s.Claim == node.Claim })
-				d.stay(node, lead, *lacking)
+				d.stay(node, found.lead, *found.lacking)
 			}
 		}
 	}
@@ -78,7 +102,7 @@ func (d *disruption) poolHolds(pool *cluster.Pool, but *cluster.Node) string {
 	return ""
 }
 
-// waitingFor names a pod that waits for a place in a pool, or for its hard limit; "" when none does.
+// waitingFor names a pod that waits for a place in a pool, for its hard limit or for a reservation; "" when none does.
 func (d *disruption) waitingFor(pool *cluster.Pool) string {
 	for _, n := range d.coming.Nominations {
 		if slices.ContainsFunc(d.origin.Nodes, func(node *cluster.Node) bool {
@@ -93,7 +117,7 @@ func (d *disruption) waitingFor(pool *cluster.Pool) string {
 		}
 	}
 	for _, u := range d.coming.Unplaced {
-		if limited(u, pool) {
+		if limited(u, pool) || usedUp(u, pool) {
 			return u.Pod.String()
 		}
 	}
@@ -101,35 +125,74 @@ func (d *disruption) waitingFor(pool *cluster.Pool) string {
 }
 
 // limited reports whether the hard limit of a pool is what keeps a pod from a node of it.
-func limited(u plan.Unplaced, pool *cluster.Pool) bool {
-	return slices.ContainsFunc(u.Pools, func(r plan.PoolRefusal) bool {
-		return r.Pool == pool.Name && r.Last().Cause == cause.HardLimitNodes
-	})
+func limited(u plan.Unplaced, pool *cluster.Pool) bool { return refused(u, pool, cause.HardLimitNodes) }
+
+// usedUp reports whether used up reservations are what keeps a pod from a node of a pool.
+func usedUp(u plan.Unplaced, pool *cluster.Pool) bool {
+	return refused(u, pool, cause.ReservationsUsedUp)
 }
 
-// nodeHolds says why a node, which is one of the future, does not go first: a pod of it that would find no place, and what is to be
-// said before that. A node whose pods have places, or what replaces it has room, is not one that goes first either.
-func (d *disruption) nodeHolds(pool *cluster.Pool, node *cluster.Node) (lead string, lacking *plan.Unplaced) {
+func refused(u plan.Unplaced, pool *cluster.Pool, why cause.Code) bool {
+	return slices.ContainsFunc(u.Pools, func(r plan.PoolRefusal) bool { return r.Pool == pool.Name && r.Last().Cause == why })
+}
+
+// hold is what becomes of a node that might go first.
+type hold struct {
+	// first is set when it goes, and says why nothing replaces it before.
+	first plan.First
+	// lacking is a pod of it that would find no place, and lead what is to be said before that, or all there is to say.
+	lead    string
+	lacking *plan.Unplaced
+}
+
+// nodeHolds says what becomes of a node, which is one of the future. A node whose pods have places, or what replaces it has room, is
+// not one that goes first either.
+func (d *disruption) nodeHolds(pool *cluster.Pool, node *cluster.Node) hold {
 	staged := d.future.Without(node).WithoutBuffers()
 	unplaced := pack.Solve(staged, staged.Pending).Unplaced
-	at := slices.IndexFunc(unplaced, func(u plan.Unplaced) bool { return limited(u, pool) })
-	if at < 0 {
-		if len(unplaced) > 0 {
-			return "", &unplaced[0]
-		}
-		return "what replaces it has room", nil
+	if len(unplaced) == 0 {
+		return hold{lead: "what replaces it has room"}
 	}
-	freed := staged.Freed(node)
-	if unplaced = pack.Solve(freed, freed.Pending).Unplaced; len(unplaced) > 0 {
-		return "", &unplaced[0]
+	first, lacking := d.givesRoom(staged, pool, node, unplaced)
+	if lacking != nil {
+		return hold{lacking: lacking}
 	}
 	if node.DrainEnds {
-		return "", nil
+		return hold{first: first}
 	}
 	if lead, found := d.stuck(node, nil); lead != "" {
-		return lead, &found
+		return hold{lead: lead, lacking: &found}
 	}
-	return "", nil
+	return hold{first: first}
+}
+
+// givesRoom says why nothing replaces a node before, if its pods, of which these have no place while it is there, have places by what it
+// leaves: its slot of the hard limit, or of a reservation, or both. Else it returns a pod that has none.
+func (d *disruption) givesRoom(staged *cluster.Snapshot, pool *cluster.Pool, node *cluster.Node, unplaced []plan.Unplaced) (
+	first plan.First, lacking *plan.Unplaced,
+) {
+	slot, reserved, lacked, freed := letsGoFirst(pool), d.vacates(pool, node), unplaced, staged
+	for len(unplaced) > 0 {
+		switch {
+		case slot && slices.ContainsFunc(unplaced, func(u plan.Unplaced) bool { return limited(u, pool) }):
+			slot, freed, first = false, freed.Freed(node), plan.FirstAtHardLimit
+		case reserved:
+			reserved, freed, first = false, freed.Vacated(node), cmp.Or(first, plan.FirstForReservation)
+		default:
+			return "", &unplaced[0]
+		}
+		unplaced = pack.Solve(freed, freed.Pending).Unplaced
+	}
+	if full := staged.Restocked(pool.Name); first == plan.FirstForReservation && len(pack.Solve(full, full.Pending).Unplaced) == 0 {
+		return "", &lacked[0] // it would be replaced if a launch had not failed
+	}
+	return first, nil
+}
+
+// vacates reports whether a marked node may go first to leave its reservation to what replaces it.
+func (j *judging) vacates(pool *cluster.Pool, m *move) bool {
+	d := disruption{origin: j.s}
+	return d.vacates(pool, m.intents[0].Node)
 }
 
 // misfitFirst says why a marked node of a pool does not go first after all; the zero value when it does.
@@ -141,100 +204,12 @@ func (j *judging) misfitFirst(pool *cluster.Pool, m *move) refusal {
 	if len(m.intents) > 1 {
 		return refusal{"nothing was launched that replaces it, and one node of its NodePool goes first at a time", GroundScheduling}
 	}
-	lead, lacking := d.nodeHolds(pool, d.now(m.intents[0].Node))
-	if lacking != nil {
-		lead += homeless(*lacking)
+	found := d.nodeHolds(pool, d.now(m.intents[0].Node))
+	if found.first != "" {
+		return refusal{}
 	}
-	if lead != "" {
-		return refusal{"nothing was launched that replaces it, and it does not go first: " + lead, GroundScheduling}
+	if found.lacking != nil {
+		found.lead += homeless(*found.lacking)
 	}
-	return refusal{}
-}
-
-// BlockedRoll is why nodes of a pool that are drifted or expired are not replaced, where its hard limit is the reason.
-type BlockedRoll struct {
-	Waiting int // nodes that are due
-	Reason  plan.DisruptionReason
-	Hard    int64
-	// Why says what holds up the next node although the pool lets nodes go first; "" where it does not.
-	Why string
-}
-
-// WhyRollBlocked says why a pool replaces none of the nodes that are due, if its hard limit leaves too little room; false when it
-// does not, when nothing is due, or when one of them is going.
-func WhyRollBlocked(s *cluster.Snapshot, terms Terms, name string) (BlockedRoll, bool) {
-	pool := s.Pool(name)
-	if pool == nil || pool.Static || pool.Limits.HardNodes == limit.None {
-		return BlockedRoll{}, false
-	}
-	h, blocked, may := hear(s, terms.Now), BlockedRoll{Hard: pool.Limits.HardNodes}, false
-	for _, node := range s.Nodes {
-		if node.Pool != name || node.Claim == "" {
-			continue
-		}
-		reason := h.wanted(node, plan.Drifted, plan.Expired)
-		switch {
-		case reason == "":
-		case node.Deleting || node.Disrupting:
-			return BlockedRoll{}, false
-		default:
-			blocked.Waiting++
-			may = may || h.objection(ruleOf(reason), node, false) == ""
-			if blocked.Reason == "" {
-				blocked.Reason = reason
-			}
-		}
-	}
-	if blocked.Waiting == 0 || !may && !letsGoFirst(pool) { // what users forbid is said of each node
-		return BlockedRoll{}, false
-	}
-	p := renew(s, terms, blocked.Reason)
-	if slices.ContainsFunc(p.Removes, func(r plan.Remove) bool { return r.Pool == name }) {
-		return BlockedRoll{}, false
-	}
-	if pool.Used.Nodes < pool.Limits.HardNodes &&
-		!slices.ContainsFunc(p.Stays, func(stay plan.Stay) bool { return limited(stay.Homeless, pool) }) {
-		return BlockedRoll{}, false
-	}
-	if letsGoFirst(pool) {
-		blocked.Why = whyNoneFirst(s, terms, pool, blocked.Reason, p)
-	}
-	return blocked, true
-}
-
-// Text says it of the pool.
-func (b BlockedRoll) Text() string {
-	what := fmt.Sprintf("%s due to be replaced (%s), and the hard limit of %s leaves no room for what replaces one",
-		map[bool]string{true: "1 node is", false: fmt.Sprint(b.Waiting, " nodes are")}[b.Waiting == 1], b.Reason, nodesText(int(b.Hard)))
-	if b.Why == "" {
-		return what + `: raise spec.hardLimits.nodes, or let one node at a time go before what replaces it comes: ` +
-			`annotation joiner.sh/terminate-first: "true" on the NodePool`
-	}
-	return what + "; by annotation joiner.sh/terminate-first one may go before, and none does now: " + b.Why
-}
-
-// whyNoneFirst says why none of the nodes that are due goes first, of which p is the plan.
-func whyNoneFirst(s *cluster.Snapshot, terms Terms, pool *cluster.Pool, reason plan.DisruptionReason, p plan.Plan) string {
-	d := begin(s, terms)
-	if why := d.poolHolds(pool, nil); why != "" {
-		return why
-	}
-	if found, held := WhyBudget(pool.Name, Allowed(terms.Budgets[pool.Name], reason), Taken(s)[pool.Name], reason); held {
-		return found.Text
-	}
-	h := hear(s, terms.Now)
-	for _, node := range s.Nodes {
-		if node.Pool != pool.Name || h.notDue(ruleOf(reason), node, false) != "" {
-			continue
-		}
-		if why := h.objection(ruleOf(reason), node, false); why != "" {
-			return "node " + node.ID() + ": " + why
-		}
-		for _, stay := range p.Stays {
-			if stay.Claim == node.Claim {
-				return "node " + node.ID() + ": " + stay.Why
-			}
-		}
-	}
-	return "no node that is due may go"
+	return refusal{"nothing was launched that replaces it, and it does not go first: " + found.lead, GroundScheduling}
 }

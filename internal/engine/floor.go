@@ -62,7 +62,7 @@ func WhyFloor(s *cluster.Snapshot, pool *cluster.Pool) (lacks int, step plan.Ste
 	after, ceiling := with.Pool(pool.Name), with.Ceiling()
 	switch exceeded, ok := after.Limits.CheckNodes(after.Used.Nodes); {
 	case ceiling.Left() == 0:
-		return lacks, plan.Step{Cause: cause.ClusterLimitNodes, Detail: ceiling.Text()}
+		return lacks, plan.Step{Cause: pack.CeilingCode(ceiling), Detail: ceiling.Text()}
 	case !ok && exceeded.Hard:
 		return lacks, plan.Step{Cause: cause.HardLimitNodes, Detail: exceeded.Text(s.Names)}
 	case !ok:

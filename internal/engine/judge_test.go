@@ -10,6 +10,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/script"
 )
 
 // chosen is a node that is marked and tainted, whose quiet time ends at 1,000 s.
@@ -344,26 +345,45 @@ func TestWhyACommandDoesNotFit(t *testing.T) {
 		}
 		says(t, name, x.judged(c.reason), c.want)
 	}
+	onSale, soldOut := offering(t, ""), offering(t, "unavailable=a")
 	for name, c := range map[string]struct {
 		hard, replicas int64
 		max            int
 		replaced       bool
 		want           string
+		change         func(*cluster.Pool)
 	}{
-		"replaced":     {9, 2, 1, true, ""},
-		"not replaced": {9, 2, 1, false, "nothing was launched that replaces it"},
-		"no room":      {1, 1, 1, false, ""},
+		"replaced":     {9, 2, 1, true, "", nil},
+		"not replaced": {9, 2, 1, false, "nothing was launched that replaces it", nil},
+		"no room":      {1, 1, 1, false, "", nil},
 		"no room, lacks two": {2, 2, 1, false,
-			"its NodePool lacks other nodes, and the disruption budget allows no more"},
+			"its NodePool lacks other nodes, and the disruption budget allows no more", nil},
+		"no room, gate off": {1, 1, 1, false, "nothing was launched that replaces it", func(p *cluster.Pool) { p.NoneFirst = true }},
+		"no room, sold out": {1, 1, 1, false, "nothing was launched that replaces it",
+			func(p *cluster.Pool) { p.Catalog = soldOut.Pools[0].Catalog }},
 	} {
 		x := newTrial()
 		x.pool.Static, x.pool.Replicas, x.pool.Limits.HardNodes, x.pool.Used.Nodes = true, c.replicas, c.hard, 1
 		x.node.Drifted, x.budgets[0].Max = true, c.max
+		x.pool.Catalog = onSale.Pools[0].Catalog
+		if c.change != nil {
+			c.change(x.pool)
+		}
 		if c.replaced {
 			x.others = []*cluster.Node{{Claim: "new", Initialized: true, Together: 1, Replaces: []string{"n1-claim"}}}
 		}
 		says(t, "static, "+name, x.judged(plan.Drifted), c.want)
 	}
+}
+
+// offering is a cluster with one pool, whose node class offers one type.
+func offering(t *testing.T, how string) *cluster.Snapshot {
+	t.Helper()
+	s, err := script.Parse("type m cpu=2 mem=8Gi zones=a od=0.1 " + how + "\npool default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // K-16: the ground of a move that is rejected is the judge's word, whatever the words of its text: a

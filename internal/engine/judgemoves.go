@@ -207,7 +207,7 @@ func (j *judging) misfit(m *move) refusal {
 		return refusal{}
 	case m.rule().room == anyPrice && m.aboveLimits(j.s):
 		return refusal{}
-	case len(m.replacements) == 0 && m.rule().room == anyPrice && letsGoFirst(pool):
+	case len(m.replacements) == 0 && m.rule().room == anyPrice && (letsGoFirst(pool) || j.vacates(pool, m)):
 		return j.misfitFirst(pool, m)
 	case len(m.replacements) == 0:
 		return refusal{"its pods have no place elsewhere, and nothing was launched that replaces it", GroundScheduling}
@@ -226,12 +226,21 @@ func (j *judging) misfitStatic(pool *cluster.Pool, m *move) refusal {
 	switch {
 	case len(m.replacements) > 0:
 		return refusal{}
-	case !terminatesFirst(pool):
+	case !j.staticFirst(pool, m):
 		return refusal{"nothing was launched that replaces it", GroundChurn}
 	case lackingIn(j.s, pool) > Allowed(j.terms.Budgets[pool.Name], m.intents[0].Reason):
 		return refusal{"its NodePool lacks other nodes, and the disruption budget allows no more", GroundBudget}
 	}
 	return refusal{}
+}
+
+// staticFirst reports whether nodes of a static pool that are marked go before what replaces them.
+func (j *judging) staticFirst(pool *cluster.Pool, m *move) bool {
+	d := beginFrom(j.s, j.s, Terms{})
+	return !slices.ContainsFunc(m.intents, func(i Intent) bool {
+		first, _ := d.whyStaticFirst(pool, i.Node)
+		return first == ""
+	}) && (terminatesFirst(pool) || d.surgesNowhere(pool))
 }
 
 // aboveLimits reports whether what replaces the nodes has brought a pool above its limits.

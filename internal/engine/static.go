@@ -13,7 +13,8 @@ import (
 // A static pool runs as many nodes as its replicas say, whatever pods there are (D-12). So its nodes are replaced one for one,
 // and nobody asks whether the pods fit: what a node of the pool is like is for its template to say. What replaces a node is
 // there first. When the replicas are as many as the node limit allows, hard or soft, there is no room for that, and a node
-// goes first (L-31).
+// goes first (L-31), if what replaces it can be launched then. So does one that holds the reservation which that needs. Neither does
+// where the gate TerminateFirstDrift is off (K-48).
 //
 // A node stays when its drain would never end: a PodDisruptionBudget lets its pods go one after another, and one that leaves would
 // find no place beside the others. That would take a pod from its users, and gain nothing (D-09).
@@ -23,21 +24,28 @@ func (d *disruption) rollStatic(pool *cluster.Pool, nodes []*cluster.Node, reaso
 	if len(nodes) == 0 || pool.Blocked != "" || pool.Dormant {
 		return
 	}
-	left, first, why := d.left(pool.Name, reason), terminatesFirst(pool), ""
+	left, first := d.left(pool.Name, reason), terminatesFirst(pool)
 	var launches []plan.Launch
-	if first {
-		// A node that is still to come counts as disrupted, or nodes would go faster than others take their place.
-		left = min(left, Allowed(d.terms.Budgets[pool.Name], reason)-lackingIn(d.origin, pool))
-		_, hard := pool.Limits.Nodes()
-		why = fmt.Sprintf("replicas are at the %s limit, so it goes before its replacement comes", limit.Kind(hard))
-	} else {
+	if !first {
 		launches = pack.Surge(d.origin.Undraws(nodes...), pool, min(left, len(nodes)))
+		first = len(launches) == 0 && d.surgesNowhere(pool)
+	}
+	if first { // a node that is still to come counts as disrupted, or nodes would go faster than others take their place
+		left = min(left, Allowed(d.terms.Budgets[pool.Name], reason)-lackingIn(d.origin, pool))
+	} else {
 		left = len(launches)
 	}
 	tries := 0
 	for _, node := range nodes {
 		if left <= 0 || tries == maxTries {
 			return
+		}
+		var because plan.First
+		why := ""
+		if first {
+			if because, why = d.whyStaticFirst(pool, node); because == "" {
+				continue
+			}
 		}
 		group, coming := []*cluster.Node{node}, []plan.Launch(nil)
 		if !first {
@@ -54,9 +62,31 @@ func (d *disruption) rollStatic(pool *cluster.Pool, nodes []*cluster.Node, reaso
 		if len(d.origin.Guards) > 0 { // what comes after it is asked about beside it
 			d.future = d.future.Without(now).With(d.arriving(coming))
 		}
-		d.choose(command{nodes: group, launches: coming, reason: reason, why: why})
+		d.choose(command{nodes: group, launches: coming, reason: reason, why: why, first: because})
 		left--
 	}
+}
+
+// whyStaticFirst says why a node of a static pool goes before what replaces it; "" when it does not.
+func (d *disruption) whyStaticFirst(pool *cluster.Pool, node *cluster.Node) (plan.First, string) {
+	_, hard := pool.Limits.Nodes()
+	freed := d.origin.Without(d.origin.Node(node)).Vacated(node)
+	switch {
+	case pool.NoneFirst || d.origin.ClaimsUnknown != "" || !pack.Admits(freed, freed.Pool(pool.Name)): // nothing would come for it
+		return "", ""
+	case terminatesFirst(pool):
+		return plan.FirstAtStaticLimit, fmt.Sprintf("replicas are at the %s limit, so it goes before its replacement comes", limit.Kind(hard))
+	case d.vacates(pool, node):
+		return plan.FirstForReservation, whyVacates
+	}
+	return "", ""
+}
+
+// surgesNowhere reports whether there is a slot for what replaces a node of a static pool, and nothing to be launched in it, even if no
+// launch had failed.
+func (d *disruption) surgesNowhere(pool *cluster.Pool) bool {
+	full := d.origin.Restocked(pool.Name)
+	return len(pool.SurgeSlots) > 0 && !pack.Admits(full, full.Pool(pool.Name))
 }
 
 // arriving returns the nodes that launches bring, called otherwise than those of what was chosen.

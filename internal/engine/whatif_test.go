@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
 )
@@ -125,6 +126,9 @@ func rebuilt(s *cluster.Snapshot, gone []*cluster.Node) *cluster.Snapshot {
 			continue
 		}
 		parts.Leaving = append(parts.Leaving, node)
+		if node.Labels[string(catalog.LabelCapacityType)] == catalog.Reserved { // P-11: until it is gone
+			parts.Reserving = append(parts.Reserving, node)
+		}
 		used[node.Pool]++
 		for _, pod := range node.Pods {
 			if !pod.Fixed && !slices.Contains(parts.Pending, pod) {

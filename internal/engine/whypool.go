@@ -301,6 +301,8 @@ func Limited(step plan.Step) plan.Step {
 		field, aside = "spec.hardLimits.", noneAbove
 	case cause.SoftLimitNodes:
 		aside = someAbove
+	case cause.ClusterLimitUnknown:
+		return step
 	case cause.ClusterLimitNodes:
 		step.Cause = cause.ClusterLimitReached
 		if step.Key == limit.FlagMaxClaimsHard {

@@ -29,8 +29,8 @@ func Gates() []Gate {
 	return []Gate{
 		{Name: "NodeRepair"}, {Name: "ReservedCapacity", Karpenter: true, Ours: true},
 		{Name: "SpotToSpotConsolidation"}, {Name: "NodeOverlay", Ours: true}, {Name: "StaticCapacity", Ours: true},
-		{Name: "CapacityBuffer", Ours: true}, {Name: "TerminateFirstDrift", Ours: true, Fixed: true},
-		{Name: "TerminateFirstRepair", Fixed: true}, {Name: "PodDeletionCostManagement", Fixed: true},
+		{Name: "CapacityBuffer", Ours: true}, {Name: "TerminateFirstDrift", Ours: true},
+		{Name: "TerminateFirstRepair", Ours: true, Fixed: true}, {Name: "PodDeletionCostManagement", Fixed: true},
 	}
 }
 
@@ -77,7 +77,7 @@ func KarpentersGates(text string) map[string]bool {
 }
 
 // ParseGates reads a list such as SpotToSpotConsolidation=true,NodeRepair=false, and says which gates are on here (K-04,
-// K-05). Without any text overlays, static pools and reservations are on, the rest is off. A text is one that somebody
+// K-05). Without any text those that are Ours are on, the rest is off. A text is one that somebody
 // wrote for Karpenter, perhaps: what it leaves out has Karpenter's default, so that objects which had no effect there
 // begin to act only when that is asked for. The notices name what was given and has no effect, and what is off because it
 // was left out. The error names each part that cannot be read, and what is allowed.
@@ -108,7 +108,7 @@ func ParseGates(text string) (on map[string]bool, notices []Notice, err error) {
 			notices = append(notices, notice)
 		}
 	}
-	for _, name := range []string{"NodeOverlay", "StaticCapacity", "CapacityBuffer"} {
+	for _, name := range []string{"NodeOverlay", "StaticCapacity", "CapacityBuffer", "TerminateFirstDrift"} {
 		if !named[name] {
 			notices = append(notices, Notice{Setting: FeatureGates + "." + name,
 				Text: fmt.Sprintf("--feature-gates does not name %[1]s, so it is off, "+

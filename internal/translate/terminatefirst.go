@@ -36,7 +36,7 @@ func (f TerminateFirst) Does(pool *karpenterv1.NodePool) string {
 		return fmt.Sprintf("annotation %s is \"false\": a node goes when what replaces it is there",
 			karpenterv1.TerminateFirstAnnotationKey)
 	case pool.Spec.Replicas != nil:
-		return on + "it has no effect, a static pool at its limit lets a node go first in any case"
+		return on + "it has no effect, the feature gate TerminateFirstDrift is what lets a node of a static pool go first"
 	case !hard:
 		return on + "it has no effect, the pool has no spec.hardLimits.nodes"
 	default:

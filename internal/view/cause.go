@@ -200,6 +200,12 @@ func ofPools() []Entry {
 			Says:     "pool POOL: nodes N of N in the whole cluster (--max-nodes), or NodeClaims N of N (--max-node-claims-hard)",
 			distance: ofALimit,
 			ByItself: goesAnywhere, Remedies: []string{raiseMaxNodes, freeAny}},
+		{Code: cause.ClusterLimitUnknown,
+			Says: "pool POOL: the hard limit of the whole cluster is not known, ConfigMap NAMESPACE/joiner-cluster-limit cannot be " +
+				"read: REASON",
+			distance: ofALimit, ByItself: "when the ConfigMap can be read",
+			Remedies: []string{"delete the ConfigMap joiner-cluster-limit in the namespace of the controller: it is made anew",
+				"or correct what is named, or let the controller read and write it (deploy/rbac.yaml)"}},
 		{Code: cause.ResourceLimit, Says: "pool POOL: RESOURCE N of N in use, another node adds N", distance: ofALimit,
 			ByItself: goes,
 			Remedies: []string{"raise spec.limits.KEY of NodePool POOL", "allow instance types that stay within it in NodePool POOL"}},

@@ -252,7 +252,7 @@ func held(u plan.Unplaced, group CauseOfPool, holds map[PoolLimit]bool) {
 			holds[PoolLimit{refusal.Pool, LimitHardNodes}] = true
 		case cause.SoftLimitNodes:
 			holds[PoolLimit{refusal.Pool, LimitSoftNodes}] = true
-		case cause.ClusterLimitNodes:
+		case cause.ClusterLimitNodes, cause.ClusterLimitUnknown:
 			holds[PoolLimit{refusal.Pool, LimitClusterNodes}] = true
 		case cause.ResourceLimit:
 			holds[PoolLimit{refusal.Pool, refusal.Last().Key}] = true

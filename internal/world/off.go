@@ -23,7 +23,9 @@ func (o Off) unreserved(c catalog.Catalog) catalog.Catalog {
 		}
 		c.Types[i].Offerings = slices.Clone(t.Offerings)
 		for j := range t.Offerings {
-			c.Types[i].Offerings[j].Available = t.Offerings[j].Available && !reserved(t.Offerings[j])
+			if reserved(t.Offerings[j]) { // nobody counts what is left of it
+				c.Types[i].Offerings[j].Available, c.Types[i].Offerings[j].Reservation = false, 0
+			}
 		}
 	}
 	return c

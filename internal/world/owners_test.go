@@ -180,6 +180,12 @@ func TestK53_TheWholeClusterIsCounted(t *testing.T) {
 	if s.LimitClaims(7); s.Ceiling().HardMost != 7 {
 		t.Errorf("the limit is %d after another process lowered it to 7", s.Ceiling().HardMost)
 	}
+	if !s.ClaimsUnknown("why") || s.ClaimsUnknown("why") || s.Snapshot().ClaimsUnknown != "why" || s.Ceiling().Left() != 0 {
+		t.Error("the limit is not known, which is news once, and nothing may be launched")
+	}
+	if s.LimitClaims(7); s.Snapshot().ClaimsUnknown != "" || s.Ceiling().HardMost != 7 {
+		t.Error("the limit is known again")
+	}
 	event{object: testNode("e", "e", 7, "p4")}.tell(s)
 	s.removeClaim(early)
 	if got := s.Ceiling(); got.Used != 4 {

@@ -72,7 +72,7 @@ func (s *Store) applyPool(pool *karpenterv1.NodePool) error {
 	}
 	base, err := translate.Pool(s.space, pool)
 	base.RelaxMinValues = s.config.RelaxMinValues
-	base.Dormant = base.Static && s.config.Off.Static
+	base.Dormant, base.NoneFirst = base.Static && s.config.Off.Static, s.config.Off.First
 	var unread error
 	base.NodeOverheadPrice, unread = translate.NodeOverheadPrice(pool, s.config.NodeOverheadPrice)
 	_, _, floor := translate.MinNodes(pool)

@@ -78,6 +78,7 @@ type Off struct {
 	Static   bool // nobody acts on spec.replicas (D-12)
 	Reserved bool // nothing is launched in reservations (P-11)
 	Buffers  bool // no room is kept for CapacityBuffers (K-35)
+	First    bool // no node goes before what replaces it, unless its pool's annotation asks for that (K-48)
 }
 
 // DefaultPromiseTTL outlives any healthy watch delay, and is short enough that a promise nobody kept does not hold up
@@ -130,7 +131,9 @@ type Store struct {
 	protected   map[podKey]struct{}    // pods whose do-not-disrupt ends
 	passing     map[*podEntry]struct{} // pods that were passed over
 	lastBound   time.Time              // when kube-scheduler was last seen to bind a pod
-	wake        time.Time              // when the picture next changes by time alone; zero for never
+	// claimsUnknown is why the hard limit of the whole cluster is not known; "" when it is.
+	claimsUnknown string
+	wake          time.Time // when the picture next changes by time alone; zero for never
 
 	// What goes into the next snapshot.
 	machines        *ordered[cluster.Node]
@@ -324,7 +327,7 @@ func (s *Store) Snapshot() *cluster.Snapshot {
 		Pools: s.poolValues.list(), Nodes: s.machines.list(), Pending: s.pending.list(), Repelling: s.repelling.list(),
 		Daemons: s.daemonValues, Namespaces: s.namespaceLabels, Guards: s.guardList(),
 		MaxNodes: s.config.MaxNodes, Unseen: s.unseen(), Buffers: s.bufferPods(),
-		MaxClaims: s.config.MaxClaims, Claims: s.claimCount(),
+		MaxClaims: s.config.MaxClaims, Claims: s.claimCount(), ClaimsUnknown: s.claimsUnknown,
 		Devices: s.deviceState(), Commitments: s.config.Commitments,
 		Capacities: s.storage.left, FreeVolumes: s.storage.free,
 	}
@@ -367,10 +370,23 @@ func (s *Store) unseen() (n int64) {
 func (s *Store) LimitClaims(most int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.config.MaxClaims != most {
-		s.config.MaxClaims = most
+	if s.config.MaxClaims != most || s.claimsUnknown != "" {
+		s.config.MaxClaims, s.claimsUnknown = most, ""
 		s.changed()
 	}
+}
+
+// ClaimsUnknown tells why the hard limit of the whole cluster is not known, until [Store.LimitClaims] tells it, and reports whether
+// that is news (K-53).
+func (s *Store) ClaimsUnknown(why string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.claimsUnknown == why {
+		return false
+	}
+	s.claimsUnknown = why
+	s.changed()
+	return true
 }
 
 // claimCount counts the NodeClaims for the hard limit of the whole cluster: all that exist, promises included.

@@ -17,6 +17,9 @@ type Gates struct {
 	// ReservedCapacity lets nodes be launched in reservations (P-11), NodeOverlay lets NodeOverlays take effect (P-11),
 	// StaticCapacity lets spec.replicas be acted on (D-12), and CapacityBuffer lets room be kept for CapacityBuffers (K-35).
 	ReservedCapacity, NodeOverlay, StaticCapacity, CapacityBuffer bool
+	// TerminateFirstDrift lets a node that is to be replaced go first, where its static pool is at its limit, or what replaces
+	// it only fits in the reservation that it holds (K-48).
+	TerminateFirstDrift bool
 }
 
 // Notice is something that the log is told of a setting at the start.
@@ -28,13 +31,14 @@ func ParseGates(text string) (Gates, []Notice, error) {
 	return Gates{
 		SpotToSpotConsolidation: on["SpotToSpotConsolidation"], NodeRepair: on["NodeRepair"],
 		ReservedCapacity: on["ReservedCapacity"], NodeOverlay: on["NodeOverlay"], StaticCapacity: on["StaticCapacity"],
-		CapacityBuffer: on["CapacityBuffer"],
+		CapacityBuffer: on["CapacityBuffer"], TerminateFirstDrift: on["TerminateFirstDrift"],
 	}, notices, err
 }
 
 // off says which parts of the picture are left out.
 func (g Gates) off() world.Off {
-	return world.Off{Overlays: !g.NodeOverlay, Static: !g.StaticCapacity, Reserved: !g.ReservedCapacity, Buffers: !g.CapacityBuffer}
+	return world.Off{Overlays: !g.NodeOverlay, Static: !g.StaticCapacity, Reserved: !g.ReservedCapacity, Buffers: !g.CapacityBuffer,
+		First: !g.TerminateFirstDrift}
 }
 
 // Notices names the settings that were given and have no effect, or another one than may be thought.

@@ -11,12 +11,16 @@ import (
 func TestGatesSwitchOff(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Gates{
-		"":                      {ReservedCapacity: true, NodeOverlay: true, StaticCapacity: true, CapacityBuffer: true},
-		" , ":                   {ReservedCapacity: true, NodeOverlay: true, StaticCapacity: true, CapacityBuffer: true},
-		"CapacityBuffer=true":   {ReservedCapacity: true, CapacityBuffer: true},
-		"NodeRepair=true":       {ReservedCapacity: true, NodeRepair: true},
-		"StaticCapacity=":       {ReservedCapacity: true},
-		"ReservedCapacity=true": {ReservedCapacity: true},
+		"": {ReservedCapacity: true, NodeOverlay: true, StaticCapacity: true, CapacityBuffer: true,
+			TerminateFirstDrift: true},
+		" , ": {ReservedCapacity: true, NodeOverlay: true, StaticCapacity: true, CapacityBuffer: true,
+			TerminateFirstDrift: true},
+		"TerminateFirstDrift=true":  {ReservedCapacity: true, TerminateFirstDrift: true},
+		"TerminateFirstDrift=false": {ReservedCapacity: true},
+		"CapacityBuffer=true":       {ReservedCapacity: true, CapacityBuffer: true},
+		"NodeRepair=true":           {ReservedCapacity: true, NodeRepair: true},
+		"StaticCapacity=":           {ReservedCapacity: true},
+		"ReservedCapacity=true":     {ReservedCapacity: true},
 		"NodeOverlay=false,StaticCapacity=false,ReservedCapacity=false":        {},
 		"NodeOverlay = true, StaticCapacity = true,ReservedCapacity=false":     {NodeOverlay: true, StaticCapacity: true},
 		"FromTomorrow=true,SpotToSpotConsolidation=true,CapacityBuffer=false ": {ReservedCapacity: true, SpotToSpotConsolidation: true},
@@ -25,7 +29,7 @@ func TestGatesSwitchOff(t *testing.T) {
 			t.Errorf("%q: %+v, error %v; want %+v", text, got, err, want)
 		}
 	}
-	if off := (Gates{ReservedCapacity: true}).off(); off != (world.Off{Overlays: true, Static: true, Buffers: true}) {
+	if off := (Gates{ReservedCapacity: true}).off(); off != (world.Off{Overlays: true, Static: true, Buffers: true, First: true}) {
 		t.Errorf("off %+v", off)
 	}
 	config := DefaultConfig()
@@ -40,19 +44,19 @@ func TestGatesSwitchOff(t *testing.T) {
 // P-34, K-04, K-05: what has no effect is told, once for each part, and nothing else is.
 func TestGatesWithoutEffectAreTold(t *testing.T) {
 	t.Parallel()
-	const all = "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true,"
+	const all = "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true,TerminateFirstDrift=true,"
 	for text, want := range map[string][]string{
 		"": nil, all: nil,
 		"NodeOverlay=true,StaticCapacity=true," +
-			"CapacityBuffer=false,TerminateFirstRepair=false,TerminateFirstDrift=true,PodDeletionCostManagement=false": nil,
-		all + "TerminateFirstRepair=true": {`"TerminateFirstRepair=true": it has no effect, Joiner does not have this`},
-		all + "TerminateFirstDrift=false": {`"TerminateFirstDrift=false": it has no effect, Joiner always does this`},
-		all + "FromTomorrow=false":        {`"FromTomorrow=false": it has no effect, there is no such gate; Joiner knows CapacityBuffer, NodeOverlay`},
-		all + "NodeRepairs=true":          {`"NodeRepairs=true": it has no effect, there is no such gate; do you mean NodeRepair?`},
-		all + "FromTomorrow=":             {`"FromTomorrow=": it has no effect, there is no such gate`},
-		all + "NodeRepair=":               {`"NodeRepair=": it has no value, so the gate keeps its default`},
+			"CapacityBuffer=false,TerminateFirstRepair=true,TerminateFirstDrift=true,PodDeletionCostManagement=false": nil,
+		all + "PodDeletionCostManagement=true": {`"PodDeletionCostManagement=true": it has no effect, Joiner does not have this`},
+		all + "TerminateFirstRepair=false":     {`"TerminateFirstRepair=false": it has no effect, Joiner always does this`},
+		all + "FromTomorrow=false":             {`"FromTomorrow=false": it has no effect, there is no such gate; Joiner knows CapacityBuffer, NodeOverlay`},
+		all + "NodeRepairs=true":               {`"NodeRepairs=true": it has no effect, there is no such gate; do you mean NodeRepair?`},
+		all + "FromTomorrow=":                  {`"FromTomorrow=": it has no effect, there is no such gate`},
+		all + "NodeRepair=":                    {`"NodeRepair=": it has no value, so the gate keeps its default`},
 		"ReservedCapacity=true": {"does not name NodeOverlay, so it is off", "does not name StaticCapacity, so it is off",
-			"does not name CapacityBuffer, so it is off"},
+			"does not name CapacityBuffer, so it is off", "does not name TerminateFirstDrift, so it is off"},
 	} {
 		config := Config{FeatureGates: text, IgnoreDRARequests: true}
 		got := config.Notices()

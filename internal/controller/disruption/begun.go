@@ -87,14 +87,9 @@ func (c *Controller) countCommand(r round, g *begun) {
 	if len(g.launches) > 0 {
 		decision = metrics.Replace
 	}
-	pool := r.snapshot.Pool(g.removes[0].Pool)
-	if decision == metrics.Delete && pool != nil && pool.Static {
+	if remove := g.removes[0]; decision == metrics.Delete && remove.First != "" {
 		decision = metrics.TerminateFirst
-		c.config.Metrics.Disruption.TerminateFirst.WithLabelValues(pool.Name, label, metrics.StaticAtLimit).Inc()
-	}
-	if decision == metrics.Delete && pool != nil && g.removes[0].First {
-		decision = metrics.TerminateFirst
-		c.config.Metrics.Disruption.TerminateFirst.WithLabelValues(pool.Name, label, metrics.AtHardLimit).Inc()
+		c.config.Metrics.Disruption.TerminateFirst.WithLabelValues(remove.Pool, label, string(remove.First)).Inc()
 	}
 	c.countDecision(decision, label, kind, g.removes)
 	if g.removes[0].Reason == plan.Underutilized {

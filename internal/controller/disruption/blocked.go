@@ -41,9 +41,14 @@ func (c *Controller) reportBlocked(r round, p plan.Plan) {
 // (L-34). It is for methods that launch before they remove: they ask limit.Limits.Replacements how many they may, and call
 // this when the answer says ByLimit. The recorder leaves out repetitions.
 func (c *Controller) ReportHardLimit(pool *karpenterv1.NodePool, reason plan.DisruptionReason) {
+	c.reportLimit(pool, reason, "node hard limit")
+}
+
+// reportLimit is the same of whatever limit on nodes.
+func (c *Controller) reportLimit(pool *karpenterv1.NodePool, reason plan.DisruptionReason, what string) {
 	c.config.Metrics.Pools.BlockedByLimit.Add(1, metrics.Reason(string(reason)), pool.Name)
 	c.config.Events.Event(pool, event.Normal, event.DisruptionBlocked,
-		fmt.Sprintf("No allowed disruptions for disruption reason %s due to node hard limit", reason))
+		fmt.Sprintf("No allowed disruptions for disruption reason %s due to %s", reason, what))
 }
 
 // removeOf makes as much of a node's removal as an event needs.

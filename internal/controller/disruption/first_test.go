@@ -11,6 +11,9 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
 // fullFleet is a pool at its hard limit of two small nodes, each with a pod that fits on no other.
@@ -70,6 +73,54 @@ func TestK48_NoneGoesFirstUnasked(t *testing.T) {
 		}
 		if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, "due to node hard limit") {
 			t.Errorf("%v: said\n%s", annotations, said)
+		}
+	}
+}
+
+// reserve has a small type on offer in a reservation of two, and nothing else.
+func (r *rig) reserve(t *testing.T) {
+	t.Helper()
+	err := r.store.SetCatalog(world.ClassRef{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"},
+		catalog.Catalog{Types: []catalog.Type{{Name: "small", Capacity: resources.Amounts{"cpu": 2000, "memory": 8 << 30, "pods": 110},
+			Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.Reserved, Reservation: 2, Price: 1_000_000, Available: true}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// K-48: a node that holds a reservation which is used up goes before what replaces it, one of the pool at a time; with the gate
+// TerminateFirstDrift off none does.
+func TestK48_ANodeLeavesItsReservationFirst(t *testing.T) {
+	t.Parallel()
+	for _, off := range []bool{false, true} {
+		pool := newPool("2")
+		pool.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue}}
+		objects := []client.Object{pool, podAsking("web-a", "a", "1500m"), podAsking("web-b", "b", "1500m")}
+		for _, name := range []string{"a", "b"} {
+			n, claim := sized(name, "small")
+			n.Labels[karpenterv1.CapacityTypeLabelKey], claim.Labels[karpenterv1.CapacityTypeLabelKey] = catalog.Reserved, catalog.Reserved
+			claim.Finalizers = []string{karpenterv1.TerminationFinalizer}
+			objects = append(objects, n, claim)
+		}
+		r := newRig(t, objects...)
+		r.off = world.Off{First: off}
+		r.restart()
+		r.reserve(t)
+		r.drift(t, "a", "b")
+		for range 4 {
+			r.turn(t)
+		}
+		marked, deleting := r.state(t)
+		want := map[bool]int{false: 1, true: 0}[off]
+		if len(marked) != 0 || len(deleting) != want || len(r.list(t)) != 2 {
+			t.Fatalf("off %t: marked %v, deleting %v, %d claims: want %d gone first, and nothing launched", off, marked, deleting,
+				len(r.list(t)), want)
+		}
+		if off {
+			continue
+		}
+		if n := controllertest.Count(t, r.registry, firstDecisions, "default", "drifted", "no-reserved-capacity"); n != 1 {
+			t.Errorf("%s is %v, want 1", firstDecisions, n)
 		}
 	}
 }

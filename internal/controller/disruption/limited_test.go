@@ -1,11 +1,13 @@
 package disruption_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,5 +95,48 @@ func TestThePoolAtItsLimitIsToldWhenNothingElseIsLeft(t *testing.T) {
 	r.turn(t)
 	if !slices.Equal(r.toldOfLimit(), []string{"default"}) {
 		t.Errorf("told of the limit: %v; want the default pool, b is going", r.toldOfLimit())
+	}
+}
+
+// L-34, K-53: it is told which limit keeps a cheaper node away: the pool's own, hard or soft, or that of the whole cluster; also
+// one that leaves room for a launch, and for fewer than a replacement needs.
+func TestL34_WhichLimitKeepsACheaperNodeAway(t *testing.T) {
+	t.Parallel()
+	soft := func(t *testing.T, r *rig) {
+		var pool karpenterv1.NodePool
+		if err := r.server.Get(t.Context(), types.NamespacedName{Name: "default"}, &pool); err != nil {
+			t.Fatal(err)
+		}
+		pool.Spec.Limits = karpenterv1.Limits{"nodes": resource.MustParse("2")}
+		if err := r.server.Update(t.Context(), &pool); err != nil {
+			t.Fatal(err)
+		}
+		r.sync(t)
+	}
+	for name, c := range map[string]struct {
+		pods int // each of which would have a small node of its own
+		set  func(*testing.T, *rig)
+		want string
+	}{
+		"hard, full":     {1, func(t *testing.T, r *rig) { r.setLimit(t, "1") }, "node hard limit"},
+		"hard, tight":    {3, func(t *testing.T, r *rig) { r.setLimit(t, "3") }, "node hard limit"},
+		"hard, room":     {3, func(t *testing.T, r *rig) { r.setLimit(t, "4") }, ""},
+		"soft":           {3, soft, "node soft limit"},
+		"soft, room":     {2, soft, ""},
+		"cluster, full":  {1, func(_ *testing.T, r *rig) { r.store.LimitClaims(1) }, "the hard limit of the whole cluster (--max-node-claims-hard)"},
+		"cluster, tight": {3, func(_ *testing.T, r *rig) { r.store.LimitClaims(3) }, "the hard limit of the whole cluster (--max-node-claims-hard)"},
+		"cluster, room":  {3, func(_ *testing.T, r *rig) { r.store.LimitClaims(4) }, ""},
+	} {
+		r := clusterOf(t, "100%", map[string]string{"a": "large"}, "1500m")
+		for i := 1; i < c.pods; i++ {
+			r.create(t, podAsking(fmt.Sprint("more-", i), "a", "1500m"))
+		}
+		c.set(t, r)
+		r.turn(t)
+		said := strings.Join(r.tape.Said(), "\n")
+		if c.want == "" && len(r.toldOfLimit()) != 0 ||
+			c.want != "" && !strings.Contains(said, "No allowed disruptions for disruption reason Underutilized due to "+c.want) {
+			t.Errorf("%s: said\n%s\nwant to be told of %q", name, said, c.want)
+		}
 	}
 }

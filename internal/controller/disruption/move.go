@@ -172,40 +172,6 @@ func (c *Controller) reportDueBlocked(r round, terms engine.Terms, p plan.Plan, 
 	}
 }
 
-// unlimited returns the cluster as if some pools had no hard limit.
-func unlimited(s *cluster.Snapshot, names map[string]bool) *cluster.Snapshot {
-	parts := *s
-	parts.Pools = slices.Clone(parts.Pools)
-	for i, pool := range parts.Pools {
-		if names[pool.Name] {
-			free := *pool
-			free.Limits.HardNodes, free.FreeSlots = limit.None, nil
-			parts.Pools[i] = &free
-		}
-	}
-	return cluster.New(parts)
-}
-
-// reportLimited tells of pools in which something would be replaced by something cheaper, were it not for their hard limit
-// (L-34): the plan is made once more as if they had none.
-func (c *Controller) reportLimited(r round, terms engine.Terms, p plan.Plan) {
-	blocked := map[string]bool{}
-	for _, pool := range r.snapshot.Pools {
-		if r.pools[pool.Name] != nil && full(r, terms, pool, plan.Underutilized) {
-			blocked[pool.Name] = true
-		}
-	}
-	if len(blocked) == 0 || len(p.Removes) > 0 {
-		return
-	}
-	free := engine.Consolidate(unlimited(r.snapshot, blocked), terms)
-	for _, name := range slices.Sorted(maps.Keys(blocked)) {
-		if removesOf(free, name) {
-			c.ReportHardLimit(r.pools[name], plan.Underutilized)
-		}
-	}
-}
-
 // removesOf reports whether a plan removes nodes of a pool.
 func removesOf(p plan.Plan, pool string) bool {
 	return slices.ContainsFunc(p.Removes, func(remove plan.Remove) bool { return remove.Pool == pool })

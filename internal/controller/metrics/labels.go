@@ -33,12 +33,6 @@ const (
 	Static      = "static.provisioning"
 )
 
-// AtHardLimit is why a node of a pool at its hard limit goes first, where its annotation lets it: the same label.
-const AtHardLimit = "hard-limit"
-
-// StaticAtLimit is why a node of a static pool goes first, as the label terminate_first_reason names it.
-const StaticAtLimit = "static-at-limit"
-
 // ForcefulTermination is the reason of pods that are drained for no reason of disruption.
 const ForcefulTermination = "Forceful Termination"
 

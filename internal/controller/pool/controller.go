@@ -200,7 +200,9 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 	}
 	values = append(values, c.roll(pool)...)
 	ceiling := c.config.Picture.Snapshot().Ceiling()
-	if full, hard := ceiling.Full(); full {
+	if ceiling.Unknown != "" {
+		values = append(values, condition.Unknown(karpenterv1.ConditionTypeClusterLimitReached, "TableUnreadable", ceiling.Unknown))
+	} else if full, hard := ceiling.Full(); full {
 		reason := "MaxNodes"
 		if hard {
 			reason = "MaxNodeClaimsHard"

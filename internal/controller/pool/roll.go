@@ -1,14 +1,17 @@
 package pool
 
 import (
+	"slices"
+
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// roll says what the annotation that lets a node go first does, and that the hard limit holds a roll up (K-48). A pool of which there
+// roll says what the annotation that lets a node go first does, and what holds a roll up (K-48). A pool of which there
 // is nothing to say has neither condition.
 func (c *Controller) roll(pool *karpenterv1.NodePool) (values []condition.Value) {
 	const first, blocked = karpenterv1.ConditionTypeTerminateFirst, karpenterv1.ConditionTypeRollBlocked
@@ -23,29 +26,25 @@ func (c *Controller) roll(pool *karpenterv1.NodePool) (values []condition.Value)
 	default:
 		condition.Clear(&pool.Status.Conditions, first)
 	}
-	if text := c.blockedRoll(pool); text != "" {
-		return append(values, condition.True(blocked, "HardLimit", text))
+	if found, is := c.blockedRoll(pool); is {
+		return append(values, condition.True(blocked, string(found.By), found.Text()))
 	}
 	condition.Clear(&pool.Status.Conditions, blocked)
 	return values
 }
 
-// blockedRoll says why the pool replaces no node that is due, if its hard limit is why; "" else. A budget that cannot be read counts
-// as 0, as everywhere.
-func (c *Controller) blockedRoll(pool *karpenterv1.NodePool) string {
-	if len(pool.Spec.HardLimits) == 0 || pool.Spec.Replicas != nil {
-		return ""
-	}
+// blockedRoll says why the pool replaces no node that is due, if what is missing is room for what replaces one; false else. A budget
+// that cannot be read counts as 0, as everywhere.
+func (c *Controller) blockedRoll(pool *karpenterv1.NodePool) (engine.BlockedRoll, bool) {
 	s, now := c.config.Picture.Snapshot(), c.config.Now()
+	if !slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool { return n.Pool == pool.Name && (n.Drifted || n.Expired) }) {
+		return engine.BlockedRoll{}, false
+	}
 	budgets, _ := translate.ActiveBudgets(pool, now, engine.Sizes(s)[pool.Name])
 	terms := engine.Terms{Now: now.Unix(), Budgets: map[string][]engine.Budget{}}
 	for _, other := range s.Pools { // nothing is asked about them, and planning for them takes time
 		terms.Budgets[other.Name] = []engine.Budget{{Max: 0}}
 	}
 	terms.Budgets[pool.Name] = budgets
-	found, is := engine.WhyRollBlocked(s, terms, pool.Name)
-	if !is {
-		return ""
-	}
-	return found.Text()
+	return engine.WhyRollBlocked(s, terms, pool.Name)
 }

@@ -302,6 +302,9 @@ func TestK53_APoolSaysThatTheClusterIsFull(t *testing.T) {
 	check(t, r.reconcile(t), karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
 	r.picture.MaxClaims, r.picture.Claims = 5, 5 // the hard limit counts before the soft one
 	check(t, r.reconcile(t), kind, metav1.ConditionTrue, "NodeClaims 5 of 5 in the whole cluster (--max-node-claims-hard)")
+	r.picture.ClaimsUnknown = "ConfigMap s/joiner-cluster-limit cannot be read"
+	check(t, r.reconcile(t), kind, metav1.ConditionUnknown, "ConfigMap s/joiner-cluster-limit cannot be read")
+	r.picture.ClaimsUnknown = ""
 	r.picture.Unseen, r.picture.Claims = 2, 4
 	if _, found := condition.Get(r.reconcile(t).Status.Conditions, kind); found {
 		t.Error("there is room in the cluster again, and the pool says that there is none")
@@ -337,10 +340,42 @@ func TestK48_WhatThePoolSaysOfItsAnnotation(t *testing.T) {
 	check(t, set("true", func(p *karpenterv1.NodePool) { p.Spec.HardLimits = nil }), kind, metav1.ConditionTrue,
 		"it has no effect, the pool has no spec.hardLimits.nodes")
 	check(t, set("true", func(p *karpenterv1.NodePool) { p.Spec.Replicas = new(int64(1)) }), kind, metav1.ConditionTrue,
-		"it has no effect, a static pool")
+		"it has no effect, the feature gate TerminateFirstDrift")
 	p := set("true", func(p *karpenterv1.NodePool) { p.Annotations = nil })
 	if _, found := condition.Get(p.Status.Conditions, kind); found {
 		t.Error("there is no annotation any more, and the pool speaks of it")
+	}
+}
+
+// K-48: a roll that waits for a reservation is told: with the gate off, while a pod waits for it, and while a drain would not end.
+func TestK48_ARollInAFullReservationIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newPool())
+	const kind = karpenterv1.ConditionTypeRollBlocked
+	see := func(pool, node, more string) *karpenterv1.NodePool {
+		t.Helper()
+		s, err := script.Parse("type m5.large cpu=2 mem=8Gi zones=a od=0.096 reserved=0.05 reservation=1\npool default " + pool +
+			"\nnode n1 type=m5.large zone=a pool=default labels=capacity=reserved drifted " + node + "\npod web-1 cpu=1500m node=n1\n" + more)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.picture = *s
+		return r.reconcile(t)
+	}
+	const only = "need=capacity=reserved "
+	check(t, see(only+"none-first", "", ""), kind, metav1.ConditionTrue, "1 node is due to be replaced (Drifted)",
+		"only fits in reservations that are used up: the feature gate TerminateFirstDrift lets one go before, and is off")
+	check(t, see(only, "", "pod new cpu=1500m"), kind, metav1.ConditionTrue, "none does now: pod default/new waits for a place in the pool")
+	check(t, see(only, "held=PodDisruptionBudget_default/web_allows_none", ""), kind, metav1.ConditionTrue,
+		"none does now: node n1: PodDisruptionBudget default/web allows none")
+	check(t, see(only+"replicas=1 none-first", "", ""), kind, metav1.ConditionTrue, "only fits in reservations that are used up")
+	for _, free := range [][2]string{{only, ""}, {"", ""}, {"", "held=PodDisruptionBudget_default/web_allows_none"}, {only + "replicas=1", ""}} {
+		if p := see(free[0], free[1], ""); slices.ContainsFunc(p.Status.Conditions, func(c karpenterv1.Condition) bool { return c.Type == kind }) {
+			t.Errorf("%q: the pool says that its roll is blocked", free)
+		}
+	}
+	if p := see(only, "", ""); len(p.Status.Conditions) == 0 {
+		t.Error("the pool says nothing at all")
 	}
 }
 
@@ -373,6 +408,10 @@ func TestK48_ABlockedRollIsTold(t *testing.T) {
 			t.Errorf("%q: a node goes, or is replaced, and the pool says that its roll is blocked", free)
 		}
 	}
+	check(t, see("replicas=2 nodes=2 none-first"), kind, metav1.ConditionTrue, "2 nodes are due", "replicas are at the soft limit of 2 nodes",
+		"raise spec.limits.nodes; the feature gate TerminateFirstDrift lets one go before, and is off")
+	check(t, see("replicas=2 hard.nodes=2 blocked=it_is_being_deleted"), kind, metav1.ConditionTrue, "replicas are at the hard limit",
+		"none does now: NodePool default launches nothing: it is being deleted")
 	see("hard.nodes=2")
 	r.picture = cluster.Snapshot{}
 	if _, found := condition.Get(r.reconcile(t).Status.Conditions, kind); found {

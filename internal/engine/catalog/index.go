@@ -163,6 +163,18 @@ func (x *Index) All() Bits {
 	return all
 }
 
+// Restocked returns the index with all offers available that are not reserved.
+func (x *Index) Restocked() *Index {
+	own := *x
+	own.Available = x.Available.Clone()
+	for i, o := range x.Offers {
+		if o.CapacityType != Reserved {
+			own.Available.Add(i)
+		}
+	}
+	return &own
+}
+
 // OfType returns the offers of a type, nil when the type is unknown. The result must not be changed.
 func (x *Index) OfType(name string) Bits { return x.byType[name] }
 

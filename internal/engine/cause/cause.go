@@ -68,6 +68,8 @@ const (
 	SoftLimitNodes Code = "SoftLimitNodes"
 	// ClusterLimitNodes: the cluster has as many nodes as it may have, whatever the pool says (K-53).
 	ClusterLimitNodes Code = "ClusterLimitNodes"
+	// ClusterLimitUnknown: the table of the hard limit of the whole cluster cannot be read, so nothing is launched (K-53).
+	ClusterLimitUnknown Code = "ClusterLimitUnknown"
 	// ResourceLimit: another node would exceed a limit of the pool's resources.
 	ResourceLimit Code = "ResourceLimit"
 	// MinValues: the pool demands more different values of a label than are left for the pod.
@@ -184,7 +186,7 @@ const (
 
 // LimitCodes are those of [WaitingCodes] that say that a limit is reached, of a pool or of the cluster.
 func LimitCodes() []Code {
-	return []Code{HardLimitNodes, SoftLimitNodes, ClusterLimitNodes, ResourceLimit}
+	return []Code{HardLimitNodes, SoftLimitNodes, ClusterLimitNodes, ClusterLimitUnknown, ResourceLimit}
 }
 
 // StayingCodes are the codes that a node may have, in the order of the catalogue.
@@ -206,7 +208,7 @@ func WaitingCodes() []Code {
 		DevicesUnknown, DeviceClaimMissing, DeviceClassMissing, DeviceClaimInvalid, DevicesNotFound, DevicesInUse,
 		DevicesOutOfReach,
 		NoNodePool, PoolPaused, PoolNotReady, StaticPool, PoolContradictsItself, TaintNotTolerated, LabelMismatch, LabelUnknown,
-		HardLimitNodes, SoftLimitNodes, ClusterLimitNodes, ResourceLimit, MinValues, LaunchesInVain,
+		HardLimitNodes, SoftLimitNodes, ClusterLimitNodes, ClusterLimitUnknown, ResourceLimit, MinValues, LaunchesInVain,
 		PodTooLarge, DaemonsTakeTheRoom, ExtendedResource, NoCapacity, ReservationsUsedUp,
 		SpreadNoDomain, AffinityNoTarget, AntiAffinityEverywhere, DaemonsCount, HostPortTaken, NoPlaceFound,
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"strconv"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
@@ -93,6 +94,14 @@ func (n *Node) ID() string {
 		return n.Name
 	}
 	return n.Claim
+}
+
+// mayBeReserved reports whether the node runs in a reservation, or may come to.
+func (n *Node) mayBeReserved() bool {
+	if value, present := n.Labels[string(catalog.LabelCapacityType)]; present {
+		return value == catalog.Reserved
+	}
+	return n.Open.Holds(catalog.LabelCapacityType) && n.Open.Get(catalog.LabelCapacityType).Has(catalog.Reserved)
 }
 
 // HasRoom reports whether the node has want left, if daemons that are still to come take nothing.

@@ -29,7 +29,7 @@ func (s *Snapshot) Change() Change { return s.change }
 // has its pods among the pending ones already. They all run until they are evicted, so the nodes are Leaving.
 //
 // Limits are counted as for a replacement: a node that goes makes room under soft limits (L-31), but not under a hard one,
-// because what replaces it is launched before it is gone (L-30). Above the soft limit of the whole cluster, as many come as
+// because what replaces it is launched before it is gone (L-30), nor in a reservation (Reserving). Above the soft limit of the whole cluster, as many come as
 // go; its hard limit counts what goes, as that of a pool does (K-53).
 func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 	own := s.derived()
@@ -39,6 +39,9 @@ func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 			own.change.Added = slices.Delete(slices.Clone(own.change.Added), added, added+1)
 		} else {
 			own.change.Gone = append(slices.Clip(own.change.Gone), node)
+		}
+		if node.mayBeReserved() {
+			own.Reserving = append(slices.Clip(own.Reserving), node)
 		}
 		for _, pod := range node.Pods {
 			if !node.Deleting && !pod.Fixed && !pod.Terminating {
@@ -78,6 +81,26 @@ func (s *Snapshot) Freed(node *Node) *Snapshot {
 	})
 }
 
+// Vacated returns the cluster with the slot free that a node, which it is already without, holds in a reservation: as it will be
+// when its machine is gone.
+func (s *Snapshot) Vacated(node *Node) *Snapshot {
+	own := s.derived()
+	own.Reserving = slices.DeleteFunc(slices.Clone(s.Reserving), func(n *Node) bool { return compareNodes(n, node) == 0 })
+	own.Vacant = append(slices.Clip(s.Vacant), node)
+	return own
+}
+
+// Restocked returns the cluster with all that a pool may buy available, reservations aside: as it would be if no launch had failed.
+func (s *Snapshot) Restocked(name string) *Snapshot {
+	return s.withPools(func(pool *Pool) bool {
+		if pool.Name != name || pool.Catalog == nil {
+			return false
+		}
+		pool.Catalog = pool.Catalog.Restocked()
+		return true
+	})
+}
+
 // With returns the cluster with more nodes, whose pods run on them, and more pending pods.
 func (s *Snapshot) With(nodes []*Node, pending ...*Pod) *Snapshot {
 	own := s.derived()
@@ -95,6 +118,9 @@ func (s *Snapshot) With(nodes []*Node, pending ...*Pod) *Snapshot {
 		if !slices.Contains(s.Leaving, node) { // one that is put back was counted all the time
 			own.Claims++
 		}
+	}
+	if len(s.Reserving) > 0 {
+		own.Reserving = slices.DeleteFunc(slices.Clone(s.Reserving), func(n *Node) bool { return slices.Contains(nodes, n) })
 	}
 	if len(s.Leaving) > 0 {
 		own.Leaving = slices.DeleteFunc(slices.Clone(s.Leaving), func(n *Node) bool { return slices.Contains(nodes, n) })

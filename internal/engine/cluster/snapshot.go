@@ -55,6 +55,9 @@ type Pool struct {
 	ExpiresGracefully bool
 	// TerminateFirst lets one node at a time go before what replaces it comes, where the hard limit leaves no room for that (K-48).
 	TerminateFirst bool
+	// NoneFirst keeps each node until what replaces it is there, also in a static pool at its limit and in a reservation that is
+	// used up. TerminateFirst does not ask it (K-48).
+	NoneFirst bool
 	// Consolidates says which nodes may go to save money (D-03).
 	Consolidates Consolidation
 	// PriceTolerance is how much dearer than the cheapest nodes fewer of them may be, in percent (P-22).
@@ -131,6 +134,8 @@ type Snapshot struct {
 	// MaxClaims is the most NodeClaims that the whole cluster may have, 0 for no limit (K-53); Claims how many there are,
 	// counted with a limit only.
 	MaxClaims, Claims int64
+	// ClaimsUnknown says why MaxClaims is not known at present: nothing is launched then. "" when it is.
+	ClaimsUnknown string
 	// Devices says which nodes have the devices that pods ask for by ResourceClaims (K-42); nil when nobody can tell.
 	Devices Devices
 	// Capacities are what drivers have left for volumes, by name; FreeVolumes those that no claim has, by name. Both are only of
@@ -144,6 +149,10 @@ type Snapshot struct {
 	// Drawing are further nodes that count for Commitments and for [Snapshot.Mix], and Undrawn nodes of the snapshot that do
 	// not, since they go.
 	Drawing, Undrawn []*Node
+	// Reserving are nodes that a what-if is without, and that hold their reservations until they are gone, in any order.
+	Reserving []*Node
+	// Vacant are nodes that a what-if has taken out of Reserving: the providers' word that a reservation is used up counts them.
+	Vacant []*Node
 
 	change Change
 }
@@ -244,7 +253,7 @@ func (s *Snapshot) Overhead(name string) resources.Money {
 // Ceiling is the limit on the nodes of the whole cluster, with those that there are (K-53).
 func (s *Snapshot) Ceiling() limit.Ceiling {
 	return limit.Ceiling{Most: s.MaxNodes, Used: int64(len(s.Nodes)+len(s.Closed)) + s.Unseen,
-		HardMost: s.MaxClaims, Claims: s.Claims}
+		HardMost: s.MaxClaims, Claims: s.Claims, Unknown: s.ClaimsUnknown}
 }
 
 // Pool returns the pool of that name, or nil.

@@ -12,6 +12,8 @@ type Ceiling struct {
 
 	HardMost int64 // the hard limit, 0 for none
 	Claims   int64 // NodeClaims that exist, of whatever program; counted with a hard limit only
+
+	Unknown string // why the hard limit is not known, so that nothing may be launched; "" when it is
 }
 
 // Left returns how many more nodes for pods and replicas both limits admit, or [None] when they admit any number.
@@ -28,7 +30,10 @@ func (c Ceiling) Left() int64 {
 
 // LeftHard returns how many more NodeClaims the hard limit admits, whatever they are for, or [None] when there is none.
 func (c Ceiling) LeftHard() int64 {
-	if c.HardMost == 0 {
+	switch {
+	case c.Unknown != "":
+		return 0
+	case c.HardMost == 0:
 		return None
 	}
 	return max(0, c.HardMost-c.Claims)
@@ -42,7 +47,7 @@ func (c Ceiling) Plus(nodes int64) Ceiling {
 }
 
 // Set reports whether there is a limit.
-func (c Ceiling) Set() bool { return c.Most != 0 || c.HardMost != 0 }
+func (c Ceiling) Set() bool { return c.Most != 0 || c.HardMost != 0 || c.Unknown != "" }
 
 // Full reports whether nothing more may be launched for pods, and whether it is the hard limit that says so.
 func (c Ceiling) Full() (full, hard bool) { return c.Left() == 0, c.LeftHard() == 0 }
@@ -64,6 +69,9 @@ func (c Ceiling) Flag() string {
 // Text says how full the cluster is, by the limit that is reached or, if none is, by the soft one, for events and tables:
 // "nodes 10 of 10 in the whole cluster (--max-nodes)".
 func (c Ceiling) Text() string {
+	if c.Unknown != "" {
+		return c.Unknown
+	}
 	if c.Flag() == FlagMaxClaimsHard {
 		return fmt.Sprintf("NodeClaims %d of %d in the whole cluster (--%s)", c.Claims, c.HardMost, c.Flag())
 	}

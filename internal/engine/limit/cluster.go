@@ -49,10 +49,20 @@ func ParseTable(data map[string]string) (Table, error) {
 	t := Table{Most: most, Places: map[string][]int{}}
 	if text := data[tablePlaces]; text != "" {
 		if err := json.Unmarshal([]byte(text), &t.Places); err != nil {
-			return Table{}, fmt.Errorf("key %s: %w; want lists of slots by the UID of a NodePool", tablePlaces, err)
+			return Table{}, fmt.Errorf("key %s is %q: want lists of slots by the UID of a NodePool, such as {\"UID\":[0,1]}: %w",
+				tablePlaces, shortened(text), err)
 		}
 	}
 	return t, nil
+}
+
+// shortened is the beginning of a text, as much as a message can hold.
+func shortened(text string) string {
+	const most = 60
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "..."
+	}
+	return text
 }
 
 // Data returns the table as text, for a ConfigMap. Equal tables have equal texts.

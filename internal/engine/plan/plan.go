@@ -137,6 +137,16 @@ type Nominate struct {
 	Node string
 }
 
+// First says why a node goes before what replaces it comes (K-48), as the label terminate_first_reason of metrics does.
+type First string
+
+// Why a node goes first.
+const (
+	FirstAtHardLimit    First = "hard-limit"           // its pool is at its hard limit, and lets one go
+	FirstAtStaticLimit  First = "static-at-limit"      // its static pool has no room for one more
+	FirstForReservation First = "no-reserved-capacity" // what replaces it only fits into the reservation that it holds
+)
+
 // Remove is a node to be taken away.
 type Remove struct {
 	Claim    string
@@ -145,7 +155,7 @@ type Remove struct {
 	Pool     string
 	Reason   DisruptionReason
 	Price    resources.Money // per hour that is saved; resources.Unpriced when unknown
-	First    bool            // it goes before what replaces it comes (K-48)
+	First    First           // why it goes before what replaces it comes; "" when it does not (K-48)
 	// Why says in words what the reason leaves open, such as count and limit; "" when there is nothing to add.
 	Why string
 }

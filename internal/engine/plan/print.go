@@ -27,8 +27,8 @@ func (p Plan) String() string {
 			why = ": " + r.Why
 		}
 		first := ""
-		if r.First {
-			first = " first"
+		if r.First != "" {
+			first = " first (" + string(r.First) + ")"
 		}
 		fmt.Fprintf(&b, "remove %s (%s) %s%s saves %s/h%s\n", r.Claim, r.Pool, r.Reason, first, r.Price, why)
 	}

@@ -95,6 +95,7 @@ func (p *parser) ceiling(name string, a *attributes) {
 	}
 	p.parts.MaxNodes, p.parts.Unseen = a.number("nodes", 0), a.number("unseen", 0)
 	p.parts.MaxClaims = a.number("claims", 0)
+	p.parts.ClaimsUnknown = strings.ReplaceAll(a.get("unknown", ""), "_", " ")
 	if p.parts.MaxNodes < 0 || p.parts.Unseen < 0 || p.parts.MaxClaims < 0 {
 		a.fail("nodes, unseen and claims are 0 or more")
 	}
@@ -164,7 +165,7 @@ func (p *parser) pool(name string, a *attributes) {
 		With(requirement.OneOf(requirement.Key(cluster.LabelPool), name))
 	pool.LocalVolumes = a.has("local-volumes")
 	pool.RelaxMinValues, pool.ExpiresGracefully = a.has("relax"), a.has("graceful-expiration")
-	pool.TerminateFirst = a.has("terminate-first")
+	pool.TerminateFirst, pool.NoneFirst = a.has("terminate-first"), a.has("none-first")
 	pool.Invalid, pool.Dormant, pool.Gentle, pool.Held = a.has("invalid"), a.has("dormant"), a.has("gentle"), a.has("held")
 	pool.PriceTolerance = int(a.number("tolerance", 0))
 	pool.NodeOverheadPrice = a.money(a.get("overhead", "0"))

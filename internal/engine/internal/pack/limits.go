@@ -39,7 +39,7 @@ func (limitRule) placedIn(_ *solver, n *planned, a *attempt) {
 func (limitRule) explains(_ *solver, e *explainer) bool {
 	p := e.pool
 	if p.ceiling.Left() == 0 {
-		return e.stop(plan.ByLimit, cause.ClusterLimitNodes, p.ceiling.Flag(), p.ceiling.Text())
+		return e.stop(plan.ByLimit, CeilingCode(*p.ceiling), p.ceiling.Flag(), p.ceiling.Text())
 	}
 	if exceeded, ok := p.Limits.CheckNodes(p.used.Nodes); !ok {
 		code := cause.SoftLimitNodes
@@ -120,4 +120,12 @@ func (b *planned) withinHeld() catalog.Bits {
 		}
 	}
 	return kept
+}
+
+// CeilingCode is why the limit of the whole cluster refuses a node: it is reached, or nobody knows it.
+func CeilingCode(c limit.Ceiling) cause.Code {
+	if c.Unknown != "" {
+		return cause.ClusterLimitUnknown
+	}
+	return cause.ClusterLimitNodes
 }

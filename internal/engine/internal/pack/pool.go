@@ -14,6 +14,8 @@ type pool struct {
 	index int // position among the round's pools
 	// offers are available and allowed by the pool's own requirements.
 	offers catalog.Bits
+	// available are those offers that can be had, used up reservations among them; see left.available.
+	available catalog.Bits
 	// custom are the pool's requirements on labels that the provider does not decide.
 	custom requirement.Set
 	// overhead is what daemons request on every node. some, by offer, is what further daemons request on some offers only;
@@ -51,7 +53,8 @@ func newPool(index int, p *cluster.Pool, daemons []cluster.Daemon, left left, ce
 	if p.Catalog == nil {
 		return own
 	}
-	own.offers = p.Catalog.Available.Clone()
+	own.offers = left.available(p)
+	own.available = own.offers.Clone()
 	var custom []requirement.Requirement
 	for r := range p.Requirements.All() {
 		if p.Catalog.Known(r.Key()) {

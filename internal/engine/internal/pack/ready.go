@@ -50,5 +50,5 @@ func (offerRule) explains(_ *solver, e *explainer) bool {
 	p := e.pool
 	e.left = p.Catalog.AsSold()
 	return e.demand(plan.ByPool, p.Requirements) &&
-		e.narrow(plan.ByCapacity, cause.NoCapacity, "", "availability", p.Catalog.Available)
+		e.narrow(plan.ByCapacity, cause.NoCapacity, "", "availability", p.available)
 }

@@ -37,6 +37,11 @@ func Surge(snapshot *cluster.Snapshot, pool *cluster.Pool, most int) []plan.Laun
 	return fill(snapshot, at, pool.SurgeSlots[:min(most, len(pool.SurgeSlots))], newLeft(snapshot))
 }
 
+// Admits reports whether a node of a static pool could be launched, if it had a slot.
+func Admits(snapshot *cluster.Snapshot, pool *cluster.Pool) bool {
+	return len(fill(snapshot, slices.Index(snapshot.Pools, pool), []int{0}, newLeft(snapshot))) > 0
+}
+
 // fill plans a node for each of these slots of a static pool, for no pod: the cheapest that the pool admits.
 func fill(snapshot *cluster.Snapshot, index int, slots []int, left left) []plan.Launch {
 	p := snapshot.Pools[index]

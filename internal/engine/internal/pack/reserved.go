@@ -72,15 +72,16 @@ type reservations map[string]int
 // left is what is paid for anyway and not used, and how much of each pool is spot, shared by the pools of a round.
 type left struct {
 	reservations reservations
+	vacant       []*cluster.Node // see cluster.Snapshot
 	stock        *stock
 	mixes        map[string]*cluster.Mix // by pool
 }
 
 func newLeft(snapshot *cluster.Snapshot) left {
-	return left{newReservations(snapshot), newStock(snapshot), newMixes(snapshot)}
+	return left{newReservations(snapshot), snapshot.Vacant, newStock(snapshot), newMixes(snapshot)}
 }
 
-// newReservations counts what the nodes of the snapshot leave. A claim on its way that may still come to stand in
+// newReservations counts what the nodes of the snapshot leave, those that are about to go or to come among them. A claim on its way that may still come to stand in
 // one of several reservations counts in each.
 func newReservations(snapshot *cluster.Snapshot) reservations {
 	var offers []catalog.Offer
@@ -104,14 +105,26 @@ func newReservations(snapshot *cluster.Snapshot) reservations {
 	if len(offers) == 0 {
 		return nil
 	}
-	for _, node := range snapshot.Nodes {
-		for _, o := range offers {
-			if mayHold(node, o) {
-				left[o.Labels.String()]--
+	for _, list := range [][]*cluster.Node{snapshot.Nodes, snapshot.Closed, snapshot.Drawing, snapshot.Reserving} {
+		for _, node := range list {
+			for _, o := range offers {
+				if mayHold(node, o) {
+					left[o.Labels.String()]--
+				}
 			}
 		}
 	}
 	return left
+}
+
+// UsedUp returns whether a node stands in a reservation of a pool's catalogue of which nothing is left.
+func UsedUp(snapshot *cluster.Snapshot) func(*cluster.Pool, *cluster.Node) bool {
+	left := newReservations(snapshot)
+	return func(pool *cluster.Pool, node *cluster.Node) bool {
+		return len(left) > 0 && pool.Catalog != nil && slices.ContainsFunc(pool.Catalog.Offers, func(o catalog.Offer) bool {
+			return o.Reservation > 0 && mayHold(node, o) && left[o.Labels.String()] <= 0
+		})
+	}
 }
 
 // mayHold reports whether the node stands, or may come to stand, in a reservation. Labels that it should have and
@@ -132,6 +145,30 @@ func mayHold(node *cluster.Node, o catalog.Offer) bool {
 		}
 	}
 	return true
+}
+
+// available returns the offers of a pool that can be had at present, with the reservations that are used up by the nodes that hold them:
+// providers may call those unavailable, and what is left is counted here. A reservation with something left is what its provider says.
+func (l left) available(p *cluster.Pool) catalog.Bits {
+	offers := p.Catalog.Available.Clone()
+	if len(l.reservations) == 0 {
+		return offers
+	}
+	for i, o := range p.Catalog.Offers {
+		if o.Reservation <= 0 || offers.Has(i) {
+			continue
+		}
+		left := l.reservations[o.Labels.String()]
+		for _, node := range l.vacant {
+			if mayHold(node, o) {
+				left--
+			}
+		}
+		if left <= 0 {
+			offers.Add(i)
+		}
+	}
+	return offers
 }
 
 // openReservations finds the pool's reservations, those that are not available at present among them, and drops
