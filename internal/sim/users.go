@@ -51,6 +51,7 @@ func verbs() map[string]func(*World, arguments) error {
 	maps.Copy(all, bufferVerbs())
 	maps.Copy(all, keepVerbs())
 	maps.Copy(all, tableVerbs())
+	maps.Copy(all, requestVerbs())
 	return all
 }
 
