@@ -117,7 +117,7 @@ type Refused struct {
 // Apply carries p out as far as it still holds. "Not any more" is an answer and stands in the outcome; the error joins
 // what went wrong on the way to the API server, after everything else was still tried.
 func (a *Applier) Apply(ctx context.Context, p plan.Plan) (Outcome, error) {
-	marked, markErr := a.markAll(ctx, p.Removes) // first: the intent stands before its effects (D-10)
+	marked, markErr := a.markAll(ctx, p) // first: the intent stands before its effects (D-10)
 	p, refused := withoutUnmarked(p, marked)
 	out, err := a.launchAll(ctx, p)
 	for node, pods := range nominations(p) {
@@ -149,11 +149,17 @@ func withoutUnmarked(p plan.Plan, marked []string) (plan.Plan, []Refused) {
 }
 
 // markAll writes the intents of a plan; their order does not matter.
-func (a *Applier) markAll(ctx context.Context, removes []plan.Remove) ([]string, error) {
+func (a *Applier) markAll(ctx context.Context, p plan.Plan) ([]string, error) {
+	removes, awaited := p.Removes, map[string]bool{} // claims for which something has to come first
+	for _, launch := range p.Launches {
+		for _, claim := range launch.Replaces {
+			awaited[claim] = true
+		}
+	}
 	done, failures := make([]bool, len(removes)), make([]error, len(removes))
 	a.config.Each(len(removes), func(i int) {
 		var err error
-		if done[i], err = a.Mark(ctx, removes[i]); err != nil {
+		if done[i], err = a.mark(ctx, removes[i], !awaited[removes[i].Claim]); err != nil {
 			failures[i] = fmt.Errorf("marking NodeClaim %s for removal: %w", removes[i].Claim, err)
 		}
 	})

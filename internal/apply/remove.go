@@ -30,6 +30,12 @@ import (
 // Mark writes the intent to remove a node onto its claim and then onto the node. It reports false when claim or node
 // are not any more what the plan saw.
 func (a *Applier) Mark(ctx context.Context, remove plan.Remove) (bool, error) {
+	return a.mark(ctx, remove, false)
+}
+
+// mark is Mark. What goes at once, since nothing has to come for it, leaves the load balancers by the same patch of the node: else
+// its drain writes the node once more. A node that waits for what replaces it goes on serving.
+func (a *Applier) mark(ctx context.Context, remove plan.Remove, atOnce bool) (bool, error) {
 	claim, err := a.claimOf(ctx, remove)
 	if claim == nil {
 		return false, err
@@ -54,7 +60,7 @@ func (a *Applier) Mark(ctx context.Context, remove plan.Remove) (bool, error) {
 	if remove.Node == "" {
 		return true, nil
 	}
-	if err := a.taint(ctx, remove.Node, claim, true); err != nil {
+	if err := a.taint(ctx, remove.Node, claim, true, atOnce); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	return true, nil
@@ -102,7 +108,7 @@ func (a *Applier) Undo(ctx context.Context, remove plan.Remove) error {
 		return err
 	}
 	if remove.Node != "" {
-		if err := client.IgnoreNotFound(a.taint(ctx, remove.Node, claim, false)); err != nil {
+		if err := client.IgnoreNotFound(a.taint(ctx, remove.Node, claim, false, false)); err != nil {
 			return err
 		}
 	}
@@ -163,9 +169,9 @@ func (a *Applier) claimOf(ctx context.Context, remove plan.Remove) (*karpenterv1
 	return &claim, nil
 }
 
-// taint puts the disrupted taint on the node of a claim, or takes it off; claim is nil when it is gone. A node that is being
-// deleted keeps it.
-func (a *Applier) taint(ctx context.Context, name string, claim *karpenterv1.NodeClaim, want bool) error {
+// taint puts the disrupted taint on the node of a claim, with exclude also the label that takes it out of load balancers; or takes
+// both off. claim is nil when it is gone. A node that is being deleted keeps them.
+func (a *Applier) taint(ctx context.Context, name string, claim *karpenterv1.NodeClaim, want, exclude bool) error {
 	var node corev1.Node
 	if err := a.config.Client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
 		return err
@@ -177,8 +183,14 @@ func (a *Applier) taint(ctx context.Context, name string, claim *karpenterv1.Nod
 	before := node.DeepCopy()
 	if want {
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: karpenterv1.DisruptedTaintKey, Effect: corev1.TaintEffectNoSchedule})
+		if exclude {
+			metav1.SetMetaDataLabel(&node.ObjectMeta, karpenterv1.ExcludeBalancersLabelKey, karpenterv1.ExcludeBalancersLabelValue)
+		}
 	} else {
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isDisrupted)
+		if node.Labels[karpenterv1.ExcludeBalancersLabelKey] == karpenterv1.ExcludeBalancersLabelValue { // else it is somebody's own
+			delete(node.Labels, karpenterv1.ExcludeBalancersLabelKey)
+		}
 	}
 	return a.config.Client.Patch(ctx, &node, optimistic(before))
 }

@@ -359,3 +359,44 @@ func TestALaunchThatReplacesAnUnmarkedClaimIsNotMade(t *testing.T) {
 		t.Errorf("refused %+v: want its pool, its pods, and the claim named that is not marked", first)
 	}
 }
+
+// B-12: what goes at once leaves the load balancers by the write that taints its node; what waits for its replacement goes on
+// serving. An intent that is taken back puts the node back, and leaves a label of somebody else's alone.
+func TestWhatGoesAtOnceLeavesTheBalancersWithItsTaint(t *testing.T) {
+	t.Parallel()
+	const key = karpenterv1.ExcludeBalancersLabelKey
+	for name, c := range map[string]struct {
+		replaced           bool
+		had, marked, after string
+	}{
+		"empty":          {false, "", karpenterv1.ExcludeBalancersLabelValue, ""},
+		"replaced":       {true, "", "", ""},
+		"somebody's own": {true, "true", "true", "true"},
+	} {
+		claim, node, remove := markable()
+		if c.had != "" {
+			metav1.SetMetaDataLabel(&node.ObjectMeta, key, c.had)
+		}
+		var writes []string
+		r := newRig(t, limit.Unlimited(), tape(&writes), claim, node)
+		p := planOf()
+		if c.replaced {
+			p = planOf(replacement(plan.NoSlot, "c1"))
+		}
+		p.Removes = []plan.Remove{remove}
+		label := func() string {
+			var n corev1.Node
+			if err := r.server.Get(t.Context(), client.ObjectKey{Name: "n1"}, &n); err != nil {
+				t.Fatal(err)
+			}
+			return n.Labels[key]
+		}
+		r.apply(t, p)
+		if got := label(); got != c.marked || !slices.Equal(writes, []string{"status c1", "patch n1"}) {
+			t.Errorf("%s: the label is %q, want %q; writes %v", name, got, c.marked, writes)
+		}
+		if err := r.applier.Undo(t.Context(), remove); err != nil || label() != c.after {
+			t.Errorf("%s: taken back, the label is %q, want %q; error %v", name, label(), c.after, err)
+		}
+	}
+}

@@ -170,6 +170,7 @@ func (w *World) send(p *process, c *call) {
 		}
 		w.actor = nil
 		w.note(r.String(), p.line.Name, c.verb, c.subject, string(fault), c.err)
+		w.countCall(p, c)
 		switch {
 		case p.dead:
 			return

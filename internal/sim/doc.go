@@ -24,6 +24,7 @@
 //	cause.go     machines are bought for pods that they help
 //	liveness.go  what must hold once all faults are healed
 //	reduce.go    the shortest script that still fails
+//	requests.go  how many requests a run makes (B-12)
 //
 // Start with [Run].
 package sim

@@ -222,6 +222,7 @@ func (w *World) checkForeign(e apiserver.Event) {
 // told looks at an event: none is about another program's objects.
 func (w *World) told(about client.Object, reason, message string) {
 	w.tellIf("%s: %s %s: %s", reason, kindOf(about), about.GetName(), message)
+	w.countEvent(about, reason)
 	if _, pod := about.(*corev1.Pod); !pod && isOther(about) {
 		w.fail(checkForeign, "an event is made about %s %s, which is none of ours: %s: %s", kindOf(about), about.GetName(), reason, message)
 	}

@@ -54,6 +54,7 @@ func verbs() map[string]func(*World, arguments) error {
 	maps.Copy(all, sickVerbs())
 	maps.Copy(all, commitmentVerbs())
 	maps.Copy(all, attachVerbs())
+	maps.Copy(all, requestVerbs())
 	return all
 }
 

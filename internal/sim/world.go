@@ -54,6 +54,8 @@ type Result struct {
 	Faults []CallFault
 	// Steps, Deaths and Launches count reconciles, crashed processes and machines.
 	Steps, Deaths, Launches int
+	// Requests are those to the API server, from the last line "count requests" of the script on.
+	Requests Requests
 }
 
 // occurrence is something that will happen.
@@ -139,6 +141,7 @@ type World struct {
 	checks  checks
 
 	steps, deaths int
+	requests      Requests
 	result        *Result // set at the first violation
 }
 
@@ -152,7 +155,8 @@ func Run(ground *Ground, script Script, out io.Writer) Result {
 
 // newWorld makes the world of a script, in which nothing has happened yet.
 func newWorld(ground *Ground, script Script, out io.Writer) *World {
-	w := &World{script: script, ground: ground, scheme: ground.scheme, out: out, trace: fnvOffset, occasions: map[string]int{}}
+	w := &World{script: script, ground: ground, scheme: ground.scheme, out: out, trace: fnvOffset, occasions: map[string]int{},
+		requests: Requests{}}
 	w.cluster, w.checks = newCluster(w), newChecks(w)
 	d := newDice(script.Seed, "server")
 	w.server = apiserver.New(apiserver.Config{Kinds: ground.kinds, Now: w.clock, Rand: rand.New(&d)})
@@ -188,6 +192,7 @@ func (w *World) run() Result {
 		w.result = &Result{At: w.now}
 	}
 	w.result.Trace, w.result.Faults, w.result.Steps, w.result.Deaths, w.result.Launches = w.trace, w.faults, w.steps, w.deaths, w.checks.launches
+	w.result.Requests = w.requests
 	return *w.result
 }
 

@@ -210,7 +210,7 @@ func newComposition(settings Settings, deps Deps) *composition {
 		Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: c.applier, Fleet: deps.Fleet,
 		Namespace: settings.SystemNamespace, Grace: settings.TakeoverGrace, SpotToSpot: settings.SpotToSpot,
 		MinSaving: settings.MinSaving, MinSavingPercent: settings.MinSavingPercent,
-		Events: deps.Events, Metrics: c.metrics, Ready: deps.Ready, Planned: deps.Planned, Now: deps.Now,
+		Events: deps.Events, Metrics: c.metrics, Ready: deps.Ready, Each: deps.Each, Planned: deps.Planned, Now: deps.Now,
 		Log: deps.Log.WithName(Disruption),
 	})
 	c.metrics.Own.Grace.Measure(c.disrupting.GraceLeft)

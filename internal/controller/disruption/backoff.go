@@ -58,5 +58,6 @@ func (c *Controller) note(ctx context.Context, r round, name, text string) error
 	if err := c.config.Client.Patch(ctx, own, client.MergeFrom(pool)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("noting on NodePool %s that it is left alone for a while: %w", name, err)
 	}
+	r.pools[name] = own // the next one of this round finds it noted
 	return nil
 }

@@ -213,23 +213,23 @@ func (b *begun) with() string {
 	return "replaced by " + strings.Join(b.launches, ", ")
 }
 
-// reportApproved tells of nodes that go since that is cheaper: about each node and its claim and, where several go
-// together, about their pools (K-16).
+// reportApproved tells of nodes that go since that is cheaper: of one about it and its claim, of several that go together
+// about their pools, as Karpenter does (K-16). What each of them costs was said of it as a candidate.
 func (c *Controller) reportApproved(r round, g *begun) {
 	if !engine.ForMoney(g.removes[0].Reason) {
 		return
 	}
 	with := g.with()
 	var nodes, pools []string
+	if len(g.removes) == 1 {
+		c.tell(g.removes[0], event.ConsolidationApproved, fmt.Sprintf("It goes: %s; %s", g.prices(), with))
+		return
+	}
 	for _, remove := range g.removes {
-		c.tell(remove, event.ConsolidationApproved, fmt.Sprintf("It goes: %s; %s", g.prices(), with))
 		nodes = append(nodes, remove.Node)
 		if !slices.Contains(pools, remove.Pool) {
 			pools = append(pools, remove.Pool)
 		}
-	}
-	if len(nodes) < 2 {
-		return
 	}
 	for _, name := range pools {
 		if pool := r.pools[name]; pool != nil {

@@ -64,7 +64,7 @@ type Owners interface {
 	OwnsClaim(claim *karpenterv1.NodeClaim) bool
 }
 
-// Config is what the controller works with; all fields but Planned are required.
+// Config is what the controller works with; all fields but Each and Planned are required.
 type Config struct {
 	Client  client.Client // reads from a cache
 	Live    client.Reader // reads from the API server: where the truth must not be late
@@ -84,6 +84,8 @@ type Config struct {
 	Events           event.Recorder
 	Metrics          *metrics.Set
 	Ready            func() bool // the picture holds everything that exists
+	// Each calls do with 0 to n-1 and returns when all calls have; they may run at the same time. Nil: one after the other.
+	Each func(n int, do func(i int))
 	// Planned is told what was planned with and what came out; nil tells nobody.
 	Planned func(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan)
 	Now     func() time.Time
@@ -98,6 +100,13 @@ type Controller struct {
 
 // New returns the controller.
 func New(config Config) *Controller {
+	if config.Each == nil {
+		config.Each = func(n int, do func(i int)) {
+			for i := range n {
+				do(i)
+			}
+		}
+	}
 	c := &Controller{config: config, memory: newMemory()}
 	if config.Metrics != nil {
 		config.Metrics.Disruption.Eligible.Measure(c.eligible)

@@ -59,12 +59,56 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err e
 	if !underway {
 		return false, nil
 	}
-	for _, v := range engine.Judge(r.snapshot, c.judgedBy(r), docket) {
-		if err := c.carryOut(ctx, r, v); err != nil {
+	verdicts := engine.Judge(r.snapshot, c.judgedBy(r), docket)
+	done := c.together(ctx, r, verdicts)
+	for i, v := range verdicts {
+		if err := c.carryOut(ctx, r, v, done[i]); err != nil {
 			failures = append(failures, fmt.Errorf("removing node %s: %w", v.Intents[0].Node.ID(), err))
 		}
 	}
 	return underway, errors.Join(failures...)
+}
+
+// deed is what became of the removal of one intent.
+type deed struct {
+	deleted bool
+	err     error
+}
+
+// together makes the calls of all verdicts that delete, or complete a mark, at the same time: what one waits for is the API
+// server, and none is about another's node. It returns the deeds of each verdict, in the order of its intents.
+func (c *Controller) together(ctx context.Context, r round, verdicts []engine.Verdict) [][]deed {
+	type job struct {
+		act engine.Act
+		of  engine.Intent
+		to  *deed
+	}
+	var jobs []job
+	done := make([][]deed, len(verdicts))
+	for i, v := range verdicts {
+		done[i] = make([]deed, len(v.Intents))
+		for j, intent := range v.Intents {
+			if v.Act == engine.Delete || v.Act == engine.Mark && !intent.Tainted {
+				jobs = append(jobs, job{v.Act, intent, &done[i][j]})
+			}
+		}
+	}
+	c.config.Each(len(jobs), func(i int) {
+		if job := jobs[i]; job.act == engine.Mark {
+			_, job.to.err = c.config.Applier.Mark(ctx, removeBy(job.of))
+		} else {
+			job.to.deleted, job.to.err = c.delete(ctx, r, job.of)
+		}
+	})
+	return done
+}
+
+// delete deletes a claim. One of a pool that has too many is deleted only as it was counted (L-42).
+func (c *Controller) delete(ctx context.Context, r round, i engine.Intent) (bool, error) {
+	if engine.TooMany(i.Reason) {
+		return c.config.Applier.DeleteUnchanged(ctx, removeBy(i), r.counted[i.Node.Claim].ResourceVersion)
+	}
+	return c.config.Applier.Delete(ctx, removeBy(i))
 }
 
 // intentOf reads what stands on a claim and on its node. An intent that is not Marked could not be read.
@@ -84,11 +128,11 @@ func (c *Controller) judgedBy(r round) engine.Terms {
 		MinSavingPercent: c.config.MinSavingPercent, SpotToSpot: c.config.SpotToSpot}
 }
 
-// carryOut does what a verdict says.
-func (c *Controller) carryOut(ctx context.Context, r round, v engine.Verdict) error {
+// carryOut does what a verdict says, as far as that is not done yet, and tells of it.
+func (c *Controller) carryOut(ctx context.Context, r round, v engine.Verdict, done []deed) error {
 	switch v.Act {
 	case engine.Mark: // a process ended between the two parts of the intent, or the watch has not shown the second yet
-		return c.mark(ctx, v)
+		return failuresOf(done)
 	case engine.Wait:
 		c.reportWaits(v)
 	case engine.Narrow:
@@ -96,43 +140,30 @@ func (c *Controller) carryOut(ctx context.Context, r round, v engine.Verdict) er
 	case engine.Undo:
 		return c.undoAll(ctx, r, v, v.Intents)
 	case engine.Delete:
-		return c.remove(ctx, r, v)
+		return c.removed(ctx, r, v, done)
 	}
 	return nil
 }
 
-// mark completes the marks of nodes.
-func (c *Controller) mark(ctx context.Context, v engine.Verdict) error {
-	for _, i := range v.Intents {
-		if i.Tainted {
-			continue
-		}
-		if _, err := c.config.Applier.Mark(ctx, removeBy(i)); err != nil {
-			return err
-		}
+func failuresOf(done []deed) error {
+	failures := make([]error, len(done))
+	for i, d := range done {
+		failures[i] = d.err
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
-// remove deletes the claims of nodes. One of a pool that has too many is deleted only as it was counted (L-42).
-func (c *Controller) remove(ctx context.Context, r round, v engine.Verdict) error {
-	var failures []error
-	for _, i := range v.Intents {
-		remove := removeBy(i)
-		var deleted bool
-		var err error
-		if engine.TooMany(i.Reason) {
-			deleted, err = c.config.Applier.DeleteUnchanged(ctx, remove, r.counted[i.Node.Claim].ResourceVersion)
-		} else {
-			deleted, err = c.config.Applier.Delete(ctx, remove)
-		}
-		if failures = append(failures, err); !deleted {
+// removed tells of claims that were deleted.
+func (c *Controller) removed(ctx context.Context, r round, v engine.Verdict, done []deed) error {
+	failures := []error{failuresOf(done)}
+	for j, i := range v.Intents {
+		if !done[j].deleted {
 			continue
 		}
 		if engine.Moves(i.Reason) {
 			failures = append(failures, c.succeeded(ctx, r, i.Node.Pool))
 		}
-		c.reportRemoval(r, i.Node, remove)
+		c.reportRemoval(r, i.Node, removeBy(i))
 	}
 	return errors.Join(failures...)
 }

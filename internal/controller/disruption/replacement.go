@@ -26,19 +26,21 @@ func (c *Controller) release(ctx context.Context, r round) (bool, error) {
 	for _, node := range r.snapshot.Nodes {
 		leaving[node.Claim] = node.Deleting || node.Disrupting
 	}
-	wrote := false
-	var failures []error
+	var nodes []*cluster.Node
 	for _, node := range r.snapshot.Nodes {
 		if len(node.Replaces) == 0 || node.Deleting || node.Disrupting ||
 			slices.ContainsFunc(node.Replaces, func(claim string) bool { return leaving[claim] }) {
 			continue
 		}
-		wrote = true
-		if err := c.releaseOne(ctx, r, node); err != nil {
-			failures = append(failures, fmt.Errorf("releasing node %s: %w", node.ID(), err))
-		}
+		nodes = append(nodes, node)
 	}
-	return wrote, errors.Join(failures...)
+	failures := make([]error, len(nodes))
+	c.config.Each(len(nodes), func(i int) {
+		if err := c.releaseOne(ctx, r, nodes[i]); err != nil {
+			failures[i] = fmt.Errorf("releasing node %s: %w", nodes[i].ID(), err)
+		}
+	})
+	return len(nodes) > 0, errors.Join(failures...)
 }
 
 func (c *Controller) releaseOne(ctx context.Context, r round, node *cluster.Node) error {

@@ -260,10 +260,23 @@ func (c *Controller) drain(ctx context.Context, node *corev1.Node, claim *karpen
 		c.config.Events.Event(node, event.Warning, event.FailedDraining, "Cannot drain: "+text)
 		value = condition.False(karpenterv1.ConditionTypeDrained, "Blocked", text)
 	}
+	if c.passing(node, claim, obstacles) {
+		return reconcile.Result{RequeueAfter: drain.againAfter(c.config.Now(), drainAgainAfter)}, failure
+	}
 	if err := errors.Join(failure, c.setConditions(ctx, claim, value)); err != nil {
 		return reconcile.Result{}, fmt.Errorf("draining node %s: %w", node.Name, err)
 	}
 	return reconcile.Result{RequeueAfter: drain.againAfter(c.config.Now(), drainAgainAfter)}, nil
+}
+
+// passing reports whether a drain that nothing is in the way of has only just begun, and its claim says nothing of it yet: most
+// are over before anybody could read it.
+func (c *Controller) passing(node *corev1.Node, claim *karpenterv1.NodeClaim, obstacles []string) bool {
+	if claim == nil || len(obstacles) > 0 || c.config.Now().Sub(node.DeletionTimestamp.Time) >= drainAgainAfter {
+		return false
+	}
+	_, said := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDrained)
+	return !said
 }
 
 // terminate ends the instance and, when that is proved, lets the node go.

@@ -196,6 +196,11 @@ func TestADrainThatGoesOnIsWrittenOnce(t *testing.T) {
 	slow := pod("slow")
 	slow.Finalizers = []string{"example.com/slow"} // it stays for a while once it is evicted
 	r := newRig(t, n, claim, pod("a"), slow)
+	result := r.reconcile(t)
+	if got := r.condition(t, karpenterv1.ConditionTypeDrained); got.Type != "" || result.RequeueAfter != 2*time.Second {
+		t.Errorf("a drain that has just begun is written down: %+v; looks again after %s", got, result.RequeueAfter)
+	}
+	r.clock.Advance(2 * time.Second)
 	r.reconcile(t)
 	first := r.condition(t, karpenterv1.ConditionTypeDrained)
 	r.reconcile(t)
