@@ -175,8 +175,7 @@ func nodeWatches(reader client.Reader) []kube.Watch {
 			return nil
 		}},
 		{Object: &corev1.Node{}, After: kube.OwnPatches, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
-			if fresh == nil || fresh.GetDeletionTimestamp() == nil ||
-				old != nil && sameForEnd(old.(*corev1.Node), fresh.(*corev1.Node)) {
+			if fresh == nil || fresh.GetDeletionTimestamp() == nil {
 				return nil
 			}
 			return kube.Itself(ctx, old, fresh)
@@ -198,13 +197,6 @@ func nodeWatches(reader client.Reader) []kube.Watch {
 			return kube.Requests(n.Name)
 		}},
 	}
-}
-
-// sameForEnd reports whether nothing has changed on which the end of a node waits. Taints, labels and marks that its own steps
-// write call for no further step: it would find the node in the cache that the last one has just let go.
-func sameForEnd(a, b *corev1.Node) bool {
-	return (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && slices.Equal(a.Finalizers, b.Finalizers) &&
-		a.Spec.ProviderID == b.Spec.ProviderID && ready(a) == ready(b)
 }
 
 // sameForPool reports whether a claim counts as before: the conditions of claims change all the while.
