@@ -294,8 +294,6 @@ func TestWhatIsStamped(t *testing.T) {
 	}
 	r.makeReady(t)
 	r.reconcile(t)
-	r.clock.Advance(10 * time.Second)
-	r.reconcile(t)
 	stamped := r.claim(t).Status.LastPodEventTime
 	r.config.PodEvents = claim.NewPodEvents()
 	r.step = claim.New(r.config)

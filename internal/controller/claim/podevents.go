@@ -31,8 +31,6 @@ type PodEvents struct {
 	mu   sync.Mutex
 	pods map[types.UID]podState
 	last map[string]time.Time // by node
-	// first is since when an event of a node has not been written to its claim.
-	first map[string]time.Time
 }
 
 // podState is what of a pod makes an event when it changes.
@@ -43,7 +41,7 @@ type podState struct {
 
 // NewPodEvents returns an empty memory.
 func NewPodEvents() *PodEvents {
-	return &PodEvents{pods: map[types.UID]podState{}, last: map[string]time.Time{}, first: map[string]time.Time{}}
+	return &PodEvents{pods: map[types.UID]podState{}, last: map[string]time.Time{}}
 }
 
 // Apply takes in the state of a pod at now, and reports whether that is an event for its node. A pod that is new here
@@ -67,7 +65,7 @@ func (p *PodEvents) Apply(pod *corev1.Pod, now time.Time) bool {
 	if !at.After(p.last[state.node]) {
 		return false
 	}
-	p.happened(state.node, at, now)
+	p.last[state.node] = at
 	return true
 }
 
@@ -80,35 +78,8 @@ func (p *PodEvents) Remove(pod *corev1.Pod, now time.Time) bool {
 	if _, stands := p.last[known.node]; !stands || known.ending {
 		return false
 	}
-	p.happened(known.node, now, now)
+	p.last[known.node] = now
 	return true
-}
-
-// happened notes an event. The lock is held.
-func (p *PodEvents) happened(node string, at, now time.Time) {
-	p.last[node] = at
-	if _, waits := p.first[node]; !waits {
-		p.first[node] = now
-	}
-}
-
-// waiting returns since when an event of the node waits to be written; now when nothing is known of one.
-func (p *PodEvents) waiting(node string, now time.Time) time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if since, waits := p.first[node]; waits && since.Before(now) {
-		return since
-	}
-	return now
-}
-
-// written takes in that what happened up to a time is on its way to the claim.
-func (p *PodEvents) written(node string, last time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.last[node].Truncate(time.Second).After(last) {
-		delete(p.first, node)
-	}
 }
 
 // RemoveNode forgets a node that is gone.
@@ -116,7 +87,6 @@ func (p *PodEvents) RemoveNode(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.last, name)
-	delete(p.first, name)
 }
 
 // Last returns when a pod last came to the node or left it; zero when that is not known.
@@ -145,13 +115,13 @@ func (c *Controller) watchPods(ctx context.Context, w *work) error {
 	pool := &karpenterv1.NodePool{}
 	name := translate.PoolOf(w.claim)
 	if name == "" {
-		c.stamp(w, karpenterv1.NillableDuration{})
+		c.stamp(w, dedupe)
 		return nil
 	}
 	if err := c.config.Client.Get(ctx, types.NamespacedName{Name: name}, pool, client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	c.stamp(w, pool.Spec.Disruption.ConsolidateAfter)
+	c.stamp(w, stampEvery(pool.Spec.Disruption.ConsolidateAfter))
 	at := translate.ConsolidatableAt(w.claim, pool.Spec.Disruption.ConsolidateAfter)
 	if at == cluster.Never {
 		condition.Clear(&w.claim.Status.Conditions, karpenterv1.ConditionTypeConsolidatable)
@@ -178,40 +148,16 @@ func stampEvery(consolidateAfter karpenterv1.NillableDuration) time.Duration {
 	return dedupe
 }
 
-// ahead is how long before a quiet time runs out an event is written that would have it begin anew.
-const ahead = 2 * time.Second
-
-// gathers returns how long the first event of a burst waits for further ones, so that one write does for all: as long as nobody acts
-// on it. A node without a quiet time may go in any case, one whose quiet time runs may not, and both wait for dedupe at most.
-func (c *Controller) gathers(w *work, consolidateAfter karpenterv1.NillableDuration) time.Duration {
-	quiet := consolidateAfter.Duration
-	switch {
-	case quiet == nil || *quiet <= 0:
-		return dedupe
-	case *quiet <= dedupe:
-		return 0
-	}
-	ends := time.Unix(translate.ConsolidatableAt(w.claim, consolidateAfter), 0)
-	return min(dedupe, ends.Add(-ahead).Sub(c.config.Now()))
-}
-
 // stamp writes the time of the last pod event, at most every so often; an event that comes too soon after the last
 // stamp is written later, never lost.
-func (c *Controller) stamp(w *work, consolidateAfter karpenterv1.NillableDuration) {
-	node := w.claim.Status.NodeName
-	last, stamped := c.config.PodEvents.Last(node).Truncate(time.Second), w.claim.Status.LastPodEventTime.Time
+func (c *Controller) stamp(w *work, every time.Duration) {
+	last, stamped := c.config.PodEvents.Last(w.claim.Status.NodeName).Truncate(time.Second), w.claim.Status.LastPodEventTime.Time
 	if !last.After(stamped) {
 		return
 	}
-	now := c.config.Now()
-	due, first := stamped.Add(stampEvery(consolidateAfter)), c.config.PodEvents.waiting(node, now)
-	if !first.Before(due) {
-		due = first.Add(c.gathers(w, consolidateAfter))
-	}
-	if wait := due.Sub(now); wait > 0 {
+	if wait := stamped.Add(every).Sub(c.config.Now()); wait > 0 {
 		w.askAgain(wait)
 		return
 	}
 	w.claim.Status.LastPodEventTime = metav1.NewTime(last)
-	w.saved = append(w.saved, func() { c.config.PodEvents.written(node, last) })
 }
