@@ -209,7 +209,8 @@ func TestK53_NothingIsLaunchedWithoutATable(t *testing.T) {
 		t.Errorf("error %v, the store knows %q; want it to be told %q, so that pods and pools say it", err, r.store.claimsUnknown, want)
 	}
 	setTable(t, r, map[string]string{"limit": "5", "places": `{"uid": "0"}`})
-	if err := r.applier.Begin(t.Context()); err != nil || !strings.Contains(r.store.claimsUnknown, `key places is "{\"uid\": \"0\"}": want lists`) {
+	if err := r.applier.Begin(t.Context()); err != nil || !strings.Contains(r.store.claimsUnknown,
+		`key places is "{\"uid\": \"0\"}": want lists`) {
 		t.Errorf("error %v, the store knows %q", err, r.store.claimsUnknown)
 	}
 	setTable(t, r, map[string]string{"limit": "5"})
@@ -224,7 +225,8 @@ func TestK53_NothingIsLaunchedWithoutATable(t *testing.T) {
 			return c.Get(ctx, key, o, options...)
 		},
 	}).within(5)
-	if err := refused.applier.Begin(t.Context()); err != nil || !strings.Contains(refused.store.claimsUnknown, "let the controller read it") {
+	if err := refused.applier.Begin(t.Context()); err != nil || !strings.Contains(refused.store.claimsUnknown,
+		"let the controller read it") {
 		t.Errorf("error %v, the store knows %q; want it to say that the right is missing", err, refused.store.claimsUnknown)
 	}
 	down := newRig(t, limit.Unlimited(), interceptor.Funcs{
@@ -289,7 +291,8 @@ func TestK53_AProcessBeginsWithItsLimit(t *testing.T) {
 		t.Fatalf("a process with a limit of 3 leaves %v, %v", tableOf(t, r).Data, err)
 	}
 	setTable(t, r, map[string]string{"limit": "many"})
-	if err := r.within(4).applier.Begin(t.Context()); err != nil || !strings.Contains(r.store.claimsUnknown, "delete it, and it is made anew") {
+	if err := r.within(4).applier.Begin(t.Context()); err != nil || !strings.Contains(r.store.claimsUnknown,
+		"delete it, and it is made anew") {
 		t.Errorf("a table that cannot be read: %v, the store knows %q", err, r.store.claimsUnknown)
 	}
 }

@@ -54,8 +54,8 @@ func (d *disruption) holdsLast(pool *cluster.Pool, node *cluster.Node) bool {
 // whyVacates says of such a node why nothing replaces it before.
 const whyVacates = "the reservation that it runs in is used up, and what replaces it only fits there, so it goes before"
 
-// goFirst lets a node go of each pool that asks for it, or whose reservations are used up, and of which no node could be replaced. Nodes are
-// in the order in which they are due.
+// goFirst lets a node go of each pool that asks for it, or whose reservations are used up, and of which no node could be replaced.
+// Nodes are in the order in which they are due.
 func (d *disruption) goFirst(nodes []*cluster.Node, reason plan.DisruptionReason) {
 	for _, pool := range d.origin.Pools {
 		if pool.Static || d.left(pool.Name, reason) == 0 || d.poolHolds(pool, nil) != "" ||

@@ -75,7 +75,8 @@ func (d *disruption) whyStaticFirst(pool *cluster.Pool, node *cluster.Node) (pla
 	case pool.NoneFirst || d.origin.ClaimsUnknown != "" || !pack.Admits(freed, freed.Pool(pool.Name)): // nothing would come for it
 		return "", ""
 	case terminatesFirst(pool):
-		return plan.FirstAtStaticLimit, fmt.Sprintf("replicas are at the %s limit, so it goes before its replacement comes", limit.Kind(hard))
+		return plan.FirstAtStaticLimit, fmt.Sprintf(
+			"replicas are at the %s limit, so it goes before its replacement comes", limit.Kind(hard))
 	case d.vacates(pool, node):
 		return plan.FirstForReservation, whyVacates
 	}

@@ -44,8 +44,12 @@ func TestK49_PoliciesThatCannotBe(t *testing.T) {
 			"termination grace period is -1s; want 0s or more"},
 		"a reboot whose drain never ends": {func(p *provider.RepairPolicy) { p.TerminationGracePeriod = nil },
 			"termination grace period is not set; want 0s or more"},
-		"a replacement whose drain is the claim's": {func(p *provider.RepairPolicy) { p.TerminationGracePeriod, p.Reboot = nil, false }, ""},
-		"twice": {func(p *provider.RepairPolicy) { p.ConditionType = "Other" }, `repair policy 2 (Other=True): reason "Xid" has a policy already`},
+		"a replacement whose drain is the claim's": {func(p *provider.RepairPolicy) {
+			p.TerminationGracePeriod,
+				p.Reboot = nil, false
+		}, ""},
+		"twice": {func(p *provider.RepairPolicy) { p.ConditionType = "Other" },
+			`repair policy 2 (Other=True): reason "Xid" has a policy already`},
 	} {
 		p := provider.RepairPolicy{ConditionType: "Gpu", ConditionStatus: corev1.ConditionTrue, Reason: "Xid", Toleration: minute,
 			TerminationGracePeriod: &minute, Reboot: true}

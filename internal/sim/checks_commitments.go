@@ -183,7 +183,8 @@ func (w *World) checkBeside(p *process, now map[types.UID]*stand, made *stand, n
 		for _, each := range made.types {
 			one := &stand{types: []string{each}, zones: made.zones}
 			if _, some := line.covers(one); some && used+takes(c, one.price()) <= amount(c)+cent {
-				w.fail(checkCommitment, "claim %s may become spot, though commitment %s has enough left for %s: %.3f of %.3f are used at most",
+				w.fail(checkCommitment,
+					"claim %s may become spot, though commitment %s has enough left for %s: %.3f of %.3f are used at most",
 					name, c.Name, each, used, amount(c))
 				return
 			}

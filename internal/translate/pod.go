@@ -26,7 +26,8 @@ func Provisionable(pod *corev1.Pod) bool { return unbound(pod) && unschedulable(
 
 // Untried reports whether kube-scheduler has not tried a pod yet which it may find no room for.
 func Untried(pod *corev1.Pod) bool {
-	return unbound(pod) && !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
+	return unbound(pod) && !slices.ContainsFunc(pod.Status.Conditions,
+		func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 }
 
 func unbound(pod *corev1.Pod) bool {

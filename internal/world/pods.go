@@ -158,12 +158,14 @@ func (s *Store) derivePod(e *podEntry, change func(*cluster.Pod)) {
 	s.setPod(e, &value)
 }
 
-// listPending puts the pod among the pending ones or takes it out: those that wait or are planned for before they were tried, and those whose node is being
-// removed. Of the latter, one that must not be disrupted stays where it is as long as it likes, or one that its
-// PodDisruptionBudget never lets go, and the drain waits for it: a node made for it now would stand empty, and look like room.
+// listPending puts the pod among the pending ones or takes it out: those that wait or are planned for before they were tried, and
+// those whose node is being removed. Of the latter, one that must not be disrupted stays where it is as long as it likes, or one
+// that its PodDisruptionBudget never lets go, and the drain waits for it: a node made for it now would stand empty, and look like
+// room.
 func (s *Store) listPending(e *podEntry) {
 	var want *cluster.Pod
-	if v := e.value; v != nil && (e.waiting || s.plannedUntried(e) || e.movable && s.nodeDeleting(v.Node) && (v.Terminating || !s.stays(v))) {
+	if v := e.value; v != nil && (e.waiting || s.plannedUntried(e) || e.movable && s.nodeDeleting(v.Node) &&
+		(v.Terminating || !s.stays(v))) {
 		want = v
 	}
 	if want != e.pending {

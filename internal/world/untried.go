@@ -7,9 +7,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file has pods planned for that kube-scheduler has not tried yet, once it finds no room for others of its queue (P-01, ADR 0034). It tries
-// them one after the other, a hundred a second or less. What it will say of the rest the plan knows as well: it has the same nodes, and launches
-// nothing for a pod that has room on them.
+// This file has pods planned for that kube-scheduler has not tried yet, once it finds no room for others of its queue (P-01, ADR
+// 0034). It tries them one after the other, a hundred a second or less. What it will say of the rest the plan knows as well: it has
+// the same nodes, and launches nothing for a pod that has room on them.
 
 // queue is where a scheduler takes pods from that are alike in rank: none of them makes room for another one by preemption.
 type queue struct {
@@ -88,8 +88,8 @@ func (s *Store) requeue(at standing, e *podEntry, by int) {
 	}
 }
 
-// plannedUntried reports whether the pod is planned for before it was tried: another one of its queue was passed over, or a node was launched
-// for it already.
+// plannedUntried reports whether the pod is planned for before it was tried: another one of its queue was passed over, or a node
+// was launched for it already.
 func (s *Store) plannedUntried(e *podEntry) bool {
 	if !e.untried || e.value == nil {
 		return false
@@ -98,8 +98,8 @@ func (s *Store) plannedUntried(e *podEntry) bool {
 	return e.value.Promised != "" || q != nil && q.passed > 0
 }
 
-// Untried reports of a pod that kube-scheduler has not tried yet whether it is among the pending ones all the same (P-01), and whether one that
-// is like it was passed over, so that this one will be (P-25).
+// Untried reports of a pod that kube-scheduler has not tried yet whether it is among the pending ones all the same (P-01), and
+// whether one that is like it was passed over, so that this one will be (P-25).
 func (s *Store) Untried(pod *corev1.Pod) (planned, alike bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

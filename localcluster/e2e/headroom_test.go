@@ -127,7 +127,10 @@ func TestK54_TheLifeOfAFloor(t *testing.T) {
 	r.run("delete", "nodeclaim", gone.Name, "--wait=false")
 	r.eventually(later, "the node to be made up for", func(ctx context.Context) (bool, string, error) {
 		now, err := r.claims(ctx)
-		there := slices.ContainsFunc(now, func(c karpenterv1.NodeClaim) bool { return c.UID == gone.UID }) // the new one may have the old one's name
+		there := slices.ContainsFunc(now, func(
+			c karpenterv1.NodeClaim) bool {
+			return c.UID == gone.UID
+		}) // the new one may have the old one's name
 		return len(now) == 3 && r.ready() == 3 && !there, fmt.Sprint(r.names()), err
 	})
 	r.apply(deployment("web", 5, "{cpu: 1500m}", "")) // pods above the floor get nodes, which go with them

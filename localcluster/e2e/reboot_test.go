@@ -45,7 +45,8 @@ func TestAnUnhealthyNodeIsRebooted(t *testing.T) {
 		fenced := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.RebootingTaintKey })
 		anew := node.UID == before.UID && node.Status.NodeInfo.BootID != before.Status.NodeInfo.BootID
 		ready := node.Labels[karpenterv1.NodeInitializedLabelKey] == "true"
-		return anew && !fenced && ready, fmt.Sprintf("boot ID %q, fenced %t, initialized %t", node.Status.NodeInfo.BootID, fenced, ready), nil
+		return anew && !fenced && ready, fmt.Sprintf("boot ID %q, fenced %t, initialized %t",
+			node.Status.NodeInfo.BootID, fenced, ready), nil
 	})
 	r.eventually(later, "the claim to say so", func(context.Context) (bool, string, error) {
 		for _, claim := range r.claimsOf("default") {

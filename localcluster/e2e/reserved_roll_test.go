@@ -29,7 +29,8 @@ func TestK48_ARollInAFullReservation(t *testing.T) {
 	r.allRunning(2, soon)
 	r.run("patch", "nodepool", "default", "--type=merge", "-p", `{"spec":{"template":{"metadata":{"labels":{"generation":"two"}}}}}`)
 	says := func() string {
-		return r.run("get", "nodepool", "default", "-o", `jsonpath={.status.conditions[?(@.type=="RollBlocked")]['status','reason','message']}`)
+		return r.run("get", "nodepool", "default", "-o",
+			`jsonpath={.status.conditions[?(@.type=="RollBlocked")]['status','reason','message']}`)
 	}
 	r.eventually(later, "the pool to say that its roll waits", func(context.Context) (bool, string, error) {
 		said := says()

@@ -403,7 +403,8 @@ func (c *composition) repair() []kube.Controller {
 	}
 	return []kube.Controller{{Name: Repair, Workers: 1, Start: true, Reconciler: repair.New(repair.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.Fleet, Paused: c.disrupting.Paused, Events: c.Events, Removed: c.removed,
-		Metrics: c.metrics.Claims, Decisions: c.metrics.Disruption, Ready: c.Ready, Now: c.Now, Log: c.Log.WithName(Repair), OnlyOwnVeto: c.RepairOnlyOwnVeto,
+		Metrics: c.metrics.Claims, Decisions: c.metrics.Disruption, Ready: c.Ready, Now: c.Now,
+		Log: c.Log.WithName(Repair), OnlyOwnVeto: c.RepairOnlyOwnVeto,
 	}), Watches: repairWatches()}}
 }
 

@@ -193,7 +193,8 @@ func directClient(config Config) (client.Client, error) {
 		return nil, err
 	}
 	named := rest.CopyConfig(config.REST)
-	named.QPS, named.Burst, named.UserAgent, named.Timeout = config.KubeClientQPS, config.KubeClientBurst, "joiner", serve.CertificateStepWithin
+	named.QPS, named.Burst = config.KubeClientQPS, config.KubeClientBurst
+	named.UserAgent, named.Timeout = "joiner", serve.CertificateStepWithin
 	direct, err := client.New(named, client.Options{Scheme: scheme}) // a cache would answer with the past
 	if err != nil {
 		return nil, fmt.Errorf("the kubeconfig for %s cannot be used: %w", config.REST.Host, err)

@@ -25,8 +25,8 @@ func ExpiryMetric(name string, shown interface {
 	})
 }
 
-// CertificateStepWithin bounds one step of a keeper of certificates that live long. A busy API server takes more than ten seconds to check a
-// large CustomResourceDefinition, and a write that is given up has to begin anew.
+// CertificateStepWithin bounds one step of a keeper of certificates that live long. A busy API server takes more than ten seconds
+// to check a large CustomResourceDefinition, and a write that is given up has to begin anew.
 const CertificateStepWithin = 30 * time.Second
 
 // Stepped are certificates that are kept new by steps.
@@ -54,7 +54,8 @@ type OwnCertificates struct {
 // NewOwnCertificates prepares certificates that the process makes itself.
 func NewOwnCertificates(config certificate.Config, log logr.Logger) (OwnCertificates, error) {
 	keeper, err := certificate.NewKeeper(config)
-	return OwnCertificates{KeptCertificates{Stepped: keeper, Every: config.Terms.Every(), Within: min(CertificateStepWithin, config.Terms.Within()), Log: log}, keeper}, err
+	return OwnCertificates{KeptCertificates{Stepped: keeper, Every: config.Terms.Every(),
+		Within: min(CertificateStepWithin, config.Terms.Within()), Log: log}, keeper}, err
 }
 
 // Ready implements certificates.

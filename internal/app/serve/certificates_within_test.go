@@ -15,7 +15,8 @@ func TestV20_AStepHasTheTimeThatItsWritesNeed(t *testing.T) {
 	for lifetime, want := range map[time.Duration]time.Duration{
 		certificate.Lifetime: CertificateStepWithin, certificate.MinLifetime: 10 * time.Second, 24 * time.Hour: CertificateStepWithin,
 	} {
-		own, err := NewOwnCertificates(certificate.Config{Terms: certificate.Terms{Name: "test", Hosts: []string{"a"}, Lifetime: lifetime}, Store: noStore{}}, logr.Discard())
+		own, err := NewOwnCertificates(certificate.Config{Terms: certificate.Terms{Name: "test", Hosts: []string{"a"},
+			Lifetime: lifetime}, Store: noStore{}}, logr.Discard())
 		if err != nil {
 			t.Fatal(err)
 		}

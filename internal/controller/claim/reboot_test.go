@@ -131,13 +131,19 @@ func TestK49_HowARebootEnds(t *testing.T) {
 		said           string
 		gone, fenced   bool
 	}{
-		"decided":            {phase: decided, bootID: "old", ready: true, after: time.Hour, fenced: true},
-		"taken on":           {phase: asked, bootID: "old", ready: true, after: 19 * time.Minute, fenced: true},
-		"it starts":          {phase: asked, bootID: "new", after: time.Minute, said: "c1 RebootObserved: Node n1 runs anew"},
-		"it is back":         {phase: asked, bootID: "new", ready: true, after: 40 * time.Second, reason: karpenterv1.ReasonRebootSucceeded, result: "succeeded", said: "c1 RebootObserved: "},
-		"nothing has come":   {phase: asked, bootID: "old", ready: true, after: 20 * time.Minute, reason: karpenterv1.ReasonRebootFailed, result: "recovery_timeout", said: "c1 RebootFailed: node n1 did not reboot within 20m0s"},
-		"it never came back": {phase: asked, bootID: "old", after: 20 * time.Minute, reason: karpenterv1.ReasonRebootFailed, result: "recovery_timeout", said: "c1 RebootFailed: node n1 is not ready 20m0s after", gone: true, fenced: true},
-		"it starts for ever": {phase: asked, bootID: "new", after: 20 * time.Minute, reason: karpenterv1.ReasonRebootFailed, result: "recovery_timeout", said: "c1 RebootFailed: ", gone: true},
+		"decided":   {phase: decided, bootID: "old", ready: true, after: time.Hour, fenced: true},
+		"taken on":  {phase: asked, bootID: "old", ready: true, after: 19 * time.Minute, fenced: true},
+		"it starts": {phase: asked, bootID: "new", after: time.Minute, said: "c1 RebootObserved: Node n1 runs anew"},
+		"it is back": {phase: asked, bootID: "new", ready: true, after: 40 * time.Second,
+			reason: karpenterv1.ReasonRebootSucceeded, result: "succeeded", said: "c1 RebootObserved: "},
+		"nothing has come": {phase: asked, bootID: "old", ready: true, after: 20 * time.Minute,
+			reason: karpenterv1.ReasonRebootFailed, result: "recovery_timeout",
+			said: "c1 RebootFailed: node n1 did not reboot within 20m0s"},
+		"it never came back": {phase: asked, bootID: "old", after: 20 * time.Minute,
+			reason: karpenterv1.ReasonRebootFailed, result: "recovery_timeout",
+			said: "c1 RebootFailed: node n1 is not ready 20m0s after", gone: true, fenced: true},
+		"it starts for ever": {phase: asked, bootID: "new", after: 20 * time.Minute,
+			reason: karpenterv1.ReasonRebootFailed, result: "recovery_timeout", said: "c1 RebootFailed: ", gone: true},
 	} {
 		c1 := newClaim()
 		c1.Spec.StartupTaints = nil
@@ -169,10 +175,12 @@ func TestK49_HowARebootEnds(t *testing.T) {
 		if gone := got.DeletionTimestamp != nil; gone != c.gone || fenced != c.fenced {
 			t.Errorf("%s: given up %t, fenced %t; want %t and %t", name, gone, fenced, c.gone, c.fenced)
 		}
-		if ends := got.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey]; c.gone && ends != r.clock.Now().Add(10*time.Minute).Format(time.RFC3339) {
+		if ends := got.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey]; c.gone &&
+			ends != r.clock.Now().Add(10*time.Minute).Format(time.RFC3339) {
 			t.Errorf("%s: the drain ends at %q, want 10m from now", name, ends)
 		}
-		if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, c.said) || (c.said == "") != !strings.Contains(said, "c1 Reboot") {
+		if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, c.said) ||
+			(c.said == "") != !strings.Contains(said, "c1 Reboot") {
 			t.Errorf("%s: said %q, want %q", name, said, c.said)
 		}
 		if c.result == "" {
@@ -200,10 +208,12 @@ func TestK49_ARebootThatDoesNotComeOpensTheNode(t *testing.T) {
 		reboots(t, r, karpenterv1.ReasonRebootRequested)
 		r.setCondition(t, condition.False(karpenterv1.ConditionTypeRebooting, reason, "why"))
 		r.reconcile(t)
-		if taints := r.node(t).Spec.Taints; slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.RebootingTaintKey }) {
+		if taints := r.node(t).Spec.Taints; slices.ContainsFunc(taints,
+			func(t corev1.Taint) bool { return t.Key == karpenterv1.RebootingTaintKey }) {
 			t.Errorf("%s: the node has taints %v", reason, taints)
 		}
-		if now, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeRebooting); now.Reason != reason || now.Message != "why" {
+		if now, _ := condition.Get(r.claim(t).Status.Conditions,
+			karpenterv1.ConditionTypeRebooting); now.Reason != reason || now.Message != "why" {
 			t.Errorf("Rebooting is %+v, want %s as it was", now, reason)
 		}
 	}

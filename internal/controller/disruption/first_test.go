@@ -82,7 +82,8 @@ func (r *rig) reserve(t *testing.T) {
 	t.Helper()
 	err := r.store.SetCatalog(world.ClassRef{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"},
 		catalog.Catalog{Types: []catalog.Type{{Name: "small", Capacity: resources.Amounts{"cpu": 2000, "memory": 8 << 30, "pods": 110},
-			Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.Reserved, Reservation: 2, Price: 1_000_000, Available: true}}}}})
+			Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.Reserved, Reservation: 2,
+				Price: 1_000_000, Available: true}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

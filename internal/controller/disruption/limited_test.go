@@ -118,14 +118,16 @@ func TestL34_WhichLimitKeepsACheaperNodeAway(t *testing.T) {
 		set  func(*testing.T, *rig)
 		want string
 	}{
-		"hard, full":     {1, func(t *testing.T, r *rig) { r.setLimit(t, "1") }, "node hard limit"},
-		"hard, tight":    {3, func(t *testing.T, r *rig) { r.setLimit(t, "3") }, "node hard limit"},
-		"hard, room":     {3, func(t *testing.T, r *rig) { r.setLimit(t, "4") }, ""},
-		"soft":           {3, soft, "node soft limit"},
-		"soft, room":     {2, soft, ""},
-		"cluster, full":  {1, func(_ *testing.T, r *rig) { r.store.LimitClaims(1) }, "the hard limit of the whole cluster (--max-node-claims-hard)"},
-		"cluster, tight": {3, func(_ *testing.T, r *rig) { r.store.LimitClaims(3) }, "the hard limit of the whole cluster (--max-node-claims-hard)"},
-		"cluster, room":  {3, func(_ *testing.T, r *rig) { r.store.LimitClaims(4) }, ""},
+		"hard, full":  {1, func(t *testing.T, r *rig) { r.setLimit(t, "1") }, "node hard limit"},
+		"hard, tight": {3, func(t *testing.T, r *rig) { r.setLimit(t, "3") }, "node hard limit"},
+		"hard, room":  {3, func(t *testing.T, r *rig) { r.setLimit(t, "4") }, ""},
+		"soft":        {3, soft, "node soft limit"},
+		"soft, room":  {2, soft, ""},
+		"cluster, full": {1, func(_ *testing.T, r *rig) { r.store.LimitClaims(1) },
+			"the hard limit of the whole cluster (--max-node-claims-hard)"},
+		"cluster, tight": {3, func(_ *testing.T, r *rig) { r.store.LimitClaims(3) },
+			"the hard limit of the whole cluster (--max-node-claims-hard)"},
+		"cluster, room": {3, func(_ *testing.T, r *rig) { r.store.LimitClaims(4) }, ""},
 	} {
 		r := clusterOf(t, "100%", map[string]string{"a": "large"}, "1500m")
 		for i := 1; i < c.pods; i++ {

@@ -144,7 +144,8 @@ func TestASuccessIsNotedOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleet("100%", "a", "b", "c", "other")...)
 	r.change(t, func(pool *karpenterv1.NodePool) {
-		pool.Annotations = map[string]string{karpenterv1.DisruptionBackoffAnnotationKey: r.clock.Now().UTC().Format("2006-01-02T15:04:05Z07:00") + " 10s"}
+		pool.Annotations = map[string]string{karpenterv1.DisruptionBackoffAnnotationKey: r.clock.Now().UTC().Format(
+			"2006-01-02T15:04:05Z07:00") + " 10s"}
 	})
 	for _, name := range []string{"a", "b", "c"} {
 		r.drift(t, name)

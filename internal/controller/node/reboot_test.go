@@ -103,7 +103,8 @@ const (
 func TestK49_ANodeIsDrainedBeforeItsReboot(t *testing.T) {
 	t.Parallel()
 	daemon := pod("daemon")
-	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "agent", Controller: new(true)}}
+	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent",
+		UID: "agent", Controller: new(true)}}
 	by := &rebooter{}
 	r, _ := rebootRig(t, by, pod("a"), pod("b"), daemon)
 	r.refuse["b"] = true
@@ -120,7 +121,8 @@ func TestK49_ANodeIsDrainedBeforeItsReboot(t *testing.T) {
 	}
 	r.clock.Advance(time.Second)
 	r.reconcile(t)
-	if want := fmt.Sprintf("kwok://n1 c1-%d", controllertest.Start().Unix()); r.phase(t) != issued || !slices.Equal(by.asked, []string{want}) {
+	if want := fmt.Sprintf("kwok://n1 c1-%d", controllertest.Start().Unix()); r.phase(t) != issued ||
+		!slices.Equal(by.asked, []string{want}) {
 		t.Fatalf("%s, asked %q; want %q", r.phase(t), by.asked, want)
 	}
 	for range 3 {
@@ -150,8 +152,10 @@ func TestK49_WhatTheProviderSaysOfAReboot(t *testing.T) {
 		"lost, and so is another": {by: rebooter{lost: true}, want: decided, asked: 2, wait: 240 * time.Second},
 		"lost for too long": {by: rebooter{lost: true}, want: failed, asked: 1, wait: 5 * time.Minute,
 			told: "has not taken the reboot of node n1 on within 5m0s", outcome: "provider_error"},
-		"refused":                            {by: rebooter{failure: refused}, want: failed, asked: 1, told: "no right to ec2:RebootInstances", outcome: "provider_error"},
-		"gone":                               {by: rebooter{failure: provider.ErrNotFound}, want: failed, asked: 1, told: "instance not found", outcome: "provider_error"},
+		"refused": {by: rebooter{failure: refused}, want: failed, asked: 1,
+			told: "no right to ec2:RebootInstances", outcome: "provider_error"},
+		"gone": {by: rebooter{failure: provider.ErrNotFound}, want: failed, asked: 1,
+			told: "instance not found", outcome: "provider_error"},
 		"throttled, and asked again at once": {by: rebooter{failure: provider.ErrThrottled}, want: decided, asked: 2},
 	} {
 		r, registry := rebootRig(t, &c.by)
@@ -176,7 +180,8 @@ func TestK49_WhatTheProviderSaysOfAReboot(t *testing.T) {
 		if r.phase(t) != c.want || len(c.by.asked) != c.asked {
 			t.Errorf("%s: %s, asked %d times; want %s and %d", name, r.phase(t), len(c.by.asked), c.want, c.asked)
 		}
-		if said := strings.Join(r.tape.Said(), "\n"); strings.Contains(said, "RebootFailed") != (c.told != "") || !strings.Contains(said, c.told) {
+		if said := strings.Join(r.tape.Said(), "\n"); strings.Contains(said, "RebootFailed") != (c.told != "") ||
+			!strings.Contains(said, c.told) {
 			t.Errorf("%s: said %q, want %q", name, said, c.told)
 		}
 		if c.outcome != "" {
@@ -249,7 +254,8 @@ func TestK49_WhoIsNotRebooted(t *testing.T) {
 	}{
 		"the provider cannot": {&rebooter{cannot: true}, func(*karpenterv1.NodeClaim) {}},
 		"it was taken back": {&rebooter{}, func(c *karpenterv1.NodeClaim) {
-			condition.Set(&c.Status.Conditions, 0, condition.False(karpenterv1.ConditionTypeRebooting, karpenterv1.ReasonRebootWithdrawn, ""), controllertest.Start())
+			condition.Set(&c.Status.Conditions, 0, condition.False(karpenterv1.ConditionTypeRebooting,
+				karpenterv1.ReasonRebootWithdrawn, ""), controllertest.Start())
 		}},
 		"nobody decided it": {&rebooter{}, func(c *karpenterv1.NodeClaim) { c.Status.Conditions = nil }},
 	} {

@@ -355,7 +355,8 @@ func TestK48_ARollInAFullReservationIsTold(t *testing.T) {
 	see := func(pool, node, more string) *karpenterv1.NodePool {
 		t.Helper()
 		s, err := script.Parse("type m5.large cpu=2 mem=8Gi zones=a od=0.096 reserved=0.05 reservation=1\npool default " + pool +
-			"\nnode n1 type=m5.large zone=a pool=default labels=capacity=reserved drifted " + node + "\npod web-1 cpu=1500m node=n1\n" + more)
+			"\nnode n1 type=m5.large zone=a pool=default labels=capacity=reserved drifted " + node +
+			"\npod web-1 cpu=1500m node=n1\n" + more)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -369,8 +370,10 @@ func TestK48_ARollInAFullReservationIsTold(t *testing.T) {
 	check(t, see(only, "held=PodDisruptionBudget_default/web_allows_none", ""), kind, metav1.ConditionTrue,
 		"none does now: node n1: PodDisruptionBudget default/web allows none")
 	check(t, see(only+"replicas=1 none-first", "", ""), kind, metav1.ConditionTrue, "only fits in reservations that are used up")
-	for _, free := range [][2]string{{only, ""}, {"", ""}, {"", "held=PodDisruptionBudget_default/web_allows_none"}, {only + "replicas=1", ""}} {
-		if p := see(free[0], free[1], ""); slices.ContainsFunc(p.Status.Conditions, func(c karpenterv1.Condition) bool { return c.Type == kind }) {
+	for _, free := range [][2]string{{only, ""}, {"", ""}, {"", "held=PodDisruptionBudget_default/web_allows_none"},
+		{only + "replicas=1", ""}} {
+		if p := see(free[0], free[1], ""); slices.ContainsFunc(p.Status.Conditions,
+			func(c karpenterv1.Condition) bool { return c.Type == kind }) {
 			t.Errorf("%q: the pool says that its roll is blocked", free)
 		}
 	}
@@ -408,7 +411,8 @@ func TestK48_ABlockedRollIsTold(t *testing.T) {
 			t.Errorf("%q: a node goes, or is replaced, and the pool says that its roll is blocked", free)
 		}
 	}
-	check(t, see("replicas=2 nodes=2 none-first"), kind, metav1.ConditionTrue, "2 nodes are due", "replicas are at the soft limit of 2 nodes",
+	check(t, see("replicas=2 nodes=2 none-first"), kind, metav1.ConditionTrue, "2 nodes are due",
+		"replicas are at the soft limit of 2 nodes",
 		"raise spec.limits.nodes; the feature gate TerminateFirstDrift lets one go before, and is off")
 	check(t, see("replicas=2 hard.nodes=2 blocked=it_is_being_deleted"), kind, metav1.ConditionTrue, "replicas are at the hard limit",
 		"none does now: NodePool default launches nothing: it is being deleted")

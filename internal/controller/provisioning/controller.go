@@ -1,11 +1,10 @@
-// Package provisioning turns pending pods into NodeClaims, and keeps the nodes of static pools: it waits for a batch of pods to be complete, takes the
-// picture of the cluster, has the engine plan, and hands the plan to the applier (P-20 to P-25). Everything that
-// decides is in the engine, everything that writes NodeClaims is in the applier.
+// Package provisioning turns pending pods into NodeClaims, and keeps the nodes of static pools: it waits for a batch of pods to be
+// complete, takes the picture of the cluster, has the engine plan, and hands the plan to the applier (P-20 to P-25). Everything
+// that decides is in the engine, everything that writes NodeClaims is in the applier.
 //
-// It never waits for a claim that is not launched yet: such a claim counts as capacity with what it promised (P-23). A pod
-// that was promised a place is planned for again as long as it pends: the scheduler decides who gets which place, and
-// when it has given one pod's to another, the first must not wait for its promise to run out. It waits until the scheduler
-// has come to rest (turn.go).
+// It never waits for a claim that is not launched yet: such a claim counts as capacity with what it promised (P-23). A pod that was
+// promised a place is planned for again as long as it pends: the scheduler decides who gets which place, and when it has given one
+// pod's to another, the first must not wait for its promise to run out. It waits until the scheduler has come to rest (turn.go).
 package provisioning
 
 import (

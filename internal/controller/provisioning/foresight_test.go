@@ -17,14 +17,15 @@ func untriedPod(name string) *corev1.Pod {
 	return pod
 }
 
-// P-25: a pod has come when it was made, however long kube-scheduler takes to pass over it. One that was not tried yet keeps the window open when
-// one that is alike was passed over; else it opens the window at most, since it may be bound in a moment.
+// P-25: a pod has come when it was made, however long kube-scheduler takes to pass over it. One that was not tried yet keeps the
+// window open when one that is alike was passed over; else it opens the window at most, since it may be bound in a moment.
 func TestTheWindowGoesByWhenPodsWereMade(t *testing.T) {
 	t.Parallel()
 	start := controllertest.Start()
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	planned, alike := map[string]bool{}, map[string]bool{}
-	w := provisioning.NewWindow(time.Second, 10*time.Second, func(pod *corev1.Pod) (bool, bool) { return planned[pod.Name], alike[pod.Name] })
+	w := provisioning.NewWindow(time.Second, 10*time.Second,
+		func(pod *corev1.Pod) (bool, bool) { return planned[pod.Name], alike[pod.Name] })
 	expect := func(ms int, want time.Duration) {
 		t.Helper()
 		if got := w.Wait(at(ms)); got != want {
@@ -53,8 +54,8 @@ func TestTheWindowGoesByWhenPodsWereMade(t *testing.T) {
 	expect(3000, time.Second)
 }
 
-// P-25: a pod that was planned for before kube-scheduler tried it opens no window when that has passed over it; one that was bound, and comes
-// back, does.
+// P-25: a pod that was planned for before kube-scheduler tried it opens no window when that has passed over it; one that was bound,
+// and comes back, does.
 func TestAPodThatWasPlannedForIsNoNews(t *testing.T) {
 	t.Parallel()
 	start := controllertest.Start()

@@ -70,7 +70,8 @@ func TestAPlaceIsKeptBeforeTheFirstTry(t *testing.T) {
 	k, now := placesFor(t, untried)
 	k.Keep(t.Context(), []types.NamespacedName{podName}, "n1")
 	if pod := now(); pod.Status.NominatedNodeName != "n1" || !translate.Untried(pod) || translate.Provisionable(pod) {
-		t.Errorf("nominated for %q, conditions %+v; want n1 and a pod that was not tried", pod.Status.NominatedNodeName, pod.Status.Conditions)
+		t.Errorf("nominated for %q, conditions %+v; want n1 and a pod that was not tried",
+			pod.Status.NominatedNodeName, pod.Status.Conditions)
 	}
 }
 

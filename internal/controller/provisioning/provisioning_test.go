@@ -120,7 +120,9 @@ type rig struct {
 }
 
 func newRig(pods ...*cluster.Pod) *rig {
-	r := &rig{picture: &picture{cluster.New(cluster.Snapshot{Version: 1, Names: resources.NewSpace().Names(), Pending: pods})}, clock: controllertest.NewClock(), window: provisioning.NewWindow(time.Second, 3*time.Second, nil), applier: &applier{}, tape: &controllertest.Tape{}, ready: true}
+	r := &rig{picture: &picture{cluster.New(cluster.Snapshot{Version: 1, Names: resources.NewSpace().Names(),
+		Pending: pods})}, clock: controllertest.NewClock(), window: provisioning.NewWindow(
+		time.Second, 3*time.Second, nil), applier: &applier{}, tape: &controllertest.Tape{}, ready: true}
 	r.rebuild(provisioning.NewBrake())
 	return r
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// Window says when to plan for pods that are new (P-25): when no further one has come for the idle time, or when the
-// first has waited for the longest time. A pod has come when it was made, however long kube-scheduler takes to pass over it. The window is told
-// of pods by whoever hears the watches, and is all that the controller remembers; losing it costs one idle time. It is safe for concurrent
-// use and calls nothing while locked.
+// Window says when to plan for pods that are new (P-25): when no further one has come for the idle time, or when the first has
+// waited for the longest time. A pod has come when it was made, however long kube-scheduler takes to pass over it. The window is
+// told of pods by whoever hears the watches, and is all that the controller remembers; losing it costs one idle time. It is safe
+// for concurrent use and calls nothing while locked.
 type Window struct {
 	idle, longest time.Duration
 	untried       Untried
@@ -31,18 +31,19 @@ type Window struct {
 	turn        turn
 }
 
-// Untried says of a pod that kube-scheduler has not tried yet whether it is planned for already, and whether one that is alike was passed over.
+// Untried says of a pod that kube-scheduler has not tried yet whether it is planned for already, and whether one that is alike was
+// passed over.
 type Untried func(*corev1.Pod) (planned, alike bool)
 
-// NewWindow returns a window that closes after idle without a new pod, and in any case after longest. untried may be nil: then only pods that
-// kube-scheduler has passed over are planned for.
+// NewWindow returns a window that closes after idle without a new pod, and in any case after longest. untried may be nil: then only
+// pods that kube-scheduler has passed over are planned for.
 func NewWindow(idle, longest time.Duration, untried Untried) *Window {
 	return &Window{idle: idle, longest: longest, untried: untried, known: map[types.UID]struct{}{}, heard: map[types.UID]time.Time{}}
 }
 
-// Apply takes in the state of a pod at now. A pod that was passed over opens the window, or has come when it was first heard of. One that was
-// not tried yet does the same as far as it is known what will be said of it; else it opens the window without keeping it open, since it may be
-// bound in a moment.
+// Apply takes in the state of a pod at now. A pod that was passed over opens the window, or has come when it was first heard of.
+// One that was not tried yet does the same as far as it is known what will be said of it; else it opens the window without keeping
+// it open, since it may be bound in a moment.
 func (w *Window) Apply(pod *corev1.Pod, now time.Time) {
 	passed, untried := translate.Provisionable(pod), translate.Untried(pod)
 	var planned, alike bool

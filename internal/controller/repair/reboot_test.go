@@ -79,15 +79,20 @@ func TestK49_WhatIsRebooted(t *testing.T) {
 		want    string // reboot, replace or ""
 		times   string
 	}{
-		"by its reason":             {"Xid13", nil, "reboot", now},
-		"no pattern matches":        {"Fell", nil, "replace", ""},
-		"one whose reboot failed":   {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootFailed, time.Hour, before)}, "replace", before},
-		"long ago":                  {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootFailed, 25*time.Hour, day)}, "reboot", now},
-		"taken back":                {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootWithdrawn, time.Hour)}, "reboot", now},
-		"it helped, for a while":    {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootSucceeded, time.Hour, before)}, "reboot", before + "," + now},
-		"it may still help":         {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootSucceeded, time.Second, before)}, "", before},
-		"twice in vain":             {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootSucceeded, time.Hour, before, before)}, "replace", before + "," + before},
-		"nobody knows how often":    {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootSucceeded, time.Hour, "often", "x")}, "replace", "often,x"},
+		"by its reason":      {"Xid13", nil, "reboot", now},
+		"no pattern matches": {"Fell", nil, "replace", ""},
+		"one whose reboot failed": {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootFailed, time.Hour,
+			before)}, "replace", before},
+		"long ago":   {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootFailed, 25*time.Hour, day)}, "reboot", now},
+		"taken back": {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootWithdrawn, time.Hour)}, "reboot", now},
+		"it helped, for a while": {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootSucceeded, time.Hour,
+			before)}, "reboot", before + "," + now},
+		"it may still help": {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootSucceeded,
+			time.Second, before)}, "", before},
+		"twice in vain": {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootSucceeded, time.Hour,
+			before, before)}, "replace", before + "," + before},
+		"nobody knows how often": {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootSucceeded, time.Hour,
+			"often", "x")}, "replace", "often,x"},
 		"do-not-repair":             {"Xid13", []func(m *machine){annotated(karpenterv1.DoNotRepairAnnotationKey)}, "", ""},
 		"do-not-disrupt":            {"Xid13", []func(m *machine){annotated(karpenterv1.DoNotDisruptAnnotationKey)}, "", ""},
 		"one that is being deleted": {"Xid13", []func(m *machine){leaving}, "replace", ""},
@@ -98,9 +103,11 @@ func TestK49_WhatIsRebooted(t *testing.T) {
 		rebooting, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeRebooting)
 		got := ""
 		if rebooting.Status == metav1.ConditionTrue {
-			if got = "reboot"; rebooting.Reason != karpenterv1.ReasonRebootRequested || !strings.Contains(rebooting.Message, "node x is rebooted: Gpu=False (Xid13)") ||
+			if got = "reboot"; rebooting.Reason != karpenterv1.ReasonRebootRequested ||
+				!strings.Contains(rebooting.Message, "node x is rebooted: Gpu=False (Xid13)") ||
 				claim.Annotations[karpenterv1.RebootTerminationGracePeriodAnnotationKey] != "1m0s" {
-				t.Errorf("%s: condition %+v, annotations %v; want it to be told why, and how long the drain may take", name, rebooting, claim.Annotations)
+				t.Errorf("%s: condition %+v, annotations %v; want it to be told why, and how long the drain may take",
+					name, rebooting, claim.Annotations)
 			}
 		}
 		if claim.DeletionTimestamp != nil {

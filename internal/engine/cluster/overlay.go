@@ -24,13 +24,13 @@ type Change struct {
 // Change returns how the snapshot differs from the one that it was made of by [Snapshot.With] and [Snapshot.Without].
 func (s *Snapshot) Change() Change { return s.change }
 
-// Without returns the cluster as it will be when these nodes, which must be nodes of s, are gone: pods on them that need
-// another place are pending. Daemons, static pods, and pods that are ending already do not. A node that is going anyway
-// has its pods among the pending ones already. They all run until they are evicted, so the nodes are Leaving.
+// Without returns the cluster as it will be when these nodes, which must be nodes of s, are gone: pods on them that need another
+// place are pending. Daemons, static pods, and pods that are ending already do not. A node that is going anyway has its pods among
+// the pending ones already. They all run until they are evicted, so the nodes are Leaving.
 //
-// Limits are counted as for a replacement: a node that goes makes room under soft limits (L-31), but not under a hard one,
-// because what replaces it is launched before it is gone (L-30), nor in a reservation (Reserving). Above the soft limit of the whole cluster, as many come as
-// go; its hard limit counts what goes, as that of a pool does (K-53).
+// Limits are counted as for a replacement: a node that goes makes room under soft limits (L-31), but not under a hard one, because
+// what replaces it is launched before it is gone (L-30), nor in a reservation (Reserving). Above the soft limit of the whole
+// cluster, as many come as go; its hard limit counts what goes, as that of a pool does (K-53).
 func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 	own := s.derived()
 	var moving, repelling []*Pod

@@ -32,8 +32,8 @@ const (
 	// rateEnv is the environment variable with how many objects have to be converted in a second: only who has the machine
 	// for himself can demand that. Without it the number is told.
 	rateEnv = "JOINER_CONVERSION_RATE"
-	// listers read all EC2NodeClasses at once, and where no rate is demanded less of them do, with a pause: a renewal in a minute's time needs
-	// a part of the machine, since the API server checks a whole CRD for each write. Getters read NodePools one by one.
+	// listers read all EC2NodeClasses at once, and where no rate is demanded less of them do, with a pause: a renewal in a minute's
+	// time needs a part of the machine, since the API server checks a whole CRD for each write. Getters read NodePools one by one.
 	listers, easyListers, easyPause, getters = 8, 2, 100 * time.Millisecond, 2
 	// stale is how far behind the CRDs callers of our own are, at least, as an API server may be; at most twice that.
 	stale = 1500 * time.Millisecond

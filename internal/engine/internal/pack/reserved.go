@@ -81,8 +81,8 @@ func newLeft(snapshot *cluster.Snapshot) left {
 	return left{newReservations(snapshot), snapshot.Vacant, newStock(snapshot), newMixes(snapshot)}
 }
 
-// newReservations counts what the nodes of the snapshot leave, those that are about to go or to come among them. A claim on its way that may still come to stand in
-// one of several reservations counts in each.
+// newReservations counts what the nodes of the snapshot leave, those that are about to go or to come among them. A claim on its way
+// that may still come to stand in one of several reservations counts in each.
 func newReservations(snapshot *cluster.Snapshot) reservations {
 	var offers []catalog.Offer
 	left := reservations{}
