@@ -24,6 +24,7 @@ var leftOut = map[string]string{
 	"cluster.Snapshot.Drawing":   "only in what-ifs",
 	"cluster.Snapshot.Reserving": "only in what-ifs",
 	"cluster.Snapshot.Undrawn":   "only in what-ifs",
+	"cluster.Snapshot.Vacant":    "only in what-ifs",
 	"cluster.Shape.key":          "follows from the other fields",
 	"cluster.Shape.ask":          "follows from the other fields",
 	"plan.Plan.Names":            "those of the snapshot, which are written once",
