@@ -47,7 +47,7 @@ func (s *Store) isReady(target string) (string, bool) {
 // passedOver reports whether the pod was passed over where it is to be nominated once more, and notes it then.
 func (s *Store) passedOver(n nomination, e *podEntry) bool {
 	node, ready := s.isReady(n.target)
-	if !ready || n.from != "" {
+	if !ready || n.from != "" || e.untried { // the minute begins when the scheduler has tried it
 		e.expected = expectation{}
 		return false
 	}

@@ -60,3 +60,29 @@ func TestAPodThatIsPassedOverIsExpectedElsewhere(t *testing.T) {
 		t.Error("something is left of a pod that was bound")
 	}
 }
+
+// P-23, P-01: a pod that kube-scheduler has not come to yet is not passed over, however long that takes: the minute begins with the first try.
+func TestAPodThatWasNotTriedIsNotPassedOver(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	s := c.store()
+	_ = s.Apply(testNode("n1", "n1", 1, ""))
+	_ = s.Apply(untriedPod("web", "u1", 1))
+	_ = s.Apply(testPod("first", "u2", 1, "")) // so that web is planned for
+	_ = s.Apply(testPod("other", "u3", 1, ""))
+	for minute := range 5 {
+		if got := c.expect(s, time.Minute); got != "" {
+			t.Fatalf("passed over on %q after %d minutes in which it was not tried", got, minute+1)
+		}
+		_ = s.Apply(testPod("other", "u3", 2, "n1"))
+	}
+	_ = s.Apply(testPod("web", "u1", 2, ""))
+	if got := c.expect(s, time.Minute); got != "" {
+		t.Fatalf("passed over on %q at once", got)
+	}
+	c.now = c.now.Add(time.Second)
+	_ = s.Apply(testPod("first", "u2", 2, "n1"))
+	if got := c.expect(s, time.Minute); got != "n1" {
+		t.Fatalf("passed over on %q a minute after it was tried, want n1", got)
+	}
+}
