@@ -1,6 +1,7 @@
 package world
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -69,12 +70,14 @@ func TestAPodThatWasNotTriedIsNotPassedOver(t *testing.T) {
 	_ = s.Apply(testNode("n1", "n1", 1, ""))
 	_ = s.Apply(untriedPod("web", "u1", 1))
 	_ = s.Apply(testPod("first", "u2", 1, "")) // so that web is planned for
-	_ = s.Apply(testPod("other", "u3", 1, ""))
 	for minute := range 5 {
 		if got := c.expect(s, time.Minute); got != "" {
 			t.Fatalf("passed over on %q after %d minutes in which it was not tried", got, minute+1)
 		}
-		_ = s.Apply(testPod("other", "u3", 2, "n1"))
+		c.now = c.now.Add(time.Second)
+		other := fmt.Sprint("other", minute)
+		_ = s.Apply(testPod(other, other, 1, ""))
+		_ = s.Apply(testPod(other, other, 2, "n1"))
 	}
 	_ = s.Apply(testPod("web", "u1", 2, ""))
 	if got := c.expect(s, time.Minute); got != "" {
