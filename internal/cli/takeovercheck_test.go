@@ -199,8 +199,7 @@ func takeoverCases() []foundIn {
 			"", takeover.Info, "Pod", []string{"1 pod and 0 nodes"}},
 		{"metrics", []string{"apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: k, namespace: mon}\nspec: {groups: [{rules: [{expr: " +
 			"\"rate(karpenter_pod_deletion_cost_pod_annotation_writes_total[5m]) > 0 and karpenter_pods_startup_duration_seconds_count > 0\"}]}]}\n"}, "", takeover.Warning,
-			"PrometheusRule mon/k",
-			[]string{"asks for 1 metric, which Joiner does not serve: karpenter_pod_deletion_cost_pod_annotation_writes_total"}},
+			"PrometheusRule mon/k", []string{"asks for 1 metric, which Joiner does not serve: karpenter_pod_deletion_cost_pod_annotation_writes_total"}},
 		{"metrics", []string{"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: board, namespace: mon, labels: {grafana_dashboard: \"1\"}}\ndata: {a: \"karpenter_consolidation_score_bucket\"}\n"}, "",
 			takeover.Warning, "ConfigMap mon/board", []string{"karpenter_consolidation_score_bucket"}},
 		{"rights", []string{ofTheirs("", ""), "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: extra}\nsubjects: [{kind: ServiceAccount, name: karpenter, namespace: karpenter}]\n"}, "",

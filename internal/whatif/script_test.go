@@ -168,8 +168,9 @@ func TestU16_EachCauseHasAScript(t *testing.T) {
 		shown.Write(data)
 	}
 	elsewhere := map[cause.Code]string{
-		cause.LaunchesInVain: "nothing was launched yet where nothing is applied; TestWaits of package view has it",
-		cause.NoPlaceFound:   "no combination is known that is none of the others",
+		cause.LaunchesInVain:      "nothing was launched yet where nothing is applied; TestWaits of package view has it",
+		cause.ClusterLimitUnknown: "only a controller looks at the table of the limit; script limits/08_cluster of package engine has it",
+		cause.NoPlaceFound:        "no combination is known that is none of the others",
 	}
 	for _, code := range cause.WaitingCodes() {
 		waits, stands := ", "+string(code)+"\n", " waits: "+string(code)+"\n"
