@@ -74,6 +74,9 @@ func (c *cluster) heard(e apiserver.Event) {
 		if e.Type == apiserver.Added || e.Old != nil && e.Old.GetGeneration() != object.Generation {
 			c.soon("budgets", 10*time.Millisecond, 300*time.Millisecond, c.countBudgets)
 		}
+		if len(object.Status.DisruptedPods) > 0 { // some may not go after all, or have been replaced by pods of their names
+			c.soon("budgets again", apiserver.EvictedFor+time.Second, apiserver.EvictedFor+5*time.Second, c.countBudgets)
+		}
 	case *karpenterv1.NodeClaim, *karpenterv1.NodePool:
 		if e.Type == apiserver.Deleted {
 			c.soon("garbage", time.Second, 5*time.Second, c.collectOwned)

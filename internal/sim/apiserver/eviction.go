@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -113,6 +114,10 @@ func (s *Server) CountBudgets() error {
 	return errors.Join(failures...)
 }
 
+// EvictedFor is how long a pod that was evicted counts as about to go: the disruption controller knows it by its name,
+// which the next pod of a StatefulSet has, too.
+const EvictedFor = 2 * time.Minute
+
 func (s *Server) count(budget *policyv1.PodDisruptionBudget) {
 	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 	if err != nil {
@@ -127,6 +132,7 @@ func (s *Server) count(budget *policyv1.PodDisruptionBudget) {
 		}
 		expected++
 		at, evicted := budget.Status.DisruptedPods[pod.Name]
+		evicted = evicted && s.now().Sub(at.Time) <= EvictedFor
 		switch {
 		case pod.DeletionTimestamp != nil:
 		case evicted:
