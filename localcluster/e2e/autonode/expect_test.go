@@ -160,6 +160,19 @@ func (w *world) classSays(name, kind, status, reason string, parts ...string) ob
 	return w.says(func() *unstructured.Unstructured { return w.get(classWrapper, name) }, kind, status, reason, parts...)
 }
 
+// policyRead waits until the operator has read the policy as it is now.
+func (w *world) policyRead() {
+	w.t.Helper()
+	w.eventually("the policy to be read", func() (bool, string) {
+		p := w.get(policyKind, "default")
+		if p == nil {
+			return false, "there is none"
+		}
+		ready := condition(p, "Ready")
+		return ready != nil && ready["observedGeneration"] == p.GetGeneration(), show(ready)
+	})
+}
+
 // policySays waits for the Ready condition of the policy, made for its present generation.
 func (w *world) policySays(status, reason string, parts ...string) object {
 	w.t.Helper()
