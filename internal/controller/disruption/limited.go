@@ -95,6 +95,9 @@ func limitsOf(s *cluster.Snapshot, free plan.Plan) map[string]string {
 	found, left := map[string]string{}, s.Ceiling().LeftHard()
 	for name, by := range replaced {
 		pool := s.Pool(name)
+		if pool == nil {
+			continue
+		}
 		hard, soft, own := pool.Limits.HardNodes, pool.Limits.SoftNodes, by[name]
 		switch { // nobody is told of the limit of another pool
 		case own && hard != limit.None && pool.Used.Nodes+come[name] > hard:

@@ -61,8 +61,9 @@ func TestAPodThatWasPlannedForIsNoNews(t *testing.T) {
 	start := controllertest.Start()
 	w := provisioning.NewWindow(time.Second, 10*time.Second, nil)
 	w.Apply(pendingPod("a"), start)
+	w.Apply(untriedPod("b"), start)
 	w.Close(1)
-	w.Planned([]*cluster.Pod{{UID: "a"}, {UID: "b"}})
+	w.Planned([]*cluster.Pod{{UID: "a"}, {UID: "b"}, {UID: "gone"}})
 	w.Apply(pendingPod("b"), start.Add(2*time.Second))
 	if got := w.Wait(start.Add(2 * time.Second)); got != 0 || w.Close(1) {
 		t.Errorf("waits %s, and plans anew, for a pod that was planned for", got)

@@ -90,13 +90,13 @@ func (w *Window) forget(uid types.UID) {
 	delete(w.heard, uid)
 }
 
-// Planned takes in for which pods a plan was made.
+// Planned takes in for which pods a plan was made. Those that were passed over are known, and those that nothing is known of are gone.
 func (w *Window) Planned(pods []*cluster.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, pod := range pods {
-		if pod.Node == "" {
-			w.known[types.UID(pod.UID)] = struct{}{}
+		if uid := types.UID(pod.UID); !w.heard[uid].IsZero() {
+			w.known[uid] = struct{}{}
 		}
 	}
 }
