@@ -95,9 +95,9 @@ func budgetSpecOf(a arguments) (policyv1.PodDisruptionBudgetSpec, bool) {
 }
 
 // stays reports whether users keep a budget after the healing: one that always lets some pod go holds no drain for ever, as long
-// as there is a pool that may launch what the pod's successor needs.
+// as there is a pool that may launch what the pod's successor needs. At the limit of the whole cluster none may (known gap, K-53).
 func (w *World) stays(budget *policyv1.PodDisruptionBudget) bool {
-	if budget.Spec.MaxUnavailable == nil || budget.Spec.MaxUnavailable.IntVal < 1 {
+	if budget.Spec.MaxUnavailable == nil || budget.Spec.MaxUnavailable.IntVal < 1 || w.clusterRoom() != math.MaxInt64 {
 		return false
 	}
 	unlimited := false
