@@ -54,6 +54,41 @@ func TestTheWindowGoesByWhenPodsWereMade(t *testing.T) {
 	expect(3000, time.Second)
 }
 
+// P-25: while a scheduler is behind, a pod that it has not tried yet keeps the window open, whatever else is like it: the scheduler
+// does not come to it soon. It is behind when it has not tried a pod for longer than the idle time; each scheduler by itself.
+func TestAPodKeepsTheWindowOpenWhileItsSchedulerIsBehind(t *testing.T) {
+	t.Parallel()
+	start := controllertest.Start()
+	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+	w := provisioning.NewWindow(time.Second, 10*time.Second, func(*corev1.Pod) (bool, bool) { return true, false })
+	expect := func(ms int, want time.Duration) {
+		t.Helper()
+		if got := w.Wait(at(ms)); got != want {
+			t.Errorf("waits %s more, want %s", got, want)
+		}
+	}
+	w.Apply(pendingPod("x"), at(0))
+	w.Apply(untriedPod("a"), at(100))
+	w.Apply(untriedPod("b"), at(200))
+	expect(200, 800*time.Millisecond)
+	w.Apply(pendingPod("a"), at(900)) // tried within the idle time
+	other := untriedPod("o")
+	other.Spec.SchedulerName = "other"
+	w.Apply(other, at(1150))
+	w.Apply(untriedPod("c"), at(1300)) // b waits since 200
+	expect(1300, time.Second)
+	w.Apply(untriedPod("d"), at(2000))
+	expect(2000, time.Second)
+	w.Apply(pendingPod("b"), at(2050))
+	w.Remove(untriedPod("c"))
+	w.Apply(untriedPod("e"), at(2300)) // only d waits, for 300 ms; that another scheduler is behind says nothing
+	expect(2300, 700*time.Millisecond)
+	for ms := 3000; ms < 20000; ms += 500 {
+		w.Apply(untriedPod("p"+at(ms).String()), at(ms))
+	}
+	expect(9900, 100*time.Millisecond) // but not longer than the longest time
+}
+
 // P-25: a pod that was planned for before kube-scheduler tried it opens no window when that has passed over it; one that was bound,
 // and comes back, does.
 func TestAPodThatWasPlannedForIsNoNews(t *testing.T) {

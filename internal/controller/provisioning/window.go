@@ -21,7 +21,8 @@ type Window struct {
 
 	mu          sync.Mutex
 	known       map[types.UID]struct{}  // pods that need a node and have opened or extended a window, or were planned for
-	heard       map[types.UID]time.Time // when pods were first heard of that kube-scheduler has not tried
+	heard       map[types.UID]time.Time // when pods were first heard of that kube-scheduler had not tried then
+	backlogs    map[string]*backlog     // by the name of the scheduler
 	first, last time.Time               // of the pods of the open window; first is zero while none is open
 	urgent      bool
 	failed      int       // how many plans in a row could not be carried out
@@ -38,12 +39,15 @@ type Untried func(*corev1.Pod) (planned, alike bool)
 // NewWindow returns a window that closes after idle without a new pod, and in any case after longest. untried may be nil: then only
 // pods that kube-scheduler has passed over are planned for.
 func NewWindow(idle, longest time.Duration, untried Untried) *Window {
-	return &Window{idle: idle, longest: longest, untried: untried, known: map[types.UID]struct{}{}, heard: map[types.UID]time.Time{}}
+	return &Window{
+		idle: idle, longest: longest, untried: untried,
+		known: map[types.UID]struct{}{}, heard: map[types.UID]time.Time{}, backlogs: map[string]*backlog{},
+	}
 }
 
 // Apply takes in the state of a pod at now. A pod that was passed over opens the window, or has come when it was first heard of.
-// One that was not tried yet does the same as far as it is known what will be said of it; else it opens the window without keeping
-// it open, since it may be bound in a moment.
+// One that was not tried yet does the same as far as it is known what will be said of it, and while its scheduler is behind: then
+// it is not bound soon in any case. Else it opens the window without keeping it open, since it may be bound in a moment.
 func (w *Window) Apply(pod *corev1.Pod, now time.Time) {
 	passed, untried := translate.Provisionable(pod), translate.Untried(pod)
 	var planned, alike bool
@@ -53,6 +57,7 @@ func (w *Window) Apply(pod *corev1.Pod, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, known := w.known[pod.UID]
+	queue := w.backlog(pod.Spec.SchedulerName)
 	switch {
 	case !passed && !untried:
 		if known && pod.Spec.NodeName != "" {
@@ -67,11 +72,16 @@ func (w *Window) Apply(pod *corev1.Pod, now time.Time) {
 		} else {
 			w.come(now)
 		}
-	case planned && w.first.IsZero():
+	case planned && (w.first.IsZero() || queue.behind(now, w.idle)):
 		w.come(now)
 	}
-	if _, waits := w.heard[pod.UID]; untried && !waits {
+	if !untried {
+		queue.tried(pod.UID)
+		return
+	}
+	if _, waits := w.heard[pod.UID]; !waits {
 		w.heard[pod.UID] = now
+		queue.add(pod.UID, now)
 	}
 }
 
@@ -105,6 +115,7 @@ func (w *Window) Planned(pods []*cluster.Pod) {
 func (w *Window) Remove(pod *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.backlog(pod.Spec.SchedulerName).tried(pod.UID)
 	w.forget(pod.UID)
 }
 
