@@ -48,6 +48,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
+	"github.com/joiner-autoscaler/joiner/internal/kube/unseen"
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
@@ -167,6 +168,7 @@ type composition struct {
 	disrupting *disruption.Controller
 	pending    *pendingPods
 	board      *buffer.Board
+	unseen     *unseen.Objects
 }
 
 func newComposition(settings Settings, deps Deps) *composition {
@@ -175,11 +177,12 @@ func newComposition(settings Settings, deps Deps) *composition {
 		window: provisioning.NewWindow(settings.BatchIdle, settings.BatchMax, deps.Store.Untried),
 		brake:  provisioning.NewBrake(), podEvents: claim.NewPodEvents(),
 		catalogs: wakingCatalogs{store: deps.Store, wake: deps.Wake},
-		pending:  &pendingPods{now: deps.Now, ready: deps.Ready}, board: &buffer.Board{},
+		pending:  &pendingPods{now: deps.Now, ready: deps.Ready}, board: &buffer.Board{}, unseen: unseen.New(deps.Now),
 	}
-	applied := deps.Applied
-	if applied == nil {
-		applied = deps.Client
+	c.Client = c.unseen.Client(deps.Client)
+	applied := c.Client
+	if deps.Applied != nil {
+		applied = c.unseen.Client(deps.Applied)
 	}
 	c.metrics.Claims.Moving = c.moving
 	deps.Store.OnBinding(func(expected bool) {
@@ -346,11 +349,11 @@ func (c *composition) machines() []kube.Controller {
 	claims := claim.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.clouds(Claims), Catalogs: c.catalogs, PodEvents: c.podEvents,
 		Timeouts: c.Timeouts, PodsOf: c.podsOf, Keep: c.keep, Holder: c.Identity, Events: c.Events, Removed: c.removed, Joined: c.joined,
-		Reboots: c.NodeRepair, Metrics: c.metrics, Now: c.Now, Log: c.Log.WithName(Claims),
+		Reboots: c.NodeRepair, Unseen: c.unseen, Metrics: c.metrics, Now: c.Now, Log: c.Log.WithName(Claims),
 	}
 	nodes := node.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.clouds(Nodes), Events: c.Events, Metrics: c.metrics,
-		Now: c.Now, Log: c.Log.WithName(Nodes),
+		Unseen: c.unseen, Now: c.Now, Log: c.Log.WithName(Nodes),
 	}
 	if c.NodeRepair {
 		nodes.Rebooter = c.clouds(Nodes)

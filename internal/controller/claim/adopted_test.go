@@ -282,8 +282,8 @@ func TestALabelThatIsRightIsLeftAlone(t *testing.T) {
 	}
 }
 
-// D-03: only what happens on an initialized node is stamped, and a stamp is never put back: a process that has just
-// started knows of no event.
+// D-03: only what happens on an initialized node is stamped, what came before with its first stamp, and a stamp is never put back: a
+// process that has just started knows of no event.
 func TestWhatIsStamped(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, aPool(), newClaim(), joined())
@@ -293,6 +293,8 @@ func TestWhatIsStamped(t *testing.T) {
 		t.Errorf("stamped at %s, before the node is initialized", r.claim(t).Status.LastPodEventTime)
 	}
 	r.makeReady(t)
+	r.reconcile(t)
+	r.clock.Advance(time.Minute)
 	r.reconcile(t)
 	stamped := r.claim(t).Status.LastPodEventTime
 	r.config.PodEvents = claim.NewPodEvents()

@@ -40,6 +40,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 	"github.com/joiner-autoscaler/joiner/internal/kube/removal"
+	"github.com/joiner-autoscaler/joiner/internal/kube/unseen"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
@@ -74,6 +75,7 @@ type Config struct {
 	// Joined is told of each claim whose node has become ready for pods, how long after the claim was made.
 	Joined  func(*karpenterv1.NodeClaim, time.Duration)
 	Metrics *metrics.Set
+	Unseen  *unseen.Objects // by this process; nil waits for no cache
 	// PodsOf returns the pods that are expected on a claim, as far as an event needs them; nil knows of none.
 	PodsOf func(claim string) []*corev1.Pod
 	// Keep has the room of pods kept that a claim's node was launched for, before the node opens; nil keeps none.
@@ -186,7 +188,11 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	c.began()
 	var claim karpenterv1.NodeClaim
 	if err := c.config.Client.Get(ctx, request.NamespacedName, &claim); err != nil {
+		c.config.Unseen.Gone(&claim, request.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if wait := c.config.Unseen.Behind(&claim); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	cloud := c.config.Fleet.For(claim.Spec.NodeClassRef)
 	if cloud == nil {
@@ -241,6 +247,12 @@ func (c *Controller) advance(ctx context.Context, w *work) error {
 	var err error
 	if w.node, err = c.nodeOf(ctx, w.claim); err != nil {
 		return err
+	}
+	if w.node != nil {
+		if wait := c.config.Unseen.Behind(w.node); wait > 0 {
+			w.askAgain(wait)
+			return nil
+		}
 	}
 	if err := c.register(ctx, w); err != nil {
 		return err

@@ -157,7 +157,7 @@ func hasTaint(taints []corev1.Taint, taint corev1.Taint) bool {
 // next claim of the pool reports again.
 func (c *Controller) reportHealth(ctx context.Context, w *work, value condition.Value) {
 	known, _ := c.poolOf(ctx, c.config.Client, w.claim)
-	if known == nil {
+	if known == nil || c.config.Unseen.Behind(known) > 0 { // nodes that join together report the same
 		return
 	}
 	pool := known.DeepCopy()

@@ -25,6 +25,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
+	"github.com/joiner-autoscaler/joiner/internal/kube/unseen"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
 
@@ -62,6 +63,7 @@ type Config struct {
 	Rebooter Rebooter
 	Events   event.Recorder
 	Metrics  *metrics.Set
+	Unseen   *unseen.Objects // by this process; nil waits for no cache
 	Now      func() time.Time
 	Log      logr.Logger
 }
@@ -78,7 +80,11 @@ func New(config Config) *Controller { return &Controller{config: config} }
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var node corev1.Node
 	if err := c.config.Client.Get(ctx, request.NamespacedName, &node); err != nil {
+		c.config.Unseen.Gone(&node, request.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if wait := c.config.Unseen.Behind(&node); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if node.DeletionTimestamp == nil {
 		return c.reboot(ctx, &node)

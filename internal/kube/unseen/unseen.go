@@ -1,0 +1,131 @@
+// Package unseen knows what this process wrote last, so that a step can tell when its cache does not show that yet. Such a step
+// would begin from a picture that is known to be old: what it writes is refused, or written a second time (B-12). The watch that
+// brings the newer object wakes it.
+package unseen
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+)
+
+// most is for how long a step waits for its cache at most: a watch may break, and an object may never be shown.
+const most = 5 * time.Second
+
+// again is how soon a step that waits looks again. The watch nearly always comes before.
+const again = time.Second
+
+// Objects are the NodeClaims, Nodes and NodePools that this process has written and not seen since. It is safe for concurrent use, and calls
+// nothing while locked. Nil remembers nothing.
+type Objects struct {
+	now func() time.Time
+
+	mu   sync.Mutex
+	last map[string]write // by kind and name
+}
+
+type write struct {
+	version uint64
+	at      time.Time
+}
+
+// New returns a memory of nothing.
+func New(now func() time.Time) *Objects { return &Objects{now: now, last: map[string]write{}} }
+
+// Behind returns how long to wait until the cache shows what was written last of the object, which is from the cache; 0 when it
+// does, or was waited for long enough. Resource versions of one kind are compared as numbers; others count as shown.
+func (o *Objects) Behind(obj client.Object) time.Duration {
+	if o == nil {
+		return 0
+	}
+	key := keyOf(obj)
+	version, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
+	now := o.now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known, found := o.last[key]
+	if !found {
+		return 0
+	}
+	if passed := now.Sub(known.at); err != nil || version >= known.version || passed < 0 || passed >= most { // clocks jump
+		delete(o.last, key)
+		return 0
+	}
+	return again
+}
+
+// Gone forgets an object that the cache does not have.
+func (o *Objects) Gone(obj client.Object, name string) {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.last, key(obj, name))
+}
+
+func (o *Objects) note(obj client.Object) {
+	id := keyOf(obj)
+	version, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
+	if id == "" || err != nil {
+		return
+	}
+	now := o.now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if version > o.last[id].version {
+		o.last[id] = write{version, now}
+	}
+}
+
+// keyOf is the key of an object of a kind that is remembered, else empty. None of them has a namespace.
+func keyOf(obj client.Object) string { return key(obj, obj.GetName()) }
+
+func key(obj client.Object, name string) string {
+	switch obj.(type) {
+	case *karpenterv1.NodeClaim, *corev1.Node, *karpenterv1.NodePool:
+		return fmt.Sprintf("%T %s", obj, name)
+	}
+	return ""
+}
+
+// Client returns the client, whose patches are remembered.
+func (o *Objects) Client(inner client.Client) client.Client { return writer{inner, o} }
+
+type writer struct {
+	client.Client
+	objects *Objects
+}
+
+// Patch implements client.Writer.
+func (w writer) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	err := w.Client.Patch(ctx, obj, patch, opts...)
+	if err == nil {
+		w.objects.note(obj)
+	}
+	return err
+}
+
+// Status implements client.StatusClient.
+func (w writer) Status() client.SubResourceWriter { return statusWriter{w.Client.Status(), w.objects} }
+
+type statusWriter struct {
+	client.SubResourceWriter
+	objects *Objects
+}
+
+// Patch implements client.SubResourceWriter.
+func (w statusWriter) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	err := w.SubResourceWriter.Patch(ctx, obj, patch, opts...)
+	if err == nil {
+		w.objects.note(obj)
+	}
+	return err
+}

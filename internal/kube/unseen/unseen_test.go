@@ -1,0 +1,105 @@
+package unseen_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/kube/unseen"
+)
+
+// server answers each patch with a version, or with an error where it has none.
+type server struct {
+	client.Client
+	version string
+}
+
+func (s *server) answer(obj client.Object) error {
+	if s.version == "" {
+		return errors.New("refused")
+	}
+	obj.SetResourceVersion(s.version)
+	return nil
+}
+
+func (s *server) Patch(_ context.Context, obj client.Object, _ client.Patch, _ ...client.PatchOption) error {
+	return s.answer(obj)
+}
+
+func (s *server) Status() client.SubResourceWriter { return status{s: s} }
+
+type status struct {
+	client.SubResourceWriter
+	s *server
+}
+
+func (s status) Patch(_ context.Context, obj client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+	return s.s.answer(obj)
+}
+
+func claimOf(version string) *karpenterv1.NodeClaim {
+	return &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: version}}
+}
+
+// B-12: a step that would begin from an object older than what this process wrote of it waits for the cache: until that has caught
+// up, 5 s at most. What is not known to be older is not waited for.
+func TestAStepWaitsForWhatItsOwnProcessWrote(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	at := &server{version: "12"}
+	o := unseen.New(func() time.Time { return now })
+	c := o.Client(at)
+	expect := func(what string, obj client.Object, want bool) {
+		t.Helper()
+		if got := o.Behind(obj) > 0; got != want {
+			t.Errorf("%s: waits %t, want %t", what, got, want)
+		}
+	}
+	write := func(version string, obj client.Object, ofStatus bool) {
+		t.Helper()
+		at.version = version
+		err := error(nil)
+		if ofStatus {
+			err = c.Status().Patch(t.Context(), obj, client.MergeFrom(obj))
+		} else {
+			err = c.Patch(t.Context(), obj, client.MergeFrom(obj))
+		}
+		if (err != nil) != (version == "") {
+			t.Fatal(err)
+		}
+	}
+	expect("nothing written", claimOf("9"), false)
+	write("12", claimOf("9"), false)
+	expect("older", claimOf("9"), true)
+	expect("a node of that name", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "9"}}, false)
+	expect("shown", claimOf("12"), false)
+	expect("older again, as no cache is", claimOf("9"), false)
+	write("15", claimOf("12"), true)
+	write("14", claimOf("12"), false) // the answer of an earlier one comes late
+	write("", claimOf("12"), true)
+	expect("the status", claimOf("14"), true)
+	expect("newer than what was written", claimOf("20"), false)
+	write("100", claimOf("20"), true)
+	expect("a version of more digits", claimOf("20"), true)
+	now = now.Add(5 * time.Second)
+	expect("for too long", claimOf("20"), false)
+	write("110", claimOf("100"), true)
+	o.Gone(&karpenterv1.NodeClaim{}, "a")
+	expect("one made anew", claimOf("109"), false)
+	write("120", claimOf("110"), true)
+	expect("no number", claimOf("x"), false)
+	write("130", claimOf("120"), true)
+	now = now.Add(-time.Hour)
+	expect("a clock that jumped", claimOf("120"), false)
+	none := (*unseen.Objects)(nil)
+	none.Gone(claimOf("1"), "a")
+	if none.Behind(claimOf("1")) != 0 {
+		t.Error("nobody remembers, and waits")
+	}
+}
