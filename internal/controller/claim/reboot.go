@@ -74,7 +74,7 @@ func (c *Controller) endReboot(ctx context.Context, w *work) (gone bool, err err
 	case ready && anew:
 		w.saved = append(w.saved, func() {
 			c.config.Metrics.Nodes.Rebooted(metrics.RebootSucceeded, c.config.Now().Sub(total).Seconds())
-			c.config.Metrics.Nodes.Recovery.Observe(max(0, c.config.Now().Sub(since).Seconds()))
+			c.config.Metrics.Nodes.Recovery.WithLabelValues().Observe(max(0, c.config.Now().Sub(since).Seconds()))
 		})
 		return false, c.open(ctx, w, karpenterv1.ReasonRebootSucceeded, "node "+w.node.Name+" was rebooted")
 	case left > 0:

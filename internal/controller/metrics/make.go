@@ -138,7 +138,7 @@ func (m maker) nodes() Nodes {
 			rebootBuckets(), result),
 		Recovery: m.histogram("nodes_reboot_recovery_duration_seconds",
 			"From when the provider took a reboot on until the node was ready again.",
-			rebootBuckets()).WithLabelValues().(prometheus.Histogram),
+			rebootBuckets()), // without labels, and a vector all the same: there is none before the first one, as with Karpenter
 		Created: m.counter("nodes_created_total", "Nodes that joined and were matched with their NodeClaim.",
 			"nodepool", "zone"),
 		Terminated: m.counter("nodes_terminated_total", "Nodes that were drained and whose instance is gone.",

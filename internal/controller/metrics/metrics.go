@@ -90,7 +90,7 @@ type Nodes struct {
 	// succeeded from when the provider took them on; seconds.
 	Reboots  *prometheus.CounterVec   // result
 	Reboot   *prometheus.HistogramVec // result
-	Recovery prometheus.Histogram
+	Recovery *prometheus.HistogramVec
 }
 
 // Results of reboots (K-49).
