@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -174,6 +175,41 @@ func (s *State) Place(shape *cluster.Shape, node *cluster.Node) (cluster.Devices
 	return left, ""
 }
 
+// Breaks implements [cluster.Devices]. The allocator fails on a node where all devices of a class are asked for and do not go
+// together, or are not all published yet. It says no where some are taken. What else it fails for is the same on all nodes: [State.Problem].
+func (s *State) Breaks(shape *cluster.Shape, nodes iter.Seq[*cluster.Node]) string {
+	var waiting []*resourcev1.ResourceClaim
+	all := false
+	for _, claim := range s.claimsOf(shape) {
+		if s.allocationOf(claim) == nil {
+			waiting, all = append(waiting, claim), all || asksForAll(claim)
+		}
+	}
+	if !all {
+		return ""
+	}
+	for node := range nodes {
+		target := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}}
+		_, err := s.allocate(target, waiting)
+		if err == nil || errors.Is(err, errSteps) || errors.Is(err, structured.ErrFailedAllocationOnNode) {
+			continue
+		}
+		return fmt.Sprintf("%s: kube-scheduler gives up on the pod when it looks at node %s, whatever other nodes have: %v",
+			s.Wanted(shape), node.Name, err)
+	}
+	return ""
+}
+
+// asksForAll reports whether a claim asks for all devices of a class that a node reaches.
+func asksForAll(claim *resourcev1.ResourceClaim) bool {
+	return slices.ContainsFunc(claim.Spec.Devices.Requests, func(r resourcev1.DeviceRequest) bool {
+		return r.Exactly != nil && r.Exactly.AllocationMode == resourcev1.DeviceAllocationModeAll ||
+			slices.ContainsFunc(r.FirstAvailable, func(sub resourcev1.DeviceSubRequest) bool {
+				return sub.AllocationMode == resourcev1.DeviceAllocationModeAll
+			})
+	})
+}
+
 func (s *State) refusal(asked question) (why string, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,6 +270,9 @@ func usable(allocation *resourcev1.AllocationResult, node *corev1.Node) bool {
 	return err == nil && selector.Match(node)
 }
 
+// errSteps is that an allocation was given up.
+var errSteps = errors.New("steps")
+
 // allocate asks the allocator.
 func (s *State) allocate(node *corev1.Node, claims []*resourcev1.ResourceClaim) ([]resourcev1.AllocationResult, error) {
 	s.once.Do(func() {
@@ -249,7 +288,7 @@ func (s *State) allocate(node *corev1.Node, claims []*resourcev1.ResourceClaim) 
 	}
 	allocations, err := s.allocator.Allocate(&bounded{Context: quiet()}, node, claims)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("node %s has so many devices that may be right that no allocation was found within %d steps", node.Name, maxSteps)
+		err = fmt.Errorf("node %s has so many devices that may be right that no allocation was found within %d %w", node.Name, maxSteps, errSteps)
 	}
 	return allocations, err
 }

@@ -2,6 +2,7 @@ package devices_test
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -302,4 +303,61 @@ func TestK42_ScriptsAndTheAllocatorAgree(t *testing.T) {
 			}
 		}
 	})
+}
+
+// K-42. kube-scheduler gives up on a pod where its allocator fails on a node, not where it only finds nothing there: all devices of
+// a class that do not go together, or that are not all published yet. Nothing else is worth a look at other nodes.
+func TestK42_WhereTheAllocatorFails(t *testing.T) {
+	t.Parallel()
+	attribute := resourcev1.FullyQualifiedName(driver + "/numa")
+	together := func(r resourcev1.DeviceRequest) *resourcev1.ResourceClaim {
+		c := claim("c", r)
+		c.Spec.Devices.Constraints = []resourcev1.DeviceConstraint{{MatchAttribute: &attribute}}
+		return c
+	}
+	gpu := func(name, numa string) resourcev1.Device { return device(name, "kind", "gpu", "numa", numa) }
+	cluster := func(more ...any) []any {
+		return append([]any{classOf("gpu"), sliceOn("n1", gpu("g0", "0"), gpu("g1", "1")), sliceOn("n2", gpu("g0", "0"), gpu("g1", "0"))}, more...)
+	}
+	held := allocated(together(allOf("g", "gpu")), "n2", "g0", "g1")
+	for name, c := range map[string]struct {
+		objects []any
+		fits    string
+		breaks  string // a part of it
+	}{
+		"all together":               {cluster(together(allOf("g", "gpu"))), "n2", "looks at node n1, whatever other nodes have: "},
+		"all, wherever they are":     {cluster(claim("c", allOf("g", "gpu"))), "n1 n2", ""},
+		"two together":               {cluster(together(exactly("g", "gpu", 2))), "n2", ""},
+		"allocated":                  {cluster(held), "n2", ""},
+		"all, of which one is taken": {cluster(allocated(claim("o", exactly("g", "gpu", 1)), "n1", "g0"), together(allOf("g", "gpu"))), "n2", ""},
+		"all, and some are not there yet": {[]any{classOf("gpu"), sliceOn("n1", gpu("g0", "0")), incomplete(sliceOn("n2", gpu("g0", "0"))),
+			claim("c", allOf("g", "gpu"))}, "n1", "node n2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state := with(c.objects...)
+			if got := on(state, "c"); got != c.fits {
+				t.Errorf("nodes %q, want %q", got, c.fits)
+			}
+			got := state.Breaks(enginetest.Asking("c"), nodes("n1", "n2"))
+			if (got == "") != (c.breaks == "") || !strings.Contains(got, c.breaks) {
+				t.Errorf("it breaks by %q, want %q", got, c.breaks)
+			}
+		})
+	}
+	state := with(cluster(together(allOf("g", "gpu")))...)
+	if got := state.Breaks(enginetest.Asking("c"), nodes("n2")); got != "" {
+		t.Errorf("it breaks by %q, and kube-scheduler does not look at that node", got)
+	}
+}
+
+// nodes are those on which only devices could be missing.
+func nodes(names ...string) iter.Seq[*cluster.Node] {
+	return func(yield func(*cluster.Node) bool) {
+		for _, name := range names {
+			if !yield(&cluster.Node{Name: name, Initialized: true, Labels: map[string]string{cluster.LabelHostname: name}}) {
+				return
+			}
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -30,6 +31,10 @@ type Devices interface {
 	Place(shape *Shape, node *Node) (left Devices, why string)
 	// Problem says what keeps pods of the shape from their devices on whatever node; "" for nothing. Place then returns nil.
 	Problem(shape *Shape) (code cause.Code, text string)
+	// Breaks says why kube-scheduler gives up on pods of the shape, whatever other nodes have for them, since its allocator
+	// fails on one of these nodes; "" for nothing. The nodes are those on which only devices could be missing. Where no node
+	// can be like that it looks at none.
+	Breaks(shape *Shape, nodes iter.Seq[*Node]) string
 	// Wanted names what the shape asks for: the claims with their requests and classes.
 	Wanted(shape *Shape) string
 }

@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -18,10 +19,11 @@ type devices struct {
 	kinds  map[string]bool             // that some node has, free or taken
 }
 
-// wanted is a ResourceClaim: how many of a kind, and the node on which it is allocated; "" for none.
+// wanted is a ResourceClaim: how many of a kind, the node on which it is allocated, and the one on which the allocator fails for it;
+// "" for none.
 type wanted struct {
-	kinds map[string]int64
-	on    string
+	kinds      map[string]int64
+	on, breaks string
 }
 
 func (p *parser) someDevices() *devices {
@@ -40,11 +42,11 @@ func (p *parser) devicesOn(node string, a *attributes) {
 	}
 }
 
-// resourceClaim is a ResourceClaim.
+// resourceClaim is a ResourceClaim. breaks= names a node on which kube-scheduler's allocator fails for it.
 func (p *parser) resourceClaim(name string, a *attributes) {
-	namespace, on, d := a.get("ns", "default"), a.get("on", ""), p.someDevices()
+	namespace, on, breaks, d := a.get("ns", "default"), a.get("on", ""), a.get("breaks", ""), p.someDevices()
 	kinds := a.amounts(a.rest())
-	d.claims[namespace+"/"+name] = wanted{kinds, on}
+	d.claims[namespace+"/"+name] = wanted{kinds, on, breaks}
 	for kind := range kinds {
 		d.kinds[kind] = d.kinds[kind] || on != ""
 	}
@@ -66,13 +68,16 @@ func (d *devices) Place(shape *cluster.Shape, node *cluster.Node) (cluster.Devic
 		if want.on == node.Name {
 			continue
 		}
+		if want.breaks == node.Name {
+			return nil, key + " breaks"
+		}
 		for kind, n := range want.kinds {
 			if left.free[node.Name][kind] < n {
 				return nil, ""
 			}
 			left.free[node.Name][kind] -= n
 		}
-		left.claims[key] = wanted{want.kinds, node.Name}
+		left.claims[key] = wanted{want.kinds, node.Name, want.breaks}
 	}
 	return left, ""
 }
@@ -92,6 +97,19 @@ func (d *devices) Problem(shape *cluster.Shape) (cause.Code, string) {
 		}
 	}
 	return "", ""
+}
+
+// Breaks implements [cluster.Devices].
+func (d *devices) Breaks(shape *cluster.Shape, nodes iter.Seq[*cluster.Node]) string {
+	for _, claim := range shape.Claims {
+		key := shape.Namespace + "/" + claim.Object
+		for node := range nodes {
+			if want := d.claims[key]; want.on == "" && want.breaks == node.Name {
+				return "ResourceClaim " + key + ": its devices cannot be looked for on node " + node.Name + ", and kube-scheduler gives up there"
+			}
+		}
+	}
+	return ""
 }
 
 // Wanted implements [cluster.Devices].

@@ -2,6 +2,8 @@ package pack
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -29,8 +31,35 @@ func (deviceRule) refuses(s *solver, n *existing, a *attempt) topology.Verdict {
 	if left == nil {
 		return topology.Never
 	}
+	if why := s.devices.Breaks(a.info.Shape, s.reached(a)); why != "" {
+		if s.broken == nil {
+			s.broken = map[*cluster.Shape]string{}
+		}
+		s.broken[a.info.Shape] = why
+		return topology.Never
+	}
 	a.devices = left
 	return topology.Yes
+}
+
+// reached returns the nodes on which only devices could be missing for the pods of an attempt: kube-scheduler looks at these.
+func (s *solver) reached(a *attempt) iter.Seq[*cluster.Node] {
+	return func(yield func(*cluster.Node) bool) {
+		for i, n := range s.existing {
+			if n.closed || !publishes(n.node) {
+				continue
+			}
+			n.settle(s.snapshot.Daemons)
+			other := *a
+			other.index = i
+			refused := slices.ContainsFunc(s.rules.existing, func(r rule) bool {
+				return r != rule(deviceRule{}) && r.refuses(s, n, &other) != topology.Yes
+			})
+			if !refused && !yield(n.node) {
+				return
+			}
+		}
+	}
 }
 
 // publishes reports whether a node has devices that are known: one that is not initialized has not published all of them.
@@ -64,6 +93,9 @@ func (deviceRule) explains(s *solver, e *explainer) bool {
 	}
 	if code, text := s.devices.Problem(e.shape); code != "" {
 		return e.stop(plan.ByPod, code, "", text)
+	}
+	if why := s.broken[e.shape]; why != "" {
+		return e.stop(plan.ByPod, cause.DeviceClaimInvalid, "", why)
 	}
 	wanted, why := s.devices.Wanted(e.shape), ""
 	for _, node := range s.snapshot.Nodes { // full ones have no bin

@@ -41,8 +41,9 @@ type solver struct {
 	attempt    attempt         // memory of ask
 	one        [1]*cluster.Pod // and of askOne
 	topology   *topology.Tracker
-	devices    cluster.Devices // what the plan has left of them
-	storage    storage         // what the plan has given away of it
+	devices    cluster.Devices           // what the plan has left of them
+	broken     map[*cluster.Shape]string // pods on which kube-scheduler gives up for their devices, and why
+	storage    storage                   // what the plan has given away of it
 	shapes     map[*cluster.Shape]*shape
 	tied       []*cluster.Shape // with constraints on others
 	byNode     map[string]int   // node and claim name → index of existing
