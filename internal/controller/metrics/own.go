@@ -97,6 +97,9 @@ func newOwn(r prometheus.Registerer) Own {
 		Standing: newStanding(),
 		Observed: newObserved(),
 	}
+	for _, place := range []string{PlaceExpected, PlaceElsewhere} { // a share of none is 0, and not unknown
+		own.Bound.WithLabelValues(place)
+	}
 	r.MustRegister(own.Observed.Launches, own.Observed.Removals, own.Observed.Nodes, own.Observed.Cost)
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: ownPrefix + "takeover_grace_seconds",
 		Help: "How long nothing is removed voluntarily after the first start, in seconds; 0 when that is over."}, own.Grace.seconds))
