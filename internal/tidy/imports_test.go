@@ -85,7 +85,7 @@ var layers = []layer{
 	{"internal/onedocument", nil, "pure: a file of several YAML documents is refused where one is read"},
 	{"internal/nearest", nil, "pure: the name that a mistyped one stands for"},
 	{"internal/settings", []string{"internal/nearest"}, "data: Karpenter's settings, and what becomes of each here (K-01)"},
-	{"internal/translate", []string{"api", "internal/engine", "autonodepolicy/fold", "internal/onedocument"}, "the only package that knows API objects and engine values"},
+	{"internal/translate", []string{"api", "internal/engine", "autonodepolicy/fold", "internal/onedocument", "internal/nearest"}, "the only package that knows API objects and engine values"},
 	{"internal/devices", []string{"internal/engine"}, "the allocator of kube-scheduler, as planning asks it (K-42)"},
 	{"internal/world", []string{"api", "internal/translate", "internal/devices", "internal/engine"}, "events in, snapshots out"},
 	{"internal/apply", []string{"api", "internal/world", "internal/translate", "internal/engine", "internal/condition"}, "the only creator and remover of NodeClaims"},
