@@ -6,7 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/nearest"
 )
 
@@ -55,4 +58,19 @@ func GracefulFault(pool *karpenterv1.NodePool) error {
 	}
 	return fmt.Errorf("annotation %s is %q: want \"true\" or \"false\"; it counts as \"false\"",
 		karpenterv1.GracefulExpirationAnnotationKey, value)
+}
+
+// LimitFaults says which keys of spec.limits name nothing that nodes have, so that they limit nothing: "node" for "nodes", say. What
+// has a domain may be a device.
+func LimitFaults(pool *karpenterv1.NodePool) (faults []string) {
+	known := []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory), string(corev1.ResourceEphemeralStorage),
+		string(corev1.ResourcePods), resources.NameNodes}
+	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
+		if text := string(name); !podsRequest(text) && !slices.Contains(known, text) {
+			quantity := pool.Spec.Limits[name]
+			faults = append(faults, fmt.Sprintf("spec.limits.%s is %s and limits nothing: no node has a resource of that name%s", text,
+				quantity.String(), nearest.Ask(text, known)))
+		}
+	}
+	return faults
 }

@@ -218,12 +218,12 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 	return failure
 }
 
-// tellIgnored tells of annotations and labels that count for nothing, or for something else than their author may think.
+// tellIgnored tells of annotations, labels and limits that count for nothing, or for something else than their author may think.
 func (c *Controller) tellIgnored(pool *karpenterv1.NodePool) {
 	_, overhead := translate.NodeOverheadPrice(pool, 0)
 	_, ratio := translate.OnDemandPercent(pool)
 	_, volumes := translate.LocalVolumes(pool)
-	faults := translate.UnknownOfPool(pool)
+	faults := append(translate.UnknownOfPool(pool), translate.LimitFaults(pool)...)
 	for _, err := range []error{overhead, ratio, volumes, translate.GracefulFault(pool)} {
 		if err != nil {
 			faults = append(faults, err.Error())

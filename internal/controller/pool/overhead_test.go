@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -89,5 +91,31 @@ func TestAnnotationsThatNobodyReadsAreTold(t *testing.T) {
 	}
 	if n := strings.Count(said, "IgnoredField"); n != 12 {
 		t.Errorf("said %d things, want 6 twice:\n%s", n, said)
+	}
+}
+
+// a soft limit of what no node has limits nothing. The pool goes on, and says so.
+func TestLimitsOfWhatNoNodeHasAreTold(t *testing.T) {
+	t.Parallel()
+	object := newPool()
+	object.Spec.Limits = karpenterv1.Limits{}
+	for _, name := range []corev1.ResourceName{"node", "memroy", "cpu", "memory", "nodes", "pods", "ephemeral-storage", "hugepages-2Mi",
+		"nvidia.com/gpu"} {
+		object.Spec.Limits[name] = resource.MustParse("5")
+	}
+	r := newRig(t, object)
+	r.reconcile(t)
+	check(t, r.reconcile(t), karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
+	said := strings.Join(r.tape.Said(), "\n")
+	for _, want := range []string{
+		"default IgnoredField: spec.limits.node is 5 and limits nothing: no node has a resource of that name; do you mean nodes?",
+		"default IgnoredField: spec.limits.memroy is 5 and limits nothing: no node has a resource of that name; do you mean memory?",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("said:\n%s\nwant %s", said, want)
+		}
+	}
+	if n := strings.Count(said, "IgnoredField"); n != 4 {
+		t.Errorf("said %d things, want 2 twice:\n%s", n, said)
 	}
 }
