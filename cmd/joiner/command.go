@@ -177,6 +177,10 @@ func (o *options) addServing(flags *pflag.FlagSet) {
 			"CustomResourceDefinitions")
 }
 
+// leastMemory is the least --memory-limit in bytes that counts. Under a lower one the runtime would do nothing but collect garbage; it is
+// a number of megabytes that somebody took for bytes.
+const leastMemory = 16 << 20
+
 // start checks what was asked for, and runs.
 func start(ctx context.Context, o *options, logs io.Writer) error {
 	level, err := commandline.ParseLevel(o.logLevel)
@@ -189,7 +193,7 @@ func start(ctx context.Context, o *options, logs io.Writer) error {
 	if o.REST, err = commandline.LoadREST("kubeconfig", o.kubeconfig); err != nil {
 		return commandline.Usage(err)
 	}
-	if o.memoryLimit > 0 {
+	if o.memoryLimit >= leastMemory {
 		debug.SetMemoryLimit(o.memoryLimit / 10 * 9)
 	}
 	log, stop, err := commandline.NewLoggerAs(logs, o.logFormat, strings.Split(o.logPaths, ","), level)

@@ -101,6 +101,10 @@ func (o *options) tell(log logr.Logger) {
 	}
 	notices := append(ignoredNotices(o.ignored), o.Notices()...)
 	notices = append(notices, o.ofNoProvider()...)
+	if o.memoryLimit > 0 && o.memoryLimit < leastMemory {
+		notices = append(notices, joiner.Notice{Setting: "memory-limit", Idle: true, Text: fmt.Sprintf("--memory-limit is %d bytes, "+
+			"less than this program can run in: it has no effect; want bytes, such as 536870912 for 512 Mi", o.memoryLimit)})
+	}
 	for _, name := range o.notKnown {
 		notices = append(notices, joiner.Notice{Setting: name, Idle: true,
 			Text: fmt.Sprintf("--%s is no flag of this program: it has no effect", name)})

@@ -17,16 +17,17 @@ func TestMistakesAreNamed(t *testing.T) {
 		environment map[string]string
 		args        []string
 	}{
-		"--nonsense":                   {args: []string{"--nonsense"}},
-		`"abc"`:                        {args: []string{"--metrics-port", "abc"}},
-		"--metrics-port is 70000":      {args: []string{"--metrics-port", "70000"}},
-		`LAUNCH_TIMEOUT="soon"`:        {environment: map[string]string{"LAUNCH_TIMEOUT": "soon"}},
-		`--log-level is "loud"`:        {args: []string{"--log-level", "loud"}},
-		"no usable kubeconfig":         {args: []string{"--kubeconfig", filepath.Join(t.TempDir(), "none")}},
-		"unknown command \"argument\"": {args: []string{"argument"}},
+		"--nonsense":              {args: []string{"--nonsense"}},
+		`"abc"`:                   {args: []string{"--metrics-port", "abc"}},
+		"--metrics-port is 70000": {args: []string{"--metrics-port", "70000"}},
+		`LAUNCH_TIMEOUT="soon"`:   {environment: map[string]string{"LAUNCH_TIMEOUT": "soon"}},
+		`--log-level is "loud"`:   {args: []string{"--log-level", "loud"}},
+		"no usable kubeconfig":    {args: []string{"--kubeconfig", filepath.Join(t.TempDir(), "none")}},
+		`it takes no argument, and "no" is one: the value of a switch follows it with =`: {args: []string{"--condition-events", "no"}},
+		"--kube-client-qps is NaN: want requests per second above 0":                     {args: []string{"--kube-client-qps", "NaN"}},
 	} {
 		code, _, stderr := program.Call(t, test.environment, test.args...)
-		if code == 0 || !strings.Contains(stderr, want) || strings.Contains(stderr, "goroutine") || strings.Count(stderr, "\n") > 2 {
+		if code == 0 || code != 2 && !strings.HasPrefix(want, "no usable") || !strings.Contains(stderr, want) || strings.Contains(stderr, "goroutine") || strings.Count(stderr, "\n") > 2 {
 			t.Errorf("%v: exit %d, %q; want a line that says %q", test.args, code, stderr, want)
 		}
 	}

@@ -95,10 +95,17 @@ func ParseGates(text string) (on map[string]bool, notices []Notice, err error) {
 		return on, nil, nil
 	}
 	var faults []error
-	named := map[string]bool{}
+	named, said := map[string]bool{}, map[string]bool{}
 	for _, part := range parts {
 		name, value, found := strings.Cut(part, "=")
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if is, err := strconv.ParseBool(value); err == nil {
+			if before, twice := said[name]; twice && is != before {
+				notices = append(notices, Notice{Setting: FeatureGates + "." + name,
+					Text: fmt.Sprintf("--feature-gates has %s as true and as false: the last one counts, %s", name, part)})
+			}
+			said[name] = is
+		}
 		named[name] = true
 		notice, err := setGate(on, name, value, found)
 		if err != nil {

@@ -69,7 +69,7 @@ func budgetActive(budget karpenterv1.Budget, now time.Time) (bool, error) {
 		return false, err
 	}
 	hit := schedule.Next(now.UTC().Add(-budget.Duration.Duration))
-	return !hit.IsZero() && !hit.After(now), nil // zero: the schedule never hits, such as February 30
+	return !hit.IsZero() && !hit.After(now), nil // zero: not within five years
 }
 
 // NextBudgetChange returns when a disruption budget of the pool next begins or ends to be in force; zero when none does.
@@ -111,8 +111,14 @@ func scheduleOf(budget karpenterv1.Budget) (cron.Schedule, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schedule is %q: want five cron fields or a macro such as @daily, in UTC or in timeZone: %w", text, err)
 	}
+	if schedule.Next(leapYear).IsZero() { // as good as none: February 30
+		return nil, fmt.Errorf("schedule is %q: it names no moment, since no month that it names has such a day", text)
+	}
 	return schedule, nil
 }
+
+// leapYear is when the search for the first moment of a schedule begins: each day of the calendar comes soon after.
+var leapYear = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func budgetNodes(value intstr.IntOrString, nodes int) (int, error) {
 	text := value.String()

@@ -49,8 +49,8 @@ func TestBudgetsInForce(t *testing.T) { // V-07, K-56
 		"not at the same hour of UTC":      {in("Asia/Tokyo", budget("0", "0 9 * * *", time.Hour)), monday9, 7, "[]"},
 		"in winter":                        {in("Europe/Berlin", budget("0", "0 10 * * *", time.Hour)), monday9, 7, "[{[] 0}]"},
 		"in summer":                        {in("Europe/Berlin", budget("0", "0 11 * * *", time.Hour)), monday9.AddDate(0, 1, 0), 7, "[{[] 0}]"},
+		"a day of leap years":              {budget("0", "0 9 29 2 *", time.Hour), monday9, 7, "[]"},
 		"an hour that summer time skips":   {in("Europe/Berlin", budget("0", "30 2 29 3 *", time.Hour)), summer, 7, "[]"},
-		"a day that never comes":           {budget("0", "0 9 30 2 *", time.Hour), monday9, 7, "[]"},
 	} {
 		pool := kwokPool()
 		pool.Spec.Disruption.Budgets = []karpenterv1.Budget{row.budget}
@@ -66,17 +66,19 @@ func TestBudgetThatCannotBeReadAllowsNothing(t *testing.T) { // V-07
 	half := budget("3", "0 9 * * *", time.Hour, "Empty")
 	half.Duration = nil
 	for want, b := range map[string]karpenterv1.Budget{
-		`schedule is "whenever"`:        budget("3", "whenever", time.Hour, "Empty"),
-		`schedule is "@every 5m"`:       budget("3", "@every 5m", time.Hour, "Empty"),
-		`schedule is "TZ=Asia/Tokyo `:   budget("3", "TZ=Asia/Tokyo 0 9 * * *", time.Hour, "Empty"),
-		`timeZone is "Europe/Berlln"`:   in("Europe/Berlln", budget("3", "@daily", time.Hour, "Empty")),
-		`timeZone is "Local"`:           in("Local", budget("3", "@daily", time.Hour, "Empty")),
-		`timeZone is ""`:                in("", budget("3", "@daily", time.Hour, "Empty")),
-		"schedule and duration come to": in("UTC", budget("3", "", 0, "Empty")),
-		`nodes is "-1"`:                 budget("-1", "", 0, "Empty"),
-		`nodes is "110%"`:               budget("110%", "", 0, "Empty"),
-		"schedule and duration come":    half,
-		"budgets[0]: nodes is \"ten\"":  budget("ten", "", 0, "Empty"),
+		`schedule is "whenever"`:         budget("3", "whenever", time.Hour, "Empty"),
+		`schedule is "@every 5m"`:        budget("3", "@every 5m", time.Hour, "Empty"),
+		`schedule is "TZ=Asia/Tokyo `:    budget("3", "TZ=Asia/Tokyo 0 9 * * *", time.Hour, "Empty"),
+		`"0 9 30 2 *": it names no mome`: budget("3", "0 9 30 2 *", time.Hour, "Empty"),
+		`"0 9 31 4,6 *": it names no mo`: budget("3", "0 9 31 4,6 *", time.Hour, "Empty"),
+		`timeZone is "Europe/Berlln"`:    in("Europe/Berlln", budget("3", "@daily", time.Hour, "Empty")),
+		`timeZone is "Local"`:            in("Local", budget("3", "@daily", time.Hour, "Empty")),
+		`timeZone is ""`:                 in("", budget("3", "@daily", time.Hour, "Empty")),
+		"schedule and duration come to":  in("UTC", budget("3", "", 0, "Empty")),
+		`nodes is "-1"`:                  budget("-1", "", 0, "Empty"),
+		`nodes is "110%"`:                budget("110%", "", 0, "Empty"),
+		"schedule and duration come":     half,
+		"budgets[0]: nodes is \"ten\"":   budget("ten", "", 0, "Empty"),
 	} {
 		pool := kwokPool()
 		pool.Spec.Disruption.Budgets = []karpenterv1.Budget{b}

@@ -144,6 +144,9 @@ func bufferSize(space *resources.Space, b *autoscalingv1beta1.CapacityBuffer, so
 	}
 	fit, what := math.MaxInt, ""
 	for _, name := range slices.Sorted(maps.Keys(b.Spec.Limits)) {
+		if quantity := b.Spec.Limits[name]; quantity.Sign() < 0 {
+			return 0, "", fmt.Errorf("spec.limits.%s is %s: want 0 or more", name, quantity.String())
+		}
 		request := each.At(space.Index(string(name)))
 		if request <= 0 {
 			continue
@@ -167,6 +170,8 @@ func bufferSize(space *resources.Space, b *autoscalingv1beta1.CapacityBuffer, so
 	case fit == MostBufferPods && !strings.HasPrefix(what, "spec."):
 		return 0, "", fmt.Errorf("spec.limits alone do not say for how many pods: they name nothing that the pods request, "+
 			"or more than %d of them fit", MostBufferPods)
+	case fit == 0:
+		return 0, what + " pods", nil
 	}
 	return fit, "", nil
 }

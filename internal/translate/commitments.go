@@ -1,17 +1,21 @@
 package translate
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+	"github.com/joiner-autoscaler/joiner/internal/onedocument"
 )
 
 // commitmentsFile is what --commitments-file holds, in YAML or JSON (K-55).
@@ -32,13 +36,15 @@ type commitmentEntry struct {
 const maxCommitmentName = 63
 
 // Commitments reads a file of commitments. The error names every entry and field that cannot be understood, its value and what
-// is allowed; none of the file counts then.
+// is allowed; none of the file counts then. No text is no file, and has none.
 func Commitments(text []byte) ([]cluster.Commitment, error) {
-	var file commitmentsFile
-	if err := yaml.UnmarshalStrict(text, &file); err != nil {
-		return nil, fmt.Errorf("want YAML with the list commitments: %w", err)
+	if len(text) == 0 {
+		return nil, nil
 	}
-	var faults []error
+	file, faults := readCommitmentsFile(text)
+	if len(faults) > 0 {
+		return nil, oneLine(faults)
+	}
 	if n := len(file.Commitments); n > catalog.MaxCommitments {
 		faults = append(faults, fmt.Errorf("commitments has %d entries: want at most %d", n, catalog.MaxCommitments))
 	}
@@ -57,10 +63,76 @@ func Commitments(text []byte) ([]cluster.Commitment, error) {
 		}
 		list = append(list, own)
 	}
-	if err := errors.Join(faults...); err != nil {
-		return nil, errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+	if len(faults) > 0 {
+		return nil, oneLine(faults)
 	}
 	return list, nil
+}
+
+func oneLine(faults []error) error {
+	return errors.New(strings.ReplaceAll(errors.Join(faults...).Error(), "\n", "; "))
+}
+
+// readCommitmentsFile reads the fields of the file, entry by entry, so that an error names the entry.
+func readCommitmentsFile(text []byte) (file commitmentsFile, faults []error) {
+	wrong := func(err error) (commitmentsFile, []error) {
+		return file, []error{fmt.Errorf("want YAML with the list commitments, in which [] stands for none: %s",
+			strings.Join(strings.Fields(err.Error()), " "))}
+	}
+	if err := onedocument.Check(text); err != nil {
+		return wrong(err)
+	}
+	document, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return wrong(err)
+	}
+	var list struct {
+		Commitments []json.RawMessage `json:"commitments"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	decoder.DisallowUnknownFields()
+	var kind *json.UnmarshalTypeError
+	switch err := decoder.Decode(&list); {
+	case errors.As(err, &kind):
+		return wrong(fmt.Errorf("it is %s", kind.Value))
+	case err != nil:
+		return wrong(err)
+	case list.Commitments == nil:
+		return wrong(errors.New("it has none"))
+	}
+	for i, raw := range list.Commitments {
+		var entry commitmentEntry
+		if err := readCommitment(raw, &entry); err != nil {
+			faults = append(faults, fmt.Errorf("commitments[%d]%w", i, err))
+		}
+		file.Commitments = append(file.Commitments, entry)
+	}
+	return file, faults
+}
+
+// readCommitment reads the fields of one entry. The error begins with what comes after the place of the entry.
+func readCommitment(raw json.RawMessage, entry *commitmentEntry) error {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(entry)
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) {
+		if err != nil {
+			return fmt.Errorf(": %s", strings.TrimPrefix(err.Error(), "json: "))
+		}
+		return nil
+	}
+	want := map[string]string{"name": "a text", "dollarsPerHour": "a number such as 12.5, without quotes", "instances": "a whole number",
+		"requirements": "a list of requirements with key, operator and values"}
+	field, _, _ := strings.Cut(kind.Field, ".")
+	if want[field] == "" {
+		return fmt.Errorf(" is %s: want name, requirements, and dollarsPerHour or instances", raw)
+	}
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &values); err != nil {
+		return fmt.Errorf(": %w", err)
+	}
+	return fmt.Errorf(".%s is %s: want %s", field, values[field], want[field])
 }
 
 func (e commitmentEntry) read(where string) (cluster.Commitment, error) {
@@ -74,6 +146,10 @@ func (e commitmentEntry) read(where string) (cluster.Commitment, error) {
 	for i, entry := range e.Requirements {
 		if Key(entry.Key) == catalog.LabelCapacityType {
 			fail(".requirements[%d].key is %s: leave it out, a commitment covers what is bought on demand", i, entry.Key)
+			continue
+		}
+		if faults := validation.IsQualifiedName(entry.Key); entry.Key != "" && len(faults) > 0 {
+			fail(".requirements[%d].key is %q: want the name of a label: %s", i, entry.Key, faults[0])
 			continue
 		}
 		r, err := requirement.New(Key(entry.Key), requirement.Operator(entry.Operator), entry.Values...)

@@ -75,7 +75,7 @@ func ParseHeadroom(text string) (*Headroom, error) {
 		switch {
 		case !given:
 			return nil, fmt.Errorf("is %q: %s", text, headroomWanted)
-		case len(validation.IsQualifiedName(name)) > 0 || name == "nodes" || name == string(corev1.ResourcePods):
+		case !podsRequest(name):
 			return nil, fmt.Errorf("is %q: %q is not a resource that pods request; want cpu, memory, ephemeral-storage or one of a "+
 				"device such as nvidia.com/gpu", text, name)
 		case twice:
@@ -86,6 +86,16 @@ func ParseHeadroom(text string) (*Headroom, error) {
 		amounts[corev1.ResourceName(name)] = quantity
 	}
 	return &Headroom{Amounts: amounts, text: text}, nil
+}
+
+// podsRequest reports whether pods may request a resource of that name, as Kubernetes has it: what is no resource of its own has a domain.
+func podsRequest(name string) bool {
+	switch corev1.ResourceName(name) {
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		return true
+	}
+	return len(validation.IsQualifiedName(name)) == 0 &&
+		(strings.Contains(name, "/") || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix))
 }
 
 // HeadroomWindow writes when headroom is kept, in the form of the annotation: zone is a name of the IANA database, "" for UTC.

@@ -29,7 +29,7 @@ func TestK54_WhatTheAnnotationsSay(t *testing.T) {
 		"10%": "", "1000%": "", "cpu=20,memory=80Gi": "", "cpu=500m": "", "nvidia.com/gpu=2": "", "cpu=1, memory=1Gi": "",
 		"0%": "want a share from 1% to 1000%", "1001%": "want a share", "+5%": "want a share", "10.5%": "want a share", "%": "want a share",
 		"": "want a share", "20": "or amounts of resources such as", "cpu=": `cpu is ""`, "cpu=0": `cpu is "0"; want an amount above 0`,
-		"cpu=-1": "want an amount above 0", "nodes=3": `"nodes" is not a resource`, "pods=3": `"pods" is not a resource`,
+		"cpu=-1": "want an amount above 0", "cpu=20,memroy=80Gi": `"memroy" is not a resource`, "nodes=3": `"nodes" is not a resource`, "pods=3": `"pods" is not a resource`,
 		"cpu=1,cpu=2": "it names cpu twice", "c pu=1": `"c pu" is not a resource`, "cpu=1,": "want a share",
 	} {
 		h, err := translate.HeadroomOf(poolWith(karpenterv1.HeadroomAnnotationKey, value))
@@ -43,7 +43,7 @@ func TestK54_WhatTheAnnotationsSay(t *testing.T) {
 		"0 7 * * 1-5": "want a schedule, for how long and where the clock is", "": "want a schedule",
 		"0 7 * * for 1h": `schedule is "0 7 * *": want five cron fields`, "0 7 * * 1 for 1d": `after "for" stands "1d"`,
 		"0 7 * * 1 for 10s": "want a duration of a minute or more", "0 7 * * 1 for 1h in Berlin": `timeZone is "Berlin": want a name`,
-		"0 7 * * 1 for 1h;": "want a schedule",
+		"0 7 * * 1 for 1h;": "want a schedule", "0 7 30 2 * for 12h": "it names no moment",
 	} {
 		h, err := translate.HeadroomOf(poolWith(karpenterv1.HeadroomAnnotationKey, "10%", karpenterv1.HeadroomScheduleAnnotationKey, value))
 		if (h != nil) != (fault == "") || err != nil && (!strings.Contains(err.Error(), fault) ||

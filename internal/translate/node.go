@@ -313,3 +313,13 @@ func ClaimError(claim *karpenterv1.NodeClaim) error {
 	}
 	return nil
 }
+
+// NodeSwitchFaults says which annotations of a node or NodeClaim that keep something away from it have a value that means nothing.
+func NodeSwitchFaults(annotations map[string]string) (faults []string) {
+	for _, key := range []string{karpenterv1.DoNotDisruptAnnotationKey, karpenterv1.DoNotRepairAnnotationKey} {
+		if value, found := annotations[key]; found && value != "true" && value != "false" {
+			faults = append(faults, fmt.Sprintf("annotation %s is %q: want \"true\" or \"false\"; it counts as \"false\"", key, value))
+		}
+	}
+	return faults
+}

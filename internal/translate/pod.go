@@ -144,6 +144,16 @@ func deletionCost(pod *corev1.Pod) int32 {
 	return 0
 }
 
+// CostFault says that what karpenter.sh/disruption-cost says of a pod counts for nothing.
+func CostFault(pod *corev1.Pod) error {
+	text, given := pod.Annotations[karpenterv1.DisruptionCostAnnotationKey]
+	if _, err := strconv.ParseInt(text, 10, 32); !given || err == nil {
+		return nil
+	}
+	return fmt.Errorf("annotation %s is %q: want a whole number from -2147483648 to 2147483647; it counts as not given",
+		karpenterv1.DisruptionCostAnnotationKey, text)
+}
+
 func podShape(space *resources.Space, pod *corev1.Pod) (*cluster.Shape, error) {
 	choices, choiceErr := alternatives(&pod.Spec)
 	spread, spreadErr := spreads(pod)

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
@@ -77,12 +78,26 @@ func Rooms(s *cluster.Snapshot, p plan.Plan) map[string]Room {
 	for _, u := range p.Buffers.Unplaced {
 		count(u.Pod, func(now *Room) {
 			if now.Missing++; now.Missing == 1 {
-				why := NotPlaced(u).Cause
+				why := NotPlaced(ofItsPool(u, of[u.Pod.UID])).Cause
 				now.Cause, now.Text = why.Code, why.Headline()
 			}
 		})
 	}
 	return all
+}
+
+// ofItsPool leaves out what other NodePools say of the headroom of one: that one of them is paused is no reason of it.
+func ofItsPool(u plan.Unplaced, buffer string) plan.Unplaced {
+	pool, headroom := strings.CutPrefix(buffer, cluster.HeadroomNamespace+"/")
+	if !headroom {
+		return u
+	}
+	i := slices.IndexFunc(u.Pools, func(r plan.PoolRefusal) bool { return r.Pool == pool })
+	if i < 0 {
+		return u
+	}
+	u.Pools = u.Pools[i : i+1]
+	return u
 }
 
 // RoomState is a CapacityBuffer, or the headroom of a NodePool (cluster.HeadroomNamespace), and whether pods have room there.

@@ -72,6 +72,13 @@ func TestBadObjects(t *testing.T) {
 	r.apply(kwokPool("contradicting", amd64Linux+"\n- {key: kubernetes.io/arch, operator: In, values: [arm64]}", ""))
 	r.apply(kwokPool("nowhere", "requirements:\n- {key: topology.kubernetes.io/zone, operator: In, values: [mars-1a]}", ""))
 	r.apply(kwokPool("twice", "requirements: []\ntaints:\n- {key: a, effect: NoSchedule}\n- {key: a, value: b, effect: NoSchedule}", ""))
+	r.apply(strings.Replace(kwokPool("mistyped", amd64Linux, ""), "name: mistyped",
+		"name: mistyped, annotations: {joiner.sh/min-node: '3', joiner.sh/spot-ratio: '70', joiner.sh/node-overhead-price: 1ct}", 1))
+	for _, text := range []string{`annotation joiner.sh/min-node is "3" and has no effect: a NodePool has none of that name; do you mean joiner.sh/min-nodes?`,
+		`annotation joiner.sh/spot-ratio is "70": want a whole percentage`, `annotation joiner.sh/node-overhead-price is "1ct": want a decimal number`} {
+		r.told("NodePool", "mistyped", "IgnoredField", text)
+	}
+	r.run("delete", "nodepool", "mistyped")
 	r.apply(faultyPool("unlucky", "slowBoot: [{delay: soon}]", ""))
 	r.poolCondition("unlucky", "NodeClassReady", "False", "karpenter.kwok.sh/faults", `slowBoot[0].delay: got "soon"; want a duration`)
 	r.poolCondition("good", "Ready", "True")
@@ -165,6 +172,12 @@ func TestBadStarts(t *testing.T) {
 		{"a bad file of commitments (K-55)", []string{"--kubeconfig", alive, "--commitments-file",
 			write("commitments.yaml", strings.Replace(twoCommitments, "instances: 1", "instances: 0", 1))},
 			[]string{"--commitments-file", "commitments.yaml", "commitments[0].instances is 0: want a number above 0"}},
+		{"an empty file of commitments (K-55)", []string{"--kubeconfig", alive, "--commitments-file", write("empty.yaml", "")},
+			[]string{"--commitments-file", "empty.yaml", "it is empty: want YAML with the list commitments, in which [] stands for none"}},
+		{"a second document", []string{"--config", write("two.yaml", "apiVersion: config.joiner.sh/v1\nkind: JoinerConfig\n---\nmax-nodes: 5\n")},
+			[]string{"two.yaml: it has 2 YAML documents"}},
+		{"the value of a switch without =", []string{"--condition-events", "no"}, []string{`it takes no argument, and "no" is one`}},
+		{"no number of requests", []string{"--kube-client-qps", "NaN"}, []string{"--kube-client-qps is NaN"}},
 		{"a port in use", []string{"--kubeconfig", alive, "--metrics-port", port}, []string{"--metrics-port", port}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

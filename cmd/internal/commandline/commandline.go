@@ -108,10 +108,18 @@ func Run(ctx context.Context, p Program, args []string, lookup func(string) (str
 	return 1
 }
 
+// noArguments refuses what is no flag, mostly the value of a switch: pflag takes that after a = alone.
+func noArguments(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return UsageError{fmt.Errorf("it takes no argument, and %q is one: the value of a switch follows it with =, such as --switch=false", args[0])}
+}
+
 // New returns the command of a program; lookup reads the environment.
 func New(p Program, lookup func(string) (string, bool)) *cobra.Command {
 	command := &cobra.Command{
-		Use: p.Name, Short: p.Short, Args: cobra.NoArgs, SilenceErrors: true, SilenceUsage: true,
+		Use: p.Name, Short: p.Short, Args: noArguments, SilenceErrors: true, SilenceUsage: true,
 		Version: Version(debug.ReadBuildInfo()),
 		RunE: func(command *cobra.Command, _ []string) error {
 			settings, err := settle(p, command.Flags(), lookup)

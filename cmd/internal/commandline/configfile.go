@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-autoscaler/joiner/internal/onedocument"
 )
 
 // ConfigVersion is the apiVersion of configuration files (U-13). Settings are added to it, and not renamed.
@@ -84,6 +86,9 @@ func (s settings) file(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("--config: %w", err)
+	}
+	if err := onedocument.Check(data); err != nil {
+		return fmt.Errorf("--config %s: %w", path, err)
 	}
 	values, err := decoded(data)
 	if err != nil {

@@ -107,6 +107,7 @@ func TestU13_MistakesInAFileAreNamed(t *testing.T) {
 		header + "name: {a: b}\n":            `name is {"a":"b"}: it must be one value, not an object`,
 		header + "name:\n":                   "name is missing: it must have a value; leave it out for the default",
 		header + "port: 1\nport: 2\n":        "it is no YAML object: yaml: unmarshal errors: line 4: key \"port\" already set in map",
+		header + "port: 1\n---\nname: a\n":   "it has 2 YAML documents, with --- between them: want one",
 		"port: 1\n":                          "is missing: it must be",
 		"kind: JoinerConfig\n" + header[:32]: `kind is "JoinerConfig": it must be JoinerTrialConfig`,
 		"- a\n":                              "it is no YAML object: ",

@@ -3,6 +3,7 @@ package joiner
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -21,7 +22,11 @@ const commitmentsEvery = 30 * time.Second
 
 // readCommitments reads the file of --commitments-file (K-55).
 func readCommitments(path string) (text []byte, list []cluster.Commitment, err error) {
-	if text, err = os.ReadFile(path); err == nil {
+	text, err = os.ReadFile(path)
+	if err == nil && len(text) == 0 { // somebody may be writing it
+		err = errors.New("it is empty: want YAML with the list commitments, in which [] stands for none")
+	}
+	if err == nil {
 		list, err = translate.Commitments(text)
 	}
 	if err != nil {

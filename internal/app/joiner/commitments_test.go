@@ -49,8 +49,10 @@ func TestK55_CommitmentsAreReadAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("the file is gone", 2, 4, 0)
+	write("")
+	check("the file is empty", 2, 5, 0)
 	write("commitments:\n- {name: a, instances: 3}\n")
-	if check("the fault is mended", 3, 5, 1); told[2][0].Instances != 3 {
+	if check("the fault is mended", 3, 6, 1); told[2][0].Instances != 3 {
 		t.Errorf("it was told %v", told[2])
 	}
 }

@@ -179,7 +179,7 @@ func (c Config) Validate() error {
 	faults = append(faults, c.observeFaults()...)
 	faults = append(faults, c.Observability.validate())
 	faults = append(faults, c.Conversion.validate(c.MetricsPort, c.HealthProbePort))
-	if c.KubeClientQPS <= 0 {
+	if !(c.KubeClientQPS > 0) { // NaN is neither
 		faults = append(faults, fmt.Errorf("--kube-client-qps is %v: want requests per second above 0", c.KubeClientQPS))
 	}
 	if c.KubeClientBurst <= 0 {

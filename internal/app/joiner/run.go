@@ -278,10 +278,7 @@ func writes(config Config, mgr manager.Manager) (client.Client, func(about clien
 	if config.ObserveOnly {
 		return onlooker{mgr.GetClient()}, func(client.Object, event.Kind, string, string) {}
 	}
-	recorder := mgr.GetEventRecorder("karpenter")
-	return mgr.GetClient(), func(about client.Object, kind event.Kind, reason, message string) {
-		recorder.Eventf(about, nil, string(kind), reason, reason, "%s", message)
-	}
+	return mgr.GetClient(), event.To(mgr.GetEventRecorder("karpenter"))
 }
 
 // scrapes makes what answers scrapes.

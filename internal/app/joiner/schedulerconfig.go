@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/joiner-autoscaler/joiner/internal/onedocument"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
@@ -21,6 +22,14 @@ type schedulerConfig struct {
 func spreadOf(document, own string) (string, error) {
 	if strings.TrimSpace(document) == "" {
 		return own, nil
+	}
+	if err := onedocument.Check([]byte(document)); err != nil {
+		return "", fmt.Errorf("--scheduler-config: %w", err)
+	}
+	var object map[string]any // a word or the name of a file is YAML too
+	if yaml.Unmarshal([]byte(document), &object) != nil && !strings.Contains(document, ":") {
+		return "", fmt.Errorf("--scheduler-config: want a document with podTopologySpread.defaultConstraints, got %s",
+			strings.Join(strings.Fields(document), " "))
 	}
 	var config schedulerConfig
 	if err := yaml.UnmarshalStrict([]byte(document), &config); err != nil {

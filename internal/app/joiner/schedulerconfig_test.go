@@ -16,8 +16,10 @@ func TestTheSchedulerConfigIsRead(t *testing.T) {
 	}
 	for document, want := range map[string]string{
 		"podTopologySpread: {defaultConstraints: [{maxSkew: 0, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}": "[0].maxSkew is 0: want 1 or more",
-		"podTopologySpred: {}": "podTopologySpred",
-		"a: b: c":              "want a document with podTopologySpread.defaultConstraints",
+		"podTopologySpred: {}":                                "podTopologySpred",
+		"podTopologySpread: {}\n---\npodTopologySpread: {}\n": "it has 2 YAML documents",
+		"System":  "want a document with podTopologySpread.defaultConstraints, got System",
+		"a: b: c": "want a document with podTopologySpread.defaultConstraints",
 	} {
 		if _, err := spreadOf(document, "None"); err == nil || !strings.Contains(fmt.Sprint(err), want) || strings.Contains(fmt.Sprint(err), "\n") {
 			t.Errorf("%s: error %v; want one line that says %s", document, err, want)

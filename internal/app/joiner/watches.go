@@ -312,6 +312,12 @@ func nodeNoticeWatches() []kube.Watch {
 			return nil
 		}
 		return kube.Itself(ctx, old, fresh)
+	}}, {Object: &karpenterv1.NodeClaim{}, Requests: func(_ context.Context, _, fresh client.Object) []reconcile.Request {
+		claim, is := fresh.(*karpenterv1.NodeClaim)
+		if !is || claim == nil || claim.Status.NodeName == "" || !notice.Concerns(claim) {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: claim.Status.NodeName}}}
 	}}}
 }
 

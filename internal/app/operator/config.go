@@ -102,7 +102,7 @@ func (c Config) Validate() error {
 	if c.GuestUserName == "" {
 		fault("--guest-user-name is empty: want the user name of the certificate or token in --guest-kubeconfig, usually %s", merge.DefaultOperator)
 	}
-	if c.KubeClientQPS <= 0 {
+	if !(c.KubeClientQPS > 0) { // NaN is neither
 		fault("--kube-client-qps is %v: want requests per second above 0", c.KubeClientQPS)
 	}
 	if c.KubeClientBurst <= 0 {

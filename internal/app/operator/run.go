@@ -123,9 +123,9 @@ func assembleOperator(
 		set.ShowState(operator.StateDisabled)
 	}
 	bells := serve.NewBells()
-	recorder := mgr.GetEventRecorder("joiner-operator")
+	send := event.To(mgr.GetEventRecorder("joiner-operator"))
 	sink := func(about client.Object, kind event.Kind, reason, message string) {
-		recorder.Eventf(about, nil, string(kind), reason, reason, "%s", message)
+		send(about, kind, reason, message)
 		if kind == event.Warning { // for those who run the operator and do not see the guest; repetitions are left out
 			log.Info(message, "reason", reason, "name", about.GetName())
 		}

@@ -56,7 +56,7 @@ func (c Config) Validate() error {
 	if problems := validation.IsDNS1123Label(c.Namespace); c.Namespace != "" && len(problems) > 0 {
 		fault("--namespace is %q: want the name of a namespace (%s)", c.Namespace, strings.Join(problems, "; "))
 	}
-	if c.KubeClientQPS <= 0 {
+	if !(c.KubeClientQPS > 0) { // NaN is neither
 		fault("--kube-client-qps is %v: want requests per second above 0", c.KubeClientQPS)
 	}
 	if c.KubeClientBurst <= 0 {

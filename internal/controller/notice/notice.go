@@ -1,5 +1,5 @@
 // Package notice tells users about annotations that do not do what they hope: those that v1 dropped (V-15), and a
-// do-not-disrupt whose value means nothing; and about fields of a pod that planning leaves out (U-42). It changes
+// do-not-disrupt, do-not-repair or disruption-cost whose value means nothing; and about fields of a pod that planning leaves out (U-42). It changes
 // nothing and stores nothing; an event that was said is not
 // repeated while the process lives.
 package notice
@@ -38,6 +38,9 @@ func (p *Pods) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	}
 	if _, err := translate.ProtectedUntil(&pod); err != nil {
 		p.Events.Event(&pod, event.Warning, event.InvalidDoNotDisrupt, err.Error())
+	}
+	if err := translate.CostFault(&pod); err != nil {
+		p.Events.Event(&pod, event.Warning, event.IgnoredField, err.Error())
 	}
 	if err := ignored(&pod); err != nil {
 		p.Events.Event(&pod, event.Warning, event.IgnoredField,
@@ -78,10 +81,14 @@ func ignored(pod *corev1.Pod) error {
 // Concerns reports whether there may be anything to say about an object's annotations, or about what a pod asks for: a
 // filter for watches.
 func Concerns(object client.Object) bool {
-	if pod, isPod := object.(*corev1.Pod); isPod && ignored(pod) != nil {
+	annotations := object.GetAnnotations()
+	if pod, isPod := object.(*corev1.Pod); isPod {
+		if translate.CostFault(pod) != nil || ignored(pod) != nil {
+			return true
+		}
+	} else if len(translate.NodeSwitchFaults(annotations)) > 0 {
 		return true
 	}
-	annotations := object.GetAnnotations()
 	_, evict := annotations[karpenterv1.DroppedDoNotEvictAnnotationKey]
 	_, consolidate := annotations[karpenterv1.DroppedDoNotConsolidateAnnotationKey]
 	value, disrupt := annotations[karpenterv1.DoNotDisruptAnnotationKey]
@@ -115,6 +122,11 @@ func (n *Nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	}
 	if len(claims.Items) == 0 || !n.Fleet.OwnsNode(&node, &claims.Items[0], nil) {
 		return reconcile.Result{}, nil
+	}
+	for _, of := range []client.Object{&node, &claims.Items[0]} {
+		for _, fault := range translate.NodeSwitchFaults(of.GetAnnotations()) {
+			n.Events.Event(of, event.Warning, event.IgnoredField, fault)
+		}
 	}
 	if _, found := node.Annotations[karpenterv1.DroppedDoNotConsolidateAnnotationKey]; found {
 		n.Events.Event(&node, event.Warning, event.DroppedAnnotation,

@@ -24,6 +24,9 @@ func TestDroppedAnnotationsAreTold(t *testing.T) {
 		{karpenterv1.DroppedDoNotEvictAnnotationKey, "true", "use karpenter.sh/do-not-disrupt"},
 		{karpenterv1.DoNotDisruptAnnotationKey, "soon", "soon"},
 		{karpenterv1.DoNotDisruptAnnotationKey, "true", ""},
+		{karpenterv1.DisruptionCostAnnotationKey, "low", `annotation karpenter.sh/disruption-cost is "low": want a whole number`},
+		{karpenterv1.DisruptionCostAnnotationKey, "99999999999", "it counts as not given"},
+		{karpenterv1.DisruptionCostAnnotationKey, "-5", ""},
 		{karpenterv1.DoNotDisruptAnnotationKey, "1h", ""},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", Annotations: map[string]string{test.key: test.value}}}
@@ -60,6 +63,32 @@ func TestDroppedAnnotationsOfNodesAreTold(t *testing.T) {
 		step := &notice.Nodes{Client: controllertest.NewServer(t, test.objects...).Build(), Fleet: test.owners, Events: tape}
 		if _, err := step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n"}}); err != nil || len(tape.Said()) != test.said || !notice.Concerns(node) {
 			t.Errorf("%d objects, %T: said %q, error %v; want %d events", len(test.objects), test.owners, tape.Said(), err, test.said)
+		}
+	}
+}
+
+// X-09: a switch of a node or NodeClaim whose value is neither true nor false keeps nothing away, and that is told of what has it.
+func TestSwitchesOfNodesThatMeanNothingAreTold(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{karpenterv1.DoNotDisruptAnnotationKey, karpenterv1.DoNotRepairAnnotationKey} {
+		for value, told := range map[string]bool{"yes": true, "30m": true, "": true, "True": true, "true": false, "false": false} {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{key: value}}}
+			node.Spec.ProviderID = "fake://n"
+			claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Annotations: map[string]string{key: value}},
+				Status: karpenterv1.NodeClaimStatus{ProviderID: node.Spec.ProviderID, NodeName: "n"}}
+			tape := &controllertest.Tape{}
+			step := &notice.Nodes{Client: controllertest.NewServer(t, node, claim).Build(), Fleet: controllertest.Everything{}, Events: tape}
+			if _, err := step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n"}}); err != nil {
+				t.Fatal(err)
+			}
+			fault := " IgnoredField: annotation " + key + ` is "` + value + `": want "true" or "false"; it counts as "false"`
+			said := strings.Join(tape.Said(), "\n")
+			if strings.Contains(said, "n"+fault) != told || strings.Contains(said, "c"+fault) != told || !told && said != "" {
+				t.Errorf("%s=%q: said\n%s", key, value, said)
+			}
+			if told && (!notice.Concerns(node) || !notice.Concerns(claim)) {
+				t.Errorf("%s=%q: the filter of the watch leaves it out", key, value)
+			}
 		}
 	}
 }

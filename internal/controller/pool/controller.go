@@ -211,20 +211,27 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 	} else {
 		condition.Clear(&pool.Status.Conditions, karpenterv1.ConditionTypeClusterLimitReached)
 	}
-	_, overhead := translate.NodeOverheadPrice(pool, 0)
-	_, ratio := translate.OnDemandPercent(pool)
-	for _, fault := range []error{overhead, ratio} {
-		if fault != nil {
-			c.config.Events.Event(pool, event.Warning, event.IgnoredField, fault.Error())
-		}
-	}
-	if _, err := translate.LocalVolumes(pool); err != nil {
-		c.config.Events.Event(pool, event.Warning, event.IgnoredField, err.Error())
-	}
+	c.tellIgnored(pool)
 	for _, value := range values {
 		condition.Set(&pool.Status.Conditions, pool.Generation, value, c.config.Now())
 	}
 	return failure
+}
+
+// tellIgnored tells of annotations, labels and limits that count for nothing, or for something else than their author may think.
+func (c *Controller) tellIgnored(pool *karpenterv1.NodePool) {
+	_, overhead := translate.NodeOverheadPrice(pool, 0)
+	_, ratio := translate.OnDemandPercent(pool)
+	_, volumes := translate.LocalVolumes(pool)
+	faults := append(translate.UnknownOfPool(pool), translate.LimitFaults(pool)...)
+	for _, err := range []error{overhead, ratio, volumes, translate.GracefulFault(pool)} {
+		if err != nil {
+			faults = append(faults, err.Error())
+		}
+	}
+	for _, fault := range faults {
+		c.config.Events.Event(pool, event.Warning, event.IgnoredField, fault)
+	}
 }
 
 // paused says what the pool's annotation stops (K-52), in a condition and an event.

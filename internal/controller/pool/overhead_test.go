@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -58,5 +60,62 @@ func TestALabelOfLocalVolumesThatCannotBeUnderstoodIsTold(t *testing.T) {
 	want := `default IgnoredField: label joiner.sh/local-volumes is "some": want true or false; it counts as false`
 	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, want) {
 		t.Errorf("said:\n%s\nwant %s", said, want)
+	}
+}
+
+// X-09: an annotation or label of ours that a NodePool does not have, mostly mistyped, is told with the nearest one; so is a value of
+// graceful expiration that means nothing. What others have is theirs.
+func TestAnnotationsThatNobodyReadsAreTold(t *testing.T) {
+	t.Parallel()
+	object := newPool()
+	object.Annotations = map[string]string{"joiner.sh/min-node": "3", "joiner.sh/local-volumes": "true", "joiner.sh/pause": "Launch",
+		"karpenter.sh/graceful-expiration": "yes", "joiner.sh/above-limit": "Inherited", "joiner.sh/paused": "Disrupt",
+		"joiner.sh/min-nodes": "0", "joiner.sh/headroom": "10%", "joiner.sh/headroom-schedule": "0 7 * * * for 1h",
+		"joiner.sh/spot-ratio": "50%", "joiner.sh/node-overhead-price": "0.1", "joiner.sh/terminate-first": "false", "example.com/pause": "yes"}
+	object.Labels = map[string]string{"joiner.sh/spot-ratio": "70", "joiner.sh/zzz": "1"}
+	r := newRig(t, object)
+	r.reconcile(t)
+	check(t, r.reconcile(t), karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
+	said := strings.Join(r.tape.Said(), "\n")
+	for _, want := range []string{
+		`default IgnoredField: annotation joiner.sh/min-node is "3" and has no effect: a NodePool has none of that name; do you mean joiner.sh/min-nodes?`,
+		`default IgnoredField: annotation joiner.sh/pause is "Launch" and has no effect: a NodePool has none of that name; do you mean joiner.sh/paused?`,
+		`default IgnoredField: annotation joiner.sh/local-volumes is "true" and has no effect: it has to be a label`,
+		`default IgnoredField: label joiner.sh/spot-ratio is "70" and has no effect: it has to be an annotation`,
+		`default IgnoredField: label joiner.sh/zzz is "1" and has no effect: a NodePool has none of that name`,
+		`default IgnoredField: annotation karpenter.sh/graceful-expiration is "yes": want "true" or "false"; it counts as "false"`,
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("said:\n%s\nwant %s", said, want)
+		}
+	}
+	if n := strings.Count(said, "IgnoredField"); n != 12 {
+		t.Errorf("said %d things, want 6 twice:\n%s", n, said)
+	}
+}
+
+// X-09: a soft limit of what no node has limits nothing. The pool goes on, and says so.
+func TestLimitsOfWhatNoNodeHasAreTold(t *testing.T) {
+	t.Parallel()
+	object := newPool()
+	object.Spec.Limits = karpenterv1.Limits{}
+	for _, name := range []corev1.ResourceName{"node", "memroy", "cpu", "memory", "nodes", "pods", "ephemeral-storage", "hugepages-2Mi",
+		"nvidia.com/gpu"} {
+		object.Spec.Limits[name] = resource.MustParse("5")
+	}
+	r := newRig(t, object)
+	r.reconcile(t)
+	check(t, r.reconcile(t), karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
+	said := strings.Join(r.tape.Said(), "\n")
+	for _, want := range []string{
+		"default IgnoredField: spec.limits.node is 5 and limits nothing: no node has a resource of that name; do you mean nodes?",
+		"default IgnoredField: spec.limits.memroy is 5 and limits nothing: no node has a resource of that name; do you mean memory?",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("said:\n%s\nwant %s", said, want)
+		}
+	}
+	if n := strings.Count(said, "IgnoredField"); n != 4 {
+		t.Errorf("said %d things, want 2 twice:\n%s", n, said)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/onedocument"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
@@ -60,6 +61,9 @@ func LoadFaults(file string, inventory Inventory, read func(path string) ([]byte
 func ParseFaults(data []byte) (Faults, error) {
 	if len(data) > maxFaultsBytes {
 		return Faults{}, fmt.Errorf("%d bytes; want at most %d", len(data), maxFaultsBytes)
+	}
+	if err := onedocument.Check(data); err != nil {
+		return Faults{}, err
 	}
 	document, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {

@@ -17,6 +17,7 @@ func TestMalformedFaultsAreRefusedByName(t *testing.T) {
 		"a: b: c":                               "not YAML",
 		"[]":                                    "faults: got []; want an object",
 		"gremlins: []":                          `unknown field "gremlins"; allowed are seed, insufficientCapacity`,
+		"seed: 1\n---\ndrift: []\n":             "it has 2 YAML documents",
 		"{drift: [], drift: []}":                "not YAML",
 		"seed: -1":                              "faults.seed: got -1; want a whole number",
 		"neverJoin: {}":                         "neverJoin: got {}; want an array",
