@@ -186,11 +186,7 @@ func newComposition(settings Settings, deps Deps) *composition {
 	}
 	c.metrics.Claims.Moving = c.moving
 	deps.Store.OnBinding(func(expected bool) {
-		place := metrics.PlaceElsewhere
-		if expected {
-			place = metrics.PlaceExpected
-		}
-		c.metrics.Own.Bound.WithLabelValues(place).Inc()
+		c.metrics.Own.CountBinding(expected)
 	})
 	limit := apply.NewClusterLimit(settings.MaxClaims, settings.SystemNamespace)
 	if settings.ObserveOnly {

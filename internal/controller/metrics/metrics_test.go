@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 )
 
-// show is what a scrape sees of a collector: the value of each series by its labels.
+// show is what a scrape sees of a collector of gauges or counters: the value of each series by its labels.
 func show(t *testing.T, collector prometheus.Collector) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -32,7 +32,7 @@ func show(t *testing.T, collector prometheus.Collector) map[string]float64 {
 			for _, label := range metric.Label {
 				labels = append(labels, label.GetValue())
 			}
-			seen[strings.Join(labels, " ")] = metric.GetGauge().GetValue()
+			seen[strings.Join(labels, " ")] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
 		}
 	}
 	return seen
@@ -269,5 +269,19 @@ func TestK10_NewConditions(t *testing.T) {
 		"nodeclaim_status_condition_transition_seconds": "1 of 3"}
 	if got := sums(t, registry, "operator_"); !maps.Equal(got, want) {
 		t.Errorf("measured is %v, want %v", got, want)
+	}
+}
+
+// K-60: from the first pod on that is bound both places have a count.
+func TestK60_TheShareOfBindingsIsANumber(t *testing.T) {
+	t.Parallel()
+	set := metrics.New(prometheus.NewRegistry())
+	if got := show(t, set.Own.Bound); len(got) > 0 {
+		t.Errorf("%v before the first one, want nothing", got)
+	}
+	set.Own.CountBinding(false)
+	got := show(t, set.Own.Bound)
+	if len(got) != 2 || got["expected"] != 0 || got["elsewhere"] != 1 {
+		t.Errorf("%v, want 0 where they were expected and 1 elsewhere", got)
 	}
 }

@@ -97,9 +97,6 @@ func newOwn(r prometheus.Registerer) Own {
 		Standing: newStanding(),
 		Observed: newObserved(),
 	}
-	for _, place := range []string{PlaceExpected, PlaceElsewhere} { // a share of none is 0, and not unknown
-		own.Bound.WithLabelValues(place)
-	}
 	r.MustRegister(own.Observed.Launches, own.Observed.Removals, own.Observed.Nodes, own.Observed.Cost)
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: ownPrefix + "takeover_grace_seconds",
 		Help: "How long nothing is removed voluntarily after the first start, in seconds; 0 when that is over."}, own.Grace.seconds))
@@ -280,4 +277,15 @@ func zoneOf(shape *cluster.Shape) string {
 		}
 	}
 	return zoneFlexible
+}
+
+// CountBinding counts a pod that was bound where it was expected, or elsewhere. Both have a count from the first one on, so that the
+// share of either is a number.
+func (o *Own) CountBinding(expected bool) {
+	there, elsewhere := o.Bound.WithLabelValues(PlaceExpected), o.Bound.WithLabelValues(PlaceElsewhere)
+	if expected {
+		there.Inc()
+	} else {
+		elsewhere.Inc()
+	}
 }
