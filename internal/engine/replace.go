@@ -16,9 +16,10 @@ import (
 // group is planned for that is unlikely to save enough, by a lower bound of what its pods cost.
 
 // replaceAll replaces candidates pool by pool, so that each has its share of the work. Which saving is enough is decided for each.
+// Where the budget has nothing left no fresh plan is made.
 func (d *disruption) replaceAll(candidates []*cluster.Node) {
 	for _, pool := range d.base.Pools {
-		if d.terms.Passing[pool.Name] {
+		if d.terms.Passing[pool.Name] || d.left(pool.Name, plan.Underutilized) == 0 {
 			continue
 		}
 		var own []*cluster.Node

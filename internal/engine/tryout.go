@@ -36,17 +36,16 @@ func (d *disruption) replacement(group []*cluster.Node, most resources.Money) ([
 	return nil, false
 }
 
-// tryOut places what has to move when the group goes too and these launches come, first with the new nodes asked before all
-// others and then after them. It returns the plan of the first try that needs more, or that of the second, and the cluster for
-// which it is.
+// tryOut places what has to move when the group goes too and these launches come: first on the first nodes that take it, of which
+// the new ones come before all others, and then where least stays free. It returns the plan of the first try that needs more,
+// or that of the second, and the cluster for which it is.
 func (d *disruption) tryOut(group []*cluster.Node, launches []plan.Launch) (s *cluster.Snapshot, p plan.Plan) {
-	for _, names := range []naming{newFirst, newLast} {
-		s = d.with(group, launches, names)
-		if p = pack.Sketch(s, s.Pending); len(p.Launches)+len(p.Unplaced) > 0 {
-			break
-		}
+	s = d.with(group, launches, newFirst)
+	if p = pack.SketchByName(s, s.Pending); len(p.Launches)+len(p.Unplaced) > 0 {
+		return s, p
 	}
-	return s, p
+	s = d.with(group, launches, newLast)
+	return s, pack.Sketch(s, s.Pending)
 }
 
 // enough reports whether these launches are enough for the group to go.

@@ -82,8 +82,8 @@
 //
 // # The order of pods, and prices
 //
-// Pods are placed by priority (solver.run). Within a priority those that a rule ties come one by one, in the first bin
-// that takes them; those spread over hostnames come last. All others are plain: they only need room, so they are
+// Pods are placed by priority (solver.run). Within a priority those that a rule ties come one by one, on the existing node
+// where least stays free (tightest.go), or else in the first planned one that takes them; those spread over hostnames come last. All others are plain: they only need room, so they are
 // packed in groups of equal pods by price (price.go). Package mix is told what the groups ask for and what the offers
 // have and cost, and says which nodes to plan; pods are put on these through the rules like any others.
 //

@@ -88,7 +88,10 @@ func (info *shape) custom() string {
 // launched with has room, which costs nothing. It returns the pods that are left.
 func (s *solver) fillBins(g *group) []*cluster.Pod {
 	left := g.pods
-	for i := 0; i < len(s.existing) && len(left) > 0; i++ {
+	if len(left) == 0 {
+		return nil
+	}
+	for _, i := range s.inOrder(g.info) {
 		for len(left) > 0 && s.tryExisting(i, s.ask(left[:1], s.info(left[0].Shape))) == topology.Yes {
 			left = left[1:]
 		}

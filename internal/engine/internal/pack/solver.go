@@ -14,18 +14,24 @@ import (
 
 // Solve places pods, which are among the snapshot's pending ones, and returns the plan.
 func Solve(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
-	return solve(snapshot, pods, mix.Solve)
+	return solve(snapshot, pods, mix.Solve, false)
 }
 
 // Sketch is [Solve] with less effort spent on the price of the nodes, for questions that are asked often.
 func Sketch(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
-	return solve(snapshot, pods, mix.Sketch)
+	return solve(snapshot, pods, mix.Sketch, false)
 }
 
-func solve(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way) plan.Plan {
-	p := try(snapshot, pods, packing, trial{})
+// SketchByName is [Sketch] with pods on the first existing nodes that take them, by name. What has room in this order as well
+// depends less on the one in which pods come.
+func SketchByName(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
+	return solve(snapshot, pods, mix.Sketch, true)
+}
+
+func solve(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, byName bool) plan.Plan {
+	p := try(snapshot, pods, packing, trial{byName: byName})
 	if first := firstOf(p, pods); first != nil {
-		if other := try(snapshot, pods, packing, trial{first: first}); better(other, p) {
+		if other := try(snapshot, pods, packing, trial{first: first, byName: byName}); better(other, p) {
 			return other
 		}
 	}
@@ -56,8 +62,10 @@ type solver struct {
 	packing    mix.Way            // finds cheap nodes for groups of pods
 	first      map[string]bool    // UIDs of pods that are placed before all others (see again.go)
 	care       care
-	plainFirst bool // see orders.go
-	drafted    bool // see draft.go
+	plainFirst bool  // see orders.go
+	drafted    bool  // see draft.go
+	byName     bool  // see tightest.go
+	fits       []fit // memory of inOrder
 }
 
 // shape is a kind of pod with what this round has found out about it.
@@ -302,11 +310,16 @@ func (s *solver) placeInBins(pod *cluster.Pod, info *shape) bool {
 	return false
 }
 
-// placeInExisting places the pod of an attempt on the first existing node that takes it.
+// placeInExisting places the pod of an attempt on the existing node where least stays free, or the first that takes it.
 func (s *solver) placeInExisting(a *attempt) bool {
 	info := a.info
 	for len(info.refused) < len(s.existing) {
 		info.refused = append(info.refused, false)
+	}
+	if s.choosy() {
+		if placed, rest := s.placeTightest(a); !rest {
+			return placed
+		}
 	}
 	for i := info.first; i < len(s.existing); i++ {
 		if !info.refused[i] && info.note(i, s.tryExisting(i, a)) {
