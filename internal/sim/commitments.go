@@ -71,7 +71,7 @@ func (w *World) commitmentsNow() ([]engine.Commitment, []*commitmentLine, error)
 			lines[a.first()] = w.commitmentOf(a)
 		}
 	}
-	var entries []map[string]any
+	entries := []map[string]any{} // an empty list is none; a file without one is being written
 	var used []*commitmentLine
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		if line := lines[name]; line != nil {
