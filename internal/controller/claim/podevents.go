@@ -17,12 +17,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// Pods come and go in bursts, and each stamp of lastPodEventTime is a request. The least time between two of one claim is half of
-// the pool's quiet time, within these bounds: so the quiet time does not run out while an event waits to be written. Where none
-// runs, the bound above holds.
+// Pods come and go in bursts, and each stamp of lastPodEventTime is a request: dedupe is the least time between two of one claim, and
+// dedupeIdle where no quiet time runs.
 const (
 	dedupe     = 10 * time.Second
-	dedupeMost = time.Minute
+	dedupeIdle = time.Minute
 )
 
 // afterDecision is how long after a node's quiet time the condition is set: by then the singleton that removes nodes has
@@ -120,7 +119,7 @@ func (c *Controller) watchPods(ctx context.Context, w *work) error {
 	pool := &karpenterv1.NodePool{}
 	name := translate.PoolOf(w.claim)
 	if name == "" {
-		c.stamp(w, dedupeMost)
+		c.stamp(w, dedupeIdle)
 		return nil
 	}
 	if err := c.config.Client.Get(ctx, types.NamespacedName{Name: name}, pool, client.UnsafeDisableDeepCopy); err != nil {
@@ -144,26 +143,28 @@ func (c *Controller) watchPods(ctx context.Context, w *work) error {
 	return nil
 }
 
-// stampEvery returns the least time between two stamps in a pool: 0 where the quiet time is short.
+// stampEvery returns the least time between two stamps in a pool. A quiet time shorter than dedupe must not run out while
+// an event waits to be written.
 func stampEvery(consolidateAfter karpenterv1.NillableDuration) time.Duration {
 	quiet := consolidateAfter.Duration
 	switch {
 	case quiet == nil || *quiet == 0: // nobody goes by it until the pool is changed
-		return dedupeMost
+		return dedupeIdle
 	case *quiet <= dedupe:
 		return 0
 	}
-	return min(dedupeMost, max(dedupe, *quiet/2))
+	return dedupe
 }
 
 // stamp writes the time of the last pod event, at most every so often; an event that comes too soon after the last
-// stamp, or after the node was initialized, from when the quiet time counts as well, is written later, never lost.
+// stamp, or, where no quiet time runs, after the node was initialized, is written later, never lost.
 func (c *Controller) stamp(w *work, every time.Duration) {
 	last, stamped := c.config.PodEvents.Last(w.claim.Status.NodeName).Truncate(time.Second), w.claim.Status.LastPodEventTime.Time
 	if !last.After(stamped) {
 		return
 	}
-	if since, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeInitialized); since.After(stamped) {
+	since, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
+	if every == dedupeIdle && since.After(stamped) { // pods come right after a node
 		stamped = since
 	}
 	if wait := stamped.Add(every).Sub(c.config.Now()); wait > 0 && !w.fresh { // else it goes with what is written anyhow
