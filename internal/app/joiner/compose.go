@@ -186,7 +186,11 @@ func newComposition(settings Settings, deps Deps) *composition {
 	}
 	c.metrics.Claims.Moving = c.moving
 	deps.Store.OnBinding(func(expected bool) {
-		c.metrics.Own.CountBinding(expected)
+		place := metrics.PlaceElsewhere
+		if expected {
+			place = metrics.PlaceExpected
+		}
+		c.metrics.Own.Bound.WithLabelValues(place).Inc()
 	})
 	limit := apply.NewClusterLimit(settings.MaxClaims, settings.SystemNamespace)
 	if settings.ObserveOnly {

@@ -72,7 +72,7 @@ func New(r prometheus.Registerer) *Set {
 		},
 	}
 	r.MustRegister(set.Interruptions.Deleted)
-	set.Plans.Times = set.Pods.Times
+	set.Plans.Times, set.Plans.Bound = set.Pods.Times, set.Own.Bound
 	return set
 }
 

@@ -135,6 +135,16 @@ type Plans struct {
 	Running *Running
 	// Times are those of Pods.
 	Times *PodTimes
+	// Bound is that of Own. Nil counts nothing.
+	Bound *prometheus.CounterVec
+}
+
+// Begin shows both places of bound pods before the first one is counted, so that the increase is seen (K-60). It is called for each plan.
+func (p Plans) Begin() {
+	if p.Bound != nil {
+		p.Bound.WithLabelValues(PlaceExpected)
+		p.Bound.WithLabelValues(PlaceElsewhere)
+	}
 }
 
 // Pools shows limits and usage of pools.

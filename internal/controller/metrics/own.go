@@ -278,14 +278,3 @@ func zoneOf(shape *cluster.Shape) string {
 	}
 	return zoneFlexible
 }
-
-// CountBinding counts a pod that was bound where it was expected, or elsewhere. Both have a count from the first one on, so that the
-// share of either is a number.
-func (o *Own) CountBinding(expected bool) {
-	there, elsewhere := o.Bound.WithLabelValues(PlaceExpected), o.Bound.WithLabelValues(PlaceElsewhere)
-	if expected {
-		there.Inc()
-	} else {
-		elsewhere.Inc()
-	}
-}

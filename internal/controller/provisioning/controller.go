@@ -175,6 +175,7 @@ func (c *Controller) shown(snapshot *cluster.Snapshot, p plan.Plan) {
 		c.config.Buffered(snapshot, p)
 	}
 	now := c.config.Now()
+	c.config.Metrics.Begin()
 	c.config.Metrics.Unschedulable.WithLabelValues(metrics.Provisioner).Set(float64(len(p.Unplaced)))
 	c.config.Metrics.ShowPending(snapshot)
 	unplaced := make(map[string]bool, len(p.Unplaced))
