@@ -292,19 +292,20 @@ func holdFor(ask string, vain int) time.Duration {
 }
 
 // Judge looks whether a plan launches nodes for pods, or would but for the brake, of which nodes of the same kind have come and
-// stand unused. It reports whether that counted as a round in vain.
+// stand unused. It reports whether the plan has to be made anew: that counted as a round in vain, or room was found for a buffer that
+// was held back until now, so that what it still lacks has another reason.
 func (b *Brake) Judge(s *cluster.Snapshot, p plan.Plan, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.roomFound(s, p)
+	counted := b.roomFound(s, p) && len(p.Buffers.Unplaced) > 0
 	if len(p.Launches)+len(p.Unplaced)+len(p.Buffers.Unplaced) == 0 || len(b.tries) == 0 {
-		return false
+		return counted
 	}
 	wanted, expecting := b.wantedBy(s, p), map[string]bool{}
 	for _, nomination := range slices.Concat(p.Nominations, p.Buffers.Places) {
 		expecting[nomination.Node] = true
 	}
-	waiting, counted := map[string][]*cluster.Pod(nil), false
+	waiting := map[string][]*cluster.Pod(nil)
 	for _, uid := range slices.Sorted(maps.Keys(b.tries)) {
 		t := b.tries[uid]
 		if t.node == "" || t.used || t.ending || expecting[t.node] || expecting[t.claim] {
@@ -328,10 +329,11 @@ func (b *Brake) Judge(s *cluster.Snapshot, p plan.Plan, now time.Time) bool {
 	return counted
 }
 
-// roomFound takes in which nodes have the room for buffers that they were launched for. No pod has to come there (K-37).
-func (b *Brake) roomFound(s *cluster.Snapshot, p plan.Plan) {
+// roomFound takes in which nodes have the room for buffers that they were launched for. No pod has to come there (K-37). It reports
+// whether anything was held back for that which is not any more.
+func (b *Brake) roomFound(s *cluster.Snapshot, p plan.Plan) (freed bool) {
 	if len(p.Buffers.Places) == 0 {
-		return
+		return false
 	}
 	asks := make(map[string]string, len(s.Buffers))
 	for _, pod := range s.Buffers {
@@ -345,10 +347,13 @@ func (b *Brake) roomFound(s *cluster.Snapshot, p plan.Plan) {
 		for _, place := range p.PlacesOf(t.node) {
 			if ask := asks[place.Pod.UID]; slices.Contains(t.asks, ask) {
 				t.used = true
-				b.helped(cluster.Hold{Pool: t.pool, Ask: ask})
+				hold := cluster.Hold{Pool: t.pool, Ask: ask}
+				freed = freed || b.rounds[hold] != nil && !b.rounds[hold].until.IsZero()
+				b.helped(hold)
 			}
 		}
 	}
+	return freed
 }
 
 // wantedBy returns for what a plan launches nodes, and for what it would if the brake did not hold.

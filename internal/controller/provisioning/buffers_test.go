@@ -45,4 +45,9 @@ func TestK37_NodesForBuffersAreNotInVain(t *testing.T) {
 	}
 	s.want("a try after a minute", time.Minute, 1)
 	s.want("it was in vain", 0, 0)
+	for _, node := range s.nodes { // 5 by now
+		node.Taints = nil
+	}
+	s.room(6)
+	s.want("they have it after all, and what else is wanted is launched in the same plan", 0, 3)
 }
