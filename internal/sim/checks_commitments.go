@@ -164,9 +164,9 @@ func (w *World) asksForShare(pool string) bool {
 }
 
 // checkBeside is K-55: what a commitment has enough left for is launched on it. A step that could not launch all of its plan may
-// have left some.
+// have left some, and so does one after markets ran out: on demand may be what a process remembers as sold out.
 func (w *World) checkBeside(p *process, now map[types.UID]*stand, made *stand, name string) {
-	if !made.spot || !w.carriedOut(p) {
+	if !made.spot || !w.carriedOut(p) || w.script.hasVerb("run-out") {
 		return
 	}
 	spans := p.line.replica.committedSince(p.since)
@@ -242,7 +242,7 @@ func (w *World) checkSpotShare(p *process, now map[types.UID]*stand, pool *karpe
 	current := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKeyFromObject(pool))
 	if demand == 0 || current == nil || current.GetGeneration() != pool.Generation ||
 		current.GetAnnotations()[karpenterv1.SpotRatioAnnotationKey] != pool.Annotations[karpenterv1.SpotRatioAnnotationKey] ||
-		!w.carriedOut(p) {
+		!w.carriedOut(p) || w.script.hasVerb("run-out") { // where on demand is sold out, spot is all that there is
 		return
 	}
 	launched, spot, all := 0, 0, 0
