@@ -55,7 +55,8 @@ func TestTheWindowGoesByWhenPodsWereMade(t *testing.T) {
 }
 
 // P-25: while a scheduler is behind, a pod that it has not tried yet keeps the window open, whatever else is like it: the scheduler
-// does not come to it soon. It is behind when it has not tried a pod for longer than the idle time; each scheduler by itself.
+// does not come to it soon. It is behind when the pod that it has just tried had been there for longer than the idle time. A pod that
+// it never tries says nothing, nor does another scheduler.
 func TestAPodKeepsTheWindowOpenWhileItsSchedulerIsBehind(t *testing.T) {
 	t.Parallel()
 	start := controllertest.Start()
@@ -67,24 +68,34 @@ func TestAPodKeepsTheWindowOpenWhileItsSchedulerIsBehind(t *testing.T) {
 			t.Errorf("waits %s more, want %s", got, want)
 		}
 	}
-	w.Apply(pendingPod("x"), at(0))
-	w.Apply(untriedPod("a"), at(100))
-	w.Apply(untriedPod("b"), at(200))
-	expect(200, 800*time.Millisecond)
-	w.Apply(pendingPod("a"), at(900)) // tried within the idle time
 	other := untriedPod("o")
 	other.Spec.SchedulerName = "other"
-	w.Apply(other, at(1150))
-	w.Apply(untriedPod("c"), at(1300)) // b waits since 200
+	w.Apply(other, at(-5000))
+	w.Apply(untriedPod("stuck"), at(-5000))
+	w.Close(1)
+	w.Apply(pendingPod("x"), at(0))
+	for i, ms := range []int{100, 200, 300, 800} {
+		w.Apply(untriedPod(string(rune('a'+i))), at(ms))
+	}
+	expect(800, 200*time.Millisecond)
+	w.Apply(pendingPod("a"), at(900)) // within the idle time
+	bound := other.DeepCopy()
+	bound.Spec.NodeName = "n"
+	w.Apply(bound, at(920))
+	w.Apply(untriedPod("e"), at(950))
+	expect(950, 150*time.Millisecond) // from when a was made
+	w.Apply(pendingPod("b"), at(1250)) // it was there for 1050 ms
+	w.Apply(pendingPod("b"), at(1260)) // and is passed over once more
+	w.Apply(untriedPod("f"), at(1300))
 	expect(1300, time.Second)
-	w.Apply(untriedPod("d"), at(2000))
-	expect(2000, time.Second)
-	w.Apply(pendingPod("b"), at(2050))
-	w.Remove(untriedPod("c"))
-	w.Apply(untriedPod("e"), at(2300)) // only d waits, for 300 ms; that another scheduler is behind says nothing
-	expect(2300, 700*time.Millisecond)
+	w.Remove(untriedPod("c")) // which was not tried
+	w.Apply(untriedPod("g"), at(2200))
+	expect(2200, time.Second)
+	w.Apply(untriedPod("h"), at(2300)) // nothing was tried for the idle time
+	expect(2300, 900*time.Millisecond)
 	for ms := 3000; ms < 20000; ms += 500 {
 		w.Apply(untriedPod("p"+at(ms).String()), at(ms))
+		w.Apply(pendingPod("p"+at(ms-2000).String()), at(ms+1))
 	}
 	expect(9900, 100*time.Millisecond) // but not longer than the longest time
 }

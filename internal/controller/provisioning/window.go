@@ -21,8 +21,8 @@ type Window struct {
 
 	mu          sync.Mutex
 	known       map[types.UID]struct{}  // pods that need a node and have opened or extended a window, or were planned for
-	heard       map[types.UID]time.Time // when pods were first heard of that kube-scheduler had not tried then
-	backlogs    map[string]*backlog     // by the name of the scheduler
+	heard       map[types.UID]time.Time // when pods were first heard of that kube-scheduler has not tried
+	lags        map[string]lag          // of each scheduler, by its name
 	first, last time.Time               // of the pods of the open window; first is zero while none is open
 	urgent      bool
 	failed      int       // how many plans in a row could not be carried out
@@ -41,8 +41,21 @@ type Untried func(*corev1.Pod) (planned, alike bool)
 func NewWindow(idle, longest time.Duration, untried Untried) *Window {
 	return &Window{
 		idle: idle, longest: longest, untried: untried,
-		known: map[types.UID]struct{}{}, heard: map[types.UID]time.Time{}, backlogs: map[string]*backlog{},
+		known: map[types.UID]struct{}{}, heard: map[types.UID]time.Time{}, lags: map[string]lag{},
 	}
+}
+
+// lag is when a scheduler has last tried a pod, and for how long that had been there.
+type lag struct {
+	at     time.Time
+	waited time.Duration
+}
+
+// behind reports whether a scheduler is busy with pods that have been there for longer than the idle time (ADR 0034). One that has
+// not tried any for so long may be down, or have nothing to do.
+func (w *Window) behind(scheduler string, now time.Time) bool {
+	last := w.lags[scheduler]
+	return last.waited > w.idle && now.Sub(last.at) <= w.idle
 }
 
 // Apply takes in the state of a pod at now. A pod that was passed over opens the window, or has come when it was first heard of.
@@ -57,7 +70,7 @@ func (w *Window) Apply(pod *corev1.Pod, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, known := w.known[pod.UID]
-	queue := w.backlog(pod.Spec.SchedulerName)
+	heard, waits := w.heard[pod.UID]
 	switch {
 	case !passed && !untried:
 		if known && pod.Spec.NodeName != "" {
@@ -67,21 +80,20 @@ func (w *Window) Apply(pod *corev1.Pod, now time.Time) {
 	case known: // that the scheduler passes over a pod which was planned for is no news, nor is its next try
 	case passed, alike:
 		w.known[pod.UID] = struct{}{}
-		if heard, waits := w.heard[pod.UID]; waits && !w.first.IsZero() {
+		if waits && !w.first.IsZero() {
 			w.come(heard)
 		} else {
 			w.come(now)
 		}
-	case planned && (w.first.IsZero() || queue.behind(now, w.idle)):
+	case planned && (w.first.IsZero() || w.behind(pod.Spec.SchedulerName, now)):
 		w.come(now)
 	}
-	if !untried {
-		queue.tried(pod.UID)
-		return
-	}
-	if _, waits := w.heard[pod.UID]; !waits {
+	switch {
+	case untried && !waits:
 		w.heard[pod.UID] = now
-		queue.add(pod.UID, now)
+	case waits && (passed || pod.Spec.NodeName != ""):
+		w.lags[pod.Spec.SchedulerName] = lag{now, now.Sub(heard)}
+		delete(w.heard, pod.UID)
 	}
 }
 
@@ -115,7 +127,6 @@ func (w *Window) Planned(pods []*cluster.Pod) {
 func (w *Window) Remove(pod *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.backlog(pod.Spec.SchedulerName).tried(pod.UID)
 	w.forget(pod.UID)
 }
 
