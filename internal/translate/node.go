@@ -317,9 +317,17 @@ func ClaimError(claim *karpenterv1.NodeClaim) error {
 // NodeSwitchFaults says which annotations of a node or NodeClaim that keep something away from it have a value that means nothing.
 func NodeSwitchFaults(annotations map[string]string) (faults []string) {
 	for _, key := range []string{karpenterv1.DoNotDisruptAnnotationKey, karpenterv1.DoNotRepairAnnotationKey} {
-		if value, found := annotations[key]; found && value != "true" && value != "false" {
-			faults = append(faults, fmt.Sprintf("annotation %s is %q: want \"true\" or \"false\"; it counts as \"false\"", key, value))
+		if err := switchFault(annotations, key); err != nil {
+			faults = append(faults, err.Error())
 		}
 	}
 	return faults
+}
+
+// switchFault says that an annotation which switches something on has a value that means nothing.
+func switchFault(annotations map[string]string, key string) error {
+	if value, found := annotations[key]; found && value != "true" && value != "false" {
+		return fmt.Errorf("annotation %s is %q: want \"true\" or \"false\"; it counts as \"false\"", key, value)
+	}
+	return nil
 }

@@ -52,12 +52,7 @@ func UnknownOfPool(pool *karpenterv1.NodePool) (faults []string) {
 
 // GracefulFault says that the annotation for graceful expiration has a value that means nothing.
 func GracefulFault(pool *karpenterv1.NodePool) error {
-	value, found := pool.Annotations[karpenterv1.GracefulExpirationAnnotationKey]
-	if !found || value == "true" || value == "false" {
-		return nil
-	}
-	return fmt.Errorf("annotation %s is %q: want \"true\" or \"false\"; it counts as \"false\"",
-		karpenterv1.GracefulExpirationAnnotationKey, value)
+	return switchFault(pool.Annotations, karpenterv1.GracefulExpirationAnnotationKey)
 }
 
 // LimitFaults says which keys of spec.limits name nothing that nodes have, so that they limit nothing: "node" for "nodes", say. What

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -26,10 +25,6 @@ const (
 	devicePools  = 5
 	nodesOfAPool = 3
 )
-
-// schedulerAgain is when kube-scheduler has tried each pod once more that it found no node for, whatever it has missed meanwhile: five
-// minutes, and some time to do it. It may try pods before it has heard of all devices, and miss the news of the others.
-const schedulerAgain = 7 * time.Minute
 
 // markedByTest is what a pod's condition says while kube-scheduler does not run. The scheduler writes its own words over it.
 const markedByTest = "the test says so"
@@ -286,8 +281,8 @@ func (r *testRig) verdicts(pods []*corev1.Pod) map[string]eventsv1.Event {
 // to run: it does not even try some of them. It returns the nodes of those that are bound.
 func (r *testRig) decided(pods []*corev1.Pod, said map[string]eventsv1.Event, never map[string]bool) map[string]string {
 	r.t.Helper()
-	bound, begin, told := map[string]string{}, time.Now(), map[string]bool{}
-	err := r.Eventually(r.t.Context(), schedulerAgain, "kube-scheduler to decide", func(ctx context.Context) (bool, string, error) {
+	bound := map[string]string{}
+	err := r.Eventually(r.t.Context(), soon, "kube-scheduler to decide", func(ctx context.Context) (bool, string, error) {
 		clear(bound)
 		waits := ""
 		for _, pod := range pods {
@@ -301,10 +296,6 @@ func (r *testRig) decided(pods []*corev1.Pod, said map[string]eventsv1.Event, ne
 			})
 			if now.Spec.NodeName == "" && (said[pod.Name].Reason == "Nominated" || !tried && !never[pod.Name]) {
 				waits = fmt.Sprintf("%s is not bound: %v", pod.Name, now.Status.Conditions)
-				if time.Since(begin) > soon && !told[pod.Name] {
-					told[pod.Name] = true
-					r.t.Logf("after %s %s", soon, waits)
-				}
 			}
 		}
 		return waits == "", waits, nil

@@ -83,7 +83,7 @@ func TestAPodKeepsTheWindowOpenWhileItsSchedulerIsBehind(t *testing.T) {
 	bound.Spec.NodeName = "n"
 	w.Apply(bound, at(920))
 	w.Apply(untriedPod("e"), at(950))
-	expect(950, 150*time.Millisecond) // from when a was made
+	expect(950, 150*time.Millisecond)  // from when a was made
 	w.Apply(pendingPod("b"), at(1250)) // it was there for 1050 ms
 	w.Apply(pendingPod("b"), at(1260)) // and is passed over once more
 	w.Apply(untriedPod("f"), at(1300))

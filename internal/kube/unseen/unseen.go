@@ -6,11 +6,11 @@ package unseen
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -22,8 +22,8 @@ const most = 5 * time.Second
 // again is how soon a step that waits looks again. The watch nearly always comes before.
 const again = time.Second
 
-// Objects are the NodeClaims, Nodes and NodePools that this process has written and not seen since. It is safe for concurrent use, and calls
-// nothing while locked. Nil remembers nothing.
+// Objects are the NodeClaims, Nodes and NodePools that this process has written and not seen since. It is safe for concurrent
+// use, and calls nothing while locked. Nil remembers nothing.
 type Objects struct {
 	now func() time.Time
 
@@ -32,7 +32,7 @@ type Objects struct {
 }
 
 type write struct {
-	version uint64
+	version string
 	at      time.Time
 }
 
@@ -40,21 +40,19 @@ type write struct {
 func New(now func() time.Time) *Objects { return &Objects{now: now, last: map[string]write{}} }
 
 // Behind returns how long to wait until the cache shows what was written last of the object, which is from the cache; 0 when it
-// does, or was waited for long enough. Resource versions of one kind are compared as numbers; others count as shown.
+// does, or was waited for long enough. What is no resource version of Kubernetes counts as shown.
 func (o *Objects) Behind(obj client.Object) time.Duration {
 	if o == nil {
 		return 0
 	}
-	key := keyOf(obj)
-	version, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
-	now := o.now()
+	key, now := keyOf(obj), o.now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known, found := o.last[key]
 	if !found {
 		return 0
 	}
-	if passed := now.Sub(known.at); err != nil || version >= known.version || passed < 0 || passed >= most { // clocks jump
+	if passed := now.Sub(known.at); !before(obj.GetResourceVersion(), known.version) || passed < 0 || passed >= most { // clocks jump
 		delete(o.last, key)
 		return 0
 	}
@@ -71,18 +69,24 @@ func (o *Objects) Gone(obj client.Object, name string) {
 	delete(o.last, key(obj, name))
 }
 
-func (o *Objects) note(obj client.Object) {
-	id := keyOf(obj)
-	version, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
+// noted remembers the object that a write has returned, unless that failed with err, which it returns.
+func (o *Objects) noted(obj client.Object, err error) error {
+	id, now := keyOf(obj), o.now()
 	if id == "" || err != nil {
-		return
+		return err
 	}
-	now := o.now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if version > o.last[id].version {
-		o.last[id] = write{version, now}
+	if known, found := o.last[id]; !found || before(known.version, obj.GetResourceVersion()) {
+		o.last[id] = write{obj.GetResourceVersion(), now}
 	}
+	return nil
+}
+
+// before reports whether a version of an object is surely older than another one.
+func before(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
 }
 
 // keyOf is the key of an object of a kind that is remembered, else empty. None of them has a namespace.
@@ -106,11 +110,7 @@ type writer struct {
 
 // Patch implements client.Writer.
 func (w writer) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	err := w.Client.Patch(ctx, obj, patch, opts...)
-	if err == nil {
-		w.objects.note(obj)
-	}
-	return err
+	return w.objects.noted(obj, w.Client.Patch(ctx, obj, patch, opts...))
 }
 
 // Status implements client.StatusClient.
@@ -123,9 +123,5 @@ type statusWriter struct {
 
 // Patch implements client.SubResourceWriter.
 func (w statusWriter) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-	err := w.SubResourceWriter.Patch(ctx, obj, patch, opts...)
-	if err == nil {
-		w.objects.note(obj)
-	}
-	return err
+	return w.objects.noted(obj, w.SubResourceWriter.Patch(ctx, obj, patch, opts...))
 }

@@ -47,7 +47,8 @@ func (s *solver) fitOf(index int, info *shape) (fit, bool) {
 	}
 	cores := n.free.At(resources.CPU) - info.Requests.At(resources.CPU)
 	memory := n.free.At(resources.Memory) - info.Requests.At(resources.Memory)
-	return fit{index, float64(float64(cores)*perMilliCore) + float64(memory)}, true
+	weight := float64(float64(cores) * perMilliCore) // rounded by itself, so that each processor has the same sum (P-20)
+	return fit{index, weight + float64(memory)}, true
 }
 
 // placeTightest places the pod of an attempt on the existing node where least stays free. Where nodes with room refuse it again
