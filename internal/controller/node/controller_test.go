@@ -24,6 +24,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/node"
+	"github.com/joiner-autoscaler/joiner/internal/kube/unseen"
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
 
@@ -55,6 +56,7 @@ type rig struct {
 	step    *node.Controller
 	evicted []string
 	refuse  map[string]bool // pods whose eviction the API server refuses
+	unseen  *unseen.Objects // nil unless a test sets it
 }
 
 func newRig(t *testing.T, objects ...client.Object) *rig {
@@ -77,7 +79,8 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 // fleet makes the controller ask f.
 func (r *rig) fleet(f node.Fleet) {
 	r.step = node.New(node.Config{
-		Client: r.server, Live: r.server, Fleet: f, Events: r.tape, Metrics: metrics.New(prometheus.NewRegistry()), Now: r.clock.Now, Log: logr.Discard(),
+		Client: r.server, Live: r.server, Fleet: f, Events: r.tape, Unseen: r.unseen,
+		Metrics: metrics.New(prometheus.NewRegistry()), Now: r.clock.Now, Log: logr.Discard(),
 	})
 }
 

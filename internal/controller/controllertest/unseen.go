@@ -1,0 +1,27 @@
+package controllertest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-autoscaler/joiner/internal/kube/unseen"
+)
+
+// Write has objects remember that the process has written a newer state of obj than every cache shows.
+func Write(t *testing.T, objects *unseen.Objects, obj client.Object) {
+	t.Helper()
+	fresh := obj.DeepCopyObject().(client.Object)
+	if err := objects.Client(ahead{}).Patch(t.Context(), fresh, client.MergeFrom(obj)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type ahead struct{ client.Client }
+
+func (ahead) Patch(_ context.Context, obj client.Object, _ client.Patch, _ ...client.PatchOption) error {
+	obj.SetResourceVersion("9" + strings.Repeat("0", 15))
+	return nil
+}
