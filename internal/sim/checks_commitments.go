@@ -164,9 +164,9 @@ func (w *World) asksForShare(pool string) bool {
 }
 
 // checkBeside is K-55: what a commitment has enough left for is launched on it. A step that could not launch all of its plan may
-// have left some, and so does one after markets ran out: on demand may be what a process remembers as sold out.
+// have left some, and so does one for which on demand is sold out.
 func (w *World) checkBeside(p *process, now map[types.UID]*stand, made *stand, name string) {
-	if !made.spot || !w.carriedOut(p) || w.script.hasVerb("run-out") {
+	if !made.spot || !w.carriedOut(p) {
 		return
 	}
 	spans := p.line.replica.committedSince(p.since)
@@ -181,8 +181,8 @@ func (w *World) checkBeside(p *process, now map[types.UID]*stand, made *stand, n
 			}
 		}
 		for _, each := range made.types {
-			one := &stand{types: []string{each}, zones: made.zones}
-			if _, some := line.covers(one); some && used+takes(c, one.price()) <= amount(c)+cent {
+			one := &stand{pool: made.pool, types: []string{each}, zones: made.zones}
+			if _, some := line.covers(one); some && used+takes(c, one.price()) <= amount(c)+cent && p.sold(one, line) {
 				w.fail(checkCommitment,
 					"claim %s may become spot, though commitment %s has enough left for %s: %.3f of %.3f are used at most",
 					name, c.Name, each, used, amount(c))
@@ -190,6 +190,27 @@ func (w *World) checkBeside(p *process, now map[types.UID]*stand, made *stand, n
 			}
 		}
 	}
+}
+
+// sold reports whether, as far as a process knows, the provider sells something on demand that is like a claim, and that a line
+// covers; nil covers all. It may remember for a while that it could not have it.
+func (p *process) sold(s *stand, line *commitmentLine) bool {
+	pool := p.line.replica.store.Snapshot().Pool(s.pool)
+	if pool == nil || pool.Catalog == nil {
+		return false
+	}
+	return slices.ContainsFunc(pool.Catalog.Offers, func(o catalog.Offer) bool {
+		name := pool.Catalog.Types[o.Type].Name
+		if !o.Available || o.CapacityType != catalog.OnDemand || !slices.Contains(s.types, name) ||
+			len(s.zones) > 0 && !slices.Contains(s.zones, o.Zone) {
+			return false
+		}
+		if line == nil {
+			return true
+		}
+		_, covered := line.covers(&stand{types: []string{name}, zones: []string{o.Zone}})
+		return covered
+	})
 }
 
 func union(a, b map[types.UID]*stand) map[types.UID]bool {
@@ -242,7 +263,7 @@ func (w *World) checkSpotShare(p *process, now map[types.UID]*stand, pool *karpe
 	current := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKeyFromObject(pool))
 	if demand == 0 || current == nil || current.GetGeneration() != pool.Generation ||
 		current.GetAnnotations()[karpenterv1.SpotRatioAnnotationKey] != pool.Annotations[karpenterv1.SpotRatioAnnotationKey] ||
-		!w.carriedOut(p) || w.script.hasVerb("run-out") { // where on demand is sold out, spot is all that there is
+		!w.carriedOut(p) {
 		return
 	}
 	launched, spot, all := 0, 0, 0
@@ -250,8 +271,10 @@ func (w *World) checkSpotShare(p *process, now map[types.UID]*stand, pool *karpe
 		if made := w.standOf(claim); made.pool == pool.Name {
 			all++
 			if made.spot {
-				launched++
 				spot++
+			}
+			if made.spot && p.sold(made, nil) { // where on demand is sold out, spot is all that there is
+				launched++
 			}
 		}
 	}
