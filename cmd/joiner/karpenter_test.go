@@ -113,10 +113,11 @@ func TestK03_VariablesThatCannotBeRead(t *testing.T) {
 	}{
 		"Karpenter's": {map[string]string{"BATCH_IDLE_DURATION": "1", "KUBE_CLIENT_QPS": "many"}, 1,
 			`"message":"a variable cannot be read, so its setting has the default"`},
-		"strict":               {map[string]string{"BATCH_IDLE_DURATION": "1", "STRICT_SETTINGS": "true"}, 2, `BATCH_IDLE_DURATION="1"`},
-		"ours":                 {map[string]string{"LAUNCH_TIMEOUT": "soon"}, 2, `LAUNCH_TIMEOUT="soon"`},
-		"a limit in megabytes": {map[string]string{"MEMORY_LIMIT": "512"}, 1, "--memory-limit is 512 bytes, less than this program can run in: it has no effect"},
-		"a pair":               {map[string]string{"BATCH_IDLE_DURATION": "1m"}, 1, "a batch ends after 10s"},
+		"strict": {map[string]string{"BATCH_IDLE_DURATION": "1", "STRICT_SETTINGS": "true"}, 2, `BATCH_IDLE_DURATION="1"`},
+		"ours":   {map[string]string{"LAUNCH_TIMEOUT": "soon"}, 2, `LAUNCH_TIMEOUT="soon"`},
+		"a limit in megabytes": {map[string]string{"MEMORY_LIMIT": "512"}, 1,
+			"--memory-limit is 512 bytes, less than this program can run in: it has no effect"},
+		"a pair": {map[string]string{"BATCH_IDLE_DURATION": "1m"}, 1, "a batch ends after 10s"},
 		"of no provider": {map[string]string{"PROVIDERS": "kwok", "CLUSTER_NAME": "prod"}, 1,
 			"CLUSTER_NAME) is given and has no effect: it belongs to the provider ec2"},
 	} {

@@ -27,7 +27,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		"--kube-client-qps is NaN: want requests per second above 0":                     {args: []string{"--kube-client-qps", "NaN"}},
 	} {
 		code, _, stderr := program.Call(t, test.environment, test.args...)
-		if code == 0 || code != 2 && !strings.HasPrefix(want, "no usable") || !strings.Contains(stderr, want) || strings.Contains(stderr, "goroutine") || strings.Count(stderr, "\n") > 2 {
+		if code == 0 || code != 2 && !strings.HasPrefix(want, "no usable") || !strings.Contains(stderr, want) ||
+			strings.Contains(stderr, "goroutine") || strings.Count(stderr, "\n") > 2 {
 			t.Errorf("%v: exit %d, %q; want a line that says %q", test.args, code, stderr, want)
 		}
 	}

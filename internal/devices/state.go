@@ -175,8 +175,9 @@ func (s *State) Place(shape *cluster.Shape, node *cluster.Node) (cluster.Devices
 	return left, ""
 }
 
-// Breaks implements [cluster.Devices]. The allocator fails on a node where all devices of a class are asked for and do not go
-// together, or are not all published yet. It says no where some are taken. What else it fails for is the same on all nodes: [State.Problem].
+// Breaks implements [cluster.Devices]. The allocator fails on a node where all devices of a class are asked for and do
+// not go together, or are not all published yet. It says no where some are taken. What else it fails for is the same on
+// all nodes: [State.Problem].
 func (s *State) Breaks(shape *cluster.Shape, nodes iter.Seq[*cluster.Node]) string {
 	var waiting []*resourcev1.ResourceClaim
 	all := false
@@ -288,7 +289,8 @@ func (s *State) allocate(node *corev1.Node, claims []*resourcev1.ResourceClaim) 
 	}
 	allocations, err := s.allocator.Allocate(&bounded{Context: quiet()}, node, claims)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("node %s has so many devices that may be right that no allocation was found within %d %w", node.Name, maxSteps, errSteps)
+		err = fmt.Errorf("node %s has so many devices that may be right that no allocation was found within %d %w",
+			node.Name, maxSteps, errSteps)
 	}
 	return allocations, err
 }

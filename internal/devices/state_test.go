@@ -317,7 +317,8 @@ func TestK42_WhereTheAllocatorFails(t *testing.T) {
 	}
 	gpu := func(name, numa string) resourcev1.Device { return device(name, "kind", "gpu", "numa", numa) }
 	cluster := func(more ...any) []any {
-		return append([]any{classOf("gpu"), sliceOn("n1", gpu("g0", "0"), gpu("g1", "1")), sliceOn("n2", gpu("g0", "0"), gpu("g1", "0"))}, more...)
+		return append([]any{classOf("gpu"), sliceOn("n1", gpu("g0", "0"), gpu("g1", "1")),
+			sliceOn("n2", gpu("g0", "0"), gpu("g1", "0"))}, more...)
 	}
 	held := allocated(together(allOf("g", "gpu")), "n2", "g0", "g1")
 	for name, c := range map[string]struct {
@@ -325,11 +326,12 @@ func TestK42_WhereTheAllocatorFails(t *testing.T) {
 		fits    string
 		breaks  string // a part of it
 	}{
-		"all together":               {cluster(together(allOf("g", "gpu"))), "n2", "looks at node n1, whatever other nodes have: "},
-		"all, wherever they are":     {cluster(claim("c", allOf("g", "gpu"))), "n1 n2", ""},
-		"two together":               {cluster(together(exactly("g", "gpu", 2))), "n2", ""},
-		"allocated":                  {cluster(held), "n2", ""},
-		"all, of which one is taken": {cluster(allocated(claim("o", exactly("g", "gpu", 1)), "n1", "g0"), together(allOf("g", "gpu"))), "n2", ""},
+		"all together":           {cluster(together(allOf("g", "gpu"))), "n2", "looks at node n1, whatever other nodes have: "},
+		"all, wherever they are": {cluster(claim("c", allOf("g", "gpu"))), "n1 n2", ""},
+		"two together":           {cluster(together(exactly("g", "gpu", 2))), "n2", ""},
+		"allocated":              {cluster(held), "n2", ""},
+		"all, of which one is taken": {cluster(allocated(claim("o", exactly("g", "gpu", 1)), "n1", "g0"),
+			together(allOf("g", "gpu"))), "n2", ""},
 		"all, and some are not there yet": {[]any{classOf("gpu"), sliceOn("n1", gpu("g0", "0")), incomplete(sliceOn("n2", gpu("g0", "0"))),
 			claim("c", allOf("g", "gpu"))}, "n1", "node n2"},
 	} {

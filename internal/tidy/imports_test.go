@@ -85,7 +85,8 @@ var layers = []layer{
 	{"internal/onedocument", nil, "pure: a file of several YAML documents is refused where one is read"},
 	{"internal/nearest", nil, "pure: the name that a mistyped one stands for"},
 	{"internal/settings", []string{"internal/nearest"}, "data: Karpenter's settings, and what becomes of each here (K-01)"},
-	{"internal/translate", []string{"api", "internal/engine", "autonodepolicy/fold", "internal/onedocument", "internal/nearest"}, "the only package that knows API objects and engine values"},
+	{"internal/translate", []string{"api", "internal/engine", "autonodepolicy/fold", "internal/onedocument",
+		"internal/nearest"}, "the only package that knows API objects and engine values"},
 	{"internal/devices", []string{"internal/engine"}, "the allocator of kube-scheduler, as planning asks it (K-42)"},
 	{"internal/world", []string{"api", "internal/translate", "internal/devices", "internal/engine"}, "events in, snapshots out"},
 	{"internal/apply", []string{"api", "internal/world", "internal/translate", "internal/engine", "internal/condition"}, "the only creator and remover of NodeClaims"},
@@ -94,7 +95,8 @@ var layers = []layer{
 	{"internal/provider/kwok/plug", []string{"api", "internal/provider", "internal/plugin", "internal/kube"}, "a provider as a part of a program: clients, watches, controllers"},
 	{"internal/provider/ec2/plug", []string{"api", "internal/provider", "internal/plugin", "internal/kube", "internal/condition", "internal/engine/catalog"}, "a provider as a part of a program: clients, watches, controllers"},
 	{"internal/provider/ec2/rights", []string{"internal/provider", "deploy"}, "the policies that users are given, for tests"},
-	{"internal/provider", []string{"api", "internal/condition", "internal/translate", "internal/engine/catalog", "internal/engine/requirement", "internal/engine/resources",
+	{"internal/provider", []string{"api", "internal/condition", "internal/translate", "internal/engine/catalog",
+		"internal/engine/requirement", "internal/engine/resources",
 		"internal/onedocument"}, "a cloud, and what it offers"},
 	{"internal/controller", []string{"api", "internal/world", "internal/apply", "internal/provider", "internal/translate",
 		"internal/engine", "internal/condition", "internal/view", "internal/kube"}, "gather, decide, act"},
@@ -135,7 +137,8 @@ var layers = []layer{
 	{"upstream", []string{"api", "internal/admission", "nodescheduling"}, "what is offered to OpenShift's repositories, as text of ours, and its tests"},
 	{"internal/sim", []string{"api", "internal"}, "runs everything, in a world of its own"},
 	{"internal/tidy", nil, "looks at files, not at packages"},
-	{"cmd", []string{"internal/app", "internal/cli", "internal/sim", "internal/settings", "internal/onedocument"}, "flags to configuration"},
+	{"cmd", []string{"internal/app", "internal/cli", "internal/sim", "internal/settings", "internal/onedocument"},
+		"flags to configuration"},
 }
 
 // TestTheTerminalIsOfJoinerctl: only joinerctl's screens are made with the library for terminals, so no controller is.

@@ -29,7 +29,8 @@ func TestK54_WhatTheAnnotationsSay(t *testing.T) {
 		"10%": "", "1000%": "", "cpu=20,memory=80Gi": "", "cpu=500m": "", "nvidia.com/gpu=2": "", "cpu=1, memory=1Gi": "",
 		"0%": "want a share from 1% to 1000%", "1001%": "want a share", "+5%": "want a share", "10.5%": "want a share", "%": "want a share",
 		"": "want a share", "20": "or amounts of resources such as", "cpu=": `cpu is ""`, "cpu=0": `cpu is "0"; want an amount above 0`,
-		"cpu=-1": "want an amount above 0", "cpu=20,memroy=80Gi": `"memroy" is not a resource`, "nodes=3": `"nodes" is not a resource`, "pods=3": `"pods" is not a resource`,
+		"cpu=-1": "want an amount above 0", "cpu=20,memroy=80Gi": `"memroy" is not a resource`,
+		"nodes=3": `"nodes" is not a resource`, "pods=3": `"pods" is not a resource`,
 		"cpu=1,cpu=2": "it names cpu twice", "c pu=1": `"c pu" is not a resource`, "cpu=1,": "want a share",
 	} {
 		h, err := translate.HeadroomOf(poolWith(karpenterv1.HeadroomAnnotationKey, value))

@@ -74,8 +74,11 @@ func TestBadObjects(t *testing.T) {
 	r.apply(kwokPool("twice", "requirements: []\ntaints:\n- {key: a, effect: NoSchedule}\n- {key: a, value: b, effect: NoSchedule}", ""))
 	r.apply(strings.Replace(kwokPool("mistyped", amd64Linux, ""), "name: mistyped",
 		"name: mistyped, annotations: {joiner.sh/min-node: '3', joiner.sh/spot-ratio: '70', joiner.sh/node-overhead-price: 1ct}", 1))
-	for _, text := range []string{`annotation joiner.sh/min-node is "3" and has no effect: a NodePool has none of that name; do you mean joiner.sh/min-nodes?`,
-		`annotation joiner.sh/spot-ratio is "70": want a whole percentage`, `annotation joiner.sh/node-overhead-price is "1ct": want a decimal number`} {
+	for _, text := range []string{
+		`annotation joiner.sh/min-node is "3" and has no effect: a NodePool has none of that name; do you mean joiner.sh/min-nodes?`,
+		`annotation joiner.sh/spot-ratio is "70": want a whole percentage`,
+		`annotation joiner.sh/node-overhead-price is "1ct": want a decimal number`,
+	} {
 		r.told("NodePool", "mistyped", "IgnoredField", text)
 	}
 	r.run("delete", "nodepool", "mistyped")
@@ -174,7 +177,8 @@ func TestBadStarts(t *testing.T) {
 			[]string{"--commitments-file", "commitments.yaml", "commitments[0].instances is 0: want a number above 0"}},
 		{"an empty file of commitments (K-55)", []string{"--kubeconfig", alive, "--commitments-file", write("empty.yaml", "")},
 			[]string{"--commitments-file", "empty.yaml", "it is empty: want YAML with the list commitments, in which [] stands for none"}},
-		{"a second document", []string{"--config", write("two.yaml", "apiVersion: config.joiner.sh/v1\nkind: JoinerConfig\n---\nmax-nodes: 5\n")},
+		{"a second document", []string{"--config", write("two.yaml",
+			"apiVersion: config.joiner.sh/v1\nkind: JoinerConfig\n---\nmax-nodes: 5\n")},
 			[]string{"two.yaml: it has 2 YAML documents"}},
 		{"the value of a switch without =", []string{"--condition-events", "no"}, []string{`it takes no argument, and "no" is one`}},
 		{"no number of requests", []string{"--kube-client-qps", "NaN"}, []string{"--kube-client-qps is NaN"}},

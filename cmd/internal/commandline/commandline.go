@@ -113,7 +113,8 @@ func noArguments(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return UsageError{fmt.Errorf("it takes no argument, and %q is one: the value of a switch follows it with =, such as --switch=false", args[0])}
+	return UsageError{fmt.Errorf(
+		"it takes no argument, and %q is one: the value of a switch follows it with =, such as --switch=false", args[0])}
 }
 
 // New returns the command of a program; lookup reads the environment.

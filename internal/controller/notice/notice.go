@@ -1,7 +1,7 @@
 // Package notice tells users about annotations that do not do what they hope: those that v1 dropped (V-15), and a
-// do-not-disrupt, do-not-repair or disruption-cost whose value means nothing; and about fields of a pod that planning leaves out (U-42). It changes
-// nothing and stores nothing; an event that was said is not
-// repeated while the process lives.
+// do-not-disrupt, do-not-repair or disruption-cost whose value means nothing; and about fields of a pod that planning
+// leaves out (U-42). It changes nothing and stores nothing; an event that was said is not repeated while the process
+// lives.
 package notice
 
 import (

@@ -77,7 +77,8 @@ func TestSwitchesOfNodesThatMeanNothingAreTold(t *testing.T) {
 			claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Annotations: map[string]string{key: value}},
 				Status: karpenterv1.NodeClaimStatus{ProviderID: node.Spec.ProviderID, NodeName: "n"}}
 			tape := &controllertest.Tape{}
-			step := &notice.Nodes{Client: controllertest.NewServer(t, node, claim).Build(), Fleet: controllertest.Everything{}, Events: tape}
+			step := &notice.Nodes{Client: controllertest.NewServer(t, node, claim).Build(),
+				Fleet: controllertest.Everything{}, Events: tape}
 			if _, err := step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n"}}); err != nil {
 				t.Fatal(err)
 			}

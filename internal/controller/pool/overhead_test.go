@@ -77,12 +77,13 @@ func TestAnnotationsThatNobodyReadsAreTold(t *testing.T) {
 	r.reconcile(t)
 	check(t, r.reconcile(t), karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
 	said := strings.Join(r.tape.Said(), "\n")
+	const none = " and has no effect: a NodePool has none of that name"
 	for _, want := range []string{
-		`default IgnoredField: annotation joiner.sh/min-node is "3" and has no effect: a NodePool has none of that name; do you mean joiner.sh/min-nodes?`,
-		`default IgnoredField: annotation joiner.sh/pause is "Launch" and has no effect: a NodePool has none of that name; do you mean joiner.sh/paused?`,
+		`default IgnoredField: annotation joiner.sh/min-node is "3"` + none + `; do you mean joiner.sh/min-nodes?`,
+		`default IgnoredField: annotation joiner.sh/pause is "Launch"` + none + `; do you mean joiner.sh/paused?`,
 		`default IgnoredField: annotation joiner.sh/local-volumes is "true" and has no effect: it has to be a label`,
 		`default IgnoredField: label joiner.sh/spot-ratio is "70" and has no effect: it has to be an annotation`,
-		`default IgnoredField: label joiner.sh/zzz is "1" and has no effect: a NodePool has none of that name`,
+		`default IgnoredField: label joiner.sh/zzz is "1"` + none,
 		`default IgnoredField: annotation karpenter.sh/graceful-expiration is "yes": want "true" or "false"; it counts as "false"`,
 	} {
 		if !strings.Contains(said, want) {

@@ -105,7 +105,8 @@ func (d *devices) Breaks(shape *cluster.Shape, nodes iter.Seq[*cluster.Node]) st
 		key := shape.Namespace + "/" + claim.Object
 		for node := range nodes {
 			if want := d.claims[key]; want.on == "" && want.breaks == node.Name {
-				return "ResourceClaim " + key + ": its devices cannot be looked for on node " + node.Name + ", and kube-scheduler gives up there"
+				return "ResourceClaim " + key + ": its devices cannot be looked for on node " + node.Name +
+					", and kube-scheduler gives up there"
 			}
 		}
 	}

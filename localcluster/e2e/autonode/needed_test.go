@@ -31,7 +31,8 @@ func spareInGuest() map[rights.Right]string {
 		"approve signers.certificates.k8s.io": "the API server asks for it when a CertificateSigningRequest is approved",
 		"create openshiftec2nodeclasses." + group: "no cluster here lacks a default class: " +
 			"TestA32_TheDefaultClassFollowsTheHostedControlPlane",
-		"patch events.events.k8s.io":                              rights.ByChance + "an event that is repeated within minutes, word for word, is counted",
+		"patch events.events.k8s.io": rights.ByChance +
+			"an event that is repeated within minutes, word for word, is counted",
 		"update openshiftec2nodeclasses." + group + "/finalizers": owns, "update openshiftnodepools." + group + "/finalizers": owns,
 	}
 	for _, kind := range []string{"ec2nodeclasses.karpenter.k8s.aws", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "nodes",

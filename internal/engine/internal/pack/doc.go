@@ -83,9 +83,10 @@
 // # The order of pods, and prices
 //
 // Pods are placed by priority (solver.run). Within a priority those that a rule ties come one by one, on the existing node
-// where least stays free (tightest.go), or else in the first planned one that takes them; those spread over hostnames come last. All others are plain: they only need room, so they are
-// packed in groups of equal pods by price (price.go). Package mix is told what the groups ask for and what the offers
-// have and cost, and says which nodes to plan; pods are put on these through the rules like any others.
+// where least stays free (tightest.go), or else in the first planned one that takes them; those spread over hostnames
+// come last. All others are plain: they only need room, so they are packed in groups of equal pods by price (price.go).
+// Package mix is told what the groups ask for and what the offers have and cost, and says which nodes to plan; pods are
+// put on these through the rules like any others.
 //
 // Where pods are tied a second plan is made from a draft (draft.go): the same mix, told of zones and of pods that keep
 // apart, says which nodes there are to be, and tied pods are put on these one by one, through the rules. The cheaper
