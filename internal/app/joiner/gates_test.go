@@ -49,9 +49,10 @@ func TestGatesWithoutEffectAreTold(t *testing.T) {
 		"": nil, all: nil,
 		"NodeOverlay=true,StaticCapacity=true," +
 			"CapacityBuffer=false,TerminateFirstRepair=true,TerminateFirstDrift=true,PodDeletionCostManagement=false": nil,
-		all + "PodDeletionCostManagement=true":   {`"PodDeletionCostManagement=true": it has no effect, Joiner does not have this`},
-		all + "TerminateFirstRepair=false":       {`"TerminateFirstRepair=false": it has no effect, Joiner always does this`},
-		all + "FromTomorrow=false":               {`"FromTomorrow=false": it has no effect, there is no such gate; Joiner knows CapacityBuffer, NodeOverlay`},
+		all + "PodDeletionCostManagement=true": {`"PodDeletionCostManagement=true": it has no effect, Joiner does not have this`},
+		all + "TerminateFirstRepair=false":     {`"TerminateFirstRepair=false": it has no effect, Joiner always does this`},
+		all + "FromTomorrow=false": {`"FromTomorrow=false": it has no effect, ` +
+			`there is no such gate; Joiner knows CapacityBuffer, NodeOverlay`},
 		all + "NodeRepairs=true":                 {`"NodeRepairs=true": it has no effect, there is no such gate; do you mean NodeRepair?`},
 		all + "FromTomorrow=":                    {`"FromTomorrow=": it has no effect, there is no such gate`},
 		all + "NodeRepair=true,NodeRepair=false": {"has NodeRepair as true and as false: the last one counts, NodeRepair=false"},

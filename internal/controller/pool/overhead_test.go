@@ -71,7 +71,8 @@ func TestAnnotationsThatNobodyReadsAreTold(t *testing.T) {
 	object.Annotations = map[string]string{"joiner.sh/min-node": "3", "joiner.sh/local-volumes": "true", "joiner.sh/pause": "Launch",
 		"karpenter.sh/graceful-expiration": "yes", "joiner.sh/above-limit": "Inherited", "joiner.sh/paused": "Disrupt",
 		"joiner.sh/min-nodes": "0", "joiner.sh/headroom": "10%", "joiner.sh/headroom-schedule": "0 7 * * * for 1h",
-		"joiner.sh/spot-ratio": "50%", "joiner.sh/node-overhead-price": "0.1", "joiner.sh/terminate-first": "false", "example.com/pause": "yes"}
+		"joiner.sh/spot-ratio": "50%", "joiner.sh/node-overhead-price": "0.1", "joiner.sh/terminate-first": "false",
+		"example.com/pause": "yes"}
 	object.Labels = map[string]string{"joiner.sh/spot-ratio": "70", "joiner.sh/zzz": "1"}
 	r := newRig(t, object)
 	r.reconcile(t)
