@@ -31,6 +31,8 @@ type Docket struct {
 	Unlisted map[string]bool
 	// Counts are the claims of pools that have too many; intents of a pool without one wait.
 	Counts map[string]Count
+	// Recovered says, by claim, why a node that is marked as unhealthy is not to be repaired any more.
+	Recovered map[string]string
 }
 
 // Act is what has to be done about intents.
@@ -80,7 +82,7 @@ func ForMoney(reason plan.DisruptionReason) bool {
 // Renews reports whether nodes go for a reason whatever it costs, since they are to be others.
 func Renews(reason plan.DisruptionReason) bool {
 	r := ruleOf(reason)
-	return r != nil && r.room == anyPrice
+	return r != nil && (r.room == anyPrice || r.room == ifAny)
 }
 
 // Moves reports whether nodes go for a reason although pods run on them that need places first.
@@ -183,7 +185,7 @@ func (j *judging) single(i Intent) {
 		return
 	}
 	j.used[pool]++
-	if i.Marked && i.Tainted || r.atOnce {
+	if i.Marked && i.Tainted {
 		j.say(i, Delete, "", "")
 	} else {
 		j.say(i, Mark, "", "")
@@ -195,7 +197,7 @@ func (j *judging) objectionTo(r *rule, i Intent) string {
 	switch {
 	case i.Reason == "":
 		return "there is no reason for its removal; whoever wanted it has given up"
-	case r == nil, r.atOnce && i.Marked:
+	case r == nil:
 		return fmt.Sprintf("the reason %s is none that this controller acts on", i.Reason)
 	case !r.poolless && j.docket.Unlisted[i.Node.Pool]:
 		return poolGone

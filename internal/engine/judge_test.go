@@ -459,7 +459,7 @@ func TestEachMethodHasARow(t *testing.T) {
 		{plan.Empty, false, false, false, false}, {plan.Underutilized, true, false, true, false},
 		{plan.Drifted, false, true, true, false}, {plan.Expired, false, true, true, false},
 		{plan.NodeLimitExceeded, false, false, false, true}, {plan.ReplicasExceeded, false, false, false, true},
-		{plan.ReplacementAbandoned, false, false, false, false}, {plan.Unhealthy, false, false, false, false},
+		{plan.ReplacementAbandoned, false, false, false, false}, {plan.Unhealthy, false, true, true, false},
 		{"", false, false, false, false}, {"Mood", false, false, false, false},
 	} {
 		if engine.ForMoney(c.reason) != c.money || engine.Renews(c.reason) != c.renews || engine.Moves(c.reason) != c.moves ||

@@ -73,6 +73,10 @@ type refusal struct {
 
 // moved judges one move.
 func (j *judging) moved(m *move) {
+	if m.rule().room == ifAny {
+		j.repaired(m)
+		return
+	}
 	lost, of := m.lost()
 	v := Verdict{Intents: m.intents, Replacements: m.replacements, Failed: lost > 0 || m.late(j.now) != ""}
 	no := j.objectionToMove(m)

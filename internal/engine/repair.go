@@ -144,19 +144,26 @@ func (r *repairing) withdrawn() (list []Treatment) {
 		if !p.Decided {
 			continue
 		}
-		why := Keeps(r.picture, p.Node, plan.Unhealthy)
-		found := Diagnose(p, r.terms.Now)
-		switch {
-		case found == nil:
-			found, why = &Finding{}, "it is healthy again"
-		case p.Vetoed:
-			why = vetoed
-		}
-		if why != "" {
+		if why := Recovered(p, r.terms.Now); why != "" {
+			found := Diagnose(p, r.terms.Now)
+			if found == nil {
+				found = &Finding{}
+			}
 			list = append(list, Treatment{Patient: i, Cure: CureWithdraw, Finding: *found, Why: why})
 		}
 	}
 	return list
+}
+
+// Recovered says why a node whose repair was decided is not to be repaired any more; "" when it still is.
+func Recovered(p *Patient, now int64) string {
+	switch {
+	case Diagnose(p, now) == nil:
+		return "it is healthy again"
+	case p.Vetoed:
+		return vetoed
+	}
+	return Keeps(cluster.New(cluster.Snapshot{Nodes: []*cluster.Node{p.Node}}), p.Node, plan.Unhealthy)
 }
 
 // vetoed is why a node with the annotation stays.
@@ -247,7 +254,7 @@ func (r *repairing) objection(p *Patient) string {
 func (r *repairing) judged(node *cluster.Node, reboot bool) (Cure, string) {
 	v := Judge(r.picture, r.terms, Docket{Paused: r.paused, Intents: []Intent{{Node: node, Reason: plan.Unhealthy}}})[0]
 	switch {
-	case v.Act != Delete:
+	case v.Act != Mark:
 		return CureNone, v.Why
 	case reboot:
 		return CureReboot, ""

@@ -95,3 +95,21 @@ func repair(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
 	}
 	return enginetest.Shorten(b.String())
 }
+
+// replaceFirst prints what has to come before an unhealthy node goes: node=NODE.
+func replaceFirst(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
+	t.Helper()
+	var name string
+	d.ScanArgs(t, "node", &name)
+	claim := name
+	for _, node := range s.Nodes {
+		if node.ID() == name {
+			claim = node.Claim
+		}
+	}
+	p, why := engine.ReplaceFirst(s, terms(t, d), claim)
+	if why != "" {
+		return "it goes at once: " + why + "\n"
+	}
+	return enginetest.Shorten(p.String())
+}

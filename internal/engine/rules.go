@@ -30,8 +30,6 @@ type rule struct {
 	budget      purse
 	// poolless rules do not ask the node's NodePool.
 	poolless bool
-	// atOnce says that nodes are deleted without being marked before.
-	atOnce bool
 }
 
 // table is ordered as a round asks its rows; what other controllers do comes last.
@@ -55,16 +53,14 @@ var table = []rule{
 		when: "its NodePool consolidates nodes in use, its quiet time is over and its price is known",
 		due:  dueUnderutilized, kept: byReplaced | byNode | byPods | byGuards | byPromise, room: lessMoney, budget: own},
 	{reason: plan.Unhealthy, when: "a condition of its provider's repair policies holds for longer than it is tolerated",
-		kept: byNode, budget: own, poolless: true, atOnce: true},
+		kept: byNode, room: ifAny, budget: own, poolless: true},
 }
 
 // Reasons returns the reasons for which nodes are marked to go, in the order in which a round asks about them.
 func Reasons() []plan.DisruptionReason {
 	var list []plan.DisruptionReason
 	for _, r := range table {
-		if !r.atOnce {
-			list = append(list, r.reason)
-		}
+		list = append(list, r.reason)
 	}
 	return list
 }
@@ -104,6 +100,7 @@ const (
 	noRoom    room = iota // none: there are no such pods, or nobody asks
 	anyPrice              // places that are there, or that are launched at whatever price
 	lessMoney             // the same for less than the nodes cost
+	ifAny                 // places that are launched first, where that can be: the nodes go all the same
 )
 
 // purse is which budget a removal takes from.
@@ -328,7 +325,7 @@ func Table() string {
 	var b strings.Builder
 	for _, r := range table {
 		fmt.Fprintf(&b, "%s: when %s; kept by %s; room: %s; budget: %s\n", r.reason, r.when, r.keptWords(),
-			[]string{"none", "at whatever price", "for less than it costs"}[r.room],
+			[]string{"none", "at whatever price", "for less than it costs", "at whatever price, and it goes without, too"}[r.room],
 			[]string{"its own", "its own, and it waits for it",
 				"none, or of a gentle pool that of " + string(plan.Empty) + " or " + string(plan.Underutilized)}[r.budget])
 	}

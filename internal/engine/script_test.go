@@ -69,6 +69,9 @@ func run(t *testing.T, d *datadriven.TestData) string {
 	if d.Cmd == "repair" {
 		return repair(t, d, snapshot)
 	}
+	if d.Cmd == "replace-first" {
+		return replaceFirst(t, d, snapshot)
+	}
 	if d.Cmd == "reasons" {
 		return engine.Table()
 	}
@@ -84,8 +87,8 @@ func run(t *testing.T, d *datadriven.TestData) string {
 	if d.Cmd == "replicas" {
 		return enginetest.Shorten(engine.Replicas(snapshot).String())
 	}
-	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, judge, repair, reasons, part, trim, "+
-		"replicas, launches, why or why-pool", d.Pos, d.Cmd)
+	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, judge, repair, replace-first, reasons, part, "+
+		"trim, replicas, launches, why or why-pool", d.Pos, d.Cmd)
 	return ""
 }
 
@@ -93,10 +96,10 @@ func run(t *testing.T, d *datadriven.TestData) string {
 // reason that nobody wrote; asked are nodes of which somebody asks. untainted=(NODE,...) are marked by half;
 // paused=WHY, unlisted=(POOL,...) and uncounted=(POOL,...) are what the process knows beside the picture.
 // counted=(NODE:REASON,...) are marks as the API server has them, where the picture is late; without a reason there
-// is none.
+// is none. recovered=(NODE:WHY,...) are unhealthy nodes that are not to be repaired any more.
 func judge(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
 	t.Helper()
-	docket := engine.Docket{Unlisted: map[string]bool{}, Counts: map[string]engine.Count{}}
+	docket := engine.Docket{Unlisted: map[string]bool{}, Counts: map[string]engine.Count{}, Recovered: map[string]string{}}
 	words := map[string][]string{}
 	for _, arg := range d.CmdArgs {
 		words[arg.Key] = append(words[arg.Key], arg.Vals...)
@@ -128,6 +131,10 @@ func judge(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
 		docket.Intents = append(docket.Intents, intentOf(word))
 	}
 	docket.Paused = strings.ReplaceAll(strings.Join(words["paused"], ""), "_", " ")
+	for _, word := range words["recovered"] {
+		i := intentOf(word)
+		docket.Recovered[i.Node.Claim] = strings.ReplaceAll(string(i.Reason), "_", " ")
+	}
 	for _, pool := range words["unlisted"] {
 		docket.Unlisted[pool] = true
 	}

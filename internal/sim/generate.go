@@ -37,6 +37,7 @@ func Generate(seed uint64) Script {
 	g.keeps()
 	g.table()
 	g.sickness()
+	g.ailments()
 	g.commitments()
 	g.attachments()
 	sortActions(s.Actions)

@@ -17,7 +17,35 @@ import (
 // This file is about nodes that an agent finds broken, and about machines that are rebooted (K-49).
 
 func sickVerbs() map[string]func(*World, arguments) error {
-	return map[string]func(*World, arguments) error{"fault": (*World).fault}
+	return map[string]func(*World, arguments) error{"fault": (*World).fault, "ail": (*World).ail}
+}
+
+// ail lets the node of the Kth machine have a condition that only another machine helps, for a time if there is one; it serves
+// its pods meanwhile.
+func (w *World) ail(a arguments) error {
+	n, err := strconv.Atoi(a.first())
+	lasts := time.Duration(0)
+	if err == nil && len(a) == 2 {
+		lasts, err = time.ParseDuration(a[1])
+	}
+	if err != nil || n < 0 || len(a) > 2 {
+		return errors.New("want ail K, and for how long behind it")
+	}
+	machines := w.cloud.Machines()
+	if len(machines) == 0 {
+		return nil
+	}
+	m := machines[n%len(machines)]
+	ailing := func(status corev1.ConditionStatus) { w.setCondition(m.Node.Name, kwok.UnhealthyCondition, status) }
+	ailing(corev1.ConditionTrue)
+	if lasts > 0 {
+		w.after(lasts, func() {
+			if m.GoneAt.IsZero() {
+				ailing(corev1.ConditionFalse)
+			}
+		})
+	}
+	return nil
 }
 
 // What a reboot does about a fault.
@@ -44,9 +72,11 @@ func (w *World) fault(a arguments) error {
 	return nil
 }
 
-func (w *World) setFault(name string, status corev1.ConditionStatus) {
+func (w *World) setFault(name string, status corev1.ConditionStatus) { w.setCondition(name, kwok.RebootCondition, status) }
+
+func (w *World) setCondition(name string, kind corev1.NodeConditionType, status corev1.ConditionStatus) {
 	change(w, &corev1.Node{}, client.ObjectKey{Name: name}, apiserver.Status, func(n *corev1.Node) {
-		setCondition(&n.Status.Conditions, kwok.RebootCondition, status, w.clock())
+		setCondition(&n.Status.Conditions, kind, status, w.clock())
 	})
 }
 
@@ -95,5 +125,16 @@ func (g *generator) sickness() {
 		} else {
 			g.add(at, "sicken", strconv.Itoa(d.n(8)), of(&d, "1m", "9m", "40m"))
 		}
+	}
+}
+
+// ailments adds to some scripts nodes that only another machine helps, and that recover now and then, with dice of its own.
+func (g *generator) ailments() {
+	d := newDice(g.script.Seed, "ailments")
+	if !d.chance(0.3) {
+		return
+	}
+	for range 1 + d.n(4) {
+		g.add(d.between(30*time.Second, g.script.Heal-time.Second), "ail", strconv.Itoa(d.n(8)), of(&d, "30s", "70s", "2m", "10h"))
 	}
 }

@@ -3,14 +3,18 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
@@ -22,8 +26,8 @@ func (r *testRig) setUnhealthy(node, status string) {
 	r.run("patch", "node", node, "--subresource=status", "--type=strategic", "-p", patch)
 }
 
-// D-13: with the gate on, a node that stays unhealthy is replaced. While more than a fifth of the pool is unhealthy nothing
-// is, and an event says why.
+// D-13, K-49: with the gate on, a node that stays unhealthy is replaced, and goes once its replacement is there. While more than a fifth of
+// the pool is unhealthy nothing is, and an event says why.
 func TestAnUnhealthyNodeIsReplaced(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) { o.Args = append(o.Args, "--feature-gates=NodeRepair=true") })
@@ -56,6 +60,12 @@ func TestAnUnhealthyNodeIsReplaced(t *testing.T) {
 			t.Fatalf("NodeClaim %s is deleted although most of the pool is unhealthy", claim.Name)
 		}
 	}
+	before, old := map[string]bool{}, ""
+	for _, claim := range r.claimsOf("default") {
+		if before[claim.Name] = true; claim.Status.NodeName == broken[2] {
+			old = claim.Name
+		}
+	}
 	r.setUnhealthy(broken[0], "False")
 	r.setUnhealthy(broken[1], "False")
 	r.eventually(later, "the node that stays unhealthy to be gone, and its pod to run elsewhere", func(ctx context.Context) (bool, string, error) {
@@ -82,4 +92,22 @@ func TestAnUnhealthyNodeIsReplaced(t *testing.T) {
 		}
 	}
 	r.oneNodePerClaim()
+	r.cameFirst(old, before)
+}
+
+// cameFirst checks that the one claim which was not there before was initialized when the old one was deleted.
+func (r *testRig) cameFirst(old string, before map[string]bool) {
+	r.t.Helper()
+	gone, err := r.event(r.t.Context(), "DisruptionTerminating", old)
+	if gone == nil || err != nil {
+		r.t.Fatalf("no event says that NodeClaim %s is removed: %v", old, err)
+	}
+	came := slices.DeleteFunc(r.claimsOf("default"), func(c karpenterv1.NodeClaim) bool { return before[c.Name] })
+	if len(came) != 1 {
+		r.t.Fatalf("%d claims came, want one", len(came))
+	}
+	ready, _ := condition.Get(came[0].Status.Conditions, karpenterv1.ConditionTypeInitialized)
+	if at := gone.EventTime; ready.Status != metav1.ConditionTrue || at.IsZero() || ready.LastTransitionTime.After(at.Time) {
+		r.t.Errorf("NodeClaim %s was deleted at %s, and what replaces it is initialized since %s", old, at, ready.LastTransitionTime)
+	}
 }

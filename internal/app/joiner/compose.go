@@ -166,6 +166,7 @@ type composition struct {
 	catalogs   wakingCatalogs
 	applier    *apply.Applier
 	disrupting *disruption.Controller
+	repairing  *repair.Controller // nil where no node is repaired
 	pending    *pendingPods
 	board      *buffer.Board
 	unseen     *unseen.Objects
@@ -209,11 +210,17 @@ func newComposition(settings Settings, deps Deps) *composition {
 			return deps.Decided(d, about)
 		},
 	})
+	var recovered func(context.Context, string) (string, error)
+	if settings.NodeRepair {
+		c.repairing = c.newRepair()
+		recovered = c.repairing.Recovered
+	}
 	c.disrupting = disruption.New(disruption.Config{
 		Client: deps.Client, Live: deps.Live, Picture: deps.Store, Applier: c.applier, Fleet: deps.Fleet,
 		Namespace: settings.SystemNamespace, Grace: settings.TakeoverGrace, SpotToSpot: settings.SpotToSpot,
 		MinSaving: settings.MinSaving, MinSavingPercent: settings.MinSavingPercent,
-		Events: deps.Events, Metrics: c.metrics, Ready: deps.Ready, Each: deps.Each, Planned: deps.Planned, Now: deps.Now,
+		Recovered: recovered, Events: deps.Events, Metrics: c.metrics, Ready: deps.Ready, Each: deps.Each,
+			Planned: deps.Planned, Now: deps.Now,
 		Log: deps.Log.WithName(Disruption),
 	})
 	c.metrics.Own.Grace.Measure(c.disrupting.GraceLeft)
@@ -404,11 +411,16 @@ func (c *composition) repair() []kube.Controller {
 	if !c.NodeRepair {
 		return nil
 	}
-	return []kube.Controller{{Name: Repair, Workers: 1, Start: true, Reconciler: repair.New(repair.Config{
-		Client: c.Client, Live: c.Live, Fleet: c.Fleet, Paused: c.disrupting.Paused, Events: c.Events, Removed: c.removed,
+	return []kube.Controller{{Name: Repair, Workers: 1, Start: true, Reconciler: c.repairing, Watches: repairWatches()}}
+}
+
+func (c *composition) newRepair() *repair.Controller {
+	return repair.New(repair.Config{
+		Client: c.Client, Live: c.Live, Picture: c.Store, Applier: c.applier, Fleet: c.Fleet,
+		Paused: func(ctx context.Context) (string, error) { return c.disrupting.Paused(ctx) }, Events: c.Events, Removed: c.removed,
 		Metrics: c.metrics.Claims, Decisions: c.metrics.Disruption, Ready: c.Ready, Now: c.Now,
 		Log: c.Log.WithName(Repair), OnlyOwnVeto: c.RepairOnlyOwnVeto,
-	}), Watches: repairWatches()}}
+	})
 }
 
 // provided are the controllers that the providers bring along.

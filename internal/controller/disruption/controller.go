@@ -64,7 +64,7 @@ type Owners interface {
 	OwnsClaim(claim *karpenterv1.NodeClaim) bool
 }
 
-// Config is what the controller works with; all fields but Each and Planned are required.
+// Config is what the controller works with; all fields but Recovered, Each and Planned are required.
 type Config struct {
 	Client  client.Client // reads from a cache
 	Live    client.Reader // reads from the API server: where the truth must not be late
@@ -84,6 +84,9 @@ type Config struct {
 	Events           event.Recorder
 	Metrics          *metrics.Set
 	Ready            func() bool // the picture holds everything that exists
+	// Recovered says why a claim that is marked as unhealthy is not to be repaired any more, "" when it still is (K-49); nil when
+	// no node is repaired.
+	Recovered func(ctx context.Context, claim string) (string, error)
 	// Each calls do with 0 to n-1 and returns when all calls have; they may run at the same time. Nil: one after the other.
 	Each func(n int, do func(i int))
 	// Planned is told what was planned with and what came out; nil tells nobody.

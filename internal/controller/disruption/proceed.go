@@ -24,7 +24,8 @@ import (
 // which the nodes were chosen (engine.Judge). It reports whether there was any intent, and notes the pools of those
 // with pods on them.
 func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err error) {
-	docket := engine.Docket{Paused: r.paused, Unlisted: map[string]bool{}, Counts: map[string]engine.Count{}}
+	docket := engine.Docket{Paused: r.paused, Unlisted: map[string]bool{}, Counts: map[string]engine.Count{},
+		Recovered: map[string]string{}}
 	for _, pool := range r.snapshot.Pools {
 		docket.Unlisted[pool.Name] = r.pools[pool.Name] == nil
 	}
@@ -34,13 +35,21 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err e
 		if !node.Disrupting || node.Deleting || node.Claim == "" {
 			continue
 		}
-		underway = true
 		i, err := c.intentOf(ctx, r, node)
 		if err != nil {
 			failures = append(failures, fmt.Errorf("reading the intent of node %s: %w", node.ID(), err))
 		}
+		underway = underway || i.Marked || err != nil
 		if !i.Marked {
 			continue
+		}
+		if i.Reason == plan.Unhealthy {
+			why, err := c.recovered(ctx, node.Claim)
+			if err != nil {
+				failures = append(failures, fmt.Errorf("asking whether node %s is unhealthy: %w", node.ID(), err))
+				continue
+			}
+			docket.Recovered[node.Claim] = why
 		}
 		docket.Intents = append(docket.Intents, i)
 		if engine.Moves(i.Reason) {
@@ -67,6 +76,14 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err e
 		}
 	}
 	return underway, errors.Join(failures...)
+}
+
+// recovered says why a node that is marked as unhealthy is not to be repaired any more; "" when it still is.
+func (c *Controller) recovered(ctx context.Context, claim string) (string, error) {
+	if c.config.Recovered == nil {
+		return "the feature gate NodeRepair is off", nil
+	}
+	return c.config.Recovered(ctx, claim)
 }
 
 // deed is what became of the removal of one intent.
@@ -111,15 +128,18 @@ func (c *Controller) delete(ctx context.Context, r round, i engine.Intent) (bool
 	return c.config.Applier.Delete(ctx, removeBy(i))
 }
 
-// intentOf reads what stands on a claim and on its node. An intent that is not Marked could not be read.
+// intentOf reads what stands on a claim and on its node. An intent that is not Marked could not be read, or there is none: the node
+// is being rebooted.
 func (c *Controller) intentOf(ctx context.Context, r round, node *cluster.Node) (engine.Intent, error) {
-	reason, err := c.reasonOf(ctx, r, node.Claim)
+	tainted, err := c.tainted(ctx, node.Name)
 	if err != nil {
 		return engine.Intent{}, err
 	}
-	i := engine.Intent{Node: node, Reason: plan.DisruptionReason(reason), Marked: true}
-	i.Tainted, err = c.tainted(ctx, node.Name)
-	return i, err
+	reason, err := c.reasonOf(ctx, r, node.Claim, tainted)
+	if err != nil || reason == "" && !tainted {
+		return engine.Intent{}, err
+	}
+	return engine.Intent{Node: node, Reason: plan.DisruptionReason(reason), Marked: true, Tainted: tainted}, nil
 }
 
 // judgedBy are the terms of this moment. Pools that are left alone for a while go on with what is under way.
@@ -156,6 +176,9 @@ func failuresOf(done []deed) error {
 // removed tells of claims that were deleted.
 func (c *Controller) removed(ctx context.Context, r round, v engine.Verdict, done []deed) error {
 	failures := []error{failuresOf(done)}
+	if v.Failed {
+		c.countUndo(v)
+	}
 	for j, i := range v.Intents {
 		if !done[j].deleted {
 			continue
@@ -266,9 +289,13 @@ func moved(node *cluster.Node) []string {
 }
 
 // reasonOf reads the reason of an intent from the claim; "" when the claim has none. An intent without a reason is an
-// old taint, or one of which the cache has not seen the first part yet, so the API server itself is asked.
-func (c *Controller) reasonOf(ctx context.Context, r round, name string) (string, error) {
-	for _, reader := range []client.Reader{c.config.Client, c.config.Live} {
+// old taint, or one of which the cache has not seen the first part yet, so where there is a taint the API server itself is asked.
+func (c *Controller) reasonOf(ctx context.Context, r round, name string, tainted bool) (string, error) {
+	readers := []client.Reader{c.config.Client}
+	if tainted {
+		readers = append(readers, c.config.Live)
+	}
+	for _, reader := range readers {
 		var claim karpenterv1.NodeClaim
 		if err := reader.Get(ctx, types.NamespacedName{Name: name}, &claim); err != nil {
 			return "", client.IgnoreNotFound(err)

@@ -22,9 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/apply"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/kube/removal"
@@ -42,11 +44,23 @@ const (
 	notReadyAfter = time.Second
 )
 
+// Picture is where snapshots come from.
+type Picture interface {
+	Snapshot() *cluster.Snapshot
+}
+
+// Applier marks nodes, and launches what replaces them.
+type Applier interface {
+	Apply(ctx context.Context, p plan.Plan) (apply.Outcome, error)
+}
+
 // Config is what the controller works with; all fields are required.
 type Config struct {
-	Client client.Client // reads from a cache
-	Live   client.Reader // reads from the API server; used only before a node is removed
-	Fleet  *fleet.Fleet
+	Client  client.Client // reads from a cache
+	Live    client.Reader // reads from the API server; used only before a node is removed
+	Picture Picture
+	Applier Applier
+	Fleet   *fleet.Fleet
 	// Paused says why nothing may be disrupted that budgets bound, "" when it may (D-14).
 	Paused func(ctx context.Context) (string, error)
 	// OnlyOwnVeto repairs nodes with karpenter.sh/do-not-disrupt: karpenter.sh/do-not-repair alone keeps repair away (K-49).
@@ -88,7 +102,8 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	for _, do := range []struct {
 		list []treated
 		step func(context.Context, treated) error
-	}{{v.remove, c.repair}, {v.reboot, c.reboot}, {v.withdraw, c.withdraw}, {v.bound, c.bound}} {
+	}{{v.remove, func(ctx context.Context, x treated) error { return c.repair(ctx, s, x) }}, {v.reboot, c.reboot},
+		{v.withdraw, c.withdraw}, {v.bound, c.bound}} {
 		for _, x := range do.list {
 			failures = append(failures, do.step(ctx, x))
 		}
@@ -135,18 +150,14 @@ func (c *Controller) gather(ctx context.Context) (situation, error) {
 	policies, all := c.policies()
 	counts := map[string]int{} // initialized nodes by pool, of which budgets are shares
 	for i := range nodes.Items {
-		m := member{node: &nodes.Items[i]}
-		if claim := byMachine[m.node.Spec.ProviderID]; claim != nil && c.config.Fleet.OwnsNode(m.node, claim, nil) {
-			m.claim = claim
-			m.pool = translate.PoolOf(m.claim)
-			if condition.IsTrue(m.claim.Status.Conditions, karpenterv1.ConditionTypeInitialized) {
-				counts[m.pool]++
-			}
+		node := &nodes.Items[i]
+		claim := byMachine[node.Spec.ProviderID]
+		if claim != nil && !c.config.Fleet.OwnsNode(node, claim, nil) {
+			claim = nil
 		}
-		m.policies, m.reboots = all, false
-		if m.claim != nil {
-			cloud := c.config.Fleet.For(m.claim.Spec.NodeClassRef)
-			m.policies, m.reboots = policies[cloud.NodeClass()], provider.CanReboot(cloud)
+		m := memberOf(c.config.Fleet, node, claim, policies, all)
+		if claim != nil && condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized) {
+			counts[m.pool]++
 		}
 		s.members = append(s.members, m)
 	}
@@ -175,38 +186,57 @@ func (c *Controller) policies() (of map[schema.GroupKind][]engine.RepairPolicy, 
 	return of, all
 }
 
-// still reports whether the API server, too, says that this has to be done about a node: it may have recovered a moment ago.
+// memberOf is a node with its claim, nil for another program's. policies are those of each provider, and all what there are.
+func memberOf(of *fleet.Fleet, node *corev1.Node, claim *karpenterv1.NodeClaim, policies map[schema.GroupKind][]engine.RepairPolicy,
+	all []engine.RepairPolicy) member {
+	if claim == nil {
+		return member{node: node, policies: all}
+	}
+	cloud := of.For(claim.Spec.NodeClassRef)
+	return member{node: node, claim: claim, pool: translate.PoolOf(claim), policies: policies[cloud.NodeClass()],
+		reboots: provider.CanReboot(cloud)}
+}
+
+// still reports whether the API server, too, says that this has to be done about a node: it may have recovered a moment ago, and
+// its claim may be marked or deleted by now.
 func (c *Controller) still(ctx context.Context, x treated) (bool, error) {
 	var node corev1.Node
 	if err := c.config.Live.Get(ctx, client.ObjectKeyFromObject(x.node), &node); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
+	var claim karpenterv1.NodeClaim
+	if err := c.config.Live.Get(ctx, client.ObjectKeyFromObject(x.claim), &claim); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	if node.UID != x.node.UID || claim.UID != x.claim.UID {
+		return false, nil
+	}
 	live := x.member
-	live.node = &node
+	live.node, live.claim = &node, &claim
 	now := c.config.Now()
 	p := live.patient(now, !c.config.OnlyOwnVeto)
 	found := engine.Diagnose(&p, now.Unix())
-	return node.UID == x.node.UID && found != nil && found.Reboot == x.finding.Reboot, nil
+	return found != nil && found.Reboot == x.finding.Reboot && !p.Node.Deleting && !p.Node.Disrupting, nil
 }
 
-// repair removes one node, unless the API server knows better.
-func (c *Controller) repair(ctx context.Context, x treated) error {
+// repair removes one node, unless the API server knows better. What replaces it comes first, where something can (K-49).
+func (c *Controller) repair(ctx context.Context, s situation, x treated) error {
 	if still, err := c.still(ctx, x); err != nil || !still {
+		return err
+	}
+	why, err := c.replaceFirst(ctx, s, x)
+	if why == "" || err != nil {
 		return err
 	}
 	if err := removal.Delete(ctx, c.config.Client, x.claim); err != nil {
 		return fmt.Errorf("repairing node %s: %w", x.node.Name, err)
 	}
-	capacityType := x.claim.Labels[karpenterv1.CapacityTypeLabelKey]
-	c.config.Metrics.Unhealthy.WithLabelValues(metrics.Snake(x.finding.Policy.Condition), x.pool, capacityType,
-		x.claim.Status.ImageID, metrics.TerminationMode(x.claim)).Inc()
+	c.count(x, metrics.Delete)
 	c.config.Metrics.Disrupt(x.claim, string(plan.Unhealthy), "")
-	text := fmt.Sprintf("The node is removed: %s, %s since %s", plan.Unhealthy, says(x), sinceOf(x))
-	c.config.Events.Event(x.claim, event.Normal, event.DisruptionTerminating, text)
-	c.config.Events.Event(nodeRef(x.member), event.Normal, event.DisruptionTerminating, text)
+	c.tell(x, event.DisruptionTerminating, "The node is removed: %s, %s since %s; nothing replaces it before: %s", plan.Unhealthy,
+		says(x), sinceOf(x), why)
 	c.config.Removed.Tell(x.claim, string(plan.Unhealthy), says(x))
-	c.config.Log.Info("repairing", "claim", x.claim.Name, "node", x.node.Name, "pool", x.pool,
-		"reason", string(plan.Unhealthy), "condition", says(x), "since", sinceOf(x))
+	c.log(x, "", why)
 	return c.bound(ctx, x)
 }
 

@@ -115,8 +115,10 @@ func situation(t *testing.T, pools []*karpenterv1.NodePool, machines ...machine)
 func (r *rig) with(change func(c *repair.Config)) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	set := metrics.New(registry)
+	r.sky.client = r.server
 	config := repair.Config{
-		Client: r.server, Live: r.live, Fleet: fleet.New(cloud{}, second{}), Paused: func(context.Context) (string,
+		Client: r.server, Live: r.live, Picture: &r.sky, Applier: &r.sky, Fleet: fleet.New(cloud{}, second{}),
+		Paused: func(context.Context) (string,
 			error) {
 			return r.paused, nil
 		},
@@ -294,23 +296,37 @@ func TestTheAPIServerIsAskedBeforeARepair(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(n *corev1.Node)
+		claim  func(c *karpenterv1.NodeClaim)
 		want   int
 	}{
-		"as it was":   {func(*corev1.Node) {}, 1},
-		"another one": {func(n *corev1.Node) { n.UID = "another" }, 0},
+		"as it was":   {func(*corev1.Node) {}, nil, 1},
+		"another one": {func(n *corev1.Node) { n.UID = "another" }, nil, 0},
 		"broken again": {func(n *corev1.Node) {
 			n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(controllertest.Start())
+		}, nil, 0},
+		"gone by itself": {nil, nil, 0},
+		"another claim":  {func(*corev1.Node) {}, func(c *karpenterv1.NodeClaim) { c.UID = "another" }, 0},
+		"marked by now": {func(*corev1.Node) {}, func(c *karpenterv1.NodeClaim) {
+			c.Status.Conditions = append(c.Status.Conditions, karpenterv1.Condition{Type: karpenterv1.ConditionTypeDisruptionReason,
+				Status: metav1.ConditionTrue, Reason: "Unhealthy"})
 		}, 0},
-		"gone by itself ": {nil, 0},
+		"deleted by now": {func(*corev1.Node) {}, func(c *karpenterv1.NodeClaim) {
+			c.DeletionTimestamp = &metav1.Time{Time: controllertest.Start()}
+		}, 0},
 	} {
 		sick := machineOf("x", "p", "fake", with("Broken", time.Hour))
 		r := situation(t, nil, append(fine(4, "p", "fake"), sick)...)
-		live := controllertest.NewServer(t)
+		claim := sick.claim.DeepCopy()
+		claim.ResourceVersion = ""
+		if c.claim != nil {
+			c.claim(claim)
+		}
+		live := controllertest.NewServer(t, claim)
 		if c.change != nil {
 			fresh := sick.node.DeepCopy()
 			fresh.ResourceVersion = ""
 			c.change(fresh)
-			live = controllertest.NewServer(t, fresh)
+			live = controllertest.NewServer(t, fresh, claim)
 		}
 		r.live = live.Build()
 		r.with(nil)

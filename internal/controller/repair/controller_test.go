@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,11 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/apply"
+	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
-	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 	"github.com/joiner-autoscaler/joiner/internal/controller/repair"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/provider"
-	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
 
 type cloud struct{ provider.Provider }
@@ -40,7 +40,46 @@ type rig struct {
 	clock  *controllertest.Clock
 	tape   controllertest.Tape
 	paused string
+	sky    sky
 	step   *repair.Controller
+}
+
+// sky is the picture, empty unless a test says otherwise, and whoever carries a plan out: it marks claims, and notes what it was to
+// launch.
+type sky struct {
+	client   client.Client
+	picture  *cluster.Snapshot
+	launched []plan.Launch
+	fails    error
+	refuses  bool // marks nothing
+}
+
+func (s *sky) Snapshot() *cluster.Snapshot {
+	if s.picture == nil {
+		return cluster.New(cluster.Snapshot{})
+	}
+	return s.picture
+}
+
+func (s *sky) Apply(ctx context.Context, p plan.Plan) (out apply.Outcome, err error) {
+	for _, remove := range p.Removes {
+		if s.refuses || s.fails != nil {
+			return out, s.fails
+		}
+		var claim karpenterv1.NodeClaim
+		if err := s.client.Get(ctx, client.ObjectKey{Name: remove.Claim}, &claim); err != nil {
+			return out, err
+		}
+		condition.Set(&claim.Status.Conditions, 0, condition.True(karpenterv1.ConditionTypeDisruptionReason,
+			string(remove.Reason), remove.Why),
+			controllertest.Start())
+		if err := s.client.Status().Update(ctx, &claim); err != nil {
+			return out, err
+		}
+		out.Marked = append(out.Marked, remove.Claim)
+	}
+	s.launched = append(s.launched, p.Launches...)
+	return out, nil
 }
 
 // newRig is a pool of five nodes, of which the first is broken.
@@ -70,12 +109,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-func (r *rig) build() {
-	r.step = repair.New(repair.Config{
-		Client: r.server, Live: r.live, Fleet: fleet.New(cloud{}), Paused: func(context.Context) (string, error) { return r.paused, nil },
-		Events: &r.tape, Metrics: metrics.New(prometheus.NewRegistry()).Claims, Ready: func() bool { return true }, Now: r.clock.Now, Log: logr.Discard(),
-	})
-}
+func (r *rig) build() { r.with(nil) }
 
 func (r *rig) reconcile(t *testing.T) reconcile.Result {
 	t.Helper()

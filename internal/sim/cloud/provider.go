@@ -103,6 +103,8 @@ func (p *Provider) RepairPolicies() []provider.RepairPolicy {
 		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown, Toleration: kubelet},
 		{ConditionType: kwok.RebootCondition, ConditionStatus: corev1.ConditionTrue, Toleration: time.Minute,
 			TerminationGracePeriod: new(time.Minute), Reboot: true},
+		{ConditionType: kwok.UnhealthyCondition, ConditionStatus: corev1.ConditionTrue, Toleration: time.Minute,
+			TerminationGracePeriod: new(time.Minute)},
 	}
 }
 

@@ -30,6 +30,11 @@ func SketchByName(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 
 func solve(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, byName bool) plan.Plan {
 	p := try(snapshot, pods, packing, trial{byName: byName})
+	if crowded(p) {
+		if other := try(snapshot, pods, packing, trial{uncommitted: true, byName: byName}); better(other, p) {
+			p = other
+		}
+	}
 	if first := firstOf(p, pods); first != nil {
 		if other := try(snapshot, pods, packing, trial{first: first, byName: byName}); better(other, p) {
 			return other
