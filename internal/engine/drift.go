@@ -84,12 +84,33 @@ func (d *disruption) rollFirst(list []*cluster.Node, reason plan.DisruptionReaso
 		}
 		future, taken := d.future, maps.Clone(d.taken)
 		d.roll(group, reason)
+		tried := d.chosen
 		d.dropUntilTogether(settles)
 		if len(d.chosen) > 0 {
 			return
 		}
+		d.future, d.taken = future, maps.Clone(taken)
+		if len(tried) > 0 && d.rollApart(tried[0].nodes[0], reason) {
+			return
+		}
 		d.future, d.taken, list = future, taken, rest
 	}
+}
+
+// rollApart replaces a node by what takes all its pods, although some would have places on nodes that are there: for want of a
+// further node it would not hold when they come in another order. It reports whether that holds.
+func (d *disruption) rollApart(node *cluster.Node, reason plan.DisruptionReason) bool {
+	future, node := d.future, d.now(node)
+	apart, _ := future.Shut(slices.DeleteFunc(slices.Clone(future.Nodes), func(n *cluster.Node) bool { return n == node })...)
+	without := apart.Without(node).WithoutBuffers()
+	p := pack.Solve(without, without.Pending)
+	if len(p.Unplaced) > 0 || len(p.Launches) == 0 {
+		return false
+	}
+	d.adopt(without, []*cluster.Node{node}, p, reason)
+	d.future = future
+	d.dropUntilTogether(settles)
+	return len(d.chosen) > 0
 }
 
 // maxRolls bounds the commands of one round. Fewer nodes are replaced each for itself, so that none waits for what replaces
