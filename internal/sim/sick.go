@@ -72,7 +72,9 @@ func (w *World) fault(a arguments) error {
 	return nil
 }
 
-func (w *World) setFault(name string, status corev1.ConditionStatus) { w.setCondition(name, kwok.RebootCondition, status) }
+func (w *World) setFault(name string, status corev1.ConditionStatus) {
+	w.setCondition(name, kwok.RebootCondition, status)
+}
 
 func (w *World) setCondition(name string, kind corev1.NodeConditionType, status corev1.ConditionStatus) {
 	change(w, &corev1.Node{}, client.ObjectKey{Name: name}, apiserver.Status, func(n *corev1.Node) {

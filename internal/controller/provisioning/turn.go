@@ -11,36 +11,52 @@ import (
 // This file leaves kube-scheduler its turn (P-23, B-16). While the nodes of a plan come up, the scheduler binds pods where it
 // likes. A pod that finds its place taken may still get another one, so a further node for pods that were promised a place is
 // launched when the scheduler has come to rest: no node of ours is on its way, and no pod was bound for the idle time. Nothing
-// hangs on it: a launch is put off for the longest time of a batch at most, a node that takes long to come up counts as on
+// hangs on it: a launch is put off for the longest time of a batch at most, or for as long as the scheduler needs for the pods that
+// waited when that began, at the pace at which it binds them, and a minute at most. A node that takes long to come up counts as on
 // its way for a minute, and a pod whose promise is gone, with its claim or by time, is not put off at all.
 
-// underWay is for how long a claim counts as on its way here: most machines have joined by then.
-const underWay = time.Minute
+const (
+	// underWay is for how long a claim counts as on its way here: most machines have joined by then.
+	underWay = time.Minute
+	// slowest is for how long launches are put off at most, however many pods a slow scheduler still has to bind.
+	slowest = time.Minute
+)
 
 // turn is what the window knows of the scheduler's turn.
 type turn struct {
-	moved time.Time // when a pod was last bound that needed a node, or a node was on its way
-	since time.Time // when a launch was first put off; zero while none is
+	moved   time.Time // when a pod was last bound that needed a node, or a node was on its way
+	since   time.Time // when a launch was first put off; zero while none is
+	waiting int       // how many pods had a place and were not bound then
+	bound   int       // how many pods that needed a node were bound from then on
 }
 
 // PutOff reports for how long launches are put off that are for promised pods only, 0 when they are due. coming says that nodes
-// are on their way. [Window.Caught] ends it.
-func (w *Window) PutOff(now time.Time, coming bool) time.Duration {
+// are on their way, and waiting how many pods have a place and are not bound. [Window.Caught] ends it.
+func (w *Window) PutOff(now time.Time, coming bool, waiting int) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.turn.since.IsZero() || now.Before(w.turn.since) { // clocks jump
-		w.turn.since = now
+		w.turn.since, w.turn.waiting, w.turn.bound = now, waiting, 0
 	}
 	if coming || now.Before(w.turn.moved) {
 		w.turn.moved = now
 	}
 	due := w.turn.moved.Add(w.idle)
-	if latest := w.turn.since.Add(w.longest); latest.Before(due) {
+	if latest := w.turn.since.Add(w.turn.most(now, w.longest)); latest.Before(due) {
 		due = latest
 	}
 	wait := max(0, due.Sub(now))
 	w.again = wait > 0
 	return wait
+}
+
+// most is for how long launches are put off at most.
+func (t *turn) most(now time.Time, longest time.Duration) time.Duration {
+	if t.bound == 0 {
+		return longest
+	}
+	pace := now.Sub(t.since) / time.Duration(t.bound)
+	return max(longest, min(slowest, time.Duration(t.waiting)*pace))
 }
 
 // Caught tells that no launch is put off.
@@ -63,7 +79,8 @@ func (c *Controller) takeTurns(s *cluster.Snapshot, p plan.Plan, now time.Time) 
 		c.config.Window.Caught()
 		return p, 0
 	}
-	wait := c.config.Window.PutOff(now, slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool { return onItsWay(s, n, now) }))
+	coming := slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool { return onItsWay(s, n, now) })
+	wait := c.config.Window.PutOff(now, coming, len(p.Nominations))
 	if wait == 0 {
 		c.config.Window.Caught()
 		return p, 0

@@ -6,6 +6,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
+	"github.com/joiner-autoscaler/joiner/internal/controller/provisioning"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
@@ -115,5 +117,42 @@ func TestOnlyWhatComesSoonIsWaitedFor(t *testing.T) {
 	r.picture.snapshot.Pending[0].Promised = ""
 	if n, _ := r.launches(t); n != 1 {
 		t.Fatalf("%d launches, want one: no plan has promised this pod a place", n)
+	}
+}
+
+// P-23, B-16: where many pods have places and are not bound yet, a slow scheduler has its turn for as long as it needs for them at its
+// own pace, and for a minute at most. Pods that come later do not make it longer.
+func TestASlowSchedulerHasItsTurn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		waiting, later int
+		want           time.Duration // until the launch
+	}{
+		"nobody waits":          {0, 100, 3 * time.Second},
+		"a few":                 {5, 5, 3 * time.Second},
+		"twenty":                {20, 20, 10 * time.Second},
+		"twenty, and further":   {20, 100, 10 * time.Second},
+		"more than in a minute": {1000, 1000, time.Minute},
+	} {
+		w := provisioning.NewWindow(time.Second, 3*time.Second, nil)
+		clock := controllertest.NewClock()
+		bind := func(name string) {
+			pod := pendingPod(name)
+			w.Apply(pod, clock.Now())
+			w.Close(0)
+			bound := pod.DeepCopy()
+			bound.Spec.NodeName = "n"
+			w.Apply(bound, clock.Now())
+		}
+		bind("first")
+		begin, waiting := clock.Now(), c.waiting
+		for w.PutOff(clock.Now(), false, waiting) > 0 {
+			waiting = c.later
+			clock.Advance(500 * time.Millisecond)
+			bind("another")
+		}
+		if took := clock.Now().Sub(begin); took != c.want {
+			t.Errorf("%s: put off for %s, want %s", name, took, c.want)
+		}
 	}
 }

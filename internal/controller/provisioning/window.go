@@ -75,6 +75,7 @@ func (w *Window) Apply(pod *corev1.Pod, now time.Time) {
 	case !passed && !untried:
 		if known && pod.Spec.NodeName != "" {
 			w.turn.moved = now
+			w.turn.bound++
 		}
 		w.forget(pod.UID)
 	case known: // that the scheduler passes over a pod which was planned for is no news, nor is its next try

@@ -25,8 +25,9 @@ type Config struct {
 	// Hold is for how long a node that has joined is kept closed at most, until all of its plan have joined.
 	Hold int64
 	// Quiet is for how long no pod may have been bound and no node opened, and none may be on its way, before further nodes
-	// are launched; PutOff, for how long they are put off at most.
-	Quiet, PutOff int64
+	// are launched; PutOff, for how long they are put off at most, unless the pods that wait then take longer at the pace of the
+	// scheduler, and Slowest, for how long in any case.
+	Quiet, PutOff, Slowest int64
 	// Nominate lets the scheduler bind each pod where it was planned, if that still has room.
 	Nominate bool
 	// Keep has the scheduler keep the room of pods that keep apart where they were planned, once the node opens and while others
@@ -71,6 +72,8 @@ type play struct {
 	last    int64 // when a pod was bound or a node opened
 	plans   int64 // when the next plan may be made
 	off     int64 // since when launches are put off; -1 while they are not
+	behind  int   // how many pods had a place and were not bound then
+	caught  int   // how many were bound from then on
 }
 
 // coming is a node that was launched or there from the start.
@@ -192,6 +195,7 @@ func (p *play) try() {
 	}
 	p.scheduler.Bind(pod.Shape, target)
 	p.bound[pod.UID], p.Took, p.last = true, p.now, p.now
+	p.caught++
 	for _, c := range p.nodes {
 		if c.node.Name == target {
 			own := *c.node
@@ -220,17 +224,21 @@ func (p *play) planAt() (int64, bool) {
 }
 
 // turn returns how long the scheduler still has its turn before further nodes are launched.
-func (p *play) turn() int64 {
+func (p *play) turn(nominated int) int64 {
 	if p.Quiet == 0 || p.Waves == 0 {
 		return 0
 	}
 	if p.off < 0 {
-		p.off = p.now
+		p.off, p.behind, p.caught = p.now, nominated, 0
 	}
 	if slices.ContainsFunc(p.nodes, func(c *coming) bool { return !c.open }) {
 		p.last = p.now
 	}
-	return max(0, min(p.last+p.Quiet, p.off+p.PutOff)-p.now)
+	most := p.PutOff
+	if p.caught > 0 {
+		most = max(most, min(p.Slowest, int64(p.behind)*(p.now-p.off)/int64(p.caught)))
+	}
+	return max(0, min(p.last+p.Quiet, p.off+most)-p.now)
 }
 
 func (p *play) plan() {
@@ -269,7 +277,7 @@ func (p *play) launch(result plan.Plan) {
 		p.off = -1
 		return
 	}
-	if wait := p.turn(); wait > 0 {
+	if wait := p.turn(len(result.Nominations)); wait > 0 {
 		p.dirty, p.plans = true, max(p.plans, p.now+min(wait, p.Quiet))
 		return
 	}
