@@ -105,7 +105,9 @@ func (c *Controller) reportCommands(r round, p plan.Plan, outcome apply.Outcome)
 			if len(g.launches) > 0 {
 				text += ", once " + strings.Join(g.launches, ", ") + " is there"
 			}
-			c.config.Events.Event(claimRef(remove), event.Normal, event.DisruptionLaunching, text)
+			if len(g.launches) > 0 || !engine.ForMoney(remove.Reason) { // else its approval has said it
+				c.config.Events.Event(claimRef(remove), event.Normal, event.DisruptionLaunching, text)
+			}
 			c.config.Log.Info("disrupting", "event", "Disrupting", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool,
 				"command-id", g.removes[0].Claim, "reason", remove.Reason, "decision", g.decision(),
 				"disrupted-node-count", len(g.removes), "replacement-node-count", len(g.launches),

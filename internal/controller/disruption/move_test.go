@@ -175,8 +175,10 @@ func TestAnUnderusedNodeGoes(t *testing.T) {
 		if marked, deleting := r.state(t); len(marked) != 0 || len(deleting) != 1 || len(r.list(t)) != 2 {
 			t.Fatalf("restarts %v: marked %v, deleting %v: want one deleted", restarts, marked, deleting)
 		}
-		if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, "DisruptionLaunching: The node is to go: Underutilized: 1.000/h before, 0.000/h after") {
-			t.Errorf("said %s", said)
+		said := strings.Join(r.tape.Said(), "\n")
+		if !strings.Contains(said, "ConsolidationApproved: It goes: 1.000/h before, 0.000/h after; nothing replaces it") ||
+			strings.Contains(said, "DisruptionLaunching") {
+			t.Errorf("said %s, want its price once", said)
 		}
 	}
 }

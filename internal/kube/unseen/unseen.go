@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,6 +35,7 @@ type Objects struct {
 type write struct {
 	version string
 	at      time.Time
+	ends    types.UID // of the object, when the write was its end
 }
 
 // New returns a memory of nothing.
@@ -52,7 +54,9 @@ func (o *Objects) Behind(obj client.Object) time.Duration {
 	if !found {
 		return 0
 	}
-	if passed := now.Sub(known.at); !before(obj.GetResourceVersion(), known.version) || passed < 0 || passed >= most { // clocks jump
+	ending := known.ends != "" && known.ends == obj.GetUID()
+	shown := !ending && !before(obj.GetResourceVersion(), known.version)
+	if passed := now.Sub(known.at); shown || passed < 0 || passed >= most { // clocks jump
 		delete(o.last, key)
 		return 0
 	}
@@ -78,7 +82,11 @@ func (o *Objects) noted(obj client.Object, err error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if known, found := o.last[id]; !found || before(known.version, obj.GetResourceVersion()) {
-		o.last[id] = write{obj.GetResourceVersion(), now}
+		o.last[id] = write{version: obj.GetResourceVersion(), at: now}
+	}
+	// Without finalizers it is gone, and the answer has the version that it had before.
+	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
+		o.last[id] = write{version: obj.GetResourceVersion(), at: now, ends: obj.GetUID()}
 	}
 	return nil
 }

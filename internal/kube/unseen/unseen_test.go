@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -101,5 +102,40 @@ func TestAStepWaitsForWhatItsOwnProcessWrote(t *testing.T) {
 	none.Gone(claimOf("1"), "a")
 	if none.Behind(claimOf("1")) != 0 {
 		t.Error("nobody remembers, and waits")
+	}
+}
+
+// B-12: of an object whose last finalizer was taken off the answer has the version that it had before: while the cache shows it, no
+// step begins. One of the same name that comes after it is another.
+func TestAStepWaitsForTheEndThatItsOwnProcessWrote(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	at := &server{version: "12"}
+	o := unseen.New(func() time.Time { return now })
+	c := o.Client(at)
+	node := func(uid, version string, finalizers ...string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: types.UID(uid), ResourceVersion: version,
+			DeletionTimestamp: &metav1.Time{Time: now}, Finalizers: finalizers}}
+	}
+	patch := func(obj client.Object) {
+		t.Helper()
+		if err := c.Patch(t.Context(), obj, client.MergeFrom(obj)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	patch(node("u", "12", "other.example/finalizer"))
+	if o.Behind(node("u", "12", "other.example/finalizer")) > 0 {
+		t.Error("another finalizer holds it, and it is waited for")
+	}
+	patch(node("u", "12"))
+	if o.Behind(node("u", "12", "joiner")) == 0 {
+		t.Error("it is gone, which the cache does not show, and a step begins")
+	}
+	if o.Behind(node("v", "13", "joiner")) > 0 {
+		t.Error("another node of its name is waited for")
+	}
+	patch(node("u", "12"))
+	if now = now.Add(5 * time.Second); o.Behind(node("u", "12", "joiner")) > 0 {
+		t.Error("it is waited for after 5 s")
 	}
 }
