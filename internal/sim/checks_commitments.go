@@ -164,9 +164,10 @@ func (w *World) asksForShare(pool string) bool {
 }
 
 // checkBeside is K-55: what a commitment has enough left for is launched on it. A step that could not launch all of its plan may
-// have left some, and so does one for which on demand is sold out.
+// have left some, and so does one for which on demand is sold out, or whose limits leave room for fewer nodes than pods wait: there
+// larger nodes may take more of them.
 func (w *World) checkBeside(p *process, now map[types.UID]*stand, made *stand, name string) {
-	if !made.spot || !w.carriedOut(p) {
+	if !made.spot || !w.carriedOut(p) || w.crowded(p, made.pool) {
 		return
 	}
 	spans := p.line.replica.committedSince(p.since)
@@ -190,6 +191,23 @@ func (w *World) checkBeside(p *process, now map[types.UID]*stand, made *stand, n
 			}
 		}
 	}
+}
+
+// crowded reports whether the limits of a pool left a step room for fewer nodes than pods wait.
+func (w *World) crowded(p *process, name string) bool {
+	room := w.clusterRoom()
+	for _, pool := range p.pools {
+		if pool.Name == name {
+			room = min(room, nodeLimit(pool)-w.count(name))
+		}
+	}
+	waiting := int64(0)
+	w.server.All(&corev1.Pod{}, func(o client.Object) {
+		if pod := o.(*corev1.Pod); pod.Spec.NodeName == "" && !isDaemon(pod) {
+			waiting++
+		}
+	})
+	return room < waiting-int64(len(p.created))
 }
 
 // sold reports whether, as far as a process knows, the provider sells something on demand that is like a claim, and that a line
