@@ -30,9 +30,17 @@ POLICY_POOLS ?= 500
 HOSTED_CLUSTERS ?= 20
 # Operators whose policies are on one management cluster (A-47).
 POLICY_FEEDS ?= 1000
+# 1 takes a fleet through its life without kills as well, beside the one with kills.
+FLEET_CALM ?= 1
+# Changes that are foretold and then made, of ten (U-03).
+FORETOLD_CHANGES ?= 10
+# 1 lets the test of nodes by hand wait until one is judged, which takes a minute (A-19).
+NODE_SETTLES ?= 1
 # Nodes that a hand-over between two operators must leave alone, and minutes for which both work beside each other (A-30, A-33).
 HANDOVER_NODES ?= 20
 ALONGSIDE_MINUTES ?= 5
+# They begin in this order, and the others after them: a package that takes long and begins last is the one that everything waits for.
+E2E_FIRST := ./e2e ./e2e/autonode ./e2e/nodescheduling ./e2e/ec2 ./e2e/conversion
 # Packages of end-to-end tests that are not run: the charts and the dashboards have targets of their own. make test also leaves out those that type the
 # quick start and tell the demo as a user does: tools/pages, a part of make check, parses the same pages.
 LEFT_OUT ?= charts|dashboards
@@ -41,7 +49,9 @@ DEMO_CHAPTER ?=
 IDLE_MINUTES ?= 5
 # Nodes of the clusters in which the latency of the node scheduling policy is measured (B-14).
 PLACEMENT_NODES ?= 5000
-RACE_PACKAGES := ./internal/engine/... ./internal/world/... ./internal/translate/...
+# What has goroutines is tested under the race detector in make check, and in make e2e also what decides, which has none by
+# internal/tidy: there the detector could only see tests of its own that run beside each other.
+RACE_PACKAGES ?= ./internal/engine/... ./internal/world/... ./internal/translate/...
 
 GENERATED = $$(find api autonodepolicy/api nodescheduling/api charts/*/files charts/*/crds upstream/openshift-api/crd -name 'zz_generated*' -o -name '*.yaml' -o -name 'dashboard.json' | sort; find internal/console/assets docs/pictures -type f | sort)
 
@@ -84,12 +94,15 @@ test: FLEET_KILLS = 8
 test: DRA_CASES = 20
 test: VOLUME_CASES = 15
 test: EC2_NODES = 20
-test: EC2_KILLS = 5
+test: EC2_KILLS = 3
 test: POLICY_POOLS = 20
 test: HOSTED_CLUSTERS = 3
 test: HANDOVER_NODES = 5
 test: ALONGSIDE_MINUTES = 1
 test: PLACEMENT_NODES = 100
+test: FLEET_CALM = 0
+test: FORETOLD_CHANGES = 4
+test: NODE_SETTLES = 0
 test: LEFT_OUT = charts|dashboards|firstuse
 test: unit clusters ## All tests: unit, scripts, laws, contract suites, and end to end on a real control plane
 
@@ -105,18 +118,19 @@ unit: ## Tests that need no control plane
 	cd nodescheduling/test && $(GO) test -count=1 $(TEST_FLAGS) ./...
 
 .PHONY: e2e
-e2e: clusters charts-e2e dashboards signals ## The end-to-end tests in their long forms; the variables that make test sets shorten them
+e2e: clusters charts-e2e dashboards signals fuzz-public race ## The end-to-end tests in their long forms; the variables that make test sets shorten them
 
 # What make test has of the charts is make charts, a part of make check: the rest takes Helm's programs and minutes.
 .PHONY: clusters
 clusters: programs
 	cd localcluster && $(E2E_ENV) JOINER_LIMIT_ROUNDS='$(LIMIT_ROUNDS)' JOINER_LIMIT_ENFORCED='$(LIMIT_ENFORCED)' \
 		JOINER_FLEET_NODES='$(FLEET_NODES)' JOINER_FLEET_KILLS='$(FLEET_KILLS)' \
+		JOINER_FLEET_CALM='$(FLEET_CALM)' JOINER_FORETOLD_CHANGES='$(FORETOLD_CHANGES)' JOINER_NODE_SETTLES='$(NODE_SETTLES)' \
 		JOINER_EC2_NODES='$(EC2_NODES)' JOINER_EC2_KILLS='$(EC2_KILLS)' \
 		JOINER_DEMO_CHAPTER='$(DEMO_CHAPTER)' JOINER_IDLE_MINUTES='$(IDLE_MINUTES)' \
 		JOINER_HANDOVER_NODES='$(HANDOVER_NODES)' JOINER_ALONGSIDE_MINUTES='$(ALONGSIDE_MINUTES)' \
 		JOINER_POLICY_POOLS='$(POLICY_POOLS)' JOINER_HOSTED_CLUSTERS='$(HOSTED_CLUSTERS)' JOINER_PLACEMENT_NODES='$(PLACEMENT_NODES)' \
-		JOINER_DRA_CASES='$(DRA_CASES)' JOINER_VOLUME_CASES='$(VOLUME_CASES)' $(GO) test -trimpath -count=1 $(E2E_FLAGS) $$($(GO) list ./... | grep -vE '/e2e/($(LEFT_OUT))$$')
+		JOINER_DRA_CASES='$(DRA_CASES)' JOINER_VOLUME_CASES='$(VOLUME_CASES)' $(GO) test -trimpath -count=1 $(E2E_FLAGS) $$($(GO) list $(E2E_FIRST) ./... | grep -vE '/e2e/($(LEFT_OUT))$$')
 
 .PHONY: charts-e2e
 charts-e2e: $(CONTROLPLANE) $(BIN)/helm3 $(BIN)/helm4 ## U-11: the charts installed, upgraded, rolled back and removed by Helm 3 and 4 on a real API server
@@ -172,17 +186,20 @@ bench-conversion: programs ## V-20: the conversion webhook renews its certificat
 		-run TestReplicasServeV1beta1 ./e2e/conversion
 
 # How long each fuzz target of what others import is run (A-27), instead of a number of inputs. A time may end while an input is made
-# smaller, and then Go calls the run failed.
+# smaller, and then Go calls the run failed. make check tries a part of the inputs.
 FUZZ_TIME ?=
+FUZZ_PART ?= 1
 .PHONY: fuzz-public
-fuzz-public: ## The fuzz targets of the module that others import, some ten to thirty seconds each, or FUZZ_TIME=
-	cd autonodepolicy && for target in fold:FuzzOf:200000x policy:FuzzMergeRequirements:200000x policy:FuzzRootVolume:400000x \
-		admission:FuzzClaimRule:30000x; do \
+fuzz-public: ## The fuzz targets of the module that others import, some ten to forty seconds each, or FUZZ_TIME=; make check takes a quarter
+	cd autonodepolicy && for target in fold:FuzzOf:200000 policy:FuzzMergeRequirements:200000 policy:FuzzRootVolume:400000 \
+		admission:FuzzClaimRule:30000; do \
 		set -- $$(echo $$target | tr ':' ' '); \
-		CGO_ENABLED=0 $(GO) test ./$$1 -run '^$$' -fuzz "^$$2$$" -fuzztime $(or $(FUZZ_TIME),$$3) -fuzzminimizetime 20x || exit 1; done
+		CGO_ENABLED=0 $(GO) test ./$$1 -run '^$$' -fuzz "^$$2$$" -fuzztime $(or $(FUZZ_TIME),$$(($$3 / $(FUZZ_PART)))x) -fuzzminimizetime 20x || exit 1; done
 
 .PHONY: check
-check: generated vet lint race fuzz-public alerts charts ## Generated files are current, vet, lint, import rules, race-free tests of the core, tests of the tools, of the alerts, of the charts and of the public module
+check: FUZZ_PART = 4
+check: RACE_PACKAGES = ./internal/world/...
+check: generated vet lint race fuzz-public alerts charts ## Generated files are current, vet, lint, import rules, race-free tests of what has goroutines, tests of the tools, of the alerts, of the charts and of the public module
 	$(GO) test ./internal/tidy/...
 	cd tools && $(GO) test -count=1 ./... # a cached result does not know that a page changed: files outside of a module are not part of it
 	cd tools/release && $(GO) vet ./... && $(GO) test ./...
@@ -263,7 +280,7 @@ lint: ## staticcheck and formatting
 	cd nodescheduling/test && $(GO) tool -modfile=../../tools/go.mod staticcheck ./... github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/...
 
 .PHONY: race
-race: ## Tests of the core under the race detector (needs a C compiler)
+race: ## Tests of the core under the race detector, RACE_PACKAGES= (needs a C compiler); make check takes those with goroutines
 	CGO_ENABLED=1 $(GO) test -race $(RACE_PACKAGES)
 
 # One seed tells its story; without SEED, N of them from FROM. With CLOUD=ec2 the machines are EC2's.

@@ -67,8 +67,9 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 func (c *Cluster) Dir() string { return c.setup.options.Dir }
 
 // Stop ends all components, those first that use the others, and removes the
-// directory unless Options.Keep is set. It takes at most about half a minute.
-// A second call does nothing and returns the same.
+// directory unless Options.Keep is set. With it they are asked to end, which
+// takes at most about half a minute; without it they are killed. A second call
+// does nothing and returns the same.
 func (c *Cluster) Stop() error { return c.stop() }
 
 // Failed receives an error, with the end of the log, for each component that
@@ -244,7 +245,7 @@ func (c *Cluster) stopAll() error {
 	var failed []error
 	for _, component := range slices.Backward(startOrder()) {
 		if c.process(component) != nil {
-			failed = append(failed, c.StopComponent(component))
+			failed = append(failed, c.endComponent(component, c.lastGrace(component)))
 		}
 		failed = append(failed, c.releasePorts(component))
 	}
@@ -258,6 +259,15 @@ func (c *Cluster) stopAll() error {
 	}
 	c.logf("cluster stopped after %s", seconds(began))
 	return nil
+}
+
+// lastGrace is how long a component may take to end with its cluster. What it would put in order goes with the directory, and
+// an API server with open watches takes all the time that it is given: so without a directory to keep, it is none.
+func (c *Cluster) lastGrace(component Component) time.Duration {
+	if c.setup.options.Keep {
+		return component.grace()
+	}
+	return 0
 }
 
 func (c *Cluster) process(component Component) *process {

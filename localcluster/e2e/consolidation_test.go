@@ -50,9 +50,9 @@ func TestConsolidationMakesTheClusterCheaper(t *testing.T) {
 	})
 	r.told("NodeClaim", "", "DisruptionLaunching", "Underutilized")
 	// It may still find something cheaper; then it is quiet.
-	r.eventually(later, "30 s without a change of the nodes", func(ctx context.Context) (bool, string, error) {
+	r.eventually(later, atRest.String()+" without a change of the nodes", func(ctx context.Context) (bool, string, error) {
 		first := fmt.Sprint(r.names())
-		time.Sleep(30 * time.Second)
+		time.Sleep(atRest)
 		second := fmt.Sprint(r.names())
 		return first == second, first + " became " + second, nil
 	})
@@ -131,7 +131,7 @@ func TestWhenEmptyKeepsNodesInUse(t *testing.T) {
 	before := r.names()
 	r.run("scale", "deployment", "filler", "--replicas=1")
 	r.allRunning(4, soon)
-	time.Sleep(30 * time.Second)
+	time.Sleep(atRest)
 	after := r.names()
 	if fmt.Sprint(before) != fmt.Sprint(after) && len(after) < 3 {
 		t.Errorf("nodes %v became %v: nodes in use must stay", before, after)

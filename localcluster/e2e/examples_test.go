@@ -62,7 +62,8 @@ func (r *testRig) nodeOf(app string) corev1.Node {
 func TestExampleGeneralPurpose(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, onEC2Types)
-	r.apply(kwokPool("general-purpose", general(`"on-demand"`), ""))
+	// While a quiet time runs, lastPodEventTime is written every ten seconds; otherwise every minute.
+	r.apply(kwokPool("general-purpose", general(`"on-demand"`), "disruption: {consolidateAfter: 30s}"))
 	r.apply(deployment("web", 1, "{cpu: '1'}", ""))
 	r.allRunning(1, soon)
 	node := r.nodeOf("web")

@@ -22,12 +22,15 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
 // The size of the fleet and how often joiner is killed; `make e2e` sets the sizes that the specification asks for.
 const (
 	fleetNodesEnv = "JOINER_FLEET_NODES"
 	fleetKillsEnv = "JOINER_FLEET_KILLS"
+	// fleetCalmEnv asks for the same life without kills, whose price is compared: what it demands is demanded with kills, too.
+	fleetCalmEnv = "JOINER_FLEET_CALM"
 )
 
 func fromEnv(t *testing.T, name string, otherwise int) int {
@@ -350,11 +353,13 @@ func TestFleet(t *testing.T) {
 	if nodes < largeFleet {
 		t.Parallel()
 	}
-	t.Run("Calm", func(t *testing.T) { calm = newFleet(t).live(nodes, 0) })
+	if shared.Asked(t, fleetCalmEnv, "take a fleet through its life without kills, too") {
+		t.Run("Calm", func(t *testing.T) { calm = newFleet(t).live(nodes, 0) })
+	}
 	t.Run("Killed", func(t *testing.T) { killed = newFleet(t).live(nodes, kills) })
 	// Where consolidation comes to rest depends on how things met, with kills and without. That no node is left which nobody
 	// needs was demanded of both.
-	if calm > 0 && killed > 1.1*calm { // 0: only the other half was asked for
+	if calm > 0 && killed > 1.1*calm { // 0: only the other half was run
 		t.Logf("finding: the fleet costs $%.3f/h after the kills, $%.3f/h without", killed, calm)
 	}
 }

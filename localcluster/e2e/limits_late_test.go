@@ -2,11 +2,11 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
+	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
 // enforcedEnv makes the test of late launches wait until HardLimitEnforced is True, which takes three and a half
@@ -14,16 +14,7 @@ import (
 const enforcedEnv = "JOINER_LIMIT_ENFORCED"
 
 func waitsUntilEnforced(t *testing.T) bool {
-	t.Helper()
-	switch text := os.Getenv(enforcedEnv); text {
-	case "", "0":
-		return false
-	case "1":
-		return true
-	default:
-		t.Fatalf("%s is %q: want 1 to wait for HardLimitEnforced, 0 or nothing not to", enforcedEnv, text)
-		return false
-	}
+	return shared.Asked(t, enforcedEnv, "wait for HardLimitEnforced")
 }
 
 // lateCase is a pool whose scale-up is on its way when its limit changes.

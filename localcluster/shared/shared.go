@@ -90,3 +90,17 @@ func Port(t *testing.T) int {
 	})
 	return reserved.Ports[0]
 }
+
+// Asked reads from the environment whether a part of a test is run that its short form leaves out. what says what that part does.
+func Asked(t *testing.T, variable, what string) bool {
+	t.Helper()
+	switch text := os.Getenv(variable); text {
+	case "", "0":
+		return false
+	case "1":
+		return true
+	default:
+		t.Fatalf("%s is %q: want 1 to %s, 0 or nothing not to", variable, text, what)
+		return false
+	}
+}

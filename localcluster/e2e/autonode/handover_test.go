@@ -178,6 +178,7 @@ func (w *world) besideEachOther(since time.Time, minutes int) {
 // a hosted cluster goes from an operator like HyperShift's to ours, by way of both beside each other, and
 // back. No node is replaced, no pool and no class is another one, and node classes are protected at every moment.
 func TestA33_A30_AClusterIsHandedOverBothWays(t *testing.T) {
+	t.Parallel() // its guest is its own
 	n, minutes := numberFromEnv(t, handOverNodesEnv, 5), numberFromEnv(t, alongsideEnv, 1)
 	w := hypershiftCluster(t)
 	theirs := w.hypershiftRuns()

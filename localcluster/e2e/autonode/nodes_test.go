@@ -205,6 +205,7 @@ func (w *world) settledOn(team, kind string, pods int) {
 // the budget (K5). A pool with nothing left launches nothing and says why on the wrapper, the NodePool, the policy and the
 // pod.
 func TestNodesObeyThePolicy(t *testing.T) {
+	t.Parallel() // its guest is its own
 	w := hostedCluster(t)
 	w.policy(restrict(in(instanceType, typeA, typeB, typeC)))
 	w.policySays("True", "")

@@ -157,7 +157,7 @@ func TestR45_KeepLastLeavesTheLastAppliedState(t *testing.T) {
 	defer giveBack()
 	w.run("--on-policy-unreadable=KeepLast")
 	w.pool("r45-new", wants(in(instanceType, "b")))
-	for deadline := time.Now().Add(confirmation + within); time.Now().Before(deadline); time.Sleep(poll) {
+	for deadline := time.Now().Add(confirmation + unchanged); time.Now().Before(deadline); time.Sleep(poll) {
 		if got := requirementsOf(w.get(nodePoolKind, "r45-keep")); len(got) != 2 {
 			t.Fatalf("the NodePool became %s", show(got))
 		}
