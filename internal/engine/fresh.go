@@ -25,8 +25,8 @@ func firstWith(nodes []*cluster.Node, pods int) []*cluster.Node {
 	return nodes
 }
 
-// excessOf returns what nodes of the future cost more than a fresh plan pays for their pods that have to move, and finds out whether that
-// is far more in all. A node of which some pod has no place in that plan is left out.
+// excessOf returns what nodes of the future cost more than a fresh plan pays for their pods that have to move. A node of which some
+// pod has no place in that plan is left out.
 func (d *disruption) excessOf(nodes []*cluster.Node) map[*cluster.Node]resources.Money {
 	s, on := d.emptyFor(nodes)
 	p := pack.Sketch(s, s.Pending)
@@ -41,10 +41,6 @@ func (d *disruption) excessOf(nodes []*cluster.Node) map[*cluster.Node]resources
 	for _, u := range p.Unplaced {
 		delete(excess, on[u.Pod.UID])
 	}
-	d.far = d.isFar(excess)
-	if !d.far && len(p.Unplaced) == 0 {
-		d.far = d.costsFarMore(nodes, pack.SketchCheapest(s, s.Pending))
-	}
 	return excess
 }
 
@@ -57,13 +53,6 @@ func (d *disruption) isFar(excess map[*cluster.Node]resources.Money) bool {
 		beyond += more
 	}
 	return beyond*100 > (cost-beyond)*farPercent
-}
-
-// costsFarMore reports whether these nodes cost far more in all than a fresh plan with nodes for all their pods. It is asked of the
-// cheapest plan. The order is that of the other one: with a draft for it, consolidation ended dearer (ADR 0010).
-func (d *disruption) costsFarMore(nodes []*cluster.Node, p plan.Plan) bool {
-	cost, fresh := d.cost(nodes...), d.costOfLaunches(p.Launches)
-	return len(p.Unplaced) == 0 && (cost-fresh)*100 > fresh*farPercent
 }
 
 // emptyFor returns the pools without any node, without limits, and with the pods of these nodes that have to move; on says where

@@ -61,6 +61,7 @@ func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
 		return cmp.Or(cmp.Compare(ranks[b].saving, ranks[a].saving), cmp.Compare(ranks[a].cost, ranks[b].cost))
 	})
 	excess := d.excessOf(firstWith(list, freshPods))
+	d.far = d.isFar(excess)
 	list = slices.DeleteFunc(list, func(node *cluster.Node) bool {
 		price := d.cost(node)
 		least := max(1, d.share(price))

@@ -57,7 +57,7 @@ const maxTries = 8
 // runDraft places pods, which are in the order of compare, on the nodes of a draft and returns the others.
 func (s *solver) runDraft(order []*cluster.Pod) []*cluster.Pod {
 	p := s.draftPool()
-	if p == nil || s.someStay() {
+	if p == nil || len(s.leavers) > 0 {
 		return order
 	}
 	order = slices.DeleteFunc(order, func(pod *cluster.Pod) bool { return s.keepPromise(pod) || s.placeOnExisting(pod) })

@@ -149,16 +149,6 @@ func (s *solver) back(t *topology.Tracker, pod *cluster.Pod) {
 // leaving reports whether the pod runs on a node that goes, in the way of some constraint.
 func (s *solver) leaving(pod *cluster.Pod) bool { return s.leavers[pod.UID] != nil }
 
-// someStay reports whether pods run on nodes that go and leave these one after another, each when it has its next place.
-func (s *solver) someStay() bool {
-	for _, l := range s.leavers {
-		if !l.left {
-			return true
-		}
-	}
-	return false
-}
-
 // placeOne places a pod on a node that is there or planned, or on a new one; one that runs leaves its node for that.
 func (s *solver) placeOne(pod *cluster.Pod) bool {
 	return s.moved(pod, func(info *shape) bool { return s.placeInBins(pod, info) || s.open(pod, info) })

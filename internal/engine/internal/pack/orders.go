@@ -38,26 +38,13 @@ func cheapestOf(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	return p
 }
 
-// SketchCheapest is [Sketch], or the same by a draft where that costs less (ADR 0030).
-func SketchCheapest(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
-	p := Sketch(snapshot, pods)
-	if draft, drafted := draftBy(mix.Sketch, snapshot, pods); drafted && !lost(draft, p) && costs(snapshot, draft) < costs(snapshot, p) {
-		return draft
-	}
-	return p
-}
-
 // draftOf plans by a draft; false where no pods are tied to others.
 func draftOf(snapshot *cluster.Snapshot, pods []*cluster.Pod) (plan.Plan, bool) {
-	return draftBy(mix.Solve, snapshot, pods)
-}
-
-func draftBy(way mix.Way, snapshot *cluster.Snapshot, pods []*cluster.Pod) (plan.Plan, bool) {
 	tied := func(pod *cluster.Pod) bool { return pod.Shape.Tied() }
 	if !slices.ContainsFunc(pods, tied) {
 		return plan.Plan{}, false
 	}
-	return try(snapshot, pods, way, trial{drafted: true}), true
+	return try(snapshot, pods, mix.Solve, trial{drafted: true}), true
 }
 
 // cheaper reports whether a plan costs less than another one, which has not fewer nodes for a price within the
