@@ -20,6 +20,8 @@ type Intent struct {
 	Marked bool
 	// Tainted says that it stands on the node too, or that there is no node.
 	Tainted bool
+	// Since is when it was written, in Unix seconds; 0 where nobody knows.
+	Since int64
 }
 
 // Docket is what Judge decides about, and what it has to know beside the picture.

@@ -11,8 +11,12 @@ import (
 // An unhealthy node whose pods may still run goes once what replaces it is there, where something can (K-49). It waits for
 // nothing else, and not for long: a limit, a market or a launch that fails leaves the pods no worse than on a broken node.
 
-// repairWaits is for how long an unhealthy node waits for what replaces it. Machines take a minute or two.
-const repairWaits = 5 * time.Minute
+const (
+	// repairWaits is for how long an unhealthy node waits for what replaces it. Machines take a minute or two.
+	repairWaits = 5 * time.Minute
+	// repairBegins is how long after the mark nobody concludes that nothing was launched: that is done by another controller.
+	repairBegins = 10 * time.Second
+)
 
 // ReplaceFirst plans what has to come before an unhealthy node of ours goes: the plan marks it, and launches what replaces it.
 // The plan is empty where it goes at once, and why says in words for what reason.
@@ -79,6 +83,8 @@ func (j *judging) repaired(m *move) {
 	switch {
 	case slices.ContainsFunc(m.intents, func(i Intent) bool { return !i.Tainted }):
 		v.Act = Mark
+	case m.begins(j.now):
+		v.Act, v.Why = Wait, "it was marked a moment ago, and what replaces it is to be launched"
 	case lost == 0 && m.waits() && !m.overdue(j.now):
 		v.Act, v.Why = Wait, "what replaces it is on its way"
 	default:
@@ -88,9 +94,16 @@ func (j *judging) repaired(m *move) {
 	j.verdicts = append(j.verdicts, v)
 }
 
-// overdue reports whether a replacement has been on its way for longer than an unhealthy node waits.
+// begins reports whether nodes were marked a moment ago, so that what replaces them may not have been launched yet.
+func (m *move) begins(now int64) bool {
+	return len(m.replacements) == 0 && slices.ContainsFunc(m.intents, func(i Intent) bool {
+		return i.Since != 0 && now >= i.Since && now-i.Since < int64(repairBegins/time.Second)
+	})
+}
+
+// overdue reports whether a replacement has been on its way for longer than an unhealthy node waits: not at all once it is not ready.
 func (m *move) overdue(now int64) bool {
-	return slices.ContainsFunc(m.replacements, func(n *cluster.Node) bool {
+	return slices.ContainsFunc(m.intents, func(i Intent) bool { return i.Node.NotReady }) || slices.ContainsFunc(m.replacements, func(n *cluster.Node) bool {
 		return (!n.Initialized || n.NotReady) && now-n.Created > int64(repairWaits/time.Second)
 	})
 }

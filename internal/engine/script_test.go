@@ -96,7 +96,8 @@ func run(t *testing.T, d *datadriven.TestData) string {
 // reason that nobody wrote; asked are nodes of which somebody asks. untainted=(NODE,...) are marked by half;
 // paused=WHY, unlisted=(POOL,...) and uncounted=(POOL,...) are what the process knows beside the picture.
 // counted=(NODE:REASON,...) are marks as the API server has them, where the picture is late; without a reason there
-// is none. recovered=(NODE:WHY,...) are unhealthy nodes that are not to be repaired any more.
+// is none. recovered=(NODE:WHY,...) are unhealthy nodes that are not to be repaired any more, since=(NODE:SECONDS,...) when
+// marks were written.
 func judge(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
 	t.Helper()
 	docket := engine.Docket{Unlisted: map[string]bool{}, Counts: map[string]engine.Count{}, Recovered: map[string]string{}}
@@ -118,6 +119,11 @@ func judge(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
 		i := intentOf(word)
 		if i.Marked, i.Tainted = true, !slices.Contains(words["untainted"], i.Node.ID()); !i.Node.Disrupting {
 			d.Fatalf(t, "marked=%s: the node is not disrupting in the script", word)
+		}
+		for _, word := range words["since"] {
+			if late := intentOf(word); late.Node == i.Node {
+				i.Since, _ = strconv.ParseInt(string(late.Reason), 10, 64)
+			}
 		}
 		docket.Intents = append(docket.Intents, i)
 	}

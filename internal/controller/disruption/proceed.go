@@ -135,11 +135,12 @@ func (c *Controller) intentOf(ctx context.Context, r round, node *cluster.Node) 
 	if err != nil {
 		return engine.Intent{}, err
 	}
-	reason, err := c.reasonOf(ctx, r, node.Claim, tainted)
-	if err != nil || reason == "" && !tainted {
+	mark, err := c.markOf(ctx, r, node.Claim, tainted)
+	if err != nil || mark.Reason == "" && !tainted {
 		return engine.Intent{}, err
 	}
-	return engine.Intent{Node: node, Reason: plan.DisruptionReason(reason), Marked: true, Tainted: tainted}, nil
+	return engine.Intent{Node: node, Reason: plan.DisruptionReason(mark.Reason), Marked: true, Tainted: tainted,
+		Since: max(0, mark.LastTransitionTime.Unix())}, nil
 }
 
 // judgedBy are the terms of this moment. Pools that are left alone for a while go on with what is under way.
@@ -288,9 +289,9 @@ func moved(node *cluster.Node) []string {
 	return list
 }
 
-// reasonOf reads the reason of an intent from the claim; "" when the claim has none. An intent without a reason is an
+// markOf reads an intent from the claim, whose reason is "" when the claim has none. An intent without a reason is an
 // old taint, or one of which the cache has not seen the first part yet, so where there is a taint the API server itself is asked.
-func (c *Controller) reasonOf(ctx context.Context, r round, name string, tainted bool) (string, error) {
+func (c *Controller) markOf(ctx context.Context, r round, name string, tainted bool) (karpenterv1.Condition, error) {
 	readers := []client.Reader{c.config.Client}
 	if tainted {
 		readers = append(readers, c.config.Live)
@@ -298,16 +299,16 @@ func (c *Controller) reasonOf(ctx context.Context, r round, name string, tainted
 	for _, reader := range readers {
 		var claim karpenterv1.NodeClaim
 		if err := reader.Get(ctx, types.NamespacedName{Name: name}, &claim); err != nil {
-			return "", client.IgnoreNotFound(err)
+			return karpenterv1.Condition{}, client.IgnoreNotFound(err)
 		}
 		if r.claims != nil {
 			r.claims[name] = &claim
 		}
 		if found, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason); found.Status == metav1.ConditionTrue {
-			return found.Reason, nil
+			return found, nil
 		}
 	}
-	return "", nil
+	return karpenterv1.Condition{}, nil
 }
 
 // tainted reports whether the watches show the taint on the node; a claim without a node needs none.

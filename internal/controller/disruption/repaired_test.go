@@ -95,3 +95,25 @@ func TestK49_ANodeThatIsRebootedIsNoRemoval(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 }
+
+// K-49: the controller of repair marks and launches while this one looks. A moment after the mark nobody concludes that nothing replaces
+// the node.
+func TestK49_WhatWasMarkedAMomentAgoIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small"}, "900m")
+	r.choose(t, "Unhealthy", "a")
+	r.over(r.server, func(config *disruption.Config) {
+		config.Recovered = func(context.Context, string) (string, error) { return "", nil }
+	})
+	for _, c := range []struct {
+		after            time.Duration
+		marked, deleting int
+	}{{0, 1, 0}, {9 * time.Second, 1, 0}, {time.Second, 0, 1}} {
+		r.clock.Advance(c.after)
+		r.reconcile(t)
+		r.sync(t)
+		if marked, deleting := r.state(t); len(marked) != c.marked || len(deleting) != c.deleting {
+			t.Errorf("%s later: marked %v, deleting %v", c.after, marked, deleting)
+		}
+	}
+}
