@@ -38,7 +38,7 @@ func spareInGuest() map[rights.Right]string {
 	for _, kind := range []string{"ec2nodeclasses.karpenter.k8s.aws", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "nodes",
 		"openshiftec2nodeclasses." + group, "openshiftnodepools." + group,
 		"validatingadmissionpolicies.admissionregistration.k8s.io", "validatingadmissionpolicybindings.admissionregistration.k8s.io"} {
-		spare["list "+rights.Right(kind)] = "an API server without watches that begin with a list is asked for lists"
+		spare["list "+rights.Right(kind)] = rights.ByChance + "an API server is asked for lists where a watch that begins with one fails"
 	}
 	return spare
 }

@@ -32,7 +32,7 @@ func rightsAreNeeded(g *placingtest.Guarded) error {
 // spare are the rights that no request of these tests needs, each with the reason.
 func spare() map[rights.Right]string {
 	const (
-		listed = "an API server without watches that begin with a list is asked for lists"
+		listed = rights.ByChance + "an API server is asked for lists where a watch that begins with one fails"
 		owner  = "asked for as a ReplicaSet is, when such an object owns the pod of an event: TestA15_EventsAreAboutWhatExists"
 	)
 	return map[rights.Right]string{
