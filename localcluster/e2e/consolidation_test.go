@@ -48,7 +48,7 @@ func TestConsolidationMakesTheClusterCheaper(t *testing.T) {
 		}
 		return running == 4 && len(pods) == 4 && r.price() < before/2, fmt.Sprintf("%d of %d pods run, %.3f/h of %.3f/h", running, len(pods), r.price(), before), nil
 	})
-	r.told("NodeClaim", "", "ConsolidationApproved", "It goes: $")
+	r.told("NodeClaim", "", "ConsolidationApproved", "/h before, ")
 	// It may still find something cheaper; then it is quiet.
 	r.eventually(later, atRest.String()+" without a change of the nodes", func(ctx context.Context) (bool, string, error) {
 		first := fmt.Sprint(r.names())
