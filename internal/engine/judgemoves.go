@@ -73,34 +73,17 @@ type refusal struct {
 
 // moved judges one move.
 func (j *judging) moved(m *move) {
-	if m.rule().room == ifAny {
-		j.repaired(m)
-		return
-	}
-	lost, of := m.lost()
+	lost, _ := m.lost()
 	v := Verdict{Intents: m.intents, Replacements: m.replacements, Failed: lost > 0 || m.late(j.now) != ""}
 	no := j.objectionToMove(m)
 	if j.docket.Paused != "" {
 		no = refusal{j.docket.Paused, GroundBudget}
 	}
-	if no.why == "" && lost > 0 {
-		no = refusal{fmt.Sprintf("%d of %d replacements failed", lost, of), GroundChurn}
-		part, known := j.part(m)
-		if len(part) > 0 {
+	if no.why == "" && m.rule().room != ifAny {
+		var part []*cluster.Node
+		if no, part = j.wanting(m); len(part) > 0 {
 			j.narrowed(v, no, part)
 			return
-		}
-		if !known {
-			no = refusal{} // it waits
-		}
-	} else if late := m.late(j.now); no.why == "" && late != "" {
-		no = refusal{fmt.Sprintf("its replacement %s joined and is not initialized after %s", late, settlesWithin),
-			GroundChurn}
-	}
-	if no.why == "" && !m.waits() {
-		no = j.misfit(m)
-		if why := j.belowFloor(m); no.why == "" && why != "" {
-			no = refusal{why, GroundChurn}
 		}
 	}
 	if no.why != "" {
@@ -117,15 +100,42 @@ func (j *judging) moved(m *move) {
 	j.goesOn(m, v)
 }
 
+// wanting says why what replaces nodes does not do, and which part of them may go for what came.
+func (j *judging) wanting(m *move) (no refusal, part []*cluster.Node) {
+	lost, of := m.lost()
+	late := m.late(j.now)
+	switch {
+	case lost > 0:
+		no = refusal{fmt.Sprintf("%d of %d replacements failed", lost, of), GroundChurn}
+		if part, known := j.part(m); len(part) > 0 || known {
+			return no, part
+		}
+		no = refusal{} // it waits
+	case late != "":
+		return refusal{fmt.Sprintf("its replacement %s joined and is not initialized after %s", late, settlesWithin), GroundChurn}, nil
+	}
+	if m.waits() {
+		return no, nil
+	}
+	if no = j.misfit(m); no.why == "" {
+		if why := j.belowFloor(m); why != "" {
+			no = refusal{why, GroundChurn}
+		}
+	}
+	return no, nil
+}
+
 // goesOn says how far a move that holds may go now.
 func (j *judging) goesOn(m *move, v Verdict) {
-	together := append(slices.Clone(j.leaving), m.nodes()...)
+	together, anyway := append(slices.Clone(j.leaving), m.nodes()...), m.rule().room == ifAny
 	switch {
 	case slices.ContainsFunc(m.intents, func(i Intent) bool { return !i.Tainted }):
 		v.Act = Mark
-	case m.waits():
+	case anyway && m.begins(j.now):
+		v.Act, v.Why = Wait, "it was marked a moment ago, and what replaces it is to be launched"
+	case m.waits() && !(anyway && m.inVain(j.now)):
 		v.Act, v.Why = Wait, "what replaces it is on its way"
-	case len(j.leaving) > 0 && !j.s.Pool(m.intents[0].Node.Pool).Static && !j.fits(m, together):
+	case !anyway && len(j.leaving) > 0 && !j.s.Pool(m.intents[0].Node.Pool).Static && !j.fits(m, together):
 		v.Act, v.Why = Wait, "its pods and those of other nodes that go have no place together"
 	default:
 		v.Act = Delete
@@ -158,7 +168,11 @@ func (j *judging) part(m *move) (part []*cluster.Node, known bool) {
 func (j *judging) objectionToMove(m *move) refusal {
 	count := map[string]int{}
 	for _, i := range m.intents {
-		if why := j.objectionTo(ruleOf(i.Reason), i); why != "" {
+		why := j.docket.Recovered[i.Node.Claim]
+		if m.rule().room != ifAny { // who measures the health of that node knows who may keep it as well
+			why = j.objectionTo(ruleOf(i.Reason), i)
+		}
+		if why != "" {
 			return refusal{"node " + i.Node.ID() + ": " + why, GroundChurn}
 		}
 		pool := i.Node.Pool

@@ -54,46 +54,6 @@ func ReplaceFirst(s *cluster.Snapshot, terms Terms, claim string) (p plan.Plan, 
 	return p, "its pods have places elsewhere"
 }
 
-// repaired judges an unhealthy node that is marked to go. Who measures its health, and knows who may keep it, says so.
-func (j *judging) repaired(m *move) {
-	lost, _ := m.lost()
-	v := Verdict{Intents: m.intents, Replacements: m.replacements, Failed: lost > 0 || m.late(j.now) != ""}
-	no := refusal{j.docket.Paused, GroundBudget}
-	count := map[string]int{}
-	for _, i := range m.intents {
-		pool := i.Node.Pool
-		if why := j.docket.Recovered[i.Node.Claim]; why != "" {
-			no = refusal{why, GroundChurn}
-		} else if why := j.beyond(pool, i.Reason, j.used[pool]+count[pool]); why != "" && no.why == "" {
-			no = refusal{why, GroundBudget}
-		}
-		count[pool]++
-	}
-	if no.why != "" {
-		v.Act, v.Why, v.Ground = Undo, no.why, no.ground
-		j.verdicts = append(j.verdicts, v)
-		for _, i := range m.intents {
-			j.recount(i)
-		}
-		return
-	}
-	for _, i := range m.intents {
-		j.used[i.Node.Pool]++
-	}
-	switch {
-	case slices.ContainsFunc(m.intents, func(i Intent) bool { return !i.Tainted }):
-		v.Act = Mark
-	case m.begins(j.now):
-		v.Act, v.Why = Wait, "it was marked a moment ago, and what replaces it is to be launched"
-	case lost == 0 && m.waits() && !m.overdue(j.now):
-		v.Act, v.Why = Wait, "what replaces it is on its way"
-	default:
-		v.Act = Delete
-		j.leaving = append(j.leaving, m.nodes()...)
-	}
-	j.verdicts = append(j.verdicts, v)
-}
-
 // begins reports whether nodes were marked a moment ago, so that what replaces them may not have been launched yet.
 func (m *move) begins(now int64) bool {
 	return len(m.replacements) == 0 && slices.ContainsFunc(m.intents, func(i Intent) bool {
@@ -101,9 +61,14 @@ func (m *move) begins(now int64) bool {
 	})
 }
 
-// overdue reports whether a replacement has been on its way for longer than an unhealthy node waits: not at all once it is not ready.
-func (m *move) overdue(now int64) bool {
-	return slices.ContainsFunc(m.intents, func(i Intent) bool { return i.Node.NotReady }) || slices.ContainsFunc(m.replacements, func(n *cluster.Node) bool {
-		return (!n.Initialized || n.NotReady) && now-n.Created > int64(repairWaits/time.Second)
-	})
+// inVain reports whether an unhealthy node waits no longer: a replacement failed or has been on its way for too long, or it is not ready
+// any more itself.
+func (m *move) inVain(now int64) bool {
+	if lost, _ := m.lost(); lost > 0 {
+		return true
+	}
+	return slices.ContainsFunc(m.intents, func(i Intent) bool { return i.Node.NotReady }) ||
+		slices.ContainsFunc(m.replacements, func(n *cluster.Node) bool {
+			return (!n.Initialized || n.NotReady) && now-n.Created > int64(repairWaits/time.Second)
+		})
 }

@@ -177,8 +177,8 @@ func failuresOf(done []deed) error {
 // removed tells of claims that were deleted.
 func (c *Controller) removed(ctx context.Context, r round, v engine.Verdict, done []deed) error {
 	failures := []error{failuresOf(done)}
-	if v.Failed {
-		c.countUndo(v)
+	if v.Failed && slices.ContainsFunc(done, func(d deed) bool { return d.deleted }) {
+		c.countFailed(v)
 	}
 	for j, i := range v.Intents {
 		if !done[j].deleted {
@@ -215,14 +215,20 @@ func (c *Controller) undoAll(ctx context.Context, r round, v engine.Verdict, int
 // nobody.
 func (c *Controller) countUndo(v engine.Verdict) {
 	reason := v.Intents[0].Reason
-	kind := metrics.ConsolidationType(string(reason), len(v.Intents))
 	switch {
 	case v.Failed:
-		label := metrics.Reason(string(reason))
-		c.config.Metrics.Disruption.Failures.WithLabelValues(metrics.Replace, label, kind).Inc()
+		c.countFailed(v)
 	case !engine.TooMany(reason):
+		kind := metrics.ConsolidationType(string(reason), len(v.Intents))
 		c.config.Metrics.Disruption.FailedValidations.WithLabelValues(kind).Inc()
 	}
+}
+
+// countFailed counts a command of which a replacement failed, whatever becomes of its nodes.
+func (c *Controller) countFailed(v engine.Verdict) {
+	reason := string(v.Intents[0].Reason)
+	c.config.Metrics.Disruption.Failures.WithLabelValues(metrics.Replace, metrics.Reason(reason),
+		metrics.ConsolidationType(reason, len(v.Intents))).Inc()
 }
 
 // narrow makes what came of a command replace only a part of its nodes (D-10). The others stay, and their pools are

@@ -40,8 +40,8 @@ func TestK49_AnUnhealthyNodeGoesUnlessItHasRecovered(t *testing.T) {
 		"unhealthy":  {recovered: says("", nil), together: 1, deleting: 1, said: "a DisruptionTerminating: The node is removed: Unhealthy"},
 		"one failed": {recovered: says("", nil), together: 2, deleting: 1, failures: 1},
 		"healthy": {recovered: says("it is healthy again", nil), together: 1,
-			said: "a DisruptionCancelled: The node stays: it is healthy again"},
-		"the gate is off": {together: 1, said: "a DisruptionCancelled: The node stays: the feature gate NodeRepair is off"},
+			said: "a DisruptionCancelled: The node stays: node a: it is healthy again"},
+		"the gate is off": {together: 1, said: "a DisruptionCancelled: The node stays: node a: the feature gate NodeRepair is off"},
 		"no answer":       {recovered: says("", errors.New("no answer")), together: 1, marked: 1},
 	} {
 		r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small"}, "900m")

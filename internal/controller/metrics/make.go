@@ -118,7 +118,7 @@ func (m maker) disruption() Disruption {
 		Eligible: m.counted("voluntary_disruption_eligible_nodes", "Nodes that a search can choose from now.", "reason"),
 		FailedValidations: m.counter("voluntary_disruption_failed_validations_total",
 			"Commands that did not hold when they were judged again.", "consolidation_type"),
-		Failures: m.counter("voluntary_disruption_queue_failures_total", "Commands that were undone, since a replacement failed.",
+		Failures: m.counter("voluntary_disruption_queue_failures_total", "Commands of which a replacement failed.",
 			"decision", "reason", "consolidation_type"),
 	}
 	m.MustRegister(d.Paused, d.OldPaused)

@@ -155,7 +155,7 @@ func (c *Controller) gather(ctx context.Context) (situation, error) {
 		if claim != nil && !c.config.Fleet.OwnsNode(node, claim, nil) {
 			claim = nil
 		}
-		m := memberOf(c.config.Fleet, node, claim, policies, all)
+		m := c.memberOf(node, claim, policies, all)
 		if claim != nil && condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized) {
 			counts[m.pool]++
 		}
@@ -187,12 +187,12 @@ func (c *Controller) policies() (of map[schema.GroupKind][]engine.RepairPolicy, 
 }
 
 // memberOf is a node with its claim, nil for another program's. policies are those of each provider, and all what there are.
-func memberOf(of *fleet.Fleet, node *corev1.Node, claim *karpenterv1.NodeClaim, policies map[schema.GroupKind][]engine.RepairPolicy,
+func (c *Controller) memberOf(node *corev1.Node, claim *karpenterv1.NodeClaim, policies map[schema.GroupKind][]engine.RepairPolicy,
 	all []engine.RepairPolicy) member {
 	if claim == nil {
 		return member{node: node, policies: all}
 	}
-	cloud := of.For(claim.Spec.NodeClassRef)
+	cloud := c.config.Fleet.For(claim.Spec.NodeClassRef)
 	return member{node: node, claim: claim, pool: translate.PoolOf(claim), policies: policies[cloud.NodeClass()],
 		reboots: provider.CanReboot(cloud)}
 }

@@ -85,6 +85,6 @@ func (c *Controller) Recovered(ctx context.Context, name string) (string, error)
 	}
 	policies, all := c.policies()
 	now := c.config.Now()
-	p := memberOf(c.config.Fleet, &node, &claim, policies, all).patient(now, !c.config.OnlyOwnVeto)
+	p := c.memberOf(&node, &claim, policies, all).patient(now, !c.config.OnlyOwnVeto)
 	return engine.Recovered(&p, now.Unix()), nil
 }

@@ -81,12 +81,12 @@ func (o *Objects) noted(obj client.Object, err error) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if known, found := o.last[id]; !found || before(known.version, obj.GetResourceVersion()) {
-		o.last[id] = write{version: obj.GetResourceVersion(), at: now}
+	next := write{version: obj.GetResourceVersion(), at: now}
+	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 { // it is gone: the answer has the version of before
+		next.ends = obj.GetUID()
 	}
-	// Without finalizers it is gone, and the answer has the version that it had before.
-	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
-		o.last[id] = write{version: obj.GetResourceVersion(), at: now, ends: obj.GetUID()}
+	if known, found := o.last[id]; !found || next.ends != "" || before(known.version, next.version) {
+		o.last[id] = next
 	}
 	return nil
 }

@@ -76,14 +76,7 @@ func TestG15_AManagementClusterThatIsDownIsNoPermission(t *testing.T) {
 	}()
 	w.run()
 	w.pool("g15-new", wants(in(instanceType, "b")))
-	for deadline := time.Now().Add(confirmation + unchanged); time.Now().Before(deadline); time.Sleep(poll) {
-		if w.get(nodePoolKind, "g15-new") != nil {
-			t.Fatal("a NodePool was written without knowing the policy")
-		}
-		if got := requirementsOf(w.get(nodePoolKind, "g15")); len(got) != 2 {
-			t.Fatalf("the NodePool became %s", show(got))
-		}
-	}
+	w.keepsTo("g15", "g15-new")
 	back()
 	w.eventuallyIn(confirmation+within, "the new pool", func() (bool, string) { return w.get(nodePoolKind, "g15-new") != nil, "none yet" })
 	w.merged("g15-new", in(instanceType, "a", "b"), in(instanceType, "b"))

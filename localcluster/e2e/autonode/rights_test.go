@@ -157,14 +157,7 @@ func TestR45_KeepLastLeavesTheLastAppliedState(t *testing.T) {
 	defer giveBack()
 	w.run("--on-policy-unreadable=KeepLast")
 	w.pool("r45-new", wants(in(instanceType, "b")))
-	for deadline := time.Now().Add(confirmation + unchanged); time.Now().Before(deadline); time.Sleep(poll) {
-		if got := requirementsOf(w.get(nodePoolKind, "r45-keep")); len(got) != 2 {
-			t.Fatalf("the NodePool became %s", show(got))
-		}
-		if w.get(nodePoolKind, "r45-new") != nil {
-			t.Fatal("a new pool was written without the policy")
-		}
-	}
+	w.keepsTo("r45-keep", "r45-new")
 	giveBack()
 	w.eventuallyIn(confirmation+within, "the new pool", func() (bool, string) { return w.get(nodePoolKind, "r45-new") != nil, "none yet" })
 	w.merged("r45-new", in(instanceType, "a", "b"), in(instanceType, "b"))

@@ -217,11 +217,38 @@ func (w *world) saw(how attack.How, by, text string, since time.Time) {
 // stays demands that what look returns does not change for a while.
 func (w *world) stays(what string, look func() any) {
 	w.t.Helper()
-	before := look()
-	for deadline := time.Now().Add(unchanged); time.Now().Before(deadline); time.Sleep(poll) {
+	w.staysFor(unchanged, what, look)
+}
+
+// staysFor is stays with a time of one's own.
+func (w *world) staysFor(during time.Duration, what string, look func() any) {
+	w.t.Helper()
+	before, end, ticker := look(), time.After(during), time.NewTicker(poll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-end:
+			return
+		case <-ticker.C:
+		}
 		if now := look(); !reflect.DeepEqual(before, now) {
 			w.t.Fatalf("%s changed from %s to %s", what, show(before), show(now))
 		}
+	}
+}
+
+// keepsTo demands that nothing becomes of a policy that cannot be read, until it is certain and a while longer: a NodePool stays as it
+// was applied last, and one that is new is not written.
+func (w *world) keepsTo(applied, fresh string) {
+	w.t.Helper()
+	if got := requirementsOf(w.get(nodePoolKind, applied)); len(got) != 2 {
+		w.t.Fatalf("NodePool %s is %s, want two requirements", applied, show(got))
+	}
+	w.staysFor(confirmation+unchanged, "what was applied", func() any {
+		return []any{requirementsOf(w.get(nodePoolKind, applied)), w.get(nodePoolKind, fresh) != nil}
+	})
+	if w.get(nodePoolKind, fresh) != nil {
+		w.t.Fatalf("NodePool %s was written without the policy", fresh)
 	}
 }
 

@@ -57,7 +57,8 @@ func mix(pods int) string {
 // usual is how nodes come on the local control plane.
 func usual(seed uint64) waves.Config {
 	return waves.Config{
-		Plan: engine.Provision, Seed: seed, Launch: 300, Spread: 500, Try: 5, Every: 100, Quiet: 1000, PutOff: 10_000, Slowest: 60_000, Limit: 600_000,
+		Plan: engine.Provision, Seed: seed, Launch: 300, Spread: 500, Try: 5, Every: 100, Quiet: 1000, PutOff: 10_000,
+		Slowest: 60_000, Limit: 600_000,
 	}
 }
 
