@@ -196,10 +196,14 @@ fuzz-public: ## The fuzz targets of the module that others import, some ten to f
 		set -- $$(echo $$target | tr ':' ' '); \
 		CGO_ENABLED=0 $(GO) test ./$$1 -run '^$$' -fuzz "^$$2$$" -fuzztime $(or $(FUZZ_TIME),$$(($$3 / $(FUZZ_PART)))x) -fuzzminimizetime 20x || exit 1; done
 
+# What is generated is written in place for a moment: whatever compiles beside it would read half of it. The rest may run beside tests.
 .PHONY: check
-check: FUZZ_PART = 4
-check: RACE_PACKAGES = ./internal/world/...
-check: generated vet lint race fuzz-public alerts charts ## Generated files are current, vet, lint, import rules, race-free tests of what has goroutines, tests of the tools, of the alerts, of the charts and of the public module
+check: generated checks ## Generated files are current, vet, lint, import rules, race-free tests of what has goroutines, tests of the tools, of the alerts, of the charts and of the public module
+
+.PHONY: checks
+checks: FUZZ_PART = 4
+checks: RACE_PACKAGES = ./internal/world/...
+checks: vet lint race fuzz-public alerts charts
 	$(GO) test ./internal/tidy/...
 	cd tools && $(GO) test -count=1 ./... # a cached result does not know that a page changed: files outside of a module are not part of it
 	cd tools/release && $(GO) vet ./... && $(GO) test ./...

@@ -133,6 +133,7 @@ type round struct {
 	// unless that is zero (U-27).
 	paused      string
 	pausedUntil time.Time
+	asked       bool // the API server, in this round
 	// graced says that the grace of the first start is why, which holds trimming too (K-27).
 	graced bool
 }
@@ -168,7 +169,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	done()
 	c.planned("emptiness", r, engine.Terms{Now: r.now.Unix(), Budgets: r.budgets}, p)
 	c.reportBlocked(r, p)
-	outcome, err := c.config.Applier.Apply(ctx, p)
+	outcome, err := c.begin(ctx, r, p)
 	c.countEmpty(p, outcome)
 	if err := errors.Join(failure, err); err != nil {
 		return reconcile.Result{}, err
@@ -221,8 +222,7 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 		r.pools[pool.Name], r.budgets[pool.Name] = pool, budgets
 		c.recall(pool)
 	}
-	var err error
-	if r.paused, r.pausedUntil, err = c.readSwitch(ctx); err != nil {
+	if err := c.glance(ctx, &r); err != nil {
 		return r, err
 	}
 	why, until, err := c.grace(ctx, r)
@@ -240,6 +240,9 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 // untilNext returns when something next changes by time alone, and a while when nothing does soon: a node's quiet time ends, a
 // budget comes into force or goes out of it, a pool is not left alone any more.
 func (c *Controller) untilNext(r round) time.Duration {
+	if c.memory.switchCameOn() {
+		return proceedAfter
+	}
 	next := pollEvery
 	for _, pool := range r.pools {
 		if at := translate.NextBudgetChange(pool, r.now); !at.IsZero() {

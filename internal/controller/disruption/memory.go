@@ -24,6 +24,8 @@ type memory struct {
 	mu        sync.Mutex
 	pauses    map[string]pause // by pool
 	pausedWhy string           // what the switch said last
+	off       time.Time        // when the switch was last asked and was off; zero when it was not
+	cameOn    bool             // after the round had begun
 	// owned are the pools that are ours, as the last round has found them; nil before there was one.
 	owned []string
 	// grace is the end of that of the first start, zero for none, and graceDone says that it is over for good (K-27).
@@ -67,6 +69,37 @@ func (m *memory) pausedBy() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pausedWhy
+}
+
+// foundSwitch notes whether the switch is off.
+func (m *memory) foundSwitch(off bool, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.off, m.cameOn = time.Time{}, false
+	if off {
+		m.off = now
+	}
+}
+
+// foundItOn notes that the switch came on after the round had begun.
+func (m *memory) foundItOn() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.off, m.cameOn = time.Time{}, true
+}
+
+// switchCameOn reports whether the switch came on after the round had begun.
+func (m *memory) switchCameOn() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cameOn
+}
+
+// switchIsOff reports whether the switch was off a moment ago.
+func (m *memory) switchIsOff(now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.off.IsZero() && now.Sub(m.off) < switchAge
 }
 
 // foundPools notes which pools are ours.

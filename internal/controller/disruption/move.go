@@ -57,7 +57,7 @@ func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.D
 		}
 	}
 	c.reportCandidates(p)
-	outcome, err := c.config.Applier.Apply(ctx, p)
+	outcome, err := c.begin(ctx, r, p)
 	c.reportCommands(r, p, outcome)
 	return len(outcome.Marked) > 0, proceedAfter, err
 }

@@ -3,13 +3,17 @@ package disruption
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/joiner-autoscaler/joiner/internal/apply"
 	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
@@ -27,12 +31,16 @@ const (
 	SwitchUntil  = translate.SwitchUntil
 )
 
+// switchAge is for how long a round that has nothing to carry out takes the word of an earlier one that the switch is off: most
+// rounds begin nothing, and each that does asks before.
+const switchAge = 10 * time.Second
+
 // LastPaused is Paused as the last round has found it.
 func (c *Controller) LastPaused() string { return c.memory.pausedBy() }
 
 // Paused says why voluntary disruption is paused, "" when it is not, also to other controllers that keep to the switch.
-// It asks the API server itself, each round: once the switch is written, no later round begins anything. A value that
-// is neither true nor false counts as true, because whoever wrote it wanted something held up. So does one whose end
+// It asks the API server itself: once the switch is written, no later round begins anything, or carries anything out. A value
+// that is neither true nor false counts as true, because whoever wrote it wanted something held up. So does one whose end
 // cannot be read.
 func (c *Controller) Paused(ctx context.Context) (string, error) {
 	why, _, err := c.readSwitch(ctx)
@@ -57,6 +65,38 @@ func (c *Controller) readSwitch(ctx context.Context) (why string, until time.Tim
 		return "", until, nil
 	}
 	return pause.By(key.String()), pause.Until, nil
+}
+
+// glance sets what the switch says, for a round that knows its picture. It asks the API server if there is something to carry out,
+// or if nobody has for a while.
+func (c *Controller) glance(ctx context.Context, r *round) error {
+	if !goesOn(r.snapshot) && c.memory.switchIsOff(r.now) {
+		return nil
+	}
+	var err error
+	r.asked = true
+	r.paused, r.pausedUntil, err = c.readSwitch(ctx)
+	c.memory.foundSwitch(err == nil && r.paused == "", r.now)
+	return err
+}
+
+// goesOn reports whether there is an intent to carry out or to take back, or something that was launched to replace others.
+func goesOn(s *cluster.Snapshot) bool {
+	return slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool {
+		return n.Disrupting && !n.Deleting || len(n.Replaces) > 0
+	})
+}
+
+// begin writes the intents of a plan down. A round that went by what an earlier one had read asks the switch before, and if that
+// is on it begins nothing: the next round asks for itself, and tells why.
+func (c *Controller) begin(ctx context.Context, r round, p plan.Plan) (apply.Outcome, error) {
+	if len(p.Removes) > 0 && !r.asked {
+		if why, _, err := c.readSwitch(ctx); err != nil || why != "" {
+			c.memory.foundItOn()
+			return apply.Outcome{}, err
+		}
+	}
+	return c.config.Applier.Apply(ctx, p)
 }
 
 // pause makes the budgets of a paused round, and tells about it.

@@ -30,7 +30,7 @@ func (c *Controller) trim(ctx context.Context, r round) (bool, error) {
 	}
 	p := engine.Trim(r.snapshot, r.budgets)
 	c.planned("trim", r, engine.Terms{Now: r.now.Unix(), Budgets: r.budgets}, p)
-	outcome, err := c.config.Applier.Apply(ctx, p)
+	outcome, err := c.begin(ctx, r, p)
 	c.reportTrim(r, p, outcome)
 	return len(outcome.Marked) > 0, err
 }
