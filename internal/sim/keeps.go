@@ -179,10 +179,10 @@ func (w *World) headroomMissing() string {
 		if pods == 0 || problem != "" || pool.DeletionTimestamp != nil {
 			return
 		}
-		have := int64(0)
-		w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
-			if claim := o.(*karpenterv1.NodeClaim); poolName(claim) == pool.Name && free[claim.Status.NodeName] > 0 {
-				have += free[claim.Status.NodeName]
+		have := int64(0) // another program's node that has the pool's label is a place for its pods, too
+		w.server.All(&corev1.Node{}, func(o client.Object) {
+			if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool.Name {
+				have += max(0, free[o.GetName()])
 			}
 		})
 		switch c, found := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeHeadroom); {

@@ -57,7 +57,7 @@ const maxTries = 8
 // runDraft places pods, which are in the order of compare, on the nodes of a draft and returns the others.
 func (s *solver) runDraft(order []*cluster.Pod) []*cluster.Pod {
 	p := s.draftPool()
-	if p == nil || len(s.leavers) > 0 {
+	if p == nil || s.someWait() {
 		return order
 	}
 	order = slices.DeleteFunc(order, func(pod *cluster.Pod) bool { return s.keepPromise(pod) || s.placeOnExisting(pod) })
@@ -71,6 +71,17 @@ func (s *solver) runDraft(order []*cluster.Pod) []*cluster.Pod {
 	rest = append(rest, d.place()...)
 	slices.SortStableFunc(rest, compare)
 	return rest
+}
+
+// someWait reports whether a pod to place still runs, since it leaves its node after others have their places: a draft knows no
+// order.
+func (s *solver) someWait() bool {
+	for _, l := range s.leavers {
+		if !l.left {
+			return true
+		}
+	}
+	return false
 }
 
 // draftPool is the first pool that launches; nil when a draft would not know what it launches.
