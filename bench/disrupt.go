@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 
 	"github.com/joiner-autoscaler/joiner/bench/internal/joiner"
@@ -21,8 +22,13 @@ func (r run) disrupt(s scenario.Scenario) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	var own *joiner.Disrupter
 	if r.Side == report.Joiner {
-		work.Side, err = joiner.NewDisrupter(s, r.costs())
+		own, err = joiner.NewDisrupter(s, r.costs())
+		if err == nil && r.SchedulerSeed != 0 {
+			own.ByScheduler(rand.New(rand.NewPCG(r.SchedulerSeed, 0)))
+		}
+		work.Side = own
 	} else {
 		work.Side, err = karpenter.NewDisrupter(s, r.Peer)
 	}
@@ -62,6 +68,10 @@ func (r run) disrupt(s scenario.Scenario) (answer, error) {
 		a.Record.FreshPrice, a.Record.FreshNodes = fresh.Price().Dollars(), len(fresh.Launches)
 		a.Note += fmt.Sprintf("; a fresh plan: %d nodes, %.3f $/h, of which the end is %.3f times", a.Record.FreshNodes, a.Record.FreshPrice,
 			a.Record.PricePerHour/a.Record.FreshPrice)
+	}
+	if r.SchedulerSeed != 0 && own != nil {
+		pods, launched := own.Displaced()
+		a.Note += fmt.Sprintf("; kube-scheduler's model found no node for %d pods, %d nodes came for these", pods, launched)
 	}
 	if result.CutOff {
 		a.Note += fmt.Sprintf("; cut off after %s of planning", work.Limit)

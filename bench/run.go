@@ -47,6 +47,8 @@ type run struct {
 	// DisruptLimit ends the rounds of a disruption, on either side: what was done until then counts. Trace prints each round.
 	DisruptLimit time.Duration
 	Trace        bool
+	// SchedulerSeed has a model of kube-scheduler place the pods that moved, drawn by this seed; 0: they go where Joiner expects them.
+	SchedulerSeed uint64
 	// PriceTolerance is Joiner's, in percent.
 	PriceTolerance int
 	// NodeOverheadPrice is Joiner's, in dollars per hour.

@@ -18,6 +18,7 @@ type Disrupter struct {
 	*Planner
 	scenario scenario.Scenario
 	nodes    int // that there are
+	model    scheduled
 }
 
 // NewDisrupter returns a disrupter that has taken in the scenario, and has a first snapshot of it.
@@ -82,12 +83,16 @@ func (d *Disrupter) RemoveNode(n scenario.Node) error {
 // Bind takes in that a pod runs on a node.
 func (d *Disrupter) Bind(pod *corev1.Pod) error { return d.store.Apply(pod) }
 
-// Place plans for pods that are pending again, as the provisioning controller does.
+// Place plans for pods that are pending again, as the provisioning controller does; for all of them, or for those that the model of
+// kube-scheduler leaves (see ByScheduler).
 func (d *Disrupter) Place(pods []*corev1.Pod, _ []scenario.Node) (outcome.Outcome, error) {
 	for _, pod := range pods {
 		if err := d.Add(pod); err != nil {
 			return outcome.Outcome{}, err
 		}
+	}
+	if d.model.dice != nil {
+		return d.placeByScheduler()
 	}
 	if err := d.Plan(); err != nil {
 		return outcome.Outcome{}, err

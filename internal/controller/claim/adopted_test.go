@@ -185,6 +185,31 @@ func TestPlacesAreKeptBeforeTheNodeOpens(t *testing.T) {
 	}
 }
 
+// B-12: what others write onto the node while places are kept is in the picture by which it is opened: no patch is refused.
+func TestANodeIsOpenedAsItIsOncePlacesAreKept(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim())
+	r.reconcile(t)
+	r.create(t, joined())
+	r.config.Keep = func(context.Context, string, string) { r.makeReady(t) }
+	patches := 0
+	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{Patch: func(ctx context.Context, server client.WithWatch,
+		object client.Object, p client.Patch, opts ...client.PatchOption) error {
+		if _, node := object.(*corev1.Node); node {
+			patches++
+		}
+		return server.Patch(ctx, object, p, opts...)
+	}})
+	r.step = claim.New(r.config)
+	r.reconcile(t)
+	taints := r.node(t).Spec.Taints
+	if patches != 1 || r.is(t, karpenterv1.ConditionTypeRegistered) != "True" ||
+		!slices.ContainsFunc(taints, func(taint corev1.Taint) bool { return taint.Key == "team" }) {
+		t.Errorf("%d patches, Registered=%s, taints %+v; want one patch, and what others wrote meanwhile", patches,
+			r.is(t, karpenterv1.ConditionTypeRegistered), taints)
+	}
+}
+
 // P-30: a node that is being deleted is not initialized any more.
 func TestANodeThatGoesIsNotInitialized(t *testing.T) {
 	t.Parallel()

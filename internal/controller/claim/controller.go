@@ -110,13 +110,15 @@ type attempts struct {
 	at      map[types.UID]time.Time
 	refused map[types.UID]refusal
 	open    map[types.UID]bool // a launch was not answered, or has made a machine
+	going   map[types.UID]bool // the cache has shown their nodes as they go
 }
 
 // refusal is why the provider makes no instance for a claim: a reason of the condition Launched, and words.
 type refusal struct{ reason, event, message string }
 
 func newAttempts() *attempts {
-	return &attempts{at: map[types.UID]time.Time{}, refused: map[types.UID]refusal{}, open: map[types.UID]bool{}}
+	return &attempts{at: map[types.UID]time.Time{}, refused: map[types.UID]refusal{}, open: map[types.UID]bool{},
+		going: map[types.UID]bool{}}
 }
 
 // note takes in the answer to a launch.
@@ -159,6 +161,21 @@ func (a *attempts) forget(claim types.UID) {
 	delete(a.at, claim)
 	delete(a.refused, claim)
 	delete(a.open, claim)
+	delete(a.going, claim)
+}
+
+// nodeGoes notes that the cache has shown the node of a claim as it goes.
+func (a *attempts) nodeGoes(claim types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.going[claim] = true
+}
+
+// nodeWent reports whether it has: a node that the cache does not show after that is gone.
+func (a *attempts) nodeWent(claim types.UID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.going[claim]
 }
 
 // work is one claim in one step.

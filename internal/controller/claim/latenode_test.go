@@ -47,3 +47,41 @@ func TestANodeThatTheCacheDoesNotShowIsDrained(t *testing.T) {
 		}
 	}
 }
+
+// B-12, P-40: once the cache has shown the node as it goes, one that it does not show any more is gone: the API server is not asked.
+// After a restart, and for a node that went unseen, it is.
+func TestANodeThatWasSeenToGoIsNotAskedFor(t *testing.T) {
+	t.Parallel()
+	for seen, want := range map[bool]int{true: 0, false: 1} {
+		r := newRig(t, newClaim())
+		r.reconcile(t)
+		r.create(t, joined())
+		r.reconcile(t)
+		if err := r.server.Delete(t.Context(), r.claim(t)); err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		r.config.Live = interceptor.NewClient(r.server, interceptor.Funcs{Get: func(ctx context.Context, server client.WithWatch,
+			key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+			if _, node := object.(*corev1.Node); node {
+				asked++
+			}
+			return server.Get(ctx, key, object, opts...)
+		}})
+		r.step = claim.New(r.config)
+		r.reconcile(t) // deletes the node, which our finalizer holds
+		r.reconcile(t)
+		if !seen {
+			r.step = claim.New(r.config)
+		}
+		node := r.node(t)
+		node.Finalizers = nil
+		if err := r.server.Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		r.reconcile(t)
+		if asked != want || len(r.cloud.ended) != 1 {
+			t.Errorf("seen to go %t: asked %d times, want %d; machines ended %v", seen, asked, want, r.cloud.ended)
+		}
+	}
+}

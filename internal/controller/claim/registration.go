@@ -74,6 +74,16 @@ func (c *Controller) openFirst(ctx context.Context, w *work) (bool, error) {
 		}
 		if !tried {
 			c.beforeOpening(ctx, w, before)
+			// That takes its time, and others write to a fresh node meanwhile.
+			fresh, err := c.nodeOf(ctx, w.claim)
+			if err != nil {
+				return false, err
+			}
+			if fresh != nil && fresh.ResourceVersion != before.ResourceVersion {
+				before, w.node = fresh, fresh.DeepCopy()
+				adopt(w.node, w.claim)
+				missing = lacking(w.node, w.claim)
+			}
 		}
 		if missing == "" {
 			w.node.Labels[karpenterv1.NodeInitializedLabelKey] = "true"
