@@ -110,7 +110,7 @@ type attempts struct {
 	at      map[types.UID]time.Time
 	refused map[types.UID]refusal
 	open    map[types.UID]bool // a launch was not answered, or has made a machine
-	going   map[types.UID]bool // the cache has shown their nodes as they go
+	nodes   map[types.UID]bool // the cache has shown their nodes since they were deleted
 }
 
 // refusal is why the provider makes no instance for a claim: a reason of the condition Launched, and words.
@@ -118,7 +118,7 @@ type refusal struct{ reason, event, message string }
 
 func newAttempts() *attempts {
 	return &attempts{at: map[types.UID]time.Time{}, refused: map[types.UID]refusal{}, open: map[types.UID]bool{},
-		going: map[types.UID]bool{}}
+		nodes: map[types.UID]bool{}}
 }
 
 // note takes in the answer to a launch.
@@ -161,21 +161,21 @@ func (a *attempts) forget(claim types.UID) {
 	delete(a.at, claim)
 	delete(a.refused, claim)
 	delete(a.open, claim)
-	delete(a.going, claim)
+	delete(a.nodes, claim)
 }
 
-// nodeGoes notes that the cache has shown the node of a claim as it goes.
-func (a *attempts) nodeGoes(claim types.UID) {
+// sawNode notes that the cache has shown the node of a deleted claim.
+func (a *attempts) sawNode(claim types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.going[claim] = true
+	a.nodes[claim] = true
 }
 
-// nodeWent reports whether it has: a node that the cache does not show after that is gone.
-func (a *attempts) nodeWent(claim types.UID) bool {
+// hadNode reports whether it has: a node that the cache does not show after that is gone.
+func (a *attempts) hadNode(claim types.UID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.going[claim]
+	return a.nodes[claim]
 }
 
 // work is one claim in one step.

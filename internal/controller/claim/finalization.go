@@ -41,14 +41,14 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if node != nil && node.DeletionTimestamp != nil {
-		c.attempts.nodeGoes(w.claim.UID)
+	if node != nil {
+		c.attempts.sawNode(w.claim.UID)
 	}
 	gone := false
 	if node == nil || letGo(node) {
 		gone, err = c.instanceGone(ctx, w)
 		if err == nil && !gone {
-			if node == nil && !c.attempts.nodeWent(w.claim.UID) {
+			if node == nil && !c.attempts.hadNode(w.claim.UID) {
 				node, err = c.lateNode(ctx, w.claim)
 			}
 			w.askAgain(terminateAgainAfter)
