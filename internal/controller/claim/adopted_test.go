@@ -192,20 +192,12 @@ func TestANodeIsOpenedAsItIsOncePlacesAreKept(t *testing.T) {
 	r.reconcile(t)
 	r.create(t, joined())
 	r.config.Keep = func(context.Context, string, string) { r.makeReady(t) }
-	patches := 0
-	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{Patch: func(ctx context.Context, server client.WithWatch,
-		object client.Object, p client.Patch, opts ...client.PatchOption) error {
-		if _, node := object.(*corev1.Node); node {
-			patches++
-		}
-		return server.Patch(ctx, object, p, opts...)
-	}})
-	r.step = claim.New(r.config)
+	r.step, r.writes = claim.New(r.config), 0
 	r.reconcile(t)
 	taints := r.node(t).Spec.Taints
-	if patches != 1 || r.is(t, karpenterv1.ConditionTypeRegistered) != "True" ||
+	if r.writes != 2 || r.is(t, karpenterv1.ConditionTypeRegistered) != "True" ||
 		!slices.ContainsFunc(taints, func(taint corev1.Taint) bool { return taint.Key == "team" }) {
-		t.Errorf("%d patches, Registered=%s, taints %+v; want one patch, and what others wrote meanwhile", patches,
+		t.Errorf("%d writes, Registered=%s, taints %+v; want that of the node, that of the claim, and what others wrote", r.writes,
 			r.is(t, karpenterv1.ConditionTypeRegistered), taints)
 	}
 }

@@ -62,7 +62,7 @@ func (c *Controller) register(ctx context.Context, w *work) error {
 // openFirst writes the claim's part onto its node, which then is open to pods. It reports false when there is nothing to open yet, and says
 // so in the condition Registered.
 func (c *Controller) openFirst(ctx context.Context, w *work) (bool, error) {
-	for tried := false; ; tried = true {
+	for prepared, tried := false, false; ; {
 		before := w.node
 		w.node = before.DeepCopy()
 		adopt(w.node, w.claim)
@@ -72,7 +72,8 @@ func (c *Controller) openFirst(ctx context.Context, w *work) (bool, error) {
 			c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeNotFound", "the node has not joined the cluster yet"))
 			return false, nil
 		}
-		if !tried {
+		if !prepared {
+			prepared = true
 			c.beforeOpening(ctx, w, before)
 			// That takes its time, and others write to a fresh node meanwhile.
 			fresh, err := c.nodeOf(ctx, w.claim)
@@ -80,9 +81,8 @@ func (c *Controller) openFirst(ctx context.Context, w *work) (bool, error) {
 				return false, err
 			}
 			if fresh != nil && fresh.ResourceVersion != before.ResourceVersion {
-				before, w.node = fresh, fresh.DeepCopy()
-				adopt(w.node, w.claim)
-				missing = lacking(w.node, w.claim)
+				w.node = fresh
+				continue
 			}
 		}
 		if missing == "" {
@@ -106,7 +106,7 @@ func (c *Controller) openFirst(ctx context.Context, w *work) (bool, error) {
 		if tried || !apierrors.IsInvalid(err) || lookErr != nil || fresh == nil || fresh.ResourceVersion == before.ResourceVersion {
 			return false, fmt.Errorf("registering node %s: %w", before.Name, err)
 		}
-		w.node = fresh
+		w.node, tried = fresh, true
 	}
 }
 

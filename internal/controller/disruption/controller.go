@@ -182,7 +182,8 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 			return reconcile.Result{}, err
 		}
 	}
-	if underway || released || begun || len(outcome.Marked) > 0 {
+	cameOn := !r.asked && !c.memory.switchIsOff(r.now) // the switch, within this round
+	if underway || released || begun || len(outcome.Marked) > 0 || cameOn {
 		return reconcile.Result{RequeueAfter: proceedAfter}, nil
 	}
 	return reconcile.Result{RequeueAfter: min(rest, c.untilNext(r))}, nil
@@ -240,9 +241,6 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 // untilNext returns when something next changes by time alone, and a while when nothing does soon: a node's quiet time ends, a
 // budget comes into force or goes out of it, a pool is not left alone any more.
 func (c *Controller) untilNext(r round) time.Duration {
-	if c.memory.switchCameOn() {
-		return proceedAfter
-	}
 	next := pollEvery
 	for _, pool := range r.pools {
 		if at := translate.NextBudgetChange(pool, r.now); !at.IsZero() {

@@ -25,7 +25,6 @@ type memory struct {
 	pauses    map[string]pause // by pool
 	pausedWhy string           // what the switch said last
 	off       time.Time        // when the switch was last asked and was off; zero when it was not
-	cameOn    bool             // after the round had begun
 	// owned are the pools that are ours, as the last round has found them; nil before there was one.
 	owned []string
 	// grace is the end of that of the first start, zero for none, and graceDone says that it is over for good (K-27).
@@ -75,24 +74,10 @@ func (m *memory) pausedBy() string {
 func (m *memory) foundSwitch(off bool, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.off, m.cameOn = time.Time{}, false
+	m.off = time.Time{}
 	if off {
 		m.off = now
 	}
-}
-
-// foundItOn notes that the switch came on after the round had begun.
-func (m *memory) foundItOn() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.off, m.cameOn = time.Time{}, true
-}
-
-// switchCameOn reports whether the switch came on after the round had begun.
-func (m *memory) switchCameOn() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.cameOn
 }
 
 // switchIsOff reports whether the switch was off a moment ago.

@@ -92,7 +92,7 @@ func goesOn(s *cluster.Snapshot) bool {
 func (c *Controller) begin(ctx context.Context, r round, p plan.Plan) (apply.Outcome, error) {
 	if len(p.Removes) > 0 && !r.asked {
 		if why, _, err := c.readSwitch(ctx); err != nil || why != "" {
-			c.memory.foundItOn()
+			c.memory.foundSwitch(false, r.now)
 			return apply.Outcome{}, err
 		}
 	}
