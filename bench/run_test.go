@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,5 +51,30 @@ func TestBothSidesAccountForEveryPod(t *testing.T) {
 				t.Errorf("%s, %s: %d pods in the plan, %d unplaced; want %d and 0", name, side, len(seen), len(o.Unplaced), len(pods))
 			}
 		}
+	}
+}
+
+// What a model of kube-scheduler makes of consolidation is a function of its seed, moves other pods than the plan does, and leaves none
+// without a place.
+func TestTheModelPlacesWhatMoved(t *testing.T) {
+	t.Parallel()
+	ends := map[uint64][]string{}
+	for _, seed := range []uint64{0, 1, 1} {
+		r := run{Scenario: "consolidate-20", Side: report.Joiner, Seed: 1, SchedulerSeed: seed, DisruptLimit: time.Minute}
+		s, err := scenario.Make(r.Scenario, r.Seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := r.disrupt(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Record.PodsUnplaced != 0 || a.Record.CutOff {
+			t.Errorf("seed %d: %d pods without a place, cut off %t", seed, a.Record.PodsUnplaced, a.Record.CutOff)
+		}
+		ends[seed] = append(ends[seed], a.Note)
+	}
+	if one := ends[1]; one[0] != one[1] || one[0] == ends[0][0] || !strings.Contains(one[0], "found no node for") {
+		t.Errorf("where Joiner expects pods: %q\nby the model, twice: %q", ends[0], one)
 	}
 }
