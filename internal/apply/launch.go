@@ -42,8 +42,8 @@ type attempt struct {
 // atATime is how many claims are created before it is looked whether the views of their pools are still young.
 const atATime = 200
 
-// launchAll makes the NodeClaims of a plan in three passes: check each against the limits, with those before it counted;
-// create, for which order does not matter; promise what was created.
+// launchAll makes the NodeClaims of a plan in two passes: check each against the limits, with those before it counted; create, and
+// promise what was created, for which order does not matter.
 func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 	snapshot := a.config.Store.Snapshot()
 	attempts := make([]attempt, len(p.Launches))
@@ -65,7 +65,9 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 		a.lookAgain(ctx, snapshot, p, part, views)
 		a.config.Each(len(part), func(i int) {
 			if t := &part[i]; t.refusal == "" && t.err == nil {
-				t.claim, t.refusal, t.err = a.createInTime(ctx, snapshot, p, t)
+				if t.claim, t.refusal, t.err = a.createInTime(ctx, snapshot, p, t); t.refusal == "" && t.err == nil {
+					a.promise(*t) // at once: its node may open before the last claim of the plan is created
+				}
 			}
 		})
 	}
@@ -80,7 +82,6 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 			a.decided(p, t.launch, NotHeld, "", t.refusal)
 			out.Refused = append(out.Refused, Refused{Pool: t.launch.Pool, Why: t.refusal, Pods: t.launch.Pods})
 		default:
-			a.promise(t)
 			out.Launched = append(out.Launched, Launched{Claim: t.claim.Name, Pool: t.launch.Pool, Pods: t.launch.Pods})
 		}
 	}
