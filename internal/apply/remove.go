@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -126,8 +127,9 @@ func (a *Applier) Undo(ctx context.Context, remove plan.Remove) error {
 	return nil
 }
 
-// Release takes off a claim what it was made to replace: it is a claim like any other from now on.
-func (a *Applier) Release(ctx context.Context, remove plan.Remove) error {
+// Release takes off a claim what it was made to replace: it is a claim like any other from now on. replaced are the names of
+// those which are gone, and stay written on it: such a node is left alone for a while (D-15).
+func (a *Applier) Release(ctx context.Context, remove plan.Remove, replaced []string) error {
 	claim, err := a.claimOf(ctx, remove)
 	if claim == nil {
 		return err
@@ -137,6 +139,9 @@ func (a *Applier) Release(ctx context.Context, remove plan.Remove) error {
 	delete(claim.Annotations, karpenterv1.ReplacementsAnnotationKey)
 	if len(claim.Annotations) == len(before.Annotations) {
 		return nil
+	}
+	if len(replaced) > 0 {
+		claim.Annotations[karpenterv1.ReplacedAnnotationKey] = strings.Join(replaced, ",")
 	}
 	return client.IgnoreNotFound(a.config.Client.Patch(ctx, claim, optimistic(before)))
 }

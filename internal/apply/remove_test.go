@@ -239,7 +239,7 @@ func TestAReplacementIsReleased(t *testing.T) {
 	var writes []string
 	r := newRig(t, limit.Unlimited(), tape(&writes), claim)
 	for range 2 {
-		if err := r.applier.Release(t.Context(), remove); err != nil {
+		if err := r.applier.Release(t.Context(), remove, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -251,8 +251,20 @@ func TestAReplacementIsReleased(t *testing.T) {
 		[]string{"patch c1"}) {
 		t.Errorf("annotations %v after the writes %v", fresh.Annotations, writes)
 	}
+	// D-15: what it did replace stays written on it.
+	fresh.Annotations[karpenterv1.ReplacesAnnotationKey] = "a,b"
+	if err := r.server.Update(t.Context(), &fresh); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.applier.Release(t.Context(), remove, []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.server.Get(t.Context(), client.ObjectKey{Name: "c1"}, &fresh); err != nil || len(fresh.Annotations) != 2 ||
+		fresh.Annotations[karpenterv1.ReplacedAnnotationKey] != "a" {
+		t.Errorf("annotations %v, error %v", fresh.Annotations, err)
+	}
 	remove.Claim = "gone"
-	if err := r.applier.Release(t.Context(), remove); err != nil {
+	if err := r.applier.Release(t.Context(), remove, nil); err != nil {
 		t.Errorf("a claim that is gone: %v", err)
 	}
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
@@ -261,7 +273,7 @@ func TestAReplacementIsReleased(t *testing.T) {
 		r := newRig(t, limit.Unlimited(), interceptor.Funcs{}, claim)
 		server := f.Wrap(r.server)
 		r.with(func(a *apply.Config) { a.Client, a.Live = server, server })
-		return func() error { return r.applier.Release(t.Context(), remove) }
+		return func() error { return r.applier.Release(t.Context(), remove, nil) }
 	})
 }
 

@@ -273,7 +273,7 @@ func (r *reader) node(n nodeRecord) *cluster.Node {
 		Used: r.vector("used", n.Used), Ports: each(n.Ports, readPort), Attached: n.Attached,
 		Drivers: n.Drivers, Fresh: n.Fresh, Initialized: n.Initialized, Launched: n.Launched,
 		Registered: n.Registered, RegisteredAt: n.RegisteredAt, Foreign: n.Foreign, Drifted: n.Drifted, Expired: n.Expired,
-		For: n.For, Replaces: n.Replaces, Together: n.Together, Deleting: n.Deleting, Disrupting: n.Disrupting,
+		For: n.For, Replaces: n.Replaces, Replaced: n.Replaced, Together: n.Together, Deleting: n.Deleting, Disrupting: n.Disrupting,
 		NotReady: n.NotReady, DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, DrainEnds: n.DrainEnds, ConsolidatableAt: n.ConsolidatableAt,
 		Created: n.Created, InstanceType: n.InstanceType, Price: readPrice(n.Price),
 	}

@@ -323,6 +323,7 @@ type nodeRecord struct {
 	Expired          bool                `json:"expired,omitempty"`
 	For              []string            `json:"for,omitempty"`
 	Replaces         []string            `json:"replaces,omitempty"`
+	Replaced         bool                `json:"replaced,omitempty"`
 	Together         int                 `json:"together,omitempty"`
 	Deleting         bool                `json:"deleting,omitempty"`
 	Disrupting       bool                `json:"disrupting,omitempty"`

@@ -153,7 +153,8 @@ func (p *scripter) node(n nodeRecord) string {
 		flag("not-ready", n.NotReady), flag("do-not-disrupt", n.DoNotDisrupt), flag("drain-ends", n.DrainEnds),
 		flag("foreign", n.Foreign),
 		flag("drifted", n.Drifted), flag("expired", n.Expired), number("quiet-at", n.ConsolidatableAt, 0),
-		number("created", n.Created, 0), attribute("replaces", strings.Join(n.Replaces, ",")), attribute("held", n.Held))
+		number("created", n.Created, 0), attribute("replaces", strings.Join(n.Replaces, ",")), flag("replaced", n.Replaced),
+		attribute("held", n.Held))
 }
 
 // offered reports whether the script has the instance type.

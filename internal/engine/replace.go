@@ -41,7 +41,7 @@ const atBest = 4
 // promising returns the nodes, as they are in the future, that might be replaced for enough less than they cost: those first that
 // cost most beyond what a fresh plan pays for their pods, and of equals those that cost least to disrupt. Nodes on which a pod is
 // ending wait: a workload that shrinks takes many pods one after the other, and what is launched for the rest of them is not
-// needed a moment later.
+// needed a moment later. So do nodes that have just replaced others.
 func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
 	type rank struct {
 		saving resources.Money // at most
@@ -50,7 +50,9 @@ func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
 	ranks := map[*cluster.Node]rank{}
 	var list []*cluster.Node
 	for _, node := range nodes {
-		node = d.now(node)
+		if node = d.now(node); node.ReplaceableAt() > d.terms.Now {
+			continue
+		}
 		if !slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return p.Terminating && !p.Fixed }) {
 			cost, _ := DisruptionCost(node)
 			ranks[node] = rank{d.cost(node) - d.floorOf(node), cost}

@@ -288,6 +288,9 @@ func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing
 	case saving < terms.least(price):
 		found.Cause, found.Text = cause.SavingTooSmall,
 			fmt.Sprintf("replacing it would save $%s/h of $%s/h%s, less than is worth a move", saving, price, beside)
+	case node.ReplaceableAt() > terms.Now:
+		found.Cause, found.Until = cause.JustReplaced, node.ReplaceableAt()
+		found.Text = fmt.Sprintf("replacing it would save $%s/h of $%s/h%s, and it has just replaced other nodes", saving, price, beside)
 	case len(future.hungry) > 0:
 		found.Cause, found.Text = cause.WaitingPodsFirst,
 			"pods are waiting that no NodePool may launch a node for: nothing is replaced to save money meanwhile"

@@ -204,12 +204,12 @@ func (s *Stage) carryOut(p plan.Plan) (changed bool) {
 	return changed
 }
 
-// wait lets all quiet time pass, and reports whether there was any.
+// wait lets all quiet time and rest of nodes pass, and reports whether there was any.
 func (s *Stage) wait() bool {
 	last := s.clock.Unix()
 	for _, node := range s.Snapshot().Nodes {
 		if node.ConsolidatableAt != cluster.Never {
-			last = max(last, node.ConsolidatableAt)
+			last = max(last, node.ConsolidatableAt, node.ReplaceableAt())
 		}
 	}
 	if last == s.clock.Unix() {

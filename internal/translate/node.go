@@ -52,6 +52,7 @@ func Node(space *resources.Space, from NodeSource) *cluster.Node {
 		n.Foreign, n.Drifted = !ownedByPool(from.Claim), isTrue(from.Claim, karpenterv1.ConditionTypeDrifted)
 		n.Expired = isTrue(from.Claim, karpenterv1.ConditionTypeExpired)
 		n.Replaces = Replaces(from.Claim)
+		n.Replaced = from.Claim.Annotations[karpenterv1.ReplacedAnnotationKey] != ""
 		if asks := from.Claim.Annotations[karpenterv1.LaunchedForAnnotationKey]; asks != "" {
 			n.For = strings.Split(asks, ",")
 		}

@@ -353,6 +353,8 @@ func ofSaving() []Entry {
 		own(cause.SavingTooSmall, "replacing it would save $N/h of $N/h, less than is worth a move",
 			"it may when prices or pods change",
 			"lower --consolidation-min-saving-percent if that is worth moving pods for"),
+		own(cause.JustReplaced, "replacing it would save $N/h of $N/h, and it has just replaced other nodes",
+			"at the time that is told", nothing),
 		own(cause.SpotToSpotOff,
 			"its pods would cost $N/h less on another spot node, and a spot node is not replaced by a spot node", "",
 			"switch on the feature gate SpotToSpotConsolidation"),

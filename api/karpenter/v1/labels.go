@@ -118,6 +118,9 @@ const (
 	// ReplacesAnnotationKey on a NodeClaim that was made to replace others holds their names, joined by commas. It
 	// is ours: Karpenter keeps this in memory.
 	ReplacesAnnotationKey = Group + "/replaces"
+	// ReplacedAnnotationKey on a NodeClaim holds the names of the NodeClaims that it was made to replace and that are gone,
+	// joined by commas. It is ours.
+	ReplacedAnnotationKey = Group + "/replaced"
 	// LaunchUntilAnnotationKey on a NodeClaim of a pool with a hard limit on nodes says until when a launch for it may
 	// land, and which process may have one on its way (L-14). It is ours.
 	LaunchUntilAnnotationKey = Group + "/launch-until"

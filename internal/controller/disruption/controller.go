@@ -54,7 +54,7 @@ type Applier interface {
 	Delete(ctx context.Context, remove plan.Remove) (bool, error)
 	DeleteUnchanged(ctx context.Context, remove plan.Remove, resourceVersion string) (bool, error)
 	Undo(ctx context.Context, remove plan.Remove) error
-	Release(ctx context.Context, remove plan.Remove) error
+	Release(ctx context.Context, remove plan.Remove, replaced []string) error
 	Narrow(ctx context.Context, replacement plan.Remove, replaces []string, together int) error
 }
 
@@ -238,7 +238,7 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 	return r, nil
 }
 
-// untilNext returns when something next changes by time alone, and a while when nothing does soon: a node's quiet time ends, a
+// untilNext returns when something next changes by time alone, and a while when nothing does soon: a node's quiet time or rest ends, a
 // budget comes into force or goes out of it, a pool is not left alone any more.
 func (c *Controller) untilNext(r round) time.Duration {
 	next := pollEvery
@@ -257,8 +257,10 @@ func (c *Controller) untilNext(r round) time.Duration {
 		if node.ConsolidatableAt == cluster.Never {
 			continue
 		}
-		if left := time.Unix(node.ConsolidatableAt, 0).Sub(r.now); left > 0 && left < next {
-			next = left
+		for _, at := range []int64{node.ConsolidatableAt, node.ReplaceableAt()} {
+			if left := time.Unix(at, 0).Sub(r.now); left > 0 && left < next {
+				next = left
+			}
 		}
 	}
 	return next

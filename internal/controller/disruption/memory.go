@@ -45,6 +45,7 @@ type memory struct {
 type question struct {
 	version uint64 // of the picture
 	due     int    // nodes whose quiet time has ended
+	rested  int    // nodes that may be replaced, as far as what they have replaced themselves goes
 	allowed string // what the budgets allow in each pool
 	passing string // the pools in which nothing is replaced, since their workloads shrink
 }

@@ -69,6 +69,9 @@ func questionOf(r round, terms engine.Terms) question {
 		if node.ConsolidatableAt <= terms.Now {
 			q.due++
 		}
+		if node.ReplaceableAt() <= terms.Now {
+			q.rested++
+		}
 	}
 	for _, pool := range r.snapshot.Pools {
 		if terms.Passing[pool.Name] {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
 // young is a node that something cheaper could replace, and whose quiet time ends in 20 seconds.
@@ -30,6 +31,30 @@ func TestTheEndOfTheQuietTimeIsNotMissed(t *testing.T) {
 	r.reconcile(t)
 	if _, marked := r.claims(t); marked != 1 {
 		t.Fatalf("%d marked at the end of the quiet time, want 1", marked)
+	}
+}
+
+// D-15: a node that has just replaced others is replaced by a cheaper one when its rest ends, and that moment is not missed.
+func TestTheEndOfTheRestIsNotMissed(t *testing.T) {
+	t.Parallel()
+	r := clusterOf(t, "100%", map[string]string{"a": "large"}, "1500m")
+	claim := r.list(t)[0]
+	claim.CreationTimestamp.Time = r.clock.Now().Add(20*time.Second - cluster.ReplacementRest*time.Second)
+	claim.Annotations = map[string]string{karpenterv1.ReplacedAnnotationKey: "gone"}
+	if err := r.server.Update(t.Context(), &claim); err != nil {
+		t.Fatal(err)
+	}
+	r.reborn(t)
+	if result := r.reconcile(t); result.RequeueAfter != 20*time.Second {
+		t.Fatalf("looks again after %s, want when the rest ends", result.RequeueAfter)
+	}
+	if _, marked := r.claims(t); marked != 0 {
+		t.Fatal("marked while it rests")
+	}
+	r.clock.Advance(20 * time.Second)
+	r.reconcile(t)
+	if _, marked := r.claims(t); marked != 1 {
+		t.Fatalf("%d marked at the end of the rest, want 1", marked)
 	}
 }
 

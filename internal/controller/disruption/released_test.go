@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// fate is what became of a claim: whether it is marked, and whether it still says that it replaces others.
+// fate is what became of a claim: whether it is marked, and whether it still says that it replaces others, or that it did (D-15).
 func (r *rig) fate(t *testing.T, name string) string {
 	t.Helper()
 	var claim karpenterv1.NodeClaim
@@ -31,6 +31,9 @@ func (r *rig) fate(t *testing.T, name string) string {
 	fate := strings.TrimSpace(string(reason.Status) + " " + reason.Reason)
 	if claim.Annotations[karpenterv1.ReplacesAnnotationKey] != "" {
 		fate += " replaces"
+	}
+	if gone := claim.Annotations[karpenterv1.ReplacedAnnotationKey]; gone != "" {
+		fate += " has replaced " + gone
 	}
 	return strings.TrimSpace(fate)
 }
@@ -47,8 +50,8 @@ func TestWhatBecomesOfAReplacement(t *testing.T) {
 		want     string
 	}{
 		"all stay":       {"a,b", nil, abandoned},
-		"one is gone":    {"a,gone", nil, released},
-		"all are gone":   {"gone", nil, released},
+		"one is gone":    {"a,gone", nil, "has replaced gone"},
+		"all are gone":   {"gone", nil, "has replaced gone"},
 		"one is deleted": {"a,b", func(t *testing.T, r *rig) { t.Helper(); r.goes(t, "b") }, waits},
 		"one is marked":  {"a,b", func(t *testing.T, r *rig) { t.Helper(); r.choose(t, "Mood", "b") }, waits},
 		"marked unseen":  {"a,b", func(t *testing.T, r *rig) { t.Helper(); r.mark(t, "b", "Mood") }, waits},

@@ -45,7 +45,7 @@ func (c *Controller) release(ctx context.Context, r round) (bool, error) {
 
 func (c *Controller) releaseOne(ctx context.Context, r round, node *cluster.Node) error {
 	asked := engine.Intent{Node: node, Reason: plan.ReplacementAbandoned}
-	stays := 0
+	stays, gone := 0, []string(nil)
 	for _, name := range node.Replaces {
 		var claim karpenterv1.NodeClaim
 		key := types.NamespacedName{Name: name}
@@ -60,6 +60,7 @@ func (c *Controller) releaseOne(ctx context.Context, r round, node *cluster.Node
 		case client.IgnoreNotFound(err) != nil:
 			return err
 		case err != nil:
+			gone = append(gone, name)
 		case leaves(&claim):
 			return nil
 		default:
@@ -68,7 +69,7 @@ func (c *Controller) releaseOne(ctx context.Context, r round, node *cluster.Node
 	}
 	verdict := engine.Judge(r.snapshot, c.judgedBy(r), engine.Docket{Intents: []engine.Intent{asked}})[0]
 	if stays < len(node.Replaces) || verdict.Act == engine.Keep {
-		return c.config.Applier.Release(ctx, removeBy(asked))
+		return c.config.Applier.Release(ctx, removeBy(asked), gone)
 	}
 	_, err := c.config.Applier.Mark(ctx, removeBy(asked))
 	return err

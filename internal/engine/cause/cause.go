@@ -176,6 +176,8 @@ const (
 	NothingCheaper Code = "NothingCheaper"
 	// SavingTooSmall: it costs less elsewhere, but not enough.
 	SavingTooSmall Code = "SavingTooSmall"
+	// JustReplaced: the node has replaced others minutes ago.
+	JustReplaced Code = "JustReplaced"
 	// SpotToSpotOff: only a spot node would be cheaper.
 	SpotToSpotOff Code = "SpotToSpotOff"
 	// WaitingPodsFirst: pods wait at a limit.
@@ -195,7 +197,7 @@ func StayingCodes() []Code {
 		NotManaged, NotInitialized, NodeNotReady, PoolGone, DoNotDisruptNode, DoNotDisruptPod, PodDisruptionBudget,
 		IsReplacement, ReplacementOnTheWay, Draining, PodsComing, KeepsRoom, Paused, PoolHeld, BackingOff, BudgetClosed, BudgetUsedUp,
 		StaticPoolNode, MinNodes, ConsolidationOff, QuietTime, PriceUnknown, PodFitsNowhereElse, NothingCheaper, SavingTooSmall,
-		SpotToSpotOff, WaitingPodsFirst, OthersFirst,
+		JustReplaced, SpotToSpotOff, WaitingPodsFirst, OthersFirst,
 	}
 }
 

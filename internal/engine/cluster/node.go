@@ -58,6 +58,8 @@ type Node struct {
 	For []string
 	// Replaces are the names of the claims that this one is to replace (D-10).
 	Replaces []string
+	// Replaced is set on a node that was launched to replace others which have gone.
+	Replaced bool
 	// Together is how many claims were made to replace those, this one counted; 0 for a claim that replaces none.
 	Together int
 	// Deleting is set when the node or its claim is being removed: nothing may be placed on it, and its pods are
@@ -83,6 +85,20 @@ type Node struct {
 // pool and the node's quiet time go (D-03).
 func (n *Node) Consolidatable(pool *Pool, now int64) bool {
 	return pool != nil && !pool.Static && pool.Consolidates != WhenEmpty && n.ConsolidatableAt <= now
+}
+
+// ReplacementRest is for how many seconds a node that was launched to replace others is not replaced itself to save money (D-15).
+// kube-scheduler seldom puts pods where a plan expects them, so a node that is just there may look too large again. To
+// chase that costs more than it saves: a machine is paid for a minute at least, and pulls its images anew.
+const ReplacementRest = 5 * 60
+
+// ReplaceableAt is when the node may be replaced to save money, in Unix seconds; 0 for one that was launched for pods. It may be
+// removed before, where its pods fit elsewhere.
+func (n *Node) ReplaceableAt() int64 {
+	if len(n.Replaces) == 0 && !n.Replaced {
+		return 0
+	}
+	return n.Created + ReplacementRest
 }
 
 // Never is the ConsolidatableAt of a node that may not be consolidated.
