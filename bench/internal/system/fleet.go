@@ -21,6 +21,9 @@ import (
 // priceLabel is where KWOK nodes of either side say what they cost, in dollars per hour.
 const priceLabel = "eks-node-viewer/instance-price"
 
+// onePlan is how far apart the claims of one plan come at most.
+const onePlan = time.Second
+
 // fleet is what there is, kept by watches.
 type fleet struct {
 	stop func()
@@ -30,8 +33,10 @@ type fleet struct {
 	claims            map[types.UID]bool // true: initialized and not on their way out
 	nodes             map[types.UID]float64
 	launched, removed int // nodes so far
-	// planned is how many claims there were when the first pod was bound: those of the first plan.
+	// planned is how many claims came before the first pod was bound, and after it each within a second of the one before: those of
+	// the first plan. claimed is when the last of them came.
 	planned int
+	claimed time.Time
 	// changed is when something last happened to what is launched and removed: a claim or node came, was told to go, or
 	// went; a pod was bound or went.
 	changed time.Time
@@ -47,7 +52,7 @@ type sight struct {
 	bound, unbound       int // pods
 	claims, ready, nodes int // claims, those of them that are initialized and stay, and nodes
 	launched, removed    int // nodes so far
-	planned              int // claims when the first pod was bound
+	planned              int // claims of the first plan
 	price                float64
 	changed, lastBound   time.Time
 	over                 int // pods that kube-scheduler has found no node for at least once
@@ -113,9 +118,6 @@ func (f *fleet) take(event watch.Event, now time.Time) {
 	case *corev1.Pod:
 		if object.Namespace == metav1.NamespaceDefault {
 			if object.Spec.NodeName != "" && !f.pods[object.UID] && object.DeletionTimestamp == nil {
-				if f.bound.IsZero() {
-					f.planned = len(f.claims)
-				}
 				f.bound = now
 			}
 			if passedOver(object) && !f.over[object.UID] {
@@ -124,6 +126,9 @@ func (f *fleet) take(event watch.Event, now time.Time) {
 			set(f, f.pods, object.UID, gone || object.DeletionTimestamp != nil, object.Spec.NodeName != "", now)
 		}
 	case *karpenterv1.NodeClaim:
+		if event.Type == watch.Added && (f.bound.IsZero() || now.Sub(f.claimed) <= onePlan) {
+			f.planned, f.claimed = f.planned+1, now
+		}
 		set(f, f.claims, object.UID, gone, initialized(object) && object.DeletionTimestamp == nil, now)
 	case *corev1.Node:
 		if event.Type == watch.Added {

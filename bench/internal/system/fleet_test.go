@@ -36,10 +36,10 @@ func TestAFleetIsWhatTheWatchesTell(t *testing.T) {
 		want    sight
 	}{
 		{event: watch.Event{Type: watch.Added, Object: pending}, changes: true, want: sight{unbound: 1}},
-		{event: watch.Event{Type: watch.Added, Object: claim}, changes: true, want: sight{unbound: 1, claims: 1}},
-		{event: watch.Event{Type: watch.Added, Object: node}, changes: true, want: sight{unbound: 1, claims: 1, nodes: 1, launched: 1, price: 0.25}},
-		{event: watch.Event{Type: watch.Modified, Object: node}, want: sight{unbound: 1, claims: 1, nodes: 1, launched: 1, price: 0.25}},
-		{event: watch.Event{Type: watch.Modified, Object: ready}, changes: true, want: sight{unbound: 1, claims: 1, ready: 1, nodes: 1, launched: 1, price: 0.25}},
+		{event: watch.Event{Type: watch.Added, Object: claim}, changes: true, want: sight{planned: 1, unbound: 1, claims: 1}},
+		{event: watch.Event{Type: watch.Added, Object: node}, changes: true, want: sight{planned: 1, unbound: 1, claims: 1, nodes: 1, launched: 1, price: 0.25}},
+		{event: watch.Event{Type: watch.Modified, Object: node}, want: sight{planned: 1, unbound: 1, claims: 1, nodes: 1, launched: 1, price: 0.25}},
+		{event: watch.Event{Type: watch.Modified, Object: ready}, changes: true, want: sight{planned: 1, unbound: 1, claims: 1, ready: 1, nodes: 1, launched: 1, price: 0.25}},
 		{event: watch.Event{Type: watch.Modified, Object: bound}, changes: true, want: sight{planned: 1, bound: 1, claims: 1, ready: 1, nodes: 1, launched: 1, price: 0.25}},
 		{event: watch.Event{Type: watch.Modified, Object: leaving}, changes: true, want: sight{planned: 1, bound: 1, claims: 1, nodes: 1, launched: 1, price: 0.25}},
 		{event: watch.Event{Type: watch.Deleted, Object: bound}, changes: true, want: sight{planned: 1, claims: 1, nodes: 1, launched: 1, price: 0.25}},
@@ -65,6 +65,23 @@ func TestAFleetIsWhatTheWatchesTell(t *testing.T) {
 	}
 	if f.take(watch.Event{Type: watch.Error, Object: &metav1.Status{}}, start); f.broken == nil {
 		t.Error("a watch that answers an error is not one that tells the truth")
+	}
+}
+
+// B-16: claims of the first plan may still come while pods are bound already; what comes a second after the last of them is not of it.
+func TestWhatIsOfTheFirstPlan(t *testing.T) {
+	t.Parallel()
+	f, start := empty(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i, at := range []int{0, 3000, 3900, 4900, 5901, 6000} { // milliseconds
+		if i == 2 {
+			f.take(watch.Event{Type: watch.Modified, Object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p", Namespace: "default"},
+				Spec: corev1.PodSpec{NodeName: "n"}}}, start.Add(3500*time.Millisecond))
+		}
+		claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{UID: types.UID(rune('a' + i))}}
+		f.take(watch.Event{Type: watch.Added, Object: claim}, start.Add(time.Duration(at)*time.Millisecond))
+	}
+	if got, err := f.look(); err != nil || got.planned != 4 || got.claims != 6 {
+		t.Errorf("%d planned of %d, error %v; want 4 of 6", got.planned, got.claims, err)
 	}
 }
 

@@ -37,7 +37,7 @@ type Phase struct {
 	// Cost is the controller's, the time from the first request until the last change. AllocatedBytes is not known.
 	measure.Cost
 	Bound, Unbound          int     // pods, at the end
-	Planned                 int     // claims that there were when the first pod was bound
+	Planned                 int     // claims of the first plan
 	Launched, Removed, Left int     // nodes
 	Price                   float64 // of the nodes at the end, in dollars per hour
 	Requests                Requests
