@@ -100,6 +100,9 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	snapshot := c.config.Picture.Snapshot()
 	now := c.config.Now()
+	if wait := c.config.Window.Wait(now); wait > 0 { // its pods came meanwhile, and some of them are in the picture
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
 	c.config.Brake.Look(snapshot, now)
 	defer c.tell(snapshot)
 	held, due := c.config.Brake.Holds(now)

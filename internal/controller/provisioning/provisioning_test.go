@@ -86,10 +86,19 @@ func TestAPodThatComesBackIsNews(t *testing.T) {
 	}
 }
 
-// picture shows one pod that no pool can take.
-type picture struct{ snapshot *cluster.Snapshot }
+// picture shows one pod that no pool can take. meanwhile, if set, happens once, while a snapshot is made.
+type picture struct {
+	snapshot  *cluster.Snapshot
+	meanwhile func()
+}
 
-func (p *picture) Snapshot() *cluster.Snapshot { return p.snapshot }
+func (p *picture) Snapshot() *cluster.Snapshot {
+	if p.meanwhile != nil {
+		p.meanwhile()
+		p.meanwhile = nil
+	}
+	return p.snapshot
+}
 
 type applier struct {
 	begin   error
@@ -120,7 +129,7 @@ type rig struct {
 }
 
 func newRig(pods ...*cluster.Pod) *rig {
-	r := &rig{picture: &picture{cluster.New(cluster.Snapshot{Version: 1, Names: resources.NewSpace().Names(),
+	r := &rig{picture: &picture{snapshot: cluster.New(cluster.Snapshot{Version: 1, Names: resources.NewSpace().Names(),
 		Pending: pods})}, clock: controllertest.NewClock(), window: provisioning.NewWindow(
 		time.Second, 3*time.Second, nil), applier: &applier{}, tape: &controllertest.Tape{}, ready: true}
 	r.rebuild(provisioning.NewBrake())
@@ -190,6 +199,21 @@ func TestAnOpenWindowIsWaitedFor(t *testing.T) {
 	result, err := r.step.Reconcile(t.Context(), reconcile.Request{})
 	if err != nil || len(r.applier.plans) != 0 || result.RequeueAfter != time.Second {
 		t.Fatalf("plans %d, result %+v, error %v: want it to come back in 1s", len(r.applier.plans), result, err)
+	}
+}
+
+// P-25: a pod that comes while the picture is taken opens a window like any other: it is not planned for alone.
+func TestAWindowThatOpensMeanwhileIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	r := newRig(somePod())
+	r.picture.meanwhile = func() { r.window.Apply(pendingPod("a"), r.clock.Now()) }
+	result, err := r.step.Reconcile(t.Context(), reconcile.Request{})
+	if err != nil || len(r.applier.plans) != 0 || result.RequeueAfter != time.Second {
+		t.Fatalf("plans %d, result %+v, error %v: want it to come back in 1s", len(r.applier.plans), result, err)
+	}
+	r.clock.Advance(time.Second)
+	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil || len(r.applier.plans) != 1 {
+		t.Fatalf("plans %d, error %v: want one when the window closes", len(r.applier.plans), err)
 	}
 }
 
