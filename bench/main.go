@@ -42,7 +42,8 @@ func bench(args []string) error {
 	flags.DurationVar(&s.run.Peer.Limit, "peer-limit", 20*time.Minute, "after which a pass of Karpenter is cut off")
 	flags.DurationVar(&s.run.DisruptLimit, "disrupt-limit", 5*time.Minute, "of planning, after which rounds of disruption are cut off, on either side")
 	flags.Uint64Var(&s.run.SchedulerSeed, "scheduler-seed", 0,
-		"consolidate-N, drift-N: have a model of kube-scheduler place Joiner's pods that moved, drawn by this seed; 0: they go where Joiner expects them")
+		"consolidate-N, drift-N: have a model of kube-scheduler place Joiner's pods that moved, drawn by this seed; "+
+			"0: they go where Joiner expects them")
 	flags.IntVar(&s.run.PriceTolerance, "price-tolerance", engine.DefaultPriceTolerance,
 		"percent by which fewer nodes may be dearer than the cheapest, for Joiner")
 	flags.Float64Var(&s.run.NodeOverheadPrice, "node-overhead-price", 0,

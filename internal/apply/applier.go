@@ -41,6 +41,7 @@ type Store interface {
 	ClaimsUnknown(why string) bool
 	// Overlaid reports whether NodeOverlays change the price or the capacity of one of these instance types.
 	Overlaid(class *karpenterv1.NodeClassReference, pool string, types []string) (price, capacity bool)
+	// Promise may be called at the same time for several claims; see Each of [Config].
 	Promise(claim *karpenterv1.NodeClaim, reserve resources.Vector, pods []plan.PodRef)
 	Nominate(pods []plan.PodRef, node string)
 }

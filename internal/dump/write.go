@@ -267,7 +267,8 @@ func (w *writer) node(n *cluster.Node, list string) nodeRecord {
 		Used: n.Used, Ports: ports, Attached: n.Attached, Drivers: n.Drivers, Fresh: n.Fresh,
 		Initialized: n.Initialized, Launched: n.Launched, Registered: n.Registered,
 		RegisteredAt: n.RegisteredAt, Foreign: n.Foreign, Drifted: n.Drifted, Expired: n.Expired, For: n.For,
-		Replaces: n.Replaces, Replaced: n.Replaced, Together: n.Together, Deleting: n.Deleting, Disrupting: n.Disrupting, NotReady: n.NotReady,
+		Replaces: n.Replaces, Replaced: n.Replaced, Together: n.Together, Deleting: n.Deleting, Disrupting: n.Disrupting,
+		NotReady:     n.NotReady,
 		DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, DrainEnds: n.DrainEnds, ConsolidatableAt: n.ConsolidatableAt, Created: n.Created,
 		InstanceType: n.InstanceType, Price: price(n.Price),
 	}

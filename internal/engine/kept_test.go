@@ -1,15 +1,36 @@
 package engine_test
 
 import (
+	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
+
+// D-15, U-24. Nothing wants a node gone that something holds and that rests, since it has just replaced others.
+func TestNothingWantsANodeThatRests(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		age := rapid.Int64Range(0, 2*cluster.ReplacementRest).Draw(t, "age")
+		s := parse(t, fmt.Sprintf(`
+type m5.large   cpu=2 mem=8Gi  zones=a od=0.096
+type m5.xlarge  cpu=4 mem=16Gi zones=a od=0.192
+pool default
+node n1         type=m5.xlarge zone=a pool=default created=%d replaced do-not-disrupt
+pod a           cpu=1700m node=n1
+`, 10_000-age))
+		kept, _ := engine.Kept(s, engine.Terms{Now: 10_000})
+		if rests := age < cluster.ReplacementRest; rests != (len(kept) == 0) {
+			t.Fatalf("%d s after its launch: kept %+v", age, kept)
+		}
+	})
+}
 
 // U-24. The nodes that are kept are kept for what Why says of each; none of them goes, none that is drifted and stays
 // is left out, and what goes does so for what Why says.

@@ -44,8 +44,7 @@ type memory struct {
 // question is what the answer to whether something can be made cheaper depends on.
 type question struct {
 	version uint64 // of the picture
-	due     int    // nodes whose quiet time has ended
-	rested  int    // nodes that may be replaced, as far as what they have replaced themselves goes
+	due     int    // quiet times and rests of nodes that have ended
 	allowed string // what the budgets allow in each pool
 	passing string // the pools in which nothing is replaced, since their workloads shrink
 }

@@ -66,11 +66,10 @@ func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.D
 func questionOf(r round, terms engine.Terms) question {
 	q := question{version: r.snapshot.Version}
 	for _, node := range r.snapshot.Nodes {
-		if node.ConsolidatableAt <= terms.Now {
-			q.due++
-		}
-		if node.ReplaceableAt() <= terms.Now {
-			q.rested++
+		for _, at := range []int64{node.ConsolidatableAt, node.ReplaceableAt()} {
+			if at <= terms.Now {
+				q.due++
+			}
 		}
 	}
 	for _, pool := range r.snapshot.Pools {

@@ -230,7 +230,8 @@ func (p *parser) anyNode(name string, a *attributes) *cluster.Node {
 		Deleting: a.has("deleting"), Disrupting: a.has("disrupting"), NotReady: a.has("not-ready"), DoNotDisrupt: a.has("do-not-disrupt"),
 		DrainEnds: a.has("drain-ends"), Fresh: a.has("fresh"), Attached: list(a.get("attached", "")), Drivers: list(a.get("drivers", "")),
 		Launched: true, Registered: true, Held: strings.ReplaceAll(a.get("held", ""), "_", " "),
-		Foreign: a.has("foreign"), Drifted: a.has("drifted"), Expired: a.has("expired"), Replaces: list(a.get("replaces", "")), Replaced: a.has("replaced"),
+		Foreign: a.has("foreign"), Drifted: a.has("drifted"), Expired: a.has("expired"),
+		Replaces: list(a.get("replaces", "")), Replaced: a.has("replaced"),
 		Together: int(a.number("together", 0)), RegisteredAt: a.number("joined", 0),
 		Created: a.number("created", 0), ConsolidatableAt: a.number("quiet-at", 0), Price: resources.Unpriced, Initialized: !a.has("new") && !a.has("open"),
 	}
