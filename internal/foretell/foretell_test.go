@@ -149,6 +149,21 @@ func TestU03_DriftIsForetold(t *testing.T) {
 	}
 }
 
+// TestU03_RestIsWaitedFor: a node that has just replaced others is replaced by a cheaper one once it has rested (D-15).
+func TestU03_RestIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	base := settled(t, offers("big"), pool(), class(), pod("a", true))
+	cheaper := offers("big", "new")
+	cheaper.Types[1].Offerings[0].Price /= 2
+	record := settled(t, cheaper, edited(base, func(c *karpenterv1.NodeClaim) {
+		c.CreationTimestamp.Time = now()
+		c.Annotations[karpenterv1.ReplacedAnnotationKey] = "gone"
+	})...).Record()
+	if len(record.Launched) != 1 || len(record.Gone) != 1 || record.Gone[0].Reason != plan.Underutilized {
+		t.Errorf("%+v; want the node replaced by a cheaper one", record)
+	}
+}
+
 // TestU03_WhatNobodyMakesAgainIsLost: a pod without a controller ends with its node, and what was launched for it is
 // empty; another one moves.
 func TestU03_WhatNobodyMakesAgainIsLost(t *testing.T) {
