@@ -1,16 +1,21 @@
 package pack
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // This file gives pods a second chance that found no place because of a limit (P-04, L-10). Pods that are tied to others and
 // free to choose their zone come before pods that a volume binds to one. Where the limit allows one more node, that may then
 // stand in the wrong zone. So the pods without a place come first in a second try. It counts only if nobody loses a place by it.
-// The same holds for a try without commitments.
+// The same holds for tries without some
+// of what is paid for anyway.
 
 // firstOf returns the pods, by UID, that a limit kept from a node of their own while the plan launches nodes under it; nil
 // when there are none, or when no pod is tied to others, so that the order matters little.
@@ -22,7 +27,8 @@ func firstOf(p plan.Plan, pods []*cluster.Pod) map[string]bool {
 		return nil
 	}
 	var first map[string]bool
-	for _, u := range limited(p, func(plan.Launch) bool { return true }) {
+	kept, _ := limited(p, func(plan.Launch) bool { return true })
+	for _, u := range kept {
 		if first == nil {
 			first = map[string]bool{}
 		}
@@ -31,28 +37,108 @@ func firstOf(p plan.Plan, pods []*cluster.Pod) map[string]bool {
 	return first
 }
 
-// crowded reports whether nodes on commitments, which are as small as commitments are, may use up what the limits leave, so that pods
-// have no place which larger ones would have taken (K-55).
-func crowded(p plan.Plan) bool {
-	return len(limited(p, func(l plan.Launch) bool { return l.Cheapest.Commitment.Name != "" })) > 0
+// prepaid is what is paid for whether nodes use it or not: a commitment, by its name, or reservations of machines, by their type
+// and zone. The zero value is neither.
+type prepaid struct{ commitment, kind, zone string }
+
+func prepaidOf(c plan.Choice) prepaid {
+	switch {
+	case c.Commitment.Name != "":
+		return prepaid{commitment: c.Commitment.Name}
+	case c.CapacityType == catalog.Reserved:
+		return prepaid{kind: c.Type, zone: c.Zone}
+	}
+	return prepaid{}
 }
 
-// limited returns the pods that a limit of a pool keeps from a node of their own, where the plan launches such nodes in it.
-func limited(p plan.Plan, such func(plan.Launch) bool) (list []plan.Unplaced) {
+// leaveOut takes what is not planned on out of what the pool offers.
+func (p *pool) leaveOut(without map[prepaid]bool) {
+	for number, covered := range p.covered {
+		if without[prepaid{commitment: p.stock.commitments[number].Name}] {
+			p.offers = p.offers.Minus(covered)
+			p.covered[number] = catalog.NewBits(len(p.Catalog.Offers))
+		}
+	}
+	if p.reserved == nil || len(without) == 0 {
+		return
+	}
+	for i := range p.reserved.All() {
+		if o := p.Catalog.Offers[i]; without[prepaid{kind: p.Catalog.Types[o.Type].Name, zone: o.Zone}] {
+			p.offers.Remove(i)
+		}
+	}
+}
+
+// roomier plans without what is paid for where pods would have no place with it, and returns what it left out. Nodes that are paid
+// for are as small as they are, and may use up what the limits leave, so that pods wait which larger ones would have taken. The
+// smallest are left out first: the last node that a limit allows is one that is paid for and large enough (P-11, K-55).
+func roomier(p plan.Plan, plans func(without map[prepaid]bool) plan.Plan) (plan.Plan, map[prepaid]bool) {
+	var best map[prepaid]bool
+	without := map[prepaid]bool{}
+	for other := p; ; {
+		crowding := slices.DeleteFunc(crowding(other), func(c prepaid) bool { return without[c] })
+		if len(crowding) == 0 {
+			return p, best
+		}
+		if len(without) < oneByOne {
+			crowding = crowding[:1]
+		}
+		for _, c := range crowding {
+			without[c] = true
+		}
+		if other = plans(without); better(other, p) {
+			p, best = other, maps.Clone(without)
+		}
+	}
+}
+
+// oneByOne bounds the effort: so many are left out one after the other, then all that remain.
+const oneByOne = 4
+
+// crowding returns what pays for the nodes that may use up what the limits leave, the smallest nodes first.
+func crowding(p plan.Plan) []prepaid {
+	paid := func(l plan.Launch) bool { return prepaidOf(l.Cheapest) != prepaid{} }
+	_, pools := limited(p, paid)
+	launches := slices.Clone(p.Launches)
+	launches = slices.DeleteFunc(launches, func(l plan.Launch) bool { return !paid(l) || !pools[l.Pool] })
+	slices.SortStableFunc(launches, compareSizes)
+	var list []prepaid
+	for _, l := range launches {
+		if c := prepaidOf(l.Cheapest); !slices.Contains(list, c) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// compareSizes puts the launch of the smaller node first.
+func compareSizes(a, b plan.Launch) int {
+	return cmp.Or(cmp.Compare(a.Reserve.At(resources.CPU), b.Reserve.At(resources.CPU)),
+		cmp.Compare(a.Reserve.At(resources.Memory), b.Reserve.At(resources.Memory)))
+}
+
+// limited returns the pods that a limit of a pool keeps from a node of their own, where the plan launches such nodes in it, and
+// those pools, by name.
+func limited(p plan.Plan, such func(plan.Launch) bool) (pods []plan.Unplaced, pools map[string]bool) {
 	launches := map[string]bool{}
 	for _, l := range p.Launches {
 		if such(l) {
 			launches[l.Pool] = true
 		}
 	}
+	pools = map[string]bool{}
 	for _, u := range p.Unplaced {
-		if slices.ContainsFunc(u.Pools, func(r plan.PoolRefusal) bool {
-			return launches[r.Pool] && len(r.Steps) > 0 && r.Steps[len(r.Steps)-1].Demand == plan.ByLimit
-		}) {
-			list = append(list, u)
+		kept := false
+		for _, r := range u.Pools {
+			if launches[r.Pool] && len(r.Steps) > 0 && r.Last().Demand == plan.ByLimit {
+				pools[r.Pool], kept = true, true
+			}
+		}
+		if kept {
+			pods = append(pods, u)
 		}
 	}
-	return list
+	return pods, pools
 }
 
 // better reports whether a plan places all pods that the other one does, and more.

@@ -19,13 +19,12 @@ const (
 
 // trial is what a try does otherwise than the first one.
 type trial struct {
-	first      map[string]bool // UIDs of pods that are placed before all others (see again.go)
-	sizes      map[string]int  // by pool: the offer whose size new nodes have (see even.go)
-	plainFirst bool            // pods that only need room are placed before those that constraints tie (see orders.go)
-	drafted    bool            // nodes are drafted before pods are placed (see draft.go)
-	// uncommitted plans on no commitments (see again.go).
-	uncommitted bool
-	byName      bool // existing nodes get pods in the order of their names (see tightest.go)
+	first      map[string]bool  // UIDs of pods that are placed before all others (see again.go)
+	sizes      map[string]int   // by pool: the offer whose size new nodes have (see even.go)
+	plainFirst bool             // pods that only need room are placed before those that constraints tie (see orders.go)
+	drafted    bool             // nodes are drafted before pods are placed (see draft.go)
+	without    map[prepaid]bool // what is paid for anyway and not planned on (see again.go)
+	byName     bool             // existing nodes get pods in the order of their names (see tightest.go)
 }
 
 // try makes a plan.
@@ -38,9 +37,7 @@ func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, other
 		s.packing, s.first, s.care, s.plainFirst = packing, other.first, minded, other.plainFirst
 		s.drafted, s.byName = other.drafted, other.byName
 		for _, p := range s.pools {
-			if other.uncommitted {
-				p.offers, p.covered = p.uncommitted(p.offers), nil
-			}
+			p.leaveOut(other.without)
 			if offer, found := other.sizes[p.Name]; found {
 				p.keepEven(offer, other.drafted)
 			}

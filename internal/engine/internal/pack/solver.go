@@ -30,13 +30,11 @@ func SketchByName(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 
 func solve(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, byName bool) plan.Plan {
 	p := try(snapshot, pods, packing, trial{byName: byName})
-	if crowded(p) {
-		if other := try(snapshot, pods, packing, trial{uncommitted: true, byName: byName}); better(other, p) {
-			p = other
-		}
-	}
+	p, without := roomier(p, func(without map[prepaid]bool) plan.Plan {
+		return try(snapshot, pods, packing, trial{without: without, byName: byName})
+	})
 	if first := firstOf(p, pods); first != nil {
-		if other := try(snapshot, pods, packing, trial{first: first, byName: byName}); better(other, p) {
+		if other := try(snapshot, pods, packing, trial{first: first, without: without, byName: byName}); better(other, p) {
 			return other
 		}
 	}
