@@ -136,6 +136,11 @@ func (w *World) headroomOf(pool *karpenterv1.NodePool) (pods, cores int64) {
 			nodes[claim.Status.NodeName] = true
 		}
 	})
+	w.server.All(&corev1.Node{}, func(o client.Object) { // pods on another program's node with the pool's label count as well
+		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool.Name {
+			nodes[o.GetName()] = true
+		}
+	})
 	running, each := int64(0), int64(0)
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
