@@ -34,6 +34,7 @@ const (
 	checkFloor      = "floor"
 	checkReplaced   = "replaced-first"
 	checkFirst      = "one-goes-first"
+	checkRest       = "rest"
 	checkConverges  = "converges"
 	checkQuiet      = "quiet"
 	checkStory      = "story"

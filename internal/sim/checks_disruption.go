@@ -13,6 +13,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/app/joiner"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
+	engine "github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
@@ -136,6 +138,23 @@ func (w *World) checkReplaced(claim *karpenterv1.NodeClaim) {
 			w.fail(checkReplaced, "claim %s is removed although claim %s, which replaces it, is not initialized", claim.Name, other.Name)
 		}
 	})
+}
+
+// checkRest is D-15: a node that has replaced others is not replaced to save money for a while. It looks at a claim that is made to
+// replace others, and takes these as the replica's caches show them.
+func (w *World) checkRest(made *karpenterv1.NodeClaim) {
+	r := w.actor.line.replica
+	for _, name := range translate.Replaces(made) {
+		claim, _ := r.cache.Peek(made, client.ObjectKey{Name: name}).(*karpenterv1.NodeClaim)
+		if claim == nil || claim.Annotations[karpenterv1.ReplacesAnnotationKey]+claim.Annotations[karpenterv1.ReplacedAnnotationKey] == "" {
+			continue
+		}
+		reason, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
+		age := w.clock().Sub(claim.CreationTimestamp.Time)
+		if plan.DisruptionReason(reason.Reason) == plan.Underutilized && age < engine.ReplacementRest*time.Second-2*r.skewMost {
+			w.fail(checkRest, "claim %s is to be replaced by %s to save money %s after it was made to replace others", name, made.Name, age)
+		}
+	}
 }
 
 // seemsLost reports whether the replica must take the claim's node for gone: it was registered, and the replica's caches do

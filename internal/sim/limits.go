@@ -89,6 +89,7 @@ func (w *World) noteCreate(claim *karpenterv1.NodeClaim) {
 	if w.actor != nil {
 		w.checks.counted.claims[claim.UID] = sentIn{w.looked(), w.now}
 		w.actor.created = append(w.actor.created, claim)
+		w.checkRest(claim)
 		if w.script.hasShares() {
 			w.checks.made[claim.UID] = w.actor.line.replica
 		}
