@@ -192,6 +192,9 @@ func setLimits(pool *karpenterv1.NodePool, a arguments) {
 
 func (w *World) setLimit(a arguments) error {
 	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.Main, func(p *karpenterv1.NodePool) { setLimits(p, a) })
+	if w.healed { // a clash of users may end after it
+		w.dropBudgets()
+	}
 	return nil
 }
 
@@ -343,14 +346,19 @@ func (w *World) hold(a arguments) error {
 	return w.server.Update(fresh, apiserver.Main)
 }
 
-// letGo takes users' finalizers off again, and what else of theirs could hold a drain for ever.
-func (w *World) letGo() {
-	w.otherHeals()
+// dropBudgets takes away the budgets that could hold a drain for ever.
+func (w *World) dropBudgets() {
 	w.server.All(&policyv1.PodDisruptionBudget{}, func(o client.Object) {
 		if !w.stays(o.(*policyv1.PodDisruptionBudget)) {
 			w.cluster.must(w.deleteOne(o))
 		}
 	})
+}
+
+// letGo takes users' finalizers off again, and what else of theirs could hold a drain for ever.
+func (w *World) letGo() {
+	w.otherHeals()
+	w.dropBudgets()
 	for _, l := range w.cluster.workloads {
 		l.protect = false
 	}
