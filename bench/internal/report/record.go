@@ -55,8 +55,8 @@ type Rest struct {
 
 // System is what else is known of a phase in which a whole controller ran (B-10 to B-13).
 type System struct {
-	// NodesPlanned is how many claims came until the first pod was bound, and each within a second of the one before: those of the first
-	// plan (B-16).
+	// NodesPlanned is how many claims came until the first pod was bound, or as the first ones, and after them each within a second of the
+	// one before: those of the first plan of the phase that launches any (B-16, B-11).
 	NodesPlanned  int `json:"nodes_planned"`
 	NodesLaunched int `json:"nodes_launched"`
 	NodesRemoved  int `json:"nodes_removed"`

@@ -125,6 +125,7 @@ func TestWholeControllersAreComparedPerNode(t *testing.T) {
 		phase("shrink-500", Joiner, 30, 2, 0, 10, 80), phase("shrink-500", Karpenter, 100, 1, 0, 10, 100),
 	}
 	lines[0].Expected, lines[0].Elsewhere = 94, 6
+	lines[2].NodesPlanned, lines[2].NodesLaunched = 2, 3
 	var out strings.Builder
 	if err := Tables(&out, lines); err != nil {
 		t.Fatal(err)
@@ -138,6 +139,7 @@ func TestWholeControllersAreComparedPerNode(t *testing.T) {
 		"met      B-12   apply-500: 10.0 requests per node against 20.0 (at least 5), 0.50 of the peer's",
 		"NOT MET  B-11   shrink-500: time 0.30 of the peer's; aim 0.2",
 		"NOT MET  B-11   shrink-500: final price 2.00 of the peer's; aim 1",
+		"NOT MET  B-11   shrink-500: 3 nodes launched on the way, 1 of them not in the first plan that launches any; aim 0",
 		"NOT MET  B-12   shrink-500: 8.0 requests per node against 10.0",
 		"met      B-13   apply-500: CPU 0.50 of the peer's",
 		"NOT MET  B-13   apply-500: peak RSS 1.00 of the peer's",

@@ -99,13 +99,17 @@ func requestTable(w io.Writer, scenario string, lines []Line) error {
 // mostWaves is how many times as many nodes may be launched as the first plan had (B-16).
 const mostWaves = 1.15
 
-// wavesAim prints B-16 for one of Joiner's lines.
+// wavesAim prints for one of Joiner's lines what came beside the first plan: B-16, and of B-11 what is launched on the way.
 func wavesAim(w io.Writer, l Record) {
 	if strings.HasPrefix(l.Scenario, system.Apply) {
 		times := rate(l.NodesLaunched, l.NodesPlanned)
 		aim(w, "B-16", l.Scenario, times <= mostWaves, "%d nodes launched where %d were planned: %.2f; aim %.2f",
 			l.NodesLaunched, l.NodesPlanned, times, mostWaves)
+		return
 	}
+	later := max(0, l.NodesLaunched-l.NodesPlanned)
+	aim(w, "B-11", l.Scenario, later == 0, "%d nodes launched on the way, %d of them not in the first plan that launches any; aim 0",
+		l.NodesLaunched, later)
 }
 
 // leastAsExpected is the least share of pods that should be bound where a plan expected them, in percent (K-60).

@@ -33,8 +33,8 @@ type fleet struct {
 	claims            map[types.UID]bool // true: initialized and not on their way out
 	nodes             map[types.UID]float64
 	launched, removed int // nodes so far
-	// planned is how many claims came before the first pod was bound, and after it each within a second of the one before: those of
-	// the first plan. claimed is when the last of them came.
+	// planned is how many claims of the phase came before the first pod was bound, or were the first of all, and after them each
+	// within a second of the one before: those of the first plan that launches any. claimed is when the last of them came.
 	planned int
 	claimed time.Time
 	// changed is when something last happened to what is launched and removed: a claim or node came, was told to go, or
@@ -126,7 +126,7 @@ func (f *fleet) take(event watch.Event, now time.Time) {
 			set(f, f.pods, object.UID, gone || object.DeletionTimestamp != nil, object.Spec.NodeName != "", now)
 		}
 	case *karpenterv1.NodeClaim:
-		if event.Type == watch.Added && (f.bound.IsZero() || now.Sub(f.claimed) <= onePlan) {
+		if event.Type == watch.Added && (f.bound.IsZero() || f.claimed.IsZero() || now.Sub(f.claimed) <= onePlan) {
 			f.planned, f.claimed = f.planned+1, now
 		}
 		set(f, f.claims, object.UID, gone, initialized(object) && object.DeletionTimestamp == nil, now)
@@ -171,6 +171,13 @@ func initialized(claim *karpenterv1.NodeClaim) bool {
 		}
 	}
 	return false
+}
+
+// begin begins a phase: its first plan is still to come.
+func (f *fleet) begin() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.planned, f.claimed = 0, time.Time{}
 }
 
 func (f *fleet) look() (sight, error) {

@@ -86,6 +86,15 @@ func TestWhatIsOfTheFirstPlan(t *testing.T) {
 	if got, err := f.look(); err != nil || got.planned != 4 || got.claims != 6 {
 		t.Errorf("%d planned of %d, error %v; want 4 of 6", got.planned, got.claims, err)
 	}
+	// B-11: in the next phase the first claims are of its first plan, though pods are bound.
+	f.begin()
+	for i, at := range []int{20_000, 20_900, 22_000} {
+		claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{UID: types.UID(rune('k' + i))}}
+		f.take(watch.Event{Type: watch.Added, Object: claim}, start.Add(time.Duration(at)*time.Millisecond))
+	}
+	if got, err := f.look(); err != nil || got.planned != 2 || got.claims != 9 {
+		t.Errorf("%d planned in the next phase, %d in all, error %v; want 2 of 9", got.planned, got.claims, err)
+	}
 }
 
 // B-12: requests count for the phase in which they came, for their user, without watches.

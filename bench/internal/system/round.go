@@ -37,7 +37,7 @@ type Phase struct {
 	// Cost is the controller's, the time from the first request until the last change. AllocatedBytes is not known.
 	measure.Cost
 	Bound, Unbound          int     // pods, at the end
-	Planned                 int     // claims of the first plan
+	Planned                 int     // claims of the first plan that launches any
 	Launched, Removed, Left int     // nodes
 	Price                   float64 // of the nodes at the end, in dollars per hour
 	Requests                Requests
@@ -147,6 +147,7 @@ type step struct {
 
 // phase applies manifests and waits until done says so. Time and CPU are those until the end, requests those until done.
 func (w watcher) phase(ctx context.Context, do step) (Phase, error) {
+	w.begin()
 	before, err := w.look()
 	if err != nil {
 		return Phase{}, err
