@@ -88,7 +88,8 @@ func wanted(s *cluster.Snapshot, terms Terms, node *cluster.Node, future *disrup
 		return ""
 	case len(moved.Launches) == 0:
 		return plan.Underutilized
-	case saving <= 0, saving < terms.least(cost), capacityType(node) == "spot" && !terms.SpotToSpot, node.ReplaceableAt() > terms.Now:
+	case saving <= 0, saving < terms.least(cost), onlyMore(s, []*cluster.Node{node}, cost, moved.Launches),
+		capacityType(node) == "spot" && !terms.SpotToSpot, node.ReplaceableAt() > terms.Now:
 		return ""
 	}
 	return plan.Underutilized

@@ -32,6 +32,26 @@ pod a           cpu=1700m node=n1
 	})
 }
 
+// B-20, U-24. Nothing wants a node gone that something holds and that more nodes would replace, for a saving within the tolerance by
+// which fewer nodes may be dearer.
+func TestNothingWantsANodeThatOnlyMoreWouldReplace(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		price := rapid.IntRange(95, 109).Draw(t, "price of a small node") // two for one of 220: 209 is 5 % less
+		s := parse(t, fmt.Sprintf(`
+type small  cpu=2 mem=8Gi  zones=a od=0.%03d
+type large  cpu=8 mem=32Gi zones=a od=0.220
+pool default tolerance=5 need=type=small
+node n1     type=large zone=a pool=default do-not-disrupt
+pod p1..2   cpu=1900m node=n1
+`, price))
+		kept, _ := engine.Kept(s, engine.Terms{})
+		if within := 2*price > 209; within != (len(kept) == 0) {
+			t.Fatalf("two for 0.%03d each: kept %+v", price, kept)
+		}
+	})
+}
+
 // U-24. The nodes that are kept are kept for what Why says of each; none of them goes, none that is drifted and stays
 // is left out, and what goes does so for what Why says.
 func TestKeptAgreesWithWhy(t *testing.T) {

@@ -37,6 +37,15 @@ func (d *disruption) minSaving(before resources.Money, nodes int) resources.Mone
 	return max(1, d.terms.MinSaving, before*resources.Money(percent)/100)
 }
 
+// onlyMore reports whether launches are more nodes than the group that they replace, for a saving within the tolerance by which fewer
+// nodes may be dearer: nobody runs more nodes to save so little (P-22, B-20).
+// before is what the group costs.
+func onlyMore(s *cluster.Snapshot, group []*cluster.Node, before resources.Money, launches []plan.Launch) bool {
+	pool := s.Pool(group[0].Pool)
+	saving := before - plan.Plan{Launches: launches}.Cost(s.Overhead)
+	return pool != nil && len(launches) > len(group) && saving < before*resources.Money(pool.PriceTolerance)/100
+}
+
 // share is the part of the price of one node that its replacement has to save.
 func (d *disruption) share(price resources.Money) resources.Money {
 	return price * resources.Money(d.terms.MinSavingPercent) / 100

@@ -288,6 +288,10 @@ func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing
 	case saving < terms.least(price):
 		found.Cause, found.Text = cause.SavingTooSmall,
 			fmt.Sprintf("replacing it would save $%s/h of $%s/h%s, less than is worth a move", saving, price, beside)
+	case onlyMore(future.future, []*cluster.Node{node}, price, moved.Launches):
+		found.Cause, found.Text = cause.SavingTooSmall, fmt.Sprintf(
+			"replacing it by %s would save $%s/h of $%s/h%s, less than fewer nodes may cost beyond the cheapest",
+			nodesText(len(moved.Launches)), saving, price, beside)
 	case node.ReplaceableAt() > terms.Now:
 		found.Cause, found.Until = cause.JustReplaced, node.ReplaceableAt()
 		found.Text = fmt.Sprintf("replacing it would save $%s/h of $%s/h%s, and it has just replaced other nodes", saving, price, beside)

@@ -352,7 +352,7 @@ func ofSaving() []Entry {
 			"it may when prices or pods change", nothing),
 		own(cause.SavingTooSmall, "replacing it would save $N/h of $N/h, less than is worth a move",
 			"it may when prices or pods change",
-			"lower --consolidation-min-saving-percent if that is worth moving pods for"),
+			"lower --consolidation-min-saving-percent, or where more nodes would come --price-tolerance, if that is worth moving pods for"),
 		own(cause.JustReplaced, "replacing it would save $N/h of $N/h, and it has just replaced other nodes",
 			"at the time that is told", nothing),
 		own(cause.SpotToSpotOff,
