@@ -120,7 +120,9 @@ type Deps struct {
 	// Decided is told each decision and returns its ID; nil keeps none.
 	Decided func(apply.Decision, apply.About) string
 	Now     func() time.Time
-	Log     logr.Logger
+	// Ran is how long the process has run, by a clock that nobody sets.
+	Ran func() time.Duration
+	Log logr.Logger
 }
 
 // Parts are the result of Compose.
@@ -356,7 +358,7 @@ func (c *composition) machines() []kube.Controller {
 	claims := claim.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.clouds(Claims), Catalogs: c.catalogs, PodEvents: c.podEvents,
 		Timeouts: c.Timeouts, PodsOf: c.podsOf, Keep: c.keep, Holder: c.Identity, Events: c.Events, Removed: c.removed, Joined: c.joined,
-		Reboots: c.NodeRepair, Unseen: c.unseen, Metrics: c.metrics, Now: c.Now, Log: c.Log.WithName(Claims),
+		Reboots: c.NodeRepair, Unseen: c.unseen, Metrics: c.metrics, Now: c.Now, Ran: c.Ran, Log: c.Log.WithName(Claims),
 	}
 	nodes := node.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.clouds(Nodes), Events: c.Events, Metrics: c.metrics,

@@ -223,11 +223,12 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, applied c
 		return nil, err
 	}
 	store = world.New(picture)
+	began := time.Now()
 	parts := Compose(config.Settings(), Deps{
 		Client: written, Live: mgr.GetAPIReader(), Applied: applied, Store: store, Plugged: plugged, Fleet: owned,
 		Events: events, Registerer: p.registry, Ready: p.synced.All, Wake: bells.Ring,
 		Each: inParallel, Identity: string(uuid.NewUUID()), Planned: p.inputs.noted, Decided: p.history.decided,
-		Now: time.Now, Log: log,
+		Now: time.Now, Ran: func() time.Duration { return time.Since(began) }, Log: log,
 	})
 	if err := connect(ctx, mgr.GetCache(), parts.Feed, plugged, parts.Controllers, p.synced); err != nil {
 		return nil, fmt.Errorf("starting the watches: %w", err)

@@ -85,7 +85,9 @@ type Config struct {
 	// Holder names this process, for the record of who may have a launch on its way. No two processes have the same.
 	Holder string
 	Now    func() time.Time
-	Log    logr.Logger
+	// Ran is how long the process has run, by a clock that nobody sets; nil counts by Now.
+	Ran func() time.Duration
+	Log logr.Logger
 }
 
 // Controller takes NodeClaims through their life.
@@ -99,6 +101,10 @@ type Controller struct {
 
 // New returns the controller.
 func New(config Config) *Controller {
+	if config.Ran == nil {
+		began := config.Now()
+		config.Ran = func() time.Duration { return config.Now().Sub(began) }
+	}
 	return &Controller{config: config, began: sync.OnceValue(config.Now), attempts: newAttempts(), gate: newGate()}
 }
 

@@ -41,13 +41,28 @@ const (
 
 // sight is a pool as the API server and the provider have it: read in the order of the fields.
 type sight struct {
-	at      time.Time             // when the reading began
+	at      moment                // when the reading began
 	pool    *karpenterv1.NodePool // nil when it is gone
 	hard    int64                 // limit.None when there is none
 	invalid error
 	claims  map[types.UID]*karpenterv1.NodeClaim // that count for the pool; nil without a hard limit
 	strays  int                                  // machines of the pool beside those of its claims
 }
+
+// moment is a time by the clock of the wall, and how long the process has run then, by one that nobody sets. Neither is enough to
+// tell how old something is: the first jumps, the second may stand still while the machine sleeps.
+type moment struct {
+	wall time.Time
+	ran  time.Duration
+}
+
+// within reports whether a moment is less than so long after another one, by both clocks.
+func (m moment) within(limit time.Duration, from moment) bool {
+	wall := m.wall.Round(0).Sub(from.wall.Round(0))
+	return wall >= 0 && wall < limit && m.ran-from.ran < limit
+}
+
+func (c *Controller) moment() moment { return moment{c.config.Now(), c.config.Ran()} }
 
 // gate shares sights among the claims of a pool. It is safe for concurrent use; its lock is never held across a call.
 type gate struct {
@@ -60,10 +75,10 @@ func newGate() *gate { return &gate{sights: map[string]*sight{}, reading: map[st
 
 // begin returns a sight that serves the claim. Without one the caller is to read the pool, unless somebody does
 // already.
-func (g *gate) begin(pool string, claim *karpenterv1.NodeClaim, now time.Time) (s *sight, read bool) {
+func (g *gate) begin(pool string, claim *karpenterv1.NodeClaim, now moment) (s *sight, read bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if s := g.sights[pool]; s != nil && now.Sub(s.at) < sightFor && s.at.Compare(now) <= 0 && s.serves(claim) {
+	if s := g.sights[pool]; s != nil && now.within(sightFor, s.at) && s.serves(claim) {
 		return s, false
 	}
 	if g.reading[pool] {
@@ -113,7 +128,7 @@ func (c *Controller) admit(ctx context.Context, w *work) (bool, time.Time, error
 	case owned && string(s.pool.UID) != uid:
 		return false, time.Time{}, c.letGo(ctx, w, "NodePool "+name+" was made anew")
 	case s.invalid == nil && s.hard == limit.None:
-		return true, s.at.Add(provider.LaunchFor), nil
+		return true, s.at.wall.Add(provider.LaunchFor), nil
 	case s.invalid != nil:
 		return false, time.Time{}, c.hold(ctx, w, fmt.Sprintf("NodePool %s: %v", name, s.invalid))
 	}
@@ -129,13 +144,13 @@ func (c *Controller) admit(ctx context.Context, w *work) (bool, time.Time, error
 		}
 		return false, time.Time{}, c.hold(ctx, w, text)
 	}
-	return c.record(ctx, w, s.at.Add(provider.LaunchFor))
+	return c.record(ctx, w, s.at.wall.Add(provider.LaunchFor))
 }
 
 // sightOf returns a sight of the pool that serves the claim or was read for it; nil while another step reads the
 // pool.
 func (c *Controller) sightOf(ctx context.Context, w *work, name string) (*sight, error) {
-	s, read := c.gate.begin(name, w.claim, c.config.Now())
+	s, read := c.gate.begin(name, w.claim, c.moment())
 	if !read {
 		return s, nil
 	}
@@ -152,7 +167,7 @@ func (c *Controller) sightOf(ctx context.Context, w *work, name string) (*sight,
 // counted is at least as new as the limit, and a claim whose finalizer is taken off in between was counted as a
 // claim.
 func (c *Controller) look(ctx context.Context, cloud provider.Provider, name string) (*sight, error) {
-	s := &sight{at: c.config.Now(), pool: &karpenterv1.NodePool{}, hard: limit.None}
+	s := &sight{at: c.moment(), pool: &karpenterv1.NodePool{}, hard: limit.None}
 	if err := c.config.Live.Get(ctx, client.ObjectKey{Name: name}, s.pool); err != nil {
 		if !apierrors.IsNotFound(err) {
 			return nil, err

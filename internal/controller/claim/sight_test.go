@@ -23,7 +23,7 @@ func claimOf(uid, poolUID string) *karpenterv1.NodeClaim {
 }
 
 func sightAt(at time.Time) *sight {
-	return &sight{at: at, hard: limit.None, pool: &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{UID: "p"}}}
+	return &sight{at: moment{wall: at}, hard: limit.None, pool: &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{UID: "p"}}}
 }
 
 // L-14: a sight of a pool is believed for less than 5 s and never when the clock was set back. One step reads at a
@@ -33,26 +33,42 @@ func TestASightIsSharedForFiveSeconds(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for age, shared := range map[time.Duration]bool{0: true, 5*time.Second - 1: true, 5 * time.Second: false, -1: false} {
 		g, known := newGate(), sightAt(start)
-		if s, read := g.begin("default", claimOf("u", "p"), start); s != nil || !read {
+		if s, read := g.begin("default", claimOf("u", "p"), moment{wall: start}); s != nil || !read {
 			t.Fatalf("a pool that nobody has read: %v, read %t", s, read)
 		}
-		if s, read := g.begin("default", claimOf("v", "p"), start); s != nil || read {
+		if s, read := g.begin("default", claimOf("v", "p"), moment{wall: start}); s != nil || read {
 			t.Errorf("while it is read: %v, read %t; want to come again", s, read)
 		}
 		g.end("default", known)
-		s, read := g.begin("default", claimOf("u", "p"), start.Add(age))
+		s, read := g.begin("default", claimOf("u", "p"), moment{start.Add(age), age})
 		if (s == known) != shared || read == shared {
 			t.Errorf("after %s: %v, read %t; want it shared: %t", age, s, read, shared)
 		}
 	}
 	g := newGate()
 	g.end("default", sightAt(start))
-	if _, read := g.begin("default", claimOf("u", "of another pool"), start); !read {
+	if _, read := g.begin("default", claimOf("u", "of another pool"), moment{wall: start}); !read {
 		t.Error("a sight that says no is believed")
 	}
 	g.end("default", nil)
-	if s, read := g.begin("default", claimOf("u", "p"), start); s != nil || !read {
+	if s, read := g.begin("default", claimOf("u", "p"), moment{wall: start}); s != nil || !read {
 		t.Errorf("after a reading that failed: %v, read %t; want the pool read", s, read)
+	}
+}
+
+// L-14: a clock that was set back makes no sight younger, and one that stood still while the machine slept neither.
+func TestASightIsAsOldAsEitherClockSays(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, now := range map[string]moment{
+		"set back by 20 s after 24 s": {start.Add(4 * time.Second), 24 * time.Second},
+		"slept for an hour":           {start.Add(time.Hour), time.Second},
+	} {
+		g := newGate()
+		g.end("default", sightAt(start))
+		if s, read := g.begin("default", claimOf("u", "p"), now); s != nil || !read {
+			t.Errorf("%s: %v, read %t; want the pool read", name, s, read)
+		}
 	}
 }
 
