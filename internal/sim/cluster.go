@@ -74,9 +74,7 @@ func (c *cluster) heard(e apiserver.Event) {
 		if e.Type == apiserver.Added || e.Old != nil && e.Old.GetGeneration() != object.Generation {
 			c.soon("budgets", 10*time.Millisecond, 300*time.Millisecond, c.countBudgets)
 		}
-		if len(object.Status.DisruptedPods) > 0 { // some may not go after all, or have been replaced by pods of their names
-			c.soon("budgets again", apiserver.EvictedFor+time.Second, apiserver.EvictedFor+5*time.Second, c.countBudgets)
-		}
+		c.countAgain(object)
 	case *karpenterv1.NodeClaim, *karpenterv1.NodePool:
 		if e.Type == apiserver.Deleted {
 			c.soon("garbage", time.Second, 5*time.Second, c.collectOwned)
@@ -85,6 +83,18 @@ func (c *cluster) heard(e apiserver.Event) {
 }
 
 func (c *cluster) countBudgets() { c.must(c.world.server.CountBudgets()) }
+
+// countAgain counts again when the pods that were evicted under a budget have had their time to go: some may not go after all, or
+// have been replaced by pods of their names. Others may have been evicted since that was put off, so that nothing changes then.
+func (c *cluster) countAgain(budget *policyv1.PodDisruptionBudget) {
+	if len(budget.Status.DisruptedPods) == 0 {
+		return
+	}
+	c.soon("budgets again", apiserver.EvictedFor+time.Second, apiserver.EvictedFor+5*time.Second, func() {
+		c.countBudgets()
+		c.world.server.All(&policyv1.PodDisruptionBudget{}, func(o client.Object) { c.countAgain(o.(*policyv1.PodDisruptionBudget)) })
+	})
+}
 
 // must stops the simulation when its own parts meet an error that they must not.
 func (c *cluster) must(err error) {
