@@ -74,7 +74,8 @@ func (s Storage) AttachedBy(pod *corev1.Pod) []AttachedVolume {
 }
 
 // withAttachments adds to what a machine has room for volumes of each driver that is limited anywhere: what its CSINode
-// says; else, as long as that does not name the driver, what the provider has stated; else no limit. What it has for volumes that
+// says; else, as long as that does not name the driver, what the provider has stated; else what others of its type have; else no
+// limit. What it has for volumes that
 // are made on it is added where types state it, for as long as nothing else is known.
 func withAttachments(space *resources.Space, v resources.Vector, from NodeSource) resources.Vector {
 	limits := AttachLimits(from.CSI)
@@ -85,7 +86,7 @@ func withAttachments(space *resources.Space, v resources.Vector, from NodeSource
 		} else if hasDriver(from.CSI, driver) {
 			v = v.With(component, UnlimitedVolumes)
 		} else if v.At(component) == 0 {
-			v = v.With(component, statedOf(from.Claim, AttachResource(driver)))
+			v = v.With(component, from.attaches(driver))
 		}
 	}
 	for _, driver := range from.Stated {
@@ -94,6 +95,15 @@ func withAttachments(space *resources.Space, v resources.Vector, from NodeSource
 		}
 	}
 	return v
+}
+
+// attaches returns how many volumes of a driver a machine is expected to attach that does not say so itself.
+func (from NodeSource) attaches(driver string) int64 {
+	stated := statedOf(from.Claim, AttachResource(driver))
+	if others, known := from.Attaches[driver]; known && stated == UnlimitedVolumes {
+		return others
+	}
+	return stated
 }
 
 // statedOf returns what the provider has stated of a machine in a resource for volumes, and no limit where it has not.

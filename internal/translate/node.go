@@ -33,6 +33,8 @@ type NodeSource struct {
 	CSI *storagev1.CSINode
 	// Limited are the CSI drivers of which some node takes a limited number of volumes (Storage.Limited).
 	Limited []string
+	// Attaches is how many volumes other nodes of its type take, by driver; drivers of which nobody knows are left out.
+	Attaches map[string]int64
 	// Stated are those of which some type states how much its nodes have for volumes (Storage.Stated).
 	Stated []string
 	// Needed are those without which pods are not bound, sorted.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -100,12 +101,18 @@ func (s *Store) reviseUsed(node string) {
 	s.changed()
 }
 
-// attaching is how many volumes of each CSI driver any node has taken, where only nodes say so (P-07). It is known of drivers that
+// attaching is how many volumes of each CSI driver nodes have taken, where only nodes say so (P-07). It is known of drivers that
 // a node with a NodeClaim names: those of other programs may be machines of another kind, or attach none at all.
 type attaching struct {
-	present    map[string]int64 // by driver, over the nodes that there are; translate.UnlimitedVolumes where one states no limit
-	remembered map[string]rememberedMost
+	present    map[attachKey]int64 // over the nodes that there are; translate.UnlimitedVolumes where one states no limit
+	remembered map[attachKey]rememberedMost
+	// byType is what both tell of instance types. stale says that catalogues have not been made with it yet.
+	byType map[attachKey]int64
+	stale  bool
 }
+
+// attachKey is a driver on nodes of an instance type, "" for those of all types.
+type attachKey struct{ driver, instanceType string }
 
 // rememberedMost is what a node stated that is gone.
 type rememberedMost struct {
@@ -116,7 +123,7 @@ type rememberedMost struct {
 // reviseAttaching takes in a change of what nodes say.
 func (s *Store) reviseAttaching() {
 	a := &s.volumes.attaching
-	present, ours := map[string]int64{}, map[string]bool{}
+	present, ours := map[attachKey]int64{}, map[string]bool{}
 	for name, node := range s.volumes.nodes {
 		e := s.nodes[name]
 		limits := translate.AttachLimits(node)
@@ -125,16 +132,22 @@ func (s *Store) reviseAttaching() {
 			if !stated {
 				limit = translate.UnlimitedVolumes
 			}
-			present[driver.Name] = max(present[driver.Name], limit)
-			ours[driver.Name] = ours[driver.Name] || e != nil && launched(e.value)
+			keys := []attachKey{{driver: driver.Name}}
+			if e != nil && launched(e.value) {
+				ours[driver.Name] = true
+				keys = append(keys, attachKey{driver.Name, e.value.InstanceType})
+			}
+			for _, key := range keys {
+				present[key] = max(present[key], limit)
+			}
 		}
 	}
-	maps.DeleteFunc(present, func(driver string, _ int64) bool { return !ours[driver] })
+	maps.DeleteFunc(present, func(key attachKey, _ int64) bool { return !ours[key.driver] })
 	if s.config.VolumeMemory > 0 {
 		until := s.config.Now().Add(s.config.VolumeMemory)
-		for driver, count := range a.present {
-			if now, known := present[driver]; !known || now < count {
-				a.remembered[driver] = rememberedMost{count: count, until: until}
+		for key, count := range a.present {
+			if now, known := present[key]; !known || now < count {
+				a.remembered[key] = rememberedMost{count: count, until: until}
 				s.wakeAt(until)
 				s.changed() // a snapshot that is out says for how long it holds
 			}
@@ -150,12 +163,29 @@ func launched(node *cluster.Node) bool { return node != nil && node.Claim != "" 
 // setAttaching brings the picture up to date, and the pods with volumes when it changes. What a provider states of its
 // machines needs no guess.
 func (s *Store) setAttaching() {
-	most := maps.Clone(s.volumes.attaching.present)
-	for driver, r := range s.volumes.attaching.remembered {
-		if most == nil {
-			most = map[string]int64{}
+	a := &s.volumes.attaching
+	all := maps.Clone(a.present)
+	for key, r := range a.remembered {
+		if all == nil {
+			all = map[attachKey]int64{}
 		}
-		most[driver] = max(most[driver], r.count)
+		all[key] = max(all[key], r.count)
+	}
+	var most map[string]int64
+	byType := map[attachKey]int64{}
+	for key, count := range all {
+		switch {
+		case key.instanceType != "":
+			byType[key] = count
+		case most == nil:
+			most = map[string]int64{key.driver: count}
+		default:
+			most[key.driver] = count
+		}
+	}
+	if !maps.Equal(byType, a.byType) {
+		a.byType, a.stale = byType, true
+		s.changed()
 	}
 	for _, o := range s.offers {
 		for _, resource := range o.limited {
@@ -173,14 +203,54 @@ func (s *Store) setAttaching() {
 	}
 }
 
+// rebuildOffers makes catalogues anew when more is known of what instance types attach: new nodes of a type attach what others
+// of it do. Where a provider says nothing, pods would be planned onto fewer nodes than their volumes need, again and again.
+func (s *Store) rebuildOffers() {
+	if !s.volumes.attaching.stale {
+		return
+	}
+	s.compileAll()
+	t := newTouched()
+	for name := range s.claims { // and its node, which may wait for its driver
+		s.touchClaim(name, t)
+	}
+	s.refresh(t)
+}
+
+// attachesOf returns how many volumes nodes of the same type take, by driver, for a node of ours; nil where nothing is known.
+func (s *Store) attachesOf(claim *claimEntry, node *corev1.Node) map[string]int64 {
+	if claim == nil || len(s.volumes.attaching.byType) == 0 {
+		return nil
+	}
+	var all map[string]int64
+	for _, driver := range s.volumes.known.Limited {
+		if most, known := s.volumes.attaching.byType[attachKey{driver, node.Labels[corev1.LabelInstanceTypeStable]}]; known {
+			if all == nil {
+				all = map[string]int64{}
+			}
+			all[driver] = most
+		}
+	}
+	return all
+}
+
+// roomFor is the room for volumes of a type that states none of this resource.
+func (s *Store) roomFor(resource, instanceType string) int64 {
+	driver := translate.DriverOf(resource, translate.AttachResource)
+	if most, known := s.volumes.attaching.byType[attachKey{driver, instanceType}]; known && driver != "" {
+		return most
+	}
+	return translate.UnlimitedOf(resource)
+}
+
 // forgetAttaching ends memories.
 func (s *Store) forgetAttaching(now time.Time) {
-	for driver, r := range s.volumes.attaching.remembered {
+	for key, r := range s.volumes.attaching.remembered {
 		if now.Before(r.until) {
 			s.wakeAt(r.until)
 			continue
 		}
-		delete(s.volumes.attaching.remembered, driver)
+		delete(s.volumes.attaching.remembered, key)
 		s.setAttaching()
 	}
 }

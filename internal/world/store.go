@@ -317,6 +317,7 @@ func (s *Store) Snapshot() *cluster.Snapshot {
 		s.published.Store(&published{snapshot: p.snapshot, until: s.wake})
 		return p.snapshot
 	}
+	s.rebuildOffers()
 	s.rebuildPools()
 	s.rebuildDaemons()
 	s.rebuildHeadroom(now)

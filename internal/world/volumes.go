@@ -42,7 +42,7 @@ func newVolumes() volumes {
 			Drivers: map[string]*storagev1.CSIDriver{}, Reserved: map[string]string{},
 		},
 		seen: map[string]*sighting{}, podsByClaim: index{}, claimsByVolume: index{}, claimsByClass: index{},
-		nodes: map[string]*storagev1.CSINode{}, limiting: map[string]int{}, attaching: attaching{remembered: map[string]rememberedMost{}},
+		nodes: map[string]*storagev1.CSINode{}, limiting: map[string]int{}, attaching: attaching{remembered: map[attachKey]rememberedMost{}},
 		attachments: map[string]attachment{}, attachmentsByNode: index{}, attachmentsByVolume: index{},
 	}
 }
@@ -197,16 +197,7 @@ func attachResources(node *storagev1.CSINode) []string {
 // limitsChanged carries a new set of limited drivers to everything: volumes of a driver count on all machines or on none.
 // That happens when the first node with the driver comes.
 func (s *Store) limitsChanged() {
-	fresh := map[*offer]*offer{}
-	for class, o := range s.offers {
-		if fresh[o] == nil {
-			fresh[o] = s.compile(o.catalog)
-		}
-		s.offers[class] = fresh[o]
-	}
-	for name := range s.pools {
-		s.poolChanged(name)
-	}
+	s.compileAll()
 	t := newTouched()
 	for name := range s.nodes {
 		s.touchNode(name, t)
@@ -223,7 +214,23 @@ func (s *Store) limitsChanged() {
 	s.reviseDaemonsOf(func([]string) bool { return true })
 }
 
-// compile makes an offer of a catalogue. A type that says nothing of a limited driver has no limit of it.
+// compileAll makes all offers anew, and carries them to the pools.
+func (s *Store) compileAll() {
+	s.volumes.attaching.stale = false
+	fresh := map[*offer]*offer{}
+	for class, o := range s.offers {
+		if fresh[o] == nil {
+			fresh[o] = s.compile(o.catalog)
+		}
+		s.offers[class] = fresh[o]
+	}
+	for name := range s.pools {
+		s.poolChanged(name)
+	}
+}
+
+// compile makes an offer of a catalogue. A type that says nothing of a limited driver attaches what nodes of it do, or has no
+// limit of it.
 func (s *Store) compile(c catalog.Catalog) *offer {
 	x := catalog.NewIndex(c, s.space)
 	stated := map[string]resources.Amounts{}
@@ -233,7 +240,7 @@ func (s *Store) compile(c catalog.Catalog) *offer {
 	for _, name := range slices.Sorted(maps.Keys(s.volumes.limiting)) {
 		for i := range x.Types {
 			if _, limited := stated[x.Types[i].Name][name]; !limited {
-				x.Types[i].Allocatable = x.Types[i].Allocatable.With(s.space.Index(name), translate.UnlimitedOf(name))
+				x.Types[i].Allocatable = x.Types[i].Allocatable.With(s.space.Index(name), s.roomFor(name, x.Types[i].Name))
 			}
 		}
 	}

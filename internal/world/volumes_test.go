@@ -1,6 +1,7 @@
 package world
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
@@ -198,6 +200,64 @@ func TestTooManyVolumesForAnyNode(t *testing.T) {
 	sees("when it does not any more", true)
 	c.now = c.now.Add(DefaultVolumeMemory)
 	sees("when all is forgotten", false)
+}
+
+// P-07, K-59: a new node attaches as many volumes as others of its type, where the provider does not say how many. That is remembered
+// for a while when there is none any more. Nodes of other programs tell nothing, and other types are not known.
+func TestNewNodesAttachWhatOthersOfTheirTypeDo(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	s := c.store()
+	_ = s.SetCatalog(testClass(), testCatalog(10))
+	_ = s.Apply(testPool("default", 1))
+	_ = s.Apply(testNode("far", "uf", 2, "elsewhere"))
+	_ = s.Apply(testCSINode("far", "if", 3, "ebs", 9))
+	sees := func(when string, large, small int64) {
+		t.Helper()
+		got := map[string]int64{}
+		x := s.Snapshot()
+		for _, kind := range x.Pools[0].Catalog.Types {
+			for i, name := range x.Names {
+				if name == translate.AttachResource("ebs") {
+					got[kind.Name] = kind.Allocatable.At(i)
+				}
+			}
+		}
+		if got["large"] != large || got["small"] != small {
+			t.Errorf("%s: %v; want %d for large, %d for small", when, got, large, small)
+		}
+	}
+	const unlimited = translate.UnlimitedVolumes
+	sees("with a node of another program", unlimited, unlimited)
+	for i, limit := range []int32{2, 3} {
+		name := string(rune('m' + i))
+		node := testNode(name, "u"+name, 10+i, "p-"+name)
+		node.Labels[corev1.LabelInstanceTypeStable] = "small"
+		_ = s.Apply(node)
+		_ = s.Apply(testClaim("c-"+name, "c"+name, 20+i, "default", "p-"+name))
+		_ = s.Apply(testCSINode(name, "i"+name, 30+i, "ebs", limit))
+		sees("with a node of its type", unlimited, int64(limit))
+	}
+	young := testNode("young", "uy", 35, "p-young")
+	young.Labels[corev1.LabelInstanceTypeStable] = "small"
+	_ = s.Apply(testClaim("c-young", "cy", 36, "default", "p-young"))
+	_ = s.Apply(young)
+	_ = s.Apply(testCSINode("young", "iy", 37, "", 0))
+	x := s.Snapshot()
+	at := slices.Index(x.Names, translate.AttachResource("ebs"))
+	if i := slices.IndexFunc(x.Nodes, func(n *cluster.Node) bool { return n.Name == "young" }); x.Nodes[i].Allocatable.At(at) != 3 {
+		t.Errorf("a node that waits for its driver attaches %d, want 3 as the others", x.Nodes[i].Allocatable.At(at))
+	}
+	s.Remove(testCSINode("n", "in", 40, "ebs", 3))
+	sees("while a larger number is remembered", unlimited, 3)
+	c.now = c.now.Add(DefaultVolumeMemory)
+	sees("when that is forgotten", unlimited, 2)
+	stated := testCatalog(10)
+	for i := range stated.Types {
+		stated.Types[i].Capacity = resources.Amounts{"cpu": 8000, translate.AttachResource("ebs"): 7}
+	}
+	_ = s.SetCatalog(testClass(), stated)
+	sees("when the provider says it", 7, 7)
 }
 
 func testAttachment(name, uid string, version int, node, volume, driver string) *storagev1.VolumeAttachment {
