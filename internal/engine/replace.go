@@ -134,10 +134,12 @@ func (d *disruption) replace(group []*cluster.Node) bool {
 	}
 	group, launches = d.keepSame(group, launches)
 	before, after := d.cost(group...), d.costOfLaunches(launches)
-	if onlyMore(d.future, group, before, launches) || !d.worthIt(group, before-after) || d.feeds(launches) || !d.keepsFloors(group, launches) || !d.keepsMix(group, launches) ||
+	if onlyMore(d.future, group, before, launches) || !d.worthIt(group, before-after) || d.feeds(launches) ||
+		!d.keepsFloors(group, launches) || !d.keepsMix(group, launches) ||
 		!d.roomStays(d.future.Without(group...).With(virtuals(d.future, launches, newLast))) {
 		return false
 	}
+	d.pin(group, launches)
 	for i := range launches {
 		if !d.onlyCheaper(&launches[i], group, before, after) {
 			return false

@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
+)
+
+// This file narrows what replaces nodes to what it was tried out as. A launch allows all offerings that do for the pods that it
+// was planned for, and is tried out in the cheapest. There other pods may have their places on it as well: those whose own node
+// is not launched then, or that would have stayed where they are. If one of them needs the zone, the capacity type or the instance
+// type of that offering, nothing else may come (P-07, D-04).
+
+// pin narrows the launches for a group, and those that were chosen before.
+func (d *disruption) pin(group []*cluster.Node, launches []plan.Launch) {
+	if !slices.ContainsFunc(group, func(n *cluster.Node) bool {
+		return slices.ContainsFunc(n.Pods, func(pod *cluster.Pod) bool { return len(keysOf(pod.Shape)) > 0 })
+	}) {
+		return
+	}
+	s := d.with(group, launches, newLast)
+	pods := map[string]*cluster.Pod{}
+	for _, pod := range s.Pending {
+		pods[pod.UID] = pod
+	}
+	all := map[string]*plan.Launch{}
+	for i := range d.chosen {
+		for j := range d.chosen[i].launches {
+			all[newLast.of(len(all))] = &d.chosen[i].launches[j]
+		}
+	}
+	for i := range launches {
+		all[newLast.of(len(all))] = &launches[i]
+	}
+	for _, n := range pack.Sketch(s, s.Pending).Nominations {
+		if l, pod := all[n.Node], pods[n.Pod.UID]; l != nil && pod != nil {
+			pool := s.Pool(l.Pool)
+			for _, key := range keysOf(pod.Shape) {
+				*l = pinned(pool, *l, key)
+			}
+		}
+	}
+}
+
+// keysOf returns the labels of nodes on which it depends whether pods of the shape may run somewhere, without the hostname.
+func keysOf(shape *cluster.Shape) []requirement.Key {
+	var keys []requirement.Key
+	for _, alternative := range shape.Alternatives {
+		for r := range alternative.Labels.All() {
+			keys = append(keys, r.Key())
+		}
+	}
+	for _, spread := range shape.Spread {
+		keys = append(keys, requirement.Key(spread.Key))
+	}
+	for _, term := range slices.Concat(shape.Affinity, shape.AntiAffinity) {
+		keys = append(keys, requirement.Key(term.Key))
+	}
+	slices.SortFunc(keys, func(a, b requirement.Key) int { return strings.Compare(string(a), string(b)) })
+	keys = slices.Compact(keys)
+	return slices.DeleteFunc(keys, func(key requirement.Key) bool { return key == cluster.LabelHostname || key == cluster.LabelPool })
+}
+
+// pinned returns the launch with no other value of a label than its cheapest offering has.
+func pinned(pool *cluster.Pool, l plan.Launch, key requirement.Key) plan.Launch {
+	switch {
+	case key == catalog.LabelZone && len(l.Zones) > 1:
+		l.Zones = []string{l.Cheapest.Zone}
+		l.Requirements = l.Requirements.With(requirement.OneOf(key, l.Cheapest.Zone))
+	case key == catalog.LabelCapacityType && len(l.CapacityTypes) > 1:
+		l.CapacityTypes = []string{l.Cheapest.CapacityType}
+		l.Requirements = l.Requirements.With(requirement.OneOf(key, l.Cheapest.CapacityType))
+	case key != catalog.LabelZone && key != catalog.LabelCapacityType && pool.Catalog.Known(key):
+		l.Types = []string{l.Cheapest.Type}
+	default:
+		return l
+	}
+	allowed := pool.Catalog.Available.Clone()
+	for r := range l.Requirements.All() {
+		if pool.Catalog.Known(r.Key()) {
+			pool.Catalog.Compatible(r).AndTo(allowed)
+		}
+	}
+	l.Types = slices.DeleteFunc(slices.Clone(l.Types), func(name string) bool { return pool.Catalog.OfType(name).And(allowed).Empty() })
+	return l
+}
