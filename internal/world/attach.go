@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -217,14 +216,14 @@ func (s *Store) rebuildOffers() {
 	s.refresh(t)
 }
 
-// attachesOf returns how many volumes nodes of the same type take, by driver, for a node of ours; nil where nothing is known.
-func (s *Store) attachesOf(claim *claimEntry, node *corev1.Node) map[string]int64 {
-	if claim == nil || len(s.volumes.attaching.byType) == 0 {
+// attachesOf returns how many volumes nodes of a type take, by driver; nil where nothing is known.
+func (s *Store) attachesOf(instanceType string) map[string]int64 {
+	if len(s.volumes.attaching.byType) == 0 {
 		return nil
 	}
 	var all map[string]int64
 	for _, driver := range s.volumes.known.Limited {
-		if most, known := s.volumes.attaching.byType[attachKey{driver, node.Labels[corev1.LabelInstanceTypeStable]}]; known {
+		if most, known := s.volumes.attaching.byType[attachKey{driver, instanceType}]; known {
 			if all == nil {
 				all = map[string]int64{}
 			}

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
@@ -98,7 +100,8 @@ func (s *Store) forgetClaim(e *claimEntry) {
 
 // sourceOf returns what a machine of the claim is made from, its Node aside.
 func (s *Store) sourceOf(e *claimEntry) translate.NodeSource {
-	from := translate.NodeSource{Claim: e.object, Limited: s.volumes.known.Limited, Stated: s.volumes.known.Stated}
+	from := translate.NodeSource{Claim: e.object, Limited: s.volumes.known.Limited, Stated: s.volumes.known.Stated,
+		Attaches: s.attachesOf(e.object.Labels[corev1.LabelInstanceTypeStable])}
 	name := translate.PoolOf(e.object)
 	if pool := s.pools[name]; pool != nil {
 		from.ConsolidateAfter = pool.object.Spec.Disruption.ConsolidateAfter

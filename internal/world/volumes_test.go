@@ -238,6 +238,9 @@ func TestNewNodesAttachWhatOthersOfTheirTypeDo(t *testing.T) {
 		_ = s.Apply(testCSINode(name, "i"+name, 30+i, "ebs", limit))
 		sees("with a node of its type", unlimited, int64(limit))
 	}
+	way := testClaim("c-way", "cw", 34, "default", "p-way")
+	way.Labels[corev1.LabelInstanceTypeStable] = "small"
+	_ = s.Apply(way)
 	young := testNode("young", "uy", 35, "p-young")
 	young.Labels[corev1.LabelInstanceTypeStable] = "small"
 	_ = s.Apply(testClaim("c-young", "cy", 36, "default", "p-young"))
@@ -245,8 +248,10 @@ func TestNewNodesAttachWhatOthersOfTheirTypeDo(t *testing.T) {
 	_ = s.Apply(testCSINode("young", "iy", 37, "", 0))
 	x := s.Snapshot()
 	at := slices.Index(x.Names, translate.AttachResource("ebs"))
-	if i := slices.IndexFunc(x.Nodes, func(n *cluster.Node) bool { return n.Name == "young" }); x.Nodes[i].Allocatable.At(at) != 3 {
-		t.Errorf("a node that waits for its driver attaches %d, want 3 as the others", x.Nodes[i].Allocatable.At(at))
+	for _, id := range []string{"young", "c-way"} {
+		if i := slices.IndexFunc(x.Nodes, func(n *cluster.Node) bool { return n.ID() == id }); x.Nodes[i].Allocatable.At(at) != 3 {
+			t.Errorf("%s, which does not say so itself, attaches %d, want 3 as the others", id, x.Nodes[i].Allocatable.At(at))
+		}
 	}
 	s.Remove(testCSINode("n", "in", 40, "ebs", 3))
 	sees("while a larger number is remembered", unlimited, 3)
