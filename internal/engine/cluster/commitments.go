@@ -63,10 +63,12 @@ type draw struct {
 
 // Ledger says which nodes of a snapshot use its commitments. Nodes that are being removed do not count. Each of the others, the
 // oldest first and of equals the dearest, is paid for by the first commitment that covers it and has enough left, as if it
-// were planned then. Then what is left of amounts in dollars pays for parts of nodes. A nil Ledger has nothing to say.
+// were planned then. Then what is left of amounts in dollars pays for parts of nodes. Where more is paid for with the cheapest of
+// equals first, that holds. A nil Ledger has nothing to say.
 type Ledger struct {
 	commitments []Commitment
 	draws       []draw
+	cheapest    []int // the order of draws with the cheapest of equals first; nil when there are no equals of different prices
 }
 
 // Ledger returns the ledger of the snapshot, nil without Commitments.
@@ -92,6 +94,19 @@ func (s *Snapshot) Ledger() *Ledger {
 	}
 	slices.SortFunc(l.draws, func(a, b draw) int {
 		return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(b.price, a.price), strings.Compare(a.id, b.id))
+	})
+	different := func(a, b draw) bool { return a.created == b.created && a.price != b.price }
+	for i := range l.draws {
+		if i > 0 && different(l.draws[i-1], l.draws[i]) {
+			l.cheapest = make([]int, len(l.draws))
+		}
+	}
+	for i := range l.cheapest {
+		l.cheapest[i] = i
+	}
+	slices.SortFunc(l.cheapest, func(i, j int) int {
+		a, b := l.draws[i], l.draws[j]
+		return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.price, b.price), strings.Compare(a.id, b.id))
 	})
 	return l
 }
@@ -201,8 +216,30 @@ func (l *Ledger) tally(without map[string]bool) (used []Amount, paid []resources
 	if l == nil {
 		return nil, nil
 	}
+	used, paid = l.inOrder(nil, without)
+	if l.cheapest != nil {
+		if otherUsed, other := l.inOrder(l.cheapest, without); total(other) > total(paid) {
+			return otherUsed, other
+		}
+	}
+	return used, paid
+}
+
+func total(paid []resources.Money) (sum resources.Money) {
+	for _, part := range paid {
+		sum += part
+	}
+	return sum
+}
+
+// inOrder is tally with the draws in an order, nil for their own.
+func (l *Ledger) inOrder(order []int, without map[string]bool) (used []Amount, paid []resources.Money) {
 	used, paid = make([]Amount, len(l.commitments)), make([]resources.Money, len(l.draws))
-	for n, d := range l.draws {
+	for n := range l.draws {
+		if order != nil {
+			n = order[n]
+		}
+		d := l.draws[n]
 		if at := l.first(d, used); at >= 0 && !without[d.id] {
 			used[at] = used[at].Plus(l.commitments[at].Takes(d.price))
 			paid[n] = d.price
