@@ -75,7 +75,7 @@ func (c *Controller) reboot(ctx context.Context, node *corev1.Node) (reconcile.R
 	if old, asked := claim.Annotations[karpenterv1.RebootPreBootIDAnnotationKey]; asked {
 		when, err := time.Parse(time.RFC3339, claim.Annotations[karpenterv1.RebootAskedAnnotationKey])
 		switch {
-		case node.Status.NodeInfo.BootID != old:
+		case node.Status.NodeInfo.BootID != old, writtenInPart(node, claim):
 			return reconcile.Result{}, c.issued(ctx, node, claim)
 		case !now.Before(due.Add(askWithin)):
 			return reconcile.Result{}, c.failReboot(ctx, node, claim, metrics.RebootProviderError,
@@ -189,6 +189,12 @@ func (c *Controller) annotate(ctx context.Context, claim *karpenterv1.NodeClaim,
 	}
 	claim.Status = *status
 	return nil
+}
+
+// writtenInPart reports whether the provider has taken a reboot on and only the node says so: its label goes first.
+func writtenInPart(node *corev1.Node, claim *karpenterv1.NodeClaim) bool {
+	_, labelled := node.Labels[karpenterv1.NodeInitializedLabelKey]
+	return !labelled && condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
 }
 
 // issued writes down that the provider has taken the reboot on. Until the node is ready anew it is not initialized.

@@ -141,6 +141,7 @@ func TestK49_WhatTheProviderSaysOfAReboot(t *testing.T) {
 	for name, c := range map[string]struct {
 		by      rebooter
 		bootID  string // after the first step
+		opened  bool   // the node is not initialized after that: the answer was written down in part
 		wait    time.Duration
 		want    string
 		asked   int
@@ -152,6 +153,7 @@ func TestK49_WhatTheProviderSaysOfAReboot(t *testing.T) {
 		"lost, and so is another": {by: rebooter{lost: true}, want: decided, asked: 2, wait: 240 * time.Second},
 		"lost for too long": {by: rebooter{lost: true}, want: failed, asked: 1, wait: 5 * time.Minute,
 			told: "has not taken the reboot of node n1 on within 5m0s", outcome: "provider_error"},
+		"taken on, and written down in part": {by: rebooter{lost: true}, opened: true, want: issued, asked: 1, wait: 5 * time.Minute},
 		"refused": {by: rebooter{failure: refused}, want: failed, asked: 1,
 			told: "no right to ec2:RebootInstances", outcome: "provider_error"},
 		"gone": {by: rebooter{failure: provider.ErrNotFound}, want: failed, asked: 1,
@@ -172,6 +174,13 @@ func TestK49_WhatTheProviderSaysOfAReboot(t *testing.T) {
 			n := r.node(t)
 			n.Status.NodeInfo.BootID = c.bootID
 			if err := r.server.Status().Update(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.opened {
+			n := r.node(t)
+			delete(n.Labels, karpenterv1.NodeInitializedLabelKey)
+			if err := r.server.Update(t.Context(), n); err != nil {
 				t.Fatal(err)
 			}
 		}
