@@ -14,6 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
+	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
 // The checks of K-55 look at what a step of provisioning has launched, once it is over: plans are carried out in any order. They
@@ -67,7 +68,7 @@ func (w *World) standOf(claim *karpenterv1.NodeClaim) *stand {
 	return s
 }
 
-// stands are the claims that a replica knows, with those that it has launched itself.
+// stands are the claims that a replica knows, with those that it has launched itself, as long as it believes in these unseen.
 func (r *replica) stands() map[types.UID]*stand {
 	w, known := r.world, map[types.UID]*stand{}
 	r.cache.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
@@ -83,7 +84,7 @@ func (r *replica) stands() map[types.UID]*stand {
 		known[claim.UID] = s
 	})
 	for uid, by := range w.checks.made {
-		if by == r && known[uid] == nil {
+		if by == r && known[uid] == nil && w.now-w.checks.counted.born[uid] < world.DefaultPromiseTTL {
 			if claim := w.claimOf(string(uid)); claim != nil {
 				known[uid] = w.standOf(claim)
 			}
