@@ -13,8 +13,8 @@ import (
 
 // This file narrows what replaces nodes to what it was tried out as. A launch allows all offerings that do for the pods that it
 // was planned for, and is tried out in the cheapest. There other pods may have their places on it as well: those whose own node
-// is not launched then, or that would have stayed where they are. If one of them needs the zone, the capacity type or the instance
-// type of that offering, nothing else may come (P-07, D-04).
+// is not launched then, or that would have stayed where they are. If one of them needs the zone of that offering, or another of its
+// labels, nothing with another one may come (P-07, D-04).
 
 // pin narrows the launches for a group, and those that were chosen before.
 func (d *disruption) pin(group []*cluster.Node, launches []plan.Launch) {
@@ -66,19 +66,22 @@ func keysOf(shape *cluster.Shape) []requirement.Key {
 	return slices.DeleteFunc(keys, func(key requirement.Key) bool { return key == cluster.LabelHostname || key == cluster.LabelPool })
 }
 
-// pinned returns the launch with no other value of a label than its cheapest offering has.
+// pinned returns the launch with no other value of a label than its cheapest offering has, if offerings decide on it.
 func pinned(pool *cluster.Pool, l plan.Launch, key requirement.Key) plan.Launch {
-	switch {
-	case key == catalog.LabelZone && len(l.Zones) > 1:
-		l.Zones = []string{l.Cheapest.Zone}
-		l.Requirements = l.Requirements.With(requirement.OneOf(key, l.Cheapest.Zone))
-	case key == catalog.LabelCapacityType && len(l.CapacityTypes) > 1:
-		l.CapacityTypes = []string{l.Cheapest.CapacityType}
-		l.Requirements = l.Requirements.With(requirement.OneOf(key, l.Cheapest.CapacityType))
-	case key != catalog.LabelZone && key != catalog.LabelCapacityType && pool.Catalog.Known(key):
-		l.Types = []string{l.Cheapest.Type}
-	default:
+	value := virtual(pool, l, "").Labels[string(key)]
+	if !pool.Catalog.Known(key) || value == "" {
 		return l
+	}
+	if key == catalog.LabelInstanceType { // Requirements say nothing of it
+		l.Types = []string{value}
+		return l
+	}
+	l.Requirements = l.Requirements.With(requirement.OneOf(key, value))
+	switch key {
+	case catalog.LabelZone:
+		l.Zones = []string{value}
+	case catalog.LabelCapacityType:
+		l.CapacityTypes = []string{value}
 	}
 	allowed := pool.Catalog.Available.Clone()
 	for r := range l.Requirements.All() {

@@ -38,8 +38,7 @@ func (d *disruption) minSaving(before resources.Money, nodes int) resources.Mone
 }
 
 // onlyMore reports whether launches are more nodes than the group that they replace, for a saving within the tolerance by which fewer
-// nodes may be dearer: nobody runs more nodes to save so little (P-22, B-20).
-// before is what the group costs.
+// nodes may be dearer: nobody runs more nodes to save so little (P-22, B-20). before is what the group costs.
 func onlyMore(s *cluster.Snapshot, group []*cluster.Node, before resources.Money, launches []plan.Launch) bool {
 	pool := s.Pool(group[0].Pool)
 	saving := before - plan.Plan{Launches: launches}.Cost(s.Overhead)

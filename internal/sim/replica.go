@@ -99,7 +99,8 @@ func (w *World) launchReplica() *replica {
 			w.told(about, reason, message)
 		}, now),
 		Identity:   r.name,
-		Registerer: prometheus.NewRegistry(), Ready: func() bool { return r.unread == 0 }, Now: now, Ran: func() time.Duration { return w.now }, Log: logr.Discard(),
+		Registerer: prometheus.NewRegistry(), Ready: func() bool { return r.unread == 0 }, Now: now,
+		Ran: func() time.Duration { return w.now }, Log: logr.Discard(),
 		Wake: func(controller string, request reconcile.Request, after time.Duration) {
 			if l := r.lines[controller]; l != nil && r.started {
 				l.add(request, after)

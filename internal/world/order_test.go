@@ -257,7 +257,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			len(s.nominations.byPod), len(s.nominations.byTarget), s.shapes.Len(), len(s.machines.gone), len(s.machines.added),
 			len(s.volumes.known.Claims), len(s.volumes.known.Volumes), len(s.volumes.known.Classes), len(s.volumes.known.Limited), len(s.volumes.seen),
 			len(s.volumes.podsByClaim), len(s.volumes.claimsByVolume), len(s.volumes.claimsByClass), len(s.volumes.nodes), len(s.volumes.limiting), len(s.volumes.attachments), len(s.volumes.attachmentsByNode),
-			len(s.volumes.known.Most), len(s.volumes.attaching.present), len(s.volumes.attaching.remembered), len(s.volumes.attaching.byType),
+			len(s.volumes.known.Most), len(s.volumes.attaching.present), len(s.volumes.attaching.remembered),
+			len(s.volumes.attaching.byType),
 			len(s.overlays.known), len(s.overlays.inEffect), len(s.overlays.verdicts),
 			len(s.workloads.seen), len(s.workloads.podsByOwner), len(s.workloads.known.Services), len(s.workloads.known.Owners),
 			len(s.admission.seen), len(s.admission.limits), len(s.admission.classes), len(s.admission.pods)}

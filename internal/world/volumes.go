@@ -42,7 +42,8 @@ func newVolumes() volumes {
 			Drivers: map[string]*storagev1.CSIDriver{}, Reserved: map[string]string{},
 		},
 		seen: map[string]*sighting{}, podsByClaim: index{}, claimsByVolume: index{}, claimsByClass: index{},
-		nodes: map[string]*storagev1.CSINode{}, limiting: map[string]int{}, attaching: attaching{remembered: map[attachKey]rememberedMost{}},
+		nodes: map[string]*storagev1.CSINode{}, limiting: map[string]int{},
+		attaching:   attaching{remembered: map[attachKey]rememberedMost{}},
 		attachments: map[string]attachment{}, attachmentsByNode: index{}, attachmentsByVolume: index{},
 	}
 }
