@@ -25,14 +25,13 @@ func firstWith(nodes []*cluster.Node, pods int) []*cluster.Node {
 	return nodes
 }
 
-// excessOf returns what nodes of the future cost more than a fresh plan pays for their pods that have to move, and whether they cost
-// far more in all than a fresh plan does. A node of which some pod has no place in that plan is left out. The order is that of
-// a plan without a draft: with one it was worse.
-func (d *disruption) excessOf(nodes []*cluster.Node) (excess map[*cluster.Node]resources.Money, far bool) {
+// excessOf returns what nodes of the future cost more than a fresh plan pays for their pods that have to move. A node of which some
+// pod has no place in that plan is left out.
+func (d *disruption) excessOf(nodes []*cluster.Node) map[*cluster.Node]resources.Money {
 	s, on := d.emptyFor(nodes)
 	p := pack.Sketch(s, s.Pending)
 	paid := d.paidFor(s, p)
-	excess = make(map[*cluster.Node]resources.Money, len(nodes))
+	excess := make(map[*cluster.Node]resources.Money, len(nodes))
 	for _, node := range nodes {
 		excess[node] = d.cost(node)
 	}
@@ -42,16 +41,18 @@ func (d *disruption) excessOf(nodes []*cluster.Node) (excess map[*cluster.Node]r
 	for _, u := range p.Unplaced {
 		delete(excess, on[u.Pod.UID])
 	}
-	return excess, d.isFar(excess, p) || d.isFar(excess, pack.OrDraft(s, s.Pending, p))
+	return excess
 }
 
-// isFar reports whether nodes cost far more in all than a fresh plan for their pods does.
-func (d *disruption) isFar(excess map[*cluster.Node]resources.Money, fresh plan.Plan) bool {
-	cost, least := resources.Money(0), fresh.Cost(d.base.Overhead)
-	for node := range excess {
+// isFar reports whether these nodes cost far more in all than a fresh plan pays for their pods; excess has what each of them costs
+// more.
+func (d *disruption) isFar(excess map[*cluster.Node]resources.Money) bool {
+	cost, beyond := resources.Money(0), resources.Money(0)
+	for node, more := range excess {
 		cost += d.cost(node)
+		beyond += more
 	}
-	return (cost-least)*100 > least*farPercent
+	return beyond*100 > (cost-beyond)*farPercent
 }
 
 // emptyFor returns the pools without any node, without limits, and with the pods of these nodes that have to move; on says where

@@ -62,8 +62,8 @@ func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
 	slices.SortStableFunc(list, func(a, b *cluster.Node) int {
 		return cmp.Or(cmp.Compare(ranks[b].saving, ranks[a].saving), cmp.Compare(ranks[a].cost, ranks[b].cost))
 	})
-	excess, far := d.excessOf(firstWith(list, freshPods))
-	d.far = far
+	excess := d.excessOf(firstWith(list, freshPods))
+	d.far = d.isFar(excess)
 	list = slices.DeleteFunc(list, func(node *cluster.Node) bool {
 		price := d.cost(node)
 		least := max(1, d.share(price))
@@ -78,11 +78,9 @@ func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
 
 const (
 	// vainPods is how many pods are planned for in vain in one pool and round, and vainGroups how many times the first group
-	// that was, whichever is more: where nothing is left to be gained that is all that is done. While the pool is far from a fresh
-	// plan, sizePods are left for groups of each size.
+	// that was, whichever is more: where nothing is left to be gained that is all that is done.
 	vainPods   = 300
 	vainGroups = 2
-	sizePods   = 50
 )
 
 // replaceIn replaces nodes of one pool, the most promising ones together at first, then smaller groups.
@@ -90,9 +88,6 @@ func (d *disruption) replaceIn(nodes []*cluster.Node) {
 	first := d.within(nodes)
 	left := max(vainPods, vainGroups*podsOf(first))
 	for size := len(first); size > 0; size /= 2 {
-		if d.far {
-			left = max(left, sizePods)
-		}
 		for from := 0; from < len(nodes) && left > 0; {
 			group := d.within(nodes[from:min(from+size, len(nodes))])
 			if len(group) == 0 {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
@@ -24,9 +23,6 @@ const maxMends = 6
 func (d *disruption) replacement(group []*cluster.Node, most resources.Money) ([]plan.Launch, bool) {
 	s := d.with(group, nil, newLast)
 	p := pack.Sketch(s, s.Pending)
-	if d.costOfLaunches(p.Launches) > most {
-		p = pack.OrDraft(s, s.Pending, p)
-	}
 	var launches []plan.Launch
 	for range maxMends {
 		launches = append(launches, p.Launches...)
@@ -41,8 +37,8 @@ func (d *disruption) replacement(group []*cluster.Node, most resources.Money) ([
 }
 
 // tryOut places what has to move when the group goes too and these launches come: first on the first nodes that take it, of which
-// the new ones come before all others and cheap ones before dear ones, and then where least stays free. It returns the plan of the
-// first try that needs more, or that of the second, and the cluster for which it is.
+// the new ones come before all others, and then where least stays free. It returns the plan of the first try that needs more,
+// or that of the second, and the cluster for which it is.
 func (d *disruption) tryOut(group []*cluster.Node, launches []plan.Launch) (s *cluster.Snapshot, p plan.Plan) {
 	s = d.with(group, launches, newFirst)
 	if p = pack.SketchByName(s, s.Pending); len(p.Launches)+len(p.Unplaced) > 0 {
@@ -70,9 +66,6 @@ func (d *disruption) with(group []*cluster.Node, launches []plan.Launch, names n
 		gone[i] = d.base.Node(node)
 	}
 	all := append(d.launched(), launches...)
-	if names == newFirst { // small nodes take few pods: what they leave finds a place on large ones rather than the other way round
-		slices.SortStableFunc(all, func(a, b plan.Launch) int { return cmp.Compare(a.Cheapest.Price, b.Cheapest.Price) })
-	}
 	return d.base.Without(gone...).With(virtuals(d.base, all, names)).TakeSlots(slotsOf(all))
 }
 

@@ -20,6 +20,9 @@ import (
 // firstOf returns the pods, by UID, that a limit kept from a node of their own while the plan launches nodes under it; nil
 // when there are none, or when no pod is tied to others, so that the order matters little.
 func firstOf(p plan.Plan, pods []*cluster.Pod) map[string]bool {
+	tied := func(pod *cluster.Pod) bool {
+		return pod.Shape.Tied()
+	}
 	if !slices.ContainsFunc(pods, tied) {
 		return nil
 	}

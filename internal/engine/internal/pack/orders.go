@@ -38,21 +38,9 @@ func cheapestOf(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	return p
 }
 
-// OrDraft returns the sketch p of these pods, or a draft of the same effort where that costs less, by more than the tolerance if it
-// has more nodes, and no pod loses its place by it.
-func OrDraft(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) plan.Plan {
-	if !slices.ContainsFunc(pods, tied) {
-		return p
-	}
-	draft := try(snapshot, pods, mix.Sketch, trial{drafted: true})
-	if !lost(draft, p) && cheaper(snapshot, draft, p) {
-		return draft
-	}
-	return p
-}
-
 // draftOf plans by a draft; false where no pods are tied to others.
 func draftOf(snapshot *cluster.Snapshot, pods []*cluster.Pod) (plan.Plan, bool) {
+	tied := func(pod *cluster.Pod) bool { return pod.Shape.Tied() }
 	if !slices.ContainsFunc(pods, tied) {
 		return plan.Plan{}, false
 	}
@@ -128,7 +116,8 @@ func leastCost(snapshot *cluster.Snapshot, pods []*cluster.Pod) float64 {
 
 // mixed reports whether there are pods with constraints on others, and pods without any.
 func mixed(pods []*cluster.Pod) bool {
+	tied := func(pod *cluster.Pod) bool {
+		return pod.Shape.Tied()
+	}
 	return slices.ContainsFunc(pods, tied) && slices.ContainsFunc(pods, func(pod *cluster.Pod) bool { return !tied(pod) })
 }
-
-func tied(pod *cluster.Pod) bool { return pod.Shape.Tied() }

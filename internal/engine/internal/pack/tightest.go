@@ -18,20 +18,18 @@ const (
 	tightestNodes = 4000
 	// tightestTries is how many nodes may refuse a pod, though they have room, before it goes to the first that takes it.
 	tightestTries = 8
-	// perMilliCore is how many bytes of memory count as much as a thousandth of a core: 4 GiB for a core, which many kinds of
-	// machines have.
-	perMilliCore = 4 << 30 / 1000.0
+	// perMilliCore is how many bytes of memory cost as much as a thousandth of a core, about: 8 GiB for a core.
+	perMilliCore = 8 << 30 / 1000.0
 )
 
-// fit is an existing node with room for a pod, and what stays free there of cores and memory, in bytes of memory: what more of stays
-// free, so that neither is left over alone, and the other.
+// fit is an existing node with room for a pod, and what stays free there, in bytes of memory.
 type fit struct {
-	index      int
-	more, less float64
+	index int
+	left  float64
 }
 
 func compareFits(a, b fit) int {
-	return cmp.Or(cmp.Compare(a.more, b.more), cmp.Compare(a.less, b.less), cmp.Compare(a.index, b.index))
+	return cmp.Or(cmp.Compare(a.left, b.left), cmp.Compare(a.index, b.index))
 }
 
 // choosy reports whether nodes are chosen by what stays free.
@@ -49,14 +47,14 @@ func (s *solver) fitOf(index int, info *shape) (fit, bool) {
 	}
 	cores := n.free.At(resources.CPU) - info.Requests.At(resources.CPU)
 	memory := n.free.At(resources.Memory) - info.Requests.At(resources.Memory)
-	inMemory := float64(cores) * perMilliCore
-	return fit{index, max(inMemory, float64(memory)), min(inMemory, float64(memory))}, true
+	weight := float64(float64(cores) * perMilliCore) // rounded by itself, so that each processor has the same sum (P-20)
+	return fit{index, weight + float64(memory)}, true
 }
 
 // placeTightest places the pod of an attempt on the existing node where least stays free. Where nodes with room refuse it again
 // and again it is not known yet whether one takes it; rest says so.
 func (s *solver) placeTightest(a *attempt) (placed, rest bool) {
-	last := fit{-1, math.Inf(-1), 0}
+	last := fit{-1, math.Inf(-1)}
 	for range tightestTries {
 		best, found := fit{}, false
 		for i := a.info.first; i < len(s.existing); i++ {
