@@ -139,3 +139,29 @@ func TestK55_ANodeCostsWhatIsSavedWithoutIt(t *testing.T) {
 		}
 	})
 }
+
+// K-55. Of nodes of the same second the dearest is paid for first, or the cheapest where more is paid for then: here the large one
+// would use up most of c1, and c2 would pay for a medium one.
+func TestK55_TheOrderOfEqualsThatPaysMore(t *testing.T) {
+	t.Parallel()
+	for commitments, want := range map[string]string{
+		"commitment c1 need=type=medium|large hourly=0.25\ncommitment c2 instances=1": "0.400",
+		"commitment c1 need=type=medium|large hourly=0.21":                            "0.210",
+	} {
+		s, err := enginetest.Parse(`
+type medium cpu=4 mem=8Gi  zones=a od=0.095
+type large  cpu=8 mem=32Gi zones=a od=0.210
+`+commitments+`
+pool default
+node n1     type=medium zone=a pool=default created=100
+node n2     type=medium zone=a pool=default created=100
+node n3     type=large  zone=a pool=default created=100
+`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Ledger().Saved().String(); got != want {
+			t.Errorf("%s: %s/h is paid for, want %s/h", commitments, got, want)
+		}
+	}
+}

@@ -18,12 +18,10 @@ import (
 
 // pin narrows the launches for a group, and those that were chosen before.
 func (d *disruption) pin(group []*cluster.Node, launches []plan.Launch) {
-	if !slices.ContainsFunc(group, func(n *cluster.Node) bool {
-		return slices.ContainsFunc(n.Pods, func(pod *cluster.Pod) bool { return len(keysOf(pod.Shape)) > 0 })
-	}) {
+	s := d.with(group, launches, newLast)
+	if !slices.ContainsFunc(s.Pending, func(pod *cluster.Pod) bool { return len(keysOf(pod.Shape)) > 0 }) {
 		return
 	}
-	s := d.with(group, launches, newLast)
 	pods := map[string]*cluster.Pod{}
 	for _, pod := range s.Pending {
 		pods[pod.UID] = pod
@@ -84,11 +82,7 @@ func pinned(pool *cluster.Pool, l plan.Launch, key requirement.Key) plan.Launch 
 		l.CapacityTypes = []string{value}
 	}
 	allowed := pool.Catalog.Available.Clone()
-	for r := range l.Requirements.All() {
-		if pool.Catalog.Known(r.Key()) {
-			pool.Catalog.Compatible(r).AndTo(allowed)
-		}
-	}
+	pool.Catalog.Narrow(allowed, l.Requirements)
 	l.Types = slices.DeleteFunc(slices.Clone(l.Types), func(name string) bool { return pool.Catalog.OfType(name).And(allowed).Empty() })
 	return l
 }

@@ -177,11 +177,7 @@ func (d *disruption) onlyCheaper(l *plan.Launch, group []*cluster.Node, before, 
 	own := pool.NodeOverheadPrice
 	most := resources.Money(float64(l.Cheapest.Price+own)*float64(before-d.minSaving(before, len(group)))/float64(max(after, 1))) - own
 	allowed := pool.Catalog.Available.And(pool.Catalog.AsSold())
-	for r := range l.Requirements.All() {
-		if pool.Catalog.Known(r.Key()) {
-			pool.Catalog.Compatible(r).AndTo(allowed)
-		}
-	}
+	pool.Catalog.Narrow(allowed, l.Requirements)
 	var kept []string
 	for _, name := range l.Types {
 		offers := pool.Catalog.OfType(name).And(allowed)

@@ -160,11 +160,7 @@ func (d *disruption) market(pool *cluster.Pool, spotless bool, open uint64) mark
 	known, found := d.markets[key]
 	if !found {
 		offers := pool.Catalog.Available.Clone()
-		for r := range pool.Requirements.All() {
-			if pool.Catalog.Known(r.Key()) {
-				pool.Catalog.Compatible(r).AndTo(offers)
-			}
-		}
+		pool.Catalog.Narrow(offers, pool.Requirements)
 		if spotless {
 			pool.Catalog.Compatible(requirement.OneOf(catalog.LabelCapacityType, catalog.OnDemand, catalog.Reserved)).AndTo(offers)
 		}

@@ -163,33 +163,28 @@ func launched(node *cluster.Node) bool { return node != nil && node.Claim != "" 
 // machines needs no guess.
 func (s *Store) setAttaching() {
 	a := &s.volumes.attaching
-	all := maps.Clone(a.present)
+	all := map[attachKey]int64{}
+	maps.Copy(all, a.present)
 	for key, r := range a.remembered {
-		if all == nil {
-			all = map[attachKey]int64{}
-		}
 		all[key] = max(all[key], r.count)
 	}
-	var most map[string]int64
-	byType := map[attachKey]int64{}
+	for _, o := range s.offers {
+		for _, resource := range o.limited {
+			stated := translate.DriverOf(resource, translate.AttachResource)
+			maps.DeleteFunc(all, func(key attachKey, _ int64) bool { return key.driver == stated })
+		}
+	}
+	most, byType := map[string]int64{}, map[attachKey]int64{}
 	for key, count := range all {
-		switch {
-		case key.instanceType != "":
-			byType[key] = count
-		case most == nil:
-			most = map[string]int64{key.driver: count}
-		default:
+		if key.instanceType == "" {
 			most[key.driver] = count
+		} else {
+			byType[key] = count
 		}
 	}
 	if !maps.Equal(byType, a.byType) {
 		a.byType, a.stale = byType, true
 		s.changed()
-	}
-	for _, o := range s.offers {
-		for _, resource := range o.limited {
-			delete(most, translate.DriverOf(resource, translate.AttachResource))
-		}
 	}
 	if maps.Equal(most, s.volumes.known.Most) {
 		return
@@ -235,8 +230,8 @@ func (s *Store) attachesOf(instanceType string) map[string]int64 {
 
 // roomFor is the room for volumes of a type that states none of this resource.
 func (s *Store) roomFor(resource, instanceType string) int64 {
-	driver := translate.DriverOf(resource, translate.AttachResource)
-	if most, known := s.volumes.attaching.byType[attachKey{driver, instanceType}]; known && driver != "" {
+	driver := translate.DriverOf(resource, translate.AttachResource) // "" for another kind of room, of which nothing is learnt
+	if most, known := s.volumes.attaching.byType[attachKey{driver, instanceType}]; known {
 		return most
 	}
 	return translate.UnlimitedOf(resource)

@@ -229,9 +229,6 @@ func (s *Store) refreshNode(e *nodeEntry) {
 	}
 	from.CSI, from.Limited, from.Stated = s.volumes.nodes[e.object.Name], s.volumes.known.Limited, s.volumes.known.Stated
 	from.Needed = s.storage.needed
-	if claim != nil {
-		from.Attaches = s.attachesOf(e.object.Labels[corev1.LabelInstanceTypeStable])
-	}
 	value := translate.Node(s.space, from)
 	l := s.loadOf(value.Name)
 	value.Pods, value.Ports, value.Held = l.pods, l.ports, s.heldBy(l.pods)

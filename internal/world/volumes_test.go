@@ -242,8 +242,9 @@ func TestNewNodesAttachWhatOthersOfTheirTypeDo(t *testing.T) {
 	way.Labels[corev1.LabelInstanceTypeStable] = "small"
 	_ = s.Apply(way)
 	young := testNode("young", "uy", 35, "p-young")
-	young.Labels[corev1.LabelInstanceTypeStable] = "small"
-	_ = s.Apply(testClaim("c-young", "cy", 36, "default", "p-young"))
+	launched := testClaim("c-young", "cy", 36, "default", "p-young")
+	launched.Labels[corev1.LabelInstanceTypeStable] = "small"
+	_ = s.Apply(launched)
 	_ = s.Apply(young)
 	_ = s.Apply(testCSINode("young", "iy", 37, "", 0))
 	x := s.Snapshot()

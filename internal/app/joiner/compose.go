@@ -120,7 +120,7 @@ type Deps struct {
 	// Decided is told each decision and returns its ID; nil keeps none.
 	Decided func(apply.Decision, apply.About) string
 	Now     func() time.Time
-	// Ran is how long the process has run, by a clock that nobody sets.
+	// Ran is how long the process has run, by a clock that nobody sets; nil counts by Now.
 	Ran func() time.Duration
 	Log logr.Logger
 }

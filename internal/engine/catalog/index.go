@@ -189,6 +189,15 @@ func (x *Index) Compatible(r requirement.Requirement) Bits {
 	return allowed
 }
 
+// Narrow takes out of offers, in place, those that the requirements do not allow. Those on labels that are not Known count for nothing.
+func (x *Index) Narrow(offers Bits, requirements requirement.Set) {
+	for r := range requirements.All() {
+		if x.Known(r.Key()) {
+			x.Compatible(r).AndTo(offers)
+		}
+	}
+}
+
 // Values returns the distinct label values that the given offers have for key, sorted; key must be Known. A value
 // set of more than one value (a type that can be either) counts with each of them.
 func (x *Index) Values(key requirement.Key, offers Bits) []string {

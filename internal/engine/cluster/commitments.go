@@ -68,7 +68,7 @@ type draw struct {
 type Ledger struct {
 	commitments []Commitment
 	draws       []draw
-	cheapest    []int // the order of draws with the cheapest of equals first; nil when there are no equals of different prices
+	orders      [][]int // of draws: the dearest of equals first, and the cheapest first where that is another order
 }
 
 // Ledger returns the ledger of the snapshot, nil without Commitments.
@@ -95,19 +95,17 @@ func (s *Snapshot) Ledger() *Ledger {
 	slices.SortFunc(l.draws, func(a, b draw) int {
 		return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(b.price, a.price), strings.Compare(a.id, b.id))
 	})
-	different := func(a, b draw) bool { return a.created == b.created && a.price != b.price }
+	dearest, cheapest := make([]int, len(l.draws)), make([]int, len(l.draws))
 	for i := range l.draws {
-		if i > 0 && different(l.draws[i-1], l.draws[i]) {
-			l.cheapest = make([]int, len(l.draws))
-		}
+		dearest[i], cheapest[i] = i, i
 	}
-	for i := range l.cheapest {
-		l.cheapest[i] = i
-	}
-	slices.SortFunc(l.cheapest, func(i, j int) int {
+	slices.SortFunc(cheapest, func(i, j int) int {
 		a, b := l.draws[i], l.draws[j]
 		return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.price, b.price), strings.Compare(a.id, b.id))
 	})
+	if l.orders = [][]int{dearest}; !slices.Equal(dearest, cheapest) {
+		l.orders = append(l.orders, cheapest)
+	}
 	return l
 }
 
@@ -216,10 +214,9 @@ func (l *Ledger) tally(without map[string]bool) (used []Amount, paid []resources
 	if l == nil {
 		return nil, nil
 	}
-	used, paid = l.inOrder(nil, without)
-	if l.cheapest != nil {
-		if otherUsed, other := l.inOrder(l.cheapest, without); total(other) > total(paid) {
-			return otherUsed, other
+	for _, order := range l.orders {
+		if nowUsed, now := l.inOrder(order, without); paid == nil || total(now) > total(paid) {
+			used, paid = nowUsed, now
 		}
 	}
 	return used, paid
@@ -232,13 +229,10 @@ func total(paid []resources.Money) (sum resources.Money) {
 	return sum
 }
 
-// inOrder is tally with the draws in an order, nil for their own.
+// inOrder is tally with the draws in an order.
 func (l *Ledger) inOrder(order []int, without map[string]bool) (used []Amount, paid []resources.Money) {
 	used, paid = make([]Amount, len(l.commitments)), make([]resources.Money, len(l.draws))
-	for n := range l.draws {
-		if order != nil {
-			n = order[n]
-		}
+	for _, n := range order {
 		d := l.draws[n]
 		if at := l.first(d, used); at >= 0 && !without[d.id] {
 			used[at] = used[at].Plus(l.commitments[at].Takes(d.price))

@@ -14,8 +14,7 @@ import (
 // This file gives pods a second chance that found no place because of a limit (P-04, L-10). Pods that are tied to others and
 // free to choose their zone come before pods that a volume binds to one. Where the limit allows one more node, that may then
 // stand in the wrong zone. So the pods without a place come first in a second try. It counts only if nobody loses a place by it.
-// The same holds for tries without some
-// of what is paid for anyway.
+// The same holds for tries without some of what is paid for anyway.
 
 // firstOf returns the pods, by UID, that a limit kept from a node of their own while the plan launches nodes under it; nil
 // when there are none, or when no pod is tied to others, so that the order matters little.
@@ -130,7 +129,7 @@ func limited(p plan.Plan, such func(plan.Launch) bool) (pods []plan.Unplaced, po
 	for _, u := range p.Unplaced {
 		kept := false
 		for _, r := range u.Pools {
-			if launches[r.Pool] && len(r.Steps) > 0 && r.Last().Demand == plan.ByLimit {
+			if launches[r.Pool] && r.Last().Demand == plan.ByLimit {
 				pools[r.Pool], kept = true, true
 			}
 		}

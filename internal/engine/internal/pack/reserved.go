@@ -184,11 +184,7 @@ func (p *pool) openReservations(left reservations) {
 			reserved.Add(i)
 		}
 	}
-	for r := range p.Requirements.All() {
-		if p.Catalog.Known(r.Key()) {
-			p.Catalog.Compatible(r).AndTo(reserved)
-		}
-	}
+	p.Catalog.Narrow(reserved, p.Requirements)
 	if !reserved.Empty() {
 		p.reserved = reserved
 		p.dropUsedUp(p.offers)

@@ -159,11 +159,7 @@ func (b *planned) said(offers catalog.Bits, only requirement.Set) catalog.Bits {
 	}
 	b.pool.offers.AndTo(all)
 	all = b.pool.uncommitted(all)
-	for r := range b.labels.And(only).All() {
-		if index.Known(r.Key()) {
-			index.Compatible(r).AndTo(all)
-		}
-	}
+	index.Narrow(all, b.labels.And(only))
 	return all
 }
 
