@@ -213,16 +213,13 @@ func (s *Store) rebuildOffers() {
 
 // attachesOf returns how many volumes nodes of a type take, by driver; nil where nothing is known.
 func (s *Store) attachesOf(instanceType string) map[string]int64 {
-	if len(s.volumes.attaching.byType) == 0 {
-		return nil
-	}
 	var all map[string]int64
-	for _, driver := range s.volumes.known.Limited {
-		if most, known := s.volumes.attaching.byType[attachKey{driver, instanceType}]; known {
+	for key, most := range s.volumes.attaching.byType {
+		if key.instanceType == instanceType {
 			if all == nil {
 				all = map[string]int64{}
 			}
-			all[driver] = most
+			all[key.driver] = most
 		}
 	}
 	return all
