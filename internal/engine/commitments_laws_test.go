@@ -151,7 +151,7 @@ func TestK55_TheOrderOfEqualsThatPaysMore(t *testing.T) {
 		s, err := enginetest.Parse(`
 type medium cpu=4 mem=8Gi  zones=a od=0.095
 type large  cpu=8 mem=32Gi zones=a od=0.210
-`+commitments+`
+` + commitments + `
 pool default
 node n1     type=medium zone=a pool=default created=100
 node n2     type=medium zone=a pool=default created=100
