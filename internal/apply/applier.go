@@ -97,6 +97,9 @@ type Outcome struct {
 	Launched []Launched
 	// Refused has one entry for each launch for which there is none. The pods are still pending: plan again.
 	Refused []Refused
+	// Open counts the launches of which nobody knows whether there is a NodeClaim: the API server gave no answer. The picture may
+	// lack a node, therefore, until its claim is seen.
+	Open int
 	// Marked are the names of claims that now carry the intent to be removed.
 	Marked []string
 }

@@ -35,6 +35,7 @@ type attempt struct {
 	seats   *seats                 // those of the plan
 	refusal string                 // why there will be none, when the plan no longer holds
 	err     error
+	open    bool // with err: there may be a claim all the same
 
 	decision string // the ID of the decision, when it was taken just now
 }
@@ -76,6 +77,9 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 	for _, t := range attempts {
 		switch {
 		case t.err != nil:
+			if t.open {
+				out.Open++
+			}
 			a.decided(p, t.launch, Failed, "", "the API server could not be told")
 			failures = append(failures, fmt.Errorf("creating a NodeClaim of pool %s: %w", t.launch.Pool, t.err))
 		case t.refusal != "":
@@ -239,9 +243,11 @@ func (a *Applier) createOrFind(ctx context.Context, p plan.Plan, t *attempt, cla
 		return claim, nil, nil
 	}
 	if !apierrors.IsAlreadyExists(err) {
+		t.open = mayHaveLanded(err)
 		return nil, nil, err
 	}
 	found, err := a.existing(ctx, claim)
+	t.open = err != nil
 	if found != nil && same(found, claim) {
 		return found, nil, nil
 	}

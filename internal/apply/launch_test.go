@@ -134,6 +134,9 @@ func TestACreateIsTriedTwiceWhenItsAnswerMayBeLost(t *testing.T) {
 		if len(out.Launched)+len(out.Refused)+len(r.store.promised) != 0 {
 			t.Errorf("%s: outcome %+v, promised %v: nothing is known to exist", name, out, r.store.promised)
 		}
+		if open := out.Open == 1; open != (c.calls == 2) {
+			t.Errorf("%s: %d launches may have landed, want those without an answer", name, out.Open)
+		}
 	}
 }
 

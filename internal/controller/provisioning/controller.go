@@ -82,6 +82,7 @@ type Config struct {
 type Controller struct {
 	config Config
 	waits  *waits
+	unsure bool // whether the last round left open if static pools have their nodes
 }
 
 // New returns the controller.
@@ -135,6 +136,9 @@ func (c *Controller) plan(
 		if failures = append(failures, err); len(outcome.Launched) > 0 {
 			c.config.Window.Urge() // pods are planned for on the picture that has the new nodes
 			return result, err
+		}
+		if c.unsure = outcome.Open > 0 && !c.unsure; c.unsure {
+			return result, err // the nodes may come, and pods would be planned for as if they did not; twice in a row is an outage
 		}
 	}
 	if nobodyWaits(snapshot) {
