@@ -98,19 +98,38 @@ func (d *disruption) rollFirst(list []*cluster.Node, reason plan.DisruptionReaso
 }
 
 // rollApart replaces a node by what takes all its pods, although some would have places on nodes that are there: for want of a
-// further node it would not hold when they come in another order. It reports whether that holds.
+// further node it would not hold when they come in another order. Where that does not hold either, all new nodes are as large as
+// the largest of them. It reports whether one of the two holds.
 func (d *disruption) rollApart(node *cluster.Node, reason plan.DisruptionReason) bool {
 	future, node := d.future, d.now(node)
 	apart, _ := future.Shut(slices.DeleteFunc(slices.Clone(future.Nodes), func(n *cluster.Node) bool { return n == node })...)
 	without := apart.Without(node).WithoutBuffers()
-	p := pack.Solve(without, without.Pending)
-	if len(p.Unplaced) > 0 || len(p.Launches) == 0 {
-		return false
+	for range 2 {
+		p := pack.Solve(without, without.Pending)
+		if len(p.Unplaced) > 0 || len(p.Launches) == 0 {
+			return false
+		}
+		largest := largest(without, p.Launches)
+		d.adopt(without, []*cluster.Node{node}, p, reason)
+		d.future = future
+		if d.dropUntilTogether(settles); len(d.chosen) > 0 {
+			return true
+		}
+		without = without.AtLeast(largest)
 	}
-	d.adopt(without, []*cluster.Node{node}, p, reason)
-	d.future = future
-	d.dropUntilTogether(settles)
-	return len(d.chosen) > 0
+	return false
+}
+
+// largest returns the most CPU and memory that a node of these launches has for pods and daemons.
+func largest(s *cluster.Snapshot, launches []plan.Launch) resources.Vector {
+	most := resources.Vector{}
+	for i, l := range launches {
+		room := virtual(s.Pool(l.Pool), l, newLast.of(i)).Allocatable
+		for _, component := range []int{resources.CPU, resources.Memory} {
+			most = most.With(component, max(most.At(component), room.At(component)))
+		}
+	}
+	return most
 }
 
 // maxRolls bounds the commands of one round. Fewer nodes are replaced each for itself, so that none waits for what replaces

@@ -175,6 +175,18 @@ func (x *Index) Restocked() *Index {
 	return &own
 }
 
+// AtLeast returns the index with only those offers available whose types have as much of each component for pods and daemons.
+func (x *Index) AtLeast(room resources.Vector) *Index {
+	own := *x
+	own.Available = x.Available.Clone()
+	for i, o := range x.Offers {
+		if !room.Fits(x.Types[o.Type].Allocatable) {
+			own.Available.Remove(i)
+		}
+	}
+	return &own
+}
+
 // OfType returns the offers of a type, nil when the type is unknown. The result must not be changed.
 func (x *Index) OfType(name string) Bits { return x.byType[name] }
 

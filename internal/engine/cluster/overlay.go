@@ -101,6 +101,17 @@ func (s *Snapshot) Restocked(name string) *Snapshot {
 	})
 }
 
+// AtLeast returns the cluster in which nothing smaller than that is available, by what types have for pods and daemons.
+func (s *Snapshot) AtLeast(room resources.Vector) *Snapshot {
+	return s.withPools(func(pool *Pool) bool {
+		if pool.Catalog == nil {
+			return false
+		}
+		pool.Catalog = pool.Catalog.AtLeast(room)
+		return true
+	})
+}
+
 // With returns the cluster with more nodes, whose pods run on them, and more pending pods.
 func (s *Snapshot) With(nodes []*Node, pending ...*Pod) *Snapshot {
 	own := s.derived()
