@@ -67,13 +67,15 @@ func (g *generator) keeps() {
 	}
 }
 
-// usefulNodes counts, by pool, the nodes of which a replica's caches say that pods can run there and that they stay.
+// usefulNodes counts, by pool, the nodes of which a replica's caches say that pods can run there and that they stay. Which node
+// is a claim's says the machine: the name of the node may not be seen in its claim yet.
 func (r *replica) usefulNodes() map[string]int64 {
-	useful := map[string]int64{}
+	useful, nodes := map[string]int64{}, map[string]*corev1.Node{}
+	r.cache.All(&corev1.Node{}, func(o client.Object) { nodes[o.(*corev1.Node).Spec.ProviderID] = o.(*corev1.Node) })
 	r.cache.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
-		node, _ := r.cache.Peek(&corev1.Node{}, client.ObjectKey{Name: claim.Status.NodeName}).(*corev1.Node)
-		if isOther(claim) || claim.DeletionTimestamp != nil || chosen(claim) || node == nil || node.DeletionTimestamp != nil ||
+		node := nodes[claim.Status.ProviderID]
+		if isOther(claim) || claim.Status.ProviderID == "" || claim.DeletionTimestamp != nil || chosen(claim) || node == nil || node.DeletionTimestamp != nil ||
 			node.Labels[karpenterv1.NodeInitializedLabelKey] != "true" {
 			return
 		}

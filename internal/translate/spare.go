@@ -1,0 +1,88 @@
+package translate
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// Spare leaves out of an object of a cluster, in place, what nobody here looks at: who wrote which field, and of pods, of what
+// makes pods, and of nodes what they run. A pod is then a fraction of what it was (B-22), and what its containers are told is
+// nobody's business (U-40). It is a transform of informers; what is no object is returned as it is, and the error is always nil.
+//
+// Who reads a further field of a pod has to keep it here: otherwise the cache has it empty.
+func Spare(object any) (any, error) {
+	if o, err := meta.Accessor(object); err == nil {
+		o.SetManagedFields(nil)
+	}
+	switch o := object.(type) {
+	case *corev1.Pod:
+		SparePod(o)
+	case *corev1.Node:
+		delete(o.Annotations, lastApplied)
+		o.Status.Images, o.Status.VolumesInUse = nil, nil
+	case *corev1.PodTemplate:
+		delete(o.Annotations, lastApplied)
+		spareSpec(&o.Template.Spec)
+	case *corev1.ReplicationController:
+		delete(o.Annotations, lastApplied)
+		if o.Spec.Template != nil {
+			spareSpec(&o.Spec.Template.Spec)
+		}
+	case *appsv1.DaemonSet:
+		delete(o.Annotations, lastApplied)
+		spareSpec(&o.Spec.Template.Spec)
+	case *appsv1.Deployment:
+		delete(o.Annotations, lastApplied)
+		spareSpec(&o.Spec.Template.Spec)
+	case *appsv1.ReplicaSet:
+		delete(o.Annotations, lastApplied)
+		spareSpec(&o.Spec.Template.Spec)
+	case *appsv1.StatefulSet:
+		delete(o.Annotations, lastApplied)
+		spareSpec(&o.Spec.Template.Spec)
+	}
+	return object, nil
+}
+
+// lastApplied is the annotation in which kubectl keeps the whole of an object once more.
+const lastApplied = corev1.LastAppliedConfigAnnotation
+
+// SparePod is [Spare] of a pod.
+func SparePod(pod *corev1.Pod) {
+	pod.ManagedFields = nil
+	delete(pod.Annotations, lastApplied)
+	spareSpec(&pod.Spec)
+	pod.Status = corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions, Resize: pod.Status.Resize,
+		NominatedNodeName: pod.Status.NominatedNodeName, StartTime: pod.Status.StartTime, AllocatedResources: pod.Status.AllocatedResources,
+		Resources: pod.Status.Resources, ResourceClaimStatuses: pod.Status.ResourceClaimStatuses,
+		InitContainerStatuses: spareStatuses(pod.Status.InitContainerStatuses),
+		ContainerStatuses:     spareStatuses(pod.Status.ContainerStatuses)}
+}
+
+func spareSpec(spec *corev1.PodSpec) {
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i, c := range list {
+			list[i] = corev1.Container{Name: c.Name, Resources: c.Resources, ResizePolicy: c.ResizePolicy,
+				RestartPolicy: c.RestartPolicy, Ports: c.Ports}
+		}
+	}
+	if other := func(v corev1.Volume) bool { return v.PersistentVolumeClaim == nil && v.Ephemeral == nil }; slices.ContainsFunc(spec.Volumes, other) {
+		spec.Volumes = slices.Clip(slices.DeleteFunc(spec.Volumes, other))
+	}
+	spec.EphemeralContainers, spec.ImagePullSecrets, spec.HostAliases = nil, nil, nil
+	spec.SecurityContext, spec.DNSConfig = nil, nil
+}
+
+func spareStatuses(list []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var spare []corev1.ContainerStatus
+	for _, c := range list {
+		if c.AllocatedResources != nil || c.Resources != nil {
+			spare = append(spare, corev1.ContainerStatus{Name: c.Name, AllocatedResources: c.AllocatedResources,
+				Resources: c.Resources})
+		}
+	}
+	return spare
+}
