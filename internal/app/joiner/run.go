@@ -354,7 +354,7 @@ func newManager(ctx context.Context, config Config, turns *serve.Precedence, plu
 		Scheme: scheme,
 		Logger: serve.Quiet(ctx, log),
 		Cache: cache.Options{
-			DefaultTransform:            translate.Spare,
+			DefaultTransform:            newShared().transform,
 			ReaderFailOnMissingInformer: true,
 			ByObject:                    narrow,
 		},
