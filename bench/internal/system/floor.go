@@ -2,7 +2,9 @@ package system
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,12 +40,10 @@ func floor(ctx context.Context, r *rig.Rig, pods int) (p Phase, err error) {
 		return p, err
 	}
 	p.PassedOver = over.passed.Sub(p.from).Seconds()
-	for i := range pods / podsPerNode {
-		if err := r.Client.Create(ctx, roomyNode(fmt.Sprint("floor-", i))); err != nil {
-			return p, fmt.Errorf("making a node: %w", err)
-		}
+	ready := time.Now() // the first of them has room for nearly all pods: kube-scheduler begins at once
+	if err := makeNodes(ctx, r, pods/podsPerNode); err != nil {
+		return p, err
 	}
-	ready := time.Now()
 	all, err := w.until(ctx, func(s sight) bool { return s.bound == pods })
 	if err != nil {
 		return p, err
@@ -51,6 +51,24 @@ func floor(ctx context.Context, r *rig.Rig, pods int) (p Phase, err error) {
 	p.to, p.Bound, p.Launched, p.Left = time.Now(), all.bound, all.nodes, all.nodes
 	p.WallSeconds = p.PassedOver + all.lastBound.Sub(ready).Seconds()
 	return p, w.remove(ctx, "deployments", "nodes")
+}
+
+// makeNodes makes nodes with room for all, several at a time: kube-scheduler does not wait for them.
+func makeNodes(ctx context.Context, r *rig.Rig, nodes int) error {
+	const workers = 8
+	var all sync.WaitGroup
+	failures := make([]error, workers)
+	for worker := range workers {
+		all.Go(func() {
+			for i := worker; i < nodes && failures[worker] == nil; i += workers {
+				if err := r.Client.Create(ctx, roomyNode(fmt.Sprint("floor-", i))); err != nil {
+					failures[worker] = fmt.Errorf("making a node: %w", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(failures...)
 }
 
 // until waits until done says so of what is seen.
