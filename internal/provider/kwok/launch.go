@@ -3,6 +3,7 @@ package kwok
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -127,7 +128,7 @@ func (p *Provider) launched(ctx context.Context, claim *karpenterv1.NodeClaim) (
 		return nil, &provider.LaunchError{ConditionReason: ReasonNodeNameTaken, Message: fmt.Sprintf(
 			"node %s exists and belongs to another claim (UID %q, this one is %q); the name is free once that node is gone", node.Name, owner, claim.UID)}
 	}
-	if !isMachine(node) {
+	if !p.isMachine(node) {
 		return nil, &provider.LaunchError{ConditionReason: ReasonInstanceTerminated, Message: fmt.Sprintf("the machine %s was launched and has been terminated since", node.Name)}
 	}
 	return node, nil
@@ -178,6 +179,7 @@ func (p *Provider) take(c catalog.Catalog, d choose.Demand, faults Faults, known
 
 // start makes the machine: at once, or durably planned when the node class or a fault asks for a delay.
 func (p *Provider) start(ctx context.Context, record BootRecord) error {
+	p.ended.forget(record.Node.Spec.ProviderID)
 	if record.later() {
 		if err := p.cluster.CreateBootRecord(ctx, record); err != nil {
 			return fmt.Errorf("creating boot record %s: %w", record.Node.Name, err)
@@ -196,6 +198,9 @@ func (p *Provider) Terminate(ctx context.Context, providerID string, _ func() bo
 	if err := p.throttled(ctx, callTerminate, providerID); err != nil {
 		return err
 	}
+	if p.ended.justNow(providerID, p.now()) {
+		return fmt.Errorf("%w: %s is terminated", provider.ErrNotFound, providerID)
+	}
 	if _, err := p.find(ctx, providerID); err != nil {
 		return err
 	}
@@ -208,7 +213,7 @@ func (p *Provider) Terminate(ctx context.Context, providerID string, _ func() bo
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("getting node %s: %w", name, err)
 	}
-	if err == nil && isMachine(node) {
+	if err == nil && p.isMachine(node) {
 		if err := p.end(ctx, node); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
@@ -217,8 +222,13 @@ func (p *Provider) Terminate(ctx context.Context, providerID string, _ func() bo
 }
 
 // end deletes the node of a machine, and marks it in case finalizers keep it. In this order: a crash between the two
-// leaves a machine that still counts, so that Terminate is called again.
+// leaves a machine that still counts, so that Terminate is called again. A node that is going already, and that nobody holds but whom
+// Terminate answers, is gone with that answer: to remember it is enough (B-12).
 func (p *Provider) end(ctx context.Context, node *corev1.Node) error {
+	if node.DeletionTimestamp != nil && slices.Equal(node.Finalizers, []string{karpenterv1.TerminationFinalizer}) {
+		p.ended.add(node, p.now())
+		return nil
+	}
 	if node.DeletionTimestamp == nil {
 		if err := p.cluster.DeleteNode(ctx, node.Name, node.UID); err != nil {
 			return fmt.Errorf("deleting node %s: %w", node.Name, err)

@@ -283,6 +283,55 @@ func TestAMachineOutlivesTheDeletionOfItsNode(t *testing.T) {
 	}
 }
 
+// B-12: of a machine whose node is going, and whose node only waits for the answer, its end is remembered, not written down; a node that
+// others hold is marked. Neither hides the next machine of that name.
+func TestAnEndIsWrittenDownWhereOthersHoldTheNode(t *testing.T) {
+	t.Parallel()
+	for _, foreign := range []bool{false, true} {
+		w := newWorld(t, mustGeneric(t), 0)
+		instance := mustLaunch(t, w, newClaim("slot-0", nil))
+		finalizers := []string{karpenterv1.TerminationFinalizer}
+		if foreign {
+			finalizers = append(finalizers, "example.com/hold")
+		}
+		w.cluster.SetFinalizers("slot-0", finalizers...)
+		node, err := w.cluster.Node(t.Context(), "slot-0")
+		if err = errors.Join(err, w.cluster.DeleteNode(t.Context(), "slot-0", node.UID)); err != nil {
+			t.Fatal(err)
+		}
+		calls := map[string]int{}
+		w.cluster.Disturb(func(_ int, call string) (error, error) { calls[call]++; return nil, nil })
+		terminate := func(when string) {
+			t.Helper()
+			if err := w.Terminate(t.Context(), instance.ProviderID, nil); !errors.Is(err, provider.ErrNotFound) {
+				t.Errorf("held by others %t, %s: %v", foreign, when, err)
+			}
+		}
+		terminate("while the node waits")
+		if marked := calls["annotate node"] > 0; marked != foreign {
+			t.Errorf("held by others %t: marked %t", foreign, marked)
+		}
+		if list, err := w.List(t.Context()); len(list) != 0 || err != nil {
+			t.Errorf("held by others %t: List says %v, error %v", foreign, list, err)
+		}
+		w.cluster.SetFinalizers("slot-0")
+		clear(calls)
+		terminate("once it is gone")
+		if asked := calls["get node"] > 0; asked != foreign {
+			t.Errorf("held by others %t: it was asked for again: %v", foreign, calls)
+		}
+		next := newClaim("slot-0", nil)
+		next.UID = "another"
+		mustLaunch(t, w, next)
+		if again, err := w.Get(t.Context(), instance.ProviderID); err != nil || again.ClaimUID != "another" {
+			t.Errorf("held by others %t: the next machine is %+v, error %v", foreign, again, err)
+		}
+		if terminate("the next"); w.Machines() != 0 {
+			t.Errorf("held by others %t: %d machines are left", foreign, w.Machines())
+		}
+	}
+}
+
 // TestNodesOfKarpentersProviderAreTakenOver is P-34.
 func TestNodesOfKarpentersProviderAreTakenOver(t *testing.T) {
 	t.Parallel()

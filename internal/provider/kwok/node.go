@@ -87,7 +87,7 @@ func priceOf(node *corev1.Node) resources.Money {
 
 // isMachine reports whether the node is a simulated machine that runs: one that was terminated is gone, even while
 // finalizers still hold its Node.
-func isMachine(node *corev1.Node) bool {
+func (p *Provider) isMachine(node *corev1.Node) bool {
 	_, terminated := node.Annotations[TerminatedAnnotationKey]
-	return strings.HasPrefix(node.Spec.ProviderID, providerIDPrefix) && !terminated
+	return strings.HasPrefix(node.Spec.ProviderID, providerIDPrefix) && !terminated && !p.ended.is(node)
 }

@@ -39,8 +39,8 @@ type Config struct {
 	Faults Faults
 }
 
-// Provider launches simulated machines. All that it remembers is what could not be had and which
-// notices were acknowledged; it is safe for concurrent use.
+// Provider launches simulated machines. All that it remembers is what could not be had, which notices were acknowledged, and which
+// machines it ended a short while ago; it is safe for concurrent use.
 type Provider struct {
 	cluster   Cluster
 	inventory Inventory
@@ -49,6 +49,7 @@ type Provider struct {
 	faults    Faults
 	shortages shortages
 	handled   handled
+	ended     ended
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -167,7 +168,7 @@ func (p *Provider) find(ctx context.Context, providerID string) (*corev1.Node, e
 	}
 	node, err := p.cluster.Node(ctx, name)
 	switch {
-	case err == nil && isMachine(node) && node.Spec.ProviderID == providerID:
+	case err == nil && p.isMachine(node) && node.Spec.ProviderID == providerID:
 		return node, nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("getting node %s: %w", name, err)
@@ -197,7 +198,7 @@ func (p *Provider) list(ctx context.Context) ([]provider.Instance, error) {
 	var instances []provider.Instance
 	joined := map[string]bool{}
 	for _, node := range nodes {
-		if isMachine(node) {
+		if p.isMachine(node) {
 			joined[node.Spec.ProviderID] = true
 			instances = append(instances, instanceOf(node))
 		}

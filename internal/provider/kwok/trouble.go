@@ -114,7 +114,7 @@ func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
 	}
 	now := p.now()
 	for _, node := range nodes {
-		notice, noticed := noticeOf(node, rules[node.Annotations[ClassAnnotationKey]], now)
+		notice, noticed := p.noticeOf(node, rules[node.Annotations[ClassAnnotationKey]], now)
 		if !noticed {
 			continue
 		}
@@ -133,8 +133,8 @@ func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
 }
 
 // noticeOf returns what the cloud has said about a machine, if anything.
-func noticeOf(node *corev1.Node, faults Faults, now time.Time) (provider.Notice, bool) {
-	if !isMachine(node) {
+func (p *Provider) noticeOf(node *corev1.Node, faults Faults, now time.Time) (provider.Notice, bool) {
+	if !p.isMachine(node) {
 		return provider.Notice{}, false
 	}
 	if value, found := node.Annotations[InterruptedAnnotationKey]; found {
