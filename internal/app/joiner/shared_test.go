@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
 // member is a pod of a workload with all that pods of one have in common.
@@ -69,6 +72,44 @@ func TestB22_PodsOfAWorkloadShareWhatIsEqual(t *testing.T) {
 			name == "requests" && shares {
 			t.Errorf("%s: the containers are shared: %t", name, shares)
 		}
+	}
+}
+
+// B-22: NodeClaims share lists of values, and with nodes of their type amounts; each says afterwards what it said before.
+func TestB22_ClaimsAndNodesShareWhatIsEqual(t *testing.T) {
+	t.Parallel()
+	claim := func(cpu string, values ...string) *karpenterv1.NodeClaim {
+		c := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelInstanceTypeStable: "large"}}}
+		c.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{
+			{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: values},
+			{Key: "gpu", Operator: corev1.NodeSelectorOpExists},
+		}
+		c.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+		c.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+		return c
+	}
+	node := func(cpu string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelInstanceTypeStable: "large"}},
+			Status: corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}
+	}
+	s := newShared()
+	given := []client.Object{claim("4", "a", "b", "c"), claim("4", "a", "b", "c"), claim("4", "a", "x", "c"), claim("8", "a"), claim("4"),
+		node("4"), node("8"), node("4")}
+	for _, object := range given {
+		want := object.DeepCopyObject()
+		if got, err := s.transform(object); got != any(object) || !reflect.DeepEqual(got, want) || err != nil {
+			t.Errorf("%+v was %+v, error %v", got, want, err)
+		}
+	}
+	values := func(i int) *string { return &given[i].(*karpenterv1.NodeClaim).Spec.Requirements[0].Values[0] }
+	if values(0) != values(1) || values(0) == values(2) {
+		t.Error("want equal lists shared, and others not")
+	}
+	capacity := func(i int) uintptr {
+		return reflect.ValueOf(given[i].(*karpenterv1.NodeClaim).Status.Capacity).Pointer()
+	}
+	if capacity(0) != capacity(1) || capacity(0) == capacity(3) {
+		t.Error("want equal amounts shared, and others not")
 	}
 }
 

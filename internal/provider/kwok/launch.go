@@ -198,9 +198,6 @@ func (p *Provider) Terminate(ctx context.Context, providerID string, _ func() bo
 	if err := p.throttled(ctx, callTerminate, providerID); err != nil {
 		return err
 	}
-	if p.ended.justNow(providerID, p.now()) {
-		return fmt.Errorf("%w: %s is terminated", provider.ErrNotFound, providerID)
-	}
 	if _, err := p.find(ctx, providerID); err != nil {
 		return err
 	}

@@ -317,6 +317,9 @@ func TestAnEndIsWrittenDownWhereOthersHoldTheNode(t *testing.T) {
 		w.cluster.SetFinalizers("slot-0")
 		clear(calls)
 		terminate("once it is gone")
+		if _, err := w.Get(t.Context(), instance.ProviderID); !errors.Is(err, provider.ErrNotFound) {
+			t.Errorf("held by others %t: Get once it is gone: %v", foreign, err)
+		}
 		if asked := calls["get node"] > 0; asked != foreign {
 			t.Errorf("held by others %t: it was asked for again: %v", foreign, calls)
 		}

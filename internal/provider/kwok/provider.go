@@ -162,6 +162,9 @@ func (p *Provider) find(ctx context.Context, providerID string) (*corev1.Node, e
 	if !own || name == "" {
 		return nil, fmt.Errorf("%w: %q is no provider ID of the form kwok://<node name>", provider.ErrNotFound, providerID)
 	}
+	if p.ended.justNow(providerID, p.now()) {
+		return nil, fmt.Errorf("%w: %s is terminated", provider.ErrNotFound, providerID)
+	}
 	record, recordErr := p.cluster.BootRecord(ctx, name)
 	if recordErr != nil && !apierrors.IsNotFound(recordErr) {
 		return nil, fmt.Errorf("getting boot record %s: %w", name, recordErr)
