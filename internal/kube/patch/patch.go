@@ -55,12 +55,13 @@ func without(object client.Object, name string) []operation {
 }
 
 // Node writes what differs between two states of a node in its labels, annotations, finalizers, owners and taints.
-// Labels and annotations that after lacks stay.
+// Labels and annotations that after lacks stay, and so do taints that others write meanwhile: Kubernetes itself does while a node
+// comes up.
 func Node(before, after *corev1.Node) client.Patch {
 	return patchOf(before.UID, slices.Concat(
 		list("/metadata/finalizers", before.Finalizers, after.Finalizers),
 		list("/metadata/ownerReferences", before.OwnerReferences, after.OwnerReferences),
-		list("/spec/taints", before.Spec.Taints, after.Spec.Taints),
+		items("/spec/taints", before.Spec.Taints, after.Spec.Taints),
 		entries("/metadata/labels", before.Labels, after.Labels),
 		entries("/metadata/annotations", before.Annotations, after.Annotations),
 	))
@@ -185,6 +186,30 @@ func list[T any](path string, before, after []T) []operation {
 		return []operation{{"test", path, before}, {"remove", path, nil}}
 	}
 	return []operation{{"test", path, before}, {"replace", path, after}}
+}
+
+// items takes out of a list what after lacks, provided that it is still where it was, and adds at the end what before lacks. Other items
+// stay, also those that came meanwhile, but for a list that was empty: it has to be empty still.
+func items[T any](path string, before, after []T) []operation {
+	if len(before) == 0 {
+		return list(path, before, after)
+	}
+	has := func(all []T, item T) bool {
+		return slices.ContainsFunc(all, func(other T) bool { return reflect.DeepEqual(item, other) })
+	}
+	var operations []operation
+	for i := len(before) - 1; i >= 0; i-- {
+		if !has(after, before[i]) {
+			at := path + "/" + strconv.Itoa(i)
+			operations = append(operations, operation{"test", at, before[i]}, operation{"remove", at, nil})
+		}
+	}
+	for _, item := range after {
+		if !has(before, item) {
+			operations = append(operations, operation{"add", path + "/-", item})
+		}
+	}
+	return operations
 }
 
 // entries sets the entries of a map that are new or different.

@@ -1,6 +1,7 @@
 package patch_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -112,7 +113,7 @@ func TestANodeGetsAllThatDiffers(t *testing.T) {
 	}
 }
 
-// Heartbeats and labels of others do not matter; a taint of others does.
+// Heartbeats and labels of others do not matter; a first taint of others does.
 func TestOnlyChangesOfTheSameListAreRefused(t *testing.T) {
 	t.Parallel()
 	server := controllertest.NewServer(t, node()).Build()
@@ -125,6 +126,46 @@ func TestOnlyChangesOfTheSameListAreRefused(t *testing.T) {
 	}
 	if err := server.Patch(t.Context(), before.DeepCopy(), patch.Node(before, after)); err == nil {
 		t.Fatal("the list is another one now: the patch must be refused")
+	}
+}
+
+// B-12: taints that others write while a node comes up neither hinder ours nor are lost. Ours is refused where it is not what it was.
+func TestTaintsOfOthersStay(t *testing.T) {
+	t.Parallel()
+	taint := func(key string) corev1.Taint { return corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule} }
+	for name, c := range map[string]struct {
+		before, meanwhile, after []string
+		want                     string // "" for refused
+	}{
+		"one of others goes":                  {[]string{"ours", "other"}, []string{"ours"}, []string{"other"}, "[]"},
+		"one of others comes":                 {[]string{"ours"}, []string{"ours", "other"}, nil, "[other]"},
+		"others come and go, ours comes":      {[]string{"other"}, []string{"another"}, []string{"other", "ours"}, "[another ours]"},
+		"two go, one comes":                   {[]string{"a", "b", "c"}, []string{"a", "b", "c", "d"}, []string{"b", "new"}, "[b d new]"},
+		"nothing changes":                     {[]string{"a"}, []string{"b"}, []string{"a"}, "[b]"},
+		"ours is gone":                        {[]string{"ours"}, nil, nil, ""},
+		"ours has moved":                      {[]string{"other", "ours"}, []string{"ours"}, []string{"other"}, ""},
+		"another stands in its place":         {[]string{"ours"}, []string{"other", "ours"}, nil, ""},
+		"there was none, and somebody was so": {nil, []string{"other"}, []string{"ours"}, ""},
+	} {
+		list := func(keys []string) (taints []corev1.Taint) {
+			for _, key := range keys {
+				taints = append(taints, taint(key))
+			}
+			return taints
+		}
+		before, after := node(), node()
+		before.Spec.Taints, after.Spec.Taints = list(c.before), list(c.after)
+		server := controllertest.NewServer(t, before.DeepCopy()).Build()
+		meanwhile(t, server, func(n *corev1.Node) { n.Spec.Taints = list(c.meanwhile) })
+		got := before.DeepCopy()
+		err := server.Patch(t.Context(), got, patch.Node(before, after))
+		keys := []string{}
+		for _, t := range got.Spec.Taints {
+			keys = append(keys, t.Key)
+		}
+		if refused := err != nil; refused != (c.want == "") || !refused && fmt.Sprint(keys) != c.want {
+			t.Errorf("%s: %v, error %v; want %q", name, keys, err, c.want)
+		}
 	}
 }
 
