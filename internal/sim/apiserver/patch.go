@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -148,8 +149,8 @@ type step struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// patch carries a JSON patch out on a typed value: test, add, replace and remove of fields and of entries of maps. The
-// elements of lists cannot be addressed; nothing here does.
+// patch carries a JSON patch out on a typed value: test, add, replace and remove of fields, of entries of maps and of items of
+// lists, but for an add in the middle of a list.
 func (l layouts) patch(target reflect.Value, data []byte) error {
 	var steps []step
 	if err := json.Unmarshal(data, &steps); err != nil {
@@ -179,6 +180,9 @@ func (l layouts) do(target reflect.Value, s step) error {
 	if target.Kind() == reflect.Map {
 		return l.inMap(target, last, s)
 	}
+	if target.Kind() == reflect.Slice {
+		return l.inList(target, last, s)
+	}
 	child, err := l.child(target, last)
 	if err != nil {
 		return err
@@ -205,8 +209,17 @@ func (l layouts) do(target reflect.Value, s step) error {
 	return fmt.Errorf("unknown operation")
 }
 
-// child returns the field of a struct, or of one that only the target points to afterwards.
+// child returns the field of a struct, or of one that only the target points to afterwards, or the item of a list, which nothing else
+// shares afterwards.
 func (l layouts) child(target reflect.Value, name string) (reflect.Value, error) {
+	if target.Kind() == reflect.Slice {
+		at, err := itemOf(target, name)
+		if err != nil {
+			return reflect.Value{}, err
+		}
+		target.Set(reflect.AppendSlice(reflect.MakeSlice(target.Type(), 0, target.Len()), target))
+		return target.Index(at), nil
+	}
 	if target.Kind() == reflect.Pointer && !target.IsNil() {
 		own(target)
 		target = target.Elem()
@@ -219,6 +232,53 @@ func (l layouts) child(target reflect.Value, name string) (reflect.Value, error)
 		return reflect.Value{}, fmt.Errorf("doc is missing path: %s", name)
 	}
 	return target.FieldByIndex(index), nil
+}
+
+// itemOf returns the number of an item that a list has.
+func itemOf(list reflect.Value, name string) (int, error) {
+	at, err := strconv.Atoi(name)
+	if err != nil || at < 0 || at >= list.Len() {
+		return 0, fmt.Errorf("invalid index referenced: %s", name)
+	}
+	return at, nil
+}
+
+// inList changes or tests an item of a list, by its number, or adds one at the end ("-"). The list becomes one that nothing else shares.
+// One without items is not there for the API server.
+func (l layouts) inList(target reflect.Value, name string, s step) error {
+	if target.Len() == 0 {
+		return fmt.Errorf("doc is missing path")
+	}
+	item := reflect.New(target.Type().Elem()).Elem()
+	if s.Op != "remove" {
+		if err := l.set(item, s.Value); err != nil {
+			return err
+		}
+	}
+	fresh := reflect.MakeSlice(target.Type(), 0, target.Len()+1)
+	if name == "-" && s.Op == "add" {
+		target.Set(reflect.Append(reflect.AppendSlice(fresh, target), item))
+		return nil
+	}
+	at, err := itemOf(target, name)
+	if err != nil {
+		return err
+	}
+	switch s.Op {
+	case "test":
+		if !equality.Semantic.DeepEqual(item.Interface(), target.Index(at).Interface()) {
+			return fmt.Errorf("testing value %s failed", s.Value)
+		}
+		return nil
+	case "remove":
+		target.Set(reflect.AppendSlice(reflect.AppendSlice(fresh, target.Slice(0, at)), target.Slice(at+1, target.Len())))
+		return nil
+	case "replace":
+		target.Set(reflect.AppendSlice(fresh, target))
+		target.Index(at).Set(item)
+		return nil
+	}
+	return fmt.Errorf("unknown operation")
 }
 
 func (l layouts) inMap(target reflect.Value, name string, s step) error {
