@@ -122,8 +122,10 @@ func Repair(terms Terms, patients []Patient, paused string) (list []Treatment, n
 		switch why := cmp.Or(Keeps(r.picture, p.Node, plan.Unhealthy), r.objection(p)); {
 		case p.Ending && why == "":
 			t.Cure = CureBound
-		case p.Node.Deleting || p.Node.Disrupting:
-			continue // it goes for another reason, or is being rebooted
+		case p.Node.Deleting:
+			continue
+		case p.Node.Disrupting: // that may be taken back, and a reboot may fail
+			t.Cure, t.Why = CureLater, "it goes for another reason, or is being rebooted"
 		case why != "":
 			t.Cure, t.Why = CureNone, why
 		case cured[p.Node.Pool]:
