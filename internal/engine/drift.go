@@ -109,13 +109,13 @@ func (d *disruption) rollApart(node *cluster.Node, reason plan.DisruptionReason)
 		if len(p.Unplaced) > 0 || len(p.Launches) == 0 {
 			return false
 		}
-		largest := largest(without, p.Launches)
+		room := largest(without, p.Launches)
 		d.adopt(without, []*cluster.Node{node}, p, reason)
 		d.future = future
 		if d.dropUntilTogether(settles); len(d.chosen) > 0 {
 			return true
 		}
-		without = without.AtLeast(largest)
+		without = without.AtLeast(room)
 	}
 	return false
 }

@@ -140,6 +140,8 @@ func (c *Controller) plan(
 		if c.unsure = outcome.Open > 0 && !c.unsure; c.unsure {
 			return result, err // the nodes may come, and pods would be planned for as if they did not; twice in a row is an outage
 		}
+	} else {
+		c.unsure = false
 	}
 	if nobodyWaits(snapshot) {
 		c.shown(snapshot, plan.Plan{}) // the last one that had no place may be gone

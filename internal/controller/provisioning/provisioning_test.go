@@ -300,9 +300,14 @@ func TestPodsWaitForAnAnswerAboutStaticPoolsOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(somePod())
 	r.oneStatic()
+	lacking, complete := r.picture.snapshot, cluster.New(cluster.Snapshot{
+		Version: 2, Names: r.picture.snapshot.Names, Pending: r.picture.snapshot.Pending})
 	r.applier.outcome, r.applier.err = apply.Outcome{Open: 1}, errors.New("EOF")
-	for round, want := range []int{1, 2, 1, 2} {
-		r.applier.plans = nil
+	for round, want := range []int{1, 2, 1, 2, 1, 1, 1} { // in the last but one the nodes are there, and the pod is planned for
+		r.applier.plans, r.picture.snapshot = nil, lacking
+		if round == 5 {
+			r.picture.snapshot = complete
+		}
 		_, err := r.step.Reconcile(t.Context(), reconcile.Request{})
 		if len(r.applier.plans) != want || err == nil {
 			t.Fatalf("round %d: %d plans, error %v: want %d plans and the error", round, len(r.applier.plans), err, want)

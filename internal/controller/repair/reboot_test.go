@@ -143,7 +143,9 @@ func TestK49_ARebootIsDecidedOnce(t *testing.T) {
 	}
 	r.with(func(c *repair.Config) { c.Fleet = fleet.New(rebooting{}) }) // another process
 	r.clock.Advance(time.Hour)
-	r.reconcile(t)
+	if next := r.reconcile(t).RequeueAfter; next != 10*time.Second {
+		t.Errorf("the node is looked at again after %s, want 10s: the reboot may fail, and no node changes then", next)
+	}
 	if again := r.claim(t); again.ResourceVersion != first.ResourceVersion {
 		t.Errorf("the claim was written again: %v, %v", again.Annotations, again.Status.Conditions)
 	}
