@@ -75,7 +75,8 @@ func (r *replica) usefulNodes() map[string]int64 {
 	r.cache.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
 		node := nodes[claim.Status.ProviderID]
-		if isOther(claim) || claim.Status.ProviderID == "" || claim.DeletionTimestamp != nil || chosen(claim) || node == nil || node.DeletionTimestamp != nil ||
+		if isOther(claim) || claim.Status.ProviderID == "" || claim.DeletionTimestamp != nil || chosen(claim) ||
+			node == nil || node.DeletionTimestamp != nil ||
 			node.Labels[karpenterv1.NodeInitializedLabelKey] != "true" {
 			return
 		}

@@ -69,7 +69,8 @@ func spareSpec(spec *corev1.PodSpec) {
 				RestartPolicy: c.RestartPolicy, Ports: c.Ports}
 		}
 	}
-	if other := func(v corev1.Volume) bool { return v.PersistentVolumeClaim == nil && v.Ephemeral == nil }; slices.ContainsFunc(spec.Volumes, other) {
+	other := func(v corev1.Volume) bool { return v.PersistentVolumeClaim == nil && v.Ephemeral == nil }
+	if slices.ContainsFunc(spec.Volumes, other) {
 		spec.Volumes = slices.Clip(slices.DeleteFunc(spec.Volumes, other))
 	}
 	spec.EphemeralContainers, spec.ImagePullSecrets, spec.HostAliases = nil, nil, nil

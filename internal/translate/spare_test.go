@@ -74,13 +74,15 @@ func TestB22_WhatIsSparedChangesNoPlan(t *testing.T) {
 		}
 	}
 	parts := map[string]func(*corev1.Pod) reflect.Value{
-		"spec":                         func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Spec).Elem() },
-		"spec.containers":              func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Spec.Containers[0]).Elem() },
-		"spec.initContainers":          func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Spec.InitContainers[0]).Elem() },
-		"status":                       func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Status).Elem() },
-		"status.containerStatuses":     func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Status.ContainerStatuses[0]).Elem() },
-		"status.initContainerStatuses": func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Status.InitContainerStatuses[0]).Elem() },
-		"metadata":                     func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.ObjectMeta).Elem() },
+		"spec":                     func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Spec).Elem() },
+		"spec.containers":          func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Spec.Containers[0]).Elem() },
+		"spec.initContainers":      func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Spec.InitContainers[0]).Elem() },
+		"status":                   func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Status).Elem() },
+		"status.containerStatuses": func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Status.ContainerStatuses[0]).Elem() },
+		"status.initContainerStatuses": func(p *corev1.Pod) reflect.Value {
+			return reflect.ValueOf(&p.Status.InitContainerStatuses[0]).Elem()
+		},
+		"metadata": func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.ObjectMeta).Elem() },
 	}
 	spared := 0
 	for part, of := range parts {
@@ -96,7 +98,8 @@ func TestB22_WhatIsSparedChangesNoPlan(t *testing.T) {
 				spared++
 			}
 			if got, want := seen(spare), seen(whole); !reflect.DeepEqual(got, want) {
-				t.Errorf("with %s.%s: planning sees\n%+v\nof what is kept, of the whole\n%+v", part, of(whole).Type().Field(i).Name, got, want)
+				t.Errorf("with %s.%s: planning sees\n%+v\nof what is kept, of the whole\n%+v",
+					part, of(whole).Type().Field(i).Name, got, want)
 			}
 			if again, _ := translate.Spare(spare.DeepCopy()); !reflect.DeepEqual(again, spare) {
 				t.Errorf("with %s.%s: a second time leaves out more", part, of(whole).Type().Field(i).Name)
@@ -116,7 +119,8 @@ func TestB22_WhatIsSparedChangesNoPlan(t *testing.T) {
 		"a resize that cannot be": func(p *corev1.Pod) {
 			resize(&p.Status.ContainerStatuses[0])
 			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("9")}
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Reason: corev1.PodReasonInfeasible, Status: corev1.ConditionTrue}}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending,
+				Reason: corev1.PodReasonInfeasible, Status: corev1.ConditionTrue}}
 		},
 	} {
 		whole := ordinary()
@@ -179,7 +183,8 @@ func TestB22_WhatIsSparedOfOtherKinds(t *testing.T) {
 		copied := reflect.ValueOf(object).MethodByName("DeepCopy").Call(nil)[0].Interface()
 		spare, err := translate.Spare(copied)
 		text := reflect.ValueOf(spare).MethodByName("String").Call(nil)[0].String()
-		if err != nil || strings.Contains(text, "image") || strings.Contains(text, "SECRET") || strings.Contains(text, "last-applied") || !strings.Contains(text, "own") {
+		if err != nil || strings.Contains(text, "image") || strings.Contains(text, "SECRET") ||
+			strings.Contains(text, "last-applied") || !strings.Contains(text, "own") {
 			t.Errorf("%T: %s, error %v", object, text, err)
 		}
 	}

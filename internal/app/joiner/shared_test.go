@@ -19,11 +19,13 @@ func member(name string) *corev1.Pod {
 	yes, seconds, always := true, int64(300), corev1.ContainerRestartPolicyAlways
 	amounts := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	container := corev1.Container{Name: "main", Ports: []corev1.ContainerPort{{ContainerPort: 80}}, RestartPolicy: &always,
-		Resources:    corev1.ResourceRequirements{Requests: amounts, Limits: amounts.DeepCopy(), Claims: []corev1.ResourceClaim{{Name: "gpu"}}},
+		Resources: corev1.ResourceRequirements{Requests: amounts, Limits: amounts.DeepCopy(),
+			Claims: []corev1.ResourceClaim{{Name: "gpu"}}},
 		ResizePolicy: []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU}}}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Labels: map[string]string{"app": "web"},
-			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", UID: "owner", Controller: &yes, BlockOwnerDeletion: &yes}}},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", UID: "owner",
+				Controller: &yes, BlockOwnerDeletion: &yes}}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{container}, InitContainers: []corev1.Container{container},
 			NodeSelector: map[string]string{"disk": "ssd"}, Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}},
 			Tolerations:               []corev1.Toleration{{Key: "k", Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds}},

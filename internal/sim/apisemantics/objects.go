@@ -208,11 +208,15 @@ func jsonPatch(b bench) {
 // jsonPatchOfItems adds, tests and removes items of a list that has one.
 func jsonPatchOfItems(b bench, pool *karpenterv1.NodePool, send func(string) error, stale func(error) bool) {
 	b.must("an item at the end", send(`[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/c"}]`))
-	b.want("a test of another item", send(`[{"op":"test","path":"/metadata/finalizers/0","value":"example.com/c"},{"op":"remove","path":"/metadata/finalizers/0"}]`), stale)
+	b.want("a test of another item", send(`[
+		{"op":"test","path":"/metadata/finalizers/0","value":"example.com/c"},
+		{"op":"remove","path":"/metadata/finalizers/0"}]`), stale)
 	b.want("an item that is not there", send(`[{"op":"remove","path":"/metadata/finalizers/2"}]`), stale)
 	b.want("an item of a list that is not there", send(`[{"op":"add","path":"/metadata/ownerReferences/-","value":{}}]`), stale)
-	b.must("an item that goes, and another", send(`[{"op":"test","path":"/metadata/finalizers/1","value":"example.com/c"},{"op":"remove","path":"/metadata/finalizers/1"},
-		{"op":"test","path":"/metadata/finalizers/0","value":"example.com/b"},{"op":"replace","path":"/metadata/finalizers/0","value":"example.com/d"},
+	b.must("an item that goes, and another", send(`[
+		{"op":"test","path":"/metadata/finalizers/1","value":"example.com/c"},{"op":"remove","path":"/metadata/finalizers/1"},
+		{"op":"test","path":"/metadata/finalizers/0","value":"example.com/b"},
+		{"op":"replace","path":"/metadata/finalizers/0","value":"example.com/d"},
 		{"op":"replace","path":"/metadata/finalizers/0","value":"example.com/b"}]`))
 	if !slices.Equal(pool.Finalizers, []string{"example.com/b"}) {
 		b.t.Errorf("finalizers %v", pool.Finalizers)

@@ -24,10 +24,11 @@ func TestAPatchLeavesFormerStatesAlone(t *testing.T) {
 		"pointer": {types.MergePatchType, ` {"spec":{"nodeClassRef":{"name":"other"},"terminationGracePeriod":"2m"}}`},
 		"list":    {types.MergePatchType, `{"spec":{"taints":[{"key":"k","value":"]}\"","effect":"NoSchedule"}]}}`},
 		"entry":   {types.JSONPatchType, `[{"op":"add","path":"/metadata/labels/a","value":"2"}]`},
-		"item":    {types.JSONPatchType, `[{"op":"test","path":"/spec/taints/0/key","value":"t"},{"op":"add","path":"/spec/taints/0/value","value":"v"}]`},
-		"end":     {types.JSONPatchType, `[{"op":"add","path":"/spec/taints/-","value":{"key":"u"}}]`},
-		"going":   {types.JSONPatchType, `[{"op":"remove","path":"/spec/taints/0"}]`},
-		"field":   {types.JSONPatchType, `[{"op":"replace","path":"/spec/nodeClassRef/name","value":"other"}]`},
+		"item": {types.JSONPatchType, `[{"op":"test","path":"/spec/taints/0/key","value":"t"},
+			{"op":"add","path":"/spec/taints/0/value","value":"v"}]`},
+		"end":   {types.JSONPatchType, `[{"op":"add","path":"/spec/taints/-","value":{"key":"u"}}]`},
+		"going": {types.JSONPatchType, `[{"op":"remove","path":"/spec/taints/0"}]`},
+		"field": {types.JSONPatchType, `[{"op":"replace","path":"/spec/nodeClassRef/name","value":"other"}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
