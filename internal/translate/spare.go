@@ -20,8 +20,7 @@ func Spare(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Pod:
 		SparePod(o)
-	case *corev1.Node:
-		delete(o.Annotations, lastApplied)
+	case *corev1.Node: // its annotations are written, by a patch that says what there was
 		o.Status.Images, o.Status.VolumesInUse = nil, nil
 	case *corev1.PodTemplate:
 		delete(o.Annotations, lastApplied)
