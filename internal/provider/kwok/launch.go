@@ -177,9 +177,17 @@ func (p *Provider) take(c catalog.Catalog, d choose.Demand, faults Faults, known
 	return taken, err
 }
 
-// start makes the machine: at once, or durably planned when the node class or a fault asks for a delay.
+// start makes the machine: at once, or durably planned when the node class or a fault asks for a delay. Unless the name is taken there
+// may be a new machine of it now, also where the answer is lost.
 func (p *Provider) start(ctx context.Context, record BootRecord) error {
-	p.ended.forget(record.Node.Spec.ProviderID)
+	err := p.create(ctx, record)
+	if !apierrors.IsAlreadyExists(err) {
+		p.ended.forget(record.Node.Spec.ProviderID)
+	}
+	return err
+}
+
+func (p *Provider) create(ctx context.Context, record BootRecord) error {
 	if record.later() {
 		if err := p.cluster.CreateBootRecord(ctx, record); err != nil {
 			return fmt.Errorf("creating boot record %s: %w", record.Node.Name, err)

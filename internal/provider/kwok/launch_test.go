@@ -314,6 +314,11 @@ func TestAnEndIsWrittenDownWhereOthersHoldTheNode(t *testing.T) {
 		if list, err := w.List(t.Context()); len(list) != 0 || err != nil {
 			t.Errorf("held by others %t: List says %v, error %v", foreign, list, err)
 		}
+		var refused *provider.LaunchError
+		if _, err := w.Launch(t.Context(), newClaim("slot-0", nil), time.Time{}); !errors.As(err, &refused) ||
+			refused.ConditionReason != kwok.ReasonInstanceTerminated {
+			t.Errorf("held by others %t: a launch of what has ended: %v, want %s", foreign, err, kwok.ReasonInstanceTerminated)
+		}
 		w.cluster.SetFinalizers("slot-0")
 		clear(calls)
 		terminate("once it is gone")
