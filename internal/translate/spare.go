@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Spare leaves out of an object of a cluster, in place, what nobody here looks at: who wrote which field, and of pods, of what
@@ -22,28 +23,31 @@ func Spare(object any) (any, error) {
 		SparePod(o)
 	case *corev1.Node: // its annotations are written, by a patch that says what there was
 		o.Status.Images, o.Status.VolumesInUse = nil, nil
-	case *corev1.PodTemplate:
-		delete(o.Annotations, lastApplied)
-		spareSpec(&o.Template.Spec)
-	case *corev1.ReplicationController:
-		delete(o.Annotations, lastApplied)
-		if o.Spec.Template != nil {
-			spareSpec(&o.Spec.Template.Spec)
-		}
-	case *appsv1.DaemonSet:
-		delete(o.Annotations, lastApplied)
-		spareSpec(&o.Spec.Template.Spec)
-	case *appsv1.Deployment:
-		delete(o.Annotations, lastApplied)
-		spareSpec(&o.Spec.Template.Spec)
-	case *appsv1.ReplicaSet:
-		delete(o.Annotations, lastApplied)
-		spareSpec(&o.Spec.Template.Spec)
-	case *appsv1.StatefulSet:
-		delete(o.Annotations, lastApplied)
-		spareSpec(&o.Spec.Template.Spec)
+	}
+	if template := templateOf(object); template != nil {
+		delete(object.(metav1.Object).GetAnnotations(), lastApplied)
+		spareSpec(&template.Spec)
 	}
 	return object, nil
+}
+
+// templateOf returns what pods are made of, of the kinds that make some; nil of others.
+func templateOf(object any) *corev1.PodTemplateSpec {
+	switch o := object.(type) {
+	case *corev1.PodTemplate:
+		return &o.Template
+	case *corev1.ReplicationController:
+		return o.Spec.Template
+	case *appsv1.DaemonSet:
+		return &o.Spec.Template
+	case *appsv1.Deployment:
+		return &o.Spec.Template
+	case *appsv1.ReplicaSet:
+		return &o.Spec.Template
+	case *appsv1.StatefulSet:
+		return &o.Spec.Template
+	}
+	return nil
 }
 
 // lastApplied is the annotation in which kubectl keeps the whole of an object once more.

@@ -1,14 +1,11 @@
 package joiner
 
 import (
-	"maps"
 	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -89,7 +86,7 @@ func (s *shared) amounts(instanceType, of string, capacity, allocatable *corev1.
 		if len(*own) == 0 {
 			continue
 		}
-		if other := another(known, name, *own); sameAmounts(other, *own) {
+		if other := another(known, name, *own); equality.Semantic.DeepEqual(other, *own) {
 			*own = other
 		} else {
 			known[name] = *own // nodes of one type may differ; neighbours seldom do
@@ -97,56 +94,20 @@ func (s *shared) amounts(instanceType, of string, capacity, allocatable *corev1.
 	}
 }
 
-// share makes a pod have what is equal in another one.
+// share makes a pod have what is equal in another one. Whatever [translate.Spare] leaves of a container counts.
 func share(pod, other *corev1.Pod) {
-	if maps.Equal(pod.Labels, other.Labels) {
-		pod.Labels = other.Labels
-	}
-	if slices.EqualFunc(pod.OwnerReferences, other.OwnerReferences, sameOwner) {
-		pod.OwnerReferences = other.OwnerReferences
-	}
-	if slices.EqualFunc(pod.Spec.Containers, other.Spec.Containers, sameContainer) {
-		pod.Spec.Containers = other.Spec.Containers
-	}
-	if slices.EqualFunc(pod.Spec.InitContainers, other.Spec.InitContainers, sameContainer) {
-		pod.Spec.InitContainers = other.Spec.InitContainers
-	}
-	if slices.EqualFunc(pod.Spec.Tolerations, other.Spec.Tolerations, sameToleration) {
-		pod.Spec.Tolerations = other.Spec.Tolerations
-	}
-	if maps.Equal(pod.Spec.NodeSelector, other.Spec.NodeSelector) {
-		pod.Spec.NodeSelector = other.Spec.NodeSelector
-	}
-	// These are seldom there, and large when they are.
-	if pod.Spec.Affinity != nil && equality.Semantic.DeepEqual(pod.Spec.Affinity, other.Spec.Affinity) {
-		pod.Spec.Affinity = other.Spec.Affinity
-	}
-	if len(pod.Spec.TopologySpreadConstraints) > 0 &&
-		equality.Semantic.DeepEqual(pod.Spec.TopologySpreadConstraints, other.Spec.TopologySpreadConstraints) {
-		pod.Spec.TopologySpreadConstraints = other.Spec.TopologySpreadConstraints
-	}
+	shareOne(&pod.Labels, other.Labels)
+	shareOne(&pod.OwnerReferences, other.OwnerReferences)
+	shareOne(&pod.Spec.Containers, other.Spec.Containers)
+	shareOne(&pod.Spec.InitContainers, other.Spec.InitContainers)
+	shareOne(&pod.Spec.Tolerations, other.Spec.Tolerations)
+	shareOne(&pod.Spec.NodeSelector, other.Spec.NodeSelector)
+	shareOne(&pod.Spec.Affinity, other.Spec.Affinity)
+	shareOne(&pod.Spec.TopologySpreadConstraints, other.Spec.TopologySpreadConstraints)
 }
 
-func sameOwner(a, b metav1.OwnerReference) bool {
-	return a.UID == b.UID && a.Name == b.Name && a.Kind == b.Kind && a.APIVersion == b.APIVersion && same(a.Controller, b.Controller) &&
-		same(a.BlockOwnerDeletion, b.BlockOwnerDeletion)
+func shareOne[T any](own *T, other T) {
+	if equality.Semantic.DeepEqual(*own, other) {
+		*own = other
+	}
 }
-
-func sameToleration(a, b corev1.Toleration) bool {
-	return a.Key == b.Key && a.Operator == b.Operator && a.Value == b.Value && a.Effect == b.Effect &&
-		same(a.TolerationSeconds, b.TolerationSeconds)
-}
-
-// sameContainer compares what [translate.Spare] leaves of a container.
-func sameContainer(a, b corev1.Container) bool {
-	return a.Name == b.Name && sameAmounts(a.Resources.Requests, b.Resources.Requests) &&
-		sameAmounts(a.Resources.Limits, b.Resources.Limits) && slices.Equal(a.Resources.Claims, b.Resources.Claims) &&
-		slices.Equal(a.ResizePolicy, b.ResizePolicy) && same(a.RestartPolicy, b.RestartPolicy) && slices.Equal(a.Ports, b.Ports)
-}
-
-func sameAmounts(a, b corev1.ResourceList) bool {
-	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Equal(y) })
-}
-
-// same reports whether two optional values are the same one.
-func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
