@@ -140,8 +140,23 @@ func (j *judging) recount(i Intent) {
 		switch act := j.verdicts[len(j.verdicts)-1].Act; {
 		case act == Undo && i.Node.Disrupting:
 			j.floors[pool] = spare + 1
+			j.returning[pool]++
 		case act == Mark && !i.Marked:
 			j.floors[pool] = spare - 1
+		}
+	}
+}
+
+// holdForReturns lets nodes wait that may go only since others of their pool are taken back in the same round: those stay
+// when that is written and seen, and writing it may fail (K-54).
+func (j *judging) holdForReturns() {
+	for n := range j.verdicts {
+		v := &j.verdicts[n]
+		for _, i := range v.Intents {
+			pool, r := i.Node.Pool, ruleOf(i.Reason)
+			if v.Act == Delete && (r.room == lessMoney || r.kept&byFloor != 0) && j.spare(pool) < j.returning[pool] {
+				v.Act, v.Why = Wait, "its NodePool can spare it when another node of it has been taken back"
+			}
 		}
 	}
 }

@@ -105,16 +105,18 @@ type judging struct {
 	terms  Terms
 	docket Docket
 	// used counts, by pool, the nodes that use up its budget; intents are added as they are let go on.
-	used     map[string]int
-	verdicts []Verdict
-	leaving  []*cluster.Node // that are deleted by these verdicts: their pods need places, too
+	used      map[string]int
+	returning map[string]int // by pool that always keeps nodes: those of use that these verdicts take back
+	verdicts  []Verdict
+	leaving   []*cluster.Node // that are deleted by these verdicts: their pods need places, too
 }
 
 // Judge says what becomes of intents: first of nodes that go each for itself, in the order of the docket, then of
 // what is replaced together. Verdicts do not contradict each other: no two of them use the same room or the same
 // budget.
 func Judge(s *cluster.Snapshot, terms Terms, docket Docket) []Verdict {
-	j := &judging{hearing: hear(s, terms.Now), terms: terms, docket: docket, used: usedBeside(s, docket.Intents)}
+	j := &judging{hearing: hear(s, terms.Now), terms: terms, docket: docket, used: usedBeside(s, docket.Intents),
+		returning: map[string]int{}}
 	surpluses := map[string]*surplus{}
 	var moves []Intent
 	for _, i := range docket.Intents {
@@ -134,6 +136,7 @@ func Judge(s *cluster.Snapshot, terms Terms, docket Docket) []Verdict {
 	for _, m := range movesOf(s, moves) {
 		j.moved(m)
 	}
+	j.holdForReturns()
 	return j.verdicts
 }
 
