@@ -16,9 +16,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// withCommitments adds one to three commitments to a script: some for types, which do not overlap, and one for all after these.
+// withCommitments adds one to three commitments to a script, in any order: some for types, and one for all.
 func withCommitments(t *rapid.T, script string, types ...string) string {
-	for i, types := range append(types, "") {
+	for i, types := range rapid.Permutation(append(types, "")).Draw(t, "order") {
 		amount := rapid.SampledFrom([]string{"", "instances=%d", "hourly=%.3f"}).Draw(t, "amount")
 		switch {
 		case amount == "" && types != "":
@@ -95,7 +95,7 @@ func TestK55_ConsolidationWithCommitmentsSavesAndEnds(t *testing.T) {
 	t.Parallel()
 	var rounds atomic.Int64
 	rapid.Check(t, func(t *rapid.T) {
-		script := withCommitments(t, enginetest.PlainScript(t), "t0|t1", "t2")
+		script := withCommitments(t, enginetest.PlainScript(t), "t0|t1|t3", "t2|t3", "t3|t0")
 		s := shrunk(t, script)
 		terms := engine.Terms{SpotToSpot: rapid.Bool().Draw(t, "spot"),
 			MinSavingPercent: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "percent")}

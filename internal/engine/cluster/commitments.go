@@ -64,11 +64,12 @@ type draw struct {
 // Ledger says which nodes of a snapshot use its commitments. Nodes that are being removed do not count. Each of the others, the
 // oldest first and of equals the dearest, is paid for by the first commitment that covers it and has enough left, as if it
 // were planned then. Then what is left of amounts in dollars pays for parts of nodes. Where more is paid for with the cheapest of
-// equals first, that holds. A nil Ledger has nothing to say.
+// equals first, or with the commitments that cover the fewest nodes first, that holds. A nil Ledger has nothing to say.
 type Ledger struct {
 	commitments []Commitment
 	draws       []draw
 	orders      [][]int // of draws: the dearest of equals first, and the cheapest first where that is another order
+	preferences [][]int // of commitments: as they come, and those first that cover the fewest draws, where that is another order
 }
 
 // Ledger returns the ledger of the snapshot, nil without Commitments.
@@ -106,7 +107,24 @@ func (s *Snapshot) Ledger() *Ledger {
 	if l.orders = [][]int{dearest}; !slices.Equal(dearest, cheapest) {
 		l.orders = append(l.orders, cheapest)
 	}
+	l.prefer()
 	return l
+}
+
+// prefer finds the orders in which commitments are asked.
+func (l *Ledger) prefer() {
+	given, covered := make([]int, len(l.commitments)), make([]int, len(l.commitments))
+	for i := range l.commitments {
+		given[i] = i
+		for _, d := range l.draws {
+			covered[i] += int(d.coverage >> i & 1)
+		}
+	}
+	narrow := slices.Clone(given)
+	slices.SortStableFunc(narrow, func(i, j int) int { return cmp.Compare(covered[i], covered[j]) })
+	if l.preferences = [][]int{given}; !slices.Equal(given, narrow) {
+		l.preferences = append(l.preferences, narrow)
+	}
 }
 
 // termsOf returns what a node costs, and which commitments are sure to cover it.
@@ -215,8 +233,10 @@ func (l *Ledger) tally(without map[string]bool) (used []Amount, paid []resources
 		return nil, nil
 	}
 	for _, order := range l.orders {
-		if nowUsed, now := l.inOrder(order, without); paid == nil || total(now) > total(paid) {
-			used, paid = nowUsed, now
+		for _, preference := range l.preferences {
+			if nowUsed, now := l.inOrder(order, preference, without); paid == nil || total(now) > total(paid) {
+				used, paid = nowUsed, now
+			}
 		}
 	}
 	return used, paid
@@ -229,12 +249,12 @@ func total(paid []resources.Money) (sum resources.Money) {
 	return sum
 }
 
-// inOrder is tally with the draws in an order.
-func (l *Ledger) inOrder(order []int, without map[string]bool) (used []Amount, paid []resources.Money) {
+// inOrder is tally with the draws in an order, and the commitments in one.
+func (l *Ledger) inOrder(order, preference []int, without map[string]bool) (used []Amount, paid []resources.Money) {
 	used, paid = make([]Amount, len(l.commitments)), make([]resources.Money, len(l.draws))
 	for _, n := range order {
 		d := l.draws[n]
-		if at := l.first(d, used); at >= 0 && !without[d.id] {
+		if at := l.first(d, preference, used); at >= 0 && !without[d.id] {
 			used[at] = used[at].Plus(l.commitments[at].Takes(d.price))
 			paid[n] = d.price
 		}
@@ -243,8 +263,8 @@ func (l *Ledger) inOrder(order []int, without map[string]bool) (used []Amount, p
 		if paid[n] == d.price || without[d.id] {
 			continue
 		}
-		for i, c := range l.commitments {
-			if d.coverage&(1<<i) != 0 && c.Instances == 0 {
+		for _, i := range preference {
+			if c := l.commitments[i]; d.coverage&(1<<i) != 0 && c.Instances == 0 {
 				part := min(d.price-paid[n], c.PerHour-used[i].PerHour)
 				paid[n], used[i].PerHour = paid[n]+part, used[i].PerHour+part
 			}
@@ -254,9 +274,9 @@ func (l *Ledger) inOrder(order []int, without map[string]bool) (used []Amount, p
 }
 
 // first returns the first commitment that covers a node and has enough left for the whole of it, -1 for none.
-func (l *Ledger) first(d draw, used []Amount) int {
-	for i, c := range l.commitments {
-		if d.coverage&(1<<i) != 0 && c.Has(used[i], c.Takes(d.price)) {
+func (l *Ledger) first(d draw, preference []int, used []Amount) int {
+	for _, i := range preference {
+		if c := l.commitments[i]; d.coverage&(1<<i) != 0 && c.Has(used[i], c.Takes(d.price)) {
 			return i
 		}
 	}

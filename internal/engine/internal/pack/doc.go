@@ -49,11 +49,11 @@
 //	brakeRule        brake.go       launches in vain
 //	passedOverRule   passedover.go  nodes that the scheduler passed over for the pod
 //	daemonRule       daemons.go     daemons that must not stand beside the pod
+//	spotShareRule    spotshare.go   how much of a pool is spot
 //	topologyRule     topology.go    spread, pod affinity and anti-affinity
 //	portRule         ports.go       ports of the host
 //	reservationRule  reserved.go    a node is in one reservation or in none
 //	commitmentRule   commitments.go a node is on one commitment or on none
-//	spotShareRule    spotshare.go   how much of a pool is spot
 //	limitRule        limits.go      limits of pool and cluster
 //	minValuesRule    minvalues.go   how much choice a claim keeps
 //	preferenceRule   likings.go     what pods would rather have; never in the way

@@ -62,11 +62,11 @@ var rules = listed(
 	brakeRule{},       // launches in vain
 	passedOverRule{},  // nodes that the scheduler passed over
 	daemonRule{},      // daemons that are still to come
+	spotShareRule{},   // how much of a pool is spot
 	topologyRule{},    // spread, pod affinity and anti-affinity
 	portRule{},        // host ports
 	reservationRule{}, // a node is in one reservation or in none
 	commitmentRule{},  // a node is on one commitment or on none
-	spotShareRule{},   // how much of a pool is spot
 	limitRule{},       // resource limits of the pool
 	minValuesRule{},   // flexibility of the claim
 	preferenceRule{},  // what pods would rather have
@@ -154,7 +154,13 @@ type attempt struct {
 	labels   requirement.Set // demands that the claim would have to carry beside those of the way
 	fixed    []fix           // decisions on labels
 	cheapest int             // the offer that comes first
+	again    retry           // of the rule that narrowed more than it must; nil for none
+	waived   bool            // this is its retry
 }
+
+// retry tries a planned node once more where the rules left nothing of it, since one of them had narrowed more than it must. It
+// reports whether they leave something that this rule lets pass.
+type retry func(*solver, *planned, *attempt, *way) bool
 
 // ask begins an attempt to place pods of one shape. There is one at a time, so its memory is used again.
 func (s *solver) ask(pods []*cluster.Pod, info *shape) *attempt {
@@ -189,7 +195,7 @@ func (a *attempt) of(n *planned, w *way) {
 	if len(a.fixed) > 0 {
 		a.fixed = a.fixed[:0]
 	}
-	a.way, a.first = w, len(n.pods) == 0
+	a.way, a.first, a.again, a.waived = w, len(n.pods) == 0, nil, false
 }
 
 // tryExisting places pods, all or none, on an existing node.
@@ -233,7 +239,11 @@ func (s *solver) tryPlanned(index int, a *attempt) topology.Verdict {
 	ways := a.info.ways[n.pool.index]
 	for i := range ways {
 		a.of(n, &ways[i])
-		switch s.narrows(n, a) {
+		verdict := s.narrows(n, a)
+		if verdict != topology.Yes && a.again != nil && a.again(s, n, a, &ways[i]) {
+			verdict = topology.Yes
+		}
+		switch verdict {
 		case topology.Yes:
 			s.placedIn(n, a)
 			s.order = appendUIDs(s.order, a.pods)

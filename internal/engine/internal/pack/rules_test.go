@@ -201,6 +201,7 @@ func TestTheOrderOfRules(t *testing.T) {
 		{reservationRule{}, limitRule{}, "what the plan counts is the offer of the reservation"},
 		{limitRule{}, minValuesRule{}, "a limit is named first"},
 		{daemonRule{}, topologyRule{}, "anti-affinity to a daemon is the daemon's matter"},
+		{spotShareRule{}, topologyRule{}, "what is open is decided by price, and spot is the cheapest"},
 		{topologyRule{}, portRule{}, "ports are blamed when nothing else can be"},
 	} {
 		if at(pair.first) > at(pair.second) {

@@ -8,7 +8,8 @@ import (
 )
 
 // spotShareRule: of the nodes of a pool no larger share is spot than it allows (K-55). A new node that may be spot or not is
-// kept from spot when it would be one too many. One that can be nothing else is launched all the same, and counts.
+// kept from spot when it would be one too many. One that can be nothing else is launched all the same, and counts. It comes
+// before the rules that decide what is open by price, or they would decide for spot.
 type spotShareRule struct {
 	anyNode
 	anyPool
@@ -20,13 +21,31 @@ func (spotShareRule) reads() []string { return nil }
 
 func (spotShareRule) narrows(_ *solver, n *planned, a *attempt) topology.Verdict {
 	p := n.pool
-	if p.mix == nil || !a.first || p.Allows(p.mix.Plus(cluster.Mix{Spot: 1, All: 1})) {
+	if p.mix == nil || !a.first || a.waived || p.Allows(p.mix.Plus(cluster.Mix{Spot: 1, All: 1})) {
 		return topology.Yes
 	}
-	if others := a.offers.Minus(p.spot()); p.cheapestWithin(others, n.held) >= 0 {
+	if others, some := n.notSpot(a); some {
 		copy(a.offers, others)
+		a.again = (*solver).onlySpot
 	}
 	return topology.Yes
+}
+
+// notSpot returns what an attempt leaves of a node beside spot, and whether that is anything.
+func (n *planned) notSpot(a *attempt) (others catalog.Bits, some bool) {
+	others = a.offers.Minus(n.pool.spot())
+	return others, n.pool.cheapestWithin(others, n.held) >= 0
+}
+
+// onlySpot tries a node that was kept from spot in vain once more, and reports whether the rules leave it nothing but spot.
+func (s *solver) onlySpot(n *planned, a *attempt, w *way) bool {
+	a.of(n, w)
+	a.waived = true
+	if s.narrows(n, a) != topology.Yes {
+		return false
+	}
+	_, others := n.notSpot(a)
+	return !others
 }
 
 func (spotShareRule) placedIn(_ *solver, n *planned, a *attempt) {
