@@ -83,7 +83,7 @@ func (d *disruption) deleteAll(candidates []*cluster.Node) []*cluster.Node {
 		without := d.future.Without(current...)
 		placed, fits := pack.Fit(without, without.Pending)
 		switch {
-		case fits && d.worthIt(current, d.cost(current...)) && d.roomStays(without):
+		case fits && d.worthIt(current, d.cost(current...)) && d.roomStays(without) && d.savesAsScheduled(current, without):
 			d.future = without.Bind(placed)
 			for _, node := range group {
 				count[node.Pool]++
@@ -148,7 +148,8 @@ func (d *disruption) deleteTogether(nodes []*cluster.Node) []*cluster.Node {
 	for n := len(nodes); n > 0; n = n * 7 / 8 {
 		without := d.future.Without(nodes[:n]...)
 		placed, fits := pack.Fit(without, without.Pending)
-		if !fits || launched(without) || !d.roomStays(without) || !d.keepsMix(nodes[:n], nil) {
+		if !fits || launched(without) || !d.roomStays(without) || !d.keepsMix(nodes[:n], nil) ||
+			!d.savesAsScheduled(nodes[:n], without) {
 			continue
 		}
 		d.future = without.Bind(placed)
@@ -158,6 +159,14 @@ func (d *disruption) deleteTogether(nodes []*cluster.Node) []*cluster.Node {
 		return nodes[n:]
 	}
 	return nodes
+}
+
+// savesAsScheduled reports whether enough is saved by nodes that go also where kube-scheduler puts their pods otherwise than the
+// plan, and something is launched for those that find no place then. Without that a node would go again and again, and another
+// one come each time (D-15). without is the cluster without the nodes.
+func (d *disruption) savesAsScheduled(nodes []*cluster.Node, without *cluster.Snapshot) bool {
+	p, cost := pack.AsScheduled(without, without.Pending), d.cost(nodes...)
+	return len(p.Unplaced) == 0 && (len(p.Launches) == 0 || d.costOfLaunches(p.Launches) <= cost-d.minSaving(cost, len(nodes)))
 }
 
 // launched reports whether a node would be launched for pending pods of s, which fit on its nodes. Pods that are tied to others may

@@ -86,6 +86,8 @@ func wanted(s *cluster.Snapshot, terms Terms, node *cluster.Node, future *disrup
 		return ""
 	case len(s.Commitments) > 0 && cost <= 0:
 		return ""
+	case len(moved.Launches) == 0 && !future.goesAsScheduled(node):
+		return ""
 	case len(moved.Launches) == 0:
 		return plan.Underutilized
 	case saving <= 0, saving < terms.least(cost), onlyMore(s, []*cluster.Node{node}, cost, moved.Launches),
@@ -98,6 +100,12 @@ func wanted(s *cluster.Snapshot, terms Terms, node *cluster.Node, future *disrup
 // least is what a replacement has to save of a price.
 func (t Terms) least(price resources.Money) resources.Money {
 	return max(t.MinSaving, price*resources.Money(t.MinSavingPercent)/100)
+}
+
+// goesAsScheduled reports whether a node that goes alone saves enough wherever kube-scheduler puts its pods.
+func (d *disruption) goesAsScheduled(node *cluster.Node) bool {
+	current := d.now(node)
+	return d.savesAsScheduled([]*cluster.Node{current}, d.future.Without(current))
 }
 
 // movedFrom plans for the pods of a node as if it went now.

@@ -131,6 +131,7 @@ func (d *disruption) replace(group []*cluster.Node) bool {
 	before, after := d.cost(group...), d.costOfLaunches(launches)
 	if onlyMore(d.future, group, before, launches) || !d.worthIt(group, before-after) || d.feeds(launches) ||
 		!d.keepsFloors(group, launches) || !d.keepsMix(group, launches) ||
+		len(launches) == 0 && !d.savesAsScheduled(group, d.future.Without(group...)) ||
 		!d.roomStays(d.future.Without(group...).With(virtuals(d.future, launches, newLast))) {
 		return false
 	}

@@ -276,6 +276,9 @@ func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing
 		found.Cause, found.Text = cause.NothingCheaper, "a commitment pays for it, and no other node would use that"
 	case len(moved.Launches) == 0 && floor != "":
 		found.Cause, found.Text = cause.MinNodes, floor
+	case len(moved.Launches) == 0 && !future.goesAsScheduled(node):
+		found.Cause, found.Text = cause.NothingCheaper,
+			"its pods fit elsewhere only where each comes as planned, and else a node as dear is launched for some of them"
 	case len(moved.Launches) == 0:
 		found.Cause, found.Text = cause.OthersFirst, "its pods fit elsewhere, and other nodes go first"
 	case saving <= 0:

@@ -24,7 +24,7 @@ type trial struct {
 	plainFirst bool             // pods that only need room are placed before those that constraints tie (see orders.go)
 	drafted    bool             // nodes are drafted before pods are placed (see draft.go)
 	without    map[prepaid]bool // what is paid for anyway and not planned on (see again.go)
-	byName     bool             // existing nodes get pods in the order of their names (see tightest.go)
+	choice     choice           // of existing nodes (see tightest.go)
 }
 
 // try makes a plan.
@@ -35,7 +35,7 @@ func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, other
 	for round, cared := 1, 0; ; round++ {
 		s := newSolver(snapshot, pods, floors)
 		s.packing, s.first, s.care, s.plainFirst = packing, other.first, minded, other.plainFirst
-		s.drafted, s.byName = other.drafted, other.byName
+		s.drafted, s.choice = other.drafted, other.choice
 		for _, p := range s.pools {
 			p.leaveOut(other.without)
 			if offer, found := other.sizes[p.Name]; found {

@@ -14,27 +14,33 @@ import (
 
 // Solve places pods, which are among the snapshot's pending ones, and returns the plan.
 func Solve(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
-	return solve(snapshot, pods, mix.Solve, false)
+	return solve(snapshot, pods, mix.Solve, leastFree)
 }
 
 // Sketch is [Solve] with less effort spent on the price of the nodes, for questions that are asked often.
 func Sketch(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
-	return solve(snapshot, pods, mix.Sketch, false)
+	return solve(snapshot, pods, mix.Sketch, leastFree)
 }
 
 // SketchByName is [Sketch] with pods on the first existing nodes that take them, by name. What has room in this order as well
 // depends less on the one in which pods come.
 func SketchByName(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
-	return solve(snapshot, pods, mix.Sketch, true)
+	return solve(snapshot, pods, mix.Sketch, firstName)
 }
 
-func solve(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, byName bool) plan.Plan {
-	p := try(snapshot, pods, packing, trial{byName: byName})
+// AsScheduled is [Sketch] with pods on existing nodes as kube-scheduler may have them: one by one on the node of which most is
+// free. The smallest come first, since then most large ones find no place any more. What it launches is for these.
+func AsScheduled(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
+	return solve(snapshot, pods, mix.Sketch, mostFree)
+}
+
+func solve(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, choice choice) plan.Plan {
+	p := try(snapshot, pods, packing, trial{choice: choice})
 	p, without := roomier(p, func(without map[prepaid]bool) plan.Plan {
-		return try(snapshot, pods, packing, trial{without: without, byName: byName})
+		return try(snapshot, pods, packing, trial{without: without, choice: choice})
 	})
 	if first := firstOf(p, pods); first != nil {
-		if other := try(snapshot, pods, packing, trial{first: first, without: without, byName: byName}); better(other, p) {
+		if other := try(snapshot, pods, packing, trial{first: first, without: without, choice: choice}); better(other, p) {
 			return other
 		}
 	}
@@ -65,10 +71,10 @@ type solver struct {
 	packing    mix.Way            // finds cheap nodes for groups of pods
 	first      map[string]bool    // UIDs of pods that are placed before all others (see again.go)
 	care       care
-	plainFirst bool  // see orders.go
-	drafted    bool  // see draft.go
-	byName     bool  // see tightest.go
-	fits       []fit // memory of inOrder
+	plainFirst bool   // see orders.go
+	drafted    bool   // see draft.go
+	choice     choice // see tightest.go
+	fits       []fit  // memory of inOrder
 }
 
 // shape is a kind of pod with what this round has found out about it.
@@ -189,6 +195,9 @@ func (s *solver) run(pods []*cluster.Pod) {
 		order = slices.DeleteFunc(order, barred)
 	}
 	slices.SortStableFunc(order, compare)
+	if s.choice == mostFree {
+		slices.SortStableFunc(order, smallestFirst)
+	}
 	tied := func(pod *cluster.Pod) bool { return !s.leaving(pod) && !s.info(pod.Shape).plain() }
 	if len(s.leavers) > 0 && slices.ContainsFunc(order, tied) {
 		s.runOrder(slices.DeleteFunc(slices.Clone(order), s.leaving))
@@ -217,6 +226,9 @@ func (s *solver) runOrder(order []*cluster.Pod) {
 
 // runClass places pods of one priority and returns those that found no place.
 func (s *solver) runClass(pods []*cluster.Pod) []*cluster.Pod {
+	if s.choice == mostFree {
+		return s.placeEach(pods)
+	}
 	var tied, plain, late []*cluster.Pod
 	for _, pod := range pods {
 		switch {
@@ -269,6 +281,10 @@ func compare(a, b *cluster.Pod) int {
 		cmp.Compare(a.Created, b.Created),
 		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID),
 	)
+}
+
+func smallestFirst(a, b *cluster.Pod) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), compareSize(a.Shape.Requests, b.Shape.Requests))
 }
 
 func compareSize(a, b resources.Vector) int {

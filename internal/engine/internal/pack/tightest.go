@@ -5,13 +5,24 @@ import (
 	"math"
 	"slices"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // This file chooses among existing nodes (P-23, ADR 0035): a pod goes where least stays free beside it. Large rooms are
 // kept for large pods so, and nodes that could go soon are not filled a little each. In the order of names, which says nothing,
-// fewer pods find a place.
+// fewer pods find a place. kube-scheduler does the opposite, and takes pods as they come: whether a plan holds then, too, is
+// asked by [AsScheduled].
+
+// choice is how an existing node is chosen for a pod.
+type choice uint8
+
+const (
+	leastFree choice = iota // where least stays free
+	firstName               // the first one by name
+	mostFree                // where the largest share stays free, pod by pod, the smallest pod first
+)
 
 const (
 	// tightestNodes bounds the effort: among more nodes the first one that takes a pod gets it.
@@ -25,7 +36,7 @@ const (
 // fit is an existing node with room for a pod, and what stays free there, in bytes of memory.
 type fit struct {
 	index int
-	left  float64
+	left  float64 // where most shall stay free: the sum of the shares that do, below 0
 }
 
 func compareFits(a, b fit) int {
@@ -33,7 +44,7 @@ func compareFits(a, b fit) int {
 }
 
 // choosy reports whether nodes are chosen by what stays free.
-func (s *solver) choosy() bool { return !s.byName && len(s.existing) <= tightestNodes }
+func (s *solver) choosy() bool { return s.choice != firstName && len(s.existing) <= tightestNodes }
 
 // fitOf returns how a pod of the shape would fit on an existing node; false without room.
 func (s *solver) fitOf(index int, info *shape) (fit, bool) {
@@ -47,8 +58,15 @@ func (s *solver) fitOf(index int, info *shape) (fit, bool) {
 	}
 	cores := n.free.At(resources.CPU) - info.Requests.At(resources.CPU)
 	memory := n.free.At(resources.Memory) - info.Requests.At(resources.Memory)
+	if s.choice == mostFree {
+		return fit{index, -(shareOf(cores, n.node, resources.CPU) + shareOf(memory, n.node, resources.Memory))}, true
+	}
 	weight := float64(float64(cores) * perMilliCore) // rounded by itself, so that each processor has the same sum (P-20)
 	return fit{index, weight + float64(memory)}, true
+}
+
+func shareOf(free int64, node *cluster.Node, component int) float64 {
+	return float64(free) / float64(max(1, node.Allocatable.At(component)))
 }
 
 // placeTightest places the pod of an attempt on the existing node where least stays free. Where nodes with room refuse it again
