@@ -153,8 +153,8 @@ func (j *judging) holdForReturns() {
 	for n := range j.verdicts {
 		v := &j.verdicts[n]
 		for _, i := range v.Intents {
-			pool, r := i.Node.Pool, ruleOf(i.Reason)
-			if v.Act == Delete && (r.room == lessMoney || r.kept&byFloor != 0) && j.spare(pool) < j.returning[pool] {
+			r, returning := ruleOf(i.Reason), j.returning[i.Node.Pool]
+			if v.Act == Delete && (r.room == lessMoney || r.kept&byFloor != 0) && returning > 0 && j.spare(i.Node.Pool) < returning {
 				v.Act, v.Why = Wait, "its NodePool can spare it when another node of it has been taken back"
 			}
 		}
@@ -162,13 +162,20 @@ func (j *judging) holdForReturns() {
 }
 
 // belowFloor says why nodes may not go to save money although all that replaces them is there: their pool would have fewer
-// nodes than it always keeps.
+// nodes than it always keeps, and fewer than before they were marked. One that has too few, for a limit, may have cheaper ones.
 func (j *judging) belowFloor(m *move) string {
 	if m.rule().room != lessMoney {
 		return ""
 	}
+	fewer := map[string]int{}
 	for _, i := range m.intents {
-		if text := j.floorKeeps(i.Node); text != "" {
+		fewer[i.Node.Pool]++
+	}
+	for _, node := range m.replacements {
+		fewer[node.Pool]--
+	}
+	for _, i := range m.intents {
+		if text := j.floorKeeps(i.Node); text != "" && fewer[i.Node.Pool] > 0 {
 			return text
 		}
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,7 +86,21 @@ func (r *replica) usefulNodes() map[string]int64 {
 	return useful
 }
 
-// checkFloor is K-54: a node that goes to save money leaves its pool as many as that always keeps, as far as the replica knew.
+// oneForOne reports whether a claim goes with others for which no fewer have come in its pool, as a replica's caches say.
+func (r *replica) oneForOne(gone *karpenterv1.NodeClaim) bool {
+	going, coming := 0, 0
+	r.cache.All(gone, func(o client.Object) {
+		claim := o.(*karpenterv1.NodeClaim)
+		if replaced := translate.Replaces(claim); slices.Contains(replaced, gone.Name) && claim.DeletionTimestamp == nil &&
+			!chosen(claim) && poolName(claim) == poolName(gone) {
+			going, coming = len(replaced), coming+1
+		}
+	})
+	return coming > 0 && coming >= going
+}
+
+// checkFloor is K-54: a node that goes to save money leaves its pool as many as that always keeps, as far as the replica knew, or
+// as many as there were.
 func (w *World) checkFloor(claim *karpenterv1.NodeClaim) {
 	p, name := w.actor, poolName(claim)
 	now, _ := p.line.replica.cache.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: name}).(*karpenterv1.NodePool)
@@ -95,7 +110,7 @@ func (w *World) checkFloor(claim *karpenterv1.NodeClaim) {
 	least, _, _ := translate.MinNodes(now)
 	then, _, _ := translate.MinNodes(p.pools[name])
 	has := max(p.useful[name], p.line.replica.usefulNodes()[name])
-	if has < min(least, then) {
+	if has < min(least, then) && !p.line.replica.oneForOne(claim) {
 		w.fail(checkFloor, "claim %s is removed to save money, and leaves NodePool %s %d nodes of the %d that it always keeps", claim.Name,
 			name, has, min(least, then))
 	}
