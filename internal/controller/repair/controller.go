@@ -136,7 +136,7 @@ func (c *Controller) gather(ctx context.Context) (situation, error) {
 	var pools karpenterv1.NodePoolList
 	if err := errors.Join(
 		c.config.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy),
-		c.config.Client.List(ctx, &claims), // copies: patches write what they are answered into them
+		c.config.Client.List(ctx, &claims, client.UnsafeDisableDeepCopy),
 		c.config.Client.List(ctx, &pools, client.UnsafeDisableDeepCopy),
 	); err != nil {
 		return s, fmt.Errorf("listing nodes, NodeClaims and NodePools: %w", err)

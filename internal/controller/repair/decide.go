@@ -120,6 +120,7 @@ func decide(s situation) (v verdict) {
 	}
 	for _, t := range list {
 		x := treated{s.members[t.Patient], t.Finding, t.Why}
+		x.claim = x.claim.DeepCopy() // patches write what they are answered into it
 		switch t.Cure {
 		case engine.CureReplace:
 			v.remove = append(v.remove, x)

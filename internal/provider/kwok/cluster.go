@@ -24,6 +24,7 @@ type Cluster interface {
 	// CreateNode creates a node with its status: unlike most kinds, nodes keep their status on creation.
 	CreateNode(ctx context.Context, node *corev1.Node) error
 	Node(ctx context.Context, name string) (*corev1.Node, error)
+	// Nodes returns all nodes, to be read only: they may be those of a cache.
 	Nodes(ctx context.Context) ([]*corev1.Node, error)
 	// AnnotateNode sets one annotation, provided the node still has this UID; else the error is a conflict.
 	AnnotateNode(ctx context.Context, name string, uid types.UID, key, value string) error

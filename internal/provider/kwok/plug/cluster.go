@@ -70,7 +70,7 @@ func (k kwokCluster) Node(ctx context.Context, name string) (*corev1.Node, error
 
 func (k kwokCluster) Nodes(ctx context.Context) ([]*corev1.Node, error) {
 	var list corev1.NodeList
-	if err := k.client.List(ctx, &list); err != nil {
+	if err := k.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	nodes := make([]*corev1.Node, len(list.Items))
