@@ -109,6 +109,7 @@ type judging struct {
 	returning map[string]int // by pool that always keeps nodes: those of use that these verdicts take back
 	verdicts  []Verdict
 	leaving   []*cluster.Node // that are deleted by these verdicts: their pods need places, too
+	holding   []*cluster.Node // of moves that hold, and go now or later
 }
 
 // Judge says what becomes of intents: first of nodes that go each for itself, in the order of the docket, then of
@@ -133,9 +134,13 @@ func Judge(s *cluster.Snapshot, terms Terms, docket Docket) []Verdict {
 			j.single(i)
 		}
 	}
+	var homeless []*move
 	for _, m := range movesOf(s, moves) {
-		j.moved(m)
+		if !j.moved(m) {
+			homeless = append(homeless, m)
+		}
 	}
+	j.movedLast(homeless)
 	j.holdForReturns()
 	return j.verdicts
 }

@@ -71,11 +71,9 @@ type refusal struct {
 	ground Ground
 }
 
-// moved judges one move.
-func (j *judging) moved(m *move) {
-	lost, _ := m.lost()
-	v := Verdict{Intents: m.intents, Replacements: m.replacements, Failed: lost > 0 || m.late(j.now) != ""}
-	no := j.objectionToMove(m)
+// moved judges one move, and reports whether it has. One whose pods have no place is judged last.
+func (j *judging) moved(m *move) bool {
+	v, no := j.verdictOn(m), j.objectionToMove(m)
 	if j.docket.Paused != "" {
 		no = refusal{j.docket.Paused, GroundBudget}
 	}
@@ -83,21 +81,83 @@ func (j *judging) moved(m *move) {
 		var part []*cluster.Node
 		if no, part = j.wanting(m); len(part) > 0 {
 			j.narrowed(v, no, part)
-			return
+			return true
+		}
+		if no.ground == GroundScheduling {
+			return false
 		}
 	}
 	if no.why != "" {
-		v.Act, v.Why, v.Ground = Undo, no.why, no.ground
-		j.verdicts = append(j.verdicts, v)
-		for _, i := range m.intents {
-			j.recount(i)
-		}
-		return
+		j.undo(m, no)
+		return true
 	}
+	j.count(m)
+	j.holding = append(j.holding, m.nodes()...)
+	j.goesOn(m, v)
+	return true
+}
+
+// movedLast judges moves whose pods have no place if they go alone. Moves are planned together, and what runs on the nodes of one may
+// be in the way of another: by a spread constraint a zone counts as long as any of its nodes is there. So one waits for those that
+// hold, where it has its places without these. What holds only together goes together.
+func (j *judging) movedLast(moves []*move) {
+	moves = slices.DeleteFunc(moves, func(m *move) bool {
+		no := j.objectionToMove(m) // the budget is what the others have left of it
+		if no.why != "" {
+			j.undo(m, no)
+		}
+		j.count(m)
+		return no.why != ""
+	})
+	all := slices.Clone(j.leaving)
+	for _, m := range moves {
+		all = append(all, m.nodes()...)
+	}
+	together := len(moves) > 1 && !slices.ContainsFunc(moves, func(m *move) bool { return !m.tainted() || !j.fits(m, all) })
+	if together {
+		j.leaving = all
+	}
+	for _, m := range moves {
+		v := j.verdictOn(m)
+		switch {
+		case together:
+			v.Act = Delete
+		case len(j.holding) > 0 && j.fits(m, append(slices.Clone(j.holding), m.nodes()...)):
+			v.Act, v.Why = Wait, "its pods have a place once other nodes that go are gone"
+		default:
+			j.undo(m, j.misfit(m))
+			continue
+		}
+		j.verdicts = append(j.verdicts, v)
+	}
+}
+
+// verdictOn is a verdict on a move that does not say yet what becomes of it.
+func (j *judging) verdictOn(m *move) Verdict {
+	lost, _ := m.lost()
+	return Verdict{Intents: m.intents, Replacements: m.replacements, Failed: lost > 0 || m.late(j.now) != ""}
+}
+
+// count has the nodes of a move use up budgets.
+func (j *judging) count(m *move) {
 	for _, i := range m.intents {
 		j.used[i.Node.Pool]++
 	}
-	j.goesOn(m, v)
+}
+
+// undo takes a move back.
+func (j *judging) undo(m *move, no refusal) {
+	v := j.verdictOn(m)
+	v.Act, v.Why, v.Ground = Undo, no.why, no.ground
+	j.verdicts = append(j.verdicts, v)
+	for _, i := range m.intents {
+		j.recount(i)
+	}
+}
+
+// tainted reports whether all of the nodes are marked in full.
+func (m *move) tainted() bool {
+	return !slices.ContainsFunc(m.intents, func(i Intent) bool { return !i.Tainted })
 }
 
 // wanting says why what replaces nodes does not do, and which part of them may go for what came.
@@ -129,7 +189,7 @@ func (j *judging) wanting(m *move) (no refusal, part []*cluster.Node) {
 func (j *judging) goesOn(m *move, v Verdict) {
 	together, anyway := append(slices.Clone(j.leaving), m.nodes()...), m.rule().room == ifAny
 	switch {
-	case slices.ContainsFunc(m.intents, func(i Intent) bool { return !i.Tainted }):
+	case !m.tainted():
 		v.Act = Mark
 	case anyway && m.begins(j.now):
 		v.Act, v.Why = Wait, "it was marked a moment ago, and what replaces it is to be launched"

@@ -1,0 +1,91 @@
+package engine_test
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// decided is a cluster in which nodes are marked, and all that replaces them is there.
+type decided struct {
+	s       *cluster.Snapshot
+	intents []engine.Intent
+}
+
+// decide carries out a disruption plan up to the point where the judge is asked again. Each claim becomes the cheapest of its types: a
+// dearer one may have less room.
+func decide(s *cluster.Snapshot, p plan.Plan) decided {
+	parts := *enginetest.Applied(s, plan.Plan{Launches: p.Launches}, 0)
+	reasons := map[string]plan.DisruptionReason{}
+	for _, r := range p.Removes {
+		reasons[r.Claim] = r.Reason
+	}
+	var marked []*cluster.Node
+	for _, node := range parts.Nodes { // Applied has made all of them
+		name := node.ID()
+		switch {
+		case s.Node(node) == nil: // named by its number
+			l := p.Launches[int(name[len(name)-2]-'a')+26*int(name[len(name)-1]-'a')]
+			node.Replaces, node.Together = l.Replaces, l.Together
+		case reasons[node.Claim] != "":
+			node.Disrupting = true
+			marked = append(marked, node)
+		}
+	}
+	d := decided{s: cluster.New(parts)}
+	for _, node := range marked {
+		d.intents = append(d.intents, engine.Intent{Node: d.s.Node(node), Reason: reasons[node.Claim], Marked: true, Tainted: true})
+	}
+	return d
+}
+
+// D-09, D-15, K-54. What a method chooses goes, once all that replaces it is there and nothing else has changed. Otherwise it would be
+// chosen, launched for and taken back again and again.
+func TestWhatIsChosenGoes(t *testing.T) {
+	t.Parallel()
+	var gone, replaced atomic.Int64
+	rapid.Check(t, func(t *rapid.T) {
+		script := enginetest.PlainScript(t)
+		if rapid.Bool().Draw(t, "committed") {
+			script = withCommitments(t, script, "t0|t1", "t2")
+		}
+		if rapid.Bool().Draw(t, "mixed") {
+			script = withSpotRatios(t, script)
+		}
+		s := shrunk(t, script)
+		withFloors(t, s)
+		terms := engine.Terms{Budgets: map[string][]engine.Budget{}, SpotToSpot: rapid.Bool().Draw(t, "spot"),
+			MinSavingPercent: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "percent")}
+		most := rapid.IntRange(1, 4).Draw(t, "budget")
+		for _, pool := range s.Pools {
+			pool.NodeOverheadPrice = rapid.SampledFrom([]resources.Money{0, 0, 5_000, 50_000}).Draw(t, "overhead")
+			terms.Budgets[pool.Name] = []engine.Budget{{Max: most}}
+		}
+		for _, method := range engine.Methods() {
+			p := method.Plan(s, terms)
+			d := decide(s, p)
+			goes := len(d.intents) == 0
+			for _, v := range engine.Judge(d.s, terms, engine.Docket{Intents: d.intents}) {
+				if v.Act == engine.Undo || v.Act == engine.Narrow {
+					t.Fatalf("%s\n----\n%s: it was chosen by\n%s", script, v, p)
+				}
+				goes = goes || v.Act == engine.Delete
+			}
+			if !goes {
+				t.Fatalf("%s\n----\nnothing goes of what was chosen by\n%s", script, p)
+			}
+			gone.Add(int64(len(p.Removes)))
+			replaced.Add(int64(len(p.Launches)))
+		}
+	})
+	if gone.Load() == 0 || replaced.Load() == 0 {
+		t.Error("nothing was chosen: the law says nothing")
+	}
+}
