@@ -183,8 +183,9 @@ func (o *options) addServing(flags *pflag.FlagSet) {
 const leastMemory = 16 << 20
 
 // collectorPercent is how much the heap may grow between two collections, instead of Go's 100: most of it is the cluster, which stays.
-// A quarter more CPU while something happens is a seventh less memory (B-13), and nothing at rest (B-22). GOGC decides otherwise.
-const collectorPercent = 50
+// Half was a quarter more CPU while something happens and a seventh less memory (B-13), and this is a tenth more and a tenth less than
+// half; at rest (B-22) it is a third of a percent of a core. GOGC decides otherwise.
+const collectorPercent = 30
 
 // start checks what was asked for, and runs.
 func start(ctx context.Context, o *options, logs io.Writer) error {
