@@ -45,7 +45,7 @@ func run(t *testing.T, d *datadriven.TestData) string {
 		if d.HasArg("now") {
 			d.ScanArgs(t, "now", &now)
 		}
-		return enginetest.Shorten(engine.Emptiness(snapshot, now, budgets(d)).String())
+		return enginetest.Shorten(engine.Emptiness(snapshot, now, budgets(t, d)).String())
 	}
 	if d.Cmd == "why" {
 		return why(snapshot, terms(t, d), d.HasArg("all"))
@@ -79,7 +79,7 @@ func run(t *testing.T, d *datadriven.TestData) string {
 		return part(snapshot, terms(t, d))
 	}
 	if d.Cmd == "trim" {
-		return enginetest.Shorten(engine.Trim(snapshot, budgets(d)).String())
+		return enginetest.Shorten(engine.Trim(snapshot, budgets(t, d)).String())
 	}
 	if d.Cmd == "launches" {
 		return enginetest.Shorten(engine.Launches(snapshot).String())
@@ -234,7 +234,7 @@ func whyPool(s *cluster.Snapshot) string {
 // terms reads now, budget, spot-to-spot, min-percent, passing (pools) and, in dollars per hour, min-saving.
 func terms(t *testing.T, d *datadriven.TestData) engine.Terms {
 	t.Helper()
-	terms := engine.Terms{Budgets: budgets(d), SpotToSpot: d.HasArg("spot-to-spot")}
+	terms := engine.Terms{Budgets: budgets(t, d), SpotToSpot: d.HasArg("spot-to-spot")}
 	for name, number := range map[string]any{"now": &terms.Now, "min-percent": &terms.MinSavingPercent} {
 		if d.HasArg(name) {
 			d.ScanArgs(t, name, number)
@@ -279,7 +279,7 @@ func claims(p plan.Plan) string {
 }
 
 // budgets reads budget=(pool:max[:reason]).
-func budgets(d *datadriven.TestData) map[string][]engine.Budget {
+func budgets(t *testing.T, d *datadriven.TestData) map[string][]engine.Budget {
 	all := map[string][]engine.Budget{}
 	for _, arg := range d.CmdArgs {
 		if arg.Key != "budget" {
@@ -287,9 +287,12 @@ func budgets(d *datadriven.TestData) map[string][]engine.Budget {
 		}
 		for _, value := range arg.Vals {
 			parts := strings.Split(value, ":")
+			if len(parts) < 2 {
+				d.Fatalf(t, "budget=%s: want NODEPOOL:MAX[:REASON]", value)
+			}
 			var b engine.Budget
 			if _, err := fmt.Sscan(parts[1], &b.Max); err != nil {
-				d.Fatalf(nil, "budget %s: %v", value, err)
+				d.Fatalf(t, "budget %s: %v", value, err)
 			}
 			if len(parts) > 2 {
 				b.Reasons = []plan.DisruptionReason{plan.DisruptionReason(parts[2])}

@@ -62,7 +62,8 @@
 // the ways? What changes when pods were placed? Must pods be placed one by one for it (ties), and if not, what do pods
 // have in common that are placed together (alike)? And what does it say when a pod has no place? The order of the list
 // is the order of explanations. A planned node goes through it in the same order, with an attempt that each rule
-// narrows; only when all leave something does the node become that. For existing nodes the order does not matter.
+// narrows; only when all leave something does the node become that. A rule that narrows more than it must has the
+// attempt made once more (retry). For existing nodes the order does not matter.
 //
 // # How to add a constraint
 //
@@ -103,5 +104,6 @@
 // solver.go is the round, rules.go the list. existing.go, planned.go and outlook.go are the two kinds of nodes and what
 // a planned one may become. counting.go says which nodes a spread counts, leaving.go how pods on nodes that go make
 // room for each other, result.go turns bins into a plan. fit.go and replicas.go are the two questions beside Solve:
-// whether pods fit on what there is, and which nodes static pools lack.
+// whether pods fit on what there is, and which nodes static pools lack. AsScheduled asks what would be launched if pods
+// came onto existing nodes as kube-scheduler may have them, and not as planned.
 package pack
