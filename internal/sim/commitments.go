@@ -121,10 +121,11 @@ func (r *replica) knowCommitments() {
 	r.committed = append(r.committed, committedSpan{r.world.now, list, lines})
 }
 
-// committedSince returns what the process knew of the commitments at some time since then.
+// committedSince returns what the process knew of the commitments at some time since then, which may be the moment in which it read
+// them: after a pause all happens in one.
 func (r *replica) committedSince(then time.Duration) []committedSpan {
 	first := len(r.committed) - 1
-	for first > 0 && r.committed[first].since > then {
+	for first > 0 && r.committed[first].since >= then {
 		first--
 	}
 	return r.committed[first:]
