@@ -113,7 +113,8 @@ func (j *judging) movedLast(moves []*move) {
 	for _, m := range moves {
 		all = append(all, m.nodes()...)
 	}
-	together := len(moves) > 1 && !slices.ContainsFunc(moves, func(m *move) bool { return !m.tainted() || !j.fits(m, all) })
+	apart := func(m *move) bool { return !m.tainted() || j.belowFloor(m) != "" || !j.fits(m, all) }
+	together := len(moves) > 1 && !slices.ContainsFunc(moves, apart)
 	if together {
 		j.leaving = all
 	}

@@ -278,7 +278,7 @@ func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing
 		found.Cause, found.Text = cause.MinNodes, floor
 	case len(moved.Launches) == 0 && !future.goesAsScheduled(node):
 		found.Cause, found.Text = cause.NothingCheaper,
-			"its pods fit elsewhere only where each comes as planned, and else a node as dear is launched for some of them"
+			"its pods fit elsewhere only if each comes where it is planned; otherwise some need a node that saves too little, or find none"
 	case len(moved.Launches) == 0:
 		found.Cause, found.Text = cause.OthersFirst, "its pods fit elsewhere, and other nodes go first"
 	case saving <= 0:
