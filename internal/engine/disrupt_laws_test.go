@@ -78,8 +78,7 @@ func carriedOut(t failer, s *cluster.Snapshot, p plan.Plan, round int, strict bo
 		case slices.ContainsFunc(p.Removes, func(r plan.Remove) bool { return r.Claim == node.Claim }):
 			gone = append(gone, node)
 		case !slices.ContainsFunc(s.Nodes, func(old *cluster.Node) bool { return old.ID() == node.ID() }):
-			letters := node.ID()[len(node.ID())-2:]
-			parts.Nodes[i] = renamed(node, fmt.Sprintf("z%03d-%03d-", round, int(letters[0]-'a')+26*int(letters[1]-'a')))
+			parts.Nodes[i] = renamed(node, fmt.Sprintf("z%03d-%03d-", round, launchOf(node)))
 		}
 	}
 	without := cluster.New(parts).Without(gone...)
@@ -88,6 +87,12 @@ func carriedOut(t failer, s *cluster.Snapshot, p plan.Plan, round int, strict bo
 		t.Fatalf("after\n%s\npods that had to move need more:\n%s", p, moved)
 	}
 	return enginetest.Applied(without, moved, 0)
+}
+
+// launchOf returns the number of the launch that has become this node, as enginetest.Applied names it.
+func launchOf(node *cluster.Node) int {
+	letters := node.ID()[len(node.ID())-2:]
+	return int(letters[0]-'a') + 26*int(letters[1]-'a')
 }
 
 // price is what the nodes of the cluster cost in all.

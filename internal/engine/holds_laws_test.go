@@ -30,10 +30,9 @@ func decide(s *cluster.Snapshot, p plan.Plan) decided {
 	}
 	var marked []*cluster.Node
 	for _, node := range parts.Nodes { // Applied has made all of them
-		name := node.ID()
 		switch {
-		case s.Node(node) == nil: // named by its number
-			l := p.Launches[int(name[len(name)-2]-'a')+26*int(name[len(name)-1]-'a')]
+		case s.Node(node) == nil:
+			l := p.Launches[launchOf(node)]
 			node.Replaces, node.Together = l.Replaces, l.Together
 		case reasons[node.Claim] != "":
 			node.Disrupting = true
