@@ -1,10 +1,8 @@
 package node
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,9 +58,7 @@ func planDrain(pods []corev1.Pod, now, due time.Time, limited bool) drainPlan {
 			plan.left = append(plan.left, &pods[i])
 		}
 	}
-	slices.SortFunc(plan.left, func(a, b *corev1.Pod) int {
-		return cmp.Or(tier(a)-tier(b), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
+	inOrder(plan.left)
 	for _, pod := range plan.left {
 		if limited && plan.deadline(pod, now, due) {
 			continue

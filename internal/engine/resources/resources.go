@@ -35,6 +35,9 @@ const (
 	NameNodes            = "nodes" // counted by limits, never a component: a node is 1 whatever its size (L-11)
 )
 
+// MemoryPerCore is how many bytes of memory count as much as a core where sizes are compared, about: clouds sell 2 to 8 GiB with one.
+const MemoryPerCore = 8 << 30
+
 // Space maps resource names to components. It is not safe for concurrent change; a reader may keep using the
 // components it knows while others are added.
 type Space struct {

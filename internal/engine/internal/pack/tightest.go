@@ -29,8 +29,8 @@ const (
 	tightestNodes = 4000
 	// tightestTries is how many nodes may refuse a pod, though they have room, before it goes to the first that takes it.
 	tightestTries = 8
-	// perMilliCore is how many bytes of memory cost as much as a thousandth of a core, about: 8 GiB for a core.
-	perMilliCore = 8 << 30 / 1000.0
+	// perMilliCore is how many bytes of memory count as much as a thousandth of a core.
+	perMilliCore = resources.MemoryPerCore / 1000.0
 )
 
 // fit is an existing node with room for a pod, and what stays free there, in bytes of memory.
