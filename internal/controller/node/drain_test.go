@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
@@ -58,33 +57,6 @@ func TestPodsLeaveInTiers(t *testing.T) {
 			t.Fatalf("of %d pods evicts %v, want %v", len(pods), got, want)
 		}
 		pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return slices.Contains(want, p.Name) })
-	}
-}
-
-// B-11: those that are hardest to find a place for leave first, since kube-scheduler takes pods as they come back.
-func TestLargePodsLeaveFirst(t *testing.T) {
-	t.Parallel()
-	asks := func(cpu, memory string) change {
-		return func(p *corev1.Pod) {
-			p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-				corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}}}}
-		}
-	}
-	apart := func(p *corev1.Pod) {
-		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname}}}}
-	}
-	spread := func(key string) change {
-		return func(p *corev1.Pod) {
-			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule}}
-		}
-	}
-	pods := []corev1.Pod{pod("a", asks("100m", "1Gi")), pod("b", asks("3", "1Gi")), pod("c", asks("100m", "32Gi")), pod("d", asks("1", "1Gi"), apart),
-		pod("e", asks("2", "1Gi"), spread(corev1.LabelHostname)), pod("f", asks("100m", "1Gi"), spread(corev1.LabelTopologyZone)), pod("g"),
-		pod("h", critical, asks("9", "9Gi"))}
-	want := []string{"e", "d", "c", "b", "a", "f", "g"}
-	if got := namesOf(planDrain(pods, at(0), time.Time{}, false).evict); !slices.Equal(got, want) {
-		t.Errorf("evicts %v, want %v", got, want)
 	}
 }
 

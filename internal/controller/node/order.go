@@ -2,10 +2,14 @@ package node
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
@@ -14,6 +18,61 @@ import (
 // This file says in which order the pods of a tier leave: those first that are hardest to find a place for (B-11). A pod that is
 // evicted comes back at once, and kube-scheduler takes pods of equal priority in the order in which they come. If small ones came
 // first, they would lie on all nodes, and large ones would find no room on any: a node would be launched for them.
+
+const (
+	// Pods that request a quarter of their node or more leave at once, as do those that keep apart, those from a sixteenth on a step
+	// later, and all others after two. A pod of one node is no help to its large ones if it comes before those of another.
+	largeShare, smallShare = 4, 16
+	step                   = 300 * time.Millisecond
+)
+
+// begun remembers when the drains of nodes began, for a minute. It is safe for concurrent use.
+type begun struct {
+	mu sync.Mutex
+	at map[types.UID]time.Time
+}
+
+// since returns when the drain of a node began: now, if this is the first that is heard of it.
+func (b *begun) since(node types.UID, now time.Time) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if at, known := b.at[node]; known {
+		return at
+	}
+	if b.at == nil {
+		b.at = map[types.UID]time.Time{}
+	}
+	maps.DeleteFunc(b.at, func(_ types.UID, at time.Time) bool { return now.Sub(at) > time.Minute })
+	b.at[node] = now
+	return now
+}
+
+// inSteps leaves those pods to later whose turn comes when larger ones of this and of other nodes are gone.
+func (p *drainPlan) inSteps(node *corev1.Node, began, now time.Time) {
+	of := translate.Amounts(node.Status.Allocatable)
+	room := weightOf(of[resources.NameCPU], of[resources.NameMemory])
+	p.evict = slices.DeleteFunc(p.evict, func(pod *corev1.Pod) bool {
+		turn := began.Add(leaverOf(pod).waits(room))
+		if !now.Before(turn) {
+			return false
+		}
+		if p.next.IsZero() || turn.Before(p.next) {
+			p.next = turn
+		}
+		return true
+	})
+}
+
+// waits returns how long a pod of a node with so much room waits for larger ones.
+func (l leaver) waits(room int64) time.Duration {
+	switch {
+	case l.apart || l.weight*largeShare >= room:
+		return 0
+	case l.weight*smallShare >= room:
+		return step
+	}
+	return 2 * step
+}
 
 // leaver is a pod and what its place in the order depends on.
 type leaver struct {
@@ -31,9 +90,12 @@ func leaverOf(pod *corev1.Pod) leaver {
 		return c.WhenUnsatisfiable == corev1.DoNotSchedule && c.TopologyKey == corev1.LabelHostname
 	})
 	requests := translate.Requests(resources.NewSpace(), pod)
-	l.weight = requests.At(resources.CPU) + requests.At(resources.Memory)*1000/resources.MemoryPerCore
+	l.weight = weightOf(requests.At(resources.CPU), requests.At(resources.Memory))
 	return l
 }
+
+// weightOf adds up thousandths of a core and bytes, in thousandths of a core.
+func weightOf(cpu, memory int64) int64 { return cpu + memory/(resources.MemoryPerCore/1000) }
 
 // inOrder sorts pods by tier, within a tier the hardest to place first, and equals by name.
 func inOrder(pods []*corev1.Pod) {
