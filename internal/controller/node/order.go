@@ -20,8 +20,9 @@ import (
 // first, they would lie on all nodes, and large ones would find no room on any: a node would be launched for them.
 
 const (
-	// Pods that request a quarter of their node or more leave at once, as do those that keep apart, those from a sixteenth on a step
-	// later, and all others after two. A pod of one node is no help to its large ones if it comes before those of another.
+	// Pods that request a quarter of their node or more leave at once, as do those that keep apart; those from a sixteenth on a step
+	// later, and all others after two. Many nodes are drained at the same time, and small pods of one are not to come before large
+	// ones of another.
 	largeShare, smallShare = 4, 16
 	step                   = 300 * time.Millisecond
 )
