@@ -199,10 +199,10 @@ func (j *judging) vacates(pool *cluster.Pool, m *move) bool {
 func (j *judging) misfitFirst(pool *cluster.Pool, m *move) refusal {
 	d := beginFrom(j.s, j.s, Terms{})
 	if why := d.poolHolds(pool, m.intents[0].Node); why != "" {
-		return refusal{"nothing was launched that replaces it, and it does not go first: " + why, GroundScheduling}
+		return refusal{why: "nothing was launched that replaces it, and it does not go first: " + why, ground: GroundScheduling}
 	}
 	if len(m.intents) > 1 {
-		return refusal{"nothing was launched that replaces it, and one node of its NodePool goes first at a time", GroundScheduling}
+		return refusal{why: "nothing was launched that replaces it, and one node of its NodePool goes first at a time", ground: GroundScheduling}
 	}
 	found := d.nodeHolds(pool, d.now(m.intents[0].Node))
 	if found.first != "" {
@@ -211,5 +211,5 @@ func (j *judging) misfitFirst(pool *cluster.Pool, m *move) refusal {
 	if found.lacking != nil {
 		found.lead += homeless(*found.lacking)
 	}
-	return refusal{"nothing was launched that replaces it, and it does not go first: " + found.lead, GroundScheduling}
+	return refusal{why: "nothing was launched that replaces it, and it does not go first: " + found.lead, ground: GroundScheduling}
 }

@@ -110,6 +110,7 @@ type judging struct {
 	verdicts  []Verdict
 	leaving   []*cluster.Node // that are deleted by these verdicts: their pods need places, too
 	holding   []*cluster.Node // of moves that hold, and go now or later
+	alone     []unplaced      // moves that do not hold alone, and are judged last
 }
 
 // Judge says what becomes of intents: first of nodes that go each for itself, in the order of the docket, then of
@@ -134,13 +135,10 @@ func Judge(s *cluster.Snapshot, terms Terms, docket Docket) []Verdict {
 			j.single(i)
 		}
 	}
-	var homeless []*move
 	for _, m := range movesOf(s, moves) {
-		if !j.moved(m) {
-			homeless = append(homeless, m)
-		}
+		j.moved(m)
 	}
-	j.movedLast(homeless)
+	j.movedLast()
 	j.holdForReturns()
 	return j.verdicts
 }

@@ -69,67 +69,65 @@ func movesOf(s *cluster.Snapshot, intents []Intent) []*move {
 type refusal struct {
 	why    string
 	ground Ground
+	alone  bool // its pods have no place if it goes alone, and nothing else is in the way
 }
 
-// moved judges one move, and reports whether it has. One whose pods have no place is judged last.
-func (j *judging) moved(m *move) bool {
-	v, no := j.verdictOn(m), j.objectionToMove(m)
+// unplaced is a move whose pods have no place if it goes alone.
+type unplaced struct {
+	*move
+	no refusal
+}
+
+// moved judges one move. One whose pods have no place if it goes alone is judged last.
+func (j *judging) moved(m *move) {
+	no := j.objectionToMove(m)
 	if j.docket.Paused != "" {
-		no = refusal{j.docket.Paused, GroundBudget}
+		no = refusal{why: j.docket.Paused, ground: GroundBudget}
 	}
 	if no.why == "" && m.rule().room != ifAny {
 		var part []*cluster.Node
 		if no, part = j.wanting(m); len(part) > 0 {
-			j.narrowed(v, no, part)
-			return true
-		}
-		if no.ground == GroundScheduling {
-			return false
+			j.narrowed(m, no, part)
+			return
 		}
 	}
-	if no.why != "" {
+	switch {
+	case no.alone:
+		j.alone = append(j.alone, unplaced{m, no})
+	case no.why != "":
 		j.undo(m, no)
-		return true
+	default:
+		j.count(m)
+		j.holding = append(j.holding, m.nodes()...)
+		j.goesOn(m)
 	}
-	j.count(m)
-	j.holding = append(j.holding, m.nodes()...)
-	j.goesOn(m, v)
-	return true
 }
 
 // movedLast judges moves whose pods have no place if they go alone. Moves are planned together, and what runs on the nodes of one may
 // be in the way of another: by a spread constraint a zone counts as long as any of its nodes is there. So one waits for those that
 // hold, where it has its places without these. What holds only together goes together.
-func (j *judging) movedLast(moves []*move) {
-	moves = slices.DeleteFunc(moves, func(m *move) bool {
-		no := j.objectionToMove(m) // the budget is what the others have left of it
-		if no.why != "" {
-			j.undo(m, no)
-		}
-		j.count(m)
-		return no.why != ""
-	})
+func (j *judging) movedLast() {
+	var moves []unplaced
 	all := slices.Clone(j.leaving)
-	for _, m := range moves {
-		all = append(all, m.nodes()...)
-	}
-	apart := func(m *move) bool { return !m.tainted() || j.belowFloor(m) != "" || !j.fits(m, all) }
-	together := len(moves) > 1 && !slices.ContainsFunc(moves, apart)
-	if together {
-		j.leaving = all
-	}
-	for _, m := range moves {
-		v := j.verdictOn(m)
-		switch {
-		case together:
-			v.Act = Delete
-		case len(j.holding) > 0 && j.fits(m, append(slices.Clone(j.holding), m.nodes()...)):
-			v.Act, v.Why = Wait, "its pods have a place once other nodes that go are gone"
-		default:
-			j.undo(m, j.misfit(m))
+	for _, m := range j.alone {
+		if no := j.objectionToMove(m.move); no.why != "" { // the others have left less of the budget
+			j.undo(m.move, no)
 			continue
 		}
-		j.verdicts = append(j.verdicts, v)
+		j.count(m.move)
+		moves, all = append(moves, m), append(all, m.nodes()...)
+	}
+	apart := func(m unplaced) bool { return !m.tainted() || j.belowFloor(m.move) != "" || !j.fits(m.move, all) }
+	together := len(moves) > 1 && !slices.ContainsFunc(moves, apart)
+	for _, m := range moves {
+		switch {
+		case together:
+			j.give(m.move, Delete, "")
+		case len(j.holding) > 0 && j.fits(m.move, append(slices.Clone(j.holding), m.nodes()...)):
+			j.give(m.move, Wait, "its pods have a place once other nodes that go are gone")
+		default:
+			j.undo(m.move, m.no)
+		}
 	}
 }
 
@@ -137,6 +135,13 @@ func (j *judging) movedLast(moves []*move) {
 func (j *judging) verdictOn(m *move) Verdict {
 	lost, _ := m.lost()
 	return Verdict{Intents: m.intents, Replacements: m.replacements, Failed: lost > 0 || m.late(j.now) != ""}
+}
+
+// give adds the verdict on a move that goes on, now or later.
+func (j *judging) give(m *move, act Act, why string) {
+	v := j.verdictOn(m)
+	v.Act, v.Why = act, why
+	j.verdicts = append(j.verdicts, v)
 }
 
 // count has the nodes of a move use up budgets.
@@ -167,46 +172,46 @@ func (j *judging) wanting(m *move) (no refusal, part []*cluster.Node) {
 	late := m.late(j.now)
 	switch {
 	case lost > 0:
-		no = refusal{fmt.Sprintf("%d of %d replacements failed", lost, of), GroundChurn}
+		no = refusal{why: fmt.Sprintf("%d of %d replacements failed", lost, of), ground: GroundChurn}
 		if part, known := j.part(m); len(part) > 0 || known {
 			return no, part
 		}
 		no = refusal{} // it waits
 	case late != "":
-		return refusal{fmt.Sprintf("its replacement %s joined and is not initialized after %s", late, settlesWithin), GroundChurn}, nil
+		return refusal{why: fmt.Sprintf("its replacement %s joined and is not initialized after %s", late, settlesWithin), ground: GroundChurn}, nil
 	}
 	if m.waits() {
 		return no, nil
 	}
 	if no = j.misfit(m); no.why == "" {
 		if why := j.belowFloor(m); why != "" {
-			no = refusal{why, GroundChurn}
+			no = refusal{why: why, ground: GroundChurn}
 		}
 	}
 	return no, nil
 }
 
 // goesOn says how far a move that holds may go now.
-func (j *judging) goesOn(m *move, v Verdict) {
+func (j *judging) goesOn(m *move) {
 	together, anyway := append(slices.Clone(j.leaving), m.nodes()...), m.rule().room == ifAny
 	switch {
 	case !m.tainted():
-		v.Act = Mark
+		j.give(m, Mark, "")
 	case anyway && m.begins(j.now):
-		v.Act, v.Why = Wait, "it was marked a moment ago, and what replaces it is to be launched"
+		j.give(m, Wait, "it was marked a moment ago, and what replaces it is to be launched")
 	case m.waits() && !(anyway && m.inVain(j.now)):
-		v.Act, v.Why = Wait, "what replaces it is on its way"
+		j.give(m, Wait, "what replaces it is on its way")
 	case !anyway && len(j.leaving) > 0 && !j.s.Pool(m.intents[0].Node.Pool).Static && !j.fits(m, together):
-		v.Act, v.Why = Wait, "its pods and those of other nodes that go have no place together"
+		j.give(m, Wait, "its pods and those of other nodes that go have no place together")
 	default:
-		v.Act = Delete
+		j.give(m, Delete, "")
 		j.leaving = together
 	}
-	j.verdicts = append(j.verdicts, v)
 }
 
 // narrowed lets a part of a move go on for what came.
-func (j *judging) narrowed(v Verdict, no refusal, part []*cluster.Node) {
+func (j *judging) narrowed(m *move, no refusal, part []*cluster.Node) {
+	v := j.verdictOn(m)
 	for _, node := range part {
 		j.used[node.Pool]++
 	}
@@ -234,11 +239,11 @@ func (j *judging) objectionToMove(m *move) refusal {
 			why = j.objectionTo(ruleOf(i.Reason), i)
 		}
 		if why != "" {
-			return refusal{"node " + i.Node.ID() + ": " + why, GroundChurn}
+			return refusal{why: "node " + i.Node.ID() + ": " + why, ground: GroundChurn}
 		}
 		pool := i.Node.Pool
 		if why := j.beyond(pool, i.Reason, j.used[pool]+count[pool]); why != "" {
-			return refusal{why, GroundBudget}
+			return refusal{why: why, ground: GroundBudget}
 		}
 		count[pool]++
 	}
@@ -289,9 +294,9 @@ func (j *judging) misfit(m *move) refusal {
 	case len(m.replacements) == 0 && m.rule().room == anyPrice && (letsGoFirst(pool) || j.vacates(pool, m)):
 		return j.misfitFirst(pool, m)
 	case len(m.replacements) == 0:
-		return refusal{"its pods have no place elsewhere, and nothing was launched that replaces it", GroundScheduling}
+		return refusal{"its pods have no place elsewhere, and nothing was launched that replaces it", GroundScheduling, true}
 	}
-	return refusal{"its pods have no place elsewhere any more", GroundScheduling}
+	return refusal{"its pods have no place elsewhere any more", GroundScheduling, true}
 }
 
 // misfitStatic is misfit for a static pool, which replaces nodes one for one, whatever pods there are, if only their
@@ -299,16 +304,16 @@ func (j *judging) misfit(m *move) refusal {
 func (j *judging) misfitStatic(pool *cluster.Pool, m *move) refusal {
 	for _, i := range m.intents {
 		if stuck := stuck(j.s, i.Node); stuck != "" {
-			return refusal{stuck, GroundChurn}
+			return refusal{why: stuck, ground: GroundChurn}
 		}
 	}
 	switch {
 	case len(m.replacements) > 0:
 		return refusal{}
 	case !j.staticFirst(pool, m):
-		return refusal{"nothing was launched that replaces it", GroundChurn}
+		return refusal{why: "nothing was launched that replaces it", ground: GroundChurn}
 	case lackingIn(j.s, pool) > Allowed(j.terms.Budgets[pool.Name], m.intents[0].Reason):
-		return refusal{"its NodePool lacks other nodes, and the disruption budget allows no more", GroundBudget}
+		return refusal{why: "its NodePool lacks other nodes, and the disruption budget allows no more", ground: GroundBudget}
 	}
 	return refusal{}
 }
