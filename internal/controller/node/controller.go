@@ -252,7 +252,7 @@ func (c *Controller) inUse(ctx context.Context, node string, due time.Time, limi
 // drain asks for the evictions that are due and says what is in the way.
 func (c *Controller) drain(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim, drain drainPlan) (reconcile.Result, error) {
 	drain.reason, drain.why = reasonOf(claim), "removed"
-	drain.inSteps(node, c.begun.since(node.UID, c.config.Now()), c.config.Now())
+	drain.inSteps(node, &c.begun, c.config.Now())
 	obstacles, failure := c.carryOut(ctx, drain)
 	if failure != nil && len(obstacles) == 0 { // what stands in the condition may still be so
 		return reconcile.Result{}, fmt.Errorf("draining node %s: %w", node.Name, failure)

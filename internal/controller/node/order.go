@@ -49,7 +49,8 @@ func (b *begun) since(node types.UID, now time.Time) time.Time {
 }
 
 // inSteps leaves those pods to later whose turn comes when larger ones of this and of other nodes are gone.
-func (p *drainPlan) inSteps(node *corev1.Node, began, now time.Time) {
+func (p *drainPlan) inSteps(node *corev1.Node, drains *begun, now time.Time) {
+	began := drains.since(node.UID, now)
 	of := translate.Amounts(node.Status.Allocatable)
 	room := weightOf(of[resources.NameCPU], of[resources.NameMemory])
 	p.evict = slices.DeleteFunc(p.evict, func(pod *corev1.Pod) bool {
@@ -67,7 +68,7 @@ func (p *drainPlan) inSteps(node *corev1.Node, began, now time.Time) {
 // waits returns how long a pod of a node with so much room waits for larger ones.
 func (l leaver) waits(room int64) time.Duration {
 	switch {
-	case l.apart || l.weight*largeShare >= room:
+	case l.rank == 0 || l.weight*largeShare >= room:
 		return 0
 	case l.weight*smallShare >= room:
 		return step
@@ -78,20 +79,21 @@ func (l leaver) waits(room int64) time.Duration {
 // leaver is a pod and what its place in the order depends on.
 type leaver struct {
 	pod    *corev1.Pod
-	apart  bool  // it keeps apart from pods on other nodes, or is spread over these
+	rank   int   // 0 for one that keeps apart from pods on other nodes or is spread over these, 1 for others
 	weight int64 // what it requests, in thousandths of a core
 }
 
 func leaverOf(pod *corev1.Pod) leaver {
-	l := leaver{pod: pod}
-	if affinity := pod.Spec.Affinity; affinity != nil && affinity.PodAntiAffinity != nil {
-		l.apart = len(affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
-	}
-	l.apart = l.apart || slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
-		return c.WhenUnsatisfiable == corev1.DoNotSchedule && c.TopologyKey == corev1.LabelHostname
-	})
 	requests := translate.Requests(resources.NewSpace(), pod)
-	l.weight = weightOf(requests.At(resources.CPU), requests.At(resources.Memory))
+	l := leaver{pod, 1, weightOf(requests.At(resources.CPU), requests.At(resources.Memory))}
+	affinity := pod.Spec.Affinity
+	if affinity != nil && affinity.PodAntiAffinity != nil &&
+		len(affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 ||
+		slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+			return c.WhenUnsatisfiable == corev1.DoNotSchedule && c.TopologyKey == corev1.LabelHostname
+		}) {
+		l.rank = 0
+	}
 	return l
 }
 
@@ -105,20 +107,10 @@ func inOrder(pods []*corev1.Pod) {
 		leavers[i] = leaverOf(pod)
 	}
 	slices.SortFunc(leavers, func(a, b leaver) int {
-		return cmp.Or(cmp.Compare(tier(a.pod), tier(b.pod)), compareBool(b.apart, a.apart), cmp.Compare(b.weight, a.weight),
+		return cmp.Or(cmp.Compare(tier(a.pod), tier(b.pod)), cmp.Compare(a.rank, b.rank), cmp.Compare(b.weight, a.weight),
 			strings.Compare(a.pod.Namespace, b.pod.Namespace), strings.Compare(a.pod.Name, b.pod.Name))
 	})
 	for i, l := range leavers {
 		pods[i] = l.pod
 	}
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }

@@ -61,7 +61,7 @@ func TestSmallPodsWaitForLargeOnes(t *testing.T) {
 	} {
 		now := at(0).Add(moment.after)
 		plan := planDrain(pods, now, time.Time{}, false)
-		plan.inSteps(node, drains.since("uid", now), now)
+		plan.inSteps(node, &drains, now)
 		if got := namesOf(plan.evict); !slices.Equal(got, moment.want) {
 			t.Errorf("%s after the beginning evicts %v, want %v", moment.after, got, moment.want)
 		}

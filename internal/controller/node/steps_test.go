@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,6 +95,25 @@ func TestAnEmptyNodeEndsInOneStep(t *testing.T) {
 	}
 	if said := r.tape.Said(); len(said) != 0 {
 		t.Errorf("said %q, want nothing: there are no pods", said)
+	}
+}
+
+// B-11: a small pod waits a moment for large ones, and the node is looked at again then.
+func TestASmallPodIsEvictedAStepLater(t *testing.T) {
+	t.Parallel()
+	n, claim := dying()
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
+	small, large := pod("a"), pod("b")
+	large.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}}}
+	r := newRig(t, n, claim, small, large)
+	again := r.reconcile(t).RequeueAfter
+	if !slices.Equal(r.evicted, []string{"b"}) || again <= 0 || again > time.Second {
+		t.Fatalf("evicts %v and looks again after %s, want the large pod at first and the small one within a second", r.evicted, again)
+	}
+	r.clock.Advance(again)
+	if r.reconcile(t); !slices.Equal(r.evicted, []string{"b", "a"}) {
+		t.Errorf("evicted %v after %s", r.evicted, again)
 	}
 }
 

@@ -170,6 +170,16 @@ func TestWhatIsRepaired(t *testing.T) {
 	}
 }
 
+// Lists are those of the cache, and patches write what they are answered into a claim.
+func TestWhatIsRepairedHasItsOwnClaim(t *testing.T) {
+	t.Parallel()
+	broken := machine("x", "p", "a").broken(5 * time.Minute)
+	v := decide(situation{now: now(), members: append(healthy(9, "p"), broken), budgets: map[string][]engine.Budget{}})
+	if len(v.remove) != 1 || v.remove[0].claim == broken.claim {
+		t.Errorf("%d nodes are repaired, want one, with a copy of its claim", len(v.remove))
+	}
+}
+
 // D-13: the share is exact in large pools, too.
 func TestAFifthOfALargePoolMayBeUnhealthy(t *testing.T) {
 	t.Parallel()

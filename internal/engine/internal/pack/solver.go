@@ -283,6 +283,7 @@ func compare(a, b *cluster.Pod) int {
 	)
 }
 
+// smallestFirst orders pods that are placed as kube-scheduler may have them (see AsScheduled).
 func smallestFirst(a, b *cluster.Pod) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), compareSize(a.Shape.Requests, b.Shape.Requests))
 }
