@@ -222,6 +222,7 @@ func newComposition(settings Settings, deps Deps) *composition {
 		Namespace: settings.SystemNamespace, Grace: settings.TakeoverGrace, SpotToSpot: settings.SpotToSpot,
 		MinSaving: settings.MinSaving, MinSavingPercent: settings.MinSavingPercent,
 		Recovered: recovered, Events: deps.Events, Metrics: c.metrics, Ready: deps.Ready, Each: deps.Each,
+		Leave:   func(pods []*cluster.Pod) { c.window.Leave(pods, deps.Now()) },
 		Planned: deps.Planned, Now: deps.Now,
 		Log: deps.Log.WithName(Disruption),
 	})

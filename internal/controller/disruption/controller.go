@@ -89,6 +89,8 @@ type Config struct {
 	Recovered func(ctx context.Context, claim string) (string, error)
 	// Each calls do with 0 to n-1 and returns when all calls have; they may run at the same time. Nil: one after the other.
 	Each func(n int, do func(i int))
+	// Leave is told, before nodes are removed, of the pods that leave them for places that were found.
+	Leave func(pods []*cluster.Pod)
 	// Planned is told what was planned with and what came out; nil tells nobody.
 	Planned func(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan)
 	Now     func() time.Time

@@ -20,6 +20,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/controller/disruption"
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
@@ -58,7 +59,7 @@ func (r *rig) over(server client.WithWatch, change ...func(*disruption.Config)) 
 	set := metrics.New(r.registry)
 	config := disruption.Config{
 		Client: server, Live: server, Picture: r.store, Applier: applier, Fleet: controllertest.Everything{}, Events: r.tape, Metrics: set, Namespace: "kube-system",
-		Ready: func() bool { return true }, Now: r.clock.Now, Log: logr.Discard(),
+		Ready: func() bool { return true }, Leave: func([]*cluster.Pod) {}, Now: r.clock.Now, Log: logr.Discard(),
 	}
 	for _, c := range change {
 		c(&config)

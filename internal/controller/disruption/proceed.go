@@ -101,6 +101,7 @@ func (c *Controller) together(ctx context.Context, r round, verdicts []engine.Ve
 		to  *deed
 	}
 	var jobs []job
+	var leave []*cluster.Pod
 	done := make([][]deed, len(verdicts))
 	for i, v := range verdicts {
 		done[i] = make([]deed, len(v.Intents))
@@ -108,7 +109,13 @@ func (c *Controller) together(ctx context.Context, r round, verdicts []engine.Ve
 			if v.Act == engine.Delete || v.Act == engine.Mark && !intent.Tainted {
 				jobs = append(jobs, job{v.Act, intent, &done[i][j]})
 			}
+			if v.Act == engine.Delete && engine.Moves(intent.Reason) {
+				leave = append(leave, leaving(intent.Node)...)
+			}
 		}
+	}
+	if len(leave) > 0 {
+		c.config.Leave(leave)
 	}
 	c.config.Each(len(jobs), func(i int) {
 		if job := jobs[i]; job.act == engine.Mark {
@@ -287,12 +294,20 @@ func (c *Controller) reportRemoval(r round, node *cluster.Node, remove plan.Remo
 // moved lists the pods that have to leave with a node, as namespace/name (D-01).
 func moved(node *cluster.Node) []string {
 	list := []string{} // not nil: the log then says [] and not null
-	for _, pod := range node.Pods {
-		if !pod.Fixed {
-			list = append(list, pod.Ref())
-		}
+	for _, pod := range leaving(node) {
+		list = append(list, pod.Ref())
 	}
 	return list
+}
+
+// leaving are the pods that have to leave with a node.
+func leaving(node *cluster.Node) (pods []*cluster.Pod) {
+	for _, pod := range node.Pods {
+		if !pod.Fixed {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
 }
 
 // markOf reads an intent from the claim, whose reason is "" when the claim has none. An intent without a reason is an

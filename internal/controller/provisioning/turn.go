@@ -1,6 +1,7 @@
 package provisioning
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -14,6 +15,10 @@ import (
 // hangs on it: a launch is put off for the longest time of a batch at most, or for as long as the scheduler needs for the pods that
 // waited when that began, at the pace at which it binds them, and a minute at most. A node that takes long to come up counts as on
 // its way for a minute, and a pod whose promise is gone, with its claim or by time, is not put off at all.
+//
+// Pods that leave their nodes since places were found for them (D-01) are as good as promised: each takes the first place that the
+// scheduler gives it, and who finds none just then may find one when all have moved (B-11). So nodes that they still have to leave
+// count as nodes on their way do, for the longest time of a batch: a drain that takes longer holds up nobody.
 
 const (
 	// underWay is for how long a claim counts as on its way here: most machines have joined by then.
@@ -28,6 +33,42 @@ type turn struct {
 	since   time.Time // when a launch was first put off; zero while none is
 	waiting int       // how many pods had a place and were not bound then
 	bound   int       // how many pods that needed a node were bound from then on
+	// left are pods that leave their nodes since places were found for them, by what they ask for: those that take their places
+	// have other names, and the same shape.
+	left map[*cluster.Shape]left
+}
+
+// left is how many pods of a shape leave, and when the last of them began to.
+type left struct {
+	pods int
+	at   time.Time
+}
+
+// forget forgets pods that have had the time to move.
+func (t *turn) forget(now time.Time, longest time.Duration) {
+	maps.DeleteFunc(t.left, func(_ *cluster.Shape, l left) bool { return now.Sub(l.at) >= longest || now.Before(l.at) })
+}
+
+// Leave takes in that pods leave their nodes, and that places were found for them.
+func (w *Window) Leave(pods []*cluster.Pod, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.turn.forget(now, w.longest)
+	for _, pod := range pods {
+		w.turn.left[pod.Shape] = left{w.turn.left[pod.Shape].pods + 1, now}
+	}
+}
+
+// Left returns how many pods of each shape leave their nodes, or did lately.
+func (w *Window) Left(now time.Time) map[*cluster.Shape]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.turn.forget(now, w.longest)
+	pods := map[*cluster.Shape]int{}
+	for shape, l := range w.turn.left {
+		pods[shape] = l.pods
+	}
+	return pods
 }
 
 // PutOff reports for how long launches are put off that are for promised pods only, 0 when they are due. coming says that nodes
@@ -68,9 +109,14 @@ func (w *Window) Caught() {
 
 // takeTurns takes launches out of the plan that are put off, and returns for how long they are, 0 when none is.
 func (c *Controller) takeTurns(s *cluster.Snapshot, p plan.Plan, now time.Time) (plan.Plan, time.Duration) {
+	left := c.config.Window.Left(now)
+	coming := slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool { return onItsWay(s, n, now) || stillLeft(n, left) })
 	promised := map[string]bool{}
 	for _, pod := range s.Pending {
-		promised[pod.UID] = pod.Promised != ""
+		if promised[pod.UID] = pod.Promised != ""; !promised[pod.UID] && left[pod.Shape] > 0 {
+			promised[pod.UID] = true
+			left[pod.Shape]-- // of a workload that grows meanwhile no more wait than have left
+		}
 	}
 	again := func(l plan.Launch) bool {
 		return len(l.Pods) > 0 && !slices.ContainsFunc(l.Pods, func(pod plan.PodRef) bool { return !promised[pod.UID] })
@@ -79,7 +125,6 @@ func (c *Controller) takeTurns(s *cluster.Snapshot, p plan.Plan, now time.Time) 
 		c.config.Window.Caught()
 		return p, 0
 	}
-	coming := slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool { return onItsWay(s, n, now) })
 	wait := c.config.Window.PutOff(now, coming, len(p.Nominations))
 	if wait == 0 {
 		c.config.Window.Caught()
@@ -93,4 +138,11 @@ func (c *Controller) takeTurns(s *cluster.Snapshot, p plan.Plan, now time.Time) 
 func onItsWay(s *cluster.Snapshot, n *cluster.Node, now time.Time) bool {
 	return s.Pool(n.Pool) != nil && n.Claim != "" && !n.Initialized && !n.Deleting && !n.Disrupting &&
 		now.Sub(time.Unix(n.Created, 0)) < underWay
+}
+
+// stillLeft reports whether pods run on a node that goes, are to leave it for places that were found, and were not evicted yet.
+func stillLeft(n *cluster.Node, left map[*cluster.Shape]int) bool {
+	return n.Deleting && slices.ContainsFunc(n.Pods, func(pod *cluster.Pod) bool {
+		return !pod.Fixed && !pod.Terminating && left[pod.Shape] > 0
+	})
 }

@@ -156,3 +156,71 @@ func TestASlowSchedulerHasItsTurn(t *testing.T) {
 		}
 	}
 }
+
+// leaving is a rig with a pod that has no place and no promise, and asks for what a pod asked for that leaves a node; that one still
+// runs there.
+func leaving(t *testing.T) (r *rig, node *cluster.Node) {
+	t.Helper()
+	node = &cluster.Node{Name: "going", Claim: "going", Pool: "default", Initialized: true, Deleting: true}
+	r = displaced(node)
+	pod := r.picture.snapshot.Pending[0]
+	pod.Promised = ""
+	node.Pods = []*cluster.Pod{{Name: "old", Shape: pod.Shape, Node: "going"}}
+	return r, node
+}
+
+// P-23, B-11: a further node for pods that leave their nodes since places were found for them is launched when all have left, and
+// the scheduler has come to rest.
+func TestFurtherNodesWaitForPodsThatLeave(t *testing.T) {
+	t.Parallel()
+	r, node := leaving(t)
+	r.window.Leave(node.Pods, r.clock.Now())
+	for range 2 {
+		if n, again := r.launches(t); n != 0 || again != time.Second {
+			t.Fatalf("%d launches, next look after %s; want none for a second", n, again)
+		}
+		r.clock.Advance(500 * time.Millisecond)
+	}
+	node.Pods[0].Terminating = true
+	if n, again := r.launches(t); n != 0 || again != 500*time.Millisecond {
+		t.Fatalf("%d launches, next look after %s: the pod has just left", n, again)
+	}
+	r.clock.Advance(500 * time.Millisecond)
+	if n, _ := r.launches(t); n != 1 {
+		t.Fatalf("%d launches, want one: nobody moves any more", n)
+	}
+}
+
+// P-23: nobody waits for a drain that takes longer than the longest time of a batch, that was not told of, or for more pods than leave.
+func TestALaunchIsNotPutOffForADrain(t *testing.T) {
+	t.Parallel()
+	r, node := leaving(t)
+	r.window.Leave(node.Pods, r.clock.Now())
+	if n, _ := r.launches(t); n != 0 {
+		t.Fatalf("%d launches at once", n)
+	}
+	r.clock.Advance(2999 * time.Millisecond)
+	if n, _ := r.launches(t); n != 0 {
+		t.Fatalf("%d launches after 2.999 s", n)
+	}
+	r.clock.Advance(time.Millisecond)
+	if n, _ := r.launches(t); n != 1 {
+		t.Fatalf("%d launches after the longest time, want one", n)
+	}
+
+	r, _ = leaving(t)
+	if n, _ := r.launches(t); n != 1 {
+		t.Fatalf("%d launches, want one: no place was found for pods of this node", n)
+	}
+
+	r, node = leaving(t)
+	r.window.Leave(node.Pods, r.clock.Now())
+	further := *r.picture.snapshot.Pending[0]
+	further.Name, further.UID = "further", "further"
+	parts := *r.picture.snapshot
+	parts.Pending = append(parts.Pending, &further)
+	r.picture.snapshot = cluster.New(parts)
+	if n, _ := r.launches(t); n != 1 {
+		t.Fatalf("%d launches, want one: the workload grows", n)
+	}
+}
