@@ -33,9 +33,9 @@ type turn struct {
 	since   time.Time // when a launch was first put off; zero while none is
 	waiting int       // how many pods had a place and were not bound then
 	bound   int       // how many pods that needed a node were bound from then on
-	// left are pods that leave their nodes since places were found for them, by what they ask for: those that take their places
+	// left are pods that leave their nodes since places were found for them, by the key of their shape: those that come for them
 	// have other names, and the same shape.
-	left map[*cluster.Shape]left
+	left map[string]left
 }
 
 // left is how many pods of a shape leave, and when the last of them began to.
@@ -46,7 +46,7 @@ type left struct {
 
 // forget forgets pods that have had the time to move.
 func (t *turn) forget(now time.Time, longest time.Duration) {
-	maps.DeleteFunc(t.left, func(_ *cluster.Shape, l left) bool { return now.Sub(l.at) >= longest || now.Before(l.at) })
+	maps.DeleteFunc(t.left, func(_ string, l left) bool { return now.Sub(l.at) >= longest || now.Before(l.at) })
 }
 
 // Leave takes in that pods leave their nodes, and that places were found for them.
@@ -55,18 +55,19 @@ func (w *Window) Leave(pods []*cluster.Pod, now time.Time) {
 	defer w.mu.Unlock()
 	w.turn.forget(now, w.longest)
 	for _, pod := range pods {
-		w.turn.left[pod.Shape] = left{w.turn.left[pod.Shape].pods + 1, now}
+		key := pod.Shape.Key()
+		w.turn.left[key] = left{w.turn.left[key].pods + 1, now}
 	}
 }
 
-// Left returns how many pods of each shape leave their nodes, or did lately.
-func (w *Window) Left(now time.Time) map[*cluster.Shape]int {
+// Left returns how many pods of each shape leave their nodes, or did lately, by the shape's key.
+func (w *Window) Left(now time.Time) map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.turn.forget(now, w.longest)
-	pods := map[*cluster.Shape]int{}
-	for shape, l := range w.turn.left {
-		pods[shape] = l.pods
+	pods := map[string]int{}
+	for key, l := range w.turn.left {
+		pods[key] = l.pods
 	}
 	return pods
 }
@@ -113,9 +114,9 @@ func (c *Controller) takeTurns(s *cluster.Snapshot, p plan.Plan, now time.Time) 
 	coming := slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool { return onItsWay(s, n, now) || stillLeft(n, left) })
 	promised := map[string]bool{}
 	for _, pod := range s.Pending {
-		if promised[pod.UID] = pod.Promised != ""; !promised[pod.UID] && left[pod.Shape] > 0 {
+		if promised[pod.UID] = pod.Promised != ""; !promised[pod.UID] && left[pod.Shape.Key()] > 0 {
 			promised[pod.UID] = true
-			left[pod.Shape]-- // of a workload that grows meanwhile no more wait than have left
+			left[pod.Shape.Key()]-- // of a workload that grows meanwhile no more wait than have left
 		}
 	}
 	again := func(l plan.Launch) bool {
@@ -141,8 +142,8 @@ func onItsWay(s *cluster.Snapshot, n *cluster.Node, now time.Time) bool {
 }
 
 // stillLeft reports whether pods run on a node that goes, are to leave it for places that were found, and were not evicted yet.
-func stillLeft(n *cluster.Node, left map[*cluster.Shape]int) bool {
+func stillLeft(n *cluster.Node, left map[string]int) bool {
 	return n.Deleting && slices.ContainsFunc(n.Pods, func(pod *cluster.Pod) bool {
-		return !pod.Fixed && !pod.Terminating && left[pod.Shape] > 0
+		return !pod.Fixed && !pod.Terminating && left[pod.Shape.Key()] > 0
 	})
 }

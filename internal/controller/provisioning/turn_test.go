@@ -165,7 +165,8 @@ func leaving(t *testing.T) (r *rig, node *cluster.Node) {
 	r = displaced(node)
 	pod := r.picture.snapshot.Pending[0]
 	pod.Promised = ""
-	node.Pods = []*cluster.Pod{{Name: "old", Shape: pod.Shape, Node: "going"}}
+	alike := *pod.Shape // a pod that comes when the other is gone has another one, which says the same
+	node.Pods = []*cluster.Pod{{Name: "old", Shape: &alike, Node: "going"}}
 	return r, node
 }
 

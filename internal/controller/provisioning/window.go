@@ -42,7 +42,7 @@ func NewWindow(idle, longest time.Duration, untried Untried) *Window {
 	return &Window{
 		idle: idle, longest: longest, untried: untried,
 		known: map[types.UID]struct{}{}, heard: map[types.UID]time.Time{}, lags: map[string]lag{},
-		turn: turn{left: map[*cluster.Shape]left{}},
+		turn: turn{left: map[string]left{}},
 	}
 }
 
