@@ -29,7 +29,7 @@ func run(args []string, out io.Writer) error {
 	c := waves.Config{Plan: engine.Provision, Limit: limit}
 	var scenarios string
 	var inputs, seeds uint64
-	var verbose bool
+	var verbose, keep bool
 	flags := flag.NewFlagSet("waves", flag.ContinueOnError)
 	flags.StringVar(&scenarios, "scenarios", "waves-500,waves-2000", "names, joined by commas; mixed-N has workloads that are drawn")
 	flags.Uint64Var(&inputs, "inputs", 1, "how many inputs are drawn for each")
@@ -43,10 +43,13 @@ func run(args []string, out io.Writer) error {
 	flags.Int64Var(&c.PutOff, "put-off", 10_000, "milliseconds for which they are put off at most, unless the scheduler needs longer")
 	flags.Int64Var(&c.Slowest, "slowest", 60_000, "milliseconds for which they are put off in any case")
 	flags.BoolVar(&c.Nominate, "nominate", false, "bind pods where they were planned")
-	flags.BoolVar(&c.Keep, "keep", true, "keep the room of pods that keep apart where they were planned")
+	flags.BoolVar(&keep, "keep", true, "keep the room of pods that keep apart where they were planned")
 	flags.BoolVar(&verbose, "v", false, "print each play")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if keep {
+		c.Keep = engine.PlacesToKeep
 	}
 	for _, name := range strings.Split(scenarios, ",") {
 		for input := range inputs {

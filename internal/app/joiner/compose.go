@@ -163,6 +163,7 @@ type composition struct {
 	Deps
 	metrics    *metrics.Set
 	window     *provisioning.Window
+	places     *provisioning.Places
 	brake      *provisioning.Brake
 	podEvents  *claim.PodEvents
 	catalogs   wakingCatalogs
@@ -177,6 +178,7 @@ type composition struct {
 func newComposition(settings Settings, deps Deps) *composition {
 	c := &composition{
 		Settings: settings, Deps: deps, metrics: metrics.New(deps.Registerer),
+		places: &provisioning.Places{Client: deps.Client, Now: deps.Now, Log: deps.Log.WithName(Provisioning)},
 		window: provisioning.NewWindow(settings.BatchIdle, settings.BatchMax, deps.Store.Untried),
 		brake:  provisioning.NewBrake(), podEvents: claim.NewPodEvents(),
 		catalogs: wakingCatalogs{store: deps.Store, wake: deps.Wake},
@@ -275,14 +277,9 @@ func (c *composition) podsOf(claim string) (pods []*corev1.Pod) {
 	return pods
 }
 
-// places keeps room for pods on nodes.
-func (c *composition) places() provisioning.Places {
-	return provisioning.Places{Client: c.Client, Now: c.Now, Log: c.Log.WithName(Provisioning)}
-}
-
 // keep has the room of pods kept on a claim's node that is about to open.
 func (c *composition) keep(ctx context.Context, claim, node string) {
-	c.places().Keep(ctx, provisioning.PlacesToKeep(c.Store.Snapshot(), claim, node, c.Now()), node)
+	c.places.Open(ctx, c.Store.Snapshot(), claim, node)
 }
 
 // removed is told of NodeClaims that controllers take away which find that they failed, broke or lose their machine.
@@ -320,7 +317,7 @@ func (c *composition) decide() []kube.Controller {
 			Picture: c.Store, Applier: c.applier, Window: c.window, Brake: c.brake, Events: c.Events, Metrics: c.metrics.Plans,
 			InVain: c.metrics.Pools.InVain, Told: func(pool string) { c.Wake(Pools, kube.Requests(pool)[0], 0) },
 			Learn: c.Store.Learn, Keeps: c.Store.HasBuffers,
-			Ready: c.Ready, Planned: c.Planned, Buffered: c.buffered, Release: c.places().Release, Now: c.Now, Log: c.Log.WithName(Provisioning),
+			Ready: c.Ready, Planned: c.Planned, Buffered: c.buffered, Release: c.places.Release, Now: c.Now, Log: c.Log.WithName(Provisioning),
 		})},
 		{Name: Disruption, Workers: 1, Start: true, Reconciler: c.disrupting, Watches: disruptionWatches()},
 	}

@@ -73,7 +73,7 @@ type Config struct {
 	// Keeps reports whether room is kept for pods to come, so that a plan may be needed though no pod waits; nil for never.
 	Keeps func() bool
 	// Release gives back room that is kept for pods on nodes; nil does nothing.
-	Release func(ctx context.Context, pods []types.NamespacedName)
+	Release func(ctx context.Context, pods []*cluster.Pod)
 	Now     func() time.Time
 	Log     logr.Logger
 }

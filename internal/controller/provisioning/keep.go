@@ -2,7 +2,7 @@ package provisioning
 
 import (
 	"context"
-	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -10,32 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file has kube-scheduler keep the room of pods that keep apart, on nodes that were launched for them (B-16, ADR 0021). Else it
-// fills the first nodes of a plan with pods that could go anywhere, and each pod that finds its place taken needs a further node.
-
-// PlacesToKeep returns the pods whose place on a node of ours has to be kept when it opens: those that keep apart from their like and
-// were promised this node, while other nodes of the pool are on their way (B-16). The last node of a plan needs none: whoever is left
-// then has no other place.
-func PlacesToKeep(s *cluster.Snapshot, claim, node string, now time.Time) (pods []types.NamespacedName) {
-	at := slices.IndexFunc(s.Nodes, func(n *cluster.Node) bool { return n.Claim == claim })
-	if at < 0 || !slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool {
-		return n.Claim != claim && n.Pool == s.Nodes[at].Pool && onItsWay(s, n, now)
-	}) {
-		return nil
-	}
-	for _, pod := range s.Pending {
-		if (pod.Promised == claim || pod.Promised == node) && pod.Node == "" && len(pod.Shape.ApartTerms()) > 0 {
-			pods = append(pods, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
-		}
-	}
-	return pods
-}
+// This file has kube-scheduler keep the room of pods on nodes that were launched for them; engine.PlacesToKeep says whose (B-16).
 
 // release gives back room that is kept for pods which get no place there: the plan launches another node for them, or finds none.
 // Kept room that nobody comes for keeps others away.
@@ -49,10 +31,10 @@ func (c *Controller) release(ctx context.Context, s *cluster.Snapshot, p plan.Pl
 	for _, u := range p.Unplaced {
 		elsewhere[u.Pod.UID] = true
 	}
-	var pods []types.NamespacedName
+	var pods []*cluster.Pod
 	for _, pod := range s.Pending {
 		if pod.Kept != "" && elsewhere[pod.UID] {
-			pods = append(pods, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+			pods = append(pods, pod)
 		}
 	}
 	if len(pods) > 0 && c.config.Release != nil {
@@ -61,36 +43,110 @@ func (c *Controller) release(ctx context.Context, s *cluster.Snapshot, p plan.Pl
 }
 
 // Places keeps room for pods, by status.nominatedNodeName: pods of the same or a lower priority leave it free. It is a help. A pod
-// whose nomination fails is bound where the scheduler likes, as all others are. All fields are required.
+// whose nomination fails is bound where the scheduler likes, as all others are. All exported fields are required. It is safe for
+// concurrent use.
 type Places struct {
 	Client client.Client
 	Now    func() time.Time
 	Log    logr.Logger
+
+	mu      sync.Mutex
+	opens   map[string]time.Time // claims whose nodes were about to open, and when
+	keeping int                  // how many nodes have places kept just now
+	kept    chan struct{}        // closed when none has
+}
+
+// keepWait is for how long a node waits at most until the places on others are kept.
+const keepWait = 2 * time.Second
+
+// Open keeps the places that have to be kept on a claim's node which is about to open. A node that needs none opens after those that
+// do: else it would be full when these open.
+func (p *Places) Open(ctx context.Context, s *cluster.Snapshot, claim, node string) {
+	now := p.Now()
+	pods := engine.PlacesToKeep(s, claim, node, p.others(claim, now), now.Unix())
+	if len(pods) == 0 {
+		p.wait(ctx)
+		return
+	}
+	p.begin()
+	defer p.end()
+	p.Keep(ctx, pods, node)
+}
+
+// others returns the claims whose nodes were about to open before, and takes in that this one's is.
+func (p *Places) others(claim string, now time.Time) map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	others := map[string]bool{}
+	for other, at := range p.opens {
+		if age := now.Sub(at); age < 0 || age >= underWay { // it is open, or never will be
+			delete(p.opens, other)
+		} else {
+			others[other] = true
+		}
+	}
+	if p.opens == nil {
+		p.opens = map[string]time.Time{}
+	}
+	p.opens[claim] = now
+	return others
+}
+
+func (p *Places) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.keeping++; p.keeping == 1 {
+		p.kept = make(chan struct{})
+	}
+}
+
+func (p *Places) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.keeping--; p.keeping == 0 {
+		close(p.kept)
+	}
+}
+
+// wait waits until no node has places kept, and not long.
+func (p *Places) wait(ctx context.Context) {
+	p.mu.Lock()
+	kept, keeping := p.kept, p.keeping
+	p.mu.Unlock()
+	if keeping == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, keepWait)
+	defer cancel()
+	select {
+	case <-kept:
+	case <-ctx.Done():
+	}
 }
 
 // Keep keeps room for pods on a node. Those that wait no more, and those that kube-scheduler has nominated itself, are left alone.
-func (p Places) Keep(ctx context.Context, pods []types.NamespacedName, node string) {
-	for _, name := range pods {
-		p.nominate(ctx, name, node, func(pod *corev1.Pod) bool {
+func (p *Places) Keep(ctx context.Context, pods []*cluster.Pod, node string) {
+	for _, pod := range pods {
+		p.nominate(ctx, pod, node, func(pod *corev1.Pod) bool {
 			return (translate.Provisionable(pod) || translate.Untried(pod)) && translate.KeptOn(pod) != node
 		})
 	}
 }
 
 // Release keeps no room for pods any more.
-func (p Places) Release(ctx context.Context, pods []types.NamespacedName) {
-	for _, name := range pods {
-		p.nominate(ctx, name, "", func(pod *corev1.Pod) bool { return translate.KeptOn(pod) != "" })
+func (p *Places) Release(ctx context.Context, pods []*cluster.Pod) {
+	for _, pod := range pods {
+		p.nominate(ctx, pod, "", func(pod *corev1.Pod) bool { return translate.KeptOn(pod) != "" })
 	}
 }
 
-func (p Places) nominate(ctx context.Context, name types.NamespacedName, node string, wanted func(*corev1.Pod) bool) {
+func (p *Places) nominate(ctx context.Context, of *cluster.Pod, node string, wanted func(*corev1.Pod) bool) {
 	var pod corev1.Pod
-	err := p.Client.Get(ctx, name, &pod)
+	err := p.Client.Get(ctx, types.NamespacedName{Namespace: of.Namespace, Name: of.Name}, &pod)
 	if err == nil && wanted(&pod) {
 		err = p.Client.Status().Patch(ctx, pod.DeepCopy(), patch.Place(&pod, node, translate.PlaceKept(node, p.Now())))
 	}
 	if client.IgnoreNotFound(err) != nil {
-		p.Log.V(1).Info("could not keep a pod's place", "pod", name.String(), "node", node, "reason", err.Error())
+		p.Log.V(1).Info("could not keep a pod's place", "pod", of.Ref(), "node", node, "reason", err.Error())
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/joiner-autoscaler/joiner/internal/controller/provisioning"
@@ -40,36 +39,6 @@ func apartSnapshot(t *testing.T, limit string, now int64) *cluster.Snapshot {
 	return cluster.New(parts)
 }
 
-// B-16: the places of pods that keep apart are kept on a node that opens while others of its plan are on their way, and on none
-// that opens last.
-func TestPlacesOfPodsThatKeepApartAreKept(t *testing.T) {
-	t.Parallel()
-	now := newRig().clock.Now()
-	s := apartSnapshot(t, "", now.Unix())
-	names := func(pods []types.NamespacedName) (list []string) {
-		for _, pod := range pods {
-			list = append(list, pod.Name)
-		}
-		slices.Sort(list)
-		return list
-	}
-	if got := names(provisioning.PlacesToKeep(s, "first", "first", now)); !slices.Equal(got, []string{"a0", "b0"}) {
-		t.Errorf("keeps the places of %v on the first node, want a0 and b0", got)
-	}
-	if got := provisioning.PlacesToKeep(s, "second", "second", now); len(got) > 0 {
-		t.Errorf("keeps the places of %v on a node that they were not promised", got)
-	}
-	if got := provisioning.PlacesToKeep(s, "gone", "gone", now); len(got) > 0 {
-		t.Errorf("keeps the places of %v on a node that is not known", got)
-	}
-	for _, node := range s.Nodes {
-		node.Initialized = node.Name == "second"
-	}
-	if got := provisioning.PlacesToKeep(s, "first", "first", now); len(got) > 0 {
-		t.Errorf("keeps the places of %v although no other node is on its way", got)
-	}
-}
-
 // B-16: room that is kept for a pod is given back when a plan launches another node for it, or has no place; not while the plan has it
 // on a node that is there.
 func TestRoomThatNobodyComesForIsGivenBack(t *testing.T) {
@@ -92,7 +61,7 @@ func TestRoomThatNobodyComesForIsGivenBack(t *testing.T) {
 		}
 		r.picture.snapshot = cluster.New(parts)
 		var given []string
-		r.release = func(_ context.Context, pods []types.NamespacedName) {
+		r.release = func(_ context.Context, pods []*cluster.Pod) {
 			for _, pod := range pods {
 				given = append(given, pod.Name)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 	"github.com/joiner-autoscaler/joiner/internal/controller/provisioning"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
@@ -26,12 +28,15 @@ func unplacedPod() *corev1.Pod {
 	}
 }
 
-var podName = types.NamespacedName{Namespace: "default", Name: "a"}
+var (
+	podName = types.NamespacedName{Namespace: "default", Name: "a"}
+	thePod  = &cluster.Pod{Namespace: "default", Name: "a"}
+)
 
-func placesFor(t *testing.T, pod *corev1.Pod) (provisioning.Places, func() *corev1.Pod) {
+func placesFor(t *testing.T, pod *corev1.Pod) (*provisioning.Places, func() *corev1.Pod) {
 	t.Helper()
 	server := controllertest.NewServer(t, pod).Build()
-	k := provisioning.Places{Client: server, Now: func() time.Time { return time.Unix(1000, 0) }, Log: logr.Discard()}
+	k := &provisioning.Places{Client: server, Now: func() time.Time { return time.Unix(1000, 0) }, Log: logr.Discard()}
 	return k, func() *corev1.Pod {
 		t.Helper()
 		var now corev1.Pod
@@ -48,8 +53,8 @@ func TestAPlaceIsKeptMovedAndReleased(t *testing.T) {
 	t.Parallel()
 	k, now := placesFor(t, unplacedPod())
 	for _, node := range []string{"n1", "n2", "", "n3"} {
-		if k.Keep(t.Context(), []types.NamespacedName{podName}, node); node == "" {
-			k.Release(t.Context(), []types.NamespacedName{podName})
+		if k.Keep(t.Context(), []*cluster.Pod{thePod}, node); node == "" {
+			k.Release(t.Context(), []*cluster.Pod{thePod})
 		}
 		pod := now()
 		if pod.Status.NominatedNodeName != node || translate.KeptOn(pod) != node || !translate.Provisionable(pod) {
@@ -68,7 +73,7 @@ func TestAPlaceIsKeptBeforeTheFirstTry(t *testing.T) {
 	untried := unplacedPod()
 	untried.Status.Conditions = nil
 	k, now := placesFor(t, untried)
-	k.Keep(t.Context(), []types.NamespacedName{podName}, "n1")
+	k.Keep(t.Context(), []*cluster.Pod{thePod}, "n1")
 	if pod := now(); pod.Status.NominatedNodeName != "n1" || !translate.Untried(pod) || translate.Provisionable(pod) {
 		t.Errorf("nominated for %q, conditions %+v; want n1 and a pod that was not tried",
 			pod.Status.NominatedNodeName, pod.Status.Conditions)
@@ -87,8 +92,8 @@ func TestWhoIsNotOursToPlaceIsLeftAlone(t *testing.T) {
 		change(pod)
 		k, now := placesFor(t, pod)
 		before := now().ResourceVersion
-		k.Keep(t.Context(), []types.NamespacedName{podName, {Namespace: "default", Name: "gone"}}, "n1")
-		k.Release(t.Context(), []types.NamespacedName{podName})
+		k.Keep(t.Context(), []*cluster.Pod{thePod, {Namespace: "default", Name: "gone"}}, "n1")
+		k.Release(t.Context(), []*cluster.Pod{thePod})
 		if after := now(); after.ResourceVersion != before {
 			t.Errorf("%s: the pod was written: %+v", what, after.Status)
 		}
@@ -110,7 +115,7 @@ func TestAPodThatWasPlacedMeanwhileIsLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.Client = old{k.Client, stale}
-		k.Keep(t.Context(), []types.NamespacedName{podName}, "n1")
+		k.Keep(t.Context(), []*cluster.Pod{thePod}, "n1")
 		if pod := now(); pod.Status.NominatedNodeName == "n1" || len(pod.Status.Conditions) != 1 {
 			t.Errorf("%s meanwhile: the pod was written: %+v", what, pod.Status)
 		}
@@ -137,4 +142,71 @@ type old struct {
 func (o old) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	o.pod.DeepCopyInto(into.(*corev1.Pod))
 	return nil
+}
+
+// slow answers to a read of the pod only when it is told to.
+type slow struct {
+	client.Client
+	answer chan struct{}
+}
+
+func (s slow) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	<-s.answer
+	return s.Client.Get(ctx, key, into, options...)
+}
+
+// B-16: a node whose places need not be kept opens after those whose places are being kept, and two seconds later in any case; without
+// such nodes at once.
+func TestANodeWaitsForPlacesThatAreBeingKept(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct{ answer, want time.Duration }{
+		"kept after a second": {time.Second, time.Second}, "kept after an hour": {time.Hour, 2 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			k, now := placesFor(t, unplacedPod())
+			k.Now = time.Now
+			answer := make(chan struct{})
+			k.Client = slow{k.Client, answer}
+			s := apartSnapshot(t, "", time.Now().Unix())
+			for _, pod := range s.Pending {
+				pod.Name, pod.Namespace = podName.Name, podName.Namespace
+			}
+			begin := time.Now()
+			if (&provisioning.Places{Client: k.Client, Now: k.Now, Log: k.Log}).Open(t.Context(), s, "second", "second"); time.Since(begin) > 0 {
+				t.Errorf("%s: waits, and no place is being kept", what)
+			}
+			go k.Open(t.Context(), s, "first", "first")
+			time.AfterFunc(row.answer, func() { close(answer) })
+			synctest.Wait()
+			k.Open(t.Context(), s, "second", "second")
+			if waited := time.Since(begin); waited != row.want {
+				t.Errorf("%s: waits for %s, want %s", what, waited, row.want)
+			}
+			<-answer
+			synctest.Wait()
+			if pod := now(); pod.Status.NominatedNodeName != "first" {
+				t.Errorf("%s: nominated for %q, want first", what, pod.Status.NominatedNodeName)
+			}
+		})
+	}
+}
+
+// B-16: a node that was about to open counts as open for a minute, whatever the watches show.
+func TestANodeThatIsAboutToOpenCountsAsOpen(t *testing.T) {
+	t.Parallel()
+	for after, want := range map[time.Duration]string{time.Minute - 1: "", time.Minute: "first"} {
+		k, now := placesFor(t, unplacedPod())
+		at := time.Unix(1000, 0)
+		k.Now = func() time.Time { return at }
+		s := apartSnapshot(t, "", at.Add(time.Hour).Unix())
+		for _, pod := range s.Pending {
+			pod.Name, pod.Namespace = podName.Name, podName.Namespace
+		}
+		k.Open(t.Context(), s, "second", "second")
+		at = at.Add(after)
+		k.Open(t.Context(), s, "first", "first")
+		if pod := now(); pod.Status.NominatedNodeName != want {
+			t.Errorf("%s after the other node was about to open: nominated for %q, want %q", after, pod.Status.NominatedNodeName, want)
+		}
+	}
 }

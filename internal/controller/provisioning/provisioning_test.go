@@ -123,7 +123,7 @@ type rig struct {
 	ready    bool
 	told     []string // pools
 	learn    func(daemon, pool string, requests resources.Vector)
-	release  func(context.Context, []types.NamespacedName)
+	release  func(context.Context, []*cluster.Pod)
 	registry *prometheus.Registry
 	step     *provisioning.Controller
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
@@ -22,7 +23,7 @@ import (
 
 const (
 	// underWay is for how long a claim counts as on its way here: most machines have joined by then.
-	underWay = time.Minute
+	underWay = engine.UnderWay * time.Second
 	// slowest is for how long launches are put off at most, however many pods a slow scheduler still has to bind.
 	slowest = time.Minute
 )
@@ -111,7 +112,7 @@ func (w *Window) Caught() {
 // takeTurns takes launches out of the plan that are put off, and returns for how long they are, 0 when none is.
 func (c *Controller) takeTurns(s *cluster.Snapshot, p plan.Plan, now time.Time) (plan.Plan, time.Duration) {
 	left := c.config.Window.Left(now)
-	coming := slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool { return onItsWay(s, n, now) || stillLeft(n, left) })
+	coming := slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool { return engine.OnItsWay(s, n, now.Unix()) || stillLeft(n, left) })
 	promised := map[string]bool{}
 	for _, pod := range s.Pending {
 		if promised[pod.UID] = pod.Promised != ""; !promised[pod.UID] && left[pod.Shape.Key()] > 0 {
@@ -133,12 +134,6 @@ func (c *Controller) takeTurns(s *cluster.Snapshot, p plan.Plan, now time.Time) 
 	}
 	p.Launches = slices.DeleteFunc(slices.Clone(p.Launches), again)
 	return p, wait
-}
-
-// onItsWay reports whether pods may soon be bound to a node of ours that cannot take any yet.
-func onItsWay(s *cluster.Snapshot, n *cluster.Node, now time.Time) bool {
-	return s.Pool(n.Pool) != nil && n.Claim != "" && !n.Initialized && !n.Deleting && !n.Disrupting &&
-		now.Sub(time.Unix(n.Created, 0)) < underWay
 }
 
 // stillLeft reports whether pods run on a node that goes, are to leave it for places that were found, and were not evicted yet.

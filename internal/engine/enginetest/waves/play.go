@@ -30,9 +30,9 @@ type Config struct {
 	Quiet, PutOff, Slowest int64
 	// Nominate lets the scheduler bind each pod where it was planned, if that still has room.
 	Nominate bool
-	// Keep has the scheduler keep the room of pods that keep apart where they were planned, once the node opens and while others
-	// are still to come.
-	Keep bool
+	// Keep says whose room the scheduler keeps on a node that opens, of claim and name, given the claims whose nodes open just
+	// then and the time in seconds; nil for nobody's.
+	Keep func(s *cluster.Snapshot, claim, node string, opens map[string]bool, now int64) []*cluster.Pod
 	// Limit ends a play that does not come to rest.
 	Limit int64
 }
@@ -155,24 +155,16 @@ func (p *play) step() bool {
 }
 
 func (p *play) openNode(c *coming) {
+	var kept []*cluster.Pod
+	if p.Keep != nil {
+		kept = p.Keep(p.picture(), c.node.Claim, c.node.Name, nil, p.now/1000)
+	}
 	c.open, p.dirty, p.last = true, true, p.now
 	p.scheduler.Open(c.node)
-	if p.Keep && slices.ContainsFunc(p.nodes, func(c *coming) bool { return !c.open }) {
-		for _, pod := range p.waitingFor(c.node.Name) {
-			p.scheduler.Nominate(pod.UID, pod.Shape, c.node.Name)
-		}
+	for _, pod := range kept {
+		p.scheduler.Nominate(pod.UID, pod.Shape, c.node.Name)
 	}
 	p.queue, p.waiting = append(p.queue, p.waiting...), nil
-}
-
-// waitingFor are pods that keep apart, are not bound, and were planned onto a node.
-func (p *play) waitingFor(node string) (pods []*cluster.Pod) {
-	for _, pod := range slices.Concat(p.queue, p.waiting) {
-		if len(pod.Shape.ApartTerms()) > 0 && p.planned[pod.UID] == node {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
 }
 
 func (p *play) try() {
@@ -241,8 +233,8 @@ func (p *play) turn(nominated int) int64 {
 	return max(0, min(p.last+p.Quiet, p.off+most)-p.now)
 }
 
-func (p *play) plan() {
-	p.dirty, p.plans = false, p.now+p.Every
+// picture is the cluster at this moment.
+func (p *play) picture() *cluster.Snapshot {
 	parts := *p.start
 	parts.Nodes, parts.Pending, parts.Repelling = nil, nil, nil
 	for _, c := range p.nodes {
@@ -264,7 +256,12 @@ func (p *play) plan() {
 		own.Promised = p.planned[pod.UID]
 		parts.Pending = append(parts.Pending, &own)
 	}
-	result := p.Plan(cluster.New(parts))
+	return cluster.New(parts)
+}
+
+func (p *play) plan() {
+	p.dirty, p.plans = false, p.now+p.Every
+	result := p.Plan(p.picture())
 	for _, n := range result.Nominations {
 		p.planned[n.Pod.UID] = n.Node
 	}
@@ -287,6 +284,7 @@ func (p *play) launch(result plan.Plan) {
 	latest := int64(0)
 	for _, l := range result.Launches {
 		node := NodeOf(p.start.Pool(l.Pool), l, 0, fmt.Sprintf("node-%04d", len(p.nodes)))
+		node.Created = p.now / 1000
 		c := &coming{node: node, opens: p.now + p.Launch}
 		if p.Spread > 0 {
 			c.opens += p.dice.Int64N(p.Spread)

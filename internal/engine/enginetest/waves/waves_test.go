@@ -83,10 +83,29 @@ func TestKeptPlacesMakeOneWaveOfNodesThatComeApart(t *testing.T) {
 		c := usual(seed)
 		c.Spread = 10_000
 		without := waves.Play(start, c)
-		c.Keep = true
+		c.Keep = engine.PlacesToKeep
 		o := waves.Play(start, c)
 		if o.Left > 0 || float64(o.Launched) > 1.15*float64(o.Planned) || float64(without.Launched) <= 1.15*float64(without.Planned) {
 			t.Errorf("seed %d: %s; want at most 1.15 times the nodes planned, and more without: %s", seed, o, without)
+		}
+	}
+}
+
+// B-16: on nodes of one size no place is kept once the open ones have room for half of the pods that wait, and what is planned is launched
+// all the same.
+func TestFewPlacesAreKeptWhereThereIsRoom(t *testing.T) {
+	t.Parallel()
+	start := parse(t, mix(500))
+	for seed := range uint64(3) {
+		c, kept := usual(seed), 0
+		c.Keep = func(s *cluster.Snapshot, claim, node string, opens map[string]bool, now int64) []*cluster.Pod {
+			pods := engine.PlacesToKeep(s, claim, node, opens, now)
+			kept += len(pods)
+			return pods
+		}
+		o := waves.Play(start, c)
+		if o.Left > 0 || o.Launched > o.Planned || kept == 0 || kept > 70 { // of 100 that keep apart
+			t.Errorf("seed %d: %s; %d places kept; want 1 to 70", seed, o, kept)
 		}
 	}
 }

@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// This file says whose place has to be kept on a node that opens (B-16, ADR 0021). While nodes come up, kube-scheduler fills those
+// that are open with pods that could go anywhere, and each pod that keeps apart and finds its place taken needs a further node.
+// Keeping a place costs a request, and kube-scheduler time with each pod that it tries. So none is kept where it has enough to
+// choose from.
+
+// UnderWay is for how long a claim counts as on its way to being a node, in seconds: most machines have joined by then.
+const UnderWay = 60
+
+// waitingPerRoom is how many times the room of open nodes waiting pods may ask for, so that no place is kept. With three times more
+// nodes were launched than planned on a real control plane (ADR 0021).
+const waitingPerRoom = 2
+
+// OnItsWay reports whether pods may soon be bound to a node of ours that cannot take any yet. now is in Unix seconds.
+func OnItsWay(s *cluster.Snapshot, n *cluster.Node, now int64) bool {
+	return s.Pool(n.Pool) != nil && n.Claim != "" && !n.Initialized && !n.Deleting && !n.Disrupting && now-n.Created < UnderWay
+}
+
+// PlacesToKeep returns the pods whose place on a node of ours has to be kept when it opens, in the order of s.Pending: those that keep
+// apart from their like and were promised this node, while other nodes of the pool are on their way (B-16). The last node of
+// a plan needs none: whoever is left then has no other place. claim and node are its names, now is in Unix seconds. opens holds the
+// claims whose nodes open in this moment: they count as open.
+func PlacesToKeep(s *cluster.Snapshot, claim, node string, opens map[string]bool, now int64) (pods []*cluster.Pod) {
+	at := slices.IndexFunc(s.Nodes, func(n *cluster.Node) bool { return n.Claim == claim })
+	if at < 0 || !slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool {
+		return n.Claim != claim && n.Pool == s.Nodes[at].Pool && !opens[n.Claim] && OnItsWay(s, n, now)
+	}) || roomyElsewhere(s, s.Nodes[at], opens) {
+		return nil
+	}
+	for _, pod := range s.Pending {
+		if (pod.Promised == claim || pod.Promised == node) && pod.Node == "" && len(pod.Shape.ApartTerms()) > 0 {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// roomyElsewhere reports whether kube-scheduler, which puts a pod where most is free, is far from filling a node of ours that opens: the
+// open nodes of the pool have room for a good part of all pods that wait. That is enough only where the nodes that the plan counts on
+// have one size: each has room for its share of all pods then, whichever come there.
+func roomyElsewhere(s *cluster.Snapshot, opening *cluster.Node, opens map[string]bool) bool {
+	var room, waiting resources.Vector
+	planned := map[string]bool{} // nodes and claims that have pods to come
+	for _, pod := range s.Pending {
+		if pod.Node == "" {
+			waiting = waiting.Plus(pod.Shape.Requests)
+			planned[pod.Promised] = pod.Promised != ""
+		}
+	}
+	for _, n := range s.Nodes {
+		if n.Pool != opening.Pool || n.Deleting || n.Disrupting {
+			continue
+		}
+		if (!n.Initialized || planned[n.Name] || planned[n.Claim]) && !oneSize(n, opening) {
+			return false
+		}
+		if (n.Initialized || opens[n.Claim]) && n != opening {
+			room = room.Plus(n.Allocatable.Minus(n.Used))
+		}
+	}
+	return !slices.ContainsFunc([]int{resources.CPU, resources.Memory}, func(r int) bool {
+		return room.At(r)*waitingPerRoom < waiting.At(r)
+	})
+}
+
+// oneSize reports whether two nodes take as much, but for a tenth: what a machine really has is known once it has joined.
+func oneSize(a, b *cluster.Node) bool {
+	return !slices.ContainsFunc([]int{resources.CPU, resources.Memory}, func(r int) bool {
+		own, other := a.Allocatable.At(r), b.Allocatable.At(r)
+		return 10*min(own, other) < 9*max(own, other)
+	})
+}
