@@ -277,9 +277,9 @@ func (c *composition) podsOf(claim string) (pods []*corev1.Pod) {
 	return pods
 }
 
-// keep has the room of pods kept on a claim's node that is about to open.
-func (c *composition) keep(ctx context.Context, claim, node string) {
-	c.places.Open(ctx, c.Store.Snapshot(), claim, node)
+// keep has the room of pods kept on a claim's node that is about to open, and returns for how long it should wait.
+func (c *composition) keep(ctx context.Context, claim, node string) time.Duration {
+	return c.places.Open(ctx, c.Store.Snapshot(), claim, node)
 }
 
 // removed is told of NodeClaims that controllers take away which find that they failed, broke or lose their machine.

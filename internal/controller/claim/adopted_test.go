@@ -167,7 +167,7 @@ func TestPlacesAreKeptBeforeTheNodeOpens(t *testing.T) {
 	node.Spec.Taints = []corev1.Taint{{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}}
 	r.create(t, node)
 	var kept []string
-	r.config.Keep = func(ctx context.Context, claim, name string) {
+	r.config.Keep = func(ctx context.Context, claim, name string) time.Duration {
 		var now corev1.Node
 		if err := r.server.Get(ctx, client.ObjectKey{Name: name}, &now); err != nil {
 			t.Error(err)
@@ -176,6 +176,7 @@ func TestPlacesAreKeptBeforeTheNodeOpens(t *testing.T) {
 		if len(now.Spec.Taints) != 1 {
 			t.Errorf("the node has the taints %+v, want it closed still", now.Spec.Taints)
 		}
+		return 0
 	}
 	r.step = claim.New(r.config)
 	r.reconcile(t)
@@ -185,13 +186,43 @@ func TestPlacesAreKeptBeforeTheNodeOpens(t *testing.T) {
 	}
 }
 
+// B-16: a node that is not to open yet stays closed, and is looked at again after that time.
+func TestANodeThatIsNotToOpenYetStaysClosed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, newClaim())
+	r.reconcile(t)
+	node := joined()
+	node.Spec.Taints = []corev1.Taint{{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}}
+	r.create(t, node)
+	closed := func(n *corev1.Node) bool {
+		return slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == karpenterv1.UnregisteredTaintKey })
+	}
+	wait := 200 * time.Millisecond
+	r.config.Keep = func(context.Context, string, string) time.Duration { return wait }
+	r.step = claim.New(r.config)
+	for range 2 {
+		if after := r.reconcile(t).RequeueAfter; after != wait || !closed(r.node(t)) ||
+			r.is(t, karpenterv1.ConditionTypeRegistered) == "True" {
+			t.Fatalf("next look after %s, taints %+v, Registered=%s; want %s, and the node closed", after, r.node(t).Spec.Taints,
+				r.is(t, karpenterv1.ConditionTypeRegistered), wait)
+		}
+	}
+	wait = 0
+	if r.reconcile(t); closed(r.node(t)) || r.is(t, karpenterv1.ConditionTypeRegistered) != "True" {
+		t.Errorf("taints %+v, Registered=%s; want the node open", r.node(t).Spec.Taints, r.is(t, karpenterv1.ConditionTypeRegistered))
+	}
+}
+
 // B-12: what others write onto the node while places are kept is in the picture by which it is opened: no patch is refused.
 func TestANodeIsOpenedAsItIsOncePlacesAreKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())
 	r.reconcile(t)
 	r.create(t, joined())
-	r.config.Keep = func(context.Context, string, string) { r.makeReady(t) }
+	r.config.Keep = func(context.Context, string, string) time.Duration {
+		r.makeReady(t)
+		return 0
+	}
 	r.step, r.writes = claim.New(r.config), 0
 	r.reconcile(t)
 	taints := r.node(t).Spec.Taints

@@ -78,8 +78,9 @@ type Config struct {
 	Unseen  *unseen.Objects // by this process; nil waits for no cache
 	// PodsOf returns the pods that are expected on a claim, as far as an event needs them; nil knows of none.
 	PodsOf func(claim string) []*corev1.Pod
-	// Keep has the room of pods kept that a claim's node was launched for, before the node opens; nil keeps none.
-	Keep func(ctx context.Context, claim, node string)
+	// Keep has the room of pods kept that a claim's node was launched for, before the node opens, and returns for how long it should
+	// not open yet; nil keeps none.
+	Keep func(ctx context.Context, claim, node string) (wait time.Duration)
 	// Reboots says that nodes are rebooted here, where their provider can.
 	Reboots bool
 	// Holder names this process, for the record of who may have a launch on its way. No two processes have the same.

@@ -60,7 +60,7 @@ func (c *Controller) register(ctx context.Context, w *work) error {
 }
 
 // openFirst writes the claim's part onto its node, which then is open to pods. It reports false when there is nothing to open yet, and says
-// so in the condition Registered.
+// so in the condition Registered, or when other nodes open before.
 func (c *Controller) openFirst(ctx context.Context, w *work) (bool, error) {
 	for prepared, tried := false, false; ; {
 		before := w.node
@@ -74,7 +74,11 @@ func (c *Controller) openFirst(ctx context.Context, w *work) (bool, error) {
 		}
 		if !prepared {
 			prepared = true
-			c.beforeOpening(ctx, w, before)
+			if wait := c.beforeOpening(ctx, w, before); wait > 0 {
+				w.askAgain(wait)
+				w.node = before
+				return false, nil
+			}
 			// That takes its time, and others write to a fresh node meanwhile.
 			fresh, err := c.nodeOf(ctx, w.claim)
 			if err != nil {
@@ -110,16 +114,17 @@ func (c *Controller) openFirst(ctx context.Context, w *work) (bool, error) {
 	}
 }
 
-// beforeOpening does what has to be done before pods may come to a node.
-func (c *Controller) beforeOpening(ctx context.Context, w *work, node *corev1.Node) {
+// beforeOpening does what has to be done before pods may come to a node, and returns for how long none should come yet.
+func (c *Controller) beforeOpening(ctx context.Context, w *work, node *corev1.Node) time.Duration {
 	if !hasTaint(node.Spec.Taints, corev1.Taint{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}) &&
 		node.Labels[karpenterv1.NodeRegisteredLabelKey] == "" {
 		c.config.Events.Event(w.claim, event.Warning, event.UnregisteredTaintMissing, "Node "+node.Name+
 			" joined without the taint karpenter.sh/unregistered:NoExecute: pods could be placed on it too early; add the taint in its bootstrap")
 	}
-	if c.config.Keep != nil {
-		c.config.Keep(ctx, w.claim.Name, node.Name)
+	if c.config.Keep == nil {
+		return 0
 	}
+	return c.config.Keep(ctx, w.claim.Name, node.Name)
 }
 
 // adopt makes the node one of ours. What is on the node beyond the claim stays.

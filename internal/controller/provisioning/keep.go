@@ -51,76 +51,74 @@ type Places struct {
 	Log    logr.Logger
 
 	mu      sync.Mutex
-	opens   map[string]time.Time // claims whose nodes were about to open, and when
-	keeping int                  // how many nodes have places kept just now
-	kept    chan struct{}        // closed when none has
+	opens   map[string]opening // by claim, of nodes that were about to open
+	keeping int                // how many nodes have places kept just now
+	rounds  int                // how often that came to be none
 }
 
-// keepWait is for how long a node waits at most until the places on others are kept.
-const keepWait = 2 * time.Second
+// opening is a node that is about to open: since when, and in which round of keeping places that was.
+type opening struct {
+	since time.Time
+	round int
+}
 
-// Open keeps the places that have to be kept on a claim's node which is about to open. A node that needs none opens after those that
-// do: else it would be full when these open.
-func (p *Places) Open(ctx context.Context, s *cluster.Snapshot, claim, node string) {
+const (
+	// keepWait is for how long a node waits at most until the places on others are kept, keepStep how soon it asks again.
+	keepWait = 2 * time.Second
+	keepStep = 100 * time.Millisecond
+)
+
+// Open keeps the places that have to be kept on a claim's node which is about to open, and returns for how long it should not open
+// yet, 0 when it may. A node that needs none opens after those that do: else it would be full when these open.
+func (p *Places) Open(ctx context.Context, s *cluster.Snapshot, claim, node string) (wait time.Duration) {
 	now := p.Now()
-	pods := engine.PlacesToKeep(s, claim, node, p.others(claim, now), now.Unix())
-	if len(pods) == 0 {
-		p.wait(ctx)
-		return
+	opens, busy := p.opening(claim, now)
+	pods := engine.PlacesToKeep(s, claim, node, opens, now.Unix())
+	switch {
+	case len(pods) > 0:
+		p.begin()
+		defer p.end()
+		p.Keep(ctx, pods, node)
+	case busy:
+		return keepStep
 	}
-	p.begin()
-	defer p.end()
-	p.Keep(ctx, pods, node)
+	return 0
 }
 
-// others returns the claims whose nodes were about to open before, and takes in that this one's is.
-func (p *Places) others(claim string, now time.Time) map[string]bool {
+// opening returns the claims whose nodes were about to open lately, and whether places are being kept that this one's should wait for.
+func (p *Places) opening(claim string, now time.Time) (opens map[string]bool, busy bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	others := map[string]bool{}
-	for other, at := range p.opens {
-		if age := now.Sub(at); age < 0 || age >= underWay { // it is open, or never will be
+	opens = map[string]bool{}
+	for other, o := range p.opens {
+		if age := now.Sub(o.since); age < 0 || age >= underWay { // it is open, or never will be
 			delete(p.opens, other)
 		} else {
-			others[other] = true
+			opens[other] = true
 		}
 	}
 	if p.opens == nil {
-		p.opens = map[string]time.Time{}
+		p.opens = map[string]opening{}
 	}
-	p.opens[claim] = now
-	return others
+	own, known := p.opens[claim]
+	if !known {
+		own = opening{now, p.rounds}
+		p.opens[claim] = own
+	}
+	return opens, p.keeping > 0 && own.round == p.rounds && now.Sub(own.since) < keepWait
 }
 
 func (p *Places) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.keeping++; p.keeping == 1 {
-		p.kept = make(chan struct{})
-	}
+	p.keeping++
 }
 
 func (p *Places) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.keeping--; p.keeping == 0 {
-		close(p.kept)
-	}
-}
-
-// wait waits until no node has places kept, and not long.
-func (p *Places) wait(ctx context.Context) {
-	p.mu.Lock()
-	kept, keeping := p.kept, p.keeping
-	p.mu.Unlock()
-	if keeping == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, keepWait)
-	defer cancel()
-	select {
-	case <-kept:
-	case <-ctx.Done():
+		p.rounds++
 	}
 }
 
