@@ -47,23 +47,35 @@ func PlacesToKeep(s *cluster.Snapshot, claim, node string, opens map[string]bool
 // open nodes of the pool have room for a good part of all pods that wait. That is enough only where the nodes that the plan counts on
 // have one size: each has room for its share of all pods then, whichever come there.
 func roomyElsewhere(s *cluster.Snapshot, opening *cluster.Node, opens map[string]bool) bool {
-	var room, waiting resources.Vector
-	planned := map[string]bool{} // nodes and claims that have pods to come
-	for _, pod := range s.Pending {
-		if pod.Node == "" {
-			waiting = waiting.Plus(pod.Shape.Requests)
-			planned[pod.Promised] = pod.Promised != ""
-		}
-	}
+	var room resources.Vector
+	odd := map[string]bool{} // open nodes of another size, by name and claim
 	for _, n := range s.Nodes {
 		if n.Pool != opening.Pool || n.Deleting || n.Disrupting {
 			continue
 		}
-		if (!n.Initialized || planned[n.Name] || planned[n.Claim]) && !oneSize(n, opening) {
-			return false
+		if !oneSize(n, opening) {
+			if !n.Initialized {
+				return false
+			}
+			odd[n.Name], odd[n.Claim] = true, true
 		}
 		if (n.Initialized || opens[n.Claim]) && n != opening {
 			room = room.Plus(n.Allocatable.Minus(n.Used))
+		}
+	}
+	if room.At(resources.CPU) <= 0 || room.At(resources.Memory) <= 0 {
+		return false
+	}
+	waiting := make(resources.Vector, max(resources.CPU, resources.Memory)+1)
+	for _, pod := range s.Pending {
+		if pod.Node != "" {
+			continue
+		}
+		if pod.Promised != "" && odd[pod.Promised] {
+			return false
+		}
+		for r := range waiting {
+			waiting[r] += pod.Shape.Requests.At(r)
 		}
 	}
 	return !slices.ContainsFunc([]int{resources.CPU, resources.Memory}, func(r int) bool {

@@ -69,43 +69,53 @@ const (
 )
 
 // Open keeps the places that have to be kept on a claim's node which is about to open, and returns for how long it should not open
-// yet, 0 when it may. A node that needs none opens after those that do: else it would be full when these open.
+// yet, 0 when it may. A node that needs none opens after those that do: else it would be full when these open. Which it is, is decided
+// when it is asked for first.
 func (p *Places) Open(ctx context.Context, s *cluster.Snapshot, claim, node string) (wait time.Duration) {
 	now := p.Now()
-	opens, busy := p.opening(claim, now)
-	pods := engine.PlacesToKeep(s, claim, node, opens, now.Unix())
-	switch {
-	case len(pods) > 0:
-		p.begin()
-		defer p.end()
-		p.Keep(ctx, pods, node)
-	case busy:
+	opens, first, busy := p.opening(claim, now)
+	if first {
+		if pods := engine.PlacesToKeep(s, claim, node, opens, now.Unix()); len(pods) > 0 {
+			p.begin()
+			defer p.end()
+			p.Keep(ctx, pods, node)
+			return 0
+		}
+	}
+	if busy {
 		return keepStep
 	}
 	return 0
 }
 
-// opening returns the claims whose nodes were about to open lately, and whether places are being kept that this one's should wait for.
-func (p *Places) opening(claim string, now time.Time) (opens map[string]bool, busy bool) {
+// opening returns the claims whose nodes were about to open lately, if this one's is not among them, and whether places are being kept
+// that it should wait for.
+func (p *Places) opening(claim string, now time.Time) (opens map[string]bool, first, busy bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	opens = map[string]bool{}
-	for other, o := range p.opens {
-		if age := now.Sub(o.since); age < 0 || age >= underWay { // it is open, or never will be
-			delete(p.opens, other)
-		} else {
-			opens[other] = true
-		}
-	}
-	if p.opens == nil {
-		p.opens = map[string]opening{}
-	}
 	own, known := p.opens[claim]
-	if !known {
+	if known = known && recent(own, now); !known {
 		own = opening{now, p.rounds}
+		opens = map[string]bool{}
+		for other, o := range p.opens {
+			if recent(o, now) {
+				opens[other] = true
+			} else {
+				delete(p.opens, other)
+			}
+		}
+		if p.opens == nil {
+			p.opens = map[string]opening{}
+		}
 		p.opens[claim] = own
 	}
-	return opens, p.keeping > 0 && own.round == p.rounds && now.Sub(own.since) < keepWait
+	return opens, !known, p.keeping > 0 && own.round == p.rounds && now.Sub(own.since) < keepWait
+}
+
+// recent reports whether the node may be about to open still; else it is open, or never will be.
+func recent(o opening, now time.Time) bool {
+	age := now.Sub(o.since)
+	return age >= 0 && age < underWay
 }
 
 func (p *Places) begin() {

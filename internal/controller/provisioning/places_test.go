@@ -164,9 +164,16 @@ func TestANodeWaitsForPlacesThatAreBeingKept(t *testing.T) {
 	k.Now = func() time.Time { return at }
 	parts := *apartSnapshot(t, "", at.Unix())
 	parts.Pending = parts.Pending[:1]
-	parts.Nodes = append(parts.Nodes, &cluster.Node{Claim: "to come", Pool: "default", Created: at.Unix()})
+	for _, name := range []string{"third", "to come"} {
+		parts.Nodes = append(parts.Nodes, &cluster.Node{Name: name, Claim: name, Pool: "default", Created: at.Unix()})
+	}
+	third := *parts.Pending[0]
+	third.UID, third.Promised = "third", "third"
+	parts.Pending = append(parts.Pending, &third)
 	s := cluster.New(parts)
-	s.Pending[0].Name, s.Pending[0].Namespace = podName.Name, podName.Namespace
+	for _, pod := range s.Pending {
+		pod.Name, pod.Namespace = podName.Name, podName.Namespace
+	}
 	var waits []time.Duration
 	look := func() { waits = append(waits, k.Open(t.Context(), s, "second", "second")) }
 	server := k.Client
@@ -187,7 +194,7 @@ func TestANodeWaitsForPlacesThatAreBeingKept(t *testing.T) {
 	waits = nil
 	look()
 	k.Client = during{server, func() { look() }}
-	k.Open(t.Context(), s, "first", "first")
+	k.Open(t.Context(), s, "third", "third")
 	if want := make([]time.Duration, 2); !slices.Equal(waits, want) {
 		t.Errorf("once the places are kept that it waited for, and while others are: waits for %s, want %s", waits, want)
 	}
