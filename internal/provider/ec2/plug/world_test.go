@@ -64,10 +64,11 @@ func newRegion(t *testing.T, change func(*settings), objects ...client.Object) *
 	r.server = ec2test.Start(t, ec2test.Options{Now: r.Now})
 	r.server.AddRole("nodes")
 	r.server.AddNetwork(clusterName, "us-east-1a", "us-east-1b")
+	made := r.Now() // of all images, since the newest come first in a status
 	for variant, arch := range map[string]string{
 		"x86_64/standard": "x86_64", "x86_64/nvidia": "x86_64", "x86_64/neuron": "x86_64", "arm64/standard": "arm64", "arm64/nvidia": "arm64",
 	} {
-		image := r.server.AddImage(ec2test.Image{Architecture: arch,
+		image := r.server.AddImage(ec2test.Image{Architecture: arch, Created: made,
 			Name: "amazon-eks-node-al2023-" + strings.ReplaceAll(variant, "/", "-") + "-1.34-v20261101"})
 		r.server.SetParameter("/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/"+variant+"/recommended/image_id", image.ID)
 	}
