@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/joiner-autoscaler/joiner/internal/controller/provisioning"
+	enginecluster "github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
@@ -66,7 +66,7 @@ func TestKubeSchedulerLeavesAKeptPlace(t *testing.T) {
 		sees("a pod that waits", map[string]int{"waits": 1}, name)
 	}
 	places := provisioning.Places{Client: r.Client, Now: time.Now, Log: logr.Discard()}
-	kept := []types.NamespacedName{{Namespace: "default", Name: "kept"}}
+	kept := []*enginecluster.Pod{{Namespace: "default", Name: "kept"}}
 	places.Keep(t.Context(), kept, "n1")
 	r.node("n1", "2")
 	sees("the kept place taken", map[string]int{"bound": 1}, "kept")
