@@ -202,7 +202,8 @@ func (j *judging) misfitFirst(pool *cluster.Pool, m *move) refusal {
 		return refusal{why: "nothing was launched that replaces it, and it does not go first: " + why, ground: GroundScheduling}
 	}
 	if len(m.intents) > 1 {
-		return refusal{why: "nothing was launched that replaces it, and one node of its NodePool goes first at a time", ground: GroundScheduling}
+		return refusal{why: "nothing was launched that replaces it, and one node of its NodePool goes first at a time",
+			ground: GroundScheduling}
 	}
 	found := d.nodeHolds(pool, d.now(m.intents[0].Node))
 	if found.first != "" {

@@ -178,7 +178,8 @@ func (j *judging) wanting(m *move) (no refusal, part []*cluster.Node) {
 		}
 		no = refusal{} // it waits
 	case late != "":
-		return refusal{why: fmt.Sprintf("its replacement %s joined and is not initialized after %s", late, settlesWithin), ground: GroundChurn}, nil
+		return refusal{ground: GroundChurn,
+			why: fmt.Sprintf("its replacement %s joined and is not initialized after %s", late, settlesWithin)}, nil
 	}
 	if m.waits() {
 		return no, nil

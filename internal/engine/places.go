@@ -15,8 +15,8 @@ import (
 // UnderWay is for how long a claim counts as on its way to being a node, in seconds: most machines have joined by then.
 const UnderWay = 60
 
-// waitingPerRoom is how many times the room of open nodes waiting pods may ask for, so that no place is kept. With three times more
-// nodes were launched than planned on a real control plane (ADR 0021).
+// waitingPerRoom bounds what waiting pods ask for, as a multiple of the room on open nodes, where no place is kept. With 3 more nodes were
+// launched on a real control plane than planned (ADR 0021).
 const waitingPerRoom = 2
 
 // OnItsWay reports whether pods may soon be bound to a node of ours that cannot take any yet. now is in Unix seconds.
@@ -59,7 +59,7 @@ func roomyElsewhere(s *cluster.Snapshot, opening *cluster.Node, opens map[string
 			}
 			odd[n.Name], odd[n.Claim] = true, true
 		}
-		if (n.Initialized || opens[n.Claim]) && n != opening {
+		if n != opening && (opens[n.Claim] || n.Initialized && takesAsWell(n, opening)) {
 			room = room.Plus(n.Allocatable.Minus(n.Used))
 		}
 	}
@@ -81,6 +81,11 @@ func roomyElsewhere(s *cluster.Snapshot, opening *cluster.Node, opens map[string
 	return !slices.ContainsFunc([]int{resources.CPU, resources.Memory}, func(r int) bool {
 		return room.At(r)*waitingPerRoom < waiting.At(r)
 	})
+}
+
+// takesAsWell reports whether what may be bound to other may be bound to a node as well, as far as its state goes.
+func takesAsWell(n, other *cluster.Node) bool {
+	return !n.NotReady && !slices.ContainsFunc(n.Taints, func(t cluster.Taint) bool { return !slices.Contains(other.Taints, t) })
 }
 
 // oneSize reports whether two nodes take as much, but for a tenth: what a machine really has is known once it has joined.

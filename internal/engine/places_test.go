@@ -21,7 +21,8 @@ func coming(t *testing.T) (s *cluster.Snapshot, nodes []*cluster.Node) {
 	}
 	parts := *parsed
 	for _, name := range []string{"first", "second", "third"} {
-		nodes = append(nodes, &cluster.Node{Name: name, Claim: name, Pool: "default", Allocatable: parts.Pools[0].Catalog.Types[0].Allocatable})
+		nodes = append(nodes, &cluster.Node{Name: name, Claim: name, Pool: "default",
+			Allocatable: parts.Pools[0].Catalog.Types[0].Allocatable})
 	}
 	parts.Nodes = nodes
 	for _, pod := range parts.Pending {
@@ -76,6 +77,7 @@ func TestNoPlaceIsKeptWhereThereIsRoom(t *testing.T) {
 			n.Allocatable[r] = n.Allocatable[r] * percent / 100
 		}
 	}
+	cordoned := []cluster.Taint{{Key: "node.kubernetes.io/unschedulable", Effect: cluster.NoSchedule}}
 	uses := func(n *cluster.Node, r int, amount int64) {
 		n.Initialized, n.Used = true, make(resources.Vector, len(n.Allocatable))
 		n.Used[r] = amount
@@ -92,6 +94,8 @@ func TestNoPlaceIsKeptWhereThereIsRoom(t *testing.T) {
 		"2 of 32 GiB are free":       {func(open, _ *cluster.Node) { uses(open, resources.Memory, 30<<30) }, nil, false},
 		"less memory than that":      {func(open, _ *cluster.Node) { uses(open, resources.Memory, 30<<30+1) }, nil, true},
 		"the open one goes":          {func(open, _ *cluster.Node) { open.Initialized, open.Deleting = true, true }, nil, true},
+		"the open one is cordoned":   {func(open, _ *cluster.Node) { open.Initialized = true; open.Taints = cordoned }, nil, true},
+		"the open one is not ready":  {func(open, _ *cluster.Node) { open.Initialized, open.NotReady = true, true }, nil, true},
 		"it is of another pool":      {func(open, _ *cluster.Node) { open.Initialized, open.Pool = true, "other" }, nil, true},
 		"one to come is larger":      {func(open, other *cluster.Node) { open.Initialized = true; sized(other, 120) }, nil, true},
 		"one to come is smaller":     {func(open, other *cluster.Node) { open.Initialized = true; sized(other, 80) }, nil, true},

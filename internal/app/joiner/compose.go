@@ -317,7 +317,8 @@ func (c *composition) decide() []kube.Controller {
 			Picture: c.Store, Applier: c.applier, Window: c.window, Brake: c.brake, Events: c.Events, Metrics: c.metrics.Plans,
 			InVain: c.metrics.Pools.InVain, Told: func(pool string) { c.Wake(Pools, kube.Requests(pool)[0], 0) },
 			Learn: c.Store.Learn, Keeps: c.Store.HasBuffers,
-			Ready: c.Ready, Planned: c.Planned, Buffered: c.buffered, Release: c.places.Release, Now: c.Now, Log: c.Log.WithName(Provisioning),
+			Ready: c.Ready, Planned: c.Planned, Buffered: c.buffered, Release: c.places.Release,
+			Now: c.Now, Log: c.Log.WithName(Provisioning),
 		})},
 		{Name: Disruption, Workers: 1, Start: true, Reconciler: c.disrupting, Watches: disruptionWatches()},
 	}

@@ -158,14 +158,20 @@ func TestANodeThatChangesDuringItsRegistrationIsRegistered(t *testing.T) {
 	}
 }
 
+// aboutToOpen is a launched claim whose node has joined and has the taint of a closed one alone.
+func aboutToOpen(t *testing.T) (*rig, *corev1.Node) {
+	t.Helper()
+	r, node := newRig(t, newClaim()), joined()
+	r.reconcile(t)
+	node.Spec.Taints = []corev1.Taint{{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}}
+	r.create(t, node)
+	return r, node
+}
+
 // B-16: room is kept for pods before the node opens to others, not after.
 func TestPlacesAreKeptBeforeTheNodeOpens(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, newClaim())
-	r.reconcile(t)
-	node := joined()
-	node.Spec.Taints = []corev1.Taint{{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}}
-	r.create(t, node)
+	r, node := aboutToOpen(t)
 	var kept []string
 	r.config.Keep = func(ctx context.Context, claim, name string) time.Duration {
 		var now corev1.Node
@@ -189,11 +195,7 @@ func TestPlacesAreKeptBeforeTheNodeOpens(t *testing.T) {
 // B-16: a node that is not to open yet stays closed, and is looked at again after that time.
 func TestANodeThatIsNotToOpenYetStaysClosed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, newClaim())
-	r.reconcile(t)
-	node := joined()
-	node.Spec.Taints = []corev1.Taint{{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}}
-	r.create(t, node)
+	r, _ := aboutToOpen(t)
 	closed := func(n *corev1.Node) bool {
 		return slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == karpenterv1.UnregisteredTaintKey })
 	}

@@ -76,7 +76,6 @@ func (c *Controller) openFirst(ctx context.Context, w *work) (bool, error) {
 			prepared = true
 			if wait := c.beforeOpening(ctx, w, before); wait > 0 {
 				w.askAgain(wait)
-				w.node = before
 				return false, nil
 			}
 			// That takes its time, and others write to a fresh node meanwhile.

@@ -33,7 +33,8 @@ func spread(key string) change {
 // B-11: those that are hardest to find a place for leave first, since kube-scheduler takes pods as they come back.
 func TestLargePodsLeaveFirst(t *testing.T) {
 	t.Parallel()
-	pods := []corev1.Pod{pod("a", asks("100m", "1Gi")), pod("b", asks("3", "1Gi")), pod("c", asks("100m", "32Gi")), pod("d", asks("1", "1Gi"), apart),
+	pods := []corev1.Pod{pod("a", asks("100m", "1Gi")), pod("b", asks("3", "1Gi")), pod("c", asks("100m", "32Gi")),
+		pod("d", asks("1", "1Gi"), apart),
 		pod("e", asks("2", "1Gi"), spread(corev1.LabelHostname)), pod("f", asks("100m", "1Gi"), spread(corev1.LabelTopologyZone)), pod("g"),
 		pod("h", critical, asks("9", "9Gi"))}
 	want := []string{"e", "d", "c", "b", "a", "f", "g"}
@@ -46,7 +47,8 @@ func TestLargePodsLeaveFirst(t *testing.T) {
 func TestSmallPodsWaitForLargeOnes(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{Status: corev1.NodeStatus{Allocatable: amounts("4", "16Gi")}} // 6 cores, with 8 GiB for one
-	pods := []corev1.Pod{pod("large", asks("1500m", "1Gi")), pod("middle", asks("1", "1Gi")), pod("small", asks("200m", "1Gi")), pod("none"),
+	pods := []corev1.Pod{pod("large", asks("1500m", "1Gi")), pod("middle", asks("1", "1Gi")),
+		pod("small", asks("200m", "1Gi")), pod("none"),
 		pod("apart", asks("100m", "1Gi"), apart)}
 	var drains begun
 	for _, moment := range []struct {

@@ -216,6 +216,13 @@ func TestALaunchIsNotPutOffForADrain(t *testing.T) {
 
 	r, node = leaving(t)
 	r.window.Leave(node.Pods, r.clock.Now())
+	node.Deleting = false
+	if n, _ := r.launches(t); n != 1 {
+		t.Fatalf("%d launches, want one: that node stays, whatever leaves another one", n)
+	}
+
+	r, node = leaving(t)
+	r.window.Leave(node.Pods, r.clock.Now())
 	further := *r.picture.snapshot.Pending[0]
 	further.Name, further.UID = "further", "further"
 	parts := *r.picture.snapshot
