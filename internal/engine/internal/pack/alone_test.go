@@ -98,7 +98,7 @@ var aloneTests = []alone{
 		script: types + "pool p\nnode n1 type=x zone=a pool=p\nnode n2 type=x zone=a pool=p\npod w node=n1 cpu=1 port=80\n" +
 			"pod on cpu=1 port=80\npod asks cpu=1 port=80",
 		refuses: "n1", opens: "p: m x", narrows: "p: -", ties: true,
-		explains: "p: the pod's host ports are used by DaemonSets on every new node"},
+		explains: "p: -"},
 	{rule: reservationRule{}, says: "a new node is in one reservation or in none",
 		script: "type m cpu=2 mem=8Gi od=0.1 reserved=0 reservation=1\ntype x cpu=4 mem=16Gi od=0.2\npool p\npod asks cpu=1",
 		opens:  "p: m x", narrows: "p: m", explains: "p: -"},

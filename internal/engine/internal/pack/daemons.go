@@ -44,8 +44,11 @@ func (daemonRule) opens(s *solver, p *pool, info *shape, ways []way) []way {
 }
 
 func (daemonRule) explains(s *solver, e *explainer) bool {
-	if len(s.info(e.shape).ways[e.pool.index]) == 0 || s.care.wary[e.shape] {
-		e.suspect(s.keptOut(e.pool, e.shape))
+	if len(s.info(e.shape).ways[e.pool.index]) > 0 && !s.care.wary[e.shape] {
+		return true
+	}
+	if by, code, detail := s.keptOut(e.pool, e.shape); detail != "" {
+		e.suspect(by, code, detail)
 	}
 	return true
 }
@@ -186,7 +189,7 @@ func (s *solver) minds(c, daemon *cluster.Shape) bool {
 	return counts
 }
 
-// keptOut says which daemons leave the shape no place in a pool.
+// keptOut says which daemons leave the shape no place in a pool; an empty detail when none does.
 func (s *solver) keptOut(p *pool, c *cluster.Shape) (by plan.Demand, code cause.Code, detail string) {
 	repelled := s.repelledAfar(c) || slices.ContainsFunc(p.residents, func(r resident) bool { return s.topology.Repel(c, r.shape) })
 	if repelled {
@@ -195,5 +198,8 @@ func (s *solver) keptOut(p *pool, c *cluster.Shape) (by plan.Demand, code cause.
 	if constraint, daemon := s.counted(c); constraint != "" && s.care.wary[c] {
 		return plan.ByTopology, cause.DaemonsCount, constraint + " counts DaemonSet " + daemon + ", whose pods come first on a new node"
 	}
-	return plan.ByPod, cause.HostPortTaken, "the pod's host ports are used by DaemonSets on every new node"
+	if slices.ContainsFunc(p.residents, func(r resident) bool { return samePorts(c, r.shape) }) {
+		return plan.ByPod, cause.HostPortTaken, "the pod's host ports are used by DaemonSets on every new node"
+	}
+	return "", "", ""
 }

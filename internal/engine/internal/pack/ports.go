@@ -3,14 +3,15 @@ package pack
 import (
 	"slices"
 
-	"github.com/joiner-autoscaler/joiner/internal/engine/cause"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
-	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
 // portRule: pods that want the same port of the host share no node. Ports of daemons are looked at by daemonRule.
-type portRule struct{ anyPool }
+type portRule struct {
+	anyPool
+	unexplained // on a new node only daemons have a port: see daemonRule
+}
 
 func (portRule) reads() []string { return []string{"HostPorts"} }
 
@@ -41,13 +42,6 @@ func (portRule) ties(info *shape) bool { return len(info.HostPorts) > 0 }
 
 // alike: only shapes without ports come in groups.
 func (portRule) alike(text []byte, _ *shape) []byte { return text }
-
-func (portRule) explains(_ *solver, e *explainer) bool {
-	if len(e.shape.HostPorts) > 0 {
-		e.suspect(plan.ByPod, cause.HostPortTaken, "the pod's host ports are used by DaemonSets on every new node")
-	}
-	return true
-}
 
 // portsTaken reports whether a port that pods of the shape want is among those that are taken.
 func portsTaken(taken []cluster.HostPort, c *cluster.Shape) bool {
