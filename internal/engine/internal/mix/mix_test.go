@@ -47,7 +47,7 @@ func TestEveryPodOnceAndNoNodeTooFull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		items, bins := problems(t, 6, 30)
 		fewer := func(items []Item, bins []Bin) []Pattern { return Fewer(Solve, items, bins, 0.2) }
-		solve := rapid.SampledFrom([]Way{Solve, Sketch, fewer}).Draw(t, "solve")
+		solve := rapid.SampledFrom([]Way{Solve, Sketch, Careful, Draft, fewer}).Draw(t, "solve")
 		left := make([]int, len(items))
 		for i, item := range items {
 			left[i] = item.Count
@@ -69,6 +69,27 @@ func TestEveryPodOnceAndNoNodeTooFull(t *testing.T) {
 			}
 		}
 	})
+}
+
+// More passes are never dearer, and cheaper for some problems of few pods.
+func TestCareIsNeverDearer(t *testing.T) {
+	t.Parallel()
+	cheaper := false
+	rapid.Check(t, func(t *rapid.T) {
+		items, bins := problems(t, 12, 6)
+		p := newProblem(items, bins)
+		if p == nil {
+			return
+		}
+		careful, sketch := p.price(Careful(items, bins)), p.price(Sketch(items, bins))
+		if careful > sketch {
+			t.Fatalf("careful %v, in fewer passes %v", careful, sketch)
+		}
+		cheaper = cheaper || careful < sketch
+	})
+	if !cheaper {
+		t.Error("no problem got cheaper nodes by more passes")
+	}
 }
 
 func one(n, at int) []int {

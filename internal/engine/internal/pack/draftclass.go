@@ -15,11 +15,13 @@ import (
 // class is nodes that are the same for every constraint between pods but those over the hostname: a zone, for instance.
 type class struct {
 	offers catalog.Bits
-	labels requirement.Set // what makes it the class
-	bin    int             // of the tracker, while classes are given
-	cost   float64         // of all pods there, if they could be split
-	load   float64         // of the pods that are given it, in nodes of the largest size
-	apart  map[string]int  // pods of groups that keep apart
+	labels requirement.Set  // what makes it the class
+	bin    int              // of the tracker, while classes are given
+	cost   float64          // of all pods there, if they could be split
+	unit   []float64        // by resource: what one costs where it is cheapest
+	asked  resources.Vector // by the pods that are given it
+	load   float64          // of the pods that are given it, in nodes of the largest size
+	apart  map[string]int   // pods of groups that keep apart
 }
 
 const (
@@ -27,6 +29,8 @@ const (
 	maxClasses = 16
 	// sameCost is how far costs of classes are apart that count as the same.
 	sameCost = 1.01
+	// sameShare is how far apart what a pod adds to two classes may be that counts as the same, as a share of what it costs alone.
+	sameShare = 0.01
 )
 
 // classify makes the classes. It reports false when constraints look at labels that the provider does not decide, or at
@@ -115,13 +119,14 @@ func (d *draft) assign() []*cluster.Pod {
 
 func (d *draft) give(own *drafted) {
 	own.class.load += d.loadOf(own.info)
+	own.class.asked = own.class.asked.Plus(own.info.Requests)
 	for _, term := range own.info.apart {
 		own.class.apart[term]++
 	}
 }
 
-// choose returns the class for a pod: where its own spread constraints count fewest, then a cheap one, then the one with
-// the least load; nil when none takes it.
+// choose returns the class for a pod: where its own spread constraints count fewest, then the first in the order of compare;
+// nil when none takes it.
 func (d *draft) choose(own *drafted) *class {
 	var best *class
 	var crowd int32
@@ -143,8 +148,9 @@ func (d *draft) choose(own *drafted) *class {
 	return best
 }
 
-// compare orders classes for a pod: the cheaper first, then the one with less load. Pods that keep apart need a node
-// each, to which there should be others: they come where there are fewest of them for the load.
+// compare orders classes for a pod: the cheaper first, then the one to whose price it adds least, then the one with less
+// load. So pods with much memory come to those with many cores, and nodes get both. Pods that keep apart need a node each,
+// to which there should be others: they come where there are fewest of them for the load.
 func (c *class) compare(other *class, info *shape) int {
 	switch {
 	case c.cost > other.cost*sameCost:
@@ -155,7 +161,25 @@ func (c *class) compare(other *class, info *shape) int {
 	for _, term := range info.apart {
 		return cmp.Compare(float64(c.apart[term]+1)*(other.load+1e-9), float64(other.apart[term]+1)*(c.load+1e-9))
 	}
+	own, others, most := c.adds(info), other.adds(info), c.least(info.Requests)
+	if own < others-most*sameShare || own > others+most*sameShare {
+		return cmp.Compare(own, others)
+	}
 	return cmp.Compare(c.load, other.load)
+}
+
+// adds returns how much more the class costs at least with a pod: nothing where it has to have the room for others anyway.
+func (c *class) adds(info *shape) float64 {
+	return c.least(c.asked.Plus(info.Requests)) - c.least(c.asked)
+}
+
+// least returns what these amounts cost at least there.
+func (c *class) least(amounts resources.Vector) float64 {
+	highest := 0.0
+	for r, amount := range amounts {
+		highest = max(highest, float64(c.unit[r]*float64(amount)))
+	}
+	return highest
 }
 
 func (d *draft) allows(c *class, info *shape) bool {
@@ -174,14 +198,15 @@ func (d *draft) crowd(c *class, info *shape) int32 {
 	return sum
 }
 
-// price computes what all pods would cost in each class if they could be split: of each resource all, where it is
-// cheapest.
+// price computes what a unit of each resource costs in each class where it is cheapest, and what all pods would cost there if
+// they could be split.
 func (d *draft) price() {
 	var sum resources.Vector
 	for _, own := range d.pods {
 		sum = sum.Plus(own.info.Requests)
 	}
 	for _, c := range d.classes {
+		c.unit = make([]float64, len(sum))
 		for r, amount := range sum {
 			least := math.Inf(1)
 			for i := range c.offers.All() {
@@ -190,6 +215,9 @@ func (d *draft) price() {
 				}
 			}
 			if amount > 0 {
+				if !math.IsInf(least, 1) {
+					c.unit[r] = least
+				}
 				c.cost = max(c.cost, float64(least*float64(amount)))
 			}
 		}

@@ -26,6 +26,10 @@ type slot struct {
 // maxApart bounds how many groups that keep apart are resources of their own; the largest are.
 const maxApart = 8
 
+// carefulPods is the most pods of a draft that are mixed with care. With 500 the drafts of B-10's pods get so cheap that nodes of
+// one size cost more than they may beside them, and more are launched than planned (B-16).
+const carefulPods = 200
+
 // mix drafts the nodes of each class.
 func (d *draft) mix() {
 	for _, c := range d.classes {
@@ -133,7 +137,10 @@ func (d *draft) mixesOf(c *class, groups []*draftGroup) []mix.Pattern {
 		}
 	}
 	way := mix.Way(mix.Sketch)
-	if len(d.pods) > evenPods { // the more pods there are, the better they fit together
+	switch { // the more pods there are, the better they fit together
+	case len(d.pods) <= carefulPods:
+		way = mix.Careful
+	case len(d.pods) > evenPods:
 		way = mix.Draft
 	}
 	return mix.Beside(way, int64(d.pool.NodeOverheadPrice))(items, bins)

@@ -57,7 +57,7 @@ func cheaper(snapshot *cluster.Snapshot, p, than plan.Plan) bool {
 const (
 	// nearLeastCost and nearLeastNodes are how many times the least cost, and the least number of nodes, a plan may have
 	// for no other plan to be made.
-	nearLeastCost  = 1.1
+	nearLeastCost  = 1.2
 	nearLeastNodes = 1.1
 )
 
