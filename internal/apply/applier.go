@@ -33,6 +33,7 @@ import (
 // Store is the part of the world that the Applier needs.
 type Store interface {
 	Snapshot() *cluster.Snapshot
+	Version() uint64 // of the picture
 	Usage(pool string) limit.Usage
 	Ceiling() limit.Ceiling
 	// LimitClaims tells the hard limit of the whole cluster as it is now.
@@ -74,6 +75,7 @@ type Config struct {
 // Applier carries out plans. It holds no state that changes.
 type Applier struct {
 	config Config
+	spent  spent
 }
 
 // New returns an Applier.

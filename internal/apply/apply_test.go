@@ -43,6 +43,7 @@ type store struct {
 }
 
 func (s *store) Snapshot() *cluster.Snapshot { return s.snapshot }
+func (s *store) Version() uint64             { return s.snapshot.Version }
 func (s *store) Usage(string) limit.Usage    { return s.used }
 func (s *store) Ceiling() limit.Ceiling      { return s.ceiling }
 func (s *store) LimitClaims(most int64)      { s.claimsMost, s.claimsUnknown = most, "" }

@@ -59,6 +59,8 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 		attempts[i].ordinal, attempts[i].seats = same[purpose(launch)], seats
 		same[purpose(launch)]++
 	}
+	end := a.spent.begin(p.BasedOn, attempts)
+	defer func() { end(a.config.Store.Version()) }()
 	a.seat(ctx, snapshot, attempts, views)
 	together(p, attempts, views)
 	for rest := attempts; len(rest) > 0; rest = rest[min(len(rest), atATime):] {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
@@ -125,6 +126,18 @@ type Choice struct {
 type Commitment struct {
 	Name string
 	Pays resources.Money
+}
+
+// Prepaid names what pays for the node whether it runs or not: a commitment (K-55), or reservations of machines (P-11) by their
+// type and zone. "" for neither.
+func (c Choice) Prepaid() string {
+	switch {
+	case c.Commitment.Name != "":
+		return "commitment " + c.Commitment.Name
+	case c.CapacityType == catalog.Reserved:
+		return "the reservation of " + c.Type + " in " + c.Zone
+	}
+	return ""
 }
 
 // Listed is the price of the offering on its own, whoever pays it.

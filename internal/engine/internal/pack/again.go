@@ -36,24 +36,16 @@ func firstOf(p plan.Plan, pods []*cluster.Pod) map[string]bool {
 	return first
 }
 
-// prepaid is what a pool has that is paid for whether nodes use it or not: a commitment, by its name, or reservations of
-// machines, by their type and zone. The zero value is neither.
-type prepaid struct{ pool, commitment, kind, zone string }
+// prepaid is what a pool has that is paid for whether nodes use it or not; what is named by plan.Choice.Prepaid.
+type prepaid struct{ pool, what string }
 
-func prepaidOf(l plan.Launch) prepaid {
-	switch c := l.Cheapest; {
-	case c.Commitment.Name != "":
-		return prepaid{pool: l.Pool, commitment: c.Commitment.Name}
-	case c.CapacityType == catalog.Reserved:
-		return prepaid{pool: l.Pool, kind: c.Type, zone: c.Zone}
-	}
-	return prepaid{}
-}
+func prepaidOf(l plan.Launch) prepaid { return prepaid{l.Pool, l.Cheapest.Prepaid()} }
 
 // leaveOut takes what is not planned on out of what the pool offers. Other pools, whose limits allow more, may use it.
 func (p *pool) leaveOut(without map[prepaid]bool) {
+	isOut := func(c plan.Choice) bool { return without[prepaid{p.Name, c.Prepaid()}] }
 	for number, covered := range p.covered {
-		if without[prepaid{pool: p.Name, commitment: p.stock.commitments[number].Name}] {
+		if isOut(plan.Choice{Commitment: plan.Commitment{Name: p.stock.commitments[number].Name}}) {
 			p.offers = p.offers.Minus(covered)
 			p.covered[number] = catalog.NewBits(len(p.Catalog.Offers))
 		}
@@ -62,7 +54,7 @@ func (p *pool) leaveOut(without map[prepaid]bool) {
 		return
 	}
 	for i := range p.reserved.All() {
-		if o := p.Catalog.Offers[i]; without[prepaid{pool: p.Name, kind: p.Catalog.Types[o.Type].Name, zone: o.Zone}] {
+		if o := p.Catalog.Offers[i]; isOut(plan.Choice{Type: p.Catalog.Types[o.Type].Name, Zone: o.Zone, CapacityType: catalog.Reserved}) {
 			p.offers.Remove(i)
 		}
 	}
@@ -96,7 +88,7 @@ const oneByOne = 4
 
 // crowding returns what pays for the nodes that may use up what the limits leave, the smallest nodes first.
 func crowding(p plan.Plan) []prepaid {
-	paid := func(l plan.Launch) bool { return prepaidOf(l) != prepaid{} }
+	paid := func(l plan.Launch) bool { return l.Cheapest.Prepaid() != "" }
 	_, pools := limited(p, paid)
 	launches := slices.Clone(p.Launches)
 	launches = slices.DeleteFunc(launches, func(l plan.Launch) bool { return !paid(l) || !pools[l.Pool] })
