@@ -23,9 +23,9 @@ type Terms struct {
 	// MinSavingPercent is the least part of the price of the nodes which it replaces that such a command has to save, in
 	// percent; 0 means any. See DefaultMinSavingPercent.
 	MinSavingPercent int
-	// Passing are the pools on whose nodes pods are ending that nobody made leave: a workload shrinks, or rolls. What is
-	// launched for the pods that are there now may not be needed a moment later, so nodes of these pools are not replaced
-	// to save money (D-15).
+	// Passing are the pools on whose nodes pods are ending that nobody made leave: a workload shrinks, or rolls. What there is now
+	// may not be there a moment later, so no pod of these pools is moved to save money: it would move twice, and what is launched
+	// for it might not be needed (D-15).
 	Passing map[string]bool
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes (D-05).
 	SpotToSpot bool

@@ -20,7 +20,7 @@ import (
 func Consolidate(s *cluster.Snapshot, terms Terms) plan.Plan {
 	h := hear(s, terms.Now)
 	mayGo := func(node *cluster.Node) bool {
-		return h.mayGo(node, plan.Underutilized) && !slices.ContainsFunc(node.Pods, bound)
+		return !terms.Passing[node.Pool] && h.mayGo(node, plan.Underutilized) && !slices.ContainsFunc(node.Pods, bound)
 	}
 	if !slices.ContainsFunc(s.Nodes, mayGo) { // then pods that wait need not be planned to know that nothing goes
 		return plan.Plan{BasedOn: s.Version, Names: s.Names}

@@ -19,7 +19,7 @@ import (
 // Where the budget has nothing left no fresh plan is made.
 func (d *disruption) replaceAll(candidates []*cluster.Node) {
 	for _, pool := range d.base.Pools {
-		if d.terms.Passing[pool.Name] || d.left(pool.Name, plan.Underutilized) == 0 {
+		if d.left(pool.Name, plan.Underutilized) == 0 {
 			continue
 		}
 		var own []*cluster.Node

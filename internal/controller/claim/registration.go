@@ -25,8 +25,9 @@ import (
 )
 
 // settleTime is how long a node that is not ready yet is left to its kubelet, which writes to it all the while: our patch
-// would collide with it, and often the node is ready in a moment and one patch does for both steps.
-const settleTime = time.Second
+// would collide with it, and often the node is ready in a moment and one patch does for both steps (B-12). No pod could run there
+// before that anyway. Nodes say in whole seconds when they were created, so it is up to a second less.
+const settleTime = 3 * time.Second
 
 // register matches the claim with its node, once that has joined: the node gets the claim's labels, annotations and
 // taints, our finalizer and the claim as its owner, and loses the taint karpenter.sh/unregistered, all in one patch. If

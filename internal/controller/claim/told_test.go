@@ -260,7 +260,7 @@ func TestANodeWithoutTheTaintIsTold(t *testing.T) {
 	}
 }
 
-// A node that is new and not ready is left to its kubelet for its first second, then registered; one that is ready at once is not
+// A node that is new and not ready is left to its kubelet for its first seconds, then registered; one that is ready at once is not
 // waited for.
 func TestANewNodeSettles(t *testing.T) {
 	t.Parallel()
@@ -268,12 +268,12 @@ func TestANewNodeSettles(t *testing.T) {
 	n.CreationTimestamp = metav1.NewTime(controllertest.Start())
 	r := newRig(t, newClaim(), n)
 	r.clock.Advance(400 * time.Millisecond)
-	if result := r.reconcile(t); r.is(t, karpenterv1.ConditionTypeRegistered) == "True" || result.RequeueAfter != 600*time.Millisecond {
-		t.Errorf("Registered=%s, again after %s: want it in 600ms", r.is(t, karpenterv1.ConditionTypeRegistered), result.RequeueAfter)
+	if result := r.reconcile(t); r.is(t, karpenterv1.ConditionTypeRegistered) == "True" || result.RequeueAfter != 2600*time.Millisecond {
+		t.Errorf("Registered=%s, again after %s: want it in 2.6s", r.is(t, karpenterv1.ConditionTypeRegistered), result.RequeueAfter)
 	}
-	r.clock.Advance(600 * time.Millisecond)
+	r.clock.Advance(2600 * time.Millisecond)
 	if r.reconcile(t); r.is(t, karpenterv1.ConditionTypeRegistered) != "True" {
-		t.Error("a second old, it is registered as it is")
+		t.Error("three seconds old, it is registered as it is")
 	}
 	plain := newClaim()
 	plain.Spec.StartupTaints = nil

@@ -16,7 +16,8 @@ const asked = 20
 func (c *Controller) reportUnconsolidatable(r round, terms engine.Terms) {
 	var nodes []*cluster.Node
 	for _, node := range r.snapshot.Nodes {
-		if !engine.MightSave(r.snapshot, terms.Now, node) || r.moving[node.Pool] || c.memory.paused(node.Pool, r.now) {
+		if !engine.MightSave(r.snapshot, terms.Now, node) || r.moving[node.Pool] || terms.Passing[node.Pool] ||
+			c.memory.paused(node.Pool, r.now) {
 			continue
 		}
 		nodes = append(nodes, node)
