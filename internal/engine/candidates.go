@@ -175,6 +175,15 @@ func Taken(s *cluster.Snapshot) map[string]int {
 	return count
 }
 
+// beside returns how many nodes use up the budget of a node's pool beside that node, of taken by pool. One that is not ready uses it up
+// already, and uses up no more of it when it goes: it would keep itself otherwise, and with it the place of one that works.
+func beside(taken map[string]int, node *cluster.Node) int {
+	if node.Claim != "" && !node.Deleting && !node.Disrupting && node.Initialized && node.NotReady {
+		return taken[node.Pool] - 1
+	}
+	return taken[node.Pool]
+}
+
 // left returns how many more nodes of the pool may be disrupted for the reason.
 func (d *disruption) left(pool string, reason plan.DisruptionReason) int {
 	return max(0, Allowed(d.terms.Budgets[pool], reason)-d.taken[pool])

@@ -20,7 +20,7 @@ type Budget struct {
 // D-03), and without room that a CapacityBuffer keeps (K-39). Pods do not keep to what they were promised, and then one that
 // waits needs a node that nobody was promised (D-15). now is in Unix seconds. budgets holds the active budgets of every pool
 // by its name; a pool without an entry is not limited. Nodes that are already disrupting or not ready use up their pool's
-// budget. Of more candidates than a budget allows the dearest go first. Nodes of static pools stay, empty or not (D-12), and
+// budget, each for others. Of more candidates than a budget allows the dearest go first. Nodes of static pools stay, empty or not (D-12), and
 // so do nodes whose pods are still to come from what they replace, and as many as a pool always keeps (K-54).
 func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan.Plan {
 	result := plan.Plan{BasedOn: s.Version, Names: s.Names}
@@ -45,14 +45,15 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 		if gone[node.Pool] >= h.spare(node.Pool) {
 			continue
 		}
-		if taken[node.Pool] >= Allowed(budgets[node.Pool], plan.Empty) {
+		others := beside(taken, node)
+		if others >= Allowed(budgets[node.Pool], plan.Empty) {
 			if result.Held == nil {
 				result.Held = map[string]int{}
 			}
 			result.Held[node.Pool]++
 			continue
 		}
-		taken[node.Pool]++
+		taken[node.Pool] = others + 1
 		gone[node.Pool]++
 		result.Removes = append(result.Removes, removal(node, plan.Empty, ""))
 	}

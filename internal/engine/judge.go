@@ -181,7 +181,8 @@ func (j *judging) single(i Intent) {
 		return
 	}
 	bound, _ := r.takes(i.Node, false)
-	why := j.beyond(pool, bound, j.used[pool])
+	others := beside(j.used, i.Node)
+	why := j.beyond(pool, bound, others)
 	switch {
 	case !i.Marked && r.budget == ownLater: // nothing runs on it, so it can wait for the budget once it is marked
 		why = ""
@@ -192,7 +193,7 @@ func (j *judging) single(i Intent) {
 		j.say(i, stays, GroundBudget, why)
 		return
 	}
-	j.used[pool]++
+	j.used[pool] = others + 1
 	if i.Marked && i.Tainted {
 		j.say(i, Delete, "", "")
 	} else {

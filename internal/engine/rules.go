@@ -244,9 +244,11 @@ func (h *hearing) comingTo(node *cluster.Node) *cluster.Pod {
 	return cmp.Or(h.coming[node.Name], h.coming[node.Claim])
 }
 
-// mayGo reports whether a node may be chosen to go for a reason, whatever room and budgets there are.
+// mayGo reports whether a node may be chosen to go for a reason, whatever room and budgets there are. One that is not ready is left to
+// repair, unless it is empty: nothing is lost with it, and where repair holds back it would keep the place of one that works.
 func (h *hearing) mayGo(node *cluster.Node, reason plan.DisruptionReason) bool {
-	return h.objection(ruleOf(reason), node, false) == "" && unfit(h.s, node) == ""
+	code := unfit(h.s, node)
+	return (code == "" || code == cause.NodeNotReady && reason == plan.Empty) && h.objection(ruleOf(reason), node, false) == ""
 }
 
 // objection says why a node does not go by a rule, whatever room and budgets there are; "" when nothing speaks

@@ -105,14 +105,14 @@ func whyGoing(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool)
 }
 
 // whyNotReady is about nodes that no method looks at.
-func whyNotReady(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool) {
+func whyNotReady(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, bool) {
 	switch code := unfitYet(s, node); {
 	case code == cause.PoolGone:
 		return stays(code, "its NodePool %s is gone", node.Pool)
+	case code == "" || hear(s, terms.Now).mayGo(node, plan.Empty):
+		return Standing{}, false
 	case code == cause.NodeNotReady:
 		return stays(code, "it is not Ready")
-	case code == "":
-		return Standing{}, false
 	case !node.Initialized && !node.Launched:
 		return staysFor(code, node.Claim, "its machine is not launched yet")
 	case node.Name == "" || !node.Registered:
@@ -190,7 +190,11 @@ func WhyStay(stay plan.Stay, reason plan.DisruptionReason) Standing {
 
 // budgeted reports whether the budgets keep the node from going for a reason.
 func budgeted(s *cluster.Snapshot, terms Terms, node *cluster.Node, reason plan.DisruptionReason) (Standing, bool) {
-	return WhyBudget(node.Pool, Allowed(terms.Budgets[node.Pool], reason), Taken(s)[node.Pool], reason)
+	taken := Taken(s)[node.Pool]
+	if reason == plan.Empty {
+		taken = beside(Taken(s), node)
+	}
+	return WhyBudget(node.Pool, Allowed(terms.Budgets[node.Pool], reason), taken, reason)
 }
 
 // WhyBudget says that budgets which allow so many nodes of a pool to go for a reason keep further ones, since so many

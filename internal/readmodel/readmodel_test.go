@@ -28,6 +28,7 @@ node n4  type=m zone=a pool=default capacity=on-demand drifted do-not-disrupt
 node n5  type=odd zone=a pool=default capacity=on-demand deleting
 claim c1 type=m zone=a pool=hard
 pod on-0..2 cpu=1 node=n1
+pod lost     cpu=1 node=n2
 pod web-0..3 cpu=3
 pod huge     cpu=64
 pod picky    cpu=3 tolerate=only=hard
@@ -65,7 +66,7 @@ func TestU15_TheReadModelCountsAndSaysWhatOtherFacesDo(t *testing.T) {
 			states[which.State] += nodes
 		}
 	}
-	if !maps.Equal(m.Totals.States, states) || m.Totals.Running != 3 || m.Totals.Nodes != 6 {
+	if !maps.Equal(m.Totals.States, states) || m.Totals.Running != 4 || m.Totals.Nodes != 6 {
 		t.Errorf("%+v, metrics have %v", m.Totals, states)
 	}
 	for _, u := range in.Plan.Unplaced {

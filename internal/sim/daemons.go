@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -159,7 +160,8 @@ func (c *cluster) runDaemons() {
 				c.must(c.world.server.Delete(have[key], client.ObjectKeyFromObject(have[key]), apiserver.DeleteOptions{}))
 			}
 		})
-		for key, pod := range have {
+		for _, key := range slices.Sorted(maps.Keys(have)) { // in one order, whatever the map's
+			pod := have[key]
 			if strings.HasPrefix(key, set.Name+"/") && !stands[key] && pod.Spec.NodeName == "" {
 				c.remove(pod) // its node is gone
 			}
