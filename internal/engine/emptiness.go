@@ -20,8 +20,8 @@ type Budget struct {
 // D-03), and without room that a CapacityBuffer keeps (K-39). Pods do not keep to what they were promised, and then one that
 // waits needs a node that nobody was promised (D-15). now is in Unix seconds. budgets holds the active budgets of every pool
 // by its name; a pool without an entry is not limited. Nodes that are already disrupting or not ready use up their pool's
-// budget, each for others. Of more candidates than a budget allows the dearest go first. Nodes of static pools stay, empty or not (D-12), and
-// so do nodes whose pods are still to come from what they replace, and as many as a pool always keeps (K-54).
+// budget, each for others. Of more candidates than a budget allows the dearest go first. Nodes of static pools stay, empty or
+// not (D-12), and so do nodes whose pods are still to come from what they replace, and as many as a pool always keeps (K-54).
 func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan.Plan {
 	result := plan.Plan{BasedOn: s.Version, Names: s.Names}
 	taken, h, candidates := Taken(s), hear(s, now), []*cluster.Node(nil)

@@ -1,6 +1,7 @@
 package disruption_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -54,6 +55,9 @@ func TestNothingIsReplacedWhileAWorkloadShrinks(t *testing.T) {
 	again := r.reconcile(t).RequeueAfter
 	if marked, _ := r.state(t); len(marked) > 0 || again > 5*time.Second {
 		t.Fatalf("marked %v, looks again after %s; want none, within 5 s", marked, again)
+	}
+	if said := strings.Join(r.tape.Said(), "\n"); strings.Contains(said, "Unconsolidatable") {
+		t.Errorf("said %q of nodes that nobody has looked at", said)
 	}
 	r.end(t, "on-b", true)
 	r.clock.Advance(4 * time.Second)

@@ -161,8 +161,8 @@ func (c *class) compare(other *class, info *shape) int {
 	for _, term := range info.apart {
 		return cmp.Compare(float64(c.apart[term]+1)*(other.load+1e-9), float64(other.apart[term]+1)*(c.load+1e-9))
 	}
-	own, others, most := c.adds(info), other.adds(info), c.least(info.Requests)
-	if own < others-most*sameShare || own > others+most*sameShare {
+	own, others, same := c.adds(info), other.adds(info), float64(c.least(info.Requests)*sameShare)
+	if own < others-same || own > others+same {
 		return cmp.Compare(own, others)
 	}
 	return cmp.Compare(c.load, other.load)
