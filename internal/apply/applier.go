@@ -72,7 +72,7 @@ type Config struct {
 	Log     logr.Logger
 }
 
-// Applier carries out plans. It holds no state that changes.
+// Applier carries out plans. All that it keeps between them is what they have spent of what is paid for anyway.
 type Applier struct {
 	config Config
 	spent  spent

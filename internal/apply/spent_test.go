@@ -15,6 +15,7 @@ import (
 // K-55, P-11: while a plan launches on what is paid for anyway, and until others have seen that it did, none of them does: their
 // plans count on what that had left before.
 func TestNoTwoPlansSpendTheSame(t *testing.T) {
+	t.Parallel()
 	on := func(pod, commitment string) plan.Launch {
 		l := launch(plan.NoSlot, pod)
 		l.Cheapest.Commitment.Name = commitment
@@ -33,13 +34,13 @@ func TestNoTwoPlansSpendTheSame(t *testing.T) {
 			return c.Create(ctx, o, opts...)
 		},
 	})
-	wants := func(when string, out []int, launches ...plan.Launch) {
+	wants := func(when string, basedOn uint64, launched, refused int, launches ...plan.Launch) {
 		t.Helper()
 		p := planOf(launches...)
-		p.BasedOn = r.store.snapshot.Version - uint64(out[2])
+		p.BasedOn = basedOn
 		got := r.apply(t, p)
-		if len(got.Launched) != out[0] || len(got.Refused) != out[1] {
-			t.Errorf("%s: %d launched, %d refused %v; want %v", when, len(got.Launched), len(got.Refused), got.Refused, out[:2])
+		if len(got.Launched) != launched || len(got.Refused) != refused {
+			t.Errorf("%s: launched %d, refused %v; want %d and %d", when, len(got.Launched), got.Refused, launched, refused)
 		}
 		for _, refused := range got.Refused {
 			if want := "another plan launches on commitment c meanwhile"; refused.Why != want {
@@ -48,11 +49,10 @@ func TestNoTwoPlansSpendTheSame(t *testing.T) {
 		}
 	}
 	meanwhile = func() {
-		wants("while another plan does", []int{3, 1, 0}, on("d", "c"), on("e", "other"), launch(plan.NoSlot, "f"), reserved)
+		wants("while another plan does", 7, 3, 1, on("d", "c"), on("e", "other"), launch(plan.NoSlot, "f"), reserved)
 	}
-	wants("a plan alone, twice on one", []int{2, 0, 0}, on("a", "c"), on("b", "c"))
-	r.store.snapshot.Version += 3
-	wants("after that, seen", []int{1, 0, 0}, on("g", "c"))
-	r.store.snapshot.Version += 3
-	wants("from a picture before that", []int{0, 1, 6}, on("h", "c"))
+	wants("a plan alone, twice on one", 7, 2, 0, on("a", "c"), on("b", "c"))
+	r.store.snapshot.Version = 10
+	wants("after that, seen", 10, 1, 0, on("g", "c"))
+	wants("from a picture before that", 9, 0, 1, on("h", "c"))
 }

@@ -181,8 +181,7 @@ func (j *judging) single(i Intent) {
 		return
 	}
 	bound, _ := r.takes(i.Node, false)
-	others := beside(j.used, i.Node)
-	why := j.beyond(pool, bound, others)
+	why := j.beyond(pool, bound, j.used[pool])
 	switch {
 	case !i.Marked && r.budget == ownLater: // nothing runs on it, so it can wait for the budget once it is marked
 		why = ""
@@ -193,7 +192,7 @@ func (j *judging) single(i Intent) {
 		j.say(i, stays, GroundBudget, why)
 		return
 	}
-	j.used[pool] = others + 1
+	j.used[pool]++
 	if i.Marked && i.Tainted {
 		j.say(i, Delete, "", "")
 	} else {

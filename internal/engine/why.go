@@ -109,7 +109,7 @@ func whyNotReady(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing
 	switch code := unfitYet(s, node); {
 	case code == cause.PoolGone:
 		return stays(code, "its NodePool %s is gone", node.Pool)
-	case code == "" || hear(s, terms.Now).mayGo(node, plan.Empty):
+	case code == "", code == cause.NodeNotReady && hear(s, terms.Now).mayGo(node, plan.Empty):
 		return Standing{}, false
 	case code == cause.NodeNotReady:
 		return stays(code, "it is not Ready")
@@ -190,11 +190,7 @@ func WhyStay(stay plan.Stay, reason plan.DisruptionReason) Standing {
 
 // budgeted reports whether the budgets keep the node from going for a reason.
 func budgeted(s *cluster.Snapshot, terms Terms, node *cluster.Node, reason plan.DisruptionReason) (Standing, bool) {
-	taken := Taken(s)[node.Pool]
-	if reason == plan.Empty {
-		taken = beside(Taken(s), node)
-	}
-	return WhyBudget(node.Pool, Allowed(terms.Budgets[node.Pool], reason), taken, reason)
+	return WhyBudget(node.Pool, Allowed(terms.Budgets[node.Pool], reason), beside(Taken(s), node), reason)
 }
 
 // WhyBudget says that budgets which allow so many nodes of a pool to go for a reason keep further ones, since so many

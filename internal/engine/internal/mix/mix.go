@@ -57,32 +57,22 @@ func Solve(items []Item, bins []Bin) []Pattern {
 }
 
 // Sketch is [Solve] with a bounded effort, for questions that are asked often: the nodes are a little dearer.
-func Sketch(items []Item, bins []Bin) []Pattern {
-	p := newProblem(items, bins)
-	if p == nil {
-		return nil
-	}
-	p.steps = sketchSteps
-	return p.solve(true)
-}
+func Sketch(items []Item, bins []Bin) []Pattern { return quickly(items, bins, sketchSteps, fewPasses) }
 
 // Careful is [Sketch] in more passes, for few pods: what a pass costs grows with their number, and so does how well they fit.
 func Careful(items []Item, bins []Bin) []Pattern {
-	p := newProblem(items, bins)
-	if p == nil {
-		return nil
-	}
-	p.steps, p.quick = sketchSteps, carefulPasses
-	return p.solve(true)
+	return quickly(items, bins, sketchSteps, carefulPasses)
 }
 
 // Draft is [Solve] with still less effort.
-func Draft(items []Item, bins []Bin) []Pattern {
+func Draft(items []Item, bins []Bin) []Pattern { return quickly(items, bins, draftSteps, fewPasses) }
+
+func quickly(items []Item, bins []Bin, steps, passes int) []Pattern {
 	p := newProblem(items, bins)
 	if p == nil {
 		return nil
 	}
-	p.steps = draftSteps
+	p.steps, p.quick = steps, passes
 	return p.solve(true)
 }
 
