@@ -47,13 +47,21 @@ func (c *cluster) nextName(l *workload) string {
 		c.pods++
 		return fmt.Sprintf("%s-%03d", l.name, c.pods)
 	}
-	for i := range l.replicas {
-		name := fmt.Sprintf("%s-%d", l.name, i)
+	for _, name := range l.ordinals() {
 		if c.world.server.Peek(&corev1.Pod{}, client.ObjectKey{Namespace: metaNamespace, Name: name}) == nil {
 			return name
 		}
 	}
 	return ""
+}
+
+// ordinals returns the names that pods with a disk have.
+func (l *workload) ordinals() []string {
+	list := make([]string, l.replicas)
+	for i := range list {
+		list[i] = fmt.Sprintf("%s-%d", l.name, i)
+	}
+	return list
 }
 
 // addDisk gives a pod its disk, and makes the claim for it when there is none yet.

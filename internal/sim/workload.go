@@ -43,6 +43,15 @@ func (c *cluster) scale(name string) {
 			active = append(active, pod)
 		}
 	})
+	if l.disk != "" { // as a StatefulSet, by ordinals: else a pod that is evicted would come back with the disk of another one
+		active = slices.DeleteFunc(active, func(pod *corev1.Pod) bool {
+			if slices.Contains(l.ordinals(), pod.Name) {
+				return false
+			}
+			c.must(c.world.server.Delete(pod, client.ObjectKeyFromObject(pod), apiserver.DeleteOptions{}))
+			return true
+		})
+	}
 	for len(active) < l.replicas {
 		next := c.nextName(l)
 		if next == "" {
