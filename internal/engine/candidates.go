@@ -284,18 +284,22 @@ func (d *disruption) stay(node *cluster.Node, lead string, u plan.Unplaced) {
 func (d *disruption) dropUntilTogether(stand func(*cluster.Snapshot, []plan.Launch) bool) {
 	for n := len(d.chosen); ; n = n * 7 / 8 {
 		d.chosen = d.chosen[:n]
-		var gone []*cluster.Node
-		var launches []plan.Launch
-		for _, c := range d.chosen {
-			for _, node := range c.nodes {
-				gone = append(gone, d.base.Node(node))
-			}
-			launches = append(launches, c.launches...)
-		}
-		if n == 0 || stand(d.base.Without(gone...), launches) {
+		if n == 0 || stand(d.carriedOut()) {
 			return
 		}
 	}
+}
+
+// carriedOut returns the cluster without the nodes that were chosen, and what is launched for them.
+func (d *disruption) carriedOut() (without *cluster.Snapshot, launches []plan.Launch) {
+	var gone []*cluster.Node
+	for _, c := range d.chosen {
+		for _, node := range c.nodes {
+			gone = append(gone, d.base.Node(node))
+		}
+		launches = append(launches, c.launches...)
+	}
+	return d.base.Without(gone...), launches
 }
 
 // done returns what was chosen as a plan based on s.

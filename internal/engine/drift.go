@@ -84,8 +84,9 @@ func (d *disruption) rollFirst(list []*cluster.Node, reason plan.DisruptionReaso
 		}
 		future, taken := d.future, maps.Clone(d.taken)
 		d.roll(group, reason)
-		tried := d.chosen
+		tried := slices.Clone(d.chosen)
 		d.dropUntilTogether(settles)
+		d.dropHomeless()
 		if len(d.chosen) > 0 {
 			return
 		}
@@ -95,6 +96,33 @@ func (d *disruption) rollFirst(list []*cluster.Node, reason plan.DisruptionReaso
 		}
 		d.future, d.taken, list = future, taken, rest
 	}
+}
+
+// dropHomeless gives up commands that launch nothing and whose pods have no place on nodes that are there, neither alone nor beside the
+// others: [Judge] would take them back (D-09). A later round launches for them.
+func (d *disruption) dropHomeless() {
+	launchesNothing := func(c command) bool { return len(c.launches) == 0 }
+	if !slices.ContainsFunc(d.chosen, launchesNothing) {
+		return
+	}
+	without, launches := d.carriedOut()
+	if fitBeside(without.WithoutBuffers(), launches) {
+		return
+	}
+	var going []*cluster.Node
+	for _, c := range d.chosen {
+		for _, node := range c.nodes {
+			going = append(going, d.base.Node(node))
+		}
+	}
+	shut, _ := d.base.WithoutBuffers().Shut(going...)
+	d.chosen = slices.DeleteFunc(d.chosen, func(c command) bool {
+		own := make([]*cluster.Node, len(c.nodes))
+		for i, node := range c.nodes {
+			own[i] = shut.Node(node)
+		}
+		return launchesNothing(c) && !fitBeside(shut.Without(own...), launches)
+	})
 }
 
 // rollApart replaces a node by what takes all its pods, although some would have places on nodes that are there: for want of a

@@ -57,7 +57,7 @@ func (r *testRig) told(kind, name, reason, part string) string {
 		}
 		var others []string
 		for _, e := range list.Items {
-			if e.InvolvedObject.Kind != kind || name != "" && e.InvolvedObject.Name != name || e.Reason != reason {
+			if kind != "" && e.InvolvedObject.Kind != kind || name != "" && e.InvolvedObject.Name != name || e.Reason != reason {
 				continue
 			}
 			if strings.Contains(e.Message, part) {

@@ -207,22 +207,43 @@ func (c *Controller) reportWaits(v engine.Verdict) {
 
 // with says what replaces the nodes.
 func (b *begun) with() string {
-	if len(b.launches) == 0 {
-		return "nothing replaces it"
+	switch {
+	case len(b.launches) > 0:
+		return "replaced by " + strings.Join(b.launches, ", ")
+	case len(b.removes) > 1:
+		return "nothing replaces them"
 	}
-	return "replaced by " + strings.Join(b.launches, ", ")
+	return "nothing replaces it"
+}
+
+// approvals returns the commands as they are told of: nodes of a pool that nothing replaces were chosen together, and go together,
+// though each is a command of its own.
+func approvals(commands []*begun) []*begun {
+	var list []*begun
+	unreplaced := map[string]*begun{} // by pool
+	for _, g := range commands {
+		pool := g.removes[0].Pool
+		switch whole := unreplaced[pool]; {
+		case !engine.ForMoney(g.removes[0].Reason):
+		case len(g.launches) > 0:
+			list = append(list, g)
+		case whole == nil:
+			copied := *g
+			unreplaced[pool] = &copied
+			list = append(list, &copied)
+		default:
+			whole.removes, whole.before = append(slices.Clip(whole.removes), g.removes...), whole.before+g.before
+		}
+	}
+	return list
 }
 
 // reportApproved tells of nodes that go since that is cheaper: of one about it and its claim, of several that go together
 // about their pools, as Karpenter does (K-16). What each of them costs was said of it as a candidate.
 func (c *Controller) reportApproved(r round, g *begun) {
-	if !engine.ForMoney(g.removes[0].Reason) {
-		return
-	}
-	with := g.with()
 	var nodes, pools []string
 	if len(g.removes) == 1 {
-		c.tell(g.removes[0], event.ConsolidationApproved, fmt.Sprintf("It goes: %s; %s", g.prices(), with))
+		c.tell(g.removes[0], event.ConsolidationApproved, fmt.Sprintf("It goes: %s; %s", g.prices(), g.with()))
 		return
 	}
 	for _, remove := range g.removes {
@@ -234,7 +255,7 @@ func (c *Controller) reportApproved(r round, g *begun) {
 	for _, name := range pools {
 		if pool := r.pools[name]; pool != nil {
 			c.config.Events.Event(pool, event.Normal, event.ConsolidationApproved,
-				fmt.Sprintf("%d nodes go together (%s): %s; %s", len(nodes), strings.Join(nodes, ", "), g.prices(), with))
+				fmt.Sprintf("%d nodes go together: %s; %s: %s", len(nodes), g.prices(), g.with(), strings.Join(nodes, ", ")))
 		}
 	}
 }

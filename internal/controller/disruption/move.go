@@ -99,9 +99,12 @@ func (c *Controller) terms(r round) engine.Terms {
 
 // reportCommands tells about what was begun: each node, what replaces it, and the price before and after (D-01).
 func (c *Controller) reportCommands(r round, p plan.Plan, outcome apply.Outcome) {
-	for _, g := range begunBy(p, outcome) {
-		c.countCommand(r, g)
+	commands := begunBy(p, outcome)
+	for _, g := range approvals(commands) {
 		c.reportApproved(r, g)
+	}
+	for _, g := range commands {
+		c.countCommand(r, g)
 		for _, remove := range g.removes {
 			text := fmt.Sprintf("The node is to go: %s: %s", remove.Reason, g.prices())
 			if len(g.launches) > 0 {

@@ -93,7 +93,7 @@ func TestK16_AMoveIsToldWithItsPrices(t *testing.T) {
 	const prices = "8.000/h before, 2.000/h after; replaced by default/m"
 	for _, want := range []string{"a ConsolidationCandidate: It may go: " + prices,
 		"node-a ConsolidationCandidate: It may go: " + prices,
-		"default ConsolidationApproved: 2 nodes go together (node-a, node-b): " + prices} {
+		"default ConsolidationApproved: 2 nodes go together: " + prices + ": node-a, node-b"} {
 		if !slices.Contains(tape.Said(), want) {
 			t.Errorf("said %q, want %q", tape.Said(), want)
 		}
@@ -164,5 +164,32 @@ func TestK08_ThePolicyByWhichANodeGoes(t *testing.T) {
 	}
 	if got := policyOf(r, plan.Remove{Pool: "gone", Reason: plan.Empty}); got != "" {
 		t.Errorf("a pool that is gone has the policy %q", got)
+	}
+}
+
+// K-16, B-12: nodes of a pool that nothing replaces go together, so their pool hears of all of them at once; each is a command.
+func TestNodesThatNothingReplacesAreApprovedTogether(t *testing.T) {
+	t.Parallel()
+	registry, tape := prometheus.NewRegistry(), &controllertest.Tape{}
+	c := New(Config{Events: tape, Metrics: metrics.New(registry)})
+	p, r := plan.Plan{}, round{snapshot: cluster.New(cluster.Snapshot{}), pools: map[string]*karpenterv1.NodePool{}}
+	var marked []string
+	for _, of := range []string{"pool-1/a", "pool-2/b", "pool-1/c"} {
+		pool, claim, _ := strings.Cut(of, "/")
+		r.pools[pool] = &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: pool}}
+		marked = append(marked, claim)
+		p.Removes = append(p.Removes, plan.Remove{Claim: claim, Node: "node-" + claim, Pool: pool,
+			Reason: plan.Underutilized, Price: 4_000_000})
+	}
+	c.reportCommands(r, p, apply.Outcome{Marked: marked})
+	want := []string{
+		"pool-1 ConsolidationApproved: 2 nodes go together: 8.000/h before, 0.000/h after; nothing replaces them: node-a, node-c",
+		"b ConsolidationApproved: It goes: 4.000/h before, 0.000/h after; nothing replaces it",
+		"node-b ConsolidationApproved: It goes: 4.000/h before, 0.000/h after; nothing replaces it"}
+	if said := tape.Said(); !slices.Equal(said, want) {
+		t.Errorf("said %q, want %q", said, want)
+	}
+	if got := decisions(t, registry); !maps.Equal(got, map[string]float64{"delete underutilized single": 3}) {
+		t.Errorf("decisions %v, want three of one node", got)
 	}
 }

@@ -3,6 +3,7 @@ package disruption
 import (
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
@@ -12,12 +13,23 @@ const asked = 20
 
 // reportUnconsolidatable tells of nodes that were looked at and stay because nothing cheaper was found (D-02), rarely:
 // it is nothing that a user has to act on. In a large cluster it tells of some, and of the next ones after the next
-// search. What forbids that a node goes is told elsewhere, and so is what one that has drifted or expired waits for.
+// search. Budgets are told of the pool. What forbids that a node goes is told elsewhere, and so is what one that has drifted or
+// expired waits for.
 func (c *Controller) reportUnconsolidatable(r round, terms engine.Terms) {
 	var nodes []*cluster.Node
+	held, taken := map[string]bool{}, engine.Taken(r.snapshot)
 	for _, node := range r.snapshot.Nodes {
 		if !engine.MightSave(r.snapshot, terms.Now, node) || r.moving[node.Pool] || terms.Passing[node.Pool] ||
-			c.memory.paused(node.Pool, r.now) {
+			c.memory.paused(node.Pool, r.now) || held[node.Pool] {
+			continue
+		}
+		allowed := engine.Allowed(terms.Budgets[node.Pool], plan.Underutilized)
+		standing, so := engine.WhyBudget(node.Pool, allowed, taken[node.Pool], plan.Underutilized)
+		if so { // it holds for all nodes of the pool, so nothing is planned for any of them
+			held[node.Pool] = true
+			if pool := r.pools[node.Pool]; pool != nil {
+				c.config.Events.Event(pool, event.Normal, event.DisruptionBlocked, view.Standing(standing, node.Pool).Event())
+			}
 			continue
 		}
 		nodes = append(nodes, node)
