@@ -1,11 +1,14 @@
 package disruption
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
 const (
@@ -39,6 +42,8 @@ type memory struct {
 	// passing is what was last seen of pools on whose nodes pods end (passing.go).
 	passing map[string]passage
 	asked   int // how far nodes were asked why they stay
+	// deleted are the claims, by UID, that this process has deleted, and of which no picture has shown yet that they go.
+	deleted map[string]bool
 }
 
 // question is what the answer to whether something can be made cheaper depends on.
@@ -54,7 +59,30 @@ type pause struct {
 	until  time.Time
 }
 
-func newMemory() *memory { return &memory{pauses: map[string]pause{}, passing: map[string]passage{}} }
+func newMemory() *memory {
+	return &memory{pauses: map[string]pause{}, passing: map[string]passage{}, deleted: map[string]bool{}}
+}
+
+// noteDeleted notes that a claim was deleted.
+func (m *memory) noteDeleted(uid string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.deleted[uid] = true
+}
+
+// deletedUnseen returns the claims, by UID, that were deleted and that a picture still has as staying. The others are forgotten.
+func (m *memory) deletedUnseen(s *cluster.Snapshot) map[string]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	unseen := map[string]bool{}
+	for _, node := range s.Nodes {
+		if m.deleted[node.ClaimUID] && !node.Deleting {
+			unseen[node.ClaimUID] = true
+		}
+	}
+	m.deleted = unseen
+	return maps.Clone(unseen)
+}
 
 // foundPaused notes what the switch said.
 func (m *memory) foundPaused(why string) {

@@ -30,7 +30,7 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err e
 		docket.Unlisted[pool.Name] = r.pools[pool.Name] == nil
 	}
 	var failures []error
-	counted := map[string]bool{} // pools
+	counted, gone := map[string]bool{}, c.memory.deletedUnseen(r.snapshot) // pools; claims by UID
 	for _, node := range r.snapshot.Nodes {
 		if !node.Disrupting || node.Deleting || node.Claim == "" {
 			continue
@@ -40,7 +40,7 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err e
 			failures = append(failures, fmt.Errorf("reading the intent of node %s: %w", node.ID(), err))
 		}
 		underway = underway || i.Marked || err != nil
-		if !i.Marked {
+		if !i.Marked || gone[node.ClaimUID] && alone(i.Reason) { // that one uses up the budget, and is judged no more
 			continue
 		}
 		if i.Reason == plan.Unhealthy {
@@ -76,6 +76,12 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err e
 		}
 	}
 	return underway, errors.Join(failures...)
+}
+
+// alone reports whether nodes that go for a reason need no places for pods and are not counted: nobody has to know of one that goes
+// already but the budget.
+func alone(reason plan.DisruptionReason) bool {
+	return !engine.Moves(reason) && !engine.TooMany(reason)
 }
 
 // recovered says why a node that is marked as unhealthy is not to be repaired any more; "" when it still is.
@@ -191,6 +197,7 @@ func (c *Controller) removed(ctx context.Context, r round, v engine.Verdict, don
 		if !done[j].deleted {
 			continue
 		}
+		c.memory.noteDeleted(i.Node.ClaimUID)
 		if engine.Moves(i.Reason) {
 			failures = append(failures, c.succeeded(ctx, r, i.Node.Pool))
 		}

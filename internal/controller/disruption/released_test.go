@@ -154,6 +154,27 @@ func TestAnAbandonedReplacementWaitsForTheBudget(t *testing.T) {
 	}
 }
 
+// D-08: what was deleted uses up the budget, also while no watch has shown that it goes (simulation, seed 9207893).
+func TestWhatWasDeletedUsesUpTheBudget(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, fleet("1", "a", "b")...)
+	r.choose(t, "ReplacementAbandoned", "b")
+	r.reconcile(t)
+	r.choose(t, "ReplacementAbandoned", "a") // the picture keeps b, which is gone
+	for range 2 {
+		if r.reconcile(t); r.fate(t, "a") != "True ReplacementAbandoned" {
+			t.Fatalf("a: %q; want it to wait for b", r.fate(t, "a"))
+		}
+	}
+	n, claim := machine("b")
+	r.store.Remove(claim)
+	r.store.Remove(n)
+	r.reconcile(t)
+	if all, _ := r.claims(t); all != 0 {
+		t.Errorf("%d claims, want a gone after b", all)
+	}
+}
+
 // X-02, D-10: what goes already, and a node that no claim here is for, are not settled: whatever taints they carry.
 func TestWhatIsNotSettled(t *testing.T) {
 	t.Parallel()
