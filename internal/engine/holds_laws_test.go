@@ -46,53 +46,91 @@ func decide(s *cluster.Snapshot, p plan.Plan) decided {
 	return d
 }
 
-// D-09, D-15, K-54. What a method chooses goes, once all that replaces it is there and nothing else has changed. Otherwise it would be
-// chosen, launched for and taken back again and again.
+// onTheWay returns what was decided before what was launched is of use: it has not joined, or it has and is not initialized.
+func (d decided) onTheWay(joined bool) decided {
+	parts := *d.s
+	parts.Nodes = slices.Clone(d.s.Nodes)
+	for i, node := range parts.Nodes {
+		if len(node.Replaces) > 0 {
+			early := *node
+			early.Initialized = false
+			if !joined {
+				early.Name, early.Registered = "", false
+			}
+			parts.Nodes[i] = &early
+		}
+	}
+	early := decided{s: cluster.New(parts)}
+	for _, i := range d.intents {
+		i.Node = early.s.Node(i.Node)
+		early.intents = append(early.intents, i)
+	}
+	return early
+}
+
+// disruptable draws a cluster that has become too large, and the terms of a round.
+func disruptable(t *rapid.T) (script string, s *cluster.Snapshot, terms engine.Terms) {
+	draw, types := enginetest.PlainScript, []string{"t0|t1", "t2"}
+	if rapid.Bool().Draw(t, "few types") {
+		draw, types = enginetest.Script, []string{"small", "medium|large"}
+	}
+	script = draw(t)
+	if rapid.Bool().Draw(t, "committed") {
+		script = withCommitments(t, script, types...)
+	}
+	if rapid.Bool().Draw(t, "mixed") {
+		script = withSpotRatios(t, script)
+	}
+	s = shrunk(t, script)
+	if slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool { return n.Disrupting }) {
+		return "", nil, engine.Terms{} // commands that are under way are taken for carried out, and the judge would have to know them
+	}
+	withFloors(t, s)
+	terms = engine.Terms{Budgets: map[string][]engine.Budget{}, SpotToSpot: rapid.Bool().Draw(t, "spot"),
+		MinSavingPercent: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "percent")}
+	most := rapid.IntRange(1, 4).Draw(t, "budget")
+	for _, pool := range s.Pools {
+		pool.NodeOverheadPrice = rapid.SampledFrom([]resources.Money{0, 0, 5_000, 50_000}).Draw(t, "overhead")
+		terms.Budgets[pool.Name] = []engine.Budget{{Max: most}}
+	}
+	return script, s, terms
+}
+
+// D-09, D-15, K-54. What a method chooses goes, once all that replaces it is there and nothing else has changed, and waits before that.
+// Otherwise it would be chosen, launched for and taken back again and again.
 func TestWhatIsChosenGoes(t *testing.T) {
 	t.Parallel()
-	var gone, replaced atomic.Int64
+	var gone, replaced, waits atomic.Int64
 	rapid.Check(t, func(t *rapid.T) {
-		draw, types := enginetest.PlainScript, []string{"t0|t1", "t2"}
-		if rapid.Bool().Draw(t, "few types") {
-			draw, types = enginetest.Script, []string{"small", "medium|large"}
-		}
-		script := draw(t)
-		if rapid.Bool().Draw(t, "committed") {
-			script = withCommitments(t, script, types...)
-		}
-		if rapid.Bool().Draw(t, "mixed") {
-			script = withSpotRatios(t, script)
-		}
-		s := shrunk(t, script)
-		if slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool { return n.Disrupting }) {
-			return // commands that are under way are taken for carried out, and the judge would have to know them
-		}
-		withFloors(t, s)
-		terms := engine.Terms{Budgets: map[string][]engine.Budget{}, SpotToSpot: rapid.Bool().Draw(t, "spot"),
-			MinSavingPercent: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "percent")}
-		most := rapid.IntRange(1, 4).Draw(t, "budget")
-		for _, pool := range s.Pools {
-			pool.NodeOverheadPrice = rapid.SampledFrom([]resources.Money{0, 0, 5_000, 50_000}).Draw(t, "overhead")
-			terms.Budgets[pool.Name] = []engine.Budget{{Max: most}}
+		script, s, terms := disruptable(t)
+		if s == nil {
+			return
 		}
 		for _, method := range engine.Methods() {
 			p := method.Plan(s, terms)
 			d := decide(s, p)
-			goes := len(d.intents) == 0
-			for _, v := range engine.Judge(d.s, terms, engine.Docket{Intents: d.intents}) {
-				if v.Act == engine.Undo || v.Act == engine.Narrow {
-					t.Fatalf("%s\n----\n%s: it was chosen by\n%s", script, v, p)
+			judge := func(when string, d decided) (going bool) {
+				for _, v := range engine.Judge(d.s, terms, engine.Docket{Intents: d.intents}) {
+					if v.Act == engine.Undo || v.Act == engine.Narrow {
+						t.Fatalf("%s\n----\n%s: %s, it was chosen by\n%s", script, v, when, p)
+					}
+					going = going || v.Act == engine.Delete
 				}
-				goes = goes || v.Act == engine.Delete
+				return going
 			}
-			if !goes {
+			if len(p.Launches) > 0 {
+				judge("before anything has joined", d.onTheWay(false))
+				judge("before anything is initialized", d.onTheWay(true))
+				waits.Add(1)
+			}
+			if len(d.intents) > 0 && !judge("with all there", d) {
 				t.Fatalf("%s\n----\nnothing goes of what was chosen by\n%s", script, p)
 			}
 			gone.Add(int64(len(p.Removes)))
 			replaced.Add(int64(len(p.Launches)))
 		}
 	})
-	if gone.Load() == 0 || replaced.Load() == 0 {
+	if gone.Load() == 0 || replaced.Load() == 0 || waits.Load() == 0 {
 		t.Error("nothing was chosen: the law says nothing")
 	}
 }

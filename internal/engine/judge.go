@@ -110,7 +110,9 @@ type judging struct {
 	verdicts  []Verdict
 	leaving   []*cluster.Node // that are deleted by these verdicts: their pods need places, too
 	holding   []*cluster.Node // of moves that hold, and go now or later
-	alone     []unplaced      // moves that do not hold alone, and are judged last
+	// coming are the reasons of moves that hold and wait for what replaces them.
+	coming map[plan.DisruptionReason]bool
+	alone  []unplaced // moves that do not hold alone, and are judged last
 }
 
 // Judge says what becomes of intents: first of nodes that go each for itself, in the order of the docket, then of
@@ -118,7 +120,7 @@ type judging struct {
 // budget.
 func Judge(s *cluster.Snapshot, terms Terms, docket Docket) []Verdict {
 	j := &judging{hearing: hear(s, terms.Now), terms: terms, docket: docket, used: usedBeside(s, docket.Intents),
-		returning: map[string]int{}}
+		returning: map[string]int{}, coming: map[plan.DisruptionReason]bool{}}
 	surpluses := map[string]*surplus{}
 	var moves []Intent
 	for _, i := range docket.Intents {

@@ -69,16 +69,16 @@ func movesOf(s *cluster.Snapshot, intents []Intent) []*move {
 type refusal struct {
 	why    string
 	ground Ground
-	alone  bool // its pods have no place if it goes alone, and nothing else is in the way
+	alone  bool // it may hold beside others that go, or once what replaces these is there
 }
 
-// unplaced is a move whose pods have no place if it goes alone.
+// unplaced is a move that does not hold alone.
 type unplaced struct {
 	*move
 	no refusal
 }
 
-// moved judges one move. One whose pods have no place if it goes alone is judged last.
+// moved judges one move. One that does not hold alone is judged last.
 func (j *judging) moved(m *move) {
 	no := j.objectionToMove(m)
 	if j.docket.Paused != "" {
@@ -99,13 +99,15 @@ func (j *judging) moved(m *move) {
 	default:
 		j.count(m)
 		j.holding = append(j.holding, m.nodes()...)
+		j.coming[m.rule().reason] = j.coming[m.rule().reason] || m.waits()
 		j.goesOn(m)
 	}
 }
 
-// movedLast judges moves whose pods have no place if they go alone. Moves are planned together, and what runs on the nodes of one may
+// movedLast judges moves that do not hold alone. Moves are planned together, and what runs on the nodes of one may
 // be in the way of another: by a spread constraint a zone counts as long as any of its nodes is there. So one waits for those that
-// hold, where it has its places without these. What holds only together goes together.
+// hold, where it has its places without these, and for what replaces these: its pods may have their places there. What holds only
+// together goes together.
 func (j *judging) movedLast() {
 	var moves []unplaced
 	all := slices.Clone(j.leaving)
@@ -123,12 +125,23 @@ func (j *judging) movedLast() {
 		switch {
 		case together:
 			j.give(m.move, Delete, "")
-		case len(j.holding) > 0 && j.fits(m.move, append(slices.Clone(j.holding), m.nodes()...)):
-			j.give(m.move, Wait, "its pods have a place once other nodes that go are gone")
+		case j.coming[m.rule().reason]:
+			j.putOff(m.move, "what replaces other nodes is on its way, and it may go once that is there")
+		case len(j.holding) > 0 && j.belowFloor(m.move) == "" && j.fits(m.move, append(slices.Clone(j.holding), m.nodes()...)):
+			j.putOff(m.move, "its pods have a place once other nodes that go are gone")
 		default:
 			j.undo(m.move, m.no)
 		}
 	}
+}
+
+// putOff lets a move wait, once it is marked in full.
+func (j *judging) putOff(m *move, why string) {
+	if !m.tainted() {
+		j.give(m, Mark, "")
+		return
+	}
+	j.give(m, Wait, why)
 }
 
 // verdictOn is a verdict on a move that does not say yet what becomes of it.
@@ -186,7 +199,7 @@ func (j *judging) wanting(m *move) (no refusal, part []*cluster.Node) {
 	}
 	if no = j.misfit(m); no.why == "" {
 		if why := j.belowFloor(m); why != "" {
-			no = refusal{why: why, ground: GroundChurn}
+			no = refusal{why: why, ground: GroundChurn, alone: true}
 		}
 	}
 	return no, nil
