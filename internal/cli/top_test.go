@@ -55,7 +55,7 @@ func TestU05_TopIsTextOnce(t *testing.T) {
 		}
 	}
 	for _, begin := range []string{"gpu-aaaa gpu c-4x-amd64-linux test-zone-a on-demand 0.1086 - - 0 - joining ",
-		"default-bbbb default unheard-of test-zone-a on-demand - - - 0 - draining "} {
+		"ip-10-0-7-4 default unheard-of test-zone-a on-demand - - - 0 - draining "} {
 		if !slices.ContainsFunc(rows, func(row string) bool { return strings.HasPrefix(row, begin) }) {
 			t.Errorf("no row %q in\n%s", begin, out)
 		}
@@ -123,12 +123,12 @@ func TestU05_TopChooses(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{nil, []string{"gpu-aaaa", "n3", "by-hand", "default-bbbb"}},
-		{[]string{"--nodepool", "default"}, []string{"n3", "default-bbbb"}},
+		{nil, []string{"gpu-aaaa", "n3", "by-hand", "ip-10-0-7-4"}},
+		{[]string{"--nodepool", "default"}, []string{"n3", "ip-10-0-7-4"}},
 		{[]string{"-l", "karpenter.sh/nodepool!=default"}, []string{"gpu-aaaa", "by-hand"}},
-		{[]string{"--sort", "name"}, []string{"by-hand", "default-bbbb", "gpu-aaaa", "n3"}},
-		{[]string{"--sort", "free"}, []string{"n3", "by-hand", "default-bbbb", "gpu-aaaa"}},
-		{[]string{"--sort", "karpenter.sh/nodepool"}, []string{"default-bbbb", "n3", "gpu-aaaa", "by-hand"}},
+		{[]string{"--sort", "name"}, []string{"by-hand", "gpu-aaaa", "ip-10-0-7-4", "n3"}},
+		{[]string{"--sort", "free"}, []string{"n3", "by-hand", "gpu-aaaa", "ip-10-0-7-4"}},
+		{[]string{"--sort", "karpenter.sh/nodepool"}, []string{"ip-10-0-7-4", "n3", "gpu-aaaa", "by-hand"}},
 	} {
 		top := topOf(t, c.args...)
 		if got := namesOf(top); !slices.Equal(got, c.want) || top.Totals.Nodes != len(c.want) || top.Totals.All != 4 {

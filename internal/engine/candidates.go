@@ -168,11 +168,18 @@ func Sizes(s *cluster.Snapshot) map[string]int {
 func Taken(s *cluster.Snapshot) map[string]int {
 	count := map[string]int{}
 	for _, node := range s.Nodes {
-		if node.Claim != "" && node.Pool != "" && (node.Deleting || node.Disrupting || node.Initialized && node.NotReady) {
+		if usesBudget(node) {
 			count[node.Pool]++
 		}
 	}
 	return count
+}
+
+// usesBudget reports whether a node uses up the budget of its pool. A claim without a node does not: nothing runs there. Of a pool whose
+// nodes may all go at once it would else keep others as soon as its own node is gone, since [Sizes] does not count it either.
+func usesBudget(node *cluster.Node) bool {
+	return node.Name != "" && node.Claim != "" && node.Pool != "" &&
+		(node.Deleting || node.Disrupting || node.Initialized && node.NotReady)
 }
 
 // beside returns how many nodes use up the budget of a node's pool beside that node, of taken by pool. One that is not ready uses it up

@@ -149,7 +149,7 @@ func Judge(s *cluster.Snapshot, terms Terms, docket Docket) []Verdict {
 func usedBeside(s *cluster.Snapshot, intents []Intent) map[string]int {
 	used := Taken(s)
 	for _, i := range intents {
-		if i.Marked && i.Node.Claim != "" && i.Node.Pool != "" && i.Node.Disrupting && !i.Node.Deleting {
+		if i.Marked && usesBudget(i.Node) && i.Node.Disrupting && !i.Node.Deleting {
 			used[i.Node.Pool]--
 		}
 	}

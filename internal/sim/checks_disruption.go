@@ -83,7 +83,7 @@ func (w *World) checkBudget(claim *karpenterv1.NodeClaim) {
 	under := 0
 	w.server.All(claim, func(o client.Object) {
 		by, graceful := w.checks.graceful[o.GetUID()]
-		if !graceful || poolName(o) != name {
+		if !graceful || poolName(o) != name || !w.hasNode(o.(*karpenterv1.NodeClaim)) {
 			return
 		}
 		if at, seen := r.known.deleting[o.GetUID()]; by == r.number || seen && at <= p.since {
@@ -93,6 +93,11 @@ func (w *World) checkBudget(claim *karpenterv1.NodeClaim) {
 	if under > allowed {
 		w.fail(checkBudget, "%d nodes of NodePool %s are disrupted with %s, its budget allows %d of %d", under, name, claim.Name, allowed, p.sizes[name])
 	}
+}
+
+// hasNode reports whether the node of a claim is there: a claim without one uses up no budget.
+func (w *World) hasNode(claim *karpenterv1.NodeClaim) bool {
+	return claim.Status.NodeName != "" && w.server.Peek(&corev1.Node{}, client.ObjectKey{Name: claim.Status.NodeName}) != nil
 }
 
 // budgetOf returns how many of n nodes a budget allows; a share is rounded up.
