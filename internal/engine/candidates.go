@@ -299,14 +299,18 @@ func (d *disruption) dropUntilTogether(stand func(*cluster.Snapshot, []plan.Laun
 
 // carriedOut returns the cluster without the nodes that were chosen, and what is launched for them.
 func (d *disruption) carriedOut() (without *cluster.Snapshot, launches []plan.Launch) {
-	var gone []*cluster.Node
+	return d.base.Without(d.gone()...), d.launched()
+}
+
+// gone lists the nodes that were chosen, as they were at the beginning.
+func (d *disruption) gone() []*cluster.Node {
+	var list []*cluster.Node
 	for _, c := range d.chosen {
 		for _, node := range c.nodes {
-			gone = append(gone, d.base.Node(node))
+			list = append(list, d.base.Node(node))
 		}
-		launches = append(launches, c.launches...)
 	}
-	return d.base.Without(gone...), launches
+	return list
 }
 
 // done returns what was chosen as a plan based on s.

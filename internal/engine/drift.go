@@ -109,13 +109,7 @@ func (d *disruption) dropHomeless() {
 	if fitBeside(without.WithoutBuffers(), launches) {
 		return
 	}
-	var going []*cluster.Node
-	for _, c := range d.chosen {
-		for _, node := range c.nodes {
-			going = append(going, d.base.Node(node))
-		}
-	}
-	shut, _ := d.base.WithoutBuffers().Shut(going...)
+	shut, _ := d.base.WithoutBuffers().Shut(d.gone()...)
 	d.chosen = slices.DeleteFunc(d.chosen, func(c command) bool {
 		own := make([]*cluster.Node, len(c.nodes))
 		for i, node := range c.nodes {

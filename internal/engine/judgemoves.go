@@ -99,7 +99,9 @@ func (j *judging) moved(m *move) {
 	default:
 		j.count(m)
 		j.holding = append(j.holding, m.nodes()...)
-		j.coming[m.rule().reason] = j.coming[m.rule().reason] || m.waits()
+		if m.waits() {
+			j.coming[m.rule().reason] = true
+		}
 		j.goesOn(m)
 	}
 }

@@ -57,13 +57,9 @@ func (d *disruption) enough(group []*cluster.Node, launches []plan.Launch) bool 
 // with returns the cluster as it was at the beginning, but without the nodes that were chosen and without the group, and with all
 // that is launched for either.
 func (d *disruption) with(group []*cluster.Node, launches []plan.Launch, names naming) *cluster.Snapshot {
-	var gone []*cluster.Node
-	for _, c := range d.chosen {
-		gone = append(gone, c.nodes...)
-	}
-	gone = append(gone, group...)
-	for i, node := range gone {
-		gone[i] = d.base.Node(node)
+	gone := d.gone()
+	for _, node := range group {
+		gone = append(gone, d.base.Node(node))
 	}
 	all := append(d.launched(), launches...)
 	return d.base.Without(gone...).With(virtuals(d.base, all, names)).TakeSlots(slotsOf(all))

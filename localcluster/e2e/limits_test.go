@@ -46,7 +46,8 @@ func (r *testRig) count(n int) {
 	})
 }
 
-// told waits for an event about an object with the reason and a part of the message, and returns the message.
+// told waits for an event about an object with the reason and a part of the message, and returns the message. Without a kind, or
+// without a name, any will do.
 func (r *testRig) told(kind, name, reason, part string) string {
 	r.t.Helper()
 	var found string

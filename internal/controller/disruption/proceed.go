@@ -40,7 +40,11 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err e
 			failures = append(failures, fmt.Errorf("reading the intent of node %s: %w", node.ID(), err))
 		}
 		underway = underway || i.Marked || err != nil
-		if !i.Marked || gone[node.ClaimUID] && alone(i.Reason) { // that one uses up the budget, and is judged no more
+		if !i.Marked {
+			continue
+		}
+		// One that goes already uses up the budget, which is all that the others have to know of it, unless its pods need places.
+		if gone[node.ClaimUID] && !engine.Moves(i.Reason) && !engine.TooMany(i.Reason) {
 			continue
 		}
 		if i.Reason == plan.Unhealthy {
@@ -76,12 +80,6 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err e
 		}
 	}
 	return underway, errors.Join(failures...)
-}
-
-// alone reports whether nodes that go for a reason need no places for pods and are not counted: nobody has to know of one that goes
-// already but the budget.
-func alone(reason plan.DisruptionReason) bool {
-	return !engine.Moves(reason) && !engine.TooMany(reason)
 }
 
 // recovered says why a node that is marked as unhealthy is not to be repaired any more; "" when it still is.
