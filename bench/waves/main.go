@@ -30,6 +30,7 @@ func run(args []string, out io.Writer) error {
 	var scenarios string
 	var inputs, seeds uint64
 	var verbose, keep bool
+	var costs joiner.Costs
 	flags := flag.NewFlagSet("waves", flag.ContinueOnError)
 	flags.StringVar(&scenarios, "scenarios", "waves-500,waves-2000", "names, joined by commas; mixed-N has workloads that are drawn")
 	flags.Uint64Var(&inputs, "inputs", 1, "how many inputs are drawn for each")
@@ -42,6 +43,7 @@ func run(args []string, out io.Writer) error {
 	flags.Int64Var(&c.Quiet, "quiet", 1000, "milliseconds without a binding before further nodes are launched")
 	flags.Int64Var(&c.PutOff, "put-off", 10_000, "milliseconds for which they are put off at most, unless the scheduler needs longer")
 	flags.Int64Var(&c.Slowest, "slowest", 60_000, "milliseconds for which they are put off in any case")
+	flags.IntVar(&costs.PriceTolerance, "price-tolerance", engine.DefaultPriceTolerance, "how much dearer fewer nodes may be, in percent")
 	flags.BoolVar(&c.Nominate, "nominate", false, "bind pods where they were planned")
 	flags.BoolVar(&keep, "keep", true, "keep the room of pods that keep apart where they were planned")
 	flags.BoolVar(&verbose, "v", false, "print each play")
@@ -53,7 +55,7 @@ func run(args []string, out io.Writer) error {
 	}
 	for _, name := range strings.Split(scenarios, ",") {
 		for input := range inputs {
-			sum, err := play(name, input+1, seeds, c, func(o waves.Outcome) {
+			sum, err := play(name, input+1, seeds, costs, c, func(o waves.Outcome) {
 				if verbose {
 					fmt.Fprintf(out, "%s, input %d: %s\n", name, input+1, o)
 				}
@@ -68,13 +70,13 @@ func run(args []string, out io.Writer) error {
 }
 
 // play plays one input several times.
-func play(name string, input, seeds uint64, c waves.Config, each func(waves.Outcome)) (sums, error) {
+func play(name string, input, seeds uint64, costs joiner.Costs, c waves.Config, each func(waves.Outcome)) (sums, error) {
 	var sum sums
 	s, err := scenario.Make(name, input)
 	if err != nil {
 		return sum, err
 	}
-	p, err := joiner.New(s, joiner.Costs{})
+	p, err := joiner.New(s, costs)
 	if err != nil {
 		return sum, err
 	}

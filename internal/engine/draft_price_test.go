@@ -33,15 +33,21 @@ func TestFewPodsOfManyKindsAreCheap(t *testing.T) {
 	}
 }
 
+// What a core costs, and how much memory comes with it, of each of the types.
+const perCore, mebibytesPerCore = 0.3, 2048
+
+func types(b *strings.Builder) {
+	for cores := 1; cores <= 60; cores++ {
+		fmt.Fprintf(b, "type linear-%d cpu=%d mem=%dMi pods=%d system.cpu=100m system.mem=10Mi zones=a,b,c od=%.1f\n",
+			cores, cores, mebibytesPerCore*cores, 10*cores, perCore*float64(cores))
+	}
+}
+
 // diverse draws pods as B-01 has them, a fifth of each kind, and types like those of its catalogue: each core costs as much, and has as
 // much memory. It also returns what no plan costs less than, in dollars an hour: enough cores, and enough for the memory.
 func diverse(dice *rand.Rand, pods int) (script string, bound float64) {
-	const perCore, mebibytesPerCore = 0.3, 2048
 	var b strings.Builder
-	for cores := 1; cores <= 60; cores++ {
-		fmt.Fprintf(&b, "type linear-%d cpu=%d mem=%dMi pods=%d system.cpu=100m system.mem=10Mi zones=a,b,c od=%.1f\n",
-			cores, cores, mebibytesPerCore*cores, 10*cores, perCore*float64(cores))
-	}
+	types(&b)
 	b.WriteString("pool default\n")
 	of := func(amounts ...int) int { return amounts[dice.IntN(len(amounts))] }
 	value := func() string { return string(rune('a' + dice.IntN(7))) }

@@ -51,14 +51,15 @@ type family struct {
 func families() []family {
 	return []family{
 		{"diverse-", diverse}, {"preferences-", preferences}, {"plain-", plain}, {"one-more-pod-", oneMorePod},
-		{"limit-", limited}, {"waves-", waves}, {"mixed-", mixed},
+		{"limit-", limited}, {"waves-", waves}, {"mixed-", mixed}, {"hosts-", hosts},
 		{"consolidate-", consolidate}, {"drift-", drift},
 	}
 }
 
 // Make returns the scenario of that name: diverse-N, preferences-N, plain-N, one-more-pod-N, consolidate-N and drift-N as
 // in docs/spec/performance.md B-01 to B-06, where N is a number of pods (100k is 100000), for the last three of nodes;
-// limit-N for L-11 of docs/spec/node-limits.md; waves-N for the pods of system-N (B-16).
+// limit-N for L-11 of docs/spec/node-limits.md; waves-N for the pods of system-N (B-16), mixed-N for workloads that are drawn, hosts-N
+// for some that are spread over hostnames.
 func Make(name string, seed uint64) (Scenario, error) {
 	for _, f := range families() {
 		rest, found := strings.CutPrefix(name, f.prefix)
@@ -74,7 +75,7 @@ func Make(name string, seed uint64) (Scenario, error) {
 		return s, err
 	}
 	return Scenario{}, fmt.Errorf("scenario %q; want diverse-N, preferences-N, plain-N, one-more-pod-N, "+
-		"consolidate-N, drift-N, limit-N or waves-N", name)
+		"consolidate-N, drift-N, limit-N, waves-N, mixed-N or hosts-N", name)
 }
 
 // Offered returns the part of the catalogue that the pool allows.

@@ -19,21 +19,22 @@ type Workload struct {
 	Percent               int
 	MilliCores, Mebibytes int64
 	Apart                 bool // its pods keep apart from each other by hostname
+	Spread                bool // they are spread over hostnames, maxSkew 1
 }
 
 // Workloads are what system-N applies: four fifths of mixed sizes, and a fifth in five groups whose pods keep apart.
 func Workloads() []Workload {
 	return []Workload{
-		{"tiny", 20, 250, 256, false},
-		{"small", 20, 500, 1 << 10, false},
-		{"medium", 20, 1000, 2 << 10, false},
-		{"large", 12, 2000, 8 << 10, false},
-		{"memory", 8, 500, 6 << 10, false},
-		{"apart-0", 4, 250, 512, true},
-		{"apart-1", 4, 250, 512, true},
-		{"apart-2", 4, 500, 1 << 10, true},
-		{"apart-3", 4, 500, 1 << 10, true},
-		{"apart-4", 4, 1000, 2 << 10, true},
+		{"tiny", 20, 250, 256, false, false},
+		{"small", 20, 500, 1 << 10, false, false},
+		{"medium", 20, 1000, 2 << 10, false, false},
+		{"large", 12, 2000, 8 << 10, false, false},
+		{"memory", 8, 500, 6 << 10, false, false},
+		{"apart-0", 4, 250, 512, true, false},
+		{"apart-1", 4, 250, 512, true, false},
+		{"apart-2", 4, 500, 1 << 10, true, false},
+		{"apart-3", 4, 500, 1 << 10, true, false},
+		{"apart-4", 4, 1000, 2 << 10, true, false},
 	}
 }
 
@@ -54,17 +55,40 @@ func mixed(s source, n int) (Scenario, error) {
 	}
 	apart := pick(s, []int{5, 10, 20, 40})
 	return Scenario{Catalog: types, OnDemandOnly: true, Pending: deployed(append(
-		drawn(s, "plain", 100-apart, 3+s.IntN(8), false), drawn(s, "apart", apart, 1+s.IntN(5), true)...), n)}, err
+		drawn(s, "plain", 100-apart, 3+s.IntN(8)), of(drawn(s, "apart", apart, 1+s.IntN(5)), func(w *Workload) { w.Apart = true })...), n)}, err
+}
+
+// hosts is like mixed, with workloads that are spread over hostnames: all of them, or a half or a fifth of the pods.
+func hosts(s source, n int) (Scenario, error) {
+	types, err := genericLinux()
+	if s.IntN(2) == 0 {
+		types, err = aws()
+	}
+	spread := pick(s, []int{20, 50, 100})
+	workloads := of(drawn(s, "spread", spread, 1+s.IntN(4)), func(w *Workload) { w.Spread = true })
+	if spread < 100 {
+		workloads = append(workloads, drawn(s, "plain", 100-spread, 3+s.IntN(8))...)
+	}
+	return Scenario{Catalog: types, OnDemandOnly: true, Pending: deployed(workloads, n)}, err
+}
+
+// of changes each of the workloads.
+func of(workloads []Workload, change func(*Workload)) []Workload {
+	for i := range workloads {
+		change(&workloads[i])
+	}
+	return workloads
 }
 
 // drawn returns workloads that have so many percent of the pods together.
-func drawn(s source, name string, percent, number int, apart bool) []Workload {
+func drawn(s source, name string, percent, number int) []Workload {
 	var list []Workload
 	for i := range number {
 		cpu := pick(s, []int64{100, 250, 500, 750, 1000, 1500, 2000, 4000})
 		share := max(1, percent/(number-i))
 		percent -= share
-		list = append(list, Workload{fmt.Sprintf("%s-%d", name, i), share, cpu, cpu * pick(s, []int64{1, 2, 4, 8}) * 512 / 1000, apart})
+		list = append(list, Workload{Name: fmt.Sprintf("%s-%d", name, i), Percent: share, MilliCores: cpu,
+			Mebibytes: cpu * pick(s, []int64{1, 2, 4, 8}) * 512 / 1000})
 	}
 	return list
 }
@@ -82,6 +106,10 @@ func deployed(workloads []Workload, n int) []*corev1.Pod {
 						TopologyKey: cluster.LabelHostname, LabelSelector: selector(labels),
 					}},
 				}}
+			}
+			if w.Spread {
+				p.spread = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: cluster.LabelHostname,
+					WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector(labels)}}
 			}
 			pod := p.pod()
 			pod.CreationTimestamp = metav1.Unix(int64(len(pods)), 0)

@@ -161,14 +161,30 @@ func demandOf(launches []plan.Launch, byUID map[string]*cluster.Pod) demand {
 	return d
 }
 
+// sized is an offer with how many nodes of it are needed, and what they cost per hour.
+type sized struct {
+	offer, nodes int
+	price        float64
+}
+
+// fewest returns the fewest nodes of one size among those that cost at most so many times the cheapest, the cheaper of as many, and
+// what the cheapest cost. There are no nodes where the list is empty.
+func fewest(list []sized, tolerance float64) (best sized, least float64) {
+	least = math.Inf(1)
+	for _, c := range list {
+		least = min(least, c.price)
+	}
+	for _, c := range list { // by price of a node
+		if c.price <= least*tolerance && (best.nodes == 0 || c.nodes < best.nodes || c.nodes == best.nodes && c.price < best.price) {
+			best = c
+		}
+	}
+	return best, least
+}
+
 // size returns the offer of which nodes for all pods cost least or, for little more, are fewest.
 func (d demand) size(p *pool) (int, bool) {
-	type sized struct {
-		offer, nodes int
-		price        float64
-	}
 	var list []sized
-	least := math.Inf(1)
 	for i := range p.plain().All() {
 		offer, room := p.Catalog.Offers[i], p.roomOf(i)
 		if !slices.Contains(d.types, p.Catalog.Types[offer.Type].Name) {
@@ -178,19 +194,13 @@ func (d demand) size(p *pool) (int, bool) {
 		for r, amount := range d.sum {
 			if amount > 0 {
 				usable := max(1, int64(float64(room.At(r))*(1-evenSpare)))
-				nodes = max(nodes, (amount+usable-1)/usable)
+				nodes = max(nodes, ceilOf(amount, usable))
 			}
 		}
-		c := sized{i, int(nodes), float64(nodes) * float64(max(offer.Price+p.NodeOverheadPrice, 1))}
-		list, least = append(list, c), min(least, c.price)
+		list = append(list, sized{i, int(nodes), float64(nodes) * float64(max(offer.Price+p.NodeOverheadPrice, 1))})
 	}
-	best, found := sized{}, false
-	for _, c := range list { // by price of a node
-		if c.price <= least*(1+evenFew) && (!found || c.nodes < best.nodes || c.nodes == best.nodes && c.price < best.price) {
-			best, found = c, true
-		}
-	}
-	return best.offer, found
+	best, _ := fewest(list, 1+evenFew)
+	return best.offer, best.nodes > 0
 }
 
 // keepEven gives new nodes of the pool the size of an offer, as far as pods fit, or with near one that is nearly of it.

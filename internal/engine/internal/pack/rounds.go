@@ -25,6 +25,7 @@ type trial struct {
 	drafted    bool             // nodes are drafted before pods are placed (see draft.go)
 	without    map[prepaid]bool // what is paid for anyway and not planned on (see again.go)
 	choice     choice           // of existing nodes (see tightest.go)
+	hosts      hosts            // nodes that pods spread over hostnames open first (see hosts.go)
 }
 
 // try makes a plan.
@@ -35,7 +36,7 @@ func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, other
 	for round, cared := 1, 0; ; round++ {
 		s := newSolver(snapshot, pods, floors)
 		s.packing, s.first, s.care, s.plainFirst = packing, other.first, minded, other.plainFirst
-		s.drafted, s.choice = other.drafted, other.choice
+		s.drafted, s.choice, s.hosts = other.drafted, other.choice, other.hosts
 		for _, p := range s.pools {
 			p.leaveOut(other.without)
 			if offer, found := other.sizes[p.Name]; found {

@@ -73,6 +73,7 @@ type solver struct {
 	care       care
 	plainFirst bool   // see orders.go
 	drafted    bool   // see draft.go
+	hosts      hosts  // see hosts.go
 	choice     choice // see tightest.go
 	fits       []fit  // memory of inOrder
 }
@@ -241,11 +242,14 @@ func (s *solver) runClass(pods []*cluster.Pod) []*cluster.Pod {
 		}
 	}
 	var rest []*cluster.Pod
+	if s.hosts.nodes > 0 {
+		rest, late = s.placeLate(late), nil
+	}
 	if s.plainFirst {
-		rest = s.packLiked(plain)
+		rest = append(rest, s.packLiked(plain)...)
 		rest = append(rest, s.placeEach(tied)...)
 	} else {
-		rest = s.placeEach(tied)
+		rest = append(rest, s.placeEach(tied)...)
 		rest = append(rest, s.packLiked(plain)...)
 	}
 	return append(s.placeEach(rest), s.placeEach(late)...)

@@ -1,0 +1,178 @@
+package pack
+
+import (
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/mix"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// This file plans how many nodes there are for pods spread over hostnames (P-03, P-22, ADR 0039). One after the other they fill
+// a node before the next one is opened, and the last node gets what is left. It counts as little as that, so each node is held to
+// that number, and most of it stays empty. So the nodes are opened first, one pod on each; the rule of the spread itself then
+// keeps them even. Other pods come into the room beside them.
+
+// hosts is how many nodes of a pool pods spread over hostnames open before a node gets a second one of them.
+type hosts struct {
+	pool  string
+	nodes int
+}
+
+// maxHosts bounds how many numbers of nodes are tried, each one more than the last: pods that are spread over zones as well are
+// even on some only.
+const maxHosts = 3
+
+// evenHosts plans with nodes that pods spread over hostnames open first, and returns this plan or another one, whichever is better.
+func evenHosts(snapshot *cluster.Snapshot, pods []*cluster.Pod, than plan.Plan) plan.Plan {
+	t, most := hostsFor(snapshot, pods, than)
+	for range maxHosts {
+		if t.hosts.nodes == 0 {
+			break
+		}
+		own := try(snapshot, pods, mix.Solve, t)
+		fewer := len(own.Launches) < len(than.Launches) && costs(snapshot, own) <= most
+		if !lost(own, than) && (fewer || cheaper(snapshot, own, than)) {
+			than = own
+		}
+		if len(own.Launches) <= t.hosts.nodes {
+			break
+		}
+		t.hosts.nodes++
+	}
+	return than
+}
+
+// hostsFor returns what to try instead of a plan, and what fewer nodes may cost then. It is nothing where the plan launches
+// nothing, has no pods spread over hostnames, or where there is nothing to save.
+func hostsFor(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) (trial, float64) {
+	isLate := func(pod *cluster.Pod) bool { return lateness(pod.Shape) == lastOfAll }
+	if len(p.Launches) == 0 || len(pods) > evenPods || !slices.ContainsFunc(pods, isLate) {
+		return trial{}, 0
+	}
+	s := newSolver(snapshot, pods, nil)
+	pool := s.draftPool()
+	if pool == nil {
+		return trial{}, 0
+	}
+	byUID := map[string]*cluster.Pod{}
+	for _, pod := range pods {
+		byUID[pod.UID] = pod
+	}
+	own := plan.Plan{Launches: slices.DeleteFunc(slices.Clone(p.Launches), func(l plan.Launch) bool { return l.Pool != pool.Name })}
+	d := hostDemand{demand: demandOf(own.Launches, byUID), late: map[*cluster.Shape]int{}}
+	for _, l := range own.Launches {
+		for _, ref := range l.Pods {
+			pod := byUID[ref.UID]
+			d.largest = d.largest.Max(pod.Shape.Requests)
+			if isLate(pod) {
+				d.late[pod.Shape]++
+			} else {
+				d.others = true
+			}
+		}
+	}
+	chosen, least := fewest(d.sizes(s, pool), tolerance(snapshot))
+	before := costs(snapshot, own)
+	if least = min(least, before); len(d.late) == 0 || chosen.nodes == 0 ||
+		chosen.price >= before && (chosen.nodes >= len(own.Launches) || chosen.price > least*tolerance(snapshot)) {
+		return trial{}, 0
+	}
+	t := trial{hosts: hosts{pool.Name, chosen.nodes}}
+	if d.others {
+		t.sizes = map[string]int{pool.Name: chosen.offer}
+	}
+	return t, costs(snapshot, p) - before + least*tolerance(snapshot)
+}
+
+// hostDemand is what pods ask for among which some are spread over hostnames.
+type hostDemand struct {
+	demand
+	late    map[*cluster.Shape]int // how many pods are spread over hostnames, by shape
+	others  bool                   // there are others
+	largest resources.Vector       // the most of each resource that a pod asks for: each may come to any of the nodes
+}
+
+// sizes lists the offers on which all pods that are spread over hostnames may run, each with as many nodes as are needed for all.
+func (d *hostDemand) sizes(s *solver, p *pool) []sized {
+	offers := p.plain().Clone()
+	for shape := range d.late {
+		open := catalog.NewBits(len(p.Catalog.Offers))
+		for _, w := range s.info(shape).ways[p.index] {
+			w.offers.OrTo(open)
+		}
+		open.AndTo(offers)
+	}
+	var list []sized
+	for i := range offers.All() {
+		room := slices.Clone(p.roomOf(i))
+		if d.others { // kube-scheduler puts them where it likes
+			for r, amount := range room {
+				room[r] = int64(float64(float64(amount) * (1 - evenSpare)))
+			}
+		}
+		if nodes := d.nodesOf(room); nodes > 0 {
+			list = append(list, sized{i, nodes, float64(nodes) * float64(max(p.Catalog.Offers[i].Price+p.NodeOverheadPrice, 1))})
+		}
+	}
+	return list
+}
+
+// nodesOf returns how many nodes with such a room have it for all pods, each for its share of those that are spread over
+// hostnames; 0 where some pod does not fit.
+func (d *hostDemand) nodesOf(room resources.Vector) int {
+	if !d.largest.Fits(room) {
+		return 0
+	}
+	nodes := int64(max(d.apart, 1))
+	for r, amount := range d.sum {
+		if amount > 0 {
+			nodes = max(nodes, ceilOf(amount, max(1, room.At(r))))
+		}
+	}
+	most := 0
+	for _, count := range d.late {
+		most = max(most, count)
+	}
+	for int(nodes) < most && !d.shares(nodes).Fits(room) {
+		nodes++
+	}
+	return int(nodes)
+}
+
+// shares returns what the pods that are spread over hostnames request on the fullest of so many nodes.
+func (d *hostDemand) shares(nodes int64) resources.Vector {
+	var sum resources.Vector
+	for shape, count := range d.late {
+		sum = sum.Plus(shape.Requests.Times(int(ceilOf(int64(count), nodes))))
+	}
+	return sum
+}
+
+func ceilOf(amount, by int64) int64 { return (amount + by - 1) / by }
+
+// placeLate places pods that are spread over hostnames, and returns those that found no place. The first of them open the nodes
+// that there should be.
+func (s *solver) placeLate(pods []*cluster.Pod) []*cluster.Pod {
+	var rest []*cluster.Pod
+	for _, pod := range pods {
+		if !s.moved(pod, func(info *shape) bool {
+			return s.placeInExisting(s.askOne(pod, info)) || s.openHost(pod, info)
+		}) {
+			rest = append(rest, pod)
+		}
+	}
+	return s.placeEach(rest)
+}
+
+// openHost opens a node for a pod that is spread over hostnames, as long as there are fewer than there should be.
+func (s *solver) openHost(pod *cluster.Pod, info *shape) bool {
+	for i, p := range s.pools {
+		if p.Name == s.hosts.pool && len(s.planned) < s.hosts.nodes {
+			return len(info.ways[i]) > 0 && p.mayGrow() && s.openIn(p, pod, info)
+		}
+	}
+	return false
+}
