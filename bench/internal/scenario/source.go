@@ -25,14 +25,15 @@ func pick[T any](s source, from []T) T { return from[s.IntN(len(from))] }
 
 // podSpec is what scenarios vary of a pod. Milli-cores and Mi.
 type podSpec struct {
-	name        string
-	milliCores  int64
-	mebibytes   int64
-	labels      map[string]string
-	spread      []corev1.TopologySpreadConstraint
-	affinity    *corev1.Affinity
-	node        string // bound to it; pending without
-	resourceRev int    // order of appearance
+	name         string
+	milliCores   int64
+	mebibytes    int64
+	labels       map[string]string
+	spread       []corev1.TopologySpreadConstraint
+	affinity     *corev1.Affinity
+	nodeSelector map[string]string
+	node         string // bound to it; pending without
+	resourceRev  int    // order of appearance
 }
 
 func (p podSpec) pod() *corev1.Pod {
@@ -43,7 +44,7 @@ func (p podSpec) pod() *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			NodeName: p.node, SchedulerName: corev1.DefaultSchedulerName, RestartPolicy: corev1.RestartPolicyAlways,
-			TopologySpreadConstraints: p.spread, Affinity: p.affinity,
+			TopologySpreadConstraints: p.spread, Affinity: p.affinity, NodeSelector: p.nodeSelector,
 			Containers: []corev1.Container{{Name: "main", Image: "image", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 				corev1.ResourceCPU:    *resource.NewMilliQuantity(p.milliCores, resource.DecimalSI),
 				corev1.ResourceMemory: *resource.NewQuantity(p.mebibytes<<20, resource.BinarySI),

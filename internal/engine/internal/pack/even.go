@@ -47,6 +47,9 @@ func Provide(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	if nearLeast(snapshot, pods, cheapest) {
 		return cheapest // pods that keep apart have their share of the others on their nodes already (ADR 0030)
 	}
+	if hosted, better := evenHosts(snapshot, pods, cheapest); better {
+		return hosted // its nodes are of one size already, where there are other pods
+	}
 	sizes := evenSizes(snapshot, pods, cheapest)
 	if len(sizes) == 0 {
 		return cheapest

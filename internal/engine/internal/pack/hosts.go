@@ -25,24 +25,21 @@ type hosts struct {
 // even on some only.
 const maxHosts = 3
 
-// evenHosts plans with nodes that pods spread over hostnames open first, and returns this plan or another one, whichever is better.
-func evenHosts(snapshot *cluster.Snapshot, pods []*cluster.Pod, than plan.Plan) plan.Plan {
+// evenHosts plans with nodes that pods spread over hostnames open first. It reports whether that is better than another plan.
+func evenHosts(snapshot *cluster.Snapshot, pods []*cluster.Pod, than plan.Plan) (best plan.Plan, better bool) {
 	t, most := hostsFor(snapshot, pods, than)
-	for range maxHosts {
-		if t.hosts.nodes == 0 {
-			break
-		}
+	for tries := 0; t.hosts.nodes > 0 && tries < maxHosts; tries++ {
 		own := try(snapshot, pods, mix.Solve, t)
 		fewer := len(own.Launches) < len(than.Launches) && costs(snapshot, own) <= most
 		if !lost(own, than) && (fewer || cheaper(snapshot, own, than)) {
-			than = own
+			than, better = own, true
 		}
 		if len(own.Launches) <= t.hosts.nodes {
 			break
 		}
 		t.hosts.nodes++
 	}
-	return than
+	return than, better
 }
 
 // hostsFor returns what to try instead of a plan, and what fewer nodes may cost then. It is nothing where the plan launches
@@ -154,17 +151,34 @@ func (d *hostDemand) shares(nodes int64) resources.Vector {
 func ceilOf(amount, by int64) int64 { return (amount + by - 1) / by }
 
 // placeLate places pods that are spread over hostnames, and returns those that found no place. The first of them open the nodes
-// that there should be.
+// that there should be, then each kind of pods goes round: a skew above 1 would let them fill the first nodes.
 func (s *solver) placeLate(pods []*cluster.Pod) []*cluster.Pod {
 	var rest []*cluster.Pod
+	turns := map[*cluster.Shape]int{}
 	for _, pod := range pods {
+		turn := turns[pod.Shape]
+		turns[pod.Shape]++
 		if !s.moved(pod, func(info *shape) bool {
-			return s.placeInExisting(s.askOne(pod, info)) || s.openHost(pod, info)
+			return s.placeInExisting(s.askOne(pod, info)) || s.openHost(pod, info) || s.placeInTurn(s.askOne(pod, info), turn)
 		}) {
 			rest = append(rest, pod)
 		}
 	}
 	return s.placeEach(rest)
+}
+
+// placeInTurn places the pod of an attempt on the first planned node that takes it, beginning with the one whose turn it is.
+func (s *solver) placeInTurn(a *attempt, turn int) bool {
+	for len(a.info.refused) < s.bins() {
+		a.info.refused = append(a.info.refused, false)
+	}
+	for i := range s.planned {
+		index := len(s.existing) + (turn+i)%len(s.planned)
+		if !a.info.refused[index] && a.info.note(index, s.tryPlanned(index, a)) {
+			return true
+		}
+	}
+	return false
 }
 
 // openHost opens a node for a pod that is spread over hostnames, as long as there are fewer than there should be.

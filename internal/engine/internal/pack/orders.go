@@ -24,7 +24,7 @@ func cheapestOf(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	}
 	p := Solve(snapshot, pods)
 	if len(p.Launches) < 2 {
-		return evenHosts(snapshot, pods, p)
+		return p
 	}
 	if len(pods) <= evenPods && mixed(pods) {
 		other := try(snapshot, pods, mix.Solve, trial{plainFirst: true})
@@ -33,9 +33,9 @@ func cheapestOf(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 		}
 	}
 	if drafted && !lost(draft, p) && cheaper(snapshot, draft, p) {
-		p = draft
+		return draft
 	}
-	return evenHosts(snapshot, pods, p)
+	return p
 }
 
 // draftOf plans by a draft; false where no pods are tied to others.
