@@ -1,0 +1,79 @@
+package scenario
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// apps is workloads that are drawn, each with one of the constraints that people write, on one of the catalogues. It is there to find
+// kinds of workloads for which one side's plan is dearer than it need be.
+func apps(s source, n int) (Scenario, error) {
+	types, err := genericLinux()
+	if s.IntN(2) == 0 {
+		types, err = aws()
+	}
+	if err != nil {
+		return Scenario{}, err
+	}
+	kinds := appKinds(types.Types[0].Offerings[0].Zone)
+	var pods []*corev1.Pod
+	for _, w := range drawn(s, "app", 100, 1+s.IntN(8)) {
+		kind := pick(s, kinds)
+		for i := range n * w.Percent / 100 {
+			p := podSpec{name: numbered(w.Name+"-"+kind.name, i), milliCores: w.MilliCores, mebibytes: w.Mebibytes,
+				labels: map[string]string{"app": w.Name}, resourceRev: len(pods)}
+			kind.finish(&p)
+			pod := p.pod()
+			pod.CreationTimestamp = metav1.Unix(int64(len(pods)), 0)
+			pods = append(pods, pod)
+		}
+	}
+	return Scenario{Catalog: types, OnDemandOnly: s.IntN(2) == 0, Pending: pods}, nil
+}
+
+// appKind is a constraint by a short name.
+type appKind struct {
+	name   string
+	finish func(*podSpec)
+}
+
+func appKinds(zone string) []appKind {
+	spread := func(key string, skew int32, when corev1.UnsatisfiableConstraintAction) func(*podSpec) {
+		return func(p *podSpec) {
+			p.spread = append(p.spread, corev1.TopologySpreadConstraint{MaxSkew: skew, TopologyKey: key, WhenUnsatisfiable: when,
+				LabelSelector: selector(p.labels)})
+		}
+	}
+	both := func(first, second func(*podSpec)) func(*podSpec) { return func(p *podSpec) { first(p); second(p) } }
+	apart := func(key string) func(*podSpec) {
+		return func(p *podSpec) {
+			p.affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: near(p.labels, key)}}
+		}
+	}
+	ratherApart := func(p *podSpec) {
+		p.affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+			{Weight: 100, PodAffinityTerm: near(p.labels, corev1.LabelHostname)[0]}}}}
+	}
+	together := func(key string) func(*podSpec) {
+		return func(p *podSpec) {
+			p.affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: near(p.labels, key)}}
+		}
+	}
+	const hard, soft, host, zones = corev1.DoNotSchedule, corev1.ScheduleAnyway, corev1.LabelHostname, corev1.LabelTopologyZone
+	return []appKind{
+		{"plain", func(*podSpec) {}}, {"plain", func(*podSpec) {}},
+		{"zones", spread(zones, 1, hard)},
+		{"hosts", spread(host, 1, hard)},
+		{"hosts5", spread(host, 5, hard)},
+		{"zones-hosts", both(spread(zones, 1, hard), spread(host, 1, hard))},
+		{"rather-zones", spread(zones, 1, soft)},
+		{"rather-hosts", both(spread(zones, 1, soft), spread(host, 1, soft))},
+		{"zones-rather-hosts", both(spread(zones, 1, hard), spread(host, 1, soft))},
+		{"apart", apart(host)},
+		{"rather-apart", ratherApart},
+		{"zones-apart", both(apart(host), spread(zones, 1, hard))},
+		{"together-zone", together(zones)},
+		{"in-zone", func(p *podSpec) { p.nodeSelector = map[string]string{zones: zone} }},
+		{"amd64", func(p *podSpec) { p.nodeSelector = map[string]string{corev1.LabelArchStable: "amd64"} }},
+	}
+}
