@@ -21,51 +21,67 @@ type hosts struct {
 	nodes int
 }
 
-// maxHosts bounds how many numbers of nodes are tried, each one more than the last: pods that are spread over zones as well are
-// even on some only.
-const maxHosts = 3
+const (
+	// maxHosts bounds how many numbers of nodes are tried: what was computed, and then more, since pods do not fit together exactly.
+	maxHosts = 3
+	// fewInEach is how many nodes there are in each zone from which on one more in some of them is even enough.
+	fewInEach = 4
+)
 
 // evenHosts plans with nodes that pods spread over hostnames open first. It reports whether that is better than another plan.
 func evenHosts(snapshot *cluster.Snapshot, pods []*cluster.Pod, than plan.Plan) (best plan.Plan, better bool) {
-	t, most := hostsFor(snapshot, pods, than)
+	t, zones, most := hostsFor(snapshot, pods, than)
 	for tries := 0; t.hosts.nodes > 0 && tries < maxHosts; tries++ {
-		own := try(snapshot, pods, mix.Solve, t)
-		fewer := len(own.Launches) < len(than.Launches) && costs(snapshot, own) <= most
-		if !lost(own, than) && (fewer || cheaper(snapshot, own, than)) {
-			than, better = own, true
+		// a node that came beside these has none of the pods: each other one would be held to one
+		own, made := tryUnless(snapshot, pods, mix.Solve, t, func(s *solver) bool { return len(s.planned) > t.hosts.nodes })
+		if made {
+			fewer := len(own.Launches) < len(than.Launches) && costs(snapshot, own) <= most
+			if !lost(own, than) && (fewer || cheaper(snapshot, own, than)) {
+				than, better = own, true
+			}
+			if len(own.Launches) <= t.hosts.nodes {
+				break
+			}
 		}
-		if len(own.Launches) <= t.hosts.nodes {
-			break
-		}
-		t.hosts.nodes++
+		t.hosts.nodes = evenOver(zones, t.hosts.nodes+1)
 	}
 	return than, better
 }
 
-// hostsFor returns what to try instead of a plan, and what fewer nodes may cost then. It is nothing where the plan launches
-// nothing, has no pods spread over hostnames, or where there is nothing to save.
-func hostsFor(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) (trial, float64) {
+// evenOver returns a number of nodes, no lower, that can have as many pods each while zones do.
+func evenOver(zones, nodes int) int {
+	if nodes < fewInEach*zones {
+		return (nodes + zones - 1) / zones * zones
+	}
+	return nodes
+}
+
+// hostsFor returns what to try instead of a plan, over how many zones the pods are spread as well, and what fewer nodes may cost. It is
+// nothing where the plan launches nothing, has no pods spread over hostnames, or where there is nothing to save.
+func hostsFor(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) (t trial, zones int, most float64) {
 	isLate := func(pod *cluster.Pod) bool { return lateness(pod.Shape) == lastOfAll }
 	if len(p.Launches) == 0 || len(pods) > evenPods || !slices.ContainsFunc(pods, isLate) {
-		return trial{}, 0
+		return t, 0, 0
 	}
 	s := newSolver(snapshot, pods, nil)
 	pool := s.draftPool()
 	if pool == nil {
-		return trial{}, 0
+		return t, 0, 0
 	}
 	byUID := map[string]*cluster.Pod{}
 	for _, pod := range pods {
 		byUID[pod.UID] = pod
 	}
 	own := plan.Plan{Launches: slices.DeleteFunc(slices.Clone(p.Launches), func(l plan.Launch) bool { return l.Pool != pool.Name })}
-	d := hostDemand{demand: demandOf(own.Launches, byUID), late: map[*cluster.Shape]int{}}
+	d := hostDemand{demand: demandOf(own.Launches, byUID), late: map[*cluster.Shape]int{}, zones: 1}
 	for _, l := range own.Launches {
 		for _, ref := range l.Pods {
 			pod := byUID[ref.UID]
 			d.largest = d.largest.Max(pod.Shape.Requests)
 			if isLate(pod) {
-				d.late[pod.Shape]++
+				if d.late[pod.Shape]++; d.late[pod.Shape] == 1 {
+					d.zones = max(d.zones, s.domainsFor(pool, s.info(pod.Shape)))
+				}
 			} else {
 				d.others = true
 			}
@@ -75,13 +91,13 @@ func hostsFor(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) (tri
 	before := costs(snapshot, own)
 	if least = min(least, before); len(d.late) == 0 || chosen.nodes == 0 ||
 		chosen.price >= before && (chosen.nodes >= len(own.Launches) || chosen.price > least*tolerance(snapshot)) {
-		return trial{}, 0
+		return t, 0, 0
 	}
-	t := trial{hosts: hosts{pool.Name, chosen.nodes}}
+	t.hosts = hosts{pool.Name, chosen.nodes}
 	if d.others {
 		t.sizes = map[string]int{pool.Name: chosen.offer}
 	}
-	return t, costs(snapshot, p) - before + least*tolerance(snapshot)
+	return t, d.zones, costs(snapshot, p) - before + least*tolerance(snapshot)
 }
 
 // hostDemand is what pods ask for among which some are spread over hostnames.
@@ -90,6 +106,7 @@ type hostDemand struct {
 	late    map[*cluster.Shape]int // how many pods are spread over hostnames, by shape
 	others  bool                   // there are others
 	largest resources.Vector       // the most of each resource that a pod asks for: each may come to any of the nodes
+	zones   int                    // how many zones there are where pods are spread over these as well: as many nodes in each are even
 }
 
 // sizes lists the offers on which all pods that are spread over hostnames may run, each with as many nodes as are needed for all.
@@ -136,7 +153,7 @@ func (d *hostDemand) nodesOf(room resources.Vector) int {
 	for int(nodes) < most && !d.shares(nodes).Fits(room) {
 		nodes++
 	}
-	return int(nodes)
+	return evenOver(d.zones, int(nodes))
 }
 
 // shares returns what the pods that are spread over hostnames request on the fullest of so many nodes.
@@ -189,4 +206,15 @@ func (s *solver) openHost(pod *cluster.Pod, info *shape) bool {
 		}
 	}
 	return false
+}
+
+// offers counts the offers on which new nodes may take the shape.
+func (info *shape) offers() int {
+	sum := 0
+	for _, ways := range info.ways {
+		for _, w := range ways {
+			sum += w.offers.Count()
+		}
+	}
+	return sum
 }

@@ -29,6 +29,9 @@ type group struct {
 // then on new nodes by price. It returns the pods for which nothing was found.
 func (s *solver) packGroups(pods []*cluster.Pod) []*cluster.Pod {
 	groups := s.groups(pods)
+	if s.hosts.nodes > 0 { // they come into the room that there is: first those that may use less of it
+		slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(a.info.offers(), b.info.offers()) })
+	}
 	for _, g := range groups {
 		g.pods = s.fillBins(g)
 	}

@@ -30,6 +30,12 @@ type trial struct {
 
 // try makes a plan.
 func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, other trial) plan.Plan {
+	p, _ := tryUnless(snapshot, pods, packing, other, func(*solver) bool { return false })
+	return p
+}
+
+// tryUnless makes a plan. It gives up, and reports false, where a round has to be made anew and lost says so.
+func tryUnless(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, other trial, lost func(*solver) bool) (plan.Plan, bool) {
 	pods, blocked := able(pods)
 	var floors topology.Floors
 	var minded care
@@ -58,7 +64,10 @@ func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, other
 			}
 			s.grantWishes()
 			s.failed = append(s.failed, blocked...)
-			return s.plan()
+			return s.plan(), true
+		}
+		if lost(s) {
+			return plan.Plan{}, false
 		}
 		if floors == nil {
 			floors = topology.Floors{}

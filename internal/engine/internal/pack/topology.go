@@ -270,6 +270,22 @@ func (s *solver) offerDomains(info *shape) {
 	}
 }
 
+// domainsFor returns how many values new nodes of a pool may have for the labels over which a shape is spread beside the hostname, at
+// most; 1 where there is no such label.
+func (s *solver) domainsFor(p *pool, info *shape) int {
+	most := 1
+	for _, c := range info.Spread {
+		if c.Key == cluster.LabelHostname {
+			continue
+		}
+		for _, w := range info.ways[p.index] {
+			open := &outlook{pool: p, offers: w.offers, custom: p.custom.And(w.custom)}
+			most = max(most, len(open.candidates(c.Key)))
+		}
+	}
+	return most
+}
+
 // mayComeLater reports whether a pod that found no place may find one after others were placed: the companion that
 // it must be near, or whose coming evens out a spread. It ends, because each further pass needs a pod placed in the
 // last.
