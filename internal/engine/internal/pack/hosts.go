@@ -2,6 +2,7 @@ package pack
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
@@ -150,9 +151,7 @@ func (d *hostDemand) nodesOf(room resources.Vector) int {
 	for _, count := range d.late {
 		most = max(most, count)
 	}
-	for int(nodes) < most && !d.shares(nodes).Fits(room) {
-		nodes++
-	}
+	nodes += int64(sort.Search(max(0, most-int(nodes)), func(more int) bool { return d.shares(nodes + int64(more)).Fits(room) }))
 	return evenOver(d.zones, int(nodes))
 }
 
