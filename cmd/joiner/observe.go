@@ -16,5 +16,5 @@ func (o *options) addObservability(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.ConditionEvents, "condition-events", o.ConditionEvents,
 		"tell of each change of a condition of NodeClaims, NodePools and their nodes by an event")
 	flags.IntVar(&o.EventsQPS, "events-qps", o.EventsQPS,
-		"events per second, of all reasons, ten times as many at once; 0 for any number")
+		"events per second, of all reasons, ten times as many at once, a quarter of these warnings only; 0 for any number")
 }

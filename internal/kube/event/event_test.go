@@ -263,7 +263,8 @@ func TestK15_WhatIsSaidOfEachPodHasARate(t *testing.T) {
 	}
 }
 
-// K-15: a process sends so many events a second and ten times as many at once, and counts what it drops.
+// K-15: a process sends so many events a second and ten times as many at once, and counts what it drops. What is routine leaves a quarter
+// of these to warnings.
 func TestK15_AProcessHasACeiling(t *testing.T) {
 	t.Parallel()
 	tape, dropped := &tape{now: time.Unix(0, 0)}, map[string]int{}
@@ -271,19 +272,26 @@ func TestK15_AProcessHasACeiling(t *testing.T) {
 	limit.Dropped(func(reason string) { dropped[reason]++ })
 	sent := 0
 	sink := limit.Before(func(client.Object, event.Kind, string, string) { sent++ }, func() time.Time { return tape.now })
-	many := func(n int) int {
+	many := func(n int, kind event.Kind, reason string) int {
 		sent = 0
 		for range n {
-			sink(pod("web"), event.Normal, event.Evicted, "text")
+			sink(pod("web"), kind, reason, "text")
 		}
 		return sent
 	}
-	if n := many(25); n != 20 || dropped[event.Evicted] != 5 {
-		t.Errorf("%d of 25 are sent and %v dropped, want 20 and 5", n, dropped)
+	if n := many(25, event.Normal, event.Evicted); n != 15 || dropped[event.Evicted] != 10 {
+		t.Errorf("%d of 25 are sent and %v dropped, want 15 and 10", n, dropped)
+	}
+	if n := many(6, event.Warning, event.LaunchFailed); n != 5 || dropped[event.LaunchFailed] != 1 {
+		t.Errorf("%d of 6 warnings are sent and %v dropped, want 5 and 1", n, dropped)
 	}
 	tape.now = tape.now.Add(3 * time.Second)
-	if n := many(10); n != 6 {
-		t.Errorf("%d are sent after three seconds, want 6", n)
+	if n := many(10, event.Normal, event.Evicted); n != 1 {
+		t.Errorf("%d are sent after three seconds, want 1: six came, and five of them are for warnings again", n)
+	}
+	tape.now = tape.now.Add(time.Hour)
+	if n := many(25, event.Warning, event.LaunchFailed); n != 20 {
+		t.Errorf("%d warnings are sent after an hour, want 20", n)
 	}
 	none := event.NewLimit(0).Before(func(client.Object, event.Kind, string, string) { sent++ }, time.Now)
 	sent = 0

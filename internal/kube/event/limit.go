@@ -7,12 +7,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// burstSeconds is of how many seconds events may come at once.
-const burstSeconds = 10
+const (
+	// burstSeconds is of how many seconds events may come at once.
+	burstSeconds = 10
+	// forWarnings is the share of these that only warnings may use: where many nodes come or go, a launch that failed is told
+	// all the same.
+	forWarnings = 0.25
+)
 
 // Limit bounds the events of a process, whatever their reasons (K-15): so many a second, and ten times as many at
-// once. What is above it is dropped, and counted. It is safe for concurrent use; its lock is never held while the
-// sink runs.
+// once, the last quarter warnings only. What is above it is dropped, and counted. It is safe for concurrent use; its
+// lock is never held while the sink runs.
 type Limit struct {
 	perSecond float64
 
@@ -34,7 +39,7 @@ func (l *Limit) Dropped(count func(reason string)) {
 // Before returns a sink that passes on to another what the limit lets through.
 func (l *Limit) Before(sink Sink, now func() time.Time) Sink {
 	return func(about client.Object, kind Kind, reason, message string) {
-		passes, dropped := l.take(now())
+		passes, dropped := l.take(kind, now())
 		switch {
 		case passes:
 			sink(about, kind, reason, message)
@@ -44,8 +49,8 @@ func (l *Limit) Before(sink Sink, now func() time.Time) Sink {
 	}
 }
 
-// take reports whether one more event passes, and otherwise who is to hear of it.
-func (l *Limit) take(now time.Time) (bool, func(reason string)) {
+// take reports whether one more event of a kind passes, and otherwise who is to hear of it.
+func (l *Limit) take(kind Kind, now time.Time) (bool, func(reason string)) {
 	if l.perSecond == 0 {
 		return true, nil
 	}
@@ -57,7 +62,11 @@ func (l *Limit) take(now time.Time) (bool, func(reason string)) {
 	}
 	l.bucket.left = min(most, l.bucket.left+max(0, now.Sub(l.bucket.at).Seconds())*l.perSecond)
 	l.bucket.at = now
-	if l.bucket.left < 1 {
+	kept := 0.0
+	if kind != Warning {
+		kept = most * forWarnings
+	}
+	if l.bucket.left-kept < 1 {
 		return false, l.dropped
 	}
 	l.bucket.left--
