@@ -1,8 +1,14 @@
 package scenario
 
 import (
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
 // apps is workloads that are drawn, each with one of the constraints that people write, on one of the catalogues. It is there to find
@@ -76,4 +82,56 @@ func appKinds(zone string) []appKind {
 		{"in-zone", func(p *podSpec) { p.nodeSelector = map[string]string{zones: zone} }},
 		{"amd64", func(p *podSpec) { p.nodeSelector = map[string]string{corev1.LabelArchStable: "amd64"} }},
 	}
+}
+
+// thinned is nodes that were full of the workloads of apps, of whose pods a tenth to four tenths are left, drawn for each workload. How
+// they stand was drawn too, so that spread ones are no longer even.
+func thinned(s source, nodes int) (Scenario, error) {
+	catalogue, err := aws()
+	if err != nil {
+		return Scenario{}, err
+	}
+	zones := []string{"us-east-1a", "us-east-1b", "us-east-1c"}
+	kinds := appKinds(zones[0])
+	type app struct {
+		podSpec
+		kind string
+		left int // percent
+	}
+	var list []app
+	for _, w := range drawn(s, "app", 100, 5+s.IntN(20)) {
+		kind := pick(s, kinds)
+		own := app{podSpec{name: w.Name + "-" + kind.name, milliCores: w.MilliCores, mebibytes: w.Mebibytes, labels: map[string]string{"app": w.Name}},
+			kind.name, 10 + s.IntN(31)}
+		kind.finish(&own.podSpec)
+		list = append(list, own)
+	}
+	scenario := Scenario{Catalog: catalogue, OnDemandOnly: true, Disrupt: Consolidate}
+	version := 0
+	for i := range nodes {
+		node := Node{Name: numbered("node", i), Type: pick(s, fullTypes()), Zone: pick(s, zones), CapacityType: catalog.OnDemand}
+		at := slices.IndexFunc(catalogue.Types, func(t catalog.Type) bool { return t.Name == node.Type })
+		room, there := Allocatable(catalogue.Types[at]), map[string]int{}
+		for vain := 0; vain < vainDraws; {
+			own := pick(s, list)
+			p := own.podSpec
+			inZone := strings.Contains(own.kind, "together") || own.kind == "in-zone"
+			alone := strings.Contains(own.kind, "hosts") || strings.Contains(own.kind, "apart")
+			if memory := p.mebibytes << 20; p.milliCores > room[resources.NameCPU] || memory > room[resources.NameMemory] ||
+				inZone && node.Zone != zones[0] || alone && there[own.name] > 0 {
+				vain++
+				continue
+			}
+			room[resources.NameCPU] -= p.milliCores
+			room[resources.NameMemory] -= p.mebibytes << 20
+			there[own.name]++
+			if s.IntN(100) < own.left {
+				version++
+				p.name, p.node, p.resourceRev = numbered(p.name, version), node.Name, version
+				node.Pods = append(node.Pods, p.pod())
+			}
+		}
+		scenario.Nodes = append(scenario.Nodes, node)
+	}
+	return scenario, nil
 }

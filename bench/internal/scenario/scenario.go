@@ -52,7 +52,7 @@ func families() []family {
 	return []family{
 		{"diverse-", diverse}, {"preferences-", preferences}, {"plain-", plain}, {"one-more-pod-", oneMorePod},
 		{"limit-", limited}, {"waves-", waves}, {"mixed-", mixed}, {"hosts-", hosts}, {"apps-", apps},
-		{"consolidate-", consolidate}, {"drift-", drift},
+		{"consolidate-", consolidate}, {"thinned-", thinned}, {"drift-", drift},
 	}
 }
 
