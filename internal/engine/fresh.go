@@ -29,7 +29,7 @@ func firstWith(nodes []*cluster.Node, pods int) []*cluster.Node {
 // pod has no place in that plan is left out.
 func (d *disruption) excessOf(nodes []*cluster.Node) map[*cluster.Node]resources.Money {
 	s, on := d.emptyFor(nodes)
-	p := pack.Sketch(s, s.Pending)
+	p := pack.SketchThriftily(s, s.Pending)
 	paid := d.paidFor(s, p)
 	excess := make(map[*cluster.Node]resources.Money, len(nodes))
 	for _, node := range nodes {

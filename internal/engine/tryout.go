@@ -22,7 +22,7 @@ const maxMends = 6
 // further launches, until nothing is left. false when that costs more than most, or some pod finds no place.
 func (d *disruption) replacement(group []*cluster.Node, most resources.Money) ([]plan.Launch, bool) {
 	s := d.with(group, nil, newLast)
-	p := pack.Sketch(s, s.Pending)
+	p := pack.SketchThriftily(s, s.Pending)
 	var launches []plan.Launch
 	for range maxMends {
 		launches = append(launches, p.Launches...)

@@ -13,7 +13,12 @@ import (
 
 // apps is workloads that are drawn, each with one of the constraints that people write, on one of the catalogues. It is there to find
 // kinds of workloads for which one side's plan is dearer than it need be.
-func apps(s source, n int) (Scenario, error) {
+func apps(s source, n int) (Scenario, error) { return appsOf(s, n, 1+s.IntN(8)) }
+
+// shops is apps with more workloads, of which each has fewer pods.
+func shops(s source, n int) (Scenario, error) { return appsOf(s, n, 8+s.IntN(18)) }
+
+func appsOf(s source, n, workloads int) (Scenario, error) {
 	types, err := genericLinux()
 	if s.IntN(2) == 0 {
 		types, err = aws()
@@ -23,7 +28,7 @@ func apps(s source, n int) (Scenario, error) {
 	}
 	kinds := appKinds(types.Types[0].Offerings[0].Zone)
 	var pods []*corev1.Pod
-	for _, w := range drawn(s, "app", 100, 1+s.IntN(8)) {
+	for _, w := range drawn(s, "app", 100, workloads) {
 		kind := pick(s, kinds)
 		for i := range n * w.Percent / 100 {
 			p := podSpec{name: numbered(w.Name+"-"+kind.name, i), milliCores: w.MilliCores, mebibytes: w.Mebibytes,

@@ -51,7 +51,7 @@ type family struct {
 func families() []family {
 	return []family{
 		{"diverse-", diverse}, {"preferences-", preferences}, {"plain-", plain}, {"one-more-pod-", oneMorePod},
-		{"limit-", limited}, {"waves-", waves}, {"mixed-", mixed}, {"hosts-", hosts}, {"apps-", apps},
+		{"limit-", limited}, {"waves-", waves}, {"mixed-", mixed}, {"hosts-", hosts}, {"apps-", apps}, {"shops-", shops},
 		{"consolidate-", consolidate}, {"thinned-", thinned}, {"drift-", drift},
 	}
 }

@@ -96,7 +96,7 @@
 // What one pod found may be wrong by the time that all are placed, since the minimum of a spread moves when nodes are
 // opened, daemons come first on new nodes, and a limit may have given the last node to the wrong pod. So a plan is
 // tried: rounds.go makes it anew until it holds, reach.go rehearses that the scheduler can bind it in some order, and
-// again.go, orders.go, hosts.go and even.go compare it with other tries. What pods prefer is looked at when all have a place
+// again.go, orders.go, thrifty.go, hosts.go and even.go compare it with other tries. What pods prefer is looked at when all have a place
 // (likings.go, wishes.go).
 //
 // # Where to read on

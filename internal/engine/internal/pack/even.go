@@ -47,26 +47,39 @@ func Provide(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	if nearLeast(snapshot, pods, cheapest) {
 		return cheapest // pods that keep apart have their share of the others on their nodes already (ADR 0030)
 	}
-	if hosted, better := evenHosts(snapshot, pods, cheapest); better {
-		return hosted // its nodes are of one size already, where there are other pods
+	even, better := evenHosts(snapshot, pods, cheapest) // of one size, too, where there are other pods
+	if !better {
+		even, better = evenNodes(snapshot, pods, cheapest)
 	}
+	if len(pods) > evenPods {
+		return even
+	}
+	thrifty := thriftier(snapshot, pods, mix.Solve, cheapest, mixed(pods))
+	if better && costs(snapshot, even) <= (1+evenTolerance)*costs(snapshot, thrifty) {
+		return even
+	}
+	return thrifty
+}
+
+// evenNodes plans with nodes of one size where pods keep apart. It reports whether that is worth what it costs more than a plan.
+func evenNodes(snapshot *cluster.Snapshot, pods []*cluster.Pod, cheapest plan.Plan) (even plan.Plan, better bool) {
 	sizes := evenSizes(snapshot, pods, cheapest)
 	if len(sizes) == 0 {
-		return cheapest
+		return cheapest, false
 	}
 	near := try(snapshot, pods, mix.Solve, trial{sizes: sizes, drafted: true})
-	even := try(snapshot, pods, mix.Solve, trial{sizes: sizes})
+	even = try(snapshot, pods, mix.Solve, trial{sizes: sizes})
 	if !lost(near, even) && costs(snapshot, near) < (1-evenSaving)*costs(snapshot, even) {
 		even = near
 	}
 	most := costs(snapshot, even) / (1 + evenTolerance)
 	switch few := costs(snapshot, cheapest); {
 	case lost(even, cheapest) || few < most:
-		return cheapest
+		return cheapest, false
 	case few < most*tolerance(snapshot) && costs(snapshot, cheapestOf(withoutTolerance(snapshot), pods)) < most:
-		return cheapest
+		return cheapest, false
 	}
-	return even
+	return even, true
 }
 
 // tolerance is how many times the cheapest nodes' price a plan of fewer nodes may cost, at most.

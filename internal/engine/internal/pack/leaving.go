@@ -151,6 +151,9 @@ func (s *solver) leaving(pod *cluster.Pod) bool { return s.leavers[pod.UID] != n
 
 // placeOne places a pod on a node that is there or planned, or on a new one; one that runs leaves its node for that.
 func (s *solver) placeOne(pod *cluster.Pod) bool {
+	if s.thrifty {
+		return s.moved(pod, func(info *shape) bool { return s.placeThriftily(pod, info) })
+	}
 	return s.moved(pod, func(info *shape) bool { return s.placeInBins(pod, info) || s.open(pod, info) })
 }
 

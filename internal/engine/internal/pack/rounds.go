@@ -22,6 +22,7 @@ type trial struct {
 	first      map[string]bool  // UIDs of pods that are placed before all others (see again.go)
 	sizes      map[string]int   // by pool: the offer whose size new nodes have (see even.go)
 	plainFirst bool             // pods that only need room are placed before those that constraints tie (see orders.go)
+	thrifty    bool             // tied pods go where they add least to the price (see thrifty.go)
 	drafted    bool             // nodes are drafted before pods are placed (see draft.go)
 	without    map[prepaid]bool // what is paid for anyway and not planned on (see again.go)
 	choice     choice           // of existing nodes (see tightest.go)
@@ -42,7 +43,7 @@ func tryUnless(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way,
 	for round, cared := 1, 0; ; round++ {
 		s := newSolver(snapshot, pods, floors)
 		s.packing, s.first, s.care, s.plainFirst = packing, other.first, minded, other.plainFirst
-		s.drafted, s.choice, s.hosts = other.drafted, other.choice, other.hosts
+		s.drafted, s.choice, s.hosts, s.thrifty = other.drafted, other.choice, other.hosts, other.thrifty
 		for _, p := range s.pools {
 			p.leaveOut(other.without)
 			if offer, found := other.sizes[p.Name]; found {

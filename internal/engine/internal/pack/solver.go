@@ -72,6 +72,7 @@ type solver struct {
 	first      map[string]bool    // UIDs of pods that are placed before all others (see again.go)
 	care       care
 	plainFirst bool   // see orders.go
+	thrifty    bool   // see thrifty.go
 	drafted    bool   // see draft.go
 	hosts      hosts  // see hosts.go
 	choice     choice // see tightest.go

@@ -1,0 +1,122 @@
+package pack
+
+import (
+	"math"
+	"slices"
+
+	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/mix"
+	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
+	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
+	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
+)
+
+// This file places pods that constraints tie where they add least to the price (P-22, ADR 0040). The first planned node that takes a
+// pod may have to become one of twice the size for it, while a small node of its own would cost next to nothing.
+
+const (
+	// thrift is how many times as much as a new node costs a planned one may get dearer for a pod: nodes are not for free.
+	thrift = 5
+	// enoughCost is how many times the least cost a plan may have for nothing else to be tried.
+	enoughCost = 1.05
+)
+
+// SketchThriftily is [Sketch], or a plan in which tied pods go where they add least to the price, where that is the better one.
+func SketchThriftily(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
+	return thriftier(snapshot, pods, mix.Sketch, Sketch(snapshot, pods), false)
+}
+
+// thriftier plans thriftily, with pods that only need room last or also first, and returns the best of these plans and another
+// one. It does not try where that one launches nothing for tied pods, or costs hardly more than it must.
+func thriftier(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, than plan.Plan, bothOrders bool) plan.Plan {
+	if !launchesTied(than, pods) || costs(snapshot, than) <= enoughCost*leastCost(snapshot, pods) {
+		return than
+	}
+	orders := []bool{false, true}
+	if !bothOrders {
+		orders = orders[:1]
+	}
+	for _, plainFirst := range orders {
+		own := try(snapshot, pods, packing, trial{thrifty: true, plainFirst: plainFirst})
+		if !lost(own, than) && cheaper(snapshot, own, than) {
+			than = own
+		}
+	}
+	return than
+}
+
+// launchesTied reports whether a plan launches nodes for pods that constraints tie to others.
+func launchesTied(p plan.Plan, pods []*cluster.Pod) bool {
+	tied := map[string]bool{}
+	for _, pod := range pods {
+		if pod.Shape.Tied() {
+			tied[pod.UID] = true
+		}
+	}
+	return len(tied) > 0 && slices.ContainsFunc(p.Launches, func(l plan.Launch) bool {
+		return slices.ContainsFunc(l.Pods, func(ref plan.PodRef) bool { return tied[ref.UID] })
+	})
+}
+
+// placeThriftily places a pod on existing capacity, or on the planned or new node to whose price it adds least, nearly.
+func (s *solver) placeThriftily(pod *cluster.Pod, info *shape) bool {
+	for len(info.refused) < s.bins() {
+		info.refused = append(info.refused, false)
+	}
+	if s.placeInExisting(s.askOne(pod, info)) {
+		return true
+	}
+	best, least := -1, s.alone(info)
+	for i := max(info.first, len(s.existing)); i < s.bins() && (best < 0 || least > 0); i++ {
+		if info.refused[i] {
+			continue
+		}
+		more, verdict := s.growth(i, s.askOne(pod, info))
+		if info.note(i, verdict) && (more < least || best < 0 && more == least) {
+			best, least = i, more
+		}
+	}
+	if best >= 0 {
+		return s.tryPlanned(best, s.askOne(pod, info)) == topology.Yes
+	}
+	return s.open(pod, info) || s.placeInBins(pod, info)
+}
+
+// alone returns what a planned node may get dearer for a pod of the shape: so many times what a new node costs at least, as far as
+// nothing but room and selection is looked at. Where none can be had it is any amount.
+func (s *solver) alone(info *shape) resources.Money {
+	least := resources.Money(math.MaxInt64)
+	for i, p := range s.pools {
+		if len(info.ways[i]) == 0 || !p.mayGrow() {
+			continue
+		}
+		for _, w := range info.ways[i] {
+			offers := w.offers.Clone()
+			if p.keepFitting(nil, info.Requests, offers) {
+				least = min(least, thrift*(p.Catalog.Offers[offers.First()].Price+p.NodeOverheadPrice))
+			}
+		}
+	}
+	return least
+}
+
+// growth returns how much dearer a planned node would get by the pods of an attempt.
+func (s *solver) growth(index int, a *attempt) (resources.Money, topology.Verdict) {
+	n, answer := s.planned[index-len(s.existing)], topology.Never
+	a.index = index
+	ways := a.info.ways[n.pool.index]
+	for i := range ways {
+		a.of(n, &ways[i])
+		switch s.narrows(n, a) {
+		case topology.Yes:
+			offers := n.pool.Catalog.Offers
+			return offers[a.offers.First()].Price - offers[n.offers.First()].Price, topology.Yes
+		case topology.Now:
+			answer = topology.Now
+		}
+	}
+	if a.again != nil {
+		answer = topology.Now
+	}
+	return 0, answer
+}
