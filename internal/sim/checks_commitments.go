@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	autoscalingv1beta1 "github.com/joiner-autoscaler/joiner/api/autoscaling/v1beta1"
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
@@ -194,7 +195,7 @@ func (w *World) checkBeside(p *process, now map[types.UID]*stand, made *stand, n
 	}
 }
 
-// crowded reports whether the limits of a pool left a step room for fewer nodes than pods wait.
+// crowded reports whether the limits of a pool left a step room for fewer nodes than pods wait, those of buffers among them.
 func (w *World) crowded(p *process, name string) bool {
 	room := w.clusterRoom()
 	for _, pool := range p.pools {
@@ -207,6 +208,9 @@ func (w *World) crowded(p *process, name string) bool {
 		if pod := o.(*corev1.Pod); pod.Spec.NodeName == "" && !isDaemon(pod) {
 			waiting++
 		}
+	})
+	w.server.All(&autoscalingv1beta1.CapacityBuffer{}, func(o client.Object) {
+		waiting += int64(*o.(*autoscalingv1beta1.CapacityBuffer).Spec.Replicas)
 	})
 	return room < waiting-int64(len(p.created))
 }

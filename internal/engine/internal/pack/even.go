@@ -54,7 +54,7 @@ func Provide(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	if len(pods) > evenPods {
 		return even
 	}
-	thrifty := thriftier(snapshot, pods, mix.Solve, cheapest, mixed(pods))
+	thrifty := thriftier(snapshot, pods, mix.Solve, cheapest, true)
 	if better && costs(snapshot, even) <= (1+evenTolerance)*costs(snapshot, thrifty) {
 		return even
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/mix"
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
@@ -27,13 +28,17 @@ func SketchThriftily(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan 
 }
 
 // thriftier plans thriftily, with pods that only need room last or also first, and returns the best of these plans and another
-// one. It does not try where that one launches nothing for tied pods, or costs hardly more than it must.
+// one. It does not try where that one launches nothing for tied pods, or costs hardly more than it must, nor where something is paid
+// for already, which comes first whatever it adds.
 func thriftier(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, than plan.Plan, bothOrders bool) plan.Plan {
-	if !launchesTied(than, pods) || costs(snapshot, than) <= enoughCost*leastCost(snapshot, pods) {
+	tied := func(pod *cluster.Pod) bool { return pod.Shape.Tied() }
+	launched := launchedFor(than, pods)
+	if !slices.ContainsFunc(launched, tied) || slices.ContainsFunc(snapshot.Pools, prepaying) ||
+		costs(snapshot, than) <= enoughCost*leastCost(snapshot, launched) {
 		return than
 	}
 	orders := []bool{false, true}
-	if !bothOrders {
+	if !bothOrders || !mixed(launched) {
 		orders = orders[:1]
 	}
 	for _, plainFirst := range orders {
@@ -45,17 +50,21 @@ func thriftier(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way,
 	return than
 }
 
-// launchesTied reports whether a plan launches nodes for pods that constraints tie to others.
-func launchesTied(p plan.Plan, pods []*cluster.Pod) bool {
-	tied := map[string]bool{}
-	for _, pod := range pods {
-		if pod.Shape.Tied() {
-			tied[pod.UID] = true
+// launchedFor returns those of the pods for which a plan launches nodes.
+func launchedFor(p plan.Plan, pods []*cluster.Pod) []*cluster.Pod {
+	new := map[string]bool{}
+	for _, l := range p.Launches {
+		for _, ref := range l.Pods {
+			new[ref.UID] = true
 		}
 	}
-	return len(tied) > 0 && slices.ContainsFunc(p.Launches, func(l plan.Launch) bool {
-		return slices.ContainsFunc(l.Pods, func(ref plan.PodRef) bool { return tied[ref.UID] })
-	})
+	return slices.DeleteFunc(slices.Clone(pods), func(pod *cluster.Pod) bool { return !new[pod.UID] })
+}
+
+// prepaying reports whether a pool may offer something that is paid for already.
+func prepaying(p *cluster.Pool) bool {
+	return p.Catalog != nil && (p.Catalog.OnCommitments() != nil ||
+		slices.ContainsFunc(p.Catalog.Offers, func(o catalog.Offer) bool { return o.Reservation > 0 }))
 }
 
 // placeThriftily places a pod on existing capacity, or on the planned or new node to whose price it adds least, nearly.
