@@ -58,16 +58,20 @@ func appKinds(zone string) []appKind {
 	both := func(first, second func(*podSpec)) func(*podSpec) { return func(p *podSpec) { first(p); second(p) } }
 	apart := func(key string) func(*podSpec) {
 		return func(p *podSpec) {
-			p.affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: near(p.labels, key)}}
+			terms := near(p.labels, key)
+			p.affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
 		}
 	}
 	ratherApart := func(p *podSpec) {
-		p.affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
-			{Weight: 100, PodAffinityTerm: near(p.labels, corev1.LabelHostname)[0]}}}}
+		term := corev1.WeightedPodAffinityTerm{Weight: 100, PodAffinityTerm: near(p.labels, corev1.LabelHostname)[0]}
+		p.affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{term},
+		}}
 	}
 	together := func(key string) func(*podSpec) {
 		return func(p *podSpec) {
-			p.affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: near(p.labels, key)}}
+			terms := near(p.labels, key)
+			p.affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
 		}
 	}
 	const hard, soft, host, zones = corev1.DoNotSchedule, corev1.ScheduleAnyway, corev1.LabelHostname, corev1.LabelTopologyZone
@@ -106,8 +110,8 @@ func thinned(s source, nodes int) (Scenario, error) {
 	var list []app
 	for _, w := range drawn(s, "app", 100, 5+s.IntN(20)) {
 		kind := pick(s, kinds)
-		own := app{podSpec{name: w.Name + "-" + kind.name, milliCores: w.MilliCores, mebibytes: w.Mebibytes, labels: map[string]string{"app": w.Name}},
-			kind.name, 10 + s.IntN(31)}
+		p := podSpec{name: w.Name + "-" + kind.name, milliCores: w.MilliCores, mebibytes: w.Mebibytes, labels: map[string]string{"app": w.Name}}
+		own := app{p, kind.name, 10 + s.IntN(31)}
 		kind.finish(&own.podSpec)
 		list = append(list, own)
 	}

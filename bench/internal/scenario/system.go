@@ -54,8 +54,9 @@ func mixed(s source, n int) (Scenario, error) {
 		types, err = aws()
 	}
 	apart := pick(s, []int{5, 10, 20, 40})
-	return Scenario{Catalog: types, OnDemandOnly: true, Pending: deployed(append(
-		drawn(s, "plain", 100-apart, 3+s.IntN(8)), of(drawn(s, "apart", apart, 1+s.IntN(5)), func(w *Workload) { w.Apart = true })...), n)}, err
+	workloads := drawn(s, "plain", 100-apart, 3+s.IntN(8))
+	workloads = append(workloads, of(drawn(s, "apart", apart, 1+s.IntN(5)), func(w *Workload) { w.Apart = true })...)
+	return Scenario{Catalog: types, OnDemandOnly: true, Pending: deployed(workloads, n)}, err
 }
 
 // hosts is like mixed, with workloads that are spread over hostnames: all of them, or a half or a fifth of the pods.
