@@ -69,7 +69,6 @@ type Ledger struct {
 	commitments []Commitment
 	draws       []draw
 	orders      [][]int // of draws: the dearest of equals first, and the cheapest first where that is another order
-	preferences [][]int // of commitments: as they come, and those first that cover the fewest draws, where that is another order
 }
 
 // Ledger returns the ledger of the snapshot, nil without Commitments.
@@ -107,24 +106,27 @@ func (s *Snapshot) Ledger() *Ledger {
 	if l.orders = [][]int{dearest}; !slices.Equal(dearest, cheapest) {
 		l.orders = append(l.orders, cheapest)
 	}
-	l.prefer()
 	return l
 }
 
-// prefer finds the orders in which commitments are asked.
-func (l *Ledger) prefer() {
+// preferences returns the orders in which commitments are asked: as they are given, and those first that cover fewer of the nodes that
+// count. So it is the same whether nodes are left out or were never there.
+func (l *Ledger) preferences(without map[string]bool) [][]int {
 	given, covered := make([]int, len(l.commitments)), make([]int, len(l.commitments))
 	for i := range l.commitments {
 		given[i] = i
 		for _, d := range l.draws {
-			covered[i] += int(d.coverage >> i & 1)
+			if !without[d.id] {
+				covered[i] += int(d.coverage >> i & 1)
+			}
 		}
 	}
 	narrow := slices.Clone(given)
 	slices.SortStableFunc(narrow, func(i, j int) int { return cmp.Compare(covered[i], covered[j]) })
-	if l.preferences = [][]int{given}; !slices.Equal(given, narrow) {
-		l.preferences = append(l.preferences, narrow)
+	if slices.Equal(given, narrow) {
+		return [][]int{given}
 	}
+	return [][]int{given, narrow}
 }
 
 // termsOf returns what a node costs, and which commitments are sure to cover it.
@@ -232,8 +234,9 @@ func (l *Ledger) tally(without map[string]bool) (used []Amount, paid []resources
 	if l == nil {
 		return nil, nil
 	}
+	preferences := l.preferences(without)
 	for _, order := range l.orders {
-		for _, preference := range l.preferences {
+		for _, preference := range preferences {
 			if nowUsed, now := l.inOrder(order, preference, without); paid == nil || total(now) > total(paid) {
 				used, paid = nowUsed, now
 			}
