@@ -80,8 +80,12 @@ func hostsFor(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) (t t
 			pod := byUID[ref.UID]
 			d.largest = d.largest.Max(pod.Shape.Requests)
 			if isLate(pod) {
+				info := s.info(pod.Shape)
+				if info.isLater(pool) {
+					return t, 0, 0
+				}
 				if d.late[pod.Shape]++; d.late[pod.Shape] == 1 {
-					d.zones = max(d.zones, s.domainsFor(pool, s.info(pod.Shape)))
+					d.zones = max(d.zones, s.domainsFor(pool, info))
 				}
 			} else {
 				d.others = true
@@ -190,7 +194,8 @@ func (s *solver) placeInTurn(a *attempt, turn int) bool {
 	}
 	for i := range s.planned {
 		index := len(s.existing) + (turn+i)%len(s.planned)
-		if !a.info.refused[index] && a.info.note(index, s.tryPlanned(index, a)) {
+		later := a.info.isLater(s.planned[index-len(s.existing)].pool)
+		if !a.info.refused[index] && !later && a.info.note(index, s.tryPlanned(index, a)) {
 			return true
 		}
 	}

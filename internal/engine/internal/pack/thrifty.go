@@ -1,7 +1,6 @@
 package pack
 
 import (
-	"math"
 	"slices"
 
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
@@ -67,7 +66,8 @@ func prepaying(p *cluster.Pool) bool {
 		slices.ContainsFunc(p.Catalog.Offers, func(o catalog.Offer) bool { return o.Reservation > 0 }))
 }
 
-// placeThriftily places a pod on existing capacity, or on the planned or new node to whose price it adds least, nearly.
+// placeThriftily places a pod on existing capacity, or on the planned or new node to whose price it adds least, nearly. Pools that it
+// likes less than others come last, as ever.
 func (s *solver) placeThriftily(pod *cluster.Pod, info *shape) bool {
 	for len(info.refused) < s.bins() {
 		info.refused = append(info.refused, false)
@@ -76,8 +76,11 @@ func (s *solver) placeThriftily(pod *cluster.Pod, info *shape) bool {
 		return true
 	}
 	best, least := -1, s.alone(info)
+	if least == resources.Unpriced {
+		return s.placeInBins(pod, info) || s.open(pod, info)
+	}
 	for i := max(info.first, len(s.existing)); i < s.bins() && (best < 0 || least > 0); i++ {
-		if info.refused[i] {
+		if info.refused[i] || info.isLater(s.planned[i-len(s.existing)].pool) {
 			continue
 		}
 		more, verdict := s.growth(i, s.askOne(pod, info))
@@ -92,11 +95,11 @@ func (s *solver) placeThriftily(pod *cluster.Pod, info *shape) bool {
 }
 
 // alone returns what a planned node may get dearer for a pod of the shape: so many times what a new node costs at least, as far as
-// nothing but room and selection is looked at. Where none can be had it is any amount.
+// nothing but room and selection is looked at; [resources.Unpriced] where none can be had.
 func (s *solver) alone(info *shape) resources.Money {
-	least := resources.Money(math.MaxInt64)
+	least := resources.Unpriced
 	for i, p := range s.pools {
-		if len(info.ways[i]) == 0 || !p.mayGrow() {
+		if len(info.ways[i]) == 0 || !p.mayGrow() || info.isLater(p) {
 			continue
 		}
 		for _, w := range info.ways[i] {
