@@ -27,12 +27,12 @@ func SketchThriftily(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan 
 }
 
 // thriftier plans thriftily, with pods that only need room last or also first, and returns the best of these plans and another
-// one. It does not try where that one launches nothing for tied pods, or costs hardly more than it must, nor where something is paid
+// one. It does not try where that one launches for one pod only or for no tied ones, or costs hardly more than it must, nor where something is paid
 // for already, which comes first whatever it adds.
 func thriftier(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, than plan.Plan, bothOrders bool) plan.Plan {
 	tied := func(pod *cluster.Pod) bool { return pod.Shape.Tied() }
 	launched := launchedFor(than, pods)
-	if !slices.ContainsFunc(launched, tied) || slices.ContainsFunc(snapshot.Pools, prepaying) ||
+	if len(launched) < 2 || !slices.ContainsFunc(launched, tied) || slices.ContainsFunc(snapshot.Pools, prepaying) ||
 		costs(snapshot, than) <= enoughCost*leastCost(snapshot, launched) {
 		return than
 	}
