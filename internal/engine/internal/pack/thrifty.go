@@ -26,9 +26,9 @@ func SketchThriftily(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan 
 	return thriftier(snapshot, pods, mix.Sketch, Sketch(snapshot, pods), false)
 }
 
-// thriftier plans thriftily, with pods that only need room last or also first, and returns the best of these plans and another
-// one. It does not try where that one launches for one pod only or for no tied ones, or costs hardly more than it must, nor where something is paid
-// for already, which comes first whatever it adds.
+// thriftier plans thriftily, with pods that only need room last or also first, and returns the best of these plans and
+// another one. It does not try where that one launches for one pod only, or for no tied ones, or costs hardly more than it
+// must, nor where something is paid for already, which comes first whatever it adds.
 func thriftier(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, than plan.Plan, bothOrders bool) plan.Plan {
 	tied := func(pod *cluster.Pod) bool { return pod.Shape.Tied() }
 	launched := launchedFor(than, pods)
