@@ -37,14 +37,24 @@ func withBuffers(s *cluster.Snapshot, p plan.Plan) plan.Plan {
 	}
 	next := planned(s, p).Restrict(held)
 	placed, rest := pack.Room(next.Closing(unused), s.Buffers)
-	for node, pods := range placed {
-		for _, pod := range pods {
-			p.Buffers.Places = append(p.Buffers.Places, plan.Nominate{Pod: ref(pod), Node: node.ID()})
+	found := func(placed map[*cluster.Node][]*cluster.Pod) {
+		for node, pods := range placed {
+			for _, pod := range pods {
+				p.Buffers.Places = append(p.Buffers.Places, plan.Nominate{Pod: ref(pod), Node: node.ID()})
+			}
+		}
+	}
+	found(placed)
+	if len(rest) > 0 { // as roomStays looks for it, so that what it finds is not launched again (K-39)
+		next = next.Bind(placed)
+		if more, none := pack.Room(next, rest); len(none) == 0 {
+			found(more)
+			rest = nil
 		}
 	}
 	var launches []plan.Launch
 	if len(rest) > 0 {
-		own := pack.Solve(next.Bind(placed), rest)
+		own := pack.Solve(next, rest)
 		p.Buffers.Places = append(p.Buffers.Places, own.Nominations...)
 		p.Buffers.Unplaced, launches = own.Unplaced, own.Launches
 	}

@@ -110,7 +110,8 @@ func thinned(s source, nodes int) (Scenario, error) {
 	var list []app
 	for _, w := range drawn(s, "app", 100, 5+s.IntN(20)) {
 		kind := pick(s, kinds)
-		p := podSpec{name: w.Name + "-" + kind.name, milliCores: w.MilliCores, mebibytes: w.Mebibytes, labels: map[string]string{"app": w.Name}}
+		p := podSpec{name: w.Name + "-" + kind.name, milliCores: w.MilliCores, mebibytes: w.Mebibytes,
+			labels: map[string]string{"app": w.Name}}
 		own := app{p, kind.name, 10 + s.IntN(31)}
 		kind.finish(&own.podSpec)
 		list = append(list, own)

@@ -10,8 +10,8 @@ import (
 
 func TestScenariosAreAFunctionOfNameAndSeed(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"diverse-100", "preferences-50", "plain-1k", "one-more-pod-10", "consolidate-20", "drift-20", "hosts-50", "apps-50", "shops-50",
-		"thinned-10"} {
+	for _, name := range []string{"diverse-100", "preferences-50", "plain-1k", "one-more-pod-10", "consolidate-20", "drift-20",
+		"hosts-50", "apps-50", "shops-50", "thinned-10"} {
 		first, err := Make(name, 1)
 		if err != nil {
 			t.Fatal(err)

@@ -188,6 +188,7 @@ func (s *solver) placeLate(pods []*cluster.Pod) []*cluster.Pod {
 }
 
 // placeInTurn places the pod of an attempt on the first planned node that takes it, beginning with the one whose turn it is.
+// Nodes of pools that it likes less than others are left for later.
 func (s *solver) placeInTurn(a *attempt, turn int) bool {
 	for len(a.info.refused) < s.bins() {
 		a.info.refused = append(a.info.refused, false)

@@ -66,8 +66,8 @@ func prepaying(p *cluster.Pool) bool {
 		slices.ContainsFunc(p.Catalog.Offers, func(o catalog.Offer) bool { return o.Reservation > 0 }))
 }
 
-// placeThriftily places a pod on existing capacity, or on the planned or new node to whose price it adds least, nearly. Pools that it
-// likes less than others come last, as ever.
+// placeThriftily places a pod on existing capacity, on the planned node to whose price it adds least, or on a new one where
+// each would get too much dearer. Planned nodes of pools that it likes less than others come last, as ever.
 func (s *solver) placeThriftily(pod *cluster.Pod, info *shape) bool {
 	for len(info.refused) < s.bins() {
 		info.refused = append(info.refused, false)
@@ -75,21 +75,21 @@ func (s *solver) placeThriftily(pod *cluster.Pod, info *shape) bool {
 	if s.placeInExisting(s.askOne(pod, info)) {
 		return true
 	}
-	best, least := -1, s.alone(info)
-	if least == resources.Unpriced {
-		return s.placeInBins(pod, info) || s.open(pod, info)
-	}
-	for i := max(info.first, len(s.existing)); i < s.bins() && (best < 0 || least > 0); i++ {
-		if info.refused[i] || info.isLater(s.planned[i-len(s.existing)].pool) {
-			continue
+	most := s.alone(info)
+	for _, later := range info.sweeps() {
+		best, least := -1, most
+		for i := max(info.first, len(s.existing)); i < s.bins() && (best < 0 || least > 0); i++ {
+			if info.refused[i] || info.isLater(s.planned[i-len(s.existing)].pool) != later {
+				continue
+			}
+			more, verdict := s.growth(i, s.askOne(pod, info))
+			if info.note(i, verdict) && (more < least || best < 0 && more == least) {
+				best, least = i, more
+			}
 		}
-		more, verdict := s.growth(i, s.askOne(pod, info))
-		if info.note(i, verdict) && (more < least || best < 0 && more == least) {
-			best, least = i, more
+		if best >= 0 && s.tryPlanned(best, s.askOne(pod, info)) == topology.Yes {
+			return true
 		}
-	}
-	if best >= 0 {
-		return s.tryPlanned(best, s.askOne(pod, info)) == topology.Yes
 	}
 	return s.open(pod, info) || s.placeInBins(pod, info)
 }
