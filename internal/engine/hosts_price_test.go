@@ -5,30 +5,15 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-
-	"github.com/joiner-autoscaler/joiner/internal/engine"
-	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
 )
 
 // P-22: workloads that are spread over hostnames cost little more than what no plan costs less than, in the mean, and come on few nodes.
 // They are drawn with fixed seeds: the figures are the same on every machine. They were 1.044 and 105 on 2026-11-29.
 func TestWorkloadsSpreadOverHostsAreCheap(t *testing.T) {
 	t.Parallel()
-	const seeds, aim, aimNodes = 40, 1.05, 110
-	sum, nodes := 0.0, 0
-	for seed := range uint64(seeds) {
-		script, bound := spreadOverHosts(rand.New(rand.NewPCG(seed, 0)))
-		snapshot, err := enginetest.Parse(script)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := engine.Provision(snapshot)
-		if len(p.Unplaced) > 0 {
-			t.Fatalf("seed %d: %s", seed, p)
-		}
-		sum, nodes = sum+p.Price().Dollars()/bound, nodes+len(p.Launches)
-	}
-	if mean := sum / seeds; mean > aim || nodes > aimNodes {
+	const aim, aimNodes = 1.05, 110
+	mean, nodes := overBound(t, spreadOverHosts)
+	if mean > aim || nodes > aimNodes {
 		t.Errorf("plans cost %.4f of their bound in the mean on %d nodes, want at most %.2f and %d", mean, nodes, aim, aimNodes)
 	}
 }

@@ -234,6 +234,16 @@ func (s *solver) placedOn(n *existing, a *attempt) {
 // tryPlanned places pods, all or none, on a planned node, if there is a way in which the rules leave some offering that
 // fits all its pods and these.
 func (s *solver) tryPlanned(index int, a *attempt) topology.Verdict {
+	verdict := s.weigh(index, a)
+	if verdict == topology.Yes {
+		s.placedIn(s.planned[index-len(s.existing)], a)
+		s.order = appendUIDs(s.order, a.pods)
+	}
+	return verdict
+}
+
+// weigh says whether there is such a way for pods on a planned node, and leaves in the attempt what the node would become.
+func (s *solver) weigh(index int, a *attempt) topology.Verdict {
 	n, answer := s.planned[index-len(s.existing)], topology.Never
 	a.index = index
 	ways := a.info.ways[n.pool.index]
@@ -245,8 +255,6 @@ func (s *solver) tryPlanned(index int, a *attempt) topology.Verdict {
 		}
 		switch verdict {
 		case topology.Yes:
-			s.placedIn(n, a)
-			s.order = appendUIDs(s.order, a.pods)
 			return topology.Yes
 		case topology.Now:
 			answer = topology.Now

@@ -79,11 +79,12 @@ func (s *solver) placeThriftily(pod *cluster.Pod, info *shape) bool {
 	for _, later := range info.sweeps() {
 		best, least := -1, most
 		for i := max(info.first, len(s.existing)); i < s.bins() && (best < 0 || least > 0); i++ {
-			if info.refused[i] || info.isLater(s.planned[i-len(s.existing)].pool) != later {
+			n, a := s.planned[i-len(s.existing)], s.askOne(pod, info)
+			if info.refused[i] || info.isLater(n.pool) != later || !info.note(i, s.weigh(i, a)) {
 				continue
 			}
-			more, verdict := s.growth(i, s.askOne(pod, info))
-			if info.note(i, verdict) && (more < least || best < 0 && more == least) {
+			offers := n.pool.Catalog.Offers
+			if more := offers[a.offers.First()].Price - offers[n.offers.First()].Price; more < least || best < 0 && more == least {
 				best, least = i, more
 			}
 		}
@@ -110,25 +111,4 @@ func (s *solver) alone(info *shape) resources.Money {
 		}
 	}
 	return least
-}
-
-// growth returns how much dearer a planned node would get by the pods of an attempt.
-func (s *solver) growth(index int, a *attempt) (resources.Money, topology.Verdict) {
-	n, answer := s.planned[index-len(s.existing)], topology.Never
-	a.index = index
-	ways := a.info.ways[n.pool.index]
-	for i := range ways {
-		a.of(n, &ways[i])
-		switch s.narrows(n, a) {
-		case topology.Yes:
-			offers := n.pool.Catalog.Offers
-			return offers[a.offers.First()].Price - offers[n.offers.First()].Price, topology.Yes
-		case topology.Now:
-			answer = topology.Now
-		}
-	}
-	if a.again != nil {
-		answer = topology.Now
-	}
-	return 0, answer
 }
