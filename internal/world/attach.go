@@ -16,6 +16,10 @@ import (
 // next one would be launched as soon as that is gone.
 const DefaultVolumeMemory = time.Hour
 
+// volumeMemories is how many times as long what a node that is gone attached is remembered, where no node that is there says
+// anything of its kind. Consolidation would try such an instance type again as soon as that is forgotten, and move pods in vain.
+const volumeMemories = 24
+
 // applyAttachment takes in that a volume is, or is to be, attached to a node; gone, that it is not any more. It counts
 // there, whether a pod uses it or not: kube-scheduler counts it too.
 func (s *Store) applyAttachment(object *storagev1.VolumeAttachment, gone bool) {
@@ -113,10 +117,10 @@ type attaching struct {
 // attachKey is a driver on nodes of an instance type, "" for those of all types.
 type attachKey struct{ driver, instanceType string }
 
-// rememberedMost is what a node stated that is gone.
+// rememberedMost is what a node stated that is gone: it counts until then, or for longer where no other one states anything.
 type rememberedMost struct {
-	count int64
-	until time.Time
+	count        int64
+	until, alone time.Time
 }
 
 // reviseAttaching takes in a change of what nodes say.
@@ -142,17 +146,19 @@ func (s *Store) reviseAttaching() {
 		}
 	}
 	maps.DeleteFunc(present, func(key attachKey, _ int64) bool { return !ours[key.driver] })
+	now := s.config.Now()
 	if s.config.VolumeMemory > 0 {
-		until := s.config.Now().Add(s.config.VolumeMemory)
+		until, alone := now.Add(s.config.VolumeMemory), now.Add(volumeMemories*s.config.VolumeMemory)
 		for key, count := range a.present {
-			if now, known := present[key]; !known || now < count {
-				a.remembered[key] = rememberedMost{count: count, until: until}
+			if states, known := present[key]; !known || states < count {
+				a.remembered[key] = rememberedMost{count: count, until: until, alone: alone}
 				s.wakeAt(until)
 				s.changed() // a snapshot that is out says for how long it holds
 			}
 		}
 	}
 	a.present = present
+	s.forgetAttaching(now)
 	s.setAttaching()
 }
 
@@ -236,12 +242,17 @@ func (s *Store) roomFor(resource, instanceType string) int64 {
 
 // forgetAttaching ends memories.
 func (s *Store) forgetAttaching(now time.Time) {
-	for key, r := range s.volumes.attaching.remembered {
-		if now.Before(r.until) {
-			s.wakeAt(r.until)
+	a := &s.volumes.attaching
+	for key, r := range a.remembered {
+		until := r.until
+		if _, known := a.present[key]; !known {
+			until = r.alone
+		}
+		if now.Before(until) {
+			s.wakeAt(until)
 			continue
 		}
-		delete(s.volumes.attaching.remembered, key)
+		delete(a.remembered, key)
 		s.setAttaching()
 	}
 }

@@ -199,6 +199,8 @@ func TestTooManyVolumesForAnyNode(t *testing.T) {
 	_ = s.SetCatalog(testClass(), testCatalog(10))
 	sees("when it does not any more", true)
 	c.now = c.now.Add(DefaultVolumeMemory)
+	sees("as long as no node says anything else", true)
+	c.now = c.now.Add((volumeMemories - 1) * DefaultVolumeMemory)
 	sees("when all is forgotten", false)
 }
 
@@ -258,6 +260,14 @@ func TestNewNodesAttachWhatOthersOfTheirTypeDo(t *testing.T) {
 	sees("while a larger number is remembered", unlimited, 3)
 	c.now = c.now.Add(DefaultVolumeMemory)
 	sees("when that is forgotten", unlimited, 2)
+	s.Remove(testCSINode("m", "im", 41, "ebs", 2))
+	c.now = c.now.Add(DefaultVolumeMemory)
+	sees("as long as no node of the type says anything else", unlimited, 2)
+	_ = s.Apply(testCSINode("m", "im2", 42, "ebs", 1))
+	sees("when one does", unlimited, 1)
+	s.Remove(testCSINode("m", "im2", 43, "ebs", 1))
+	c.now = c.now.Add(volumeMemories * DefaultVolumeMemory)
+	sees("when all is forgotten", unlimited, unlimited)
 	stated := testCatalog(10)
 	for i := range stated.Types {
 		stated.Types[i].Capacity = resources.Amounts{"cpu": 8000, translate.AttachResource("ebs"): 7}
