@@ -115,7 +115,8 @@ func (w *World) afterStep(p *process) {
 }
 
 // checkOnDemand is K-55: without a share of spot nothing is launched on demand but what a commitment has enough left for. Where
-// markets run out, on demand may be all that there is.
+// markets run out, on demand may be all that there is. What a later pool buys on demand for its share of spot is not foreseen when a
+// pool plans on the commitment (docs/known-gaps.md), so that does not count.
 func (w *World) checkOnDemand(p *process, now map[types.UID]*stand, made *stand, name string) {
 	if made.spot || w.script.hasVerb("run-out", "interrupt") || w.asksForShare(made.pool) {
 		return
@@ -132,7 +133,7 @@ func (w *World) checkOnDemand(p *process, now map[types.UID]*stand, made *stand,
 				}
 			}
 			for _, claim := range p.created {
-				if other := w.standOf(claim); other.uid != made.uid && onlyOn(span, other, i) {
+				if other := w.standOf(claim); other.uid != made.uid && !w.asksForShare(other.pool) && onlyOn(span, other, i) {
 					used += takes(c, other.price())
 				}
 			}
