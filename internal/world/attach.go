@@ -16,8 +16,9 @@ import (
 // next one would be launched as soon as that is gone.
 const DefaultVolumeMemory = time.Hour
 
-// volumeMemories is how many times as long what a node that is gone attached is remembered, where no node that is there says
-// anything of its kind. Consolidation would try such an instance type again as soon as that is forgotten, and move pods in vain.
+// volumeMemories is how many times as long it is remembered of an instance type of which there is no node, while others have the driver:
+// consolidation would try that type again as soon as it is forgotten, and move pods in vain. Where no node has the driver nothing can be
+// moved, and pods that wait should not do so for longer.
 const volumeMemories = 24
 
 // applyAttachment takes in that a volume is, or is to be, attached to a node; gone, that it is not any more. It counts
@@ -117,10 +118,10 @@ type attaching struct {
 // attachKey is a driver on nodes of an instance type, "" for those of all types.
 type attachKey struct{ driver, instanceType string }
 
-// rememberedMost is what a node stated that is gone: it counts until then, or for longer where no other one states anything.
+// rememberedMost is what a node stated that is gone: it counts until then, or for longer (see volumeMemories).
 type rememberedMost struct {
-	count        int64
-	until, alone time.Time
+	count         int64
+	until, longer time.Time
 }
 
 // reviseAttaching takes in a change of what nodes say.
@@ -148,10 +149,10 @@ func (s *Store) reviseAttaching() {
 	maps.DeleteFunc(present, func(key attachKey, _ int64) bool { return !ours[key.driver] })
 	now := s.config.Now()
 	if s.config.VolumeMemory > 0 {
-		until, alone := now.Add(s.config.VolumeMemory), now.Add(volumeMemories*s.config.VolumeMemory)
+		until, longer := now.Add(s.config.VolumeMemory), now.Add(volumeMemories*s.config.VolumeMemory)
 		for key, count := range a.present {
 			if states, known := present[key]; !known || states < count {
-				a.remembered[key] = rememberedMost{count: count, until: until, alone: alone}
+				a.remembered[key] = rememberedMost{count: count, until: until, longer: longer}
 				s.wakeAt(until)
 				s.changed() // a snapshot that is out says for how long it holds
 			}
@@ -245,8 +246,9 @@ func (s *Store) forgetAttaching(now time.Time) {
 	a := &s.volumes.attaching
 	for key, r := range a.remembered {
 		until := r.until
-		if _, known := a.present[key]; !known {
-			until = r.alone
+		_, stated := a.present[key]
+		if _, inUse := a.present[attachKey{driver: key.driver}]; inUse && !stated {
+			until = r.longer
 		}
 		if now.Before(until) {
 			s.wakeAt(until)
