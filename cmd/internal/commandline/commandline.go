@@ -137,7 +137,7 @@ func New(p Program, lookup func(string) (string, bool)) *cobra.Command {
 		},
 	}
 	command.CompletionOptions.DisableDefaultCmd = true
-	command.Flags().Bool(versionFlag, false, "print which build this is, and end")
+	command.Flags().BoolP(versionFlag, "v", false, "print which build this is, and end")
 	p.Groups = append(slices.Clone(p.Groups), NewGroup("Configuration", func(flags *pflag.FlagSet) {
 		flags.String("config", "", "path of a YAML file with settings, each by the name of its flag; flags and "+
 			"environment variables win over it")

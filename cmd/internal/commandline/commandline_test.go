@@ -46,9 +46,12 @@ func TestU28_TheVersionOfABuild(t *testing.T) {
 		Start: func(context.Context) error { started = true; return nil }}
 	lookup := func(name string) (string, bool) { return "1.2.3", name == "VERSION" }
 	var out, err bytes.Buffer
-	if code := commandline.Run(t.Context(), program, []string{"--version"}, lookup, &out, &err); code != 0 || started ||
-		!strings.HasPrefix(out.String(), "joiner ") || !strings.HasSuffix(out.String(), runtime.GOARCH+"\n") {
-		t.Errorf("exit %d, started %t, %q, %q", code, started, out.String(), err.String())
+	for _, flag := range []string{"--version", "-v"} {
+		out.Reset()
+		if code := commandline.Run(t.Context(), program, []string{flag}, lookup, &out, &err); code != 0 || started ||
+			!strings.HasPrefix(out.String(), "joiner ") || !strings.HasSuffix(out.String(), runtime.GOARCH+"\n") {
+			t.Errorf("%s: exit %d, started %t, %q, %q", flag, code, started, out.String(), err.String())
+		}
 	}
 	if code := commandline.Run(t.Context(), program, nil, lookup, &out, &err); code != 0 || !started {
 		t.Errorf("with a variable VERSION: exit %d, started %t, %q", code, started, err.String())
