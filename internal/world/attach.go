@@ -118,10 +118,10 @@ type attaching struct {
 // attachKey is a driver on nodes of an instance type, "" for those of all types.
 type attachKey struct{ driver, instanceType string }
 
-// rememberedMost is what a node stated that is gone: it counts until then, or for longer (see volumeMemories).
+// rememberedMost is what a node stated, and when it was gone.
 type rememberedMost struct {
-	count         int64
-	until, longer time.Time
+	count int64
+	gone  time.Time
 }
 
 // reviseAttaching takes in a change of what nodes say.
@@ -149,11 +149,9 @@ func (s *Store) reviseAttaching() {
 	maps.DeleteFunc(present, func(key attachKey, _ int64) bool { return !ours[key.driver] })
 	now := s.config.Now()
 	if s.config.VolumeMemory > 0 {
-		until, longer := now.Add(s.config.VolumeMemory), now.Add(volumeMemories*s.config.VolumeMemory)
 		for key, count := range a.present {
 			if states, known := present[key]; !known || states < count {
-				a.remembered[key] = rememberedMost{count: count, until: until, longer: longer}
-				s.wakeAt(until)
+				a.remembered[key] = rememberedMost{count: count, gone: now}
 				s.changed() // a snapshot that is out says for how long it holds
 			}
 		}
@@ -241,14 +239,14 @@ func (s *Store) roomFor(resource, instanceType string) int64 {
 	return translate.UnlimitedOf(resource)
 }
 
-// forgetAttaching ends memories.
+// forgetAttaching ends memories, and notes when the next one ends.
 func (s *Store) forgetAttaching(now time.Time) {
 	a := &s.volumes.attaching
 	for key, r := range a.remembered {
-		until := r.until
+		until := r.gone.Add(s.config.VolumeMemory)
 		_, stated := a.present[key]
 		if _, inUse := a.present[attachKey{driver: key.driver}]; inUse && !stated {
-			until = r.longer
+			until = r.gone.Add(volumeMemories * s.config.VolumeMemory)
 		}
 		if now.Before(until) {
 			s.wakeAt(until)

@@ -121,11 +121,10 @@ func noArguments(_ *cobra.Command, args []string) error {
 func New(p Program, lookup func(string) (string, bool)) *cobra.Command {
 	command := &cobra.Command{
 		Use: p.Name, Short: p.Short, Args: noArguments, SilenceErrors: true, SilenceUsage: true,
+		// Without a template of ours: with one the linker keeps every method of every type that a program uses, since a template may call
+		// any of them, and joiner is nearly twice as large.
+		Version: Version(debug.ReadBuildInfo()),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if ask, _ := command.Flags().GetBool(versionFlag); ask {
-				_, err := fmt.Fprintln(command.OutOrStdout(), p.Name, Version(debug.ReadBuildInfo()))
-				return err
-			}
 			settings, err := settle(p, command.Flags(), lookup)
 			if err != nil {
 				return UsageError{err}
@@ -137,7 +136,6 @@ func New(p Program, lookup func(string) (string, bool)) *cobra.Command {
 		},
 	}
 	command.CompletionOptions.DisableDefaultCmd = true
-	command.Flags().BoolP(versionFlag, "v", false, "print which build this is, and end")
 	p.Groups = append(slices.Clone(p.Groups), NewGroup("Configuration", func(flags *pflag.FlagSet) {
 		flags.String("config", "", "path of a YAML file with settings, each by the name of its flag; flags and "+
 			"environment variables win over it")
@@ -193,7 +191,7 @@ func variable(flag string) string { return strings.ToUpper(strings.ReplaceAll(fl
 
 // notFromEnvironment are questions to the program, and what the Kubernetes libraries read themselves. Many a container
 // has a variable VERSION or CONFIG. KUBECONFIG is left to the Kubernetes libraries, which know lists of paths.
-var notFromEnvironment = []string{"help", versionFlag, "kubeconfig", configFlag, printFlag}
+var notFromEnvironment = []string{"help", "version", "kubeconfig", configFlag, printFlag}
 
 // LoadREST reads the kubeconfig at path; with an empty path that of the environment, then what a pod finds in itself.
 // The flag is the one to name in errors.

@@ -25,9 +25,6 @@ const ConfigVersion = "config.joiner.sh/v1"
 const (
 	configFlag = "config"
 	printFlag  = "print-config"
-	// versionFlag is ours, and not the one of cobra: with a template of its own for it the linker keeps every method of every type that a
-	// program uses, since a template may call any of them, and a program is half as large again.
-	versionFlag = "version"
 )
 
 // ConfigKind is the kind of a program's configuration file: JoinerOperatorConfig of joiner-operator.
