@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A-26: go.mod requires exactly these two directly, replaces nothing, and asks for no newer Go than HyperShift's API module
-// does (its go.mod of August 2026).
+// A-26: go.mod requires exactly these two directly, replaces nothing, and asks for no newer Go than HyperShift's API
+// module does (its go.mod of August 2026).
 func TestGoModHasTwoRequirements(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("go.mod")
@@ -18,25 +18,30 @@ func TestGoModHasTwoRequirements(t *testing.T) {
 		t.Fatal(err)
 	}
 	var direct []string
-	for _, match := range regexp.MustCompile(`(?m)^(?:require)?\s+(\S+\.\S+/\S+) v\S+$`).FindAllStringSubmatch(string(content), -1) {
+	for _, match := range regexp.MustCompile(`(?m)^(?:require)?\s+(\S+\.\S+/\S+) v\S+$`).FindAllStringSubmatch(
+		string(content), -1) {
 		direct = append(direct, match[1])
 	}
 	if want := []string{"k8s.io/api", "k8s.io/apimachinery"}; !slices.Equal(direct, want) {
 		t.Errorf("go.mod requires %v directly, want %v", direct, want)
 	}
 	for _, line := range strings.Split(string(content), "\n") {
-		if strings.HasPrefix(line, "replace") || strings.HasPrefix(line, "toolchain") || strings.HasPrefix(line, "go ") && line != "go 1.26.0" {
+		if strings.HasPrefix(line, "replace") || strings.HasPrefix(line, "toolchain") ||
+			strings.HasPrefix(line, "go ") && line != "go 1.26.0" {
 			t.Errorf("go.mod has the line %q", line)
 		}
 	}
 }
 
-// modules are those that k8s.io/api and k8s.io/apimachinery 0.36 are made of themselves, by their go.mod files. HyperShift has
-// all of them, since it requires both (U2); a module beyond them would be one that it has to add.
+// modules are those that k8s.io/api and k8s.io/apimachinery 0.36 are made of themselves, by their go.mod files.
+// HyperShift has all of them, since it requires both (U2); a module beyond them would be one that it has to add.
 var modules = []string{
-	"github.com/fxamacker/cbor/v2", "github.com/go-logr/logr", "github.com/joiner-autoscaler/joiner/autonodepolicy", "github.com/json-iterator/go",
-	"github.com/modern-go/concurrent", "github.com/modern-go/reflect2", "github.com/x448/float16", "go.yaml.in/yaml/v2", "golang.org/x/net",
-	"golang.org/x/text", "gopkg.in/inf.v0", "k8s.io/api", "k8s.io/apimachinery", "k8s.io/klog/v2", "k8s.io/kube-openapi", "k8s.io/utils",
+	"github.com/fxamacker/cbor/v2", "github.com/go-logr/logr", "github.com/joiner-autoscaler/joiner/autonodepolicy",
+	"github.com/json-iterator/go",
+	"github.com/modern-go/concurrent", "github.com/modern-go/reflect2", "github.com/x448/float16",
+	"go.yaml.in/yaml/v2", "golang.org/x/net",
+	"golang.org/x/text", "gopkg.in/inf.v0", "k8s.io/api", "k8s.io/apimachinery", "k8s.io/klog/v2",
+	"k8s.io/kube-openapi", "k8s.io/utils",
 	"sigs.k8s.io/json", "sigs.k8s.io/randfill", "sigs.k8s.io/structured-merge-diff/v6",
 }
 

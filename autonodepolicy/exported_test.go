@@ -168,7 +168,8 @@ func declared(t *testing.T, d *ast.GenDecl, spec ast.Spec) []name {
 		for _, field := range fields.Fields.List {
 			for _, id := range field.Names {
 				if id.IsExported() {
-					names = append(names, name{"field " + spec.Name.Name + "." + id.Name + " " + print(t, field.Type), spec.Name.Name, true})
+					names = append(names, name{"field " + spec.Name.Name + "." + id.Name + " " + print(t, field.Type),
+						spec.Name.Name, true})
 				}
 			}
 		}

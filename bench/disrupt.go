@@ -58,20 +58,24 @@ func (r run) disrupt(s scenario.Scenario) (answer, error) {
 		return answer{}, err
 	}
 	a := answer{Record: report.Record{
-		Scenario: r.Scenario, Side: r.Side, Cost: result.Cost, PodsPlaced: result.Placed, PodsUnplaced: result.Unplaced,
-		Nodes: result.Nodes, PricePerHour: result.After.Dollars(), CutOff: result.CutOff,
+		Scenario: r.Scenario, Side: r.Side, Cost: result.Cost, PodsPlaced: result.Placed,
+		PodsUnplaced: result.Unplaced,
+		Nodes:        result.Nodes, PricePerHour: result.After.Dollars(), CutOff: result.CutOff,
 		Rounds: result.Rounds, FirstRound: result.FirstRemoved,
 	}}
-	a.Note = fmt.Sprintf("%d rounds (the first: %d nodes), %d nodes went, %d came, pods moved %d times; %d nodes of %.3f $/h before",
-		result.Rounds, result.FirstRemoved, result.Removed, result.Launched, result.Moved, len(s.Nodes), result.Before.Dollars())
+	a.Note = fmt.Sprintf(
+		"%d rounds (the first: %d nodes), %d nodes went, %d came, pods moved %d times; %d nodes of %.3f $/h before",
+		result.Rounds, result.FirstRemoved, result.Removed, result.Launched, result.Moved, len(s.Nodes),
+		result.Before.Dollars())
 	if fresh != nil {
 		a.Record.FreshPrice, a.Record.FreshNodes = fresh.Price().Dollars(), len(fresh.Launches)
-		a.Note += fmt.Sprintf("; a fresh plan: %d nodes, %.3f $/h, of which the end is %.3f times", a.Record.FreshNodes, a.Record.FreshPrice,
-			a.Record.PricePerHour/a.Record.FreshPrice)
+		a.Note += fmt.Sprintf("; a fresh plan: %d nodes, %.3f $/h, of which the end is %.3f times",
+			a.Record.FreshNodes, a.Record.FreshPrice, a.Record.PricePerHour/a.Record.FreshPrice)
 	}
 	if r.SchedulerSeed != 0 && own != nil {
 		pods, launched := own.Displaced()
-		a.Note += fmt.Sprintf("; kube-scheduler's model found no node for %d pods, %d nodes came for these", pods, launched)
+		a.Note += fmt.Sprintf("; kube-scheduler's model found no node for %d pods, %d nodes came for these", pods,
+			launched)
 	}
 	if result.CutOff {
 		a.Note += fmt.Sprintf("; cut off after %s of planning", work.Limit)
@@ -83,8 +87,9 @@ func (r run) disrupt(s scenario.Scenario) (answer, error) {
 	return a, nil
 }
 
-// fresh is what Joiner would launch for the pods of a cluster that is consolidated, were there no node yet (B-17). It is asked
-// for Joiner's side only, and measures nothing. nil for another side, and for drift, whose nodes are not chosen for their price.
+// fresh is what Joiner would launch for the pods of a cluster that is consolidated, were there no node yet (B-17). It
+// is asked for Joiner's side only, and measures nothing. nil for another side, and for drift, whose nodes are not
+// chosen for their price.
 func (r run) fresh(s scenario.Scenario) (*outcome.Outcome, error) {
 	if r.Side != report.Joiner || s.Disrupt != scenario.Consolidate {
 		return nil, nil

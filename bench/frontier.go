@@ -43,8 +43,8 @@ func (s *suite) frontier(name string) ([]report.Point, error) {
 		}
 		p := report.Point{Setting: setting, Nodes: a.Record.Nodes, PricePerHour: a.Record.PricePerHour,
 			Violations: a.Record.Violations, LeastNodes: least.Nodes(a.Record.PricePerHour)}
-		fmt.Fprintf(os.Stderr, "%s, %s: %d nodes, %.3f $/h; no plan of that price has fewer than %d\n", name, setting, p.Nodes,
-			p.PricePerHour, p.LeastNodes)
+		fmt.Fprintf(os.Stderr, "%s, %s: %d nodes, %.3f $/h; no plan of that price has fewer than %d\n", name, setting,
+			p.Nodes, p.PricePerHour, p.LeastNodes)
 		for _, violation := range a.Violations {
 			fmt.Fprintf(os.Stderr, "%s, %s: VIOLATION: %s\n", name, setting, violation)
 		}

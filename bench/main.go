@@ -38,9 +38,11 @@ func bench(args []string) error {
 	flags.Uint64Var(&s.run.Seed, "seed", 1, "of the scenarios")
 	flags.IntVar(&s.run.Passes, "passes", 0, "measured passes in each process; 0: 1, or 21 for one-more-pod")
 	flags.StringVar(&s.run.Profile, "profile", "", "file for a CPU profile of the last process")
-	flags.IntVar(&s.run.Peer.Workers, "peer-workers", karpenter.Workers, "candidates that Karpenter looks at in parallel")
+	flags.IntVar(&s.run.Peer.Workers, "peer-workers", karpenter.Workers,
+		"candidates that Karpenter looks at in parallel")
 	flags.DurationVar(&s.run.Peer.Limit, "peer-limit", 20*time.Minute, "after which a pass of Karpenter is cut off")
-	flags.DurationVar(&s.run.DisruptLimit, "disrupt-limit", 5*time.Minute, "of planning, after which rounds of disruption are cut off, on either side")
+	flags.DurationVar(&s.run.DisruptLimit, "disrupt-limit", 5*time.Minute,
+		"of planning, after which rounds of disruption are cut off, on either side")
 	flags.Uint64Var(&s.run.SchedulerSeed, "scheduler-seed", 0,
 		"consolidate-N, drift-N: have a model of kube-scheduler place Joiner's pods that moved, drawn by this seed; "+
 			"0: they go where Joiner expects them")
@@ -49,12 +51,15 @@ func bench(args []string) error {
 	flags.Float64Var(&s.run.NodeOverheadPrice, "node-overhead-price", 0,
 		"dollars per hour that a node costs beside its price, for Joiner")
 	flags.BoolVar(&s.run.Trace, "trace", false, "print each round of a disruption")
-	flags.BoolVar(&s.run.Peer.IgnorePreferences, "peer-ignore-preferences", false, "run Karpenter with PREFERENCE_POLICY=Ignore")
-	flags.StringVar(&s.run.Oracle, "oracle", "", "program that checks every plan, none for none; default: oraclecheck beside this program")
+	flags.BoolVar(&s.run.Peer.IgnorePreferences, "peer-ignore-preferences", false,
+		"run Karpenter with PREFERENCE_POLICY=Ignore")
+	flags.StringVar(&s.run.Oracle, "oracle", "",
+		"program that checks every plan, none for none; default: oraclecheck beside this program")
 	flags.StringVar(&s.stateDir, "state", "",
 		"directory that keeps the control plane of system-N, with its audit log and all logs; empty: none")
 	flags.IntVar(&s.rounds, "rounds", 3, "of each side in scenarios system-N, which are not a part of -quick")
-	flags.StringVar(&s.programs.controlPlane, "controlplane", "", "program of the local control plane; default: controlplane beside this program")
+	flags.StringVar(&s.programs.controlPlane, "controlplane", "",
+		"program of the local control plane; default: controlplane beside this program")
 	flags.StringVar(&s.programs.joiner, "joiner", "", "the same for joiner")
 	flags.StringVar(&s.programs.karpenter, "karpenter", "", "the same for karpenter, its controller for KWOK nodes")
 	flags.StringVar(&measure, "measure", "", "internal: what to measure in this process, as JSON")
@@ -88,13 +93,14 @@ type suite struct {
 
 func (s *suite) choose(quick bool) {
 	s.scenarios = []string{
-		"diverse-100", "diverse-1000", "diverse-5000", "preferences-4000", "plain-5000", "one-more-pod-500", "one-more-pod-5000",
-		"limit-20", "stream-1000", "consolidate-200", "drift-200",
+		"diverse-100", "diverse-1000", "diverse-5000", "preferences-4000", "plain-5000", "one-more-pod-500",
+		"one-more-pod-5000", "limit-20", "stream-1000", "consolidate-200", "drift-200",
 	}
 	repeats, peerRepeats := 3, 1
 	if !quick {
 		repeats, peerRepeats = 5, 3
-		s.scenarios = append(s.scenarios, "system-500", "system-2000", "one-more-pod-20000", "stream-10000", "drift-2000",
+		s.scenarios = append(s.scenarios, "system-500", "system-2000", "one-more-pod-20000", "stream-10000",
+			"drift-2000",
 			"consolidate-2000", "diverse-20000", "plain-100k") // the longest last
 	}
 	if s.repeats == 0 {

@@ -44,10 +44,12 @@ type run struct {
 	Passes   int // how often the same is planned; the median pass counts; 0: as the scenario has it
 	Profile  string
 	Oracle   string // program that checks plans; "": none
-	// DisruptLimit ends the rounds of a disruption, on either side: what was done until then counts. Trace prints each round.
+	// DisruptLimit ends the rounds of a disruption, on either side: what was done until then counts. Trace prints each
+	// round.
 	DisruptLimit time.Duration
 	Trace        bool
-	// SchedulerSeed has a model of kube-scheduler place the pods that moved, drawn by this seed; 0: they go where Joiner expects them.
+	// SchedulerSeed has a model of kube-scheduler place the pods that moved, drawn by this seed; 0: they go where
+	// Joiner expects them.
 	SchedulerSeed uint64
 	// PriceTolerance is Joiner's, in percent.
 	PriceTolerance int
@@ -208,8 +210,9 @@ func (r run) answer(p planner, cost measure.Cost) (answer, error) {
 		return answer{}, err
 	}
 	a := answer{Note: p.Note(), Record: report.Record{
-		Scenario: r.Scenario, Side: r.Side, Cost: cost, PodsPlaced: result.Placed(), PodsUnplaced: len(result.Unplaced),
-		Nodes: len(result.Launches), PricePerHour: result.Price().Dollars(), CutOff: result.CutOff,
+		Scenario: r.Scenario, Side: r.Side, Cost: cost, PodsPlaced: result.Placed(),
+		PodsUnplaced: len(result.Unplaced),
+		Nodes:        len(result.Launches), PricePerHour: result.Price().Dollars(), CutOff: result.CutOff,
 	}}
 	violations, checked, err := r.check(result)
 	if err != nil {
@@ -223,7 +226,8 @@ func (r run) answer(p planner, cost measure.Cost) (answer, error) {
 	return a, nil
 }
 
-// judgeFor bounds the judging of one plan. A plan with many violations takes longest, because each is tried in every order.
+// judgeFor bounds the judging of one plan. A plan with many violations takes longest, because each is tried in every
+// order.
 const judgeFor = 5 * time.Minute
 
 // check has the plan judged by the oracle, if there is one.

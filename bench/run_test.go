@@ -48,19 +48,21 @@ func TestBothSidesAccountForEveryPod(t *testing.T) {
 			}
 			slices.Sort(seen)
 			if len(seen) != len(pods) || len(slices.Compact(seen)) != len(pods) || len(o.Unplaced) > 0 {
-				t.Errorf("%s, %s: %d pods in the plan, %d unplaced; want %d and 0", name, side, len(seen), len(o.Unplaced), len(pods))
+				t.Errorf("%s, %s: %d pods in the plan, %d unplaced; want %d and 0", name, side, len(seen),
+					len(o.Unplaced), len(pods))
 			}
 		}
 	}
 }
 
-// What a model of kube-scheduler makes of consolidation is a function of its seed, moves other pods than the plan does, and leaves none
-// without a place.
+// What a model of kube-scheduler makes of consolidation is a function of its seed, moves other pods than the plan
+// does, and leaves none without a place.
 func TestTheModelPlacesWhatMoved(t *testing.T) {
 	t.Parallel()
 	ends := map[uint64][]string{}
 	for _, seed := range []uint64{0, 1, 1} {
-		r := run{Scenario: "consolidate-20", Side: report.Joiner, Seed: 1, SchedulerSeed: seed, DisruptLimit: time.Minute}
+		r := run{Scenario: "consolidate-20", Side: report.Joiner, Seed: 1, SchedulerSeed: seed,
+			DisruptLimit: time.Minute}
 		s, err := scenario.Make(r.Scenario, r.Seed)
 		if err != nil {
 			t.Fatal(err)

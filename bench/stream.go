@@ -12,11 +12,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/stream"
 )
 
-// streamPrefix begins the names of scenarios in which Joiner takes in a recorded stream: stream-N is N nodes with 20 pods each.
+// streamPrefix begins the names of scenarios in which Joiner takes in a recorded stream: stream-N is N nodes with 20
+// pods each.
 const streamPrefix = "stream-"
 
-// stream measures how a recorded stream is taken in, on Joiner's side alone: the peer has no store that could be driven without
-// its controllers.
+// stream measures how a recorded stream is taken in, on Joiner's side alone: the peer has no store that could be
+// driven without its controllers.
 func (s *suite) stream(name string) ([]report.Line, error) {
 	a, err := s.measure(name, report.Joiner)
 	if err != nil {
@@ -59,6 +60,6 @@ func (r run) stream() (a answer, err error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{Record: report.Record{Scenario: r.Scenario, Side: r.Side, Cost: cost, PodsPlaced: seen.Pods, Nodes: seen.Nodes,
-		Stream: &seen}}, nil
+	return answer{Record: report.Record{Scenario: r.Scenario, Side: r.Side, Cost: cost, PodsPlaced: seen.Pods,
+		Nodes: seen.Nodes, Stream: &seen}}, nil
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
 
-// do runs every scenario on every side, prints the tables and writes the results. A violation in a plan of Joiner's is an
-// error.
+// do runs every scenario on every side, prints the tables and writes the results. A violation in a plan of Joiner's is
+// an error.
 func (s *suite) do() error {
 	fmt.Print(machine())
 	earlier, err := report.Read(s.out)
@@ -150,7 +150,8 @@ func (s *suite) measure(name, side string) (answer, error) {
 			first := answers[0].Record
 			whole := !a.Record.CutOff && !first.CutOff // where rounds are cut off depends on the clock
 			if whole && (a.Record.Nodes != first.Nodes || a.Record.PricePerHour != first.PricePerHour) {
-				return answer{}, fmt.Errorf("%s: two plans for the same input: %d nodes, then %d", name, first.Nodes, a.Record.Nodes)
+				return answer{}, fmt.Errorf("%s: two plans for the same input: %d nodes, then %d", name, first.Nodes,
+					a.Record.Nodes)
 			}
 			a.Record.Violations, a.Violations = answers[0].Record.Violations, answers[0].Violations
 		}
@@ -190,13 +191,14 @@ func (r run) inProcess() (answer, error) {
 	}
 	var a answer
 	if err := json.Unmarshal(bytes.TrimSpace(out), &a); err != nil {
-		return a, fmt.Errorf("measuring %s, %s: reading %q: %w", r.Scenario, r.Side, strings.TrimSpace(string(out)), err)
+		return a, fmt.Errorf("measuring %s, %s: reading %q: %w", r.Scenario, r.Side, strings.TrimSpace(string(out)),
+			err)
 	}
 	return a, nil
 }
 
-// grace is what a process of the peer has beside the limit of its pass, for making the scenario, for what it does before
-// and after it looks at the clock, and for the check of its plan.
+// grace is what a process of the peer has beside the limit of its pass, for making the scenario, for what it does
+// before and after it looks at the clock, and for the check of its plan.
 const grace = 20 * time.Minute
 
 // killed is the answer of a process that had to be stopped.

@@ -16,8 +16,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// systemPrefix begins the names of scenarios in which whole controllers run (B-10 to B-13): system-500 has 500 pods. With
-// qpsInfix kube-scheduler's client has a limit of requests a second: system-500-qps50 is that of a scheduler without flags.
+// systemPrefix begins the names of scenarios in which whole controllers run (B-10 to B-13): system-500 has 500 pods.
+// With qpsInfix kube-scheduler's client has a limit of requests a second: system-500-qps50 is that of a scheduler
+// without flags.
 const (
 	systemPrefix = "system-"
 	qpsInfix     = "-qps"
@@ -32,7 +33,8 @@ func (s *suite) findPrograms() error {
 	if err != nil {
 		return err
 	}
-	for name, path := range map[string]*string{"controlplane": &s.programs.controlPlane, "joiner": &s.programs.joiner, "karpenter": &s.programs.karpenter} {
+	for name, path := range map[string]*string{"controlplane": &s.programs.controlPlane, "joiner": &s.programs.joiner,
+		"karpenter": &s.programs.karpenter} {
 		if *path == "" {
 			*path = filepath.Join(filepath.Dir(own), name)
 		}
@@ -40,7 +42,8 @@ func (s *suite) findPrograms() error {
 			return err
 		}
 		if _, err := os.Stat(*path); err != nil {
-			return fmt.Errorf("program %s: %w: run make bench, which builds it, or leave out the scenarios %s...", name, err, systemPrefix)
+			return fmt.Errorf("program %s: %w: run make bench, which builds it, or leave out the scenarios %s...",
+				name, err, systemPrefix)
 		}
 	}
 	return nil
@@ -94,8 +97,8 @@ func (s *suite) whole(name string) ([]report.Line, error) {
 	if err := s.findPrograms(); err != nil {
 		return nil, err
 	}
-	config := system.Config{ControlPlane: s.programs.controlPlane, Rounds: s.rounds, SchedulerQPS: qps, Dir: s.stateDir,
-		Log: os.Stderr, Sides: s.sidesOf()}
+	config := system.Config{ControlPlane: s.programs.controlPlane, Rounds: s.rounds, SchedulerQPS: qps,
+		Dir: s.stateDir, Log: os.Stderr, Sides: s.sidesOf()}
 	phases, err := config.Run(context.Background(), pods)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -110,7 +113,8 @@ func (s *suite) whole(name string) ([]report.Line, error) {
 	return lines, nil
 }
 
-// sizes are how many pods a scenario system-N has, and the requests a second of kube-scheduler's client; 0: the default.
+// sizes are how many pods a scenario system-N has, and the requests a second of kube-scheduler's client; 0: the
+// default.
 func sizes(name string) (pods, qps int, err error) {
 	count, limit, limited := strings.Cut(strings.TrimPrefix(name, systemPrefix), qpsInfix)
 	pods, err = strconv.Atoi(count)
@@ -118,8 +122,10 @@ func sizes(name string) (pods, qps int, err error) {
 		qps, err = strconv.Atoi(limit)
 	}
 	if err != nil || pods <= 0 || pods%500 != 0 || limited && qps <= 0 {
-		return 0, 0, fmt.Errorf("scenario %q; want %s, a multiple of 500 and, for a limit of kube-scheduler's client, %s and requests a second",
-			name, systemPrefix, qpsInfix)
+		return 0, 0,
+			fmt.Errorf(
+				"scenario %q; want %s, a multiple of 500 and, for a limit of kube-scheduler's client, %s and requests a second",
+				name, systemPrefix, qpsInfix)
 	}
 	return pods, qps, nil
 }
@@ -135,8 +141,8 @@ func summary(name, side, size string, phases []system.Phase) report.Line {
 	slices.SortStableFunc(own, func(a, b system.Phase) int { return cmp.Compare(a.WallSeconds, b.WallSeconds) })
 	median := own[(len(own)-1)/2]
 	line := report.Line{Record: report.Record{
-		Scenario: name + "-" + size, Side: side, Cost: median.Cost, PodsPlaced: median.Bound, PodsUnplaced: median.Unbound,
-		Nodes: median.Left, PricePerHour: median.Price, CutOff: median.CutOff,
+		Scenario: name + "-" + size, Side: side, Cost: median.Cost, PodsPlaced: median.Bound,
+		PodsUnplaced: median.Unbound, Nodes: median.Left, PricePerHour: median.Price, CutOff: median.CutOff,
 		System: &report.System{NodesPlanned: median.Planned, NodesLaunched: median.Launched,
 			NodesRemoved: median.Removed, Requests: median.Requests, PassedOver: median.PassedOver,
 			Expected: median.Expected, Elsewhere: median.Elsewhere},

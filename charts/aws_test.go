@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/plug"
 )
 
-// E-59: every setting of the provider for EC2 has a value in the chart, and the program takes what the chart passes: with the values
-// as they are, and with others. Without a cluster's name nothing is passed.
+// E-59: every setting of the provider for EC2 has a value in the chart, and the program takes what the chart passes:
+// with the values as they are, and with others. Without a cluster's name nothing is passed.
 func TestTheChartPassesTheSettingsOfAWS(t *testing.T) {
 	t.Parallel()
 	containerOf := func(set map[string]any) (corev1.Container, map[string][]byte) {
@@ -41,7 +41,9 @@ func TestTheChartPassesTheSettingsOfAWS(t *testing.T) {
 		}
 	})
 	given["aws.clusterName"], given["aws.region"] = "prod", "eu-west-1"
-	given["serviceAccount.annotations"] = map[string]any{"eks.amazonaws.com/role-arn": "arn:aws:iam::123456789012:role/joiner"}
+	given["serviceAccount.annotations"] = map[string]any{
+		"eks.amazonaws.com/role-arn": "arn:aws:iam::123456789012:role/joiner",
+	}
 	given["env"] = []any{map[string]any{"name": "AWS_ENDPOINT_URL", "value": "http://localhost:4566"}}
 	container, documents := containerOf(given)
 	own, known := flags()

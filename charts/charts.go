@@ -22,7 +22,8 @@ const (
 	Guest = "joiner-operator-guest"
 	// Webhook is the chart of the protection of control plane nodes.
 	Webhook = "joiner-webhook"
-	// CRDs is the chart of the definitions that the others have in their folders crds, which Helm never changes (U-11).
+	// CRDs is the chart of the definitions that the others have in their folders crds, which Helm never changes
+	// (U-11).
 	CRDs = "joiner-crds"
 )
 
@@ -70,8 +71,8 @@ func GuestRules(own ...string) ([]byte, error) {
 // ApprovalRules returns the rules that --approve-kubelet-csrs adds to those, a list in YAML.
 func ApprovalRules() ([]byte, error) { return files.ReadFile(Guest + "/rules/kubelet-csrs.yaml") }
 
-// WebhookCertificateRules returns the rules, lists in YAML, that joiner-webhook needs for certificates of its own: those of a
-// Role in its namespace, and those of a ClusterRole.
+// WebhookCertificateRules returns the rules, lists in YAML, that joiner-webhook needs for certificates of its own:
+// those of a Role in its namespace, and those of a ClusterRole.
 func WebhookCertificateRules() (role, clusterRole []byte, err error) {
 	if role, err = files.ReadFile(Webhook + "/rules/certificates.yaml"); err != nil {
 		return nil, nil, err
@@ -151,7 +152,9 @@ func WebhookConfiguration(namespace, override string) ([]byte, error) {
 		"Files":   webhookFiles{},
 		"Release": map[string]any{"Namespace": namespace},
 		"Values": map[string]any{
-			"failurePolicy": "Fail", "certificates": map[string]any{"secret": ""}, "authentication": map[string]any{"mode": "Path"}, "policy": map[string]any{"emergencyOverride": override},
+			"failurePolicy": "Fail", "certificates": map[string]any{"secret": ""}, "authentication": map[string]any{
+				"mode": "Path",
+			}, "policy": map[string]any{"emergencyOverride": override},
 		},
 	})
 }

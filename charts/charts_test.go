@@ -50,7 +50,8 @@ func file(t *testing.T, name string) []byte {
 }
 
 func given() map[string]any {
-	return map[string]any{"image": "joiner-operator:1", "aws.infraID": "infra", "aws.instanceProfile": "nodes", "userData.secret": "user-data", "userData.amiIDs": []any{"ami-1"}}
+	return map[string]any{"image": "joiner-operator:1", "aws.infraID": "infra", "aws.instanceProfile": "nodes",
+		"userData.secret": "user-data", "userData.amiIDs": []any{"ami-1"}}
 }
 
 // R41: the Role has the verbs of the source and nothing else; user data adds a rule only when it is asked for.
@@ -59,7 +60,8 @@ func TestTheRoleIsExactlyTheOneOfTheSource(t *testing.T) {
 	const group = "karpenter.hypershift.openshift.io"
 	want := []rbacv1.PolicyRule{
 		{APIGroups: []string{group}, Resources: []string{"autonodepolicies"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{group}, Resources: []string{"autonodepolicies/status"}, Verbs: []string{"update", "patch"}},
+		{APIGroups: []string{group}, Resources: []string{"autonodepolicies/status"},
+			Verbs: []string{"update", "patch"}},
 	}
 	role := func(documents map[string][]byte) (role rbacv1.Role) {
 		if err := yaml.UnmarshalStrict(documents["Role/joiner-operator"], &role); err != nil {
@@ -67,7 +69,8 @@ func TestTheRoleIsExactlyTheOneOfTheSource(t *testing.T) {
 		}
 		return role
 	}
-	if got := role(render(t, charts.Operator, given())); !reflect.DeepEqual(got.Rules, want) || got.Namespace != "hcp-a" {
+	if got := role(render(t, charts.Operator, given())); !reflect.DeepEqual(got.Rules, want) ||
+		got.Namespace != "hcp-a" {
 		t.Errorf("the Role in namespace %s has %v", got.Namespace, got.Rules)
 	}
 	rules, err := charts.ManagementRules()
@@ -80,23 +83,27 @@ func TestTheRoleIsExactlyTheOneOfTheSource(t *testing.T) {
 	}
 	secrets := given()
 	secrets["userData.fromSecrets"] = true
-	want = append(want, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}})
+	want = append(want, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"},
+		Verbs: []string{"list"}})
 	if got := role(render(t, charts.Operator, secrets)); !reflect.DeepEqual(got.Rules, want) {
 		t.Errorf("with Secrets the Role has %v", got.Rules)
 	}
 	if documents := render(t, charts.Operator, given()); len(documents) != 4 {
-		t.Errorf("the chart makes %v, want no ClusterRole and no CRD unless asked for", slices.Sorted(maps.Keys(documents)))
+		t.Errorf("the chart makes %v, want no ClusterRole and no CRD unless asked for",
+			slices.Sorted(maps.Keys(documents)))
 	}
 }
 
-// The hosted cluster's ClusterRole says no more than that of the guest's rules, and grants nothing on Secrets, RBAC or pods.
+// The hosted cluster's ClusterRole says no more than that of the guest's rules, and grants nothing on Secrets, RBAC or
+// pods.
 func TestTheGuestsRightsAreNarrow(t *testing.T) {
 	t.Parallel()
 	var role rbacv1.ClusterRole
 	if err := yaml.UnmarshalStrict(render(t, charts.Guest, nil)["ClusterRole/joiner-operator"], &role); err != nil {
 		t.Fatal(err)
 	}
-	groups := []string{"karpenter.hypershift.openshift.io", "karpenter.sh", "karpenter.k8s.aws", "admissionregistration.k8s.io", "events.k8s.io"}
+	groups := []string{"karpenter.hypershift.openshift.io", "karpenter.sh", "karpenter.k8s.aws",
+		"admissionregistration.k8s.io", "events.k8s.io"}
 	for _, rule := range role.Rules {
 		for _, part := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs) {
 			if part == "*" {
@@ -104,7 +111,8 @@ func TestTheGuestsRightsAreNarrow(t *testing.T) {
 			}
 		}
 		if slices.Equal(rule.APIGroups, []string{""}) && slices.Equal(rule.Resources, []string{"nodes"}) {
-			if !slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) { // nodes are compared with the policy, and never written
+			// nodes are compared with the policy, and never written
+			if !slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) {
 				t.Errorf("the rule %v lets nodes be written", rule)
 			}
 			continue
@@ -122,7 +130,8 @@ func TestRightsOnCertificatesComeWithTheOption(t *testing.T) {
 	t.Parallel()
 	for _, on := range []bool{false, true} {
 		var role rbacv1.ClusterRole
-		if err := yaml.UnmarshalStrict(render(t, charts.Guest, map[string]any{"approveKubeletCSRs": on})["ClusterRole/joiner-operator"], &role); err != nil {
+		if err := yaml.UnmarshalStrict(render(t, charts.Guest,
+			map[string]any{"approveKubeletCSRs": on})["ClusterRole/joiner-operator"], &role); err != nil {
 			t.Fatal(err)
 		}
 		var granted []string
@@ -131,14 +140,16 @@ func TestRightsOnCertificatesComeWithTheOption(t *testing.T) {
 				granted = append(granted, fmt.Sprint(rule.Resources, rule.ResourceNames, rule.Verbs))
 			}
 		}
-		want := []string{"[certificatesigningrequests] [] [list watch]", "[certificatesigningrequests/approval] [] [update]",
+		want := []string{"[certificatesigningrequests] [] [list watch]",
+			"[certificatesigningrequests/approval] [] [update]",
 			"[signers] [kubernetes.io/kube-apiserver-client-kubelet kubernetes.io/kubelet-serving] [approve]"}
 		if on && !slices.Equal(granted, want) || !on && granted != nil {
 			t.Errorf("with the option %t: %q", on, granted)
 		}
 		set := given()
 		set["guest.approveKubeletCSRs"] = on
-		if passed := strings.Contains(string(render(t, charts.Operator, set)["Deployment/joiner-operator"]), "--approve-kubelet-csrs"); passed != on {
+		if passed := strings.Contains(string(render(t, charts.Operator, set)["Deployment/joiner-operator"]),
+			"--approve-kubelet-csrs"); passed != on {
 			t.Errorf("with the option %t the flag is passed: %t", on, passed)
 		}
 	}
@@ -146,7 +157,8 @@ func TestRightsOnCertificatesComeWithTheOption(t *testing.T) {
 
 func TestTheChartsHoldTheGeneratedDefinitions(t *testing.T) {
 	t.Parallel()
-	for chart, generated := range map[string]func() (map[string][]byte, error){charts.Operator: crd.Management, charts.Guest: crd.Guest} {
+	for chart, generated := range map[string]func() (map[string][]byte, error){charts.Operator: crd.Management,
+		charts.Guest: crd.Guest} {
 		want, err := generated()
 		if err != nil || len(want) == 0 {
 			t.Fatalf("no definitions: %v", err)
@@ -177,12 +189,14 @@ func TestTheDeploymentPassesTheValuesOn(t *testing.T) {
 	set["platforms"], set["aws.resourceTags"] = []any{"AWS", "KWOK"}, map[string]any{"owner": "sre"}
 	set["userData.releaseVersion"], set["protection.foreignObjects"] = "4.21.0", "Report"
 	var deployment appsv1.Deployment
-	if err := yaml.UnmarshalStrict(render(t, charts.Operator, set)["Deployment/joiner-operator"], &deployment); err != nil {
+	if err := yaml.UnmarshalStrict(render(t, charts.Operator, set)["Deployment/joiner-operator"],
+		&deployment); err != nil {
 		t.Fatal(err)
 	}
 	args := deployment.Spec.Template.Spec.Containers[0].Args
 	for _, want := range []string{
-		"--namespace=hcp-a", "--guest-kubeconfig=/etc/guest/kubeconfig", "--guest-user-name=system:hosted-cluster-config", "--platform=AWS,KWOK",
+		"--namespace=hcp-a", "--guest-kubeconfig=/etc/guest/kubeconfig",
+		"--guest-user-name=system:hosted-cluster-config", "--platform=AWS,KWOK",
 		"--own=Full", "--infra-id=infra", "--instance-profile=nodes", "--resource-tags=owner=sre",
 		"--userdata-file=/etc/userdata/value", "--ami-ids=ami-1", "--release-version=4.21.0",
 		"--foreign-objects=Report", "--default-root-volume-size=75Gi",

@@ -15,7 +15,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-var rewrite = flag.Bool("rewrite-conditions", false, "write the matchConditions of the evaluator into the chart and the user's page")
+var rewrite = flag.Bool("rewrite-conditions", false,
+	"write the matchConditions of the evaluator into the chart and the user's page")
 
 // conditions are matchConditions of the evaluator as a list in YAML, in lines that people can read.
 func conditions(all []evaluator.MatchCondition) string {
@@ -54,8 +55,10 @@ func automatic(t *testing.T) string {
 	t.Helper()
 	text, err := charts.AutomaticPolicies("joiner-webhook", map[string]any{"emergencyOverride": "Automatic",
 		"groups": []any{map[string]any{
-			"name":            "ControlPlane",
-			"labelSelector":   map[string]any{"matchLabels": map[string]any{"node-role.kubernetes.io/control-plane": ""}},
+			"name": "ControlPlane",
+			"labelSelector": map[string]any{
+				"matchLabels": map[string]any{"node-role.kubernetes.io/control-plane": ""},
+			},
 			"authorizedUsers": []any{"system:kube-scheduler", "group:system:masters", "openshift-console/default"},
 		}}})
 	if err != nil {
@@ -86,7 +89,8 @@ func TestA16_TheMatchConditionsAreTheEvaluators(t *testing.T) {
 			return "expression: >-\n" + folded("  ", evaluator.AutomaticMutation())
 		},
 		"../docs/control-plane-protection.md": func(page string) string {
-			page = policies.ReplaceAllLiteralString(page, "<!-- automatic policies -->\n```yaml\n"+automatic(t)+"```\n")
+			page = policies.ReplaceAllLiteralString(page, "<!-- automatic policies -->\n```yaml\n"+automatic(t)+
+				"```\n")
 			return block.ReplaceAllStringFunc(page, func(found string) string {
 				parts := block.FindStringSubmatch(found)
 				return parts[1] + indented + parts[2]
@@ -102,7 +106,8 @@ func TestA16_TheMatchConditionsAreTheEvaluators(t *testing.T) {
 			continue
 		}
 		if !*rewrite {
-			t.Errorf("%s has other conditions than the evaluator: run go test ./charts -run A16 -rewrite-conditions", file)
+			t.Errorf("%s has other conditions than the evaluator: run go test ./charts -run A16 -rewrite-conditions",
+				file)
 			continue
 		}
 		if err := os.WriteFile(file, []byte(wanted), 0o600); err != nil {

@@ -72,7 +72,8 @@ func TestU11_TheChartOfDefinitionsHasThem(t *testing.T) {
 			t.Errorf("without %s there are %d definitions, want %d", name, got, len(want)-fewer)
 		}
 	}
-	document := render(t, charts.CRDs, map[string]any{"annotations": map[string]any{"example.com/on": "true"}})[want[0]]
+	document := render(t, charts.CRDs,
+		map[string]any{"annotations": map[string]any{"example.com/on": "true"}})[want[0]]
 	if got := metadataOf(t, document).Metadata.Annotations["example.com/on"]; got != "true" {
 		t.Errorf("a further annotation is %q", got)
 	}

@@ -52,12 +52,13 @@ type right struct {
 	Subjects []rbacv1.Subject
 }
 
-// the chart grants what deploy/ grants, to the service account and in the release's namespace; what v1beta1 needs only
-// where that is served or taken away.
+// the chart grants what deploy/ grants, to the service account and in the release's namespace; what v1beta1
+// needs only where that is served or taken away.
 func TestTheChartGrantsWhatDeployGrants(t *testing.T) {
 	t.Parallel()
 	for mode, sets := range map[string][]map[string][]byte{
-		"Disable": {deploy.Manifests()}, "Enable": {deploy.Manifests(), deploy.V1beta1()}, "Withdraw": {deploy.Manifests(), deploy.V1beta1()},
+		"Disable": {deploy.Manifests()}, "Enable": {deploy.Manifests(), deploy.V1beta1()},
+		"Withdraw": {deploy.Manifests(), deploy.V1beta1()},
 	} {
 		documents := controller(t, map[string]any{"v1beta1.mode": mode})
 		wanted := 0
@@ -74,7 +75,8 @@ func TestTheChartGrantsWhatDeployGrants(t *testing.T) {
 					if want.Subjects != nil {
 						want.Subjects = []rbacv1.Subject{{Kind: "ServiceAccount", Name: "joiner", Namespace: "hcp-a"}}
 					}
-					if got := read[right](t, documents[want.Kind+"/"+want.Metadata.Name]); !reflect.DeepEqual(got, want) {
+					if got := read[right](t, documents[want.Kind+"/"+want.Metadata.Name]); !reflect.DeepEqual(got,
+						want) {
 						t.Errorf("with mode %s the chart has\n%+v\ndeploy/\n%+v", mode, got, want)
 					}
 					wanted++
@@ -92,7 +94,8 @@ func TestTheChartGrantsWhatDeployGrants(t *testing.T) {
 			}
 		}
 		if rights != wanted {
-			t.Errorf("with mode %s the chart has %v, want %d of RBAC", mode, slices.Sorted(maps.Keys(documents)), wanted)
+			t.Errorf("with mode %s the chart has %v, want %d of RBAC", mode, slices.Sorted(maps.Keys(documents)),
+				wanted)
 		}
 	}
 }
@@ -107,7 +110,8 @@ func selects(selector, labels map[string]string) bool {
 	return len(selector) > 0
 }
 
-// V-01: the chart has the CRDs where Helm installs them once, and neither changes nor deletes them, and the policy beside them.
+// V-01: the chart has the CRDs where Helm installs them once, and neither changes nor deletes them, and the policy
+// beside them.
 func TestTheChartHoldsTheDefinitions(t *testing.T) {
 	t.Parallel()
 	manifests, err := crd.Manifests()
@@ -130,46 +134,55 @@ func TestTheChartHoldsTheDefinitions(t *testing.T) {
 			t.Errorf("%s is another one than in api/crd: copy it (make generate does)", name)
 		}
 	}
-	if documents := controller(t, nil); documents["ValidatingAdmissionPolicy/expired-budget.karpenter.sh"] == nil || documents["ValidatingAdmissionPolicyBinding/expired-budget.karpenter.sh"] == nil {
+	if documents := controller(t, nil); documents["ValidatingAdmissionPolicy/expired-budget.karpenter.sh"] == nil ||
+		documents["ValidatingAdmissionPolicyBinding/expired-budget.karpenter.sh"] == nil {
 		t.Errorf("no policy among %v", slices.Sorted(maps.Keys(documents)))
 	}
 }
 
-// V-20, X-14: two pods as nobody on a file system that cannot be written, not on nodes that Joiner launches; the service by
-// which the API server finds the conversion, of pods that are ready before they have listed anything; and the certificates that were asked for.
+// V-20, X-14: two pods as nobody on a file system that cannot be written, not on nodes that Joiner launches; the
+// service by which the API server finds the conversion, of pods that are ready before they have listed anything; and
+// the certificates that were asked for.
 func TestTheControllersDeployment(t *testing.T) {
 	t.Parallel()
 	plain := read[appsv1.Deployment](t, controller(t, nil)["Deployment/joiner"])
 	pod := plain.Spec.Template.Spec
 	container := pod.Containers[0]
-	if *plain.Spec.Replicas != 2 || !*pod.SecurityContext.RunAsNonRoot || !*container.SecurityContext.ReadOnlyRootFilesystem || *container.SecurityContext.AllowPrivilegeEscalation {
+	if *plain.Spec.Replicas != 2 || !*pod.SecurityContext.RunAsNonRoot ||
+		!*container.SecurityContext.ReadOnlyRootFilesystem || *container.SecurityContext.AllowPrivilegeEscalation {
 		t.Errorf("the Deployment is %+v", plain.Spec)
 	}
 	if want := []string{"--system-namespace=hcp-a"}; !slices.Equal(container.Args, want) {
 		t.Errorf("the arguments are %q, want %q", container.Args, want)
 	}
-	if terms := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms; terms[0].MatchExpressions[0].Key != "karpenter.sh/nodepool" {
+	terms := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	if terms[0].MatchExpressions[0].Key != "karpenter.sh/nodepool" {
 		t.Errorf("the pods run on %+v", terms)
 	}
 	set := map[string]any{"v1beta1.mode": "Enable", "extraArgs": []any{"--batch-idle-duration=2s"}}
 	documents := controller(t, set)
 	enabled := read[appsv1.Deployment](t, documents["Deployment/joiner"]).Spec.Template.Spec.Containers[0]
-	for _, want := range []string{"--v1beta1", "--karpenter-service=joiner", "--webhook-port=8443", "--cert-lifetime=2160h", "--batch-idle-duration=2s"} {
+	for _, want := range []string{"--v1beta1", "--karpenter-service=joiner", "--webhook-port=8443",
+		"--cert-lifetime=2160h", "--batch-idle-duration=2s"} {
 		if !slices.Contains(enabled.Args, want) {
 			t.Errorf("the arguments %q lack %s", enabled.Args, want)
 		}
 	}
 	service := read[corev1.Service](t, documents["Service/joiner"])
-	if port := service.Spec.Ports[1]; port.Port != 8443 || port.TargetPort.StrVal != enabled.Ports[2].Name || enabled.Ports[2].ContainerPort != 8443 ||
-		enabled.ReadinessProbe.HTTPGet.Path != "/healthz" || container.ReadinessProbe.HTTPGet.Path != "/readyz" || !selects(service.Spec.Selector, plain.Spec.Template.Labels) {
+	if port := service.Spec.Ports[1]; port.Port != 8443 || port.TargetPort.StrVal != enabled.Ports[2].Name ||
+		enabled.Ports[2].ContainerPort != 8443 ||
+		enabled.ReadinessProbe.HTTPGet.Path != "/healthz" || container.ReadinessProbe.HTTPGet.Path != "/readyz" ||
+		!selects(service.Spec.Selector, plain.Spec.Template.Labels) {
 		t.Errorf("the Service is %+v, the probe %+v", service.Spec, enabled.ReadinessProbe)
 	}
 	set["v1beta1.certificates.secret"] = "mine"
 	given := read[appsv1.Deployment](t, controller(t, set)["Deployment/joiner"]).Spec.Template.Spec
-	if args := given.Containers[0].Args; !slices.Contains(args, "--tls-ca-file=/etc/certificates/ca.crt") || slices.Contains(args, "--cert-lifetime=2160h") || given.Volumes[0].Secret.SecretName != "mine" {
+	if args := given.Containers[0].Args; !slices.Contains(args, "--tls-ca-file=/etc/certificates/ca.crt") ||
+		slices.Contains(args, "--cert-lifetime=2160h") || given.Volumes[0].Secret.SecretName != "mine" {
 		t.Errorf("with a Secret of somebody else the pod has %q and %v", args, given.Volumes)
 	}
-	withdrawn := read[appsv1.Deployment](t, controller(t, map[string]any{"v1beta1.mode": "Withdraw"})["Deployment/joiner"])
+	withdrawn := read[appsv1.Deployment](t,
+		controller(t, map[string]any{"v1beta1.mode": "Withdraw"})["Deployment/joiner"])
 	if args := withdrawn.Spec.Template.Spec.Containers[0].Args; slices.Contains(args, "--v1beta1") {
 		t.Errorf("withdrawn, the arguments are %q", args)
 	}
@@ -195,7 +208,8 @@ func TestK26_TheChartGrantsReading(t *testing.T) {
 		if reads[name] == nil && strings.Contains(string(document), "rbac.authorization.k8s.io/aggregate-to-") {
 			continue // rights of users
 		}
-		if !strings.Contains(string(document), "kind: ClusterRole\n") && !strings.Contains(string(document), "kind: Role\n") {
+		if !strings.Contains(string(document), "kind: ClusterRole\n") &&
+			!strings.Contains(string(document), "kind: Role\n") {
 			continue
 		}
 		want, got := reading(read[right](t, document).Rules), read[right](t, reads[name]).Rules

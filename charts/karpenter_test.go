@@ -30,8 +30,8 @@ func changeOf(t *testing.T, path string) chartstest.Change {
 	return chartstest.Change{}
 }
 
-// K-20: each value of Karpenter's charts is one of ours, and changes in our objects what it changes in Karpenter's: where
-// the table says, in a line that was not there before. The chart's own tests with Helm give each to its schema.
+// K-20: each value of Karpenter's charts is one of ours, and changes in our objects what it changes in Karpenter's:
+// where the table says, in a line that was not there before. The chart's own tests with Helm give each to its schema.
 func TestK20_EachValueOfKarpentersIsShown(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -44,7 +44,8 @@ func TestK20_EachValueOfKarpentersIsShown(t *testing.T) {
 		before := string(renderWhere(t, charts.Joiner, change.Before(charts.Joiner), change.Served)[key.In])
 		after := string(renderWhere(t, charts.Joiner, change.Set(charts.Joiner), change.Served)[key.In])
 		if !strings.Contains(after, key.Shows+"\n") || strings.Contains(before, key.Shows+"\n") {
-			t.Errorf("%s: %v: want %q in %s, and not without it:\n%s", key.Path, change.Value, key.Shows, key.In, after)
+			t.Errorf("%s: %v: want %q in %s, and not without it:\n%s", key.Path, change.Value, key.Shows, key.In,
+				after)
 		}
 	}
 	if len(seen) < 75 {
@@ -74,7 +75,7 @@ func peersFile(t *testing.T, kwok bool) map[string]any {
 }
 
 // K-20, K-22: the whole file of either chart, all defaults written out, is rendered; what comes out of it with
-// compat.karpenter is what comes out without it, but for variables whose value is the default.
+// compat.karpenter is what comes out without it, except variables whose value is the default.
 func TestK20_AWholeFileOfKarpentersMeansItsDefaults(t *testing.T) {
 	t.Parallel()
 	for _, kwok := range []bool{false, true} {
@@ -135,8 +136,8 @@ func sameValue(s settings.Setting, value string) bool {
 	return value == s.Default || value+"0s" == s.Default
 }
 
-// K-20: what the chart makes of the keys of settings are the variables of the table of Karpenter's settings, and none of
-// its gates is missing.
+// K-20: what the chart makes of the keys of settings are the variables of the table of Karpenter's settings, and none
+// of its gates is missing.
 func TestK20_VariablesAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	var own struct {
@@ -182,7 +183,8 @@ func TestK20_VariablesAreThoseOfTheTable(t *testing.T) {
 	}
 }
 
-// K-20, K-04: nothing that slept under Karpenter begins to act: with compat.karpenter its defaults hold for gates that are not given.
+// K-20, K-04: nothing that slept under Karpenter begins to act: with compat.karpenter its defaults hold for gates that
+// are not given.
 func TestK20_GatesOfKarpentersReleaseStayAsTheyWere(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -191,8 +193,9 @@ func TestK20_GatesOfKarpentersReleaseStayAsTheyWere(t *testing.T) {
 	}{
 		{nil, ""},
 		{map[string]any{"settings.featureGates.nodeRepair": true}, "NodeRepair=true"},
-		{map[string]any{"compat.karpenter": true}, "NodeRepair=false,ReservedCapacity=true,SpotToSpotConsolidation=false," +
-			"NodeOverlay=false,StaticCapacity=false,CapacityBuffer=false"},
+		{map[string]any{"compat.karpenter": true},
+			"NodeRepair=false,ReservedCapacity=true,SpotToSpotConsolidation=false," +
+				"NodeOverlay=false,StaticCapacity=false,CapacityBuffer=false"},
 		{map[string]any{"compat.karpenter": true, "settings.featureGates.nodeOverlay": true,
 			"settings.featureGates.reservedCapacity": false}, "NodeRepair=false,ReservedCapacity=false," +
 			"SpotToSpotConsolidation=false,NodeOverlay=true,StaticCapacity=false,CapacityBuffer=false"},
@@ -227,8 +230,8 @@ func TestK20_ContradictionsAreRefused(t *testing.T) {
 	}
 }
 
-// K-20: a variable of controller.env wins over the value that sets it, and one of env over both; none is there twice, which
-// Helm 4 would refuse.
+// K-20: a variable of controller.env wins over the value that sets it, and one of env over both; none is there twice,
+// which Helm 4 would refuse.
 func TestK20_VariablesThatAreGivenWin(t *testing.T) {
 	t.Parallel()
 	variable := func(value string) map[string]any { return map[string]any{"name": "LOG_LEVEL", "value": value} }
@@ -238,7 +241,8 @@ func TestK20_VariablesThatAreGivenWin(t *testing.T) {
 		"error": {"logLevel": "debug", "controller.env": []any{variable("warn")}, "env": []any{variable("error")}},
 	} {
 		seen := map[string]int{}
-		for _, e := range read[appsv1.Deployment](t, controller(t, set)["Deployment/joiner"]).Spec.Template.Spec.Containers[0].Env {
+		for _, e := range read[appsv1.Deployment](t,
+			controller(t, set)["Deployment/joiner"]).Spec.Template.Spec.Containers[0].Env {
 			if seen[e.Name]++; e.Name == "LOG_LEVEL" && e.Value != want || seen[e.Name] > 1 {
 				t.Errorf("%v: %s is %q, want %q", set, e.Name, e.Value, want)
 			}
@@ -249,7 +253,8 @@ func TestK20_VariablesThatAreGivenWin(t *testing.T) {
 	}
 	from := map[string]any{"secretKeyRef": map[string]any{"name": "keys", "key": "id"}}
 	all := read[appsv1.Deployment](t, controller(t, map[string]any{"controller.env": []any{
-		map[string]any{"name": "AWS_ACCESS_KEY_ID", "valueFrom": from}}})["Deployment/joiner"]).Spec.Template.Spec.Containers[0].Env
+		map[string]any{"name": "AWS_ACCESS_KEY_ID",
+			"valueFrom": from}}})["Deployment/joiner"]).Spec.Template.Spec.Containers[0].Env
 	if last := all[len(all)-1]; last.ValueFrom == nil || last.ValueFrom.SecretKeyRef.Name != "keys" {
 		t.Errorf("the last variable is %+v", last)
 	}
@@ -272,8 +277,8 @@ func TestK21_UsersGetRights(t *testing.T) {
 	}
 }
 
-// K-22: where nothing is said the pods stand where Karpenter's do: not on nodes of pools, each on a node of its own, spread
-// over zones, as nobody. Terms without a selector are about our pods, and others are left as they are.
+// K-22: where nothing is said the pods stand where Karpenter's do: not on nodes of pools, each on a node of its own,
+// spread over zones, as nobody. Terms without a selector are about our pods, and others are left as they are.
 func TestK22_PlacementIsKarpenters(t *testing.T) {
 	t.Parallel()
 	for _, compat := range []bool{false, true} {
@@ -282,17 +287,21 @@ func TestK22_PlacementIsKarpenters(t *testing.T) {
 		deployment := read[appsv1.Deployment](t, documents["Deployment/scaler"])
 		pod, own := deployment.Spec.Template.Spec, deployment.Spec.Selector.MatchLabels
 		between := pod.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-		if len(between) != 1 || between[0].TopologyKey != corev1.LabelHostname || !maps.Equal(between[0].LabelSelector.MatchLabels, own) {
+		if len(between) != 1 || between[0].TopologyKey != corev1.LabelHostname ||
+			!maps.Equal(between[0].LabelSelector.MatchLabels, own) {
 			t.Errorf("pods keep away from each other by %+v, their selector is %v", between, own)
 		}
 		spread := pod.TopologySpreadConstraints
-		want := map[bool]corev1.UnsatisfiableConstraintAction{false: corev1.DoNotSchedule, true: corev1.ScheduleAnyway}[compat]
-		if len(spread) != 1 || spread[0].WhenUnsatisfiable != want || !maps.Equal(spread[0].LabelSelector.MatchLabels, own) {
+		want := map[bool]corev1.UnsatisfiableConstraintAction{false: corev1.DoNotSchedule,
+			true: corev1.ScheduleAnyway}[compat]
+		if len(spread) != 1 || spread[0].WhenUnsatisfiable != want ||
+			!maps.Equal(spread[0].LabelSelector.MatchLabels, own) {
 			t.Errorf("compat %t: pods are spread by %+v", compat, spread)
 		}
 		container := pod.Containers[0]
 		if *container.SecurityContext.RunAsUser != 65532 || *container.SecurityContext.RunAsGroup != 65532 ||
-			!*container.SecurityContext.ReadOnlyRootFilesystem || pod.SecurityContext.SeccompProfile.Type != "RuntimeDefault" ||
+			!*container.SecurityContext.ReadOnlyRootFilesystem ||
+			pod.SecurityContext.SeccompProfile.Type != "RuntimeDefault" ||
 			pod.PriorityClassName != "system-cluster-critical" || pod.NodeSelector["kubernetes.io/os"] != "linux" ||
 			pod.Tolerations[0].Key != "CriticalAddonsOnly" {
 			t.Errorf("the pods are %+v", pod)
@@ -311,8 +320,8 @@ func TestK22_PlacementIsKarpenters(t *testing.T) {
 	}
 }
 
-// K-23: with compat.karpenter objects, selectors, ports and container are called as Karpenter's chart calls them, by its rule
-// for the release's name. What cannot be changed in place is therefore the same.
+// K-23: with compat.karpenter objects, selectors, ports and container are called as Karpenter's chart calls them, by
+// its rule for the release's name. What cannot be changed in place is therefore the same.
 func TestK23_NamesAreKarpenters(t *testing.T) {
 	t.Parallel()
 	for release, fullname := range map[string]string{"karpenter": "karpenter", "my-karpenter": "my-karpenter",
@@ -325,20 +334,24 @@ func TestK23_NamesAreKarpenters(t *testing.T) {
 		deployment := read[appsv1.Deployment](t, documents["Deployment/"+fullname])
 		want := map[string]string{"app.kubernetes.io/name": "karpenter", "app.kubernetes.io/instance": release}
 		container := deployment.Spec.Template.Spec.Containers[0]
-		if !maps.Equal(deployment.Spec.Selector.MatchLabels, want) || !selects(want, deployment.Spec.Template.Labels) ||
-			container.Name != "controller" || container.Ports[0].Name != "http-metrics" || container.Ports[1].Name != "http" ||
-			deployment.Spec.Template.Spec.ServiceAccountName != fullname || !slices.Contains(container.Args, "--unknown-flags=warn") {
+		if !maps.Equal(deployment.Spec.Selector.MatchLabels, want) ||
+			!selects(want, deployment.Spec.Template.Labels) ||
+			container.Name != "controller" || container.Ports[0].Name != "http-metrics" ||
+			container.Ports[1].Name != "http" ||
+			deployment.Spec.Template.Spec.ServiceAccountName != fullname ||
+			!slices.Contains(container.Args, "--unknown-flags=warn") {
 			t.Errorf("release %s: the Deployment is %+v", release, deployment.Spec)
 		}
 		service := read[corev1.Service](t, documents["Service/"+fullname])
 		budget := read[policyv1.PodDisruptionBudget](t, documents["PodDisruptionBudget/karpenter"])
-		if !maps.Equal(service.Spec.Selector, want) || !selects(want, service.Labels) || service.Spec.Ports[0].Name != "http-metrics" ||
-			!maps.Equal(budget.Spec.Selector.MatchLabels, want) {
+		if !maps.Equal(service.Spec.Selector, want) || !selects(want, service.Labels) ||
+			service.Spec.Ports[0].Name != "http-metrics" || !maps.Equal(budget.Spec.Selector.MatchLabels, want) {
 			t.Errorf("release %s: the Service is %+v, the budget %+v", release, service, budget.Spec)
 		}
 		for _, kind := range []string{"Role", "ClusterRole"} {
 			binding := read[right](t, documents[kind+"Binding/"+fullname])
-			if binding.RoleRef.Kind != kind || binding.RoleRef.Name != fullname || binding.Subjects[0].Name != fullname {
+			if binding.RoleRef.Kind != kind || binding.RoleRef.Name != fullname ||
+				binding.Subjects[0].Name != fullname {
 				t.Errorf("release %s: the %sBinding is %+v", release, kind, binding)
 			}
 		}

@@ -65,8 +65,8 @@ func TestA43_MonitoringIsRenderedWhereItIsServed(t *testing.T) {
 			{"it is off", map[string]any{"monitoring.enabled": false}, all, nil},
 			{"by Service", map[string]any{"monitoring.kind": "ServiceMonitor"}, all,
 				[]string{"PrometheusRule/" + chart, "Service/" + chart + "-metrics", "ServiceMonitor/" + chart}},
-			{"by Service, which is not served", map[string]any{"monitoring.kind": "ServiceMonitor"}, servedBy("PodMonitor"),
-				nil},
+			{"by Service, which is not served", map[string]any{"monitoring.kind": "ServiceMonitor"},
+				servedBy("PodMonitor"), nil},
 		} {
 			set := maps.Clone(values)
 			maps.Copy(set, test.set)
@@ -119,11 +119,13 @@ func TestA43_MonitorsFindThePods(t *testing.T) {
 				if target := service.Spec.Ports[0].TargetPort.StrVal; !ports[target] {
 					t.Errorf("%s: the Service leads to port %s, the pods have %v", chart, target, ports)
 				}
-				endpoints, labels, ports = found.Spec.Endpoints, service.Labels, map[string]bool{service.Spec.Ports[0].Name: true}
+				endpoints, labels, ports = found.Spec.Endpoints, service.Labels,
+					map[string]bool{service.Spec.Ports[0].Name: true}
 			}
 			for key, value := range found.Spec.Selector.MatchLabels {
 				if labels[key] != value {
-					t.Errorf("%s: %s selects %v, what it is for has %v", chart, kind, found.Spec.Selector.MatchLabels, labels)
+					t.Errorf("%s: %s selects %v, what it is for has %v", chart, kind, found.Spec.Selector.MatchLabels,
+						labels)
 				}
 			}
 			if len(endpoints) != 1 || !ports[endpoints[0].Port] || endpoints[0].Interval != "45s" ||

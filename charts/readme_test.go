@@ -35,7 +35,9 @@ func TestU11_ThePagesHaveEveryValue(t *testing.T) {
 			continue
 		}
 		if !*rewriteReadme {
-			t.Errorf("%s has another table than values.yaml: go test ./charts -run TestU11_ThePagesHave -rewrite-readme", name)
+			t.Errorf(
+				"%s has another table than values.yaml: go test ./charts -run TestU11_ThePagesHave -rewrite-readme",
+				name)
 			continue
 		}
 		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
@@ -64,7 +66,8 @@ func tableOf(t *testing.T, text string) string {
 		if said[path] == "" {
 			t.Errorf("no comment in values.yaml says what %s is", path)
 		}
-		rows = append(rows, fmt.Sprintf("| `%s` | `%s` | %s |\n", path, shown, strings.ReplaceAll(said[path], "|", "\\|")))
+		rows = append(rows, fmt.Sprintf("| `%s` | `%s` | %s |\n", path, shown,
+			strings.ReplaceAll(said[path], "|", "\\|")))
 	})
 	return "\n| value | default | meaning |\n|---|---|---|\n" + strings.Join(rows, "")
 }

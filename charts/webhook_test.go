@@ -24,7 +24,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// protected renders the chart of the webhook with its values, changed by set, and returns the object of a kind and name.
+// protected renders the chart of the webhook with its values, changed by set, and returns the object of a kind and
+// name.
 func protected[T any](t *testing.T, set map[string]any, object string) (found T) {
 	t.Helper()
 	values := map[string]any{"image": "joiner-webhook:1"}
@@ -49,8 +50,11 @@ func page[T any](t *testing.T, kind string, begins ...string) (found T) {
 	for block := range strings.SplitSeq(string(content), "```yaml\n") {
 		block, _, _ = strings.Cut(block, "```")
 		document, _, _ := strings.Cut(block, "\n---\n")
-		if (len(begins) > 0 && strings.HasPrefix(document, begins[0]) || strings.Contains(document, "\nkind: "+kind+"\n")) && !strings.Contains(document, "control-plane-placement") {
-			if err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(document, "caBundle: ...", "")), &found); err != nil {
+		if (len(begins) > 0 && strings.HasPrefix(document, begins[0]) ||
+			strings.Contains(document, "\nkind: "+kind+"\n")) && !strings.Contains(document,
+			"control-plane-placement") {
+			if err := yaml.UnmarshalStrict([]byte(strings.ReplaceAll(document, "caBundle: ...", "")),
+				&found); err != nil {
 				t.Fatal(err)
 			}
 			return found
@@ -65,8 +69,8 @@ const token = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 const guard = "ValidatingWebhookConfiguration/node-scheduling-policy"
 
-// X-12: the configuration is that of the user's page, which localcluster/e2e/protection tries on a real API server: the
-// webhook's own namespace is exempt, and the failure policy is what was asked for.
+// X-12: the configuration is that of the user's page, which localcluster/e2e/protection tries on a real API server:
+// the webhook's own namespace is exempt, and the failure policy is what was asked for.
 func TestTheWebhooksConfigurationIsThatOfThePage(t *testing.T) {
 	t.Parallel()
 	want := page[admissionv1.ValidatingWebhookConfiguration](t, "ValidatingWebhookConfiguration")
@@ -77,13 +81,16 @@ func TestTheWebhooksConfigurationIsThatOfThePage(t *testing.T) {
 	if got := protected[admissionv1.ValidatingWebhookConfiguration](t, nil, guard); !reflect.DeepEqual(got, want) {
 		t.Errorf("the chart has\n%+v\nthe page\n%+v", got, want)
 	}
-	set := map[string]any{"failurePolicy": "Ignore", "policy.emergencyOverride": "Enable", "certificates.secret": "mine", "certificates.caBundle": "eA==", "authentication.path": token}
+	set := map[string]any{"failurePolicy": "Ignore", "policy.emergencyOverride": "Enable",
+		"certificates.secret": "mine", "certificates.caBundle": "eA==", "authentication.path": token}
 	got := protected[admissionv1.ValidatingWebhookConfiguration](t, set, guard).Webhooks[0]
-	if *got.FailurePolicy != admissionv1.Ignore || string(got.ClientConfig.CABundle) != "x" || len(got.Rules) != 3 || !slices.Equal(got.Rules[2].Resources, []string{"pods/status", "pods/ephemeralcontainers", "pods/resize"}) {
+	if *got.FailurePolicy != admissionv1.Ignore || string(got.ClientConfig.CABundle) != "x" || len(got.Rules) != 3 ||
+		!slices.Equal(got.Rules[2].Resources, []string{"pods/status", "pods/ephemeralcontainers", "pods/resize"}) {
 		t.Errorf("with %v it is %+v", set, got)
 	}
 	connections := page[[]admissionv1.ValidatingWebhook](t, "", "- name: connections.") // A-17
-	connections[0].ClientConfig.Service.Namespace, connections[0].NamespaceSelector.MatchExpressions[0].Values = "hcp-a", []string{"hcp-a"}
+	connections[0].ClientConfig.Service.Namespace, connections[0].NamespaceSelector.MatchExpressions[0].Values =
+		"hcp-a", []string{"hcp-a"}
 	if got := protected[admissionv1.ValidatingWebhookConfiguration](t,
 		map[string]any{"policy.emergencyOverride": "Enable"}, guard).Webhooks; len(got) != 4 ||
 		!reflect.DeepEqual(got[3], connections[0]) {
@@ -91,11 +98,13 @@ func TestTheWebhooksConfigurationIsThatOfThePage(t *testing.T) {
 	}
 }
 
-// X-10: the rights are those of the user's page, and for certificates of its own one Secret and one configuration by name.
+// X-10: the rights are those of the user's page, and for certificates of its own one Secret and one configuration by
+// name.
 func TestTheWebhooksRightsAreThoseOfThePage(t *testing.T) {
 	t.Parallel()
 	rules := page[rbacv1.ClusterRole](t, "ClusterRole").Rules
-	trust := rbacv1.PolicyRule{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"validatingwebhookconfigurations"},
+	trust := rbacv1.PolicyRule{APIGroups: []string{"admissionregistration.k8s.io"},
+		Resources:     []string{"validatingwebhookconfigurations"},
 		ResourceNames: []string{"node-scheduling-policy"}, Verbs: []string{"get", "update"}}
 	for _, c := range []struct {
 		set  map[string]any
@@ -104,72 +113,94 @@ func TestTheWebhooksRightsAreThoseOfThePage(t *testing.T) {
 		{nil, slices.Concat(rules[:7], []rbacv1.PolicyRule{trust})},
 		{map[string]any{"certificates.secret": "mine", "certificates.caBundle": "eA==", "authentication.path": token},
 			rules[:7]},
-		{map[string]any{"policy.emergencyOverride": "Enable", "policy.authorization": "ListsAndRBAC"}, slices.Concat(rules, []rbacv1.PolicyRule{trust})},
+		{map[string]any{"policy.emergencyOverride": "Enable", "policy.authorization": "ListsAndRBAC"},
+			slices.Concat(rules, []rbacv1.PolicyRule{trust})},
 	} {
-		if got := protected[rbacv1.ClusterRole](t, c.set, "ClusterRole/joiner-webhook").Rules; !reflect.DeepEqual(got, c.want) {
+		if got := protected[rbacv1.ClusterRole](t, c.set, "ClusterRole/joiner-webhook").Rules; !reflect.DeepEqual(got,
+			c.want) {
 			t.Errorf("with %v the ClusterRole has %v, want %v", c.set, got, c.want)
 		}
 	}
 	want := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"joiner-webhook-certificates"}, Verbs: []string{"get", "update"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"},
+			ResourceNames: []string{"joiner-webhook-certificates"}, Verbs: []string{"get", "update"}},
 	}
-	if got := protected[rbacv1.Role](t, nil, "Role/joiner-webhook"); !reflect.DeepEqual(got.Rules, want) || got.Namespace != "hcp-a" {
+	if got := protected[rbacv1.Role](t, nil, "Role/joiner-webhook"); !reflect.DeepEqual(got.Rules, want) ||
+		got.Namespace != "hcp-a" {
 		t.Errorf("the Role in namespace %s has %v", got.Namespace, got.Rules)
 	}
-	if documents := render(t, charts.Webhook, map[string]any{"image": "i", "certificates.secret": "mine", "certificates.caBundle": "eA==", "authentication.path": token}); documents["Role/joiner-webhook"] != nil {
+	if documents := render(t, charts.Webhook, map[string]any{"image": "i", "certificates.secret": "mine",
+		"certificates.caBundle": "eA==", "authentication.path": token}); documents["Role/joiner-webhook"] != nil {
 		t.Error("with a Secret of somebody else there is a Role for Secrets")
 	}
 }
 
-// X-12, X-14: two pods as nobody on a file system that cannot be written, with the certificates that were asked for, and a
-// policy that the webhook reads.
+// X-12, X-14: two pods as nobody on a file system that cannot be written, with the certificates that were asked for,
+// and a policy that the webhook reads.
 func TestTheWebhooksDeployment(t *testing.T) {
 	t.Parallel()
 	deployment := protected[appsv1.Deployment](t, nil, "Deployment/joiner-webhook")
 	pod := deployment.Spec.Template.Spec
 	container := pod.Containers[0]
-	if *deployment.Spec.Replicas != 2 || !*pod.SecurityContext.RunAsNonRoot || !*container.SecurityContext.ReadOnlyRootFilesystem || *container.SecurityContext.AllowPrivilegeEscalation {
+	if *deployment.Spec.Replicas != 2 || !*pod.SecurityContext.RunAsNonRoot ||
+		!*container.SecurityContext.ReadOnlyRootFilesystem || *container.SecurityContext.AllowPrivilegeEscalation {
 		t.Errorf("the Deployment is %+v", deployment.Spec)
 	}
-	for _, want := range []string{"--namespace=hcp-a", "--cert-secret-name=joiner-webhook-certificates", "--service-name=joiner-webhook", "--webhook-configuration-name=node-scheduling-policy", "--cert-lifetime=2160h"} {
+	for _, want := range []string{"--namespace=hcp-a", "--cert-secret-name=joiner-webhook-certificates",
+		"--service-name=joiner-webhook", "--webhook-configuration-name=node-scheduling-policy",
+		"--cert-lifetime=2160h"} {
 		if !slices.Contains(container.Args, want) {
 			t.Errorf("the arguments %q lack %s", container.Args, want)
 		}
 	}
-	// Without the node's network a cluster whose nodes are all new waits for its network, and that for this webhook (spec, webhook door).
+	// Without the node's network a cluster whose nodes are all new waits for its network, and that for this webhook
+	// (spec, webhook door).
 	tolerated := func(pod corev1.PodSpec) bool {
-		return slices.ContainsFunc(pod.Tolerations, func(t corev1.Toleration) bool { return t.Key == corev1.TaintNodeNotReady })
+		return slices.ContainsFunc(pod.Tolerations, func(t corev1.Toleration) bool {
+			return t.Key == corev1.TaintNodeNotReady
+		})
 	}
-	if !pod.HostNetwork || !tolerated(pod) || deployment.Spec.Strategy.RollingUpdate.MaxSurge.IntVal != 0 || deployment.Spec.Strategy.RollingUpdate.MaxUnavailable.IntVal != 1 {
+	if !pod.HostNetwork || !tolerated(pod) || deployment.Spec.Strategy.RollingUpdate.MaxSurge.IntVal != 0 ||
+		deployment.Spec.Strategy.RollingUpdate.MaxUnavailable.IntVal != 1 {
 		t.Errorf("on the network of the nodes the Deployment is %+v", deployment.Spec)
 	}
-	apart := protected[appsv1.Deployment](t, map[string]any{"hostNetwork": false, "ports.https": 9443}, "Deployment/joiner-webhook").Spec
-	if own := apart.Template.Spec; own.HostNetwork || tolerated(own) || apart.Strategy.RollingUpdate.MaxUnavailable.IntVal != 0 ||
-		!slices.Contains(own.Containers[0].Args, "--bind-address=:9443") || own.Containers[0].Ports[0].ContainerPort != 9443 {
+	apart := protected[appsv1.Deployment](t, map[string]any{"hostNetwork": false, "ports.https": 9443},
+		"Deployment/joiner-webhook").Spec
+	if own := apart.Template.Spec; own.HostNetwork || tolerated(own) ||
+		apart.Strategy.RollingUpdate.MaxUnavailable.IntVal != 0 ||
+		!slices.Contains(own.Containers[0].Args, "--bind-address=:9443") ||
+		own.Containers[0].Ports[0].ContainerPort != 9443 {
 		t.Errorf("on a network of its own the Deployment is %+v", apart)
 	}
-	given := protected[appsv1.Deployment](t, map[string]any{"certificates.secret": "mine", "certificates.caBundle": "eA==", "authentication.path": token}, "Deployment/joiner-webhook").Spec.Template.Spec
-	if args := given.Containers[0].Args; !slices.Contains(args, "--tls-cert-file=/etc/certificates/tls.crt") || slices.Contains(args, "--service-name=joiner-webhook") || given.Volumes[1].Secret.SecretName != "mine" {
+	given := protected[appsv1.Deployment](t, map[string]any{"certificates.secret": "mine",
+		"certificates.caBundle": "eA==", "authentication.path": token}, "Deployment/joiner-webhook").Spec.Template.Spec
+	if args := given.Containers[0].Args; !slices.Contains(args, "--tls-cert-file=/etc/certificates/tls.crt") ||
+		slices.Contains(args, "--service-name=joiner-webhook") || given.Volumes[1].Secret.SecretName != "mine" {
 		t.Errorf("with a Secret of somebody else the pod has %q and %v", args, given.Volumes)
 	}
 	checkCallers(t, container.Args)
 	service := protected[corev1.Service](t, nil, "Service/joiner-webhook")
-	if service.Spec.Ports[0].Port != 443 || service.Spec.Ports[0].TargetPort.StrVal != container.Ports[0].Name || !reflect.DeepEqual(service.Spec.Selector, deployment.Spec.Template.Labels) {
+	if service.Spec.Ports[0].Port != 443 || service.Spec.Ports[0].TargetPort.StrVal != container.Ports[0].Name ||
+		!reflect.DeepEqual(service.Spec.Selector, deployment.Spec.Template.Labels) {
 		t.Errorf("the Service is %+v", service.Spec)
 	}
-	policy, err := evaluator.Decode([]byte(protected[corev1.ConfigMap](t, nil, "ConfigMap/joiner-webhook-policy").Data["policy.yaml"]))
+	policy, err :=
+		evaluator.Decode(
+			[]byte(protected[corev1.ConfigMap](t, nil, "ConfigMap/joiner-webhook-policy").Data["policy.yaml"]))
 	if err != nil || len(policy.Groups) != 1 || policy.Groups[0].Mode != "Inform" {
 		t.Errorf("the policy is %+v, %v", policy, err)
 	}
 }
 
-// checkCallers looks at who may ask (A-14): with certificates of its own the webhook keeps the path, with those of somebody else the chart has
-// it, and a certificate of the API server needs its authority and names. None is not to be had.
+// checkCallers looks at who may ask (A-14): with certificates of its own the webhook keeps the path, with those of
+// somebody else the chart has it, and a certificate of the API server needs its authority and names. None is not to be
+// had.
 func checkCallers(t *testing.T, own []string) {
 	t.Helper()
 	path := func(set map[string]any) string {
-		service := protected[admissionv1.ValidatingWebhookConfiguration](t, set, guard).Webhooks[0].ClientConfig.Service
+		service := protected[admissionv1.ValidatingWebhookConfiguration](t, set,
+			guard).Webhooks[0].ClientConfig.Service
 		if service.Path == nil {
 			return ""
 		}
@@ -182,14 +213,18 @@ func checkCallers(t *testing.T, own []string) {
 	secret := protected[corev1.Secret](t, set, "Secret/joiner-webhook-path")
 	pod := protected[appsv1.Deployment](t, set, "Deployment/joiner-webhook").Spec.Template.Spec
 	if at := path(set); at != "/node-scheduling/"+token || secret.StringData["path"] != token ||
-		!slices.Contains(pod.Containers[0].Args, "--path-token-file=/etc/path/path") || pod.Volumes[2].Secret.SecretName != secret.Name {
-		t.Errorf("with certificates of somebody else the path is %q, the Secret %v, the pod %+v", at, secret.StringData, pod)
+		!slices.Contains(pod.Containers[0].Args, "--path-token-file=/etc/path/path") ||
+		pod.Volumes[2].Secret.SecretName != secret.Name {
+		t.Errorf("with certificates of somebody else the path is %q, the Secret %v, the pod %+v", at,
+			secret.StringData, pod)
 	}
-	set = map[string]any{"authentication.mode": "ClientCertificate", "authentication.clientCA.configMap": "front", "authentication.clientNames": []any{"a", "b"}}
+	set = map[string]any{"authentication.mode": "ClientCertificate", "authentication.clientCA.configMap": "front",
+		"authentication.clientNames": []any{"a", "b"}}
 	pod = protected[appsv1.Deployment](t, set, "Deployment/joiner-webhook").Spec.Template.Spec
 	args := pod.Containers[0].Args
 	if at := path(set); at != "/node-scheduling" || pod.Volumes[1].ConfigMap.Name != "front" ||
-		!slices.Contains(args, "--client-ca-file=/etc/client-ca/ca.crt") || !slices.Contains(args, "--client-names=a,b") {
+		!slices.Contains(args, "--client-ca-file=/etc/client-ca/ca.crt") ||
+		!slices.Contains(args, "--client-names=a,b") {
 		t.Errorf("with client certificates the path is %q, the pod %+v", at, pod)
 	}
 	schema, err := charts.Files().ReadFile(charts.Webhook + "/values.schema.json")

@@ -24,8 +24,8 @@ func AWSPolicy(name string) ([]byte, error) { return aws.ReadFile("aws/" + name)
 // placeholder is what stands for a name of the user's: ${CLUSTER}.
 var placeholder = regexp.MustCompile(`\$\{([A-Z_]*)\}`)
 
-// FillAWS puts names in the place of a policy's placeholders, as envsubst does: AWS_PARTITION, AWS_REGION, AWS_ACCOUNT,
-// CLUSTER, NODE_ROLE, QUEUE. A name that is missing, or that no policy could have, is an error.
+// FillAWS puts names in the place of a policy's placeholders, as envsubst does: AWS_PARTITION, AWS_REGION,
+// AWS_ACCOUNT, CLUSTER, NODE_ROLE, QUEUE. A name that is missing, or that no policy could have, is an error.
 func FillAWS(policy []byte, names map[string]string) ([]byte, error) {
 	var wrong []string
 	filled := placeholder.ReplaceAllFunc(policy, func(found []byte) []byte {

@@ -12,12 +12,14 @@ import (
 func TestPoliciesAreFilledIn(t *testing.T) {
 	t.Parallel()
 	text := []byte(`"${AWS_REGION} ${CLUSTER} ${CLUSTER} ${QUEUE}"`)
-	filled, err := deploy.FillAWS(text, map[string]string{"AWS_REGION": "eu-west-1", "CLUSTER": "c1", "QUEUE": "a.fifo"})
+	filled, err := deploy.FillAWS(text, map[string]string{"AWS_REGION": "eu-west-1", "CLUSTER": "c1",
+		"QUEUE": "a.fifo"})
 	if err != nil || string(filled) != `"eu-west-1 c1 c1 a.fifo"` {
 		t.Errorf("%s, error %v", filled, err)
 	}
 	_, err = deploy.FillAWS(text, map[string]string{"AWS_REGION": "eu-west-1", "CLUSTER": `c1"`})
-	if err == nil || err.Error() != `[CLUSTER is "c1\"" QUEUE is ""]; letters, digits and any of _+=,.@/- are allowed` {
+	if err == nil ||
+		err.Error() != `[CLUSTER is "c1\"" QUEUE is ""]; letters, digits and any of _+=,.@/- are allowed` {
 		t.Errorf("error %v", err)
 	}
 	if _, err := deploy.AWSPolicy("none"); err == nil {

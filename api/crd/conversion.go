@@ -11,8 +11,8 @@ import (
 type Webhook struct {
 	// URL is the address of the conversion, with https, for an API server that cannot reach services.
 	URL string
-	// Namespace and Service name the service in front of the conversion, Path the path of the request and Port the port
-	// of the service.
+	// Namespace and Service name the service in front of the conversion, Path the path of the request and Port the
+	// port of the service.
 	Namespace, Service, Path string
 	Port                     int32
 	// CABundle are the certificates, in PEM, that the server's certificate is checked with.
@@ -22,9 +22,9 @@ type Webhook struct {
 // clientConfigPlace is where the generated manifests of conversion lack the clientConfig.
 const clientConfigPlace = "spec:\n  conversion:\n    strategy: Webhook\n    webhook:\n"
 
-// Converting returns the manifests of NodePool, NodeClaim and EC2NodeClass that serve v1beta1 beside v1, with v1 as the
-// stored version and the webhook as the converter (V-20). They take the place of the manifests of the same names in
-// Manifests. An incomplete Webhook is an error.
+// Converting returns the manifests of NodePool, NodeClaim and EC2NodeClass that serve v1beta1 beside v1, with v1 as
+// the stored version and the webhook as the converter (V-20). They take the place of the manifests of the same names
+// in Manifests. An incomplete Webhook is an error.
 func Converting(webhook Webhook) (map[string][]byte, error) {
 	config, err := webhook.clientConfig()
 	if err != nil {
@@ -57,7 +57,12 @@ func (w Webhook) clientConfig() (string, error) {
 	case w.URL != "":
 		return config + fmt.Sprintf("        url: %q\n", w.URL), nil
 	case w.Namespace == "" || w.Path == "" || w.Port < 1 || w.Port > 65535:
-		return "", fmt.Errorf("the service of the conversion webhook is namespace %q, path %q, port %d: give all, the port from 1 to 65535", w.Namespace, w.Path, w.Port)
+		return "",
+			fmt.Errorf(
+				"the service of the conversion webhook is namespace %q, path %q, port %d: give all, the port from 1 to 65535",
+				w.Namespace, w.Path, w.Port)
 	}
-	return config + fmt.Sprintf("        service:\n          name: %q\n          namespace: %q\n          path: %q\n          port: %d\n", w.Service, w.Namespace, w.Path, w.Port), nil
+	return config + fmt.Sprintf(
+		"        service:\n          name: %q\n          namespace: %q\n          path: %q\n          port: %d\n",
+		w.Service, w.Namespace, w.Path, w.Port), nil
 }

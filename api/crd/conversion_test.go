@@ -35,11 +35,13 @@ type definition struct {
 // V-20: both versions are served, v1 is stored, and the webhook converts. The installed manifests stay as they are.
 func TestTheConvertingManifestsNameTheWebhook(t *testing.T) {
 	t.Parallel()
-	found, err := Converting(Webhook{Namespace: "system", Service: "joiner", Path: "/convert", Port: 8443, CABundle: []byte("ca")})
+	found, err := Converting(Webhook{Namespace: "system", Service: "joiner", Path: "/convert", Port: 8443,
+		CABundle: []byte("ca")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"karpenter.k8s.aws_ec2nodeclasses.yaml", "karpenter.sh_nodeclaims.yaml", "karpenter.sh_nodepools.yaml"}
+	want := []string{"karpenter.k8s.aws_ec2nodeclasses.yaml", "karpenter.sh_nodeclaims.yaml",
+		"karpenter.sh_nodepools.yaml"}
 	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
 		t.Fatalf("manifests = %q, want %q", got, want)
 	}
@@ -50,7 +52,8 @@ func TestTheConvertingManifestsNameTheWebhook(t *testing.T) {
 		}
 		config := d.Spec.Conversion.Webhook.ClientConfig
 		if d.Spec.Conversion.Strategy != "Webhook" || config.Service.Name != "joiner" || config.Service.Port != 8443 ||
-			config.Service.Path != "/convert" || string(config.CABundle) != "ca" || len(d.Spec.Conversion.Webhook.ConversionReviewVersions) != 1 {
+			config.Service.Path != "/convert" || string(config.CABundle) != "ca" ||
+			len(d.Spec.Conversion.Webhook.ConversionReviewVersions) != 1 {
 			t.Errorf("%s: conversion is %+v", name, d.Spec.Conversion)
 		}
 		for _, version := range d.Spec.Versions {
@@ -67,7 +70,8 @@ func TestTheConvertingManifestsNameTheWebhook(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, content := range installed {
-		if strings.Contains(string(content), "name: v1beta1") && !strings.Contains(string(content), "group: autoscaling.x-k8s.io") {
+		if strings.Contains(string(content), "name: v1beta1") &&
+			!strings.Contains(string(content), "group: autoscaling.x-k8s.io") {
 			t.Errorf("%s serves v1beta1 without a conversion", name)
 		}
 	}

@@ -45,7 +45,8 @@ func TestEachClusterGetsItsManifestsAsSingleDocuments(t *testing.T) {
 			}
 			for name, content := range manifests {
 				document := bytes.TrimPrefix(content, []byte("---\n"))
-				if bytes.Contains(document, []byte("\n---")) || bytes.Count(document, []byte("\napiVersion: "))+bytes.Count(document[:11], []byte("apiVersion:")) != 1 {
+				if bytes.Contains(document, []byte("\n---")) || bytes.Count(document, []byte("\napiVersion: "))+
+					bytes.Count(document[:11], []byte("apiVersion:")) != 1 {
 					t.Errorf("%s does not hold exactly one document", name)
 				}
 			}

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DefaultOperator is the user name that the operator has in the guest cluster unless it is told another. It comes from a
+// DefaultOperator is the operator's user name in the guest cluster, unless it is configured otherwise. It comes from a
 // client certificate, not from a service account (G4).
 const DefaultOperator = "system:hosted-cluster-config"
 
@@ -21,26 +21,27 @@ const DefaultOperator = "system:hosted-cluster-config"
 type NodeClaimRule string
 
 const (
-	// NodeClaimsAuto is NodeClaimsByIdentity when the operand has an identity of its own, and NodeClaimsOpen otherwise.
+	// NodeClaimsAuto is NodeClaimsByIdentity if Config.Operand is set, otherwise NodeClaimsOpen.
 	NodeClaimsAuto NodeClaimRule = ""
 	// NodeClaimsOpen protects nothing.
 	NodeClaimsOpen NodeClaimRule = "Open"
 	// NodeClaimsByIdentity lets only the operand and the operator create NodeClaims and change their spec.
 	NodeClaimsByIdentity NodeClaimRule = "ByIdentity"
-	// NodeClaimsByContent lets everyone create NodeClaims that name a NodePool as their owner and in their label. It keeps
-	// nodes without a pool out; it does not compare the claim with its pool, so it is the weaker rule.
+	// NodeClaimsByContent lets everyone create NodeClaims that name the same NodePool as owner and in their label. It
+	// keeps out nodes without a pool. It is the weaker rule: it does not compare the claim with its pool.
 	NodeClaimsByContent NodeClaimRule = "ByContent"
 )
 
-// Config says who may write what in the guest cluster. Validate says what must hold.
+// Config says who may write what in the guest cluster. Validate checks it.
 type Config struct {
-	// Operator is the user name of whoever writes the merged objects; see DefaultOperator. The operator must ask the guest
-	// for its own name and refuse to start under another, or it locks itself out (G4).
+	// Operator is the user name of the operator, which writes the merged objects; see DefaultOperator. An operator
+	// must ask the guest for its own user name, and refuse to start under another. Otherwise it locks itself out (G4).
 	Operator string
-	// Operand is the user name of the autoscaler in the guest cluster, when nobody else has that name; "" when it shares
-	// the name of the cluster's admin, as it does in HyperShift today.
+	// Operand is the user name of the autoscaler in the guest cluster. Leave it empty if others have that name too: in
+	// HyperShift today, the autoscaler shares the name of the cluster's admin.
 	Operand string
-	// Strict refuses writes of metadata too, except by the operand and by the cluster's own controllers. It needs Operand.
+	// Strict refuses writes of metadata too, except by the operator, the operand and the cluster's own controllers. It
+	// needs Operand.
 	Strict bool
 	// NodeClaims says how NodeClaims are protected.
 	NodeClaims NodeClaimRule
@@ -54,90 +55,106 @@ const (
 	nodePoolLabel  = karpenterGroup + "/nodepool"
 )
 
-// adminNames are user names under which people write: exempting them would protect nothing.
+// adminNames are user names that people have: exempting them would protect nothing.
 var adminNames = []string{"system:admin", "kubernetes-admin", "kube-admin", "system:anonymous"}
 
-// clusterControllers are the users under which a cluster's own controllers write metadata of objects of every kind: the
-// garbage collector (finalizers, owner references) and the storage version migrator (writes that change nothing). The last
-// is the name of all of them in a cluster that gives its controllers no service accounts.
+// clusterControllers are the users of a cluster's own controllers that write metadata of every kind: the garbage
+// collector (finalizers, owner references) and the storage version migrator (writes that change nothing). The last
+// entry is for clusters without service accounts for controllers: all controllers have this name there.
 var clusterControllers = []string{
 	"system:serviceaccount:kube-system:generic-garbage-collector",
 	"system:serviceaccount:kube-system:storage-version-migrator-controller",
 	"system:kube-controller-manager",
 }
 
-// Validate returns an error that names each field that is wrong, its value and what is allowed.
+// Validate returns an error that names each wrong field, its value and what is allowed.
 func (c Config) Validate() error {
 	var errs []error
 	if c.Operator == "" {
-		errs = append(errs, fmt.Errorf("operator user name is empty: give the name that the operator has in the guest cluster, usually %s", DefaultOperator))
+		errs = append(errs,
+			fmt.Errorf(
+				"operator user name is empty: give the name that the operator has in the guest cluster, usually %s",
+				DefaultOperator))
 	}
 	for _, user := range []struct{ field, name string }{{"operator", c.Operator}, {"operand", c.Operand}} {
 		if slices.Contains(adminNames, user.name) {
-			errs = append(errs, fmt.Errorf("%s user name is %q, which people have too: exempting it would protect nothing", user.field, user.name))
+			errs = append(errs,
+				fmt.Errorf("%s user name is %q, which people have too: exempting it would protect nothing", user.field,
+					user.name))
 		}
 		if !utf8.ValidString(user.name) || strings.ContainsFunc(user.name, unicode.IsControl) {
-			errs = append(errs, fmt.Errorf("%s user name is %q: it must be text without control characters", user.field, user.name))
+			errs = append(errs, fmt.Errorf("%s user name is %q: it must be text without control characters",
+				user.field, user.name))
 		}
 	}
 	if c.Strict && c.Operand == "" {
-		errs = append(errs, errors.New("strict needs the operand's user name, one that nobody else has: without it the operand could not write its annotations"))
+		errs = append(errs,
+			errors.New(
+				"strict needs the operand's user name, one that nobody else has: without it the operand could not write its annotations"))
 	}
 	switch c.NodeClaims {
 	case NodeClaimsAuto, NodeClaimsOpen, NodeClaimsByContent:
 	case NodeClaimsByIdentity:
 		if c.Operand == "" {
-			errs = append(errs, fmt.Errorf("nodeClaims is %s, which needs the operand's user name, one that nobody else has", c.NodeClaims))
+			errs = append(errs,
+				fmt.Errorf("nodeClaims is %s, which needs the operand's user name, one that nobody else has",
+					c.NodeClaims))
 		}
 	default:
-		errs = append(errs, fmt.Errorf("nodeClaims is %q: it must be empty, %s, %s or %s", c.NodeClaims, NodeClaimsOpen, NodeClaimsByIdentity, NodeClaimsByContent))
+		errs = append(errs, fmt.Errorf("nodeClaims is %q: it must be empty, %s, %s or %s", c.NodeClaims,
+			NodeClaimsOpen, NodeClaimsByIdentity, NodeClaimsByContent))
 	}
 	return errors.Join(errs...)
 }
 
-// Protection is an admission policy with the binding that puts it into force. Every field that the API server would fill in
-// is set, so that the specs can be compared with what a cluster has (R38).
+// Protection is an admission policy with the binding that puts it into force. All fields that the API server would
+// default are set, so that the specs can be compared with those in a cluster (R38).
 type Protection struct {
 	Policy  admissionv1.ValidatingAdmissionPolicy
 	Binding admissionv1.ValidatingAdmissionPolicyBinding
 }
 
-// Policies returns the policies for the guest cluster (R34 to R39), ordered by name. They are to be there before the first
-// merged object is written (G22). What they do not do: whoever may impersonate users, or write admission policies, passes
-// them; the operator repairs and reports that (G4). An error is Validate's.
+// Policies returns the policies for the guest cluster (R34 to R39), ordered by name. Write them before the first
+// merged object (G22). They do not stop anyone who may impersonate users or write admission policies; the operator
+// repairs and reports that (G4). Policies returns an error if Validate does.
 func Policies(config Config) ([]Protection, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("admission policies: %w", err)
 	}
-	list := []Protection{config.wrapped("EC2NodeClass", "OpenshiftEC2NodeClass", "karpenter.k8s.aws", "ec2nodeclasses")}
+	list := []Protection{config.wrapped("EC2NodeClass", "OpenshiftEC2NodeClass", "karpenter.k8s.aws",
+		"ec2nodeclasses")}
 	if claims, wanted := config.nodeClaims(); wanted {
 		list = append(list, claims)
 	}
-	// The scale subresource is a request of its own, which a rule for nodepools alone would let pass (G3, K7).
-	return append(list, config.wrapped("NodePool", "OpenshiftNodePool", karpenterGroup, "nodepools", "nodepools/scale")), nil
+	// The scale subresource is a separate request. A rule for nodepools alone would let it pass (G3, K7).
+	return append(list, config.wrapped("NodePool", "OpenshiftNodePool", karpenterGroup, "nodepools",
+		"nodepools/scale")), nil
 }
 
-// Unwanted returns what Policies leaves out under this configuration and not under every one, with names and labels only:
-// it is to be deleted where an operator of another configuration left it, or Karpenter could be shut out for good.
+// Unwanted returns the policies that [Policies] leaves out under this configuration but not under others, with names
+// and labels only. Delete them if an operator with another configuration left them: otherwise they could shut
+// Karpenter out for good.
 func Unwanted(config Config) []Protection {
 	if _, wanted := config.nodeClaims(); wanted {
 		return nil
 	}
 	claims := config.protection("NodeClaim", rule{})
-	claims.Policy.Spec, claims.Binding.Spec = admissionv1.ValidatingAdmissionPolicySpec{}, admissionv1.ValidatingAdmissionPolicyBindingSpec{}
+	claims.Policy.Spec, claims.Binding.Spec = admissionv1.ValidatingAdmissionPolicySpec{},
+		admissionv1.ValidatingAdmissionPolicyBindingSpec{}
 	return []Protection{claims}
 }
 
-// sameSpec holds for writes of metadata: annotations and finalizers, which the autoscaler and the garbage collector need
-// (R39). Status is a resource that no rule matches. On CREATE and DELETE one of the objects is null, so the operation is
-// asked for first.
+// sameSpec holds for writes of metadata only: the autoscaler and the garbage collector need annotations and finalizers
+// (R39). Status is a subresource that no rule matches. On CREATE and DELETE one of the objects is null, so sameSpec
+// checks the operation first.
 const sameSpec = "request.operation == 'UPDATE' && has(object.spec) && has(oldObject.spec) && object.spec == oldObject.spec"
 
 // wrapped protects a kind that users write through a wrapper (R34, R35).
 func (c Config) wrapped(kind, wrapper, group string, resources ...string) Protection {
 	expression := sameSpec
 	if c.Strict {
-		expression = fmt.Sprintf("%s && request.userInfo.username in %s", sameSpec, celList(append([]string{c.Operand}, clusterControllers...)))
+		expression = fmt.Sprintf("%s && request.userInfo.username in %s", sameSpec,
+			celList(append([]string{c.Operand}, clusterControllers...)))
 	}
 	return c.protection(kind, rule{
 		group: group, resources: resources,
@@ -158,13 +175,14 @@ const ownedByItsPool = "has(object.metadata.labels) && '" + nodePoolLabel + "' i
 	"has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, o.kind == 'NodePool' && " +
 	"o.apiVersion.startsWith('" + karpenterGroup + "/') && o.name == object.metadata.labels['" + nodePoolLabel + "'])"
 
-// samePool holds when an update leaves the label of the pool as it was.
+// samePool holds if an update does not change the label of the pool.
 const samePool = "(has(oldObject.metadata.labels) && '" + nodePoolLabel + "' in oldObject.metadata.labels ? " +
 	"oldObject.metadata.labels['" + nodePoolLabel + "'] : '') == " +
 	"(has(object.metadata.labels) && '" + nodePoolLabel + "' in object.metadata.labels ? " +
 	"object.metadata.labels['" + nodePoolLabel + "'] : '')"
 
-// nodeClaims protects NodeClaims, when that is wanted. Deleting them stays free: it is how users have a node replaced.
+// nodeClaims protects NodeClaims; it returns false if the configuration leaves them open. Anyone may still delete
+// them: that is how users have a node replaced.
 func (c Config) nodeClaims() (Protection, bool) {
 	r := rule{
 		group: karpenterGroup, resources: []string{"nodeclaims"},
@@ -178,7 +196,8 @@ func (c Config) nodeClaims() (Protection, bool) {
 	case c.NodeClaims == NodeClaimsByContent:
 		r.validations = []admissionv1.Validation{
 			{Expression: "request.operation != 'CREATE' || " + ownedByItsPool, Message: nodeClaimMessage},
-			{Expression: "request.operation != 'UPDATE' || " + sameSpec + " && " + samePool, Message: nodeClaimMessage},
+			{Expression: "request.operation != 'UPDATE' || " + sameSpec + " && " + samePool,
+				Message: nodeClaimMessage},
 		}
 	default:
 		return Protection{}, false
@@ -186,7 +205,7 @@ func (c Config) nodeClaims() (Protection, bool) {
 	return c.protection("NodeClaim", r), true
 }
 
-// rule is what differs between the policies.
+// rule is the part that differs between the policies.
 type rule struct {
 	group       string
 	resources   []string
@@ -211,12 +230,14 @@ func (c Config) protection(kind string, r rule) Protection {
 				MatchConstraints: &admissionv1.MatchResources{
 					MatchPolicy:       new(admissionv1.Equivalent),
 					NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
-					ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-						Operations: r.operations,
-						Rule: admissionv1.Rule{
-							APIGroups: []string{r.group}, APIVersions: []string{"*"}, Resources: r.resources, Scope: new(admissionv1.AllScopes),
-						},
-					}}},
+					ResourceRules: []admissionv1.NamedRuleWithOperations{
+						{RuleWithOperations: admissionv1.RuleWithOperations{
+							Operations: r.operations,
+							Rule: admissionv1.Rule{
+								APIGroups: []string{r.group}, APIVersions: []string{"*"}, Resources: r.resources,
+								Scope: new(admissionv1.AllScopes),
+							},
+						}}},
 				},
 			},
 		},
@@ -229,12 +250,12 @@ func (c Config) protection(kind string, r rule) Protection {
 	}
 }
 
-// exclude keeps a policy from looking at what a user writes.
+// exclude returns a condition that exempts a user from a policy.
 func exclude(name, user string) admissionv1.MatchCondition {
 	return admissionv1.MatchCondition{Name: name, Expression: celString(user) + " != request.userInfo.username"}
 }
 
-// celString spells a text without control characters as a literal of the Common Expression Language.
+// celString returns a text without control characters as a literal of the Common Expression Language.
 func celString(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }

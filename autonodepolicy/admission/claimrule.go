@@ -13,43 +13,47 @@ import (
 	"github.com/joiner-autoscaler/joiner/autonodepolicy/policy"
 )
 
-// ReasonRuleTooLarge is why the guest is not wholly protected: labels of the policy are missing from the rule for NodeClaims.
+// ReasonRuleTooLarge says that the guest is not wholly protected, since the rule for NodeClaims lacks labels of the
+// policy.
 const ReasonRuleTooLarge = "RuleTooLarge"
 
 // ClaimRuleName is the name of the admission policy with the content rule for NodeClaims.
 const ClaimRuleName = "karpenter.nodeclaim-policy.hypershift.io"
 
-// ClaimRule says what NodeClaims may ask for, whoever writes them. It stands beside the protection by identity of
-// [Policies], and exempts nobody.
+// ClaimRule says what NodeClaims may ask for, whoever writes them. It adds to the protection of [Policies], and
+// exempts nobody.
 type ClaimRule struct {
-	// Requirements are those of the provider's policy. They have to pass policy.Check; without any, only node classes are
-	// looked at.
+	// Requirements are those of the provider's policy. They must pass policy.Check. Without any, the rule checks only
+	// node classes.
 	Requirements []fold.Requirement
 	// Classes are the node classes that a claim may refer to.
 	Classes []policy.NodeClass
-	// Kinds are kinds of node classes of which a claim may refer to any.
+	// Kinds are the kinds of which a claim may refer to any node class.
 	Kinds []policy.NodeClassKind
 	// Labels are put on both objects.
 	Labels map[string]string
 }
 
 const (
-	// mostCost is what an expression may cost when a claim is as large as Karpenter makes them: a third of what an API
+	// mostCost is how much an expression may cost, for the largest claim that Karpenter makes: a third of what an API
 	// server allows for a call (U11).
 	mostCost = 1_000_000 / 3
 	// mostCostTogether is the same for all expressions of a binding (U11).
 	mostCostTogether = 10_000_000 / 3
-	// mostText is how long an expression may be, in bytes: parsers take 100,000 code points.
+	// mostText is how long an expression may be, in bytes: parsers accept 100,000 code points.
 	mostText = 90_000
-	// mostTextTogether keeps the object well below what etcd stores.
+	// mostTextTogether keeps the object well below the size limit of etcd.
 	mostTextTogether = 700_000
 )
 
-// Protection returns the rule as an admission policy with its binding: for each label of the policy a claim's entries,
-// and its label if it has one, must lie within the policy, as policy.Conforms says it, and its node class must be one of
-// those given. It is evaluated for NodeClaims that are created or whose spec changes, after all mutation. leftOut are the
-// labels, sorted, that are missing since their expression would cost more than a third of the API server's limit, is too
-// long, or has more than policy.MaxValues exclusions: see [ReasonRuleTooLarge]. An error is that the requirements fail policy.Check; then the last rule is to stay.
+// Protection returns the rule as an admission policy with its binding. For each label of the policy, a claim's
+// entries, and its label if it has one, must lie within the policy, as in policy.Conforms. Its node class must be one
+// of r.Classes or r.Kinds. The API server evaluates the rule after all mutation, when a NodeClaim is created or its
+// spec changes.
+//
+// leftOut are the labels, sorted, that the rule lacks. Their expression would cost more than a third of the API
+// server's limit, is too long, or has more than policy.MaxValues exclusions: see [ReasonRuleTooLarge]. Protection
+// returns an error if the requirements fail policy.Check; then keep the last rule.
 func (r ClaimRule) Protection() (protection Protection, leftOut []fold.Key, err error) {
 	if problems := policy.Check(policy.Policy{Requirements: r.Requirements}); len(problems) > 0 {
 		return Protection{}, nil, fmt.Errorf("rule for NodeClaims: %s", policy.Join(problems))
@@ -92,7 +96,7 @@ const (
 		"their status says what the policy leaves."
 )
 
-// classes holds when the claim's node class is one of those given.
+// classes returns an expression that holds if the claim's node class is one of r.Classes or r.Kinds.
 func (r ClaimRule) classes() string {
 	byKind := map[policy.NodeClassKind][]string{}
 	for _, class := range r.Classes {
@@ -107,7 +111,8 @@ func (r ClaimRule) classes() string {
 	})
 	var terms []string
 	for _, kind := range kinds {
-		term := fmt.Sprintf("object.spec.nodeClassRef.group == %s && object.spec.nodeClassRef.kind == %s", celString(kind.Group), celString(kind.Kind))
+		term := fmt.Sprintf("object.spec.nodeClassRef.group == %s && object.spec.nodeClassRef.kind == %s",
+			celString(kind.Group), celString(kind.Kind))
 		if names := byKind[kind]; names != nil {
 			slices.Sort(names)
 			term += " && object.spec.nodeClassRef.name in " + celSet(slices.Compact(names))
@@ -120,29 +125,30 @@ func (r ClaimRule) classes() string {
 	return "has(object.spec.nodeClassRef) && (" + strings.Join(terms, " || ") + ")"
 }
 
-// expression writes a limit in the Common Expression Language. What it says is limit.Limit.Allows.
+// expression writes a limit in the Common Expression Language. It means the same as limit.Limit.Allows.
 type expression struct {
 	limit.Limit
-	entries string // the variable with the claim's entries for the label, by any of its names
-	set     string // the variable with the values of the limit, or those that it excludes
+	entries string // the variable with the claim's entries for any name of the label
+	set     string // the variable with the limit's allowed or excluded values
 }
 
-// variables are what the expression is made of. An API server evaluates each once, and only when it is needed.
+// variables returns the variables of the expression. An API server evaluates each at most once, when it is needed.
 func (e expression) variables() []admissionv1.Variable {
 	match := "r.key == " + celString(e.Names[0])
 	if len(e.Names) > 1 {
 		match = "r.key in " + celList(e.Names)
 	}
 	list := []admissionv1.Variable{{
-		Name: e.entries, Expression: "has(object.spec.requirements) ? object.spec.requirements.filter(r, " + match + ") : []",
+		Name: e.entries, Expression: "has(object.spec.requirements) ? object.spec.requirements.filter(r, " + match +
+			") : []",
 	}}
-	if values := slices.Concat(e.Values, e.Except); len(values) > 0 { // there is one or the other
+	if values := slices.Concat(e.Values, e.Except); len(values) > 0 { // at most one is not empty
 		list = append(list, admissionv1.Variable{Name: e.set, Expression: celSet(values)})
 	}
 	return list
 }
 
-// judged holds when the claim lies within the limit.
+// judged returns an expression that holds if the claim lies within the limit.
 func (e expression) judged() string {
 	own, without := "variables."+e.entries, "variables."+e.entries+".exists(r, r.operator == 'DoesNotExist')"
 	switch {
@@ -164,32 +170,35 @@ func (e expression) judged() string {
 	if len(e.Except) > 0 {
 		terms = append(terms, fmt.Sprintf(
 			"(%s.exists(r, r.operator in ['Gt', 'Gte', 'Lt', 'Lte']) || "+
-				"variables.%s.all(x, %s.exists(r, r.operator == 'NotIn' && has(r.values) && x in r.values)))", own, e.set, own))
+				"variables.%s.all(x, %s.exists(r, r.operator == 'NotIn' && has(r.values) && x in r.values)))", own,
+			e.set, own))
 	}
 	return fmt.Sprintf("%s && (%s ? %t : %s.exists(r, r.operator == 'In') ? %s : %s)",
 		e.labels(), without, !e.Present, own, e.lists(), strings.Join(terms, " && "))
 }
 
-// lists holds when an entry lists nothing but allowed values.
+// lists returns an expression that holds if an entry lists only allowed values.
 func (e expression) lists() string {
 	alone := ""
 	if len(e.Names) == 1 {
 		alone = "variables." + e.entries + ".size() == 1 && "
 	}
-	return fmt.Sprintf("%svariables.%s.exists(r, r.operator == 'In' && has(r.values) && r.values.all(v, %s))", alone, e.entries, e.takes("v"))
+	return fmt.Sprintf("%svariables.%s.exists(r, r.operator == 'In' && has(r.values) && r.values.all(v, %s))", alone,
+		e.entries, e.takes("v"))
 }
 
-// labels holds when the claim's own label is allowed, if it has it.
+// labels returns an expression that holds if the claim's own label, if any, has an allowed value.
 func (e expression) labels() string {
 	terms := make([]string, len(e.Names))
 	for i, name := range e.Names {
 		literal := celString(name)
-		terms[i] = fmt.Sprintf("(!(%s in object.metadata.labels) || %s)", literal, e.takes("object.metadata.labels["+literal+"]"))
+		terms[i] = fmt.Sprintf("(!(%s in object.metadata.labels) || %s)", literal,
+			e.takes("object.metadata.labels["+literal+"]"))
 	}
 	return "(!has(object.metadata.labels) || (" + strings.Join(terms, " && ") + "))"
 }
 
-// takes holds when a node may have the value that the expression v gives.
+// takes returns an expression that holds if a node may have the value of the expression v.
 func (e expression) takes(v string) string {
 	switch {
 	case e.Absent:
@@ -216,9 +225,10 @@ func (e expression) takes(v string) string {
 	return "(" + strings.Join(terms, " && ") + ")"
 }
 
-// cost is no less than what the API server counts for a claim of the largest kind that Karpenter makes: 100 entries, of
-// which one lists 600 values or excludes what the policy does. It counts looking for a value in a list that it does not know
-// beforehand as 1, however long the list is: so [policy.MaxValues] bounds the exclusions, and with them the time.
+// cost returns an upper bound on what the API server counts for the largest claim that Karpenter makes: 100 entries,
+// one of which lists 600 values or excludes what the policy excludes. The API server counts a search in a list that it
+// does not know beforehand as 1, however long the list is. So [policy.MaxValues] bounds the exclusions, and with them
+// the time.
 func (e expression) cost() int {
 	const (
 		entries, values = 100, 600
@@ -227,7 +237,7 @@ func (e expression) cost() int {
 	return (entries + values + len(e.Except)) * each
 }
 
-// celSet is a set of texts as a literal: the keys of a map, in which it costs the same to look for one whatever its size.
+// celSet returns a set of texts as a literal: the keys of a map, in which a lookup costs the same whatever its size.
 func celSet(texts []string) string {
 	literals := make([]string, len(texts))
 	for i, text := range texts {

@@ -8,14 +8,17 @@ import (
 	"github.com/joiner-autoscaler/joiner/autonodepolicy/policy"
 )
 
-// The operator keeps everybody else from writing what it makes, and takes away what it is not to protect (R34 to R37, G5).
+// The operator keeps everybody else from writing what it makes, and takes away what it is not to protect (R34 to R37,
+// G5).
 func ExamplePolicies() {
 	for _, rule := range []admission.NodeClaimRule{
-		admission.NodeClaimsAuto, admission.NodeClaimsByContent, admission.NodeClaimsOpen, admission.NodeClaimsByIdentity,
+		admission.NodeClaimsAuto, admission.NodeClaimsByContent, admission.NodeClaimsOpen,
+		admission.NodeClaimsByIdentity,
 	} {
 		config := admission.Config{Operator: admission.DefaultOperator, NodeClaims: rule}
 		list, err := admission.Policies(config)
-		fmt.Printf("%q: %d, unwanted %d, %t\n", rule, len(list), len(admission.Unwanted(config)), err == nil && config.Validate() == nil)
+		fmt.Printf("%q: %d, unwanted %d, %t\n", rule, len(list), len(admission.Unwanted(config)), err == nil &&
+			config.Validate() == nil)
 	}
 	// Output:
 	// "": 2, unwanted 1, true
@@ -42,8 +45,12 @@ func ExampleClaimRule() {
 	// true [] <nil>
 	// entries0 has(object.spec.requirements) ? object.spec.requirements.filter(r, r.key == 'team') : []
 	// values0 {'blue': 0, 'red': 0}
-	// has(object.spec.nodeClassRef) && ((object.spec.nodeClassRef.group == 'karpenter.k8s.aws' && object.spec.nodeClassRef.kind == 'EC2NodeClass' && object.spec.nodeClassRef.name in {'default': 0}))
-	// (!has(object.metadata.labels) || ((!('team' in object.metadata.labels) || object.metadata.labels['team'] in variables.values0))) && !variables.entries0.exists(r, r.operator == 'DoesNotExist') && variables.entries0.size() == 1 && variables.entries0.exists(r, r.operator == 'In' && has(r.values) && r.values.all(v, v in variables.values0))
+	// has(object.spec.nodeClassRef) && ((object.spec.nodeClassRef.group == 'karpenter.k8s.aws' &&
+	// object.spec.nodeClassRef.kind == 'EC2NodeClass' && object.spec.nodeClassRef.name in {'default': 0}))
+	// (!has(object.metadata.labels) || ((!('team' in object.metadata.labels) || object.metadata.labels['team'] in
+	// variables.values0))) && !variables.entries0.exists(r, r.operator == 'DoesNotExist') && variables.entries0.size()
+	// == 1 && variables.entries0.exists(r, r.operator == 'In' && has(r.values) && r.values.all(v, v in
+	// variables.values0))
 }
 
 // What would cost too much is left out, and named: the guest is not wholly protected then.

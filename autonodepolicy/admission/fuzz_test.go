@@ -9,8 +9,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/autonodepolicy/policy"
 )
 
-// FuzzClaimRule: whatever the policy, the names of node classes and the users are, nothing panics, and no text of theirs
-// gets out of its literal (A-27). That the expressions say the right thing is tested with the API server's own evaluation.
+// FuzzClaimRule: whatever the policy, the names of node classes and the users are, nothing panics, and no text of
+// theirs gets out of its literal (A-27). That the expressions say the right thing is tested with the API server's own
+// evaluation.
 func FuzzClaimRule(f *testing.F) {
 	f.Add("a", "In", "x", "default")
 	f.Add("kubernetes.io/arch", "NotIn", "amd64", `'\`)
@@ -18,7 +19,8 @@ func FuzzClaimRule(f *testing.F) {
 	f.Add("", "Near", "\x00'", "a' || true || 'b")
 	f.Fuzz(func(t *testing.T, key, operator, value, name string) {
 		entry := fold.Requirement{Key: key, Operator: fold.Operator(operator), Values: []string{value}}
-		rule := admission.ClaimRule{Requirements: []fold.Requirement{entry}, Classes: []policy.NodeClass{{Kind: "K", Name: name}}}
+		rule := admission.ClaimRule{Requirements: []fold.Requirement{entry},
+			Classes: []policy.NodeClass{{Kind: "K", Name: name}}}
 		protection, leftOut, err := rule.Protection()
 		if valid := len(policy.Check(policy.Policy{Requirements: rule.Requirements})) == 0; valid != (err == nil) {
 			t.Fatalf("the policy is valid: %t, error %v", valid, err)
@@ -30,12 +32,14 @@ func FuzzClaimRule(f *testing.F) {
 			t.Fatalf("left out %v", leftOut)
 		}
 		for _, validation := range protection.Policy.Spec.Validations {
-			if rest := outsideOfLiterals(validation.Expression); strings.Contains(rest, "true || ") || strings.Count(rest, "(") != strings.Count(rest, ")") {
+			if rest := outsideOfLiterals(validation.Expression); strings.Contains(rest, "true || ") ||
+				strings.Count(rest, "(") != strings.Count(rest, ")") {
 				t.Fatalf("text got out of its literal: %s", validation.Expression)
 			}
 		}
 		config := admission.Config{Operator: name, Operand: value, Strict: true}
-		if list, err := admission.Policies(config); (err == nil) != (config.Validate() == nil) || (err == nil) != (len(list) > 0) {
+		if list, err := admission.Policies(config); (err == nil) != (config.Validate() == nil) ||
+			(err == nil) != (len(list) > 0) {
 			t.Fatalf("%d policies, error %v", len(list), err)
 		}
 	})

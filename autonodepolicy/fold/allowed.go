@@ -11,7 +11,7 @@ import (
 // Key is the name of a node label, such as topology.kubernetes.io/zone.
 type Key string
 
-// Operator is how a requirement's values are meant, spelled as in the Kubernetes and Karpenter APIs.
+// Operator says how a requirement's values are meant. It is spelled as in the Kubernetes and Karpenter APIs.
 type Operator string
 
 // The operators that requirements have (R4, G26). Gte and Lte exist on pools only, not on pods.
@@ -26,25 +26,25 @@ const (
 	Lte          Operator = "Lte"
 )
 
-// maxExpandedRange is the size up to which a range of integers is kept as a plain list. Below it a range and
-// the list of its members are one value; above it listing would cost more than it explains.
+// maxExpandedRange is the size up to which a range of integers is kept as a plain list. Up to it, a range and the list
+// of its members are the same value. Above it, a list would cost too much.
 const maxExpandedRange = 256
 
 // Allowed is the set of values that the label Key may have. The zero value allows nothing for the key "".
 type Allowed struct {
 	key    Key
 	absent bool // a node without the label is a member
-	// With except false, values are the members (sorted, unique). With except true, every value but these is a
-	// member, and when bounded only the integers from low to high, both included.
+	// With except false, values are the members (sorted, unique). With except true, all other values are members; with
+	// bounded, only the integers from low to high, both included.
 	except    bool
 	values    []string
 	bounded   bool
 	low, high int64
 }
 
-// New returns the requirement that an operator and its values state. values is in any order and may repeat.
-// An error names the key, which must not be empty, the operator and what it allows: In and NotIn take any values (In at least one),
-// Exists and DoesNotExist none, the others exactly one integer.
+// New returns the set that an operator and its values allow for key. values may come in any order and may repeat. In
+// takes one or more values, NotIn any number, Exists and DoesNotExist none, the others exactly one integer. New
+// returns an error if the values do not fit, the operator is unknown or key is empty.
 func New(key Key, op Operator, values ...string) (Allowed, error) {
 	if key == "" {
 		return Allowed{}, fmt.Errorf("requirement %q: the key is empty; want the name of a label", key)
@@ -67,7 +67,8 @@ func New(key Key, op Operator, values ...string) (Allowed, error) {
 		return Absent(key), nil
 	case Gt, Lt, Gte, Lte:
 		if len(values) != 1 {
-			return Allowed{}, fmt.Errorf("requirement %q: operator %s needs exactly one integer, got %q", key, op, values)
+			return Allowed{}, fmt.Errorf("requirement %q: operator %s needs exactly one integer, got %q", key, op,
+				values)
 		}
 		number, err := strconv.ParseInt(values[0], 10, 64)
 		if err != nil {
@@ -75,7 +76,8 @@ func New(key Key, op Operator, values ...string) (Allowed, error) {
 		}
 		return compared(key, op, number), nil
 	}
-	return Allowed{}, fmt.Errorf("requirement %q: operator %q is none of In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte, Lte", key, op)
+	return Allowed{},
+		fmt.Errorf("requirement %q: operator %q is none of In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte, Lte", key, op)
 }
 
 func compared(key Key, op Operator, number int64) Allowed {
@@ -95,10 +97,10 @@ func compared(key Key, op Operator, number int64) Allowed {
 	return normal(Allowed{key: key, except: true, bounded: true, low: max(low, 0), high: high})
 }
 
-// Any returns the whole universe for key: any value, or no label.
+// Any returns the whole universe for key: every value, and absent.
 func Any(key Key) Allowed { return Allowed{key: key, absent: true, except: true} }
 
-// Present returns any value for key, but not absent.
+// Present returns the set of every value for key, without absent.
 func Present(key Key) Allowed { return Allowed{key: key, except: true} }
 
 // Absent returns the set whose only member is a node without the label.
@@ -107,7 +109,8 @@ func Absent(key Key) Allowed { return Allowed{key: key, absent: true} }
 // Nothing returns the empty set for key.
 func Nothing(key Key) Allowed { return Allowed{key: key} }
 
-// OneOf returns the set of exactly these values. values is in any order and may repeat; none gives Nothing.
+// OneOf returns the set of exactly these values. They may come in any order and may repeat; without values it equals
+// Nothing.
 func OneOf(key Key, values ...string) Allowed {
 	return Allowed{key: key, values: sorted(values)}
 }
@@ -152,7 +155,7 @@ func (r Allowed) Has(value string) bool {
 	return ok && number >= r.low && number <= r.high
 }
 
-// Values returns a copy of the listed members, sorted, and true when r is such a finite list (absent aside).
+// Values returns a copy of the values that r allows, sorted, and true if r is a finite list. It ignores absent.
 func (r Allowed) Values() ([]string, bool) {
 	if r.except {
 		return nil, false
@@ -160,7 +163,7 @@ func (r Allowed) Values() ([]string, bool) {
 	return slices.Clone(r.values), true
 }
 
-// Single returns the one value that r allows, and true when there is exactly one and absent is not allowed.
+// Single returns the only value that r allows. It returns false if there is not exactly one, or absent is allowed.
 func (r Allowed) Single() (string, bool) {
 	if r.except || r.absent || len(r.values) != 1 {
 		return "", false
@@ -168,8 +171,9 @@ func (r Allowed) Single() (string, bool) {
 	return r.values[0], true
 }
 
-// Example returns the first value that r allows in canonical order, or false when it allows none. Labels that a
-// pool leaves open (Exists) and no pod decides get this value, so that a plan never depends on chance (P-20).
+// Example returns a value that r allows, always the same one: the first of a list, otherwise the smallest integer. It
+// returns false if r allows no value. A label that a pool leaves open (Exists) and no pod decides gets this value, so
+// that plans are deterministic (P-20).
 func (r Allowed) Example() (string, bool) {
 	if !r.except {
 		if len(r.values) == 0 {
@@ -223,7 +227,7 @@ func (r Allowed) Intersects(other Allowed) bool {
 	return !r.And(other).Empty()
 }
 
-// Equal reports whether r and other allow the same values for the same key.
+// Equal reports whether r and other allow the same for the same key.
 func (r Allowed) Equal(other Allowed) bool {
 	return r.key == other.key && r.absent == other.absent && r.except == other.except && r.bounded == other.bounded &&
 		r.low == other.low && r.high == other.high && slices.Equal(r.values, other.values)
@@ -274,8 +278,8 @@ func keep(values []string, has func(string) bool) []string {
 	return kept
 }
 
-// normal gives equal sets equal fields: exclusions outside a range are dropped, its ends are members, and a
-// short range becomes the list of its members. r owns its values.
+// normal gives equal sets equal fields. It drops exclusions outside a range, moves the ends of the range to members,
+// and turns a short range into the list of its members. r owns its values.
 func normal(r Allowed) Allowed {
 	if !r.except || !r.bounded {
 		return r
@@ -313,7 +317,7 @@ func normal(r Allowed) Allowed {
 	return Allowed{key: r.key, absent: r.absent, values: sorted(members)}
 }
 
-// integer returns the number that value spells, and whether it is spelled the usual way.
+// integer returns the number that value spells, and whether it is a non-negative integer in the usual spelling.
 func integer(value string) (int64, bool) {
 	number, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || number < 0 || strconv.FormatInt(number, 10) != value {

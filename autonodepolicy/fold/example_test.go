@@ -23,8 +23,8 @@ func ExampleOf() {
 // Entries that contradict each other leave nothing, which is not the same as a node without the label.
 func ExampleSet_EmptyKeys() {
 	set, _, _ := fold.Of([]fold.Requirement{
-		{Key: "team", Operator: fold.In, Values: []string{"red"}}, {Key: "team", Operator: fold.In, Values: []string{"blue"}},
-		{Key: "rack", Operator: fold.DoesNotExist},
+		{Key: "team", Operator: fold.In, Values: []string{"red"}},
+		{Key: "team", Operator: fold.In, Values: []string{"blue"}}, {Key: "rack", Operator: fold.DoesNotExist},
 	})
 	fmt.Println(set.EmptyKeys(), set.Get("team").Empty(), set.Get("rack").Equal(fold.Absent("rack")))
 	// Output: [team] true true
@@ -53,7 +53,8 @@ func ExampleAllowed() {
 	first, _ := some.Example()
 	fmt.Println(some.Key() == zone, values, finite, single, first, some.Has("c"))
 	fmt.Println(some.AllowsAbsent(), some.AllowsPresent(), some.IsAny(), fold.Any(zone).IsAny())
-	fmt.Println(some.And(fold.OneOf(zone, "b")).String(), some.Intersects(fold.Nothing(zone)), some.Intersects(fold.Present(zone)))
+	fmt.Println(some.And(fold.OneOf(zone, "b")).String(), some.Intersects(fold.Nothing(zone)),
+		some.Intersects(fold.Present(zone)))
 	// Output:
 	// true [a b] true false a false
 	// false true false true

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Requirement is one entry of a list of requirements, with the fields that policies, NodePools and NodeClaims have. Nothing
-// is checked before [Of] reads it.
+// Requirement is one entry of a list of requirements, with the fields of policies, NodePools and NodeClaims. Only [Of]
+// checks it.
 type Requirement struct {
 	// Key is the label, by any of its names; see [Canonical].
 	Key string
@@ -15,7 +15,7 @@ type Requirement struct {
 	Operator Operator
 	// Values are what the label is compared with, in any order.
 	Values []string
-	// MinValues is how many different values the instance types of a launch must offer at least; nil asks for nothing.
+	// MinValues is how many different values the instance types of a launch must offer at least; nil means no minimum.
 	MinValues *int
 }
 
@@ -28,16 +28,16 @@ func (r Requirement) Clone() Requirement {
 	return r
 }
 
-// MinCount demands that a launch keeps at least Count different values of a label to choose from.
+// MinCount demands that the instance types of a launch offer at least Count different values of a label.
 type MinCount struct {
 	Key   Key
 	Count int
 }
 
-// Of folds a list of entries into one set for each label, as Karpenter does (K1): entries for one label, by whichever of its
-// names, are intersected, and the largest of its minimum counts holds; the counts are ordered by key. Entries that contradict
-// each other leave the label with nothing (see [Set.EmptyKeys]), which is no error. An entry that cannot be understood
-// leaves nothing for its label too, and the error names it.
+// Of folds a list of entries into one set for each label, as Karpenter does (K1). It intersects entries for one label,
+// by any of its names. For each label with minValues it returns the largest, ordered by key. Contradictory entries are
+// no error: they leave nothing for the label (see [Set.EmptyKeys]). An entry that cannot be parsed leaves nothing for
+// its label too, and the error names it.
 func Of(list []Requirement) (Set, []MinCount, error) {
 	parsed := make([]Allowed, 0, len(list))
 	counts := map[Key]int{}
@@ -62,7 +62,7 @@ func Of(list []Requirement) (Set, []MinCount, error) {
 	return NewSet(parsed...), minimums, errors.Join(errs...)
 }
 
-// Labels in use now, for the names that [Canonical] replaces.
+// Current names of the labels whose other names [Canonical] replaces.
 const (
 	arch         = "kubernetes.io/arch"
 	os           = "kubernetes.io/os"
@@ -71,8 +71,8 @@ const (
 	region       = "topology.kubernetes.io/region"
 )
 
-// Canonical returns the name in use now for a label that may be written by an alias (K1). CSI drivers have names of their
-// own for the zone, which no provider knows to put on a node to come.
+// Canonical returns the current name of a label, which may be given by an alias (K1). CSI drivers have their own names
+// for the zone. Providers do not know them, and so cannot promise them for a future node.
 func Canonical(label string) Key {
 	switch label {
 	case "beta.kubernetes.io/arch":
@@ -82,7 +82,8 @@ func Canonical(label string) Key {
 	case "beta.kubernetes.io/instance-type":
 		return instanceType
 	case "failure-domain.beta.kubernetes.io/zone",
-		"topology.ebs.csi.aws.com/zone", "topology.gke.io/zone", "topology.disk.csi.azure.com/zone", "topology.cinder.csi.openstack.org/zone":
+		"topology.ebs.csi.aws.com/zone", "topology.gke.io/zone", "topology.disk.csi.azure.com/zone",
+		"topology.cinder.csi.openstack.org/zone":
 		return zone
 	case "failure-domain.beta.kubernetes.io/region":
 		return region
@@ -90,7 +91,7 @@ func Canonical(label string) Key {
 	return Key(label)
 }
 
-// Names returns every name that [Canonical] takes for the label, its name in use now first.
+// Names returns every name that [Canonical] takes for the label, the current name first.
 func Names(key Key) []string {
 	switch key = Canonical(string(key)); key {
 	case arch:

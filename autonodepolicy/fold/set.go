@@ -12,7 +12,7 @@ type Set struct {
 	byKey []Allowed // sorted by key, unique
 }
 
-// NewSet returns the conjunction of requirements, which may come in any order; those of one key are intersected.
+// NewSet returns the conjunction of requirements. They may come in any order; it intersects those of one key.
 func NewSet(requirements ...Allowed) Set {
 	own := slices.Clone(requirements)
 	slices.SortStableFunc(own, func(a, b Allowed) int { return strings.Compare(string(a.key), string(b.key)) })
@@ -27,7 +27,7 @@ func NewSet(requirements ...Allowed) Set {
 	return Set{byKey: merged}
 }
 
-// FromLabels returns the set that exactly the given labels satisfy on their keys.
+// FromLabels returns the set that allows, for each of the labels, only its value.
 func FromLabels(labels map[string]string) Set {
 	list := make([]Allowed, 0, len(labels))
 	for key, value := range labels {
@@ -42,7 +42,7 @@ func (s Set) Len() int { return len(s.byKey) }
 // All yields the requirements in the order of their keys.
 func (s Set) All() iter.Seq[Allowed] { return slices.Values(s.byKey) }
 
-// Get returns the requirement for key: Any(key) when the set does not hold it.
+// Get returns the requirement for key, or Any(key) if the set does not hold it.
 func (s Set) Get(key Key) Allowed {
 	if i, found := s.find(key); found {
 		return s.byKey[i]
@@ -57,7 +57,9 @@ func (s Set) Holds(key Key) bool {
 }
 
 func (s Set) find(key Key) (int, bool) {
-	return slices.BinarySearchFunc(s.byKey, key, func(r Allowed, key Key) int { return strings.Compare(string(r.key), string(key)) })
+	return slices.BinarySearchFunc(s.byKey, key, func(r Allowed, key Key) int {
+		return strings.Compare(string(r.key), string(key))
+	})
 }
 
 // And returns the conjunction of both sets.
@@ -97,8 +99,8 @@ func (s Set) Without(key Key) Set {
 	return Set{byKey: slices.DeleteFunc(slices.Clone(s.byKey), func(r Allowed) bool { return r.key == key })}
 }
 
-// Intersects reports whether some node satisfies both sets: the same as len(s.And(other).EmptyKeys()) == 0 when
-// neither set is itself a contradiction.
+// Intersects reports whether some node satisfies both sets. It is the same as len(s.And(other).EmptyKeys()) == 0 if
+// neither set is a contradiction by itself.
 func (s Set) Intersects(other Set) bool {
 	for _, r := range other.byKey {
 		if !s.Get(r.key).Intersects(r) {

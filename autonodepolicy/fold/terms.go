@@ -12,9 +12,8 @@ type Term struct {
 	Values   []string
 }
 
-// Terms returns operators whose conjunction is r, as few as the API's vocabulary allows (V-05); nil for Any. The
-// empty set has no spelling in the API: for it Terms returns the pair Exists and DoesNotExist, which no node
-// satisfies and which every reader understands as a contradiction.
+// Terms returns terms whose conjunction is r, as few as the API's operators allow (V-05); nil for Any. The API cannot
+// spell the empty set. For it, Terms returns the pair Exists and DoesNotExist, which no node satisfies.
 func (r Allowed) Terms() []Term {
 	switch {
 	case r.Empty():

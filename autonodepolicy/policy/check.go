@@ -14,8 +14,8 @@ import (
 const (
 	// MaxRequirements is how many entries a NodePool may have (K4). It bounds a policy too.
 	MaxRequirements = 100
-	// MaxValues is how many values one entry of a policy may have: far more than there are instance types in a region, and
-	// few enough for a NodePool to stay below what etcd stores (G12).
+	// MaxValues is how many values one entry of a policy may have. It is far more than the instance types of a region,
+	// and small enough for a NodePool to stay below the size limit of etcd (G12).
 	MaxValues = 1000
 	// maxMinValues is Karpenter's limit (K4).
 	maxMinValues = 50
@@ -33,22 +33,22 @@ type Problem struct {
 	Message string
 }
 
-// String is the problem for people, in one line.
+// String returns the problem for people, in one line.
 func (p Problem) String() string { return p.Field + ": " + p.Message }
 
-// Policy is what a provider allows, as its AutoNodePolicy says it: the parts of the object's spec that this version knows.
+// Policy is what a provider allows: the parts of an AutoNodePolicy's spec that this version knows.
 type Policy struct {
-	// Requirements are those of spec.nodePoolDefaults: every pool has to satisfy them too. They restrict; nothing of them is a
+	// Requirements are those of spec.nodePoolDefaults. Every pool has to satisfy them too. They restrict; none is a
 	// default (G1).
 	Requirements []fold.Requirement
-	// RootVolume is that of spec.ec2NodeClassDefaults, nil when the policy says nothing about it.
+	// RootVolume is that of spec.ec2NodeClassDefaults; nil if the policy does not set it.
 	RootVolume *RootVolumeChange
 }
 
-// Check returns what is wrong with a policy by itself, in the order of the fields of an AutoNodePolicy (R44, G8, G12, G13).
-// None means that it may be applied. It repeats what the CRD says: a policy can be older than the CRD's rules, and one that
-// this version does not understand must not be applied in part (G14). Fields that this version does not know are no
-// problem (R47).
+// Check returns what is wrong with a policy by itself, in the order of the fields of an AutoNodePolicy (R44, G8, G12,
+// G13). None means that it may be applied. Check repeats the rules of the CRD, since a policy can be older than they
+// are. A policy that this version does not understand must not be applied in part (G14). Unknown fields are no problem
+// (R47).
 func Check(p Policy) []Problem {
 	list := checkRequirements("spec.nodePoolDefaults.requirements", p.Requirements)
 	if p.RootVolume != nil {
@@ -60,13 +60,14 @@ func Check(p Policy) []Problem {
 func checkRequirements(field string, entries []fold.Requirement) []Problem {
 	var list []Problem
 	if len(entries) > MaxRequirements {
-		list = append(list, Problem{ReasonTooManyRequirements, field, fmt.Sprintf("has %d entries; a NodePool takes at most %d", len(entries), MaxRequirements)})
+		list = append(list, Problem{ReasonTooManyRequirements, field,
+			fmt.Sprintf("has %d entries; a NodePool takes at most %d", len(entries), MaxRequirements)})
 	}
 	for i, entry := range entries {
 		list = append(list, checkEntry(fmt.Sprintf("%s[%d]", field, i), entry)...)
 	}
 	if len(list) > 0 {
-		return list // what cannot be understood cannot be folded
+		return list // invalid entries cannot be folded
 	}
 	folded, _, err := fold.Of(entries)
 	if err != nil {
@@ -77,7 +78,8 @@ func checkRequirements(field string, entries []fold.Requirement) []Problem {
 			fmt.Sprintf("contradict each other: no value of %s satisfies them all; leave at least one", key)})
 	}
 	for _, s := range shortages(entries, folded) {
-		list = append(list, Problem{ReasonMinValuesUnsatisfiable, entriesFor(field, entries, string(s.Key)), s.String()})
+		list = append(list, Problem{ReasonMinValuesUnsatisfiable, entriesFor(field, entries, string(s.Key)),
+			s.String()})
 	}
 	return list
 }
@@ -137,8 +139,8 @@ func names[T ~string](list []T) []string {
 	return texts
 }
 
-// badValue reports whether a text cannot be the value of a label. It says the same as the regular expression of the API, and
-// matters for time: a policy may list a thousand instance types, and is checked for every pool.
+// badValue reports whether a text cannot be the value of a label, as the API's regular expression does. It is faster,
+// which matters: a policy may list a thousand instance types, and is checked for every pool.
 func badValue(value string) bool {
 	if value == "" {
 		return false
@@ -152,9 +154,9 @@ func alphanumeric(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }
 
-// restricted are the labels whose values the autoscaler decides, each with the reason that a user is told (K4). Those of a
-// provider are left to the CRD of the NodePools that are written: it knows the provider's labels, of this version and
-// later ones (G13).
+// restricted returns why a policy may not require a label whose value the autoscaler decides, "" if it may (K4). A
+// provider's labels are left to the CRD of the written NodePools: it knows those of this version and of later ones
+// (G13).
 func restricted(key string) string {
 	domain, _, prefixed := strings.Cut(key, "/")
 	switch {
@@ -172,7 +174,7 @@ func restricted(key string) string {
 	return ""
 }
 
-// checkKey says what is wrong with the key of an entry, "" when nothing is.
+// checkKey says what is wrong with the key of an entry, "" if nothing is.
 func checkKey(key string) string {
 	if len(validation.IsQualifiedName(key)) > 0 {
 		return "it is no name of a label: " + labelName
@@ -183,8 +185,8 @@ func checkKey(key string) string {
 	return ""
 }
 
-// checkCount says what is wrong with the number of an entry's values, for its operator. It is stricter than the API where
-// that ignores something silently: values of Exists, and a NotIn that excludes nothing (K4, G13).
+// checkCount says what is wrong with the number of an entry's values for its operator. It is stricter than the API,
+// which silently ignores values of Exists and a NotIn that excludes nothing (K4, G13).
 func checkCount(entry fold.Requirement) string {
 	count := len(entry.Values)
 	if count > MaxValues {
@@ -201,7 +203,8 @@ func checkCount(entry fold.Requirement) string {
 		}
 	case fold.Gt, fold.Lt, fold.Gte, fold.Lte:
 		if count != 1 || !wholeNumber(entry.Values[0]) {
-			return fmt.Sprintf("is %q: operator %s needs exactly one value, a whole number of at most %d digits", entry.Values, entry.Operator, maxDigits)
+			return fmt.Sprintf("is %q: operator %s needs exactly one value, a whole number of at most %d digits",
+				entry.Values, entry.Operator, maxDigits)
 		}
 	}
 	return ""

@@ -9,38 +9,38 @@ import (
 	"github.com/joiner-autoscaler/joiner/autonodepolicy/fold"
 )
 
-// Vocabulary is the set of labels that every instance type of the provider has a value for. A contradiction on one of them
-// keeps Karpenter from launching anything. On every other label it launches nodes without the label: it does not tell
-// "nothing is allowed" from "must not exist" (K2). That goes for custom labels, and also for labels that some types have
-// and others lack, such as a number of GPUs. A label too few here costs one more entry in a contradictory pool, a label
-// too many lets the policy be passed by.
+// Vocabulary is the set of labels that every instance type of the provider has a value for. A contradiction on one of
+// them keeps Karpenter from launching anything. On every other label it launches nodes without the label: it does not
+// tell "nothing is allowed" from "must not exist" (K2). That goes for custom labels, and also for labels that only
+// some types have, such as a number of GPUs. A missing label costs one more entry in a contradictory pool. A wrong
+// label opens a way around the policy.
 type Vocabulary map[fold.Key]bool
 
-// CommonVocabulary returns the labels that the instance types of every provider have a value for.
+// CommonVocabulary returns the labels that every instance type of every provider has a value for.
 func CommonVocabulary() Vocabulary {
 	return Vocabulary{
 		instanceTypeLabel: true, zoneLabel: true, archLabel: true, osLabel: true, capacityTypeLabel: true,
 	}
 }
 
-// impossible is the entry that no instance type satisfies and that the API accepts (G10, K2 measured).
+// impossible is an entry that the API accepts and no instance type satisfies (G10, K2 measured).
 func impossible() fold.Requirement {
 	return fold.Requirement{Key: instanceTypeLabel, Operator: fold.DoesNotExist}
 }
 
-// Conflict is a label for which policy and pool together allow nothing that an instance type could have. Where the policy
-// says nothing about the label the pool contradicts itself.
+// Conflict is a label for which policy and pool together leave no value that an instance type could have. If the
+// policy does not name the label, the pool contradicts itself.
 type Conflict struct {
 	Key fold.Key
-	// Policy is what the policy allows: anything when it does not name the label.
+	// Policy is what the policy allows: anything, if it does not name the label.
 	Policy fold.Allowed
 	// User is what the requirements and template labels of the pool allow.
 	User fold.Allowed
-	// Left is what both allow together: nothing, or only the absence of a label that every instance type has.
+	// Left is what both together allow: nothing, or only the absence of a label that every instance type has.
 	Left fold.Allowed
 }
 
-// String tells a user what to change, with at most 10 values of each side.
+// String tells a user in one line what to change, with at most 10 values of each side.
 func (c Conflict) String() string {
 	left := "nothing is left"
 	if !c.Left.Empty() {
@@ -52,24 +52,25 @@ func (c Conflict) String() string {
 	return fmt.Sprintf("%s: the policy allows %s, this pool %s: %s", c.Key, describe(c.Policy), describe(c.User), left)
 }
 
-// Shortage is a label of which a NodePool wants more different values than are left (G11).
+// Shortage is a label with fewer values left than minValues asks for (G11).
 type Shortage struct {
 	Key fold.Key
 	// Want is the largest minValues of the label's entries.
 	Want int
-	// Left is what policy and pool allow together.
+	// Left is what policy and pool together allow.
 	Left fold.Allowed
 }
 
-// String tells a user what to change, with at most 10 values.
+// String tells a user in one line what to change, with at most 10 values.
 func (s Shortage) String() string {
 	return fmt.Sprintf("%s: minValues is %d, but only %s is left", s.Key, s.Want, describe(s.Left))
 }
 
-// shownValues bounds the values in a message: a policy may list a thousand instance types, and a condition is read by people.
+// shownValues bounds the values in a message: a policy may list a thousand instance types, and a condition is read by
+// people.
 const shownValues = 10
 
-// describe says what a requirement allows in the words of the API.
+// describe says what a requirement allows, in the words of the API.
 func describe(r fold.Allowed) string {
 	switch {
 	case r.Empty():
@@ -93,8 +94,8 @@ func describe(r fold.Allowed) string {
 	return strings.Join(parts, " and ")
 }
 
-// conflicts lists the labels for which folded allows nothing that an instance type has, by key. policy and user are the two
-// parts that it came from.
+// conflicts returns the labels for which folded allows nothing that an instance type has, ordered by key. policy and
+// user are the two parts of folded.
 func conflicts(policy, user, folded fold.Set, vocabulary Vocabulary) []Conflict {
 	var list []Conflict
 	for left := range folded.All() {
@@ -105,14 +106,14 @@ func conflicts(policy, user, folded fold.Set, vocabulary Vocabulary) []Conflict 
 	return list
 }
 
-// passedBy reports whether Karpenter would launch nodes in spite of a contradiction with the policy: see [Vocabulary]. What a
-// user alone contradicts on a label that the policy does not name is no concern of the policy.
+// passedBy reports whether Karpenter would launch nodes in spite of a contradiction with the policy: see [Vocabulary].
+// A label that only the user contradicts, and the policy does not name, does not concern the policy.
 func passedBy(list []Conflict, policy fold.Set, vocabulary Vocabulary) bool {
 	return slices.ContainsFunc(list, func(c Conflict) bool { return policy.Holds(c.Key) && !vocabulary[c.Key] })
 }
 
-// asRead returns user entries as Karpenter reads them: it ignores the values of Exists and DoesNotExist, which its API
-// accepts (K4). The policy's own entries are not read so, Check refuses them.
+// asRead returns user entries as Karpenter reads them. Karpenter's API accepts values with Exists and DoesNotExist,
+// and ignores them (K4). The policy's entries need no such reading: Check refuses such values.
 func asRead(entries []fold.Requirement) []fold.Requirement {
 	read := slices.Clone(entries)
 	for i := range read {
@@ -123,7 +124,7 @@ func asRead(entries []fold.Requirement) []fold.Requirement {
 	return read
 }
 
-// shortages compares the minimum counts of a list of entries with what is left for their labels. Labels with nothing left are
+// shortages compares the minValues of entries with what is left for their labels. Labels with nothing left are
 // conflicts already.
 func shortages(entries []fold.Requirement, folded fold.Set) []Shortage {
 	_, counts, _ := fold.Of(entries) // whoever calls has looked at the error
@@ -138,7 +139,8 @@ func shortages(entries []fold.Requirement, folded fold.Set) []Shortage {
 	return list
 }
 
-// identity is equal for entries that are exact duplicates: the same key, operator, values in any order, and minValues (G12).
+// identity returns the same text for exact duplicates: entries with the same key, operator, minValues, and values in
+// any order (G12).
 func identity(entry fold.Requirement) string {
 	values := slices.Clone(entry.Values)
 	slices.Sort(values)

@@ -7,19 +7,23 @@ import (
 	"github.com/joiner-autoscaler/joiner/autonodepolicy/internal/limit"
 )
 
-// Claim is what a NodeClaim asks for, as far as a policy restricts it.
+// Claim is the part of a NodeClaim that a policy restricts.
 type Claim struct {
 	Requirements []fold.Requirement
-	// Labels are those of the claim itself, which its node gets.
+	// Labels are the claim's own labels. Its node gets them.
 	Labels map[string]string
 }
 
-// Conforms returns the labels, sorted, for which a claim asks for something outside of a list of requirements that passes
-// [Check]; none means that it conforms. The claim is judged by its entries: for each label of the policy it needs one
-// that lists nothing but allowed values, or has the policy's exclusions and bounds or narrower ones, and its label, if it
-// has one, must be allowed. Claims that Karpenter makes of a pool that [MergeRequirements] has merged conform. Of claims that
-// others write, some are refused that would do no harm; what is taken lies within the policy, but for exclusions of
-// numbers on a label for which the claim has bounds, which Karpenter leaves out of its own claims.
+// Conforms returns the labels, sorted, for which a claim asks for more than the policy allows; none means that it
+// conforms. provided are the policy's requirements, which must pass [Check].
+//
+// Conforms judges a claim by its entries. For each label of the policy, the claim needs an entry that lists only
+// allowed values, or entries with the policy's exclusions and bounds or narrower ones. If the claim has the label
+// itself, its value must be allowed.
+//
+// Claims that Karpenter makes from a pool merged by [MergeRequirements] conform. Among claims that others write, some
+// harmless ones are refused. A claim that conforms lies within the policy, with one exception: if it has bounds for a
+// label, excluded numbers are not checked, since Karpenter leaves them out of its own claims.
 //
 // Package admission writes the same rule as an expression for the API server.
 func Conforms(provided []fold.Requirement, claim Claim) []fold.Key {

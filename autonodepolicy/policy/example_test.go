@@ -13,7 +13,11 @@ const instanceType = "node.kubernetes.io/instance-type"
 
 // provided is what a provider allows: two instance types.
 func provided() *policy.Policy {
-	return &policy.Policy{Requirements: []fold.Requirement{{Key: instanceType, Operator: fold.In, Values: []string{"m5.large", "m5.xlarge"}}}}
+	return &policy.Policy{
+		Requirements: []fold.Requirement{
+			{Key: instanceType, Operator: fold.In, Values: []string{"m5.large", "m5.xlarge"}},
+		},
+	}
 }
 
 // The policy's entries come first; what both leave is what nodes may be (R10, R11).
@@ -21,7 +25,9 @@ func ExampleMergeRequirements() {
 	class, _ := policy.ResolveNodeClass(nil)
 	var merged policy.Merged = policy.MergeRequirements(provided(), policy.Pool{
 		Name: "web", NodeClass: class, Labels: map[string]string{"team": "red"},
-		Requirements: []fold.Requirement{{Key: instanceType, Operator: fold.In, Values: []string{"m5.xlarge", "c5.xlarge"}}},
+		Requirements: []fold.Requirement{
+			{Key: instanceType, Operator: fold.In, Values: []string{"m5.xlarge", "c5.xlarge"}},
+		},
 	}, nil)
 	for _, entry := range merged.Requirements {
 		fmt.Println(entry.Key, entry.Operator, entry.Values)
@@ -36,7 +42,9 @@ func ExampleMergeRequirements() {
 // A pool of which nothing is left is written all the same, and its user told (R13, G9).
 func ExampleMerged_Compatible() {
 	merged := policy.MergeRequirements(provided(), policy.Pool{
-		Name: "web", Requirements: []fold.Requirement{{Key: instanceType, Operator: fold.In, Values: []string{"c5.xlarge"}}},
+		Name: "web", Requirements: []fold.Requirement{
+			{Key: instanceType, Operator: fold.In, Values: []string{"c5.xlarge"}},
+		},
 	}, policy.CommonVocabulary())
 	var said policy.Condition = merged.Compatible()
 	fmt.Println(len(merged.Requirements), said.Status == policy.False, said.Reason)
@@ -46,7 +54,8 @@ func ExampleMerged_Compatible() {
 	}
 	// Output:
 	// 2 true NoCompatibleInstanceTypes
-	// node.kubernetes.io/instance-type: the policy allows In [m5.large, m5.xlarge], this pool In [c5.xlarge]: nothing is left
+	// node.kubernetes.io/instance-type: the policy allows In [m5.large, m5.xlarge], this pool In [c5.xlarge]: nothing
+	// is left
 }
 
 // minValues is never lowered; that it cannot be had is told (G11).
@@ -65,7 +74,9 @@ func ExampleShortage() {
 // satisfies closes the pool (G10, K2).
 func ExampleVocabulary() {
 	red := &policy.Policy{Requirements: []fold.Requirement{{Key: "team", Operator: fold.In, Values: []string{"red"}}}}
-	blue := policy.Pool{Name: "web", Requirements: []fold.Requirement{{Key: "team", Operator: fold.In, Values: []string{"blue"}}}}
+	blue := policy.Pool{
+		Name: "web", Requirements: []fold.Requirement{{Key: "team", Operator: fold.In, Values: []string{"blue"}}},
+	}
 	for _, labels := range []policy.Vocabulary{policy.CommonVocabulary(), {"team": true}} {
 		fmt.Println(policy.MergeRequirements(red, blue, labels).Closed)
 	}
@@ -77,7 +88,8 @@ func ExampleVocabulary() {
 // A policy that is not valid is never applied. Its provider is told why, its users only that (R8, G14).
 func ExampleCheck() {
 	bad := policy.Policy{Requirements: []fold.Requirement{
-		{Key: "team", Operator: fold.In, Values: []string{"red"}}, {Key: "team", Operator: fold.In, Values: []string{"blue"}},
+		{Key: "team", Operator: fold.In, Values: []string{"red"}},
+		{Key: "team", Operator: fold.In, Values: []string{"blue"}},
 	}}
 	var problems []policy.Problem = policy.Check(bad)
 	fmt.Println(problems[0].Reason, problems[0].String())
@@ -85,9 +97,9 @@ func ExampleCheck() {
 	merged := policy.MergeRequirements(&bad, policy.Pool{Name: "web"}, nil)
 	fmt.Println(merged.Requirements == nil, merged.Compatible().Status == policy.Unknown)
 	// Output:
-	// ConflictingRequirements spec.nodePoolDefaults.requirements[0], [1]: contradict each other: no value of team satisfies them all; leave at least one
-	// policy of the provider: is not valid, and so not applied; what was applied before stays
-	// true true
+	// ConflictingRequirements spec.nodePoolDefaults.requirements[0], [1]: contradict each other: no value of team
+	// satisfies them all; leave at least one policy of the provider: is not valid, and so not applied; what was
+	// applied before stays true true
 }
 
 // The root volume of a policy replaces the user's; what the policy leaves open is the default (G8).
@@ -95,7 +107,8 @@ func ExampleRootVolume_With() {
 	change := policy.RootVolumeChange{Size: new(resource.MustParse("102400Mi")), Type: new("IO1")}
 	var volume policy.RootVolume = policy.DefaultRootVolume().With(&change)
 	size, fits := policy.NormalSize(volume.Size)
-	fmt.Println(policy.RootDevice, policy.DefaultRootVolumeSize, size.String(), fits, volume.Type == policy.VolumeIO1, volume.Encrypted)
+	fmt.Println(policy.RootDevice, policy.DefaultRootVolumeSize, size.String(), fits, volume.Type == policy.VolumeIO1,
+		volume.Encrypted)
 	fmt.Println(policy.Join(volume.Check("rootVolume")))
 	// Output:
 	// /dev/xvda 75Gi 100Gi true true true
@@ -105,7 +118,8 @@ func ExampleRootVolume_With() {
 // Types of volumes, of which some take no operations per second.
 func ExampleRootVolume_Check() {
 	for _, kind := range []string{
-		policy.VolumeStandard, policy.VolumeGP2, policy.VolumeGP3, policy.VolumeIO2, policy.VolumeSC1, policy.VolumeST1,
+		policy.VolumeStandard, policy.VolumeGP2, policy.VolumeGP3, policy.VolumeIO2, policy.VolumeSC1,
+		policy.VolumeST1,
 	} {
 		volume := policy.DefaultRootVolume().With(&policy.RootVolumeChange{Type: &kind, IOPS: new(int64(4000))})
 		fmt.Print(kind, " ", len(volume.Check("rootVolume")) == 0, ", ")
@@ -115,7 +129,8 @@ func ExampleRootVolume_Check() {
 
 // A pool may name the wrapper of its node class, or a kind that the platform adds (G20).
 func ExampleResolveNodeClass() {
-	class, _ := policy.ResolveNodeClass(&policy.NodeClass{Group: "karpenter.hypershift.openshift.io", Kind: "OpenshiftEC2NodeClass", Name: "large"})
+	class, _ := policy.ResolveNodeClass(&policy.NodeClass{Group: "karpenter.hypershift.openshift.io",
+		Kind: "OpenshiftEC2NodeClass", Name: "large"})
 	fmt.Println(class)
 	kwok := policy.NodeClass{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
 	_, problem := policy.ResolveNodeClass(&kwok)

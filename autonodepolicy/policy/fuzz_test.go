@@ -30,12 +30,14 @@ func list(text string) []fold.Requirement {
 	return entries
 }
 
-// FuzzMergeRequirements: whatever policy and pool say, nothing panics, what is refused says why, and what is written has the
-// policy's entries first, is not too long and never wider than the policy (X-08, A-27).
+// FuzzMergeRequirements: whatever policy and pool say, nothing panics, what is refused says why, and what is written
+// has the policy's entries first, is not too long and never wider than the policy (X-08, A-27).
 func FuzzMergeRequirements(f *testing.F) {
 	for _, seed := range [][3]string{
-		{"", "", ""}, {"a In x y", "a NotIn x", "a x"}, {"a In x\na Lt 3", "", ""}, {" Gte -1", "", ""}, {"a In x", "a In y z", "a y"},
-		{"kubernetes.io/arch Exists", "kubernetes.io/arch Exists x", "beta.kubernetes.io/arch amd64"}, {"", "a Gt b\n In", ""},
+		{"", "", ""}, {"a In x y", "a NotIn x", "a x"}, {"a In x\na Lt 3", "", ""}, {" Gte -1", "", ""},
+		{"a In x", "a In y z", "a y"},
+		{"kubernetes.io/arch Exists", "kubernetes.io/arch Exists x", "beta.kubernetes.io/arch amd64"},
+		{"", "a Gt b\n In", ""},
 	} {
 		f.Add(seed[0], seed[1], seed[2])
 	}
@@ -65,7 +67,8 @@ func FuzzMergeRequirements(f *testing.F) {
 			t.Fatalf("written: %d entries, problems of the policy: %v", len(merged.Requirements), policy.Check(*p))
 		}
 		for i, entry := range p.Requirements {
-			if written := merged.Requirements[i]; written.Key != entry.Key || written.Operator != entry.Operator || !slices.Equal(written.Values, entry.Values) {
+			if written := merged.Requirements[i]; written.Key != entry.Key || written.Operator != entry.Operator ||
+				!slices.Equal(written.Values, entry.Values) {
 				t.Fatalf("entry %d is %+v, the policy has %+v", i, written, entry)
 			}
 		}
@@ -81,8 +84,8 @@ func FuzzMergeRequirements(f *testing.F) {
 // than 64 bits hold, which it writes out. The definition of AutoNodePolicy refuses exponents of more than two digits.
 var endless = regexp.MustCompile(`[eE](-[0-9]{4,}|\+?[0-9]{10,})$|^[^eE]{18,}[eE]\+?[0-9]{6,}$`)
 
-// FuzzRootVolume: whatever a policy says of the root volume, nothing panics, and what passes the check has a size that an
-// EC2NodeClass accepts (K6, A-27).
+// FuzzRootVolume: whatever a policy says of the root volume, nothing panics, and what passes the check has a size that
+// an EC2NodeClass accepts (K6, A-27).
 func FuzzRootVolume(f *testing.F) {
 	f.Add("75Gi", "gp3", int64(0), int64(0))
 	f.Add("76800Mi", "IO1", int64(100), int64(0))

@@ -8,38 +8,40 @@ import (
 	"github.com/joiner-autoscaler/joiner/autonodepolicy/fold"
 )
 
-// Pool is what a user asks for, as far as it folds into requirements (K1).
+// Pool is the part of a user's pool that folds into requirements (K1).
 type Pool struct {
-	// Name is the name of the pool, which its nodes carry as a label.
+	// Name is the name of the pool. Its nodes carry it as a label.
 	Name string
-	// NodeClass is the node class that the pool will be written with; see [ResolveNodeClass]. Without a kind it is left out.
+	// NodeClass is the node class that the pool will be written with; see [ResolveNodeClass]. It is ignored when Kind
+	// is empty.
 	NodeClass NodeClass
-	// Labels are those of the template: nodes get them, so that they restrict like entries do.
+	// Labels are the labels of the template. Nodes get them, so they restrict like entries.
 	Labels map[string]string
 	// Requirements are the pool's own entries.
 	Requirements []fold.Requirement
 }
 
-// Merged is what a policy and a pool come to.
+// Merged is the result of [MergeRequirements].
 type Merged struct {
-	// Requirements is the list to write, never nil, unless Problems says why nothing is written; what was written before then
-	// stays as it is, and what does not exist is not created (G12, G14).
+	// Requirements is the list to write. It is nil only if there are Problems: then an existing pool stays as it is,
+	// and a missing one is not created (G12, G14).
 	Requirements []fold.Requirement
 	// Problems keep the pool from being written.
 	Problems []Problem
-	// Folded is what policy and pool allow together, template labels, name and node class included (K1).
+	// Folded is what policy and pool together allow, including template labels, name and node class (K1).
 	Folded fold.Set
-	// Conflicts are the labels for which nothing is left, by key (G9). The list is to be written nevertheless: it launches no
-	// node (R13).
+	// Conflicts are the labels for which nothing is left, ordered by key (G9). Write the list nevertheless: it
+	// launches no node (R13).
 	Conflicts []Conflict
-	// MinValues are the labels with fewer values left than minValues asks for, by key (G11). minValues is never lowered.
+	// MinValues are the labels with fewer values left than minValues asks for, ordered by key (G11). minValues is
+	// never lowered.
 	MinValues []Shortage
-	// Closed says that the list ends with an entry that no instance type satisfies, since Karpenter would take the conflict
-	// for permission (G10).
+	// Closed says that the list ends with an entry that no instance type satisfies. Without it, Karpenter would launch
+	// nodes in spite of the conflict (G10).
 	Closed bool
 }
 
-// Compatible is what to tell the users of the pool (G9, G11). It is Unknown when nothing was merged.
+// Compatible returns the condition for the users of the pool (G9, G11). Its status is Unknown when nothing was merged.
 func (m Merged) Compatible() Condition {
 	switch {
 	case len(m.Problems) > 0:
@@ -52,10 +54,11 @@ func (m Merged) Compatible() Condition {
 	return Condition{True, ReasonCompatible, ""}
 }
 
-// shownProblems bounds a message that lists problems or conflicts: a policy may have a hundred entries, each with one.
+// shownProblems bounds a message that lists problems or conflicts: a policy may have a hundred entries, each with a
+// problem.
 const shownProblems = 10
 
-// Join lists what is wrong in one line, at most 10 items of it.
+// Join returns the items in one line, separated by semicolons: the first 10, then how many more there are.
 func Join[T fmt.Stringer](list []T) string {
 	parts := make([]string, 0, shownProblems+1)
 	for i, item := range list {
@@ -68,10 +71,10 @@ func Join[T fmt.Stringer](list []T) string {
 	return strings.Join(parts, "; ")
 }
 
-// MergeRequirements merges a policy, nil for none, with a pool (R10 to R18). The entries of the policy come first, then
-// those of the pool, each as it is and in its order (R10). vocabulary are the labels that every instance type of the
-// provider has; nil means [CommonVocabulary]. The result shares nothing with the arguments. A policy that fails [Check]
-// gives a Problem (G14).
+// MergeRequirements merges a policy, nil for none, with a pool (R10 to R18). The entries of the policy come first,
+// then those of the pool, unchanged and in order (R10). vocabulary is the set of labels that every instance type of
+// the provider has; nil means [CommonVocabulary]. The result shares nothing with the arguments. A policy that fails
+// [Check] results in a Problem (G14).
 func MergeRequirements(p *Policy, pool Pool, vocabulary Vocabulary) Merged {
 	result := Merged{Problems: Invalid(p)}
 	if len(result.Problems) > 0 {
@@ -106,8 +109,8 @@ func MergeRequirements(p *Policy, pool Pool, vocabulary Vocabulary) Merged {
 	return result
 }
 
-// Invalid returns a Problem when there is a policy and it fails [Check]. What is wrong with it in detail is for those who
-// can read policies: the result goes to wrappers, which the users of the guest read (R8).
+// Invalid returns one Problem if the policy fails [Check], and none for a nil policy. It gives no details, because it
+// goes to the status of wrappers, which users of the guest read. They may not read policies (R8).
 func Invalid(p *Policy) []Problem {
 	if p == nil {
 		return nil
@@ -116,10 +119,13 @@ func Invalid(p *Policy) []Problem {
 	if len(problems) == 0 {
 		return nil
 	}
-	return []Problem{{problems[0].Reason, "policy of the provider", "is not valid, and so not applied; what was applied before stays"}}
+	return []Problem{
+		{problems[0].Reason, "policy of the provider",
+			"is not valid, and so not applied; what was applied before stays"},
+	}
 }
 
-// userPart folds what the pool alone says: its entries, and its labels, name and node class.
+// userPart folds the pool's own part: its entries, labels, name and node class.
 func userPart(pool Pool) (fold.Set, *Problem) {
 	set, _, err := fold.Of(asRead(pool.Requirements))
 	if err != nil {
@@ -136,9 +142,9 @@ func userPart(pool Pool) (fold.Set, *Problem) {
 	return set.And(fold.NewSet(fixed...)), nil
 }
 
-// concatenate puts the parts of the list together. When they are too many, entries of the user that stand there already,
-// the policy's or an earlier one of the user's, are left out: that changes nothing (G12). Never is an entry of the
-// policy left out, or one that restricts.
+// concatenate joins the parts of the list. If there are too many entries, it leaves out user entries that duplicate an
+// entry of the policy or an earlier one of the user: that changes nothing (G12). It never leaves out an entry of the
+// policy, or one that restricts.
 func concatenate(provided, own, closing []fold.Requirement) ([]fold.Requirement, *Problem) {
 	if len(provided)+len(own)+len(closing) > MaxRequirements {
 		own = withoutDuplicates(provided, own)

@@ -20,7 +20,7 @@ const (
 
 // Reasons of a [Problem] and of a [Condition].
 const (
-	// ReasonInvalidRequirements: an entry cannot be understood or may not be used (R44, G13).
+	// ReasonInvalidRequirements: an entry cannot be parsed or is not allowed (R44, G13).
 	ReasonInvalidRequirements = "InvalidRequirements"
 	// ReasonConflictingRequirements: the policy contradicts itself (R44).
 	ReasonConflictingRequirements = "ConflictingRequirements"
@@ -28,13 +28,13 @@ const (
 	ReasonTooManyRequirements = "TooManyRequirements"
 	// ReasonMinValuesUnsatisfiable: fewer values are left for a label than minValues asks for (G11).
 	ReasonMinValuesUnsatisfiable = "MinValuesUnsatisfiable"
-	// ReasonInvalidRootVolume: the root volume cannot be had from EC2 (G8).
+	// ReasonInvalidRootVolume: EC2 does not offer such a root volume (G8).
 	ReasonInvalidRootVolume = "InvalidRootVolume"
-	// ReasonInvalidNodeClassRef: the pool refers to a kind of node class that may not be used (G20).
+	// ReasonInvalidNodeClassRef: the pool refers to a kind of node class that is not allowed (G20).
 	ReasonInvalidNodeClassRef = "InvalidNodeClassRef"
 	// ReasonNoCompatibleInstanceTypes: policy and pool together leave nothing for a label (G9).
 	ReasonNoCompatibleInstanceTypes = "NoCompatibleInstanceTypes"
-	// ReasonCompatible: something is left.
+	// ReasonCompatible: values are left for every label, and enough for minValues.
 	ReasonCompatible = "Compatible"
 )
 
@@ -48,7 +48,7 @@ const (
 	Unknown Status = "Unknown"
 )
 
-// Condition is what to say about an object: a status condition without its type, generation and times.
+// Condition is a status condition without its type, generation and times.
 type Condition struct {
 	Status  Status
 	Reason  string

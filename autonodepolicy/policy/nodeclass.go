@@ -18,14 +18,13 @@ type NodeClass struct {
 	Group, Kind, Name string
 }
 
-// label is the label by which claims and nodes carry the name of their node class: its group, a slash and its kind in
-// lower case.
+// label returns the label that holds the name of the node class on claims and nodes: group, slash, kind in lower case.
 func (c NodeClass) label() fold.Key { return fold.Key(c.Group + "/" + strings.ToLower(c.Kind)) }
 
-// ResolveNodeClass returns the node class that a pool is written with (G20). Without a reference it is the EC2NodeClass
-// named default; a reference to an OpenshiftEC2NodeClass means the EC2NodeClass of the same name. further are kinds that a
-// pool may refer to beside these two: on a guest whose nodes are made by KWOK, KWOKNodeClass of karpenter.kwok.sh. Any
-// other kind is a Problem.
+// ResolveNodeClass returns the node class that a pool is written with (G20). A nil ref means the EC2NodeClass named
+// default. A reference to an OpenshiftEC2NodeClass means the EC2NodeClass of the same name. further lists more kinds
+// that a pool may refer to: KWOKNodeClass of karpenter.kwok.sh, on a guest with simulated nodes. Any other kind is a
+// Problem.
 func ResolveNodeClass(ref *NodeClass, further ...NodeClassKind) (NodeClass, *Problem) {
 	if ref == nil {
 		return NodeClass{ec2Group, ec2Kind, defaultName}, nil

@@ -10,32 +10,32 @@ import (
 )
 
 const (
-	// RootDevice is the root device of the machine images: what the policy's root volume is for (R28).
+	// RootDevice is the root device of the machine images, which the policy's root volume applies to (R28).
 	RootDevice = "/dev/xvda"
-	// DefaultRootVolumeSize is the size where neither policy nor the operator's settings give one (R17, G7). Changing it
-	// replaces every node whose policy leaves the size open, since it changes the hash of its node class (K5).
+	// DefaultRootVolumeSize is the size if neither policy nor the operator's settings give one (R17, G7). Changing it
+	// changes the hash of node classes (K5), and so replaces every node whose policy leaves the size open.
 	DefaultRootVolumeSize = "75Gi"
 )
 
-// RootVolume is a root volume with nothing left open but what AWS decides by the type.
+// RootVolume is a complete root volume. Only IOPS and Throughput may be left to AWS.
 type RootVolume struct {
 	Size      resource.Quantity
 	Type      string // one of the Volume constants
 	Encrypted bool
-	// IOPS is the number of operations per second; nil leaves it to AWS, which it does not for io1 and io2.
+	// IOPS is the number of operations per second; nil leaves it to AWS. io1 and io2 need a number.
 	IOPS *int64
 	// Throughput is in MiB per second, for gp3; nil leaves it to AWS.
 	Throughput *int64
 }
 
-// DefaultRootVolume returns what holds without a policy: 75Gi of gp3, encrypted (R17, G8).
+// DefaultRootVolume returns the root volume without a policy: 75Gi of gp3, encrypted (R17, G8).
 func DefaultRootVolume() RootVolume {
 	return RootVolume{Size: resource.MustParse(DefaultRootVolumeSize), Type: VolumeGP3, Encrypted: true}
 }
 
-// RootVolumeChange is what a policy says about the root volume; nil fields are those that it leaves open.
+// RootVolumeChange is what a policy says about the root volume. It leaves nil fields open.
 type RootVolumeChange struct {
-	// Size is a quantity that is a whole number of Gi, G, Ti or T.
+	// Size is a whole number of Gi, G, Ti or T.
 	Size *resource.Quantity
 	// Type is one of the Volume constants, in upper or lower case.
 	Type      *string
@@ -46,8 +46,8 @@ type RootVolumeChange struct {
 	Throughput *int64
 }
 
-// With returns the volume with what a policy says in place of its own; what the policy leaves open stays (G8). A nil
-// change changes nothing.
+// With returns the volume with the policy's values in place of its own. Fields that the policy leaves open keep their
+// value (G8). A nil change changes nothing.
 func (v RootVolume) With(change *RootVolumeChange) RootVolume {
 	if change == nil {
 		return v
@@ -70,18 +70,18 @@ func (v RootVolume) With(change *RootVolumeChange) RootVolume {
 	return v
 }
 
-// volumeSizes is what an EC2NodeClass accepts as the size of a volume (K6).
+// volumeSizes matches the sizes that an EC2NodeClass accepts for a volume (K6).
 var volumeSizes = regexp.MustCompile(`^((?:[1-9][0-9]{0,3}|[1-4][0-9]{4}|5[0-8][0-9]{3}|59000)Gi|(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-3][0-9]{3}|64000)G|(?:[1-9]|[1-4][0-9]|5[0-8])Ti|(?:[1-9]|[1-5][0-9]|6[0-4])T)$`)
 
-// largestExponent is far beyond the bytes of any disk, and so are numbers of as many bits as mostBits.
+// largestExponent is far beyond the bytes of any disk, and so are numbers of mostBits bits.
 const (
 	largestExponent = 60
 	mostBits        = 256
 )
 
-// enormous reports whether a size is so large that it is not worth to compare it: that would write its number out,
-// which takes minutes for 1e70000000. The definition of AutoNodePolicy refuses such exponents, another's may let them
-// pass. endless says that it is written out already, and would take as long to print.
+// enormous reports whether a size is too large to compare. Comparing writes the number out, which takes minutes for
+// 1e70000000. The CRD of AutoNodePolicy refuses such exponents; another CRD may accept them. endless says that the
+// number is written out already, and would take as long to print.
 func enormous(size resource.Quantity) (is, endless bool) {
 	c := size.DeepCopy()
 	number := c.AsDec()
@@ -89,8 +89,8 @@ func enormous(size resource.Quantity) (is, endless bool) {
 	return endless || number.Scale() < -largestExponent, endless
 }
 
-// NormalSize spells a size the way an EC2NodeClass accepts it: 76800Mi is 75Gi. The second result is false when there is no
-// such spelling: the size is no whole number of Gi or G, or out of range.
+// NormalSize returns a size in the spelling that an EC2NodeClass accepts: 76800Mi is 75Gi. It returns false if there
+// is none: the size is not a whole number of Gi or G, or is out of range.
 func NormalSize(size resource.Quantity) (resource.Quantity, bool) {
 	if is, _ := enormous(size); is {
 		return resource.Quantity{}, false
@@ -122,7 +122,8 @@ func volumeTypes() []string {
 	return []string{VolumeStandard, VolumeIO1, VolumeIO2, VolumeGP2, VolumeGP3, VolumeSC1, VolumeST1}
 }
 
-// Check returns what is wrong with the volume (G8). field is where it comes from: the fields of the problems begin with it.
+// Check returns what is wrong with the volume (G8). field is the path of the volume: the fields of the problems begin
+// with it.
 func (v RootVolume) Check(field string) []Problem {
 	var list []Problem
 	add := func(part, format string, values ...any) {

@@ -72,7 +72,8 @@ func registerConditions() {
 	status.NewController[*peerv1.NodePool](nil, nil, status.EmitDeprecatedMetrics, buckets)
 	status.NewGenericObjectController[*corev1.Node](nil, nil, buckets,
 		status.WithLabels(class, peerv1.NodePoolLabelKey, peerv1.NodeInitializedLabelKey))
-	status.NewGenericObjectController[*autoscalingv1beta1.CapacityBuffer](nil, nil, status.EmitDeprecatedMetrics, buckets)
+	status.NewGenericObjectController[*autoscalingv1beta1.CapacityBuffer](nil, nil, status.EmitDeprecatedMetrics,
+		buckets)
 }
 
 // families lists what is registered, in order.
@@ -86,14 +87,16 @@ func families(t *testing.T) (lines []string) {
 		}()
 		for desc := range descs {
 			found := described.FindStringSubmatch(desc.String())
-			if found == nil || !strings.HasPrefix(found[1], "karpenter_") && !strings.HasPrefix(found[1], "operator_") {
+			if found == nil || !strings.HasPrefix(found[1], "karpenter_") && !strings.HasPrefix(found[1],
+				"operator_") {
 				continue
 			}
 			labels := slices.DeleteFunc(strings.Split(found[2], ","), func(l string) bool { return l == "" })
 			kind, shape := measure(t, collector, labels)
 			slices.Sort(labels)
-			lines = append(lines, strings.TrimRight(fmt.Sprintf("%s %s {%s} %s", found[1], kind, strings.Join(labels, ","),
-				shape), " "))
+			lines = append(lines,
+				strings.TrimRight(fmt.Sprintf("%s %s {%s} %s", found[1], kind, strings.Join(labels, ","),
+					shape), " "))
 		}
 	}
 	slices.Sort(lines)

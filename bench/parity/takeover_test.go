@@ -25,8 +25,8 @@ func content(t *testing.T, of any) map[string]any {
 	return object
 }
 
-// K-25, K-28: the fields that our definitions have and Karpenter's have not are those that the check says, and Karpenter
-// has none that we have not.
+// K-25, K-28: the fields that our definitions have and Karpenter's have not are those that the check says, and
+// Karpenter has none that we have not.
 func TestK28_WhatKarpenterTakes(t *testing.T) {
 	t.Parallel()
 	manifests, err := crd.Manifests()
@@ -56,7 +56,8 @@ func TestK28_WhatKarpenterTakes(t *testing.T) {
 		}
 		for path := range ours[peer.Name] {
 			if is := takeover.OwnField(peer.Name, path); theirs[path] == is {
-				t.Errorf("%s: %s: it is said to be our own: %t; Karpenter has it: %t", peer.Name, path, is, theirs[path])
+				t.Errorf("%s: %s: it is said to be our own: %t; Karpenter has it: %t", peer.Name, path, is,
+					theirs[path])
 			} else if is {
 				own++
 			}

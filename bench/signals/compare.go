@@ -32,11 +32,11 @@ type Row struct {
 // own is the prefix of what Joiner has of its own; docs/monitoring.md has it.
 const own = "joiner_"
 
-// libraries are the prefixes of what the libraries measure of a process. Of these the values are nobody's business, and
-// the series are what the process is made of.
+// libraries are the prefixes of what the libraries measure of a process. Of these the values are nobody's business,
+// and the series are what the process is made of.
 func libraries() []string {
-	return []string{"go_", "process_", "controller_runtime_", "workqueue_", "rest_client_", "client_go_", "certwatcher_",
-		"leader_election_", "promhttp_"}
+	return []string{"go_", "process_", "controller_runtime_", "workqueue_", "rest_client_", "client_go_",
+		"certwatcher_", "leader_election_", "promhttp_"}
 }
 
 func ofLibrary(name string) bool {

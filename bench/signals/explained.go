@@ -17,8 +17,8 @@ type Explanation struct {
 	used bool
 }
 
-// ReadExplanations reads lines NAME ASPECT WHY; a ? after the aspect says that it may differ and need not. Lines that begin
-// with # are for readers.
+// ReadExplanations reads lines NAME ASPECT WHY; a ? after the aspect says that it may differ and need not. Lines that
+// begin with # are for readers.
 func ReadExplanations(text string) (all []*Explanation, err error) {
 	for i, line := range strings.Split(text, "\n") {
 		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {

@@ -11,9 +11,11 @@ import (
 const head = `# Signals beside Karpenter's
 
 One scenario, first with Karpenter 1.15's own controller for KWOK nodes and then with Joiner, each on a fresh control plane
-(` + "`make signals`" + `, which compares and, with ` + "`SIGNALS_FLAGS=-rewrite`" + `, writes this page): a NodePool and six pods, for which three
+(` + "`make signals`" + `, which compares and, with ` + "`SIGNALS_FLAGS=-rewrite`" +
+	`, writes this page): a NodePool and six pods, for which three
 nodes come; a pod that fits nowhere; the nodes drift; pods go and the nodes that are left over; a node is deleted by hand; all goes.
-An explanation stands for each difference (` + "`bench/signals/testdata/differences.txt`" + `); the test fails for a difference without one,
+An explanation stands for each difference (` + "`bench/signals/testdata/differences.txt`" +
+	`); the test fails for a difference without one,
 and for one without a difference.
 `
 
@@ -22,7 +24,8 @@ const metricsHead = `
 
 Of each side how many series there are and what they come to: gauges while three nodes stand and a pod waits, all others at the end;
 of histograms and summaries how often something was measured. Times are not compared, nor what libraries measure of a process,
-apart from names, types and labels. Joiner's own metrics, ` + "`joiner_`" + `, are on [the page of monitoring](monitoring.md).
+apart from names, types and labels. Joiner's own metrics, ` + "`joiner_`" +
+	`, are on [the page of monitoring](monitoring.md).
 
 | metric | type | labels | Karpenter | Joiner | what differs, and why |
 |---|---|---|---|---|---|
@@ -49,11 +52,12 @@ func Page(rows []Row, why []*Explanation, events, messages []Told, karpenter, jo
 			strings.Join(differences, "; "))
 	}
 	fmt.Fprintf(&b, "\n%d metrics of Go's runtime and of the process are the same and left out.\n", equal)
-	b.WriteString("\n## Events\n\n| reason | type | about | Karpenter | Joiner | shown by |\n|---|---|---|---|---|---|\n")
+	b.WriteString(
+		"\n## Events\n\n| reason | type | about | Karpenter | Joiner | shown by |\n|---|---|---|---|---|---|\n")
 	for _, e := range events {
 		parts := strings.Fields(e.What)
-		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %s |\n", parts[0], parts[1], parts[2], karpenter.Events[e.What], joiner.Events[e.Ours],
-			shownBy(e, tests))
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %s |\n", parts[0], parts[1], parts[2], karpenter.Events[e.What],
+			joiner.Events[e.Ours], shownBy(e, tests))
 	}
 	b.WriteString("\n## Lines of the log\n\nThe messages of Karpenter's log that people look for, " +
 		"and the key `event` of Joiner's lines for the same.\n\n" +
@@ -62,8 +66,9 @@ func Page(rows []Row, why []*Explanation, events, messages []Told, karpenter, jo
 		fmt.Fprintf(&b, "| %s | %d | %s | %d | %s |\n", m.What, karpenter.Messages[m.What], m.Ours,
 			joiner.Messages[m.Ours], shownBy(m, tests))
 	}
-	b.WriteString("\n## Columns\n\nThe same on both sides; in the wide table of NodeClaims Karpenter has IMAGEID before ID.\n\n" +
-		"| | columns |\n|---|---|\n")
+	b.WriteString(
+		"\n## Columns\n\nThe same on both sides; in the wide table of NodeClaims Karpenter has IMAGEID before ID.\n\n" +
+			"| | columns |\n|---|---|\n")
 	for _, command := range slices.Sorted(maps.Keys(joiner.Columns)) {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", command, joiner.Columns[command])
 	}
@@ -89,8 +94,8 @@ func quoted(labels []string) string {
 
 var counted = regexp.MustCompile(`\| [0-9]+ `)
 
-// Lasting is what of a page is the same in each run: without the table of metrics, since some series are there in some runs
-// only, and without figures. The test holds that table to its own run.
+// Lasting is what of a page is the same in each run: without the table of metrics, since some series are there in some
+// runs only, and without figures. The test holds that table to its own run.
 func Lasting(page string) string {
 	before, table, _ := strings.Cut(page, "\n## Metrics\n")
 	_, after, _ := strings.Cut(table, "\n## Events\n")

@@ -1,7 +1,8 @@
-// Package signals compares what the two controllers tell their users while they do the same: Karpenter's own controller
-// for KWOK nodes and Joiner go through one scenario, each on a control plane of its own, and what either has served at
-// /metrics, sent as events, shown in kubectl's tables and logged is set side by side (K-08 to K-19). The page
-// docs/metrics-parity.md is made of it. Each difference has an explanation in testdata, and each explanation a difference.
+// Package signals compares what the two controllers tell their users while they do the same: Karpenter's own
+// controller for KWOK nodes and Joiner go through one scenario, each on a control plane of its own, and what either
+// has served at /metrics, sent as events, shown in kubectl's tables and logged is set side by side (K-08 to K-19). The
+// page docs/metrics-parity.md is made of it. Each difference has an explanation in testdata, and each explanation a
+// difference.
 //
 //	run.go       what a run has shown, read from text
 //	compare.go   two runs side by side

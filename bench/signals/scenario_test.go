@@ -30,7 +30,8 @@ const (
 	podCPU      = .8 // what a pod of web asks for
 )
 
-// pool has nodes of one kind only, so that both sides launch the same, and a budget of one node, so that they take the same steps.
+// pool has nodes of one kind only, so that both sides launch the same, and a budget of one node, so that they take the
+// same steps.
 const pool = `
 apiVersion: karpenter.kwok.sh/v1alpha1
 kind: KWOKNodeClass
@@ -217,7 +218,8 @@ func (s *side) claims() []karpenterv1.NodeClaim {
 	return claims.Items
 }
 
-// keepApart has the ReplicaSet keep two pods of two nodes when it drops the others: one node is empty then, and one too many.
+// keepApart has the ReplicaSet keep two pods of two nodes when it drops the others: one node is empty then, and one
+// too many.
 func (s *side) keepApart() {
 	s.t.Helper()
 	var all corev1.PodList
@@ -231,33 +233,36 @@ func (s *side) keepApart() {
 	}
 }
 
-// stands waits until so many claims of a round are all that there is, each with a node that is initialized, and so many
-// pods of web run.
+// stands waits until so many claims of a round are all that there is, each with a node that is initialized, and so
+// many pods of web run.
 func (s *side) stands(round string, nodes, pods int) {
 	s.t.Helper()
-	s.eventually(fmt.Sprintf("%d nodes of round %s and %d pods", nodes, round, pods), func(ctx context.Context) (bool, string, error) {
-		claims, ready := s.claims(), 0
-		for _, claim := range claims {
-			for _, c := range claim.Status.Conditions {
-				if c.Type == karpenterv1.ConditionTypeInitialized && c.Status == "True" && claim.DeletionTimestamp == nil &&
-					claim.Labels["example.com/round"] == round {
-					ready++
+	s.eventually(fmt.Sprintf("%d nodes of round %s and %d pods", nodes, round, pods),
+		func(ctx context.Context) (bool, string, error) {
+			claims, ready := s.claims(), 0
+			for _, claim := range claims {
+				for _, c := range claim.Status.Conditions {
+					if c.Type == karpenterv1.ConditionTypeInitialized && c.Status == "True" &&
+						claim.DeletionTimestamp == nil && claim.Labels["example.com/round"] == round {
+						ready++
+					}
 				}
 			}
-		}
-		var all corev1.PodList
-		var standing corev1.NodeList
-		err := errors.Join(s.Client.List(ctx, &all, client.MatchingLabels{"app": "web"}), s.Client.List(ctx, &standing))
-		running := 0
-		for _, pod := range all.Items {
-			if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
-				running++
+			var all corev1.PodList
+			var standing corev1.NodeList
+			err := errors.Join(s.Client.List(ctx, &all, client.MatchingLabels{"app": "web"}),
+				s.Client.List(ctx, &standing))
+			running := 0
+			for _, pod := range all.Items {
+				if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+					running++
+				}
 			}
-		}
-		saw := fmt.Sprintf("%d claims, %d of them as wanted, %d nodes, %d of %d pods run", len(claims), ready, len(standing.Items), running,
-			len(all.Items))
-		return ready == nodes && len(claims) == nodes && len(standing.Items) == nodes && running == pods && len(all.Items) == pods, saw, err
-	})
+			saw := fmt.Sprintf("%d claims, %d of them as wanted, %d nodes, %d of %d pods run", len(claims), ready,
+				len(standing.Items), running, len(all.Items))
+			return ready == nodes && len(claims) == nodes && len(standing.Items) == nodes && running == pods &&
+				len(all.Items) == pods, saw, err
+		})
 }
 
 // told waits until an event was sent.
@@ -273,9 +278,11 @@ func (s *side) told(event string) {
 // scrape waits for a scrape in which the cluster is as large as it is: Karpenter's gauges follow some seconds late.
 func (s *side) scrape(nodes, waiting float64) (families map[string]Family) {
 	s.t.Helper()
-	want := map[string]float64{"karpenter_cluster_state_node_count": nodes, "karpenter_scheduler_unschedulable_pods_count": waiting}
+	want := map[string]float64{"karpenter_cluster_state_node_count": nodes,
+		"karpenter_scheduler_unschedulable_pods_count": waiting}
 	s.eventually("a scrape with all that stands", func(ctx context.Context) (bool, string, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", s.controller.MetricsPort), nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+			fmt.Sprintf("http://127.0.0.1:%d/metrics", s.controller.MetricsPort), nil)
 		if err != nil {
 			return false, "", err
 		}
@@ -296,13 +303,16 @@ func (s *side) scrape(nodes, waiting float64) (families map[string]Family) {
 			done = done && has == value
 			saw += fmt.Sprintf("%s %g of %g; ", name, has, value)
 		}
-		pods, allocatable := len(families["karpenter_pods_state"].Series), len(families["karpenter_nodes_allocatable"].Series)
+		pods, allocatable := len(families["karpenter_pods_state"].Series),
+			len(families["karpenter_nodes_allocatable"].Series)
 		done = done && (nodes == 0) == (allocatable == 0) && pods >= int(2*nodes)
-		asked, used := cpu(families["karpenter_nodes_total_pod_requests"]), cpu(families["karpenter_cluster_utilization_percent"])
+		asked, used := cpu(families["karpenter_nodes_total_pod_requests"]),
+			cpu(families["karpenter_cluster_utilization_percent"])
 		if has := cpu(families["karpenter_nodes_allocatable"]); nodes > 0 {
 			done = done && math.Abs(asked-podCPU*2*nodes) < .01 && math.Abs(used-100*asked/has) < .1
 		}
-		return done, saw + fmt.Sprintf("%d pods, %d amounts of nodes, %g CPUs asked for, %g %% used", pods, allocatable, asked, used), nil
+		return done, saw + fmt.Sprintf("%d pods, %d amounts of nodes, %g CPUs asked for, %g %% used", pods,
+			allocatable, asked, used), nil
 	})
 	return families
 }
@@ -353,9 +363,10 @@ func joiner(t *testing.T) *Run {
 		func(ctx context.Context, r *rig.Rig) error { return r.Install(ctx) })
 }
 
-// gone has a controller go through the scenario. With -keep what it has shown is kept in a file, and read from there when
-// that is there already: for work on the explanations.
-func gone(t *testing.T, name string, program func(rig.Options) rig.Program, install func(context.Context, *rig.Rig) error) *Run {
+// gone has a controller go through the scenario. With -keep what it has shown is kept in a file, and read from there
+// when that is there already: for work on the explanations.
+func gone(t *testing.T, name string, program func(rig.Options) rig.Program,
+	install func(context.Context, *rig.Rig) error) *Run {
 	t.Helper()
 	file := filepath.Join(*keep, name+".json")
 	if *keep != "" {

@@ -19,7 +19,8 @@ import (
 
 var (
 	rewrite = flag.Bool("rewrite", false, "write the page anew")
-	keep    = flag.String("keep", "", "directory that keeps what the two sides have shown, and from which it is read when it is there")
+	keep    = flag.String("keep", "",
+		"directory that keeps what the two sides have shown, and from which it is read when it is there")
 )
 
 const (
@@ -36,8 +37,9 @@ func read(t *testing.T, path string) string {
 	return string(content)
 }
 
-// K-08 to K-11, K-14 to K-16, K-18, K-19: one scenario, first with Karpenter's controller and then with Joiner. Metrics, events,
-// tables and messages of the log are compared; what differs is explained, and what is explained differs.
+// K-08 to K-11, K-14 to K-16, K-18, K-19: one scenario, first with Karpenter's controller and then with Joiner.
+// Metrics, events, tables and messages of the log are compared; what differs is explained, and what is explained
+// differs.
 func TestK08_OneScenarioOnBothSides(t *testing.T) {
 	explanations, err := ReadExplanations(read(t, "testdata/differences.txt"))
 	if err != nil {
@@ -93,7 +95,8 @@ func TestK08_OneScenarioOnBothSides(t *testing.T) {
 	}
 }
 
-// sameColumns reports whether two headings name the same; in the wide table of NodeClaims the order is another one (V-14).
+// sameColumns reports whether two headings name the same; in the wide table of NodeClaims the order is another one
+// (V-14).
 func sameColumns(a, b string) bool {
 	return slices.Equal(slices.Sorted(strings.FieldsSeq(a)), slices.Sorted(strings.FieldsSeq(b)))
 }
@@ -112,11 +115,13 @@ func firstDifference(a, b string) string {
 func TestK14_EachReasonOfKarpentersIsInTheTable(t *testing.T) {
 	t.Parallel()
 	events := read(t, "testdata/events.txt")
-	directory, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/karpenter").Output()
+	directory, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
+		"sigs.k8s.io/karpenter").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(strings.TrimSpace(string(directory)), "pkg/events/reason.go"), nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(strings.TrimSpace(string(directory)),
+		"pkg/events/reason.go"), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,8 +171,8 @@ func scraped(t *testing.T, text string) *Run {
 	return &Run{Rest: families, End: families}
 }
 
-// K-08: the comparison sees what differs: a metric that one side has not, a type, a label, a value of a label, a value; and nothing
-// in what is new in each run.
+// K-08: the comparison sees what differs: a metric that one side has not, a type, a label, a value of a label, a
+// value; and nothing in what is new in each run.
 func TestK08_WhatDiffersIsSeen(t *testing.T) {
 	t.Parallel()
 	theirs := scraped(t, `# TYPE karpenter_a counter
@@ -199,7 +204,8 @@ joiner_own 1
 	got := Unexplained(Compare(theirs, ours), nil)
 	want := []string{"karpenter_a value: {nodepool=p}: 3, 4", "karpenter_b labels: [nodepool], [pool]",
 		"karpenter_b series: Karpenter only: {nodepool=p}; Joiner only: {pool=p}", "karpenter_b type: gauge, counter",
-		"karpenter_c series: Karpenter only: {reason=drifted}; Joiner only: {reason=empty}", "karpenter_e absent: Joiner has none"}
+		"karpenter_c series: Karpenter only: {reason=drifted}; Joiner only: {reason=empty}",
+		"karpenter_e absent: Joiner has none"}
 	if !slices.Equal(got, want) {
 		t.Errorf("seen is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -220,17 +226,20 @@ joiner_own 1
 	}
 }
 
-// K-14, K-18: a list that says of something that the run shows it, that a test does, or that it is never told, is held to it.
+// K-14, K-18: a list that says of something that the run shows it, that a test does, or that it is never told, is held
+// to it.
 func TestK14_AListIsHeldToWhatIsTold(t *testing.T) {
 	t.Parallel()
-	all, err := ReadTold("# what\nA Normal Pod | run\nB Normal Pod | run\nC Normal Pod | TestThis\nD Normal Pod | TestThat\n" +
-		"E Normal Pod | never: no\nlaunched nodeclaim | launched | run\n")
+	all, err := ReadTold(
+		"# what\nA Normal Pod | run\nB Normal Pod | run\nC Normal Pod | TestThis\nD Normal Pod | TestThat\n" +
+			"E Normal Pod | never: no\nlaunched nodeclaim | launched | run\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	shown := map[string]int{"A Normal Pod": 1, "E Normal Pod": 1, "launched": 2, "F Normal Pod": 1}
 	faults := Faults(all, shown, map[string]string{"TestThis": "here"})
-	if len(faults) != 3 || !strings.HasPrefix(faults[0], "B ") || !strings.HasPrefix(faults[1], "D ") || !strings.HasPrefix(faults[2], "E ") {
+	if len(faults) != 3 || !strings.HasPrefix(faults[0], "B ") || !strings.HasPrefix(faults[1], "D ") ||
+		!strings.HasPrefix(faults[2], "E ") {
 		t.Errorf("faults are %q", faults)
 	}
 	if missing := Unlisted(all, shown); !slices.Equal(missing, []string{"F Normal Pod", "launched"}) {

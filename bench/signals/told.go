@@ -13,13 +13,15 @@ type Told struct {
 	How  string // see below
 }
 
-// How a thing is known to be told: a run of the scenario shows it, or a test does, whose name it is; or it is not, and why.
+// How a thing is known to be told: a run of the scenario shows it, or a test does, whose name it is; or it is not, and
+// why.
 const (
 	ByRun = "run"
 	Never = "never: "
 )
 
-// ReadTold reads lines WHAT | OURS | HOW; without the middle, ours is the same. Lines that begin with # are for readers.
+// ReadTold reads lines WHAT | OURS | HOW; without the middle, ours is the same. Lines that begin with # are for
+// readers.
 func ReadTold(text string) (all []Told, err error) {
 	for i, line := range strings.Split(text, "\n") {
 		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {

@@ -59,7 +59,8 @@ func binary(t *testing.T) string {
 func (c *cluster) must(err error) {
 	c.t.Helper()
 	if err != nil {
-		output, _ := c.Kubectl(context.WithoutCancel(c.t.Context()), "", "get", "nodepools,nodeclaims,nodes,pods", "-o", "wide")
+		output, _ := c.Kubectl(context.WithoutCancel(c.t.Context()), "", "get", "nodepools,nodeclaims,nodes,pods",
+			"-o", "wide")
 		c.t.Fatalf("%v\n%s", err, output)
 	}
 }
@@ -76,7 +77,8 @@ func (c *cluster) claims() []karpenterv1.NodeClaim {
 func (c *cluster) madeBy(karpenter bool) karpenterv1.NodeClaim {
 	c.t.Helper()
 	for _, claim := range c.claims() {
-		if strings.HasPrefix(claim.Status.ProviderID, "kwok://kwok-") == karpenter && claim.Labels[karpenterv1.NodePoolLabelKey] == "full" {
+		if strings.HasPrefix(claim.Status.ProviderID, "kwok://kwok-") == karpenter &&
+			claim.Labels[karpenterv1.NodePoolLabelKey] == "full" {
 			return claim
 		}
 	}
@@ -84,22 +86,25 @@ func (c *cluster) madeBy(karpenter bool) karpenterv1.NodeClaim {
 	return karpenterv1.NodeClaim{}
 }
 
-// replace deletes a claim and waits until claim and node are gone and its pods run elsewhere: whoever runs the cluster now
-// ends what the other has made.
+// replace deletes a claim and waits until claim and node are gone and its pods run elsewhere: whoever runs the cluster
+// now ends what the other has made.
 func (c *cluster) replace(maker string, claim karpenterv1.NodeClaim) {
 	c.t.Helper()
 	ctx := c.t.Context()
 	c.must(c.Client.Delete(ctx, &claim))
-	c.must(c.Eventually(ctx, within, fmt.Sprintf("the end of %s, made by %s", claim.Name, maker), func(ctx context.Context) (bool, string, error) {
-		claimGone := c.Client.Get(ctx, client.ObjectKeyFromObject(&claim), &karpenterv1.NodeClaim{})
-		nodeGone := c.Client.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, &corev1.Node{})
-		return apierrors.IsNotFound(claimGone) && apierrors.IsNotFound(nodeGone), fmt.Sprintf("claim: %v, node: %v", claimGone, nodeGone), nil
-	}))
+	c.must(c.Eventually(ctx, within, fmt.Sprintf("the end of %s, made by %s", claim.Name, maker),
+		func(ctx context.Context) (bool, string, error) {
+			claimGone := c.Client.Get(ctx, client.ObjectKeyFromObject(&claim), &karpenterv1.NodeClaim{})
+			nodeGone := c.Client.Get(ctx, client.ObjectKey{Name: claim.Status.NodeName}, &corev1.Node{})
+			return apierrors.IsNotFound(claimGone) && apierrors.IsNotFound(nodeGone),
+				fmt.Sprintf("claim: %v, node: %v", claimGone, nodeGone), nil
+		}))
 	c.must(c.Eventually(ctx, within, "its pods to run elsewhere", func(ctx context.Context) (bool, string, error) {
 		var pods corev1.PodList
 		err := c.Client.List(ctx, &pods, client.InNamespace("default"))
 		for _, pod := range pods.Items {
-			if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil || pod.Spec.NodeName == claim.Status.NodeName {
+			if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil ||
+				pod.Spec.NodeName == claim.Status.NodeName {
 				return false, "pod " + pod.Name + " is " + string(pod.Status.Phase), err
 			}
 		}
@@ -124,13 +129,16 @@ func (c *cluster) onePerClaim() {
 		for _, claim := range claims {
 			initialized := false
 			for _, condition := range claim.Status.Conditions {
-				initialized = initialized || condition.Type == karpenterv1.ConditionTypeInitialized && condition.Status == "True"
+				initialized = initialized || condition.Type == karpenterv1.ConditionTypeInitialized &&
+					condition.Status == "True"
 			}
 			if n := byProvider[claim.Status.ProviderID]; n != 1 || !initialized {
-				return false, fmt.Sprintf("NodeClaim %s (%s) has %d nodes, initialized: %t", claim.Name, claim.Status.ProviderID, n, initialized), nil
+				return false, fmt.Sprintf("NodeClaim %s (%s) has %d nodes, initialized: %t", claim.Name,
+					claim.Status.ProviderID, n, initialized), nil
 			}
 		}
-		return len(nodes.Items) == len(claims), fmt.Sprintf("%d nodes for %d NodeClaims", len(nodes.Items), len(claims)), nil
+		return len(nodes.Items) == len(claims), fmt.Sprintf("%d nodes for %d NodeClaims", len(nodes.Items),
+			len(claims)), nil
 	}
 	c.must(c.Eventually(c.t.Context(), within, "a node for each NodeClaim", look))
 }

@@ -16,8 +16,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// journal writes down what happens to NodeClaims and Nodes, from watches: nothing that comes and goes between two looks is
-// missed.
+// journal writes down what happens to NodeClaims and Nodes, from watches: nothing that comes and goes between two
+// looks is missed.
 type journal struct {
 	stop func()
 	mu   sync.Mutex
@@ -41,7 +41,8 @@ func watchFleet(t *testing.T, api client.WithWatch) *journal {
 		if err := api.List(ctx, list); err != nil {
 			t.Fatal(err)
 		}
-		events, err := api.Watch(ctx, list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+		events, err := api.Watch(ctx, list,
+			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +71,8 @@ func identity(object client.Object) string {
 	return fmt.Sprintf("%T %s %s", object, object.GetName(), object.GetUID())
 }
 
-// rewatch goes on with a new journal over a change of the CRDs, which ends watches. Nothing may have happened in between.
+// rewatch goes on with a new journal over a change of the CRDs, which ends watches. Nothing may have happened in
+// between.
 func (c *cluster) rewatch(change func(context.Context) error) {
 	c.t.Helper()
 	c.stop()
@@ -120,7 +122,8 @@ func disturbance(kind watch.EventType, object client.Object) string {
 	switch object := object.(type) {
 	case *karpenterv1.NodeClaim:
 		for _, condition := range object.Status.Conditions {
-			positive := condition.Type != karpenterv1.ConditionTypeDrifted && condition.Type != karpenterv1.ConditionTypeDisruptionReason
+			positive := condition.Type != karpenterv1.ConditionTypeDrifted &&
+				condition.Type != karpenterv1.ConditionTypeDisruptionReason
 			switch {
 			case !positive && condition.Status == metav1.ConditionTrue:
 				return fmt.Sprintf("is %s: %s %s", condition.Type, condition.Reason, condition.Message)

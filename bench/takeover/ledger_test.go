@@ -18,12 +18,12 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// stays is the annotation of ours that stays on NodeClaims and their nodes, and means nothing to Karpenter: by it a later
-// start of Joiner's knows its own.
+// stays is the annotation of ours that stays on NodeClaims and their nodes, and means nothing to Karpenter: by it a
+// later start of Joiner's knows its own.
 const stays = "joiner.sh/launched-with"
 
-// ledger follows every NodeClaim and Node through all changes of controllers, from watches that begin anew when a change
-// of definitions ends them.
+// ledger follows every NodeClaim and Node through all changes of controllers, from watches that begin anew when a
+// change of definitions ends them.
 type ledger struct {
 	mu sync.Mutex
 	// claims are those that there ever were, by name; hosts are the nodes of each, by UID.
@@ -41,7 +41,8 @@ type entry struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{claims: map[string]*entry{}, hosts: map[string]map[string]bool{}, gone: map[string]bool{}, owner: map[string]string{}}
+	return &ledger{claims: map[string]*entry{}, hosts: map[string]map[string]bool{}, gone: map[string]bool{},
+		owner: map[string]string{}}
 }
 
 // lost are the claims whose node went, though nobody was removing them.
@@ -82,7 +83,8 @@ func (l *ledger) follow(ctx context.Context, api client.WithWatch, list client.O
 	if err := api.List(ctx, list); err != nil {
 		return err
 	}
-	events, err := api.Watch(ctx, list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+	events, err := api.Watch(ctx, list,
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
 	if err != nil {
 		return err
 	}
@@ -185,8 +187,8 @@ func (r *release) settledWatches() {
 	r.must(err)
 }
 
-// settled demands that in the end each claim has one node, that every node that went had a claim that was being removed, and
-// that there was something to see.
+// settled demands that in the end each claim has one node, that every node that went had a claim that was being
+// removed, and that there was something to see.
 func (r *release) settled() {
 	r.t.Helper()
 	r.onePerClaim()
@@ -243,7 +245,9 @@ func TestTheLedgerFindsWhatGoesWrong(t *testing.T) {
 		return metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: "a"}}
 	}
 	claim := func(name, id string, conditions ...karpenterv1.Condition) *karpenterv1.NodeClaim {
-		return &karpenterv1.NodeClaim{ObjectMeta: named(name), Status: karpenterv1.NodeClaimStatus{ProviderID: id, Conditions: conditions}}
+		return &karpenterv1.NodeClaim{ObjectMeta: named(name), Status: karpenterv1.NodeClaimStatus{
+			ProviderID: id, Conditions: conditions,
+		}}
 	}
 	node := func(uid types.UID) *corev1.Node {
 		of := named("kwok-a-" + string(uid))
@@ -251,11 +255,15 @@ func TestTheLedgerFindsWhatGoesWrong(t *testing.T) {
 		return &corev1.Node{ObjectMeta: of}
 	}
 	for says, objects := range map[string][]client.Object{
-		"":                              {claim("a", "kwok://1"), node("1"), node("1"), claim("a", "kwok://1"), claim("b", "kwok://2")},
-		"launched twice":                {claim("a", "kwok://1"), node("1"), node("2")},
-		"had machine kwok://1":          {claim("a", "kwok://1"), claim("a", "kwok://2")},
-		"is of NodeClaims a and b":      {claim("a", "kwok://1"), claim("b", "kwok://1")},
-		"NodeClaim a has drifted: hash": {claim("a", "", karpenterv1.Condition{Type: karpenterv1.ConditionTypeDrifted, Status: "True", Message: "hash"})},
+		"": {claim("a", "kwok://1"), node("1"), node("1"), claim("a", "kwok://1"),
+			claim("b", "kwok://2")},
+		"launched twice":           {claim("a", "kwok://1"), node("1"), node("2")},
+		"had machine kwok://1":     {claim("a", "kwok://1"), claim("a", "kwok://2")},
+		"is of NodeClaims a and b": {claim("a", "kwok://1"), claim("b", "kwok://1")},
+		"NodeClaim a has drifted: hash": {
+			claim("a", "", karpenterv1.Condition{Type: karpenterv1.ConditionTypeDrifted, Status: "True",
+				Message: "hash"}),
+		},
 	} {
 		l := newLedger()
 		for _, object := range objects {

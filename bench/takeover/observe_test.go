@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// K-26: beside a Karpenter that acts, and with rights to read only, Joiner tells what it would do. The audit log has nothing but reads
-// of it.
+// K-26: beside a Karpenter that acts, and with rights to read only, Joiner tells what it would do. The audit log has
+// nothing but reads of it.
 func TestK26_ObservedBesideKarpenter(t *testing.T) {
 	t.Parallel()
 	c := startWith(t, func(o *rig.Options) { o.Audit = true })
@@ -57,7 +57,8 @@ func TestK26_ObservedBesideKarpenter(t *testing.T) {
 			return told > 0
 		})
 		c.until(observer, "where it would end", func(m map[string]float64) bool {
-			return m[`joiner_observed_nodes{nodepool="full"}`] > 0 && m[`joiner_observed_cost_per_hour{nodepool="full"}`] > 0
+			return m[`joiner_observed_nodes{nodepool="full"}`] > 0 &&
+				m[`joiner_observed_cost_per_hour{nodepool="full"}`] > 0
 		})
 		if m := metricsOf(c, observer); m["joiner_leader"] != 0 {
 			t.Error("a process that only observes says that it leads")
@@ -93,7 +94,8 @@ func readRights(t *testing.T) string {
 			}
 			var reads []rbacv1.PolicyRule
 			for _, rule := range role.Rules {
-				rule.Verbs = slices.DeleteFunc(rule.Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) })
+				rule.Verbs = slices.DeleteFunc(rule.Verbs,
+					func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) })
 				if len(rule.Verbs) > 0 {
 					reads = append(reads, rule)
 				}
@@ -120,7 +122,8 @@ func (c *cluster) until(of *rig.Controller, what string, is func(map[string]floa
 // metricsOf returns what a controller serves, by series; nothing when it does not answer.
 func metricsOf(c *cluster, of *rig.Controller) map[string]float64 {
 	c.t.Helper()
-	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", of.MetricsPort), nil)
+	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet,
+		fmt.Sprintf("http://127.0.0.1:%d/metrics", of.MetricsPort), nil)
 	c.must(err)
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {

@@ -16,17 +16,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// chart is what Karpenter's charts pass beside the addresses, in their default values. AWS's chart gives all gates a value.
+// chart is what Karpenter's charts pass beside the addresses, in their default values. AWS's chart gives all gates a
+// value.
 func chart() []string {
 	return []string{
-		"KARPENTER_SERVICE=karpenter", "LOG_LEVEL=info", "MEMORY_LIMIT=1073741824", "CPU_REQUESTS=1000", "DISABLE_CONTROLLER_WARMUP=true",
+		"KARPENTER_SERVICE=karpenter", "LOG_LEVEL=info", "MEMORY_LIMIT=1073741824", "CPU_REQUESTS=1000",
+		"DISABLE_CONTROLLER_WARMUP=true",
 		"FEATURE_GATES=ReservedCapacity=true,SpotToSpotConsolidation=false,NodeRepair=false,NodeOverlay=false,StaticCapacity=false,CapacityBuffer=false",
 		"BATCH_MAX_DURATION=10s", "BATCH_IDLE_DURATION=1s", "PREFERENCE_POLICY=Respect", "MIN_VALUES_POLICY=Strict",
 	}
 }
 
-// overshot is a pool whose limit Karpenter does not keep to in one batch, with a budget of one node; and objects that have no effect
-// under the gates of the chart.
+// overshot is a pool whose limit Karpenter does not keep to in one batch, with a budget of one node; and objects that
+// have no effect under the gates of the chart.
 const overshot = `
 apiVersion: karpenter.kwok.sh/v1alpha1
 kind: KWOKNodeClass
@@ -67,9 +69,9 @@ const alone = `
 
 const overshotNodes = 12
 
-// L-40, P-34: Joiner takes a cluster over in which Karpenter has launched 12 nodes at a limit of 3, with the settings of Karpenter's
-// chart. Nothing is drained at once; the pool says what will happen; then the nodes go one at a time, as the budget says. What had
-// no effect under Karpenter has none.
+// L-40, P-34: Joiner takes a cluster over in which Karpenter has launched 12 nodes at a limit of 3, with the settings
+// of Karpenter's chart. Nothing is drained at once; the pool says what will happen; then the nodes go one at a time,
+// as the budget says. What had no effect under Karpenter has none.
 func TestTakeoverOfAPoolAboveItsLimit(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -77,11 +79,13 @@ func TestTakeoverOfAPoolAboveItsLimit(t *testing.T) {
 	c.controlledBy(peer.Program(binary(t), chart()...), func() {
 		c.must(c.Apply(t.Context(), overshot))
 		c.must(c.Apply(t.Context(), deployment("alone", overshotNodes, alone)))
-		c.must(c.Eventually(t.Context(), within, "a node for each pod", func(ctx context.Context) (bool, string, error) {
-			var pods corev1.PodList
-			err := c.Client.List(ctx, &pods, client.InNamespace("default"), client.MatchingFields{"status.phase": "Running"})
-			return len(pods.Items) == overshotNodes, fmt.Sprintf("%d pods run", len(pods.Items)), err
-		}))
+		c.must(c.Eventually(t.Context(), within, "a node for each pod",
+			func(ctx context.Context) (bool, string, error) {
+				var pods corev1.PodList
+				err := c.Client.List(ctx, &pods, client.InNamespace("default"),
+					client.MatchingFields{"status.phase": "Running"})
+				return len(pods.Items) == overshotNodes, fmt.Sprintf("%d pods run", len(pods.Items)), err
+			}))
 		c.onePerClaim()
 		c.journal = watchFleet(t, c.Client)
 	})
@@ -95,42 +99,50 @@ func TestTakeoverOfAPoolAboveItsLimit(t *testing.T) {
 	c.controlledBy(program, c.comesDown)
 }
 
-// comesDown waits until the pool is at its limit, and demands that it is told first, and that never more than one node goes.
+// comesDown waits until the pool is at its limit, and demands that it is told first, and that never more than one node
+// goes.
 func (c *cluster) comesDown() {
 	c.t.Helper()
 	told, most := false, 0
 	held := c.grace()
-	c.must(c.Eventually(c.t.Context(), within, "the pool at its limit", func(ctx context.Context) (bool, string, error) {
-		var pool karpenterv1.NodePool
-		if err := c.Client.Get(ctx, client.ObjectKey{Name: "plain"}, &pool); err != nil {
-			return false, "", err
-		}
-		going, claims := 0, c.claims()
-		for _, claim := range claims {
-			if claim.DeletionTimestamp != nil {
-				going++
+	c.must(c.Eventually(c.t.Context(), within, "the pool at its limit",
+		func(ctx context.Context) (bool, string, error) {
+			var pool karpenterv1.NodePool
+			if err := c.Client.Get(ctx, client.ObjectKey{Name: "plain"}, &pool); err != nil {
+				return false, "", err
 			}
-			if claim.Labels[karpenterv1.NodePoolLabelKey] != "plain" {
-				c.t.Errorf("NodeClaim %s of a pool whose gate is off", claim.Name)
+			going, claims := 0, c.claims()
+			for _, claim := range claims {
+				if claim.DeletionTimestamp != nil {
+					going++
+				}
+				if claim.Labels[karpenterv1.NodePoolLabelKey] != "plain" {
+					c.t.Errorf("NodeClaim %s of a pool whose gate is off", claim.Name)
+				}
 			}
-		}
-		for _, condition := range pool.Status.Conditions {
-			told = told || condition.Type == karpenterv1.ConditionTypeNodesWithinLimits && strings.Contains(condition.Message, "limit 3 (soft limit)")
-		}
-		if len(claims)-going < overshotNodes && time.Now().Before(held) {
-			c.t.Errorf("%d nodes go before %s, when the grace of the first start ends (K-27)", going, held)
-		}
-		if most = max(most, going); most > 1 || (going > 0 || len(claims) < overshotNodes) && pool.Annotations[karpenterv1.AboveLimitAnnotationKey] == "" && len(claims) > 3 {
-			c.t.Errorf("%d nodes go at once, of %d; the pool says %v", going, len(claims), pool.Annotations)
-		}
-		return len(claims) == 3 && going == 0, fmt.Sprintf("%d claims, %d of them go", len(claims), going), nil
-	}))
+			for _, condition := range pool.Status.Conditions {
+				told = told || condition.Type == karpenterv1.ConditionTypeNodesWithinLimits &&
+					strings.Contains(condition.Message, "limit 3 (soft limit)")
+			}
+			if len(claims)-going < overshotNodes && time.Now().Before(held) {
+				c.t.Errorf("%d nodes go before %s, when the grace of the first start ends (K-27)", going, held)
+			}
+			if most = max(most, going); most > 1 || (going > 0 || len(claims) < overshotNodes) &&
+				pool.Annotations[karpenterv1.AboveLimitAnnotationKey] == "" && len(claims) > 3 {
+				c.t.Errorf("%d nodes go at once, of %d; the pool says %v", going, len(claims), pool.Annotations)
+			}
+			return len(claims) == 3 && going == 0, fmt.Sprintf("%d claims, %d of them go", len(claims), going), nil
+		}))
 	if !told || most == 0 {
 		c.t.Errorf("the condition was seen: %t; at most %d nodes went at a time", told, most)
 	}
-	said, err := c.Kubectl(c.t.Context(), "", "get", "events", "--field-selector=reason=NodeLimitExceeded,involvedObject.kind=NodePool", "-A", "-o", "custom-columns=M:.message")
+	said, err := c.Kubectl(c.t.Context(), "", "get", "events",
+		"--field-selector=reason=NodeLimitExceeded,involvedObject.kind=NodePool", "-A", "-o",
+		"custom-columns=M:.message")
 	c.must(err)
-	if want := "12 nodes, limit 3 (soft limit): the pool was above the limit when Joiner first saw it, so 9 nodes are removed as the disruption budgets allow, not at once"; !strings.Contains(said, want) {
+	want :=
+		"12 nodes, limit 3 (soft limit): the pool was above the limit when Joiner first saw it, so 9 nodes are removed as the disruption budgets allow, not at once"
+	if !strings.Contains(said, want) {
 		c.t.Errorf("the events say\n%s\nwant %s", said, want)
 	}
 	c.dormant()
@@ -139,26 +151,30 @@ func (c *cluster) comesDown() {
 // grace waits until the first start has written until when it holds (K-27), and returns that.
 func (c *cluster) grace() (until time.Time) {
 	c.t.Helper()
-	c.must(c.Eventually(c.t.Context(), within, "the ConfigMap of the first start", func(ctx context.Context) (bool, string, error) {
-		var found corev1.ConfigMap
-		if err := c.Client.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "joiner-takeover"}, &found); err != nil {
-			return false, err.Error(), client.IgnoreNotFound(err)
-		}
-		if n := found.Data["nodeclaims"]; n != fmt.Sprint(overshotNodes) {
-			c.t.Errorf("it found %s NodeClaims of another program, want %d", n, overshotNodes)
-		}
-		var err error
-		until, err = time.Parse(time.RFC3339, found.Data["until"])
-		return err == nil, fmt.Sprint(found.Data), err
-	}))
+	c.must(c.Eventually(c.t.Context(), within, "the ConfigMap of the first start",
+		func(ctx context.Context) (bool, string, error) {
+			var found corev1.ConfigMap
+			if err := c.Client.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "joiner-takeover"},
+				&found); err != nil {
+				return false, err.Error(), client.IgnoreNotFound(err)
+			}
+			if n := found.Data["nodeclaims"]; n != fmt.Sprint(overshotNodes) {
+				c.t.Errorf("it found %s NodeClaims of another program, want %d", n, overshotNodes)
+			}
+			var err error
+			until, err = time.Parse(time.RFC3339, found.Data["until"])
+			return err == nil, fmt.Sprint(found.Data), err
+		}))
 	return until
 }
 
 // dormant demands that the objects whose gates are off say so, and that the log names what has no effect.
 func (c *cluster) dormant() {
 	c.t.Helper()
-	for object, condition := range map[string]string{"nodeoverlay/dormant": "Ready", "nodepool/dormant": "ReplicasWithinLimits"} {
-		reason, err := c.Kubectl(c.t.Context(), "", "get", object, "-o", fmt.Sprintf(`jsonpath={.status.conditions[?(@.type=="%s")].reason}`, condition))
+	for object, condition := range map[string]string{"nodeoverlay/dormant": "Ready",
+		"nodepool/dormant": "ReplicasWithinLimits"} {
+		reason, err := c.Kubectl(c.t.Context(), "", "get", object, "-o",
+			fmt.Sprintf(`jsonpath={.status.conditions[?(@.type=="%s")].reason}`, condition))
 		c.must(err)
 		if reason != "FeatureGateDisabled" {
 			c.t.Errorf("%s: %s has the reason %q", object, condition, reason)

@@ -71,8 +71,9 @@ const ontight = `
       tolerations: [{key: example.com/tight, operator: Exists}]
       nodeSelector: {example.com/pool: tight}`
 
-// release is the release of Karpenter's chart in a cluster, which Joiner's chart upgrades and Karpenter's upgrades again. No
-// pod of it runs: the test runs the program that its Deployment describes, with its variables, arguments and rights.
+// release is the release of Karpenter's chart in a cluster, which Joiner's chart upgrades and Karpenter's upgrades
+// again. No pod of it runs: the test runs the program that its Deployment describes, with its variables, arguments and
+// rights.
 type release struct {
 	*cluster
 	*ledger
@@ -80,9 +81,9 @@ type release struct {
 	running             *rig.Controller
 }
 
-// K-31, K-23, K-24: while pods come and go, a release of Karpenter's chart is upgraded to Joiner's with its own file of
-// values, and back, several times. What was foretold happens, and nothing else: no machine is lost, none is launched
-// twice, nothing drifts.
+// K-31, K-23, K-24: while pods come and go, a release of Karpenter's chart is upgraded to Joiner's with its own file
+// of values, and back, several times. What was foretold happens, and nothing else: no machine is lost, none is
+// launched twice, nothing drifts.
 func TestK31_ThereAndBackUnderLoad(t *testing.T) {
 	t.Parallel()
 	r := startRelease(t)
@@ -126,7 +127,8 @@ func rounds(t *testing.T) int {
 	return n
 }
 
-// startRelease starts a cluster with Karpenter's definitions, as its chart of definitions installs them, and finds its chart.
+// startRelease starts a cluster with Karpenter's definitions, as its chart of definitions installs them, and finds its
+// chart.
 func startRelease(t *testing.T) *release {
 	t.Helper()
 	r := &release{cluster: start(t), helm: os.Getenv(helmEnv), values: filepath.Join(t.TempDir(), "values.yaml")}
@@ -142,7 +144,8 @@ func startRelease(t *testing.T) *release {
 // module is where Karpenter's module lies.
 func module(t *testing.T) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/karpenter").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
+		"sigs.k8s.io/karpenter").Output()
 	if err != nil || len(out) == 0 {
 		t.Fatalf("go list -m sigs.k8s.io/karpenter: %v: run `go mod download` in bench", err)
 	}
@@ -212,8 +215,8 @@ func (r *release) described(called, path string, more ...string) rig.Program {
 		}}
 }
 
-// takesOver starts the program of the release beside the one that runs, as a Deployment does, ends the latter, and waits
-// until the new one leads. It demands that the new one does not lead before.
+// takesOver starts the program of the release beside the one that runs, as a Deployment does, ends the latter, and
+// waits until the new one leads. It demands that the new one does not lead before.
 func (r *release) takesOver(called, path string, more ...string) {
 	r.t.Helper()
 	before := r.holder()
@@ -224,7 +227,8 @@ func (r *release) takesOver(called, path string, more ...string) {
 	r.t.Cleanup(func() { r.tail(next) })
 	if old != nil {
 		if now := r.holder(); now != before {
-			r.t.Errorf("%s led as soon as it started, beside %s: the lease was %s and is %s", called, path, before, now)
+			r.t.Errorf("%s led as soon as it started, beside %s: the lease was %s and is %s", called, path, before,
+				now)
 		}
 		if called == "joiner" { // Karpenter does not handle SIGTERM, and keeps the lease
 			r.must(old.Kill())
@@ -237,7 +241,8 @@ func (r *release) takesOver(called, path string, more ...string) {
 		now := r.holder()
 		return now != "" && now != before, "the lease is held by " + now, nil
 	}))
-	// A figure to be read: a lease that was not given back runs out after 15 s, and how soon that is seen depends on the machine.
+	// A figure to be read: a lease that was not given back runs out after 15 s, and how soon that is seen depends on
+	// the machine.
 	r.t.Logf("%s leads, %s after the other one ended", called, time.Since(ended).Round(100*time.Millisecond))
 }
 
@@ -264,8 +269,8 @@ func (r *release) holder() string {
 	return *lease.Spec.HolderIdentity
 }
 
-// toJoiner is the switch as docs/takeover.md has it: definitions get to a release of ours, then the release is upgraded,
-// the first time with Karpenter's own file of values, later with what the release has.
+// toJoiner is the switch as docs/takeover.md has it: definitions get to a release of ours, then the release is
+// upgraded, the first time with Karpenter's own file of values, later with what the release has.
 func (r *release) toJoiner(round int) {
 	r.t.Helper()
 	r.joinerctl("takeover", "adopt-crds", "--release", "joiner-crds", "--release-namespace", space)
@@ -286,8 +291,8 @@ func (r *release) toJoiner(round int) {
 	r.takesOver("joiner", r.options.Joiner)
 }
 
-// back is the way back: what Karpenter cannot read is patched while Joiner runs, and nothing is left for it to find; then
-// the release is upgraded to Karpenter's chart, or rolled back, and its definitions are applied.
+// back is the way back: what Karpenter cannot read is patched while Joiner runs, and nothing is left for it to find;
+// then the release is upgraded to Karpenter's chart, or rolled back, and its definitions are applied.
 func (r *release) back(round int) {
 	r.t.Helper()
 	r.joinerctl("takeover", "check", "--back", "--fix", "--yes")
@@ -304,8 +309,8 @@ func (r *release) back(round int) {
 	r.nothingOfOurs()
 }
 
-// foretold asks the check and a process that only observes what would be done, while Karpenter leads. It returns how many
-// nodes of the pool tight the check says that Joiner removes.
+// foretold asks the check and a process that only observes what would be done, while Karpenter leads. It returns how
+// many nodes of the pool tight the check says that Joiner removes.
 func (r *release) foretold() int {
 	r.t.Helper()
 	var said struct {
@@ -317,7 +322,8 @@ func (r *release) foretold() int {
 	for _, f := range said.Findings {
 		r.t.Logf("foretold: %s %s %s: %s", f.Severity, f.Kind, f.Name, f.Consequence)
 		if f.Kind == "NodePool" && f.Name == "tight" && strings.Contains(f.Consequence, "Joiner removes") {
-			_, err := fmt.Sscanf(f.Consequence[strings.Index(f.Consequence, "Joiner removes"):], "Joiner removes %d", &removed)
+			_, err := fmt.Sscanf(f.Consequence[strings.Index(f.Consequence, "Joiner removes"):], "Joiner removes %d",
+				&removed)
 			r.must(err)
 		}
 		if strings.Contains(f.Consequence, "which the chart joiner does not take") {
@@ -342,15 +348,16 @@ func (r *release) foretold() int {
 // comesTrue waits until the pool tight has lost as many nodes as were foretold, and is at its limit.
 func (r *release) comesTrue(removed int) {
 	r.t.Helper()
-	r.must(r.Eventually(r.t.Context(), within, "the pool tight at its limit", func(context.Context) (bool, string, error) {
-		left := 0
-		for _, claim := range r.cluster.claims() {
-			if claim.Labels[karpenterv1.NodePoolLabelKey] == "tight" && claim.DeletionTimestamp == nil {
-				left++
+	r.must(r.Eventually(r.t.Context(), within, "the pool tight at its limit",
+		func(context.Context) (bool, string, error) {
+			left := 0
+			for _, claim := range r.cluster.claims() {
+				if claim.Labels[karpenterv1.NodePoolLabelKey] == "tight" && claim.DeletionTimestamp == nil {
+					left++
+				}
 			}
-		}
-		return left == 2, fmt.Sprintf("%d nodes", left), nil
-	}))
+			return left == 2, fmt.Sprintf("%d nodes", left), nil
+		}))
 	if gone := r.wentOf("tight"); gone != removed || removed != 3 {
 		r.t.Errorf("%d nodes of the pool tight went, %d were foretold, want 3", gone, removed)
 	}
@@ -370,7 +377,8 @@ func (r *release) underLoad() (stop func()) {
 			case <-time.After(2 * time.Second):
 			}
 			for app, replicas := range map[string]string{"plain": plain[i%len(plain)], "apart": apart[i%len(apart)]} {
-				if out, err := r.Kubectl(ctx, "", "scale", "deployment", app, "--replicas", replicas); err != nil && ctx.Err() == nil {
+				if out, err := r.Kubectl(ctx, "", "scale", "deployment", app, "--replicas", replicas); err != nil &&
+					ctx.Err() == nil {
 					r.t.Errorf("%v: %s", err, out)
 					return
 				}
@@ -392,17 +400,18 @@ func (r *release) lasts(length time.Duration) {
 // allOf waits until all pods of a Deployment run.
 func (r *release) allOf(app string, n int) {
 	r.t.Helper()
-	r.must(r.Eventually(r.t.Context(), within, fmt.Sprintf("%d pods of %s", n, app), func(ctx context.Context) (bool, string, error) {
-		var pods corev1.PodList
-		err := r.Client.List(ctx, &pods, client.InNamespace("default"), client.MatchingLabels{"app": app})
-		running := 0
-		for _, pod := range pods.Items {
-			if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
-				running++
+	r.must(r.Eventually(r.t.Context(), within, fmt.Sprintf("%d pods of %s", n, app),
+		func(ctx context.Context) (bool, string, error) {
+			var pods corev1.PodList
+			err := r.Client.List(ctx, &pods, client.InNamespace("default"), client.MatchingLabels{"app": app})
+			running := 0
+			for _, pod := range pods.Items {
+				if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+					running++
+				}
 			}
-		}
-		return running == n, fmt.Sprintf("%d run", running), err
-	}))
+			return running == n, fmt.Sprintf("%d run", running), err
+		}))
 }
 
 // hashesAreEqual demands that the claims of a pool have its hash, where neither is being changed.
@@ -418,7 +427,8 @@ func (r *release) hashesAreEqual() {
 				continue
 			}
 			seen++
-			if claim.Annotations[hash] != pool.Annotations[hash] || claim.Annotations[version] != pool.Annotations[version] {
+			if claim.Annotations[hash] != pool.Annotations[hash] ||
+				claim.Annotations[version] != pool.Annotations[version] {
 				r.t.Errorf("NodeClaim %s has the hash %s %s, its pool %s %s", claim.Name, claim.Annotations[hash],
 					claim.Annotations[version], pool.Annotations[hash], pool.Annotations[version])
 			}

@@ -1,5 +1,5 @@
-// Package takeover tests on a real control plane that Joiner takes over a cluster from Karpenter, and that Karpenter takes
-// it back (P-34). Both run as processes: see package peer.
+// Package takeover tests on a real control plane that Joiner takes over a cluster from Karpenter, and that Karpenter
+// takes it back (P-34). Both run as processes: see package peer.
 package takeover
 
 import (
@@ -20,8 +20,8 @@ import (
 const (
 	startWithin = 5 * time.Minute
 	within      = 3 * time.Minute
-	// settled is how old machines are before the other controller starts. Those that are younger than half a minute are not
-	// judged by the comparison of instances and claims, which both make at their start.
+	// settled is how old machines are before the other controller starts. Those that are younger than half a minute
+	// are not judged by the comparison of instances and claims, which both make at their start.
 	settled = 35 * time.Second
 	// calm is how long a fleet is watched under its new controller: several rounds of everything that either does.
 	calm = 45 * time.Second
@@ -36,8 +36,8 @@ type cluster struct {
 	log     string // path of that of the controller that runs
 }
 
-// P-34, D-06: Karpenter runs a cluster and stops; Joiner goes on with the nodes as they are, launches more and ends some of
-// Karpenter's; then Karpenter does the same with Joiner's.
+// P-34, D-06: Karpenter runs a cluster and stops; Joiner goes on with the nodes as they are, launches more and ends
+// some of Karpenter's; then Karpenter does the same with Joiner's.
 func TestTakeoverAndHandBack(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -66,8 +66,8 @@ func TestTakeoverAndHandBack(t *testing.T) {
 	})
 }
 
-// pools are two: one as plain as can be, and one that uses every part of the template that the drift hash covers. Nodes in
-// use are not consolidated: which nodes are the cheapest is not what is asked here.
+// pools are two: one as plain as can be, and one that uses every part of the template that the drift hash covers.
+// Nodes in use are not consolidated: which nodes are the cheapest is not what is asked here.
 const pools = `
 apiVersion: karpenter.kwok.sh/v1alpha1
 kind: KWOKNodeClass
@@ -117,17 +117,19 @@ const apart = `
 func (c *cluster) workload(plain, each int) {
 	c.t.Helper()
 	c.must(c.Apply(c.t.Context(), deployment("plain", plain, "")+deployment("apart", each, apart)))
-	c.must(c.Eventually(c.t.Context(), within, fmt.Sprintf("%d running pods", plain+each), func(ctx context.Context) (bool, string, error) {
-		var pods corev1.PodList
-		err := c.Client.List(ctx, &pods, client.InNamespace("default"))
-		running := 0
-		for _, pod := range pods.Items {
-			if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
-				running++
+	c.must(c.Eventually(c.t.Context(), within, fmt.Sprintf("%d running pods", plain+each),
+		func(ctx context.Context) (bool, string, error) {
+			var pods corev1.PodList
+			err := c.Client.List(ctx, &pods, client.InNamespace("default"))
+			running := 0
+			for _, pod := range pods.Items {
+				if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+					running++
+				}
 			}
-		}
-		return running == plain+each && len(pods.Items) == running, fmt.Sprintf("%d of %d pods run", running, len(pods.Items)), err
-	}))
+			return running == plain+each && len(pods.Items) == running,
+				fmt.Sprintf("%d of %d pods run", running, len(pods.Items)), err
+		}))
 	c.onePerClaim()
 }
 
@@ -148,8 +150,8 @@ spec:
 `, name, replicas, spec)
 }
 
-// controlledBy does something while a controller runs. Karpenter does not handle SIGTERM, so that either is killed: what a
-// controller leaves behind must do whenever it ends.
+// controlledBy does something while a controller runs. Karpenter does not handle SIGTERM, so that either is killed:
+// what a controller leaves behind must do whenever it ends.
 func (c *cluster) controlledBy(program rig.Program, do func()) {
 	c.t.Helper()
 	c.t.Logf("%s runs", program.Name)

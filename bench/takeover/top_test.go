@@ -110,8 +110,8 @@ func (c *cluster) asked(args ...string) []byte {
 	err := command.Run()
 	var ended *exec.ExitError
 	if err != nil && !(errors.As(err, &ended) && ended.ExitCode() == 1) {
-		c.t.Fatalf("joinerctl %s: %v, %s: run `make bin/joinerctl` and set %s to its absolute path", strings.Join(args, " "),
-			err, failures.String(), joinerctlEnv)
+		c.t.Fatalf("joinerctl %s: %v, %s: run `make bin/joinerctl` and set %s to its absolute path",
+			strings.Join(args, " "), err, failures.String(), joinerctlEnv)
 	}
 	return out.Bytes()
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/charts/chartstest"
 )
 
-// K-20: the table of the values of Karpenter's charts is right about the chart for KWOK: each key that it has, with its
-// default, and no other.
+// K-20: the table of the values of Karpenter's charts is right about the chart for KWOK: each key that it has, with
+// its default, and no other.
 func TestK20_TheTableHasWhatTheChartHas(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(module(t), "kwok", "charts", "values.yaml"))

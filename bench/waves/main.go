@@ -1,5 +1,6 @@
-// Command waves says what a model of kube-scheduler makes of Joiner's plans (B-16): how many nodes are launched where so many
-// were planned, in how many waves, at which price. It starts no control plane, and takes seconds. See docs/benchmarks.md.
+// Command waves says what a model of kube-scheduler makes of Joiner's plans (B-16): how many nodes are launched where
+// so many were planned, in how many waves, at which price. It starts no control plane, and takes seconds. See
+// docs/benchmarks.md.
 package main
 
 import (
@@ -32,7 +33,8 @@ func run(args []string, out io.Writer) error {
 	var verbose, keep bool
 	var costs joiner.Costs
 	flags := flag.NewFlagSet("waves", flag.ContinueOnError)
-	flags.StringVar(&scenarios, "scenarios", "waves-500,waves-2000", "names, joined by commas; mixed-N has workloads that are drawn")
+	flags.StringVar(&scenarios, "scenarios", "waves-500,waves-2000",
+		"names, joined by commas; mixed-N has workloads that are drawn")
 	flags.Uint64Var(&inputs, "inputs", 1, "how many inputs are drawn for each")
 	flags.Uint64Var(&seeds, "seeds", 5, "how many courses of events are played with each input")
 	flags.Int64Var(&c.Launch, "launch", 300, "milliseconds until the first node has joined")
@@ -41,9 +43,11 @@ func run(args []string, out io.Writer) error {
 	flags.Int64Var(&c.Every, "every", 100, "milliseconds between plans")
 	flags.Int64Var(&c.Hold, "hold", 0, "milliseconds for which nodes wait for the others of their plan")
 	flags.Int64Var(&c.Quiet, "quiet", 1000, "milliseconds without a binding before further nodes are launched")
-	flags.Int64Var(&c.PutOff, "put-off", 10_000, "milliseconds for which they are put off at most, unless the scheduler needs longer")
+	flags.Int64Var(&c.PutOff, "put-off", 10_000,
+		"milliseconds for which they are put off at most, unless the scheduler needs longer")
 	flags.Int64Var(&c.Slowest, "slowest", 60_000, "milliseconds for which they are put off in any case")
-	flags.IntVar(&costs.PriceTolerance, "price-tolerance", engine.DefaultPriceTolerance, "how much dearer fewer nodes may be, in percent")
+	flags.IntVar(&costs.PriceTolerance, "price-tolerance", engine.DefaultPriceTolerance,
+		"how much dearer fewer nodes may be, in percent")
 	flags.BoolVar(&c.Nominate, "nominate", false, "bind pods where they were planned")
 	flags.BoolVar(&keep, "keep", true, "keep the room of pods that keep apart where they were planned")
 	flags.BoolVar(&verbose, "v", false, "print each play")
@@ -70,7 +74,8 @@ func run(args []string, out io.Writer) error {
 }
 
 // play plays one input several times.
-func play(name string, input, seeds uint64, costs joiner.Costs, c waves.Config, each func(waves.Outcome)) (sums, error) {
+func play(name string, input, seeds uint64, costs joiner.Costs, c waves.Config,
+	each func(waves.Outcome)) (sums, error) {
 	var sum sums
 	s, err := scenario.Make(name, input)
 	if err != nil {
@@ -112,7 +117,8 @@ func (s *sums) add(o waves.Outcome) {
 // String is a line for people: means over the plays.
 func (s sums) String() string {
 	n := float64(max(1, s.plays))
-	return fmt.Sprintf("planned %.1f nodes for %.3f $/h; launched %.1f (at most %d), %.2f times as many, in %.1f waves for %.3f $/h; "+
-		"%d pods left; %.1f s", float64(s.planned)/n, s.plannedPrice/n, float64(s.launched)/n, s.most,
+	return fmt.Sprintf(
+		"planned %.1f nodes for %.3f $/h; launched %.1f (at most %d), %.2f times as many, in %.1f waves for %.3f $/h; "+
+			"%d pods left; %.1f s", float64(s.planned)/n, s.plannedPrice/n, float64(s.launched)/n, s.most,
 		float64(s.launched)/float64(max(1, s.planned)), float64(s.waves)/n, s.price/n, s.left, s.seconds/n)
 }

@@ -115,7 +115,8 @@ func ofJoiner() []Change {
 		Change{Path: "observeOnly", Value: true},
 		Change{Path: "extraArgs", Value: []any{"--batch-idle-duration=2s"}},
 		Change{Path: "serviceAccount.annotations", Value: annotations()},
-		Change{Path: "env", Value: []any{map[string]any{"name": "AWS_ENDPOINT_URL", "value": "http://localhost:4566"}}},
+		Change{Path: "env",
+			Value: []any{map[string]any{"name": "AWS_ENDPOINT_URL", "value": "http://localhost:4566"}}},
 		Change{Path: "v1beta1.mode", Value: "Enable"},
 		Change{Path: "v1beta1.certificates.secret", Value: "mine", With: conversion},
 		Change{Path: "v1beta1.certificates.lifetime", Value: "720h", With: conversion},
@@ -141,8 +142,9 @@ func ofEC2() []Change {
 	all := []Change{{Path: "aws.clusterName", Value: "prod"}, {Path: "aws.region", Value: "eu-west-1"}}
 	for name, value := range map[string]any{
 		"interruptionQueue": "warnings", "clusterEndpoint": "https://api.example.com", "clusterCABundle": "Y2E=",
-		"clusterServiceCIDR": "10.100.0.0/16", "isolatedVPC": true, "eksControlPlane": true, "vmMemoryOverheadPercent": 0.1,
-		"reservedENIs": 1, "disableDryRun": true, "amiRefreshInterval": "2m", "subnetRefreshInterval": "3m",
+		"clusterServiceCIDR": "10.100.0.0/16", "isolatedVPC": true, "eksControlPlane": true,
+		"vmMemoryOverheadPercent": 0.1,
+		"reservedENIs":            1, "disableDryRun": true, "amiRefreshInterval": "2m", "subnetRefreshInterval": "3m",
 		"securityGroupRefreshInterval": "4m", "pricingRegion": "us-east-1",
 	} {
 		all = append(all, Change{Path: "aws." + name, Value: value, With: map[string]any{"aws.clusterName": "prod"}})
@@ -150,7 +152,7 @@ func ofEC2() []Change {
 	return all
 }
 
-// ofTakeover are the values that the chart has for releases of Karpenter's chart, but for those of the next two.
+// ofTakeover are the values that the chart has for releases of Karpenter's chart, except those of the next two.
 func ofTakeover() []Change {
 	monitor := serves("ServiceMonitor")
 	scraped := map[string]any{"serviceMonitor.enabled": true}
@@ -159,20 +161,26 @@ func ofTakeover() []Change {
 		{Path: "compat.karpenter", Value: true}, {Path: "compat.kwok", Value: true, With: compat},
 		{Path: "nameOverride", Value: "scaler"}, {Path: "fullnameOverride", Value: "scaler"},
 		{Path: "additionalLabels", Value: annotations()}, {Path: "additionalAnnotations", Value: annotations()},
-		{Path: "imagePullPolicy", Value: "Always"}, {Path: "imagePullSecrets", Value: []any{map[string]any{"name": "registry"}}},
+		{Path: "imagePullPolicy", Value: "Always"},
+		{Path: "imagePullSecrets", Value: []any{map[string]any{"name": "registry"}}},
 		{Path: "service.annotations", Value: annotations()},
 		{Path: "serviceAccount.create", Value: false}, {Path: "serviceAccount.name", Value: "scaler"},
 		{Path: "additionalClusterRoleRules", Value: []any{map[string]any{"apiGroups": []any{"coordination.k8s.io"},
 			"resources": []any{"leases"}, "verbs": []any{"list"}}}},
 		{Path: "serviceMonitor.enabled", Value: true, Served: monitor},
 		{Path: "serviceMonitor.additionalLabels", Value: annotations(), With: scraped, Served: monitor},
-		{Path: "serviceMonitor.relabelings", Value: []any{map[string]any{"action": "drop"}}, With: scraped, Served: monitor},
-		{Path: "serviceMonitor.metricRelabelings", Value: []any{map[string]any{"action": "keep"}}, With: scraped, Served: monitor},
-		{Path: "serviceMonitor.endpointConfig", Value: map[string]any{"interval": "7s"}, With: scraped, Served: monitor},
+		{Path: "serviceMonitor.relabelings", Value: []any{map[string]any{"action": "drop"}}, With: scraped,
+			Served: monitor},
+		{Path: "serviceMonitor.metricRelabelings", Value: []any{map[string]any{"action": "keep"}}, With: scraped,
+			Served: monitor},
+		{Path: "serviceMonitor.endpointConfig", Value: map[string]any{"interval": "7s"}, With: scraped,
+			Served: monitor},
 		{Path: "serviceMonitor.sampleLimit", Value: 2000000, With: scraped, Served: monitor},
-		{Path: "revisionHistoryLimit", Value: 7}, {Path: "strategy", Value: map[string]any{"type": "Recreate", "rollingUpdate": nil}},
+		{Path: "revisionHistoryLimit", Value: 7},
+		{Path: "strategy", Value: map[string]any{"type": "Recreate", "rollingUpdate": nil}},
 		{Path: "podLabels", Value: annotations()}, {Path: "podAnnotations", Value: annotations()},
-		{Path: "podDisruptionBudget.name", Value: "scaler"}, {Path: "podDisruptionBudget.maxUnavailable", Value: "50%"},
+		{Path: "podDisruptionBudget.name", Value: "scaler"},
+		{Path: "podDisruptionBudget.maxUnavailable", Value: "50%"},
 		{Path: "podSecurityContext", Value: map[string]any{"fsGroup": 1000}},
 		{Path: "terminationGracePeriodSeconds", Value: 45}, {Path: "hostNetwork", Value: true},
 		{Path: "schedulerName", Value: "other"}, {Path: "dnsPolicy", Value: "None"},
@@ -195,20 +203,26 @@ func ofSettings() []Change {
 		{Path: "settings.awsFeatureGates", Value: map[string]any{"nodeClassCEL": false}},
 	}
 	for name, value := range map[string]any{
-		"batchMaxDuration": "11s", "batchIdleDuration": "2s", "preferencePolicy": "Ignore", "minValuesPolicy": "BestEffort",
-		"ignoreDRARequests": false, "disableClusterStateObservability": true, "schedulerConfig": "podTopologySpread: {}\n",
-		"clusterName": "prod", "clusterEndpoint": "https://api.example.com", "clusterCABundle": "Y2E=", "isolatedVPC": true,
+		"batchMaxDuration": "11s", "batchIdleDuration": "2s", "preferencePolicy": "Ignore",
+		"minValuesPolicy":   "BestEffort",
+		"ignoreDRARequests": false, "disableClusterStateObservability": true,
+		"schedulerConfig": "podTopologySpread: {}\n",
+		"clusterName":     "prod", "clusterEndpoint": "https://api.example.com", "clusterCABundle": "Y2E=",
+		"isolatedVPC":     true,
 		"eksControlPlane": true, "vmMemoryOverheadPercent": 0.1, "interruptionQueue": "warnings", "reservedENIs": 1,
 		"disableDryRun": true, "amiRefreshInterval": "2m", "subnetRefreshInterval": "3m", "enableZonalShift": false,
-		"featureGates.nodeRepair": true, "featureGates.reservedCapacity": false, "featureGates.spotToSpotConsolidation": true,
-		"featureGates.nodeOverlay": false, "featureGates.staticCapacity": false, "featureGates.capacityBuffer": false,
+		"featureGates.nodeRepair": true, "featureGates.reservedCapacity": false,
+		"featureGates.spotToSpotConsolidation": true,
+		"featureGates.nodeOverlay":             false, "featureGates.staticCapacity": false,
+		"featureGates.capacityBuffer":      false,
 		"featureGates.terminateFirstDrift": false, "featureGates.terminateFirstRepair": true,
 		"featureGates.podDeletionCostManagement": true,
 	} {
 		all = append(all, Change{Path: "settings." + name, Value: value})
 	}
 	for _, name := range []string{"logOutputPaths", "logErrorOutputPaths"} {
-		value := map[string][]any{"logOutputPaths": {"stdout", "/var/log/a"}, "logErrorOutputPaths": {"stderr", "/var/log/b"}}[name]
+		value := map[string][]any{"logOutputPaths": {"stdout", "/var/log/a"},
+			"logErrorOutputPaths": {"stderr", "/var/log/b"}}[name]
 		all = append(all, Change{Path: name, Value: value})
 	}
 	return all
@@ -217,7 +231,9 @@ func ofSettings() []Change {
 // ofContainer are the values of the container, as Karpenter's charts have them.
 func ofContainer() []Change {
 	mount := func(name, path string) []any { return []any{map[string]any{"name": name, "mountPath": path}} }
-	beside := map[string]any{"controller.sidecarContainer": []any{map[string]any{"name": "beside", "image": "beside:1"}}}
+	beside := map[string]any{
+		"controller.sidecarContainer": []any{map[string]any{"name": "beside", "image": "beside:1"}},
+	}
 	// A volume for what is mounted, and no image of ours, so that the one of the container counts.
 	cache := map[string]any{"extraVolumes": []any{map[string]any{"name": "cache", "emptyDir": map[string]any{}}}}
 	image := map[string]any{"image": "", "controller.image.repository": "registry.example.com/joiner"}
@@ -226,10 +242,12 @@ func ofContainer() []Change {
 	return []Change{
 		{Path: "controller.containerName", Value: "scaler"},
 		{Path: "controller.image.repository", Value: "registry.example.com/scaler", With: image},
-		{Path: "controller.image.tag", Value: "2", With: image}, {Path: "controller.image.digest", Value: "sha256:ab", With: image},
+		{Path: "controller.image.tag", Value: "2", With: image}, {Path: "controller.image.digest", Value: "sha256:ab",
+			With: image},
 		{Path: "controller.env", Value: []any{map[string]any{"name": "AWS_REGION", "value": "eu-north-1"}}},
 		{Path: "controller.envFrom", Value: []any{map[string]any{"configMapRef": map[string]any{"name": "further"}}}},
-		{Path: "controller.securityContext", Value: map[string]any{"seLinuxOptions": map[string]any{"level": "s0:c1"}}},
+		{Path: "controller.securityContext",
+			Value: map[string]any{"seLinuxOptions": map[string]any{"level": "s0:c1"}}},
 		{Path: "controller.resources", Value: map[string]any{"requests": map[string]any{"cpu": 2}}},
 		{Path: "controller.extraVolumeMounts", Value: mount("cache", "/cache"), With: cache},
 		{Path: "controller.sidecarContainer", Value: beside["controller.sidecarContainer"]},
@@ -270,13 +288,16 @@ func ofOperator() []Change {
 
 func ofWebhook() []Change {
 	const path = "abcdefghijklmnopqrstuvwxyz0123456789"
-	given := map[string]any{"certificates.secret": "mine", "certificates.caBundle": "eA==", "authentication.path": path}
+	given := map[string]any{"certificates.secret": "mine", "certificates.caBundle": "eA==",
+		"authentication.path": path}
 	shown := map[string]any{"authentication.mode": "ClientCertificate", "authentication.clientCA.configMap": "front",
 		"authentication.clientNames": []any{"front"}}
 	return []Change{
 		{Path: "policy.groups", Value: []any{map[string]any{
-			"name":            "ControlPlane",
-			"labelSelector":   map[string]any{"matchLabels": map[string]any{"node-role.kubernetes.io/control-plane": ""}},
+			"name": "ControlPlane",
+			"labelSelector": map[string]any{
+				"matchLabels": map[string]any{"node-role.kubernetes.io/control-plane": ""},
+			},
 			"mode":            "Enable",
 			"authorizedUsers": []any{"system:kube-scheduler", "group:system:masters"},
 		}}},

@@ -52,8 +52,8 @@ func karpentersPods() []Key {
 		{"podAnnotations", `{}`, "", pods, "example.com/owner: platform"},
 		{"podDisruptionBudget.name", `"karpenter"`, "", "PodDisruptionBudget/scaler", "name: scaler"},
 		{"podDisruptionBudget.maxUnavailable", `1`, "", "PodDisruptionBudget/joiner", "maxUnavailable: 50%"},
-		{"podSecurityContext", `{"fsGroup":65532,"seccompProfile":{"type":"RuntimeDefault"}}`, `{"fsGroup":65536}`, pods,
-			"fsGroup: 1000"},
+		{"podSecurityContext", `{"fsGroup":65532,"seccompProfile":{"type":"RuntimeDefault"}}`, `{"fsGroup":65536}`,
+			pods, "fsGroup: 1000"},
 		{"priorityClassName", `"system-cluster-critical"`, "", pods, `priorityClassName: "system-node-critical"`},
 		{"terminationGracePeriodSeconds", `null`, "", pods, "terminationGracePeriodSeconds: 45"},
 		{"hostNetwork", `false`, "", pods, "hostNetwork: true"},
@@ -125,6 +125,7 @@ func karpentersSettings() []Key {
 		{"settings.featureGates.capacityBuffer", `false`, "-", pods, `value: "CapacityBuffer=false"`},
 		{"settings.featureGates.terminateFirstDrift", `false`, "-", pods, `value: "TerminateFirstDrift=false"`},
 		{"settings.featureGates.terminateFirstRepair", `false`, "-", pods, `value: "TerminateFirstRepair=true"`},
-		{"settings.featureGates.podDeletionCostManagement", `false`, "", pods, `value: "PodDeletionCostManagement=true"`},
+		{"settings.featureGates.podDeletionCostManagement", `false`, "", pods,
+			`value: "PodDeletionCostManagement=true"`},
 	}
 }

@@ -47,7 +47,8 @@ func Nested(set map[string]any) map[string]any {
 	return nested
 }
 
-// over puts values over those of a chart, as Helm does: maps are merged, anything else is replaced, and null takes away.
+// over puts values over those of a chart, as Helm does: maps are merged, anything else is replaced, and null takes
+// away.
 func over(own, given map[string]any) map[string]any {
 	all := maps.Clone(own)
 	for name, value := range given {

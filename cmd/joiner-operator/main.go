@@ -2,8 +2,9 @@
 // the guest cluster from what users write (OpenshiftNodePool, OpenshiftEC2NodeClass) and from the provider's policy in
 // the management cluster. Settings are flags, or environment variables of the same name in capitals.
 //
-// It exits with 0 when it was asked to stop or a teardown or release is done, with 2 when a flag is wrong and with 1 on
-// any other failure, each time with one line for each thing that is wrong. docs/autonode-policy.md is the user's page.
+// It exits with 0 when it was asked to stop or a teardown or release is done, with 2 when a flag is wrong and with 1
+// on any other failure, each time with one line for each thing that is wrong. docs/autonode-policy.md is the user's
+// page.
 package main
 
 import (
@@ -166,8 +167,9 @@ func start(ctx context.Context, o *options, logs io.Writer) error {
 		return commandline.Usage(err)
 	}
 	if o.Guest.Host == o.Management.Host {
-		return commandline.Usage(fmt.Errorf("--guest-kubeconfig and --management-kubeconfig both lead to %s: they are two clusters",
-			o.Guest.Host))
+		return commandline.Usage(
+			fmt.Errorf("--guest-kubeconfig and --management-kubeconfig both lead to %s: they are two clusters",
+				o.Guest.Host))
 	}
 	log, stop := commandline.NewLogger(logs, level)
 	defer stop()

@@ -1,5 +1,5 @@
-// Command joiner-sim searches for bugs in Joiner's controllers by simulation: it runs them in simulated worlds, each drawn
-// from a seed, with faults, and checks what must hold (X-01 to X-04, docs/simulation.md).
+// Command joiner-sim searches for bugs in Joiner's controllers by simulation: it runs them in simulated worlds, each
+// drawn from a seed, with faults, and checks what must hold (X-01 to X-04, docs/simulation.md).
 //
 //	joiner-sim -from 1 -n 20000        run many seeds on all cores
 //	joiner-sim -seed 42 -v             tell the story of one
@@ -60,7 +60,8 @@ func parse(args []string) (options, error) {
 	flags.BoolVar(&o.verbose, "v", false, "tell the story")
 	flags.BoolVar(&o.reduce, "reduce", false, "print the shortest script that still fails")
 	flags.BoolVar(&o.all, "all", false, "go on after the first failure and count what fails")
-	flags.StringVar(&o.mutants, "mutants", "", "build with each planted bug of this list, and search; run from the top of the tree")
+	flags.StringVar(&o.mutants, "mutants", "",
+		"build with each planted bug of this list, and search; run from the top of the tree")
 	flags.StringVar(&o.only, "only", "", "with -mutants: those whose name contains this")
 	flags.StringVar(&o.cloud, "cloud", "", "whose machines seeds have: ec2, or those of the simulated cloud")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile to this file")
@@ -138,7 +139,8 @@ func runOne(ground *sim.Ground, o options, out io.Writer) error {
 
 func report(out io.Writer, name string, result sim.Result) error {
 	if result.Violation == "" {
-		_, err := fmt.Fprintf(out, "%severything held: %d steps, %d machines, %d crashes in %s of virtual time; trace %016x\n",
+		_, err := fmt.Fprintf(out,
+			"%severything held: %d steps, %d machines, %d crashes in %s of virtual time; trace %016x\n",
 			name, result.Steps, result.Launches, result.Deaths, result.At.Round(time.Second), result.Trace)
 		return err
 	}
@@ -176,8 +178,8 @@ func runMany(ground *sim.Ground, o options, out io.Writer) error {
 	}
 	workers.Wait()
 	took := time.Since(begun)
-	fmt.Fprintf(out, "%d seeds from %d in %s (%.1f per second), %d steps, %d crashes\n", done.Load(), o.from, took.Round(time.Millisecond),
-		float64(done.Load())/took.Seconds(), steps.Load(), crashes.Load())
+	fmt.Fprintf(out, "%d seeds from %d in %s (%.1f per second), %d steps, %d crashes\n", done.Load(), o.from,
+		took.Round(time.Millisecond), float64(done.Load())/took.Seconds(), steps.Load(), crashes.Load())
 	if len(failed) == 0 {
 		return nil
 	}

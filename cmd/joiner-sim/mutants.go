@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// mutant is a planted bug: pieces of files and what stands there instead. Most need one; several where a second defence
-// would hide the bug.
+// mutant is a planted bug: pieces of files and what stands there instead. Most need one; several where a second
+// defence would hide the bug.
 type mutant struct {
 	name  string
 	edits []edit
@@ -86,7 +86,8 @@ func (m mutant) plant() (map[string]string, error) {
 		}
 		old := strings.Join(e.old, "\n")
 		if n := strings.Count(text, old); n != 1 {
-			return nil, fmt.Errorf("%s holds %q %d times: want it once, so that the bug can be planted", e.file, old, n)
+			return nil, fmt.Errorf("%s holds %q %d times: want it once, so that the bug can be planted", e.file, old,
+				n)
 		}
 		planted[e.file] = strings.Replace(text, old, strings.Join(e.fresh, "\n"), 1)
 	}

@@ -14,9 +14,11 @@ var program = commandlinetest.Program(newProgram)
 func TestMistakesAreNamed(t *testing.T) {
 	t.Parallel()
 	kubeconfig := commandlinetest.Kubeconfig(t, "http://127.0.0.1:1")
-	good := commandlinetest.File(t, "apiVersion: scheduling.openshift.io/v1alpha1\nkind: NodeSchedulingPolicyConfig\ngroups: []\n")
-	valid := []string{"--kubeconfig", kubeconfig, "--policy-file", good, "--tls-cert-file", "none", "--tls-key-file", "none",
-		"--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--path-token-file", commandlinetest.File(t, strings.Repeat("a", 43))}
+	good := commandlinetest.File(t,
+		"apiVersion: scheduling.openshift.io/v1alpha1\nkind: NodeSchedulingPolicyConfig\ngroups: []\n")
+	valid := []string{"--kubeconfig", kubeconfig, "--policy-file", good, "--tls-cert-file", "none", "--tls-key-file",
+		"none", "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--path-token-file",
+		commandlinetest.File(t, strings.Repeat("a", 43))}
 	for want, c := range map[string]struct {
 		code int
 		args []string
@@ -30,8 +32,10 @@ func TestMistakesAreNamed(t *testing.T) {
 		`--bind-address is "8443"`:   {2, []string{"--bind-address", "8443"}},
 		`--log-level is "loud"`:      {2, []string{"--log-level", "loud"}},
 		"no usable kubeconfig":       {2, []string{"--kubeconfig", filepath.Join(t.TempDir(), "none")}},
-		"apiVersion is \"\": it must be scheduling.openshift.io/v1alpha1": {1, []string{"--policy-file", commandlinetest.File(t, "kind: NodeSchedulingPolicyConfig")}},
-		`emergencyOverride of --policy-file is "": want Automatic`:        {2, []string{"--print-automatic-policies"}},
+		"apiVersion is \"\": it must be scheduling.openshift.io/v1alpha1": {
+			1, []string{"--policy-file", commandlinetest.File(t, "kind: NodeSchedulingPolicyConfig")},
+		},
+		`emergencyOverride of --policy-file is "": want Automatic`: {2, []string{"--print-automatic-policies"}},
 		"--policy-file: open":                {1, []string{"--policy-file", filepath.Join(t.TempDir(), "none")}},
 		"--tls-cert-file and --tls-key-file": {1, nil},
 	} {

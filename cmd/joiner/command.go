@@ -33,7 +33,8 @@ type options struct {
 func newProgram(logs io.Writer) commandline.Program {
 	o := &options{Config: joiner.DefaultConfig()}
 	return commandline.Program{
-		Name: "joiner", Short: "Joiner launches nodes for pods that find no room, and removes nodes that nobody needs.",
+		Name:    "joiner",
+		Short:   "Joiner launches nodes for pods that find no room, and removes nodes that nobody needs.",
 		Example: "batch-idle-duration", Groups: flagGroups(o),
 		Start:   func(ctx context.Context) error { return start(ctx, o, logs) },
 		Excuses: o.excuses, Unknown: func(names []string) { o.notKnown = names },
@@ -59,7 +60,8 @@ func (o *options) addGeneral(flags *pflag.FlagSet) {
 		"refuse variables of Karpenter's settings that cannot be read; without it they have their default, as there")
 	flags.StringVar(&o.logLevel, "log-level", "info", commandline.Levels)
 	flags.StringVar(&o.logFormat, "log-format", commandline.KarpenterFormat, commandline.Formats)
-	flags.StringVar(&o.logPaths, "log-output-paths", "stdout", "where the log goes: stdout, stderr or files, with commas between them")
+	flags.StringVar(&o.logPaths, "log-output-paths", "stdout",
+		"where the log goes: stdout, stderr or files, with commas between them")
 	flags.Int64Var(&o.memoryLimit, "memory-limit", -1,
 		"memory of the container in bytes; the Go runtime keeps to 90 % of it; -1 for no limit")
 }
@@ -150,7 +152,8 @@ func (o *options) addLife(flags *pflag.FlagSet) {
 func (o *options) addServing(flags *pflag.FlagSet) {
 	o.addObservability(flags)
 	flags.IntVar(&o.MetricsPort, "metrics-port", o.MetricsPort, "port of /metrics; 0 for none")
-	flags.IntVar(&o.HealthProbePort, "health-probe-port", o.HealthProbePort, "port of /healthz and /readyz; 0 for none")
+	flags.IntVar(&o.HealthProbePort, "health-probe-port", o.HealthProbePort,
+		"port of /healthz and /readyz; 0 for none")
 	flags.DurationVar(&o.HistoryRetention, "history-retention", o.HistoryRetention,
 		"how long decisions are kept in ConfigMaps of the system namespace; 0 keeps them in memory only")
 	flags.IntVar(&o.HistoryMaxSize, "history-max-size", o.HistoryMaxSize,
@@ -178,13 +181,14 @@ func (o *options) addServing(flags *pflag.FlagSet) {
 			"CustomResourceDefinitions")
 }
 
-// leastMemory is the least --memory-limit in bytes that counts. Under a lower one the runtime would do nothing but collect garbage; it is
-// a number of megabytes that somebody took for bytes.
+// leastMemory is the least --memory-limit in bytes that counts. Under a lower one the runtime would do nothing but
+// collect garbage; it is a number of megabytes that somebody took for bytes.
 const leastMemory = 16 << 20
 
-// collectorPercent is how much the heap may grow between two collections, instead of Go's 100: most of it is the cluster, which stays.
-// Half was a quarter more CPU while something happens and a seventh less memory (B-13), and this is a tenth more and a tenth less than
-// half; at rest (B-22) it is a third of a percent of a core. GOGC decides otherwise.
+// collectorPercent is how much the heap may grow between two collections, instead of Go's 100: most of it is the
+// cluster, which stays. Half was a quarter more CPU while something happens and a seventh less memory (B-13), and this
+// is a tenth more and a tenth less than half; at rest (B-22) it is a third of a percent of a core. GOGC decides
+// otherwise.
 const collectorPercent = 30
 
 // start checks what was asked for, and runs.

@@ -13,8 +13,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/settings"
 )
 
-// This file takes what Karpenter's charts pass (K-01 to K-03): settings of Karpenter's that change nothing here are accepted,
-// so that a deployment made for Karpenter starts, and each is told once. Package settings is the table of them.
+// This file takes what Karpenter's charts pass (K-01 to K-03): settings of Karpenter's that change nothing here are
+// accepted, so that a deployment made for Karpenter starts, and each is told once. Package settings is the table of
+// them.
 
 // addIgnored adds the flags without effect to a set, hidden from the help.
 func addIgnored(flags *pflag.FlagSet) {
@@ -56,7 +57,8 @@ func (o *options) ofNoProvider() []joiner.Notice {
 		flag := o.providers.Lookup(setting.Name)
 		if setting.Effect == settings.OfEC2 && flag != nil && flag.Value.String() != flag.DefValue {
 			notices = append(notices, joiner.Notice{Setting: setting.Name, Idle: true,
-				Text: fmt.Sprintf("--%s (%s) is given and has no effect: it belongs to the provider %s, which --providers leaves out",
+				Text: fmt.Sprintf(
+					"--%s (%s) is given and has no effect: it belongs to the provider %s, which --providers leaves out",
 					setting.Name, setting.Variable(), ec2)})
 		}
 	}
@@ -66,8 +68,8 @@ func (o *options) ofNoProvider() []joiner.Notice {
 // ec2 is the name of the provider for EC2.
 const ec2 = "ec2"
 
-// excuses reports whether a variable that cannot be read leaves its flag at the default: it does so for Karpenter's settings, as
-// in Karpenter.
+// excuses reports whether a variable that cannot be read leaves its flag at the default: it does so for Karpenter's
+// settings, as in Karpenter.
 func (o *options) excuses(mistake commandline.Mistake) bool {
 	if _, karpenters := settings.Find(mistake.Flag); !karpenters {
 		return false
@@ -102,8 +104,10 @@ func (o *options) tell(log logr.Logger) {
 	notices := append(ignoredNotices(o.ignored), o.Notices()...)
 	notices = append(notices, o.ofNoProvider()...)
 	if o.memoryLimit > 0 && o.memoryLimit < leastMemory {
-		notices = append(notices, joiner.Notice{Setting: "memory-limit", Idle: true, Text: fmt.Sprintf("--memory-limit is %d bytes, "+
-			"less than this program can run in: it has no effect; want bytes, such as 536870912 for 512 Mi", o.memoryLimit)})
+		notices = append(notices, joiner.Notice{Setting: "memory-limit", Idle: true,
+			Text: fmt.Sprintf("--memory-limit is %d bytes, "+
+				"less than this program can run in: it has no effect; want bytes, such as 536870912 for 512 Mi",
+				o.memoryLimit)})
 	}
 	for _, name := range o.notKnown {
 		notices = append(notices, joiner.Notice{Setting: name, Idle: true,

@@ -23,8 +23,12 @@ func TestMistakesAreNamed(t *testing.T) {
 		`LAUNCH_TIMEOUT="soon"`:   {environment: map[string]string{"LAUNCH_TIMEOUT": "soon"}},
 		`--log-level is "loud"`:   {args: []string{"--log-level", "loud"}},
 		"no usable kubeconfig":    {args: []string{"--kubeconfig", filepath.Join(t.TempDir(), "none")}},
-		`it takes no argument, and "no" is one: the value of a switch follows it with =`: {args: []string{"--condition-events", "no"}},
-		"--kube-client-qps is NaN: want requests per second above 0":                     {args: []string{"--kube-client-qps", "NaN"}},
+		`it takes no argument, and "no" is one: the value of a switch follows it with =`: {
+			args: []string{"--condition-events", "no"},
+		},
+		"--kube-client-qps is NaN: want requests per second above 0": {
+			args: []string{"--kube-client-qps", "NaN"},
+		},
 	} {
 		code, _, stderr := program.Call(t, test.environment, test.args...)
 		if code == 0 || code != 2 && !strings.HasPrefix(want, "no usable") || !strings.Contains(stderr, want) ||
@@ -36,8 +40,10 @@ func TestMistakesAreNamed(t *testing.T) {
 
 func TestAServerThatIsNotThereIsAFailureOfOneLine(t *testing.T) {
 	t.Parallel()
-	code, _, stderr := program.Call(t, nil, "--kubeconfig", commandlinetest.Kubeconfig(t, "http://127.0.0.1:1"), "--metrics-port", "0", "--health-probe-port", "0")
-	if code != 1 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "http://127.0.0.1:1 cannot be reached") {
+	code, _, stderr := program.Call(t, nil, "--kubeconfig", commandlinetest.Kubeconfig(t, "http://127.0.0.1:1"),
+		"--metrics-port", "0", "--health-probe-port", "0")
+	if code != 1 || strings.Count(stderr, "\n") != 1 ||
+		!strings.Contains(stderr, "http://127.0.0.1:1 cannot be reached") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }

@@ -35,8 +35,8 @@ func (f forwarder) Forward(ctx context.Context, namespace, pod string, port int)
 		SubResource("portforward").URL()
 	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url)
 	stop, ready, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	to, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", port)}, stop, ready,
-		io.Discard, io.Discard)
+	to, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", port)}, stop,
+		ready, io.Discard, io.Discard)
 	if err != nil {
 		return "", nil, err
 	}

@@ -38,8 +38,9 @@ func portforwarding(t *testing.T, to string, allowed bool) string {
 		if !allowed {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Forbidden","code":403,`+
-				`"message":"pods \"joiner-a\" is forbidden: User \"u\" cannot create resource \"pods/portforward\""}`)
+			_, _ = io.WriteString(w,
+				`{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Forbidden","code":403,`+
+					`"message":"pods \"joiner-a\" is forbidden: User \"u\" cannot create resource \"pods/portforward\""}`)
 			return
 		}
 		if _, err := httpstream.Handshake(r, w, []string{"portforward.k8s.io"}); err != nil {
@@ -47,10 +48,11 @@ func portforwarding(t *testing.T, to string, allowed bool) string {
 			return
 		}
 		streams := make(chan httpstream.Stream, 4)
-		connection := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(s httpstream.Stream, _ <-chan struct{}) error {
-			streams <- s
-			return nil
-		})
+		connection := spdy.NewResponseUpgrader().UpgradeResponse(w, r,
+			func(s httpstream.Stream, _ <-chan struct{}) error {
+				streams <- s
+				return nil
+			})
 		defer connection.Close()
 		for {
 			select {
@@ -71,7 +73,8 @@ func portforwarding(t *testing.T, to string, allowed bool) string {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	config := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: one\n"+
 		"clusters: [{name: one, cluster: {server: %q}}]\n"+
-		"users: [{name: u, user: {token: t}}]\ncontexts: [{name: one, context: {cluster: one, user: u}}]\n", server.URL)
+		"users: [{name: u, user: {token: t}}]\ncontexts: [{name: one, context: {cluster: one, user: u}}]\n",
+		server.URL)
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +117,8 @@ func TestU41_ThePortIsForwarded(t *testing.T) {
 	t.Cleanup(pod.Close)
 	path := portforwarding(t, strings.TrimPrefix(pod.URL, "http://"), true)
 	var out, failures bytes.Buffer
-	code := run(t.Context(), "", []string{"dump", "--kubeconfig", path, "--redact", "none"}, strings.NewReader(""), &out,
-		&failures)
+	code := run(t.Context(), "", []string{"dump", "--kubeconfig", path, "--redact", "none"}, strings.NewReader(""),
+		&out, &failures)
 	if code != cli.CodeFine || failures.Len() > 0 {
 		t.Fatalf("exit %d, %s", code, failures.String())
 	}

@@ -36,8 +36,8 @@ func main() {
 	os.Exit(code)
 }
 
-// calledAs is how the user calls the program, by the name of its file, and what it is to do. As kubectl-joiner kubectl
-// finds it as its plugin, as kubectl_complete-joiner it is asked by kubectl what a shell may complete (U-28).
+// calledAs is how the user calls the program, by the name of its file, and what it should do. As kubectl-joiner
+// kubectl finds it as its plugin, as kubectl_complete-joiner it is asked by kubectl what a shell may complete (U-28).
 func calledAs(file string, args []string) (called string, do []string) {
 	switch strings.TrimSuffix(filepath.Base(file), ".exe") {
 	case "kubectl-joiner":
@@ -79,7 +79,8 @@ func client(c cli.Connection) (dynamic.Interface, error) {
 
 func clientset(c cli.Connection) (kubernetes.Interface, error) {
 	return connect(c, func(c *rest.Config) (kubernetes.Interface, error) {
-		c.ContentType, c.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+		c.ContentType, c.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+
+			runtime.ContentTypeJSON
 		return kubernetes.NewForConfig(c)
 	})
 }

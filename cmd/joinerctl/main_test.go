@@ -48,7 +48,8 @@ func server(t *testing.T) (*httptest.Server, *seen) {
 	return listening, s
 }
 
-// TestU13_TheConnectionReachesTheServer: the flags that kubectl has choose the cluster, the identity and the namespace.
+// TestU13_TheConnectionReachesTheServer: the flags that kubectl has choose the cluster, the identity and the
+// namespace.
 func TestU13_TheConnectionReachesTheServer(t *testing.T) {
 	t.Parallel()
 	one, first := server(t)
@@ -79,8 +80,8 @@ contexts:
 		"another user":        {[]string{"--user", "v"}, first, asked{token: "Bearer another"}, "default"},
 		"a token":             {[]string{"--token", "t"}, first, asked{token: "Bearer t"}, "default"},
 		"a server":            {[]string{"--server", two.URL}, second, asked{token: "Bearer fromfile"}, "default"},
-		"somebody else": {[]string{"--as", "a", "--as-group", "g"}, first, asked{token: "Bearer fromfile", as: "a", group: "g"},
-			"default"},
+		"somebody else": {[]string{"--as", "a", "--as-group", "g"}, first,
+			asked{token: "Bearer fromfile", as: "a", group: "g"}, "default"},
 	} {
 		var out, failures strings.Builder
 		args := append([]string{"explain", "pod", "web", "--kubeconfig", path}, c.args...)
@@ -89,8 +90,8 @@ contexts:
 		if c.server == first {
 			other = second.take()
 		}
-		if code != cli.CodeFailed || failures.String() != "joinerctl: there is no pod web in namespace "+c.namespace+"\n" ||
-			got != c.want || other != (asked{}) {
+		if code != cli.CodeFailed || failures.String() != "joinerctl: there is no pod web in namespace "+c.namespace+
+			"\n" || got != c.want || other != (asked{}) {
 			t.Errorf("%s: exit %d, %q, asked %+v, the other %+v", name, code, failures.String(), got, other)
 		}
 	}
@@ -106,11 +107,13 @@ func TestU36_NoUsableKubeconfig(t *testing.T) {
 	for want, args := range map[string][]string{
 		`context "prod" does not exist`: {"--kubeconfig", path, "--context", "prod"},
 		"nowhere":                       {"--kubeconfig", "nowhere"},
-		"Timeout must be":               {"--kubeconfig", path, "--server", "http://localhost:1", "--request-timeout", "soon"},
+		"Timeout must be": {"--kubeconfig", path, "--server", "http://localhost:1", "--request-timeout",
+			"soon"},
 	} {
 		var failures strings.Builder
 		code := run(t.Context(), "", append([]string{"status"}, args...), strings.NewReader(""), io.Discard, &failures)
-		if said := failures.String(); code != cli.CodeFailed || !strings.HasPrefix(said, "joinerctl: no usable kubeconfig: ") ||
+		if said := failures.String(); code != cli.CodeFailed ||
+			!strings.HasPrefix(said, "joinerctl: no usable kubeconfig: ") ||
 			!strings.Contains(said, want) || strings.Count(said, "\n") != 1 {
 			t.Errorf("%v: exit %d, %s", args, code, said)
 		}

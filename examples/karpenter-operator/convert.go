@@ -23,7 +23,8 @@ func policyOf(object *v1beta1.AutoNodePolicy) *policy.Policy {
 		})
 	}
 	if v := object.Spec.EC2NodeClassDefaults.RootVolume; v != nil {
-		p.RootVolume = &policy.RootVolumeChange{Size: v.VolumeSize, Type: v.VolumeType, Encrypted: v.Encrypted, IOPS: v.IOPS, Throughput: v.Throughput}
+		p.RootVolume = &policy.RootVolumeChange{Size: v.VolumeSize, Type: v.VolumeType, Encrypted: v.Encrypted,
+			IOPS: v.IOPS, Throughput: v.Throughput}
 	}
 	return p
 }
@@ -31,7 +32,8 @@ func policyOf(object *v1beta1.AutoNodePolicy) *policy.Policy {
 func fromKarpenter(list []karpenterv1.NodeSelectorRequirementWithMinValues) []fold.Requirement {
 	entries := make([]fold.Requirement, len(list))
 	for i, r := range list {
-		entries[i] = fold.Requirement{Key: r.Key, Operator: fold.Operator(r.Operator), Values: r.Values, MinValues: r.MinValues}
+		entries[i] = fold.Requirement{Key: r.Key, Operator: fold.Operator(r.Operator), Values: r.Values,
+			MinValues: r.MinValues}
 	}
 	return entries
 }
@@ -59,13 +61,16 @@ func mapping(v policy.RootVolume) map[string]any {
 	return map[string]any{"deviceName": policy.RootDevice, "rootVolume": true, "ebs": ebs}
 }
 
-// ready is the condition Ready of a policy: that it is not valid, with the reason of the first problem, or that it is in use.
+// ready is the condition Ready of a policy: that it is not valid, with the reason of the first problem, or that it is
+// in use.
 func ready(object *v1beta1.AutoNodePolicy) v1beta1.Condition {
 	condition := v1beta1.Condition{
-		Type: "Ready", Status: metav1.ConditionTrue, Reason: "Applied", ObservedGeneration: object.Generation, LastTransitionTime: metav1.Now(),
+		Type: "Ready", Status: metav1.ConditionTrue, Reason: "Applied", ObservedGeneration: object.Generation,
+		LastTransitionTime: metav1.Now(),
 	}
 	if problems := policy.Check(*policyOf(object)); len(problems) > 0 {
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, problems[0].Reason, policy.Join(problems)
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, problems[0].Reason,
+			policy.Join(problems)
 	}
 	return condition
 }

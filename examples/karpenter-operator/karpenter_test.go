@@ -45,8 +45,8 @@ func drawn(r *rand.Rand, most int) []fold.Requirement {
 	return list
 }
 
-// what Karpenter's own code writes into a NodeClaim for a merged pool conforms to the policy, for 500 generated policies
-// and pools. The expression that an API server evaluates says the same as policy.Conforms.
+// what Karpenter's own code writes into a NodeClaim for a merged pool conforms to the policy, for 500 generated
+// policies and pools. The expression that an API server evaluates says the same as policy.Conforms.
 func TestKarpentersOwnClaimsConform(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 28))
 	for cases := 0; cases < 500; {

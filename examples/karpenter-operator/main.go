@@ -1,6 +1,6 @@
-// Command karpenter-operator shows how another operator enforces AutoNodePolicies with the module autonodepolicy: it
-// makes NodePools and EC2NodeClasses from what users of a hosted cluster write, under the provider's policy. It is an example:
-// HyperShift's own operator has everything around it already. See reconciler.go.
+// Command karpenter-operator shows how another operator enforces AutoNodePolicies with the module autonodepolicy
+// it makes NodePools and EC2NodeClasses from what users of a hosted cluster write, under the provider's
+// policy. It is an example: HyperShift's own operator has everything around it already. See reconciler.go.
 package main
 
 import (
@@ -58,7 +58,8 @@ func run(ctx context.Context, guest, management, namespace string) error {
 	karpenter := schema.GroupVersion{Group: "karpenter.sh", Version: "v1"}
 	scheme.AddKnownTypes(karpenter, &karpenterv1.NodePool{}, &karpenterv1.NodePoolList{})
 	metav1.AddToGroupVersion(scheme, karpenter)
-	mgr, err := ctrl.NewManager(configs[0], ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(configs[0],
+		ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,8 @@ func run(ctx context.Context, guest, management, namespace string) error {
 	if err := mgr.Add(other); err != nil {
 		return err
 	}
-	if err := controllers(mgr, other, clusters{guest: mgr.GetClient(), management: other.GetClient(), namespace: namespace}); err != nil {
+	if err := controllers(mgr, other, clusters{guest: mgr.GetClient(), management: other.GetClient(),
+		namespace: namespace}); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -101,12 +103,14 @@ func controllers(mgr ctrl.Manager, other cluster.Cluster, c clusters) error {
 			return requests
 		}
 		err := ctrl.NewControllerManagedBy(mgr).Named(side.kind.Kind).For(wrapper).Owns(side.owns).
-			WatchesRawSource(source.Kind(other.GetCache(), &v1beta1.AutoNodePolicy{}, handler.TypedEnqueueRequestsFromMapFunc(all))).Complete(side.step)
+			WatchesRawSource(source.Kind(other.GetCache(), &v1beta1.AutoNodePolicy{},
+				handler.TypedEnqueueRequestsFromMapFunc(all))).Complete(side.step)
 		if err != nil {
 			return err
 		}
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("policy").
-		WatchesRawSource(source.Kind(other.GetCache(), &v1beta1.AutoNodePolicy{}, &handler.TypedEnqueueRequestForObject[*v1beta1.AutoNodePolicy]{})).
+		WatchesRawSource(source.Kind(other.GetCache(), &v1beta1.AutoNodePolicy{},
+			&handler.TypedEnqueueRequestForObject[*v1beta1.AutoNodePolicy]{})).
 		Complete(reconcile.Func(c.reconcilePolicy))
 }

@@ -94,7 +94,8 @@ func (w world) has(as client.Client, kind schema.GroupVersionKind, in, name stri
 		found := &unstructured.Unstructured{}
 		found.SetGroupVersionKind(kind)
 		err := as.Get(w.Context(), client.ObjectKey{Namespace: in, Name: name}, found)
-		if got, _, _ = unstructured.NestedFieldNoCopy(found.Object, path...); err == nil && reflect.DeepEqual(got, want) {
+		if got, _, _ = unstructured.NestedFieldNoCopy(found.Object, path...); err == nil &&
+			reflect.DeepEqual(got, want) {
 			return
 		}
 		<-time.After(100 * time.Millisecond)
@@ -122,11 +123,13 @@ func TestTheExampleEnforcesPolicies(t *testing.T) {
 	root := func(size string) {
 		t.Helper()
 		w.has(w.guest, classKind, "", "large", any([]any{
-			object{"deviceName": "/dev/xvda", "rootVolume": true, "ebs": object{"volumeSize": size, "volumeType": "gp3", "encrypted": true}},
+			object{"deviceName": "/dev/xvda", "rootVolume": true,
+				"ebs": object{"volumeSize": size, "volumeType": "gp3", "encrypted": true}},
 			object{"deviceName": "/dev/xvdb"},
 		}), "spec", "blockDeviceMappings")
 	}
-	w.put(w.guest, poolWrapper, "", "web", object{"template": object{"spec": object{"requirements": []any{in("b", "d")}}}})
+	w.put(w.guest, poolWrapper, "", "web",
+		object{"template": object{"spec": object{"requirements": []any{in("b", "d")}}}})
 	w.put(w.guest, classWrapper, "", "large", object{"blockDeviceMappings": []any{
 		object{"deviceName": "/dev/xvda", "ebs": object{"volumeSizeGiB": int64(500)}},
 		object{"deviceName": "/dev/xvdb", "ebs": object{"volumeSizeGiB": int64(10)}},
@@ -146,12 +149,14 @@ func TestTheExampleEnforcesPolicies(t *testing.T) {
 			found := &v1beta1.AutoNodePolicy{}
 			raw := &unstructured.Unstructured{}
 			raw.SetGroupVersionKind(policies)
-			if err := w.admin.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: v1beta1.PolicyName}, raw); err != nil {
+			if err := w.admin.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: v1beta1.PolicyName},
+				raw); err != nil {
 				t.Fatal(err)
 			}
 			conditions, _, _ := unstructured.NestedSlice(raw.Object, "status", "conditions")
 			said := fmt.Sprint(conditions)
-			if len(conditions) == 1 && conditions[0].(object)["status"] == status && conditions[0].(object)["reason"] == reason &&
+			if len(conditions) == 1 && conditions[0].(object)["status"] == status &&
+				conditions[0].(object)["reason"] == reason &&
 				conditions[0].(object)["observedGeneration"] == raw.GetGeneration() {
 				return
 			}

@@ -48,7 +48,8 @@ type wrapper struct {
 	} `json:"spec"`
 }
 
-func (c clusters) wrapper(ctx context.Context, kind schema.GroupVersionKind, name string) (*unstructured.Unstructured, wrapper, error) {
+func (c clusters) wrapper(ctx context.Context, kind schema.GroupVersionKind,
+	name string) (*unstructured.Unstructured, wrapper, error) {
 	object, read := &unstructured.Unstructured{}, wrapper{}
 	object.SetGroupVersionKind(kind)
 	if err := c.guest.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
@@ -77,7 +78,8 @@ func (c clusters) reconcilePool(ctx context.Context, request ctrl.Request) (ctrl
 		return ctrl.Result{}, nil
 	}
 	merged := policy.MergeRequirements(policyOf(object), policy.Pool{
-		Name: request.Name, NodeClass: class, Labels: own.Spec.Template.Labels, Requirements: fromKarpenter(own.Spec.Template.Spec.Requirements),
+		Name: request.Name, NodeClass: class, Labels: own.Spec.Template.Labels,
+		Requirements: fromKarpenter(own.Spec.Template.Spec.Requirements),
 	}, nil)
 	if said := merged.Compatible(); said.Status != policy.True { // an operator would say so on the wrapper
 		ctrl.LoggerFrom(ctx).Info("the pool launches nothing", "reason", said.Reason, "message", said.Message)
@@ -89,15 +91,16 @@ func (c clusters) reconcilePool(ctx context.Context, request ctrl.Request) (ctrl
 	pool.Name = request.Name
 	_, err = controllerutil.CreateOrUpdate(ctx, c.guest, pool, func() error {
 		pool.Spec.Template, pool.Spec.Limits, pool.Spec.Weight = own.Spec.Template, own.Spec.Limits, own.Spec.Weight
-		pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: class.Group, Kind: class.Kind, Name: class.Name}
+		pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: class.Group, Kind: class.Kind,
+			Name: class.Name}
 		pool.Spec.Template.Spec.Requirements = toKarpenter(merged.Requirements)
 		return controllerutil.SetControllerReference(owner, pool, c.guest.Scheme())
 	})
 	return ctrl.Result{}, err
 }
 
-// reconcileClass makes the EC2NodeClass of an OpenshiftEC2NodeClass, as far as the policy concerns it: the root volume is the
-// provider's, other disks are the user's (R28).
+// reconcileClass makes the EC2NodeClass of an OpenshiftEC2NodeClass, as far as the policy concerns it: the root volume
+// is the provider's, other disks are the user's (R28).
 func (c clusters) reconcileClass(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	owner, own, err := c.wrapper(ctx, classWrapper, request.Name)
 	if err != nil || owner == nil || owner.GetDeletionTimestamp() != nil {
@@ -126,8 +129,11 @@ func (c clusters) reconcileClass(ctx context.Context, request ctrl.Request) (ctr
 	_, err = controllerutil.CreateOrUpdate(ctx, c.guest, class, func() error {
 		// What HyperShift fills in from its own sources: images, user data, profile, networks.
 		spec := map[string]any{
-			"amiFamily": "Custom", "amiSelectorTerms": []any{map[string]any{"id": "ami-0"}}, "instanceProfile": "nodes", "userData": "ignition",
-			"subnetSelectorTerms": []any{map[string]any{"id": "subnet-0"}}, "securityGroupSelectorTerms": []any{map[string]any{"id": "sg-0"}},
+			"amiFamily": "Custom", "amiSelectorTerms": []any{map[string]any{"id": "ami-0"}},
+			"instanceProfile": "nodes", "userData": "ignition",
+			"subnetSelectorTerms": []any{map[string]any{"id": "subnet-0"}}, "securityGroupSelectorTerms": []any{
+				map[string]any{"id": "sg-0"},
+			},
 			"blockDeviceMappings": disks,
 		}
 		for key, value := range spec {
@@ -147,7 +153,8 @@ func (c clusters) reconcilePolicy(ctx context.Context, request ctrl.Request) (ct
 		return ctrl.Result{}, err
 	}
 	said := ready(object)
-	if is := object.Status.Conditions; len(is) == 1 && is[0].ObservedGeneration == said.ObservedGeneration && is[0].Reason == said.Reason {
+	if is := object.Status.Conditions; len(is) == 1 && is[0].ObservedGeneration == said.ObservedGeneration &&
+		is[0].Reason == said.Reason {
 		return ctrl.Result{}, nil
 	}
 	object.Status.Conditions = []v1beta1.Condition{said}

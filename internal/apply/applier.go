@@ -1,13 +1,12 @@
-// Package apply carries plans out. The [Applier] is the only creator and the only voluntary remover of NodeClaims:
-// provisioning, disruption and static pools share it, so the checks below hold for all of them.
+// Package apply carries plans out. The [Applier] is the only creator and the only voluntary remover of NodeClaims.
+// Provisioning, disruption and static pools share it, so its checks hold for all of them.
 //
-// It trusts a plan no further than it must. Each launch is checked once more against the limits with what this process
-// itself has just created (L-13), and gets a name that is a function of what it is for, so that the API server's own
-// uniqueness of names turns a repeated or a competing create into AlreadyExists: slots for pools with a hard limit
-// (L-14), a hash over pool and pods for all others (P-32). Removal goes in two steps, intent first (D-10): see
-// remove.go.
+// It does not trust a plan blindly. It checks each launch again against the limits, counting what this process has
+// just created (L-13). Each claim's name is a function of its purpose. So a repeated or competing create gets
+// AlreadyExists from the API server. Pools with a hard limit use slots (L-14), all others a hash over pool and pods
+// (P-32). Removal takes two steps, intent first (D-10): see remove.go.
 //
-// Every method does a bounded number of calls, waits for nothing and can be called again at any point.
+// Every method makes a bounded number of calls, waits for nothing and can be called again at any point.
 //
 // Start with [Applier.Apply].
 package apply
@@ -33,46 +32,45 @@ import (
 // Store is the part of the world that the Applier needs.
 type Store interface {
 	Snapshot() *cluster.Snapshot
-	Version() uint64 // of the picture
+	Version() uint64 // of the snapshot
 	Usage(pool string) limit.Usage
 	Ceiling() limit.Ceiling
-	// LimitClaims tells the hard limit of the whole cluster as it is now.
+	// LimitClaims sets the current hard limit of the whole cluster.
 	LimitClaims(most int64)
-	// ClaimsUnknown tells why that is not known, until it is told, and reports whether that is news.
+	// ClaimsUnknown says why that limit is not known, until LimitClaims is called. It reports whether this is news.
 	ClaimsUnknown(why string) bool
 	// Overlaid reports whether NodeOverlays change the price or the capacity of one of these instance types.
 	Overlaid(class *karpenterv1.NodeClassReference, pool string, types []string) (price, capacity bool)
-	// Promise may be called at the same time for several claims; see Each of [Config].
+	// Promise may be called concurrently for several claims; see Each of [Config].
 	Promise(claim *karpenterv1.NodeClaim, reserve resources.Vector, pods []plan.PodRef)
 	Nominate(pods []plan.PodRef, node string)
 }
 
-// Owners says whose objects are; package fleet implements it. What is not ours is never written to, whatever a plan says.
+// Owners says which objects are ours; package fleet implements it. Others are never written to, whatever a plan says.
 type Owners interface {
 	OwnsPool(pool *karpenterv1.NodePool) bool
 	OwnsClaim(claim *karpenterv1.NodeClaim) bool
 	OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool
 }
 
-// Config is what an Applier works with. All fields are required but Each, Created, Decided and Log.
+// Config configures an Applier. All fields are required except Cluster, Each, Decided and Log.
 type Config struct {
 	Client client.Client // reads from a cache, writes to the API server
-	Live   client.Reader // reads from the API server; used only after a name was found taken
+	Live   client.Reader // reads from the API server
 	Store  Store
 	Fleet  Owners
 	Now    func() time.Time
 	// Cluster is the hard limit of the whole cluster, nil for none.
 	Cluster *ClusterLimit
-	// Each calls do with 0 to n-1 and returns when all calls have; they may run at the same time. Nil: one after the
-	// other.
+	// Each calls do with 0 to n-1, possibly concurrently, and returns when all calls have. Nil: one after the other.
 	Each func(n int, do func(i int))
-	// Decided is called for each decision, with what became of it, for metrics (U-10) and for the history (U-32). It
-	// returns the decision's ID, "" when nobody keeps it. It makes no call, and may be called at the same time.
+	// Decided is called for each decision with its outcome, for metrics (U-10) and the history (U-32). It returns the
+	// decision's ID, "" if nobody keeps it. It makes no API calls and may be called concurrently.
 	Decided func(Decision, About) string
 	Log     logr.Logger
 }
 
-// Applier carries out plans. All that it keeps between them is what they have spent of what is paid for anyway.
+// Applier carries out plans. Between plans it keeps only what they have spent of commitments and reservations.
 type Applier struct {
 	config Config
 	spent  spent
@@ -93,16 +91,16 @@ func New(config Config) *Applier {
 	return &Applier{config: config}
 }
 
-// Outcome is what became of a plan.
+// Outcome is the result of applying a plan.
 type Outcome struct {
-	// Launched has one entry for each launch of the plan for which a NodeClaim exists now.
+	// Launched has one entry for each launch whose NodeClaim exists now.
 	Launched []Launched
-	// Refused has one entry for each launch for which there is none. The pods are still pending: plan again.
+	// Refused has one entry for each launch that was refused. Its pods are still pending: plan again.
 	Refused []Refused
-	// Open counts the launches of which nobody knows whether there is a NodeClaim: the API server gave no answer. The picture may
-	// lack a node, therefore, until its claim is seen.
+	// Open counts the launches whose NodeClaim may or may not exist, because the API server gave no answer. Until that
+	// claim is seen, the snapshot may lack a node.
 	Open int
-	// Marked are the names of claims that now carry the intent to be removed.
+	// Marked are the names of claims that now carry the intent to remove them.
 	Marked []string
 }
 
@@ -120,8 +118,8 @@ type Refused struct {
 	Pods []plan.PodRef
 }
 
-// Apply carries p out as far as it still holds. "Not any more" is an answer and stands in the outcome; the error joins
-// what went wrong on the way to the API server, after everything else was still tried.
+// Apply carries p out as far as it still holds. A launch that no longer holds is in the outcome, not an error. The
+// error joins all failures of API calls; the rest of the plan is carried out nevertheless.
 func (a *Applier) Apply(ctx context.Context, p plan.Plan) (Outcome, error) {
 	marked, markErr := a.markAll(ctx, p) // first: the intent stands before its effects (D-10)
 	p, refused := withoutUnmarked(p, marked)
@@ -133,7 +131,7 @@ func (a *Applier) Apply(ctx context.Context, p plan.Plan) (Outcome, error) {
 	return out, errors.Join(err, markErr)
 }
 
-// withoutUnmarked leaves out launches that replace claims which the plan removes and which could not be marked.
+// withoutUnmarked leaves out launches whose replaced claims could not be marked.
 func withoutUnmarked(p plan.Plan, marked []string) (plan.Plan, []Refused) {
 	var missed []string
 	for _, remove := range p.Removes {
@@ -144,8 +142,11 @@ func withoutUnmarked(p plan.Plan, marked []string) (plan.Plan, []Refused) {
 	var kept []plan.Launch
 	var refused []Refused
 	for _, launch := range p.Launches {
-		if i := slices.IndexFunc(launch.Replaces, func(claim string) bool { return slices.Contains(missed, claim) }); i >= 0 {
-			refused = append(refused, Refused{Pool: launch.Pool, Why: fmt.Sprintf("NodeClaim %s, which it was to replace, is not marked", launch.Replaces[i]), Pods: launch.Pods})
+		if i := slices.IndexFunc(launch.Replaces,
+			func(claim string) bool { return slices.Contains(missed, claim) }); i >= 0 {
+			refused = append(refused,
+				Refused{Pool: launch.Pool, Why: fmt.Sprintf("NodeClaim %s, which it was to replace, is not marked",
+					launch.Replaces[i]), Pods: launch.Pods})
 			continue
 		}
 		kept = append(kept, launch)
@@ -156,7 +157,7 @@ func withoutUnmarked(p plan.Plan, marked []string) (plan.Plan, []Refused) {
 
 // markAll writes the intents of a plan; their order does not matter.
 func (a *Applier) markAll(ctx context.Context, p plan.Plan) ([]string, error) {
-	removes, awaited := p.Removes, map[string]bool{} // claims for which something has to come first
+	removes, awaited := p.Removes, map[string]bool{} // claims whose replacement has to come first
 	for _, launch := range p.Launches {
 		for _, claim := range launch.Replaces {
 			awaited[claim] = true

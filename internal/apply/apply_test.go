@@ -71,7 +71,8 @@ func pool() *karpenterv1.NodePool {
 	return &karpenterv1.NodePool{
 		ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "pool-uid-1"},
 		Spec: karpenterv1.NodePoolSpec{Template: karpenterv1.NodeClaimTemplate{Spec: karpenterv1.NodeClaimTemplateSpec{
-			NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"},
+			NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass",
+				Name: "default"},
 		}}},
 	}
 }
@@ -88,7 +89,8 @@ func limited(limits limit.Limits) *karpenterv1.NodePool {
 func names() resources.Names { return resources.NewSpace().Names() }
 
 func launch(slot int, pods ...string) plan.Launch {
-	l := plan.Launch{Pool: "default", PoolUID: "pool-uid-1", Slot: slot, Types: []string{"m-2x"}, Requests: resources.Vector{1000}, Reserve: resources.Vector{2000}}
+	l := plan.Launch{Pool: "default", PoolUID: "pool-uid-1", Slot: slot, Types: []string{"m-2x"},
+		Requests: resources.Vector{1000}, Reserve: resources.Vector{2000}}
 	for _, pod := range pods {
 		l.Pods = append(l.Pods, plan.PodRef{Namespace: "default", Name: pod, UID: "uid-" + pod})
 	}
@@ -109,7 +111,8 @@ type rig struct {
 
 func newRig(t *testing.T, limits limit.Limits, hooks interceptor.Funcs, objects ...client.Object) *rig {
 	t.Helper()
-	snapshot := cluster.New(cluster.Snapshot{Version: 7, Names: names(), Pools: []*cluster.Pool{{Name: "default", UID: "pool-uid-1", Limits: limits}}})
+	snapshot := cluster.New(cluster.Snapshot{Version: 7, Names: names(),
+		Pools: []*cluster.Pool{{Name: "default", UID: "pool-uid-1", Limits: limits}}})
 	r := &rig{
 		store:  &store{snapshot: snapshot, nominate: map[string]string{}},
 		server: controllertest.NewServer(t, append(objects, limited(limits))...).WithInterceptorFuncs(hooks).Build(),
@@ -172,14 +175,16 @@ func TestDifferentPodsGetDifferentClaims(t *testing.T) {
 func TestALostAnswerIsSuccess(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	r := newRig(t, limit.Limits{HardNodes: 1, SoftNodes: limit.None}, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-		calls++
-		err := c.Create(ctx, o, opts...)
-		if calls == 1 {
-			return apierrors.NewTimeoutError("the answer was lost", 1)
-		}
-		return err
-	}})
+	r := newRig(t, limit.Limits{HardNodes: 1, SoftNodes: limit.None},
+		interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object,
+			opts ...client.CreateOption) error {
+			calls++
+			err := c.Create(ctx, o, opts...)
+			if calls == 1 {
+				return apierrors.NewTimeoutError("the answer was lost", 1)
+			}
+			return err
+		}})
 	out := r.apply(t, planOf(launch(0, "a")))
 	if len(out.Launched) != 1 || len(r.claims(t)) != 1 || calls != 2 {
 		t.Fatalf("outcome %+v, claims %v, calls %d: want one claim after a second try", out, r.claims(t), calls)
@@ -189,10 +194,12 @@ func TestALostAnswerIsSuccess(t *testing.T) {
 func TestARefusedCreateIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	r := newRig(t, limit.Unlimited(), interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
-		calls++
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "nodeclaims"}, "x", nil)
-	}})
+	r := newRig(t, limit.Unlimited(),
+		interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object,
+			...client.CreateOption) error {
+			calls++
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "nodeclaims"}, "x", nil)
+		}})
 	if _, err := r.applier.Apply(t.Context(), planOf(launch(plan.NoSlot, "a"))); err == nil || calls != 1 {
 		t.Fatalf("error %v after %d calls: want an error after one", err, calls)
 	}
@@ -201,7 +208,8 @@ func TestARefusedCreateIsNotTriedAgain(t *testing.T) {
 // L-14: the slot's name is taken by a claim for another demand, of which this process knows nothing.
 func TestATakenSlotIsRefused(t *testing.T) {
 	t.Parallel()
-	taken := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: limit.SlotName("default", "pool-uid-1", 0), UID: "other"}}
+	taken := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: limit.SlotName("default", "pool-uid-1", 0),
+		UID: "other"}}
 	r := newRig(t, limit.Limits{HardNodes: 1, SoftNodes: limit.None}, interceptor.Funcs{}, taken)
 	out := r.apply(t, planOf(launch(0, "a")))
 	if len(out.Launched) != 0 || len(out.Refused) != 1 || len(r.claims(t)) != 1 {
@@ -266,7 +274,8 @@ func TestNominationsReachTheStore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Unlimited(), interceptor.Funcs{})
 	p := planOf()
-	p.Nominations = []plan.Nominate{{Pod: plan.PodRef{Name: "a"}, Node: "n1"}, {Pod: plan.PodRef{Name: "b"}, Node: "n2"}}
+	p.Nominations = []plan.Nominate{{Pod: plan.PodRef{Name: "a"}, Node: "n1"},
+		{Pod: plan.PodRef{Name: "b"}, Node: "n2"}}
 	r.apply(t, p)
 	if r.store.nominate["a"] != "n1" || r.store.nominate["b"] != "n2" {
 		t.Fatalf("nominated %v", r.store.nominate)
@@ -275,18 +284,21 @@ func TestNominationsReachTheStore(t *testing.T) {
 
 func markable() (*karpenterv1.NodeClaim, *corev1.Node, plan.Remove) {
 	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c1", UID: "c1-uid"}}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "keep", Effect: "NoSchedule"}}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "keep", Effect: "NoSchedule"}}}}
 	return claim, node, plan.Remove{Claim: "c1", ClaimUID: "c1-uid", Node: "n1", Pool: "default", Reason: plan.Empty}
 }
 
 // tape remembers the order of writes.
 func tape(writes *[]string) interceptor.Funcs {
 	return interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
 			*writes = append(*writes, "patch "+o.GetName())
 			return c.Patch(ctx, o, p, opts...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			*writes = append(*writes, sub+" "+o.GetName())
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
@@ -317,7 +329,8 @@ func TestIntentComesFirstAndGoesLast(t *testing.T) {
 		t.Fatalf("writes %v, want %v once", writes, want)
 	}
 	var fresh corev1.Node
-	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "n1"}, &fresh); err != nil || len(fresh.Spec.Taints) != 1 || fresh.Spec.Taints[0].Key != "keep" {
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "n1"}, &fresh); err != nil ||
+		len(fresh.Spec.Taints) != 1 || fresh.Spec.Taints[0].Key != "keep" {
 		t.Fatalf("taints %v, error %v: want only the one of others", fresh.Spec.Taints, err)
 	}
 }
@@ -325,7 +338,8 @@ func TestIntentComesFirstAndGoesLast(t *testing.T) {
 func TestMarkGoesOnAfterACrashBetweenItsParts(t *testing.T) {
 	t.Parallel()
 	claim, node, remove := markable()
-	condition.Set(&claim.Status.Conditions, 0, condition.True(karpenterv1.ConditionTypeDisruptionReason, "Empty", "chosen to be removed: Empty"), controllertest.Start())
+	condition.Set(&claim.Status.Conditions, 0, condition.True(karpenterv1.ConditionTypeDisruptionReason, "Empty",
+		"chosen to be removed: Empty"), controllertest.Start())
 	var writes []string
 	r := newRig(t, limit.Unlimited(), tape(&writes), claim, node)
 	if marked, err := r.applier.Mark(t.Context(), remove); err != nil || !marked {
@@ -349,8 +363,8 @@ func TestAClaimOfTheSameNameButAnotherUIDIsLeftAlone(t *testing.T) {
 	}
 }
 
-// D-10: only what is marked is deleted, once. An intent that another replica has taken back does not count any more (found by
-// simulation).
+// D-10: only what is marked is deleted, once. An intent that another replica has taken back does not count any more
+// (found by simulation).
 func TestDeleteDeletesWhatIsMarkedOnce(t *testing.T) {
 	t.Parallel()
 	claim, node, remove := markable()
@@ -370,15 +384,17 @@ func TestDeleteDeletesWhatIsMarkedOnce(t *testing.T) {
 
 // claimOfPool is a claim of the pool under any name.
 func claimOfPool(name string) *karpenterv1.NodeClaim {
-	return &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}}}
+	return &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name),
+		Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}}}
 }
 
-// L-14, L-15: claims that are in no slot, from before the limit or made by hand, count; two writers that know nothing of
-// them, nor of each other, do not get past the limit.
+// L-14, L-15: claims that are in no slot, from before the limit or made by hand, count; two writers that know nothing
+// of them, nor of each other, do not get past the limit.
 func TestClaimsInNoSlotCount(t *testing.T) {
 	t.Parallel()
 	limits := limit.Limits{HardNodes: 3, SoftNodes: limit.None}
-	r := newRig(t, limits, interceptor.Funcs{}, claimOfPool("old"), claimOfPool(limit.SlotName("default", "pool-uid-1", 7)))
+	r := newRig(t, limits, interceptor.Funcs{}, claimOfPool("old"),
+		claimOfPool(limit.SlotName("default", "pool-uid-1", 7)))
 	for _, pods := range [][]string{{"a", "b", "c"}, {"d", "e", "f"}} {
 		r.store.used = limit.Usage{} // of a process that has seen no claim
 		var launches []plan.Launch
@@ -402,9 +418,10 @@ func TestTheLimitIsReadLive(t *testing.T) {
 		slot           int
 		want           string
 	}{
-		"got one":      {live: 1, believed: limit.None, slot: plan.NoSlot, want: "has got a hard limit meanwhile"},
-		"lost it":      {live: limit.None, believed: 1, slot: 0, want: "hard limit was taken away meanwhile"},
-		"lowered":      {live: 2, believed: 5, slot: 4, want: "slot 4 is out of use: 0 NodeClaims exist, the NodePool may have 2"},
+		"got one": {live: 1, believed: limit.None, slot: plan.NoSlot, want: "has got a hard limit meanwhile"},
+		"lost it": {live: limit.None, believed: 1, slot: 0, want: "hard limit was taken away meanwhile"},
+		"lowered": {live: 2, believed: 5, slot: 4,
+			want: "slot 4 is out of use: 0 NodeClaims exist, the NodePool may have 2"},
 		"lowered to 0": {live: 0, believed: 5, slot: 0, want: "slot 0 is out of use"},
 	} {
 		r := newRig(t, limit.Limits{HardNodes: c.live, SoftNodes: limit.None}, interceptor.Funcs{})
@@ -433,60 +450,6 @@ func TestReplicasAreMadeOnce(t *testing.T) {
 		out := r.apply(t, planOf(launch(0), launch(1), launch(2)))
 		if len(out.Launched) != 3 || len(r.claims(t)) != 3 {
 			t.Fatalf("outcome %+v, claims %v: want the same three", out, r.claims(t))
-		}
-	}
-}
-
-// replacement is a launch without pods of its own.
-func replacement(slot int, claims ...string) plan.Launch {
-	l := launch(slot)
-	l.Replaces = claims
-	return l
-}
-
-// D-10, P-32: replacements have no pods to be named by. Those of one command are different claims, those of two commands
-// too, and the same plan made twice makes them once. They say what they replace.
-func TestReplacementsAreNamedByWhatTheyReplace(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, limit.Unlimited(), interceptor.Funcs{})
-	p := planOf(replacement(plan.NoSlot, "a", "b"), replacement(plan.NoSlot, "a", "b"), replacement(plan.NoSlot, "c"))
-	for range 2 {
-		if out := r.apply(t, p); len(out.Launched) != 3 || len(r.claims(t)) != 3 {
-			t.Fatalf("outcome %+v, claims %v: want the same three", out, r.claims(t))
-		}
-	}
-	var list karpenterv1.NodeClaimList
-	if err := r.server.List(t.Context(), &list); err != nil {
-		t.Fatal(err)
-	}
-	count := map[string]int{}
-	for _, claim := range list.Items {
-		count[claim.Annotations[karpenterv1.ReplacesAnnotationKey]]++
-	}
-	if count["a,b"] != 2 || count["c"] != 1 {
-		t.Errorf("annotations %v", count)
-	}
-}
-
-// L-30, L-31: a replacement may go above a soft limit, and never above a hard one.
-func TestReplacementsAtTheLimits(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		limits   limit.Limits
-		slot     int
-		launched int
-		claim    string // of the pool; one of another is not seen live, as when it has just gone
-	}{
-		"soft":        {limit.Limits{HardNodes: limit.None, SoftNodes: 1}, plan.NoSlot, 1, "default"},
-		"hard":        {limit.Limits{HardNodes: 1, SoftNodes: limit.None}, 0, 0, "default"},
-		"hard, known": {limit.Limits{HardNodes: 1, SoftNodes: limit.None}, 0, 0, "other"},
-	} {
-		claim := claimOfPool("a")
-		claim.Labels[karpenterv1.NodePoolLabelKey] = c.claim
-		r := newRig(t, c.limits, interceptor.Funcs{}, claim)
-		r.store.used = limit.Usage{Nodes: 1}
-		if out := r.apply(t, planOf(replacement(c.slot, "a"))); len(out.Launched) != c.launched || len(r.claims(t)) != 1+c.launched {
-			t.Errorf("%s: outcome %+v, claims %v", name, out, r.claims(t))
 		}
 	}
 }

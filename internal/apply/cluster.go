@@ -20,28 +20,28 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file is the hard limit of the whole cluster (K-53). ADR 0023 has the mechanism, the argument and the faults; what is
-// here follows its words: the table, cluster slots, places.
+// This file implements the hard limit of the whole cluster (K-53). ADR 0023 describes the mechanism, its proof and its
+// faults. The code uses its words: the table, cluster slots, places.
 
-// TableName is the ConfigMap, in the namespace of the controller, that has the limit and the places of pools.
+// TableName is the ConfigMap with the limit and the places of pools, in the controller's namespace.
 const TableName = "joiner-cluster-limit"
 
-// ClusterLimit is the hard limit of the whole cluster as one process keeps it. It is safe for concurrent use.
+// ClusterLimit is one process's view of the hard limit of the whole cluster. It is safe for concurrent use.
 type ClusterLimit struct {
 	most      int64
 	namespace string
 
 	mu    sync.Mutex
-	begun bool  // whether this process has written its flag, or seen that it need not
-	last  int64 // the limit that the table had when it was last seen; 0 before that
+	begun bool  // this process has written its flag's limit, or need not
+	last  int64 // the table's limit when it was last seen; 0 before that
 	seen  time.Time
 }
 
-// lookEvery is how often the table is looked at while nothing is launched: somebody may have raised it.
+// lookEvery is how often the table is read while nothing is launched. Somebody may have raised the limit.
 const lookEvery = 30 * time.Second
 
-// NewClusterLimit returns a limit of most NodeClaims, 1 or more, whose table is in that namespace. It returns nil, which is
-// no limit, for 0.
+// NewClusterLimit returns a limit of most NodeClaims, with its table in that namespace. For 0 it returns nil: no
+// limit.
 func NewClusterLimit(most int64, namespace string) *ClusterLimit {
 	if most == 0 {
 		return nil
@@ -49,8 +49,9 @@ func NewClusterLimit(most int64, namespace string) *ClusterLimit {
 	return &ClusterLimit{most: most, namespace: namespace}
 }
 
-// wanted returns the limit that the table should have, 0 for the one that it has. A process raises it once, when it begins,
-// so that two with different flags do not take turns; it lowers it whenever it sees a higher one. has is 0 when there is no table.
+// wanted returns the limit to write to the table, or 0 if the table's limit is right. A process raises it only once,
+// at its start, so two with different flags do not take turns. It lowers it whenever it sees a higher one. has is 0
+// when there is no table.
 func (l *ClusterLimit) wanted(has int64) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,14 +64,14 @@ func (l *ClusterLimit) wanted(has int64) int64 {
 	return 0
 }
 
-// fresh reports whether the table was seen a short time ago.
+// fresh reports whether the table was seen recently.
 func (l *ClusterLimit) fresh(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.begun && now.Sub(l.seen) < lookEvery && !now.Before(l.seen)
 }
 
-// saw notes what the table has now, and returns the limit that counts.
+// saw records the table's limit, and returns the limit that counts.
 func (l *ClusterLimit) saw(most int64, now time.Time) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,21 +82,21 @@ func (l *ClusterLimit) saw(most int64, now time.Time) int64 {
 // changing is why nothing may be launched while others write the table.
 const changing = "the hard limit of the whole cluster is being changed by others"
 
-// lost notes that the table could not be read: it is looked at anew each time.
+// lost records that the table could not be read, so it is read again each time.
 func (l *ClusterLimit) lost() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seen = time.Time{}
 }
 
-// table is the table as it was read, with the object that a change is written to.
+// table is the table as read, with the ConfigMap to write changes to.
 type table struct {
 	limit.Table
 	object *corev1.ConfigMap
 }
 
-// table reads the table, and writes it when its limit is not the one that this process asks for. It is read anew after each
-// write: what a create rests on is read after the table has its limit. refusal says why nothing may be launched.
+// table reads the table. If the limit in it is not the one this process wants, it writes the table and reads it again:
+// a create must rest on a table that was read after the limit was set. refusal says why nothing may be launched.
 func (a *Applier) table(ctx context.Context) (t table, refusal string, err error) {
 	const tries = 3
 	own := a.config.Cluster
@@ -131,9 +132,10 @@ func (a *Applier) table(ctx context.Context) (t table, refusal string, err error
 	return t, changing, nil
 }
 
-// unknown tells the store that the table cannot be read, so that pods and pools say it, and returns what to say.
+// unknown tells the store that the table cannot be read, so that pods and pools report it. It returns the text.
 func (a *Applier) unknown(key client.ObjectKey, err error, remedy string) string {
-	text := fmt.Sprintf("the hard limit of the whole cluster is not known, ConfigMap %s cannot be read: %v; %s", key, err, remedy)
+	text := fmt.Sprintf("the hard limit of the whole cluster is not known, ConfigMap %s cannot be read: %v; %s", key,
+		err, remedy)
 	a.config.Cluster.lost()
 	if a.config.Store.ClaimsUnknown(text) {
 		a.config.Log.Info("nothing is launched, since the limit of the cluster is not known", "reason", text)
@@ -141,9 +143,9 @@ func (a *Applier) unknown(key client.ObjectKey, err error, remedy string) string
 	return text
 }
 
-// Begin writes the limit of this process into the table, if that is to be done and was not done yet: so it is in force from
-// when the process begins to work, and not from its first launch. Later it looks now and then which limit the table has, and
-// tells the store, so that plans are made for it: also that it cannot be read, which is no error. Call it before each round.
+// Begin writes the limit of this process into the table, if necessary and not done yet. So the limit is in force
+// before the first launch. Later it reads the table now and then and tells the store its limit, for plans to use. A
+// table that cannot be read is also told to the store and is no error. Call it before each round.
 func (a *Applier) Begin(ctx context.Context) error {
 	if a.config.Cluster == nil || a.config.Cluster.fresh(a.config.Now()) {
 		return nil
@@ -155,7 +157,7 @@ func (a *Applier) Begin(ctx context.Context) error {
 	return err
 }
 
-// writeTable writes the table over the one that was read, and over no other.
+// writeTable replaces the table that was read, and no other version of it.
 func (a *Applier) writeTable(ctx context.Context, t table) error {
 	object := t.object.DeepCopy()
 	object.Data = t.Data()
@@ -171,26 +173,27 @@ func (a *Applier) writeTable(ctx context.Context, t table) error {
 	return nil
 }
 
-// changed reports whether a write was refused since the object is another one by now.
+// changed reports whether a write was refused because the object has changed.
 func changed(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
-// shared is what a view knows of a cluster with a hard limit.
+// shared is the part of a view about a cluster with a hard limit.
 type shared struct {
 	table  table
 	most   int64 // the limit that counts
-	claims int64 // NodeClaims that exist, of whatever program
+	claims int64 // existing NodeClaims, of any program
 	open   []int // the slots that the limit allows, ascending
-	// Slots in which the view's pool may make a claim, the best ones first: for pods, and for what replaces other nodes.
+	// Slots in which the view's pool may create a claim, best first: for pods, and for replacements.
 	seats, surgeSeats []int
 	launches          map[string]*karpenterv1.NodeClaim
 	held              func(slot int) limit.Held
 }
 
-// shareOf makes a view's part about the whole cluster from the table and the list of all claims, which is newer.
+// shareOf returns a view's part about the whole cluster, from the table and the newer list of all claims.
 func (v *view) shareOf(t table, most int64, pool, uid string) *shared {
-	s := &shared{table: t, most: min(t.Most, most), claims: int64(len(v.named)), launches: map[string]*karpenterv1.NodeClaim{}}
+	s := &shared{table: t, most: min(t.Most, most), claims: int64(len(v.named)),
+		launches: map[string]*karpenterv1.NodeClaim{}}
 	for _, claim := range v.named {
 		if key := translate.LaunchKey(claim); key != "" {
 			s.launches[key] = claim
@@ -216,9 +219,9 @@ func (v *view) shareOf(t table, most int64, pool, uid string) *shared {
 	return s
 }
 
-// seatsOf lists the cluster slots in which a pool with n slots of its own and count claims may make one, the best ones first:
-// those of its places that its limit allows. Without slots of its own, with n as [limit.None], it may take any, and takes those
-// first that are no pool's places.
+// seatsOf lists the cluster slots in which a pool may create a claim, best first. The pool has n slots of its own and
+// count claims. It may use those of its places that its limit allows. If n is [limit.None] it may use any slot, first
+// those that are no pool's places.
 func (s *shared) seatsOf(pool string, n, count int64) []int {
 	if n == limit.None {
 		return s.table.NobodysFirst(s.open)
@@ -230,8 +233,8 @@ func (s *shared) seatsOf(pool string, n, count int64) []int {
 	})
 }
 
-// seat gives pools with slots of their own the places that these launches need. It writes the table at most once, and a view
-// that rests on a table from before is taken anew.
+// seat gives pools with slots of their own the places that these launches need. It writes the table at most once. Then
+// it refreshes the views that rest on the old table.
 func (a *Applier) seat(ctx context.Context, snapshot *cluster.Snapshot, attempts []attempt, views map[string]*view) {
 	if a.config.Cluster == nil {
 		return
@@ -247,7 +250,8 @@ func (a *Applier) seat(ctx context.Context, snapshot *cluster.Snapshot, attempts
 		if slices.ContainsFunc(list, func(t *attempt) bool { return len(t.launch.Replaces) > 0 }) {
 			most = v.surgeSlots
 		}
-		more, changed := next.WithPlaces(list[0].launch.PoolUID, most, v.count, len(list), v.shared.open, v.shared.held)
+		more, changed := next.WithPlaces(list[0].launch.PoolUID, most, v.count, len(list), v.shared.open,
+			v.shared.held)
 		next.Table, changes = more, changes || changed
 	}
 	if !changes {
@@ -271,8 +275,8 @@ func (a *Applier) seat(ctx context.Context, snapshot *cluster.Snapshot, attempts
 	}
 }
 
-// byPoolWithSlots returns the launches that still hold by their pool, of pools with slots of their own, and these pools in the
-// order of the launches.
+// byPoolWithSlots returns, by pool, the launches that still hold, for pools with slots of their own. order has these
+// pools in the order of the launches.
 func byPoolWithSlots(attempts []attempt, views map[string]*view) (wants map[string][]*attempt, order []string) {
 	wants = map[string][]*attempt{}
 	for i := range attempts {
@@ -289,13 +293,13 @@ func byPoolWithSlots(attempts []attempt, views map[string]*view) (wants map[stri
 	return wants, order
 }
 
-// seats are the cluster slots that one plan has used, or tried to. It is safe for concurrent use.
+// seats are the cluster slots that one plan has used or tried. It is safe for concurrent use.
 type seats struct {
 	mu   sync.Mutex
 	used map[int]bool
 }
 
-// next returns the first slot of the list that is not used yet, and uses it.
+// next returns the first unused slot of the list, and marks it as used.
 func (s *seats) next(list []int) (int, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -308,8 +312,8 @@ func (s *seats) next(list []int) (int, bool) {
 	return 0, false
 }
 
-// createSeated creates the claim of a launch in a cluster slot. Which launch it stands for is in its annotation: the name that
-// it would have without slots. So the same plan made twice is one claim (P-32).
+// createSeated creates the claim of a launch in a cluster slot. An annotation says which launch it stands for: the
+// name that the claim would have without slots. So the same plan made twice creates one claim (P-32).
 func (a *Applier) createSeated(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, t *attempt) (
 	claim *karpenterv1.NodeClaim, refusal string, err error,
 ) {
@@ -340,17 +344,18 @@ func standsForSame(found, claim *karpenterv1.NodeClaim) bool {
 	return translate.LaunchKey(found) == translate.LaunchKey(claim) && sameLaunch(found, claim)
 }
 
-// standsFor returns what a new claim of the launch is to say that it stands for, or the claim that stands for the launch already. As
-// with names, a claim that the plan knew of does not: the plan asks for another one.
+// standsFor returns the key to write on a new claim of the launch, or the claim that already stands for the launch. A
+// claim that the plan knew of does not count: the plan asks for another one. Names work the same way.
 func (t *attempt) standsFor(snapshot *cluster.Snapshot, p plan.Plan) (
 	key string, holder *karpenterv1.NodeClaim, refusal string, err error,
 ) {
 	launch := t.launch
-	launch.Slot = plan.NoSlot // the plan's number only counts
+	launch.Slot = plan.NoSlot // the plan's slot numbers are used for counting only
 	for attempt := range maxAttempts {
 		key = claimName(launch, t.ordinal, attempt)
 		holder = t.view.shared.launches[key]
-		if holder == nil || len(launch.Pods)+len(launch.Replaces) == 0 { // replicas, and room for buffers, are all alike
+		// replicas, and room for buffers, are all alike
+		if holder == nil || len(launch.Pods)+len(launch.Replaces) == 0 {
 			return key, nil, "", nil
 		}
 		known := claimNode(snapshot, holder.Name)
@@ -372,7 +377,8 @@ func (v *view) noSeat() string {
 	if s.claims >= s.most {
 		return limit.Ceiling{HardMost: s.most, Claims: s.claims}.Text()
 	}
-	text := fmt.Sprintf("no slot of the cluster is left: %d NodeClaims existed before this plan, %d are allowed", s.claims, s.most)
+	text := fmt.Sprintf("no slot of the cluster is left: %d NodeClaims existed before this plan, %d are allowed",
+		s.claims, s.most)
 	if v.slots != limit.None {
 		text += fmt.Sprintf("; of the NodePool %d, and %d", v.count, v.slots)
 	}

@@ -33,7 +33,8 @@ func (r *rig) within(most int64) *rig {
 func tableOf(t *testing.T, r *rig) *corev1.ConfigMap {
 	t.Helper()
 	var table corev1.ConfigMap
-	if err := r.server.Get(t.Context(), client.ObjectKey{Namespace: system, Name: apply.TableName}, &table); err != nil {
+	if err := r.server.Get(t.Context(), client.ObjectKey{Namespace: system, Name: apply.TableName},
+		&table); err != nil {
 		t.Fatal(err)
 	}
 	return &table
@@ -68,7 +69,8 @@ func TestK53_ClaimsStandInSlotsOfTheCluster(t *testing.T) {
 	if claims := r.claims(t); !slices.Equal(claims, []string{"by-hand", "node-slot-0", "node-slot-1"}) {
 		t.Errorf("claims %v, want two slots beside the one that was there", claims)
 	}
-	if len(out.Launched) != 2 || refusals(out) != "no slot of the cluster is left: 1 NodeClaims existed before this plan, 3 are allowed" {
+	if len(out.Launched) != 2 ||
+		refusals(out) != "no slot of the cluster is left: 1 NodeClaims existed before this plan, 3 are allowed" {
 		t.Errorf("launched %v, refused %q", out.Launched, refusals(out))
 	}
 	if data := tableOf(t, r).Data; data["limit"] != "3" || data["places"] != "{}" {
@@ -91,8 +93,8 @@ func TestK53_TheSamePlanTwiceIsOneClaim(t *testing.T) {
 	}
 }
 
-// K-53: what stands in a slot that was free a moment ago is this very launch, made by another process, or the next slot is
-// taken.
+// K-53: what stands in a slot that was free a moment ago is this very launch, made by another process, or the next
+// slot is taken.
 func TestK53_ASlotThatIsTakenMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string]string{"another launch": "default-elsewhere", "the same": ""} {
@@ -100,7 +102,8 @@ func TestK53_ASlotThatIsTakenMeanwhile(t *testing.T) {
 			t.Parallel()
 			made := false
 			r := newRig(t, limit.Unlimited(), interceptor.Funcs{
-				Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+				Create: func(ctx context.Context, c client.WithWatch, o client.Object,
+					options ...client.CreateOption) error {
 					claim, is := o.(*karpenterv1.NodeClaim)
 					if is && !made {
 						made = true
@@ -150,7 +153,8 @@ func TestK53_ALostAnswerIsOneClaim(t *testing.T) {
 // K-53, L-14: a pool with a hard limit of its own gets places, and keeps both limits.
 func TestK53_APoolKeepsItsOwnLimitToo(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, limit.Limits{HardNodes: 2, SoftNodes: limit.None}, interceptor.Funcs{}, foreignClaim("by-hand")).within(5)
+	r := newRig(t, limit.Limits{HardNodes: 2, SoftNodes: limit.None}, interceptor.Funcs{},
+		foreignClaim("by-hand")).within(5)
 	r.apply(t, planOf(launch(0, "a"), launch(1, "b")))
 	if data := tableOf(t, r).Data; data["places"] != `{"pool-uid-1":[0,1]}` {
 		t.Errorf("the table has %v, want two places", data)
@@ -176,7 +180,8 @@ func TestK53_TheTableAndTheFlag(t *testing.T) {
 		setTable(t, r, map[string]string{"limit": step.has})
 		r.apply(t, planOf(launch(plan.NoSlot, fmt.Sprint("b", i))))
 		if got := tableOf(t, r).Data["limit"]; got != step.want || fmt.Sprint(r.store.claimsMost) != step.want {
-			t.Errorf("%s to %s: the table has %s, the store %d, want %s", step.name, step.has, got, r.store.claimsMost, step.want)
+			t.Errorf("%s to %s: the table has %s, the store %d, want %s", step.name, step.has, got, r.store.claimsMost,
+				step.want)
 		}
 	}
 	if err := r.server.Delete(t.Context(), tableOf(t, r)); err != nil {
@@ -184,7 +189,8 @@ func TestK53_TheTableAndTheFlag(t *testing.T) {
 	}
 	r.apply(t, planOf(launch(plan.NoSlot, "c")))
 	if got := tableOf(t, r).Data["limit"]; got != "2" || len(r.claims(t)) != 2 {
-		t.Errorf("after it was deleted the table has %s, want 2, as it was seen last; claims %v, want 2", got, r.claims(t))
+		t.Errorf("after it was deleted the table has %s, want 2, as it was seen last; claims %v, want 2", got,
+			r.claims(t))
 	}
 	r.within(4).apply(t, planOf(launch(plan.NoSlot, "d")))
 	if got := tableOf(t, r).Data["limit"]; got != "4" || len(r.claims(t)) != 3 {
@@ -206,7 +212,8 @@ func TestK53_NothingIsLaunchedWithoutATable(t *testing.T) {
 		t.Errorf("refused %q, claims %v; want %q", refusals(out), r.claims(t), want)
 	}
 	if err := r.applier.Begin(t.Context()); err != nil || r.store.claimsUnknown != want {
-		t.Errorf("error %v, the store knows %q; want it to be told %q, so that pods and pools say it", err, r.store.claimsUnknown, want)
+		t.Errorf("error %v, the store knows %q; want it to be told %q, so that pods and pools say it", err,
+			r.store.claimsUnknown, want)
 	}
 	setTable(t, r, map[string]string{"limit": "5", "places": `{"uid": "0"}`})
 	if err := r.applier.Begin(t.Context()); err != nil || !strings.Contains(r.store.claimsUnknown,
@@ -215,10 +222,12 @@ func TestK53_NothingIsLaunchedWithoutATable(t *testing.T) {
 	}
 	setTable(t, r, map[string]string{"limit": "5"})
 	if err := r.applier.Begin(t.Context()); err != nil || r.store.claimsUnknown != "" || r.store.claimsMost != 5 {
-		t.Errorf("error %v: the table can be read, and the store knows %q and %d", err, r.store.claimsUnknown, r.store.claimsMost)
+		t.Errorf("error %v: the table can be read, and the store knows %q and %d", err, r.store.claimsUnknown,
+			r.store.claimsMost)
 	}
 	refused := newRig(t, limit.Unlimited(), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			options ...client.GetOption) error {
 			if _, table := o.(*corev1.ConfigMap); table {
 				return apierrors.NewForbidden(corev1.Resource("configmaps"), key.Name, errors.New("no right"))
 			}
@@ -227,17 +236,20 @@ func TestK53_NothingIsLaunchedWithoutATable(t *testing.T) {
 	}).within(5)
 	if err := refused.applier.Begin(t.Context()); err != nil || !strings.Contains(refused.store.claimsUnknown,
 		"let the controller read it") {
-		t.Errorf("error %v, the store knows %q; want it to say that the right is missing", err, refused.store.claimsUnknown)
+		t.Errorf("error %v, the store knows %q; want it to say that the right is missing", err,
+			refused.store.claimsUnknown)
 	}
 	down := newRig(t, limit.Unlimited(), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			options ...client.GetOption) error {
 			if _, table := o.(*corev1.ConfigMap); table {
 				return errors.New("etcd is away")
 			}
 			return c.Get(ctx, key, o, options...)
 		},
 	}).within(5)
-	if _, err := down.applier.Apply(t.Context(), planOf(launch(plan.NoSlot, "a"))); err == nil || len(down.claims(t)) != 0 {
+	if _, err := down.applier.Apply(t.Context(), planOf(launch(plan.NoSlot, "a"))); err == nil ||
+		len(down.claims(t)) != 0 {
 		t.Errorf("without an answer: %v, claims %v; want an error and no claim", err, down.claims(t))
 	}
 }
@@ -272,7 +284,8 @@ func TestK53_PlacesChangeOneAfterTheOther(t *testing.T) {
 	}
 	out = r.apply(t, planOf(launch(0, "a")))
 	data := tableOf(t, r).Data
-	if len(out.Launched) != 1 || out.Launched[0].Claim != "node-slot-1" || data["places"] != `{"pool-uid-1":[1],"pool-uid-2":[0]}` {
+	if len(out.Launched) != 1 || out.Launched[0].Claim != "node-slot-1" ||
+		data["places"] != `{"pool-uid-1":[1],"pool-uid-2":[0]}` {
 		t.Errorf("launched %v, refused %q, table %v: want a place that is nobody's", out.Launched, refusals(out), data)
 	}
 }

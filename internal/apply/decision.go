@@ -10,21 +10,21 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Decision is something that was decided about a node, and what became of it (U-10). Its fields are of closed sets.
+// Decision is a decision about a node and its outcome (U-10). Each field has a closed set of values.
 type Decision struct {
 	Verb    Verb
-	Cause   string // of a removal and of what replaces, a reason of disruption
+	Cause   string // for removals and replacements: the disruption reason
 	Outcome Result
 }
 
-// About is what a decision was about, for whoever keeps it (U-32). What is not known is empty.
+// About is the subject of a decision, for the history (U-32). Unknown fields are empty.
 type About struct {
 	Pool, Claim, Node string
-	// Replaces are the NodeClaims that a launch is to replace.
+	// Replaces are the NodeClaims that a launch replaces.
 	Replaces []string
 	Pods     []plan.PodRef // that a launch is for
 	Types    []string      // that fit, cheapest first
-	// Before and After are prices per hour: a launch has none before, a removal none after. See resources.Unpriced.
+	// Before and After are prices per hour. A launch has no Before, a removal no After. See resources.Unpriced.
 	Before, After resources.Money
 	BasedOn       uint64 // version of the snapshot
 	Why           string
@@ -34,18 +34,18 @@ type About struct {
 // Verb is what is done.
 type Verb string
 
-// What is done: a node is launched, for pods or as a replacement, or is removed.
+// A node is launched, for pods or as a replacement, or removed.
 const (
 	Launch  Verb = "launch"
 	Replace Verb = "replace"
 	Remove  Verb = "remove"
 )
 
-// Result is what became of a decision.
+// Result is the outcome of a decision.
 type Result string
 
-// What becomes of a launch: its NodeClaim is made (done), the plan did not hold any more (refused), or the API server
-// could not be told (failed); later its node has joined. A removal is planned, and then done or taken back.
+// A launch creates its NodeClaim (done), is refused because the plan no longer holds (refused), or fails because the
+// API server could not be told (failed). Later its node has joined. A removal is planned, then done or taken back.
 const (
 	Planned   Result = "planned"
 	Done      Result = "done"
@@ -55,8 +55,8 @@ const (
 	Joined    Result = "joined"
 )
 
-// Why a node is launched that replaces none: for pods that wait, for the replicas of a static pool, for the room of a
-// CapacityBuffer or headroom, or because its pool always keeps so many nodes.
+// Causes of launches that replace no node: pending pods, the replicas of a static pool, the room of a CapacityBuffer
+// or headroom, and a pool's minimum of nodes.
 const (
 	CausePending  = "Pending"
 	CauseReplicas = "Replicas"
@@ -64,7 +64,7 @@ const (
 	CauseFloor    = "MinNodes"
 )
 
-// causeOther stands for what is no cause of ours: somebody has edited it.
+// causeOther stands for an unknown cause: somebody has edited it.
 const causeOther = "Other"
 
 func causeOf(reason plan.DisruptionReason) string {
@@ -74,13 +74,13 @@ func causeOf(reason plan.DisruptionReason) string {
 	return causeOther
 }
 
-// marked is the cause that stands on a claim which is to be removed.
+// marked returns the cause that is written on a claim chosen for removal.
 func marked(claim *karpenterv1.NodeClaim) string {
 	intent, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
 	return causeOf(plan.DisruptionReason(intent.Reason))
 }
 
-// decided tells of a launch of p, and returns the decision's ID. claim is "" when there is none.
+// decided reports a launch of p, and returns the decision's ID. claim is "" when none was created.
 func (a *Applier) decided(p plan.Plan, launch plan.Launch, outcome Result, claim, why string) string {
 	d := Decision{Verb: Launch, Cause: CausePending, Outcome: outcome}
 	switch {
@@ -103,7 +103,7 @@ func (a *Applier) decided(p plan.Plan, launch plan.Launch, outcome Result, claim
 		Relaxed: len(launch.Relaxed) > 0})
 }
 
-// removing tells of a removal, and returns the decision's ID.
+// removing reports a removal, and returns the decision's ID.
 func (a *Applier) removing(remove plan.Remove, cause string, outcome Result) string {
 	return a.config.Decided(Decision{Remove, cause, outcome}, About{Pool: remove.Pool, Claim: remove.Claim,
 		Node: remove.Node, Before: remove.Price.OfNode(), Why: remove.Why})

@@ -52,8 +52,8 @@ func TestU10_RemovalsAreTold(t *testing.T) {
 	r.apply(t, p)
 	r.told(t, apply.Decision{Verb: apply.Remove, Cause: "Empty", Outcome: apply.Planned},
 		apply.Decision{Verb: apply.Replace, Cause: "Empty", Outcome: apply.Done})
-	if removed, made := r.about[0], r.about[1]; removed.Claim != "c1" || made.Claim == "" || made.BasedOn != p.BasedOn ||
-		!slices.Equal(made.Replaces, replacement.Replaces) {
+	if removed, made := r.about[0], r.about[1]; removed.Claim != "c1" || made.Claim == "" ||
+		made.BasedOn != p.BasedOn || !slices.Equal(made.Replaces, replacement.Replaces) {
 		t.Errorf("it was told of %+v and %+v", removed, made) // U-32
 	}
 	r.mark(t, remove)

@@ -21,8 +21,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// maxAttempts bounds the names that are tried for one launch. A name is passed over when an earlier claim for the
-// same pods still has it, which happens a few times at most.
+// maxAttempts bounds the names that are tried for one launch. A name is skipped while an earlier claim for the same
+// pods has it. That happens a few times at most.
 const maxAttempts = 10
 
 // attempt is one launch on its way to a NodeClaim.
@@ -31,20 +31,20 @@ type attempt struct {
 	ordinal int // among the plan's launches for the same pods, or to replace the same claims
 	view    *view
 	claim   *karpenterv1.NodeClaim // nil until there is one
-	company translate.Company      // with whom it is made
-	seats   *seats                 // those of the plan
-	refusal string                 // why there will be none, when the plan no longer holds
+	company translate.Company      // alike claims that are created with it
+	seats   *seats                 // shared by the whole plan
+	refusal string                 // why it is not created, when the plan no longer holds
 	err     error
-	open    bool // with err: there may be a claim all the same
+	open    bool // with err: the claim may exist nevertheless
 
-	decision string // the ID of the decision, when it was taken just now
+	decision string // ID of the decision; empty if it was not taken just now
 }
 
-// atATime is how many claims are created before it is looked whether the views of their pools are still young.
+// atATime is how many claims are created before the age of their pools' views is checked again.
 const atATime = 200
 
-// launchAll makes the NodeClaims of a plan in two passes: check each against the limits, with those before it counted; create, and
-// promise what was created, for which order does not matter.
+// launchAll creates the NodeClaims of a plan in two passes. The first checks each launch against the limits, counting
+// those before it. The second creates and promises them, in any order.
 func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 	snapshot := a.config.Store.Snapshot()
 	attempts := make([]attempt, len(p.Launches))
@@ -69,7 +69,7 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 		a.config.Each(len(part), func(i int) {
 			if t := &part[i]; t.refusal == "" && t.err == nil {
 				if t.claim, t.refusal, t.err = a.createInTime(ctx, snapshot, p, t); t.refusal == "" && t.err == nil {
-					a.promise(*t) // at once: its node may open before the last claim of the plan is created
+					a.promise(*t) // at once: its node may open before the plan's last claim is created
 				}
 			}
 		})
@@ -88,14 +88,15 @@ func (a *Applier) launchAll(ctx context.Context, p plan.Plan) (Outcome, error) {
 			a.decided(p, t.launch, NotHeld, "", t.refusal)
 			out.Refused = append(out.Refused, Refused{Pool: t.launch.Pool, Why: t.refusal, Pods: t.launch.Pods})
 		default:
-			out.Launched = append(out.Launched, Launched{Claim: t.claim.Name, Pool: t.launch.Pool, Pods: t.launch.Pods})
+			out.Launched = append(out.Launched, Launched{Claim: t.claim.Name, Pool: t.launch.Pool,
+				Pods: t.launch.Pods})
 		}
 	}
 	return out, errors.Join(failures...)
 }
 
-// together counts the claims that are alike, so that a cloud can launch them in one call without waiting for more than
-// there are. A launch that fails on the way is counted: whoever waits does so for a short time.
+// together counts the claims that are alike, so that a cloud can launch them in one call and knows how many to wait
+// for. It also counts launches that fail later: waiting for those is short.
 func together(p plan.Plan, attempts []attempt, views map[string]*view) {
 	claims, seed := make([]*karpenterv1.NodeClaim, len(attempts)), sha256.New()
 	for i, t := range attempts {
@@ -107,16 +108,17 @@ func together(p plan.Plan, attempts []attempt, views map[string]*view) {
 	}
 	companies, err := translate.Companies(claims, hex.EncodeToString(seed.Sum(nil)))
 	if err != nil {
-		return // nobody knows, and clouds wait as they do then
+		return // not known; clouds then wait as usual
 	}
 	for i := range attempts {
 		attempts[i].company = companies[i]
 	}
 }
 
-// lookAgain takes views anew that are not young any more, and judges by them what is still to be created: a limit may have
-// been set since the plan began, or the pool made anew (L-14).
-func (a *Applier) lookAgain(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, attempts []attempt, views map[string]*view) {
+// lookAgain refreshes views that are too old, and checks the remaining launches against them. Since the plan began, a
+// limit may have been set or the pool recreated (L-14).
+func (a *Applier) lookAgain(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, attempts []attempt,
+	views map[string]*view) {
 	for i := range attempts {
 		t := &attempts[i]
 		if t.refusal != "" || t.err != nil {
@@ -135,16 +137,17 @@ func (a *Applier) lookAgain(ctx context.Context, snapshot *cluster.Snapshot, p p
 
 func (a *Applier) promise(t attempt) {
 	a.config.Store.Promise(t.claim, t.launch.Reserve, t.launch.Pods)
-	a.config.Log.Info("created NodeClaim", "event", "NodeClaimCreated", "decision", t.decision, "claim", t.claim.Name, "pool", t.launch.Pool,
-		"pods", len(t.launch.Pods), "types", len(t.launch.Types), "cheapest", t.launch.Cheapest.Type, "zone", t.launch.Cheapest.Zone,
+	a.config.Log.Info("created NodeClaim", "event", "NodeClaimCreated", "decision", t.decision, "claim", t.claim.Name,
+		"pool", t.launch.Pool, "pods", len(t.launch.Pods), "types", len(t.launch.Types), "cheapest",
+		t.launch.Cheapest.Type, "zone", t.launch.Cheapest.Zone,
 		"capacityType", t.launch.Cheapest.CapacityType, "pricePerHour", t.launch.Cheapest.Price.String())
 }
 
-// check looks whether the launch still holds: its pool is the one that the plan saw, its slot is one that may be used, and
-// the limits leave room for it with everything that was created since the snapshot (L-13). used and ceiling count what the
+// check checks whether the launch still holds. Its pool must be the one the plan saw, and its slot must be usable. The
+// limits must have room, counting everything created since the snapshot (L-13). used and ceiling add up what the
 // launches before it will take.
-func (a *Applier) check(snapshot *cluster.Snapshot, p plan.Plan, launch plan.Launch, v *view, used map[string]limit.Usage,
-	ceiling *limit.Ceiling) attempt {
+func (a *Applier) check(snapshot *cluster.Snapshot, p plan.Plan, launch plan.Launch, v *view,
+	used map[string]limit.Usage, ceiling *limit.Ceiling) attempt {
 	t := attempt{launch: launch, err: v.err}
 	if t.err != nil {
 		return t
@@ -156,8 +159,9 @@ func (a *Applier) check(snapshot *cluster.Snapshot, p plan.Plan, launch plan.Lau
 	if _, counted := used[launch.Pool]; !counted {
 		used[launch.Pool] = a.config.Store.Usage(launch.Pool)
 	}
-	// What replaces other nodes may go above soft limits until these are gone (L-31); the hard one is a matter of slots.
-	if exceeded, ok := pool.Limits.Check(used[launch.Pool], launch.Reserve); !ok && (len(launch.Replaces) == 0 || exceeded.Hard) {
+	// Replacements may exceed soft limits until the old nodes are gone (L-31). Slots enforce the hard limit.
+	if exceeded, ok := pool.Limits.Check(used[launch.Pool], launch.Reserve); !ok &&
+		(len(launch.Replaces) == 0 || exceeded.Hard) {
 		t.refusal = exceeded.Text(p.Names)
 		return t
 	}
@@ -171,8 +175,9 @@ func (a *Applier) check(snapshot *cluster.Snapshot, p plan.Plan, launch plan.Lau
 	return t
 }
 
-// createInTime creates the claim while the view that allowed it is young.
-func (a *Applier) createInTime(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, t *attempt) (*karpenterv1.NodeClaim, string, error) {
+// createInTime creates the claim only while its view is young enough.
+func (a *Applier) createInTime(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan,
+	t *attempt) (*karpenterv1.NodeClaim, string, error) {
 	left := viewFor - a.config.Now().Sub(t.view.at)
 	if left <= 0 {
 		return nil, "the pool was looked at too long ago", nil
@@ -185,8 +190,9 @@ func (a *Applier) createInTime(ctx context.Context, snapshot *cluster.Snapshot, 
 	return a.create(ctx, snapshot, p, t)
 }
 
-// create tries the names of the launch until one is free or turns out to be this very launch, created before.
-func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan, t *attempt) (*karpenterv1.NodeClaim, string, error) {
+// create tries the names of the launch until one is free, or belongs to this same launch, created before.
+func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan,
+	t *attempt) (*karpenterv1.NodeClaim, string, error) {
 	launch := t.launch
 	name, tried := "", 0
 	for attempt := 0; tried < maxAttempts; attempt++ {
@@ -195,14 +201,14 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 			if launch.Slot != plan.NoSlot {
 				return nil, fmt.Sprintf("slot %d is taken by NodeClaim %s", launch.Slot, name), nil
 			}
-			// One that replaced the same claims before, and was let go since, stands for something else by now.
+			// A claim that once replaced the same claims and was released since serves another purpose by now.
 			retired := !slices.Equal(known.Replaces, launch.Replaces)
 			forRoom := len(launch.Pods)+len(launch.Replaces) == 0
 			if snapshot.Version != p.BasedOn && !known.Deleting && !retired && !forRoom {
 				return nil, fmt.Sprintf("NodeClaim %s for the same pods appeared meanwhile", name), nil
 			}
-			// The plan knew of it and asks for another one. Buffers do so each time that pods have taken their room (K-37), so
-			// that a claim with that name says nothing.
+			// The plan knew of it and asks for another one. Buffers do so each time pods have taken their room (K-37),
+			// so for them the name proves nothing.
 			if !forRoom {
 				tried++
 			}
@@ -210,7 +216,7 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 		}
 		tried++
 		if holder := t.view.named[name]; holder != nil {
-			return holder, "", nil // this very launch, see objection
+			return holder, "", nil // the same launch, see objection
 		}
 		claim := a.claimFor(p, t, launch, name)
 		mine, other, err := a.createOrFind(ctx, p, t, claim, sameLaunch)
@@ -227,7 +233,7 @@ func (a *Applier) create(ctx context.Context, snapshot *cluster.Snapshot, p plan
 	return nil, "", fmt.Errorf("%d names for the same pods are in use; the last is %s", maxAttempts, name)
 }
 
-// claimFor returns the claim of a launch, as it is created under that name.
+// claimFor returns the claim to create for a launch, under that name.
 func (a *Applier) claimFor(p plan.Plan, t *attempt, launch plan.Launch, name string) *karpenterv1.NodeClaim {
 	claim := translate.NodeClaimFor(t.view.pool, p.Names, launch, name)
 	translate.SetCompany(claim, t.company)
@@ -236,8 +242,9 @@ func (a *Applier) claimFor(p plan.Plan, t *attempt, launch plan.Launch, name str
 	return claim
 }
 
-// createOrFind creates the claim of the launch. mine is the claim that stands for the launch: the new one, or the one that has
-// its name already, where same says so of both. Otherwise other has the name; it is nil when it went in that moment.
+// createOrFind creates the claim of the launch. mine is the claim that stands for the launch: the new one, or an
+// existing one of that name which same accepts. Otherwise other is the claim that has the name, or nil if it just went
+// away.
 func (a *Applier) createOrFind(ctx context.Context, p plan.Plan, t *attempt, claim *karpenterv1.NodeClaim,
 	same func(found, claim *karpenterv1.NodeClaim) bool) (mine, other *karpenterv1.NodeClaim, err error) {
 	if err = a.createOnce(ctx, claim, t.view.at.Add(viewFor)); err == nil {
@@ -256,8 +263,8 @@ func (a *Applier) createOrFind(ctx context.Context, p plan.Plan, t *attempt, cla
 	return nil, found, err
 }
 
-// createOnce creates the claim, and once more under the same name when the answer to the first call may have been lost.
-// Nothing is sent after until. On success claim is what the API server returned.
+// createOnce creates the claim. It tries once more under the same name if the first answer may have been lost. It
+// sends nothing after until. On success, claim is what the API server returned.
 func (a *Applier) createOnce(ctx context.Context, claim *karpenterv1.NodeClaim, until time.Time) error {
 	const tries = 2 // one lost answer is common, two in a row are an outage: the next round asks again
 	err := errors.New("the pool was looked at too long ago")
@@ -277,8 +284,8 @@ func (a *Applier) createOnce(ctx context.Context, claim *karpenterv1.NodeClaim, 
 	return err
 }
 
-// mayHaveLanded reports whether a failed create leaves open if the object now exists: every failure but a refusal that
-// the API server itself has stated.
+// mayHaveLanded reports whether the object may exist although the create failed. Only a refusal by the API server
+// itself rules that out.
 func mayHaveLanded(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -288,7 +295,7 @@ func mayHaveLanded(err error) bool {
 		apierrors.IsUnexpectedServerError(err) || apierrors.IsServiceUnavailable(err)
 }
 
-// existing returns the claim that has the name of ours; nil when it is gone by now.
+// existing returns the claim that has the same name as ours, or nil if it is gone.
 func (a *Applier) existing(ctx context.Context, ours *karpenterv1.NodeClaim) (*karpenterv1.NodeClaim, error) {
 	var found karpenterv1.NodeClaim
 	if err := a.config.Live.Get(ctx, client.ObjectKeyFromObject(ours), &found); err != nil {
@@ -306,8 +313,8 @@ func claimNode(snapshot *cluster.Snapshot, name string) *cluster.Node {
 	return nil
 }
 
-// claimName names the claim of a launch: the slot's name in a pool with slots (L-14), otherwise the pool's name and a hash
-// of what the claim is for, so that the same plan made twice creates it once (P-32).
+// claimName names the claim of a launch. In a pool with slots it is the slot's name (L-14). Otherwise it is the pool's
+// name and a hash of the purpose, so the same plan made twice creates one claim (P-32).
 func claimName(launch plan.Launch, ordinal, attempt int) string {
 	if launch.Slot != plan.NoSlot {
 		return limit.SlotName(launch.Pool, launch.PoolUID, launch.Slot)
@@ -320,7 +327,7 @@ func claimName(launch plan.Launch, ordinal, attempt int) string {
 	return launch.Pool + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:5]))
 }
 
-// purpose says what a launch is for: its pods, the claims that it is to replace, or the buffer pods that it has room for.
+// purpose says what a launch is for: its pods, the claims it replaces, or the buffer pods it has room for.
 func purpose(launch plan.Launch) string {
 	uids := make([]string, len(launch.Pods))
 	for i, pod := range launch.Pods {

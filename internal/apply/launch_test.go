@@ -37,8 +37,8 @@ func onCreate(do func(create func() error) error) interceptor.Funcs {
 // with gives the rig an Applier that differs in its configuration.
 func (r *rig) with(change func(*apply.Config)) {
 	config := apply.Config{
-		Client: r.server, Live: r.server, Store: r.store, Fleet: controllertest.Everything{}, Now: controllertest.Start,
-		Log: logr.Discard(),
+		Client: r.server, Live: r.server, Store: r.store, Fleet: controllertest.Everything{},
+		Now: controllertest.Start, Log: logr.Discard(),
 	}
 	change(&config)
 	r.applier = apply.New(config)
@@ -50,13 +50,14 @@ func (r *rig) with(change func(*apply.Config)) {
 func TestNamesOfClaimsNeverChange(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Unlimited(), interceptor.Funcs{})
-	out := r.apply(t, planOf(launch(plan.NoSlot, "b", "a"), launch(plan.NoSlot, "c"), replacement(plan.NoSlot, "x", "y"),
-		replacement(plan.NoSlot, "x", "y"), replacement(plan.NoSlot, "y")))
+	out := r.apply(t, planOf(launch(plan.NoSlot, "b", "a"), launch(plan.NoSlot, "c"),
+		replacement(plan.NoSlot, "x", "y"), replacement(plan.NoSlot, "x", "y"), replacement(plan.NoSlot, "y")))
 	var got []string
 	for _, launched := range out.Launched {
 		got = append(got, launched.Claim)
 	}
-	want := []string{"default-r7dczlbi", "default-gvrniwc7", "default-2p4kcds7", "default-i33nrnfz", "default-tjic4vuy"}
+	want := []string{"default-r7dczlbi", "default-gvrniwc7", "default-2p4kcds7", "default-i33nrnfz",
+		"default-tjic4vuy"}
 	if !slices.Equal(got, want) {
 		t.Errorf("names %q, want %q", got, want)
 	}
@@ -87,7 +88,8 @@ func TestTheOutcomeNamesEachLaunch(t *testing.T) {
 	r.store.used = limit.Usage{}
 	r.apply(t, planOf(a)) // finds its claim
 	if !slices.Equal(created, []string{"default"}) {
-		t.Errorf("creations counted for the pools %v: want one, for what was created and not for what was found", created)
+		t.Errorf("creations counted for the pools %v: want one, for what was created and not for what was found",
+			created)
 	}
 }
 
@@ -151,7 +153,8 @@ func TestNoSecondTryComesLate(t *testing.T) {
 		return lost
 	}))
 	r.with(func(c *apply.Config) { c.Now = clock.Now })
-	if out, err := r.applier.Apply(t.Context(), planOf(launch(plan.NoSlot, "a"))); calls != 1 || !errors.Is(err, lost) {
+	if out, err := r.applier.Apply(t.Context(), planOf(launch(plan.NoSlot, "a"))); calls != 1 ||
+		!errors.Is(err, lost) {
 		t.Errorf("old view: %d calls, outcome %+v, error %v: want one call, and its error", calls, out, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -269,7 +272,8 @@ func TestAClaimThatAppearedMeanwhile(t *testing.T) {
 		r := newRig(t, limits, interceptor.Funcs{})
 		c.known.Claim = first
 		r.store.snapshot = cluster.New(cluster.Snapshot{
-			Version: 8, Names: names(), Pools: r.store.snapshot.Pools, Nodes: []*cluster.Node{{Claim: "another"}, &c.known},
+			Version: 8, Names: names(), Pools: r.store.snapshot.Pools,
+			Nodes: []*cluster.Node{{Claim: "another"}, &c.known},
 		})
 		out := r.apply(t, planOf(c.launch))
 		if refused := len(out.Refused) == 1; refused != (c.refused != "") || refused &&
@@ -314,8 +318,8 @@ func TestNoFailureOfALaunchIsSwallowed(t *testing.T) {
 	}
 }
 
-// K-37: pods take the room that was launched for a buffer, and the same room is launched for anew: under another name each time,
-// however many nodes came of it before, and whatever else happened since the plan was made.
+// K-37: pods take the room that was launched for a buffer, and the same room is launched for anew: under another name
+// each time, however many nodes came of it before, and whatever else happened since the plan was made.
 func TestK37_RoomIsLaunchedForAsOftenAsItIsTaken(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Unlimited(), interceptor.Funcs{})

@@ -18,24 +18,24 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// Removal is a protocol of two steps with the API objects as its only memory (D-10):
+// Removal is a protocol of two steps. The API objects are its only memory (D-10):
 //
 //  1. Mark: the claim gets the condition DisruptionReason, then the node gets the taint karpenter.sh/disrupted. From
 //     now on no pod is placed there.
 //  2. In a later step, once the watches show both, the removal is judged again: it still holds, and Delete deletes the
 //     claim; or it does not, and Undo takes the taint and then the condition away.
 //
-// The condition comes first and goes last, so whatever stands between two calls is found again by it. Each call can
-// be repeated; each is left out when the object already is as it should be.
+// The condition comes first and goes last, so it marks every state between two calls. Each call can be repeated, and
+// is skipped when the object is already as it should be.
 
-// Mark writes the intent to remove a node onto its claim and then onto the node. It reports false when claim or node
-// are not any more what the plan saw.
+// Mark writes the intent to remove a node onto its claim and then onto the node. It reports false if the claim is no
+// longer the one that the plan saw, or the claim or node is gone.
 func (a *Applier) Mark(ctx context.Context, remove plan.Remove) (bool, error) {
 	return a.mark(ctx, remove, false)
 }
 
-// mark is Mark. What goes at once, since nothing has to come for it, leaves the load balancers by the same patch of the node: else
-// its drain writes the node once more. A node that waits for what replaces it goes on serving.
+// mark is Mark. With atOnce, nothing has to come first: the same patch also takes the node out of load balancers,
+// which saves its drain a write. A node that waits for its replacement goes on serving.
 func (a *Applier) mark(ctx context.Context, remove plan.Remove, atOnce bool) (bool, error) {
 	claim, err := a.claimOf(ctx, remove)
 	if claim == nil {
@@ -67,18 +67,21 @@ func (a *Applier) mark(ctx context.Context, remove plan.Remove, atOnce bool) (bo
 	return true, nil
 }
 
-// Delete deletes a marked claim: the drain and the rest follow from that. It reports false when it was gone already, or is not
-// marked any more.
+// Delete deletes a marked claim; the drain and the rest follow. It reports false if the claim is gone or is no longer
+// marked.
 func (a *Applier) Delete(ctx context.Context, remove plan.Remove) (bool, error) {
 	claim, err := a.claimOf(ctx, remove)
 	if claim == nil {
 		return false, err
 	}
-	// Another replica may have taken the intent back: the cache shows it by now, or the claim is not as the cache has it.
-	if intent, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason); intent.Status != metav1.ConditionTrue {
+	// Another replica may have taken the intent back. Then the cache shows that, or the claim differs from the cache
+	// and the preconditions fail.
+	if intent, _ := condition.Get(claim.Status.Conditions,
+		karpenterv1.ConditionTypeDisruptionReason); intent.Status != metav1.ConditionTrue {
 		return false, nil
 	}
-	if err := a.config.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}); err != nil {
+	if err := a.config.Client.Delete(ctx, claim,
+		client.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}); err != nil {
 		if apierrors.IsConflict(err) {
 			return false, nil
 		}
@@ -88,11 +91,13 @@ func (a *Applier) Delete(ctx context.Context, remove plan.Remove) (bool, error) 
 	return true, nil
 }
 
-// DeleteUnchanged is Delete for a claim exactly as the caller has read it: not when anything was written to it since.
+// DeleteUnchanged is Delete for a claim exactly as the caller read it. It reports false if anything was written to it
+// since.
 func (a *Applier) DeleteUnchanged(ctx context.Context, remove plan.Remove, resourceVersion string) (bool, error) {
 	uid := types.UID(remove.ClaimUID)
 	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: remove.Claim}}
-	if err := a.config.Client.Delete(ctx, claim, client.Preconditions{UID: &uid, ResourceVersion: &resourceVersion}); err != nil {
+	if err := a.config.Client.Delete(ctx, claim,
+		client.Preconditions{UID: &uid, ResourceVersion: &resourceVersion}); err != nil {
 		if apierrors.IsConflict(err) {
 			return false, nil
 		}
@@ -102,7 +107,7 @@ func (a *Applier) DeleteUnchanged(ctx context.Context, remove plan.Remove, resou
 	return true, nil
 }
 
-// Undo takes the intent off again: the taint from the node, then the condition from the claim.
+// Undo takes the intent back: first the taint of the node, then the condition of the claim.
 func (a *Applier) Undo(ctx context.Context, remove plan.Remove) error {
 	claim, err := a.claimOf(ctx, remove)
 	if err != nil {
@@ -127,8 +132,8 @@ func (a *Applier) Undo(ctx context.Context, remove plan.Remove) error {
 	return nil
 }
 
-// Release takes off a claim what it was made to replace: it is a claim like any other from now on. replaced are the names of
-// those which are gone, and stay written on it: such a node is left alone for a while (D-15).
+// Release removes from a claim what it was made to replace: it is then a claim like any other. replaced are the names
+// of the replaced claims that are gone. They stay written on it, and its node is left alone for a while (D-15).
 func (a *Applier) Release(ctx context.Context, remove plan.Remove, replaced []string) error {
 	claim, err := a.claimOf(ctx, remove)
 	if claim == nil {
@@ -146,8 +151,8 @@ func (a *Applier) Release(ctx context.Context, remove plan.Remove, replaced []st
 	return client.IgnoreNotFound(a.config.Client.Patch(ctx, claim, optimistic(before)))
 }
 
-// Narrow makes a claim that was launched to replace others one that replaces only these, together with as many as
-// there are now: some of what was launched with it did not come.
+// Narrow limits a replacement to these claims. together is how many replacements there are now: some that were
+// launched with it did not come.
 func (a *Applier) Narrow(ctx context.Context, replacement plan.Remove, replaces []string, together int) error {
 	claim, err := a.claimOf(ctx, replacement)
 	if claim == nil {
@@ -161,8 +166,8 @@ func (a *Applier) Narrow(ctx context.Context, replacement plan.Remove, replaces 
 	return client.IgnoreNotFound(a.config.Client.Patch(ctx, claim, optimistic(before)))
 }
 
-// claimOf returns the claim of a removal. It is nil with an error, and without one when it is gone, being deleted,
-// another program's or another one of the same name.
+// claimOf returns the claim of a removal. It is nil with an error. It is also nil, without one, if the claim is gone,
+// being deleted, another program's, or a new one of the same name.
 func (a *Applier) claimOf(ctx context.Context, remove plan.Remove) (*karpenterv1.NodeClaim, error) {
 	var claim karpenterv1.NodeClaim
 	if err := a.config.Client.Get(ctx, client.ObjectKey{Name: remove.Claim}, &claim); err != nil {
@@ -174,8 +179,9 @@ func (a *Applier) claimOf(ctx context.Context, remove plan.Remove) (*karpenterv1
 	return &claim, nil
 }
 
-// taint puts the disrupted taint on the node of a claim, with exclude also the label that takes it out of load balancers; or takes
-// both off. claim is nil when it is gone. A node that is being deleted keeps them.
+// taint adds the disrupted taint to a claim's node, or removes it. With exclude it also adds the label that takes the
+// node out of load balancers; removing takes both off. claim is nil when it is gone. A node that is being deleted
+// keeps them.
 func (a *Applier) taint(ctx context.Context, name string, claim *karpenterv1.NodeClaim, want, exclude bool) error {
 	var node corev1.Node
 	if err := a.config.Client.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
@@ -187,13 +193,16 @@ func (a *Applier) taint(ctx context.Context, name string, claim *karpenterv1.Nod
 	}
 	before := node.DeepCopy()
 	if want {
-		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: karpenterv1.DisruptedTaintKey, Effect: corev1.TaintEffectNoSchedule})
+		node.Spec.Taints = append(node.Spec.Taints,
+			corev1.Taint{Key: karpenterv1.DisruptedTaintKey, Effect: corev1.TaintEffectNoSchedule})
 		if exclude {
-			metav1.SetMetaDataLabel(&node.ObjectMeta, karpenterv1.ExcludeBalancersLabelKey, karpenterv1.ExcludeBalancersLabelValue)
+			metav1.SetMetaDataLabel(&node.ObjectMeta, karpenterv1.ExcludeBalancersLabelKey,
+				karpenterv1.ExcludeBalancersLabelValue)
 		}
 	} else {
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isDisrupted)
-		if node.Labels[karpenterv1.ExcludeBalancersLabelKey] == karpenterv1.ExcludeBalancersLabelValue { // else it is somebody's own
+		// any other value is somebody else's
+		if node.Labels[karpenterv1.ExcludeBalancersLabelKey] == karpenterv1.ExcludeBalancersLabelValue {
 			delete(node.Labels, karpenterv1.ExcludeBalancersLabelKey)
 		}
 	}
@@ -202,8 +211,8 @@ func (a *Applier) taint(ctx context.Context, name string, claim *karpenterv1.Nod
 
 func isDisrupted(taint corev1.Taint) bool { return taint.Key == karpenterv1.DisruptedTaintKey }
 
-// optimistic makes a merge patch that fails when the object has changed: lists are replaced as a whole, so a patch
-// made from a stale object would undo what others wrote.
+// optimistic returns a merge patch that fails if the object has changed. Lists are replaced as a whole, so a patch
+// from a stale object would undo what others wrote.
 func optimistic(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }

@@ -189,7 +189,7 @@ func TestTheTaintIsTakenOffWhenTheClaimIsGone(t *testing.T) {
 	}
 }
 
-// strangers owns neither claims nor nodes nor pools, but for those that it is told.
+// strangers owns only the claims, nodes and pools that it is told.
 type strangers struct{ pools, claims, nodes bool }
 
 func (s strangers) OwnsPool(*karpenterv1.NodePool) bool   { return s.pools }
@@ -234,7 +234,8 @@ func TestAReplacementIsReleased(t *testing.T) {
 	t.Parallel()
 	claim, _, remove := markable()
 	claim.Annotations = map[string]string{
-		karpenterv1.ReplacesAnnotationKey: "a,b", karpenterv1.ReplacementsAnnotationKey: "2", "example.com/own": "kept",
+		karpenterv1.ReplacesAnnotationKey: "a,b", karpenterv1.ReplacementsAnnotationKey: "2",
+		"example.com/own": "kept",
 	}
 	var writes []string
 	r := newRig(t, limit.Unlimited(), tape(&writes), claim)
@@ -259,8 +260,8 @@ func TestAReplacementIsReleased(t *testing.T) {
 	if err := r.applier.Release(t.Context(), remove, []string{"a"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.server.Get(t.Context(), client.ObjectKey{Name: "c1"}, &fresh); err != nil || len(fresh.Annotations) != 2 ||
-		fresh.Annotations[karpenterv1.ReplacedAnnotationKey] != "a" {
+	if err := r.server.Get(t.Context(), client.ObjectKey{Name: "c1"}, &fresh); err != nil ||
+		len(fresh.Annotations) != 2 || fresh.Annotations[karpenterv1.ReplacedAnnotationKey] != "a" {
 		t.Errorf("annotations %v, error %v", fresh.Annotations, err)
 	}
 	remove.Claim = "gone"
@@ -283,7 +284,8 @@ func TestAReplacementReplacesFewer(t *testing.T) {
 	t.Parallel()
 	claim, _, remove := markable()
 	claim.Annotations = map[string]string{
-		karpenterv1.ReplacesAnnotationKey: "a,b,c", karpenterv1.ReplacementsAnnotationKey: "3", "example.com/own": "kept",
+		karpenterv1.ReplacesAnnotationKey: "a,b,c", karpenterv1.ReplacementsAnnotationKey: "3",
+		"example.com/own": "kept",
 	}
 	var writes []string
 	r := newRig(t, limit.Unlimited(), tape(&writes), claim)
@@ -321,7 +323,8 @@ func TestIntentsComeBeforeLaunches(t *testing.T) {
 	claim, node, remove := markable()
 	var writes []string
 	hooks := tape(&writes)
-	hooks.Create = func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+	hooks.Create = func(ctx context.Context, c client.WithWatch, o client.Object,
+		options ...client.CreateOption) error {
 		writes = append(writes, "create")
 		return c.Create(ctx, o, options...)
 	}
@@ -372,8 +375,8 @@ func TestALaunchThatReplacesAnUnmarkedClaimIsNotMade(t *testing.T) {
 	}
 }
 
-// B-12: what goes at once leaves the load balancers by the write that taints its node; what waits for its replacement goes on
-// serving. An intent that is taken back puts the node back, and leaves a label of somebody else's alone.
+// B-12: what goes at once leaves the load balancers by the write that taints its node; what waits for its replacement
+// goes on serving. An intent that is taken back puts the node back, and leaves a label of somebody else's alone.
 func TestWhatGoesAtOnceLeavesTheBalancersWithItsTaint(t *testing.T) {
 	t.Parallel()
 	const key = karpenterv1.ExcludeBalancersLabelKey

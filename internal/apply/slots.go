@@ -16,39 +16,39 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// viewFor is how long a pool's view may be created from, with or without slots. It keeps plans from being carried out on
-// what was true long ago. It bounds nothing: a request that was given up may still land (docs/limits.md).
+// viewFor is how long claims may be created from a pool's view, with or without slots. It keeps plans from being
+// carried out on stale facts. It bounds nothing: a request that was given up may still land (docs/limits.md).
 const viewFor = 10 * time.Second
 
-// youngFor is when a view is taken anew in the middle of a plan, so that a long one does not outlive it.
+// youngFor is the age at which a view is refreshed in the middle of a plan, so that a long plan does not outlive it.
 const youngFor = viewFor / 2
 
-// maxLaunches bounds the slots that one plan uses of one pool.
+// maxLaunches bounds the slots that one plan uses in one pool.
 const maxLaunches = 1 << 16
 
-// view is a pool as the API server itself has it.
+// view is a pool as the API server has it.
 type view struct {
 	pool    *karpenterv1.NodePool
 	refusal string // why nothing may be launched; "" when it may
 	err     error
 	slots   int64 // limit.None when claims need none
 	count   int64 // claims of the pool that exist; known for pools with slots
-	// surgeSlots is slots for what replaces others.
+	// surgeSlots is slots for replacements.
 	surgeSlots int64
 	usable     map[int]bool
-	surge      map[int]bool                      // usable for what replaces others
+	surge      map[int]bool                      // usable for replacements
 	named      map[string]*karpenterv1.NodeClaim // all claims, of pools with slots
 	at         time.Time
 	shared     *shared // nil without a hard limit of the whole cluster
 }
 
-// look reads a pool and, when its claims are made in slots, all claims, from the API server: a cache may not know of a
-// lower limit yet, nor of claims that others have made. The order matters: what is listed is at least as new as the limit.
-// All claims are listed, since one whose label was changed by hand counts too.
+// look reads a pool from the API server and, when its claims are created in slots, all claims. A cache may not show a
+// lowered limit yet, or claims that others have created. The order matters: the list is at least as new as the limit.
+// All claims are listed, because a claim whose label was changed by hand counts too.
 func (a *Applier) look(ctx context.Context, snapshot *cluster.Snapshot, launch plan.Launch) *view {
 	v := &view{pool: &karpenterv1.NodePool{}, slots: limit.None, surgeSlots: limit.None, at: a.config.Now()}
 	var common table
-	if a.config.Cluster != nil { // first: what is read below is newer than its limit
+	if a.config.Cluster != nil { // first: everything read below is newer than its limit
 		if common, v.refusal, v.err = a.table(ctx); v.err != nil || v.refusal != "" {
 			return v
 		}
@@ -113,9 +113,9 @@ func (a *Applier) countClaims(ctx context.Context, v *view, launch plan.Launch) 
 	return nil
 }
 
-// objection says why the launch may not be made in its slot, or without one; "" when it may. A claim is created only in a
-// slot that was usable in this very view: the proof in docs/limits.md rests on it. A slot that is taken holds this very
-// launch already, or it is not for us.
+// objection says why the launch may not be made in its slot, or without one; "" when it may. A claim is created only
+// in a slot that was usable in this same view: the proof in docs/limits.md depends on it. If the slot is taken, it
+// must hold this same launch.
 func (v *view) objection(p plan.Plan, launch plan.Launch) string {
 	usable := v.usable
 	if len(launch.Replaces) > 0 {
@@ -131,7 +131,7 @@ func (v *view) objection(p plan.Plan, launch plan.Launch) string {
 	case v.slots == limit.None:
 		return "the NodePool's hard limit was taken away meanwhile"
 	case v.shared != nil:
-		return "" // its slot is one of the cluster, which is found when it is made
+		return "" // its slot is a cluster slot, chosen when the claim is created
 	}
 	if holder := v.named[limit.SlotName(launch.Pool, launch.PoolUID, launch.Slot)]; holder != nil {
 		if !sameLaunch(holder, translate.NodeClaimFor(v.pool, p.Names, launch, holder.Name)) {
@@ -140,7 +140,8 @@ func (v *view) objection(p plan.Plan, launch plan.Launch) string {
 		return ""
 	}
 	if !usable[launch.Slot] {
-		return fmt.Sprintf("slot %d is out of use: %d NodeClaims exist, the NodePool may have %d", launch.Slot, v.count, v.slots)
+		return fmt.Sprintf("slot %d is out of use: %d NodeClaims exist, the NodePool may have %d", launch.Slot,
+			v.count, v.slots)
 	}
 	return ""
 }
@@ -154,8 +155,8 @@ func taken(launch plan.Launch, holder *karpenterv1.NodeClaim) string {
 	return text
 }
 
-// sameLaunch reports whether a claim stands for the same launch as ours: an earlier create whose answer was lost, or the
-// same plan of another replica.
+// sameLaunch reports whether a claim stands for the same launch as ours. Then it comes from an earlier create whose
+// answer was lost, or from the same plan of another replica.
 func sameLaunch(found, ours *karpenterv1.NodeClaim) bool {
 	return found.DeletionTimestamp == nil &&
 		found.Labels[karpenterv1.NodePoolLabelKey] == ours.Labels[karpenterv1.NodePoolLabelKey] &&

@@ -25,18 +25,21 @@ import (
 // claimIn is a claim of the pool for another demand than any launch here, in a slot or under any other name.
 func claimIn(name string) *karpenterv1.NodeClaim {
 	return &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
-		Name: name, UID: types.UID("uid-of-" + name), Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"},
+		Name: name, UID: types.UID("uid-of-" + name),
+		Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"},
 	}}
 }
 
 func slotName(slot int) string { return limit.SlotName("default", "pool-uid-1", slot) }
 
-// L-14: a slot that was taken when the writer looked is not created in when it becomes free before the create lands: others
-// have used the room since. Claims {old, slot 0, slot 2} at a limit of 3; slot 2 goes, slot 1 comes, and slot 2 would make four.
+// L-14: a slot that was taken when the writer looked is not created in when it becomes free before the create lands:
+// others have used the room since. Claims {old, slot 0, slot 2} at a limit of 3; slot 2 goes, slot 1 comes, and slot 2
+// would make four.
 func TestASlotThatWasTakenIsNotUsedWhenItBecomesFree(t *testing.T) {
 	t.Parallel()
 	listed := false
-	hooks := interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	hooks := interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList,
+		opts ...client.ListOption) error {
 		err := c.List(ctx, list, opts...)
 		if _, claims := list.(*karpenterv1.NodeClaimList); !claims || listed || err != nil {
 			return err
@@ -47,15 +50,17 @@ func TestASlotThatWasTakenIsNotUsedWhenItBecomesFree(t *testing.T) {
 		}
 		return c.Create(ctx, claimIn(slotName(1)))
 	}}
-	r := newRig(t, limit.Limits{HardNodes: 3, SoftNodes: limit.None}, hooks, claimIn("old"), claimIn(slotName(0)), claimIn(slotName(2)))
+	r := newRig(t, limit.Limits{HardNodes: 3, SoftNodes: limit.None}, hooks, claimIn("old"), claimIn(slotName(0)),
+		claimIn(slotName(2)))
 	out := r.apply(t, planOf(launch(2, "a")))
-	if claims := r.claims(t); !listed || len(claims) != 3 || len(out.Refused) != 1 || !strings.Contains(out.Refused[0].Why, "slot 2 is taken by NodeClaim "+slotName(2)) {
+	if claims := r.claims(t); !listed || len(claims) != 3 || len(out.Refused) != 1 ||
+		!strings.Contains(out.Refused[0].Why, "slot 2 is taken by NodeClaim "+slotName(2)) {
 		t.Fatalf("claims %v, outcome %+v: want the launch refused, since the slot was taken", claims, out)
 	}
 }
 
-// L-14: a claim in a slot whose label was changed by hand counts, keeps its slot, and is not reported as the launch; the
-// refusal says what its label says.
+// L-14: a claim in a slot whose label was changed by hand counts, keeps its slot, and is not reported as the launch;
+// the refusal says what its label says.
 func TestARelabelledClaimKeepsItsSlotAndCounts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Limits{HardNodes: 2, SoftNodes: limit.None}, interceptor.Funcs{})
@@ -78,7 +83,8 @@ func TestARelabelledClaimKeepsItsSlotAndCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	out = r.apply(t, planOf(launch(1, "b")))
-	if len(out.Refused) != 1 || !strings.Contains(out.Refused[0].Why, "slot 1 is out of use: 2 NodeClaims exist, the NodePool may have 2") {
+	if len(out.Refused) != 1 ||
+		!strings.Contains(out.Refused[0].Why, "slot 1 is out of use: 2 NodeClaims exist, the NodePool may have 2") {
 		t.Fatalf("outcome %+v: want the relabelled claim counted", out)
 	}
 }
@@ -87,10 +93,12 @@ func TestARelabelledClaimKeepsItsSlotAndCounts(t *testing.T) {
 func TestTheSameLaunchInATakenSlotIsAdopted(t *testing.T) {
 	t.Parallel()
 	creates := 0
-	r := newRig(t, limit.Limits{HardNodes: 2, SoftNodes: limit.None}, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-		creates++
-		return c.Create(ctx, o, opts...)
-	}})
+	r := newRig(t, limit.Limits{HardNodes: 2, SoftNodes: limit.None},
+		interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object,
+			opts ...client.CreateOption) error {
+			creates++
+			return c.Create(ctx, o, opts...)
+		}})
 	r.apply(t, planOf(launch(0, "a")))
 	r.store.used = limit.Usage{}
 	if out := r.apply(t, planOf(launch(0, "a"))); len(out.Launched) != 1 || creates != 1 {
@@ -98,8 +106,8 @@ func TestTheSameLaunchInATakenSlotIsAdopted(t *testing.T) {
 	}
 }
 
-// L-14: a plan for a pool without a limit is not carried out for ever on one look. The limit is set after the first creates;
-// time passes as they are made.
+// L-14: a plan for a pool without a limit is not carried out for ever on one look. The limit is set after the first
+// creates; time passes as they are made.
 func TestALimitSetInTheMiddleOfAPlanStopsTheRest(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*karpenterv1.NodePool){
@@ -111,33 +119,37 @@ func TestALimitSetInTheMiddleOfAPlanStopsTheRest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			clock, creates := controllertest.NewClock(), 0
-			r := newRig(t, limit.Unlimited(), interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-				if creates++; creates == 1 {
-					var p karpenterv1.NodePool
-					if err := c.Get(ctx, client.ObjectKey{Name: "default"}, &p); err != nil {
-						return err
-					}
-					change(&p)
-					if err := c.Update(ctx, &p); err != nil {
-						return err
-					}
-					if name == "deleted" {
-						if err := c.Delete(ctx, &p); err != nil {
+			r := newRig(t, limit.Unlimited(),
+				interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object,
+					opts ...client.CreateOption) error {
+					if creates++; creates == 1 {
+						var p karpenterv1.NodePool
+						if err := c.Get(ctx, client.ObjectKey{Name: "default"}, &p); err != nil {
 							return err
 						}
+						change(&p)
+						if err := c.Update(ctx, &p); err != nil {
+							return err
+						}
+						if name == "deleted" {
+							if err := c.Delete(ctx, &p); err != nil {
+								return err
+							}
+						}
+						clock.Advance(6 * time.Second)
 					}
-					clock.Advance(6 * time.Second)
-				}
-				return c.Create(ctx, o, opts...)
-			}})
-			r.applier = apply.New(apply.Config{Client: r.server, Live: r.server, Store: r.store, Fleet: controllertest.Everything{}, Now: clock.Now, Log: logr.Discard()})
+					return c.Create(ctx, o, opts...)
+				}})
+			r.applier = apply.New(apply.Config{Client: r.server, Live: r.server, Store: r.store,
+				Fleet: controllertest.Everything{}, Now: clock.Now, Log: logr.Discard()})
 			var launches []plan.Launch
 			for i := range 450 {
 				launches = append(launches, launch(plan.NoSlot, fmt.Sprint("p", i)))
 			}
 			out := r.apply(t, planOf(launches...))
 			if len(r.claims(t)) != 200 || len(out.Refused) != 250 {
-				t.Fatalf("%d claims, %d refused: want those of the first 200 and no more", len(r.claims(t)), len(out.Refused))
+				t.Fatalf("%d claims, %d refused: want those of the first 200 and no more", len(r.claims(t)),
+					len(out.Refused))
 			}
 		})
 	}
@@ -148,12 +160,13 @@ func TestAnOldViewIsNotUsed(t *testing.T) {
 	t.Parallel()
 	clock := controllertest.NewClock()
 	r := newRig(t, limit.Unlimited(), interceptor.Funcs{})
-	r.applier = apply.New(apply.Config{Client: r.server, Live: r.server, Store: r.store, Fleet: controllertest.Everything{}, Now: clock.Now, Log: logr.Discard(), Each: func(n int, do func(int)) {
-		for i := range n {
-			clock.Advance(10 * time.Second)
-			do(i)
-		}
-	}})
+	r.applier = apply.New(apply.Config{Client: r.server, Live: r.server, Store: r.store,
+		Fleet: controllertest.Everything{}, Now: clock.Now, Log: logr.Discard(), Each: func(n int, do func(int)) {
+			for i := range n {
+				clock.Advance(10 * time.Second)
+				do(i)
+			}
+		}})
 	out := r.apply(t, planOf(launch(plan.NoSlot, "a")))
 	if len(out.Refused) != 1 || !strings.Contains(out.Refused[0].Why, "too long ago") {
 		t.Fatalf("outcome %+v: want it refused", out)

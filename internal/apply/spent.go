@@ -2,24 +2,24 @@ package apply
 
 import "sync"
 
-// This file keeps two plans from spending the same money (K-55, P-11). Provisioning and disruption plan at the same time, each
-// with what a commitment or a reservation has left, and neither sees what the other one is about to launch. A cloud refuses a
-// machine beyond a reservation; one beyond a commitment it sells at the full price.
+// This file keeps two plans from spending the same money (K-55, P-11). Provisioning and disruption plan at the same
+// time with what a commitment or a reservation has left. Neither sees what the other is about to launch. A cloud
+// refuses a machine beyond a reservation, and sells one beyond a commitment at the full price.
 
-// spent is what plans launch on that is paid for anyway, by its name. The zero value is ready for use.
+// spent records by name the commitments and reservations that plans launch on. The zero value is ready for use.
 type spent struct {
 	mu   sync.Mutex
 	last map[string]spending
 }
 
-// spending is who launches on something.
+// spending is who launches on one commitment or reservation.
 type spending struct {
-	running int    // plans that are being carried out
-	since   uint64 // version of the picture that has what the last of them launched
+	running int    // plans being carried out
+	since   uint64 // version of the snapshot with the last plan's launches
 }
 
-// begin refuses the launches of a plan that count on what another plan has spent since, or spends now, and notes the others. It
-// returns what is to be called with the version of the picture once their claims are in it.
+// begin refuses launches that count on something another plan is spending, or has spent since the snapshot. It records
+// the others. Call end with the version of the snapshot once their claims are in it.
 func (s *spent) begin(basedOn uint64, attempts []attempt) (end func(version uint64)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// K-55, P-11: while a plan launches on what is paid for anyway, and until others have seen that it did, none of them does: their
-// plans count on what that had left before.
+// K-55, P-11: while a plan launches on what is paid for anyway, and until others have seen that it did, none of them
+// does: their plans count on what that had left before.
 func TestNoTwoPlansSpendTheSame(t *testing.T) {
 	t.Parallel()
 	on := func(pod, commitment string) plan.Launch {
@@ -40,7 +40,8 @@ func TestNoTwoPlansSpendTheSame(t *testing.T) {
 		p.BasedOn = basedOn
 		got := r.apply(t, p)
 		if len(got.Launched) != launched || len(got.Refused) != refused {
-			t.Errorf("%s: launched %d, refused %v; want %d and %d", when, len(got.Launched), got.Refused, launched, refused)
+			t.Errorf("%s: launched %d, refused %v; want %d and %d", when, len(got.Launched), got.Refused, launched,
+				refused)
 		}
 		for _, refused := range got.Refused {
 			if want := "another plan launches on commitment c meanwhile"; refused.Why != want {

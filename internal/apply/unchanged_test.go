@@ -19,8 +19,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// D-10: a removal deletes the claim that was judged and no other: by its UID, since slots are used again, and only while
-// nothing was written to it since. What another has changed or deleted is judged again, and is no error.
+// D-10: a removal deletes the claim that was judged and no other: by its UID, since slots are used again, and only
+// while nothing was written to it since. What another has changed or deleted is judged again, and is no error.
 func TestARemovalDeletesOnlyWhatWasJudged(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(*apply.Applier, context.Context, plan.Remove, string) (bool, error){
@@ -33,12 +33,14 @@ func TestARemovalDeletesOnlyWhatWasJudged(t *testing.T) {
 	} {
 		claims := schema.GroupResource{Resource: "nodeclaims"}
 		for _, answer := range []error{
-			nil, apierrors.NewConflict(claims, "c1", errors.New("it was changed")), apierrors.NewNotFound(claims, "c1"), apierrors.NewInternalError(errors.New("no answer")),
+			nil, apierrors.NewConflict(claims, "c1", errors.New("it was changed")),
+			apierrors.NewNotFound(claims, "c1"), apierrors.NewInternalError(errors.New("no answer")),
 		} {
 			claim, node, remove := markable()
 			var asked client.DeleteOptions
 			r := newRig(t, limit.Unlimited(), interceptor.Funcs{
-				Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+				Delete: func(ctx context.Context, c client.WithWatch, o client.Object,
+					options ...client.DeleteOption) error {
 					asked.ApplyOptions(options)
 					if answer != nil {
 						return answer
@@ -60,8 +62,10 @@ func TestARemovalDeletesOnlyWhatWasJudged(t *testing.T) {
 			if asked.Preconditions == nil || asked.Preconditions.UID == nil || *asked.Preconditions.UID != "c1-uid" {
 				t.Errorf("%s: preconditions %+v, want the UID of the claim that was judged", name, asked.Preconditions)
 			}
-			if asked.Preconditions == nil || asked.Preconditions.ResourceVersion == nil || *asked.Preconditions.ResourceVersion != judged.ResourceVersion {
-				t.Errorf("%s: preconditions %+v, want the resourceVersion %s that was judged", name, asked.Preconditions, judged.ResourceVersion)
+			if asked.Preconditions == nil || asked.Preconditions.ResourceVersion == nil ||
+				*asked.Preconditions.ResourceVersion != judged.ResourceVersion {
+				t.Errorf("%s: preconditions %+v, want the resourceVersion %s that was judged", name,
+					asked.Preconditions, judged.ResourceVersion)
 			}
 		}
 	}
@@ -75,7 +79,8 @@ func TestNoFailureOfARemovalIsSwallowed(t *testing.T) {
 		r := newRig(t, limit.Unlimited(), interceptor.Funcs{}, claim, node)
 		server := f.Wrap(r.server)
 		applier := apply.New(apply.Config{
-			Client: server, Live: server, Store: r.store, Fleet: controllertest.Everything{}, Now: controllertest.Start, Log: logr.Discard(),
+			Client: server, Live: server, Store: r.store, Fleet: controllertest.Everything{},
+			Now: controllertest.Start, Log: logr.Discard(),
 		})
 		return func() error {
 			if marked, err := applier.Mark(t.Context(), remove); err != nil || !marked {

@@ -47,7 +47,8 @@ func (l *looks) hooks() interceptor.Funcs {
 			l.pools++
 			return done(c.Get(ctx, key, o, options...))
 		},
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList,
+			options ...client.ListOption) error {
 			l.lists++
 			return c.List(ctx, list, options...)
 		},
@@ -68,8 +69,8 @@ func TestAPoolIsLookedAtOnce(t *testing.T) {
 		}
 		r.apply(t, planOf(launches...))
 		if l.pools != 1 || l.lists != lists {
-			t.Errorf("limit %d: %d reads of the pool and %d lists of claims for one plan, want 1 and %d", hard, l.pools,
-				l.lists, lists)
+			t.Errorf("limit %d: %d reads of the pool and %d lists of claims for one plan, want 1 and %d", hard,
+				l.pools, l.lists, lists)
 		}
 	}
 }
@@ -220,7 +221,9 @@ func TestOnlyReplacementsUseSlotsAboveTheReplicas(t *testing.T) {
 		launch plan.Launch
 		want   string
 	}{
-		"a replica":                   {launch(2, "a"), "slot 2 is out of use: 1 NodeClaims exist, the NodePool may have 2"},
+		"a replica": {
+			launch(2, "a"), "slot 2 is out of use: 1 NodeClaims exist, the NodePool may have 2",
+		},
 		"a replacement":               {replacement(2, "old"), ""},
 		"a replacement above a limit": {replacement(3, "old"), "slot 3 is out of use"},
 	} {
@@ -234,8 +237,9 @@ func TestOnlyReplacementsUseSlotsAboveTheReplicas(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := r.apply(t, planOf(c.launch))
-		if refused := len(out.Refused) == 1; refused != (c.want != "") || refused && !strings.Contains(out.Refused[0].Why,
-			c.want) {
+		if refused := len(out.Refused) == 1; refused != (c.want != "") ||
+			refused && !strings.Contains(out.Refused[0].Why,
+				c.want) {
 			t.Errorf("%s: outcome %+v, want it refused: %q", name, out, c.want)
 		}
 	}

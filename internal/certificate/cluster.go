@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// OwnerLabel marks the Secrets of this package. One without it is somebody else's, and is left alone.
+// OwnerLabel marks the Secrets of this package. A Secret without it belongs to somebody else, and is left alone.
 const OwnerLabel = "joiner.sh/own-certificates"
 
 // secret is a Store. The client must not read from a cache.
@@ -23,8 +23,8 @@ type secret struct {
 	key    client.ObjectKey
 }
 
-// SecretStore returns the Store that is the Secret of a namespace and name. The client must not read from a cache. It needs the
-// rights to get and update the Secret, and to create Secrets in the namespace.
+// SecretStore returns a Store in a Secret. The client must not read from a cache. It needs the rights to get and
+// update the Secret, and to create Secrets in the namespace.
 func SecretStore(c client.Client, namespace, name string) Store {
 	return secret{client: c, key: client.ObjectKey{Namespace: namespace, Name: name}}
 }
@@ -40,7 +40,10 @@ func (s secret) Read(ctx context.Context) (Stored, error) {
 		return Stored{}, err
 	}
 	if _, ours := found.Labels[OwnerLabel]; !ours {
-		return Stored{}, fmt.Errorf("the Secret %s has no label %s: it is somebody else's and is not touched; name another one, or delete it", s.key, OwnerLabel)
+		return Stored{},
+			fmt.Errorf(
+				"the Secret %s has no label %s: it is somebody else's and is not touched; name another one, or delete it",
+				s.key, OwnerLabel)
 	}
 	return Stored{Data: found.Data, Write: func(ctx context.Context, data map[string][]byte) error {
 		found.Data = data
@@ -54,7 +57,7 @@ func (s secret) create(ctx context.Context, data map[string][]byte) error {
 	return conflict(s.client.Create(ctx, made))
 }
 
-// conflict maps all answers that say that somebody else was faster to ErrConflict.
+// conflict maps every error that says that somebody else was faster to ErrConflict.
 func conflict(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
 		return ErrConflict
@@ -62,7 +65,8 @@ func conflict(err error) error {
 	return err
 }
 
-// object is a Target. Objects are not typed here: a typed update would take away what a newer API server knows and we do not.
+// object is a Target. Objects are untyped here: a typed update would remove fields that a newer API server knows and
+// we do not.
 type object struct {
 	client client.Client
 	kind   schema.GroupVersionKind
@@ -70,27 +74,29 @@ type object struct {
 	places func(map[string]any) ([]map[string]any, error) // the clientConfigs
 }
 
-// ValidatingWebhooks is the Target of all webhooks of a ValidatingWebhookConfiguration. The client must not read from a cache.
-// It needs the rights to get and update that object.
+// ValidatingWebhooks returns the Target for all webhooks of a ValidatingWebhookConfiguration. The client must not read
+// from a cache. It needs the rights to get and update that object.
 func ValidatingWebhooks(c client.Client, name string) Target {
-	kind := schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}
-	return object{client: c, kind: kind, name: name, places: func(content map[string]any) (places []map[string]any, _ error) {
-		webhooks, _, err := unstructured.NestedSlice(content, "webhooks")
-		for i := range webhooks {
-			webhook, _ := webhooks[i].(map[string]any)
-			config, found := webhook["clientConfig"].(map[string]any)
-			if !found {
-				return nil, fmt.Errorf("webhooks[%d] has no clientConfig", i)
+	kind := schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1",
+		Kind: "ValidatingWebhookConfiguration"}
+	return object{client: c, kind: kind, name: name,
+		places: func(content map[string]any) (places []map[string]any, _ error) {
+			webhooks, _, err := unstructured.NestedSlice(content, "webhooks")
+			for i := range webhooks {
+				webhook, _ := webhooks[i].(map[string]any)
+				config, found := webhook["clientConfig"].(map[string]any)
+				if !found {
+					return nil, fmt.Errorf("webhooks[%d] has no clientConfig", i)
+				}
+				places = append(places, config)
 			}
-			places = append(places, config)
-		}
-		content["webhooks"] = webhooks // NestedSlice copies: writes must reach the object
-		return places, err
-	}}
+			content["webhooks"] = webhooks // NestedSlice copies: writes must reach the object
+			return places, err
+		}}
 }
 
-// ConvertedDefinition is the Target of the conversion webhook of a CustomResourceDefinition (V-20). The client must not read
-// from a cache. It needs the rights to get and update that object.
+// ConvertedDefinition returns the Target for the conversion webhook of a CustomResourceDefinition (V-20). The client
+// must not read from a cache. It needs the rights to get and update that object.
 func ConvertedDefinition(c client.Client, name string) Target {
 	kind := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 	return object{client: c, kind: kind, name: name, places: func(content map[string]any) ([]map[string]any, error) {
@@ -106,7 +112,7 @@ func ConvertedDefinition(c client.Client, name string) Target {
 	}}
 }
 
-// IfPresent is a Target that asks for nothing while it does not exist.
+// IfPresent returns a Target that needs nothing while its object does not exist.
 func IfPresent(target Target) Target { return ifPresent{target} }
 
 type ifPresent struct{ Target }
@@ -151,14 +157,14 @@ func (o object) Read(ctx context.Context) (Held, error) {
 		text, _ := place["caBundle"].(string)
 		bundle, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
-			bundle = nil // not what we wrote, so it is written
+			bundle = nil // not written by us, so write it again
 		}
 		held.Bundles, held.Paths = append(held.Bundles, bundle), append(held.Paths, pathOf(place))
 	}
 	return held, nil
 }
 
-// pathOf is the path of a clientConfig, that of its service or of its URL.
+// pathOf returns the path of a clientConfig: that of its service or of its URL.
 func pathOf(place map[string]any) string {
 	if service, found := place["service"].(map[string]any); found {
 		path, _ := service["path"].(string)

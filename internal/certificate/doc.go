@@ -1,23 +1,23 @@
-// Package certificate gives a webhook certificates of its own and renews them while it runs (X-12, V-20): no other program
-// makes them, nothing restarts, and no request fails for it.
+// Package certificate makes a webhook's own certificates and renews them while it runs (X-12, V-20). It needs no other
+// program and no restart, and no request fails during a renewal.
 //
-// A [State] is what all replicas of a webhook share, in one Secret: the pair that is served, perhaps the pair that follows
-// it, and the authorities of both and of what was served before. [State.Advance] says, from a time and from what is
-// published, what the state is to become; it is pure but for new keys. A renewal takes three steps, each of them written
-// before the next begins:
+// A [State] is shared by all replicas of a webhook, in one Secret. It holds the served pair of certificate and key,
+// perhaps the next pair, and the authorities of both and of earlier pairs. [State.Advance] computes the next state
+// from the time and from what is published. It is pure, apart from new keys. A renewal takes three steps. Each is
+// written before the next begins:
 //
-//  1. the next pair is made, and its authority is put beside the others;
-//  2. every [Target], the objects whose caBundle the API server believes, was seen to hold that authority;
-//  3. a while later, which leaves API servers the time to hear of it, the next pair is served.
+//  1. the next pair is made, and its authority is added to the others;
+//  2. every [Target], an object whose caBundle the API server trusts, was seen to hold that authority;
+//  3. a while later, when API servers have had time to learn of it, the next pair is served.
 //
-// An authority leaves the bundle when it has expired and not before, so a replica that hears late of step 3 is trusted all
+// An authority leaves the bundle only after it has expired. So a replica that learns late of step 3 is trusted all
 // along. Each authority signs one certificate; its key is never stored.
 //
-// [Keeper.Step] does the work of one replica: start there. It reads the targets before the Secret and writes both under an
-// optimistic lock. So a target is never written from an older Secret than the one that it was written from before, however
-// long a replica sleeps between its calls.
+// [Keeper.Step] does the work of one replica: start there. It reads the targets before the Secret, and writes both
+// with an optimistic lock. So it never writes a target from an older Secret than the last writer used, however long a
+// replica sleeps between its calls.
 //
-// [Given] does the same for certificates that somebody else makes and renews, in files that each replica has for itself.
+// [Given] does the same for certificates that somebody else makes and renews. Each replica has its own files.
 //
-// The package starts no goroutine and reads no clock: whoever serves calls Step every [Terms.Every].
+// The package starts no goroutine and reads no clock: the program calls Step every [Terms.Every].
 package certificate

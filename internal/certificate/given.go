@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// forgetAfter is how long an authority that a replica knows nothing of stays published: the files of another replica may be
-// newer or older. Kubelets bring a changed Secret to all pods within about two minutes.
+// forgetAfter is how long an authority that a replica does not know stays published: the files of another replica may
+// be newer or older. Kubelets bring a changed Secret to all pods within about two minutes.
 const forgetAfter = 10 * time.Minute
 
-// Part is a file, and how messages name it.
+// Part is the content of a file, and its name in messages.
 type Part struct {
 	Name string
 	Data []byte // PEM
 }
 
-// Content is what somebody else keeps: a certificate with what leads from it to an authority, its key, and the authorities
-// that clients are to trust.
+// Content is what somebody else provides: a certificate with its intermediates, its key, and the authorities that
+// clients should trust.
 type Content struct{ Certificate, Key, Authorities Part }
 
 func (c Content) equal(other Content) bool {
@@ -31,27 +31,28 @@ func (c Content) equal(other Content) bool {
 		bytes.Equal(c.Authorities.Data, other.Authorities.Data)
 }
 
-// GivenConfig is what a Given needs.
+// GivenConfig is the configuration of a [Given].
 type GivenConfig struct {
 	// Read returns the content as it is now.
 	Read func() (Content, error)
-	// Hosts are DNS names and IP addresses by which the API server calls.
+	// Hosts are the DNS names and IP addresses by which the API server calls.
 	Hosts   []string
 	Targets []Target
 }
 
-// Given shows certificates that somebody else makes and renews (V-20), and sees to it that every target trusts them. A changed
-// one is served once its authorities have been in all targets for a while, as the package comment says of own ones. Each
-// replica does this from files of its own; what others publish is left alone for forgetAfter. Step is for one caller; the
-// other methods are for any number, at any time.
+// Given serves certificates that somebody else makes and renews (V-20), and makes every target trust them. It serves a
+// changed one when its authorities have been in all targets for a while, as with own certificates (see the package
+// comment). Each replica uses its own files, and leaves alone for forgetAfter what others publish. Step is for one
+// caller; the other methods are safe for concurrent use.
 type Given struct {
 	config        GivenConfig // Targets in an order that stays
 	current, next *given
-	announced     time.Time              // zero until every target has next's authorities
-	refused       Content                // what was no good when it was last read
-	unknown       []map[string]time.Time // for each target, authorities of others, in DER, with when they were first seen
-	served        atomic.Pointer[tls.Certificate]
-	bundle        atomic.Pointer[[]byte]
+	announced     time.Time // zero until every target has next's authorities
+	refused       Content   // invalid content, when last read
+	// for each target, authorities of others, in DER, and when they were first seen
+	unknown []map[string]time.Time
+	served  atomic.Pointer[tls.Certificate]
+	bundle  atomic.Pointer[[]byte]
 }
 
 // given is content that was checked.
@@ -61,7 +62,7 @@ type given struct {
 	authorities []*x509.Certificate
 }
 
-// NewGiven reads the content for the first time. An error names what of it is wrong.
+// NewGiven reads the content for the first time. It returns an error that names what is wrong with it.
 func NewGiven(config GivenConfig, now time.Time) (*Given, error) {
 	content, err := config.Read()
 	if err != nil {
@@ -76,15 +77,16 @@ func NewGiven(config GivenConfig, now time.Time) (*Given, error) {
 	return g, nil
 }
 
-// GetCertificate is for tls.Config.
+// GetCertificate returns the served certificate, for tls.Config.
 func (g *Given) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return g.served.Load(), nil
 }
 
-// Bundle is what clients are to trust, in PEM.
+// Bundle returns the authorities that clients should trust, in PEM.
 func (g *Given) Bundle() []byte { return *g.bundle.Load() }
 
-// Step looks at the content and the targets, and says what changed. After an error the next Step goes on from there.
+// Step reads the content and the targets, publishes, and returns what changed. After an error, the next Step continues
+// from there.
 func (g *Given) Step(ctx context.Context, now time.Time) (Change, error) {
 	change, err := g.read(now)
 	failures := []error{err}
@@ -104,7 +106,7 @@ func (g *Given) Step(ctx context.Context, now time.Time) (Change, error) {
 	return change, errors.Join(failures...)
 }
 
-// publish writes our authorities where they are missing, and says whether one was.
+// publish writes our authorities to a target that lacks one, and reports whether it lacked one.
 func (g *Given) publish(ctx context.Context, i int, target Target, now time.Time) (missing bool, err error) {
 	held, err := target.Read(ctx)
 	if err != nil {
@@ -120,8 +122,8 @@ func (g *Given) publish(ctx context.Context, i int, target Target, now time.Time
 	return missing, nil
 }
 
-// read takes content that has changed. What is no good is an error when it is read for the second time: files are not replaced
-// all at once.
+// read takes over changed content. Invalid content is an error only when it is read a second time: files are not
+// replaced all at once.
 func (g *Given) read(now time.Time) (Change, error) {
 	content, err := g.config.Read()
 	if err != nil {
@@ -148,7 +150,7 @@ func (g *Given) read(now time.Time) (Change, error) {
 	return Prepared, nil
 }
 
-// advance serves what follows when it is time. Published says that every target has its authorities.
+// advance serves the next content when it is time. published says that every target has its authorities.
 func (g *Given) advance(now time.Time, published bool) Change {
 	switch {
 	case g.next == nil:
@@ -171,13 +173,13 @@ func (g *Given) advance(now time.Time, published bool) Change {
 	return Renewed
 }
 
-// adopt makes visible what is known.
+// adopt updates what GetCertificate and Bundle return.
 func (g *Given) adopt() {
 	g.bundle.Store(new(encode(g.authorities())))
 	g.served.Store(g.current.pair.serving)
 }
 
-// authorities are those of what is served and of what follows.
+// authorities returns the authorities of the current and the next content.
 func (g *Given) authorities() []*x509.Certificate {
 	all := slices.Clone(g.current.authorities)
 	if g.next == nil {
@@ -191,8 +193,8 @@ func (g *Given) authorities() []*x509.Certificate {
 	return all
 }
 
-// merge returns what is to be published where bundles are, in a target, whether an authority of ours is missing there, and
-// whether to write.
+// merge returns the bundle to publish in a target that has these bundles, whether an authority of ours is missing
+// there, and whether to write.
 func (g *Given) merge(target int, bundles [][]byte, now time.Time) (bundle []byte, missing, write bool) {
 	ours := g.authorities()
 	wanted := slices.Clone(ours)
@@ -200,7 +202,9 @@ func (g *Given) merge(target int, bundles [][]byte, now time.Time) (bundle []byt
 	for _, b := range bundles {
 		published, err := parseBundle(b)
 		missing = missing || err != nil ||
-			slices.ContainsFunc(ours, func(a *x509.Certificate) bool { return !slices.ContainsFunc(published, a.Equal) })
+			slices.ContainsFunc(ours, func(a *x509.Certificate) bool {
+				return !slices.ContainsFunc(published, a.Equal)
+			})
 		for _, authority := range published {
 			if slices.ContainsFunc(ours, authority.Equal) {
 				continue
@@ -234,7 +238,8 @@ func (c GivenConfig) check(content Content, now time.Time) (*given, error) {
 	}
 	for _, host := range c.Hosts {
 		if err := leaf.VerifyHostname(host); err != nil {
-			return nil, fmt.Errorf("%s is not for %q, by which the API server calls: %w", content.Certificate.Name, host, err)
+			return nil, fmt.Errorf("%s is not for %q, by which the API server calls: %w", content.Certificate.Name,
+				host, err)
 		}
 	}
 	authorities, err := parseBundle(content.Authorities.Data)
@@ -242,12 +247,13 @@ func (c GivenConfig) check(content Content, now time.Time) (*given, error) {
 		return nil, fmt.Errorf("%s: %w", content.Authorities.Name, err)
 	}
 	if err := verify(p, authorities, now); err != nil {
-		return nil, fmt.Errorf("%s is not trusted by who trusts %s: %w", content.Certificate.Name, content.Authorities.Name, err)
+		return nil, fmt.Errorf("%s is not trusted by who trusts %s: %w", content.Certificate.Name,
+			content.Authorities.Name, err)
 	}
 	return &given{content: content, pair: p, authorities: authorities}, nil
 }
 
-// verify checks a pair as a client does that trusts the authorities.
+// verify checks a pair as a client that trusts the authorities.
 func verify(p *pair, authorities []*x509.Certificate, now time.Time) error {
 	roots, between := x509.NewCertPool(), x509.NewCertPool()
 	for _, authority := range authorities {

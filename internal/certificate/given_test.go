@@ -25,9 +25,9 @@ func issued(t *testing.T, from time.Time, lifetime time.Duration, hosts ...strin
 
 const host = "hook.space.svc"
 
-// V-20, X-12: two replicas whose files are replaced, with another authority, two minutes apart: no request with a new connection
-// fails, of clients that hear of the published bundle three minutes late; both end with the new certificate, the old authority is
-// published no more, and nobody writes any longer.
+// V-20, X-12: two replicas whose files are replaced, with another authority, two minutes apart: no request with a new
+// connection fails, of clients that hear of the published bundle three minutes late; both end with the new
+// certificate, the old authority is published no more, and nobody writes any longer.
 func TestGivenCertificatesAreReplacedUnderRequests(t *testing.T) {
 	t.Parallel()
 	now := began()
@@ -37,14 +37,17 @@ func TestGivenCertificatesAreReplacedUnderRequests(t *testing.T) {
 	var replicas []*Given
 	var urls []string
 	for i := range contents {
-		g, err := NewGiven(GivenConfig{Read: func() (Content, error) { return contents[i], nil }, Hosts: []string{host}, Targets: []Target{b}}, now)
+		g, err := NewGiven(GivenConfig{Read: func() (Content, error) { return contents[i], nil },
+			Hosts: []string{host}, Targets: []Target{b}}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := g.Step(t.Context(), now); err != nil {
 			t.Fatal(err)
 		}
-		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "yes") }))
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "yes")
+		}))
 		server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: g.GetCertificate}
 		server.StartTLS()
 		defer server.Close()
@@ -83,14 +86,15 @@ func TestGivenCertificatesAreReplacedUnderRequests(t *testing.T) {
 		t.Errorf("published in the end, by %d writes of which %d are late: %s", b.version, b.version-last, b.bundle)
 	}
 	for i, g := range replicas {
-		if served, err := g.GetCertificate(nil); err != nil || !served.Leaf.Equal(g.current.pair.leaf()) || string(g.Bundle()) != string(second.Authorities.Data) || g.current.content.equal(first) {
+		if served, err := g.GetCertificate(nil); err != nil || !served.Leaf.Equal(g.current.pair.leaf()) ||
+			string(g.Bundle()) != string(second.Authorities.Data) || g.current.content.equal(first) {
 			t.Errorf("replica %d serves the old certificate, %v", i, err)
 		}
 	}
 }
 
-// V-20: what cannot be served is refused with the file and the reason: at the start, and later without an end to what is served,
-// and not before it was read twice, since files are not replaced all at once.
+// V-20: what cannot be served is refused with the file and the reason: at the start, and later without an end to what
+// is served, and not before it was read twice, since files are not replaced all at once.
 func TestBadGivenCertificatesAreNamed(t *testing.T) {
 	t.Parallel()
 	now := began()
@@ -102,18 +106,30 @@ func TestBadGivenCertificatesAreNamed(t *testing.T) {
 		return c
 	}
 	for want, content := range map[string]Content{
-		"--tls-cert-file and --tls-key-file: tls: private key does not match public key":       with(func(c *Content) { c.Key = other.Key }),
-		"--tls-cert-file and --tls-key-file: tls: failed to find any PEM data in key input":    with(func(c *Content) { c.Key.Data = nil }),
-		"--tls-cert-file is valid from 2025-12-29T23:00:00Z to 2025-12-31T00:00:00Z":           issued(t, now.Add(-2*day), day, host),
-		`--tls-cert-file is not for "hook.space.svc", by which the API server calls: x509: ce`: issued(t, now, time.Hour, "other.space.svc"),
-		"--tls-ca-file: no certificate in PEM":                                                 with(func(c *Content) { c.Authorities.Data = []byte("x") }),
-		"--tls-cert-file is not trusted by who trusts --tls-ca-file: x509: certificate signed": with(func(c *Content) { c.Authorities = other.Authorities }),
+		"--tls-cert-file and --tls-key-file: tls: private key does not match public key": with(func(c *Content) {
+			c.Key = other.Key
+		}),
+		"--tls-cert-file and --tls-key-file: tls: failed to find any PEM data in key input": with(func(c *Content) {
+			c.Key.Data = nil
+		}),
+		"--tls-cert-file is valid from 2025-12-29T23:00:00Z to 2025-12-31T00:00:00Z": issued(t,
+			now.Add(-2*day), day, host),
+		`--tls-cert-file is not for "hook.space.svc", by which the API server calls: x509: ce`: issued(t, now,
+			time.Hour, "other.space.svc"),
+		"--tls-ca-file: no certificate in PEM": with(func(c *Content) {
+			c.Authorities.Data = []byte("x")
+		}),
+		"--tls-cert-file is not trusted by who trusts --tls-ca-file: x509: certificate signed": with(func(c *Content) {
+			c.Authorities = other.Authorities
+		}),
 	} {
-		if _, err := NewGiven(GivenConfig{Read: func() (Content, error) { return content, nil }, Hosts: []string{host}}, now); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := NewGiven(GivenConfig{Read: func() (Content, error) { return content, nil },
+			Hosts: []string{host}}, now); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("at the start: %v\nwant %s", err, want)
 		}
 		current := good
-		g, err := NewGiven(GivenConfig{Read: func() (Content, error) { return current, nil }, Hosts: []string{host}}, now)
+		g, err := NewGiven(GivenConfig{Read: func() (Content, error) { return current, nil }, Hosts: []string{host}},
+			now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,12 +151,14 @@ func TestAnExpiredGivenCertificate(t *testing.T) {
 	t.Parallel()
 	now := began()
 	current := issued(t, now, time.Hour, host)
-	g, err := NewGiven(GivenConfig{Read: func() (Content, error) { return current, nil }, Hosts: []string{host}, Targets: []Target{&board{meanwhile: func() {}}}}, now)
+	g, err := NewGiven(GivenConfig{Read: func() (Content, error) { return current, nil }, Hosts: []string{host},
+		Targets: []Target{&board{meanwhile: func() {}}}}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(2 * time.Hour)
-	if _, err := g.Step(t.Context(), now); err == nil || !strings.Contains(err.Error(), "--tls-cert-file has expired at 2026-01-01T01:00:00Z") {
+	if _, err := g.Step(t.Context(), now); err == nil ||
+		!strings.Contains(err.Error(), "--tls-cert-file has expired at 2026-01-01T01:00:00Z") {
 		t.Errorf("expired: %v", err)
 	}
 	current = issued(t, now, time.Hour, host)

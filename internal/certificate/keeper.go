@@ -12,21 +12,22 @@ import (
 )
 
 var (
-	// ErrConflict says that somebody else has written since the object was read.
+	// ErrConflict says that somebody else has written the object since it was read.
 	ErrConflict = errors.New("it was changed meanwhile")
 	// ErrMissing says that an object does not exist.
 	ErrMissing = errors.New("it does not exist")
 )
 
-// Stored is the Secret as it was read.
+// Stored is the Secret as read.
 type Stored struct {
-	// Data is its content; empty when there is none.
+	// Data is its content; empty if there is no Secret.
 	Data map[string][]byte
-	// Write replaces the content, or creates the Secret, and fails with ErrConflict unless it is still as it was read.
+	// Write replaces the content, or creates the Secret. It fails with ErrConflict if the Secret has changed since it
+	// was read.
 	Write func(context.Context, map[string][]byte) error
 }
 
-// Store is the Secret that replicas share. Read never answers with old content.
+// Store is the Secret that replicas share. Read never returns stale content.
 type Store interface {
 	Read(context.Context) (Stored, error)
 }
@@ -35,52 +36,54 @@ type Store interface {
 type Held struct {
 	// Bundles are the caBundles, one for each place of the object that has one.
 	Bundles [][]byte
-	// Paths are the paths by which the API server calls, one for each bundle; nil where nobody keeps them.
+	// Paths are the paths by which the API server calls, one for each bundle; nil if they are not kept.
 	Paths []string
-	// Write puts what is wanted into every place, and fails with ErrConflict unless the object is still as it was read.
+	// Write writes the trust to every place. It fails with ErrConflict if the object has changed since it was read.
 	Write func(context.Context, Trust) error
 }
 
-// Trust is what a target tells API servers: whom to believe, and where to call.
+// Trust is what a target tells API servers: whom to trust, and where to call.
 type Trust struct {
 	Bundle []byte
 	// Path is the path of the URL or of the service; "" leaves it as it is.
 	Path string
 }
 
-// Target is an object that tells API servers whom to trust. Read never answers with old content. It fails with ErrMissing
-// when the object does not exist.
+// Target is an object that tells API servers whom to trust. Read never returns stale content. It fails with ErrMissing
+// if the object does not exist.
 type Target interface {
 	Read(context.Context) (Held, error)
 }
 
-// Config is what a Keeper needs.
+// Config is the configuration of a [Keeper].
 type Config struct {
 	Terms   Terms
 	Store   Store
 	Targets []Target
-	// Path is what comes before the token in the path of all targets, such as /node-scheduling; "" leaves paths alone.
+	// Path is the part before the token in the path of all targets, such as /node-scheduling; "" leaves paths
+	// alone.
 	Path string
 }
 
-// Keeper keeps the certificates of one replica. Step is for one caller; the other methods are for any number, at any time.
+// Keeper keeps the certificates of one replica. Step is for one caller; the other methods are safe for concurrent use.
 type Keeper struct {
 	config Config
 	known  State // what Step last saw in the Secret, or wrote
 	served atomic.Pointer[tls.Certificate]
 	bundle atomic.Pointer[[]byte]
 	tokens atomic.Pointer[[]string]
-	former []former // tokens of pairs that were served before
+	former []former // tokens of earlier pairs
 	ready  atomic.Bool
 }
 
-// former is a token that targets had, with when they were first seen without it; zero while they may still have it.
+// former is a token that targets had. since is when they were first seen without it; zero while they may still have
+// it.
 type former struct {
 	token string
 	since time.Time
 }
 
-// NewKeeper makes a Keeper. An error names what of its configuration is wrong.
+// NewKeeper returns a Keeper, or an error that names what is wrong with its configuration.
 func NewKeeper(config Config) (*Keeper, error) {
 	if config.Store == nil {
 		return nil, errors.New("own certificates: Store is missing")
@@ -92,7 +95,7 @@ func NewKeeper(config Config) (*Keeper, error) {
 	return &Keeper{config: config}, nil
 }
 
-// GetCertificate is for tls.Config: it returns the newest certificate, with an error until there is one.
+// GetCertificate returns the served certificate, for tls.Config, or an error until there is one.
 func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if served := k.served.Load(); served != nil {
 		return served, nil
@@ -100,10 +103,11 @@ func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return nil, errors.New("there is no certificate yet")
 }
 
-// Ready says whether clients that believe the targets trusted what is served, when that could last be read.
+// Ready reports whether clients of the targets trust the served certificate, and call by an accepted path, as far as
+// the targets could last be read.
 func (k *Keeper) Ready() bool { return k.ready.Load() }
 
-// Bundle is what clients are to trust, in PEM; empty until there is a certificate.
+// Bundle returns the authorities that clients should trust, in PEM; empty until there is a certificate.
 func (k *Keeper) Bundle() []byte {
 	if bundle := k.bundle.Load(); bundle != nil {
 		return *bundle
@@ -111,8 +115,8 @@ func (k *Keeper) Bundle() []byte {
 	return nil
 }
 
-// Tokens are those that a caller may end the path with, the one that targets are given first: of the pair that is served, of the one that
-// follows it, and for a while of those before. They are empty until there is a certificate.
+// Tokens returns the accepted tokens at the end of the path: first that of the served pair, which targets have,
+// then that of the next pair, and for a while those of earlier pairs. It is empty until there is a certificate.
 func (k *Keeper) Tokens() []string {
 	if tokens := k.tokens.Load(); tokens != nil {
 		return *tokens
@@ -120,9 +124,9 @@ func (k *Keeper) Tokens() []string {
 	return nil
 }
 
-// Step brings the certificate, the Secret and the targets one step further, and says what changed. After an error, or when
-// another replica was faster, the next Step goes on from there. The context must end seconds after now: a step that sleeps
-// must not write a time that is long past.
+// Step brings the certificate, the Secret and the targets one step further, and returns what changed. After an error,
+// or if another replica was faster, the next Step continues from there. The context must end within [Terms.Within]
+// after now: a step that sleeps must not write an old time.
 func (k *Keeper) Step(ctx context.Context, now time.Time) (Change, error) {
 	// The targets come first: see the package comment.
 	held, failures := k.readTargets(ctx)
@@ -131,7 +135,7 @@ func (k *Keeper) Step(ctx context.Context, now time.Time) (Change, error) {
 		return "", errors.Join(append(failures, fmt.Errorf("reading the Secret of certificates: %w", err))...)
 	}
 	state, unusable := k.interpret(stored)
-	if unusable != nil { // of no use to any replica: it is written anew
+	if unusable != nil { // of no use to any replica: write it anew
 		failures = append(failures, fmt.Errorf("the Secret of certificates is replaced: %w", unusable))
 	}
 	next, change, err := state.Advance(now, k.config.Terms, len(failures) == 0 && publishes(held, k.trust(state)))
@@ -150,8 +154,8 @@ func (k *Keeper) Step(ctx context.Context, now time.Time) (Change, error) {
 	return change, errors.Join(failures...)
 }
 
-// interpret returns the state of the Secret. Without a usable Secret it is what this replica knew, so that nobody has to
-// trust another certificate because a Secret was deleted.
+// interpret returns the state in the Secret. Without a usable Secret, it returns what this replica knew: a deleted
+// Secret must not force clients to trust another certificate.
 func (k *Keeper) interpret(stored Stored) (State, error) {
 	if len(stored.Data) == 0 {
 		return k.known, nil
@@ -175,7 +179,7 @@ func (k *Keeper) readTargets(ctx context.Context) (held []Held, failures []error
 	return held, failures
 }
 
-// trust is what targets are to hold in a state.
+// trust returns what targets should hold in a state.
 func (k *Keeper) trust(s State) Trust {
 	trust := Trust{Bundle: s.Bundle()}
 	if k.config.Path != "" && s.current != nil {
@@ -191,18 +195,19 @@ func publishes(held []Held, trust Trust) bool {
 	})
 }
 
-// forget counts the time of tokens that are not given out any more from when all targets were seen without them, and drops those whose time
-// is over: an API server may be late.
+// forget drops former tokens, announceFor after all targets were first seen without them: an API server may be late.
 func (k *Keeper) forget(published bool, now time.Time) {
 	for i := range k.former {
 		if published && k.former[i].since.IsZero() {
 			k.former[i].since = now
 		}
 	}
-	k.former = slices.DeleteFunc(k.former, func(f former) bool { return !f.since.IsZero() && !now.Before(f.since.Add(announceFor)) })
+	k.former = slices.DeleteFunc(k.former, func(f former) bool {
+		return !f.since.IsZero() && !now.Before(f.since.Add(announceFor))
+	})
 }
 
-// accepted are the tokens of a state, and those before.
+// accepted returns the tokens of a state, and the former ones.
 func (k *Keeper) accepted(s State) []string {
 	tokens := []string{s.current.token()}
 	if s.next != nil {
@@ -214,7 +219,7 @@ func (k *Keeper) accepted(s State) []string {
 	return tokens
 }
 
-// publish writes what is wanted where it is missing, and notes in held what the targets have then.
+// publish writes the trust to targets that lack it, and updates held.
 func (k *Keeper) publish(ctx context.Context, held []Held, trust Trust) (failures []error) {
 	for i := range held {
 		if publishes(held[i:i+1], trust) {
@@ -234,7 +239,7 @@ func (k *Keeper) publish(ctx context.Context, held []Held, trust Trust) (failure
 	return failures
 }
 
-// adopt serves a state, and decides whether this replica may be called: never while it serves what is not trusted.
+// adopt serves a state, and decides whether this replica is ready: never while it serves an untrusted certificate.
 func (k *Keeper) adopt(state State, held []Held, failures []error, now time.Time) {
 	if state.current == nil {
 		return
@@ -254,18 +259,19 @@ func (k *Keeper) adopt(state State, held []Held, failures []error, now time.Time
 	k.ready.Store(ready)
 }
 
-// trusted says whether all targets make clients trust what is served in a state. A target that cannot be read changes nothing:
-// a webhook that is in use must not be taken out of service because the API server is busy. One that does not exist does.
+// trusted reports whether all targets make clients trust the served certificate of a state. A target that cannot be
+// read changes nothing: a busy API server must not take a webhook out of service. A missing target does.
 func (k *Keeper) trusted(state State, held []Held, failures []error, now time.Time) bool {
 	if len(held) < len(k.config.Targets) {
 		return k.ready.Load() && !errors.Is(errors.Join(failures...), ErrMissing)
 	}
 	return !slices.ContainsFunc(held, func(h Held) bool {
-		return slices.ContainsFunc(h.Bundles, func(bundle []byte) bool { return !state.trusted(bundle, k.config.Terms, now) })
+		return slices.ContainsFunc(h.Bundles,
+			func(bundle []byte) bool { return !state.trusted(bundle, k.config.Terms, now) })
 	})
 }
 
-// reached says whether API servers call by a path that is accepted, as far as the targets could be read.
+// reached reports whether API servers call by an accepted path, as far as the targets could be read.
 func (k *Keeper) reached(held []Held, tokens []string) bool {
 	return k.config.Path == "" || !slices.ContainsFunc(held, func(h Held) bool {
 		return slices.ContainsFunc(h.Paths, func(path string) bool {
@@ -274,7 +280,7 @@ func (k *Keeper) reached(held []Held, tokens []string) bool {
 	})
 }
 
-// unlessConflict: that another replica was faster is no failure.
+// unlessConflict returns nil for ErrConflict: it is no failure that another replica was faster.
 func unlessConflict(doing string, err error) error {
 	if errors.Is(err, ErrConflict) {
 		return nil

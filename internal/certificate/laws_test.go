@@ -83,7 +83,8 @@ type fleet struct {
 }
 
 func newFleet(t *testing.T, seed uint64, replicas int) *fleet {
-	f := &fleet{t: t, now: began(), changes: map[Change]int{}, verified: map[string]error{}, chance: rand.New(rand.NewPCG(seed, 1)), stepped: make([]time.Time, replicas)}
+	f := &fleet{t: t, now: began(), changes: map[Change]int{}, verified: map[string]error{},
+		chance: rand.New(rand.NewPCG(seed, 1)), stepped: make([]time.Time, replicas)}
 	f.secret = &shared{meanwhile: f.meanwhile}
 	f.boards = []*board{{meanwhile: f.meanwhile}, {meanwhile: f.meanwhile}}
 	for range replicas {
@@ -126,8 +127,8 @@ func (f *fleet) step() {
 	f.check()
 }
 
-// check is the law: whatever a replica that may be called serves is trusted by whoever believes a target, and it is valid
-// unless the replica has not looked for longer than is left of a certificate when it is renewed.
+// check is the law: whatever a replica that may be called serves is trusted by whoever believes a target, and it is
+// valid unless the replica has not looked for longer than is left of a certificate when it is renewed.
 func (f *fleet) check() {
 	f.t.Helper()
 	for i, keeper := range f.replicas {
@@ -140,7 +141,8 @@ func (f *fleet) check() {
 		}
 		if !usable(served.Leaf, f.now) {
 			if f.now.Sub(f.stepped[i]) < 20*day {
-				f.t.Fatalf("at %s replica %d, which looked at %s, serves what ended at %s", f.now, i, f.stepped[i], served.Leaf.NotAfter)
+				f.t.Fatalf("at %s replica %d, which looked at %s, serves what ended at %s", f.now, i, f.stepped[i],
+					served.Leaf.NotAfter)
 			}
 			continue
 		}
@@ -150,7 +152,8 @@ func (f *fleet) check() {
 				f.verified[key] = trusts(b.bundle, served, f.now)
 			}
 			if err := f.verified[key]; err != nil {
-				f.t.Fatalf("at %s replica %d, which looked at %s, serves what target %d does not trust: %v", f.now, i, f.stepped[i], j, err)
+				f.t.Fatalf("at %s replica %d, which looked at %s, serves what target %d does not trust: %v", f.now, i,
+					f.stepped[i], j, err)
 			}
 		}
 	}
@@ -165,8 +168,8 @@ func trusts(bundle []byte, served *tls.Certificate, now time.Time) error {
 	return err
 }
 
-// at every moment of a renewal, between any two accesses of any replica, who believes the published bundle trusts
-// what is served: also by replicas that sleep in the middle of a step, or for weeks.
+// at every moment of a renewal, between any two accesses of any replica, who believes the published bundle
+// trusts what is served: also by replicas that sleep in the middle of a step, or for weeks.
 func TestWhatIsServedIsAlwaysTrusted(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -212,8 +215,10 @@ func TestARenewalPublishesBeforeItServes(t *testing.T) {
 		before := k.served.Load()
 		change, err := k.Step(t.Context(), began().Add(at))
 		found, _ := parseBundle(f.boards[0].bundle)
-		if err != nil || change != want || len(found) != authorities || (before == nil || bytes.Equal(before.Certificate[0], k.served.Load().Certificate[0])) != same {
-			t.Errorf("after %s: %q with %d authorities, served the same %t, %v; want %q with %d, %t", at, change, len(found), !same, err, want, authorities, same)
+		if err != nil || change != want || len(found) != authorities ||
+			(before == nil || bytes.Equal(before.Certificate[0], k.served.Load().Certificate[0])) != same {
+			t.Errorf("after %s: %q with %d authorities, served the same %t, %v; want %q with %d, %t", at, change,
+				len(found), !same, err, want, authorities, same)
 		}
 	}
 	step(0, Created, 1, true)
@@ -242,7 +247,8 @@ func TestAnExpiredCertificateIsReplaced(t *testing.T) {
 	f.alone = true
 	k := f.replicas[0]
 	for at, want := range []Change{Created, Replaced} {
-		if change, err := k.Step(t.Context(), began().Add(time.Duration(at)*120*day)); err != nil || change != want || !k.Ready() {
+		if change, err := k.Step(t.Context(), began().Add(time.Duration(at)*120*day)); err != nil || change != want ||
+			!k.Ready() {
 			t.Errorf("%q, %v, ready %t; want %q", change, err, k.Ready(), want)
 		}
 	}
@@ -263,17 +269,19 @@ func TestALostSecretIsWrittenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	served, written := k.served.Load(), f.secret.data
-	for _, lost := range []map[string][]byte{nil, {}, {certificateKey: []byte("x")}, {certificateKey: written[certificateKey], privateKeyKey: written[privateKeyKey]}} {
+	for _, lost := range []map[string][]byte{nil, {}, {certificateKey: []byte("x")},
+		{certificateKey: written[certificateKey], privateKeyKey: written[privateKeyKey]}} {
 		f.secret.data = lost
 		_, err := k.Step(t.Context(), f.now)
-		if (err != nil) != (len(lost) > 0) || !bytes.Equal(f.secret.data[privateKeyKey], written[privateKeyKey]) || k.served.Load().Leaf.Equal(served.Leaf) == false {
+		if (err != nil) != (len(lost) > 0) || !bytes.Equal(f.secret.data[privateKeyKey], written[privateKeyKey]) ||
+			k.served.Load().Leaf.Equal(served.Leaf) == false {
 			t.Errorf("lost %d keys: %v", len(lost), err)
 		}
 	}
 }
 
-// A replica that falls asleep after it read the Secret, while another one goes through a whole renewal, does not put the old
-// bundle back when it wakes.
+// A replica that falls asleep after it read the Secret, while another one goes through a whole renewal, does not put
+// the old bundle back when it wakes.
 func TestASleeperDoesNotPublishThePast(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, 2)

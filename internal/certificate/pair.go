@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// Lifetime is how long a certificate is valid from when it was made, unless Terms say otherwise. A third of it is left
-	// when the next one is made: time for an administrator to see that nothing is renewed.
+	// Lifetime is how long a new certificate is valid, unless Terms say otherwise. The next one is made when a third
+	// of it is left: time for an administrator to notice that renewals fail.
 	Lifetime = 90 * 24 * time.Hour
-	// MinLifetime is the shortest that Terms may ask for: the steps of a renewal take a while.
+	// MinLifetime is the shortest lifetime that Terms may ask for: the steps of a renewal take a while.
 	MinLifetime = time.Minute
-	// announceFor is how long an authority is published before a certificate of it is served. API servers learn of a change
-	// within seconds; minutes allow for one that has lost its connection to etcd.
+	// announceFor is how long an authority is published before its certificate is served. API servers learn of a
+	// change within seconds; minutes allow for one that has lost its connection to etcd.
 	announceFor = 5 * time.Minute
 	// clockSkew is how far the clocks of replicas and API servers may be apart.
 	clockSkew = time.Hour
@@ -32,11 +32,11 @@ const (
 	everyAtMost = 10 * time.Second
 )
 
-// Terms say which certificates a webhook wants.
+// Terms says which certificates a webhook wants.
 type Terms struct {
-	// Name is the program's, for people who look at a certificate.
+	// Name is the name of the program, for people who look at a certificate.
 	Name string
-	// Hosts are DNS names and IP addresses by which the API server calls. There is at least one.
+	// Hosts are the DNS names and IP addresses by which the API server calls, at least one.
 	Hosts []string
 	// Lifetime is how long a certificate is valid.
 	Lifetime time.Duration
@@ -55,18 +55,20 @@ func (t Terms) Validate() error {
 	return nil
 }
 
-// Every is the time from one step to the next.
+// Every returns the time from one step to the next.
 func (t Terms) Every() time.Duration { return min(everyAtMost, t.announce()/5) }
 
-// Within is how long one step may take: what it writes as the time is the one at which it began, and that must not be long past beside how
-// long an authority is published.
+// Within returns how long one step may take. A step writes the time at which it began. That must be recent, compared
+// with how long an authority is published.
 func (t Terms) Within() time.Duration { return max(everyAtMost, t.announce()/10) }
 
 func (t Terms) announce() time.Duration { return min(announceFor, t.Lifetime/12) }
 
-// due says whether what follows cert is to be made: it is old, it lacks a host, or it was made for another lifetime.
+// due reports whether the certificate after cert must be made now: cert is old, lacks a host, or was made for another
+// lifetime.
 func (t Terms) due(cert *x509.Certificate, now time.Time) bool {
-	return !now.Before(cert.NotAfter.Add(-t.Lifetime/3)) || cert.NotAfter.After(now.Add(t.Lifetime+clockSkew)) || t.lacksHost(cert)
+	return !now.Before(cert.NotAfter.Add(-t.Lifetime/3)) || cert.NotAfter.After(now.Add(t.Lifetime+clockSkew)) ||
+		t.lacksHost(cert)
 }
 
 func (t Terms) lacksHost(cert *x509.Certificate) bool {
@@ -86,8 +88,8 @@ type pair struct {
 
 func (p *pair) leaf() *x509.Certificate { return p.serving.Leaf }
 
-// token is what a caller shows that has read a target: 32 bytes that nobody finds who does not have the key, which every replica does
-// . It changes with the key.
+// token returns the proof that a caller has read a target: 32 bytes that only holders of the key, and so all replicas,
+// can compute. It changes with the key.
 func (p *pair) token() string {
 	sum := sha256.Sum256(append([]byte("the path to the webhook\n"), p.key...))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
@@ -105,8 +107,8 @@ func parsePair(certificate, key []byte) (*pair, error) {
 	return &pair{certificate: certificate, key: key, serving: &serving}, nil
 }
 
-// issue makes an authority and the one certificate that it signs. The authority's key is forgotten: whoever reads the Secret
-// can pretend to be the webhook, and nobody else.
+// issue makes an authority and the one certificate that it signs. It discards the authority's key: whoever reads the
+// Secret can impersonate the webhook, but nobody else.
 func (t Terms) issue(now time.Time) (*pair, *x509.Certificate, error) {
 	name := make([]byte, 8) // authorities need different names, or a client may try the wrong one
 	if _, err := rand.Read(name); err != nil {
@@ -118,8 +120,9 @@ func (t Terms) issue(now time.Time) (*pair, *x509.Certificate, error) {
 		return nil, nil, err
 	}
 	root := &x509.Certificate{
-		Subject: pkix.Name{CommonName: t.Name + " authority " + hex.EncodeToString(name)}, NotBefore: from, NotAfter: until,
-		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
+		Subject: pkix.Name{CommonName: t.Name + " authority " + hex.EncodeToString(name)}, NotBefore: from,
+		NotAfter: until,
+		IsCA:     true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, root, root, authorityKey.Public(), authorityKey)
 	if err != nil {

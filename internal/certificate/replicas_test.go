@@ -70,8 +70,8 @@ func keeper(t *testing.T, c client.Client, to ...Target) *Keeper {
 	return k
 }
 
-// X-12, V-20: replicas that start at the same moment, and then renew at the same moment, agree on one certificate, and every
-// target of both kinds trusts it.
+// X-12, V-20: replicas that start at the same moment, and then renew at the same moment, agree on one certificate, and
+// every target of both kinds trusts it.
 func TestReplicasAgree(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -114,7 +114,8 @@ func TestReplicasAgree(t *testing.T) {
 	if !replicas[0].Ready() || !replicas[1].Ready() {
 		t.Error("not ready")
 	}
-	guard := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}}
+	guard := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "admissionregistration.k8s.io/v1",
+		"kind": "ValidatingWebhookConfiguration"}}
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "guard"}, guard); err != nil {
 		t.Fatal(err)
 	}
@@ -124,15 +125,18 @@ func TestReplicasAgree(t *testing.T) {
 	}
 }
 
-// What cannot be used is said, by name; somebody else's Secret is left alone, and a replica is not ready without its target.
+// What cannot be used is said, by name; somebody else's Secret is left alone, and a replica is not ready without its
+// target.
 func TestWhatIsInTheWayIsNamed(t *testing.T) {
 	t.Parallel()
-	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "space", Name: "own"}, Data: map[string][]byte{"precious": []byte("x")}}
+	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "space", Name: "own"},
+		Data: map[string][]byte{"precious": []byte("x")}}
 	c := cluster(t)
 	for want, k := range map[string]*Keeper{
 		"the Secret space/own has no label joiner.sh/own-certificates": keeper(t, cluster(t, foreign), targets(c)...),
 		"ValidatingWebhookConfiguration none: it does not exist":       keeper(t, c, ValidatingWebhooks(c, "none")),
-		"plain.example.com: spec.conversion.webhook.clientConfig":      keeper(t, c, ConvertedDefinition(c, "plain.example.com")),
+		"plain.example.com: spec.conversion.webhook.clientConfig": keeper(t, c,
+			ConvertedDefinition(c, "plain.example.com")),
 	} {
 		if _, err := k.Step(t.Context(), began()); err == nil || !strings.Contains(err.Error(), want) || k.Ready() {
 			t.Errorf("ready %t, %v; want %q", k.Ready(), err, want)
@@ -153,8 +157,8 @@ func TestWhatIsInTheWayIsNamed(t *testing.T) {
 	}
 }
 
-// a server that renews its certificate under 1,000 requests, each with a connection and the bundle of its own, fails
-// none; what a client sees is the published bundle only.
+// a server that renews its certificate under 1,000 requests, each with a connection and the bundle of its own,
+// fails none; what a client sees is the published bundle only.
 func TestNoRequestFailsForARenewal(t *testing.T) {
 	t.Parallel()
 	const rounds, clients = 250, 4
@@ -167,7 +171,9 @@ func TestNoRequestFailsForARenewal(t *testing.T) {
 	if _, err := k.Step(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "yes") }))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "yes")
+	}))
 	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: k.GetCertificate}
 	server.StartTLS()
 	defer server.Close()
@@ -203,7 +209,9 @@ func TestNoRequestFailsForARenewal(t *testing.T) {
 func ask(url string, bundle []byte, now time.Time) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
-	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "hook.space.svc", Time: func() time.Time { return now }}}
+	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
+		RootCAs: roots, ServerName: "hook.space.svc", Time: func() time.Time { return now },
+	}}
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport}).Get(url)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Keys of the Secret. Those that have a usual name have it.
+// Keys of the Secret, with the usual names where there are any.
 const (
 	certificateKey     = "tls.crt"
 	privateKeyKey      = "tls.key"
@@ -20,18 +20,18 @@ const (
 	announcedKey       = "next-announced" // RFC 3339; absent until every target holds the next pair's authority
 )
 
-// State is what the replicas of a webhook share. The zero value is that of a webhook which never ran. It is not changed after
-// it was made.
+// State is what the replicas of a webhook share. It is immutable. The zero value is the state of a webhook that never
+// ran.
 type State struct {
 	current, next *pair
 	authorities   []*x509.Certificate // oldest first
 	announced     time.Time           // zero until step 2
 }
 
-// Change says what became of a state.
+// Change says how a state changed.
 type Change string
 
-// Changes. The empty one is none.
+// The changes. The empty one means no change.
 const (
 	Created   Change = "the first certificate was made"
 	Replaced  Change = "the certificate could not be used any more and was replaced at once"
@@ -41,8 +41,8 @@ const (
 	Forgotten Change = "an authority has expired"
 )
 
-// Advance returns what s is to become at a time, and what that changes. Published says that every target holds the authorities
-// of s. A changed state has to be written before anything else is done with it.
+// Advance returns the next state at a time, and what changed. published says that every target holds the authorities
+// of s. Write a changed state before you use it. An error says that no certificate could be made.
 func (s State) Advance(now time.Time, terms Terms, published bool) (State, Change, error) {
 	switch {
 	case s.current == nil:
@@ -79,12 +79,14 @@ func (s State) replace(now time.Time, terms Terms, change Change) (State, Change
 	return State{current: made, authorities: append(s.alive(now), authority)}, change, nil
 }
 
-// alive are the authorities that can still be of use.
+// alive returns the authorities that have not expired.
 func (s State) alive(now time.Time) []*x509.Certificate {
-	return slices.DeleteFunc(slices.Clone(s.authorities), func(c *x509.Certificate) bool { return !now.Before(c.NotAfter) })
+	return slices.DeleteFunc(slices.Clone(s.authorities), func(c *x509.Certificate) bool {
+		return !now.Before(c.NotAfter)
+	})
 }
 
-// Bundle is what a client is to trust, in PEM: equal states give equal bytes.
+// Bundle returns the authorities that a client should trust, in PEM. Equal states give equal bytes.
 func (s State) Bundle() []byte { return encode(s.authorities) }
 
 // encode returns certificates in PEM.
@@ -96,7 +98,7 @@ func encode(certificates []*x509.Certificate) []byte {
 	return bundle.Bytes()
 }
 
-// trusted says whether a client with this bundle accepts the pair that is served, by every name.
+// trusted reports whether a client with this bundle accepts the served pair, for every host.
 func (s State) trusted(bundle []byte, terms Terms, now time.Time) bool {
 	if s.current == nil || terms.lacksHost(s.current.leaf()) {
 		return false
@@ -107,12 +109,13 @@ func (s State) trusted(bundle []byte, terms Terms, now time.Time) bool {
 	return err == nil
 }
 
-// data is the content of the Secret.
+// data returns the content of the Secret.
 func (s State) data() map[string][]byte {
 	if s.current == nil {
 		return nil
 	}
-	data := map[string][]byte{certificateKey: s.current.certificate, privateKeyKey: s.current.key, bundleKey: s.Bundle()}
+	data := map[string][]byte{certificateKey: s.current.certificate, privateKeyKey: s.current.key,
+		bundleKey: s.Bundle()}
 	if s.next != nil {
 		data[nextCertificateKey], data[nextPrivateKeyKey] = s.next.certificate, s.next.key
 		if !s.announced.IsZero() {
@@ -122,7 +125,8 @@ func (s State) data() map[string][]byte {
 	return data
 }
 
-// load reads what data wrote. An error names the key that is wrong; it never has a part of a private key.
+// load parses what data returned. An error names the wrong key of the Secret, and never contains a part of a private
+// key.
 func load(data map[string][]byte) (s State, err error) {
 	if s.current, err = parsePair(data[certificateKey], data[privateKeyKey]); err != nil {
 		return State{}, fmt.Errorf("%s and %s: %w", certificateKey, privateKeyKey, err)
@@ -141,14 +145,16 @@ func load(data map[string][]byte) (s State, err error) {
 		}
 	}
 	for _, p := range []*pair{s.current, s.next} {
-		if p != nil && !slices.ContainsFunc(s.authorities, func(a *x509.Certificate) bool { return p.leaf().CheckSignatureFrom(a) == nil }) {
+		if p != nil && !slices.ContainsFunc(s.authorities, func(a *x509.Certificate) bool {
+			return p.leaf().CheckSignatureFrom(a) == nil
+		}) {
 			return State{}, fmt.Errorf("%s has not the authority of %q", bundleKey, p.leaf().Subject)
 		}
 	}
 	return s, nil
 }
 
-// parseBundle reads certificates in PEM, at most maxAuthorities.
+// parseBundle parses certificates in PEM, at most maxAuthorities.
 func parseBundle(bundle []byte) ([]*x509.Certificate, error) {
 	// maxAuthorities is far above what a renewal at two thirds of a lifetime leaves: two, and the next.
 	const maxAuthorities = 100

@@ -10,14 +10,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// targets are given a path that ends in a token, which is another one for each certificate. Every replica accepts what a target may
-// have: before it is given out, while it is, and five minutes after no target has it any more, though a replica may step late.
+// targets are given a path that ends in a token, which is another one for each certificate. Every replica
+// accepts what a target may have: before it is given out, while it is, and five minutes after no target has it any
+// more, though a replica may step late.
 func TestA14_TargetsAreCalledByATokenThatIsRenewed(t *testing.T) {
 	t.Parallel()
 	const base = "/node-scheduling"
 	c := cluster(t)
 	make := func() *Keeper {
-		k, err := NewKeeper(Config{Terms: terms(), Store: SecretStore(c, "space", "own"), Targets: []Target{ValidatingWebhooks(c, "guard")}, Path: base})
+		k, err := NewKeeper(Config{Terms: terms(), Store: SecretStore(c, "space", "own"),
+			Targets: []Target{ValidatingWebhooks(c, "guard")}, Path: base})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,8 +33,10 @@ func TestA14_TargetsAreCalledByATokenThatIsRenewed(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, path := range paths(t, c) {
-				if token, found := strings.CutPrefix(path, base+"/"); !found || !slices.Contains(k.Tokens(), token) || !k.Ready() {
-					t.Fatalf("after %s the API server calls by %q; accepted are %q, ready %t", at, path, k.Tokens(), k.Ready())
+				if token, found := strings.CutPrefix(path, base+"/"); !found || !slices.Contains(k.Tokens(), token) ||
+					!k.Ready() {
+					t.Fatalf("after %s the API server calls by %q; accepted are %q, ready %t", at, path, k.Tokens(),
+						k.Ready())
 				}
 			}
 		}
@@ -82,10 +86,12 @@ func TestA14_APathIsPutBack(t *testing.T) {
 		}
 		want := "/x/" + k.Tokens()[0]
 		held, err := targets(c)[1].Read(t.Context())
-		if err != nil || !slices.Equal(paths(t, c), []string{want, want}) || !slices.Equal(held.Paths, []string{want}) {
+		if err != nil || !slices.Equal(paths(t, c), []string{want, want}) ||
+			!slices.Equal(held.Paths, []string{want}) {
 			t.Errorf("the paths are %q and %q (%v), want %s", paths(t, c), held.Paths, err, want)
 		}
-		guard := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}}
+		guard := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "admissionregistration.k8s.io/v1",
+			"kind": "ValidatingWebhookConfiguration"}}
 		if err := c.Get(t.Context(), client.ObjectKey{Name: "guard"}, guard); err != nil {
 			t.Fatal(err)
 		}

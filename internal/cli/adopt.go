@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/takeover"
 )
 
-// What Helm writes onto an object to know whose it is, and whether it stays.
+// Labels and annotations by which Helm knows which release owns an object, and whether to keep it.
 const (
 	helmRelease   = "meta.helm.sh/release-name"
 	helmNamespace = "meta.helm.sh/release-namespace"
@@ -39,7 +39,8 @@ type adopting struct {
 func adoptDefinitions(config Config) *cobra.Command {
 	var with adopting
 	command := &cobra.Command{
-		Use: "adopt-crds", Short: "Take Karpenter's definitions from the Helm release that made them", Args: cobra.NoArgs,
+		Use: "adopt-crds", Short: "Take Karpenter's definitions from the Helm release that made them",
+		Args: cobra.NoArgs,
 		Long: `Writes to the cluster. Give each CustomResourceDefinition of Karpenter's kinds to the release of our chart of
 definitions: annotations and a label say whose it is, and that Helm keeps it. Nothing else of a definition changes,
 and no object of it is touched. That of CapacityBuffers stays where it belongs to a release without Karpenter's own.
@@ -66,7 +67,8 @@ Exit code: 0 they were ours, 1 they were those of another release, whose record 
 			return report(config.Out, to, answer, "")
 		},
 	}
-	command.Flags().StringVar(&with.release, "release", "joiner-crds", "name of the release of our chart of definitions")
+	command.Flags().StringVar(&with.release, "release", "joiner-crds",
+		"name of the release of our chart of definitions")
 	command.Flags().StringVar(&with.namespace, "release-namespace", "joiner", "namespace of that release")
 	command.Flags().BoolVar(&with.dryRun, "dry-run", false, "print the patches, and write nothing")
 	with.connection, with.printing = connects(command), prints(command, printer.Text, printer.JSON, printer.YAML)
@@ -104,8 +106,9 @@ func (a adoptedAnswer) WriteText(out io.Writer) error {
 	for _, d := range a.Definitions {
 		switch {
 		case d.Kept:
-			fmt.Fprintf(&b, "%s: stays with release %s, which has no definition of Karpenter's own: install our chart of "+
-				"definitions with --set capacityBuffers=false\n", d.Name, d.From)
+			fmt.Fprintf(&b,
+				"%s: stays with release %s, which has no definition of Karpenter's own: install our chart of "+
+					"definitions with --set capacityBuffers=false\n", d.Name, d.From)
 		case d.Patch == "":
 			fmt.Fprintf(&b, "%s: belongs to release %s already\n", d.Name, a.Release)
 		case a.DryRun:
@@ -121,19 +124,23 @@ func (a adoptedAnswer) WriteText(out io.Writer) error {
 	}
 	for _, left := range a.Left {
 		namespace, name, _ := strings.Cut(left, "/")
-		fmt.Fprintf(&b, "release %s still lists them: never uninstall it with Helm 3. If nothing else belongs to it, take its "+
-			"record away instead:\n  kubectl delete secret --namespace %s --selector owner=helm,name=%s\n", left, namespace, name)
+		fmt.Fprintf(&b,
+			"release %s still lists them: never uninstall it with Helm 3. If nothing else belongs to it, take its "+
+				"record away instead:\n  kubectl delete secret --namespace %s --selector owner=helm,name=%s\n", left,
+			namespace, name)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-// definitionsResource is the resource of CustomResourceDefinitions.
+// definitionsResource returns the resource of CustomResourceDefinitions.
 func definitionsResource() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
 }
 
-// run takes each definition over. A release that they are taken from is named: nothing says later that it made them.
+// run takes each definition over. The answer names releases that lose definitions: afterwards nothing shows that they
+// made them.
 func (with adopting) run(ctx context.Context, client dynamic.Interface) (adoptedAnswer, error) {
 	answer := adoptedAnswer{typed: ofKind("AdoptedDefinitions"), DryRun: with.dryRun,
 		Release: with.namespace + "/" + with.release, Definitions: []adoptedDefinition{}}
@@ -160,8 +167,8 @@ func (with adopting) run(ctx context.Context, client dynamic.Interface) (adopted
 			from[own.From] = true
 		}
 		if own.Patch != "" && !with.dryRun {
-			if _, err := client.Resource(definitionsResource()).Patch(ctx, own.Name, types.MergePatchType, []byte(own.Patch),
-				metav1.PatchOptions{FieldManager: program}); err != nil {
+			if _, err := client.Resource(definitionsResource()).Patch(ctx, own.Name, types.MergePatchType,
+				[]byte(own.Patch), metav1.PatchOptions{FieldManager: program}); err != nil {
 				return answer, fmt.Errorf("patching CustomResourceDefinition %s: %w", own.Name, err)
 			}
 		}
@@ -172,7 +179,7 @@ func (with adopting) run(ctx context.Context, client dynamic.Interface) (adopted
 	return answer, nil
 }
 
-// releasesOf are the releases that have definitions of Karpenter's own kinds, namespace/name.
+// releasesOf returns the releases that own definitions of Karpenter's own kinds, as namespace/name.
 func releasesOf(definitions []unstructured.Unstructured) map[string]bool {
 	releases := map[string]bool{}
 	for i := range definitions {
@@ -183,14 +190,15 @@ func releasesOf(definitions []unstructured.Unstructured) map[string]bool {
 	return releases
 }
 
-// adopted says what a definition lacks to be ours.
+// adopted returns what a definition lacks to be ours.
 func (with adopting) adopted(object *unstructured.Unstructured) (adoptedDefinition, error) {
 	own := adoptedDefinition{Name: object.GetName()}
 	annotations, lacks := object.GetAnnotations(), map[string]any{}
 	if name := annotations[helmRelease]; name != "" {
 		own.From = annotations[helmNamespace] + "/" + name
 	}
-	for key, want := range map[string]string{helmRelease: with.release, helmNamespace: with.namespace, helmPolicy: "keep"} {
+	for key, want := range map[string]string{helmRelease: with.release, helmNamespace: with.namespace,
+		helmPolicy: "keep"} {
 		if annotations[key] != want {
 			lacks[key] = want
 		}
@@ -205,7 +213,7 @@ func (with adopting) adopted(object *unstructured.Unstructured) (adoptedDefiniti
 	if len(metadata) == 0 {
 		return own, nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": metadata}) // keys come in their order
+	patch, err := json.Marshal(map[string]any{"metadata": metadata}) // keys are sorted
 	own.Patch = string(patch)
 	return own, err
 }

@@ -17,7 +17,7 @@ import (
 // printing are the flags of a command that prints an answer.
 type printing struct{ flags printer.Flags }
 
-// prints gives a command these flags; without forms every form of an answer is allowed.
+// prints adds these flags to a command. Without forms, every form of an answer is allowed.
 func prints(command *cobra.Command, forms ...string) *printing {
 	p, own := &printing{}, pflag.NewFlagSet("", pflag.ContinueOnError)
 	p.flags.Add(own, forms...)
@@ -25,13 +25,13 @@ func prints(command *cobra.Command, forms ...string) *printing {
 	return p
 }
 
-// printer returns what the flags ask for; the error is about a flag.
+// printer returns the printer that the flags ask for. Its errors name a flag.
 func (p *printing) printer(config Config) (*printer.Printer, error) {
 	return p.flags.Printer(printer.Surroundings{Terminal: config.OutTerminal, Plain: config.Plain,
 		Codes: whatif.Codes(), Rename: config.renamed})
 }
 
-// report prints an answer, and ends with a finding where there is one.
+// report prints an answer, and returns errFindings if the answer is not clean.
 func report(out io.Writer, to *printer.Printer, answer printer.Answer, footer string) error {
 	if err := to.Print(out, answer, footer); err != nil {
 		return err
@@ -42,7 +42,7 @@ func report(out io.Writer, to *printer.Printer, answer printer.Answer, footer st
 	return nil
 }
 
-// typed says what an answer is, to programs (U-29).
+// typed tells programs the type of an answer (U-29).
 type typed struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -56,10 +56,10 @@ type migrationAnswer struct {
 	migrate.Report
 }
 
-// Rows are the findings.
+// Rows implements printer.Rowed.
 func (migrationAnswer) Rows() string { return "findings" }
 
-// Names are the objects with findings.
+// Names returns the objects with findings.
 func (a migrationAnswer) Names() []string {
 	var names whatif.Names
 	for _, f := range a.Findings {
@@ -74,10 +74,10 @@ type auditAnswer struct {
 	audit.Report
 }
 
-// Rows are the findings.
+// Rows implements printer.Rowed.
 func (auditAnswer) Rows() string { return "findings" }
 
-// Names are the pods, workloads and nodes with findings.
+// Names returns the pods, workloads and nodes with findings.
 func (a auditAnswer) Names() []string {
 	var names whatif.Names
 	for _, f := range a.Findings {
@@ -100,10 +100,10 @@ type suggestionAnswer struct {
 	suggest.Report
 }
 
-// Clean reports whether nothing is to be added.
+// Clean reports whether nothing has to be added.
 func (a suggestionAnswer) Clean() bool { return a.Complete() }
 
-// Names are the namespaces that entries are to be added for.
+// Names returns the namespaces that entries have to be added for.
 func (a suggestionAnswer) Names() []string {
 	var names whatif.Names
 	for _, g := range a.Groups {

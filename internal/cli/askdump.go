@@ -12,13 +12,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/dump"
 )
 
-// Forwarder reaches the loopback of pods with the caller's rights.
+// Forwarder connects to the loopback of pods with the caller's rights.
 type Forwarder interface {
 	// Forward opens a local address that leads to a port of a pod, until stop is called.
 	Forward(ctx context.Context, namespace, pod string, port int) (address string, stop func(), err error)
 }
 
-// usualReadPort is that of a controller with the usual flags.
+// usualReadPort is the read port of a controller with default flags.
 const usualReadPort = 8082
 
 // Bounds of an answer of a controller.
@@ -27,10 +27,10 @@ const (
 	mostRefusal  = 4 << 10
 )
 
-// instead says what works without a controller.
+// instead tells users what works without a controller.
 const instead = "--rebuild makes a dump from the objects of the API server"
 
-// ask asks the controller that leads for what it planned with last.
+// ask asks the leading controller for the input of its last plan.
 func (with *dumping) ask(ctx context.Context, config Config, now time.Time) (dump.Dump, error) {
 	way := reaching{connection: with.connection, where: with.where, port: with.port, instead: instead}
 	leads, err := way.find(ctx, config, now)
@@ -65,7 +65,7 @@ func fetchDump(ctx context.Context, way reaching, leads leader) (made dump.Dump,
 	return made, err
 }
 
-// refusal is what a controller says that does not answer what was asked; nil when it does.
+// refusal returns the controller's reason for not answering; nil when it answered.
 func refusal(answer *http.Response) error {
 	if answer.StatusCode == http.StatusOK {
 		return nil

@@ -94,7 +94,8 @@ func TestU06_AControllersPlanThatDiffersIsKept(t *testing.T) {
 	c := &controller{t: t, answers: sends(t, otherPlan(t))}
 	path := filepath.Join(t.TempDir(), "dump.gz")
 	code, out, failures := askedFor(t, c, []string{leaderLease}, "-o", path)
-	if code != cli.CodeFailed || out != "" || !strings.Contains(failures, "does not replay to the plan that was made") {
+	if code != cli.CodeFailed || out != "" ||
+		!strings.Contains(failures, "does not replay to the plan that was made") {
 		t.Errorf("exit %d, %q, %q", code, out, failures)
 	}
 	if code, _, _ := ran(t, "", "replay", path+".differs"); code != cli.CodeFindings {
@@ -132,10 +133,11 @@ func TestU41_WhoCannotAskIsToldWhatWorks(t *testing.T) {
 			"pod joiner/joiner-a: it does not answer on port 8082: it may be a version without "},
 		"another port": {[]string{leaderLease}, &controller{}, []string{"--read-port", "9"},
 			"pod joiner/joiner-a: another port: "},
-		"no dump at all": {[]string{leaderLease}, &controller{answers: func(http.ResponseWriter, *http.Request) {}}, nil,
-			"pod joiner/joiner-a: it is no dump: "},
+		"no dump at all": {[]string{leaderLease}, &controller{answers: func(http.ResponseWriter, *http.Request) {}},
+			nil, "pod joiner/joiner-a: it is no dump: "},
 	} {
-		code, out, failures := askedFor(t, c.pod, c.manifests, append(c.args, "-o", filepath.Join(t.TempDir(), "x"))...)
+		code, out, failures := askedFor(t, c.pod, c.manifests,
+			append(c.args, "-o", filepath.Join(t.TempDir(), "x"))...)
 		if code != cli.CodeFailed || out != "" || !strings.HasPrefix(failures, "joinerctl: "+c.want) ||
 			!strings.HasSuffix(failures, ": --rebuild makes a dump from the objects of the API server\n") {
 			t.Errorf("%s: exit %d, %q, %q", name, code, out, failures)

@@ -20,10 +20,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// maxPolicy is the most bytes of a policy file that are read.
+// maxPolicy bounds the size of a policy file, in bytes.
 const maxPolicy = 4 << 20
 
-// living leaves out the pods that have ended: they are on no node any more.
+// living selects pods that have not ended: ended pods occupy no node.
 const living = "status.phase!=Succeeded,status.phase!=Failed"
 
 func auditControlPlane(config Config) *cobra.Command {
@@ -32,7 +32,8 @@ func auditControlPlane(config Config) *cobra.Command {
 	var printing *printing
 	var suggested suggestion
 	command := &cobra.Command{
-		Use: "control-plane", Short: "Report the pods that the node scheduling policy would refuse", Args: cobra.NoArgs,
+		Use: "control-plane", Short: "Report the pods that the node scheduling policy would refuse",
+		Args: cobra.NoArgs,
 		Long: `Report the pods that are on protected nodes without being authorized, and those whose successors would be refused because
 they aim at these nodes, whatever the mode of a group is now. The policy is that of --policy-file, the file that the plugin
 or the webhook reads, with what the live source adds: the cluster's Scheduler, or NodeSchedulingGroups where
@@ -76,7 +77,8 @@ Exit code: 0 nothing is left, 1 something is left, 2 the audit could not be made
 			return report(config.Out, printer, auditAnswer{typed: ofKind("ControlPlaneAudit"), Report: found}, "")
 		},
 	}
-	command.Flags().StringVar(&policyFile, "policy-file", "", "file with the NodeSchedulingPolicyConfig, or - for standard input (required)")
+	command.Flags().StringVar(&policyFile, "policy-file", "",
+		"file with the NodeSchedulingPolicyConfig, or - for standard input (required)")
 	command.Flags().StringVar(&webhook, "webhook-namespace", "",
 		"namespace of joiner-webhook, whose pods it does not judge; leave it out for the plugin")
 	suggested.flags(command)
@@ -87,7 +89,8 @@ Exit code: 0 nothing is left, 1 something is left, 2 the audit could not be made
 func readPolicy(in io.Reader, name string) (*v1alpha1.NodeSchedulingPolicyConfig, error) {
 	switch name {
 	case "":
-		return nil, errors.New("--policy-file is missing: give the file with the " + v1alpha1.Kind + " that the plugin or the webhook reads")
+		return nil, errors.New("--policy-file is missing: give the file with the " + v1alpha1.Kind +
+			" that the plugin or the webhook reads")
 	case "-":
 	default:
 		file, err := os.Open(name)
@@ -108,7 +111,7 @@ func readPolicy(in io.Reader, name string) (*v1alpha1.NodeSchedulingPolicyConfig
 	return policy, nil
 }
 
-// auditCluster reads the live source and nodes, and then looks at the pods, page by page.
+// auditCluster reads the live source and the nodes first, and then the pods, page by page.
 func auditCluster(ctx context.Context, config Config, connection *Connection, sources evaluator.Sources) (audit.Report,
 	error) {
 	found, err := readProtected(ctx, config, connection, sources)
@@ -134,10 +137,10 @@ func auditCluster(ctx context.Context, config Config, connection *Connection, so
 	return auditor.Report(), nil
 }
 
-// protected is what both commands read of a cluster before its pods.
+// protected is what both audit commands read of a cluster before its pods.
 type protected struct {
 	clients kubernetes.Interface
-	sources evaluator.Sources // with the live one
+	sources evaluator.Sources // including the live one
 	live    audit.LiveConfig
 	ports   evaluator.Cluster
 }
@@ -160,7 +163,10 @@ func readProtected(ctx context.Context, config Config, connection *Connection, s
 		return protected{}, err
 	}
 	var all []*corev1.Node
-	if err := eachNode(ctx, clients, func(node *corev1.Node) error { all = append(all, node); return nil }); err != nil {
+	if err := eachNode(ctx, clients, func(node *corev1.Node) error {
+		all = append(all, node)
+		return nil
+	}); err != nil {
 		return protected{}, err
 	}
 	nodes, err := door.FixedNodes(sources.Config, all)
@@ -186,9 +192,10 @@ func eachPod(ctx context.Context, clients kubernetes.Interface, visit func(*core
 	}, metav1.ListOptions{FieldSelector: living}, visit)
 }
 
-// eachWorkload visits what makes pods and may have none at the moment. A ReplicaSet or a Job that nothing else made is seen by its
-// pods: reading all of them would cost more than the rest of the audit.
-func eachWorkload(ctx context.Context, clients kubernetes.Interface, visit func(evaluator.WorkloadObject, string) error) error {
+// eachWorkload visits workloads that make pods but may have none at the moment. Standalone ReplicaSets and Jobs are
+// only seen through their pods: reading all of them would cost more than the rest of the audit.
+func eachWorkload(ctx context.Context, clients kubernetes.Interface,
+	visit func(evaluator.WorkloadObject, string) error) error {
 	apps, batch := clients.AppsV1(), clients.BatchV1()
 	for _, of := range []struct {
 		what, kind string
@@ -207,7 +214,9 @@ func eachWorkload(ctx context.Context, clients kubernetes.Interface, visit func(
 			return batch.CronJobs(metav1.NamespaceAll).List(ctx, o)
 		}},
 	} {
-		err := each(ctx, of.what, of.read, metav1.ListOptions{}, func(o evaluator.WorkloadObject) error { return visit(o, of.kind) })
+		err := each(ctx, of.what, of.read, metav1.ListOptions{}, func(o evaluator.WorkloadObject) error {
+			return visit(o, of.kind)
+		})
 		if err != nil {
 			return err
 		}
@@ -215,7 +224,8 @@ func eachWorkload(ctx context.Context, clients kubernetes.Interface, visit func(
 	return nil
 }
 
-// once asks the authorizer each question once: it is asked for every pod, and pods of a namespace have the same answer.
+// once caches the answers of the authorizer: the question comes up for every pod, and pods of a namespace share the
+// answer.
 func once(ask func(evaluator.Access) (bool, error)) func(evaluator.Access) (bool, error) {
 	type question struct{ user, verb, group string }
 	known := map[question]bool{}
@@ -232,7 +242,7 @@ func once(ask func(evaluator.Access) (bool, error)) func(evaluator.Access) (bool
 	}
 }
 
-// onceEach asks for each namespace once: the entries and the pods name the same ones.
+// onceEach asks once for each namespace: entries and pods name the same ones.
 func onceEach(ask func(string) (string, bool, error)) func(string) (string, bool, error) {
 	type answer struct {
 		uid    string
@@ -251,8 +261,8 @@ func onceEach(ask func(string) (string, bool, error)) func(string) (string, bool
 	}
 }
 
-// owners finds the workload behind a controller: the Deployment of a ReplicaSet, the CronJob of a Job. One that cannot be read,
-// for example without the right to, is named itself.
+// owners finds the workload behind a controller: the Deployment of a ReplicaSet, the CronJob of a Job. If the
+// controller cannot be read, for example without the right, it returns the controller itself.
 func owners(ctx context.Context, clients kubernetes.Interface) func(string, metav1.OwnerReference) audit.Owner {
 	known := map[string]audit.Owner{}
 	return func(namespace string, controller metav1.OwnerReference) audit.Owner {

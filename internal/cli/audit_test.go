@@ -74,18 +74,20 @@ func protected() *corev1.Node {
 }
 
 func podOn(name, node string, owners ...metav1.OwnerReference) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, OwnerReferences: owners}, Spec: corev1.PodSpec{NodeName: node}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, OwnerReferences: owners},
+		Spec: corev1.PodSpec{NodeName: node}}
 }
 
-// H14: the policy of the file and of Scheduler decide, the owner is what a user edits, the exit code tells whether something is
-// left, and nothing is written.
+// H14: the policy of the file and of Scheduler decide, the owner is what a user edits, the exit code tells whether
+// something is left, and nothing is written.
 func TestAuditOfACluster(t *testing.T) {
 	t.Parallel()
 	controller := func(kind, name string) metav1.OwnerReference {
 		return metav1.OwnerReference{APIVersion: "apps/v1", Kind: kind, Name: name, Controller: new(true)}
 	}
 	set := &appsv1.ReplicaSet{ObjectMeta: podOn("web-1", "", controller("Deployment", "web")).ObjectMeta}
-	c := newAudited(scheduler("Inform"), protected(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}}, set, podOn("web-1-a", "cp1", controller("ReplicaSet", "web-1")),
+	c := newAudited(scheduler("Inform"), protected(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}}, set,
+		podOn("web-1-a", "cp1", controller("ReplicaSet", "web-1")),
 		podOn("other", "w1"), podOn("orphan", "cp1", controller("ReplicaSet", "gone")))
 	code, stdout, stderr := c.run(t, policy, "--policy-file", "-", "-o", "json")
 	var report audit.Report
@@ -96,7 +98,8 @@ func TestAuditOfACluster(t *testing.T) {
 	for _, f := range report.Findings {
 		owners = append(owners, f.Owner.Kind+"/"+f.Owner.Name)
 	}
-	if !slices.Equal(owners, []string{"Deployment/web", "ReplicaSet/gone"}) || report.Groups[0].Mode != "Inform" || report.Pods != 3 || report.Nodes != 2 {
+	if !slices.Equal(owners, []string{"Deployment/web", "ReplicaSet/gone"}) || report.Groups[0].Mode != "Inform" ||
+		report.Pods != 3 || report.Nodes != 2 {
 		t.Errorf("owners %v, report %+v", owners, report)
 	}
 	for _, action := range slices.Concat(c.dynamic.Actions(), c.typed.Actions()) {
@@ -107,17 +110,20 @@ func TestAuditOfACluster(t *testing.T) {
 	const uid = "00000000-0000-0000-0000-000000000001"
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: uid}}
 	loose := newAudited(scheduler("Enable", "shop/default"), protected(), podOn("web", "cp1"), shop) // A-11
-	if code, stdout, _ := loose.run(t, policy, "--policy-file", "-"); code != cli.CodeFindings || !strings.Contains(stdout, `write "shop/default@`+uid+`" instead`) {
+	if code, stdout, _ := loose.run(t, policy, "--policy-file", "-"); code != cli.CodeFindings ||
+		!strings.Contains(stdout, `write "shop/default@`+uid+`" instead`) {
 		t.Errorf("an entry without a UID: exit %d, %s", code, stdout)
 	}
 	fine := newAudited(scheduler("Enable", "shop/default@"+uid), protected(), podOn("web", "cp1"), shop)
-	if code, stdout, _ := fine.run(t, policy, "--policy-file", "-"); code != cli.CodeFine || !strings.Contains(stdout, "1 pod of authorized namespaces (shop 1)\nnothing is left") {
+	if code, stdout, _ := fine.run(t, policy, "--policy-file", "-"); code != cli.CodeFine ||
+		!strings.Contains(stdout, "1 pod of authorized namespaces (shop 1)\nnothing is left") {
 		t.Errorf("authorized by Scheduler: exit %d, %s", code, stdout)
 	}
 	untainted := protected() // A-13
 	untainted.Spec.Taints = nil
 	bare := newAudited(nil, untainted)
-	if code, stdout, _ := bare.run(t, policy, "--policy-file", "-"); code != cli.CodeFindings || !strings.Contains(stdout, "Node cp1 of group ControlPlane: NodeWithoutTaint") {
+	if code, stdout, _ := bare.run(t, policy, "--policy-file", "-"); code != cli.CodeFindings ||
+		!strings.Contains(stdout, "Node cp1 of group ControlPlane: NodeWithoutTaint") {
 		t.Errorf("a node without a taint: exit %d, %s", code, stdout)
 	}
 	own := newAudited(nil, protected(), podOn("webhook", "cp1"))
@@ -143,7 +149,8 @@ func TestAuditReadsPages(t *testing.T) {
 	})
 	code, stdout, _ := c.run(t, policy, "--policy-file", "-")
 	const rest = " limit 500 status.phase!=Succeeded,status.phase!=Failed"
-	if want := []string{`""` + rest, `"1"` + rest, `"2"` + rest}; code != cli.CodeFindings || !strings.Contains(stdout, "looked at 3 pods, 0 workloads and 1 node") || !slices.Equal(asked, want) {
+	if want := []string{`""` + rest, `"1"` + rest, `"2"` + rest}; code != cli.CodeFindings ||
+		!strings.Contains(stdout, "looked at 3 pods, 0 workloads and 1 node") || !slices.Equal(asked, want) {
 		t.Errorf("exit %d, asked %q, %s", code, asked, stdout)
 	}
 }
@@ -156,29 +163,47 @@ func TestAuditThatCannotBeMade(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no"))
 	})
 	unasked := newAudited(nil, protected(), podOn("web", "cp1"))
-	unasked.typed.PrependReactor("create", "subjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "", errors.New("no"))
-	})
+	unasked.typed.PrependReactor("create", "subjectaccessreviews",
+		func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "",
+				errors.New("no"))
+		})
 	for want, row := range map[string]struct {
 		cluster audited
 		in      string
 		args    []string
 	}{
-		"joinerctl: --policy-file is missing: give the file with the NodeSchedulingPolicyConfig": {newAudited(nil), "", nil},
-		"joinerctl: --policy-file: open nowhere":                                                 {newAudited(nil), "", []string{"--policy-file", "nowhere"}},
-		"joinerctl: --policy-file -: NodeSchedulingPolicyConfig: the document is empty":          {newAudited(nil), "", []string{"--policy-file", "-"}},
-		`groups[0].mode is "On": it must be`:                                                     {newAudited(nil), strings.Replace(policy, "- name:", "- mode: \"On\"\n  name:", 1) + "authorization: All\n", []string{"--policy-file", "-"}},
+		"joinerctl: --policy-file is missing: give the file with the NodeSchedulingPolicyConfig": {
+			newAudited(nil), "", nil,
+		},
+		"joinerctl: --policy-file: open nowhere": {
+			newAudited(nil), "", []string{"--policy-file", "nowhere"},
+		},
+		"joinerctl: --policy-file -: NodeSchedulingPolicyConfig: the document is empty": {
+			newAudited(nil), "", []string{"--policy-file", "-"},
+		},
+		`groups[0].mode is "On": it must be`: {
+			newAudited(nil), strings.Replace(policy, "- name:", "- mode: \"On\"\n  name:", 1) + "authorization: All\n",
+			[]string{"--policy-file", "-"},
+		},
 		`joinerctl: --output is "xml": it must be table, wide, json`: {newAudited(nil),
 			policy, []string{"--policy-file", "-", "-o", "xml"}},
-		"joinerctl: listing pods: pods is forbidden":                                         {forbidden, policy, []string{"--policy-file", "-"}},
-		"joinerctl: asking the cluster's authorizer about namespace shop and group ControlP": {unasked, policy + "authorization: ListsAndRBAC\n", []string{"--policy-file", "-"}},
-		"unknown command \"now\"":                                                            {newAudited(nil), policy, []string{"--policy-file", "-", "now"}},
+		"joinerctl: listing pods: pods is forbidden": {
+			forbidden, policy, []string{"--policy-file", "-"},
+		},
+		"joinerctl: asking the cluster's authorizer about namespace shop and group ControlP": {
+			unasked, policy + "authorization: ListsAndRBAC\n", []string{"--policy-file", "-"},
+		},
+		"unknown command \"now\"": {newAudited(nil), policy,
+			[]string{"--policy-file", "-", "now"}},
 	} {
-		if code, stdout, stderr := row.cluster.run(t, row.in, row.args...); code != cli.CodeFailed || stdout != "" || !strings.Contains(stderr, want) {
+		if code, stdout, stderr := row.cluster.run(t, row.in, row.args...); code != cli.CodeFailed || stdout != "" ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%v: exit %d, %q, %q; want %q", row.args, code, stdout, stderr, want)
 		}
 	}
-	if code, stdout, _ := newAudited(nil).run(t, "", "--help"); code != cli.CodeFine || !strings.Contains(stdout, "Exit code: 0 nothing is left") {
+	if code, stdout, _ := newAudited(nil).run(t, "", "--help"); code != cli.CodeFine ||
+		!strings.Contains(stdout, "Exit code: 0 nothing is left") {
 		t.Errorf("help: exit %d, %s", code, stdout)
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// program is the name by which everything that is written calls it.
+// program is the name of the program in all texts.
 const program = "joinerctl"
 
-// typedCommand is the name with a command of ours behind it, as in remedies and examples. A path, a file's name and an
-// object that is called so are none.
+// typedCommand matches the program's name followed by one of our commands, as in remedies and examples. It does not
+// match the name in paths, file names and names of objects.
 var typedCommand = regexp.MustCompile(`(^|[^-./\w])joinerctl( (?:COMMAND|audit|completion|console|dump|explain|help|` +
 	`history|migrate|pause|policy|replay|resume|simulate|status|top|version)\b| looks\b)`)
 
@@ -23,7 +23,8 @@ func (c Config) called() string {
 	return c.Called
 }
 
-// renamed makes a text what the user types. Answers for programs stay as they are: their fields are an API.
+// renamed replaces joinerctl in a text by what the user types. Answers for programs stay as they are: their fields are
+// an API.
 func (c Config) renamed(text string) string {
 	if c.Called == "" {
 		return text
@@ -31,7 +32,7 @@ func (c Config) renamed(text string) string {
 	return typedCommand.ReplaceAllString(text, "${1}"+c.Called+"${2}")
 }
 
-// rename does that with the help of a command and of those below it.
+// rename does so in the help of a command and of its subcommands.
 func (c Config) rename(command *cobra.Command) {
 	if c.Called == "" {
 		return

@@ -16,13 +16,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// What --from takes.
+// Values of --from.
 const (
 	fromFilesOnly = "files"
 	fromLive      = "cluster"
 )
 
-// foreseen are the flags of simulate that say what is planned for, what changes, and how far to look.
+// foreseen holds the flags of simulate: what is planned for, what changes, and how far to look.
 type foreseen struct {
 	files, changes []string
 	change         whatif.Change
@@ -61,7 +61,7 @@ func (f *foreseen) flags(command *cobra.Command) {
 	f.connection, f.printing = connects(command), prints(command)
 }
 
-// check looks at the flags, and fills in what follows from them.
+// check validates the flags, and fills in the defaults that depend on others.
 func (f *foreseen) check() (whatif.FailOn, error) {
 	changes := len(f.changes) > 0 || !f.change.Empty()
 	switch {
@@ -95,7 +95,7 @@ func (f *foreseen) check() (whatif.FailOn, error) {
 	return whatif.ParseFailOn(f.failOn)
 }
 
-// compares reports whether two states are compared, and not one plan is made.
+// compares reports whether two states are compared, instead of making one plan.
 func (f *foreseen) compares() bool {
 	return len(f.changes) > 0 || !f.change.Empty() || f.until == string(whatif.UntilQuiet)
 }
@@ -140,7 +140,7 @@ func (f *foreseen) run(ctx context.Context, config Config) error {
 	return report(config.Out, printer, compared, sources(world, from, offered))
 }
 
-// read reads what is planned for. Objects of files take the place of those of a cluster that have their kind and name.
+// read reads what is planned for. Objects of files replace objects of the cluster with the same kind and name.
 func (f *foreseen) read(ctx context.Context, config Config) (documents []whatif.Document, unread []string, err error) {
 	objects, err := readFiles(config.In, f.files)
 	if err != nil {
@@ -158,7 +158,7 @@ func (f *foreseen) read(ctx context.Context, config Config) (documents []whatif.
 		return nil, nil, errNoCluster(err)
 	}
 	live, unread, err := readWhole(ctx, client, whatif.Resources(),
-		func(d whatif.Document) whatif.Document { return d }) // a change is applied to the whole
+		func(d whatif.Document) whatif.Document { return d }) // a change needs whole objects
 	if err != nil {
 		return nil, nil, err
 	}
@@ -190,7 +190,7 @@ func notLookedAt(kinds []string) []string {
 	return notes
 }
 
-// identity tells an object from others, whichever version it has.
+// identity returns a key for an object that does not depend on its version.
 func identity(d whatif.Document) string {
 	apiVersion, _ := d.Content["apiVersion"].(string)
 	kind, _ := d.Content["kind"].(string)
@@ -203,8 +203,8 @@ func identity(d whatif.Document) string {
 		o.GetName()}, " ")
 }
 
-// workloads are what is read beside what explain reads: they name the pods' workloads, and change by --scale and
-// --change.
+// workloads returns what is read in addition to the resources of explain: the owners of pods, and objects that --scale
+// and --change modify.
 func workloads() []schema.GroupVersionResource {
 	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
 	batch := schema.GroupVersion{Group: "batch", Version: "v1"}
@@ -214,7 +214,7 @@ func workloads() []schema.GroupVersionResource {
 		{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}}
 }
 
-// readWorkloads reads them as far as that is allowed; unread says what is not, and which right is missing.
+// readWorkloads reads workloads as far as that is allowed. unread names the others with the missing right.
 func readWorkloads(ctx context.Context, client dynamic.Interface) (documents []whatif.Document, unread []string,
 	err error) {
 	for _, resource := range workloads() {

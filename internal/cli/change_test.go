@@ -82,7 +82,8 @@ func TestU03_SimulateReadsTheCluster(t *testing.T) {
 	}{
 		"one plan": {nil, cli.CodeFine, []string{"1 node for 1 pod", "objects: cluster ("}},
 		"a scale": {[]string{"--scale", "shop/web=5"}, cli.CodeFine,
-			[]string{"  - spec.replicas: 1\n  + spec.replicas: 5\n", "waiting pods   0        0             0", "Comes"}},
+			[]string{"  - spec.replicas: 1\n  + spec.replicas: 5\n", "waiting pods   0        0             0",
+				"Comes"}},
 		"a pool that goes": {[]string{"--delete", "nodepool/default"}, cli.CodeFindings,
 			[]string{"! NoNodePool: shop/web (1)", "NodePoolDeleted", "evicts shop/web 1"}},
 	} {
@@ -130,7 +131,8 @@ func TestU03_AManifestIsAppliedAsKubectlDoes(t *testing.T) {
 		t.Fatalf("%v: %s", err, failures)
 	}
 	const path = "spec.template.spec.containers[main].resources.requests.cpu"
-	if code != cli.CodeFine || len(answer.Changes) != 1 || answer.Changes[0].Path != path || answer.Changes[0].New != "7" {
+	if code != cli.CodeFine || len(answer.Changes) != 1 || answer.Changes[0].Path != path ||
+		answer.Changes[0].New != "7" {
 		t.Errorf("exit code %d, changes %+v", code, answer.Changes)
 	}
 	if answer.APIVersion != "cli.joiner.sh/v1" || answer.Kind != "Comparison" || answer.Quiet.Nodes != 1 {
@@ -144,7 +146,8 @@ func TestU03_FilesAreAddedToTheCluster(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web-1-x, namespace: shop}\nspec: {containers: [{name: " +
 		"main, resources: {requests: {cpu: 1k}}}]}\n"
 	code, out, failures := run(t, running(t), pod, "simulate", "--from", "cluster", "-f", "-")
-	if code != cli.CodeFindings || failures != "" || !strings.Contains(out, "shop/web-1-x: 1 pod waits, PodTooLarge") ||
+	if code != cli.CodeFindings || failures != "" ||
+		!strings.Contains(out, "shop/web-1-x: 1 pod waits, PodTooLarge") ||
 		!strings.Contains(out, "objects: cluster and files (") || !strings.Contains(out, " 1 Pod,") {
 		t.Errorf("exit code %d, %q\n%s", code, failures, out)
 	}
@@ -179,10 +182,11 @@ func TestU36_ChangesSayWhatIsWrong(t *testing.T) {
 			"--kubeconfig names a cluster, and --from files asks none"},
 		"fail-on": {[]string{"--scale", "shop/web=1", "--fail-on", "price+5"},
 			`--fail-on has "price+5": allowed are new-waiting, held, drift`},
-		"a number":     {[]string{"--scale", "shop/web=1", "--fail-on", "price+$NaN"}, `--fail-on has "price+$NaN"`},
-		"scale":        {[]string{"--scale", "web"}, `--scale is "web": write NAMESPACE/DEPLOYMENT=N`},
-		"delete":       {[]string{"--delete", "web"}, `--delete is "web": name it KIND/NAME`},
-		"remove-node":  {[]string{"--remove-node", "n1"}, "--remove-node n1: there is no node and no NodeClaim of that name"},
+		"a number": {[]string{"--scale", "shop/web=1", "--fail-on", "price+$NaN"}, `--fail-on has "price+$NaN"`},
+		"scale":    {[]string{"--scale", "web"}, `--scale is "web": write NAMESPACE/DEPLOYMENT=N`},
+		"delete":   {[]string{"--delete", "web"}, `--delete is "web": name it KIND/NAME`},
+		"remove-node": {[]string{"--remove-node", "n1"},
+			"--remove-node n1: there is no node and no NodeClaim of that name"},
 		"no such file": {[]string{"--change", "none.yaml"}, "none.yaml: no such file"},
 		"input twice":  {[]string{"-f", "-", "--change", "-"}, "standard input can be read once"},
 	} {

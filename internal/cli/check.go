@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/migrate"
 )
 
-// maxErrors is how many documents that cannot be read are told at once.
+// maxErrors bounds how many unreadable documents are reported at once.
 const maxErrors = 20
 
 func migrateCheck(config Config) *cobra.Command {

@@ -24,7 +24,7 @@ import (
 // page is how many objects are read at once.
 const page = 500
 
-// converted are the resources that have two versions, and the names of their CRDs.
+// converted returns the resources that have two versions. Their CRDs are named like them.
 func converted() []schema.GroupVersionResource {
 	return []schema.GroupVersionResource{
 		karpenterv1.GroupVersion().WithResource("nodepools"),
@@ -34,16 +34,19 @@ func converted() []schema.GroupVersionResource {
 }
 
 func definitions() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
 }
 
-// readCluster reads what migrate.Check looks at: CRDs and objects of ours, and the nodes and pods that may carry dropped
-// annotations. A resource that the cluster does not have is left out; one that it has in v1beta1 alone is read in that.
+// readCluster reads what migrate.Check looks at: our CRDs and objects, and the nodes and pods that may carry dropped
+// annotations. A resource that the cluster lacks is left out. One that it serves in v1beta1 only is read in that
+// version.
 func readCluster(ctx context.Context, client dynamic.Interface) ([]migrate.Object, error) {
 	var objects []migrate.Object
 	rest := []schema.GroupVersionResource{{Version: "v1", Resource: "nodes"}, {Version: "v1", Resource: "pods"}}
 	for _, resource := range converted() {
-		definition, err := client.Resource(definitions()).Get(ctx, resource.GroupResource().String(), metav1.GetOptions{})
+		definition, err := client.Resource(definitions()).Get(ctx, resource.GroupResource().String(),
+			metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -57,7 +60,10 @@ func readCluster(ctx context.Context, client dynamic.Interface) ([]migrate.Objec
 		rest = append(rest, resource)
 	}
 	if len(objects) == 0 {
-		return nil, fmt.Errorf("the cluster has none of the CRDs nodepools.%s, nodeclaims.%s, ec2nodeclasses.%s: there is nothing to check", karpenterv1.Group, karpenterv1.Group, awsv1.Group)
+		return nil,
+			fmt.Errorf(
+				"the cluster has none of the CRDs nodepools.%s, nodeclaims.%s, ec2nodeclasses.%s: there is nothing to check",
+				karpenterv1.Group, karpenterv1.Group, awsv1.Group)
 	}
 	for _, resource := range rest {
 		err := eachObject(ctx, client, resource, func(o *unstructured.Unstructured) error {
@@ -71,9 +77,11 @@ func readCluster(ctx context.Context, client dynamic.Interface) ([]migrate.Objec
 	return objects, nil
 }
 
-// serves says whether a CRD serves a version.
+// serves reports whether a CRD serves a version.
 func serves(definition *unstructured.Unstructured, version string) bool {
-	return slices.ContainsFunc(versionsOf(definition), func(v map[string]any) bool { return v["name"] == version && v["served"] == true })
+	return slices.ContainsFunc(versionsOf(definition), func(v map[string]any) bool {
+		return v["name"] == version && v["served"] == true
+	})
 }
 
 func versionsOf(definition *unstructured.Unstructured) []map[string]any {
@@ -87,7 +95,7 @@ func versionsOf(definition *unstructured.Unstructured) []map[string]any {
 	return found
 }
 
-// fromCluster gives an object the form that files have.
+// fromCluster gives an object the form that objects of files have.
 func fromCluster(o *unstructured.Unstructured) migrate.Object {
 	data, err := json.Marshal(o)
 	if err != nil {
@@ -101,7 +109,8 @@ func fromCluster(o *unstructured.Unstructured) migrate.Object {
 }
 
 // eachObject visits the objects of a resource, page by page; none if the cluster does not have the resource.
-func eachObject(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, visit func(*unstructured.Unstructured) error) error {
+func eachObject(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource,
+	visit func(*unstructured.Unstructured) error) error {
 	list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		found, err := client.Resource(resource).List(ctx, options)
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
@@ -112,8 +121,9 @@ func eachObject(ctx context.Context, client dynamic.Interface, resource schema.G
 	return each(ctx, resource.GroupResource().String(), list, metav1.ListOptions{}, visit)
 }
 
-// each visits the objects that are listed, page by page. An error of visit ends it, and is returned as it is.
-func each[T runtime.Object](ctx context.Context, what string, list pager.ListPageFunc, options metav1.ListOptions, visit func(T) error) error {
+// each visits the listed objects, page by page. An error of visit stops it, and is returned unchanged.
+func each[T runtime.Object](ctx context.Context, what string, list pager.ListPageFunc, options metav1.ListOptions,
+	visit func(T) error) error {
 	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		found, err := list(ctx, options)
 		if err != nil {

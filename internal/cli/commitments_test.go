@@ -38,7 +38,8 @@ func TestK55_JoinerctlTakesCommitments(t *testing.T) {
 	}
 	write("commitments:\n- {name: ours, instances: -2}\n")
 	code, _, failures := ran(t, "", "status", "-f", "../../examples/explain", "--commitments-file", path)
-	if want := "--commitments-file " + path + ": commitments[0].instances is -2: want a number above 0"; code != cli.CodeFailed ||
+	if want := "--commitments-file " + path +
+		": commitments[0].instances is -2: want a number above 0"; code != cli.CodeFailed ||
 		!strings.Contains(failures, want) {
 		t.Errorf("exit code %d, %q, want %q", code, failures, want)
 	}

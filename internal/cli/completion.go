@@ -10,14 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// How long a shell waits for names, and how many it gets.
+// Bounds of completion: how long a shell waits for names, and how many it gets.
 const (
 	completionTime = 3 * time.Second
 	completionMost = 500
 )
 
-// completes offers a shell the names of objects of a cluster (U-28): NAMESPACE/NAME for those that are in a namespace.
-// Without a cluster, or without the right to list, there are none, and no complaint in the middle of a command line.
+// completes offers a shell the names of objects of a cluster (U-28), as NAMESPACE/NAME for namespaced ones. Without a
+// cluster, or without the right to list, it offers nothing and prints no error: the user is in the middle of a command
+// line.
 func completes(config Config, connection *Connection, resource schema.GroupVersionResource) cobra.CompletionFunc {
 	return func(command *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {

@@ -19,13 +19,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Connection says which cluster is asked, and as whom: kubectl's flags (U-13).
+// Connection says which cluster to ask, and as whom, with kubectl's flags (U-13).
 type Connection struct {
-	// Kubeconfig is a path; "" means what the environment says.
+	// Kubeconfig is a path; "" means the environment's.
 	Kubeconfig string
 	Overrides  clientcmd.ConfigOverrides
 
-	// timeout bounds the whole command; 0 bounds nothing. stop gives its clock back.
+	// timeout bounds the whole command; 0 is no bound. stop releases its timer.
 	timeout time.Duration
 	stop    context.CancelFunc
 }
@@ -33,28 +33,28 @@ type Connection struct {
 // flagTimeout bounds a whole command.
 const flagTimeout = "timeout"
 
-// errTimeout is why a command gave up; it says so for whoever asks the context.
+// errTimeout is the cause of a context that ended by --timeout.
 type errTimeout struct{ after time.Duration }
 
 func (e errTimeout) Error() string {
 	return fmt.Sprintf("gave up after %s (--timeout): nothing is known that was not printed", e.after)
 }
 
-// The groups that flags stand in below a command's own, in this order.
+// Groups of flags that the help shows below a command's own flags, in this order.
 const (
 	groupConnection = "Which cluster, and as whom"
 	groupOutput     = "What is printed"
 	groupKey        = "group"
 )
 
-// connects gives a command the flags of a connection.
+// connects adds the flags of a connection to a command.
 func connects(command *cobra.Command) *Connection {
 	c := &Connection{}
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.StringVar(&c.Kubeconfig, "kubeconfig", "",
 		"path of the kubeconfig; without it $KUBECONFIG, then ~/.kube/config")
 	names := clientcmd.RecommendedConfigOverrideFlags("")
-	names.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{} // commands that have one say what it is for
+	names.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{} // commands with this flag explain it themselves
 	names.AuthOverrideFlags.Username, names.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
 	clientcmd.BindOverrideFlags(&c.Overrides, own, names)
 	own.DurationVar(&c.timeout, flagTimeout, 0, "give up after this long, such as 30s; 0 waits as long as it takes")
@@ -78,11 +78,11 @@ func connects(command *cobra.Command) *Connection {
 	return c
 }
 
-// named returns the first flag that names a cluster, "" when none does.
+// named returns the first flag that names a cluster, "" when none is given.
 func (c *Connection) named() string {
 	for _, flag := range []struct{ name, value string }{
-		{"kubeconfig", c.Kubeconfig}, {"context", c.Overrides.CurrentContext}, {"cluster", c.Overrides.Context.Cluster},
-		{"server", c.Overrides.ClusterInfo.Server},
+		{"kubeconfig", c.Kubeconfig}, {"context", c.Overrides.CurrentContext},
+		{"cluster", c.Overrides.Context.Cluster}, {"server", c.Overrides.ClusterInfo.Server},
 	} {
 		if flag.value != "" {
 			return flag.name
@@ -91,7 +91,7 @@ func (c *Connection) named() string {
 	return ""
 }
 
-// addGroup adds flags to a command that its help shows together.
+// addGroup adds flags to a command that its help shows as a group.
 func addGroup(command *cobra.Command, group string, flags *pflag.FlagSet) {
 	flags.VisitAll(func(flag *pflag.Flag) {
 		if flag.Annotations == nil {
@@ -102,7 +102,7 @@ func addGroup(command *cobra.Command, group string, flags *pflag.FlagSet) {
 	command.Flags().AddFlagSet(flags)
 }
 
-// Clients are a cluster's.
+// clients are the clients of a cluster.
 type clients struct {
 	dynamic dynamic.Interface
 	typed   kubernetes.Interface
@@ -118,7 +118,8 @@ func (c Config) both(to *Connection) (clients, error) {
 	return clients{dynamic: dynamic, typed: typed}, err
 }
 
-// namespace is that of what is named without one: as kubectl has it, or default in files.
+// namespace returns the namespace of objects named without one: that of the context, as in kubectl, or default in
+// files.
 func (c Config) namespace(connection *Connection, files []string) string {
 	if c.Namespace == nil || len(files) > 0 {
 		return metav1.NamespaceDefault
@@ -126,7 +127,7 @@ func (c Config) namespace(connection *Connection, files []string) string {
 	return cmp.Or(c.Namespace(*connection), metav1.NamespaceDefault)
 }
 
-// confirm asks whoever is at the terminal; without one it is an error, which names the flag that answers (U-07).
+// confirm asks the user at the terminal. Without a terminal it is an error, which names the flags that answer (U-07).
 func (c Config) confirm(what string) error {
 	if !c.InTerminal {
 		return fmt.Errorf("it is to %s, and nobody is there to ask: give --yes, or --dry-run to see what it would do",
@@ -143,8 +144,7 @@ func (c Config) confirm(what string) error {
 	return errors.New("nothing was written")
 }
 
-// unanswered says in one line that a cluster does not answer, where that is what an error comes to; else it is the
-// error.
+// unanswered returns a one-line error if err means that a cluster does not answer; otherwise it returns err.
 func unanswered(err error) error {
 	var request *url.Error
 	var dialled *net.OpError

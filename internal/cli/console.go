@@ -22,7 +22,7 @@ type consoling struct {
 	localPort int
 }
 
-// insteadOfConsole says what works without a controller.
+// insteadOfConsole tells users what works without a controller.
 const insteadOfConsole = "joinerctl status and joinerctl explain read the objects of the API server"
 
 func console(config Config) *cobra.Command {
@@ -68,7 +68,7 @@ func (with *consoling) run(ctx context.Context, config Config) error {
 	key := rand.Text()
 	server := &http.Server{Handler: keyed(key, tunnel), ReadHeaderTimeout: answerWithin,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // nothing is under way that is worth waiting for
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // no open request is worth waiting for
 	address := "http://" + listener.Addr().String() + "/" + key + "/"
 	fmt.Fprintf(config.Out, "%s\n", address)
 	fmt.Fprintf(config.Err, "the console of %s; whoever has this address may read it; Ctrl-C ends it\n", tunnel.leads)
@@ -85,18 +85,18 @@ func (with *consoling) run(ctx context.Context, config Config) error {
 	return ctx.Err()
 }
 
-// keyed lets those in who have the key, which is the first part of the path, and passes on what comes after it. The
-// page behind it asks for everything relative to its own address.
+// keyed accepts requests whose path begins with the key, and passes on the rest of the path. The page behind it uses
+// relative addresses only.
 func keyed(key string, to *tunnel) http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "localhost", "localhost"
 		},
 		Transport: &http.Transport{DialContext: to.dial, DisableCompression: true, IdleConnTimeout: answerWithin},
-		// Events are to come as they are sent.
+		// Events must be passed on at once.
 		FlushInterval: -1,
 		ModifyResponse: func(answer *http.Response) error {
-			// It leads no more: what it cannot do for now it would say when to ask again for.
+			// The pod no longer leads: temporary refusals of a leader have a Retry-After.
 			if answer.StatusCode == http.StatusServiceUnavailable && answer.Header.Get("Retry-After") == "" {
 				to.close(answer.Request.Context())
 			}
@@ -128,14 +128,14 @@ func keyed(key string, to *tunnel) http.Handler {
 	})
 }
 
-// tunnel leads to whoever leads: where the way ends, the leader is looked for anew.
+// tunnel leads to the leading controller. When the connection breaks, it looks for the leader again.
 type tunnel struct {
 	with   reaching
 	config Config
 
-	turn    chan struct{} // one at a time makes the way or ends it
+	turn    chan struct{} // held while the connection is made or closed
 	leads   leader
-	address string // "" while there is no way
+	address string // "" while there is no connection
 	stop    func()
 }
 
@@ -160,9 +160,9 @@ func (t *tunnel) try(ctx context.Context) error {
 	return nil
 }
 
-// way is the local address that leads to the leader; it is made where there is none.
+// way returns the local address that leads to the leader. It connects if needed.
 func (t *tunnel) way(ctx context.Context) (string, error) {
-	select { // whoever comes meanwhile waits for the same way
+	select { // callers that come meanwhile wait for the same connection
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
 	case <-ctx.Done():
@@ -183,7 +183,7 @@ func (t *tunnel) way(ctx context.Context) (string, error) {
 	return address, nil
 }
 
-// dial goes the way to the leader. One that has ended is made anew, once.
+// dial connects to the leader. It replaces a broken connection, once.
 func (t *tunnel) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	var failure error
 	for range 2 {
@@ -201,7 +201,7 @@ func (t *tunnel) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return nil, failure
 }
 
-// close ends the way.
+// close closes the connection.
 func (t *tunnel) close(ctx context.Context) {
 	select {
 	case t.turn <- struct{}{}:

@@ -49,7 +49,8 @@ func consoled(t *testing.T, c *controller, manifests []string, open func(string)
 	go func() {
 		ended <- cli.Run(ctx, cli.Config{Out: out, Err: failures, Open: open,
 			Client:  func(cli.Connection) (dynamic.Interface, error) { return client, nil },
-			Forward: func(cli.Connection) (cli.Forwarder, error) { return c, nil }}, append([]string{"console"}, args...))
+			Forward: func(cli.Connection) (cli.Forwarder, error) { return c, nil }}, append([]string{"console"},
+			args...))
 	}()
 	return out, failures, func() int { cancel(); return <-ended }
 }

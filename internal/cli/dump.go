@@ -27,7 +27,7 @@ type dumping struct {
 	port                           int
 }
 
-// differs ends the name of a dump that does not replay to the plan that was made.
+// differs ends the name of a dump whose replay differs from the controller's plan.
 const differs = ".differs"
 
 func dumps(config Config) *cobra.Command {
@@ -107,7 +107,7 @@ func (with *dumping) run(ctx context.Context, config Config) error {
 	return nil
 }
 
-// check reads the flags.
+// check validates the flags.
 func (with *dumping) check(config Config) (how dump.Redaction, most int64, now time.Time, err error) {
 	how = dump.Redaction(with.redact)
 	size, err := resource.ParseQuantity(with.maxSize)
@@ -115,7 +115,8 @@ func (with *dumping) check(config Config) (how dump.Redaction, most int64, now t
 	case !how.Known():
 		return how, 0, now, fmt.Errorf("--redact is %q: it must be %s", with.redact, dump.Redactions())
 	case err != nil || size.Value() <= 0:
-		return how, 0, now, fmt.Errorf("--max-size is %q: it must be a number of bytes above 0, such as 64Mi", with.maxSize)
+		return how, 0, now, fmt.Errorf("--max-size is %q: it must be a number of bytes above 0, such as 64Mi",
+			with.maxSize)
 	case with.out == "-" && config.OutTerminal:
 		return how, 0, now, errors.New("a dump is packed, and no text for a terminal: name a file with -o, or pipe it")
 	case with.key != "" && how == dump.RedactNone:
@@ -149,13 +150,13 @@ func (with *dumping) gather(ctx context.Context, config Config, now time.Time) (
 	return made, err
 }
 
-// programVersion is the name of this program and its version.
+// programVersion returns the name and version of this program.
 func programVersion() string { return program + " " + ownVersion(debug.ReadBuildInfo()).Version }
 
-// proven packs a dump without its names, and replays what was packed. With bytes and an error it replays otherwise.
+// proven redacts and packs a dump, and replays the result. If it returns both bytes and an error, the replay differs.
 func proven(made dump.Dump, how dump.Redaction) ([]byte, dump.Key, error) {
 	var differences []dump.Difference
-	if made.Header.Source != dump.Rebuilt { // whose plans this program has made just now
+	if made.Header.Source != dump.Rebuilt { // rebuilt plans were just made by this program
 		found, err := dump.Replay(made)
 		if err != nil {
 			return nil, nil, err
@@ -182,8 +183,9 @@ func proven(made dump.Dump, how dump.Redaction) ([]byte, dump.Key, error) {
 		return data.Bytes(), key, fmt.Errorf("the dump does not replay to the plan that was made, please report that "+
 			"with the file: %s", firstLines(differences))
 	case len(read) > 0:
-		return data.Bytes(), key, fmt.Errorf("the dump does not replay to the plan that was made, please report that: %s",
-			firstLines(read))
+		return data.Bytes(), key,
+			fmt.Errorf("the dump does not replay to the plan that was made, please report that: %s",
+				firstLines(read))
 	case !same:
 		return data.Bytes(), key, errors.New("without the names the plan is another one, please report that; " +
 			"--redact none keeps them")
@@ -200,7 +202,7 @@ func firstLines(differences []dump.Difference) string {
 	return string(differences[0].Question) + ":\n" + strings.Join(lines, "\n")
 }
 
-// write writes dump and key.
+// write writes the dump and the key.
 func (with *dumping) write(config Config, data []byte, key dump.Key, bad bool) error {
 	if with.key != "" && key != nil {
 		names, err := json.MarshalIndent(struct {
@@ -231,5 +233,5 @@ func (with *dumping) write(config Config, data []byte, key dump.Key, bad bool) e
 	return nil
 }
 
-// private is the mode of files that only their owner reads.
+// private is the mode of files for their owner only.
 const private = 0o600

@@ -162,23 +162,26 @@ func TestU06_WithAnotherSetting(t *testing.T) {
 	}
 }
 
-// P-22, B-20, K-53: a dump that is made from objects holds what the controller's flags say of costs, top and policy check
-// take them too.
+// P-22, B-20, K-53: a dump that is made from objects holds what the controller's flags say of costs, top and policy
+// check take them too.
 func TestP22_AllThatPlansTakesTheCosts(t *testing.T) {
 	t.Parallel()
 	d := understood(t, dumped(t, "--price-tolerance", "7", "--node-overhead-price", "0.03", "--max-nodes", "8",
 		"--max-node-claims-hard", "9"))
 	if d.Snapshot.MaxNodes != 8 || d.Snapshot.MaxClaims != 9 {
-		t.Errorf("the whole cluster may have %d nodes and %d NodeClaims, want 8 and 9", d.Snapshot.MaxNodes, d.Snapshot.MaxClaims)
+		t.Errorf("the whole cluster may have %d nodes and %d NodeClaims, want 8 and 9", d.Snapshot.MaxNodes,
+			d.Snapshot.MaxClaims)
 	}
 	for _, pool := range d.Snapshot.Pools {
 		if pool.PriceTolerance != 7 || pool.NodeOverheadPrice.String() != "0.030" {
-			t.Errorf("pool %s has a tolerance of %d %% and an overhead of %s", pool.Name, pool.PriceTolerance, pool.NodeOverheadPrice)
+			t.Errorf("pool %s has a tolerance of %d %% and an overhead of %s", pool.Name, pool.PriceTolerance,
+				pool.NodeOverheadPrice)
 		}
 	}
 	for _, args := range [][]string{
 		{"top", "-f", "../../examples/simulate"}, {"status", "-f", "../../examples/simulate"},
-		{"explain", "pod", "ml/train-2", "-f", "../../examples/simulate"}, {"policy", "check", "-f", "../../examples/policycheck"},
+		{"explain", "pod", "ml/train-2", "-f", "../../examples/simulate"},
+		{"policy", "check", "-f", "../../examples/policycheck"},
 		{"dump", "-f", "../../examples/simulate", "-o", filepath.Join(t.TempDir(), "dump.gz")},
 	} {
 		for _, setting := range []string{"--price-tolerance=101", "--node-overhead-price=1000001", "--max-nodes=-1"} {
@@ -203,7 +206,8 @@ func TestU06_ReplayExplains(t *testing.T) {
 		t.Errorf("exit %d, %q\n%s\nwant\n%s", code, failures, out, want)
 	}
 	own := filepath.Join(t.TempDir(), "dump.gz")
-	if code, _, failures := ran(t, "", "dump", "-f", "../../examples/explain", "-o", own, "--redact", "none"); code != 0 {
+	if code, _, failures := ran(t, "", "dump", "-f", "../../examples/explain", "-o", own, "--redact",
+		"none"); code != 0 {
 		t.Fatal(failures)
 	}
 	if _, out, _ := ran(t, "", "replay", own, "--explain", "node/n1"); !strings.Contains(out,
@@ -229,7 +233,8 @@ func TestU06_ADumpBecomesATest(t *testing.T) {
 		t.Fatal(failures)
 	}
 	code, out, failures = ran(t, "", "replay", path, "--script")
-	if code != cli.CodeFailed || out != "" || !strings.HasPrefix(failures, "joinerctl: --script: scripts cannot say:\n") ||
+	if code != cli.CodeFailed || out != "" ||
+		!strings.HasPrefix(failures, "joinerctl: --script: scripts cannot say:\n") ||
 		!strings.Contains(failures, "\njoinerctl: pool pool-000001: no catalogue\n") {
 		t.Errorf("exit %d, %q, %q", code, out, failures)
 	}
@@ -260,8 +265,8 @@ func TestU18_DumpReadsOnly(t *testing.T) {
 	code, _, failures := run(t, client, "", "dump", "--rebuild", "-o", path)
 	d := understood(t, path)
 	const lacks = "persistentvolumes, for want of the right to list them"
-	if code != cli.CodeFailed || !strings.Contains(failures, lacks) || !slices.Equal(d.Header.NotRead, []string{lacks}) ||
-		len(d.Snapshot.Pending) != 1 {
+	if code != cli.CodeFailed || !strings.Contains(failures, lacks) ||
+		!slices.Equal(d.Header.NotRead, []string{lacks}) || len(d.Snapshot.Pending) != 1 {
 		t.Errorf("exit %d, %q, %+v", code, failures, d.Header)
 	}
 	for _, action := range client.Actions() {
@@ -291,11 +296,12 @@ func TestU36_DumpAndReplayNameWhatIsWrong(t *testing.T) {
 		`--redact is "some": it must be none, names or all`:            append(files, "--redact", "some"),
 		`--max-size is "big": it must be a number of bytes above 0, `:  append(files, "--max-size", "big"),
 		`--now is "noon": it must be a time, such as 2026-11-22T07:00`: append(files, "--now", "noon"),
-		`--key is set and --redact is none: nothing is taken away`:     append(files, "--redact", "none", "--key", "k"),
+		`--key is set and --redact is none: nothing is taken away`: append(files, "--redact", "none", "--key",
+			"k"),
 		`--key is "-": it must be a file of its own`:                   append(files, "--key", "-"),
 		`--output: open /nowhere/at/all: `:                             append(files, "-o", "/nowhere/at/all"),
 		`--expect is "luck": it must be same or any`:                   {"replay", path, "--expect", "luck"},
-		`open /nowhere: `: {"replay", "/nowhere"},
+		`open /nowhere: `:                                              {"replay", "/nowhere"},
 		text + `: it is no dump: it is not packed by gzip`:             {"replay", text},
 		`--with: "x=1" is none of the flags that a plan depends on: w`: {"replay", path, "--with", "x=1"},
 		`--with: consolidation-min-saving-percent is "100"; want 0 to`: {"replay", path, "--with",

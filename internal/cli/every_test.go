@@ -63,13 +63,14 @@ func calls() []call {
 		}, "Explanation", "nodeclaim web-a is not launched: LaunchesFail", "nodeclaim/web-a\n"},
 		{"explain deployment", files("explain", "deployment", "ml/train", "-f", "../../examples/simulate"),
 			"Explanation", "deployment ml/train: 3 pods, 1 is held", "deployment/train -n ml\n"},
-		{"status", files("status", "-f", "../../examples/status"), "Status", "Joiner 0.4.0   leader joiner-a   1 standby",
-			"nodepool/batch\npod/train-0 -n ml\nnode/ip-10-0-7-4\n"},
-		{"policy status", files("policy", "status", "-f", "../../examples/policies"), "PolicyStatus", "NAMESPACE  NAME",
+		{"status", files("status", "-f", "../../examples/status"), "Status",
+			"Joiner 0.4.0   leader joiner-a   1 standby", "nodepool/batch\npod/train-0 -n ml\nnode/ip-10-0-7-4\n"},
+		{"policy status", files("policy", "status", "-f", "../../examples/policies"), "PolicyStatus",
+			"NAMESPACE  NAME",
 			"autonodepolicy/default -n hcp-b\nautonodepolicy/default -n hcp-c\nautonodepolicy/default -n hcp-d\n" +
 				"autonodepolicy/other -n hcp-d\n"},
-		{"policy check", files("policy", "check", "-f", "../../examples/policycheck"), "PolicyCheck", "POOL  TYPES NOW",
-			"openshiftnodepool/ml\nopenshiftnodepool/web\n"},
+		{"policy check", files("policy", "check", "-f", "../../examples/policycheck"), "PolicyCheck",
+			"POOL  TYPES NOW", "openshiftnodepool/ml\nopenshiftnodepool/web\n"},
 		{"top", files("top", "-f", "../../examples/status"), "NodeList", "Joiner 0.4.0   leader joiner-a   1 standby",
 			"nodepool/batch\npod/train-0 -n ml\nnode/ip-10-0-7-4\n"},
 		{"audit control-plane", audit(), "ControlPlaneAudit", "Live source: Scheduler",
@@ -90,7 +91,8 @@ func calls() []call {
 		}, "Replay", "-: another plan\nwritten by ", "nodepool/gpu\n"},
 		{"takeover check", func(t *testing.T, more ...string) (int, string, string) {
 			t.Helper()
-			return ran(t, kwokClass+"---\n"+poolOf(", replicas: 4", ""), slices.Concat([]string{"takeover", "check", "-f", "-"}, more)...)
+			return ran(t, kwokClass+"---\n"+poolOf(", replicas: 4", ""),
+				slices.Concat([]string{"takeover", "check", "-f", "-"}, more)...)
 		}, "TakeoverCheck", "danger: NodePool web (dormant)", "nodepool/web\n"},
 		{"migrate check", func(t *testing.T, more ...string) (int, string, string) {
 			t.Helper()
@@ -115,16 +117,20 @@ func TestU13_EveryCommandHasEveryForm(t *testing.T) {
 				},
 				"yaml": func(out string) bool {
 					got := kindOf(func(data []byte, into any) error { return yaml.Unmarshal(data, into) }, out)
-					return got == "cli.joiner.sh/v1 "+c.kind || c.kind == "ControlPlaneSuggestion" && strings.HasSuffix(got,
-						" Scheduler")
+					return got == "cli.joiner.sh/v1 "+c.kind ||
+						c.kind == "ControlPlaneSuggestion" && strings.HasSuffix(got,
+							" Scheduler")
 				},
 				"name":                             func(out string) bool { return out == c.named },
 				"jsonpath={.kind}":                 func(out string) bool { return out == c.kind },
 				"jsonpath=kind":                    func(out string) bool { return out == c.kind },
 				"go-template={{.kind}}{{\"\\n\"}}": func(out string) bool { return out == c.kind+"\n" },
-				"custom-columns=A:.nothing":        func(out string) bool { return strings.HasPrefix(out, "A\n<none>\n") },
+				"custom-columns=A:.nothing": func(out string) bool {
+					return strings.HasPrefix(out, "A\n<none>\n")
+				},
 			} {
-				if code, out, failures := c.run(t, "-o", form); code != cli.CodeFindings || failures != "" || !check(out) {
+				if code, out, failures := c.run(t, "-o", form); code != cli.CodeFindings || failures != "" ||
+					!check(out) {
 					t.Errorf("-o %s: exit %d, %q:\n%s", form, code, failures, out)
 				}
 			}
@@ -146,8 +152,8 @@ func kindOf(unmarshal func([]byte, any) error, out string) string {
 	return content.APIVersion + " " + content.Kind
 }
 
-// TestU30_ExitCodesAreTheSameEverywhere: a finding is 1, and 0 with --exit-zero; a wrong call is 2 with and without it,
-// with nothing on standard output; whoever interrupts gets 130.
+// TestU30_ExitCodesAreTheSameEverywhere: a finding is 1, and 0 with --exit-zero; a wrong call is 2 with and without
+// it, with nothing on standard output; whoever interrupts gets 130.
 func TestU30_ExitCodesAreTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, c := range calls() {
@@ -157,8 +163,9 @@ func TestU30_ExitCodesAreTheSameEverywhere(t *testing.T) {
 			if code, out, failures := c.run(t, "--exit-zero"); code != cli.CodeFine || out != said || failures != "" {
 				t.Errorf("--exit-zero: exit %d, %q, %q", code, out, failures)
 			}
-			for _, wrong := range [][]string{{"--nonsense"}, {"-o", "xml"}, {"-o", "json="}, {"-o", "jsonpath"}, {"--color",
-				"red"},
+			for _, wrong := range [][]string{{"--nonsense"}, {"-o", "xml"}, {"-o", "json="}, {"-o", "jsonpath"},
+				{"--color",
+					"red"},
 				{"-o", "jsonpath={.a"}, {"-o", "go-template={{.a"}, {"more", "than", "one"}, {"-o",
 					"go-template={{.kind.of}}"}} {
 				code, out, failures := c.run(t, append([]string{"--exit-zero"}, wrong...)...)
@@ -173,7 +180,8 @@ func TestU30_ExitCodesAreTheSameEverywhere(t *testing.T) {
 	client := live(t)
 	connect := func(cli.Connection) (dynamic.Interface, error) { return client, nil }
 	var out, failures strings.Builder
-	code := cli.Run(ctx, cli.Config{Client: connect, Out: &out, Err: &failures}, []string{"explain", "pod", "shop/none"})
+	code := cli.Run(ctx, cli.Config{Client: connect, Out: &out, Err: &failures},
+		[]string{"explain", "pod", "shop/none"})
 	if code != cli.CodeInterrupted || failures.String() != "joinerctl: interrupted\n" || out.Len() > 0 {
 		t.Errorf("interrupted: exit %d, %q, %q", code, out.String(), failures.String())
 	}
@@ -226,7 +234,8 @@ func TestU13_TheConnectionIsKubectls(t *testing.T) {
 		o := got.Overrides
 		if code != cli.CodeFailed || got.Kubeconfig != "k" || o.CurrentContext != "c" || o.Context.Cluster != "l" ||
 			o.Context.AuthInfo != "u" || o.ClusterInfo.Server != "https://s" || o.AuthInfo.Token != "t" ||
-			o.AuthInfo.Impersonate != "a" || !slices.Equal(o.AuthInfo.ImpersonateGroups, []string{"g"}) || o.Timeout != "7s" {
+			o.AuthInfo.Impersonate != "a" || !slices.Equal(o.AuthInfo.ImpersonateGroups, []string{"g"}) ||
+			o.Timeout != "7s" {
 			t.Errorf("%v: exit %d, %s, %+v", command, code, failures.String(), got)
 		}
 	}
@@ -257,8 +266,8 @@ func TestU13_ColoursAreForTerminals(t *testing.T) {
 	}
 }
 
-// TestU36_NoClusterIsOneSentence: a server that cannot be reached is told with its address, and with what works without
-// it.
+// TestU36_NoClusterIsOneSentence: a server that cannot be reached is told with its address, and with what works
+// without it.
 func TestU36_NoClusterIsOneSentence(t *testing.T) {
 	t.Parallel()
 	refused := &url.Error{Op: "Get", URL: "https://10.0.0.1:6443/api/v1/pods?limit=500", Err: &net.OpError{Op: "dial",
@@ -266,7 +275,8 @@ func TestU36_NoClusterIsOneSentence(t *testing.T) {
 		Err: errors.New("connection refused")}}
 	var failures strings.Builder
 	code := cli.Run(t.Context(), cli.Config{Out: &failures, Err: &failures,
-		Client: func(cli.Connection) (dynamic.Interface, error) { return nil, refused }}, []string{"explain", "node", "a"})
+		Client: func(cli.Connection) (dynamic.Interface, error) { return nil, refused }}, []string{"explain", "node",
+		"a"})
 	const want = "joinerctl: no cluster: the server https://10.0.0.1:6443 does not answer (dial tcp: connection refused)\n" +
 		"joinerctl: check the network and the kubeconfig, or plan from files: joinerctl simulate -f DIR\n"
 	if code != cli.CodeFailed || failures.String() != want {

@@ -16,7 +16,8 @@ import (
 )
 
 func explain(config Config) *cobra.Command {
-	command := parent("explain", "Say why a pod waits, a node stays or a pool launches nothing, and what to do about it", "")
+	command := parent("explain",
+		"Say why a pod waits, a node stays or a pool launches nothing, and what to do about it", "")
 	command.AddCommand(explainPod(config), explainNode(config), explainPool(config), explainClaim(config))
 	for _, kind := range whatif.Workloads() {
 		command.AddCommand(explainWorkload(config, kind))
@@ -72,7 +73,7 @@ known.`,
 	return command
 }
 
-// explainer holds the flags that all explanations have.
+// explainer holds the flags that all explanations share.
 type explainer struct {
 	files                []string
 	catalogue, namespace string
@@ -80,19 +81,19 @@ type explainer struct {
 	printing             *printing
 	all, try             bool
 	now                  planTime
-	// where is the place of the controller, and asked what is read there; more is what is read of a cluster beside
-	// what every explanation needs.
+	// where is the place of the controller, and asked what is read there. more reads what an explanation needs of a
+	// cluster in addition to the usual resources.
 	where place
 	asked asked
 	more  func(context.Context, dynamic.Interface) ([]whatif.Document, error)
-	// client is that of the cluster, once it is read; nil for files.
+	// client is the client of the cluster, once that was read; nil for files.
 	client dynamic.Interface
-	// follows says that the cluster is looked at again and again: feed is then what is read of it.
+	// follows says that the cluster is looked at repeatedly; then feed holds its objects.
 	follows bool
 	feed    *feed
 }
 
-// explaining makes a command for one object, without its use, example and work.
+// explaining makes a command that explains one object. The caller adds its use, example and function.
 func explaining(short, long, codes string) (*cobra.Command, *explainer) {
 	with := &explainer{}
 	command := &cobra.Command{
@@ -120,20 +121,21 @@ Exit code: ` + codes +
 	return command, with
 }
 
-// namespacedName splits namespace/name of an object of a kind.
+// namespacedName splits the namespace/name of an object.
 func namespacedName(kind, name, namespace string) (whatif.About, error) {
 	first, rest, both := strings.Cut(name, "/")
 	if !both {
 		first, rest = namespace, name
 	}
 	if first == "" || rest == "" || strings.Contains(rest, "/") {
-		return whatif.About{}, fmt.Errorf("the %s is %q: name it NAMESPACE/NAME, or NAME with -n NAMESPACE", kind, name)
+		return whatif.About{}, fmt.Errorf("the %s is %q: name it NAMESPACE/NAME, or NAME with -n NAMESPACE", kind,
+			name)
 	}
 	return whatif.About{Namespace: first, Name: rest}, nil
 }
 
-// named splits the argument of a command about an object of a namespace: without one it is that of -n, or that of the
-// context.
+// named splits the argument of a command about a namespaced object. A name without namespace gets that of -n, or that
+// of the context.
 func (with *explainer) named(config Config, kind, name string) (whatif.About, error) {
 	namespace := with.namespace
 	if namespace == "" {
@@ -174,7 +176,7 @@ func (with *explainer) run(ctx context.Context, config Config, about func(*whati
 	return err
 }
 
-// read reads the files, or the cluster: from says which.
+// read reads the files or the cluster; from says which.
 func (with *explainer) read(ctx context.Context, config Config) (documents []whatif.Document, unread []string,
 	from string, err error) {
 	if len(with.files) > 0 {
@@ -207,8 +209,8 @@ func (with *explainer) read(ctx context.Context, config Config) (documents []wha
 	return append(documents, more...), append(unread, missing...), "cluster", err
 }
 
-// readAll reads what a plan looks at. unread says what may not be read, each with the right that is missing; without what is
-// required it is an error.
+// readAll reads what a plan looks at. unread names what may not be read, each with the missing right. A required
+// resource that may not be read is an error.
 func readAll(ctx context.Context, client dynamic.Interface, resources []whatif.Resource) (documents []whatif.Document,
 	unread []string, err error) {
 	reads, err := whatif.NewUnderstanding()
@@ -218,7 +220,7 @@ func readAll(ctx context.Context, client dynamic.Interface, resources []whatif.R
 	return readWhole(ctx, client, resources, reads.Of)
 }
 
-// readWhole is readAll that keeps of each document what it is told to keep.
+// readWhole is readAll with a function that says what to keep of each document.
 func readWhole(ctx context.Context, client dynamic.Interface, resources []whatif.Resource,
 	keep func(whatif.Document) whatif.Document) (documents []whatif.Document, unread []string, err error) {
 	for _, resource := range resources {
@@ -238,8 +240,7 @@ func readWhole(ctx context.Context, client dynamic.Interface, resources []whatif
 	return documents, unread, nil
 }
 
-// mayNotList says that something cannot be listed that nothing can be said without, and which rule allows it
-// (U-19).
+// mayNotList is the error for a required resource that cannot be listed. It names the rule that would allow it (U-19).
 func mayNotList(resource schema.GroupVersionResource) error {
 	return fmt.Errorf("%s cannot be listed: nothing can be said without "+
 		"(rule: {apiGroups: [%q], resources: [%s], verbs: [list]})", resource.GroupResource(), resource.Group,

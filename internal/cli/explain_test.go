@@ -58,7 +58,8 @@ func TestU04_ExplainReadsTheCluster(t *testing.T) {
 	t.Parallel()
 	client := live(t)
 	code, out, failures := run(t, client, "", "explain", "pod", "shop/huge")
-	if code != cli.CodeFindings || failures != "" || !strings.Contains(out, "pod shop/huge waits: PodTooLarge\n  pool default: cpu=1000 is more than") ||
+	if code != cli.CodeFindings || failures != "" ||
+		!strings.Contains(out, "pod shop/huge waits: PodTooLarge\n  pool default: cpu=1000 is more than") ||
 		!strings.Contains(out, "objects: cluster (") || !strings.Contains(out, "catalogue: default") {
 		t.Errorf("exit code %d, %q\n%s", code, failures, out)
 	}
@@ -69,8 +70,8 @@ func TestU04_ExplainReadsTheCluster(t *testing.T) {
 	}
 }
 
-// TestU19_MissingRightsShrinkTheAnswer: each right that is taken away is named; without pods, nodes or pools there is no answer,
-// and the rule that would allow one is told.
+// TestU19_MissingRightsShrinkTheAnswer: each right that is taken away is named; without pods, nodes or pools there is
+// no answer, and the rule that would allow one is told.
 func TestU19_MissingRightsShrinkTheAnswer(t *testing.T) {
 	t.Parallel()
 	for _, resource := range whatif.Resources() {
@@ -79,10 +80,12 @@ func TestU19_MissingRightsShrinkTheAnswer(t *testing.T) {
 			code, out, failures := run(t, live(t, resource.Resource), "", "explain", "pod", "-n", "shop", "huge")
 			want := "not checked: " + resource.GroupResource().String() + ", for want of the right to list them"
 			if resource.Required {
-				if code != cli.CodeFailed || !strings.Contains(failures, "resources: ["+resource.Resource+"], verbs: [list]") || out != "" {
+				if code != cli.CodeFailed ||
+					!strings.Contains(failures, "resources: ["+resource.Resource+"], verbs: [list]") || out != "" {
 					t.Errorf("exit code %d, %q\n%s", code, failures, out)
 				}
-			} else if code != cli.CodeFindings || !strings.Contains(out, want) || !strings.Contains(out, "PodTooLarge") {
+			} else if code != cli.CodeFindings || !strings.Contains(out, want) ||
+				!strings.Contains(out, "PodTooLarge") {
 				t.Errorf("exit code %d, %q; want %q in\n%s", code, failures, want, out)
 			}
 		})

@@ -27,7 +27,8 @@ node class, its launches or its limits, or where the pods go instead; and its no
 	command.Use, command.Aliases = "nodepool NAME", []string{"nodepools", "np"}
 	command.Example = "  joinerctl explain nodepool gpu\n  joinerctl explain nodepool gpu -f examples/simulate"
 	with.asksWhere(command, asked{leader: true})
-	command.ValidArgsFunction = completes(config, with.connection, karpenterv1.GroupVersion().WithResource("nodepools"))
+	command.ValidArgsFunction = completes(config, with.connection,
+		karpenterv1.GroupVersion().WithResource("nodepools"))
 	command.RunE = func(command *cobra.Command, args []string) error {
 		return with.run(command.Context(), config, func(w *whatif.World) (whatif.Explained,
 			error) {
@@ -55,11 +56,12 @@ at the stage that it is at. The name of its node will do too.`,
 	return command
 }
 
-// explainWorkload is the command for one of whatif.Workloads.
+// explainWorkload returns the command for one of whatif.Workloads.
 func explainWorkload(config Config, kind string) *cobra.Command {
 	name := strings.ToLower(kind)
 	command, with := explaining(fmt.Sprintf("Say why pods of a %s wait, grouped by cause", kind),
-		fmt.Sprintf(`Say how the pods of a %s stand: how many wait for which cause, what can be done about each, and how
+		fmt.Sprintf(
+			`Say how the pods of a %s stand: how many wait for which cause, what can be done about each, and how
 many have a place. From files, the pods are those that it would make.`, kind),
 		"0 its pods run or nodes take them, 1 a cause holds some of them")
 	short := map[string]string{"Deployment": "deploy", "StatefulSet": "sts", "DaemonSet": "ds",
@@ -101,13 +103,13 @@ func (with *explainer) allFlag(command *cobra.Command, usage string) {
 	command.Flags().BoolVar(&with.all, "all", false, usage)
 }
 
-// asksWhere has what is asked read of the controller's place.
+// asksWhere adds flags for the controller's place, and says what to read there.
 func (with *explainer) asksWhere(command *cobra.Command, what asked) {
 	with.asked = what
 	with.where.flags(command)
 }
 
-// readIn reads resources of one namespace, all of which are needed.
+// readIn reads required resources of one namespace.
 func readIn(ctx context.Context, client dynamic.Interface, namespace string,
 	resources []schema.GroupVersionResource) (documents []whatif.Document, err error) {
 	for _, resource := range resources {

@@ -103,8 +103,8 @@ func TestU19_AClassThatMayNotBeReadIsNotMissing(t *testing.T) {
 		"{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: other}}}}\n"
 	for resource, says := range map[string]string{"": "fresh launches nothing: NodeClassMissing\n",
 		"kwoknodeclasses": "fresh launches nothing: NoDemand\n"} {
-		code, out, failures := run(t, liveWith(t, []string{resource}, pool, lease("joiner-a_1", always)), "", "explain",
-			"nodepool", "fresh")
+		code, out, failures := run(t, liveWith(t, []string{resource}, pool, lease("joiner-a_1", always)), "",
+			"explain", "nodepool", "fresh")
 		want := map[string]int{"": cli.CodeFindings, "kwoknodeclasses": cli.CodeFailed}[resource]
 		if code != want || !strings.Contains(out, says) {
 			t.Errorf("without %q: exit code %d, %q; want %d and %q in\n%s", resource, code, failures, want, says, out)
@@ -165,7 +165,8 @@ func TestU04_APauseIsReadFromTheCluster(t *testing.T) {
 			"release week") {
 		t.Errorf("exit code %d, %q\n%s", code, failures, out)
 	}
-	code, out, failures = run(t, liveWith(t, nil, pool, claim, node, pause), "", "status", "--system-namespace", "joiner")
+	code, out, failures = run(t, liveWith(t, nil, pool, claim, node, pause), "", "status", "--system-namespace",
+		"joiner")
 	if code != cli.CodeFindings || failures != "" || !strings.Contains(out,
 		"\nNodes that are to go and stay 1: 1 Paused   joinerctl explain node n1\n") {
 		t.Errorf("status: exit code %d, %q\n%s", code, failures, out)
@@ -185,8 +186,9 @@ func TestU04_APauseIsAmongAllCauses(t *testing.T) {
 	code, out, failures := ran(t, "", "explain", "node", "n3", "--all", "-f", "../../examples/status")
 	if code != cli.CodeFindings || failures != "" || !strings.HasPrefix(out,
 		"node n3 stays, although Drifted: DoNotDisruptNode\n") ||
-		!strings.Contains(out, "\nalso: Paused\n  voluntary disruption is paused by ConfigMap joiner/joiner-disruption "+
-			"until 2999-01-01T00:00:00Z: release week\n") ||
+		!strings.Contains(out,
+			"\nalso: Paused\n  voluntary disruption is paused by ConfigMap joiner/joiner-disruption "+
+				"until 2999-01-01T00:00:00Z: release week\n") ||
 		!strings.Contains(out, "\n  by itself  at 2999-01-01T00:00:00Z\nalso: BudgetUsedUp\n") {
 		t.Errorf("exit code %d, %q\n%s", code, failures, out)
 	}

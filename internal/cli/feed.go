@@ -20,14 +20,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// How long a part waits until it lists again: after a failure, and where there is no such kind or no right to it.
+// Pauses before a part lists again: after a failure, and when there is no such kind or no right to list it.
 const (
 	listAgain   = 2 * time.Second
 	listRefused = 30 * time.Second
 )
 
-// feed keeps what a plan looks at of a cluster up to date: each resource is listed once, page by page, and then
-// watched, so that to look again asks the API server for nothing of it (U-05, U-31). Use [newFeed].
+// feed keeps the objects of a cluster that a plan looks at up to date (U-05, U-31). Each resource is listed once, page
+// by page, and then watched, so that looking again costs no requests. Use [newFeed].
 type feed struct{ parts []*part }
 
 // part is one resource of a feed. Only run fills it.
@@ -35,14 +35,14 @@ type part struct {
 	whatif.Resource
 	client dynamic.NamespaceableResourceInterface
 	reads  whatif.Understanding
-	first  chan struct{} // closed after the first list, or the first try of one
+	first  chan struct{} // closed after the first list, or the first failed one
 
 	mutex   sync.Mutex
 	objects map[string]whatif.Document
-	err     error // why what is held is old or missing; nil while it is kept up to date
+	err     error // why objects are old or missing; nil while they are up to date
 }
 
-// newFeed follows resources until ctx ends, each beside what the command does, and waits until each was read once.
+// newFeed follows resources until ctx ends, and waits until each was read once. beside runs each in the background.
 func newFeed(ctx context.Context, beside func(func()), client dynamic.Interface,
 	resources []whatif.Resource) (*feed, error) {
 	reads, err := whatif.NewUnderstanding()
@@ -66,8 +66,8 @@ func newFeed(ctx context.Context, beside func(func()), client dynamic.Interface,
 	return f, nil
 }
 
-// documents are those of all resources, in the order of their names; unread as readAll has it. What is not up to date
-// is an error.
+// documents returns the objects of all resources, in the order of their names, and unread as in readAll. A resource
+// that is not up to date is an error.
 func (f *feed) documents() (documents []whatif.Document, unread []string, err error) {
 	for _, p := range f.parts {
 		held, err := p.held()
@@ -125,7 +125,7 @@ func (p *part) failed(err error) {
 	p.err = err
 }
 
-// list reads all objects; the version is "" where there is no such kind.
+// list reads all objects. The version is "" when there is no such kind.
 func (p *part) list(ctx context.Context) (version string, err error) {
 	all := map[string]whatif.Document{}
 	options := metav1.ListOptions{Limit: page}
@@ -152,8 +152,8 @@ func (p *part) list(ctx context.Context) (version string, err error) {
 	return version, nil
 }
 
-// watch takes what changes from a version on, until the versions are not kept any more. A connection that is lost is
-// made again; until then what is held is old.
+// watch takes in changes since a version, until that version is no longer kept. It reconnects after a lost connection;
+// until then the objects are marked as old.
 func (p *part) watch(ctx context.Context, version string) error {
 	watching := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (
 		watch.Interface, error) {
@@ -164,7 +164,7 @@ func (p *part) watch(ctx context.Context, version string) error {
 		p.failed(err)
 		return events, err
 	}}
-	if version == "0" { // of a server that has no versions, as in tests: RetryWatcher wants one
+	if version == "0" { // from a server without versions, as in tests: RetryWatcher wants one
 		version = "1"
 	}
 	events, err := watchtools.NewRetryWatcherWithContext(ctx, version, watching)
@@ -201,7 +201,7 @@ func (p *part) understood(object *unstructured.Unstructured) (key string, docume
 		p.reads.Of(whatif.Document{Where: "the cluster", Content: object.Object, Stored: true})
 }
 
-// mayNotBeListed says what is left out for want of a right.
+// mayNotBeListed returns the text about a resource that is left out because a right is missing.
 func mayNotBeListed(resource whatif.Resource) string {
 	return fmt.Sprintf("%s, for want of the right to list them", resource.GroupResource())
 }

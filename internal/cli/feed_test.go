@@ -62,8 +62,10 @@ func TestU05_TopWatches(t *testing.T) {
 	}()
 	<-begun
 	<-watched
-	_, err := client.Resource(nodes).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1",
-		"kind": "Node", "metadata": map[string]any{"name": "later", "resourceVersion": "7"}}}, metav1.CreateOptions{})
+	_, err := client.Resource(nodes).Create(t.Context(),
+		&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1",
+			"kind": "Node", "metadata": map[string]any{"name": "later", "resourceVersion": "7"}}},
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/migrate"
 )
 
-// maxFile is the most bytes of a file that are read.
+// maxFile bounds the size of a file, in bytes.
 const maxFile = 64 << 20
 
-// readFiles reads the objects of files and folders. Every document that is no object is an error that names it.
+// readFiles reads the objects of files and folders. Each document that is no object adds an error that names it.
 func readFiles(in io.Reader, names []string) ([]migrate.Object, error) {
 	var objects []migrate.Object
 	var faults []error
@@ -44,7 +44,7 @@ func readFiles(in io.Reader, names []string) ([]migrate.Object, error) {
 	return objects, errors.Join(faults...)
 }
 
-// expand returns the manifests in a folder and below, in order; a file is itself.
+// expand returns the manifests in a folder and below it, in order; for a file it returns the file.
 func expand(name string) ([]string, error) {
 	if name == "-" {
 		return []string{name}, nil
@@ -81,7 +81,7 @@ func readFile(in io.Reader, path string) ([]migrate.Object, error) {
 		defer file.Close()
 		in = file
 	}
-	// One byte more than is read, so that what is too large is told from what ends there.
+	// One byte more than allowed, to tell files that are too large from those that end exactly there.
 	content := &io.LimitedReader{R: in, N: maxFile + 1}
 	objects, err := readDocuments(path, content)
 	if content.N == 0 {
@@ -90,7 +90,7 @@ func readFile(in io.Reader, path string) ([]migrate.Object, error) {
 	return objects, err
 }
 
-// readDocuments reads the documents of a stream. Those that are empty, or hold comments only, are left out.
+// readDocuments reads the documents of a stream. Documents that are empty or hold only comments are left out.
 func readDocuments(name string, in io.Reader) ([]migrate.Object, error) {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(in))
 	var objects []migrate.Object

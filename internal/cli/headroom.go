@@ -26,7 +26,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// headroomCommand has the commands about the room that NodePools keep free (K-54).
+// headroomCommand has the commands for the room that NodePools keep free (K-54).
 func headroomCommand(config Config) *cobra.Command {
 	command := parent("headroom", "Have a NodePool keep room free for pods to come",
 		"Have a NodePool keep room free for pods to come, so that they need not wait for a machine. docs/capacity-buffers.md says how "+
@@ -35,7 +35,7 @@ func headroomCommand(config Config) *cobra.Command {
 	return command
 }
 
-// annotating are the flags of the commands that write annotations of a NodePool.
+// annotating holds the flags of commands that write annotations of a NodePool.
 type annotating struct {
 	dryRun     bool
 	connection *Connection
@@ -51,18 +51,21 @@ func headroomSet(config Config) *cobra.Command {
 	var with annotating
 	var schedule, length, zone string
 	command := &cobra.Command{
-		Use: "set NODEPOOL SHARE|AMOUNTS", Short: "Have a NodePool keep so much room free", Args: two("set", "the headroom, such as 10%"),
+		Use: "set NODEPOOL SHARE|AMOUNTS", Short: "Have a NodePool keep so much room free",
+		Args: two("set", "the headroom, such as 10%"),
 		Long: `Writes to the cluster. Have a NodePool keep so much room free: a share of the pods that run on its nodes,
 such as 10%, or amounts of resources, such as cpu=20,memory=80Gi. With --schedule it does so at these times alone.
 
-It writes the annotations ` + karpenterv1.HeadroomAnnotationKey + ` and ` + karpenterv1.HeadroomScheduleAnnotationKey + `
+It writes the annotations ` + karpenterv1.HeadroomAnnotationKey + ` and ` + karpenterv1.HeadroomScheduleAnnotationKey +
+			`
 of the NodePool, over those that there are, and nothing else. It needs the right to get and patch NodePools.
 
 Exit code: 0 it is written, 2 it could not be.`,
 		Example: "  joinerctl headroom set web 10%\n" +
 			"  joinerctl headroom set web cpu=20,memory=80Gi --schedule '0 7 * * 1-5' --for 12h --time-zone Europe/Berlin",
 		RunE: func(command *cobra.Command, args []string) error {
-			fresh := map[string]any{karpenterv1.HeadroomAnnotationKey: args[1], karpenterv1.HeadroomScheduleAnnotationKey: nil}
+			fresh := map[string]any{karpenterv1.HeadroomAnnotationKey: args[1],
+				karpenterv1.HeadroomScheduleAnnotationKey: nil}
 			if _, err := translate.ParseHeadroom(args[1]); err != nil {
 				return fmt.Errorf("the headroom %w", err)
 			}
@@ -86,17 +89,18 @@ Exit code: 0 it is written, 2 it could not be.`,
 	return command
 }
 
-// two demands a NodePool and something more.
+// two requires two arguments: a NodePool and something more.
 func two(command, more string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 2 {
-			return fmt.Errorf("headroom %s takes two arguments, the name of a NodePool and %s: there are %d", command, more, len(args))
+			return fmt.Errorf("headroom %s takes two arguments, the name of a NodePool and %s: there are %d", command,
+				more, len(args))
 		}
 		return nil
 	}
 }
 
-// headroomTimes puts flags together to what stands in the annotation.
+// headroomTimes combines flags into the text of the annotation.
 func headroomTimes(schedule, length, zone string) (string, error) {
 	switch {
 	case schedule == "" && length == "" && zone == "":
@@ -179,7 +183,8 @@ Exit code: 0 it is there, or not asked for now; 1 some of it is not there, or is
 			if err != nil {
 				return err
 			}
-			slices.SortFunc(answer.Pools, func(a, b poolHeadroom) int { return strings.Compare(a.NodePool, b.NodePool) })
+			slices.SortFunc(answer.Pools,
+				func(a, b poolHeadroom) int { return strings.Compare(a.NodePool, b.NodePool) })
 			return report(config.Out, to, answer, "")
 		},
 	}
@@ -212,7 +217,7 @@ type poolHeadroom struct {
 	Message string `json:"message,omitempty"`
 }
 
-// headroomIn is what a NodePool says of its headroom.
+// headroomIn returns the headroom of a NodePool, as its annotations and its condition show it.
 func headroomIn(pool *karpenterv1.NodePool) poolHeadroom {
 	own := poolHeadroom{NodePool: pool.Name, Headroom: pool.Annotations[karpenterv1.HeadroomAnnotationKey],
 		Schedule: pool.Annotations[karpenterv1.HeadroomScheduleAnnotationKey]}
@@ -225,7 +230,7 @@ func headroomIn(pool *karpenterv1.NodePool) poolHeadroom {
 	return own
 }
 
-// Clean is true where all room is there that is kept now, and where something was written.
+// Clean reports whether all room is there that should be kept now. It is true after a write.
 func (a headroomAnswer) Clean() bool {
 	return a.written || !slices.ContainsFunc(a.Pools, func(p poolHeadroom) bool {
 		return p.Fault != "" || p.Status == string(metav1.ConditionFalse) && p.Reason != "NotNow"
@@ -272,7 +277,7 @@ func (a headroomAnswer) writeChange(out io.Writer) error {
 	return err
 }
 
-// run writes annotations of a NodePool; nil takes one away.
+// run writes annotations of a NodePool; nil removes one.
 func (a *annotating) run(ctx context.Context, config Config, name string, fresh map[string]any) error {
 	to, err := a.printing.printer(config)
 	if err != nil {
@@ -287,7 +292,8 @@ func (a *annotating) run(ctx context.Context, config Config, name string, fresh 
 		return err
 	}
 	if pool.Spec.Replicas != nil && fresh[karpenterv1.HeadroomAnnotationKey] != nil {
-		return fmt.Errorf("NodePool %s is static: spec.replicas is how many nodes it keeps, and headroom has no effect", name)
+		return fmt.Errorf(
+			"NodePool %s is static: spec.replicas is how many nodes it keeps, and headroom has no effect", name)
 	}
 	before := headroomIn(pool)
 	if pool.Annotations == nil {
@@ -309,7 +315,8 @@ func (a *annotating) run(ctx context.Context, config Config, name string, fresh 
 		if err != nil {
 			return err
 		}
-		if _, err := client.Resource(nodePools()).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := client.Resource(nodePools()).Patch(ctx, name, types.MergePatchType, patch,
+			metav1.PatchOptions{}); err != nil {
 			return fmt.Errorf("writing NodePool %s: %w", name, err)
 		}
 	}

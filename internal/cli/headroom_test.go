@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/cli"
 )
 
-// TestK54_HeadroomIsSetShownAndCleared: set writes the two annotations, over those that there are, and nothing else; show says how
-// it stands by the annotations and the condition; clear takes both away.
+// TestK54_HeadroomIsSetShownAndCleared: set writes the two annotations, over those that there are, and nothing else;
+// show says how it stands by the annotations and the condition; clear takes both away.
 func TestK54_HeadroomIsSetShownAndCleared(t *testing.T) {
 	t.Parallel()
 	client := standing(t, nil)
@@ -36,8 +36,10 @@ func TestK54_HeadroomIsSetShownAndCleared(t *testing.T) {
 	}
 	expect("NodePool default keeps 10% free\n", cli.CodeFine, "set", "default", "10%")
 	expect("NodePool default keeps 10% free, as before\n", cli.CodeFine, "set", "default", "10%")
-	expect("NODEPOOL   HEADROOM   SCHEDULE   STANDS\ndefault    10%        -          nobody has looked at it yet\n", cli.CodeFine, "show")
-	expect("NodePool default keeps cpu=20,memory=80Gi free at 0 7 * * 1-5 for 12h in Europe/Berlin\n", cli.CodeFine, "set", "default",
+	expect("NODEPOOL   HEADROOM   SCHEDULE   STANDS\ndefault    10%        -          nobody has looked at it yet\n",
+		cli.CodeFine, "show")
+	expect("NodePool default keeps cpu=20,memory=80Gi free at 0 7 * * 1-5 for 12h in Europe/Berlin\n", cli.CodeFine,
+		"set", "default",
 		"cpu=20,memory=80Gi", "--schedule", "0 7 * * 1-5", "--for", "12h", "--time-zone", "Europe/Berlin")
 	if got := annotations(); got["joiner.sh/headroom"] != "cpu=20,memory=80Gi" ||
 		got["joiner.sh/headroom-schedule"] != "0 7 * * 1-5 for 12h in Europe/Berlin" || len(got) != 2 {
@@ -58,12 +60,14 @@ func TestK54_HeadroomIsSetShownAndCleared(t *testing.T) {
 	if len(annotations()) != 0 {
 		t.Errorf("left: %v", annotations())
 	}
-	if got := strings.Join(writes(client), ","); got != strings.TrimSuffix(strings.Repeat("patch nodepools,", 4), ",") {
+	if got := strings.Join(writes(client), ","); got != strings.TrimSuffix(strings.Repeat("patch nodepools,", 4),
+		",") {
 		t.Errorf("written: %s", got)
 	}
 }
 
-// TestK54_WhatHeadroomShowFinds: what is not understood, and room that is not there, is a finding; what is not asked for now is none.
+// TestK54_WhatHeadroomShowFinds: what is not understood, and room that is not there, is a finding; what is not asked
+// for now is none.
 func TestK54_WhatHeadroomShowFinds(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -71,16 +75,18 @@ func TestK54_WhatHeadroomShowFinds(t *testing.T) {
 		code             int
 		says             string
 	}{
-		"not understood": {"lots", "", cli.CodeFindings, `annotation joiner.sh/headroom is "lots": want a share from 1% to 1000%`},
+		"not understood": {"lots", "", cli.CodeFindings,
+			`annotation joiner.sh/headroom is "lots": want a share from 1% to 1000%`},
 		"there": {"10%", `status: "True", reason: Kept, message: "10%: there is room for 2 pods"`,
 			cli.CodeFine, "Kept 10%: there is room for 2 pods"},
 		"a limit": {"10%", `status: "False", reason: LimitReached, message: "10%: none"`, cli.CodeFindings,
 			"LimitReached 10%: none"},
 		"not now": {"10%", `status: "False", reason: NotNow, message: later`, cli.CodeFine, "NotNow later"},
 	} {
-		with := []string{"metadata: {name: default}\nspec:\n  limits", "metadata: {name: default, annotations: {joiner.sh/headroom: \"" +
-			row.value + "\"}}\n" + "status: {conditions: [{type: Headroom, " + row.condition +
-			", lastTransitionTime: \"2026-01-01T00:00:00Z\"}]}\nspec:\n  limits"}
+		with := []string{"metadata: {name: default}\nspec:\n  limits",
+			"metadata: {name: default, annotations: {joiner.sh/headroom: \"" +
+				row.value + "\"}}\n" + "status: {conditions: [{type: Headroom, " + row.condition +
+				", lastTransitionTime: \"2026-01-01T00:00:00Z\"}]}\nspec:\n  limits"}
 		if row.condition == "" {
 			with[1] = strings.ReplaceAll(with[1],
 				"status: {conditions: [{type: Headroom, , lastTransitionTime: \"2026-01-01T00:00:00Z\"}]}\n", "")
@@ -99,8 +105,9 @@ func TestK54_HeadroomRefusesWhatItCannotBe(t *testing.T) {
 	for says, args := range map[string][]string{
 		`the headroom is "10": want a share from 1% to 1000% such as 10%`:   {"set", "default", "10"},
 		`the headroom is "cpu=lots": cpu is "lots"; want an amount above 0`: {"set", "default", "cpu=lots"},
-		"--schedule says when it begins: give --for too":                    {"set", "default", "10%", "--schedule", "@daily"},
-		"give --schedule too, or leave them out":                            {"set", "default", "10%", "--for", "2h"},
+		"--schedule says when it begins: give --for too": {"set", "default", "10%", "--schedule",
+			"@daily"},
+		"give --schedule too, or leave them out": {"set", "default", "10%", "--for", "2h"},
 		`timeZone is "Berlin": want a name of the IANA database`: {"set", "default", "10%",
 			"--schedule", "@daily", "--for", "1h", "--time-zone", "Berlin"},
 		"there is no NodePool vanished":                                             {"set", "vanished", "10%"},

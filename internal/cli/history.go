@@ -28,7 +28,7 @@ type recalling struct {
 	printing     *printing
 }
 
-// mostHistoryShown is how many decisions are shown where --limit does not say.
+// mostHistoryShown is the default of --limit.
 const mostHistoryShown = 100
 
 func historyCommand(config Config) *cobra.Command {
@@ -101,7 +101,7 @@ func (with *recalling) run(ctx context.Context, config Config, now time.Time) er
 	return report(config.Out, to, answer, "")
 }
 
-// moment reads a time, or how long ago it was; the zero time when it is not given.
+// moment parses a time, or a duration before now; it returns the zero time for "".
 func moment(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -111,13 +111,14 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, fmt.Errorf("--%s is %q: it must be a time such as 2026-11-20T08:00:00Z, or for how long, such as 2h",
-			flag, text)
+		return at,
+			fmt.Errorf("--%s is %q: it must be a time such as 2026-11-20T08:00:00Z, or for how long, such as 2h",
+				flag, text)
 	}
 	return at, nil
 }
 
-// ask asks the controller that leads.
+// ask asks the leading controller.
 func (with *recalling) ask(ctx context.Context, leads leader) (got history.Answer, err error) {
 	failed := func(err error) (history.Answer, error) {
 		return history.Answer{}, fmt.Errorf("pod %s: %w: %s", leads, err, with.instead)
@@ -151,7 +152,7 @@ func (with *recalling) fromConfigMaps(ctx context.Context, config Config, namesp
 		return got, err
 	}
 	if namespace == "" || with.where.namespace != "" {
-		found, _ := leasesOf(ctx, client, with.where) // what went wrong with it is told already
+		found, _ := leasesOf(ctx, client, with.where) // its error has been reported already
 		namespace = with.where.of(found)
 	}
 	var pages []history.Page
@@ -194,13 +195,13 @@ type historyAnswer struct {
 	history.Answer
 }
 
-// Clean reports that nothing is to be done: what was decided is no finding.
+// Clean is always true: decisions are no findings.
 func (historyAnswer) Clean() bool { return true }
 
-// Rows are the decisions.
+// Rows implements printer.Rowed.
 func (historyAnswer) Rows() string { return "records" }
 
-// Names are the NodeClaims that were decided about.
+// Names returns the NodeClaims of the decisions.
 func (a historyAnswer) Names() []string {
 	var names whatif.Names
 	for _, r := range a.Records {
@@ -214,7 +215,7 @@ func (a historyAnswer) Names() []string {
 // WriteText writes the decisions as a table.
 func (a historyAnswer) WriteText(out io.Writer) error { return a.WriteTable(out, false, true) }
 
-// WriteTable writes a row for each decision; wide ones have the ID and why.
+// WriteTable writes a row for each decision. Wide rows also have ID and reason.
 func (a historyAnswer) WriteTable(out io.Writer, wide, headers bool) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	row := func(cells ...string) {
@@ -234,8 +235,8 @@ func (a historyAnswer) WriteTable(out io.Writer, wide, headers bool) error {
 		if more := r.TypeCount - len(r.Types); more > 0 {
 			types += fmt.Sprintf("|+%d", more)
 		}
-		row(r.Time.Format(time.RFC3339), r.ID, r.Verb, r.Cause, cmp.Or(r.NodePool, "-"), cmp.Or(r.NodeClaim, "-"), podsOf(r),
-			priceOf(r), outcome, cmp.Or(types, "-"), cmp.Or(r.Why, "-"))
+		row(r.Time.Format(time.RFC3339), r.ID, r.Verb, r.Cause, cmp.Or(r.NodePool, "-"), cmp.Or(r.NodeClaim, "-"),
+			podsOf(r), priceOf(r), outcome, cmp.Or(types, "-"), cmp.Or(r.Why, "-"))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -260,7 +261,7 @@ func podsOf(r history.Record) string {
 	return fmt.Sprint(r.Pods)
 }
 
-// priceOf is by how much the price of the cluster changes; "-" when it is not known, or nothing was done.
+// priceOf returns the change of the cluster's price; "-" when it is not known, or nothing was done.
 func priceOf(r history.Record) string {
 	if r.Before == nil || r.After == nil || r.Verb == history.VerbLead {
 		return "-"

@@ -21,9 +21,9 @@ func decidedLog(t *testing.T) *history.Log {
 	t.Helper()
 	price, none := 0.07, 0.0
 	start, kept := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC), history.New(0, 1)
-	kept.Add(history.Record{Verb: "launch", Cause: "Pending", Outcome: "done", NodePool: "default", NodeClaim: "default-a",
-		Pods: 2, PodNames: []string{"shop/web-0", "shop/web-1"}, Types: []string{"m5.large"}, TypeCount: 4, Before: &none,
-		After: &price}, start)
+	kept.Add(history.Record{Verb: "launch", Cause: "Pending", Outcome: "done", NodePool: "default",
+		NodeClaim: "default-a", Pods: 2, PodNames: []string{"shop/web-0", "shop/web-1"}, Types: []string{"m5.large"},
+		TypeCount: 4, Before: &none, After: &price}, start)
 	kept.Add(history.Record{Verb: "remove", Cause: "Empty", Outcome: "planned", NodePool: "default",
 		NodeClaim: "default-b"},
 		start.Add(time.Hour))
@@ -92,7 +92,8 @@ func TestU25_HistoryIsReadFromConfigMaps(t *testing.T) {
 		Records []history.Record
 		Notes   []string
 	}
-	if err := json.Unmarshal([]byte(out), &answer); err != nil || code != cli.CodeFine || answer.Source != "configMaps" ||
+	if err := json.Unmarshal([]byte(out), &answer); err != nil || code != cli.CodeFine ||
+		answer.Source != "configMaps" ||
 		len(answer.Records) != 2 || answer.Records[0].NodeClaim != "default-b" || len(answer.Notes) != 1 {
 		t.Errorf("exit %d, %s %v\n%s", code, failures, err, out)
 	}

@@ -14,18 +14,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// karpenterSource is what Karpenter calls itself in its events.
+// karpenterSource is Karpenter's name in its events.
 const karpenterSource = "karpenter"
 
-// karpenterSays is what an explanation says of Karpenter where that decides: its last event on the object. Without a
-// client, which means from files, none is looked for.
+// karpenterSays returns what an explanation tells about Karpenter where Karpenter decides: its last event on the
+// object. Without a client, as for files, it looks for none.
 func karpenterSays(ctx context.Context, client dynamic.Interface, about whatif.About) (*whatif.Decides, error) {
 	says := &whatif.Decides{Program: whatif.ProgramKarpenter}
 	if client == nil {
 		says.Unread = "they are not in files"
 		return says, nil
 	}
-	// Events about objects without a namespace are in the default one.
+	// Events about cluster-scoped objects are in the default namespace.
 	namespace := cmp.Or(about.Namespace, metav1.NamespaceDefault)
 	events := client.Resource(corev1.SchemeGroupVersion.WithResource("events")).Namespace(namespace)
 	list, err := events.List(ctx, metav1.ListOptions{
@@ -41,12 +41,13 @@ func karpenterSays(ctx context.Context, client dynamic.Interface, about whatif.A
 	return says, nil
 }
 
-// lastOf is the last event of Karpenter about an object.
+// lastOf returns the last event of Karpenter about an object.
 func lastOf(items []unstructured.Unstructured, about whatif.About) *whatif.LastEvent {
 	var last *whatif.LastEvent
 	for _, item := range items {
 		var e corev1.Event
-		if understand(item.Object, &e) != nil || e.InvolvedObject.Kind != about.Kind || e.InvolvedObject.Name != about.Name ||
+		if understand(item.Object, &e) != nil || e.InvolvedObject.Kind != about.Kind ||
+			e.InvolvedObject.Name != about.Name ||
 			cmp.Or(e.ReportingController, e.Source.Component) != karpenterSource {
 			continue
 		}

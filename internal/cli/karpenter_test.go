@@ -44,19 +44,20 @@ func TestU20_WhereKarpenterDecidesThatIsSaid(t *testing.T) {
 		"node": {nil, append([]string{node}, events...), []string{"node", "n1"}, cli.CodeFine,
 			heading + "node n1 stays: NotManaged\n",
 			"\nKarpenter has no event on it\n\nobjects: "},
-		"Joiner leads": {nil, append([]string{lease("joiner-a_1", always)}, events[1:]...), []string{"pod", "shop/huge"},
-			cli.CodeFindings, "pod shop/huge waits: PodTooLarge\n", "\n\nobjects: "},
-		"nobody leads": {nil, events[1:], []string{"pod", "shop/huge"}, cli.CodeFindings, "pod shop/huge waits: PodTooLarge\n",
-			"\n\nobjects: "},
+		"Joiner leads": {nil, append([]string{lease("joiner-a_1", always)}, events[1:]...),
+			[]string{"pod", "shop/huge"}, cli.CodeFindings, "pod shop/huge waits: PodTooLarge\n", "\n\nobjects: "},
+		"nobody leads": {nil, events[1:], []string{"pod", "shop/huge"}, cli.CodeFindings,
+			"pod shop/huge waits: PodTooLarge\n", "\n\nobjects: "},
 		"no right to leases": {[]string{"leases"}, events, []string{"pod", "shop/huge"}, cli.CodeFindings,
 			"pod shop/huge waits: PodTooLarge\n", "\n\nobjects: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			code, out, failures := run(t, liveWith(t, c.forbidden, c.objects...), "", append([]string{"explain"}, c.args...)...)
+			code, out, failures := run(t, liveWith(t, c.forbidden, c.objects...), "",
+				append([]string{"explain"}, c.args...)...)
 			said := strings.Contains(out, "Karpenter")
-			if code != c.code || failures != "" || !strings.HasPrefix(out, c.begins) || !strings.Contains(out, c.ends) ||
-				said != strings.HasPrefix(c.begins, heading) {
+			if code != c.code || failures != "" || !strings.HasPrefix(out, c.begins) ||
+				!strings.Contains(out, c.ends) || said != strings.HasPrefix(c.begins, heading) {
 				t.Errorf("exit code %d, %q\n%s\nwant %d, %q and %q", code, failures, out, c.code, c.begins, c.ends)
 			}
 		})

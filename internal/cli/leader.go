@@ -13,16 +13,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// reaching is how the controller that leads is reached.
+// reaching knows how to reach the leading controller.
 type reaching struct {
 	connection *Connection
 	where      place
 	port       int
-	// instead says what works without a controller.
+	// instead tells users what works without a controller.
 	instead string
 }
 
-// leader is the pod of the controller that leads, and the way to it.
+// leader is the pod of the leading controller, and the way to it.
 type leader struct {
 	namespace, pod string
 	to             Forwarder
@@ -30,7 +30,7 @@ type leader struct {
 
 func (l leader) String() string { return l.namespace + "/" + l.pod }
 
-// find finds the controller that leads.
+// find finds the leading controller.
 func (with reaching) find(ctx context.Context, config Config, now time.Time) (leader, error) {
 	client, err := config.Client(*with.connection)
 	if err != nil {
@@ -39,8 +39,9 @@ func (with reaching) find(ctx context.Context, config Config, now time.Time) (le
 	in := whatif.Surroundings{LeaseName: with.where.lease}
 	in.Leases, err = leasesOf(ctx, client, with.where)
 	if apierrors.IsForbidden(err) {
-		return leader{}, fmt.Errorf("who leads is not known, for want of the right to list leases.coordination.k8s.io: %s",
-			with.instead)
+		return leader{},
+			fmt.Errorf("who leads is not known, for want of the right to list leases.coordination.k8s.io: %s",
+				with.instead)
 	}
 	if err != nil {
 		return leader{}, err
@@ -68,15 +69,16 @@ func (with reaching) forward(ctx context.Context, l leader) (address string, sto
 	address, stop, err = l.to.Forward(ctx, l.namespace, l.pod, with.port)
 	switch {
 	case apierrors.IsForbidden(err) || err != nil && strings.Contains(strings.ToLower(err.Error()), "forbidden"):
-		return "", nil, fmt.Errorf("it cannot be asked, for want of the right to create pods/portforward in namespace %s "+
-			"(rule: {apiGroups: [\"\"], resources: [pods/portforward], verbs: [create]})", l.namespace)
+		return "", nil,
+			fmt.Errorf("it cannot be asked, for want of the right to create pods/portforward in namespace %s "+
+				"(rule: {apiGroups: [\"\"], resources: [pods/portforward], verbs: [create]})", l.namespace)
 	case err != nil:
 		return "", nil, fmt.Errorf("it cannot be reached (%s)", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	return address, stop, nil
 }
 
-// get asks a pod that was reached. The answer is for the caller to close.
+// get sends a request to a pod. The caller has to close the answer.
 func (with reaching) get(ctx context.Context, address, path string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 	if err != nil {
@@ -84,8 +86,9 @@ func (with reaching) get(ctx context.Context, address, path string) (*http.Respo
 	}
 	answer, err := http.DefaultTransport.RoundTrip(request)
 	if err != nil {
-		return nil, fmt.Errorf("it does not answer on port %d: it may be a version without a read API, or run with another "+
-			"--read-port", with.port)
+		return nil,
+			fmt.Errorf("it does not answer on port %d: it may be a version without a read API, or run with another "+
+				"--read-port", with.port)
 	}
 	return answer, nil
 }

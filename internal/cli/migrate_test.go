@@ -24,8 +24,9 @@ import (
 )
 
 var (
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	nodePools   = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
+	nodePools = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
 )
 
 const definition = `
@@ -82,7 +83,8 @@ func run(t *testing.T, client dynamic.Interface, in string, args ...string) (cod
 		}
 		return client, nil
 	}
-	code = cli.Run(t.Context(), cli.Config{Client: connect, In: strings.NewReader(in), Out: &out, Err: &failures}, args)
+	code = cli.Run(t.Context(), cli.Config{Client: connect, In: strings.NewReader(in), Out: &out, Err: &failures},
+		args)
 	fits(t, code, out.String(), args)
 	return code, out.String(), failures.String()
 }
@@ -111,8 +113,9 @@ func TestCheckOfFiles(t *testing.T) {
 			cli.CodeFindings},
 		"NodePool old in -, document 1": {`{"kind":"List","items":[` + asJSON(t, old) + `]}`,
 			[]string{"-f", "-"}, cli.CodeFindings},
-		"joinerctl: --output is \"xml\": it must be table, wide": {clean, []string{"-f", "-", "-o", "xml"}, cli.CodeFailed},
-		"joinerctl: -f nowhere: ":                                {"", []string{"-f", "nowhere"}, cli.CodeFailed},
+		"joinerctl: --output is \"xml\": it must be table, wide": {clean, []string{"-f", "-", "-o", "xml"},
+			cli.CodeFailed},
+		"joinerctl: -f nowhere: ": {"", []string{"-f", "nowhere"}, cli.CodeFailed},
 		"joinerctl: -, document 2: it is not an object": {clean + "---\n- 7\n", []string{"-f", "-"},
 			cli.CodeFailed},
 		"joinerctl: -, document 1: yaml":  {"a: [", []string{"-f", "-"}, cli.CodeFailed},
@@ -154,7 +157,8 @@ func TestCheckOfACluster(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != cli.CodeFindings {
 		t.Fatalf("exit %d, %s, %s, error %v", code, stdout, stderr, err)
 	}
-	if len(report.Findings) != 2 || report.Findings[0].Code != "StoredVersion" || report.Findings[1].Name != "broken" || report.Checked["NodePool"] != 2 {
+	if len(report.Findings) != 2 || report.Findings[0].Code != "StoredVersion" ||
+		report.Findings[1].Name != "broken" || report.Checked["NodePool"] != 2 {
 		t.Errorf("report %+v", report)
 	}
 	for _, action := range client.Actions() {
@@ -162,7 +166,8 @@ func TestCheckOfACluster(t *testing.T) {
 			t.Errorf("the check does %s", action.GetVerb())
 		}
 	}
-	if code, _, stderr := run(t, cluster(t), "", "migrate", "check"); code != cli.CodeFailed || !strings.Contains(stderr, "none of the CRDs") {
+	if code, _, stderr := run(t, cluster(t), "", "migrate", "check"); code != cli.CodeFailed ||
+		!strings.Contains(stderr, "none of the CRDs") {
 		t.Errorf("a cluster without CRDs: exit %d, %s", code, stderr)
 	}
 }
@@ -185,7 +190,8 @@ func TestStorageIsMigrated(t *testing.T) {
 		return false, nil, nil
 	})
 	code, stdout, stderr := run(t, client, "", "migrate", "storage", "--yes")
-	if code != cli.CodeFine || !strings.Contains(stdout, "nodepools.karpenter.sh: 2 rewritten; all is stored in v1") || !strings.Contains(stdout, "nodeclaims.karpenter.sh: the cluster does not have it") {
+	if code != cli.CodeFine || !strings.Contains(stdout, "nodepools.karpenter.sh: 2 rewritten; all is stored in v1") ||
+		!strings.Contains(stdout, "nodeclaims.karpenter.sh: the cluster does not have it") {
 		t.Fatalf("exit %d, %s, %s", code, stdout, stderr)
 	}
 	if got := stored(t, client); !slices.Equal(got, []string{"v1"}) || conflicts != 1 {
@@ -204,17 +210,21 @@ func TestOwnersAreNamedInV1(t *testing.T) {
 	const node = "apiVersion: v1\nkind: Node\nmetadata: {name: a, ownerReferences: [{apiVersion: example.com/v1beta1, kind: NodeClaim, name: a, uid: x}, {apiVersion: karpenter.sh/v1beta1, kind: NodeClaim, name: a, uid: c}]}\n"
 	const claims = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: nodeclaims.karpenter.sh}\nspec: {versions: [{name: v1, served: true, storage: true}]}\nstatus: {storedVersions: [v1]}\n"
 	client := cluster(t, claims, claim, node)
-	if code, stdout, _ := run(t, client, "", "migrate", "check"); code != cli.CodeFindings || strings.Count(stdout, "OldOwner") != 2 {
+	if code, stdout, _ := run(t, client, "", "migrate", "check"); code != cli.CodeFindings ||
+		strings.Count(stdout, "OldOwner") != 2 {
 		t.Errorf("check: exit %d, %s", code, stdout)
 	}
-	if code, stdout, _ := run(t, client, "", "migrate", "storage", "--dry-run"); code != cli.CodeFine || !strings.Contains(stdout, "nodeclaims.karpenter.sh: 1 would be rewritten") || strings.Contains(owners(t, client), "karpenter.sh/v1 ") {
+	if code, stdout, _ := run(t, client, "", "migrate", "storage", "--dry-run"); code != cli.CodeFine ||
+		!strings.Contains(stdout, "nodeclaims.karpenter.sh: 1 would be rewritten") ||
+		strings.Contains(owners(t, client), "karpenter.sh/v1 ") {
 		t.Errorf("dry run: exit %d, %s, owners %s", code, stdout, owners(t, client))
 	}
 	if code, stdout, stderr := run(t, client, "", "migrate", "storage", "--yes"); code != cli.CodeFine ||
 		!strings.Contains(stdout, "nodes: 1 rewritten; all name their owners in v1") {
 		t.Errorf("exit %d, %s, %s", code, stdout, stderr)
 	}
-	if got := owners(t, client); got != "karpenter.sh/v1 NodePool example.com/v1beta1 NodeClaim karpenter.sh/v1 NodeClaim " {
+	if got := owners(t,
+		client); got != "karpenter.sh/v1 NodePool example.com/v1beta1 NodeClaim karpenter.sh/v1 NodeClaim " {
 		t.Errorf("owners %s", got)
 	}
 	if code, stdout, _ := run(t, client, "", "migrate", "check"); code != cli.CodeFine {
@@ -222,17 +232,22 @@ func TestOwnersAreNamedInV1(t *testing.T) {
 	}
 }
 
-// V-25: whoever wrote v1beta1 before the migration is forgotten, and found again if it does so later; managers of server-side
-// apply keep their fields.
+// V-25: whoever wrote v1beta1 before the migration is forgotten, and found again if it does so later; managers of
+// server-side apply keep their fields.
 func TestOldWritersAreForgotten(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ entries, left string }{
-		"others stay": {"{manager: a, operation: Update, apiVersion: karpenter.sh/v1beta1}, {manager: b, operation: Apply, apiVersion: karpenter.sh/v1beta1}, {manager: c, operation: Update, apiVersion: karpenter.sh/v1}", "bc"},
+		"others stay": {
+			"{manager: a, operation: Update, apiVersion: karpenter.sh/v1beta1}, {manager: b, operation: Apply, apiVersion: karpenter.sh/v1beta1}, {manager: c, operation: Update, apiVersion: karpenter.sh/v1}",
+			"bc",
+		},
 		// One empty entry tells the API server that there are none.
 		"none is left": {"{manager: a, operation: Update, apiVersion: karpenter.sh/v1beta1}", ""},
 	} {
-		pool := "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default, managedFields: [" + row.entries + "]}\n"
-		client := cluster(t, strings.Replace(definition, "storedVersions: [v1beta1, v1]", "storedVersions: [v1]", 1), pool)
+		pool := "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default, managedFields: [" +
+			row.entries + "]}\n"
+		client := cluster(t, strings.Replace(definition, "storedVersions: [v1beta1, v1]", "storedVersions: [v1]", 1),
+			pool)
 		if code, stdout, stderr := run(t, client, "", "migrate", "storage", "--yes"); code != cli.CodeFine ||
 			!strings.Contains(stdout, "nodepools.karpenter.sh: 1 rewritten") {
 			t.Errorf("%s: exit %d, %s, %s", name, code, stdout, stderr)
@@ -254,7 +269,9 @@ func TestOldWritersAreForgotten(t *testing.T) {
 func owners(t *testing.T, client dynamic.Interface) string {
 	t.Helper()
 	found := ""
-	for _, resource := range []schema.GroupVersionResource{{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}, {Version: "v1", Resource: "nodes"}} {
+	for _, resource := range []schema.GroupVersionResource{
+		{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}, {Version: "v1", Resource: "nodes"},
+	} {
 		o, err := client.Resource(resource).Get(t.Context(), "a", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -281,7 +298,8 @@ func TestStorageOfABrokenObjectIsLeft(t *testing.T) {
 	t.Parallel()
 	client := cluster(t, definition, pool, held)
 	code, stdout, _ := run(t, client, "", "migrate", "storage", "--yes")
-	if code != cli.CodeFindings || !strings.Contains(stdout, "broken is left: spec.weight is wrong") || !strings.Contains(stdout, "1 rewritten, 1 left") {
+	if code != cli.CodeFindings || !strings.Contains(stdout, "broken is left: spec.weight is wrong") ||
+		!strings.Contains(stdout, "1 rewritten, 1 left") {
 		t.Fatalf("exit %d, %s", code, stdout)
 	}
 	if got := stored(t, client); len(got) != 2 {
@@ -297,7 +315,8 @@ func TestStorageOfABrokenObjectIsLeft(t *testing.T) {
 			t.Error("a dry run writes")
 		}
 	}
-	early := cluster(t, strings.Replace(definition, "name: v1, served: true, storage: true", "name: v1beta1, storage: true", 1))
+	early := cluster(t, strings.Replace(definition, "name: v1, served: true, storage: true",
+		"name: v1beta1, storage: true", 1))
 	if code, _, stderr := run(t, early, "", "migrate", "storage", "--yes"); code != cli.CodeFailed ||
 		!strings.Contains(stderr, "apply the CRD that stores v1 first") {
 		t.Errorf("a CRD that stores v1beta1: exit %d, %s", code, stderr)
@@ -320,7 +339,8 @@ func stored(t *testing.T, client dynamic.Interface) []string {
 // U-13: the help names every command, and a wrong one is one line.
 func TestHelpAndWrongCommands(t *testing.T) {
 	t.Parallel()
-	for want, args := range map[string][]string{"migrate": nil, "storage": {"migrate"}, "Exit code:": {"migrate", "check", "--help"}} {
+	for want, args := range map[string][]string{"migrate": nil, "storage": {"migrate"},
+		"Exit code:": {"migrate", "check", "--help"}} {
 		if code, stdout, _ := run(t, nil, "", args...); code != cli.CodeFine || !strings.Contains(stdout, want) {
 			t.Errorf("%v: exit %d, %s", args, code, stdout)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/nearest"
 )
 
-// subcommands is for commands that only have others below them: one that is mistyped is told with the nearest real ones
-// (U-13).
+// subcommands checks the arguments of commands that only have subcommands. For a mistyped one the error names the
+// nearest real ones (U-13).
 func subcommands(command *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -31,7 +31,7 @@ func subcommands(command *cobra.Command, args []string) error {
 	return fmt.Errorf("%s: it must be one of %s", text, strings.Join(names, ", "))
 }
 
-// exactlyOne is for commands about one object.
+// exactlyOne checks the arguments of commands about one object.
 func exactlyOne(command *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("name one, not %d: %s %s", len(args), command.Parent().CommandPath(), command.Use)
@@ -39,14 +39,14 @@ func exactlyOne(command *cobra.Command, args []string) error {
 	return nil
 }
 
-// mistypedFlag adds the nearest real flag to an error about one that does not exist.
+// mistypedFlag adds the nearest real flag to an error about an unknown flag.
 func mistypedFlag(command *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return err
 	}
 	if before := command.Flags().Args(); command.HasSubCommands() && len(before) > 0 {
-		return subcommands(command, before) // a flag of a command that is not there
+		return subcommands(command, before) // a flag of an unknown command
 	}
 	var names []string
 	command.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })

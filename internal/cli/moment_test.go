@@ -26,8 +26,9 @@ func TestU13_NowIsTheTimeThatIsPlannedFor(t *testing.T) {
 			t.Errorf("at %s: %s\n%s\nwant %s", now, failures, out, want)
 		}
 	}
-	for _, args := range [][]string{{"status", "-f", "../../examples/status"}, {"simulate", "-f", "../../examples/simulate"},
-		{"explain", "node", "n1", "-f", "../../examples/explain"}, {"policy", "check", "-f", "../../examples/policycheck"}} {
+	for _, args := range [][]string{{"status", "-f", "../../examples/status"},
+		{"simulate", "-f", "../../examples/simulate"}, {"explain", "node", "n1", "-f", "../../examples/explain"},
+		{"policy", "check", "-f", "../../examples/policycheck"}} {
 		code, _, failures := ran(t, "", append(args, "--now", "noon")...)
 		if code != cli.CodeFailed || !strings.Contains(failures, `--now is "noon": it must be a time, such as`) {
 			t.Errorf("%v: exit %d, %q", args, code, failures)
@@ -35,8 +36,8 @@ func TestU13_NowIsTheTimeThatIsPlannedFor(t *testing.T) {
 	}
 }
 
-// TestU13_TimeoutGivesUp: a cluster that does not answer ends a command at its time, with 2 and one line that names the
-// flag.
+// TestU13_TimeoutGivesUp: a cluster that does not answer ends a command at its time, with 2 and one line that names
+// the flag.
 func TestU13_TimeoutGivesUp(t *testing.T) {
 	t.Parallel()
 	var out, failures strings.Builder
@@ -57,7 +58,8 @@ func TestU13_TimeoutGivesUp(t *testing.T) {
 	failures.Reset()
 	busy.Out, busy.Err = &out, &failures
 	code = cli.Run(t.Context(), busy, []string{"status", "--timeout", "1h"})
-	if got := failures.String(); code != cli.CodeFailed || !strings.HasPrefix(got, "joinerctl: gave up after 1h0m0s (--timeout)") {
+	if got := failures.String(); code != cli.CodeFailed ||
+		!strings.HasPrefix(got, "joinerctl: gave up after 1h0m0s (--timeout)") {
 		t.Errorf("a limiter without a turn: exit %d: %q", code, got)
 	}
 	code, _, told := ran(t, "", "status", "-f", "../../examples/status", "--timeout", "-1s")

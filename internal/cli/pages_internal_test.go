@@ -183,7 +183,8 @@ func othersFlags() []string {
 // U-12: every flag that a page names is one of our programs.
 func TestU12_FlagsOfPagesExist(t *testing.T) {
 	t.Parallel()
-	known := map[string]bool{"help": true, "version": true, "unknown-flags": true} // the last is read before the others are
+	// the last is read before the others are
+	known := map[string]bool{"help": true, "version": true, "unknown-flags": true}
 	var add func(*cobra.Command)
 	add = func(c *cobra.Command) {
 		for _, flags := range []*pflag.FlagSet{c.Flags(), c.PersistentFlags()} {

@@ -22,7 +22,8 @@ func TestU12_CommandsOfPagesAreRun(t *testing.T) {
 	t.Parallel()
 	typed := regexp.MustCompile(`(?m)^\$ joinerctl (.+)$|^go run \./cmd/joinerctl (.+?) +#`)
 	seen, left := 0, notTyped()
-	for _, page := range []string{"../../README.md", "../../docs/simulate.md", "../../docs/explain.md", "../../docs/joinerctl.md"} {
+	for _, page := range []string{"../../README.md", "../../docs/simulate.md", "../../docs/explain.md",
+		"../../docs/joinerctl.md"} {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -33,7 +34,8 @@ func TestU12_CommandsOfPagesAreRun(t *testing.T) {
 				delete(left, line)
 				continue
 			}
-			code, out, failures := run(t, nil, "", strings.Fields(strings.ReplaceAll(line, " examples/", " ../../examples/"))...)
+			code, out, failures := run(t, nil, "",
+				strings.Fields(strings.ReplaceAll(line, " examples/", " ../../examples/"))...)
 			if code == cli.CodeFailed || failures != "" || out == "" {
 				t.Errorf("%s: joinerctl %s ended with %d: %s", page, line, code, failures)
 			}

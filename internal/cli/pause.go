@@ -22,7 +22,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// switching are the flags of the commands that write the switch of disruption.
+// switching holds the flags of the commands that pause and resume disruption.
 type switching struct {
 	place
 	reason     string
@@ -104,7 +104,7 @@ type switched struct {
 	length time.Duration
 }
 
-// Clean is true: to write a switch is no finding.
+// Clean is always true: writing a switch is no finding.
 func (switched) Clean() bool { return true }
 
 // WriteText writes it for people.
@@ -143,7 +143,7 @@ func (s switched) WriteText(out io.Writer) error {
 	return err
 }
 
-// shortest prints a length without what is zero in it: 2h and not 2h0m0s.
+// shortest formats a duration without zero units: 2h, not 2h0m0s.
 func shortest(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -155,7 +155,7 @@ func shortest(d time.Duration) string {
 	return text
 }
 
-// run finds the switch, and has it written.
+// run finds the switch, and calls write for it.
 func (s *switching) run(ctx context.Context, config Config, write func(context.Context, dynamic.Interface, string,
 	*switched) error) error {
 	to, err := s.printing.printer(config)
@@ -187,7 +187,8 @@ func (s *switching) run(ctx context.Context, config Config, write func(context.C
 		answer.Notes = append(answer.Notes, "the lease of the controller may not be read: "+namespace+
 			" is the usual namespace; --system-namespace is for another")
 	case len(in.Leases) == 0 && !unread:
-		answer.Notes = append(answer.Notes, "there is no lease "+s.lease+": nobody reads it now, unless Joiner runs with "+
+		answer.Notes = append(answer.Notes, "there is no lease "+s.lease+
+			": nobody reads it now, unless Joiner runs with "+
 			"--disable-leader-election; --system-namespace says where it reads")
 	case len(leading) == 0 && !unread:
 		answer.Notes = append(answer.Notes, "nobody leads: nobody reads it now")
@@ -198,7 +199,7 @@ func (s *switching) run(ctx context.Context, config Config, write func(context.C
 	return report(config.Out, to, answer, "")
 }
 
-// podOf reads a pod; one that cannot be read is none.
+// podOf returns a function that reads a pod; nil for a pod that cannot be read.
 func podOf(ctx context.Context, client dynamic.Interface) func(namespace, name string) *corev1.Pod {
 	return func(namespace, name string) *corev1.Pod {
 		resource := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
@@ -210,7 +211,7 @@ func podOf(ctx context.Context, client dynamic.Interface) func(namespace, name s
 	}
 }
 
-// pause writes the switch, over one that there is.
+// pause writes the switch, and replaces an existing one.
 func (s *switching) pause(ctx context.Context, client dynamic.Interface, namespace string, answer *switched) error {
 	answer.Paused, answer.Changed, answer.Reason, answer.length = true, true, s.reason, s.length
 	data := map[string]any{translate.SwitchPaused: "true"}
@@ -230,8 +231,8 @@ func (s *switching) pause(ctx context.Context, client dynamic.Interface, namespa
 		switch {
 		case err != nil && !apierrors.IsNotFound(err), s.dryRun:
 		case err != nil:
-			object = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": data,
-				"metadata": map[string]any{"name": translate.SwitchName, "namespace": namespace}}}
+			object = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+				"data": data, "metadata": map[string]any{"name": translate.SwitchName, "namespace": namespace}}}
 			_, err = maps.Create(ctx, object, metav1.CreateOptions{})
 		default:
 			object.Object["data"] = data
@@ -247,7 +248,7 @@ func (s *switching) pause(ctx context.Context, client dynamic.Interface, namespa
 	return nil
 }
 
-// count says what a pause takes back and what it does not; nothing where NodeClaims may not be read.
+// count counts what a pause takes back and what goes on. Without the right to read NodeClaims it adds nothing.
 func count(ctx context.Context, client dynamic.Interface, answer *switched) {
 	taken, draining := 0, 0
 	err := eachObject(ctx, client, karpenterv1.GroupVersion().WithResource("nodeclaims"),
@@ -271,7 +272,7 @@ func count(ctx context.Context, client dynamic.Interface, answer *switched) {
 	answer.TakenBack, answer.Draining = &taken, &draining
 }
 
-// resume takes the switch away.
+// resume deletes the switch.
 func (s *switching) resume(ctx context.Context, client dynamic.Interface, namespace string, answer *switched) error {
 	maps := client.Resource(configMaps()).Namespace(namespace)
 	object, err := maps.Get(ctx, translate.SwitchName, metav1.GetOptions{})
@@ -286,7 +287,8 @@ func (s *switching) resume(ctx context.Context, client dynamic.Interface, namesp
 	if s.dryRun {
 		return nil
 	}
-	if err := maps.Delete(ctx, translate.SwitchName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := maps.Delete(ctx, translate.SwitchName, metav1.DeleteOptions{}); err != nil &&
+		!apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting ConfigMap %s: %w", answer.ConfigMap, err)
 	}
 	return nil

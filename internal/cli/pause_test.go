@@ -106,7 +106,9 @@ func TestU27_DryRunWritesNothing(t *testing.T) {
 		client *fake.FakeDynamicClient
 		args   []string
 	}{
-		"would be paused (ConfigMap joiner/joiner-disruption)\ntaken back": {unpaused(t), []string{"pause", "--dry-run"}},
+		"would be paused (ConfigMap joiner/joiner-disruption)\ntaken back": {
+			unpaused(t), []string{"pause", "--dry-run"},
+		},
 		"would be paused: \"x\" (ConfigMap": {standing(t, nil), []string{"pause",
 			"--dry-run", "--reason", "x"}},
 		"would be resumed: disruption goes on within a minute (ConfigMap joiner/joiner-disruption)\nthe pause was for: " +
@@ -125,9 +127,10 @@ func TestU27_WhereThePauseIsWritten(t *testing.T) {
 	t.Parallel()
 	const renewed = `renewTime: "2999-01-01T00:00:00.000000Z"`
 	stopped := []string{renewed, `renewTime: "2026-01-01T00:00:00.000000Z"`}
-	second := []string{"---\napiVersion: v1\nkind: ConfigMap", "---\napiVersion: coordination.k8s.io/v1\nkind: Lease\n" +
-		"metadata: {name: karpenter-leader-election, namespace: kube-system}\nspec: {holderIdentity: another_1, " +
-		"leaseDurationSeconds: 15, " + renewed + "}\n---\napiVersion: v1\nkind: ConfigMap"}
+	second := []string{"---\napiVersion: v1\nkind: ConfigMap",
+		"---\napiVersion: coordination.k8s.io/v1\nkind: Lease\n" +
+			"metadata: {name: karpenter-leader-election, namespace: kube-system}\nspec: {holderIdentity: another_1, " +
+			"leaseDurationSeconds: 15, " + renewed + "}\n---\napiVersion: v1\nkind: ConfigMap"}
 	for name, c := range map[string]struct {
 		client            *fake.FakeDynamicClient
 		args              []string
@@ -189,14 +192,16 @@ func TestU27_PauseNeedsOneConfigMap(t *testing.T) {
 	}
 }
 
-// TestK27_StatusShowsTheGrace: that of the first start is a pause, until when it says; a pause that is on says more, and one
-// that is over nothing.
+// TestK27_StatusShowsTheGrace: that of the first start is a pause, until when it says; a pause that is on says more,
+// and one that is over nothing.
 func TestK27_StatusShowsTheGrace(t *testing.T) {
 	t.Parallel()
-	takeover := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: joiner-takeover, namespace: joiner}\ndata: {until: \"2999-01-01T00:00:00Z\"}\n"
+	takeover :=
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: joiner-takeover, namespace: joiner}\ndata: {until: \"2999-01-01T00:00:00Z\"}\n"
 	for manifests, want := range map[string]string{
 		takeover: "disruption paused until 2999-01-01T00:00:00Z (after the first start)",
-		takeover + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: joiner-disruption, namespace: joiner}\ndata: {paused: \"true\", reason: mine}\n": "disruption paused (mine)",
+		takeover +
+			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: joiner-disruption, namespace: joiner}\ndata: {paused: \"true\", reason: mine}\n": "disruption paused (mine)",
 		strings.Replace(takeover, "2999", "2001", 1):                   "",
 		strings.Replace(takeover, "until:", "go: \"true\", until:", 1): "",
 	} {
@@ -288,7 +293,8 @@ func TestU13_MigrateStorageAsData(t *testing.T) {
 	t.Parallel()
 	for form, unmarshal := range map[string]func([]byte, any) error{"json": json.Unmarshal,
 		"yaml": func(data []byte, into any) error { return yaml.Unmarshal(data, into) }} {
-		code, out, failures := run(t, cluster(t, definition, pool, held), "", "migrate", "storage", "--yes", "-o", form)
+		code, out, failures := run(t, cluster(t, definition, pool, held), "", "migrate", "storage", "--yes", "-o",
+			form)
 		var answer struct {
 			APIVersion, Kind string
 			Resources        []struct {
@@ -299,7 +305,8 @@ func TestU13_MigrateStorageAsData(t *testing.T) {
 			}
 		}
 		if err := unmarshal([]byte(out), &answer); err != nil || code != cli.CodeFindings || failures != "" ||
-			answer.APIVersion != "cli.joiner.sh/v1" || answer.Kind != "StorageMigration" || len(answer.Resources) != 4 {
+			answer.APIVersion != "cli.joiner.sh/v1" || answer.Kind != "StorageMigration" ||
+			len(answer.Resources) != 4 {
 			t.Fatalf("%s: exit %d, %q, %v\n%s", form, code, failures, err, out)
 		}
 		pools, classes := answer.Resources[0], answer.Resources[2]

@@ -22,7 +22,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// Where a controller with the usual flags keeps its lease and the switch that pauses disruption.
+// Defaults of a controller: the names of its lease and of the namespace of its switch.
 const (
 	usualLease     = whatif.LeaseName
 	usualNamespace = metav1.NamespaceSystem
@@ -45,7 +45,7 @@ func configMaps() schema.GroupVersionResource {
 	return corev1.SchemeGroupVersion.WithResource("configmaps")
 }
 
-// findSurroundings finds leases and the switch in documents of files.
+// findSurroundings finds leases and the switch in documents from files.
 func findSurroundings(documents []whatif.Document, where place, into *whatif.Surroundings) error {
 	for _, d := range documents {
 		o := unstructured.Unstructured{Object: d.Content}
@@ -69,18 +69,18 @@ func findSurroundings(documents []whatif.Document, where place, into *whatif.Sur
 	return nil
 }
 
-// asked says what is to be known of a controller's place: who leads, and whether disruption is paused. For a heading
-// that says who leads nothing is missed where it may not be read.
+// asked says what to read about a controller: who leads, and whether disruption is paused. heading wants the leader
+// only for a heading, and does without it if leases may not be read.
 type asked struct{ leader, pause, heading bool }
 
-// read reads leases and the switch of a cluster, as far as that is asked: a switch is looked for where the lease is.
-// unread says what may not be read.
+// read reads leases and the switch of a cluster, as far as asked. It looks for the switch in the namespace of the
+// lease. unread names what may not be read.
 func (p place) read(ctx context.Context, client dynamic.Interface, what asked, into *whatif.Surroundings) (
 	documents []whatif.Document, unread []string, err error) {
 	if needed := what.leader || what.pause && p.namespace == ""; needed || what.heading {
 		into.Leases, err = leasesOf(ctx, client, p)
 		if !needed && ctx.Err() == nil {
-			err = nil // it is for the heading alone
+			err = nil // the leases are wanted for the heading only
 		} else if apierrors.IsForbidden(err) {
 			into.LeasesUnread = true
 			unread, err = append(unread, "who leads, for want of the right to list leases.coordination.k8s.io"), nil
@@ -98,15 +98,18 @@ func (p place) read(ctx context.Context, client dynamic.Interface, what asked, i
 		return documents, unread, nil
 	}
 	namespace := p.of(into.Leases)
-	found, err := client.Resource(configMaps()).Namespace(namespace).Get(ctx, translate.TakeoverName, metav1.GetOptions{})
+	found, err := client.Resource(configMaps()).Namespace(namespace).Get(ctx, translate.TakeoverName,
+		metav1.GetOptions{})
 	if err == nil {
 		into.Takeover = &corev1.ConfigMap{}
 		err = understand(found.Object, into.Takeover)
 	}
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) { // the switch is asked for with the same right
+	// the read of the switch below needs the same right
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return nil, nil, fmt.Errorf("reading ConfigMap %s/%s: %w", namespace, translate.TakeoverName, err)
 	}
-	object, err := client.Resource(configMaps()).Namespace(namespace).Get(ctx, translate.SwitchName, metav1.GetOptions{})
+	object, err := client.Resource(configMaps()).Namespace(namespace).Get(ctx, translate.SwitchName,
+		metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
 		into.SwitchUnread = true
@@ -157,7 +160,8 @@ func leasesOf(ctx context.Context, client dynamic.Interface, where place) ([]coo
 	return found, nil
 }
 
-// understand reads an object into its type. A file's numbers are not those of an API client, so it goes by way of JSON.
+// understand reads an object into its type. A file's numbers are not those of an API client, so it goes by way of
+// JSON.
 func understand(content map[string]any, into any) error {
 	data, err := json.Marshal(content)
 	if err != nil {
@@ -166,8 +170,8 @@ func understand(content map[string]any, into any) error {
 	return json.Unmarshal(data, into)
 }
 
-// of is the namespace of what a controller keeps, as far as its lease tells: that of the one that leads, or of the only
-// one that there is.
+// of returns the namespace of the controller's objects, as far as its lease tells: that of the leading controller, or
+// of the only one.
 func (p place) of(found []coordinationv1.Lease) string {
 	if p.namespace != "" {
 		return p.namespace

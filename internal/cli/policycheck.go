@@ -43,13 +43,13 @@ type poolUnderPolicy struct {
 	Nodes    int `json:"nodes"`
 	Replaced int `json:"replaced,omitempty"`
 	Held     int `json:"held,omitempty"`
-	// Refused is why the operator would not write the pool, and Conflicts are the labels for which nothing is left, or too
-	// little, with both sides.
+	// Refused is why the operator would not write the pool, and Conflicts are the labels for which nothing is left, or
+	// too little, with both sides.
 	Refused   []string `json:"refused,omitempty"`
 	Conflicts []string `json:"conflicts,omitempty"`
 }
 
-// checking are the flags of policy check.
+// checking holds the flags of policy check.
 type checking struct {
 	files      []string
 	catalogue  string
@@ -61,7 +61,8 @@ type checking struct {
 func policyCheck(config Config) *cobra.Command {
 	with := &checking{}
 	command := &cobra.Command{
-		Use: "check", Short: "Say what an AutoNodePolicy would do to the pools of a hosted cluster", Args: cobra.NoArgs,
+		Use: "check", Short: "Say what an AutoNodePolicy would do to the pools of a hosted cluster",
+		Args: cobra.NoArgs,
 		Long: `Say what an AutoNodePolicy would do before it is applied: what is wrong with it, which instance types it leaves
 each OpenshiftNodePool, which pools would launch nothing any more, and which nodes would be replaced. It merges
 policy and pools as joiner-operator does, and plans with the engine that the controller has. Nothing is written.
@@ -127,7 +128,7 @@ func (c *checking) run(ctx context.Context, config Config) error {
 	return report(config.Out, printer, answer, footer)
 }
 
-// underPolicy is what a policy is checked on.
+// underPolicy is the input of policy check.
 type underPolicy struct {
 	policies []hypershiftv1beta1.AutoNodePolicy
 	wrappers []hypershiftv1beta1.OpenshiftNodePool
@@ -135,7 +136,7 @@ type underPolicy struct {
 	unread   []string
 }
 
-// sorted puts documents by kind. A field that its kind does not have is an error.
+// sorted sorts documents by kind. A field that a kind does not have is an error.
 func sorted(documents []whatif.Document) (found underPolicy, err error) {
 	for _, d := range documents {
 		switch kind := (&unstructured.Unstructured{Object: d.Content}).GroupVersionKind(); kind.GroupKind() {
@@ -158,7 +159,7 @@ func decodedInto[T any](list []T, d whatif.Document) ([]T, error) {
 	data, err := json.Marshal(d.Content)
 	if err == nil {
 		decoder := json.NewDecoder(bytes.NewReader(data))
-		if !d.Stored { // a cluster may have fields that are newer
+		if !d.Stored { // a cluster may have newer fields
 			decoder.DisallowUnknownFields()
 		}
 		err = decoder.Decode(&one)
@@ -189,11 +190,12 @@ func hosted(ctx context.Context, config Config, to *Connection) (wrappers []hype
 		return nil, nil, nil, err
 	}
 	if len(wrappers) == 0 {
-		return nil, nil, nil, errors.New("there is no OpenshiftNodePool among the files, and none in the cluster: ask the " +
-			"hosted cluster, a management cluster has none")
+		return nil, nil, nil,
+			errors.New("there is no OpenshiftNodePool among the files, and none in the cluster: ask the " +
+				"hosted cluster, a management cluster has none")
 	}
 	others, missing, err := readWhole(ctx, client, whatif.Resources(),
-		func(d whatif.Document) whatif.Document { return d }) // a policy is applied to the whole
+		func(d whatif.Document) whatif.Document { return d }) // a policy needs whole objects
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -201,8 +203,9 @@ func hosted(ctx context.Context, config Config, to *Connection) (wrappers []hype
 	return wrappers, append(others, more...), notLookedAt(append(missing, lacking...)), err
 }
 
-// check merges and plans. The world is nil where the policy itself is wrong.
-func (u underPolicy) check(catalogue string, with costs, now time.Time) (policyCheckAnswer, *whatif.World, offers, error) {
+// check merges and plans. The world is nil if the policy itself is wrong.
+func (u underPolicy) check(catalogue string, with costs,
+	now time.Time) (policyCheckAnswer, *whatif.World, offers, error) {
 	answer := policyCheckAnswer{typed: ofKind("PolicyCheck"), Pools: []poolUnderPolicy{}, Notes: u.unread}
 	policy := &u.policies[0]
 	for _, problem := range merge.Check(policy) {
@@ -246,12 +249,15 @@ func (u underPolicy) check(catalogue string, with costs, now time.Time) (policyC
 	return answer, world, offered, nil
 }
 
-// under is what comes of a policy and a pool: what is known at once, the NodePool as it is without a policy, and that
-// with the policy, nil where none would be written.
-func under(policy *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1beta1.OpenshiftNodePool) (verdict poolUnderPolicy,
+// under merges a policy with a pool. It returns a first verdict, the NodePool without a policy, and the NodePool with
+// the policy, nil if none would be written.
+func under(policy *hypershiftv1beta1.AutoNodePolicy,
+	wrapper *hypershiftv1beta1.OpenshiftNodePool) (verdict poolUnderPolicy,
 	plain, merged *whatif.Document, err error) {
 	verdict = poolUnderPolicy{Name: wrapper.Name}
-	settings := merge.NodePoolSettings{NodeClasses: []schema.GroupKind{{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"}}}
+	settings := merge.NodePoolSettings{
+		NodeClasses: []schema.GroupKind{{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"}},
+	}
 	result := merge.NodePool(policy, wrapper, settings)
 	for _, problem := range result.Problems {
 		verdict.Refused = append(verdict.Refused, problem.String())
@@ -286,14 +292,14 @@ func has(documents []whatif.Document, one whatif.Document) bool {
 	return slices.ContainsFunc(documents, func(d whatif.Document) bool { return identity(d) == identity(one) })
 }
 
-// replaced are documents in which those of change take the place of what they change.
+// replaced returns documents in which those of change replace those with the same identity.
 func replaced(documents, change []whatif.Document) []whatif.Document {
 	kept := slices.DeleteFunc(slices.Clone(documents), func(d whatif.Document) bool { return has(change, d) })
 	return append(kept, change...)
 }
 
-// withClasses adds to documents the node classes that the pools name and that are not there: a file with a policy seldom
-// has them, and what they offer is the catalogue's.
+// withClasses adds node classes that pools name and that are missing. A file with a policy seldom has them, and their
+// offers come from the catalogue anyway.
 func withClasses(pools, documents []whatif.Document) (all []whatif.Document, notes []string) {
 	all = documents
 	for _, pool := range pools {
@@ -319,15 +325,16 @@ func withClasses(pools, documents []whatif.Document) (all []whatif.Document, not
 		one := whatif.Document{Where: "a node class that is not there", Content: class.Object}
 		if !has(all, one) {
 			all = append(all, one)
-			notes = append(notes, fmt.Sprintf("%s %s is not there; it is taken to offer the whole catalogue", ref["kind"],
-				ref["name"]))
+			notes = append(notes, fmt.Sprintf("%s %s is not there; it is taken to offer the whole catalogue",
+				ref["kind"], ref["name"]))
 		}
 	}
 	return all, notes
 }
 
-// counted fills in what both pictures of the cluster and the comparison say of the pool.
-func (p *poolUnderPolicy) counted(documents []whatif.Document, before, after *whatif.World, compared whatif.Comparison) {
+// counted fills in what both snapshots of the cluster and the comparison say about the pool.
+func (p *poolUnderPolicy) counted(documents []whatif.Document, before, after *whatif.World,
+	compared whatif.Comparison) {
 	for _, d := range documents {
 		o := unstructured.Unstructured{Object: d.Content}
 		if o.GetKind() == "NodeClaim" && o.GetLabels()["karpenter.sh/nodepool"] == p.Name {
@@ -338,7 +345,7 @@ func (p *poolUnderPolicy) counted(documents []whatif.Document, before, after *wh
 		p.TypesNow = &left
 	}
 	if len(p.Refused) > 0 {
-		return // what was written before stays
+		return // the NodePool stays as it was written before
 	}
 	if left, _, known := after.Types(p.Name); known {
 		p.TypesAfter = &left
@@ -361,12 +368,12 @@ func (p poolUnderPolicy) empty() bool {
 	return p.TypesAfter != nil && *p.TypesAfter == 0 && (p.TypesNow == nil || *p.TypesNow > 0)
 }
 
-// clean reports whether nothing is to be told of the pool.
+// clean reports whether there is nothing to report about the pool.
 func (p poolUnderPolicy) clean() bool {
 	return !p.empty() && len(p.Refused)+len(p.Conflicts)+p.Replaced+p.Held == 0
 }
 
-// result says in words what would come of the pool, worst first.
+// result describes what would happen to the pool, the worst first.
 func (p poolUnderPolicy) result() string {
 	var parts []string
 	for _, why := range p.Refused {
@@ -392,7 +399,7 @@ func (a policyCheckAnswer) Clean() bool {
 	return len(a.Problems) == 0 && !slices.ContainsFunc(a.Pools, func(p poolUnderPolicy) bool { return !p.clean() })
 }
 
-// Names are the pools that something would come of.
+// Names returns the pools that the policy would affect.
 func (a policyCheckAnswer) Names() []string {
 	var names whatif.Names
 	for _, p := range a.Pools {
@@ -403,7 +410,7 @@ func (a policyCheckAnswer) Names() []string {
 	return names.List()
 }
 
-// Rows are the pools.
+// Rows implements printer.Rowed.
 func (policyCheckAnswer) Rows() string { return "pools" }
 
 // WriteText writes the table.
@@ -427,8 +434,8 @@ func (a policyCheckAnswer) WriteTable(out io.Writer, _, headers bool) error {
 		return fmt.Sprint(*n)
 	}
 	for _, p := range a.Pools {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", p.Name, shown(p.TypesNow), shown(p.TypesAfter), p.Nodes, p.Replaced+p.Held,
-			p.result())
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", p.Name, shown(p.TypesNow), shown(p.TypesAfter), p.Nodes,
+			p.Replaced+p.Held, p.result())
 	}
 	if err := w.Flush(); err != nil {
 		return err

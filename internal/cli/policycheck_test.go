@@ -97,7 +97,8 @@ func TestU07_PolicyCheckReadsTheHostedCluster(t *testing.T) {
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, objectsOf(t, text...)...)
 	policy := text[len(text)-3]
 	code, out, failures := run(t, client, policy, "policy", "check", "-f", "-")
-	if code != cli.CodeFindings || failures != "" || !strings.Contains(out, "\nweb   17         2      2      1      replaces") {
+	if code != cli.CodeFindings || failures != "" ||
+		!strings.Contains(out, "\nweb   17         2      2      1      replaces") {
 		t.Errorf("exit code %d, %q\n%s", code, failures, out)
 	}
 	for _, action := range client.Actions() {

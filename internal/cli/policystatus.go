@@ -106,7 +106,7 @@ func policyResource() schema.GroupVersionResource {
 	return policyv1beta1.GroupVersion().WithResource("autonodepolicies")
 }
 
-// policiesOf reads the policies of files, or of a cluster; "" for namespace means all of them.
+// policiesOf reads the policies of files, or of a cluster; "" means all namespaces.
 func policiesOf(ctx context.Context, config Config, connection *Connection, files []string, namespace string) (
 	list []policyv1beta1.AutoNodePolicy, err error) {
 	add := func(content map[string]any) error {
@@ -158,13 +158,14 @@ func policiesOf(ctx context.Context, config Config, connection *Connection, file
 	case apierrors.IsForbidden(err):
 		return nil, mayNotList(resource)
 	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("the cluster has no AutoNodePolicies (%s): ask the management cluster, guests have none",
-			resource.GroupResource())
+		return nil,
+			fmt.Errorf("the cluster has no AutoNodePolicies (%s): ask the management cluster, guests have none",
+				resource.GroupResource())
 	}
 	return list, err
 }
 
-// standingOf says how a policy stands.
+// standingOf returns the state of a policy.
 func standingOf(policy *policyv1beta1.AutoNodePolicy) policyStanding {
 	s := policyStanding{Namespace: policy.Namespace, Name: policy.Name}
 	if policy.Name != policyv1beta1.PolicyName {
@@ -181,7 +182,7 @@ func standingOf(policy *policyv1beta1.AutoNodePolicy) policyStanding {
 		case hypershiftv1beta1.ConditionTypeProtected:
 			s.Protected = string(c.Status)
 		case hypershiftv1beta1.ConditionTypeProtectedOnce:
-			continue // Protected says how it is now
+			continue // Protected says so already
 		}
 		if c.Status != metav1.ConditionTrue {
 			s.LeftToDo = append(s.LeftToDo, c.Type+": "+firstOf(cmp.Or(c.Message, c.Reason, "is "+string(c.Status))))
@@ -189,26 +190,28 @@ func standingOf(policy *policyv1beta1.AutoNodePolicy) policyStanding {
 	}
 	switch {
 	case s.Ready == "":
-		s.LeftToDo = append(s.LeftToDo, "no joiner-operator has said anything of it: it does not run, or may not read it")
+		s.LeftToDo = append(s.LeftToDo,
+			"no joiner-operator has said anything of it: it does not run, or may not read it")
 	case s.Stale:
-		s.LeftToDo = append(s.LeftToDo, fmt.Sprintf("the joiner-operator has not seen generation %d of it: it does not run, "+
-			"or may not read it", policy.Generation))
+		s.LeftToDo = append(s.LeftToDo,
+			fmt.Sprintf("the joiner-operator has not seen generation %d of it: it does not run, "+
+				"or may not read it", policy.Generation))
 	}
 	return s
 }
 
-// firstOf is the first line of a message, without what would break a table.
+// firstOf returns the first line of a message, in a form that fits a table.
 func firstOf(message string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
 	return strings.Join(strings.Fields(first), " ")
 }
 
-// Clean reports whether every policy is applied and held to.
+// Clean reports whether every policy is applied and complied with.
 func (a policyAnswer) Clean() bool {
 	return !slices.ContainsFunc(a.Policies, func(s policyStanding) bool { return len(s.LeftToDo) > 0 })
 }
 
-// Names are the policies with something left to do.
+// Names returns the policies with something left to do.
 func (a policyAnswer) Names() []string {
 	var names whatif.Names
 	for _, s := range a.Policies {
@@ -219,16 +222,16 @@ func (a policyAnswer) Names() []string {
 	return names.List()
 }
 
-// Rows are the policies.
+// Rows implements printer.Rowed.
 func (policyAnswer) Rows() string { return "policies" }
 
 // WriteText writes the table.
 func (a policyAnswer) WriteText(out io.Writer) error { return a.WriteTable(out, false, true) }
 
-// leftShown is how much of what is left to do a narrow table shows of a policy.
+// leftShown bounds how much of the things left to do a narrow table shows for a policy, in characters.
 const leftShown = 100
 
-// WriteTable writes a line for each policy; a wide one has everything that is left to do, each on a line.
+// WriteTable writes a line for each policy. A wide table has everything that is left to do, each on its own line.
 func (a policyAnswer) WriteTable(out io.Writer, wide, headers bool) error {
 	if len(a.Policies) == 0 {
 		_, err := fmt.Fprintln(out, "There is no AutoNodePolicy.")

@@ -21,9 +21,10 @@ func management(t *testing.T, answer error) *fake.FakeDynamicClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		{Group: "karpenter.hypershift.openshift.io", Version: "v1beta1", Resource: "autonodepolicies"}: "AutoNodePolicyList",
-	}, objectsOf(t, strings.Split(string(text), "\n---\n")...)...)
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{
+			{Group: "karpenter.hypershift.openshift.io", Version: "v1beta1", Resource: "autonodepolicies"}: "AutoNodePolicyList",
+		}, objectsOf(t, strings.Split(string(text), "\n---\n")...)...)
 	if answer != nil {
 		client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, answer
@@ -42,8 +43,8 @@ func TestU07_PolicyStatusIsALineForEachPolicy(t *testing.T) {
 	}
 	shows(t, "../../docs/joinerctl.md", "$ joinerctl policy status -f examples/policies\n", out)
 	client := management(t, nil)
-	if code, lives, failures := run(t, client, "", "policy", "status", "-A"); code != cli.CodeFindings || failures != "" ||
-		lives != out {
+	if code, lives, failures := run(t, client, "", "policy", "status", "-A"); code != cli.CodeFindings ||
+		failures != "" || lives != out {
 		t.Errorf("exit code %d, %q\n%s", code, failures, lives)
 	}
 	for _, action := range client.Actions() {
@@ -52,15 +53,17 @@ func TestU07_PolicyStatusIsALineForEachPolicy(t *testing.T) {
 		}
 	}
 	code, out, failures = run(t, management(t, nil), "", "policy", "status", "-n", "hcp-a")
-	if lines := strings.Split(strings.TrimSpace(out), "\n"); code != cli.CodeFine || failures != "" || len(lines) != 2 {
+	if lines := strings.Split(strings.TrimSpace(out), "\n"); code != cli.CodeFine || failures != "" ||
+		len(lines) != 2 {
 		t.Errorf("of a namespace where all is well: exit code %d, %q\n%s", code, failures, out)
 	}
 	if code, out, _ = run(t, management(t, nil), "", "policy", "status", "-n", "nowhere"); code != cli.CodeFine ||
 		out != "There is no AutoNodePolicy.\n" {
 		t.Errorf("where there is none: exit code %d\n%s", code, out)
 	}
-	if _, out, _ = ran(t, "", "policy", "status", "-f", "../../examples/policies", "-o", "wide"); !strings.Contains(out,
-		"\n"+strings.Repeat(" ", strings.Index(out, "LEFT TO DO"))+"Conforming: 1 AlteredOnWrite (Tenant): NodePool ml\n") {
+	if _, out, _ = ran(t, "", "policy", "status", "-f", "../../examples/policies", "-o",
+		"wide"); !strings.Contains(out, "\n"+strings.Repeat(" ", strings.Index(out, "LEFT TO DO"))+
+		"Conforming: 1 AlteredOnWrite (Tenant): NodePool ml\n") {
 		t.Errorf("wide, everything that is left to do stands in its column:\n%s", out)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// What --expect takes.
+// Values of --expect.
 const (
 	expectSame = "same"
 	expectAny  = "any"
@@ -112,8 +112,8 @@ func (with *replaying) run(config Config, file string) error {
 	if with.script {
 		return printScript(config, d)
 	}
-	answer := replayAnswer{typed: ofKind("Replay"), File: file, Header: d.Header, Settings: with.with, Warnings: warnings,
-		Now: time.Unix(d.Terms.Now, 0).UTC(), Same: true, any: with.expect == expectAny}
+	answer := replayAnswer{typed: ofKind("Replay"), File: file, Header: d.Header, Settings: with.with,
+		Warnings: warnings, Now: time.Unix(d.Terms.Now, 0).UTC(), Same: true, any: with.expect == expectAny}
 	if with.explain != "" {
 		explained, err := whatif.ExplainIn(d.Snapshot, d.Terms, with.explain)
 		if err != nil {
@@ -151,7 +151,7 @@ func printScript(config Config, d dump.Dump) error {
 	return err
 }
 
-// readDump reads a file, or standard input.
+// readDump reads a dump from a file, or from standard input.
 func readDump(config Config, file string, strict bool) (dump.Dump, []string, error) {
 	in := config.In
 	if file != "-" {
@@ -172,10 +172,10 @@ func readDump(config Config, file string, strict bool) (dump.Dump, []string, err
 	return d, warnings, nil
 }
 
-// Clean reports whether nothing is other than expected.
+// Clean reports whether all plans are as expected.
 func (a replayAnswer) Clean() bool { return a.Same || a.any }
 
-// Names are the objects of what is explained.
+// Names returns the objects of the explanation.
 func (a replayAnswer) Names() []string { return a.names }
 
 // WriteText writes it for people.

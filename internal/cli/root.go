@@ -24,41 +24,41 @@ const (
 	CodeInterrupted = 130
 )
 
-// Config is what the commands reach the world through.
+// Config is the commands' access to the outside world.
 type Config struct {
 	// Client returns a client for a cluster.
 	Client func(Connection) (dynamic.Interface, error)
 	// Clientset is Client for the kinds of Kubernetes itself.
 	Clientset func(Connection) (kubernetes.Interface, error)
-	// Namespace is that of a connection's context; nil where contexts have none.
+	// Namespace returns the namespace of a connection's context; nil where contexts have none.
 	Namespace func(Connection) string
-	// Forward reaches the loopback of pods; nil where nothing can.
+	// Forward returns a Forwarder to pods; nil where forwarding is impossible.
 	Forward func(Connection) (Forwarder, error)
-	// Open opens an address in a browser; nil where nothing can.
+	// Open opens an address in a browser; nil where that is impossible.
 	Open func(address string) error
 	// In, Out and Err are the standard streams.
 	In       io.Reader
 	Out, Err io.Writer
-	// Beside does something beside the command, until that ends. Where it is nil nothing is watched: what is looked at
-	// again is read anew.
+	// Beside runs do in the background of the command, until do ends. If it is nil, nothing is watched: what is looked
+	// at again is read again.
 	Beside func(do func())
-	// InTerminal and OutTerminal say that a person is at the other end of In and Out.
+	// InTerminal and OutTerminal say that In and Out are terminals.
 	InTerminal, OutTerminal bool
 	// Plain says that the environment wants no colours (NO_COLOR).
 	Plain bool
-	// Dumb says that the terminal cannot do more than print (TERM=dumb).
+	// Dumb says that the terminal can only print (TERM=dumb).
 	Dumb bool
-	// Called is how its user calls the program, where that is not joinerctl: a plugin is kubectl joiner (U-28).
+	// Called is how users call the program, if that is not joinerctl: a plugin is kubectl joiner (U-28).
 	Called string
 }
 
-// errFindings ends a command that found something; it was printed already.
+// errFindings ends a command that found something; the finding has been printed.
 var errFindings = errors.New("something is left to do")
 
-// Run runs joinerctl with arguments, and returns its exit code. A failure is one line on Err for each thing that is wrong.
+// Run runs joinerctl with arguments, and returns its exit code. On a failure it writes one line to Err for each fault.
 func Run(ctx context.Context, config Config, args []string) int {
 	command := root(config)
-	command.SetArgs(append([]string{}, args...)) // none at all would mean those of the process
+	command.SetArgs(append([]string{}, args...)) // nil would mean those of the process
 	command.SetIn(config.In)
 	command.SetOut(config.Out)
 	command.SetErr(config.Err)
@@ -77,7 +77,8 @@ func Run(ctx context.Context, config Config, args []string) int {
 	}
 	if out := (errTimeout{}); ran.Context() != nil && errors.As(context.Cause(ran.Context()), &out) {
 		err = out
-	} else if after, known := ran.Flags().GetDuration(flagTimeout); known == nil && strings.Contains(err.Error(), limiterGaveUp) {
+	} else if after, known := ran.Flags().GetDuration(flagTimeout); known == nil &&
+		strings.Contains(err.Error(), limiterGaveUp) {
 		err = errTimeout{after}
 	}
 	for line := range strings.SplitSeq(strings.TrimSpace(unanswered(err).Error()), "\n") {
@@ -86,11 +87,11 @@ func Run(ctx context.Context, config Config, args []string) int {
 	return CodeFailed
 }
 
-// limiterGaveUp is what the client's limiter of requests says when the turn of a request comes after --timeout. It does not
-// wait for that time, and has no error of its own to ask for.
+// limiterGaveUp is in the error of the client's rate limiter when a request's turn would come after --timeout. The
+// limiter fails at once, with an error that has no type.
 const limiterGaveUp = "would exceed context deadline"
 
-// exitZero is the flag that makes a finding no failure.
+// exitZero is the flag that makes findings exit with 0.
 const exitZero = "exit-zero"
 
 func root(config Config) *cobra.Command {
@@ -108,14 +109,14 @@ func root(config Config) *cobra.Command {
 	takeover.AddCommand(takeoverCheck(config), adoptDefinitions(config))
 	audit := parent("audit", "Report what a policy would refuse", "")
 	audit.AddCommand(auditControlPlane(config))
-	command.AddCommand(status(config), top(config), simulate(config), explain(config), console(config), historyCommand(config), dumps(config),
-		replay(config), pause(config), resume(config), headroomCommand(config), migrate, takeover, audit, policyCommands(config),
-		version(config))
+	command.AddCommand(status(config), top(config), simulate(config), explain(config), console(config),
+		historyCommand(config), dumps(config), replay(config), pause(config), resume(config), headroomCommand(config),
+		migrate, takeover, audit, policyCommands(config), version(config))
 	config.rename(command)
 	return command
 }
 
-// parent makes a command that only has others below it.
+// parent makes a command that only has subcommands.
 func parent(use, short, long string) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, Long: long, Args: subcommands,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() }}

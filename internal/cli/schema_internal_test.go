@@ -23,12 +23,12 @@ import (
 func answers() map[string]any {
 	return map[string]any{
 		"AdoptedDefinitions": adoptedAnswer{},
-		"Comparison":         whatif.Comparison{}, "ControlPlaneAudit": auditAnswer{}, "ControlPlaneSuggestion": suggestionAnswer{},
-		"Explanation": whatif.Explained{}, "Headroom": headroomAnswer{}, "History": historyAnswer{},
+		"Comparison":         whatif.Comparison{}, "ControlPlaneAudit": auditAnswer{},
+		"ControlPlaneSuggestion": suggestionAnswer{},
+		"Explanation":            whatif.Explained{}, "Headroom": headroomAnswer{}, "History": historyAnswer{},
 		"MigrationCheck": migrationAnswer{}, "Pause": switched{},
-		"NodeList": whatif.Top{}, "PolicyCheck": policyCheckAnswer{}, "PolicyStatus": policyAnswer{}, "Replay": replayAnswer{},
-		"Simulation":       whatif.Result{},
-		"Status":           whatif.Status{},
+		"NodeList": whatif.Top{}, "PolicyCheck": policyCheckAnswer{}, "PolicyStatus": policyAnswer{},
+		"Replay": replayAnswer{}, "Simulation": whatif.Result{}, "Status": whatif.Status{},
 		"StorageMigration": storageAnswer{},
 		"TakeoverCheck":    takeoverAnswer{},
 		"Version":          versions{},
@@ -79,7 +79,8 @@ func orNothing(of reflect.Type, s *jsonschema.Schema) {
 		}
 		if field.Type.Kind() == reflect.Pointer && options == "" {
 			own := *property
-			*property = jsonschema.Schema{Description: own.Description, AnyOf: []*jsonschema.Schema{&own, {Type: "null"}}}
+			*property = jsonschema.Schema{Description: own.Description,
+				AnyOf: []*jsonschema.Schema{&own, {Type: "null"}}}
 			own.Description = ""
 		}
 	}
@@ -88,11 +89,13 @@ func orNothing(of reflect.Type, s *jsonschema.Schema) {
 // schemas are the schemas of all answers, by kind.
 func schemas(t *testing.T) map[string][]byte {
 	t.Helper()
-	r := jsonschema.Reflector{DoNotReference: true, Anonymous: true, AllowAdditionalProperties: true, Mapper: spelled(t)}
+	r := jsonschema.Reflector{DoNotReference: true, Anonymous: true, AllowAdditionalProperties: true,
+		Mapper: spelled(t)}
 	for _, folder := range []string{"internal/cli", "internal/whatif", "internal/view", "internal/migrate",
 		"internal/dump", "internal/history",
 		"internal/admission"} {
-		if err := r.AddGoComments("github.com/joiner-autoscaler/joiner", folder, jsonschema.WithFullComment()); err != nil {
+		if err := r.AddGoComments("github.com/joiner-autoscaler/joiner", folder,
+			jsonschema.WithFullComment()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/cli"
 )
 
-// fits holds what a command printed as JSON to the published schema of its kind, and to no more than that (U-29). Every
-// test that asks for -o json is held to it.
+// fits holds what a command printed as JSON to the published schema of its kind, and to no more than that (U-29).
+// Every test that asks for -o json is held to it.
 func fits(t *testing.T, code int, out string, args []string) {
 	t.Helper()
 	at := slices.Index(args, "-o")

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// What --catalogue takes beside a path.
+// Values of --catalogue beside paths.
 const (
 	catalogueAuto    = "auto"
 	catalogueDefault = "default"
@@ -62,14 +62,14 @@ func fromFiles(objects []migrate.Object) []whatif.Document {
 	return documents
 }
 
-// offers is the catalogue that counts.
+// offers describes the catalogue in use.
 type offers struct {
 	name  string
 	types int
 }
 
-// planTime is --now, the time that is planned for, and what the controller's flags say of costs and of the whole cluster:
-// what nothing in a cluster tells.
+// planTime is --now, the time to plan for, and the controller's flags about costs and the whole cluster. Nothing in a
+// cluster shows these.
 type planTime struct {
 	text  string
 	costs costs
@@ -78,7 +78,7 @@ type planTime struct {
 // costs are the controller's --price-tolerance, in percent, --node-overhead-price, in dollars per hour, --max-nodes,
 // --max-node-claims-hard, --commitments-file and --ignore-dra-requests.
 type costs struct {
-	// noDevices is --ignore-dra-requests; a command without the flag is as one with true.
+	// noDevices is --ignore-dra-requests; nil, for a command without the flag, means true.
 	noDevices *bool
 	tolerance int
 	overhead  float64
@@ -108,10 +108,10 @@ func (c *costs) flags(command *cobra.Command) {
 		"the controller's --node-overhead-price: what a node costs beside its price, in dollars per hour")
 }
 
-// devices reports whether claims for devices are looked at (K-42).
+// devices reports whether device claims are looked at (K-42).
 func (c costs) devices() bool { return c.noDevices != nil && !*c.noDevices }
 
-// at is that time.
+// at returns the time to plan for.
 func (m planTime) at() (time.Time, error) {
 	if m.text == "" {
 		return time.Now(), nil
@@ -123,7 +123,7 @@ func (m planTime) at() (time.Time, error) {
 	return at, nil
 }
 
-// picture is pictureAt that time, with these costs.
+// picture is pictureAt for that time and these costs.
 func (m planTime) picture(documents []whatif.Document, setting string) (*whatif.World, offers, error) {
 	at, err := m.at()
 	if err != nil {
@@ -132,18 +132,19 @@ func (m planTime) picture(documents []whatif.Document, setting string) (*whatif.
 	return pictureAt(documents, setting, m.costs, at)
 }
 
-// pictureAt makes a world of documents, in which all node classes offer the catalogue that is set, for a controller
-// with these costs.
+// pictureAt makes a world of documents for a controller with these costs. All node classes offer the chosen catalogue.
 func pictureAt(documents []whatif.Document, setting string, with costs, now time.Time) (*whatif.World, offers, error) {
 	if with.tolerance < 0 || with.tolerance > 100 {
 		return nil, offers{}, fmt.Errorf("--price-tolerance is %d: want percent from 0 to 100", with.tolerance)
 	}
 	if with.maxNodes < 0 {
-		return nil, offers{}, fmt.Errorf("--max-nodes is %d: want a number of nodes above 0, or 0 for no limit", with.maxNodes)
+		return nil, offers{}, fmt.Errorf("--max-nodes is %d: want a number of nodes above 0, or 0 for no limit",
+			with.maxNodes)
 	}
 	if with.maxClaims < 0 {
-		return nil, offers{}, fmt.Errorf("--max-node-claims-hard is %d: want a number of NodeClaims above 0, or 0 for no limit",
-			with.maxClaims)
+		return nil, offers{},
+			fmt.Errorf("--max-node-claims-hard is %d: want a number of NodeClaims above 0, or 0 for no limit",
+				with.maxClaims)
 	}
 	overhead, err := whatif.PerHour(with.overhead)
 	if err != nil {
@@ -169,12 +170,13 @@ func pictureAt(documents []whatif.Document, setting string, with costs, now time
 	}
 	catalogue := inventory.Catalog()
 	world, err := whatif.New(whatif.Input{Documents: documents, Catalogue: catalogue, Now: now,
-		PriceTolerance: with.tolerance, NodeOverheadPrice: overhead, MaxNodes: with.maxNodes, MaxClaims: with.maxClaims,
+		PriceTolerance: with.tolerance, NodeOverheadPrice: overhead, MaxNodes: with.maxNodes,
+		MaxClaims:   with.maxClaims,
 		Commitments: commitments, Devices: with.devices(), Estimated: chosen == kwok.EC2Types})
 	return world, offers{name: chosen, types: len(catalogue.Types)}, err
 }
 
-// chosenCatalogue says which catalogue counts: that of EC2 where there is a node class of EC2, or a pool that names one.
+// chosenCatalogue returns the catalogue to use: that of EC2 if there is a node class of EC2, or a pool that names one.
 func chosenCatalogue(setting string, documents []whatif.Document) string {
 	if setting != catalogueAuto {
 		return setting
@@ -189,7 +191,7 @@ func chosenCatalogue(setting string, documents []whatif.Document) string {
 	return catalogueDefault
 }
 
-// sources says where the numbers come from (U-21): what was read, what was not looked at, and whose prices count.
+// sources says where the numbers come from (U-21): what was read, what was ignored, and whose prices are used.
 func sources(w *whatif.World, from string, catalogue offers) string {
 	var read, ignored []string
 	kinds := w.Kinds()

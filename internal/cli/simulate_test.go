@@ -75,7 +75,8 @@ func TestU04_ThePageShowsWhyANodeStays(t *testing.T) {
 	if code != cli.CodeFine || !strings.Contains(out, "it would go now: Underutilized") {
 		t.Errorf("exit code %d, %s", code, out)
 	}
-	if code, _, failures = ran(t, "", "explain", "node", "n9", "-f", "../../examples/explain"); code != cli.CodeFailed ||
+	if code, _, failures = ran(t, "", "explain", "node", "n9", "-f",
+		"../../examples/explain"); code != cli.CodeFailed ||
 		!strings.Contains(failures, "there is no node and no NodeClaim n9") {
 		t.Errorf("exit code %d, %q", code, failures)
 	}
@@ -91,7 +92,8 @@ func TestU04_ThePageShowsPoolsClaimsAndWorkloads(t *testing.T) {
 		"explain deployment ml/train -f examples/simulate":     cli.CodeFindings,
 		"explain pod shop/search-0 --all -f examples/simulate": cli.CodeFindings,
 	} {
-		code, out, failures := ran(t, "", strings.Fields(strings.ReplaceAll(line, " examples/", " ../../examples/"))...)
+		code, out, failures := ran(t, "",
+			strings.Fields(strings.ReplaceAll(line, " examples/", " ../../examples/"))...)
 		if code != want || failures != "" {
 			t.Errorf("%s: exit code %d, %q; want %d", line, code, failures, want)
 		}
@@ -146,12 +148,14 @@ func TestU22_TheSameBytes(t *testing.T) {
 	if err := json.Unmarshal([]byte(first), &answer); err != nil {
 		t.Fatal(err)
 	}
-	if answer.APIVersion != "cli.joiner.sh/v1" || answer.Kind != "Simulation" || answer.Nodes == 0 || len(answer.Waiting) != 2 {
+	if answer.APIVersion != "cli.joiner.sh/v1" || answer.Kind != "Simulation" || answer.Nodes == 0 ||
+		len(answer.Waiting) != 2 {
 		t.Errorf("%+v", answer)
 	}
 }
 
-// TestU36_SimulateSaysWhatIsWrong: each mistake is told with the field, the value and what is allowed, and ends with 2.
+// TestU36_SimulateSaysWhatIsWrong: each mistake is told with the field, the value and what is allowed, and ends with
+// 2.
 func TestU36_SimulateSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -176,13 +180,30 @@ func TestU36_SimulateSaysWhatIsWrong(t *testing.T) {
 			want: "--max-nodes is -1: want a number of nodes above 0, or 0 for no limit"},
 		"a bad overhead": {args: []string{"-f", "-", "--node-overhead-price", "-0.01"},
 			want: "--node-overhead-price: price -0.01: want dollars per hour from 0 to 1000000"},
-		"no kind":              {in: "apiVersion: v1\n", args: []string{"-f", "-"}, want: `-, document 1: apiVersion is "v1" and kind is ""`},
-		"an old version":       {in: "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: web}\n", args: []string{"-f", "-"}, want: "version v1beta1 is not served: use v1"},
-		"an unknown field":     {in: pool + "  weigth: 3\n  template: {spec: {nodeClassRef: {group: g, kind: k, name: n}, requirements: []}}\n", args: []string{"-f", "-"}, want: "spec.weigth: unknown field: allowed here are disruption, hardLimits, limits, replicas, template, weight"},
-		"a value out of range": {in: pool + "  weight: 1000\n  template: {spec: {nodeClassRef: {group: g, kind: k, name: n}, requirements: []}}\n", args: []string{"-f", "-"}, want: "spec.weight in body should be less than or equal to 100"},
-		"a field of a pod":     {in: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {container: []}\n", args: []string{"-f", "-"}, want: `Pod web: strict decoding error: unknown field "spec.container"`},
-		"the same twice":       {in: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\n", args: []string{"-f", "-"}, want: "Pod /web stands in -, document 1 already"},
-		"too many replicas":    {in: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 2000000}\n", args: []string{"-f", "-"}, want: "spec.replicas is 2000000: allowed are 0 to 1000000"},
+		"no kind": {in: "apiVersion: v1\n", args: []string{"-f", "-"},
+			want: `-, document 1: apiVersion is "v1" and kind is ""`},
+		"an old version": {in: "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: web}\n",
+			args: []string{"-f", "-"}, want: "version v1beta1 is not served: use v1"},
+		"an unknown field": {
+			in: pool +
+				"  weigth: 3\n  template: {spec: {nodeClassRef: {group: g, kind: k, name: n}, requirements: []}}\n",
+			args: []string{"-f", "-"},
+			want: "spec.weigth: unknown field: allowed here are disruption, hardLimits, limits, replicas, template, weight",
+		},
+		"a value out of range": {
+			in: pool +
+				"  weight: 1000\n  template: {spec: {nodeClassRef: {group: g, kind: k, name: n}, requirements: []}}\n",
+			args: []string{"-f", "-"}, want: "spec.weight in body should be less than or equal to 100",
+		},
+		"a field of a pod": {in: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {container: []}\n",
+			args: []string{"-f", "-"}, want: `Pod web: strict decoding error: unknown field "spec.container"`},
+		"the same twice": {
+			in: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\n", args: []string{"-f", "-"}, want: "Pod /web stands in -, document 1 already",
+		},
+		"too many replicas": {
+			in:   "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 2000000}\n",
+			args: []string{"-f", "-"}, want: "spec.replicas is 2000000: allowed are 0 to 1000000",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -200,10 +221,12 @@ func TestU42_WhatIsNotLookedAtIsSaid(t *testing.T) {
 	_, out, _ := simulated(t, `{"apiVersion": "v1", "kind": "List", "items": [
 		{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}},
 		{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "gated"}, "spec": {"schedulingGates": [{"name": "quota"}], "containers": []}},
-		{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "urgent"}, "spec": {"priorityClassName": "high", "containers": []}}]}`, "-f", "-")
+		{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "urgent"}, "spec": {"priorityClassName": "high", "containers": []}}]}`,
+		"-f", "-")
 	for _, want := range []string{
 		"not looked at: 1 ConfigMap", "not planned: 1 of default/gated: it has the scheduling gate quota",
-		"note: pod default/urgent: PriorityClass high is not among the files", "default/urgent: 1 pod waits, NoNodePool",
+		"note: pod default/urgent: PriorityClass high is not among the files",
+		"default/urgent: 1 pod waits, NoNodePool",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in\n%s", want, out)
@@ -248,11 +271,12 @@ spec:
 func TestP22_TheDefaultTakesFewerNodes(t *testing.T) {
 	t.Parallel()
 	planned := func(flags ...string) string {
-		_, out, _ := simulated(t, "", append([]string{"-f", "../../examples/simulate", "-o", "jsonpath={.nodes}"}, flags...)...)
+		_, out, _ := simulated(t, "", append([]string{"-f", "../../examples/simulate", "-o", "jsonpath={.nodes}"},
+			flags...)...)
 		return out
 	}
-	if fewer, five, most := planned(), planned("--price-tolerance", "5"), planned("--price-tolerance", "0"); fewer != five ||
-		len(fewer) > len(most) || fewer >= most {
+	if fewer, five, most := planned(), planned("--price-tolerance", "5"),
+		planned("--price-tolerance", "0"); fewer != five || len(fewer) > len(most) || fewer >= most {
 		t.Errorf("%q nodes, %q with 5 %%, %q with 0", fewer, five, most)
 	}
 }
@@ -264,7 +288,8 @@ func TestP22_SimulateTakesTheToleranceOfTheController(t *testing.T) {
 	t.Parallel()
 	many := manyPods()
 	planned := func(input string, flags ...string) (nodes int, price float64) {
-		_, out, failures := simulated(t, input, append([]string{"-o", "json", "--catalogue", "aws", "-f", "-"}, flags...)...)
+		_, out, failures := simulated(t, input, append([]string{"-o", "json", "--catalogue", "aws", "-f", "-"},
+			flags...)...)
 		var answer struct {
 			Nodes        int
 			PricePerHour float64
@@ -287,7 +312,8 @@ func TestP22_SimulateTakesTheToleranceOfTheController(t *testing.T) {
 		"--node-overhead-price", "0.05", "--price-tolerance", "0") // what is foretold is planned alike
 	var end struct{ Quiet struct{ Nodes int } }
 	if err := json.Unmarshal([]byte(foretold), &end); err != nil || end.Quiet.Nodes == 0 || end.Quiet.Nodes > few {
-		t.Errorf("%d nodes in the end, want at most the %d that are launched; %v %s", end.Quiet.Nodes, few, err, failures)
+		t.Errorf("%d nodes in the end, want at most the %d that are launched; %v %s", end.Quiet.Nodes, few, err,
+			failures)
 	}
 	annotated := func(value string) string {
 		return strings.Replace(many, "metadata: {name: default}\nspec:",
@@ -296,12 +322,14 @@ func TestP22_SimulateTakesTheToleranceOfTheController(t *testing.T) {
 	if nodes, price := planned(annotated("0.05"), "--price-tolerance", "0"); nodes != few || price != dear {
 		t.Errorf("%d nodes for %v $/h by the annotation, %d for %v by the flag", nodes, price, few, dear)
 	}
-	if nodes, price := planned(annotated("0"), "--node-overhead-price", "0.05", "--price-tolerance", "0"); nodes != most || price != cheapest {
+	if nodes, price := planned(annotated("0"), "--node-overhead-price", "0.05", "--price-tolerance",
+		"0"); nodes != most || price != cheapest {
 		t.Errorf("%d nodes for %v $/h where the annotation says 0, want %d for %v", nodes, price, most, cheapest)
 	}
 	nodes, _ := planned(annotated("-1"), "--node-overhead-price", "0.05", "--price-tolerance", "0")
 	_, out, _ := simulated(t, annotated("-1"), "--catalogue", "aws", "-f", "-")
-	want := `note: NodePool default: annotation joiner.sh/node-overhead-price is "-1": want a decimal number of dollars per hour`
+	want :=
+		`note: NodePool default: annotation joiner.sh/node-overhead-price is "-1": want a decimal number of dollars per hour`
 	if nodes != few || !strings.Contains(out, want) {
 		t.Errorf("%d nodes where the annotation says -1, want %d, and it to say %s in\n%s", nodes, few, want, out)
 	}
@@ -321,11 +349,13 @@ func TestK53_SimulateKeepsTheLimitOfTheCluster(t *testing.T) {
 	if out := planned(); strings.Contains(out, full) {
 		t.Errorf("without the limit:\n%s", out)
 	}
-	if out := planned("--max-nodes", "1"); !strings.Contains(out, full) || !strings.Contains(out, "nodes 1 of 1 in the whole cluster (--max-nodes)") {
+	if out := planned("--max-nodes", "1"); !strings.Contains(out, full) ||
+		!strings.Contains(out, "nodes 1 of 1 in the whole cluster (--max-nodes)") {
 		t.Errorf("with it:\n%s", out)
 	}
 	var end struct{ Quiet struct{ Nodes int } }
-	if err := json.Unmarshal([]byte(planned("--max-nodes", "1", "--until", "quiet", "-o", "json")), &end); err != nil || end.Quiet.Nodes != 1 {
+	if err := json.Unmarshal([]byte(planned("--max-nodes", "1", "--until", "quiet", "-o", "json")),
+		&end); err != nil || end.Quiet.Nodes != 1 {
 		t.Errorf("%d nodes in the end, want 1; %v", end.Quiet.Nodes, err)
 	}
 }

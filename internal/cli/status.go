@@ -15,15 +15,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// errPartial ends a command that found nothing, and could not look everywhere.
+// errPartial ends a command that found nothing, but could not check everything.
 var errPartial = errors.New("nothing was found, and not everything was checked")
 
-// partial is errPartial with what was not checked.
+// partial is errPartial with the parts that were not checked.
 func partial(notChecked []string) error {
 	return fmt.Errorf("%w: %s", errPartial, strings.Join(notChecked, "; "))
 }
 
-// How long a pod may wait, and a node take to go, until it needs attention.
+// Defaults: after how long a waiting pod, and a draining node, needs attention.
 const (
 	podsWaiting = 5 * time.Minute
 	drainingFor = 30 * time.Minute
@@ -68,7 +68,8 @@ pod waits for longer than --pods-waiting and no node is on its way for it, a nod
 	}
 	where.flags(command)
 	command.Flags().BoolVarP(&watch.on, "watch", "w", false, "look again every --every, until it is interrupted")
-	command.Flags().DurationVar(&watch.every, "every", 5*time.Second, "with --watch: how long to wait between two looks")
+	command.Flags().DurationVar(&watch.every, "every", 5*time.Second,
+		"with --watch: how long to wait between two looks")
 	command.Flags().DurationVar(&in.PodsWaiting, "pods-waiting", podsWaiting,
 		"how long a pod may wait until it needs attention")
 	command.Flags().DurationVar(&in.Draining, "draining", drainingFor,
@@ -85,7 +86,7 @@ pod waits for longer than --pods-waiting and no node is on its way for it, a nod
 	return command
 }
 
-// status looks once.
+// status looks at the cluster once.
 func (with *explainer) status(ctx context.Context, config Config, where place, in whatif.StatusInput,
 	to *printer.Printer) error {
 	documents, from, err := with.surroundings(ctx, config, where, &in, statusResources())
@@ -103,16 +104,16 @@ func (with *explainer) status(ctx context.Context, config Config, where place, i
 	return err
 }
 
-// watching is a command that looks again and again.
+// watching holds the flags of a command that looks repeatedly.
 type watching struct {
 	on    bool
 	every time.Duration
 }
 
-// emptying empties a terminal.
+// emptying clears a terminal.
 const emptying = "\x1b[H\x1b[2J"
 
-// repeat looks again until it is interrupted. What is found does not end it; that nothing can be read does.
+// repeat looks until it is interrupted. Findings and unchecked parts do not end it; other errors do.
 func (w watching) repeat(ctx context.Context, config Config, files []string, to *printer.Printer,
 	once func() error) error {
 	switch {
@@ -137,7 +138,7 @@ func (w watching) repeat(ctx context.Context, config Config, files []string, to 
 	}
 }
 
-// surroundings reads the files, or the cluster, and finds in them what says who decides there.
+// surroundings reads the files or the cluster, and finds who decides there.
 func (with *explainer) surroundings(ctx context.Context, config Config, where place, in *whatif.StatusInput,
 	resources []whatif.Resource) (documents []whatif.Document, from string, err error) {
 	in.Surroundings = whatif.Surroundings{LeaseName: where.lease, Live: len(with.files) == 0}
@@ -171,7 +172,7 @@ func (with *explainer) surroundings(ctx context.Context, config Config, where pl
 	return append(documents, more...), "cluster", err
 }
 
-// statusResources are what a status is made of: it can do without pods, and not without NodeClaims.
+// statusResources returns what a status is made from. Nodes, NodePools and NodeClaims are required, pods are not.
 func statusResources() []whatif.Resource {
 	list := whatif.Resources()
 	for i := range list {

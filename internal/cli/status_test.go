@@ -89,7 +89,8 @@ func TestU24_WhoLeads(t *testing.T) {
 		has      string
 	}{
 		"Karpenter": {[]string{pods, "app.kubernetes.io/name: karpenter"}, "Karpenter 0.4.0   leader joiner-a   ", ""},
-		"called as Karpenter is (K-23)": {[]string{pods, "app.kubernetes.io/name: karpenter, joiner.sh/program: joiner"},
+		"called as Karpenter is (K-23)": {
+			[]string{pods, "app.kubernetes.io/name: karpenter, joiner.sh/program: joiner"},
 			"Joiner 0.4.0   leader joiner-a   1 standby   ", ""},
 		"for a while": {[]string{renewed, `acquireTime: "2026-01-01T00:00:00.000000Z", ` + renewed},
 			"Joiner 0.4.0   leader joiner-a (since ", ")   1 standby   "},
@@ -100,9 +101,10 @@ func TestU24_WhoLeads(t *testing.T) {
 			"d (lease joiner/karpenter-leader-election)   disruption paused"},
 		"no lease": {[]string{"name: karpenter-leader-election", "name: another"}, "no leader   ",
 			"\nControllerSilent: there is no lease karpenter-leader-election: no controller runs, or"},
-		"two": {[]string{"---\napiVersion: v1\nkind: ConfigMap", "---\napiVersion: coordination.k8s.io/v1\nkind: Lease\n" +
-			"metadata: {name: karpenter-leader-election, namespace: kube-system}\nspec: {holderIdentity: karpenter-x_1, " +
-			"leaseDurationSeconds: 15, " + renewed + "}\n---\napiVersion: v1\nkind: ConfigMap"},
+		"two": {[]string{"---\napiVersion: v1\nkind: ConfigMap",
+			"---\napiVersion: coordination.k8s.io/v1\nkind: Lease\n" +
+				"metadata: {name: karpenter-leader-election, namespace: kube-system}\nspec: {holderIdentity: karpenter-x_1, " +
+				"leaseDurationSeconds: 15, " + renewed + "}\n---\napiVersion: v1\nkind: ConfigMap"},
 			"Joiner 0.4.0   leader joiner-a   ", "\nOtherController: more than one controller leads: joiner-a " +
 				"(joiner/karpenter-leader-election), karpenter-x (kube-system/karpenter-leader-election)\n"},
 		"a pause that is over": {[]string{"until: \"2999", "until: \"2026"}, "Joiner", "   disruption on   $"},
@@ -112,16 +114,17 @@ func TestU24_WhoLeads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, out, failures := run(t, standing(t, nil, c.replaced...), "", "status")
-			if code != cli.CodeFindings || failures != "" || !strings.HasPrefix(out, c.begins) || !strings.Contains(out,
-				c.has) {
+			if code != cli.CodeFindings || failures != "" || !strings.HasPrefix(out, c.begins) ||
+				!strings.Contains(out,
+					c.has) {
 				t.Errorf("exit code %d, %q\n%s", code, failures, out)
 			}
 		})
 	}
 }
 
-// TestU19_StatusWithoutRights: what may not be read is named and nothing is said of it; without nodes, pools and claims
-// there is no status.
+// TestU19_StatusWithoutRights: what may not be read is named and nothing is said of it; without nodes, pools and
+// claims there is no status.
 func TestU19_StatusWithoutRights(t *testing.T) {
 	t.Parallel()
 	for resource, c := range map[string]struct{ want, not string }{
@@ -132,21 +135,22 @@ func TestU19_StatusWithoutRights(t *testing.T) {
 			"paused by"},
 	} {
 		code, out, failures := run(t, standing(t, []string{resource}), "", "status")
-		if code != cli.CodeFindings || failures != "" || !strings.Contains(out, c.want) || strings.Contains(out, c.not) ||
-			!strings.Contains(out, "\nnot checked: ") {
+		if code != cli.CodeFindings || failures != "" || !strings.Contains(out, c.want) ||
+			strings.Contains(out, c.not) || !strings.Contains(out, "\nnot checked: ") {
 			t.Errorf("%s: exit code %d, %q\n%s", resource, code, failures, out)
 		}
 	}
 	for _, resource := range []string{"nodes", "nodepools", "nodeclaims"} {
 		code, out, failures := run(t, standing(t, []string{resource}), "", "status")
-		if code != cli.CodeFailed || out != "" || !strings.Contains(failures, "resources: ["+resource+"], verbs: [list]") {
+		if code != cli.CodeFailed || out != "" ||
+			!strings.Contains(failures, "resources: ["+resource+"], verbs: [list]") {
 			t.Errorf("%s: exit code %d, %q, %q", resource, code, out, failures)
 		}
 	}
 }
 
-// TestU30_StatusSaysHowItEnds: what is new needs no attention yet; where nothing is found and not all was read, that is
-// no 0.
+// TestU30_StatusSaysHowItEnds: what is new needs no attention yet; where nothing is found and not all was read, that
+// is no 0.
 func TestU30_StatusSaysHowItEnds(t *testing.T) {
 	t.Parallel()
 	quiet := []string{`status: "False", reason: NodeClassNotReady`, `status: "True", reason: Ready`}
@@ -174,8 +178,8 @@ func TestU30_StatusSaysHowItEnds(t *testing.T) {
 	}
 }
 
-// TestU21_StatusAddsUpWhatHasAPrice: in JSON a sum has no node without a price, and these are counted; no field depends
-// on the clock.
+// TestU21_StatusAddsUpWhatHasAPrice: in JSON a sum has no node without a price, and these are counted; no field
+// depends on the clock.
 func TestU21_StatusAddsUpWhatHasAPrice(t *testing.T) {
 	t.Parallel()
 	_, first, _ := run(t, standing(t, nil), "", "status", "-o", "json")

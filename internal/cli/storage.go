@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// tries is how often an object is written again when somebody else has just changed it.
+	// tries bounds the attempts to write an object that others change at the same time.
 	tries = 5
-	// progressEvery is after how many objects a line of progress is printed.
+	// progressEvery is the number of objects per line of progress.
 	progressEvery = 100
 )
 
@@ -54,14 +54,16 @@ Exit code: 0 all is stored in v1, 1 some objects were left, 2 it could not be do
 				return err
 			}
 			if !dryRun && !yes {
-				if err := config.confirm("rewrite the objects of this cluster that may be stored in v1beta1"); err != nil {
+				const what = "rewrite the objects of this cluster that may be stored in v1beta1"
+				if err := config.confirm(what); err != nil {
 					return err
 				}
 			}
 			r := &rewriting{client: client, out: io.Discard, dryRun: dryRun,
-				answer: storageAnswer{typed: ofKind("StorageMigration"), DryRun: dryRun, Resources: []storageResource{}}}
+				answer: storageAnswer{typed: ofKind("StorageMigration"), DryRun: dryRun,
+					Resources: []storageResource{}}}
 			if printer.ForPeople() {
-				r.out = config.Out // as it goes: it may take a while
+				r.out = config.Out // at once: it may take a while
 			}
 			if err := r.all(command.Context()); err != nil {
 				return err
@@ -103,7 +105,7 @@ func (a storageAnswer) Clean() bool {
 	return !slices.ContainsFunc(a.Resources, func(r storageResource) bool { return len(r.Left) > 0 })
 }
 
-// WriteText writes nothing: for people it was written as it went.
+// WriteText writes nothing: the lines for people were written along the way.
 func (storageAnswer) WriteText(io.Writer) error { return nil }
 
 // rewriting is a run of migrate storage; out gets its lines for people.
@@ -141,8 +143,8 @@ func (r *rewriting) migrate(ctx context.Context, resource schema.GroupVersionRes
 	stored, _, _ := unstructured.NestedStringSlice(definition.Object, "status", "storedVersions")
 	stale := slices.Contains(stored, convert.V1beta1)
 	if version := storageVersion(definition); stale && version != convert.V1 {
-		return storageResource{}, fmt.Errorf("the CRD %s stores objects in %q: apply the CRD that stores v1 first", name,
-			version)
+		return storageResource{}, fmt.Errorf("the CRD %s stores objects in %q: apply the CRD that stores v1 first",
+			name, version)
 	}
 	done, err := r.rewrite(ctx, resource, stale)
 	switch left := len(done.Left); {
@@ -164,7 +166,7 @@ func (r *rewriting) migrate(ctx context.Context, resource schema.GroupVersionRes
 	return done, nil
 }
 
-// nodes rewrites the nodes that name their NodeClaim in v1beta1.
+// nodes rewrites the nodes that refer to their NodeClaim in v1beta1.
 func (r *rewriting) nodes(ctx context.Context) (storageResource, error) {
 	done, err := r.rewrite(ctx, schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, false)
 	if err == nil && r.dryRun {
@@ -175,7 +177,8 @@ func (r *rewriting) nodes(ctx context.Context) (storageResource, error) {
 	return done, err
 }
 
-// rewrite rewrites the objects of a resource, those with traces of v1beta1 or, if they may be stored in it, all.
+// rewrite rewrites the objects of a resource that have traces of v1beta1. If stale, objects may be stored in v1beta1:
+// then it rewrites all.
 func (r *rewriting) rewrite(ctx context.Context, resource schema.GroupVersionResource, stale bool) (storageResource,
 	error) {
 	name := resource.GroupResource().String()
@@ -212,8 +215,8 @@ func storageVersion(definition *unstructured.Unstructured) string {
 	return ""
 }
 
-// rewrite writes an object that was cleaned. One that is gone meanwhile needs nothing; one that was changed is read again: the
-// change may have been made by an older API server.
+// rewrite writes a cleaned object. An object that was deleted meanwhile needs nothing. One that was changed is read
+// again, since an older API server may have made the change.
 func rewrite(ctx context.Context, client dynamic.ResourceInterface, o *unstructured.Unstructured) error {
 	var err error
 	for range tries {
@@ -231,13 +234,14 @@ func rewrite(ctx context.Context, client dynamic.ResourceInterface, o *unstructu
 	return err
 }
 
-// forget takes v1beta1 out of the versions that objects may be stored in. The resourceVersion of the CRD makes sure that
-// nobody has changed the storage version since.
+// forget removes v1beta1 from the stored versions of a CRD. The CRD's resourceVersion makes sure that nobody has
+// changed the storage version since.
 func forget(ctx context.Context, client dynamic.Interface, definition *unstructured.Unstructured) error {
 	stored, _, _ := unstructured.NestedStringSlice(definition.Object, "status", "storedVersions")
 	stored = slices.DeleteFunc(stored, func(version string) bool { return version == convert.V1beta1 })
 	if len(stored) == 0 {
-		return errors.New("the CRD " + definition.GetName() + " has never stored v1: apply the CRD that stores v1 first")
+		return errors.New("the CRD " + definition.GetName() +
+			" has never stored v1: apply the CRD that stores v1 first")
 	}
 	if err := unstructured.SetNestedStringSlice(definition.Object, stored, "status", "storedVersions"); err != nil {
 		return err

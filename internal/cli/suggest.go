@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// suggestion is the part of the audit that makes lists.
+// suggestion is the part of the audit that suggests lists.
 type suggestion struct {
 	on            bool
 	logs, metrics []string
@@ -33,7 +33,7 @@ func (s *suggestion) flags(command *cobra.Command) {
 			"may be given again")
 }
 
-// check says what is wrong with the flags.
+// check validates the flags.
 func (s *suggestion) check() error {
 	if !s.on && (len(s.logs) > 0 || len(s.metrics) > 0) {
 		return errors.New("--audit-log and --metrics-file are for --suggest: give it too, or leave them out")
@@ -41,7 +41,7 @@ func (s *suggestion) check() error {
 	return nil
 }
 
-// run reads cluster and files, and writes what they need.
+// run reads the cluster and the files, and writes the entries that they need.
 func (s *suggestion) run(ctx context.Context, config Config, connection *Connection, sources evaluator.Sources,
 	to *printer.Printer) error {
 	found, err := readProtected(ctx, config, connection, sources)
@@ -76,7 +76,7 @@ func (s *suggestion) run(ctx context.Context, config Config, connection *Connect
 	return report(config.Out, to, suggestionAnswer{typed: ofKind("ControlPlaneSuggestion"), Report: made}, "")
 }
 
-// readEach reads files.
+// readEach opens each file and calls read.
 func readEach(flag string, names []string, read func(io.Reader) error) error {
 	for _, name := range names {
 		file, err := os.Open(name)
@@ -91,8 +91,7 @@ func readEach(flag string, names []string, read func(io.Reader) error) error {
 	return nil
 }
 
-// targets says where the entries of a group are written: into the live source, where it knows the group, else into
-// the file.
+// targets says where the entries of a group belong: in the live source if that knows the group, else in the file.
 func targets(live audit.LiveConfig) func(group string) suggest.Target {
 	return func(group string) suggest.Target {
 		switch {

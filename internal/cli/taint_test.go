@@ -136,7 +136,8 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
 
 func markedFile(t *testing.T) string {
 	t.Helper()
-	containers := `initContainers: [{name: init, image: MARK/init:1, args: [MARK]}], containers: [{name: main, image: "MARK/app:1",
+	containers :=
+		`initContainers: [{name: init, image: MARK/init:1, args: [MARK]}], containers: [{name: main, image: "MARK/app:1",
     command: [MARK], args: ["--password=MARK"], workingDir: /MARK, env: [{name: TOKEN, value: MARK},
     {name: REF, valueFrom: {secretKeyRef: {name: db, key: MARK}}}], lifecycle: {preStop: {exec: {command: [MARK]}}},
     livenessProbe: {httpGet: {path: /MARK, port: 80, httpHeaders: [{name: A, value: MARK}]}},
@@ -199,7 +200,8 @@ func TestU40_WhatNobodyMayKnowIsNowhere(t *testing.T) {
 		}
 		for _, form := range []string{"wide", "json", "yaml"} {
 			code, out, failures := ran(t, "", append(args, "-o", form)...)
-			if code == cli.CodeFailed || form == "wide" && !strings.Contains(strings.ToLower(out), strings.ToLower(want)) {
+			if code == cli.CodeFailed ||
+				form == "wide" && !strings.Contains(strings.ToLower(out), strings.ToLower(want)) {
 				t.Errorf("%v: exit %d, %s\n%s", args, code, failures, out)
 			}
 			looks(strings.Join(args, " ")+" -o "+form, out+failures)

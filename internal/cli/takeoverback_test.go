@@ -16,41 +16,62 @@ import (
 
 // wide is a NodePool with all that our definition takes and Karpenter's does not.
 const wide = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: web, annotations: {joiner.sh/above-limit: Inherited}}\nspec: {hardLimits: {nodes: 3}, " +
-	"limits: {nodes: \"9\"}, template: {spec: {" + kwokRef + ", expireAfter: 30d, terminationGracePeriod: 1d1h}}, disruption: {consolidateAfter: 30s, " +
+	"limits: {nodes: \"9\"}, template: {spec: {" + kwokRef +
+	", expireAfter: 30d, terminationGracePeriod: 1d1h}}, disruption: {consolidateAfter: 30s, " +
 	"consolidationPolicy: WhenUnderutilized, budgets: [{nodes: 2}, {nodes: \"1\", reasons: [Expired]}, {nodes: \"3\", reasons: [Expired, Drifted]}, " +
 	"{nodes: \"0\", schedule: \"@daily\", duration: 30m1h}]}}\n"
 
 // backCases has at least one for each row of the table, as takeoverCases.
 func backCases() []foundIn {
 	return []foundIn{
-		{"refused", []string{wide}, "", takeover.Danger, "NodePool web", []string{`spec.template.spec.expireAfter "30d": 720h is the same`,
-			`terminationGracePeriod "1d1h": 25h`, `consolidationPolicy "WhenUnderutilized": WhenEmptyOrUnderutilized`, `budgets[0].nodes 2, a number`,
-			"budgets[1], which is for Expired alone", "budgets[2].reasons [Expired Drifted]: [Drifted]", `budgets[3].duration "30m1h": 90m`}},
-		{"refused", []string{machine("a", "", ", expireAfter: 1d")[0]}, "", takeover.Danger, "NodeClaim a", []string{`spec.expireAfter "1d": 24h is the same`}},
-		{"hard-limits", []string{wide, machine("a", "", "")[0]}, "", takeover.Danger, "NodePool web", []string{"spec.hardLimits.nodes is 3", "which has 1 node;"}},
-		{"time-zones", []string{strings.Replace(poolOf("", ""), `{nodes: "50%"}`, `{nodes: "0", schedule: "@daily", duration: 1h, timeZone: Asia/Tokyo}`, 1)},
+		{"refused", []string{wide}, "", takeover.Danger, "NodePool web",
+			[]string{`spec.template.spec.expireAfter "30d": 720h is the same`,
+				`terminationGracePeriod "1d1h": 25h`,
+				`consolidationPolicy "WhenUnderutilized": WhenEmptyOrUnderutilized`, `budgets[0].nodes 2, a number`,
+				"budgets[1], which is for Expired alone", "budgets[2].reasons [Expired Drifted]: [Drifted]",
+				`budgets[3].duration "30m1h": 90m`}},
+		{"refused", []string{machine("a", "", ", expireAfter: 1d")[0]}, "", takeover.Danger, "NodeClaim a",
+			[]string{`spec.expireAfter "1d": 24h is the same`}},
+		{"hard-limits", []string{wide, machine("a", "", "")[0]}, "", takeover.Danger, "NodePool web",
+			[]string{"spec.hardLimits.nodes is 3", "which has 1 node;"}},
+		{"time-zones",
+			[]string{strings.Replace(poolOf("", ""), `{nodes: "50%"}`,
+				`{nodes: "0", schedule: "@daily", duration: 1h, timeZone: Asia/Tokyo}`, 1)},
 			"", takeover.Danger, "NodePool web", []string{"budgets[0].timeZone is Asia/Tokyo", "UTC"}},
-		{"dormant", []string{overlay("", `price: "5"`), ofTheirs("", "")}, "", takeover.Danger, "NodeOverlay dear", []string{"start Karpenter with NodeOverlay=true"}},
-		{"dormant", []string{poolOf(", replicas: 4", "")}, "", takeover.Danger, "NodePool web", []string{"nobody keeps its 4 replicas"}},
-		{"pauses", []string{strings.Replace(poolOf("", ""), "{name: web}", "{name: web, annotations: {joiner.sh/paused: Disrupt}}", 1)}, "", takeover.Warning,
+		{"dormant", []string{overlay("", `price: "5"`), ofTheirs("", "")}, "", takeover.Danger, "NodeOverlay dear",
+			[]string{"start Karpenter with NodeOverlay=true"}},
+		{"dormant", []string{poolOf(", replicas: 4", "")}, "", takeover.Danger, "NodePool web",
+			[]string{"nobody keeps its 4 replicas"}},
+		{"pauses", []string{
+			strings.Replace(poolOf("", ""), "{name: web}", "{name: web, annotations: {joiner.sh/paused: Disrupt}}", 1),
+		}, "", takeover.Warning,
 			"NodePool web", []string{"joiner.sh/paused=Disrupt pauses it, which Karpenter does not know"}},
-		{"pauses", []string{"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: joiner-disruption, namespace: joiner}\ndata: {paused: \"true\", reason: release week}\n"}, "",
-			takeover.Warning, "ConfigMap joiner/joiner-disruption", []string{"release week; Karpenter does not read it"}},
+		{"pauses", []string{
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: joiner-disruption, namespace: joiner}\ndata: {paused: \"true\", reason: release week}\n",
+		}, "",
+			takeover.Warning, "ConfigMap joiner/joiner-disruption",
+			[]string{"release week; Karpenter does not read it"}},
 		{"keeps", []string{strings.Replace(poolOf("", ""), "{name: web}",
 			"{name: web, annotations: {joiner.sh/min-nodes: \"3\"}}", 1)}, "", takeover.Warning,
-			"NodePool web", []string{"joiner.sh/min-nodes=3 says how many nodes it always keeps, which Karpenter does not know"}},
+			"NodePool web",
+			[]string{"joiner.sh/min-nodes=3 says how many nodes it always keeps, which Karpenter does not know"}},
 		{"keeps", []string{strings.Replace(poolOf("", ""), "{name: web}",
 			"{name: web, annotations: {joiner.sh/headroom: 10%}}", 1)}, "", takeover.Warning,
 			"NodePool web", []string{"joiner.sh/headroom=10% says how much room it keeps free"}},
-		{"in-flight", []string{machine("a", aCondition("DisruptionReason", "Drifted"), "")[0]}, "", takeover.Wait, "NodeClaim a", []string{"joinerctl pause"}},
-		{"marks", []string{wide}, "", takeover.Info, "NodePool web", []string{"joiner.sh/above-limit, which means nothing to Karpenter"}},
-		{"marks", []string{strings.Replace(poolOf("", ""), "{name: web}", "{name: web, annotations: {karpenter.sh/graceful-expiration: \"true\"}}", 1)}, "", takeover.Warning,
+		{"in-flight", []string{machine("a", aCondition("DisruptionReason", "Drifted"), "")[0]}, "", takeover.Wait,
+			"NodeClaim a", []string{"joinerctl pause"}},
+		{"marks", []string{wide}, "", takeover.Info, "NodePool web",
+			[]string{"joiner.sh/above-limit, which means nothing to Karpenter"}},
+		{"marks", []string{
+			strings.Replace(poolOf("", ""), "{name: web}",
+				"{name: web, annotations: {karpenter.sh/graceful-expiration: \"true\"}}", 1),
+		}, "", takeover.Warning,
 			"NodePool web", []string{"removes them at once"}},
 	}
 }
 
-// K-28: what each row of the table finds before Karpenter gets a cluster back; each row has a test and a line on the page.
-// Without --fix nothing is written.
+// K-28: what each row of the table finds before Karpenter gets a cluster back; each row has a test and a line on the
+// page. Without --fix nothing is written.
 func TestK28_WhatIsFoundOnTheWayBack(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/takeover.md")
@@ -62,7 +83,8 @@ func TestK28_WhatIsFoundOnTheWayBack(t *testing.T) {
 		if !slices.ContainsFunc(cases, func(c foundIn) bool { return c.row == row.Name && c.severity == row.Worst }) {
 			t.Errorf("nothing tests %s as %s", row.Name, row.Worst)
 		}
-		if line := fmt.Sprintf("| `%s` | %s | %s |", row.Name, row.About, row.Worst); !strings.Contains(string(page), line) {
+		if line := fmt.Sprintf("| `%s` | %s | %s |", row.Name, row.About, row.Worst); !strings.Contains(string(page),
+			line) {
 			t.Errorf("docs/takeover.md lacks\n%s", line)
 		}
 	}
@@ -74,19 +96,21 @@ func TestK28_WhatIsFoundOnTheWayBack(t *testing.T) {
 			return f.Check == c.row && f.Object() == c.object && f.Severity == c.severity &&
 				!slices.ContainsFunc(c.words, func(w string) bool { return !strings.Contains(said, w) })
 		}) || code != cli.CodeFindings {
-			t.Errorf("exit %d; want %s of %s in %s: %q; found\n%+v", code, c.severity, c.object, c.row, c.words, findings)
+			t.Errorf("exit %d; want %s of %s in %s: %q; found\n%+v", code, c.severity, c.object, c.row, c.words,
+				findings)
 		}
 		if wrote := writes(client); len(wrote) > 0 {
 			t.Errorf("it does %q", wrote)
 		}
 	}
-	if code, findings := findingsOf(t, theirs(t, kwokClass, poolOf(", limits: {nodes: \"5\"}", ""), ofTheirs("", "")), "--back"); code != cli.CodeFine {
+	if code, findings := findingsOf(t, theirs(t, kwokClass, poolOf(", limits: {nodes: \"5\"}", ""), ofTheirs("", "")),
+		"--back"); code != cli.CodeFine {
 		t.Errorf("where Karpenter can read all: exit %d, %+v", code, findings)
 	}
 }
 
-// K-28: --fix writes what Karpenter can read, and means the same by it, and --dry-run prints it. Done once, nothing that
-// can be patched is left. Nothing is written without being asked for.
+// K-28: --fix writes what Karpenter can read, and means the same by it, and --dry-run prints it. Done once, nothing
+// that can be patched is left. Nothing is written without being asked for.
 func TestK28_WhatIsPatched(t *testing.T) {
 	t.Parallel()
 	client := theirs(t, wide)
@@ -110,16 +134,19 @@ func TestK28_WhatIsPatched(t *testing.T) {
 	}
 	spec, _, _ := unstructured.NestedMap(o.Object, "spec")
 	text := fmt.Sprint(spec)
-	for _, want := range []string{"limits:map[nodes:3]", "expireAfter:720h", "terminationGracePeriod:25h", "consolidationPolicy:WhenEmptyOrUnderutilized",
+	for _, want := range []string{"limits:map[nodes:3]", "expireAfter:720h", "terminationGracePeriod:25h",
+		"consolidationPolicy:WhenEmptyOrUnderutilized",
 		"budgets:[map[nodes:2] map[nodes:3 reasons:[Drifted]] map[duration:90m nodes:0 schedule:@daily]]"} {
 		if !strings.Contains(text, want) || strings.Contains(text, "hardLimits") {
 			t.Errorf("%s is missing in\n%s", want, text)
 		}
 	}
-	if code, out, _ := run(t, client, "", check...); code != cli.CodeFine || !strings.HasPrefix(out, "nothing is found; checked: refused") {
+	if code, out, _ := run(t, client, "", check...); code != cli.CodeFine ||
+		!strings.HasPrefix(out, "nothing is found; checked: refused") {
 		t.Errorf("afterwards: exit %d\n%s", code, out)
 	}
-	for args, want := range map[string]string{"--fix": "--fix is for --back", "--back --dry-run": "--dry-run is for --fix",
+	for args, want := range map[string]string{"--fix": "--fix is for --back",
+		"--back --dry-run":       "--dry-run is for --fix",
 		"--back --fix -f x.yaml": "--fix writes to a cluster", "--back --values x": "none of the others can be"} {
 		code, _, failures := run(t, client, "", slices.Concat([]string{"takeover", "check"}, strings.Fields(args))...)
 		if code != cli.CodeFailed || !strings.Contains(failures, want) {

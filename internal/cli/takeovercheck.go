@@ -28,7 +28,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// takeoverChecking are the flags of takeover check.
+// takeoverChecking holds the flags of takeover check.
 type takeoverChecking struct {
 	explainer
 	values, from, failOn   string
@@ -92,18 +92,20 @@ type takeoverAnswer struct {
 	Notes []string `json:"notes,omitempty"`
 
 	failOn  takeover.Severity
-	patches bool // are shown
+	patches bool // whether WriteText shows them
 }
 
-// Clean reports whether nothing is found that weighs as much as was asked for.
+// Clean reports whether no finding is as severe as --fail-on.
 func (a takeoverAnswer) Clean() bool {
-	return !slices.ContainsFunc(a.Findings, func(f takeover.Finding) bool { return !f.Patched && f.Severity.AtLeast(a.failOn) })
+	return !slices.ContainsFunc(a.Findings, func(f takeover.Finding) bool {
+		return !f.Patched && f.Severity.AtLeast(a.failOn)
+	})
 }
 
-// Rows are the findings.
+// Rows implements printer.Rowed.
 func (takeoverAnswer) Rows() string { return "findings" }
 
-// Names are the objects with findings.
+// Names returns the objects with findings.
 func (a takeoverAnswer) Names() []string {
 	var names whatif.Names
 	for _, f := range a.Findings {
@@ -114,7 +116,7 @@ func (a takeoverAnswer) Names() []string {
 	return names.List()
 }
 
-// WriteText writes it for people: the worst first, what to do below each, and a line that sums up.
+// WriteText writes the findings for people, the worst first, each with its remedy, and a summary.
 func (a takeoverAnswer) WriteText(out io.Writer) error {
 	var b strings.Builder
 	for _, f := range a.Findings {
@@ -149,13 +151,14 @@ func (a takeoverAnswer) WriteText(out io.Writer) error {
 	return err
 }
 
-// patchOf is the command that does what a finding asks for.
+// patchOf returns the command that applies the patch of a finding.
 func patchOf(f takeover.Finding) string {
 	namespace := ""
 	if f.Namespace != "" {
 		namespace = " --namespace " + f.Namespace
 	}
-	return fmt.Sprintf("kubectl patch %s %s%s --type=merge -p '%s'", strings.ToLower(f.Kind), f.Name, namespace, f.Patch)
+	return fmt.Sprintf("kubectl patch %s %s%s --type=merge -p '%s'", strings.ToLower(f.Kind), f.Name, namespace,
+		f.Patch)
 }
 
 func (with *takeoverChecking) check(ctx context.Context, config Config) error {
@@ -214,7 +217,7 @@ func (with *takeoverChecking) check(ctx context.Context, config Config) error {
 	return err
 }
 
-// patch writes the patches of findings, after it has asked.
+// patch writes the patches of findings, after asking.
 func (with *takeoverChecking) patch(ctx context.Context, config Config, findings []takeover.Finding) error {
 	n := 0
 	for _, f := range findings {
@@ -226,7 +229,8 @@ func (with *takeoverChecking) patch(ctx context.Context, config Config, findings
 		return nil
 	}
 	if !with.yes {
-		if err := config.confirm(fmt.Sprintf("patch %d objects of this cluster, so that Karpenter can read them", n)); err != nil {
+		if err := config.confirm(fmt.Sprintf("patch %d objects of this cluster, so that Karpenter can read them",
+			n)); err != nil {
 			return err
 		}
 	}
@@ -249,8 +253,9 @@ func (with *takeoverChecking) patch(ctx context.Context, config Config, findings
 	return nil
 }
 
-// input reads the cluster, or the files, and the settings of both programs.
-func (with *takeoverChecking) input(ctx context.Context, config Config) (in takeover.Input, unread []string, err error) {
+// input reads the cluster or the files, and the settings of both programs.
+func (with *takeoverChecking) input(ctx context.Context,
+	config Config) (in takeover.Input, unread []string, err error) {
 	if in.Documents, unread, err = with.objects(ctx, config); err != nil {
 		return in, nil, err
 	}
@@ -292,7 +297,7 @@ func (with *takeoverChecking) input(ctx context.Context, config Config) (in take
 	return in, unread, nil
 }
 
-// deployment is the one that was named, or that may be Karpenter's; nil for none.
+// deployment returns the Deployment that was named, or one that may be Karpenter's; nil for none.
 func (with *takeoverChecking) deployment(all []unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if with.from == "" {
 		return takeover.Running(all)
@@ -309,8 +314,9 @@ func (with *takeoverChecking) deployment(all []unstructured.Unstructured) (*unst
 	return nil, fmt.Errorf("--from-deployment: there is no Deployment %s that may be read", with.from)
 }
 
-// objects are those that are checked.
-func (with *takeoverChecking) objects(ctx context.Context, config Config) (documents []whatif.Document, unread []string, err error) {
+// objects returns the objects to check.
+func (with *takeoverChecking) objects(ctx context.Context,
+	config Config) (documents []whatif.Document, unread []string, err error) {
 	if len(with.files) > 0 {
 		objects, err := readFiles(config.In, with.files)
 		return fromFiles(objects), nil, err
@@ -328,7 +334,8 @@ func (with *takeoverChecking) objects(ctx context.Context, config Config) (docum
 		return nil, nil, err
 	}
 	if with.back {
-		pause, err := client.Resource(configMaps()).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + translate.SwitchName})
+		pause, err := client.Resource(configMaps()).List(ctx,
+			metav1.ListOptions{FieldSelector: "metadata.name=" + translate.SwitchName})
 		switch {
 		case apierrors.IsForbidden(err):
 			return documents, append(unread, "the ConfigMap of a pause, for want of the right to list configmaps"), nil
@@ -347,7 +354,7 @@ func (with *takeoverChecking) objects(ctx context.Context, config Config) (docum
 	return append(documents, boards...), unread, err
 }
 
-// dashboards reads the ConfigMaps that a sidecar of Grafana would read.
+// dashboards reads the ConfigMaps that Grafana's sidecar would read.
 func dashboards(ctx context.Context, client dynamic.Interface) (documents []whatif.Document, err error) {
 	list := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return client.Resource(configMaps()).List(ctx, options)
@@ -360,7 +367,7 @@ func dashboards(ctx context.Context, client dynamic.Interface) (documents []what
 	return documents, err
 }
 
-// chartKeys are the top-level keys that the chart of joiner takes.
+// chartKeys returns the keys of values that the joiner chart accepts.
 func chartKeys() ([]string, error) {
 	data, err := charts.Files().ReadFile(charts.Joiner + "/values.schema.json")
 	if err != nil {
@@ -373,12 +380,12 @@ func chartKeys() ([]string, error) {
 	return schema.paths(""), nil
 }
 
-// properties are what is read of a JSON schema.
+// properties is the part of a JSON schema that is read here.
 type properties struct {
 	Properties map[string]properties
 }
 
-// paths are the keys that it knows, with those above them.
+// paths returns the known keys as dotted paths.
 func (p properties) paths(above string) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
 		all = append(append(all, above+name), p.Properties[name].paths(above+name+".")...)

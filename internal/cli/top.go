@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// topping are the flags of top.
+// topping holds the flags of top.
 type topping struct {
 	explainer
 	place
@@ -102,7 +102,7 @@ func (with *topping) run(ctx context.Context, config Config) error {
 	return once()
 }
 
-// screen keeps a terminal up to date. What is wrong at the first look is told before the terminal is touched.
+// screen keeps a terminal up to date. Errors of the first look are reported before it touches the terminal.
 func (with *topping) screen(ctx context.Context, config Config, paint bool) error {
 	switch {
 	case with.watch.every <= 0:
@@ -127,7 +127,7 @@ func (with *topping) screen(ctx context.Context, config Config, paint bool) erro
 	return terminal.Run(ctx, terminal.New(settings, first, with.in.Sort), config.In, config.Out)
 }
 
-// check looks at what the flags say.
+// check validates the flags.
 func (with *topping) check() error {
 	var err error
 	if with.in.Selector, err = labels.Parse(with.selector); err != nil {
@@ -138,7 +138,8 @@ func (with *topping) check() error {
 	}
 	for _, name := range with.in.Resources {
 		if faults := validation.IsQualifiedName(name); len(faults) > 0 {
-			return fmt.Errorf("--resources has %q, which is no name of a resource: %s", name, strings.Join(faults, "; "))
+			return fmt.Errorf("--resources has %q, which is no name of a resource: %s", name,
+				strings.Join(faults, "; "))
 		}
 	}
 	if faults := validation.IsQualifiedName(with.in.Sort); len(faults) > 0 {
@@ -148,12 +149,12 @@ func (with *topping) check() error {
 	return nil
 }
 
-// look looks once: footer says where everything comes from.
+// look looks once. footer says where everything comes from.
 func (with *topping) look(ctx context.Context, config Config) (t whatif.Top, footer string, err error) {
 	return with.lookWith(ctx, config, func(*whatif.World) {})
 }
 
-// lookWith is look for whoever wants the World too.
+// lookWith is look, and passes the World to keep.
 func (with *topping) lookWith(ctx context.Context, config Config, keep func(*whatif.World)) (t whatif.Top,
 	footer string, err error) {
 	in := with.in
@@ -179,7 +180,7 @@ func (with *topping) lookWith(ctx context.Context, config Config, keep func(*wha
 	return t, sources(world, from, offered), nil
 }
 
-// known says that a pool or a label that was named is nowhere, where that can be told.
+// known returns an error if the named pool or label does not exist, as far as that can be told.
 func known(t whatif.Top, in whatif.TopInput) error {
 	poolsRead := !slices.ContainsFunc(in.NotChecked, func(s string) bool { return strings.HasPrefix(s, "nodepools.") })
 	if in.Pool != "" && poolsRead && len(t.Pools) == 0 {
@@ -191,7 +192,8 @@ func known(t whatif.Top, in whatif.TopInput) error {
 			strings.Join(names, ", "))
 	}
 	if slices.Contains([]string{whatif.SortPrice, whatif.SortFree, whatif.SortAge, whatif.SortName}, in.Sort) ||
-		len(t.Items) == 0 || slices.ContainsFunc(t.Items, func(n whatif.TopNode) bool { return n.Label(in.Sort) != "" }) {
+		len(t.Items) == 0 ||
+		slices.ContainsFunc(t.Items, func(n whatif.TopNode) bool { return n.Label(in.Sort) != "" }) {
 		return nil
 	}
 	return fmt.Errorf("--sort is %q: it must be price, free, age, name or the key of a label, and no node has such a "+

@@ -162,7 +162,8 @@ func TestU05_TopWithoutRights(t *testing.T) {
 	if code != cli.CodeFailed || out != "" || !strings.Contains(failures, "resources: [nodes], verbs: [list]") {
 		t.Errorf("exit %d, %q, %q", code, out, failures)
 	}
-	for _, resource := range []string{"pods", "nodepools", "nodeclaims", "poddisruptionbudgets", "leases", "configmaps"} {
+	for _, resource := range []string{"pods", "nodepools", "nodeclaims", "poddisruptionbudgets", "leases",
+		"configmaps"} {
 		code, out, failures = run(t, standing(t, []string{resource}), "", "top")
 		if code != cli.CodeFindings && code != cli.CodeFailed || !strings.Contains(out, "\nby-hand ") ||
 			!strings.Contains(out, "\nnot checked: ") {
@@ -175,14 +176,14 @@ func TestU05_TopWithoutRights(t *testing.T) {
 	}
 }
 
-// TestU05_TopIsAScreenOnTerminalsAlone: a dumb one, --once and any --output are text; a screen needs standard input for
-// keys, and what is wrong is told before it begins.
+// TestU05_TopIsAScreenOnTerminalsAlone: a dumb one, --once and any --output are text; a screen needs standard input
+// for keys, and what is wrong is told before it begins.
 func TestU05_TopIsAScreenOnTerminalsAlone(t *testing.T) {
 	t.Parallel()
 	on := func(dumb bool, args ...string) (int, string, string) {
 		var out, failures strings.Builder
-		config := cli.Config{In: strings.NewReader("q"), Out: &out, Err: &failures, InTerminal: true, OutTerminal: true,
-			Plain: true, Dumb: dumb}
+		config := cli.Config{In: strings.NewReader("q"), Out: &out, Err: &failures, InTerminal: true,
+			OutTerminal: true, Plain: true, Dumb: dumb}
 		code := cli.Run(t.Context(), config, append([]string{"top"}, args...))
 		return code, out.String(), failures.String()
 	}
@@ -192,7 +193,8 @@ func TestU05_TopIsAScreenOnTerminalsAlone(t *testing.T) {
 		t.Errorf("dumb: exit %d, %q, %q", code, out, failures)
 	}
 	for _, more := range []string{"--once", "--output=table"} {
-		if code, out, failures := on(false, "-f", path, more); code != cli.CodeFindings || out != want || failures != "" {
+		if code, out, failures := on(false, "-f", path, more); code != cli.CodeFindings || out != want ||
+			failures != "" {
 			t.Errorf("%s: exit %d, %q, %q", more, code, out, failures)
 		}
 	}

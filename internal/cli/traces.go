@@ -11,14 +11,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/migrate"
 )
 
-// clean takes out of an object's metadata what names v1beta1, and says whether there was anything. Conversion does not reach
-// there: the API server takes only labels and annotations from it.
+// clean removes mentions of v1beta1 from an object's metadata, and reports whether there were any. Conversion cannot
+// do that: the API server takes only labels and annotations from it.
 //
-// An owner in v1beta1 is named in v1: the garbage collector asks for it in the version that is named, and once that is not
-// served, a NodeClaim is not deleted with its NodePool any more, nor a node with its NodeClaim.
+// An owner in v1beta1 is changed to v1. The garbage collector asks for owners in the version that the reference names.
+// Once that is not served, a NodeClaim is no longer deleted with its NodePool, nor a node with its NodeClaim.
 //
-// Entries of managedFields about writes in v1beta1 go, so that those that are there later tell of writes that were made since.
-// Those of server-side apply stay: the manager's next apply replaces them, and needs to know which fields it had.
+// Entries of managedFields about writes in v1beta1 are removed, so that later entries show writes made since. Those of
+// server-side apply stay: the manager's next apply replaces them, and needs to know which fields it had.
 func clean(o *unstructured.Unstructured) bool {
 	found := false
 	owners := o.GetOwnerReferences()
@@ -33,15 +33,16 @@ func clean(o *unstructured.Unstructured) bool {
 		o.SetOwnerReferences(owners)
 	}
 	entries := o.GetManagedFields()
-	// An object's own fields are written in its own group, so there is no other v1beta1 here than ours.
+	// An object's own fields are written in its own group, so v1beta1 here is always ours.
 	left := slices.DeleteFunc(slices.Clone(entries), func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Operation == metav1.ManagedFieldsOperationUpdate && strings.HasSuffix(entry.APIVersion, "/"+convert.V1beta1)
+		return entry.Operation == metav1.ManagedFieldsOperationUpdate &&
+			strings.HasSuffix(entry.APIVersion, "/"+convert.V1beta1)
 	})
 	if len(left) == len(entries) {
 		return found
 	}
 	if len(left) == 0 {
-		left = append(left, metav1.ManagedFieldsEntry{}) // for the API server, none at all means no change
+		left = append(left, metav1.ManagedFieldsEntry{}) // the API server takes an empty list for no change
 	}
 	o.SetManagedFields(left)
 	return true

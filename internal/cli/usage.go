@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// usage prints how a command is called: its own flags first, then those that it shares with others, in groups (U-13).
+// usage prints how to call a command: its own flags first, then shared flags in groups (U-13).
 func usage(command *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")

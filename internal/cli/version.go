@@ -80,7 +80,7 @@ Exit code: 0 it goes together, or there is no cluster to ask; 1 it does not; 2 t
 	return command
 }
 
-// ownVersion is what the build knows of itself.
+// ownVersion returns what the build knows about itself.
 func ownVersion(info *debug.BuildInfo, known bool) clientVersion {
 	v := clientVersion{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if !known {
@@ -97,7 +97,7 @@ func ownVersion(info *debug.BuildInfo, known bool) clientVersion {
 	return v
 }
 
-// ask asks the cluster. What it does not answer is a note: whoever asks for versions often does so since something is
+// ask asks the cluster. What it does not answer becomes a note: users often ask for versions because something is
 // broken.
 func (v *versions) ask(ctx context.Context, config Config, connection *Connection, where place) {
 	note := func(err error) {
@@ -135,7 +135,7 @@ func (v *versions) ask(ctx context.Context, config Config, connection *Connectio
 	v.define(ctx, client, note)
 }
 
-// define reads which versions of our kinds there are.
+// define reads which versions of our kinds the cluster has.
 func (v *versions) define(ctx context.Context, client dynamic.Interface, note func(error)) {
 	for _, resource := range converted() {
 		name := resource.GroupResource().String()
@@ -171,10 +171,10 @@ func (v *versions) define(ctx context.Context, client dynamic.Interface, note fu
 	}
 }
 
-// Clean reports whether it goes together.
+// Clean reports whether the versions are compatible.
 func (v versions) Clean() bool { return len(v.Findings) == 0 }
 
-// Names are the definitions that do not go with this program.
+// Names returns the definitions that do not fit this program.
 func (v versions) Names() []string {
 	var names whatif.Names
 	for _, d := range v.Definitions {
@@ -208,7 +208,8 @@ func (v versions) WriteText(out io.Writer) error {
 		fmt.Fprintf(table, "%s\t%s (leader %s)\n", program, of, c.Leader)
 	}
 	for _, d := range v.Definitions {
-		fmt.Fprintf(table, "%s\tserved %s; stored %s\n", d.Name, strings.Join(d.Served, ", "), strings.Join(d.Stored, ", "))
+		fmt.Fprintf(table, "%s\tserved %s; stored %s\n", d.Name, strings.Join(d.Served, ", "),
+			strings.Join(d.Stored, ", "))
 	}
 	table.Flush() //nolint:errcheck // into a strings.Builder
 	for _, text := range v.Findings {

@@ -36,8 +36,8 @@ func withLeases(t *testing.T, manifests ...string) *fake.FakeDynamicClient {
 	}, objectsOf(t, manifests...)...)
 }
 
-// TestU28_VersionSaysWhatRunsTogether: and what does not. Without a cluster there is this program alone, and that is no
-// failure.
+// TestU28_VersionSaysWhatRunsTogether: and what does not. Without a cluster there is this program alone, and that is
+// no failure.
 func TestU28_VersionSaysWhatRunsTogether(t *testing.T) {
 	t.Parallel()
 	const (
@@ -54,8 +54,9 @@ func TestU28_VersionSaysWhatRunsTogether(t *testing.T) {
 	}{
 		"all of it": {[]string{definition, lease, leader}, cli.CodeFine,
 			"Joiner                  0.4.0 (leader joiner-a)\nnodepools.karpenter.sh  served v1, v1beta1; stored v1beta1, v1\n"},
-		"no leader": {[]string{definition}, cli.CodeFine, "note: nobody leads: no controller is asked for its version\n"},
-		"nothing":   {nil, cli.CodeFine, "note: the cluster has no CRDs of Joiner or Karpenter\n"},
+		"no leader": {[]string{definition}, cli.CodeFine,
+			"note: nobody leads: no controller is asked for its version\n"},
+		"nothing": {nil, cli.CodeFine, "note: the cluster has no CRDs of Joiner or Karpenter\n"},
 		"older": {[]string{beforeV1}, cli.CodeFindings,
 			"does not go together: the CRD nodepools.karpenter.sh does not serve v1, which " +
 				"Joiner and joinerctl read: apply Joiner's CRDs\n"},
@@ -63,7 +64,8 @@ func TestU28_VersionSaysWhatRunsTogether(t *testing.T) {
 			"may be stored in v1beta1, which is not served: joinerctl migrate storage\n"},
 	} {
 		code, out, failures := run(t, withLeases(t, c.manifests...), "", "version")
-		if code != c.code || failures != "" || !strings.HasPrefix(out, "joinerctl  ") || !strings.Contains(out, c.want) {
+		if code != c.code || failures != "" || !strings.HasPrefix(out, "joinerctl  ") ||
+			!strings.Contains(out, c.want) {
 			t.Errorf("%s: exit %d, %q\n%s", name, code, failures, out)
 		}
 	}
@@ -77,7 +79,8 @@ func TestU28_VersionSaysWhatRunsTogether(t *testing.T) {
 		!strings.HasPrefix(v.Client.Go, "go1.") || len(v.Notes) != 1 || v.Notes[0] != "no usable kubeconfig" {
 		t.Errorf("without a cluster: exit %d, %q\n%s", code, failures, out)
 	}
-	if code, out, _ := run(t, nil, "", "version", "--client"); code != cli.CodeFine || strings.Contains(out, "note: ") {
+	if code, out, _ := run(t, nil, "", "version", "--client"); code != cli.CodeFine ||
+		strings.Contains(out, "note: ") {
 		t.Errorf("--client: exit %d\n%s", code, out)
 	}
 }
@@ -127,7 +130,8 @@ func TestU28_WhatMayNotBeReadIsANote(t *testing.T) {
 	t.Parallel()
 	client := standing(t, []string{"leases", "customresourcedefinitions"})
 	code, out, failures := run(t, client, "", "version")
-	if code != cli.CodeFine || failures != "" || !strings.Contains(out, "note: listing leases.coordination.k8s.io: ") ||
+	if code != cli.CodeFine || failures != "" ||
+		!strings.Contains(out, "note: listing leases.coordination.k8s.io: ") ||
 		!strings.Contains(out, "note: reading the CRD nodepools.karpenter.sh: ") {
 		t.Errorf("exit %d, %q\n%s", code, failures, out)
 	}

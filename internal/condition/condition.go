@@ -1,6 +1,6 @@
-// Package condition reads and writes the status conditions of our API objects (V-11). It decides nothing and writes
-// to no API server: it changes a list in memory, and says whether that list is now different, so that a caller can
-// leave out a patch that would change nothing.
+// Package condition reads and writes the status conditions of our API objects (V-11). It decides nothing and writes to
+// no API server. It changes a list in memory and reports whether the list is now different, so that callers can skip a
+// patch that would change nothing.
 package condition
 
 import (
@@ -11,15 +11,15 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// Value is what to say about one condition.
+// Value is the desired state of one condition.
 type Value struct {
 	Type    string
 	Status  metav1.ConditionStatus
-	Reason  string // one word; the type itself when empty, since the CRD of NodePool asks for one
+	Reason  string // one word; if empty, Type counts: the CRD of NodePool requires one
 	Message string
 }
 
-// True, False and Unknown build the three kinds of values.
+// True builds a value with status True.
 func True(kind, reason, message string) Value {
 	return Value{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message}
 }
@@ -60,11 +60,12 @@ func update(known *karpenterv1.Condition, generation int64, value Value, now tim
 	if known.Status != value.Status {
 		known.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
 	}
-	known.Status, known.Reason, known.Message, known.ObservedGeneration = value.Status, value.Reason, value.Message, generation
+	known.Status, known.Reason, known.Message, known.ObservedGeneration = value.Status, value.Reason, value.Message,
+		generation
 	return true
 }
 
-// Clear takes a condition out of the list and reports whether it was there.
+// Clear removes a condition from the list and reports whether it was there.
 func Clear(list *[]karpenterv1.Condition, kind string) bool {
 	for i := range *list {
 		if (*list)[i].Type == kind {
@@ -75,7 +76,7 @@ func Clear(list *[]karpenterv1.Condition, kind string) bool {
 	return false
 }
 
-// Get returns the condition of that type, and whether there is one.
+// Get returns the condition of that type, and whether it exists.
 func Get(list []karpenterv1.Condition, kind string) (karpenterv1.Condition, bool) {
 	for _, c := range list {
 		if c.Type == kind {
@@ -91,7 +92,7 @@ func IsTrue(list []karpenterv1.Condition, kind string) bool {
 	return found && c.Status == metav1.ConditionTrue
 }
 
-// Since returns when the condition got its present status, and false when there is no such condition.
+// Since returns when the condition got its current status, and false when there is no such condition.
 func Since(list []karpenterv1.Condition, kind string) (time.Time, bool) {
 	c, found := Get(list, kind)
 	return c.LastTransitionTime.Time, found

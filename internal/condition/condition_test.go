@@ -48,7 +48,8 @@ func TestSettingTheSameValueIsNoChange(t *testing.T) {
 
 func TestClearAndRead(t *testing.T) {
 	t.Parallel()
-	list := []karpenterv1.Condition{{Type: "A", Status: metav1.ConditionTrue}, {Type: "B", Status: metav1.ConditionFalse}}
+	list := []karpenterv1.Condition{{Type: "A", Status: metav1.ConditionTrue},
+		{Type: "B", Status: metav1.ConditionFalse}}
 	own := list
 	if !condition.IsTrue(own, "A") || condition.IsTrue(own, "B") || condition.IsTrue(own, "C") {
 		t.Fatal("IsTrue must be true for A only")

@@ -1,5 +1,5 @@
-// Package console is the page that shows how a cluster stands (U-08), as files within the program: sources are in src,
-// and assets is what tools/console makes of them. It asks nothing but the read API that serves it.
+// Package console holds the page that shows the state of a cluster (U-08), as files embedded in the program. The
+// sources are in src; tools/console builds assets from them. The page only calls the read API that serves it.
 package console
 
 import (
@@ -14,21 +14,21 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Policy is the Content-Security-Policy of the page: what is not served beside it is not loaded, and not asked.
+// Policy is the Content-Security-Policy of the page: it may only load and call what is served with it.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// base stands in the page for the way from an address to the root: addresses of the page have several parts, and a door
-// before it may have put one in front.
+// base is a placeholder in the page for the relative path to the root. Addresses of the page have several parts, and a
+// proxy in front may have added one.
 const base = "BASE/"
 
-// file is one that is served.
+// file is a served file.
 type file struct {
 	data       []byte
 	kind, etag string
 }
 
-// Handler serves the page under each of its addresses, and the files that it is made of.
+// Handler serves the page under each of its addresses, and its files.
 func Handler() http.Handler {
 	files := map[string]file{}
 	for name, kind := range map[string]string{"index.html": "text/html; charset=utf-8",
@@ -36,7 +36,7 @@ func Handler() http.Handler {
 		"LICENCES.txt": "text/plain; charset=utf-8"} {
 		data, err := assets.ReadFile("assets/" + name)
 		if err != nil {
-			continue // a test looks that each is there
+			continue // a test checks that all files exist
 		}
 		sum := sha256.Sum256(data)
 		files["/"+name] = file{data, kind, `"` + hex.EncodeToString(sum[:8]) + `"`}
@@ -60,16 +60,17 @@ func Handler() http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", found.kind)
-		_, _ = w.Write(found.data) // a reader that is gone needs no answer
+		_, _ = w.Write(found.data) // a client that is gone needs no answer
 	})
 }
 
-// isPage reports whether the page shows something at this address.
+// isPage reports whether the page has a view for this address.
 func isPage(address string) bool {
 	if address != "/" && strings.HasSuffix(address, "/") {
 		return false
 	}
-	for _, form := range []string{"/", "/nodes", "/nodes/*", "/pods", "/pods/*/*", "/pools", "/pools/*", "/history", "/about"} {
+	for _, form := range []string{"/", "/nodes", "/nodes/*", "/pods", "/pods/*/*", "/pools", "/pools/*", "/history",
+		"/about"} {
 		if matched, err := path.Match(form, address); err == nil && matched {
 			return true
 		}

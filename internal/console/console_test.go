@@ -30,8 +30,9 @@ func get(t *testing.T, path, etag string) (*http.Response, string) {
 // are small, and nothing in them or in the page is from elsewhere.
 func TestU08_TheFilesAreServed(t *testing.T) {
 	t.Parallel()
-	for path, up := range map[string]string{"/": "./", "/nodes": "./", "/nodes/n1": "./../", "/pods/shop/web": "./../../",
-		"/pods": "./", "/pools": "./", "/pools/p": "./../", "/history": "./", "/about": "./"} {
+	for path, up := range map[string]string{"/": "./", "/nodes": "./", "/nodes/n1": "./../",
+		"/pods/shop/web": "./../../", "/pods": "./", "/pools": "./", "/pools/p": "./../", "/history": "./",
+		"/about": "./"} {
 		answer, body := get(t, path, "")
 		if answer.StatusCode != http.StatusOK || !strings.Contains(body, `src="`+up+`app.js"`) ||
 			!strings.Contains(body, `href="`+up+`app.css"`) || strings.Contains(body, "<style") {
@@ -49,10 +50,12 @@ func TestU08_TheFilesAreServed(t *testing.T) {
 		"/icon.svg":     "image/svg+xml",
 		"/LICENCES.txt": "text/plain"} {
 		answer, body := get(t, path, "")
-		if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), kind) || body == "" {
+		if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), kind) ||
+			body == "" {
 			t.Errorf("%s: %d %v", path, answer.StatusCode, answer.Header)
 		}
-		if again, rest := get(t, path, answer.Header.Get("ETag")); again.StatusCode != http.StatusNotModified || rest != "" {
+		if again, rest := get(t, path, answer.Header.Get("ETag")); again.StatusCode != http.StatusNotModified ||
+			rest != "" {
 			t.Errorf("%s again: %d", path, again.StatusCode)
 		}
 		if found := regexp.MustCompile(`https?://[a-z.]+`).FindAllString(body, -1); path != "/LICENCES.txt" {

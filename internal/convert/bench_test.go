@@ -5,7 +5,8 @@ import "testing"
 // BenchmarkConvert is what a conversion costs an API server's request, without HTTP.
 func BenchmarkConvert(b *testing.B) {
 	c := converter(b)
-	pool := decodeText(b, `{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"default","uid":"7"},"spec":{
+	pool := decodeText(b,
+		`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"default","uid":"7"},"spec":{
 "template":{"metadata":{"labels":{"team":"a"}},"spec":{"requirements":[{"key":"karpenter.k8s.aws/instance-category","operator":"In","values":["c","m","r"]},
 {"key":"kubernetes.io/arch","operator":"In","values":["amd64"]}],"nodeClassRef":{"group":"karpenter.k8s.aws","kind":"EC2NodeClass","name":"default"},
 "expireAfter":"720h","terminationGracePeriod":"1h"}},"disruption":{"consolidationPolicy":"WhenEmptyOrUnderutilized","consolidateAfter":"1m",

@@ -15,24 +15,23 @@ import (
 	awsv1beta1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1beta1"
 )
 
-// The versions that are converted into each other.
+// The versions that can be converted into each other.
 const (
 	V1      = karpenterv1.Version
 	V1beta1 = karpenterv1beta1.Version
 )
 
-// maxAnnotations is how many bytes the annotations of an object may have: the API server's own limit. It takes no answer with
-// more.
+// maxAnnotations is the API server's limit on the bytes of an object's annotations. It refuses an answer with more.
 const maxAnnotations = 256 << 10
 
-// Config is what conversion has to know beside the object.
+// Config is what conversion needs beside the object.
 type Config struct {
-	// Expiry returns the spec.template.spec.expireAfter of a NodePool of v1, as text; false if the pool is not known. It
-	// must not convert a NodeClaim. Without it no pool is known, and NodeClaims of v1beta1 never expire.
+	// Expiry returns the spec.template.spec.expireAfter of a NodePool of v1, as text; false if the pool is unknown. It
+	// must not convert a NodeClaim. If it is nil, no pool is known, and NodeClaims of v1beta1 never expire.
 	Expiry func(pool string) (expireAfter string, found bool)
 }
 
-// Converter converts objects. It does not change and may be used by many at once.
+// Converter converts objects. It is immutable and safe for concurrent use.
 type Converter struct {
 	config Config
 	kinds  map[string]*kind
@@ -43,25 +42,24 @@ type kind struct {
 	group   string
 	plural  string
 	schemas map[string]*schema // by version
-	// up and down convert in place what both versions can say. up puts what v1 has no place for into annotations, and down
-	// takes it from those that were kept.
+	// up and down convert in place what both versions can express. up puts what v1 has no place for into annotations,
+	// and down reads it from kept.
 	up   func(o, annotations object) *Problem
 	down func(o, kept object)
-	// fill, if there is one, gives an object of v1 the expireAfter that v1beta1 has no place for, and returns it; "" if it
-	// has its own.
+	// fill, if not nil, sets the expireAfter of a v1 object, which v1beta1 has no place for, and returns it; "" if the
+	// object has its own.
 	fill func(o object, expiry func(pool string) (string, bool)) string
 	// ours are the annotations that belong to conversion.
 	ours []string
-	// coupled are fields whose value means something only together with another.
+	// coupled maps fields to the field without which their value has no meaning.
 	coupled map[string]string
-	// decode returns why a client could not read an object of a version.
+	// decode returns the error of a client that reads an object of a version.
 	decode map[string]func([]byte) error
-	// rest makes an object that stands for another one do nothing.
+	// rest makes a stand-in object do nothing.
 	rest func(o object, version, problem string)
 }
 
-// New returns a converter. The error is one of reading the embedded CRDs, which a build that passes its tests does not
-// give.
+// New returns a converter. It fails only if the embedded CRDs cannot be read, which the tests of a build exclude.
 func New(config Config) (*Converter, error) {
 	if config.Expiry == nil {
 		config.Expiry = func(string) (string, bool) { return "", false }
@@ -82,12 +80,13 @@ func New(config Config) (*Converter, error) {
 	return c, nil
 }
 
-// heldKeys are the annotations of an object that stands for another one.
+// heldKeys returns the annotations of a stand-in object.
 func heldKeys() []string {
 	return []string{karpenterv1.UnconvertedAnnotationKey, karpenterv1.ConversionProblemAnnotationKey}
 }
 
-// ownKeys are the annotations of conversion on every kind, referenceKeys those on kinds that refer to a node class.
+// ownKeys returns the annotations of conversion on every kind; referenceKeys those on kinds that refer to a node
+// class.
 func ownKeys() []string {
 	return append(heldKeys(), karpenterv1.V1beta1FieldsAnnotationKey, karpenterv1.V1FieldsAnnotationKey)
 }
@@ -99,7 +98,7 @@ func referenceKeys() []string {
 	}
 }
 
-// ours are the annotations of conversion on any kind.
+// ours returns all annotations of conversion.
 func ours() []string {
 	return append(slices.Concat(ownKeys(), referenceKeys()), awsv1.UbuntuCompatibilityAnnotationKey)
 }
@@ -108,36 +107,40 @@ func kinds() map[string]*kind {
 	reference := slices.Concat(ownKeys(), referenceKeys())
 	return map[string]*kind{
 		"NodePool": {
-			group: karpenterv1.Group, plural: "nodepools", up: nodePoolUp, down: nodePoolDown, ours: reference, rest: restNodePool,
+			group: karpenterv1.Group, plural: "nodepools", up: nodePoolUp, down: nodePoolDown, ours: reference,
+			rest:    restNodePool,
 			coupled: map[string]string{"/spec/disruption/consolidateAfter": "/spec/disruption/consolidationPolicy"},
-			decode:  map[string]func([]byte) error{V1: decodes[karpenterv1.NodePool], V1beta1: decodes[karpenterv1beta1.NodePool]},
+			decode: map[string]func([]byte) error{V1: decodes[karpenterv1.NodePool],
+				V1beta1: decodes[karpenterv1beta1.NodePool]},
 		},
 		"NodeClaim": {
-			group: karpenterv1.Group, plural: "nodeclaims", up: nodeClaimUp, down: nodeClaimDown, ours: reference, rest: restNodeClaim,
-			fill:   fillExpiry,
-			decode: map[string]func([]byte) error{V1: decodes[karpenterv1.NodeClaim], V1beta1: decodes[karpenterv1beta1.NodeClaim]},
+			group: karpenterv1.Group, plural: "nodeclaims", up: nodeClaimUp, down: nodeClaimDown, ours: reference,
+			rest: restNodeClaim, fill: fillExpiry,
+			decode: map[string]func([]byte) error{V1: decodes[karpenterv1.NodeClaim],
+				V1beta1: decodes[karpenterv1beta1.NodeClaim]},
 		},
 		"EC2NodeClass": {
-			group: awsv1.Group, plural: "ec2nodeclasses", up: ec2NodeClassUp, down: ec2NodeClassDown, rest: restEC2NodeClass,
-			ours:   append(ownKeys(), awsv1.UbuntuCompatibilityAnnotationKey),
-			decode: map[string]func([]byte) error{V1: decodes[awsv1.EC2NodeClass], V1beta1: decodes[awsv1beta1.EC2NodeClass]},
+			group: awsv1.Group, plural: "ec2nodeclasses", up: ec2NodeClassUp, down: ec2NodeClassDown,
+			rest: restEC2NodeClass, ours: append(ownKeys(), awsv1.UbuntuCompatibilityAnnotationKey),
+			decode: map[string]func([]byte) error{V1: decodes[awsv1.EC2NodeClass],
+				V1beta1: decodes[awsv1beta1.EC2NodeClass]},
 		},
 	}
 }
 
-// decodes reads an object as the clients of Kubernetes do: a field whose name is written in another case is an unknown one.
+// decodes reads an object as Kubernetes clients do: field names are case-sensitive.
 func decodes[T any](data []byte) error { return kjson.UnmarshalCaseSensitivePreserveInts(data, new(T)) }
 
 // Result is a converted object.
 type Result struct {
 	// Object is the object in the version that was asked for.
 	Object map[string]any
-	// Problems, if there are any, say why Object only stands for the one that was given (V-24).
+	// Problems, if any, say why Object is only a stand-in for the given object (V-24).
 	Problems []Problem
 }
 
-// Convert returns an object, as Decode gives it, in the given version, V1 or V1beta1. The object itself is not changed. An
-// error is a request that makes no sense: another kind or version, or metadata that no API server hands out.
+// Convert returns an object in the given version, V1 or V1beta1. o is in the form of Decode and is not changed. An
+// error means that the request makes no sense: another kind or version, or metadata that no API server returns.
 func (c *Converter) Convert(o map[string]any, version string) (Result, error) {
 	k, from, err := c.identify(o, version)
 	if err != nil {
@@ -151,7 +154,7 @@ func (c *Converter) Convert(o map[string]any, version string) (Result, error) {
 	}
 	converted, problems := c.convert(k, o, from, version, noteOf(o, version))
 	if len(problems) > 0 {
-		// A note that was edited by hand may be what is wrong. It does not make an object fail.
+		// A note edited by hand may be the cause. It must not make an object fail.
 		converted, problems = c.convert(k, o, from, version, nil)
 	}
 	if len(problems) > 0 {
@@ -160,7 +163,7 @@ func (c *Converter) Convert(o map[string]any, version string) (Result, error) {
 	return Result{Object: converted}, nil
 }
 
-// convert converts an object with what it keeps for the version, nil for nothing.
+// convert converts an object with its note for the version, nil for none.
 func (c *Converter) convert(k *kind, o object, from, version string, kept *note) (object, []Problem) {
 	var converted object
 	var problem *Problem
@@ -176,7 +179,7 @@ func (c *Converter) convert(k *kind, o object, from, version string, kept *note)
 	return converted, problems
 }
 
-// noteKey returns the annotation that keeps something for a version.
+// noteKey returns the annotation with the note for a version.
 func noteKey(version string) string {
 	if version == V1 {
 		return karpenterv1.V1FieldsAnnotationKey
@@ -184,12 +187,12 @@ func noteKey(version string) string {
 	return karpenterv1.V1beta1FieldsAnnotationKey
 }
 
-// noteOf returns what an object keeps for a version, nil if that cannot be read.
+// noteOf returns an object's note for a version, nil if it cannot be read.
 func noteOf(o object, version string) *note {
 	return readNote(text(annotationsOf(o), noteKey(version)))
 }
 
-// identify returns the kind of an object and its version, once both make sense.
+// identify returns the kind of an object and its version, or an error if the request makes no sense.
 func (c *Converter) identify(o object, version string) (*kind, string, error) {
 	name := text(o, "kind")
 	k, known := c.kinds[name]
@@ -198,19 +201,22 @@ func (c *Converter) identify(o object, version string) (*kind, string, error) {
 	}
 	group, from, _ := strings.Cut(text(o, "apiVersion"), "/")
 	if group != k.group || k.schemas[from] == nil || k.schemas[version] == nil {
-		return nil, "", fmt.Errorf("apiVersion is %q and %q is wanted: %s is converted between %s/v1 and %s/v1beta1", text(o, "apiVersion"), version, name, k.group, k.group)
+		return nil, "", fmt.Errorf("apiVersion is %q and %q is wanted: %s is converted between %s/v1 and %s/v1beta1",
+			text(o, "apiVersion"), version, name, k.group, k.group)
 	}
 	metadata, isObject := o["metadata"].(object)
 	if !isObject {
 		return nil, "", errors.New("metadata is missing: an object must have it")
 	}
-	if annotations, isObject := metadata["annotations"].(object); metadata["annotations"] != nil && (!isObject || !onlyStrings(annotations)) {
+	if annotations, isObject := metadata["annotations"].(object); metadata["annotations"] != nil &&
+		(!isObject || !onlyStrings(annotations)) {
 		return nil, "", errors.New("metadata.annotations must hold strings only")
 	}
 	return k, from, nil
 }
 
-// toV1 converts v1beta1 to v1: the plain conversion, what the object keeps from v1, and a note of what only v1beta1 says.
+// toV1 converts v1beta1 to v1: the plain conversion, the object's note from v1, and a new note of what only v1beta1
+// says.
 func (c *Converter) toV1(k *kind, o object, kept *note) (object, *Problem) {
 	converted, problem := k.plainUp(o)
 	kept.apply(converted)
@@ -222,7 +228,7 @@ func (c *Converter) toV1(k *kind, o object, kept *note) (object, *Problem) {
 	return converted, problem
 }
 
-// toV1beta1 is the way back. An object that could not go it again is a problem here too.
+// toV1beta1 is the reverse of toV1. It returns a problem if the result could not be converted back.
 func (k *kind) toV1beta1(o object, kept *note) (object, *Problem) {
 	own := ordinary(o, V1beta1, kept)
 	filled := kept != nil && kept.filled != "" && at(own, "spec")["expireAfter"] == kept.filled
@@ -234,13 +240,13 @@ func (k *kind) toV1beta1(o object, kept *note) (object, *Problem) {
 	back, problem := k.plainUp(converted)
 	rest := diff(back, own, k.coupled)
 	if k.fill != nil && at(own, "spec") != nil && !filled && !rest.knows(expireAfterPath) {
-		rest.entries = append(rest.entries, entry{path: expireAfterPath}) // none, and none is to be filled in
+		rest.entries = append(rest.entries, entry{path: expireAfterPath}) // it has none, and none must be filled in
 	}
 	annotate(converted, noteKey(V1), rest)
 	return converted, problem
 }
 
-// plainUp converts what both versions can say, without notes.
+// plainUp converts to v1 what both versions can express, without notes.
 func (k *kind) plainUp(o object) (object, *Problem) {
 	up, annotations, _ := k.begin(o, V1)
 	problem := k.up(up, annotations)
@@ -248,7 +254,7 @@ func (k *kind) plainUp(o object) (object, *Problem) {
 	return up, problem
 }
 
-// plainDown is the way back.
+// plainDown is the reverse of plainUp.
 func (k *kind) plainDown(o object) object {
 	down, annotations, kept := k.begin(o, V1beta1)
 	k.down(down, kept)
@@ -256,8 +262,8 @@ func (k *kind) plainDown(o object) object {
 	return down
 }
 
-// begin copies an object into another version, and its annotations in two parts: the ordinary ones, and those of
-// conversion.
+// begin copies an object, with the new apiVersion. It returns the annotations in two parts: the ordinary ones, and
+// those of conversion (kept).
 func (k *kind) begin(o object, version string) (copied, annotations, kept object) {
 	copied = cloneObject(o)
 	copied["apiVersion"] = k.group + "/" + version
@@ -276,7 +282,7 @@ func (k *kind) begin(o object, version string) (copied, annotations, kept object
 	return copied, annotations, kept
 }
 
-// finish puts the annotations in place and takes away the fields that the version does not have.
+// finish sets the annotations and removes the fields that the version does not have.
 func (k *kind) finish(o, annotations object, version string) {
 	setAnnotations(o, annotations)
 	for key, value := range o {
@@ -293,11 +299,15 @@ func (k *kind) finish(o, annotations object, version string) {
 	}
 }
 
-// problems says why a client could not read the converted object, in the words of the object it was made from.
+// problems returns why a client could not read the converted object. If possible it names the fields of the original
+// object.
 func (k *kind) problems(o, converted object, from, version string) []Problem {
 	if size := sizeOf(annotationsOf(converted)); size > maxAnnotations {
-		return []Problem{{"metadata.annotations", fmt.Sprintf("%d bytes long together with what version %s cannot hold", size, version),
-			fmt.Sprintf("at most %d bytes are allowed: shorten the annotations, or the kubelet block", maxAnnotations)}}
+		return []Problem{
+			{"metadata.annotations", fmt.Sprintf("%d bytes long together with what version %s cannot hold", size,
+				version),
+				fmt.Sprintf("at most %d bytes are allowed: shorten the annotations, or the kubelet block",
+					maxAnnotations)}}
 	}
 	found := k.check(o, from)
 	if len(found) == 0 {
@@ -334,7 +344,7 @@ func sizeOf(annotations object) int {
 
 func annotationsOf(o object) object { return at(o, "metadata", "annotations") }
 
-// setAnnotations replaces the annotations; none at all leave no trace.
+// setAnnotations replaces the annotations. An empty map removes the field.
 func setAnnotations(o, annotations object) {
 	metadata, _ := o["metadata"].(object)
 	if len(annotations) == 0 {
@@ -344,7 +354,7 @@ func setAnnotations(o, annotations object) {
 	metadata["annotations"] = annotations
 }
 
-// annotate puts a note on an object, if it says anything.
+// annotate writes a note onto an object, unless it is empty.
 func annotate(o object, key string, n note) {
 	if n.empty() {
 		return
@@ -356,7 +366,8 @@ func annotate(o object, key string, n note) {
 	annotationsOf(o)[key] = n.String()
 }
 
-// ordinary returns an object without the note for a version. One that is not heeded is kept like any other annotation.
+// ordinary returns an object without its note for a version. If the note is not heeded, it stays like any other
+// annotation.
 func ordinary(o object, version string, heeded *note) object {
 	own := cloneObject(o)
 	annotations := cloneObject(annotationsOf(o))

@@ -13,11 +13,12 @@ const (
 	familyCustom = "Custom"
 	familyUbuntu = "Ubuntu"
 	familyAL2    = "AL2"
-	// noImage is an image that does not exist: what v1 says for Ubuntu without terms, as Karpenter does. Nothing is launched.
+	// noImage is an image that does not exist. Like Karpenter, v1 has it for Ubuntu without terms, so that nothing is
+	// launched.
 	noImage = "ami-placeholder"
 )
 
-// aliasFamilies are the families that v1 can name in an alias.
+// aliasFamilies returns the families that v1 can name in an alias.
 func aliasFamilies() []string {
 	return []string{familyAL2, "AL2023", "Bottlerocket", "Windows2019", "Windows2022", "Windows2025"}
 }
@@ -29,12 +30,16 @@ const (
 	ubuntuImage  = "incompatible"
 )
 
-// ubuntuMappings are the disks that Karpenter gave to Ubuntu where none were asked for.
+// ubuntuMappings returns the disks that Karpenter gave to Ubuntu without blockDeviceMappings.
 func ubuntuMappings() []any {
-	return []any{object{"deviceName": "/dev/sda1", "rootVolume": true, "ebs": object{"encrypted": true, "volumeType": "gp3", "volumeSize": "20Gi"}}}
+	return []any{
+		object{"deviceName": "/dev/sda1", "rootVolume": true, "ebs": object{"encrypted": true, "volumeType": "gp3",
+			"volumeSize": "20Gi"}},
+	}
 }
 
-// ec2NodeClassUp: a family without terms becomes an alias; Ubuntu, which v1 does not have, becomes AL2 with an annotation.
+// ec2NodeClassUp turns a family without terms into an alias, and Ubuntu, which v1 does not have, into AL2 with an
+// annotation.
 func ec2NodeClassUp(o, annotations object) *Problem {
 	spec := at(o, "spec")
 	if spec == nil {
@@ -49,7 +54,8 @@ func ec2NodeClassUp(o, annotations object) *Problem {
 	case family == familyUbuntu:
 		annotations[awsv1.UbuntuCompatibilityAnnotationKey] = ubuntuUp(spec, terms)
 	case !slices.Contains(aliasFamilies(), family):
-		return &Problem{"spec.amiFamily", encode(family), "it must be one of " + strings.Join(aliasFamilies(), ", ") + ", Ubuntu or Custom"}
+		return &Problem{"spec.amiFamily", encode(family), "it must be one of " + strings.Join(aliasFamilies(), ", ") +
+			", Ubuntu or Custom"}
 	case len(terms) == 0:
 		spec["amiSelectorTerms"] = []any{object{"alias": strings.ToLower(family) + "@latest"}}
 		delete(spec, "amiFamily")
@@ -71,7 +77,7 @@ func ubuntuUp(spec object, terms []any) string {
 	return strings.Join(words, ",")
 }
 
-// ec2NodeClassDown is the way back; kept are the annotations as they were.
+// ec2NodeClassDown is the reverse of ec2NodeClassUp. kept are the original annotations of conversion.
 func ec2NodeClassDown(o, kept object) {
 	spec := at(o, "spec")
 	if spec == nil {
@@ -83,7 +89,7 @@ func ec2NodeClassDown(o, kept object) {
 		ubuntuDown(spec, strings.Split(words, ","))
 		return
 	}
-	var left []any // what v1beta1 can say
+	var left []any // what v1beta1 can express
 	for _, item := range terms {
 		term, isObject := item.(object)
 		if !isObject {
@@ -128,7 +134,7 @@ func familyOf(alias string) string {
 	return familyCustom
 }
 
-// defaultMetadataOptions writes out what a version means by what is left out: they differ in the number of hops.
+// defaultMetadataOptions writes out the defaults of missing options. The versions differ in the number of hops.
 func defaultMetadataOptions(spec object, hops json.Number) {
 	if options, isObject := child(spec, "metadataOptions"); isObject {
 		setDefault(options, "httpEndpoint", "enabled")

@@ -98,7 +98,8 @@ func TestWhatAReferenceSays(t *testing.T) {
 		{"NodeClaim", V1beta1, `{"nodeClassRef":{"apiVersion":"example.com/v1","kind":"EC2NodeClass","name":"n"}}`,
 			nil, ref, `{"group":"example.com","kind":"EC2NodeClass","name":"n"}`},
 		{"NodeClaim", V1beta1,
-			`{"nodeClassRef":{"apiVersion":"karpenter.k8s.aws/v1beta1","kind":"Other","name":"n"}}`, nil, ref, `{"group":"karpenter.k8s.aws","kind":"Other","name":"n"}`},
+			`{"nodeClassRef":{"apiVersion":"karpenter.k8s.aws/v1beta1","kind":"Other","name":"n"}}`, nil, ref,
+			`{"group":"karpenter.k8s.aws","kind":"Other","name":"n"}`},
 		{"NodeClaim", V1beta1, `{"nodeClassRef":{"kind":"KWOKNodeClass"}}`, nil, ref,
 			`{"group":"karpenter.kwok.sh","kind":"KWOKNodeClass"}`},
 		{"NodeClaim", V1beta1, `{"requirements":[]}`, nil, ref, ""},
@@ -117,14 +118,17 @@ func TestWhatAReferenceSays(t *testing.T) {
 		{"NodeClaim", V1, `{"nodeClassRef":{"group":"karpenter.k8s.aws","kind":"EC2NodeClass","name":"n"}}`,
 			kept(`{"name":"n"}`), ref, `{"name":"n"}`},
 		{"NodeClaim", V1, `{"nodeClassRef":{"group":"karpenter.k8s.aws","kind":"EC2NodeClass","name":"n"}}`,
-			kept(`{"name":"n","kind":7}`), ref, `{"apiVersion":"karpenter.k8s.aws/v1beta1","kind":"EC2NodeClass","name":"n"}`},
+			kept(`{"name":"n","kind":7}`), ref,
+			`{"apiVersion":"karpenter.k8s.aws/v1beta1","kind":"EC2NodeClass","name":"n"}`},
 		{"NodeClaim", V1, `{"nodeClassRef":{"group":"c.d","kind":"K","name":"n"}}`,
-			kept(`{"apiVersion":"a.b/v1","kind":"K","name":"n"}`), ref, `{"apiVersion":"c.d/v1","kind":"K","name":"n"}`},
+			kept(`{"apiVersion":"a.b/v1","kind":"K","name":"n"}`), ref,
+			`{"apiVersion":"c.d/v1","kind":"K","name":"n"}`},
 		{"NodeClaim", V1, `{"nodeClassRef":{"group":"a.b","kind":"K","name":"n"}}`,
-			kept(`{"apiVersion":"a.b/v1","kind":"L","name":"n"}`), ref, `{"apiVersion":"a.b/v1","kind":"K","name":"n"}`},
+			kept(`{"apiVersion":"a.b/v1","kind":"L","name":"n"}`), ref,
+			`{"apiVersion":"a.b/v1","kind":"K","name":"n"}`},
 		{"NodeClaim", V1, `{"nodeClassRef":{}}`, kept(`{"apiVersion":"v1"}`), ref, `{}`},
-		// expireAfter is the pool's, whatever stands in the claim by mistake, unless a note says that the claim has its
-		// own.
+		// expireAfter is the pool's, whatever stands in the claim by mistake, unless a note says that the claim has
+		// its own.
 		{"NodeClaim", V1beta1, `{}`,
 			object{karpenterv1.V1FieldsAnnotationKey: `{"fields":[{"path":"/spec","was":{},"is":{"expireAfter":"1h"}}]}`},
 			"/spec/expireAfter", `"1h"`},
@@ -210,7 +214,8 @@ func TestTheExpiryOfAClaim(t *testing.T) {
 			at(claim, "metadata")["labels"] = object{karpenterv1.NodePoolLabelKey: row.pool}
 		}
 		result, err := row.converter.Convert(claim, V1)
-		if got := shown(result.Object, "/spec/expireAfter"); err != nil || got != row.want || len(result.Problems) > 0 {
+		if got := shown(result.Object, "/spec/expireAfter"); err != nil || got != row.want ||
+			len(result.Problems) > 0 {
 			t.Errorf("pool %q: %s, want %s, error %v", row.pool, got, row.want, err)
 		}
 	}
@@ -236,7 +241,8 @@ func TestTheSameVersionIsTheSameObject(t *testing.T) {
 // said to be none.
 func TestTheKubeletBlockOfANode(t *testing.T) {
 	t.Parallel()
-	right, wrong := karpenterv1.KubeletCompatibilityAnnotationKey, karpenterv1.MisspelledKubeletCompatibilityAnnotationKey
+	right, wrong := karpenterv1.KubeletCompatibilityAnnotationKey,
+		karpenterv1.MisspelledKubeletCompatibilityAnnotationKey
 	for _, c := range []struct {
 		annotations map[string]string
 		block       string
@@ -263,7 +269,8 @@ func TestAnAnswerHasFieldsOfItsVersionOnly(t *testing.T) {
 	t.Parallel()
 	all := converter(t)
 	for kind, spec := range map[string]string{
-		"NodePool":     templated(`{"strange":1,"nodeClassRef":{"name":"n","strange":1},"taints":[{"key":"a","strange":1}],"requirements":[]}`),
+		"NodePool": templated(
+			`{"strange":1,"nodeClassRef":{"name":"n","strange":1},"taints":[{"key":"a","strange":1}],"requirements":[]}`),
 		"NodeClaim":    `{"strange":1,"nodeClassRef":{"name":"n","strange":"1"},"taints":[{"key":"a","strange":1}],"requirements":[]}`,
 		"EC2NodeClass": `{"strange":1,"tags":{"a":"b"},"subnetSelectorTerms":[{"id":"i","strange":1,"tags":{"c":"d"}}],"blockDeviceMappings":[{"ebs":{"strange":1}}]}`,
 	} {
@@ -328,7 +335,8 @@ func TestNotesFindTheirItems(t *testing.T) {
 	t.Parallel()
 	c := converter(t)
 	pool := example(t, "NodePool", V1,
-		`{"template":{"spec":{"requirements":[]}},"disruption":{"budgets":[{"nodes":5},{"nodes":"1"},{"nodes":5}]}}`, nil)
+		`{"template":{"spec":{"requirements":[]}},"disruption":{"budgets":[{"nodes":5},{"nodes":"1"},{"nodes":5}]}}`,
+		nil)
 	there, err := c.Convert(pool, V1beta1)
 	if err != nil {
 		t.Fatal(err)
@@ -377,8 +385,8 @@ func TestWhatIsEqual(t *testing.T) {
 func TestDecodeReadsOneObject(t *testing.T) {
 	t.Parallel()
 	for from, want := range map[string]string{
-		`{"a":1.0}`: "", ` {} `: "", `{}{}`: "something follows it", `{} x`: "something follows it", `null`: "it is null",
-		`[]`: "cannot unmarshal array", `{"a":`: "unexpected EOF", ``: "EOF",
+		`{"a":1.0}`: "", ` {} `: "", `{}{}`: "something follows it", `{} x`: "something follows it",
+		`null`: "it is null", `[]`: "cannot unmarshal array", `{"a":`: "unexpected EOF", ``: "EOF",
 	} {
 		o, err := Decode([]byte(from))
 		if want == "" && (err != nil || encode(o) != strings.TrimSpace(from)) {

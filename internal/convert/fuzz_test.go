@@ -22,23 +22,30 @@ func plain(o object) object {
 	return copied
 }
 
-// FuzzRoundTrip: whatever JSON an object holds, and whatever its annotations claim, nothing panics, what comes out is the same
-// object of the version that was asked for and can be read in it, and converted back it is what it was; no annotation is why an
-// object cannot be converted (V-21, V-24).
+// FuzzRoundTrip: whatever JSON an object holds, and whatever its annotations claim, nothing panics, what comes out is
+// the same object of the version that was asked for and can be read in it, and converted back it is what it was; no
+// annotation is why an object cannot be converted (V-21, V-24).
 func FuzzRoundTrip(f *testing.F) {
 	for _, spec := range []string{
-		"{}", "[]", "null", `{"template":{"spec":{}}}`, `{"disruption":null,"template":{"spec":{"nodeClassRef":{"name":"x"},"kubelet":{"maxPods":3}}}}`,
+		"{}", "[]", "null", `{"template":{"spec":{}}}`,
+		`{"disruption":null,"template":{"spec":{"nodeClassRef":{"name":"x"},"kubelet":{"maxPods":3}}}}`,
 		`{"disruption":{"consolidationPolicy":"WhenEmptyOrUnderutilized","consolidateAfter":"30s","budgets":[{"nodes":1},{"nodes":"10%","reasons":["Empty"]}]},"template":{"spec":{"expireAfter":"1h"}}}`,
 		`{"nodeClassRef":{"group":"a","kind":"b","name":"c"},"expireAfter":"5h","resources":{"requests":{"cpu":"1e9"}}}`,
-		`{"amiFamily":"Ubuntu","metadataOptions":{}}`, `{"amiFamily":"Plan9"}`, `{"amiSelectorTerms":[{"alias":"al2@latest"},{"ssmParameter":"x"}],"kubelet":{"a":1}}`,
+		`{"amiFamily":"Ubuntu","metadataOptions":{}}`, `{"amiFamily":"Plan9"}`,
+		`{"amiSelectorTerms":[{"alias":"al2@latest"},{"ssmParameter":"x"}],"kubelet":{"a":1}}`,
 	} {
 		f.Add([]byte(spec), []byte("{}"), "", "")
 	}
-	f.Add([]byte(`{"template":{"spec":{}}}`), []byte(`{"conditions":[{"type":"Ready"}]}`), karpenterv1.V1FieldsAnnotationKey, `{"fields":[{"path":"/spec/template","is":1}],"filled":"x"}`)
-	f.Add([]byte(`{}`), []byte(`7`), karpenterv1.UnconvertedAnnotationKey, `{"apiVersion":"karpenter.sh/v1beta1","spec":7,"annotations":{"a":"b"}}`)
-	f.Add([]byte(`{}`), []byte(`{}`), karpenterv1.V1beta1FieldsAnnotationKey, `{"fields":[{"path":"/spec/0/x","was":[],"is":{}}],"filled":"720h"}`)
-	f.Add([]byte(`{"template":{"spec":{}}}`), []byte(`{}`), karpenterv1.KubeletCompatibilityAnnotationKey, `{"maxPods":10}`)
-	f.Add([]byte(`{"template":{"spec":{}}}`), []byte(`{}`), karpenterv1.V1FieldsAnnotationKey, `{"fields":[{"path":"/metadata/name","was":"x","is":"y"},{"path":"/spec/weight","is":"z"}]}`)
+	f.Add([]byte(`{"template":{"spec":{}}}`), []byte(`{"conditions":[{"type":"Ready"}]}`),
+		karpenterv1.V1FieldsAnnotationKey, `{"fields":[{"path":"/spec/template","is":1}],"filled":"x"}`)
+	f.Add([]byte(`{}`), []byte(`7`), karpenterv1.UnconvertedAnnotationKey,
+		`{"apiVersion":"karpenter.sh/v1beta1","spec":7,"annotations":{"a":"b"}}`)
+	f.Add([]byte(`{}`), []byte(`{}`), karpenterv1.V1beta1FieldsAnnotationKey,
+		`{"fields":[{"path":"/spec/0/x","was":[],"is":{}}],"filled":"720h"}`)
+	f.Add([]byte(`{"template":{"spec":{}}}`), []byte(`{}`), karpenterv1.KubeletCompatibilityAnnotationKey,
+		`{"maxPods":10}`)
+	f.Add([]byte(`{"template":{"spec":{}}}`), []byte(`{}`), karpenterv1.V1FieldsAnnotationKey,
+		`{"fields":[{"path":"/metadata/name","was":"x","is":"y"},{"path":"/spec/weight","is":"z"}]}`)
 	c := converter(f)
 	f.Fuzz(func(t *testing.T, spec, status []byte, key, value string) {
 		if !json.Valid(spec) || !json.Valid(status) {
@@ -63,7 +70,8 @@ func roundTrip(t *testing.T, c *Converter, k *kind, o object, from, to string) {
 		t.Fatal(err)
 	}
 	if err := k.decode[to]([]byte(encode(there.Object))); err != nil {
-		if unheld := text(annotationsOf(o), karpenterv1.UnconvertedAnnotationKey); unheld != "" && len(there.Problems) == 0 {
+		if unheld := text(annotationsOf(o), karpenterv1.UnconvertedAnnotationKey); unheld != "" &&
+			len(there.Problems) == 0 {
 			return // it stood for this one
 		}
 		t.Fatalf("%s\nbecomes %s\nwhich cannot be read: %v", encode(o), encode(there.Object), err)
@@ -104,8 +112,11 @@ func identity(o object) object {
 // FuzzReview: whatever is sent to the door, nothing panics, and an answer has as many objects as were asked for, or a
 // reason (V-24).
 func FuzzReview(f *testing.F) {
-	f.Add([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"karpenter.sh/v1","objects":[` + brokenPool + `]}}`))
-	f.Add([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"objects":[{"apiVersion":"karpenter.sh/v1","kind":"NodeClaim","metadata":null}]}}`))
+	f.Add([]byte(
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"karpenter.sh/v1","objects":[` +
+			brokenPool + `]}}`))
+	f.Add([]byte(
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"objects":[{"apiVersion":"karpenter.sh/v1","kind":"NodeClaim","metadata":null}]}}`))
 	f.Add([]byte(`[]`))
 	c := converter(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -120,7 +131,8 @@ func FuzzReview(f *testing.F) {
 		switch {
 		case got.Response.UID != asked.Request.UID:
 			t.Fatalf("uid %q, asked with %q", got.Response.UID, asked.Request.UID)
-		case got.Response.Result.Status == "Success" && len(got.Response.ConvertedObjects) != len(asked.Request.Objects):
+		case got.Response.Result.Status == "Success" &&
+			len(got.Response.ConvertedObjects) != len(asked.Request.Objects):
 			t.Fatalf("%d objects for %d", len(got.Response.ConvertedObjects), len(asked.Request.Objects))
 		case got.Response.Result.Status != "Success" && (got.Response.Result.Message == "" || len(held) > 0):
 			t.Fatalf("a failure without a reason: %s", answer)

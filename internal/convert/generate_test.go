@@ -40,8 +40,8 @@ func generators(t testing.TB) []generator {
 		for _, item := range at(crd, "spec")["versions"].([]any) {
 			version := item.(object)
 			found = append(found, generator{
-				kind: text(at(crd, "spec", "names"), "kind"), group: text(at(crd, "spec"), "group"), version: text(version, "name"),
-				schema: at(version, "schema", "openAPIV3Schema"),
+				kind: text(at(crd, "spec", "names"), "kind"), group: text(at(crd, "spec"), "group"),
+				version: text(version, "name"), schema: at(version, "schema", "openAPIV3Schema"),
 			})
 		}
 	}
@@ -76,13 +76,16 @@ func (g generator) object(r *rapid.T) object {
 		}
 	}
 	if sometimes(r) {
-		annotations[spelledKubelets[rapid.IntRange(0, 1).Draw(r, "spelling")]] = sample(r, `{"maxPods":10}`, `{ "maxPods" : 10.0 }`, `{"x":[1]}`, "{}", "{broken", "7")
+		annotations[spelledKubelets[rapid.IntRange(0, 1).Draw(r, "spelling")]] = sample(r, `{"maxPods":10}`,
+			`{ "maxPods" : 10.0 }`, `{"x":[1]}`, "{}", "{broken", "7")
 	}
 	if sometimes(r) {
-		annotations[spelledReferences[rapid.IntRange(0, 1).Draw(r, "spelling")]] = sample(r, `{"name":"default"}`, `{"kind":"EC2NodeClass","name":"default","apiVersion":"karpenter.k8s.aws/v1beta1"}`, "[]")
+		annotations[spelledReferences[rapid.IntRange(0, 1).Draw(r, "spelling")]] = sample(r, `{"name":"default"}`,
+			`{"kind":"EC2NodeClass","name":"default","apiVersion":"karpenter.k8s.aws/v1beta1"}`, "[]")
 	}
 	if sometimes(r) {
-		annotations["compatibility.karpenter.k8s.aws/v1beta1-ubuntu"] = sample(r, "amiFamily", "amiFamily,blockDeviceMappings,incompatible", "x")
+		annotations["compatibility.karpenter.k8s.aws/v1beta1-ubuntu"] = sample(r, "amiFamily",
+			"amiFamily,blockDeviceMappings,incompatible", "x")
 	}
 	if len(annotations) > 0 {
 		metadata["annotations"] = annotations
@@ -95,8 +98,10 @@ func (g generator) object(r *rapid.T) object {
 }
 
 var (
-	spelledKubelets   = []string{"compatibility.karpenter.sh/v1beta1-kubelet-conversion", "compatability.karpenter.sh/v1beta1-kubelet-conversion"}
-	spelledReferences = []string{"compatibility.karpenter.sh/v1beta1-nodeclass-reference", "compatability.karpenter.sh/v1beta1-nodeclass-reference"}
+	spelledKubelets = []string{"compatibility.karpenter.sh/v1beta1-kubelet-conversion",
+		"compatability.karpenter.sh/v1beta1-kubelet-conversion"}
+	spelledReferences = []string{"compatibility.karpenter.sh/v1beta1-nodeclass-reference",
+		"compatability.karpenter.sh/v1beta1-nodeclass-reference"}
 )
 
 func sometimes(r *rapid.T) bool { return rapid.IntRange(0, 2).Draw(r, "sometimes") == 0 }
@@ -105,11 +110,14 @@ func sample(r *rapid.T, values ...string) string { return rapid.SampledFrom(valu
 
 // texts are values for fields whose text means something, by the name of the field.
 var texts = map[string][]string{
-	"expireAfter": {"720h", "Never", "30d", "1h30m"}, "consolidateAfter": {"0s", "30s", "Never", "1h"}, "duration": {"8h", "1h30m"},
-	"terminationGracePeriod": {"1d", "30s"}, "schedule": {"@daily", "0 9 * * mon-fri"}, "group": {"karpenter.k8s.aws", "karpenter.kwok.sh", "example.com"},
-	"apiVersion": {"karpenter.k8s.aws/v1beta1", "karpenter.kwok.sh/v1alpha1", "example.com/v9", "karpenter.k8s.aws/v1"},
-	"alias":      {"al2023@latest", "al2@v20240807", "bottlerocket@latest", "windows2025@latest"}, "volumeSize": {"20Gi", "1T"},
-	"amiFamily": {"AL2", "AL2023", "Ubuntu", "Custom", "Bottlerocket", "Windows2022"},
+	"expireAfter": {"720h", "Never", "30d", "1h30m"}, "consolidateAfter": {"0s", "30s", "Never", "1h"},
+	"duration":               {"8h", "1h30m"},
+	"terminationGracePeriod": {"1d", "30s"}, "schedule": {"@daily", "0 9 * * mon-fri"},
+	"group": {"karpenter.k8s.aws", "karpenter.kwok.sh", "example.com"},
+	"apiVersion": {"karpenter.k8s.aws/v1beta1", "karpenter.kwok.sh/v1alpha1", "example.com/v9",
+		"karpenter.k8s.aws/v1"},
+	"alias":      {"al2023@latest", "al2@v20240807", "bottlerocket@latest", "windows2025@latest"},
+	"volumeSize": {"20Gi", "1T"}, "amiFamily": {"AL2", "AL2023", "Ubuntu", "Custom", "Bottlerocket", "Windows2022"},
 }
 
 func (g generator) value(r *rapid.T, name string, s object) any {
@@ -184,7 +192,8 @@ func (g generator) fields(r *rapid.T, name string, s object) object {
 
 // unknown adds fields that no version has, some of which differ from a known one in their case only.
 func unknown(r *rapid.T, o object) {
-	for _, path := range [][]string{{}, {"spec"}, {"status"}, {"spec", "template"}, {"spec", "disruption"}, {"spec", "nodeClassRef"}} {
+	for _, path := range [][]string{{}, {"spec"}, {"status"}, {"spec", "template"}, {"spec", "disruption"},
+		{"spec", "nodeClassRef"}} {
 		if parent := at(o, path...); parent != nil && sometimes(r) {
 			parent["strange"] = []any{object{"deep": json.Number("1.50")}, nil, "x"}
 			known := keys(parent, nil)[0]
@@ -193,7 +202,8 @@ func unknown(r *rapid.T, o object) {
 	}
 }
 
-// serve does to an object of a version what an API server does when it reads or takes it: defaults, and no unknown fields.
+// serve does to an object of a version what an API server does when it reads or takes it: defaults, and no unknown
+// fields.
 func (g generator) serve(k *kind, o object) object {
 	served := cloneObject(o)
 	k.finish(served, cloneObject(annotationsOf(o)), g.version)

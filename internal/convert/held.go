@@ -8,11 +8,12 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// hold returns an object of the version that stands for one that cannot be converted (V-24): it has its metadata, as much of
-// the rest as a client can read, and does nothing. The object itself is kept in an annotation, and the problems beside it.
+// hold returns the stand-in, in the given version, for an object that cannot be converted (V-24). It has the metadata
+// and as much of the rest as a client can read, and does nothing. The object itself and the problems are kept in
+// annotations.
 //
-// What is kept for another version in annotations stays as it is: metadata is not converted, so that edits of labels and
-// annotations made meanwhile survive.
+// Notes for other versions stay in the annotations. Metadata is not converted, so that later edits of labels and
+// annotations survive.
 func (k *kind) hold(o object, version string, problems []Problem) object {
 	annotations := cloneObject(annotationsOf(o))
 	kept := object{"apiVersion": o["apiVersion"]}
@@ -35,8 +36,8 @@ func (k *kind) hold(o object, version string, problems []Problem) object {
 	return stand
 }
 
-// fitting adds to annotations what is kept of an object and what is wrong with it, as far as there is room: the API server
-// gives up a whole list for an answer with more annotations than it allows.
+// fitting adds the kept object and its problem to annotations, as far as there is room. The API server gives up a
+// whole list if an answer has larger annotations than it allows.
 func fitting(annotations object, kept, problem string) object {
 	full := maps.Clone(annotations)
 	full[karpenterv1.UnconvertedAnnotationKey] = kept
@@ -45,14 +46,15 @@ func fitting(annotations object, kept, problem string) object {
 		return full
 	}
 	delete(full, karpenterv1.UnconvertedAnnotationKey)
-	full[karpenterv1.ConversionProblemAnnotationKey] = problem + "; the object is too large to be kept here: mend it before anything writes it in this version"
+	full[karpenterv1.ConversionProblemAnnotationKey] = problem +
+		"; the object is too large to be kept here: mend it before anything writes it in this version"
 	if sizeOf(full) <= maxAnnotations {
 		return full
 	}
 	return annotations
 }
 
-// standIn makes what can be read of an object, at rest.
+// standIn returns the readable part of an object, made to do nothing.
 func (k *kind) standIn(o object, version, problem string) object {
 	var converted object
 	if version == V1 {
@@ -76,8 +78,8 @@ func (k *kind) standIn(o object, version, problem string) object {
 	return converted
 }
 
-// unhold returns the object of a version that o, which is of the version from, stands for; nil if it stands for none, or
-// was edited since: then the fields win over what is kept.
+// unhold returns the original, in the given version, if o is a stand-in of version from. It returns nil if o is not a
+// stand-in, or was edited since: then its fields win over the kept object.
 func (c *Converter) unhold(k *kind, o object, from, version string) object {
 	kept, err := Decode([]byte(text(annotationsOf(o), karpenterv1.UnconvertedAnnotationKey)))
 	if err != nil || kept["apiVersion"] != k.group+"/"+version {
@@ -109,15 +111,16 @@ func (c *Converter) unhold(k *kind, o object, from, version string) object {
 	return original
 }
 
-// restNodePool: nothing is launched, since the limit of nodes is 0, and nothing is disrupted. The template stays as far as
-// it can be read, so that the drift hash stays too if the template is not what is wrong (V-23).
+// restNodePool makes a NodePool launch nothing, by a limit of 0 nodes, and disrupt nothing. The template stays as far
+// as it can be read. So the drift hash stays too, unless the template is what is wrong (V-23).
 func restNodePool(o object, version, problem string) {
 	spec := o["spec"].(object)
 	template := remake(remake(spec, "template"), "spec")
 	setDefault(template, "requirements", []any{})
 	setDefault(template, "nodeClassRef", object{"name": ""})
 	spec["limits"] = object{"nodes": "0"}
-	still := object{"consolidationPolicy": whenEmpty, "consolidateAfter": never, "budgets": []any{object{"nodes": "0"}}}
+	still := object{"consolidationPolicy": whenEmpty, "consolidateAfter": never,
+		"budgets": []any{object{"nodes": "0"}}}
 	expiry := template
 	if version == V1beta1 {
 		expiry = still
@@ -132,7 +135,8 @@ func restNodePool(o object, version, problem string) {
 	notReady(o, problem)
 }
 
-// restNodeClaim: its status says that it is launched, or else launching finds the instance again by the claim's UID.
+// restNodeClaim makes a NodeClaim valid. It needs no more: either its status says that it is launched, or launching
+// finds the instance again by the claim's UID.
 func restNodeClaim(o object, version, _ string) {
 	spec := o["spec"].(object)
 	setDefault(spec, "requirements", []any{})
@@ -142,7 +146,7 @@ func restNodeClaim(o object, version, _ string) {
 	}
 }
 
-// restEC2NodeClass: no NodePool launches with a node class that is not ready.
+// restEC2NodeClass makes a node class not ready, so that no NodePool launches with it.
 func restEC2NodeClass(o object, version, problem string) {
 	hops := json.Number("1")
 	if version == V1beta1 {
@@ -152,7 +156,7 @@ func restEC2NodeClass(o object, version, problem string) {
 	notReady(o, problem)
 }
 
-// notReady shows in the printed columns that something is wrong. Controllers write their own condition over it.
+// notReady sets the condition Ready to False, which printed columns show. Controllers overwrite it with their own.
 func notReady(o object, problem string) {
 	condition := object{
 		"type": karpenterv1.ConditionTypeReady, "status": "False", "reason": "ConversionFailed",
@@ -161,7 +165,7 @@ func notReady(o object, problem string) {
 	remake(o, "status")["conditions"] = []any{condition}
 }
 
-// remake returns the object under a key, a new one if there is none.
+// remake returns the object under a key, and creates it if there is none.
 func remake(o object, key string) object {
 	found, isObject := child(o, key)
 	if !isObject {

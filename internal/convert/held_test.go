@@ -28,8 +28,9 @@ const brokenPool = `{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool","meta
 func TestAListWithABrokenObjectHasTheOthers(t *testing.T) {
 	t.Parallel()
 	good := strings.NewReplacer("banana", "1h", "broken", "good").Replace(brokenPool)
-	request := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u1","desiredAPIVersion":"karpenter.sh/v1","objects":[` +
-		good + "," + brokenPool + "," + good + "]}}"
+	request :=
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u1","desiredAPIVersion":"karpenter.sh/v1","objects":[` +
+			good + "," + brokenPool + "," + good + "]}}"
 	answer, held, err := converter(t).Review([]byte(request))
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +42,8 @@ func TestAListWithABrokenObjectHasTheOthers(t *testing.T) {
 	if got.Response.Result.Status != "Success" || got.Response.UID != "u1" || len(got.Response.ConvertedObjects) != 3 {
 		t.Fatalf("answer %s", answer)
 	}
-	if len(held) != 1 || held[0].Name != "broken" || !strings.HasPrefix(held[0].String(), `NodePool broken: spec.disruption.expireAfter is "banana": it must be a string. ExpireAfter is how long`) {
+	if len(held) != 1 || held[0].Name != "broken" || !strings.HasPrefix(held[0].String(),
+		`NodePool broken: spec.disruption.expireAfter is "banana": it must be a string. ExpireAfter is how long`) {
 		t.Fatalf("held %v", held)
 	}
 	for i, data := range got.Response.ConvertedObjects {
@@ -50,18 +52,20 @@ func TestAListWithABrokenObjectHasTheOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		problem := pool.Annotations[karpenterv1.ConversionProblemAnnotationKey]
-		if (i == 1) != strings.Contains(problem, "spec.disruption.expireAfter") || pool.APIVersion != "karpenter.sh/v1" {
+		if (i == 1) != strings.Contains(problem, "spec.disruption.expireAfter") ||
+			pool.APIVersion != "karpenter.sh/v1" {
 			t.Errorf("object %d: %s", i, data)
 		}
-		if nodes := pool.Spec.Limits["nodes"]; i == 1 && (nodes.String() != "0" || pool.Spec.Disruption.Budgets[0].Nodes.String() != "0" ||
-			pool.Annotations["a"] != "b" || len(pool.Spec.Template.Spec.Taints) != 1) {
+		if nodes := pool.Spec.Limits["nodes"]; i == 1 &&
+			(nodes.String() != "0" || pool.Spec.Disruption.Budgets[0].Nodes.String() != "0" ||
+				pool.Annotations["a"] != "b" || len(pool.Spec.Template.Spec.Taints) != 1) {
 			t.Errorf("the pool is not at rest: %s", data)
 		}
 	}
 }
 
-// V-24: whatever is wrong with an object, what stands for it can be read, and is again what it was when it is converted
-// back; also after an API server has set defaults. Once its spec is edited, the edit counts.
+// V-24: whatever is wrong with an object, what stands for it can be read, and is again what it was when it is
+// converted back; also after an API server has set defaults. Once its spec is edited, the edit counts.
 func TestWhatStandsForABrokenObjectKeepsIt(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(r *rapid.T, c *Converter, g, other generator) {
@@ -122,24 +126,44 @@ func damage(r *rapid.T, o object) {
 }
 
 func wreck(r *rapid.T) any {
-	return []any{"banana", json.Number("1e400"), json.Number("7"), true, object{"x": []any{}}, []any{json.Number("1"), "x"}, "1e999999999", ""}[rapid.IntRange(0, 7).Draw(r, "wreck")]
+	return []any{"banana", json.Number("1e400"), json.Number("7"), true, object{"x": []any{}},
+		[]any{json.Number("1"), "x"}, "1e999999999", ""}[rapid.IntRange(0, 7).Draw(r, "wreck")]
 }
 
 // V-24: each error names the field, the value, and what is allowed.
 func TestProblemsNameFieldValueAndWhatIsAllowed(t *testing.T) {
 	t.Parallel()
 	c := converter(t)
-	class := `{"apiVersion":"karpenter.k8s.aws/v1beta1","kind":"EC2NodeClass","metadata":{"name":"c"},"spec":{"amiFamily":"AL2"}}`
+	class :=
+		`{"apiVersion":"karpenter.k8s.aws/v1beta1","kind":"EC2NodeClass","metadata":{"name":"c"},"spec":{"amiFamily":"AL2"}}`
 	for want, row := range map[string][3]string{
-		`spec.weight is "x": it must be a whole number of at most 32 bits`:                                 {brokenPool, `"limits"`, `"weight":"x","limits"`},
-		`spec.limits.cpu is "1e999999999": it must be a whole number or a string`:                          {brokenPool, `"100"`, `"1e999999999"`},
-		`spec.template is 5: it must be an object`:                                                         {brokenPool, `"template":{`, `"template":5,"other":{`},
-		`spec.template.spec.nodeClassRef.apiVersion is "": it is missing, and the group of the kind "Foo"`: {brokenPool, `"EC2NodeClass"`, `"Foo"`},
-		`spec.template.spec.nodeClassRef.apiVersion is "v1": it must be a group and a version`:             {brokenPool, `"kind":"EC2NodeClass"`, `"apiVersion":"v1"`},
-		`spec.template.spec.nodeClassRef.kind is "": it is missing, and the kind of the group "a.b"`:       {brokenPool, `"kind":"EC2NodeClass"`, `"apiVersion":"a.b/v1"`},
-		`spec.template.spec.taints[0].key is 1: it must be a string`:                                       {brokenPool, `"key":"a"`, `"key":1`},
-		`spec.amiFamily is "SUSE": it must be one of AL2, AL2023, Bottlerocket`:                            {class, `AL2`, `SUSE`},
-		`spec.userData is 7: it must be a string. UserData is run or read`:                                 {class, `"amiFamily"`, `"userData":7,"amiFamily"`},
+		`spec.weight is "x": it must be a whole number of at most 32 bits`: {
+			brokenPool, `"limits"`, `"weight":"x","limits"`,
+		},
+		`spec.limits.cpu is "1e999999999": it must be a whole number or a string`: {
+			brokenPool, `"100"`, `"1e999999999"`,
+		},
+		`spec.template is 5: it must be an object`: {
+			brokenPool, `"template":{`, `"template":5,"other":{`,
+		},
+		`spec.template.spec.nodeClassRef.apiVersion is "": it is missing, and the group of the kind "Foo"`: {
+			brokenPool, `"EC2NodeClass"`, `"Foo"`,
+		},
+		`spec.template.spec.nodeClassRef.apiVersion is "v1": it must be a group and a version`: {
+			brokenPool, `"kind":"EC2NodeClass"`, `"apiVersion":"v1"`,
+		},
+		`spec.template.spec.nodeClassRef.kind is "": it is missing, and the kind of the group "a.b"`: {
+			brokenPool, `"kind":"EC2NodeClass"`, `"apiVersion":"a.b/v1"`,
+		},
+		`spec.template.spec.taints[0].key is 1: it must be a string`: {
+			brokenPool, `"key":"a"`, `"key":1`,
+		},
+		`spec.amiFamily is "SUSE": it must be one of AL2, AL2023, Bottlerocket`: {
+			class, `AL2`, `SUSE`,
+		},
+		`spec.userData is 7: it must be a string. UserData is run or read`: {
+			class, `"amiFamily"`, `"userData":7,"amiFamily"`,
+		},
 	} {
 		from := strings.Replace(strings.Replace(row[0], row[1], row[2], 1), "banana", "1h", 1)
 		result, err := c.Convert(decodeText(t, from), V1)
@@ -147,11 +171,13 @@ func TestProblemsNameFieldValueAndWhatIsAllowed(t *testing.T) {
 			t.Errorf("%s\n got %s, error %v\nwant %s", from, Describe(result.Problems), err, want)
 		}
 	}
-	fine := strings.Replace(strings.Replace(brokenPool, "banana", "1h", 1), `"template":{`, `"template":{"metadata":{"labels":{"commit":"12e4567"}},`, 1)
+	fine := strings.Replace(strings.Replace(brokenPool, "banana", "1h", 1), `"template":{`,
+		`"template":{"metadata":{"labels":{"commit":"12e4567"}},`, 1)
 	if result, err := c.Convert(decodeText(t, fine), V1); err != nil || len(result.Problems) > 0 {
 		t.Errorf("a label that looks like an amount: %s, error %v", Describe(result.Problems), err)
 	}
-	large := strings.Replace(strings.Replace(brokenPool, "banana", "1h", 1), `"taints"`, `"kubelet":{"clusterDNS":["`+strings.Repeat("x", maxAnnotations)+`"]},"taints"`, 1)
+	large := strings.Replace(strings.Replace(brokenPool, "banana", "1h", 1), `"taints"`, `"kubelet":{"clusterDNS":["`+
+		strings.Repeat("x", maxAnnotations)+`"]},"taints"`, 1)
 	result, err := c.Convert(decodeText(t, large), V1)
 	if err != nil || !strings.Contains(Describe(result.Problems), "at most 262144 bytes are allowed") {
 		t.Errorf("a block of %d bytes: %s, error %v", maxAnnotations, Describe(result.Problems), err)
@@ -175,8 +201,8 @@ func TestAHeldObjectByHandGetsNoAnnotations(t *testing.T) {
 	}
 }
 
-// V-24: what stands for an object that is too large has no more annotations than an API server takes, and as much of them as
-// there is room for.
+// V-24: what stands for an object that is too large has no more annotations than an API server takes, and as much of
+// them as there is room for.
 func TestWhatStandsForALargeObjectHasRoom(t *testing.T) {
 	t.Parallel()
 	c := converter(t)
@@ -188,7 +214,8 @@ func TestWhatStandsForALargeObjectHasRoom(t *testing.T) {
 		{maxAnnotations / 2, maxAnnotations / 2, "the object is too large to be kept here"},
 		{10, maxAnnotations - 1, ""},
 	} {
-		o := decodeText(t, strings.Replace(strings.Replace(brokenPool, "banana", "1h", 1), `"taints"`, `"kubelet":{"clusterDNS":["`+strings.Repeat("x", row.kubelet)+`"]},"taints"`, 1))
+		o := decodeText(t, strings.Replace(strings.Replace(brokenPool, "banana", "1h", 1), `"taints"`,
+			`"kubelet":{"clusterDNS":["`+strings.Repeat("x", row.kubelet)+`"]},"taints"`, 1))
 		setAnnotations(o, object{"a": strings.Repeat("x", row.annotation)})
 		result, err := c.Convert(o, V1)
 		if err != nil || len(result.Problems) == 0 {
@@ -198,7 +225,8 @@ func TestWhatStandsForALargeObjectHasRoom(t *testing.T) {
 		if size := sizeOf(annotations); size > maxAnnotations || annotations["a"] != annotationsOf(o)["a"] {
 			t.Errorf("%+v: annotations of %d bytes", row, size)
 		}
-		if problem := text(annotations, karpenterv1.ConversionProblemAnnotationKey); !strings.Contains(problem, row.problem) || annotations[karpenterv1.UnconvertedAnnotationKey] != nil {
+		if problem := text(annotations, karpenterv1.ConversionProblemAnnotationKey); !strings.Contains(problem,
+			row.problem) || annotations[karpenterv1.UnconvertedAnnotationKey] != nil {
 			t.Errorf("%+v: the problem is %q", row, problem)
 		}
 	}
@@ -209,7 +237,10 @@ func TestARequestWithoutSenseIsRefused(t *testing.T) {
 	t.Parallel()
 	c := converter(t)
 	ask := func(version, objects string) string {
-		answer, _, err := c.Review([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"` + version + `","objects":[` + objects + `]}}`))
+		answer, _, err :=
+			c.Review([]byte(
+				`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"` +
+					version + `","objects":[` + objects + `]}}`))
 		if err != nil {
 			return err.Error()
 		}
@@ -218,13 +249,17 @@ func TestARequestWithoutSenseIsRefused(t *testing.T) {
 	for want, got := range map[string]string{
 		`NodePool is converted between karpenter.sh/v1 and karpenter.sh/v1beta1`: ask("karpenter.sh/v2", brokenPool),
 		`cannot be converted to \"other/v1\"`:                                    ask("other/v1", brokenPool),
-		`kind is \"Pod\"`:                                                        ask("v1", `{"apiVersion":"v1","kind":"Pod"}`),
-		`metadata is missing`:                                                    ask("karpenter.sh/v1", `{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool"}`),
+		`kind is \"Pod\"`: ask("v1",
+			`{"apiVersion":"v1","kind":"Pod"}`),
+		`metadata is missing`: ask("karpenter.sh/v1",
+			`{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool"}`),
 		`metadata.annotations must hold strings`: ask("karpenter.sh/v1",
 			`{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool","metadata":{"annotations":[]}}`),
-		`annotations must hold strings only`: ask("karpenter.sh/v1", `{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool","metadata":{"annotations":{"a":1}}}`),
-		`object 0: reading the object`:       ask("karpenter.sh/v1", `7`),
-		`at most 20000 are converted`:        ask("karpenter.sh/v1", strings.TrimSuffix(strings.Repeat("1,", maxObjects+1), ",")),
+		`annotations must hold strings only`: ask("karpenter.sh/v1",
+			`{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool","metadata":{"annotations":{"a":1}}}`),
+		`object 0: reading the object`: ask("karpenter.sh/v1", `7`),
+		`at most 20000 are converted`: ask("karpenter.sh/v1",
+			strings.TrimSuffix(strings.Repeat("1,", maxObjects+1), ",")),
 	} {
 		if !strings.Contains(got, want) || strings.Contains(got, `"Success"`) {
 			t.Errorf("answer %s, want %s", got, want)
@@ -242,9 +277,9 @@ func TestARequestWithoutSenseIsRefused(t *testing.T) {
 	}
 }
 
-// V-24: whatever an annotation of ours was made to say by hand, the object is converted as if it were not there: it is not
-// held, keeps its name and its kind, and is again what it was on the way back. Otherwise one annotation could block the list of
-// all objects.
+// V-24: whatever an annotation of ours was made to say by hand, the object is converted as if it were not there: it is
+// not held, keeps its name and its kind, and is again what it was on the way back. Otherwise one annotation could
+// block the list of all objects.
 func TestANoteByHandNeverMakesAnObjectFail(t *testing.T) {
 	t.Parallel()
 	c := converter(t)
@@ -261,7 +296,8 @@ func TestANoteByHandNeverMakesAnObjectFail(t *testing.T) {
 		`{"fields":[{"path":"/apiVersion","was":"karpenter.sh/v1","is":"v1"},{"path":"/apiVersion","was":"karpenter.sh/v1beta1","is":"v1"}]}`,
 		`7`, `{"fields":7}`, `{"filled":7}`,
 	} {
-		for from, key := range map[string]string{V1beta1: karpenterv1.V1FieldsAnnotationKey, V1: karpenterv1.V1beta1FieldsAnnotationKey} {
+		for from, key := range map[string]string{V1beta1: karpenterv1.V1FieldsAnnotationKey,
+			V1: karpenterv1.V1beta1FieldsAnnotationKey} {
 			o := decodeText(t, strings.NewReplacer("banana", "1h", "broken", "good").Replace(brokenPool))
 			to := V1
 			if from == V1 {
@@ -278,11 +314,14 @@ func TestANoteByHandNeverMakesAnObjectFail(t *testing.T) {
 				t.Errorf("%s in %s: error %v, %s", note, from, err, Describe(there.Problems))
 				continue
 			}
-			if text(at(there.Object, "metadata"), "name") != "good" || text(at(there.Object, "metadata"), "uid") != "7" || text(there.Object, "kind") != "NodePool" || text(there.Object, "apiVersion") != "karpenter.sh/"+to {
+			if text(at(there.Object, "metadata"), "name") != "good" ||
+				text(at(there.Object, "metadata"), "uid") != "7" || text(there.Object, "kind") != "NodePool" ||
+				text(there.Object, "apiVersion") != "karpenter.sh/"+to {
 				t.Errorf("%s in %s makes it %s", note, from, encode(there.Object))
 			}
 			if back, err := c.Convert(there.Object, from); err != nil || !equal(back.Object, o) {
-				t.Errorf("%s in %s: the way back gives %s, error %v, want %s", note, from, encode(back.Object), err, encode(o))
+				t.Errorf("%s in %s: the way back gives %s, error %v, want %s", note, from, encode(back.Object), err,
+					encode(o))
 			}
 		}
 	}

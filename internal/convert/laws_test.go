@@ -109,20 +109,23 @@ func TestAnEditIsReadBackAsItWasWritten(t *testing.T) {
 	})
 }
 
-// Server-side apply asks for objects without some of their fields. They are converted like any other, none is held, and
-// the way back gives them again.
+// Server-side apply asks for objects without some of their fields. They are converted like any other, none is held,
+// and the way back gives them again.
 func TestAPartOfAnObjectIsConverted(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(r *rapid.T, c *Converter, g, other generator) {
 		o := g.object(r)
 		for _, spec := range []object{at(o, "spec"), at(o, "spec", "template", "spec")} {
-			if ref := at(spec, "nodeClassRef"); ref != nil { // half a reference to a class that nobody knows is a problem
+			// half a reference to a class that nobody knows is a problem
+			if ref := at(spec, "nodeClassRef"); ref != nil {
 				ref["kind"] = "EC2NodeClass"
 				ref["group"], ref["apiVersion"] = "karpenter.k8s.aws", "karpenter.k8s.aws/v1beta1"
 			}
 		}
 		for range rapid.IntRange(1, 4).Draw(r, "fields") {
-			part, parents := o, [][]string{{"spec"}, {"spec", "disruption"}, {"spec", "template"}, {"spec", "template", "spec"}, {"spec", "template", "spec", "nodeClassRef"}, {"spec", "nodeClassRef"}, {}}
+			part, parents := o, [][]string{{"spec"}, {"spec", "disruption"}, {"spec", "template"},
+				{"spec", "template", "spec"}, {"spec", "template", "spec", "nodeClassRef"}, {"spec", "nodeClassRef"},
+				{}}
 			if found := at(o, parents[rapid.IntRange(0, len(parents)-1).Draw(r, "parent")]...); found != nil {
 				part = found
 			}

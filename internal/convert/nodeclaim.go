@@ -5,8 +5,8 @@ import karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 // expireAfterPath is the field of a NodeClaim that v1beta1 does not have.
 const expireAfterPath = "/spec/expireAfter"
 
-// nodeClaimUp: like the template of a pool. expireAfter, which a claim of v1beta1 took from its pool when it was due, is
-// filled in by fillExpiry.
+// nodeClaimUp converts a claim like the template of a pool. fillExpiry fills in expireAfter, which v1beta1 reads from
+// the pool when it is due.
 func nodeClaimUp(o, annotations object) *Problem {
 	timedConditions(o)
 	spec := at(o, "spec")
@@ -23,8 +23,8 @@ func nodeClaimDown(o, kept object) {
 	}
 }
 
-// fillExpiry gives a claim of v1 that has none the expireAfter of its pool, and returns it. Without a pool that is known
-// it is Never: a node that stays too long is the smaller mistake.
+// fillExpiry sets a missing expireAfter of a v1 claim to that of its pool, and returns it. If the pool is unknown it
+// is Never: a node that stays too long is the smaller mistake.
 func fillExpiry(o object, expiry func(pool string) (string, bool)) string {
 	spec := at(o, "spec")
 	if spec == nil || spec["expireAfter"] != nil {

@@ -7,7 +7,7 @@ import (
 	karpenterv1beta1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1beta1"
 )
 
-// The consolidation policies. whenEmpty is one of both versions.
+// The consolidation policies. Both versions have whenEmpty.
 const (
 	whenEmpty                = karpenterv1beta1.ConsolidationPolicyWhenEmpty
 	whenUnderutilized        = karpenterv1beta1.ConsolidationPolicyWhenUnderutilized
@@ -15,15 +15,15 @@ const (
 )
 
 const (
-	// defaultExpireAfter and defaultConsolidateAfter are those of the CRDs. They are written out, since an API server sets
-	// defaults before it converts and not after.
+	// defaultExpireAfter and defaultConsolidateAfter are the defaults of the CRDs. Conversion must write them out: an
+	// API server sets defaults before it converts, not after.
 	defaultExpireAfter      = "720h"
 	defaultConsolidateAfter = "0s"
 	never                   = "Never"
 )
 
-// nodePoolUp: expireAfter moves into the template, the policy gets its new name, budgets and template keep their place;
-// resources of the template do nothing and have none (V-22).
+// nodePoolUp moves expireAfter into the template and renames the policy. Budgets and template keep their place.
+// Resources of the template have no effect and no place in v1 (V-22).
 func nodePoolUp(o, annotations object) *Problem {
 	timedConditions(o)
 	if status, isObject := child(o, "status"); isObject {
@@ -39,7 +39,7 @@ func nodePoolUp(o, annotations object) *Problem {
 		disruption["consolidationPolicy"] = whenEmptyOrUnderutilized
 		setDefault(disruption, "consolidateAfter", defaultConsolidateAfter)
 	}
-	setDefault(disruption, "consolidateAfter", never) // an empty node without a time was left alone
+	setDefault(disruption, "consolidateAfter", never) // v1beta1 leaves empty nodes alone without it
 	defaultBudgets(disruption)
 	template := at(spec, "template", "spec")
 	if template == nil {
@@ -52,7 +52,7 @@ func nodePoolUp(o, annotations object) *Problem {
 	return specUp("spec.template.spec", template, annotations)
 }
 
-// nodePoolDown is the way back. v1beta1 knows no consolidateAfter with WhenUnderutilized but Never.
+// nodePoolDown is the reverse of nodePoolUp. With WhenUnderutilized, v1beta1 allows only Never as consolidateAfter.
 func nodePoolDown(o, kept object) {
 	spec := at(o, "spec")
 	disruption, isObject := child(spec, "disruption")
@@ -82,7 +82,7 @@ func nodePoolDown(o, kept object) {
 	}
 }
 
-// defaultBudgets writes out the budgets that both versions have by default.
+// defaultBudgets writes out the default budgets of both versions.
 func defaultBudgets(disruption object) {
 	setDefault(disruption, "budgets", []any{object{"nodes": "10%"}})
 	budgets, _ := disruption["budgets"].([]any)
@@ -93,7 +93,7 @@ func defaultBudgets(disruption object) {
 	}
 }
 
-// timedConditions gives conditions of v1beta1 the time that v1 demands of them: that of the object.
+// timedConditions sets the missing time of conditions, which v1 requires, to the creation time of the object.
 func timedConditions(o object) {
 	conditions, _ := at(o, "status")["conditions"].([]any)
 	for _, item := range conditions {

@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// note is what one version of an object keeps for the other.
+// note is what an object of one version keeps for the other version.
 type note struct {
 	entries []entry
-	// filled is the expireAfter that a NodeClaim of v1 got because its pool has it, "" if it has its own.
+	// filled is the expireAfter that a v1 NodeClaim got from its pool, "" if it has its own.
 	filled string
 }
 
-// entry says: where the way back gives was, it should be is.
+// entry says: if the way back gives was at path, the value should be is.
 type entry struct {
-	path    string // RFC 6901; its last part is an index if an item of a list is meant
+	path    string // RFC 6901; for an item of a list its last part is an index
 	was, is maybe
-	// when is what another field gives, without which was means something else.
+	// when is the value of the field at whenPath. With another value, was has another meaning.
 	when     maybe
 	whenPath string
 }
 
-// maybe is a value, or none.
+// maybe is a value that may be absent.
 type maybe struct {
 	present bool
 	value   any
@@ -40,7 +40,7 @@ func get(o object, key string) maybe {
 
 func (n note) empty() bool { return len(n.entries) == 0 && n.filled == "" }
 
-// knows says whether the note is about a field.
+// knows reports whether the note has an entry for a field.
 func (n *note) knows(path string) bool {
 	return n != nil && slices.ContainsFunc(n.entries, func(e entry) bool { return e.path == path })
 }
@@ -69,7 +69,7 @@ func (n note) String() string {
 	return encode(content)
 }
 
-// readNote reads what String wrote; nil is anything else.
+// readNote reads the output of String; nil if it is anything else.
 func readNote(from string) *note {
 	content, err := Decode([]byte(from))
 	if err != nil {
@@ -88,7 +88,8 @@ func readNote(from string) *note {
 	}
 	for _, value := range fields {
 		field, _ := value.(object)
-		e := entry{path: text(field, "path"), was: get(field, "was"), is: get(field, "is"), when: get(field, "when"), whenPath: text(field, "whenPath")}
+		e := entry{path: text(field, "path"), was: get(field, "was"), is: get(field, "is"), when: get(field, "when"),
+			whenPath: text(field, "whenPath")}
 		if !e.allowed() {
 			return nil
 		}
@@ -97,9 +98,9 @@ func readNote(from string) *note {
 	return n
 }
 
-// allowed says whether a note of ours could have the entry: one that says what an object is, and not just what it holds, is
-// made by hand, and so is one about an annotation that conversion leaves alone. An API server that gets back another name than
-// it asked for, or an annotation that cannot be one, gives up the whole list.
+// allowed reports whether one of our notes can have the entry. One that changes the identity of an object, or an
+// annotation that conversion leaves alone, was made by hand. If the API server gets back another name than it asked
+// for, or an invalid annotation, it gives up the whole list.
 func (e entry) allowed() bool {
 	if !strings.HasPrefix(e.path, "/") {
 		return false
@@ -109,13 +110,14 @@ func (e entry) allowed() bool {
 		return false
 	case "metadata":
 		_, isString := e.is.value.(string)
-		return len(path) == 3 && path[1] == "annotations" && slices.Contains(ours(), path[2]) && (isString || !e.is.present)
+		return len(path) == 3 && path[1] == "annotations" && slices.Contains(ours(), path[2]) &&
+			(isString || !e.is.present)
 	}
 	return true
 }
 
-// diff notes what apply has to do to make want of got. coupled names, by path, the field without which another means
-// something else.
+// diff returns the note with which apply turns got into want. coupled maps paths to the field that their value depends
+// on.
 func diff(got, want object, coupled map[string]string) note {
 	got, want = annotated(got), annotated(want)
 	d := differ{got: got, coupled: coupled}
@@ -123,7 +125,8 @@ func diff(got, want object, coupled map[string]string) note {
 	return note{entries: d.entries}
 }
 
-// annotated returns an object that has annotations, if only none: each is noted for itself, so that one more does not matter.
+// annotated returns an object whose annotations exist, even if empty. So each annotation gets an entry of its own, and
+// one more does not matter.
 func annotated(o object) object {
 	metadata, isObject := o["metadata"].(object)
 	if !isObject || metadata["annotations"] != nil {
@@ -163,8 +166,8 @@ func (d *differ) values(path []string, got, want maybe) {
 	d.note(path, got, want)
 }
 
-// items notes the items that differ, and with them those that the way back gives alike: by their number, apply sees whether
-// all are still there.
+// items notes the items that differ, and all items with the same value on the way back. By their number, apply sees
+// whether all are still there.
 func (d *differ) items(path []string, got, want []any) {
 	var differing []any
 	for i := range got {
@@ -194,7 +197,7 @@ func twoOf[T any](a, b maybe) (x, y T, both bool) {
 	return x, y, isX && isY
 }
 
-// apply does in o what the note says, where o still is what it was when the note was taken.
+// apply applies the note to o, wherever o still has the value that it had when the note was written.
 func (n *note) apply(o object) {
 	if n == nil {
 		return
@@ -203,8 +206,8 @@ func (n *note) apply(o object) {
 		setDefault(metadata, "annotations", object{})
 		defer func() { setAnnotations(o, annotationsOf(o)) }()
 	}
-	taken := map[string][]int{} // by list, the items that an entry is about
-	var changes []func()        // made at the end, so that each entry sees what the way back gave
+	taken := map[string][]int{} // by list, the items that entries have used
+	var changes []func()        // made at the end, so that each entry sees the result of the way back
 	for _, e := range n.entries {
 		path := unpointer(e.path)
 		last := path[len(path)-1]
@@ -244,8 +247,8 @@ func put(o object, key string, is maybe) {
 	}
 }
 
-// alike returns how many items of a list looked like one when the note was taken. Where fewer are left nobody can say which:
-// each says what it says by itself then, and no more.
+// alike returns how many items of a list had the value was when the note was written. If fewer are left, nobody can
+// say which ones, and their notes do not count.
 func (n *note) alike(list string, was maybe) int {
 	found := 0
 	for _, e := range n.entries {
@@ -266,9 +269,9 @@ func count(list []any, want any) int {
 	return found
 }
 
-// find returns the index of an item that equals want and is not taken: the one at hint if it is one, -1 if none is.
+// find returns the index of an item that equals want and is not taken, preferably hint; -1 if there is none.
 func find(list []any, hint string, want any, taken []int) int {
-	i, _ := strconv.Atoi(hint) // what is no number is 0, where the search begins anyway
+	i, _ := strconv.Atoi(hint) // an invalid number is 0, where the search begins anyway
 	if i >= 0 && i < len(list) && !slices.Contains(taken, i) && equal(list[i], want) {
 		return i
 	}

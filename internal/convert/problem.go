@@ -2,7 +2,7 @@ package convert
 
 import "strings"
 
-// maxProblems is how many problems of one object are told: more do not help, and they stand in an annotation.
+// maxProblems is how many problems of one object are reported. More do not help, and they go into an annotation.
 const maxProblems = 5
 
 // Problem is a field that cannot be converted.
@@ -15,7 +15,7 @@ type Problem struct {
 	Allowed string
 }
 
-// String is one line with all three.
+// String returns one line with all three.
 func (p Problem) String() string {
 	if p.Value == "" {
 		return p.Field + ": " + p.Allowed

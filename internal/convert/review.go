@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// MaxReview is the most bytes a review may have. An API server asks for single objects when it reads its storage, each
-	// at most 1.5 MiB; what is larger than this is not one of its.
+	// MaxReview is the most bytes a review may have. An API server asks for single objects when it reads its storage,
+	// each at most 1.5 MiB. A larger review cannot come from it.
 	MaxReview = 64 << 20
 	// maxObjects is the most objects in a review.
 	maxObjects = 20_000
@@ -43,7 +43,7 @@ type reviewStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Held is an object that could not be converted; the answer has another one in its place.
+// Held is an object that could not be converted; the answer has a stand-in for it.
 type Held struct {
 	Kind, Name string
 	Problems   []Problem
@@ -52,10 +52,10 @@ type Held struct {
 // String is one line.
 func (h Held) String() string { return h.Kind + " " + h.Name + ": " + Describe(h.Problems) }
 
-// Review answers a ConversionReview, both in JSON, and says which objects could not be converted. The answer is a success
-// for whatever an API server can ask about our kinds: a failure would block every list and watch that the object is in, and
-// also those who could mend it (V-24). Only a request that makes no sense fails as a whole. The error is one of reading a
-// review at all: there is nothing to answer then.
+// Review answers a ConversionReview, both in JSON, and returns which objects could not be converted. Whatever an API
+// server can ask about our kinds, the answer is a success. A failure would block every list and watch with the object,
+// and also those who could fix it (V-24). Only a request that makes no sense fails as a whole. The error means that
+// data is not a review, and there is no answer.
 func (c *Converter) Review(data []byte) (answer []byte, held []Held, err error) {
 	if len(data) > MaxReview {
 		return nil, nil, fmt.Errorf("the review has %d bytes: at most %d are read", len(data), MaxReview)
@@ -65,7 +65,8 @@ func (c *Converter) Review(data []byte) (answer []byte, held []Held, err error) 
 		return nil, nil, fmt.Errorf("reading the review: %w", err)
 	}
 	if asked.APIVersion != reviewVersion || asked.Kind != reviewKind {
-		return nil, nil, fmt.Errorf("the review is %s of %s: it must be %s of %s", shorten(asked.Kind, 63), shorten(asked.APIVersion, 63), reviewKind, reviewVersion)
+		return nil, nil, fmt.Errorf("the review is %s of %s: it must be %s of %s", shorten(asked.Kind, 63),
+			shorten(asked.APIVersion, 63), reviewKind, reviewVersion)
 	}
 	if asked.Request == nil {
 		return nil, nil, errors.New("the review has no request")
@@ -81,7 +82,8 @@ func (c *Converter) Review(data []byte) (answer []byte, held []Held, err error) 
 
 func (c *Converter) convertAll(request *reviewRequest) ([]json.RawMessage, []Held, error) {
 	if len(request.Objects) > maxObjects {
-		return nil, nil, fmt.Errorf("the request has %d objects: at most %d are converted at once", len(request.Objects), maxObjects)
+		return nil, nil, fmt.Errorf("the request has %d objects: at most %d are converted at once",
+			len(request.Objects), maxObjects)
 	}
 	wantedGroup, version, _ := strings.Cut(request.DesiredAPIVersion, "/")
 	converted := make([]json.RawMessage, 0, len(request.Objects))
@@ -93,7 +95,8 @@ func (c *Converter) convertAll(request *reviewRequest) ([]json.RawMessage, []Hel
 		}
 		name := text(at(o, "metadata"), "name")
 		if group, _, _ := strings.Cut(text(o, "apiVersion"), "/"); group != wantedGroup {
-			return nil, nil, fmt.Errorf("object %d, %q, has the apiVersion %q: it cannot be converted to %q", i, name, text(o, "apiVersion"), request.DesiredAPIVersion)
+			return nil, nil, fmt.Errorf("object %d, %q, has the apiVersion %q: it cannot be converted to %q", i, name,
+				text(o, "apiVersion"), request.DesiredAPIVersion)
 		}
 		result, err := c.Convert(o, version)
 		if err != nil {

@@ -10,10 +10,12 @@ import (
 func TestAFailureIsAnAnswer(t *testing.T) {
 	t.Parallel()
 	all := converter(t)
-	answer, held, err := all.Review([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":
+	answer, held,
+		err := all.Review([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":
 		{"uid":"u1","desiredAPIVersion":"karpenter.sh/v1","objects":[` + brokenPool + `,7]}}`))
-	want := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"u1","convertedObjects":[],` +
-		`"result":{"status":"Failure","message":"object 1: reading the object: json: cannot unmarshal number into Go value of type map[string]interface {}"}}}`
+	want :=
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"u1","convertedObjects":[],` +
+			`"result":{"status":"Failure","message":"object 1: reading the object: json: cannot unmarshal number into Go value of type map[string]interface {}"}}}`
 	if err != nil || len(held) > 0 || string(answer) != want {
 		t.Errorf("%s, held %v, error %v, want %s", answer, held, err, want)
 	}
@@ -27,8 +29,9 @@ func TestHowLargeAReviewMayBe(t *testing.T) {
 		!strings.HasPrefix(err.Error(), "reading the review: ") {
 		t.Errorf("%d bytes: error %v", MaxReview, err)
 	}
-	answer, _, err := c.Review([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"objects":[` +
-		strings.TrimSuffix(strings.Repeat("1,", maxObjects), ",") + `]}}`))
+	answer, _, err :=
+		c.Review([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"objects":[` +
+			strings.TrimSuffix(strings.Repeat("1,", maxObjects), ",") + `]}}`))
 	if err != nil || !strings.Contains(string(answer), "object 0: reading the object") {
 		t.Errorf("%d objects: %s, error %v", maxObjects, answer, err)
 	}

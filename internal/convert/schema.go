@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// schema is the part of a CRD's schema that tells which fields a version has and what they hold.
+// schema is the part of a CRD's schema that says which fields a version has, and their types.
 type schema struct {
 	Type                 string             `json:"type"`
 	Format               string             `json:"format"`
@@ -26,7 +26,7 @@ type schema struct {
 
 	pattern *regexp.Regexp
 	amount  bool // the text is a resource.Quantity in Go
-	bare    bool // and the pattern does not say what one is
+	bare    bool // and the pattern does not describe a quantity
 }
 
 // readSchemas returns the schemas of a CRD by version.
@@ -91,7 +91,7 @@ func (s *schema) of(key string) *schema {
 	return nil
 }
 
-// prune takes away the fields that the version does not have, as the API server does.
+// prune removes the fields that the version does not have, like the API server.
 func (s *schema) prune(value any) {
 	switch value := value.(type) {
 	case object:
@@ -111,8 +111,8 @@ func (s *schema) prune(value any) {
 	}
 }
 
-// check returns what is wrong with a value, at most maxProblems, in order. It looks at what a client needs for decoding
-// it: types, numbers in range, and the texts of amounts, durations and times.
+// check appends the problems of a value to found, up to maxProblems, in order. It checks what a client needs to decode
+// the value: types, ranges of numbers, and the texts of amounts, durations and times.
 func (s *schema) check(path string, value any, found []Problem) []Problem {
 	if len(found) >= maxProblems || value == nil || s.PreserveUnknown && s.Type == "" {
 		return found
@@ -137,7 +137,7 @@ func (s *schema) check(path string, value any, found []Problem) []Problem {
 	return found
 }
 
-// repair takes away what check finds fault with. It returns false if the value itself is at fault.
+// repair removes what check complains about. It returns false if the value itself is wrong.
 func (s *schema) repair(value any) bool {
 	if value == nil || s.PreserveUnknown && s.Type == "" {
 		return true
@@ -155,14 +155,14 @@ func (s *schema) repair(value any) bool {
 	case []any:
 		for _, item := range value {
 			if s.Items != nil && !s.Items.repair(item) {
-				return false // an item less would change what the others mean
+				return false // one item less would change the meaning of the others
 			}
 		}
 	}
 	return true
 }
 
-// wrong says what a value must be, "" if it is that. What is inside of it is not looked at.
+// wrong says what a value must be, "" if it is right. It does not look inside the value.
 func (s *schema) wrong(value any) string {
 	if s.right(value) {
 		return ""
@@ -198,7 +198,7 @@ func (s *schema) right(value any) bool {
 	return true
 }
 
-// wanted says what would be right in the place of a value that is not; amounts and texts in the words of the field's
+// wanted says what would be right instead of a wrong value; for amounts and texts in the words of the field's
 // documentation.
 func (s *schema) wanted(value any) string {
 	_, isNumber := value.(json.Number)
@@ -230,8 +230,8 @@ func (s *schema) bits() int {
 	return 64
 }
 
-// matches says whether a text can be decoded. Of the patterns only those of amounts and durations decide that; they are the
-// ones that begin with an optional sign or with digits. Amounts with exponents of three digits take for ever to decode.
+// matches reports whether a text can be decoded. Only the patterns of amounts and durations decide that: those that
+// begin with an optional sign or with digits. Decoding amounts with exponents of three digits takes for ever.
 func (s *schema) matches(content string) bool {
 	if s.amount && hasHugeExponent(content) {
 		return false
@@ -240,7 +240,8 @@ func (s *schema) matches(content string) bool {
 		_, err := resource.ParseQuantity(strings.TrimSpace(content))
 		return err == nil
 	}
-	decides := strings.HasPrefix(s.Pattern, `^(\+|-)?(([0-9]+`) || strings.Contains(s.Pattern, `[0-9]+[smh`) || strings.Contains(s.Pattern, `[0-9]+[mh]`)
+	decides := strings.HasPrefix(s.Pattern, `^(\+|-)?(([0-9]+`) || strings.Contains(s.Pattern, `[0-9]+[smh`) ||
+		strings.Contains(s.Pattern, `[0-9]+[mh]`)
 	return !decides || s.pattern.MatchString(content)
 }
 

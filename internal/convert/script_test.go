@@ -9,7 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestScripts runs the examples in testdata/scripts. Each has an object in YAML, without status unless it matters, and:
+// TestScripts runs the examples in testdata/scripts. Each has an object in YAML, without status unless it matters,
+// and:
 //
 //	up      v1beta1 to v1; what comes out is converted back and must be equal
 //	down    v1 to v1beta1, and back

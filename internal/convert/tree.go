@@ -15,7 +15,7 @@ import (
 // object is a JSON object; its values are nil, bool, string, json.Number, []any and object.
 type object = map[string]any
 
-// Decode reads one JSON object and keeps its numbers as they are written.
+// Decode reads one JSON object and keeps the spelling of its numbers.
 func Decode(data []byte) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -32,7 +32,7 @@ func Decode(data []byte) (map[string]any, error) {
 	return o, nil
 }
 
-// child returns the object under a key. It makes one if there is none; ok is false if something else stands there.
+// child returns the object under a key, and creates it if there is none. ok is false if the value is not an object.
 func child(o object, key string) (found object, ok bool) {
 	if o == nil {
 		return nil, false
@@ -47,7 +47,7 @@ func child(o object, key string) (found object, ok bool) {
 	return found, ok
 }
 
-// at returns the object that the keys lead to, nil if there is none.
+// at returns the object at the path keys, nil if there is none.
 func at(o object, keys ...string) object {
 	for _, key := range keys {
 		o, _ = o[key].(object)
@@ -136,7 +136,7 @@ func equalNumbers(a, b json.Number) bool {
 	return errF == nil && errG == nil && f == g
 }
 
-// keys are the keys of two objects, each once, in order.
+// keys returns the keys of both objects, each once, sorted.
 func keys(a, b object) []string {
 	all := slices.AppendSeq(make([]string, 0, len(a)+len(b)), maps.Keys(a))
 	all = slices.AppendSeq(all, maps.Keys(b))
@@ -162,7 +162,7 @@ func unpointer(text string) []string {
 	return parts
 }
 
-// encode writes a value that Decode could have given; such a value cannot fail.
+// encode writes a value of the kinds that Decode returns. This cannot fail.
 func encode(value any) string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -48,7 +48,8 @@ func TestEachTypeIsChecked(t *testing.T) {
 			`spec.disruption.budgets[0].duration is "soon": it must be a string`},
 		{"NodePool", V1beta1, `{"disruption":{"consolidateAfter":"soon"}}`,
 			`spec.disruption.consolidateAfter is "soon": it must be a string`},
-		{"NodePool", V1beta1, `{"weight":"<&>"}`, `spec.weight is "<&>": it must be a whole number of at most 32 bits`},
+		{"NodePool", V1beta1, `{"weight":"<&>"}`,
+			`spec.weight is "<&>": it must be a whole number of at most 32 bits`},
 		{"EC2NodeClass", V1beta1, `{"tags":{"a":7}}`, `spec.tags.a is 7: it must be a string`},
 		{"EC2NodeClass", V1beta1, `{"role":7}`, `spec.role is 7: it must be a string`},
 		{"EC2NodeClass", V1, `{"kubelet":{"featureGates":{"A":true},"maxPods":"x"}}`,
@@ -59,7 +60,8 @@ func TestEachTypeIsChecked(t *testing.T) {
 		{"NodePool", V1beta1, `{"weight":2000000000}`, ""},
 		{"NodePool", V1beta1, `{"weight":3,"limits":{"cpu":5,"memory":"1e3"}}`, ""},
 		{"EC2NodeClass", V1beta1,
-			`{"role":"1e1234","detailedMonitoring":false,"blockDeviceMappings":[{"ebs":{"volumeSize":"1Gi","iops":9223372036854775807}}]}`, ""},
+			`{"role":"1e1234","detailedMonitoring":false,"blockDeviceMappings":[{"ebs":{"volumeSize":"1Gi","iops":9223372036854775807}}]}`,
+			""},
 		{"EC2NodeClass", V1, `{"kubelet":{"featureGates":{"A":true},"maxPods":3}}`, ""},
 	} {
 		to := V1
@@ -82,7 +84,8 @@ func TestHugeExponents(t *testing.T) {
 	all := converter(t)
 	for nodes, fine := range map[string]bool{
 		"1e99": true, "10%": true, "1e10x": true, "xe100": true, "1xe1000": true, "12": true, "": true,
-		"1e100": false, "1E100": false, "e999": false, "1e+100": false, "-1.5e-1000": false, "12e4567": false, ".5e1.55": false,
+		"1e100": false, "1E100": false, "e999": false, "1e+100": false, "-1.5e-1000": false, "12e4567": false,
+		".5e1.55": false,
 	} {
 		spec := `{"disruption":{"budgets":[{"nodes":"` + nodes + `"}]}}`
 		result, err := all.Convert(example(t, "NodePool", V1, spec, nil), V1beta1)
@@ -168,10 +171,13 @@ func TestWhatStandsForWhat(t *testing.T) {
 		want               map[string]string
 	}{
 		{"NodePool", V1beta1, `"spec":7`, map[string]string{
-			"/spec/limits": `{"nodes":"0"}`, "/spec/template/spec/requirements": "[]", "/spec/template/spec/expireAfter": `"Never"`,
-			inTemplate: `{"group":"","kind":"","name":""}`, "/spec/disruption/consolidateAfter": `"Never"`, "/spec/disruption/budgets": `[{"nodes":"0"}]`}},
+			"/spec/limits": `{"nodes":"0"}`, "/spec/template/spec/requirements": "[]",
+			"/spec/template/spec/expireAfter":   `"Never"`,
+			inTemplate:                          `{"group":"","kind":"","name":""}`,
+			"/spec/disruption/consolidateAfter": `"Never"`, "/spec/disruption/budgets": `[{"nodes":"0"}]`}},
 		{"NodePool", V1, `"spec":7`, map[string]string{
-			"/spec/template/spec/requirements": "[]", inTemplate: `{"name":""}`, "/spec/disruption/expireAfter": `"Never"`}},
+			"/spec/template/spec/requirements": "[]", inTemplate: `{"name":""}`,
+			"/spec/disruption/expireAfter": `"Never"`}},
 		{"NodePool", V1beta1, `"status":7`, map[string]string{"/spec/limits": `{"nodes":"0"}`,
 			"/spec/template/spec/requirements": "[]"}},
 		{"NodePool", V1beta1, `"status":7,"spec":{"weight":3}`, map[string]string{"/spec/weight": "3"}},
@@ -180,8 +186,9 @@ func TestWhatStandsForWhat(t *testing.T) {
 		{"NodePool", V1beta1, `"spec":{"weight":"x","template":{"spec":{"nodeClassRef":{"kind":"Foo","name":7}}}}`,
 			map[string]string{
 				inTemplate: `{"group":"","kind":"Foo","name":""}`}},
-		{"NodePool", V1beta1, `"spec":{"weight":"x","template":{"spec":{"taints":[{"key":"a"},7]}}}`, map[string]string{
-			"/spec/weight": "", "/spec/template/spec/taints": ""}},
+		{"NodePool", V1beta1, `"spec":{"weight":"x","template":{"spec":{"taints":[{"key":"a"},7]}}}`,
+			map[string]string{
+				"/spec/weight": "", "/spec/template/spec/taints": ""}},
 		{"NodePool", V1beta1, `"spec":{"weight":"x","strange":1,"template":{"spec":{"taints":[{"key":"a"},null]}}}`,
 			map[string]string{
 				"/spec/template/spec/taints": `[{"key":"a"},null]`, "/spec/strange": ""}},
@@ -201,13 +208,15 @@ func TestWhatStandsForWhat(t *testing.T) {
 			"/spec/amiSelectorTerms": "", "/spec/amiFamily": `"AL2"`}},
 		{"EC2NodeClass", V1beta1,
 			`"spec":{"detailedMonitoring":1,"tags":{"a":"b"},"subnetSelectorTerms":[{"id":"i"}]}`, map[string]string{
-				"/spec/tags": `{"a":"b"}`, "/spec/subnetSelectorTerms": `[{"id":"i"}]`, "/spec/detailedMonitoring": ""}},
+				"/spec/tags": `{"a":"b"}`, "/spec/subnetSelectorTerms": `[{"id":"i"}]`,
+				"/spec/detailedMonitoring": ""}},
 	} {
 		k, to := all.kinds[c.kind], V1
 		if c.from == V1 {
 			to = V1beta1
 		}
-		o := decodeText(t, `{"apiVersion":"`+k.group+`/`+c.from+`","kind":"`+c.kind+`","metadata":{"name":"x"},`+c.object+`}`)
+		o := decodeText(t, `{"apiVersion":"`+k.group+`/`+c.from+`","kind":"`+c.kind+`","metadata":{"name":"x"},`+
+			c.object+`}`)
 		result, err := all.Convert(o, to)
 		if err != nil || len(result.Problems) == 0 {
 			t.Errorf("%s %s: no problem, error %v", c.kind, c.object, err)
@@ -262,8 +271,8 @@ func TestAHeldObjectKeepsAnnotationsOfTheSameName(t *testing.T) {
 	}
 }
 
-// V-24: what an annotation holds counts only if conversion put it there: an object that could be converted, or that has
-// annotations which no object can have, is made by hand.
+// V-24: what an annotation holds counts only if conversion put it there: an object that could be converted, or that
+// has annotations which no object can have, is made by hand.
 func TestWhatIsHeldByHandDoesNotCount(t *testing.T) {
 	t.Parallel()
 	c := converter(t)

@@ -31,7 +31,9 @@ func cel(expressions ...string) (list []resourcev1.DeviceSelector) {
 }
 
 func class(name string, selectors ...resourcev1.DeviceSelector) *resourcev1.DeviceClass {
-	return &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.DeviceClassSpec{Selectors: selectors}}
+	return &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.DeviceClassSpec{
+		Selectors: selectors,
+	}}
 }
 
 // classOf is a class for devices of a kind, called as the kind is.
@@ -40,25 +42,30 @@ func classOf(kind string) *resourcev1.DeviceClass { return class(kind, kindIs(ki
 func device(name string, attributes ...string) resourcev1.Device {
 	d := resourcev1.Device{Name: name, Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}}
 	for i := 0; i < len(attributes); i += 2 {
-		d.Attributes[resourcev1.QualifiedName(attributes[i])] = resourcev1.DeviceAttribute{StringValue: &attributes[i+1]}
+		d.Attributes[resourcev1.QualifiedName(attributes[i])] = resourcev1.DeviceAttribute{
+			StringValue: &attributes[i+1],
+		}
 	}
 	return d
 }
 
 // sliceOn is all that a driver publishes of a node.
 func sliceOn(node string, list ...resourcev1.Device) *resourcev1.ResourceSlice {
-	return &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice-" + node}, Spec: resourcev1.ResourceSliceSpec{
-		Driver: driver, NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1}, Devices: list}}
+	return &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice-" + node},
+		Spec: resourcev1.ResourceSliceSpec{
+			Driver: driver, NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, Generation: 1,
+				ResourceSliceCount: 1}, Devices: list}}
 }
 
 func claim(name string, requests ...resourcev1.DeviceRequest) *resourcev1.ResourceClaim {
-	return &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)},
+	return &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name,
+		UID: types.UID("uid-" + name)},
 		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: requests}}}
 }
 
 func exactly(name, class string, count int64, selectors ...resourcev1.DeviceSelector) resourcev1.DeviceRequest {
-	return resourcev1.DeviceRequest{Name: name, Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class, Count: count,
-		AllocationMode: resourcev1.DeviceAllocationModeExactCount, Selectors: selectors}}
+	return resourcev1.DeviceRequest{Name: name, Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class,
+		Count: count, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Selectors: selectors}}
 }
 
 func allOf(name, class string) resourcev1.DeviceRequest {
@@ -69,16 +76,20 @@ func allOf(name, class string) resourcev1.DeviceRequest {
 func first(name string, classes ...string) resourcev1.DeviceRequest {
 	request := resourcev1.DeviceRequest{Name: name}
 	for i, class := range classes {
-		request.FirstAvailable = append(request.FirstAvailable, resourcev1.DeviceSubRequest{Name: fmt.Sprintf("way-%d", i),
-			DeviceClassName: class, Count: 1, AllocationMode: resourcev1.DeviceAllocationModeExactCount})
+		request.FirstAvailable = append(request.FirstAvailable,
+			resourcev1.DeviceSubRequest{Name: fmt.Sprintf("way-%d", i),
+				DeviceClassName: class, Count: 1, AllocationMode: resourcev1.DeviceAllocationModeExactCount})
 	}
 	return request
 }
 
 // allocated gives a claim some devices of a node, as kube-scheduler would.
 func allocated(c *resourcev1.ResourceClaim, node string, names ...string) *resourcev1.ResourceClaim {
-	c.Status.Allocation = &resourcev1.AllocationResult{NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}}}
+	c.Status.Allocation = &resourcev1.AllocationResult{
+		NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchFields: []corev1.NodeSelectorRequirement{
+				{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}},
+			}}}}}
 	for _, name := range names {
 		c.Status.Allocation.Devices.Results = append(c.Status.Allocation.Devices.Results,
 			resourcev1.DeviceRequestAllocationResult{Request: "any", Driver: driver, Pool: node, Device: name})
@@ -106,7 +117,8 @@ func with(objects ...any) *devices.State {
 	return devices.New(all, devices.NewSelectors())
 }
 
-// published makes objects of an inventory: each claim that is allocated has a device of its own beside those that are free.
+// published makes objects of an inventory: each claim that is allocated has a device of its own beside those that are
+// free.
 func published(inventory enginetest.Inventory) cluster.Devices {
 	var objects []any
 	kinds, on := map[string]bool{}, map[string][]resourcev1.Device{}

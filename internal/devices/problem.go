@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// problem is what keeps pods from their devices on whatever node; the zero value is none.
+// problem is what keeps pods from their devices on every node; the zero value means none.
 type problem struct {
 	code cause.Code
 	text string
@@ -25,8 +25,8 @@ func troubled(code cause.Code, format string, args ...any) problem {
 	return problem{code, fmt.Sprintf(format, args...)}
 }
 
-// Problem implements [cluster.Devices]. What it finds, kube-scheduler would find too, and wait, or give up on the pod; it says
-// it in words that name the object.
+// Problem implements [cluster.Devices]. kube-scheduler would find the same problem, and wait or give up on the pod.
+// The text names the object.
 func (s *State) Problem(shape *cluster.Shape) (cause.Code, string) {
 	for _, wanted := range shape.Claims {
 		found := s.claimProblem(shape.Namespace, wanted)
@@ -40,28 +40,30 @@ func (s *State) Problem(shape *cluster.Shape) (cause.Code, string) {
 	return "", ""
 }
 
-// claimProblem looks at the claim itself.
+// claimProblem checks the claim itself.
 func (s *State) claimProblem(namespace string, wanted cluster.DeviceClaim) problem {
 	named := "(spec.resourceClaims " + wanted.Name + ")"
 	if wanted.Object == "" && wanted.Template == "" {
 		return troubled(cause.DeviceClaimInvalid,
-			"its claim %s names neither a resourceClaimName nor a resourceClaimTemplateName: one of both is understood", named)
+			"its claim %s names neither a resourceClaimName nor a resourceClaimTemplateName: one of both is understood",
+			named)
 	}
 	if wanted.Object == "" {
-		return troubled(cause.DeviceClaimMissing, "its ResourceClaim %s is not made yet from ResourceClaimTemplate %s/%s", named,
-			namespace, wanted.Template)
+		return troubled(cause.DeviceClaimMissing,
+			"its ResourceClaim %s is not made yet from ResourceClaimTemplate %s/%s", named, namespace, wanted.Template)
 	}
 	claim := s.claims[namespace+"/"+wanted.Object]
 	switch {
 	case claim == nil:
-		return troubled(cause.DeviceClaimMissing, "ResourceClaim %s/%s %s does not exist", namespace, wanted.Object, named)
+		return troubled(cause.DeviceClaimMissing, "ResourceClaim %s/%s %s does not exist", namespace, wanted.Object,
+			named)
 	case claim.DeletionTimestamp != nil:
 		return troubled(cause.DeviceClaimMissing, "ResourceClaim %s %s is being deleted", keyOf(claim), named)
 	case wanted.Owner != "" && !ownedBy(claim, wanted.Owner):
 		return troubled(cause.DeviceClaimMissing, "ResourceClaim %s %s was made for another pod", keyOf(claim), named)
 	case claim.Status.Allocation != nil && len(claim.Status.ReservedFor) >= resourcev1.ResourceClaimReservedForMaxSize:
-		return troubled(cause.DevicesInUse, "ResourceClaim %s %s is used by %d pods, and no more may use it", keyOf(claim), named,
-			len(claim.Status.ReservedFor))
+		return troubled(cause.DevicesInUse, "ResourceClaim %s %s is used by %d pods, and no more may use it",
+			keyOf(claim), named, len(claim.Status.ReservedFor))
 	}
 	return problem{}
 }
@@ -71,20 +73,21 @@ func ownedBy(claim *resourcev1.ResourceClaim, uid string) bool {
 	return owner != nil && owner.UID == types.UID(uid)
 }
 
-// ask is one request of a claim, or one of its alternatives; much is how many devices it wants.
+// ask is one request of a claim, or one of its alternatives; much is the number of devices as text.
 type ask struct {
 	name, class, much string
 	selectors         []resourcev1.DeviceSelector
 }
 
-// asksOf returns the alternatives of a request; none for a request of a kind that nobody here knows.
+// asksOf returns the alternatives of a request; none for a request of an unknown kind.
 func asksOf(request *resourcev1.DeviceRequest) (asks []ask) {
 	if request.Exactly != nil {
 		e := request.Exactly
 		return []ask{{request.Name, e.DeviceClassName, much(e.AllocationMode, e.Count), e.Selectors}}
 	}
 	for _, sub := range request.FirstAvailable {
-		asks = append(asks, ask{request.Name + "/" + sub.Name, sub.DeviceClassName, much(sub.AllocationMode, sub.Count), sub.Selectors})
+		asks = append(asks, ask{request.Name + "/" + sub.Name, sub.DeviceClassName,
+			much(sub.AllocationMode, sub.Count), sub.Selectors})
 	}
 	return asks
 }
@@ -96,7 +99,7 @@ func much(mode resourcev1.DeviceAllocationMode, count int64) string {
 	return strconv.FormatInt(count, 10)
 }
 
-// requestsProblem looks at what a claim asks for that is not allocated. It is done once.
+// requestsProblem checks the requests of a claim that is not allocated, once for each claim.
 func (f *facts) requestsProblem(claim *resourcev1.ResourceClaim) problem {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,7 +116,8 @@ func (f *facts) findProblem(claim *resourcev1.ResourceClaim) problem {
 		asks := asksOf(request)
 		if len(asks) == 0 {
 			return troubled(cause.DeviceClaimInvalid,
-				"request %s of ResourceClaim %s is of a kind that is not known: exactly and firstAvailable are", request.Name, keyOf(claim))
+				"request %s of ResourceClaim %s is of a kind that is not known: exactly and firstAvailable are",
+				request.Name, keyOf(claim))
 		}
 		var missing []string
 		for _, a := range asks {
@@ -132,7 +136,7 @@ func (f *facts) findProblem(claim *resourcev1.ResourceClaim) problem {
 	return problem{}
 }
 
-// askProblem looks at one alternative: whether its class exists, and whether any device anywhere passes its selectors.
+// askProblem checks one alternative: whether its class exists, and whether any device passes its selectors.
 func (f *facts) askProblem(claim *resourcev1.ResourceClaim, a ask) problem {
 	where := fmt.Sprintf("request %s of ResourceClaim %s", a.name, keyOf(claim))
 	class := f.classes[a.class]
@@ -144,24 +148,28 @@ func (f *facts) askProblem(claim *resourcev1.ResourceClaim, a ask) problem {
 	if len(left) == 0 {
 		return troubled(cause.DevicesNotFound, "%s: no driver publishes any device", where)
 	}
-	for i, selector := range append(class.Spec.Selectors[:len(class.Spec.Selectors):len(class.Spec.Selectors)], a.selectors...) {
+	for i, selector := range append(class.Spec.Selectors[:len(class.Spec.Selectors):len(class.Spec.Selectors)],
+		a.selectors...) {
 		whose := "of the request"
 		if i < len(class.Spec.Selectors) {
 			whose = "of the class"
 		}
 		if selector.CEL == nil {
-			return troubled(cause.DeviceClaimInvalid, "%s: selector %d %s is of a kind that is not known: cel is", where, i, whose)
+			return troubled(cause.DeviceClaimInvalid, "%s: selector %d %s is of a kind that is not known: cel is",
+				where, i, whose)
 		}
 		expression := selector.CEL.Expression
 		chosen := f.choose(expression)
 		if chosen.wrong != "" {
-			return troubled(cause.DeviceClaimInvalid, "%s: the selector %q %s is no valid CEL: %s", where, expression, whose, chosen.wrong)
+			return troubled(cause.DeviceClaimInvalid, "%s: the selector %q %s is no valid CEL: %s", where, expression,
+				whose, chosen.wrong)
 		}
 		before := left
 		left = nil
 		for _, id := range before {
 			if failure := chosen.fails[id]; failure != "" {
-				return troubled(cause.DeviceClaimInvalid, "%s: a selector %s fails on device %s (%s), and kube-scheduler gives up there: %s",
+				return troubled(cause.DeviceClaimInvalid,
+					"%s: a selector %s fails on device %s (%s), and kube-scheduler gives up there: %s",
 					where, whose, f.name(id), failure, expression)
 			}
 			if chosen.passes[id] {
@@ -169,7 +177,8 @@ func (f *facts) askProblem(claim *resourcev1.ResourceClaim, a ask) problem {
 			}
 		}
 		if len(left) == 0 {
-			return troubled(cause.DevicesNotFound, "%s: no published device passes the selector %s: %s", where, whose, expression)
+			return troubled(cause.DevicesNotFound, "%s: no published device passes the selector %s: %s", where, whose,
+				expression)
 		}
 	}
 	return problem{}
@@ -178,15 +187,15 @@ func (f *facts) askProblem(claim *resourcev1.ResourceClaim, a ask) problem {
 // place is where a device is published.
 type place struct{ slice, device int }
 
-// choice is which devices a selector chooses.
+// choice is the result of a selector: the devices it chooses.
 type choice struct {
-	wrong  string // what of the expression cannot be understood
+	wrong  string // the error of the expression
 	passes map[place]bool
 	fails  map[place]string
 }
 
-// placesIn lists the devices that are published. A driver that publishes a pool anew leaves the slices of the generation before
-// for a moment, and nobody looks at these.
+// placesIn lists the published devices. When a driver publishes a pool again, slices of the older generation remain
+// for a moment; they do not count.
 func placesIn(slices []*resourcev1.ResourceSlice) (list []place) {
 	type pool struct{ driver, name string }
 	latest := map[pool]int64{}
@@ -210,7 +219,7 @@ func (f *facts) name(p place) string {
 	return spec.Driver + "/" + spec.Pool.Name + "/" + spec.Devices[p.device].Name
 }
 
-// choose asks the CEL of kube-scheduler which devices a selector chooses. It is done once; the caller holds the lock.
+// choose evaluates a selector with kube-scheduler's CEL library, once for each expression. The caller holds the lock.
 func (f *facts) choose(expression string) choice {
 	if known, found := f.chosen[expression]; found {
 		return known
@@ -224,7 +233,8 @@ func (f *facts) choose(expression string) choice {
 			spec := &f.slices[p.slice].Spec
 			device := &spec.Devices[p.device]
 			matches, _, err := compiled.DeviceMatches(context.Background(), cel.Device{Driver: spec.Driver,
-				AllowMultipleAllocations: device.AllowMultipleAllocations, Attributes: device.Attributes, Capacity: device.Capacity})
+				AllowMultipleAllocations: device.AllowMultipleAllocations, Attributes: device.Attributes,
+				Capacity: device.Capacity})
 			if err != nil {
 				fresh.fails[p] = err.Error()
 			} else if matches {
@@ -236,13 +246,14 @@ func (f *facts) choose(expression string) choice {
 	return fresh
 }
 
-// pinned says where a claim that is allocated can be used.
+// pinned says where an allocated claim can be used.
 func (s *State) pinned(claim *resourcev1.ResourceClaim) string {
 	allocation := s.allocationOf(claim)
 	var terms []string
 	for _, term := range allocation.NodeSelector.NodeSelectorTerms {
 		var parts []string
-		for _, e := range append(term.MatchFields[:len(term.MatchFields):len(term.MatchFields)], term.MatchExpressions...) {
+		for _, e := range append(term.MatchFields[:len(term.MatchFields):len(term.MatchFields)],
+			term.MatchExpressions...) {
 			parts = append(parts, fmt.Sprintf("%s %s [%s]", e.Key, e.Operator, strings.Join(e.Values, " ")))
 		}
 		terms = append(terms, strings.Join(parts, " and "))

@@ -26,18 +26,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// features are those that kube-scheduler 1.36 has switched on by default, so that both find the same.
-var features = structured.Features{AdminAccess: true, ConsumableCapacity: true, DeviceBindingAndStatus: true, DeviceTaints: true,
-	PartitionableDevices: true, PrioritizedList: true}
+// features are those that kube-scheduler 1.36 enables by default, so that both get the same result.
+var features = structured.Features{AdminAccess: true, ConsumableCapacity: true, DeviceBindingAndStatus: true,
+	DeviceTaints: true, PartitionableDevices: true, PrioritizedList: true}
 
-// maxSteps bounds one search of the allocator, which tries all combinations. kube-scheduler has a bound in time instead (10 s):
-// a plan must not depend on how fast a machine is. A step takes some microseconds.
+// maxSteps bounds one search of the allocator, which tries all combinations. kube-scheduler has a time limit of 10 s
+// instead, but a plan must not depend on the speed of a machine. A step takes some microseconds.
 const maxSteps = 200_000
 
-// maxSelectors bounds the compiled selectors that are kept.
+// maxSelectors bounds the cache of compiled selectors.
 const maxSelectors = 1000
 
-// Objects are what of a cluster decides on devices. They are only read.
+// Objects are the objects of a cluster that decide on devices. They are only read.
 type Objects struct {
 	Claims  []*resourcev1.ResourceClaim
 	Classes []*resourcev1.DeviceClass
@@ -47,12 +47,12 @@ type Objects struct {
 // Selectors keeps compiled selectors from one [State] to the next. Use [NewSelectors].
 type Selectors struct{ cache *cel.Cache }
 
-// NewSelectors returns an empty memory.
+// NewSelectors returns an empty cache.
 func NewSelectors() *Selectors {
 	return &Selectors{cel.NewCache(maxSelectors, cel.Features{EnableConsumableCapacity: features.ConsumableCapacity})}
 }
 
-// State is which devices there are, and which of them are taken. Use [New].
+// State is the devices of a cluster, and which of them are taken. Use [New].
 type State struct {
 	*facts
 	// given are claims that the plan has allocated so far, by namespace/name.
@@ -66,7 +66,7 @@ type State struct {
 	refused map[question]string // why
 }
 
-// question is one to which the answer was no: equal claims, as those of one template, are tried on a node once.
+// question is a search that failed. Equal claims, such as those of one template, are tried only once on a node.
 type question struct {
 	node  *cluster.Node
 	specs string
@@ -74,19 +74,19 @@ type question struct {
 
 var _ cluster.Devices = (*State)(nil)
 
-// facts are the objects of a State, and what was found out about them.
+// facts are the objects of a State, and what was computed from them.
 type facts struct {
 	claims    map[string]*resourcev1.ResourceClaim // by namespace/name
 	classes   map[string]*resourcev1.DeviceClass
 	slices    []*resourcev1.ResourceSlice // by name
-	places    []place                     // of the devices in them, those of older generations of a pool left out
+	places    []place                     // of their devices, without older generations of a pool
 	selectors *Selectors
-	taken     structured.AllocatedState // by claims that are allocated; only read
+	taken     structured.AllocatedState // by allocated claims; only read
 
 	mu       sync.Mutex
 	chosen   map[string]choice  // by expression
-	problems map[string]problem // of what claims ask for, by namespace/name
-	specs    map[string]string  // the same as text
+	problems map[string]problem // of the requests of claims, by namespace/name
+	specs    map[string]string  // requests as text, by namespace/name
 }
 
 // New returns the State of these objects.
@@ -106,7 +106,7 @@ func New(objects Objects, selectors *Selectors) *State {
 	return (&State{facts: f}).Afresh()
 }
 
-// Afresh returns the State of the same objects for another picture of nodes: what nodes refused is forgotten.
+// Afresh returns the State of the same objects for another snapshot of nodes: it forgets failed searches.
 func (s *State) Afresh() *State { return &State{facts: s.facts, refused: map[question]string{}} }
 
 func nothingTaken() structured.AllocatedState {
@@ -123,7 +123,7 @@ func take(taken *structured.AllocatedState, allocation *resourcev1.AllocationRes
 	for _, result := range allocation.Devices.Results {
 		id := structured.MakeDeviceID(result.Driver, result.Pool, result.Device)
 		switch {
-		case result.AdminAccess != nil && *result.AdminAccess: // it looks at the device, and leaves it to others
+		case result.AdminAccess != nil && *result.AdminAccess: // it only monitors the device, and others may have it
 		case result.ShareID == nil:
 			taken.AllocatedDevices.Insert(id)
 		default:
@@ -162,7 +162,7 @@ func (s *State) Place(shape *cluster.Shape, node *cluster.Node) (cluster.Devices
 	switch {
 	case err != nil:
 		return nil, s.refuse(asked, err.Error())
-	case len(allocations) != len(waiting): // it is all or none
+	case len(allocations) != len(waiting): // the allocator returns all or none
 		return nil, s.refuse(asked, "")
 	}
 	left := s.Afresh()
@@ -175,9 +175,9 @@ func (s *State) Place(shape *cluster.Shape, node *cluster.Node) (cluster.Devices
 	return left, ""
 }
 
-// Breaks implements [cluster.Devices]. The allocator fails on a node where all devices of a class are asked for and do
-// not go together, or are not all published yet. It says no where some are taken. What else it fails for is the same on
-// all nodes: [State.Problem].
+// Breaks implements [cluster.Devices]. If a claim asks for all devices of a class, the allocator fails on a node where
+// they do not go together, or are not all published yet. If some are taken it only finds nothing. Its other failures
+// are the same on all nodes, see [State.Problem].
 func (s *State) Breaks(shape *cluster.Shape, nodes iter.Seq[*cluster.Node]) string {
 	var waiting []*resourcev1.ResourceClaim
 	all := false
@@ -195,13 +195,14 @@ func (s *State) Breaks(shape *cluster.Shape, nodes iter.Seq[*cluster.Node]) stri
 		if err == nil || errors.Is(err, errSteps) || errors.Is(err, structured.ErrFailedAllocationOnNode) {
 			continue
 		}
-		return fmt.Sprintf("%s: kube-scheduler gives up on the pod when it looks at node %s, whatever other nodes have: %v",
+		return fmt.Sprintf(
+			"%s: kube-scheduler gives up on the pod when it looks at node %s, whatever other nodes have: %v",
 			s.Wanted(shape), node.Name, err)
 	}
 	return ""
 }
 
-// asksForAll reports whether a claim asks for all devices of a class that a node reaches.
+// asksForAll reports whether a claim asks for all devices of a class on a node.
 func asksForAll(claim *resourcev1.ResourceClaim) bool {
 	return slices.ContainsFunc(claim.Spec.Devices.Requests, func(r resourcev1.DeviceRequest) bool {
 		return r.Exactly != nil && r.Exactly.AllocationMode == resourcev1.DeviceAllocationModeAll ||
@@ -225,7 +226,7 @@ func (s *State) refuse(asked question, why string) string {
 	return why
 }
 
-// specsOf is what claims ask for, as text.
+// specsOf returns the requests of claims as text.
 func (f *facts) specsOf(claims []*resourcev1.ResourceClaim) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -243,7 +244,7 @@ func (f *facts) specsOf(claims []*resourcev1.ResourceClaim) string {
 
 func keyOf(claim *resourcev1.ResourceClaim) string { return claim.Namespace + "/" + claim.Name }
 
-// claimsOf returns the claims of a shape without a problem, each once.
+// claimsOf returns the existing claims of a shape, each once.
 func (s *State) claimsOf(shape *cluster.Shape) []*resourcev1.ResourceClaim {
 	var claims []*resourcev1.ResourceClaim
 	for _, wanted := range shape.Claims {
@@ -254,7 +255,7 @@ func (s *State) claimsOf(shape *cluster.Shape) []*resourcev1.ResourceClaim {
 	return claims
 }
 
-// allocationOf returns what a claim has, by kube-scheduler or by this plan; nil for nothing.
+// allocationOf returns the allocation of a claim, by kube-scheduler or by this plan; nil for none.
 func (s *State) allocationOf(claim *resourcev1.ResourceClaim) *resourcev1.AllocationResult {
 	if claim.Status.Allocation != nil {
 		return claim.Status.Allocation
@@ -271,18 +272,21 @@ func usable(allocation *resourcev1.AllocationResult, node *corev1.Node) bool {
 	return err == nil && selector.Match(node)
 }
 
-// errSteps is that an allocation was given up.
+// errSteps marks a search that was given up after maxSteps.
 var errSteps = errors.New("steps")
 
-// allocate asks the allocator.
-func (s *State) allocate(node *corev1.Node, claims []*resourcev1.ResourceClaim) ([]resourcev1.AllocationResult, error) {
+// allocate asks the allocator for devices of the claims on a node.
+func (s *State) allocate(node *corev1.Node,
+	claims []*resourcev1.ResourceClaim) ([]resourcev1.AllocationResult, error) {
 	s.once.Do(func() {
 		taken := structured.AllocatedState{AllocatedDevices: s.taken.AllocatedDevices.Clone(),
-			AllocatedSharedDeviceIDs: s.taken.AllocatedSharedDeviceIDs.Clone(), AggregatedCapacity: s.taken.AggregatedCapacity.Clone()}
+			AllocatedSharedDeviceIDs: s.taken.AllocatedSharedDeviceIDs.Clone(),
+			AggregatedCapacity:       s.taken.AggregatedCapacity.Clone()}
 		for _, allocation := range s.given {
 			take(&taken, allocation)
 		}
-		s.allocator, s.failed = structured.NewAllocator(quiet(), features, taken, classes(s.classes), s.slices, s.selectors.cache)
+		s.allocator, s.failed = structured.NewAllocator(quiet(), features, taken, classes(s.classes), s.slices,
+			s.selectors.cache)
 	})
 	if s.failed != nil {
 		return nil, s.failed
@@ -295,10 +299,10 @@ func (s *State) allocate(node *corev1.Node, claims []*resourcev1.ResourceClaim) 
 	return allocations, err
 }
 
-// quiet is a context without a logger: what the allocator has to say of each device is of no use here.
+// quiet returns a context without a logger: the allocator's messages about each device are useless here.
 func quiet() context.Context { return klog.NewContext(context.Background(), logr.Discard()) }
 
-// bounded ends after a number of steps: the allocator asks before each.
+// bounded ends after maxSteps: the allocator calls Err before each step.
 type bounded struct {
 	context.Context
 	steps atomic.Int64
@@ -312,7 +316,7 @@ func (b *bounded) Err() error {
 	return nil
 }
 
-// classes are DeviceClasses as the allocator reads them.
+// classes lists DeviceClasses for the allocator.
 type classes map[string]*resourcev1.DeviceClass
 
 // List implements [structured.DeviceClassLister].

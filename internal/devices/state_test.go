@@ -24,7 +24,9 @@ import (
 // K-42. The devices of a cluster pass the suite that those of scripts pass.
 func TestK42_DevicesOfAnAPIServer(t *testing.T) {
 	t.Parallel()
-	enginetest.Devices(t, func(_ *testing.T, inventory enginetest.Inventory) cluster.Devices { return published(inventory) })
+	enginetest.Devices(t, func(_ *testing.T, inventory enginetest.Inventory) cluster.Devices {
+		return published(inventory)
+	})
 }
 
 func on(d cluster.Devices, claims ...string) string {
@@ -44,7 +46,9 @@ func TestK42_WhatClaimsAskFor(t *testing.T) {
 	}
 	same := claim("c", exactly("x", "gpu", 1), exactly("y", "gpu", 1))
 	attribute := resourcev1.FullyQualifiedName(driver + "/numa")
-	same.Spec.Devices.Constraints = []resourcev1.DeviceConstraint{{Requests: []string{"x", "y"}, MatchAttribute: &attribute}}
+	same.Spec.Devices.Constraints = []resourcev1.DeviceConstraint{
+		{Requests: []string{"x", "y"}, MatchAttribute: &attribute},
+	}
 	distinct := claim("c", exactly("x", "gpu", 2))
 	distinct.Spec.Devices.Constraints = []resourcev1.DeviceConstraint{{DistinctAttribute: &attribute}}
 	model := func(m string) []resourcev1.DeviceSelector {
@@ -92,7 +96,8 @@ func tainted(d resourcev1.Device) resourcev1.Device {
 	return d
 }
 
-// K-42. Devices that are attached by the network belong to all nodes of a selector, and are counted once for all of them.
+// K-42. Devices that are attached by the network belong to all nodes of a selector, and are counted once for all of
+// them.
 func TestK42_DevicesOfManyNodes(t *testing.T) {
 	t.Parallel()
 	shared := sliceOn("", device("d0", "kind", "disk"))
@@ -104,7 +109,8 @@ func TestK42_DevicesOfManyNodes(t *testing.T) {
 	if got := on(d, "a"); got != "n1 n3" {
 		t.Errorf("nodes %q, want n1 n3", got)
 	}
-	left, _ := d.Place(enginetest.Asking("a"), &cluster.Node{Name: "n1", Labels: map[string]string{cluster.LabelHostname: "n1"}})
+	left, _ := d.Place(enginetest.Asking("a"),
+		&cluster.Node{Name: "n1", Labels: map[string]string{cluster.LabelHostname: "n1"}})
 	if left == nil || on(left, "b") != "" {
 		t.Errorf("the device is given away, and nodes have it: %v", left)
 	}
@@ -128,7 +134,9 @@ func TestK42_PartsOfDevices(t *testing.T) {
 	share.Capacity = map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: quantity("10")}}
 	wants := func(name string) *resourcev1.ResourceClaim {
 		r := exactly("g", "gpu", 1)
-		r.Exactly.Capacity = &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{"memory": half}}
+		r.Exactly.Capacity = &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{
+			"memory": half,
+		}}
 		return claim(name, r)
 	}
 	var d cluster.Devices = with(classOf("gpu"), sliceOn("n1", share), wants("a"), wants("b"), wants("c"))
@@ -167,7 +175,9 @@ func TestK42_ProblemsAreTold(t *testing.T) {
 	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	full := allocated(claim("c", exactly("g", "gpu", 1)), "n1", "g0")
 	for range resourcev1.ResourceClaimReservedForMaxSize {
-		full.Status.ReservedFor = append(full.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: "pods"})
+		full.Status.ReservedFor = append(full.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{
+			Resource: "pods",
+		})
 	}
 	old := sliceOn("n1", device("g0", "kind", "tpu"))
 	old.Name, old.Spec.Pool.Generation = "old", 0
@@ -182,7 +192,8 @@ func TestK42_ProblemsAreTold(t *testing.T) {
 			"its ResourceClaim (spec.resourceClaims gpus) is not made yet from ResourceClaimTemplate default/tmpl"},
 		"of an unknown kind": {nil, []cluster.DeviceClaim{{Name: "gpus"}}, cause.DeviceClaimInvalid,
 			"its claim (spec.resourceClaims gpus) names neither a resourceClaimName nor a resourceClaimTemplateName: one of both is understood"},
-		"missing": {nil, nil, cause.DeviceClaimMissing, "ResourceClaim default/c (spec.resourceClaims gpus) does not exist"},
+		"missing": {nil, nil, cause.DeviceClaimMissing,
+			"ResourceClaim default/c (spec.resourceClaims gpus) does not exist"},
 		"going": {[]any{classOf("gpu"), gpu, going}, nil, cause.DeviceClaimMissing,
 			"ResourceClaim default/c (spec.resourceClaims gpus) is being deleted"},
 		"of another pod": {[]any{claim("c")}, own, cause.DeviceClaimMissing,
@@ -191,21 +202,27 @@ func TestK42_ProblemsAreTold(t *testing.T) {
 			"ResourceClaim default/c (spec.resourceClaims gpus) is used by 256 pods, and no more may use it"},
 		"no class": {[]any{gpu, claim("c", exactly("g", "gpu", 1))}, nil, cause.DeviceClassMissing,
 			`request g of ResourceClaim default/c wants DeviceClass "gpu", which does not exist`},
-		"no class of an alternative": {[]any{classOf("gpu"), gpu, claim("c", first("f", "gpu", "tpu"))}, nil, cause.DeviceClassMissing,
+		"no class of an alternative": {[]any{classOf("gpu"), gpu, claim("c", first("f", "gpu", "tpu"))}, nil,
+			cause.DeviceClassMissing,
 			`request f/way-1 of ResourceClaim default/c wants DeviceClass "tpu", which does not exist`},
-		"no kind of request": {[]any{gpu, claim("c", resourcev1.DeviceRequest{Name: "r"})}, nil, cause.DeviceClaimInvalid,
+		"no kind of request": {[]any{gpu, claim("c", resourcev1.DeviceRequest{Name: "r"})}, nil,
+			cause.DeviceClaimInvalid,
 			"request r of ResourceClaim default/c is of a kind that is not known: exactly and firstAvailable are"},
-		"bad CEL": {[]any{class("gpu", cel("device.nonsense(")...), gpu, claim("c", exactly("g", "gpu", 1))}, nil, cause.DeviceClaimInvalid,
+		"bad CEL": {[]any{class("gpu", cel("device.nonsense(")...), gpu, claim("c", exactly("g", "gpu", 1))}, nil,
+			cause.DeviceClaimInvalid,
 			`request g of ResourceClaim default/c (DeviceClass gpu): the selector "device.nonsense(" of the class is no valid CEL: `},
 		"CEL that fails": {[]any{class("all"), gpu, claim("c", exactly("g", "all", 1,
 			cel(fmt.Sprintf("device.attributes[%q].model == 'a'", driver))...))}, nil, cause.DeviceClaimInvalid,
 			`a selector of the request fails on device dra.example.com/n1/i0 (no such key: model), and kube-scheduler gives up there: device.`},
 		"no driver": {[]any{classOf("gpu"), claim("c", exactly("g", "gpu", 1))}, nil, cause.DevicesNotFound,
 			"request g of ResourceClaim default/c (DeviceClass gpu): no driver publishes any device"},
-		"nothing of the class": {[]any{class("tpu", cel("device.driver == 'tpu'")...), gpu, old, claim("c", exactly("g", "tpu", 1))}, nil,
-			cause.DevicesNotFound, "request g of ResourceClaim default/c (DeviceClass tpu): no published device passes the selector " +
+		"nothing of the class": {[]any{class("tpu", cel("device.driver == 'tpu'")...), gpu, old,
+			claim("c", exactly("g", "tpu", 1))}, nil,
+			cause.DevicesNotFound,
+			"request g of ResourceClaim default/c (DeviceClass tpu): no published device passes the selector " +
 				"of the class: device.driver == 'tpu'"},
-		"nothing of the request": {[]any{classOf("gpu"), gpu, claim("c", exactly("g", "gpu", 1, cel("false")...))}, nil, cause.DevicesNotFound,
+		"nothing of the request": {[]any{classOf("gpu"), gpu, claim("c", exactly("g", "gpu", 1, cel("false")...))},
+			nil, cause.DevicesNotFound,
 			`request g of ResourceClaim default/c (DeviceClass gpu): no published device passes the selector of the request: false`},
 		"none": {[]any{classOf("gpu"), gpu, claim("c", exactly("g", "gpu", 1))}, nil, "", ""},
 	} {
@@ -228,8 +245,8 @@ func TestK42_ProblemsAreTold(t *testing.T) {
 	}
 }
 
-// K-42. A search that would take too long is given up, and says so: for 21 devices of one value, of which there are 20, the
-// allocator tries each subset of those.
+// K-42. A search that would take too long is given up, and says so: for 21 devices of one value, of which there are
+// 20, the allocator tries each subset of those.
 func TestK42_ASearchHasABound(t *testing.T) {
 	t.Parallel()
 	var list []resourcev1.Device
@@ -239,7 +256,8 @@ func TestK42_ASearchHasABound(t *testing.T) {
 	attribute := resourcev1.FullyQualifiedName(driver + "/numa")
 	c := claim("c", exactly("x", "gpu", 21))
 	c.Spec.Devices.Constraints = []resourcev1.DeviceConstraint{{MatchAttribute: &attribute}}
-	left, why := with(classOf("gpu"), sliceOn("n1", list...), c).Place(enginetest.Asking("c"), &cluster.Node{Name: "n1"})
+	left, why := with(classOf("gpu"), sliceOn("n1", list...), c).Place(enginetest.Asking("c"),
+		&cluster.Node{Name: "n1"})
 	if left != nil || !strings.Contains(why, "no allocation was found within 200000 steps") {
 		t.Errorf("placed %t, and why not: %q", left != nil, why)
 	}
@@ -248,25 +266,29 @@ func TestK42_ASearchHasABound(t *testing.T) {
 // K-42. A claim that is allocated says where.
 func TestK42_AnAllocatedClaimSaysWhere(t *testing.T) {
 	t.Parallel()
-	_, why := with(classOf("gpu"), allocated(claim("c", exactly("g", "gpu", 1)), "n1", "g0")).Place(enginetest.Asking("c"),
+	_, why := with(classOf("gpu"), allocated(claim("c", exactly("g", "gpu", 1)), "n1", "g0")).Place(
+		enginetest.Asking("c"),
 		&cluster.Node{Name: "n2"})
 	if want := "ResourceClaim default/c is allocated, to nodes with metadata.name In [n1]"; why != want {
 		t.Errorf("%q, want %q", why, want)
 	}
 	wanted := with(claim("c", exactly("g", "gpu", 1), first("f", "a", "b"))).Wanted(enginetest.Asking("c", "c"))
-	if want := "ResourceClaim default/c with request g (1 of DeviceClass gpu), request f/way-0 (1 of DeviceClass a), " +
-		"request f/way-1 (1 of DeviceClass b)"; wanted != want {
-		t.Errorf("%q, want %q", wanted, want)
+	const all = "ResourceClaim default/c with request g (1 of DeviceClass gpu), request f/way-0 (1 of DeviceClass a), " +
+		"request f/way-1 (1 of DeviceClass b)"
+	if wanted != all {
+		t.Errorf("%q, want %q", wanted, all)
 	}
 }
 
-// K-42. Where devices are only counted, the devices of scripts and the allocator of kube-scheduler say the same, pod after pod.
+// K-42. Where devices are only counted, the devices of scripts and the allocator of kube-scheduler say the same, pod
+// after pod.
 func TestK42_ScriptsAndTheAllocatorAgree(t *testing.T) {
 	t.Parallel()
 	kinds := []string{"gpu", "nic"}
 	amounts := rapid.MapOfN(rapid.SampledFrom(kinds), rapid.Int64Range(1, 3), 1, 2)
 	rapid.Check(t, func(t *rapid.T) {
-		inventory := enginetest.Inventory{Nodes: map[string]map[string]int64{}, Claims: map[string]enginetest.ClaimOf{}}
+		inventory := enginetest.Inventory{Nodes: map[string]map[string]int64{},
+			Claims: map[string]enginetest.ClaimOf{}}
 		var lines []string
 		say := func(head string, have map[string]int64) {
 			for kind, n := range have {
@@ -280,7 +302,8 @@ func TestK42_ScriptsAndTheAllocatorAgree(t *testing.T) {
 		}
 		for i := range 5 {
 			name := fmt.Sprint("c", i)
-			of := enginetest.ClaimOf{Kinds: amounts.Draw(t, name), On: rapid.SampledFrom([]string{"", "", "n1"}).Draw(t, "on")}
+			of := enginetest.ClaimOf{Kinds: amounts.Draw(t, name),
+				On: rapid.SampledFrom([]string{"", "", "n1"}).Draw(t, "on")}
 			inventory.Claims[name] = of
 			say(strings.TrimSuffix("resourceclaim "+name+" on="+of.On, " on="), of.Kinds)
 		}
@@ -290,11 +313,13 @@ func TestK42_ScriptsAndTheAllocatorAgree(t *testing.T) {
 		}
 		fake, real := s.Devices, published(inventory)
 		for range 6 {
-			pod := rapid.SliceOfNDistinct(rapid.SampledFrom(slices.Sorted(maps.Keys(inventory.Claims))), 1, 2, rapid.ID).Draw(t, "pod")
+			pod := rapid.SliceOfNDistinct(rapid.SampledFrom(slices.Sorted(maps.Keys(inventory.Claims))), 1, 2,
+				rapid.ID).Draw(t, "pod")
 			a, _ := fake.Problem(enginetest.Asking(pod...))
 			b, _ := real.Problem(enginetest.Asking(pod...))
 			if a != b || on(fake, pod...) != on(real, pod...) {
-				t.Fatalf("%s\n%q: a script says %q %q, the allocator %q %q", strings.Join(lines, "\n"), pod, a, on(fake, pod...), b, on(real, pod...))
+				t.Fatalf("%s\n%q: a script says %q %q, the allocator %q %q", strings.Join(lines, "\n"), pod, a,
+					on(fake, pod...), b, on(real, pod...))
 			}
 			if nodes := strings.Fields(on(fake, pod...)); len(nodes) > 0 {
 				node := &cluster.Node{Name: rapid.SampledFrom(nodes).Draw(t, "node")}
@@ -305,8 +330,9 @@ func TestK42_ScriptsAndTheAllocatorAgree(t *testing.T) {
 	})
 }
 
-// K-42. kube-scheduler gives up on a pod where its allocator fails on a node, not where it only finds nothing there: all devices of
-// a class that do not go together, or that are not all published yet. Nothing else is worth a look at other nodes.
+// K-42. kube-scheduler gives up on a pod where its allocator fails on a node, not where it only finds nothing there:
+// all devices of a class that do not go together, or that are not all published yet. Nothing else is worth a look at
+// other nodes.
 func TestK42_WhereTheAllocatorFails(t *testing.T) {
 	t.Parallel()
 	attribute := resourcev1.FullyQualifiedName(driver + "/numa")
@@ -326,14 +352,16 @@ func TestK42_WhereTheAllocatorFails(t *testing.T) {
 		fits    string
 		breaks  string // a part of it
 	}{
-		"all together":           {cluster(together(allOf("g", "gpu"))), "n2", "looks at node n1, whatever other nodes have: "},
+		"all together": {cluster(together(allOf("g", "gpu"))), "n2",
+			"looks at node n1, whatever other nodes have: "},
 		"all, wherever they are": {cluster(claim("c", allOf("g", "gpu"))), "n1 n2", ""},
 		"two together":           {cluster(together(exactly("g", "gpu", 2))), "n2", ""},
 		"allocated":              {cluster(held), "n2", ""},
 		"all, of which one is taken": {cluster(allocated(claim("o", exactly("g", "gpu", 1)), "n1", "g0"),
 			together(allOf("g", "gpu"))), "n2", ""},
-		"all, and some are not there yet": {[]any{classOf("gpu"), sliceOn("n1", gpu("g0", "0")), incomplete(sliceOn("n2", gpu("g0", "0"))),
-			claim("c", allOf("g", "gpu"))}, "n1", "node n2"},
+		"all, and some are not there yet": {
+			[]any{classOf("gpu"), sliceOn("n1", gpu("g0", "0")), incomplete(sliceOn("n2", gpu("g0", "0"))),
+				claim("c", allOf("g", "gpu"))}, "n1", "node n2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -357,7 +385,8 @@ func TestK42_WhereTheAllocatorFails(t *testing.T) {
 func nodes(names ...string) iter.Seq[*cluster.Node] {
 	return func(yield func(*cluster.Node) bool) {
 		for _, name := range names {
-			if !yield(&cluster.Node{Name: name, Initialized: true, Labels: map[string]string{cluster.LabelHostname: name}}) {
+			if !yield(&cluster.Node{Name: name, Initialized: true,
+				Labels: map[string]string{cluster.LabelHostname: name}}) {
 				return
 			}
 		}

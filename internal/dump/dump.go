@@ -10,24 +10,24 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// Dump is a picture, under which terms it was planned for, and what the engine said.
+// Dump is a snapshot, the terms under which it was planned for, and what the engine said.
 type Dump struct {
-	Header   Header // but for Format and SHA256, which writing sets
+	Header   Header // without Format and SHA256, which Write sets
 	Snapshot *cluster.Snapshot
 	Terms    engine.Terms
 	Plans    []Planned
 }
 
-// Planned is what the engine said to one question.
+// Planned is the engine's answer to one question.
 type Planned struct {
 	Question Question
 	Plan     plan.Plan
 }
 
-// Question is what the engine can be asked of a picture.
+// Question is a question that the engine can answer about a snapshot.
 type Question string
 
-// The questions, by what they lead to.
+// Questions, by what they lead to.
 const (
 	AskLaunches    Question = "launches"  // nodes for static pools and pending pods
 	AskProvision   Question = "provision" // nodes for pending pods
@@ -39,7 +39,7 @@ const (
 	AskConsolidate Question = "consolidate"
 )
 
-// All are the questions that together say what a controller would do, in its order.
+// All returns the questions that together say what a controller would do, in its order.
 func All() []Question {
 	list := []Question{AskLaunches, AskTrim}
 	for _, method := range engine.Methods() {
@@ -48,7 +48,7 @@ func All() []Question {
 	return list
 }
 
-// Ask asks the engine.
+// Ask asks the engine a question about a snapshot.
 func Ask(question Question, s *cluster.Snapshot, terms engine.Terms) (plan.Plan, error) {
 	switch question {
 	case AskLaunches:
@@ -77,8 +77,8 @@ func questions() string {
 	return strings.Join(names, ", ")
 }
 
-// Make asks these questions of a picture. What there is of devices is not written, so nothing is planned with it: pods that ask
-// for some wait in a dump (K-42).
+// Make asks these questions about a snapshot. Dumps contain no devices, so it plans without them: pods that ask for
+// devices wait in a dump (K-42).
 func Make(s *cluster.Snapshot, terms engine.Terms, questions ...Question) (Dump, error) {
 	s = s.WithoutDevices()
 	d := Dump{Snapshot: s, Terms: terms}
@@ -92,17 +92,17 @@ func Make(s *cluster.Snapshot, terms engine.Terms, questions ...Question) (Dump,
 	return d, nil
 }
 
-// Difference is a question to which the engine says something else than what stands in a dump.
+// Difference is a question that the engine answers differently from a dump.
 type Difference struct {
 	Question Question
-	// Then is what stands in the dump, and Now what the engine says.
+	// Then is the plan in the dump, and Now the engine's.
 	Then, Now plan.Plan
-	// Lines tell them apart: those that are only in Then begin with "- ", those only in Now with "+ ".
+	// Lines are the differences: lines only in Then begin with "- ", lines only in Now with "+ ".
 	Lines []string
 }
 
-// Replay asks the engine the questions of a dump again, and returns where it says something else. Two plans are the
-// same when their records are, byte for byte.
+// Replay asks the engine the questions of a dump again, and returns those with different answers. Two plans are the
+// same if their records are, byte for byte.
 func Replay(d Dump) ([]Difference, error) {
 	var differences []Difference
 	for _, then := range d.Plans {
@@ -118,7 +118,7 @@ func Replay(d Dump) ([]Difference, error) {
 	return differences, nil
 }
 
-// apart lists the lines of two plans that are not in both; where these are alike, the records of which they are made.
+// apart returns the lines that only one of two plans has. If the lines are the same, it compares the plans' records.
 func apart(before, after planRecord) []string {
 	then, now := readPlan(before, nil), readPlan(after, nil)
 	lines := onlyIn("- ", then.String(), now.String())

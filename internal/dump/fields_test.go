@@ -59,8 +59,9 @@ func some1(n int) requirement.Requirement {
 	gte, _ := requirement.New(key, requirement.Gte, "7")
 	lt, _ := requirement.New(key, requirement.Lt, "5000")
 	not, _ := requirement.New(key, requirement.NotIn, "4711")
-	kinds := []requirement.Requirement{requirement.OneOf(key, "a", "b"), r, gte.And(lt).And(not), requirement.Absent(key),
-		requirement.Present(key), requirement.Nothing(key), requirement.Any(key), gte, lt, r.And(requirement.Present(key))}
+	kinds := []requirement.Requirement{requirement.OneOf(key, "a", "b"), r, gte.And(lt).And(not),
+		requirement.Absent(key), requirement.Present(key), requirement.Nothing(key), requirement.Any(key), gte, lt,
+		r.And(requirement.Present(key))}
 	return kinds[n%len(kinds)]
 }
 
@@ -74,9 +75,11 @@ func anIndex() *catalog.Index {
 		zone string
 	}{{1, "a"}, {1, "b"}, {0, "a"}} {
 		kind := map[bool]string{true: catalog.Reserved, false: catalog.Spot}[i == 0]
-		offers = append(offers, catalog.Offer{Type: o.at, Zone: o.zone, CapacityType: kind, Price: resources.Money(10 + i),
+		offers = append(offers, catalog.Offer{Type: o.at, Zone: o.zone, CapacityType: kind,
+			Price:     resources.Money(10 + i),
 			Available: i != 1, Reservation: map[bool]int{true: 3}[i == 0], Labels: requirement.NewSet(
-				requirement.OneOf(catalog.LabelInstanceType, types[o.at].Name), requirement.OneOf(catalog.LabelZone, o.zone),
+				requirement.OneOf(catalog.LabelInstanceType, types[o.at].Name),
+				requirement.OneOf(catalog.LabelZone, o.zone),
 				requirement.OneOf(catalog.LabelCapacityType, kind), requirement.OneOf("family", "m"))})
 	}
 	return catalog.Compile(types, offers, []requirement.Key{"family", "gpu"})
@@ -150,7 +153,8 @@ func TestU40_EveryFieldIsWrittenOrLeftOutForAReason(t *testing.T) {
 		{"terms", back.Terms, d.Terms}, {"plan", back.Plans[0].Plan, d.Plans[0].Plan},
 		{"snapshot", *back.Snapshot, *d.Snapshot},
 	} {
-		for _, difference := range differ(fmt.Sprint(pair.name), reflect.ValueOf(pair.got), reflect.ValueOf(pair.want)) {
+		for _, difference := range differ(fmt.Sprint(pair.name), reflect.ValueOf(pair.got),
+			reflect.ValueOf(pair.want)) {
 			t.Error(difference)
 		}
 	}
@@ -161,7 +165,8 @@ func TestU40_EveryFieldIsWrittenOrLeftOutForAReason(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.fields)) {
 		last := name[strings.LastIndex(name, ".")+1:]
-		if unexported := last[:1] == strings.ToLower(last[:1]); unexported && leftOut[name] == "" && otherwise[name] == "" {
+		if unexported := last[:1] == strings.ToLower(last[:1]); unexported && leftOut[name] == "" &&
+			otherwise[name] == "" {
 			t.Errorf("%s is neither written nor left out for a reason", name)
 		}
 	}
@@ -175,7 +180,8 @@ func settle(s *cluster.Snapshot) {
 	s.Names = append(resources.NewSpace().Names(), "example.com/x")
 	table := cluster.NewShapes()
 	own := func(pod *cluster.Pod) { pod.Shape.Narrow(pod.Shape.Alternatives[:1]) }
-	for _, list := range [][]*cluster.Pod{s.Pending, s.Repelling, s.Nodes[0].Pods, s.Leaving[0].Pods, s.Closed[0].Pods} {
+	for _, list := range [][]*cluster.Pod{s.Pending, s.Repelling, s.Nodes[0].Pods, s.Leaving[0].Pods,
+		s.Closed[0].Pods} {
 		own(list[0])
 		list[0].Shape = table.Intern(list[0].Shape)
 	}
@@ -183,7 +189,7 @@ func settle(s *cluster.Snapshot) {
 	s.Pools[0].Consolidates = cluster.Balanced
 }
 
-// differ lists where two values are not the same, but for fields that are left out.
+// differ lists where two values are not the same. Fields that are left out do not count.
 func differ(at string, a, b reflect.Value) []string {
 	if a.Type() == reflect.TypeFor[requirement.Requirement]() || a.Type() == reflect.TypeFor[requirement.Set]() ||
 		a.Type() == reflect.TypeFor[*catalog.Index]() {

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// plannedRecord writes what the engine said. Resource names are those of the picture.
+// plannedRecord returns the record of an answer. Resource names are those of the snapshot.
 func plannedRecord(d Planned) planRecord {
 	p := d.Plan
 	return planRecord{
@@ -18,7 +18,8 @@ func plannedRecord(d Planned) planRecord {
 		Nominations: each(p.Nominations, nominateOf), Unplaced: each(p.Unplaced, unplacedOf),
 		Room: each(p.Buffers.Places, nominateOf), NoRoom: each(p.Buffers.Unplaced, unplacedOf),
 		Removes: each(p.Removes, func(r plan.Remove) removeRecord {
-			return removeRecord{r.Claim, r.ClaimUID, r.Node, r.Pool, string(r.Reason), price(r.Price), string(r.First), r.Why}
+			return removeRecord{r.Claim, r.ClaimUID, r.Node, r.Pool, string(r.Reason), price(r.Price), string(r.First),
+				r.Why}
 		}),
 		Stays: each(p.Stays, stayOf), Held: p.Held, Order: p.Order,
 	}
@@ -53,11 +54,13 @@ func launchOf(l plan.Launch) launchRecord {
 }
 
 func unplacedOf(u plan.Unplaced) unplacedRecord {
-	return unplacedRecord{Pod: ref(u.Pod), Nodes: u.Nodes, Pools: each(u.Pools, func(r plan.PoolRefusal) refusalRecord {
-		return refusalRecord{Pool: r.Pool, Beyond: string(r.Beyond), Steps: each(r.Steps, func(s plan.Step) stepRecord {
-			return stepRecord{string(s.Demand), string(s.Cause), s.Key, s.Detail, s.Before, s.Left, s.Never}
+	return unplacedRecord{Pod: ref(u.Pod), Nodes: u.Nodes,
+		Pools: each(u.Pools, func(r plan.PoolRefusal) refusalRecord {
+			return refusalRecord{Pool: r.Pool, Beyond: string(r.Beyond),
+				Steps: each(r.Steps, func(s plan.Step) stepRecord {
+					return stepRecord{string(s.Demand), string(s.Cause), s.Key, s.Detail, s.Before, s.Left, s.Never}
+				})}
 		})}
-	})}
 }
 
 func stayOf(s plan.Stay) stayRecord {
@@ -68,7 +71,7 @@ func stayOf(s plan.Stay) stayRecord {
 	return record
 }
 
-// readPlan is the plan of a record.
+// readPlan returns the plan of a record.
 func readPlan(r planRecord, names resources.Names) plan.Plan {
 	return plan.Plan{
 		BasedOn: r.BasedOn, Names: names, Launches: each(r.Launches, readLaunch),
@@ -76,7 +79,8 @@ func readPlan(r planRecord, names resources.Names) plan.Plan {
 		Buffers: plan.Buffers{Places: each(r.Room, readNominate), Unplaced: each(r.NoRoom, readUnplaced)},
 		Removes: each(r.Removes, func(r removeRecord) plan.Remove {
 			return plan.Remove{Claim: r.Claim, ClaimUID: r.ClaimUID, Node: r.Node, Pool: r.Pool,
-				Reason: plan.DisruptionReason(r.Reason), Price: readPrice(r.Price), First: plan.First(r.First), Why: r.Why}
+				Reason: plan.DisruptionReason(r.Reason), Price: readPrice(r.Price), First: plan.First(r.First),
+				Why: r.Why}
 		}),
 		Stays: each(r.Stays, readStay), Held: emptied(r.Held), Order: r.Order,
 	}
@@ -93,8 +97,8 @@ func readLaunch(l launchRecord) plan.Launch {
 	launch := plan.Launch{
 		Pool: l.Pool, PoolUID: l.PoolUID, Slot: l.Slot, Requirements: readSet(l.Requirements), Types: l.Types,
 		Labels: some(l.Labels), Requests: l.Requests, Reserve: l.Reserve,
-		Pods: each(l.Pods, readRef), Buffers: each(l.Room, readRef), For: l.For, Drivers: l.Drivers, Replaces: l.Replaces,
-		Together: l.Together, Zones: l.Zones, CapacityTypes: l.CapacityTypes,
+		Pods: each(l.Pods, readRef), Buffers: each(l.Room, readRef), For: l.For, Drivers: l.Drivers,
+		Replaces: l.Replaces, Together: l.Together, Zones: l.Zones, CapacityTypes: l.CapacityTypes,
 		Cheapest: plan.Choice{Type: l.Cheapest.Type, Zone: l.Cheapest.Zone, CapacityType: l.Cheapest.CapacityType,
 			Price:      resources.Money(l.Cheapest.Price),
 			Commitment: plan.Commitment{Name: l.Cheapest.Commitment, Pays: resources.Money(l.Cheapest.Pays)}},
@@ -121,10 +125,11 @@ func readStay(s stayRecord) plan.Stay {
 }
 
 func readRefusal(r refusalRecord) plan.PoolRefusal {
-	return plan.PoolRefusal{Pool: r.Pool, Beyond: cause.Code(r.Beyond), Steps: each(r.Steps, func(s stepRecord) plan.Step {
-		return plan.Step{Demand: plan.Demand(s.Demand), Cause: cause.Code(s.Cause), Key: s.Key, Detail: s.Detail,
-			Before: s.Before, Left: s.Left, Never: s.Never}
-	})}
+	return plan.PoolRefusal{Pool: r.Pool, Beyond: cause.Code(r.Beyond),
+		Steps: each(r.Steps, func(s stepRecord) plan.Step {
+			return plan.Step{Demand: plan.Demand(s.Demand), Cause: cause.Code(s.Cause), Key: s.Key, Detail: s.Detail,
+				Before: s.Before, Left: s.Left, Never: s.Never}
+		})}
 }
 
 func readPrice(p *int64) resources.Money {

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// reader turns records to a snapshot. Planning relies on what translation makes sure of, so that is checked here.
+// reader turns records into a snapshot. It checks what planning relies on and translation usually guarantees.
 type reader struct {
 	in         content
 	components int
@@ -41,11 +41,15 @@ func read(c content) (Dump, error) {
 		r.where = fmt.Sprintf("shape %d", i)
 		r.shape(c.shapes[i], table)
 	}
-	parts := cluster.Snapshot{Version: c.picture.Version, Names: c.picture.Resources, Pending: r.list(c.picture.Pending),
-		Repelling: r.list(c.picture.Repelling), Buffers: r.list(c.picture.Buffers), MaxNodes: c.picture.MaxNodes, Unseen: c.picture.Unseen,
-		MaxClaims: c.picture.MaxClaims, Claims: c.picture.Claims, ClaimsUnknown: c.picture.ClaimsUnknown, Commitments: commitments}
+	parts := cluster.Snapshot{Version: c.picture.Version, Names: c.picture.Resources,
+		Pending:   r.list(c.picture.Pending),
+		Repelling: r.list(c.picture.Repelling), Buffers: r.list(c.picture.Buffers), MaxNodes: c.picture.MaxNodes,
+		Unseen:    c.picture.Unseen,
+		MaxClaims: c.picture.MaxClaims, Claims: c.picture.Claims, ClaimsUnknown: c.picture.ClaimsUnknown,
+		Commitments: commitments}
 	r.where = "picture"
-	parts.Capacities, parts.FreeVolumes = each(c.picture.Capacities, r.capacity), each(c.picture.FreeVolumes, r.freeVolume)
+	parts.Capacities, parts.FreeVolumes = each(c.picture.Capacities, r.capacity),
+		each(c.picture.FreeVolumes, r.freeVolume)
 	r.need(parts.MaxNodes >= 0, "maxNodes is %d; want 1 or more, or 0 for no limit", parts.MaxNodes)
 	r.need(parts.MaxClaims >= 0, "maxClaims is %d; want 1 or more, or 0 for no limit", parts.MaxClaims)
 	r.need(parts.Claims >= 0, "claims is %d; want 0 or more", parts.Claims)
@@ -67,13 +71,14 @@ func read(c content) (Dump, error) {
 }
 
 func (r *reader) commitments(records []commitmentRecord) []cluster.Commitment {
-	r.need(len(records) <= catalog.MaxCommitments, "commitments are %d; want at most %d", len(records), catalog.MaxCommitments)
+	r.need(len(records) <= catalog.MaxCommitments, "commitments are %d; want at most %d", len(records),
+		catalog.MaxCommitments)
 	var list []cluster.Commitment
 	for _, c := range records {
-		r.need(c.PerHour >= 0 && c.Instances >= 0, "commitment %q: perHour is %d and instances %d; want 0 or more", c.Name,
-			c.PerHour, c.Instances)
-		own := cluster.Commitment{Name: c.Name, Requirements: r.set(c.Requirements), PerHour: resources.Money(c.PerHour),
-			Instances: c.Instances}
+		r.need(c.PerHour >= 0 && c.Instances >= 0, "commitment %q: perHour is %d and instances %d; want 0 or more",
+			c.Name, c.PerHour, c.Instances)
+		own := cluster.Commitment{Name: c.Name, Requirements: r.set(c.Requirements),
+			PerHour: resources.Money(c.PerHour), Instances: c.Instances}
 		list, r.covered = append(list, own), append(r.covered, own.Requirements)
 	}
 	return list
@@ -85,7 +90,7 @@ func (r *reader) fail(format string, args ...any) {
 	}
 }
 
-// need notes a fault unless what is needed holds.
+// need notes a fault unless holds.
 func (r *reader) need(holds bool, format string, args ...any) {
 	if !holds {
 		r.fail(format, args...)
@@ -108,7 +113,7 @@ func seenIn(s seenRecord) cluster.Seen {
 	return cluster.Seen{Pool: s.Pool, Type: s.Type, Requests: s.Requests}
 }
 
-// rest reads what shapes and pods are needed for.
+// rest reads the parts after shapes and pods, to which these parts may refer.
 func (r *reader) rest(parts *cluster.Snapshot) {
 	for _, n := range r.in.namespaces {
 		if parts.Namespaces == nil {
@@ -144,8 +149,8 @@ func (r *reader) rest(parts *cluster.Snapshot) {
 	}
 	for _, g := range r.in.guards {
 		r.where = "podDisruptionBudget " + g.Namespace + "/" + g.Name
-		parts.Guards = append(parts.Guards, cluster.Guard{Namespace: g.Namespace, Name: g.Name, Pods: r.selector(g.Pods),
-			AtOnce: g.AtOnce})
+		parts.Guards = append(parts.Guards, cluster.Guard{Namespace: g.Namespace, Name: g.Name,
+			Pods: r.selector(g.Pods), AtOnce: g.AtOnce})
 	}
 	for _, h := range r.in.holds {
 		if parts.Held == nil {
@@ -176,14 +181,14 @@ func (r *reader) terms(o optionsRecord) engine.Terms {
 	return t
 }
 
-// vector checks that amounts are of resources that there are.
+// vector checks that there are not more amounts than resources.
 func (r *reader) vector(field string, amounts []int64) resources.Vector {
-	r.need(len(amounts) <= r.components, "%s has %d amounts; want at most %d, one for each resource", field, len(amounts),
-		r.components)
+	r.need(len(amounts) <= r.components, "%s has %d amounts; want at most %d, one for each resource", field,
+		len(amounts), r.components)
 	return amounts
 }
 
-// positive is vector for amounts that are 0 or more.
+// positive is vector for amounts that must not be negative.
 func (r *reader) positive(field string, amounts []int64) resources.Vector {
 	for _, amount := range amounts {
 		r.need(amount >= 0, "%s has the amount %d; want 0 or more", field, amount)
@@ -194,7 +199,8 @@ func (r *reader) positive(field string, amounts []int64) resources.Vector {
 func (r *reader) catalogue(c catalogueRecord) {
 	var types []catalog.IndexedType
 	for i, t := range c.Types {
-		r.need(t.Name != "" && (i == 0 || c.Types[i-1].Name < t.Name), "type %q: want names in order, each once", t.Name)
+		r.need(t.Name != "" && (i == 0 || c.Types[i-1].Name < t.Name), "type %q: want names in order, each once",
+			t.Name)
 		types = append(types, catalog.IndexedType{Name: t.Name, Capacity: r.vector("capacity", t.Capacity),
 			Allocatable: r.vector("allocatable", t.Allocatable)})
 	}
@@ -211,14 +217,16 @@ func (r *reader) catalogue(c catalogueRecord) {
 			int64(resources.MaxPrice))
 		r.need(o.Reservation >= 0, "offer %d: reservation is %d; want 0 or more", i, o.Reservation)
 		labels := r.set(c.Types[o.Type].Labels).And(r.set(o.Labels)).And(requirement.NewSet(
-			requirement.OneOf(catalog.LabelInstanceType, types[o.Type].Name), requirement.OneOf(catalog.LabelZone, o.Zone),
+			requirement.OneOf(catalog.LabelInstanceType, types[o.Type].Name),
+			requirement.OneOf(catalog.LabelZone, o.Zone),
 			requirement.OneOf(catalog.LabelCapacityType, o.CapacityType)))
 		offers = append(offers, catalog.Offer{Type: o.Type, Zone: o.Zone, CapacityType: o.CapacityType,
 			Price: resources.Money(o.Price), Available: !o.SoldOut, Reservation: o.Reservation, Labels: labels})
 	}
 	r.need(catalog.Ordered(offers), "offers are not in order; want reserved ones first, then by price")
 	if r.err == nil {
-		index := catalog.Compile(types, offers, each(c.WellKnown, func(key string) requirement.Key { return requirement.Key(key) }))
+		index := catalog.Compile(types, offers,
+			each(c.WellKnown, func(key string) requirement.Key { return requirement.Key(key) }))
 		r.catalogues = append(r.catalogues, index.Covered(r.covered))
 	}
 }
@@ -230,7 +238,8 @@ func (r *reader) pool(p poolRecord) *cluster.Pool {
 		Taints:       each(p.Taints, readTaint), RelaxMinValues: p.RelaxMinValues, FreeSlots: p.FreeSlots,
 		SurgeSlots: p.SurgeSlots, Static: p.Static, Replicas: p.Replicas, MinNodes: p.MinNodes, Dormant: p.Dormant,
 		Gentle: p.Gentle, Held: p.Held, TerminateFirst: p.TerminateFirst, NoneFirst: p.NoneFirst,
-		Invalid: p.Invalid, ExpiresGracefully: p.ExpiresGracefully, Consolidates: cluster.Consolidation(p.Consolidates),
+		Invalid: p.Invalid, ExpiresGracefully: p.ExpiresGracefully,
+		Consolidates:   cluster.Consolidation(p.Consolidates),
 		PriceTolerance: p.PriceTolerance, LocalVolumes: p.LocalVolumes,
 		NodeOverheadPrice: resources.Money(p.NodeOverheadPrice), OnDemandPercent: p.OnDemandPercent,
 		Limits: limit.Limits{Resources: r.vector("limits.resources", p.Limits.Resources), Limited: p.Limits.Limited,
@@ -247,14 +256,16 @@ func (r *reader) pool(p poolRecord) *cluster.Pool {
 		}
 	}
 	r.need(len(p.Limits.Limited) <= len(p.Limits.Resources),
-		"limits.limited has %d entries; want at most %d, as resources has", len(p.Limits.Limited), len(p.Limits.Resources))
+		"limits.limited has %d entries; want at most %d, as resources has", len(p.Limits.Limited),
+		len(p.Limits.Resources))
 	r.need(p.Limits.SoftNodes >= limit.None && p.Limits.HardNodes >= limit.None,
 		"limits: softNodes is %d and hardNodes %d; want %d for none, or more", p.Limits.SoftNodes,
 		p.Limits.HardNodes, limit.None)
 	r.need(p.NodeOverheadPrice >= 0 && p.NodeOverheadPrice <= int64(resources.MaxPrice),
 		"nodeOverheadPrice is %d; want 0 to %d", p.NodeOverheadPrice, int64(resources.MaxPrice))
 	r.need(p.MinNodes >= 0, "minNodes is %d; want 0 or more", p.MinNodes)
-	r.need(p.OnDemandPercent >= 0 && p.OnDemandPercent <= 100, "onDemandPercent is %d; want 0 to 100", p.OnDemandPercent)
+	r.need(p.OnDemandPercent >= 0 && p.OnDemandPercent <= 100, "onDemandPercent is %d; want 0 to 100",
+		p.OnDemandPercent)
 	r.need(p.Replicas >= 0, "replicas is %d; want 0 or more", p.Replicas)
 	r.need(p.Consolidates >= 0 && p.Consolidates <= int(cluster.Balanced), "consolidates is %d; want 0 to %d",
 		p.Consolidates, int(cluster.Balanced))
@@ -272,10 +283,13 @@ func (r *reader) node(n nodeRecord) *cluster.Node {
 		Taints: each(n.Taints, readTaint), Allocatable: r.vector("allocatable", n.Allocatable), Pods: r.list(n.Pods),
 		Used: r.vector("used", n.Used), Ports: each(n.Ports, readPort), Attached: n.Attached,
 		Drivers: n.Drivers, Fresh: n.Fresh, Initialized: n.Initialized, Launched: n.Launched,
-		Registered: n.Registered, RegisteredAt: n.RegisteredAt, Foreign: n.Foreign, Drifted: n.Drifted, Expired: n.Expired,
-		For: n.For, Replaces: n.Replaces, Replaced: n.Replaced, Together: n.Together, Deleting: n.Deleting, Disrupting: n.Disrupting,
-		NotReady: n.NotReady, DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, DrainEnds: n.DrainEnds, ConsolidatableAt: n.ConsolidatableAt,
-		Created: n.Created, InstanceType: n.InstanceType, Price: readPrice(n.Price),
+		Registered: n.Registered, RegisteredAt: n.RegisteredAt, Foreign: n.Foreign, Drifted: n.Drifted,
+		Expired: n.Expired,
+		For:     n.For, Replaces: n.Replaces, Replaced: n.Replaced, Together: n.Together, Deleting: n.Deleting,
+		Disrupting: n.Disrupting,
+		NotReady:   n.NotReady, DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, DrainEnds: n.DrainEnds,
+		ConsolidatableAt: n.ConsolidatableAt,
+		Created:          n.Created, InstanceType: n.InstanceType, Price: readPrice(n.Price),
 	}
 }
 
@@ -300,10 +314,12 @@ func readPort(p portRecord) cluster.HostPort { return cluster.HostPort(p) }
 func (r *reader) set(records []requirementRecord) requirement.Set {
 	for _, record := range records {
 		key := strings.TrimSpace(record.Key)
-		r.need(!record.Absent || len(record.In) == 0, "requirement %q: absent and in stand together; want one of them", key)
+		r.need(!record.Absent || len(record.In) == 0, "requirement %q: absent and in stand together; want one of them",
+			key)
 		r.need(record.Open || len(record.NotIn) == 0 && record.Gte == nil && record.Lte == nil,
 			"requirement %q: notIn, gte and lte want open", key)
-		r.need(!record.Open || len(record.In) == 0, "requirement %q: in and open stand together; want one of them", key)
+		r.need(!record.Open || len(record.In) == 0, "requirement %q: in and open stand together; want one of them",
+			key)
 		r.need(!record.Open || key != "", "requirement %q: open wants a key", key)
 		r.need(!record.Absent || record.Gte == nil && record.Lte == nil,
 			"requirement %q: absent and a bound stand together", key)

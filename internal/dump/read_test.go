@@ -99,10 +99,12 @@ func packedText(text string) []byte {
 // TestU06_WhatIsNotKnownIsLeftOutWithAWarning, in a field and as a line of its own, unless reading is strict.
 func TestU06_WhatIsNotKnownIsLeftOutWithAWarning(t *testing.T) {
 	t.Parallel()
-	data := packed(top, picture, `{"weather":{"sun":true}}`, `{"pool":{"name":"p","colour":"red","weight":3,`+limits+`}}`)
+	data := packed(top, picture, `{"weather":{"sun":true}}`, `{"pool":{"name":"p","colour":"red","weight":3,`+limits+
+		`}}`)
 	d, warnings, err := Read(bytes.NewReader(data), Options{})
 	want := `line 3: "weather" is not known, and left out|line 4: "colour" is not known, and left out`
-	if err != nil || strings.Join(warnings, "|") != want || len(d.Snapshot.Pools) != 1 || d.Snapshot.Pools[0].Weight != 3 {
+	if err != nil || strings.Join(warnings, "|") != want || len(d.Snapshot.Pools) != 1 ||
+		d.Snapshot.Pools[0].Weight != 3 {
 		t.Errorf("%v %v %+v", err, warnings, d.Snapshot)
 	}
 }

@@ -34,8 +34,9 @@ func (r *reader) shape(s shapeRecord, table *cluster.Shapes) {
 	for _, p := range s.Pods {
 		r.pods = append(r.pods, &cluster.Pod{
 			UID: p.UID, Namespace: p.Namespace, Name: p.Name, Shape: shape, Priority: p.Priority,
-			DeletionCost: p.DeletionCost, Created: p.Created, Node: p.Node, Promised: p.Promised, PassedOver: p.PassedOver,
-			Daemon: p.Daemon, Fixed: p.Fixed, DoNotDisrupt: p.DoNotDisrupt, Terminating: p.Terminating,
+			DeletionCost: p.DeletionCost, Created: p.Created, Node: p.Node, Promised: p.Promised,
+			PassedOver: p.PassedOver,
+			Daemon:     p.Daemon, Fixed: p.Fixed, DoNotDisrupt: p.DoNotDisrupt, Terminating: p.Terminating,
 		})
 	}
 }
@@ -63,7 +64,7 @@ func readSet(records []requirementRecord) requirement.Set {
 	return requirement.NewSet(each(records, readAllowed)...)
 }
 
-// readAllowed reads a set of values. What no requirement can be is nothing at all; the reader has told by then.
+// readAllowed reads a set of values. For an impossible one it returns nothing; the reader has noted the fault by then.
 func readAllowed(record requirementRecord) requirement.Requirement {
 	key := requirement.Key(record.Key)
 	switch {

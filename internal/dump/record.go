@@ -1,8 +1,8 @@
 package dump
 
-// The records of a file. Their names in JSON are an API: fields are added, not renamed.
+// Records of a file. Their names in JSON are an API: fields are added, not renamed.
 
-// Format names what is written. A reader of version n reads those of 1 to n.
+// Format names the format. A reader of version n reads versions 1 to n.
 const Format = "dump.joiner.sh/v1"
 
 // Header is the first line.
@@ -53,7 +53,7 @@ type line struct {
 	Plan      *planRecord      `json:"plan,omitempty"`
 }
 
-// pictureRecord is what there is once in a snapshot, and the options of planning.
+// pictureRecord is what a snapshot has once, and the options of planning.
 type pictureRecord struct {
 	Version   uint64   `json:"version"`
 	Resources []string `json:"resources"` // the names behind each vector
@@ -71,15 +71,15 @@ type pictureRecord struct {
 	Claims    int64 `json:"claims,omitempty"`
 	// ClaimsUnknown is why the hard limit is not known.
 	ClaimsUnknown string `json:"claimsUnknown,omitempty"`
-	// Capacities and FreeVolumes are what there is for volumes that are still to come (K-58, K-59).
+	// Capacities and FreeVolumes are the storage for volumes that are still to come (K-58, K-59).
 	Capacities  []capacityRecord   `json:"capacities,omitempty"`
 	FreeVolumes []freeVolumeRecord `json:"freeVolumes,omitempty"`
-	// Commitments are in the order in which they are used (K-55).
+	// Commitments are in the order of their use (K-55).
 	Commitments []commitmentRecord `json:"commitments,omitempty"`
 }
 
-// commitmentRecord is capacity that is paid for whether nodes use it or not. What it covers is not among the offers of
-// catalogues once more: it follows from Requirements.
+// commitmentRecord is capacity that is paid for whether nodes use it or not. Offers of catalogues do not repeat which
+// of them it covers: that follows from Requirements.
 type commitmentRecord struct {
 	Name         string              `json:"name"`
 	Requirements []requirementRecord `json:"requirements,omitempty"`
@@ -125,8 +125,8 @@ type offerRecord struct {
 	Labels       []requirementRecord `json:"labels,omitempty"` // beside those of the type
 }
 
-// requirementRecord is a set of values of a label. In lists the values, or with Open every value is allowed but those
-// of NotIn, and with a bound only integers.
+// requirementRecord is a set of values of a label. In lists the values. With Open every value is allowed except those
+// of NotIn; with a bound only integers are.
 type requirementRecord struct {
 	Key    string   `json:"key"`
 	Absent bool     `json:"absent,omitempty"`
@@ -143,35 +143,36 @@ type namespaceRecord struct {
 }
 
 type poolRecord struct {
-	Name              string              `json:"name"`
-	UID               string              `json:"uid,omitempty"`
-	Weight            int32               `json:"weight,omitempty"`
-	Blocked           string              `json:"blocked,omitempty"`
-	BlockedBy         string              `json:"blockedBy,omitempty"`
-	Requirements      []requirementRecord `json:"requirements,omitempty"`
-	Taints            []taintRecord       `json:"taints,omitempty"`
-	Catalogue         *int                `json:"catalogue,omitempty"` // position of its line among those of catalogues
-	Limits            limitsRecord        `json:"limits"`
-	Used              usageRecord         `json:"used"`
-	MinValues         []minValuesRecord   `json:"minValues,omitempty"`
-	RelaxMinValues    bool                `json:"relaxMinValues,omitempty"`
-	FreeSlots         []int               `json:"freeSlots"`  // null: the pool has no slots
-	SurgeSlots        []int               `json:"surgeSlots"` // the same
-	Static            bool                `json:"static,omitempty"`
-	Replicas          int64               `json:"replicas,omitempty"`
-	MinNodes          int64               `json:"minNodes,omitempty"`
-	Dormant           bool                `json:"dormant,omitempty"`
-	Gentle            bool                `json:"gentle,omitempty"`
-	Held              bool                `json:"held,omitempty"`
-	Invalid           bool                `json:"invalid,omitempty"`
-	ExpiresGracefully bool                `json:"expiresGracefully,omitempty"`
-	NoneFirst         bool                `json:"noneFirst,omitempty"`
-	TerminateFirst    bool                `json:"terminateFirst,omitempty"`
-	Consolidates      int                 `json:"consolidates,omitempty"`
-	PriceTolerance    int                 `json:"priceTolerance,omitempty"`
-	LocalVolumes      bool                `json:"localVolumes,omitempty"`
-	NodeOverheadPrice int64               `json:"nodeOverheadPrice,omitempty"` // micro-dollars per hour
-	OnDemandPercent   int                 `json:"onDemandPercent,omitempty"`   // of its nodes are not to be spot
+	Name         string              `json:"name"`
+	UID          string              `json:"uid,omitempty"`
+	Weight       int32               `json:"weight,omitempty"`
+	Blocked      string              `json:"blocked,omitempty"`
+	BlockedBy    string              `json:"blockedBy,omitempty"`
+	Requirements []requirementRecord `json:"requirements,omitempty"`
+	Taints       []taintRecord       `json:"taints,omitempty"`
+	// position of its line among those of catalogues
+	Catalogue         *int              `json:"catalogue,omitempty"`
+	Limits            limitsRecord      `json:"limits"`
+	Used              usageRecord       `json:"used"`
+	MinValues         []minValuesRecord `json:"minValues,omitempty"`
+	RelaxMinValues    bool              `json:"relaxMinValues,omitempty"`
+	FreeSlots         []int             `json:"freeSlots"`  // null: the pool has no slots
+	SurgeSlots        []int             `json:"surgeSlots"` // the same
+	Static            bool              `json:"static,omitempty"`
+	Replicas          int64             `json:"replicas,omitempty"`
+	MinNodes          int64             `json:"minNodes,omitempty"`
+	Dormant           bool              `json:"dormant,omitempty"`
+	Gentle            bool              `json:"gentle,omitempty"`
+	Held              bool              `json:"held,omitempty"`
+	Invalid           bool              `json:"invalid,omitempty"`
+	ExpiresGracefully bool              `json:"expiresGracefully,omitempty"`
+	NoneFirst         bool              `json:"noneFirst,omitempty"`
+	TerminateFirst    bool              `json:"terminateFirst,omitempty"`
+	Consolidates      int               `json:"consolidates,omitempty"`
+	PriceTolerance    int               `json:"priceTolerance,omitempty"`
+	LocalVolumes      bool              `json:"localVolumes,omitempty"`
+	NodeOverheadPrice int64             `json:"nodeOverheadPrice,omitempty"` // micro-dollars per hour
+	OnDemandPercent   int               `json:"onDemandPercent,omitempty"`   // percent that must not be spot
 }
 
 type limitsRecord struct {
@@ -197,13 +198,13 @@ type taintRecord struct {
 	Effect string `json:"effect"`
 }
 
-// shapeRecord is what pods that are alike ask for, and these pods.
+// shapeRecord is what a group of equal pods asks for, and these pods.
 type shapeRecord struct {
 	Namespace    string              `json:"namespace"`
 	Labels       map[string]string   `json:"labels,omitempty"`
 	Requests     []int64             `json:"requests,omitempty"`
 	Alternatives []alternativeRecord `json:"alternatives,omitempty"`
-	// Narrowed says that volumes left Alternatives of Own.
+	// Narrowed says that Alternatives are what volumes left of Own.
 	Narrowed     bool                `json:"narrowed,omitempty"`
 	Own          []alternativeRecord `json:"own,omitempty"`
 	Blocked      string              `json:"blocked,omitempty"`
@@ -298,7 +299,7 @@ type seenRecord struct {
 }
 
 type nodeRecord struct {
-	// List is "leaving" or "closed" for a node that a what-if has set aside, else "".
+	// List is "leaving" or "closed" for a node that a what-if has set aside, otherwise "".
 	List             string              `json:"list,omitempty"`
 	Name             string              `json:"name,omitempty"`
 	Claim            string              `json:"claim,omitempty"`
@@ -350,7 +351,7 @@ type holdRecord struct {
 	Why  string `json:"why"`
 }
 
-// planRecord is what the engine said when it was asked one thing.
+// planRecord is the engine's answer to one question.
 type planRecord struct {
 	Question    string           `json:"question"`
 	BasedOn     uint64           `json:"basedOn"`
@@ -361,7 +362,7 @@ type planRecord struct {
 	Stays       []stayRecord     `json:"stays,omitempty"`
 	Held        map[string]int   `json:"held,omitempty"`
 	Order       []string         `json:"order,omitempty"`
-	// Room and NoRoom are what becomes of the picture's Buffers.
+	// Room and NoRoom are the results for the snapshot's Buffers.
 	Room   []nominateRecord `json:"room,omitempty"`
 	NoRoom []unplacedRecord `json:"noRoom,omitempty"`
 }
@@ -398,7 +399,7 @@ type choiceRecord struct {
 	Zone         string `json:"zone"`
 	CapacityType string `json:"capacityType"`
 	Price        int64  `json:"price"`
-	// Commitment pays so much beside the price.
+	// Commitment pays this much in addition to the price.
 	Commitment string `json:"commitment,omitempty"`
 	Pays       int64  `json:"pays,omitempty"`
 }
@@ -445,7 +446,7 @@ type stayRecord struct {
 	Claim    string `json:"claim"`
 	ClaimUID string `json:"claimUID,omitempty"`
 	Why      string `json:"why"`
-	// Lead and Homeless are what Why is made of, where a pod would find no place.
+	// Lead and Homeless are the parts of Why if a pod would find no place.
 	Lead     string          `json:"lead,omitempty"`
 	Homeless *unplacedRecord `json:"homeless,omitempty"`
 }

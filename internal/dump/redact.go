@@ -13,20 +13,20 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// Known reports whether it is a redaction.
+// Known reports whether it is one of the redactions.
 func (r Redaction) Known() bool {
 	return slices.Contains([]Redaction{RedactNone, RedactNames, RedactAll}, r)
 }
 
-// Redactions names them for messages.
+// Redactions lists them for messages.
 func Redactions() string { return "none, names or all" }
 
-// Key says what the names in a redacted dump stand for: by kind of name, the real one of each.
+// Key maps the names in a redacted dump to the real ones, by kind of name.
 type Key map[string]map[string]string
 
-// Redact takes names away: each becomes the kind of the name and its rank among those of its kind, so that every
-// comparison of names comes out alike. The plans are made anew; same reports whether they are those of before but for
-// the names, and for sentences, which have names in them.
+// Redact replaces each name by its kind and its rank among the names of that kind, so that comparisons of names have
+// the same results. It makes the plans again. same reports whether they equal those before, apart from names and from
+// sentences with names.
 func Redact(d Dump, how Redaction, differences ...Difference) (redacted Dump, key Key, same bool, err error) {
 	if how == RedactNone {
 		d.Header.Redaction = how
@@ -50,7 +50,7 @@ func Redact(d Dump, how Redaction, differences ...Difference) (redacted Dump, ke
 	same = true
 	for i, planned := range redacted.Plans {
 		if slices.ContainsFunc(differences, func(d Difference) bool { return d.Question == planned.Question }) {
-			// What the engine does not say once more is kept as it was, but for its sentences.
+			// A plan that the engine no longer reproduces is kept, without its sentences.
 			redacted.Plans[i].Plan = readPlan(wordless(before.plans[i]), redacted.Snapshot.Names)
 			continue
 		}
@@ -64,7 +64,7 @@ func Redact(d Dump, how Redaction, differences ...Difference) (redacted Dump, ke
 	return redacted, key, same, nil
 }
 
-// copied returns the records with nothing in common with the values that they were made of.
+// copied returns the records, without memory shared with the values that they were made from.
 func (c content) copied() (content, error) {
 	var own content
 	for _, l := range c.lines() {
@@ -77,7 +77,7 @@ func (c content) copied() (content, error) {
 	return own, nil
 }
 
-// alikeBut compares two plans but for what is a sentence, or names something in one.
+// alikeBut reports whether two plans are equal, apart from sentences and what they name.
 func alikeBut(a, b planRecord) bool { return bytes.Equal(encoded(wordless(a)), encoded(wordless(b))) }
 
 // wordless returns a plan without its sentences.
@@ -101,7 +101,7 @@ func wordless(p planRecord) planRecord {
 	return p
 }
 
-// silence takes away what the steps name.
+// silence removes what the steps name.
 func (u *unplacedRecord) silence() {
 	for i := range u.Pools {
 		for j := range u.Pools[i].Steps {
@@ -116,7 +116,7 @@ func copiedPlan(p planRecord) (own planRecord, err error) {
 	return own, err
 }
 
-// replaceAsks gives what nodes and launches are for the words that the shapes have now (cluster.Shape.Ask).
+// replaceAsks updates what nodes and launches are for to the words that the shapes have now (cluster.Shape.Ask).
 func replaceAsks(c *content, d Dump, key Key) {
 	now := map[string]string{plan.AskReplicas: plan.AskReplicas, plan.AskFloor: plan.AskFloor}
 	shapes := (&reader{in: *c, components: len(c.picture.Resources)}).allShapes()
@@ -178,7 +178,7 @@ func (r *reader) allShapes() []*cluster.Shape {
 	return r.shapes
 }
 
-// ranks finds all names of each kind, and gives each its rank.
+// ranks collects all names of each kind, and gives each its rank.
 type ranks struct {
 	how     Redaction
 	numeric map[string]bool            // kinds of values that are compared as numbers
@@ -198,7 +198,7 @@ func (r *ranks) bounded(kind string) { r.numeric[kind] = true }
 
 func (r *ranks) replace(kind, name string) string { return r.now[kind][name] }
 
-// settle gives ranks, and returns what they stand for.
+// settle assigns ranks, and returns the real names.
 func (r *ranks) settle() Key {
 	key := Key{}
 	r.now = map[string]map[string]string{}
@@ -214,7 +214,7 @@ func (r *ranks) settle() Key {
 				continue
 			}
 			word, _, _ := strings.Cut(kind, " ")
-			if some { // it stays behind what is kept and comes before it
+			if some { // keep its order relative to a kept name before it
 				word = below
 			}
 			r.now[kind][name] = rank(word, number)
@@ -234,7 +234,7 @@ func keep(key Key, kind, now, then string) {
 
 func rank(word string, number int) string { return fmt.Sprintf("%s-%06d", word, number+1) }
 
-// shortNumber is how many digits a number may have that says nothing of whom it is of.
+// shortNumber is the number of digits up to which a number identifies nobody.
 const shortNumber = 4
 
 // kept reports whether a name stays as it is.
@@ -249,7 +249,7 @@ func (r *ranks) kept(kind, name string) bool {
 	case !strings.HasPrefix(kind, kindValue):
 		return false
 	}
-	// A number that is left open is chosen to be 0, or the first that nothing excludes: so small ones stay.
+	// An open number is chosen as 0, or as the first one that nothing excludes. So small numbers stay.
 	number, err := strconv.ParseInt(name, 10, 64)
 	isNumber := err == nil && strconv.FormatInt(number, 10) == name
 	return name == "true" || name == "false" || isNumber && (r.numeric[kind] || len(name) <= shortNumber)

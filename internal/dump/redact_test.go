@@ -102,7 +102,8 @@ func TestU40_WhatRedactionTakesAway(t *testing.T) {
 		if len(left) > 0 {
 			t.Errorf("%s leaves %v in\n%s", how, left, text)
 		}
-		for _, name := range []string{"pod sec-waits", "node sec-node", "namespace sec-ns", "pool sec-pool", "ask sec-ask"} {
+		for _, name := range []string{"pod sec-waits", "node sec-node", "namespace sec-ns", "pool sec-pool",
+			"ask sec-ask"} {
 			kind, name, _ := strings.Cut(name, " ")
 			found := false
 			for now, then := range key[kind] {

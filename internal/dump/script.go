@@ -13,9 +13,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/script"
 )
 
-// Script says a dump in the language of docs/scripts.md: a script for each question to which there is an answer.
-// Refused names what the language cannot say: then there is none. Names of claims that have a node, UIDs and times
-// of creation are those that the language gives.
+// Script writes a dump in the language of docs/scripts.md: a script for each question with an answer. If the language
+// cannot express something, refused names it, and there is no script. Names of claims with a node, UIDs and creation
+// times are those that the language gives.
 func Script(d Dump) (text string, refused []string, err error) {
 	c, err := contentOf(d).copied()
 	if err != nil {
@@ -37,7 +37,7 @@ func Script(d Dump) (text string, refused []string, err error) {
 	return p.blocks(d, back, body)
 }
 
-// blocks returns a script for each question, and refuses what is planned for otherwise.
+// blocks returns a script for each question, and refuses those whose plan would differ.
 func (p *scripter) blocks(d Dump, back *cluster.Snapshot, body string) (text string, refused []string, err error) {
 	renamed := map[string]string{}
 	for _, n := range d.Snapshot.Nodes {
@@ -59,8 +59,9 @@ func (p *scripter) blocks(d Dump, back *cluster.Snapshot, body string) (text str
 			continue
 		}
 		if renamedLines(was.String(), renamed) != renamedLines(now.String(), nil) {
-			refused = append(refused, fmt.Sprintf("what decides the plan %s: it is another one without UIDs, times of creation "+
-				"and names of claims", verb.question))
+			refused = append(refused,
+				fmt.Sprintf("what decides the plan %s: it is another one without UIDs, times of creation "+
+					"and names of claims", verb.question))
 			continue
 		}
 		blocks = append(blocks, verb.words+"\n"+body+"----\n"+script.Shorten(now.String()))
@@ -76,7 +77,7 @@ func (p *scripter) blocks(d Dump, back *cluster.Snapshot, body string) (text str
 
 const nothing = "nothing to do\n"
 
-// renamedLines are the lines of a plan, sorted, with the names that claims have in scripts.
+// renamedLines returns the lines of a plan, sorted, with the names that claims have in scripts.
 func renamedLines(text string, names map[string]string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -93,7 +94,7 @@ func renamedLines(text string, names map[string]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// verb is a question in words.
+// verb is a question in the words of scripts.
 type verb struct {
 	question Question
 	words    string
@@ -129,11 +130,11 @@ func verbs(t engine.Terms) []verb {
 		{AskDrift, "drift" + now + budgets + saving}, {AskConsolidate, "consolidate" + now + budgets + saving}}
 }
 
-// claimEnding is what the language adds to the name of a node for that of its claim.
+// claimEnding is what the language appends to a node's name for the name of its claim.
 const claimEnding = "-claim"
 
-// renameClaims gives claims that have a node the names that the language gives them, and takes away what it does
-// not say and no plan should depend on: UIDs, versions, times of creation of pods, what launches were for.
+// renameClaims gives claims with a node the names that the language gives them. It removes what the language does not
+// say and no plan should depend on: UIDs, versions, creation times of pods, what launches were for.
 func renameClaims(c *content) {
 	names := map[string]string{}
 	for i := range c.nodes {
@@ -173,7 +174,7 @@ func renameClaims(c *content) {
 			c.pools[i].Used.Capacity = nil
 		}
 	}
-	for i := range c.daemons { // a rank has no namespace
+	for i := range c.daemons { // redacted names have no namespace
 		if d := &c.daemons[i]; !strings.Contains(d.Name, "/") {
 			d.Name = c.shapes[d.Shape].Namespace + "/" + d.Name
 		}
@@ -188,12 +189,12 @@ type scripter struct {
 	names resources.Names
 }
 
-// words joins what is not empty.
+// words joins the parts that are not empty.
 func words(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " ") + "\n"
 }
 
-// attribute is name=value, or nothing without a value. Blanks part words, so they are written as _.
+// attribute returns name=value, or "" for an empty value. Spaces separate words, so they are written as _.
 func attribute(name, value string) string {
 	if value == "" {
 		return ""
@@ -215,7 +216,7 @@ func number[T ~int | ~int32 | ~int64](name string, n, otherwise T) string {
 	return name + "=" + strconv.FormatInt(int64(n), 10)
 }
 
-// amounts writes those that are not 0.
+// amounts formats the amounts that are not 0.
 func (p *scripter) amounts(prefix string, v []int64) string {
 	var parts []string
 	for i, amount := range v {
@@ -248,7 +249,7 @@ func (p *scripter) body() string {
 	}
 	if c := p.in.picture; c.MaxNodes != 0 || c.Unseen != 0 || c.MaxClaims != 0 || c.ClaimsUnknown != "" {
 		unseen := c.Unseen
-		if c.MaxClaims != 0 { // those with a node are counted by their nodes
+		if c.MaxClaims != 0 { // claims with a node are counted by their nodes
 			unseen = c.Claims - int64(p.claims())
 		}
 		b.WriteString(words("limit", "cluster", number("nodes", c.MaxNodes, 0), number("claims", c.MaxClaims, 0),
@@ -259,7 +260,8 @@ func (p *scripter) body() string {
 		if c.PerHour != 0 {
 			hourly = "hourly=" + resources.Money(c.PerHour).String()
 		}
-		b.WriteString(words("commitment", c.Name, hourly, number("instances", c.Instances, 0), attribute("need", needText(c.Requirements))))
+		b.WriteString(words("commitment", c.Name, hourly, number("instances", c.Instances, 0),
+			attribute("need", needText(c.Requirements))))
 	}
 	for _, pool := range p.in.pools {
 		b.WriteString(p.pool(pool))
@@ -288,13 +290,13 @@ func (p *scripter) body() string {
 	return script.Shorten(b.String())
 }
 
-// seen writes what the pods of a daemon ask for elsewhere: seen=POOL/TYPE:cpu=2,mem=1Gi.
+// seen formats what the pods of a daemon request elsewhere: seen=POOL/TYPE:cpu=2,mem=1Gi.
 func (p *scripter) seen(word string, list []seenRecord) string {
 	var parts []string
 	for _, s := range list {
 		requests := slices.Clone(s.Requests)
 		if len(requests) > resources.Pods {
-			requests[resources.Pods] = 0 // each pod has one
+			requests[resources.Pods] = 0 // every pod requests one
 		}
 		parts = append(parts, fmt.Sprintf("%s=%s/%s:%s", word, s.Pool, s.Type,
 			strings.ReplaceAll(p.amounts("", requests), " ", ",")))

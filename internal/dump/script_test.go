@@ -94,8 +94,8 @@ func TestU06_WhatAScriptCannotSay(t *testing.T) {
 		"pods default/web-0: hostPorts": func(s *cluster.Snapshot) {
 			shape := *s.Pending[0].Shape
 			shape.HostPorts = []cluster.HostPort{{IP: "10.0.0.1", Protocol: "UDP", Port: 53}}
-			s.Pending[0].Shape = cluster.NewShapes().Intern(&cluster.Shape{Namespace: "default", Requests: shape.Requests,
-				HostPorts: shape.HostPorts})
+			s.Pending[0].Shape = cluster.NewShapes().Intern(&cluster.Shape{Namespace: "default",
+				Requests: shape.Requests, HostPorts: shape.HostPorts})
 		},
 		"launches that are held back": func(s *cluster.Snapshot) {
 			s.Held = map[cluster.Hold]string{{Pool: "p", Ask: "x"}: "in vain"}

@@ -10,10 +10,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/script"
 )
 
-// mostRefused is how many things are named that cannot be said.
+// mostRefused bounds how many inexpressible things are named.
 const mostRefused = 20
 
-// unlike reads the script, and names what of the records it does not say.
+// unlike parses the script, and names what the records have and it lacks.
 func (p *scripter) unlike(body string) ([]string, error) {
 	space := resources.NewSpace()
 	for _, name := range p.names {
@@ -29,7 +29,9 @@ func (p *scripter) unlike(body string) ([]string, error) {
 	}
 	renameClaims(&said)
 	if !slices.ContainsFunc(p.in.namespaces, func(n namespaceRecord) bool { return n.Name == "default" }) {
-		said.namespaces = slices.DeleteFunc(said.namespaces, func(n namespaceRecord) bool { return n.Name == "default" })
+		said.namespaces = slices.DeleteFunc(said.namespaces, func(n namespaceRecord) bool {
+			return n.Name == "default"
+		})
 	}
 	n := naming{}
 	if len(p.in.catalogues) > 1 {
@@ -41,7 +43,8 @@ func (p *scripter) unlike(body string) ([]string, error) {
 			own = said.catalogues[i]
 		}
 		compare(&n, "type", c.Types, own.Types, func(t typeRecord) string { return t.Name })
-		compare(&n, "offering of type", c.Offers, own.Offers, func(o offerRecord) string { return c.Types[o.Type].Name })
+		compare(&n, "offering of type", c.Offers, own.Offers,
+			func(o offerRecord) string { return c.Types[o.Type].Name })
 		for _, key := range c.WellKnown {
 			if !slices.Contains(own.WellKnown, key) {
 				n.add("label %s, which the provider decides and no type has", key)
@@ -73,7 +76,7 @@ func shapeName(s shapeRecord) string {
 	return s.Pods[0].Namespace + "/" + s.Pods[0].Name
 }
 
-// naming is a list of what cannot be said.
+// naming is a list of what scripts cannot say.
 type naming struct{ list []string }
 
 func (n *naming) add(format string, args ...any) {
@@ -82,7 +85,7 @@ func (n *naming) add(format string, args ...any) {
 	}
 }
 
-// compare names the fields in which records differ from those that a script said.
+// compare names the fields in which records differ from those made from a script.
 func compare[T any](n *naming, kind string, want, said []T, name func(T) string) {
 	if len(want) != len(said) {
 		n.add("%s: %d are there, and a script says %d", kind, len(want), len(said))
@@ -103,10 +106,10 @@ func compare[T any](n *naming, kind string, want, said []T, name func(T) string)
 	}
 }
 
-// fieldsOf are the JSON texts of a record's fields; amounts of 0 at the end of a list say nothing.
+// fieldsOf returns the JSON texts of a record's fields, without zero amounts at the end of lists.
 func fieldsOf(record any) map[string]string {
 	var fields map[string]any
-	_ = json.Unmarshal(encoded(record), &fields) // it was encoded just now
+	_ = json.Unmarshal(encoded(record), &fields) // it was just encoded
 	texts := map[string]string{}
 	for name, value := range fields {
 		texts[name] = string(encoded(trimmed(name, value)))
@@ -117,10 +120,10 @@ func fieldsOf(record any) map[string]string {
 	return texts
 }
 
-// amounts are the fields that hold an amount of each resource.
+// amounts returns the fields that hold an amount of each resource.
 func amounts() []string { return []string{"capacity", "allocatable", "requests", "used", "resources"} }
 
-// trimmed takes zeros off the ends of amounts.
+// trimmed removes zeros at the end of amounts.
 func trimmed(name string, value any) any {
 	switch value := value.(type) {
 	case []any:

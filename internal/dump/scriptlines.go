@@ -92,15 +92,17 @@ func (p *scripter) pool(r poolRecord) string {
 	policy := map[int]string{int(cluster.WhenEmpty): "empty", int(cluster.Balanced): "balanced"}[r.Consolidates]
 	return words("pool", r.Name, number("weight", r.Weight, 0), attribute("need", needText(needs)),
 		strings.Join(taints, " "),
-		number("nodes", r.Limits.SoftNodes, -1), number("hard.nodes", r.Limits.HardNodes, -1), p.amounts("limit.", limits),
-		attribute("minvalues", strings.Join(minimums, ",")), replicas, number("min-nodes", r.MinNodes, 0), flag("relax", r.RelaxMinValues),
-		flag("graceful-expiration", r.ExpiresGracefully), flag("terminate-first",
-			r.TerminateFirst), flag("none-first", r.NoneFirst), attribute("blocked", r.Blocked), flag("invalid", r.Invalid),
+		number("nodes", r.Limits.SoftNodes, -1), number("hard.nodes", r.Limits.HardNodes, -1),
+		p.amounts("limit.", limits),
+		attribute("minvalues", strings.Join(minimums, ",")), replicas, number("min-nodes", r.MinNodes, 0),
+		flag("relax", r.RelaxMinValues), flag("graceful-expiration", r.ExpiresGracefully), flag("terminate-first",
+			r.TerminateFirst), flag("none-first", r.NoneFirst), attribute("blocked", r.Blocked), flag("invalid",
+			r.Invalid),
 		flag("dormant", r.Dormant), flag("gentle", r.Gentle), flag("held", r.Held), attribute("consolidate", policy),
 		number("tolerance", r.PriceTolerance, 0), overhead, number("spot-ratio", 100-r.OnDemandPercent, 100))
 }
 
-// needText writes requirements as plans print them.
+// needText formats requirements as plans do.
 func needText(records []requirementRecord) string {
 	var parts []string
 	for _, r := range records {
@@ -149,12 +151,13 @@ func (p *scripter) node(n nodeRecord) string {
 	return words(kind, name, attribute("type", machine), room, attribute("capacity", capacity),
 		attribute("pool", n.Pool), attribute("labels", labelText(labels)), attribute("open", needText(n.Open)),
 		strings.Join(taints, " "), flag("deleting", n.Deleting), flag("disrupting", n.Disrupting),
-		flag("new", kind == "node" && !n.Initialized), flag("unlaunched", kind == "claim" && !n.Launched && len(n.Open) == 0),
+		flag("new", kind == "node" && !n.Initialized), flag("unlaunched", kind == "claim" && !n.Launched &&
+			len(n.Open) == 0),
 		flag("not-ready", n.NotReady), flag("do-not-disrupt", n.DoNotDisrupt), flag("drain-ends", n.DrainEnds),
 		flag("foreign", n.Foreign),
 		flag("drifted", n.Drifted), flag("expired", n.Expired), number("quiet-at", n.ConsolidatableAt, 0),
-		number("created", n.Created, 0), attribute("replaces", strings.Join(n.Replaces, ",")), flag("replaced", n.Replaced),
-		attribute("held", n.Held))
+		number("created", n.Created, 0), attribute("replaces", strings.Join(n.Replaces, ",")),
+		flag("replaced", n.Replaced), attribute("held", n.Held))
 }
 
 // offered reports whether the script has the instance type.
@@ -169,7 +172,8 @@ func (p *scripter) pod(s shapeRecord, pod podRecord) string {
 		return words("buffer", pod.Name, attribute("ns", pod.Namespace), p.shape(s))
 	}
 	return words("pod", pod.Name, attribute("ns", pod.Namespace), p.shape(s), attribute("node", pod.Node),
-		attribute("promised", pod.Promised), attribute("passed-over", pod.PassedOver), number("priority", pod.Priority, 0),
+		attribute("promised", pod.Promised), attribute("passed-over", pod.PassedOver),
+		number("priority", pod.Priority, 0),
 		number("deletion-cost", pod.DeletionCost, 0), attribute("daemon", pod.Daemon),
 		flag("do-not-disrupt", pod.DoNotDisrupt), flag("ending", pod.Terminating))
 }
@@ -178,7 +182,7 @@ func (p *scripter) pod(s shapeRecord, pod podRecord) string {
 func (p *scripter) shape(s shapeRecord) string {
 	requests := slices.Clone(s.Requests)
 	if len(requests) > resources.Pods {
-		requests[resources.Pods] = 0 // each pod has one
+		requests[resources.Pods] = 0 // every pod requests one
 	}
 	parts := []string{p.amounts("", requests), attribute("labels", labelText(s.Labels))}
 	own := s.Alternatives

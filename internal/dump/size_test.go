@@ -25,8 +25,9 @@ func TestU06_ADumpIsSmall(t *testing.T) {
 	}
 	b.WriteString("pool p nodes=400\n")
 	for i := range manyNodes {
-		fmt.Fprintf(&b, "node ip-10-0-%d-%d type=t%d zone=%s pool=p created=%d\n", i/250, i%250, 40+i%10, []string{"a", "b",
-			"c"}[i%3], 1767225600+i*37)
+		fmt.Fprintf(&b, "node ip-10-0-%d-%d type=t%d zone=%s pool=p created=%d\n", i/250, i%250, 40+i%10,
+			[]string{"a", "b",
+				"c"}[i%3], 1767225600+i*37)
 		for j := range podsEach {
 			fmt.Fprintf(&b, "pod web-%d-%x-%d ns=team-%d node=ip-10-0-%d-%d cpu=%dm mem=%dMi labels=app=a%d\n", i%40,
 				i*2654435761%65536, j, i%20, i/250, i%250, 100+i%40*25, 128+i%40*64, i%40)

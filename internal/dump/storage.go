@@ -26,7 +26,7 @@ type capacityRecord struct {
 	Name     string         `json:"name"` // namespace/name
 	Class    string         `json:"class"`
 	Nodes    selectorRecord `json:"nodes"`
-	Capacity int64          `json:"capacity"` // -1 where nobody says
+	Capacity int64          `json:"capacity"` // -1 when unknown
 	Most     int64          `json:"most"`     // the same
 }
 
@@ -60,30 +60,32 @@ func (r *reader) volumeRef(v volumeRefRecord) cluster.VolumeRef {
 
 func (r *reader) newVolume(v newVolumeRecord) cluster.NewVolume {
 	r.need(v.Size >= 0, "newVolumes: size is %d; want 0 or more", v.Size)
-	return cluster.NewVolume{Class: v.Class, Size: v.Size, Made: v.Made, Stated: r.positive("newVolumes: stated", v.Stated),
-		Block: v.Block, Modes: v.Modes, Labels: r.selector(v.Labels), Claim: v.Claim}
+	return cluster.NewVolume{Class: v.Class, Size: v.Size, Made: v.Made,
+		Stated: r.positive("newVolumes: stated", v.Stated), Block: v.Block, Modes: v.Modes,
+		Labels: r.selector(v.Labels), Claim: v.Claim}
 }
 
 func (r *reader) capacity(c capacityRecord) cluster.StorageCapacity {
-	r.need(c.Capacity >= -1 && c.Most >= -1, "capacities: capacity is %d and most %d; want 0 or more, or -1 where nobody says",
-		c.Capacity, c.Most)
-	return cluster.StorageCapacity{Name: c.Name, Class: c.Class, Nodes: r.selector(c.Nodes), Capacity: c.Capacity, Most: c.Most}
+	r.need(c.Capacity >= -1 && c.Most >= -1,
+		"capacities: capacity is %d and most %d; want 0 or more, or -1 where nobody says", c.Capacity, c.Most)
+	return cluster.StorageCapacity{Name: c.Name, Class: c.Class, Nodes: r.selector(c.Nodes), Capacity: c.Capacity,
+		Most: c.Most}
 }
 
 func (r *reader) freeVolume(v freeVolumeRecord) cluster.FreeVolume {
 	r.need(v.Size >= 0, "freeVolumes: size is %d; want 0 or more", v.Size)
-	return cluster.FreeVolume{Name: v.Name, Class: v.Class, Size: v.Size, Block: v.Block, Modes: v.Modes, Labels: v.Labels,
-		Places: each(v.Places, r.alternative)}
+	return cluster.FreeVolume{Name: v.Name, Class: v.Class, Size: v.Size, Block: v.Block, Modes: v.Modes,
+		Labels: v.Labels, Places: each(v.Places, r.alternative)}
 }
 
-// The kinds of names of storage.
+// Kinds of names of storage.
 const (
 	kindVolume = "volume"
 	kindClass  = "class"
 	kindDriver = "driver"
 )
 
-// drivers visits names of CSI drivers, which say whose storage it is.
+// drivers visits names of CSI drivers, which reveal whose storage it is.
 func (w *walk) drivers(names []string) {
 	if w.how == RedactAll {
 		w.names(kindDriver, names)

@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// version is that of Format, and family what is before it.
+// version is the version in Format, and family the part before it.
 const (
 	family  = "dump.joiner.sh/v"
 	version = 1
 )
 
-// MaxUnpacked is how many bytes a file may have when it is unpacked: ten times what a cluster of 100,000 pods needs.
-// A small file can unpack to any number of bytes.
+// MaxUnpacked bounds an unpacked file, in bytes: ten times what a cluster of 100,000 pods needs. A small file can
+// unpack to any size.
 const MaxUnpacked = 256 << 20
 
 // Write writes a dump. The same dump gives the same bytes.
@@ -44,7 +44,7 @@ func write(out io.Writer, header Header, c content) error {
 	return errors.Join(err, packer.Close())
 }
 
-// lines puts the records into lines.
+// lines returns the lines of the records.
 func (c content) lines() []line {
 	list := []line{{Picture: &c.picture}}
 	for i := range c.catalogues {
@@ -77,7 +77,7 @@ func (c content) lines() []line {
 	return list
 }
 
-// encoded is the JSON of a record. Records have nothing that JSON cannot say.
+// encoded returns the JSON of a record. Encoding records cannot fail.
 func encoded(record any) []byte {
 	var b bytes.Buffer
 	to := json.NewEncoder(&b)
@@ -88,13 +88,13 @@ func encoded(record any) []byte {
 
 // Options say how to read.
 type Options struct {
-	// Strict makes an error of what is not known; else it is told in Warnings and left out.
+	// Strict makes unknown fields an error. Otherwise they are left out, with a warning.
 	Strict bool
-	// MaxUnpacked is how many bytes are unpacked at most; 0 means the constant.
+	// MaxUnpacked bounds the unpacked bytes; 0 means the constant.
 	MaxUnpacked int64
 }
 
-// Read reads a dump. The warnings are what was left out. The error says what is wrong in which line, and what is
+// Read reads a dump. The warnings say what was left out. The error says what is wrong in which line, and what is
 // allowed.
 func Read(in io.Reader, o Options) (d Dump, warnings []string, err error) {
 	if o.MaxUnpacked == 0 {
@@ -127,14 +127,15 @@ type lineReader struct {
 	warnings []string
 }
 
-// next returns the next line with its end; io.EOF after the last.
+// next returns the next line with its newline; io.EOF after the last.
 func (l *lineReader) next() ([]byte, error) {
 	l.number++
 	data, err := l.in.ReadBytes('\n')
 	l.read += int64(len(data))
 	switch {
 	case l.read > l.options.MaxUnpacked:
-		return nil, fmt.Errorf("it unpacks to more than %d bytes, which is the most that is read", l.options.MaxUnpacked)
+		return nil, fmt.Errorf("it unpacks to more than %d bytes, which is the most that is read",
+			l.options.MaxUnpacked)
 	case errors.Is(err, io.EOF) && len(data) == 0:
 		return nil, io.EOF
 	case errors.Is(err, io.EOF):
@@ -155,7 +156,7 @@ func (l *lineReader) header() (header Header, err error) {
 	if err != nil {
 		return header, err
 	}
-	// What is newer may have more than we know: say that, and not what we do not know.
+	// A newer format may have unknown fields: report its version, not the fields.
 	var first struct {
 		Format string `json:"format"`
 	}
@@ -168,8 +169,8 @@ func (l *lineReader) header() (header Header, err error) {
 	case first.Format == digits || number < 1:
 		return header, fmt.Errorf("it is no dump: its first line does not say the format %s", Format)
 	case number > version:
-		return header, fmt.Errorf("the format is %s, which is newer than this program: it reads up to %s", first.Format,
-			Format)
+		return header, fmt.Errorf("the format is %s, which is newer than this program: it reads up to %s",
+			first.Format, Format)
 	}
 	if err := l.decode(data, &header); err != nil {
 		return header, err
@@ -185,7 +186,7 @@ func (l *lineReader) header() (header Header, err error) {
 	return header, nil
 }
 
-// content reads the lines after the first, and compares them with the sum in the header.
+// content reads the lines after the first, and checks them against the sum in the header.
 func (l *lineReader) content(header Header) (c content, err error) {
 	sum, pictures := sha256.New(), 0
 	for {
@@ -271,7 +272,7 @@ func unknownField(err error) (string, bool) {
 	return strings.CutPrefix(err.Error(), "json: unknown field ")
 }
 
-// inWords says what is allowed where a value has another kind.
+// inWords describes the values that a type allows.
 func inWords(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The kinds of names. Nodes and claims are one kind, since either stands for a node, and host names are those of nodes.
+// Kinds of names. Nodes and claims are one kind, since either stands for a node, and host names are nodes' names.
 const (
 	kindPod        = "pod"
 	kindNode       = "node"
@@ -25,11 +25,11 @@ const (
 	kindTaint      = "value of taint "
 )
 
-// walk visits all names in records, each with its kind, and replaces it by what visit returns.
+// walk visits all names in records with their kinds, and replaces each by the result of visit.
 type walk struct {
 	how     Redaction
 	visit   func(kind, name string) string
-	bounded func(kind string) // is told which kinds are compared as numbers
+	bounded func(kind string) // called for kinds that are compared as numbers
 }
 
 func (w *walk) name(kind string, name *string) {
@@ -51,7 +51,7 @@ func (w *walk) key(key *string) {
 	}
 }
 
-// fieldName is what restricts a node's name, which is no label.
+// fieldName is the field in requirements on a node's name, which is no label.
 const fieldName = "metadata.name"
 
 // value visits a value of a label.
@@ -61,7 +61,7 @@ func (w *walk) value(key string, value *string) {
 	}
 }
 
-// kindOf says what the values of a label are; "" for what is no secret.
+// kindOf returns the kind of a label's values; "" if they are no secret.
 func (w *walk) kindOf(key string) string {
 	switch {
 	case key == "kubernetes.io/hostname" || key == fieldName:
@@ -81,7 +81,7 @@ func (w *walk) kindOf(key string) string {
 	return kindValue + key
 }
 
-// plainValues reports whether a label says what kind of machine it is, and nothing of whose.
+// plainValues reports whether a label only says what kind of machine it is, not whose.
 func plainValues(key string) bool {
 	if slices.Contains([]string{"kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type",
 		"karpenter.sh/capacity-type", "node.kubernetes.io/windows-build"}, key) {
@@ -92,14 +92,15 @@ func plainValues(key string) bool {
 	return machine && !strings.HasSuffix(key, "-id")
 }
 
-// knownKey reports whether the key of a label is one of Kubernetes, Karpenter or ours.
+// knownKey reports whether the key of a label is one of Kubernetes, Karpenter or Joiner.
 func knownKey(key string) bool {
 	host, _, found := strings.Cut(key, "/")
-	return found && slices.ContainsFunc([]string{"kubernetes.io", "k8s.io", "karpenter.sh", "karpenter.k8s.aws", "kwok.sh",
-		"joiner.sh"}, func(known string) bool { return host == known || strings.HasSuffix(host, "."+known) })
+	return found &&
+		slices.ContainsFunc([]string{"kubernetes.io", "k8s.io", "karpenter.sh", "karpenter.k8s.aws", "kwok.sh",
+			"joiner.sh"}, func(known string) bool { return host == known || strings.HasSuffix(host, "."+known) })
 }
 
-// knownResource reports whether a resource is one of Kubernetes, or of a device that many have.
+// knownResource reports whether a resource is one of Kubernetes, or of a common device.
 func knownResource(name string) bool {
 	host, _, custom := strings.Cut(name, "/")
 	return !custom || slices.Contains([]string{"kubernetes.io", "nvidia.com", "amd.com", "habana.ai",

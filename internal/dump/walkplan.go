@@ -8,7 +8,7 @@ func (w *walk) ref(r *refRecord) {
 	w.name(kindUID, &r.UID)
 }
 
-// plan visits the names of a plan, but for those in sentences.
+// plan visits the names of a plan, except those in sentences.
 func (w *walk) plan(p *planRecord) {
 	for i := range p.Launches {
 		w.launch(&p.Launches[i])

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// The controller's flags that planning depends on, and the feature gate that is one of them.
+// Flags of the controller on which planning depends, and the one feature gate.
 const (
 	flagSaving    = "consolidation-min-saving"
 	flagPercent   = "consolidation-min-saving-percent"
@@ -24,8 +24,8 @@ const (
 	mostTolerant  = 100
 )
 
-// With returns a dump in which one of the controller's flags has another value; the setting is FLAG=VALUE. What a
-// node costs beside its price is then that of all pools, whatever their annotations said.
+// With returns a dump in which one of the controller's flags has another value; setting is FLAG=VALUE. The node
+// overhead price then applies to all pools, whatever their annotations said.
 func With(d Dump, setting string) (Dump, error) {
 	name, value, given := strings.Cut(strings.TrimPrefix(setting, "--"), "=")
 	var err error
@@ -54,9 +54,11 @@ func With(d Dump, setting string) (Dump, error) {
 	case name == flagGates && (value == gateSpot+"=true" || value == gateSpot+"=false"):
 		d.Terms.SpotToSpot = strings.HasSuffix(value, "true")
 	default:
-		return d, fmt.Errorf("%q is none of the flags that a plan depends on: want %s=DOLLARS, %s=PERCENT, %s=PERCENT, %s=DOLLARS, "+
-			"%s=NUMBER, %s=NUMBER or %s=%s=true|false",
-			setting, flagSaving, flagPercent, flagTolerant, flagOverhead, flagMaxNodes, flagMaxClaims, flagGates, gateSpot)
+		return d, fmt.Errorf(
+			"%q is none of the flags that a plan depends on: want %s=DOLLARS, %s=PERCENT, %s=PERCENT, %s=DOLLARS, "+
+				"%s=NUMBER, %s=NUMBER or %s=%s=true|false",
+			setting, flagSaving, flagPercent, flagTolerant, flagOverhead, flagMaxNodes, flagMaxClaims, flagGates,
+			gateSpot)
 	}
 	return d, err
 }

@@ -28,13 +28,13 @@ type content struct {
 	plans      []planRecord
 }
 
-// Where nodes stand that are not among the usual ones.
+// Lists of nodes other than the usual one.
 const (
 	listLeaving = "leaving"
 	listClosed  = "closed"
 )
 
-// writer turns a snapshot to records.
+// writer turns a snapshot into records.
 type writer struct {
 	shapes map[*cluster.Shape]int // position of its record
 	pods   map[*cluster.Pod]int
@@ -48,8 +48,9 @@ func contentOf(d Dump) content {
 	w.gatherPods(s)
 	w.out.picture = pictureRecord{Version: s.Version, Resources: s.Names, Pending: w.positions(s.Pending),
 		Repelling: w.positions(s.Repelling), Buffers: w.positions(s.Buffers), Options: options(d.Terms),
-		MaxNodes: s.MaxNodes, Unseen: s.Unseen, MaxClaims: s.MaxClaims, Claims: s.Claims, ClaimsUnknown: s.ClaimsUnknown,
-		Capacities: each(s.Capacities, capacity), FreeVolumes: each(s.FreeVolumes, freeVolume)}
+		MaxNodes: s.MaxNodes, Unseen: s.Unseen, MaxClaims: s.MaxClaims, Claims: s.Claims,
+		ClaimsUnknown: s.ClaimsUnknown,
+		Capacities:    each(s.Capacities, capacity), FreeVolumes: each(s.FreeVolumes, freeVolume)}
 	for _, name := range slices.Sorted(maps.Keys(s.Namespaces)) {
 		w.out.namespaces = append(w.out.namespaces, namespaceRecord{name, some(s.Namespaces[name])})
 	}
@@ -100,15 +101,16 @@ func options(t engine.Terms) optionsRecord {
 		}
 		list := []budgetRecord{}
 		for _, b := range budgets {
-			list = append(list, budgetRecord{each(b.Reasons, func(r plan.DisruptionReason) string { return string(r) }), b.Max})
+			list = append(list,
+				budgetRecord{each(b.Reasons, func(r plan.DisruptionReason) string { return string(r) }), b.Max})
 		}
 		o.Budgets[pool] = list
 	}
 	return o
 }
 
-// gatherPods finds all pods and shapes, and gives each its place: shapes in the order of their keys, pods of a shape
-// by name.
+// gatherPods collects all pods and shapes, and gives each its position: shapes in the order of their keys, pods of a
+// shape by name.
 func (w *writer) gatherPods(s *cluster.Snapshot) {
 	pods, byKey := map[*cluster.Pod]bool{}, map[string][]*cluster.Shape{}
 	keys := map[*cluster.Shape]string{}
@@ -139,7 +141,7 @@ func (w *writer) gatherPods(s *cluster.Snapshot) {
 		for _, shape := range byKey[key] {
 			w.shapes[shape] = len(w.out.shapes)
 		}
-		// Shapes with one key are one to planning; the snapshots of a store have one pointer for them.
+		// Shapes with the same key are equal for planning. Snapshots of a store have one pointer for them.
 		first := slices.MinFunc(byKey[key], func(a, b *cluster.Shape) int {
 			return strings.Compare(string(encoded(shapeOf(a))), string(encoded(shapeOf(b))))
 		})
@@ -170,7 +172,7 @@ func (w *writer) positions(pods []*cluster.Pod) []int {
 	return list
 }
 
-// gatherPools writes the pools, and each catalogue once.
+// gatherPools writes the pools, and each catalogue only once.
 func (w *writer) gatherPools(s *cluster.Snapshot) {
 	known, same := map[*catalog.Index]int{}, map[string]int{}
 	for _, p := range s.Pools {
@@ -192,7 +194,7 @@ func (w *writer) gatherPools(s *cluster.Snapshot) {
 	}
 }
 
-// catalogue writes an index: what all offers of a type say alike stands once, with the type.
+// catalogue writes an index. Labels that all offers of a type share are written once, with the type.
 func catalogue(x *catalog.Index) catalogueRecord {
 	c := catalogueRecord{WellKnown: each(x.WellKnown(), text)}
 	common := make([]*requirement.Set, len(x.Types))
@@ -226,7 +228,7 @@ func catalogue(x *catalog.Index) catalogueRecord {
 	return c
 }
 
-// alike returns what both sets say in the same words.
+// alike returns the requirements that both sets share.
 func alike(a, b requirement.Set) requirement.Set {
 	var both []requirement.Requirement
 	for r := range a.All() {
@@ -252,14 +254,16 @@ func pool(p *cluster.Pool) poolRecord {
 		Replicas: p.Replicas, MinNodes: p.MinNodes, Dormant: p.Dormant, Gentle: p.Gentle, Held: p.Held,
 		TerminateFirst: p.TerminateFirst, NoneFirst: p.NoneFirst, Invalid: p.Invalid,
 		ExpiresGracefully: p.ExpiresGracefully, Consolidates: int(p.Consolidates), PriceTolerance: p.PriceTolerance,
-		LocalVolumes: p.LocalVolumes, NodeOverheadPrice: int64(p.NodeOverheadPrice), OnDemandPercent: p.OnDemandPercent,
+		LocalVolumes: p.LocalVolumes, NodeOverheadPrice: int64(p.NodeOverheadPrice),
+		OnDemandPercent: p.OnDemandPercent,
 	}
 }
 
 func (w *writer) node(n *cluster.Node, list string) nodeRecord {
 	ports := each(n.Ports, port)
 	slices.SortFunc(ports, func(a, b portRecord) int {
-		return cmp.Or(cmp.Compare(a.Port, b.Port), strings.Compare(a.Protocol, b.Protocol), strings.Compare(a.IP, b.IP))
+		return cmp.Or(cmp.Compare(a.Port, b.Port), strings.Compare(a.Protocol, b.Protocol),
+			strings.Compare(a.IP, b.IP))
 	})
 	return nodeRecord{
 		List: list, Name: n.Name, Claim: n.Claim, ClaimUID: n.ClaimUID, Pool: n.Pool, Labels: some(n.Labels),
@@ -267,14 +271,14 @@ func (w *writer) node(n *cluster.Node, list string) nodeRecord {
 		Used: n.Used, Ports: ports, Attached: n.Attached, Drivers: n.Drivers, Fresh: n.Fresh,
 		Initialized: n.Initialized, Launched: n.Launched, Registered: n.Registered,
 		RegisteredAt: n.RegisteredAt, Foreign: n.Foreign, Drifted: n.Drifted, Expired: n.Expired, For: n.For,
-		Replaces: n.Replaces, Replaced: n.Replaced, Together: n.Together, Deleting: n.Deleting, Disrupting: n.Disrupting,
-		NotReady:     n.NotReady,
-		DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, DrainEnds: n.DrainEnds, ConsolidatableAt: n.ConsolidatableAt, Created: n.Created,
-		InstanceType: n.InstanceType, Price: price(n.Price),
+		Replaces: n.Replaces, Replaced: n.Replaced, Together: n.Together, Deleting: n.Deleting,
+		Disrupting: n.Disrupting, NotReady: n.NotReady,
+		DoNotDisrupt: n.DoNotDisrupt, Held: n.Held, DrainEnds: n.DrainEnds, ConsolidatableAt: n.ConsolidatableAt,
+		Created: n.Created, InstanceType: n.InstanceType, Price: price(n.Price),
 	}
 }
 
-// price is nil for what has none.
+// price returns nil for an unknown price.
 func price(m resources.Money) *int64 {
 	if m == resources.Unpriced {
 		return nil
@@ -283,7 +287,7 @@ func price(m resources.Money) *int64 {
 	return &amount
 }
 
-// some is nil for an empty map.
+// some returns nil for an empty map.
 func some(m map[string]string) map[string]string {
 	if len(m) == 0 {
 		return nil
@@ -291,7 +295,7 @@ func some(m map[string]string) map[string]string {
 	return m
 }
 
-// each applies f to each; nil for none.
+// each applies f to each item; it returns nil for an empty list.
 func each[T, R any](list []T, f func(T) R) []R {
 	if len(list) == 0 {
 		return nil

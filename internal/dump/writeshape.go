@@ -11,7 +11,8 @@ import (
 func shapeOf(s *cluster.Shape) shapeRecord {
 	record := shapeRecord{
 		Namespace: s.Namespace, Labels: some(s.Labels), Requests: s.Requests,
-		Alternatives: each(s.Alternatives, alternative), Blocked: s.Blocked, BlockedBy: string(s.BlockedBy), Buffer: s.Buffer,
+		Alternatives: each(s.Alternatives, alternative), Blocked: s.Blocked, BlockedBy: string(s.BlockedBy),
+		Buffer:  s.Buffer,
 		Volumes: each(s.Volumes, volumeRef), NewVolumes: each(s.NewVolumes, newVolume), Drivers: s.Drivers,
 		Tolerations: each(s.Tolerations, func(t cluster.Toleration) tolerationRecord { return tolerationRecord(t) }),
 		HostPorts:   each(s.HostPorts, port), Spread: each(s.Spread, spread), Affinity: each(s.Affinity, term),
@@ -53,7 +54,7 @@ func wish(w cluster.Wish) wishRecord {
 	return wishRecord{w.Weight, set(w.Labels), term(w.Term), w.Apart}
 }
 
-// set writes a set in the order of its keys.
+// set writes a set of requirements in the order of its keys.
 func set(s requirement.Set) []requirementRecord {
 	var list []requirementRecord
 	for r := range s.All() {
@@ -62,7 +63,7 @@ func set(s requirement.Set) []requirementRecord {
 	return list
 }
 
-// allowed writes a set of values.
+// allowed writes a requirement as a set of values.
 func allowed(r requirement.Requirement) requirementRecord {
 	record := requirementRecord{Key: string(r.Key()), Absent: r.AllowsAbsent()}
 	values, finite := r.Values()
@@ -84,7 +85,7 @@ func allowed(r requirement.Requirement) requirementRecord {
 	return record
 }
 
-// bound reads the one integer of a term that a requirement has made.
+// bound returns the integer of a term that a requirement has made.
 func bound(values []string) *int64 {
 	if len(values) != 1 {
 		return nil

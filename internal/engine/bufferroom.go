@@ -7,13 +7,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
 )
 
-// This file keeps consolidation from going in circles where there are buffers (K-39, D-15). kube-scheduler knows nothing of
-// them, and likes nodes on which little runs. So a pod that has to move may well take the room of a buffer. Then that room
-// would be launched again, the pod's new node would be wasteful, and so on for ever.
+// This file keeps consolidation from going in circles where there are buffers (K-39, D-15). kube-scheduler knows
+// nothing of them, and likes nodes on which little runs. So a pod that has to move may well take the room of a buffer.
+// Then that room would be launched again, the pod's new node would be wasteful, and so on for ever.
 
-// roomStays reports whether all buffers that have room in s, a what-if of d, keep some when its pending pods are placed, in
-// each of three ways: where little runs as far as they can, where much does, and as they are planned. It is true where there is
-// no room for buffers.
+// roomStays reports whether all buffers that have room in s, a what-if of d, still have room once its pending pods are
+// placed. It tries three placements: on quiet nodes first, on busy ones first, and as they are planned. It is true
+// where there is no room for buffers.
 func (d *disruption) roomStays(s *cluster.Snapshot) bool {
 	if len(d.origin.Buffers) == 0 {
 		return true
@@ -45,7 +45,8 @@ func (d *disruption) roomStays(s *cluster.Snapshot) bool {
 	return true
 }
 
-// roomAfter places pods on the nodes that come first, then on the others, and reports whether the buffers have room after that.
+// roomAfter places pods on the nodes that come first, then on the others, and reports whether the buffers have room
+// after that.
 func roomAfter(s *cluster.Snapshot, movers, buffers []*cluster.Pod, first func(*cluster.Node) bool) bool {
 	placed, rest := pack.Room(s.Closing(func(n *cluster.Node) bool { return !first(n) }), movers)
 	s = s.Bind(placed)

@@ -13,20 +13,20 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file plans for the room that CapacityBuffers keep free (K-37 to K-40). Real pods come first, in the strict sense: what
-// they get is planned as if there were no buffers, and only then are buffer pods planned, into the cluster as it will be. So
-// no buffer changes what a pod gets. A pod that comes later takes the room as it would any other, and the same round plans
-// for what is missing then.
+// This file plans for the room that CapacityBuffers keep free (K-37 to K-40). Real pods come first, strictly: they are
+// planned as if there were no buffers. Only then are buffer pods planned, into the cluster as it will be. So no buffer
+// changes what a pod gets. A pod that comes later takes that room like any other, and the same round plans for what is
+// missing then.
 
-// afterwards begins the names of planned nodes while buffer pods are planned: they come after all others.
+// afterwards is the prefix of names of planned nodes while buffer pods are planned: they come after all others.
 const afterwards naming = "~planned-"
 
-// withBuffers adds to a plan for the pending pods of s what its buffer pods get.
+// withBuffers adds places for the buffer pods of s to p, a plan for its pending pods.
 //
-// Room on nodes that pods use comes first: the others may go then (K-38). A pool launches nothing for buffers while a pod
-// waits because of its limit, or the cluster's: it would take what the pod waits for (K-40). No pool does while pods with
-// spread constraints are on their way to a node: a node in a domain of its own would be the least full one, and keep them
-// waiting.
+// Room on nodes that pods use comes first, so that the other nodes may go (K-38). A pool launches nothing for buffers
+// while its limit, or the cluster's, keeps a pod waiting: the launch would take what that pod waits for (K-40). No
+// pool launches for buffers while pods with spread constraints are on their way to a node. A new node in a domain of
+// its own would make that domain the least full one, and keep them waiting.
 func withBuffers(s *cluster.Snapshot, p plan.Plan) plan.Plan {
 	if len(s.Buffers) == 0 {
 		return p
@@ -67,8 +67,8 @@ func withBuffers(s *cluster.Snapshot, p plan.Plan) plan.Plan {
 	return p
 }
 
-// planned returns the cluster as it will be by the plan: pods where it places them, on nodes that it launches among others.
-// Limits count the most that a launch may bring.
+// planned returns the cluster as the plan leaves it: with its launches as nodes, and pods where it places them. Limits
+// count the most that a launch may bring.
 func planned(s *cluster.Snapshot, p plan.Plan) *cluster.Snapshot {
 	if len(p.Launches) == 0 {
 		return s.Bind(placements(s, p))
@@ -86,8 +86,8 @@ func planned(s *cluster.Snapshot, p plan.Plan) *cluster.Snapshot {
 	return with.Bind(placed)
 }
 
-// withLaunches returns the cluster with what launches bring, and the nodes that they bring. Limits count the most that a
-// launch may bring.
+// withLaunches returns the cluster with the nodes of launches, and these nodes. Limits count the most that a launch
+// may bring.
 func withLaunches(s *cluster.Snapshot, launches []plan.Launch) (*cluster.Snapshot, []*cluster.Node) {
 	nodes, more := virtuals(s, launches, afterwards), map[string]resources.Vector{}
 	for i, l := range launches {
@@ -96,14 +96,15 @@ func withLaunches(s *cluster.Snapshot, launches []plan.Launch) (*cluster.Snapsho
 	return s.With(nodes).TakeSlots(slotsOf(launches)).Count(more), nodes
 }
 
-// taken moves the places on nodes that launches bring to these launches, and returns both lists as they are then.
+// taken moves places on launched nodes into their launches, and returns both lists after that.
 func taken(launches []plan.Launch, places []plan.Nominate, names naming) ([]plan.Launch, []plan.Nominate) {
 	launches = slices.Clone(launches)
 	var rest []plan.Nominate
 	for _, place := range places {
 		number, is := strings.CutPrefix(place.Node, string(names))
 		if i, err := strconv.Atoi(number); is && err == nil && i < len(launches) {
-			launches[i].Buffers = append(launches[i].Buffers[:len(launches[i].Buffers):len(launches[i].Buffers)], place.Pod)
+			launches[i].Buffers = append(launches[i].Buffers[:len(launches[i].Buffers):len(launches[i].Buffers)],
+				place.Pod)
 			continue
 		}
 		rest = append(rest, place)
@@ -111,13 +112,12 @@ func taken(launches []plan.Launch, places []plan.Nominate, names naming) ([]plan
 	return launches, rest
 }
 
-// unused reports whether a node could go but for the buffer pods that might be placed there: no pod runs on it that would
-// have to move, and it is there.
+// unused reports whether a node is initialized, and no pod on it would have to move: only buffer pods may keep it.
 func unused(node *cluster.Node) bool {
 	return node.Initialized && !slices.ContainsFunc(node.Pods, func(pod *cluster.Pod) bool { return !pod.Fixed })
 }
 
-// pressed returns the pools whose limit, or the cluster's, keeps a pod waiting: what the limit says, by pool's name.
+// pressed returns, by name, the pools where a limit of the pool or the cluster keeps a pod waiting, with what it says.
 func pressed(p plan.Plan) map[string]cluster.Restriction {
 	var pools map[string]cluster.Restriction
 	for _, u := range p.Unplaced {
@@ -126,20 +126,23 @@ func pressed(p plan.Plan) map[string]cluster.Restriction {
 				if pools == nil {
 					pools = map[string]cluster.Restriction{}
 				}
-				pools[refusal.Pool] = cluster.Restriction{Why: last.Detail + ", and pods wait for it", Cause: last.Cause}
+				pools[refusal.Pool] = cluster.Restriction{Why: last.Detail + ", and pods wait for it",
+					Cause: last.Cause}
 			}
 		}
 	}
 	return pools
 }
 
-// spreading returns all pools if a pod with spread constraints has a place in the plan and does not run there yet.
+// spreading returns all pools if the plan has a place for a pending pod with spread constraints; nil otherwise.
 func spreading(s *cluster.Snapshot, p plan.Plan) map[string]cluster.Restriction {
 	unplaced := map[string]bool{}
 	for _, u := range p.Unplaced {
 		unplaced[u.Pod.UID] = true
 	}
-	if !slices.ContainsFunc(s.Pending, func(pod *cluster.Pod) bool { return len(pod.Shape.Spread) > 0 && !unplaced[pod.UID] }) {
+	if !slices.ContainsFunc(s.Pending, func(pod *cluster.Pod) bool {
+		return len(pod.Shape.Spread) > 0 && !unplaced[pod.UID]
+	}) {
 		return nil
 	}
 	pools := map[string]cluster.Restriction{}
@@ -149,14 +152,15 @@ func spreading(s *cluster.Snapshot, p plan.Plan) map[string]cluster.Restriction 
 	return pools
 }
 
-// bufferPlaces adds which buffer pods of s its nodes have room for by the plan, without those on nodes of pools whose limit
-// keeps a pod waiting: such nodes go like any other, since another one may be what the pod needs (K-40). They take room, and
-// are nothing to the constraints of pods: kube-scheduler does not know them.
+// bufferPlaces adds, by node of s, the buffer pods for which it has room by the plan. It skips pools whose limit keeps
+// a pod waiting: their nodes go like any other, since the pod may need another one (K-40). Buffer pods take room, but
+// constraints of pods do not see them: kube-scheduler does not know them.
 func bufferPlaces(s *cluster.Snapshot, p plan.Plan, into map[*cluster.Node][]*cluster.Pod) {
 	if len(p.Buffers.Places) == 0 {
 		return
 	}
-	waits, pods, plain := pressed(p), make(map[string]*cluster.Pod, len(s.Buffers)), map[*cluster.Shape]*cluster.Shape{}
+	waits, pods, plain := pressed(p), make(map[string]*cluster.Pod, len(s.Buffers)),
+		map[*cluster.Shape]*cluster.Shape{}
 	for _, pod := range s.Buffers {
 		if plain[pod.Shape] == nil {
 			plain[pod.Shape] = pod.Shape.WithoutTies()

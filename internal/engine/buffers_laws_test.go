@@ -20,7 +20,8 @@ func withBuffers(t *rapid.T, script string) string {
 	for i := range rapid.IntRange(1, 3).Draw(t, "buffers") {
 		lines = append(lines, fmt.Sprintf("buffer room%d-0..%d cpu=%s %s", i, rapid.IntRange(0, 5).Draw(t, "chunks"),
 			rapid.SampledFrom([]string{"100m", "700m", "1500m", "3", "9"}).Draw(t, "size"),
-			rapid.SampledFrom([]string{"", "", "need=zone=a", "tolerate=dedicated", "labels=app=a apart=host", "labels=app=b spread=zone:1"}).
+			rapid.SampledFrom([]string{"", "", "need=zone=a", "tolerate=dedicated", "labels=app=a apart=host",
+				"labels=app=b spread=zone:1"}).
 				Draw(t, "constraint")))
 	}
 	return strings.Join(lines, "\n")
@@ -36,8 +37,8 @@ func withoutBuffers(p plan.Plan) string {
 	return p.String()
 }
 
-// K-37, K-40: what pods get does not depend on buffers, whatever these ask for and whatever limits there are. Each buffer pod
-// has one place, or one reason why it has none.
+// K-37, K-40: what pods get does not depend on buffers, whatever these ask for and whatever limits there are. Each
+// buffer pod has one place, or one reason why it has none.
 func TestK37_BuffersTakeNothingFromPods(t *testing.T) {
 	t.Parallel()
 	kept := 0
@@ -122,8 +123,8 @@ func asPods(s *cluster.Snapshot, p plan.Plan) (*cluster.Snapshot, plan.Plan) {
 	return cluster.New(parts), p
 }
 
-// K-37: the room is there. If the buffer pods were pods, they would run where they have their places, beside all others, and
-// within all limits.
+// K-37: the room is there. If the buffer pods were pods, they would run where they have their places, beside all
+// others, and within all limits.
 func TestK37_BuffersHaveTheRoomThatTheyAreSaidToHave(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -142,15 +143,16 @@ func bufferedScript(t *rapid.T) string {
 	pick := picker(t)
 	lines := twoSizes()
 	for i := range rapid.IntRange(2, 6).Draw(t, "nodes") {
-		lines = append(lines, fmt.Sprintf("node n%d type=%s zone=%s pool=default", i, pick("small", "large"), pick("a", "b")))
+		lines = append(lines, fmt.Sprintf("node n%d type=%s zone=%s pool=default", i, pick("small", "large"),
+			pick("a", "b")))
 		if pods := pick("", "0", "1", "2"); pods != "" {
-			lines = append(lines, fmt.Sprintf("pod web%d-0..%s cpu=%s labels=app=web node=n%d %s", i, pods, pick("100m", "600m"), i,
-				pick("", "", "spread=zone:1")))
+			lines = append(lines, fmt.Sprintf("pod web%d-0..%s cpu=%s labels=app=web node=n%d %s", i, pods,
+				pick("100m", "600m"), i, pick("", "", "spread=zone:1")))
 		}
 	}
 	for i := range rapid.IntRange(1, 3).Draw(t, "buffers") {
-		lines = append(lines, fmt.Sprintf("buffer room%d-0..%s cpu=%s labels=app=web %s", i, pick("0", "2"), pick("200m", "900m", "1500m"),
-			pick("", "", "need=zone=a", "apart=host", "spread=zone:1")))
+		lines = append(lines, fmt.Sprintf("buffer room%d-0..%s cpu=%s labels=app=web %s", i, pick("0", "2"),
+			pick("200m", "900m", "1500m"), pick("", "", "need=zone=a", "apart=host", "spread=zone:1")))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -13,25 +13,25 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Terms are what voluntary disruption is bound by at a moment.
+// Terms are the bounds of voluntary disruption at a moment.
 type Terms struct {
 	Now int64 // Unix seconds
 	// Budgets holds the active budgets of every pool by its name; a pool without an entry is not limited.
 	Budgets map[string][]Budget
-	// MinSaving is the least price per hour that a command which launches something has to save; 0 means any.
+	// MinSaving is the least price per hour that a command with launches has to save; 0 means any.
 	MinSaving resources.Money
-	// MinSavingPercent is the least part of the price of the nodes which it replaces that such a command has to save, in
-	// percent; 0 means any. See DefaultMinSavingPercent.
+	// MinSavingPercent is the same in percent of the price of the nodes that the command replaces; 0 means any. See
+	// DefaultMinSavingPercent.
 	MinSavingPercent int
-	// Passing are the pools on whose nodes pods are ending that nobody made leave: a workload shrinks, or rolls. What there is now
-	// may not be there a moment later, so no pod of these pools is moved to save money: it would move twice, and what is launched
-	// for it might not be needed (D-15).
+	// Passing holds the pools on whose nodes pods end that nobody made leave: a workload shrinks, or rolls. Pods that
+	// run now may be gone a moment later. So no pod of these pools is moved to save money: it would move twice, and
+	// what is launched for it might not be needed (D-15).
 	Passing map[string]bool
 	// SpotToSpot lets spot nodes be replaced by cheaper spot nodes (D-05).
 	SpotToSpot bool
 }
 
-// Holding returns the terms with nothing to spare for a reason in these pools.
+// Holding returns the terms with a budget of zero for a reason in these pools.
 func (t Terms) Holding(pools map[string]bool, reason plan.DisruptionReason) Terms {
 	all := maps.Clone(t.Budgets)
 	if all == nil {
@@ -61,11 +61,11 @@ type disruption struct {
 	markets map[marketKey]market
 	far     bool     // the pool whose nodes are being replaced costs far more than a fresh plan
 	heard   *hearing // of origin
-	// costs and ledger are those of the cluster accounted, which is the future as it was last; unused without commitments.
+	// costs and ledger belong to accounted: the future when they were last computed. Unused without commitments.
 	accounted *cluster.Snapshot
 	costs     func(...*cluster.Node) resources.Money
 	ledger    *cluster.Ledger
-	// usedUp is that of pack for the origin; nil until it is asked for.
+	// usedUp is pack.UsedUp of origin; nil until it is asked for.
 	usedUp func(*cluster.Pool, *cluster.Node) bool
 }
 
@@ -78,8 +78,8 @@ type command struct {
 	first    plan.First // why nothing replaces the node before it goes; "" when something does (first.go)
 }
 
-// begin is where new commands start from: the commands that are under way are taken for carried out, so that what they
-// count on is not counted on twice.
+// begin starts a round of new commands. Commands under way are taken for carried out, so that no room is counted on
+// twice.
 func begin(s *cluster.Snapshot, terms Terms) *disruption {
 	return beginFrom(s, s.Without(underway(s)...), terms)
 }
@@ -95,8 +95,8 @@ func underway(s *cluster.Snapshot) []*cluster.Node {
 	return list
 }
 
-// beginFrom takes the pending pods of s, which is origin or a what-if of it, into account: what they get is not free any
-// more. Nodes on which nothing may be placed yet are no place for pods that have to move.
+// beginFrom starts a round on s, which is origin or a what-if of it. Pending pods of s are planned first: what they
+// get is not free any more. Nodes on which nothing may be placed yet are no place for pods that have to move.
 func beginFrom(origin, s *cluster.Snapshot, terms Terms) *disruption {
 	d := &disruption{terms: terms, origin: origin, taken: Taken(origin), markets: map[marketKey]market{},
 		heard: hear(origin, terms.Now)}
@@ -113,7 +113,7 @@ func beginFrom(origin, s *cluster.Snapshot, terms Terms) *disruption {
 	return d
 }
 
-// hungry lists the pods that a plan for s leaves unplaced, one of each shape: those that some node could take.
+// hungry lists the pods that p, a plan for s, leaves unplaced although some node could take them: one of each shape.
 func hungry(s *cluster.Snapshot, p plan.Plan) []*cluster.Pod {
 	if len(p.Unplaced) == 0 {
 		return nil
@@ -133,7 +133,7 @@ func hungry(s *cluster.Snapshot, p plan.Plan) []*cluster.Pod {
 	return list
 }
 
-// placements returns which pending pods of s each of its nodes gets by the plan.
+// placements returns, by node of s, the pending pods that the plan places there.
 func placements(s *cluster.Snapshot, p plan.Plan) map[*cluster.Node][]*cluster.Pod {
 	pods := make(map[string]*cluster.Pod, len(s.Pending))
 	for _, pod := range s.Pending {
@@ -148,12 +148,13 @@ func placements(s *cluster.Snapshot, p plan.Plan) map[*cluster.Node][]*cluster.P
 	return placed
 }
 
-// removal describes that the node is to go.
+// removal returns the entry of a plan for a node that goes.
 func removal(node *cluster.Node, reason plan.DisruptionReason, why string) plan.Remove {
-	return plan.Remove{Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Reason: reason, Price: node.Price, Why: why}
+	return plan.Remove{Claim: node.Claim, ClaimUID: node.ClaimUID, Node: node.Name, Pool: node.Pool, Reason: reason,
+		Price: node.Price, Why: why}
 }
 
-// Sizes counts, by pool, the nodes of which shares in budgets are meant: the initialized ones (V-07).
+// Sizes counts, by pool, the initialized nodes: percentages of budgets refer to these (V-07).
 func Sizes(s *cluster.Snapshot) map[string]int {
 	count := map[string]int{}
 	for _, node := range s.Nodes {
@@ -175,15 +176,17 @@ func Taken(s *cluster.Snapshot) map[string]int {
 	return count
 }
 
-// usesBudget reports whether a node uses up the budget of its pool. A claim without a node does not: nothing runs there. Of a pool whose
-// nodes may all go at once it would else keep others as soon as its own node is gone, since [Sizes] does not count it either.
+// usesBudget reports whether a node uses up the budget of its pool. A claim without a node does not: nothing runs
+// there. [Sizes] does not count it either. So it would hold up others as soon as its node is gone, even in a pool
+// whose nodes may all go at once.
 func usesBudget(node *cluster.Node) bool {
 	return node.Name != "" && node.Claim != "" && node.Pool != "" &&
 		(node.Deleting || node.Disrupting || node.Initialized && node.NotReady)
 }
 
-// beside returns how many nodes use up the budget of a node's pool beside that node, of taken by pool. One that is not ready uses it up
-// already, and uses up no more of it when it goes: it would keep itself otherwise, and with it the place of one that works.
+// beside returns how many nodes other than this one use up the budget of its pool; taken counts all, by pool. A node
+// that is not ready uses it up already, and uses no more when it goes. Otherwise it would keep itself, and with it the
+// place of one that works.
 func beside(taken map[string]int, node *cluster.Node) int {
 	if node.Claim != "" && !node.Deleting && !node.Disrupting && node.Initialized && node.NotReady {
 		return taken[node.Pool] - 1
@@ -196,14 +199,14 @@ func (d *disruption) left(pool string, reason plan.DisruptionReason) int {
 	return max(0, Allowed(d.terms.Budgets[pool], reason)-d.taken[pool])
 }
 
-// Disruptable reports whether a node may be chosen to go at all (D-02): one of a pool that exists, with its Node
-// object, initialized, not going already, and nobody forbids it.
+// Disruptable reports whether a node may be chosen to go at all (D-02). Its pool and its Node object exist, it is
+// initialized and ready, and it does not go already. Neither users nor a claim that it replaces keep it.
 func Disruptable(s *cluster.Snapshot, node *cluster.Node) bool {
 	return unfit(s, node) == "" && hear(s, 0).kept(node, byReplaced|byUsers) == ""
 }
 
-// Eligible returns the nodes that may be chosen to go for a reason, whatever room and budgets there are, in the order of
-// the snapshot; now is in Unix seconds. What nodes have in common is looked up once: scrapes ask for all of them.
+// Eligible returns the nodes that may be chosen to go for a reason, apart from room and budgets, in the order of the
+// snapshot. now is in Unix seconds. What nodes share is looked up once: each scrape of metrics asks for all of them.
 func Eligible(s *cluster.Snapshot, now int64, reason plan.DisruptionReason) (nodes []*cluster.Node) {
 	h := hear(s, now)
 	for _, node := range s.Nodes {
@@ -214,8 +217,8 @@ func Eligible(s *cluster.Snapshot, now int64, reason plan.DisruptionReason) (nod
 	return nodes
 }
 
-// MightSave reports whether a node is one that goes if that saves money, and for nothing else: quiet, fit, kept by
-// nobody and not to be renewed. Its price need not be known.
+// MightSave reports whether a node goes if that saves money, and for no other reason: it is quiet, fit, kept by
+// nobody, and not to be renewed. Its price need not be known.
 func MightSave(s *cluster.Snapshot, now int64, node *cluster.Node) bool {
 	if !Disruptable(s, node) || renewal(s, node) != "" {
 		return false
@@ -224,15 +227,15 @@ func MightSave(s *cluster.Snapshot, now int64, node *cluster.Node) bool {
 	return found.Text == "" || found.Cause == cause.PriceUnknown
 }
 
-// bound reports whether a pod that would have to move is one that no other node can be right for, since it has devices for
-// instance (K-41, K-42: those of its claims are not moved). To try its node together with others would only keep those others.
+// bound reports whether a pod would have to move, and no launched node can be right for it, for instance because of
+// its devices (K-41, K-42: pods with claims are not moved). Trying its node together with others would only keep those
+// others.
 func bound(pod *cluster.Pod) bool { return !pod.Fixed && !pod.Terminating && fixedToNodes(pod.Shape) }
 
 // fixedToNodes reports whether no node that is launched can be right for pods of the shape.
 func fixedToNodes(shape *cluster.Shape) bool { return shape.Blocked != "" || len(shape.Claims) > 0 }
 
-// candidates lists the nodes that may go, the most wasteful first: what part of a node's cost its pods do not use, and of
-// equals what costs least to disrupt.
+// candidates lists the nodes that may go, the most wasteful first, and of equals those that cost least to disrupt.
 func (d *disruption) candidates(mayGo func(*cluster.Node) bool) []*cluster.Node {
 	var list []*cluster.Node
 	for _, node := range d.future.Nodes {
@@ -259,8 +262,8 @@ func (d *disruption) byWaste(nodes []*cluster.Node) []*cluster.Node {
 	})
 }
 
-// waste is the part of what a node costs, in micro-dollars per hour, that its pods leave unused, by the resource of which
-// they use the largest share.
+// waste returns the part of a node's cost that its pods leave unused, in micro-dollars per hour. It goes by the
+// resource of which they use the largest share: CPU or memory.
 func waste(node *cluster.Node, cost resources.Money) int64 {
 	const whole = 1000
 	used := int64(0)
@@ -282,12 +285,12 @@ func (d *disruption) choose(c command) {
 
 // stay notes that a node which is due cannot go.
 func (d *disruption) stay(node *cluster.Node, lead string, u plan.Unplaced) {
-	d.stays = append(d.stays, plan.Stay{Claim: node.Claim, ClaimUID: node.ClaimUID, Why: lead + homeless(u), Lead: lead,
-		Homeless: u})
+	d.stays = append(d.stays, plan.Stay{Claim: node.Claim, ClaimUID: node.ClaimUID, Why: lead + homeless(u),
+		Lead: lead, Homeless: u})
 }
 
-// dropUntilTogether gives up the last commands until all that are left can stand together, by the given check on the
-// cluster without their nodes and with what they launch.
+// dropUntilTogether gives up the last commands until the rest can stand together. stand checks that on the cluster
+// without their nodes, with their launches.
 func (d *disruption) dropUntilTogether(stand func(*cluster.Snapshot, []plan.Launch) bool) {
 	for n := len(d.chosen); ; n = n * 7 / 8 {
 		d.chosen = d.chosen[:n]

@@ -17,8 +17,8 @@ import (
 // ready is a node of the pool default that nothing keeps from being disrupted.
 func ready(name string) *cluster.Node {
 	return &cluster.Node{
-		Name: name, Claim: name + "-claim", ClaimUID: "uid-of-" + name, Pool: "default", Launched: true, Registered: true,
-		Initialized: true,
+		Name: name, Claim: name + "-claim", ClaimUID: "uid-of-" + name, Pool: "default", Launched: true,
+		Registered: true, Initialized: true,
 	}
 }
 
@@ -35,17 +35,19 @@ func TestWhatMayBeDisrupted(t *testing.T) {
 		change func(*cluster.Node)
 		may    bool
 	}{
-		"nothing":                    {func(*cluster.Node) {}, true},
-		"a pod":                      {func(n *cluster.Node) { n.Pods = []*cluster.Pod{pod(cluster.Pod{})} }, true},
-		"no claim":                   {func(n *cluster.Node) { n.Claim = "" }, false},
-		"no node":                    {func(n *cluster.Node) { n.Name = "" }, false},
-		"not initialized":            {func(n *cluster.Node) { n.Initialized = false }, false},
-		"is deleted":                 {func(n *cluster.Node) { n.Deleting = true }, false},
-		"is marked":                  {func(n *cluster.Node) { n.Disrupting = true }, false},
-		"is not ready":               {func(n *cluster.Node) { n.NotReady = true }, false},
-		"pool is gone":               {func(n *cluster.Node) { n.Pool = "gone" }, false},
-		"says do-not-disrupt":        {func(n *cluster.Node) { n.DoNotDisrupt = true }, false},
-		"pod says do-not-disrupt":    {func(n *cluster.Node) { n.Pods = []*cluster.Pod{pod(cluster.Pod{DoNotDisrupt: true})} }, false},
+		"nothing":             {func(*cluster.Node) {}, true},
+		"a pod":               {func(n *cluster.Node) { n.Pods = []*cluster.Pod{pod(cluster.Pod{})} }, true},
+		"no claim":            {func(n *cluster.Node) { n.Claim = "" }, false},
+		"no node":             {func(n *cluster.Node) { n.Name = "" }, false},
+		"not initialized":     {func(n *cluster.Node) { n.Initialized = false }, false},
+		"is deleted":          {func(n *cluster.Node) { n.Deleting = true }, false},
+		"is marked":           {func(n *cluster.Node) { n.Disrupting = true }, false},
+		"is not ready":        {func(n *cluster.Node) { n.NotReady = true }, false},
+		"pool is gone":        {func(n *cluster.Node) { n.Pool = "gone" }, false},
+		"says do-not-disrupt": {func(n *cluster.Node) { n.DoNotDisrupt = true }, false},
+		"pod says do-not-disrupt": {
+			func(n *cluster.Node) { n.Pods = []*cluster.Pod{pod(cluster.Pod{DoNotDisrupt: true})} }, false,
+		},
 		"is held":                    {func(n *cluster.Node) { n.Held = "by a budget" }, false},
 		"replaces what is there":     {func(n *cluster.Node) { n.Replaces = []string{"gone", "old-claim"} }, false},
 		"replaced what is gone":      {func(n *cluster.Node) { n.Replaces = []string{"gone"} }, true},
@@ -69,7 +71,8 @@ func TestWhatBudgetsCount(t *testing.T) {
 		return n
 	}
 	s := snapshotOf(ready("a"), node("b", func(n *cluster.Node) { n.Pool = "other" }),
-		node("c", func(n *cluster.Node) { n.Deleting = true }), node("d", func(n *cluster.Node) { n.Disrupting = true }),
+		node("c", func(n *cluster.Node) { n.Deleting = true }),
+		node("d", func(n *cluster.Node) { n.Disrupting = true }),
 		node("e", func(n *cluster.Node) { n.NotReady = true }),
 		node("f", func(n *cluster.Node) { n.Initialized, n.NotReady = false, true }),
 		node("g", func(n *cluster.Node) { n.Claim, n.NotReady = "", true }),
@@ -102,7 +105,8 @@ func TestHoldingAReason(t *testing.T) {
 			{"b", plan.Empty, engine.Allowed(nil, plan.Empty)}, {"c", plan.Drifted, engine.Allowed(nil, plan.Drifted)},
 		} {
 			if got := engine.Allowed(terms.Budgets[c.pool], c.reason); got != c.want {
-				t.Errorf("budgets %v: pool %s may have %d disrupted for %s, want %d", budgets, c.pool, got, c.reason, c.want)
+				t.Errorf("budgets %v: pool %s may have %d disrupted for %s, want %d", budgets, c.pool, got, c.reason,
+					c.want)
 			}
 		}
 		if terms.Now != 9 {
@@ -142,7 +146,8 @@ func TestPlansSayWhatTheyAreAbout(t *testing.T) {
 	}
 }
 
-// E-26, D-09: a node that was chosen to save money, and whose price nobody knows any more, goes only where nothing is launched for it.
+// E-26, D-09: a node that was chosen to save money, and whose price nobody knows any more, goes only where nothing is
+// launched for it.
 func TestNothingIsLaunchedToSaveAnUnknownPrice(t *testing.T) {
 	t.Parallel()
 	const script = `

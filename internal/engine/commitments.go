@@ -8,8 +8,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file counts commitments in disruption (K-55). What a node costs is what would be saved without it, with all that was
-// chosen before: a node that a commitment pays for costs nothing unless another one would use the commitment in its place.
+// This file counts commitments in disruption (K-55). A node costs what would be saved without it, after all that was
+// chosen before. So a node that a commitment pays for costs nothing, unless another node would use the commitment in
+// its place.
 
 // account brings costs and ledger up to date.
 func (d *disruption) account() {
@@ -18,7 +19,7 @@ func (d *disruption) account() {
 	}
 }
 
-// drawing returns the nodes that launches bring, the first of them with this number, as far as commitments or mixes count them.
+// drawing returns the nodes of launches, numbered from number on; nil where neither commitments nor mixes count them.
 func drawing(s *cluster.Snapshot, launches []plan.Launch, names naming, number int) []*cluster.Node {
 	bounded := func(p *cluster.Pool) bool { return p.OnDemandPercent > 0 }
 	if len(s.Commitments) == 0 && !slices.ContainsFunc(s.Pools, bounded) {
@@ -40,7 +41,7 @@ func (d *disruption) saves(group []*cluster.Node, node *cluster.Node) bool {
 	return d.cost(all...) > d.cost(group...)
 }
 
-// open returns the commitments of which something is left when these nodes go, bit n for number n+1.
+// open returns the commitments that have something left when these nodes go: bit n for number n+1.
 func (d *disruption) open(nodes []*cluster.Node) (open uint64) {
 	if len(d.base.Commitments) == 0 {
 		return 0
@@ -53,7 +54,7 @@ func (d *disruption) open(nodes []*cluster.Node) (open uint64) {
 	return open
 }
 
-// uncommitted returns the commitments as far as others than these nodes leave them.
+// uncommitted returns the commitments, reduced by what nodes other than these use.
 func (d *disruption) uncommitted(nodes []*cluster.Node) []cluster.Commitment {
 	if len(d.base.Commitments) == 0 {
 		return nil
@@ -71,7 +72,7 @@ func (d *disruption) uncommitted(nodes []*cluster.Node) []cluster.Commitment {
 	return list
 }
 
-// saveLess takes off the prices that removals save, in their order, what commitments pay for and nobody else would use.
+// saveLess reduces the prices of removals, in their order, by what commitments pay for and no other node would use.
 func saveLess(s *cluster.Snapshot, removes []plan.Remove) {
 	ledger := s.Ledger()
 	if ledger == nil {

@@ -52,15 +52,16 @@ func paidFor(s *cluster.Snapshot) resources.Money {
 func checkUsed(t *rapid.T, s *cluster.Snapshot) {
 	t.Helper()
 	for i, used := range s.Ledger().Used(nil) {
-		if c := s.Commitments[i]; used.PerHour > c.PerHour || used.Instances > c.Instances || used.PerHour < 0 || used.Instances < 0 {
+		if c := s.Commitments[i]; used.PerHour > c.PerHour || used.Instances > c.Instances || used.PerHour < 0 ||
+			used.Instances < 0 {
 			t.Fatalf("commitment %s of %s/h and %d instances: %s/h and %d are used", c.Name, c.PerHour, c.Instances,
 				used.PerHour, used.Instances)
 		}
 	}
 }
 
-// K-55. A plan with commitments breaks no rule, and what it counts on is what happens: once it is carried out, nodes cost no
-// more than it says, whichever of its types and zones each claim becomes.
+// K-55. A plan with commitments breaks no rule, and what it counts on is what happens: once it is carried out, nodes
+// cost no more than it says, whichever of its types and zones each claim becomes.
 func TestK55_PlansCostWhatTheySay(t *testing.T) {
 	t.Parallel()
 	var covered atomic.Int64
@@ -76,12 +77,14 @@ func TestK55_PlansCostWhatTheySay(t *testing.T) {
 		for choice := range 3 {
 			own := p
 			own.Launches = slices.Clone(p.Launches)
-			own.Launches = slices.DeleteFunc(own.Launches, func(l plan.Launch) bool { return l.Cheapest.Commitment.Name == "" })
+			own.Launches = slices.DeleteFunc(own.Launches,
+				func(l plan.Launch) bool { return l.Cheapest.Commitment.Name == "" })
 			covered.Add(int64(len(own.Launches)))
 			after := enginetest.Applied(s, own, choice)
 			checkUsed(t, after)
 			if more := paidFor(after) - paidFor(s); more > own.Price() {
-				t.Fatalf("%s\n----\n%s\nsays that covered nodes cost %s/h more, and they do %s/h", script, own, own.Price(), more)
+				t.Fatalf("%s\n----\n%s\nsays that covered nodes cost %s/h more, and they do %s/h", script, own,
+					own.Price(), more)
 			}
 		}
 	})
@@ -140,8 +143,8 @@ func TestK55_ANodeCostsWhatIsSavedWithoutIt(t *testing.T) {
 	})
 }
 
-// K-55. Of nodes of the same second the dearest is paid for first, or the cheapest where more is paid for then: here the large one
-// would use up most of c1, and c2 would pay for a medium one.
+// K-55. Of nodes of the same second the dearest is paid for first, or the cheapest where more is paid for then: here
+// the large one would use up most of c1, and c2 would pay for a medium one.
 func TestK55_TheOrderOfEqualsThatPaysMore(t *testing.T) {
 	t.Parallel()
 	for commitments, want := range map[string]string{

@@ -11,18 +11,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Consolidate plans to make the cluster cheaper within the budgets (D-04, D-05): nodes whose pods fit on others go; then
-// any number of nodes is replaced by any cheaper set of new ones. Of what pods there are, all keep a place. What is chosen
-// in one round stands together: no two nodes count on the same room.
+// Consolidate plans to make the cluster cheaper within the budgets (D-04, D-05). First, nodes go whose pods fit on
+// others. Then any number of nodes is replaced by any cheaper set of new ones. All existing pods keep a place. The
+// choices of one round stand together: no two nodes count on the same room.
 //
-// Launches carry the claims that they replace; a node with such launches may go once they are initialized. The work of a
-// round is bounded, and the next one goes on with what is left: nothing is thrown away for lack of time.
+// Launches name the claims that they replace; those nodes may go once all their launches are initialized. The work of
+// a round is bounded, and the next one goes on with what is left: nothing is thrown away for lack of time.
 func Consolidate(s *cluster.Snapshot, terms Terms) plan.Plan {
 	h := hear(s, terms.Now)
 	mayGo := func(node *cluster.Node) bool {
 		return !terms.Passing[node.Pool] && h.mayGo(node, plan.Underutilized) && !slices.ContainsFunc(node.Pods, bound)
 	}
-	if !slices.ContainsFunc(s.Nodes, mayGo) { // then pods that wait need not be planned to know that nothing goes
+	if !slices.ContainsFunc(s.Nodes, mayGo) { // nothing can go: pending pods need no plan to know that
 		return plan.Plan{BasedOn: s.Version, Names: s.Names}
 	}
 	d := begin(s, terms)
@@ -36,9 +36,10 @@ func Consolidate(s *cluster.Snapshot, terms Terms) plan.Plan {
 	return d.done(s)
 }
 
-// Holds reports whether a node that was chosen before may still go (D-09): everything on it and on the others that go with it
-// has a place elsewhere. Where that takes a launch, because something else has come in the meantime, it must cost less than
-// the nodes do, or the reason be another than their price. Room for buffers was thought of before: it moves on already.
+// Holds reports whether nodes that were chosen before may still go together (D-09): everything on them has a place
+// elsewhere. If that takes a launch, because something else has come in the meantime, the launch must cost less than
+// the nodes, unless the reason is not about money. Buffers are left out: their room was considered before, and moves
+// already.
 func Holds(s *cluster.Snapshot, reason plan.DisruptionReason, nodes ...*cluster.Node) bool {
 	bare := s.WithoutBuffers()
 	d := beginFrom(bare, bare, Terms{})
@@ -54,8 +55,8 @@ func Holds(s *cluster.Snapshot, reason plan.DisruptionReason, nodes ...*cluster.
 	return len(p.Unplaced) == 0
 }
 
-// hasRoom reports whether all that has to move from the nodes, when they go together, has a place on nodes that are there
-// already: nothing would have to be launched. For buffers something may have to be (K-40).
+// hasRoom reports whether everything that has to move from the nodes, when they go together, has a place on existing
+// nodes: nothing would be launched. For buffers something may have to be (K-40).
 func hasRoom(s *cluster.Snapshot, nodes ...*cluster.Node) bool {
 	bare := s.WithoutBuffers()
 	without := beginFrom(bare, bare, Terms{}).future.Without(nodes...)
@@ -63,11 +64,11 @@ func hasRoom(s *cluster.Snapshot, nodes ...*cluster.Node) bool {
 	return fits
 }
 
-// maxVain bounds how many nodes are looked at one by one in vain in a round; the others wait for the next one.
+// maxVain bounds how many nodes a round tries one by one in vain; the others wait for the next round.
 const maxVain = 300
 
-// deleteAll chooses the nodes whose pods fit on others, and returns the candidates that it did not choose. It asks about all
-// at once first, about half as many as long as the answer is no, and about twice as many after a yes.
+// deleteAll chooses the nodes whose pods fit on others, and returns the candidates that it did not choose. It tries
+// all at once first, then about half as many after each failure, and about twice as many after a success.
 func (d *disruption) deleteAll(candidates []*cluster.Node) []*cluster.Node {
 	base, rest, chosen, vain := d.future, []*cluster.Node(nil), []*cluster.Node(nil), 0
 	count := map[string]int{}
@@ -83,7 +84,8 @@ func (d *disruption) deleteAll(candidates []*cluster.Node) []*cluster.Node {
 		without := d.future.Without(current...)
 		placed, fits := pack.Fit(without, without.Pending)
 		switch {
-		case fits && d.worthIt(current, d.cost(current...)) && d.roomStays(without) && d.savesAsScheduled(current, without):
+		case fits && d.worthIt(current, d.cost(current...)) && d.roomStays(without) &&
+			d.savesAsScheduled(current, without):
 			d.future = without.Bind(placed)
 			for _, node := range group {
 				count[node.Pool]++
@@ -100,10 +102,11 @@ func (d *disruption) deleteAll(candidates []*cluster.Node) []*cluster.Node {
 	return append(rest, d.deleteTogether(chosen)...)
 }
 
-// nextToGo takes the first candidates, at most size, that the budgets and the floors of pools allow beside count and that might
-// fit elsewhere; those that can not are added to rest. It returns the other candidates as well, without those for which the budgets
-// have nothing left.
-func (d *disruption) nextToGo(candidates []*cluster.Node, count map[string]int, size int, rest *[]*cluster.Node) (group, others []*cluster.Node) {
+// nextToGo returns a group of the first candidates, at most size, that might fit elsewhere and that the budgets and
+// floors of pools allow beside count. Those that cannot go are added to rest. others are the remaining candidates,
+// without those for which the budgets have nothing left.
+func (d *disruption) nextToGo(candidates []*cluster.Node, count map[string]int, size int,
+	rest *[]*cluster.Node) (group, others []*cluster.Node) {
 	wanted := maps.Clone(count)
 	for i, node := range candidates {
 		left, spare := d.left(node.Pool, plan.Underutilized), max(0, d.spareOf(node.Pool))
@@ -113,7 +116,8 @@ func (d *disruption) nextToGo(candidates []*cluster.Node, count map[string]int, 
 		case count[node.Pool] == left:
 		case count[node.Pool] >= spare: // it may be replaced one for one
 			*rest = append(*rest, node)
-		case wanted[node.Pool] == min(left, spare), !d.saves(group, node), !d.keepsMix(append(slices.Clip(group), node), nil):
+		case wanted[node.Pool] == min(left, spare), !d.saves(group, node),
+			!d.keepsMix(append(slices.Clip(group), node), nil):
 			others = append(others, node)
 		case !mightFit(d.future, d.now(node)):
 			*rest = append(*rest, node)
@@ -125,8 +129,8 @@ func (d *disruption) nextToGo(candidates []*cluster.Node, count map[string]int, 
 	return group, others
 }
 
-// mightFit is a cheap look before a node's pods are placed elsewhere: those that request most of a component each fit into what some
-// other node has left.
+// mightFit is a cheap check before a node's pods are placed elsewhere. For CPU and for memory, it takes the pod that
+// requests most: some other node must have room for it.
 func mightFit(s *cluster.Snapshot, node *cluster.Node) bool {
 	for _, component := range []int{resources.CPU, resources.Memory} {
 		var largest resources.Vector
@@ -135,15 +139,17 @@ func mightFit(s *cluster.Snapshot, node *cluster.Node) bool {
 				largest = pod.Shape.Requests
 			}
 		}
-		if !slices.ContainsFunc(s.Nodes, func(other *cluster.Node) bool { return other != node && other.HasRoom(largest) }) {
+		if !slices.ContainsFunc(s.Nodes, func(other *cluster.Node) bool {
+			return other != node && other.HasRoom(largest)
+		}) {
 			return false
 		}
 	}
 	return true
 }
 
-// deleteTogether chooses as many of the nodes, from the first on, as have places for all their pods when these are placed
-// together, and not in the order in which the nodes were found: that is how they will come back. It returns the others.
+// deleteTogether chooses the first of these nodes, as many as can go when all their pods are placed together. The
+// order in which the nodes were found must not matter: pods come back in another one. It returns the other nodes.
 func (d *disruption) deleteTogether(nodes []*cluster.Node) []*cluster.Node {
 	for n := len(nodes); n > 0; n = n * 7 / 8 {
 		without := d.future.Without(nodes[:n]...)
@@ -154,23 +160,25 @@ func (d *disruption) deleteTogether(nodes []*cluster.Node) []*cluster.Node {
 		}
 		d.future = without.Bind(placed)
 		for _, node := range nodes[:n] {
-			d.choose(command{nodes: []*cluster.Node{node}, reason: plan.Underutilized, why: whatFits(node) + " elsewhere"})
+			d.choose(command{nodes: []*cluster.Node{node}, reason: plan.Underutilized, why: whatFits(node) +
+				" elsewhere"})
 		}
 		return nodes[n:]
 	}
 	return nodes
 }
 
-// savesAsScheduled reports whether enough is saved by nodes that go also where kube-scheduler puts their pods otherwise than the
-// plan, and something is launched for those that find no place then. Without that a node would go again and again, and another
-// one come each time (D-15). without is the cluster without the nodes.
+// savesAsScheduled reports whether the removal of nodes saves enough even if kube-scheduler places their pods in
+// another way than the plan, and pods without a place then need launches. Without this check a node would go again and
+// again, and another one come each time (D-15). without is the cluster without the nodes.
 func (d *disruption) savesAsScheduled(nodes []*cluster.Node, without *cluster.Snapshot) bool {
 	p, cost := pack.AsScheduled(without, without.Pending), d.cost(nodes...)
-	return len(p.Unplaced) == 0 && (len(p.Launches) == 0 || d.costOfLaunches(p.Launches) <= cost-d.minSaving(cost, len(nodes)))
+	return len(p.Unplaced) == 0 &&
+		(len(p.Launches) == 0 || d.costOfLaunches(p.Launches) <= cost-d.minSaving(cost, len(nodes)))
 }
 
-// launched reports whether a node would be launched for pending pods of s, which fit on its nodes. Pods that are tied to others may
-// have to wait for these: one that finds no place at first gets a node at once when it really waits.
+// launched reports whether a node would be launched for pending pods of s, although they fit on its nodes. Pods that
+// are tied to others may have to wait for them: one without a place at first gets a node at once when it really waits.
 func launched(s *cluster.Snapshot) bool {
 	tied := func(p *cluster.Pod) bool {
 		return p.Shape.Tied()

@@ -2,9 +2,8 @@ package engine
 
 import "github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 
-// Costs of disruption are counted in parts of what one ordinary pod's eviction costs, as whole numbers so that sums are
-// exact: a priority of 2^25 or a deletion cost of 2^27 counts as much again as the pod itself. These are the weights that
-// Karpenter's users know.
+// Disruption costs are whole numbers, so that sums are exact. The eviction of one ordinary pod costs podCost; a
+// priority of 2^25 or a deletion cost of 2^27 adds as much again. These are the weights that Karpenter's users know.
 const (
 	podCost         int64 = 1 << 27
 	perPriority     int64 = 4

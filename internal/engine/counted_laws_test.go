@@ -24,7 +24,8 @@ func picker(t *rapid.T) func(words ...string) string {
 
 // twoSizes are a small and a large machine in two zones, and a pool that takes both.
 func twoSizes() []string {
-	return []string{"type small cpu=2 mem=8Gi zones=a,b od=0.08", "type large cpu=8 mem=32Gi zones=a,b od=0.30", "pool default"}
+	return []string{"type small cpu=2 mem=8Gi zones=a,b od=0.08", "type large cpu=8 mem=32Gi zones=a,b od=0.30",
+		"pool default"}
 }
 
 // countedScript draws nodes of ours with pods that are tied to each other, beside nodes that take no pods and count.
@@ -33,13 +34,17 @@ func countedScript(t *rapid.T) string {
 	lines := twoSizes()
 	tie := pick("spread=host:1", "spread=host:2", "spread=zone:1", "apart=host", "apart=zone", "together=zone")
 	for i := range rapid.IntRange(2, 4).Draw(t, "nodes") {
-		lines = append(lines, fmt.Sprintf("node n%d type=%s zone=%s pool=default", i, pick("small", "large"), pick("a", "b")),
-			fmt.Sprintf("pod web%d-0..%s cpu=%s labels=app=web %s node=n%d", i, pick("0", "1"), pick("300m", "900m"), tie, i))
+		lines = append(lines, fmt.Sprintf("node n%d type=%s zone=%s pool=default", i, pick("small", "large"),
+			pick("a", "b")),
+			fmt.Sprintf("pod web%d-0..%s cpu=%s labels=app=web %s node=n%d", i, pick("0", "1"), pick("300m", "900m"),
+				tie, i))
 	}
 	const silent = "not-ready taint=node.kubernetes.io/not-ready:NoSchedule"
 	for i := range rapid.IntRange(0, 2).Draw(t, "others") {
-		lines = append(lines, fmt.Sprintf("node x%d type=small zone=%s %s", i, pick("a", "b"), pick(silent, "pool=default "+silent,
-			"disrupting taint=karpenter.sh/disrupted:NoSchedule", "deleting taint=karpenter.sh/disrupted:NoSchedule")))
+		lines = append(lines, fmt.Sprintf("node x%d type=small zone=%s %s", i, pick("a", "b"),
+			pick(silent, "pool=default "+silent,
+				"disrupting taint=karpenter.sh/disrupted:NoSchedule",
+				"deleting taint=karpenter.sh/disrupted:NoSchedule")))
 		if pick("", "used") != "" {
 			lines = append(lines, fmt.Sprintf("pod other%d cpu=100m labels=app=web %s node=x%d", i, tie, i))
 		}
@@ -47,8 +52,8 @@ func countedScript(t *rapid.T) string {
 	return strings.Join(lines, "\n")
 }
 
-// P-03, P-04, D-04: consolidation counts what planning for pods that wait counts. When nodes go because their pods fit on others,
-// no node is launched for these: what was removed would come back, and be removed again.
+// P-03, P-04, D-04: consolidation counts what planning for pods that wait counts. When nodes go because their pods fit
+// on others, no node is launched for these: what was removed would come back, and be removed again.
 func TestWhatFitsElsewhereNeedsNoLaunch(t *testing.T) {
 	t.Parallel()
 	removals := 0

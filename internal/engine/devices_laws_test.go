@@ -26,8 +26,8 @@ func withDevices(pod *cluster.Pod) *cluster.Pod {
 	return &own
 }
 
-// K-41. A pod that waits for devices is planned for as if it were not there: it gets nothing, and all others get what they
-// would get without it.
+// K-41. A pod that waits for devices is planned for as if it were not there: it gets nothing, and all others get what
+// they would get without it.
 func TestK41_WhoWaitsForDevicesIsNotPlannedFor(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -63,8 +63,8 @@ func TestK41_WhoWaitsForDevicesIsNotPlannedFor(t *testing.T) {
 	})
 }
 
-// K-41. Where a pod runs with devices, nothing is removed that is not lost anyway: the node is not empty, not too dear, and
-// does not drift away.
+// K-41. Where a pod runs with devices, nothing is removed that is not lost anyway: the node is not empty, not too
+// dear, and does not drift away.
 func TestK41_WhoHasDevicesKeepsItsNode(t *testing.T) {
 	t.Parallel()
 	held, went := 0, 0
@@ -130,14 +130,16 @@ func withClaims(t *rapid.T, script string) cluster.Snapshot {
 	parts.Pending = slices.Clone(parts.Pending)
 	for i, pod := range parts.Pending {
 		if pod.Node == "" && rapid.Bool().Draw(t, "claims") {
-			parts.Pending[i] = claiming(pod, rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 2, rapid.ID).Draw(t, "of it")...)
+			parts.Pending[i] = claiming(pod, rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 2, rapid.ID).Draw(t,
+				"of it")...)
 		}
 	}
 	return parts
 }
 
-// K-42. No node is launched for a pod with claims; those that are expected on nodes get their devices there, all of them, in the
-// order of the plan; and of those that are said to find none, each finds none when the others have theirs.
+// K-42. No node is launched for a pod with claims; those that are expected on nodes get their devices there, all of
+// them, in the order of the plan; and of those that are said to find none, each finds none when the others have
+// theirs.
 func TestK42_DevicesAreGivenOnce(t *testing.T) {
 	t.Parallel()
 	placed, refused := 0, 0
@@ -184,7 +186,8 @@ func TestK42_DevicesAreGivenOnce(t *testing.T) {
 			}
 			refused++
 			for _, node := range s.Nodes {
-				if more, _ := left.Place(pod.Shape, node); more != nil && node.Initialized && !node.Deleting && !node.Disrupting {
+				if more, _ := left.Place(pod.Shape, node); more != nil && node.Initialized && !node.Deleting &&
+					!node.Disrupting {
 					t.Fatalf("%s\n%s finds no devices, and node %s has them", p, u.Pod, node.ID())
 				}
 			}

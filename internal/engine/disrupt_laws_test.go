@@ -16,7 +16,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// shrunk draws a cluster whose workload has fallen: what a plan for it launched is there, and some of the pods are gone.
+// shrunk draws a cluster whose workload has fallen: what a plan for it launched is there, and some of the pods are
+// gone.
 func shrunk(t *rapid.T, script string) *cluster.Snapshot {
 	t.Helper()
 	before := parse(t, script)
@@ -34,7 +35,8 @@ func shrunk(t *rapid.T, script string) *cluster.Snapshot {
 			if !pod.Fixed && rapid.Bool().Draw(t, "gone") {
 				continue
 			}
-			own.Pods, own.Used, own.Ports = append(own.Pods, pod), own.Used.Plus(pod.Shape.Requests), append(own.Ports, pod.Shape.HostPorts...)
+			own.Pods, own.Used, own.Ports = append(own.Pods, pod), own.Used.Plus(pod.Shape.Requests),
+				append(own.Ports, pod.Shape.HostPorts...)
 			if len(pod.Shape.AntiAffinity) > 0 {
 				parts.Repelling = append(parts.Repelling, pod)
 			}
@@ -64,9 +66,9 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// carriedOut returns the cluster after a disruption plan: what it launches is there, the removed nodes are gone, and their
-// pods run elsewhere. It fails when they find no place, or when strict a further launch is needed for them. New nodes
-// get names after all others, in the order of the launches: first-fit depends on names.
+// carriedOut returns the cluster after a disruption plan: what it launches is there, the removed nodes are gone, and
+// their pods run elsewhere. It fails when they find no place, or when strict a further launch is needed for them. New
+// nodes get names after all others, in the order of the launches: first-fit depends on names.
 func carriedOut(t failer, s *cluster.Snapshot, p plan.Plan, round int, strict bool) *cluster.Snapshot {
 	t.Helper()
 	grown := enginetest.Applied(s, plan.Plan{Launches: p.Launches}, 0)
@@ -118,7 +120,8 @@ func TestConsolidationIsCheaperSafeAndEnds(t *testing.T) {
 			pool.NodeOverheadPrice = rapid.SampledFrom([]resources.Money{0, 0, 5_000, 50_000}).Draw(t, "overhead")
 		}
 		most := rapid.IntRange(1, 4).Draw(t, "budget")
-		terms := engine.Terms{Budgets: map[string][]engine.Budget{}, SpotToSpot: rapid.Bool().Draw(t, "spot"), MinSavingPercent: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "percent")}
+		terms := engine.Terms{Budgets: map[string][]engine.Budget{}, SpotToSpot: rapid.Bool().Draw(t, "spot"),
+			MinSavingPercent: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "percent")}
 		for _, pool := range s.Pools {
 			terms.Budgets[pool.Name] = []engine.Budget{{Max: most}}
 		}
@@ -162,10 +165,12 @@ func checkSavings(t *rapid.T, script string, s *cluster.Snapshot, p plan.Plan, t
 	for key := range after {
 		least := terms.MinSavingPercent
 		if least == engine.DefaultMinSavingPercent && !terms.SpotToSpot && strings.Contains(key, ",") {
-			least = 2 // for a group of nodes, as long as the pool costs more than 1.02 times what a fresh plan does (B-17)
+			// for a group of nodes, as long as the pool costs more than 1.02 times what a fresh plan does (B-17)
+			least = 2
 		}
 		if saved := before[key] - after[key]; saved <= 0 || saved < before[key]*resources.Money(least)/100 {
-			t.Fatalf("%s\n----\n%s\nthe replacement of %s saves %s/h of %s/h; want %d %%", script, p, key, saved, before[key], least)
+			t.Fatalf("%s\n----\n%s\nthe replacement of %s saves %s/h of %s/h; want %d %%", script, p, key, saved,
+				before[key], least)
 		}
 	}
 }

@@ -46,15 +46,16 @@ func TestTiedPodsPackedByPriceBreakNoRule(t *testing.T) {
 	}
 }
 
-// tangle draws pods that are tied in all ways, on nodes whose prices are not in proportion to their sizes. It also says
-// whether some keep apart.
+// tangle draws pods that are tied in all ways, on nodes whose prices are not in proportion to their sizes. It also
+// says whether some keep apart.
 func tangle(t *rapid.T) (script string, apart bool) {
 	var b strings.Builder
 	for _, cores := range []int{1, 2, 4, 8, 16, 32} {
 		price := float64(cores) * rapid.Float64Range(0.03, 0.05).Draw(t, "price of a core")
 		fmt.Fprintf(&b, "type t%d cpu=%d mem=%dGi zones=a,b,c od=%.4f\n", cores, cores, cores*4, price)
 	}
-	fmt.Fprintf(&b, "pool default %s\n", rapid.SampledFrom([]string{"", "", "nodes=6", "hard.nodes=8", "cpu=60"}).Draw(t, "limit"))
+	fmt.Fprintf(&b, "pool default %s\n",
+		rapid.SampledFrom([]string{"", "", "nodes=6", "hard.nodes=8", "cpu=60"}).Draw(t, "limit"))
 	if rapid.Bool().Draw(t, "node") {
 		b.WriteString("node n1 type=t8 zone=a pool=default\n")
 	}

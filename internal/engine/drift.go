@@ -12,10 +12,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Drift plans to replace drifted nodes, as many at once as the budgets and hard limits allow (D-06, L-30): empty ones first,
-// then the oldest. What their pods need beyond the rest of the cluster is launched, at whatever price. A node whose pods
-// would find no place, because a limit or the market leaves none, stays and holds up no other. Nodes of static pools are
-// replaced one for one, see static.go.
+// Drift plans to replace drifted nodes, as many at once as the budgets and hard limits allow (D-06, L-30): empty ones
+// first, then the oldest. What their pods need beyond the rest of the cluster is launched at any price. A node stays
+// if its pods would find no place, because a limit or the market leaves none; it holds up no other node. Nodes of
+// static pools are replaced one for one, see static.go.
 func Drift(s *cluster.Snapshot, terms Terms) plan.Plan {
 	return renew(s, terms, plan.Drifted)
 }
@@ -25,13 +25,13 @@ func Expire(s *cluster.Snapshot, terms Terms) plan.Plan {
 	return renew(s, terms, plan.Expired)
 }
 
-// renew replaces the nodes that are due for a reason that asks for no price.
+// renew plans to replace the nodes that are due for a reason, at any price.
 func renew(s *cluster.Snapshot, terms Terms, reason plan.DisruptionReason) plan.Plan {
 	used, h := Taken(s), hear(s, terms.Now)
 	mayGo := func(node *cluster.Node) bool {
 		return used[node.Pool] < Allowed(terms.Budgets[node.Pool], reason) && h.mayGo(node, reason)
 	}
-	if !slices.ContainsFunc(s.Nodes, mayGo) { // so it is nearly always; pods that wait need not be planned to know it
+	if !slices.ContainsFunc(s.Nodes, mayGo) { // nearly always: pending pods need no plan to know it
 		return plan.Plan{BasedOn: s.Version, Names: s.Names}
 	}
 	d := begin(s, terms)
@@ -44,7 +44,8 @@ func renew(s *cluster.Snapshot, terms Terms, reason plan.DisruptionReason) plan.
 	slices.SortFunc(list, func(a, b *cluster.Node) int {
 		_, podsA := DisruptionCost(a)
 		_, podsB := DisruptionCost(b)
-		return cmp.Or(cmp.Compare(min(podsA, 1), min(podsB, 1)), cmp.Compare(a.Created, b.Created), strings.Compare(a.Claim, b.Claim))
+		return cmp.Or(cmp.Compare(min(podsA, 1), min(podsB, 1)), cmp.Compare(a.Created, b.Created),
+			strings.Compare(a.Claim, b.Claim))
 	})
 	static := map[string][]*cluster.Node{}
 	list = slices.DeleteFunc(list, func(node *cluster.Node) bool {
@@ -62,11 +63,12 @@ func renew(s *cluster.Snapshot, terms Terms, reason plan.DisruptionReason) plan.
 	return d.done(s)
 }
 
-// maxTries bounds how often a round that has found nothing looks further: each time for as many nodes as the budgets allow.
+// maxTries bounds how often a round that has found nothing tries again, each time as many nodes as the budgets allow.
 const maxTries = 100
 
-// rollFirst replaces the first nodes of a list that can be, as many as the budgets allow. Nodes that cannot be replaced now, since
-// a limit leaves no room or a pod has no place, use up no budget: else the first such node would hold up all others for good.
+// rollFirst replaces the first replaceable nodes of a list, as many as the budgets allow. A node that cannot be
+// replaced now, since a limit leaves no room or a pod has no place, uses up no budget. Otherwise the first such node
+// would hold up all others for good.
 func (d *disruption) rollFirst(list []*cluster.Node, reason plan.DisruptionReason) {
 	for range maxTries {
 		var group, rest []*cluster.Node
@@ -98,8 +100,8 @@ func (d *disruption) rollFirst(list []*cluster.Node, reason plan.DisruptionReaso
 	}
 }
 
-// dropHomeless gives up commands that launch nothing and whose pods have no place on nodes that are there, neither alone nor beside the
-// others: [Judge] would take them back (D-09). A later round launches for them.
+// dropHomeless gives up commands without launches whose pods have no place, neither together with the other commands
+// nor alone: [Judge] would take them back (D-09). A later round launches for them.
 func (d *disruption) dropHomeless() {
 	launchesNothing := func(c command) bool { return len(c.launches) == 0 }
 	if !slices.ContainsFunc(d.chosen, launchesNothing) {
@@ -119,12 +121,13 @@ func (d *disruption) dropHomeless() {
 	})
 }
 
-// rollApart replaces a node by what takes all its pods, although some would have places on nodes that are there: for want of a
-// further node it would not hold when they come in another order. Where that does not hold either, all new nodes are as large as
+// rollApart launches for all pods of a node, although some have places on existing nodes: with fewer new nodes the
+// plan does not hold when the pods come in another order. If that does not hold either, all new nodes are as large as
 // the largest of them. It reports whether one of the two holds.
 func (d *disruption) rollApart(node *cluster.Node, reason plan.DisruptionReason) bool {
 	future, node := d.future, d.now(node)
-	apart, _ := future.Shut(slices.DeleteFunc(slices.Clone(future.Nodes), func(n *cluster.Node) bool { return n == node })...)
+	apart, _ := future.Shut(slices.DeleteFunc(slices.Clone(future.Nodes),
+		func(n *cluster.Node) bool { return n == node })...)
 	without := apart.Without(node).WithoutBuffers()
 	for range 2 {
 		p := pack.Solve(without, without.Pending)
@@ -154,12 +157,12 @@ func largest(s *cluster.Snapshot, launches []plan.Launch) resources.Vector {
 	return most
 }
 
-// maxRolls bounds the commands of one round. Fewer nodes are replaced each for itself, so that none waits for what replaces
-// another, nor is given up with it; or two together, where that is worth it (see rollPair).
+// maxRolls bounds the commands of one round. With fewer nodes, each is replaced for itself: none waits for the
+// replacement of another, nor is given up with it. Two go together where that is worth it (see rollPair).
 const maxRolls = 50
 
-// roll replaces nodes, which are nodes of the future, whatever it costs. None of them is a place for the pods of another,
-// and no command is about nodes of two pools.
+// roll replaces nodes of the future at any price. None of them takes pods of another, and no command has nodes of two
+// pools.
 func (d *disruption) roll(group []*cluster.Node, reason plan.DisruptionReason) {
 	d.future, group = d.future.Shut(group...)
 	together := (len(group) + maxRolls - 1) / maxRolls
@@ -202,8 +205,8 @@ func (d *disruption) rollPair(a, b *cluster.Node, reason plan.DisruptionReason) 
 	}
 }
 
-// guarded reports whether a node may take long to drain: a PodDisruptionBudget is about one of its pods, or a pod is not to be
-// disrupted. No other node waits together with it.
+// guarded reports whether a node may take long to drain: a PodDisruptionBudget selects one of its pods, or a pod must
+// not be disrupted. No other node waits together with it.
 func (d *disruption) guarded(node *cluster.Node) bool {
 	return slices.ContainsFunc(node.Pods, func(pod *cluster.Pod) bool {
 		return pod.DoNotDisrupt || slices.ContainsFunc(d.base.Guards, func(g cluster.Guard) bool {
@@ -216,7 +219,8 @@ func (d *disruption) guarded(node *cluster.Node) bool {
 func (d *disruption) rollTogether(group []*cluster.Node, reason plan.DisruptionReason) {
 	without := d.future.Without(group...)
 	p := pack.Solve(without, without.Pending)
-	// No node stays for room alone (K-40), and no pod has a place because room keeps others away: that moves on.
+	// Room for buffers keeps no node (K-40), and no pod may owe its place to room that keeps others away: room moves
+	// on.
 	if bare := without.WithoutBuffers(); bare != without && (len(p.Unplaced) > 0 || !fitBeside(bare, p.Launches)) {
 		without, p = bare, pack.Solve(bare, bare.Pending)
 	}
@@ -236,8 +240,10 @@ func homeless(u plan.Unplaced) string {
 	return "pod " + u.Pod.String() + " would find no place elsewhere: " + u.String()
 }
 
-// adopt chooses a group with the launches that replace it, and those that its pool lacks without it (K-54).
-func (d *disruption) adopt(without *cluster.Snapshot, group []*cluster.Node, p plan.Plan, reason plan.DisruptionReason) {
+// adopt chooses a group, with the launches that replace it and those that its pool lacks to its floor without it
+// (K-54).
+func (d *disruption) adopt(without *cluster.Snapshot, group []*cluster.Node, p plan.Plan,
+	reason plan.DisruptionReason) {
 	p.Launches = append(p.Launches, d.refill(without, group, p.Launches)...)
 	d.future = without.Bind(placements(without, p)).Launched(slotsOf(p.Launches)).
 		Draws(drawing(d.base, p.Launches, newLast, len(d.launched()))...)

@@ -12,16 +12,21 @@ import (
 // Budget is a disruption budget that is active now, for one pool (V-07, D-08).
 type Budget struct {
 	Reasons []plan.DisruptionReason // nil: every reason
-	Max     int                     // nodes that may be disrupting or not ready at a time; percentages are already counted out
+	// nodes that may be disrupting or not ready at a time; percentages are already counted out
+	Max int
 }
 
-// Emptiness plans the removal of nodes that no pod needs: initialized, quiet for as long as the pool asks
-// (consolidateAfter), without a pod that would have to move, promised to none, no place for one that is pending (D-01 to
-// D-03), and without room that a CapacityBuffer keeps (K-39). Pods do not keep to what they were promised, and then one that
-// waits needs a node that nobody was promised (D-15). now is in Unix seconds. budgets holds the active budgets of every pool
-// by its name; a pool without an entry is not limited. Nodes that are already disrupting or not ready use up their pool's
-// budget, each for others. Of more candidates than a budget allows the dearest go first. Nodes of static pools stay, empty or
-// not (D-12), and so do nodes whose pods are still to come from what they replace, and as many as a pool always keeps (K-54).
+// Emptiness plans the removal of nodes that no pod needs (D-01 to D-03). Such a node is initialized, and quiet for as
+// long as its pool asks (consolidateAfter). No pod on it would have to move, none was promised a place there, and the
+// plan places neither a pending pod nor the room of a CapacityBuffer on it (K-39). Pods do not keep to what they were
+// promised: one that waits may need a node that nobody was promised (D-15).
+//
+// now is in Unix seconds. budgets holds the active budgets of every pool by its name; a pool without an entry is not
+// limited. Other nodes of a pool that are disrupting or not ready use up its budget. Of more candidates than a budget
+// allows, the most expensive go first.
+//
+// Nodes of static pools stay, empty or not (D-12). So do nodes that still await pods of what they replace, and as many
+// as a pool always keeps (K-54).
 func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan.Plan {
 	result := plan.Plan{BasedOn: s.Version, Names: s.Names}
 	taken, h, candidates := Taken(s), hear(s, now), []*cluster.Node(nil)
@@ -38,7 +43,8 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 	}
 	cost := s.Costs()
 	slices.SortFunc(candidates, func(a, b *cluster.Node) int {
-		return cmp.Or(cmp.Compare(cost(b), cost(a)), cmp.Compare(a.Created, b.Created), strings.Compare(a.Claim, b.Claim))
+		return cmp.Or(cmp.Compare(cost(b), cost(a)), cmp.Compare(a.Created, b.Created),
+			strings.Compare(a.Claim, b.Claim))
 	})
 	gone := map[string]int{}
 	for _, node := range candidates {
@@ -62,14 +68,14 @@ func Emptiness(s *cluster.Snapshot, now int64, budgets map[string][]Budget) plan
 	return result
 }
 
-// IsEmpty reports whether a node may go because nothing runs on it but daemons and finished pods: initialized, quiet
-// since long enough at now (Unix seconds), and without an annotation that forbids it.
+// IsEmpty reports whether a node may go because only daemons and finished pods are on it. It is initialized and quiet
+// for long enough at now (Unix seconds), and no annotation forbids it.
 func IsEmpty(node *cluster.Node, now int64) bool {
 	return inUse(node).Text == "" && node.ConsolidatableAt <= now && hear(nil, now).kept(node, byNode|byPods) == ""
 }
 
-// Allowed returns how many nodes of a pool may be disrupting at once for a reason: the smallest of the active budgets
-// that are about it (V-07). Without any the number is not limited.
+// Allowed returns how many nodes of a pool may be disrupting at once for a reason: the smallest active budget for that
+// reason (V-07). Without one the number is not limited.
 func Allowed(budgets []Budget, reason plan.DisruptionReason) int {
 	allowed := int(^uint(0) >> 1)
 	for _, b := range budgets {

@@ -17,9 +17,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// Provision plans for the snapshot's pending pods: on capacity that exists or is on its way first, then on new nodes of
-// the pools by weight (P-10, P-23). The plan lists every pending pod once: nominated, on a launch, or unplaced. Buffer pods come
-// after all of them, and are listed apart (K-37). Last are the nodes that pools lack of those that they always keep (K-54).
+// Provision plans for the snapshot's pending pods: on capacity that exists or is on its way first, then on new nodes
+// of the pools by weight (P-10, P-23). The plan lists every pending pod once: nominated, on a launch, or unplaced.
+// Buffer pods come after all of them, and are listed apart (K-37). Last come launches for pools below their floor
+// (K-54).
 func Provision(s *cluster.Snapshot) plan.Plan {
 	return withFloors(s, withBuffers(s, pack.Provide(s, s.Pending)))
 }

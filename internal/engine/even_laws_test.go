@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
 )
 
-// B-16, P-22: nodes of one size break no rule, cost at most 15 % more than the cheapest plan, and leave nobody without a place
-// who has one there.
+// B-16, P-22: nodes of one size break no rule, cost at most 15 % more than the cheapest plan, and leave nobody without
+// a place who has one there.
 func TestNodesOfOneSizeCostLittleMore(t *testing.T) {
 	t.Parallel()
 	var other atomic.Int64
@@ -48,18 +48,21 @@ func TestNodesOfOneSizeCostLittleMore(t *testing.T) {
 	}
 }
 
-// crowd draws pods that keep apart by hostname and others, of which some are large, may go to one zone only or run already.
+// crowd draws pods that keep apart by hostname and others, of which some are large, may go to one zone only or run
+// already.
 func crowd(t *rapid.T) string {
 	var b strings.Builder
 	for _, cores := range []int{1, 2, 4, 8, 16, 32} {
 		price := float64(cores) * rapid.Float64Range(0.04, 0.05).Draw(t, "price of a core")
 		fmt.Fprintf(&b, "type t%d cpu=%d mem=%dGi zones=a,b od=%.4f\n", cores, cores, cores*4, price)
 	}
-	fmt.Fprintf(&b, "pool default %s\n", rapid.SampledFrom([]string{"", "nodes=3", "hard.nodes=4", "cpu=40"}).Draw(t, "limit"))
+	fmt.Fprintf(&b, "pool default %s\n", rapid.SampledFrom([]string{"", "nodes=3", "hard.nodes=4", "cpu=40"}).Draw(t,
+		"limit"))
 	fmt.Fprintf(&b, "daemon log cpu=%dm\n", rapid.IntRange(50, 300).Draw(t, "daemon"))
 	fmt.Fprintf(&b, "node n1 type=t8 zone=a pool=default\n")
 	apart, others := rapid.IntRange(2, 12).Draw(t, "apart"), rapid.IntRange(0, 60).Draw(t, "others")
-	fmt.Fprintf(&b, "pod db-0..%d cpu=%dm mem=1Gi labels=app=db apart=host\n", apart, rapid.IntRange(100, 2000).Draw(t, "db"))
+	fmt.Fprintf(&b, "pod db-0..%d cpu=%dm mem=1Gi labels=app=db apart=host\n", apart,
+		rapid.IntRange(100, 2000).Draw(t, "db"))
 	fmt.Fprintf(&b, "pod web-0..%d cpu=%dm mem=2Gi %s\n", others, rapid.IntRange(100, 2000).Draw(t, "web"),
 		rapid.SampledFrom([]string{"", "need=zone=b", "labels=app=web spread=zone:1"}).Draw(t, "where"))
 	if rapid.Bool().Draw(t, "large") {

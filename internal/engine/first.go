@@ -12,23 +12,23 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// At its hard limit a pool that is not static replaces nothing (L-30). One that asks for it, by the annotation
-// joiner.sh/terminate-first, lets a node go before what replaces it comes (K-48): one at a time, and the next when nobody waits
-// for the pool any more. Nothing is launched for that, as with any node that needs no replacement (L-32), so the limit holds
-// whatever happens; the pods wait while the machine goes and another one comes.
+// At its hard limit a pool that is not static replaces nothing (L-30). The annotation joiner.sh/terminate-first lets a
+// node go before its replacement comes (K-48). One node goes at a time, and the next when nobody waits for the pool
+// any more. Nothing is launched for it, as for any node that needs no replacement (L-32). So the limit always holds;
+// the pods wait while the machine goes and another one comes.
 //
-// Where what replaces a node only fits in the reservation that it holds, it goes first without being asked for, unless the gate
-// TerminateFirstDrift is off; and so does one of a static pool at its limit (static.go).
+// If a replacement only fits in the reservation that its node holds, the node goes first without the annotation,
+// unless the gate TerminateFirstDrift is off. So does a node of a static pool at its limit (static.go).
 //
-// That is for want of room alone, and never because a launch failed. The pool may launch; the pods would have places once the
-// node is gone, by a plan with what it leaves; and its drain ends.
+// A node goes first for want of room only, never because a launch failed. The pool may launch. A plan with the room
+// that the node leaves has places for its pods. Its drain ends.
 
-// letsGoFirst reports whether a node of the pool may go before what replaces it comes, where its hard limit leaves no room.
+// letsGoFirst reports whether a node of the pool may go before its replacement, where its hard limit leaves no room.
 func letsGoFirst(pool *cluster.Pool) bool {
 	return pool.TerminateFirst && !pool.Static && pool.Limits.HardNodes != limit.None
 }
 
-// whyFirst says in words why nothing replaces a node of a pool that is not static before it goes.
+// whyFirst says in words why a node goes before its replacement, for a pool that is not static.
 func whyFirst(pool *cluster.Pool, first plan.First) string {
 	if first == plan.FirstForReservation {
 		return whyVacates
@@ -37,8 +37,7 @@ func whyFirst(pool *cluster.Pool, first plan.First) string {
 		"joiner.sh/terminate-first lets one node go before", pool.Name, nodesText(int(pool.Limits.HardNodes)))
 }
 
-// vacates reports whether a node may go before what replaces it comes since that only fits in the reservation that it holds: one
-// that is used up.
+// vacates reports whether a node may go before its replacement, to leave it the reservation: one that is used up.
 func (d *disruption) vacates(pool *cluster.Pool, node *cluster.Node) bool {
 	return !pool.NoneFirst && d.holdsLast(pool, node)
 }
@@ -51,11 +50,11 @@ func (d *disruption) holdsLast(pool *cluster.Pool, node *cluster.Node) bool {
 	return d.usedUp(pool, node)
 }
 
-// whyVacates says of such a node why nothing replaces it before.
+// whyVacates says why such a node goes before its replacement.
 const whyVacates = "the reservation that it runs in is used up, and what replaces it only fits there, so it goes before"
 
-// goFirst lets a node go of each pool that asks for it, or whose reservations are used up, and of which no node could be replaced.
-// Nodes are in the order in which they are due.
+// goFirst lets one node go first in each pool that asks for it, or whose reservations are used up, if none of its
+// nodes could be replaced. nodes are in the order in which they are due.
 func (d *disruption) goFirst(nodes []*cluster.Node, reason plan.DisruptionReason) {
 	for _, pool := range d.origin.Pools {
 		if pool.Static || d.left(pool.Name, reason) == 0 || d.poolHolds(pool, nil) != "" ||
@@ -70,7 +69,8 @@ func (d *disruption) goFirst(nodes []*cluster.Node, reason plan.DisruptionReason
 			found := d.nodeHolds(pool, d.now(node))
 			if found.first != "" {
 				d.stays = slices.DeleteFunc(d.stays, func(s plan.Stay) bool { return s.Claim == node.Claim })
-				d.choose(command{nodes: []*cluster.Node{node}, reason: reason, why: whyFirst(pool, found.first), first: found.first})
+				d.choose(command{nodes: []*cluster.Node{node}, reason: reason, why: whyFirst(pool, found.first),
+					first: found.first})
 				break
 			}
 			tries++
@@ -82,7 +82,7 @@ func (d *disruption) goFirst(nodes []*cluster.Node, reason plan.DisruptionReason
 	}
 }
 
-// poolHolds says why no node, or none but this one, goes first in a pool; "" when one may.
+// poolHolds says why no node of a pool goes first; "" when one may. but is a node that does not count, or nil.
 func (d *disruption) poolHolds(pool *cluster.Pool, but *cluster.Node) string {
 	if pool.Blocked != "" {
 		return "NodePool " + pool.Name + " launches nothing: " + pool.Blocked
@@ -133,20 +133,22 @@ func usedUp(u plan.Unplaced, pool *cluster.Pool) bool {
 }
 
 func refused(u plan.Unplaced, pool *cluster.Pool, why cause.Code) bool {
-	return slices.ContainsFunc(u.Pools, func(r plan.PoolRefusal) bool { return r.Pool == pool.Name && r.Last().Cause == why })
+	return slices.ContainsFunc(u.Pools, func(r plan.PoolRefusal) bool {
+		return r.Pool == pool.Name && r.Last().Cause == why
+	})
 }
 
 // hold is what becomes of a node that might go first.
 type hold struct {
 	// first is set when it goes, and says why nothing replaces it before.
 	first plan.First
-	// lacking is a pod of it that would find no place, and lead what is to be said before that, or all there is to say.
+	// lacking is a pod of it that would find no place. lead is the text before that, or the whole text.
 	lead    string
 	lacking *plan.Unplaced
 }
 
-// nodeHolds says what becomes of a node, which is one of the future. A node whose pods have places, or what replaces it has room, is
-// not one that goes first either.
+// nodeHolds says what becomes of a node of the future. It does not go first if its pods have places, or if its
+// replacement has room.
 func (d *disruption) nodeHolds(pool *cluster.Pool, node *cluster.Node) hold {
 	staged := d.future.Without(node).WithoutBuffers()
 	unplaced := pack.Solve(staged, staged.Pending).Unplaced
@@ -166,9 +168,11 @@ func (d *disruption) nodeHolds(pool *cluster.Pool, node *cluster.Node) hold {
 	return hold{first: first}
 }
 
-// givesRoom says why nothing replaces a node before, if its pods, of which these have no place while it is there, have places by what it
-// leaves: its slot of the hard limit, or of a reservation, or both. Else it returns a pod that has none.
-func (d *disruption) givesRoom(staged *cluster.Snapshot, pool *cluster.Pool, node *cluster.Node, unplaced []plan.Unplaced) (
+// givesRoom says why a node goes before its replacement, if the room that it leaves gives its pods places: its slot of
+// the hard limit, of a reservation, or both. Otherwise it returns a pod without a place. unplaced are its pods that
+// have no place while it is there.
+func (d *disruption) givesRoom(staged *cluster.Snapshot, pool *cluster.Pool, node *cluster.Node,
+	unplaced []plan.Unplaced) (
 	first plan.First, lacking *plan.Unplaced,
 ) {
 	slot, reserved, lacked, freed := letsGoFirst(pool), d.vacates(pool, node), unplaced, staged
@@ -183,13 +187,14 @@ func (d *disruption) givesRoom(staged *cluster.Snapshot, pool *cluster.Pool, nod
 		}
 		unplaced = pack.Solve(freed, freed.Pending).Unplaced
 	}
-	if full := staged.Restocked(pool.Name); first == plan.FirstForReservation && len(pack.Solve(full, full.Pending).Unplaced) == 0 {
+	if full := staged.Restocked(pool.Name); first == plan.FirstForReservation &&
+		len(pack.Solve(full, full.Pending).Unplaced) == 0 {
 		return "", &lacked[0] // it would be replaced if a launch had not failed
 	}
 	return first, nil
 }
 
-// vacates reports whether a marked node may go first to leave its reservation to what replaces it.
+// vacates reports whether a marked node may go first, to leave its reservation to its replacement.
 func (j *judging) vacates(pool *cluster.Pool, m *move) bool {
 	d := disruption{origin: j.s}
 	return d.vacates(pool, m.intents[0].Node)
@@ -199,7 +204,8 @@ func (j *judging) vacates(pool *cluster.Pool, m *move) bool {
 func (j *judging) misfitFirst(pool *cluster.Pool, m *move) refusal {
 	d := beginFrom(j.s, j.s, Terms{})
 	if why := d.poolHolds(pool, m.intents[0].Node); why != "" {
-		return refusal{why: "nothing was launched that replaces it, and it does not go first: " + why, ground: GroundScheduling}
+		return refusal{why: "nothing was launched that replaces it, and it does not go first: " + why,
+			ground: GroundScheduling}
 	}
 	if len(m.intents) > 1 {
 		return refusal{why: "nothing was launched that replaces it, and one node of its NodePool goes first at a time",
@@ -212,5 +218,6 @@ func (j *judging) misfitFirst(pool *cluster.Pool, m *move) refusal {
 	if found.lacking != nil {
 		found.lead += homeless(*found.lacking)
 	}
-	return refusal{why: "nothing was launched that replaces it, and it does not go first: " + found.lead, ground: GroundScheduling}
+	return refusal{why: "nothing was launched that replaces it, and it does not go first: " + found.lead,
+		ground: GroundScheduling}
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// This file is about the nodes that a pool always keeps, whatever pods there are: its floor (K-54). A pool that has fewer
-// launches the cheapest that it admits, after everything that pods and buffers get, which counts too. A node goes for good
-// only from above the floor: one that is drifted, expired or broken is replaced all the same. Two things are counted.
-// What a pool lacks is counted in NodeClaims that are not being deleted, so that nothing is launched twice for a node that
-// is on its way. What it can spare is counted in nodes that are of use now, so that no node goes on the word of one that
-// has not come yet. Limits are stronger than the floor.
+// This file is about a pool's floor: the nodes that it always keeps, whatever pods there are (K-54). A pool below its
+// floor launches the cheapest nodes that it admits, after the launches for pods and buffers, which count too. A node
+// goes for good only from above the floor; a drifted, expired or broken one is replaced all the same. Two things are
+// counted. What a pool lacks is counted in NodeClaims that are not being deleted, so that no node on its way is
+// launched twice. What it can spare is counted in nodes that are of use now, so that no node goes on the word of one
+// that has not come yet. Limits are stronger than the floor.
 
-// Floors reports whether a pool of s has fewer nodes than it always keeps, and may launch some.
+// Floors reports whether a pool of s is below its floor and may launch nodes.
 func Floors(s *cluster.Snapshot) bool {
 	for _, pool := range s.Pools {
 		if pool.Blocked == "" && lacksFloor(s, pool, nil) > 0 {
@@ -28,7 +28,7 @@ func Floors(s *cluster.Snapshot) bool {
 	return false
 }
 
-// lacksFloor returns how many nodes a pool lacks of those that it always keeps, beside what is launched already.
+// lacksFloor returns how many nodes a pool lacks to its floor, beside these launches.
 func lacksFloor(s *cluster.Snapshot, pool *cluster.Pool, launches []plan.Launch) int {
 	if pool.MinNodes <= 0 || pool.Static {
 		return 0
@@ -47,8 +47,8 @@ func lacksFloor(s *cluster.Snapshot, pool *cluster.Pool, launches []plan.Launch)
 	return int(max(0, lacks))
 }
 
-// WhyFloor returns how many nodes a pool lacks of those that it always keeps, and why it does not launch them all; the zero
-// value when it does.
+// WhyFloor returns how many nodes a pool lacks to its floor, and why it does not launch them all; the zero value when
+// it does.
 func WhyFloor(s *cluster.Snapshot, pool *cluster.Pool) (lacks int, step plan.Step) {
 	lacks = lacksFloor(s, pool, nil)
 	launches := pack.Fill(s, pool, lacks)
@@ -68,16 +68,19 @@ func WhyFloor(s *cluster.Snapshot, pool *cluster.Pool) (lacks int, step plan.Ste
 	case !ok:
 		return lacks, plan.Step{Cause: cause.SoftLimitNodes, Detail: exceeded.Text(s.Names)}
 	case after.FreeSlots != nil && len(after.FreeSlots) == 0:
-		return lacks, plan.Step{Cause: cause.HardLimitNodes, Detail: "no slot of its hard limit is free: nodes that go take some"}
+		return lacks,
+			plan.Step{Cause: cause.HardLimitNodes,
+				Detail: "no slot of its hard limit is free: nodes that go take some"}
 	case pack.Braked(s, pool, plan.AskFloor) != "":
 		return lacks, plan.Step{Cause: cause.LaunchesInVain, Detail: pack.Braked(s, pool, plan.AskFloor)}
 	case after.Limits.HasResources():
-		return lacks, plan.Step{Cause: cause.ResourceLimit, Detail: "its limits on resources leave no room for a further node"}
+		return lacks,
+			plan.Step{Cause: cause.ResourceLimit, Detail: "its limits on resources leave no room for a further node"}
 	}
 	return lacks, plan.Step{Cause: cause.NoCapacity, Detail: "every instance type that it admits is sold out"}
 }
 
-// withFloors adds to a plan for s the nodes that pools lack of those that they always keep.
+// withFloors adds to p, a plan for s, the nodes that pools lack to their floors.
 func withFloors(s *cluster.Snapshot, p plan.Plan) plan.Plan {
 	for _, pool := range s.Pools {
 		if lacks := lacksFloor(s, pool, p.Launches); lacks > 0 && pool.Blocked == "" {
@@ -88,8 +91,8 @@ func withFloors(s *cluster.Snapshot, p plan.Plan) plan.Plan {
 	return p
 }
 
-// spare returns how many nodes of a pool may go for good: those that are of use now, beyond those that it always keeps.
-// It is below 0 where there are fewer, and boundless where the pool keeps none.
+// spare returns how many nodes of a pool may go for good: its nodes that are of use and stay, less its floor. It is
+// negative below the floor, and math.MaxInt for a pool without a floor.
 func (h *hearing) spare(name string) int {
 	pool := h.s.Pool(name)
 	if pool == nil || pool.MinNodes <= 0 || pool.Static {
@@ -115,8 +118,8 @@ func (h *hearing) spare(name string) int {
 // useful reports whether pods can run on a node now.
 func useful(node *cluster.Node) bool { return node.Initialized && !node.NotReady }
 
-// floorKeeps says that a node is one of those which its pool always keeps; "" when it may go for good. One that goes
-// already is not counted among them, and may go on unless there are too few without it.
+// floorKeeps says that a node is part of its pool's floor; "" when it may go for good. A node that goes already is not
+// counted, and may go on unless there are too few without it.
 func (h *hearing) floorKeeps(node *cluster.Node) string {
 	spare, least := h.spare(node.Pool), 1
 	if node.Disrupting || node.Deleting {
@@ -129,11 +132,11 @@ func (h *hearing) floorKeeps(node *cluster.Node) string {
 }
 
 func floorText(pool *cluster.Pool) string {
-	return fmt.Sprintf("NodePool %s always keeps %s (annotation joiner.sh/min-nodes), and has no more to spare", pool.Name,
-		nodesText(int(min(pool.MinNodes, math.MaxInt32))))
+	return fmt.Sprintf("NodePool %s always keeps %s (annotation joiner.sh/min-nodes), and has no more to spare",
+		pool.Name, nodesText(int(min(pool.MinNodes, math.MaxInt32))))
 }
 
-// recount takes the last verdict, about this intent, into what its pool can spare.
+// recount adjusts what a pool can spare by the last verdict, which is about this intent.
 func (j *judging) recount(i Intent) {
 	pool := i.Node.Pool
 	if spare := j.spare(pool); spare < math.MaxInt && useful(i.Node) {
@@ -147,22 +150,24 @@ func (j *judging) recount(i Intent) {
 	}
 }
 
-// holdForReturns lets nodes wait that may go only since others of their pool are taken back in the same round: those stay
-// when that is written and seen, and writing it may fail (K-54).
+// holdForReturns lets nodes wait that may go only because others of their pool are taken back in this round. Those
+// stay once that is written and seen, and the write may fail (K-54).
 func (j *judging) holdForReturns() {
 	for n := range j.verdicts {
 		v := &j.verdicts[n]
 		for _, i := range v.Intents {
 			r, returning := ruleOf(i.Reason), j.returning[i.Node.Pool]
-			if v.Act == Delete && (r.room == lessMoney || r.kept&byFloor != 0) && returning > 0 && j.spare(i.Node.Pool) < returning {
+			if v.Act == Delete && (r.room == lessMoney || r.kept&byFloor != 0) && returning > 0 &&
+				j.spare(i.Node.Pool) < returning {
 				v.Act, v.Why = Wait, "its NodePool can spare it when another node of it has been taken back"
 			}
 		}
 	}
 }
 
-// belowFloor says why nodes may not go to save money although all that replaces them is there: their pool would have fewer
-// nodes than it always keeps, and fewer than before they were marked. One that has too few, for a limit, may have cheaper ones.
+// belowFloor says why nodes may not go to save money although all their replacements are there: their pool would be
+// below its floor, with fewer nodes than before they were marked. A pool that a limit keeps below its floor may still
+// get cheaper nodes.
 func (j *judging) belowFloor(m *move) string {
 	if m.rule().room != lessMoney {
 		return ""
@@ -209,7 +214,7 @@ func fewer(pool string, nodes []*cluster.Node, launches []plan.Launch) (n int) {
 	return n
 }
 
-// keepsFloors reports whether no pool has fewer nodes than it always keeps once these are replaced by what is launched.
+// keepsFloors reports whether no pool falls below its floor when these launches replace these nodes.
 func (d *disruption) keepsFloors(nodes []*cluster.Node, launches []plan.Launch) bool {
 	for _, node := range nodes {
 		if fewer(node.Pool, nodes, launches) > max(0, d.spareOf(node.Pool)) {
@@ -219,8 +224,9 @@ func (d *disruption) keepsFloors(nodes []*cluster.Node, launches []plan.Launch) 
 	return true
 }
 
-// refill plans what the pool of a group, whose nodes are renewed, lacks once they are gone and these launches are there, as far
-// as limits allow it. s is the cluster without the group. What limits leave out is launched once the nodes are gone.
+// refill plans what the pool of a renewed group lacks to its floor once the group is gone and these launches are
+// there, as far as limits allow. s is the cluster without the group. What limits leave out is launched once the nodes
+// are gone.
 func (d *disruption) refill(s *cluster.Snapshot, group []*cluster.Node, launches []plan.Launch) []plan.Launch {
 	pool := group[0].Pool // no command is about nodes of two pools
 	spare := d.spareOf(pool)

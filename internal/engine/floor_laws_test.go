@@ -66,8 +66,8 @@ func TestK54_NothingGoesForGoodFromTheFloor(t *testing.T) {
 	}
 }
 
-// K-54: a plan launches what a pool lacks of its floor, or a limit leaves no room for more; never one too many. What pods
-// get is what they get without floors.
+// K-54: a plan launches what a pool lacks of its floor, or a limit leaves no room for more; never one too many. What
+// pods get is what they get without floors.
 func TestK54_APlanFillsTheFloor(t *testing.T) {
 	t.Parallel()
 	filled := 0
@@ -107,12 +107,13 @@ func TestK54_APlanFillsTheFloor(t *testing.T) {
 				lacks = 0
 			}
 			if own > lacks {
-				t.Fatalf("%s\n----\npool %s lacks %d nodes, and %d are launched:\n%s", script, pool.Name, lacks, own, p)
+				t.Fatalf("%s\n----\npool %s lacks %d nodes, and %d are launched:\n%s", script, pool.Name, lacks, own,
+					p)
 			}
 			now := after.Pool(pool.Name)
 			if own < lacks && !full(after, now) && offersNodes(after, now) {
-				t.Fatalf("%s\n----\npool %s lacks %d nodes, %d are launched, and it is at no limit:\n%s", script, pool.Name,
-					lacks, own, p)
+				t.Fatalf("%s\n----\npool %s lacks %d nodes, %d are launched, and it is at no limit:\n%s", script,
+					pool.Name, lacks, own, p)
 			}
 			if now.Limits.Above(now.Used) && !s.Pool(pool.Name).Limits.Above(s.Pool(pool.Name).Used) {
 				t.Fatalf("%s\n----\npool %s is above its limits after\n%s", script, pool.Name, p)
@@ -130,11 +131,11 @@ func full(s *cluster.Snapshot, pool *cluster.Pool) bool {
 	return !nodes || pool.Limits.HasResources() || s.Ceiling().Left() == 0 || pool.FreeSlots != nil
 }
 
-// offersNodes reports whether a pool admits a further node beside all that are there, when no limit keeps it from it: what a
-// reservation covers may be taken.
+// offersNodes reports whether a pool admits a further node beside all that are there, when no limit keeps it from it:
+// what a reservation covers may be taken.
 func offersNodes(s *cluster.Snapshot, pool *cluster.Pool) bool {
 	own := *pool
 	own.MinNodes, own.Limits, own.FreeSlots = 1000, limit.Unlimited(), nil
-	return len(engine.Provision(cluster.New(cluster.Snapshot{Names: s.Names, Pools: []*cluster.Pool{&own}, Nodes: s.Nodes,
-		Daemons: s.Daemons})).Launches) > 0
+	return len(engine.Provision(cluster.New(cluster.Snapshot{Names: s.Names, Pools: []*cluster.Pool{&own},
+		Nodes: s.Nodes, Daemons: s.Daemons})).Launches) > 0
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file steers replacements towards a fresh plan (B-17): what would be launched for the same pods were there no node
-// yet. Such a plan cannot be carried out at once, nor piece by piece, since its nodes take their pods from everywhere. But
-// it tells which nodes cost more than their pods have to, and these are replaced first.
+// This file steers replacements towards a fresh plan (B-17): what would be launched for the same pods if there were no
+// nodes yet. Such a plan cannot be carried out at once, nor piece by piece, since its nodes take their pods from
+// everywhere. But it shows which nodes cost more than their pods need, and these are replaced first.
 
-// freshPods bounds how many pods a fresh plan is made for. Of more, those nodes are looked at that could save most.
+// freshPods bounds the pods of a fresh plan. If there are more, it is about the nodes that could save most.
 const freshPods = 4000
 
 // firstWith returns the first nodes of a list that have at most so many pods together.
@@ -25,8 +25,8 @@ func firstWith(nodes []*cluster.Node, pods int) []*cluster.Node {
 	return nodes
 }
 
-// excessOf returns what nodes of the future cost more than a fresh plan pays for their pods that have to move. A node of which some
-// pod has no place in that plan is left out.
+// excessOf returns by how much nodes of the future cost more than a fresh plan pays for their pods that have to move.
+// It leaves out nodes with a pod that has no place in that plan.
 func (d *disruption) excessOf(nodes []*cluster.Node) map[*cluster.Node]resources.Money {
 	s, on := d.emptyFor(nodes)
 	p := pack.SketchThriftily(s, s.Pending)
@@ -44,8 +44,8 @@ func (d *disruption) excessOf(nodes []*cluster.Node) map[*cluster.Node]resources
 	return excess
 }
 
-// isFar reports whether these nodes cost far more in all than a fresh plan pays for their pods; excess has what each of them costs
-// more.
+// isFar reports whether the nodes of excess together cost far more than a fresh plan pays for their pods. excess says
+// how much more each costs.
 func (d *disruption) isFar(excess map[*cluster.Node]resources.Money) bool {
 	cost, beyond := resources.Money(0), resources.Money(0)
 	for node, more := range excess {
@@ -55,12 +55,12 @@ func (d *disruption) isFar(excess map[*cluster.Node]resources.Money) bool {
 	return beyond*100 > (cost-beyond)*farPercent
 }
 
-// emptyFor returns the pools without any node, without limits, and with the pods of these nodes that have to move; on says where
-// each of them runs, by UID. Nodes are the cheapest there, however many: a tolerance would take time, and favour nodes
-// that cost too much.
+// emptyFor returns a snapshot of the pools without nodes and limits. Its pending pods are those of nodes that have to
+// move; on has the node of each, by UID. There is no price tolerance: it would take time, and favour nodes that cost
+// too much.
 func (d *disruption) emptyFor(nodes []*cluster.Node) (s *cluster.Snapshot, on map[string]*cluster.Node) {
-	parts := cluster.Snapshot{Version: d.base.Version, Names: d.base.Names, Daemons: d.base.Daemons, Namespaces: d.base.Namespaces,
-		Commitments: d.uncommitted(nodes)}
+	parts := cluster.Snapshot{Version: d.base.Version, Names: d.base.Names, Daemons: d.base.Daemons,
+		Namespaces: d.base.Namespaces, Commitments: d.uncommitted(nodes)}
 	for _, pool := range d.base.Pools {
 		own := *pool
 		own.Limits, own.Used, own.FreeSlots, own.PriceTolerance = limit.Unlimited(), limit.Usage{}, nil, 0
@@ -80,8 +80,8 @@ func (d *disruption) emptyFor(nodes []*cluster.Node) (s *cluster.Snapshot, on ma
 	return cluster.New(parts), on
 }
 
-// paidFor returns, by UID, what a plan for the pending pods of s pays for each: its part of the price of its node, by the larger
-// of its shares of CPU and memory.
+// paidFor returns, by UID, what a plan pays for each pending pod of s: its part of the price of its node, by its
+// larger share of CPU or memory.
 func (d *disruption) paidFor(s *cluster.Snapshot, p plan.Plan) map[string]resources.Money {
 	requests := make(map[string]resources.Vector, len(s.Pending))
 	for _, pod := range s.Pending {

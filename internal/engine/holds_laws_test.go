@@ -20,8 +20,8 @@ type decided struct {
 	intents []engine.Intent
 }
 
-// decide carries out a disruption plan up to the point where the judge is asked again. Each claim becomes the cheapest of its types: a
-// dearer one may have less room.
+// decide carries out a disruption plan up to the point where the judge is asked again. Each claim becomes the cheapest
+// of its types: a dearer one may have less room.
 func decide(s *cluster.Snapshot, p plan.Plan) decided {
 	parts := *enginetest.Applied(s, plan.Plan{Launches: p.Launches}, 0)
 	reasons := map[string]plan.DisruptionReason{}
@@ -41,12 +41,14 @@ func decide(s *cluster.Snapshot, p plan.Plan) decided {
 	}
 	d := decided{s: cluster.New(parts)}
 	for _, node := range marked {
-		d.intents = append(d.intents, engine.Intent{Node: d.s.Node(node), Reason: reasons[node.Claim], Marked: true, Tainted: true})
+		d.intents = append(d.intents, engine.Intent{Node: d.s.Node(node), Reason: reasons[node.Claim], Marked: true,
+			Tainted: true})
 	}
 	return d
 }
 
-// onTheWay returns what was decided before what was launched is of use: it has not joined, or it has and is not initialized.
+// onTheWay returns what was decided before what was launched is of use: it has not joined, or it has and is not
+// initialized.
 func (d decided) onTheWay(joined bool) decided {
 	parts := *d.s
 	parts.Nodes = slices.Clone(d.s.Nodes)
@@ -83,7 +85,8 @@ func disruptable(t *rapid.T) (script string, s *cluster.Snapshot, terms engine.T
 	}
 	s = shrunk(t, script)
 	if slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool { return n.Disrupting }) {
-		return "", nil, engine.Terms{} // commands that are under way are taken for carried out, and the judge would have to know them
+		// commands that are under way are taken for carried out, and the judge would have to know them
+		return "", nil, engine.Terms{}
 	}
 	withFloors(t, s)
 	terms = engine.Terms{Budgets: map[string][]engine.Budget{}, SpotToSpot: rapid.Bool().Draw(t, "spot"),
@@ -96,8 +99,8 @@ func disruptable(t *rapid.T) (script string, s *cluster.Snapshot, terms engine.T
 	return script, s, terms
 }
 
-// D-09, D-15, K-54. What a method chooses goes, once all that replaces it is there and nothing else has changed, and waits before that.
-// Otherwise it would be chosen, launched for and taken back again and again.
+// D-09, D-15, K-54. What a method chooses goes, once all that replaces it is there and nothing else has changed, and
+// waits before that. Otherwise it would be chosen, launched for and taken back again and again.
 func TestWhatIsChosenGoes(t *testing.T) {
 	t.Parallel()
 	var gone, replaced, waits atomic.Int64

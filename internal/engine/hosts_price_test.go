@@ -7,19 +7,21 @@ import (
 	"testing"
 )
 
-// P-22: workloads that are spread over hostnames cost little more than what no plan costs less than, in the mean, and come on few nodes.
-// They are drawn with fixed seeds: the figures are the same on every machine. They were 1.044 and 105 on 2026-11-29.
+// P-22: workloads that are spread over hostnames cost little more than what no plan costs less than, in the mean, and
+// come on few nodes. They are drawn with fixed seeds: the figures are the same on every machine. They were 1.044 and
+// 105 on 2026-11-29.
 func TestWorkloadsSpreadOverHostsAreCheap(t *testing.T) {
 	t.Parallel()
 	const aim, aimNodes = 1.05, 110
 	mean, nodes := overBound(t, spreadOverHosts)
 	if mean > aim || nodes > aimNodes {
-		t.Errorf("plans cost %.4f of their bound in the mean on %d nodes, want at most %.2f and %d", mean, nodes, aim, aimNodes)
+		t.Errorf("plans cost %.4f of their bound in the mean on %d nodes, want at most %.2f and %d", mean, nodes, aim,
+			aimNodes)
 	}
 }
 
-// spreadOverHosts draws one to three workloads that are spread over hostnames, a quarter of them over zones too, and in half of all
-// cases pods that only need room. It also returns what no plan costs less than, in dollars an hour.
+// spreadOverHosts draws one to three workloads that are spread over hostnames, a quarter of them over zones too, and
+// in half of all cases pods that only need room. It also returns what no plan costs less than, in dollars an hour.
 func spreadOverHosts(dice *rand.Rand) (script string, bound float64) {
 	var b strings.Builder
 	types(&b)
@@ -27,7 +29,8 @@ func spreadOverHosts(dice *rand.Rand) (script string, bound float64) {
 	cores, memory := 0.0, 0.0
 	draw := func(name string, count int, more string) {
 		milliCores, mebibytes := []int{250, 500, 1000, 1500}[dice.IntN(4)], []int{512, 1024, 2048, 4096}[dice.IntN(4)]
-		fmt.Fprintf(&b, "pod %s-0..%d cpu=%dm mem=%dMi labels=app=%s %s\n", name, count-1, milliCores, mebibytes, name, more)
+		fmt.Fprintf(&b, "pod %s-0..%d cpu=%dm mem=%dMi labels=app=%s %s\n", name, count-1, milliCores, mebibytes, name,
+			more)
 		cores, memory = cores+float64(count*milliCores)/1000, memory+float64(count*mebibytes)/mebibytesPerCore
 	}
 	for i := range 1 + dice.IntN(3) {

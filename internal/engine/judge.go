@@ -8,32 +8,32 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// A removal has two halves. A method chooses nodes, and whoever carries its plan out marks them and launches what
-// replaces them. From then on [Judge] is asked in each round what becomes of the marks: by the same table by which
-// they were chosen, on the newest picture (D-09, D-10).
+// A removal has two halves. First a method chooses nodes; whoever carries out its plan marks them and launches their
+// replacements. From then on, each round asks [Judge] what becomes of the marks. It uses the table by which they were
+// chosen, on the newest snapshot (D-09, D-10).
 
 // Intent is a node that is marked to go, or that somebody asks about.
 type Intent struct {
 	Node   *cluster.Node
 	Reason plan.DisruptionReason // "" where a taint is all there is
-	// Marked says that the intent stands on the claim; without it the question is whether it may be written.
+	// Marked is set when the intent stands on the claim; without it the question is whether it may be written.
 	Marked bool
-	// Tainted says that it stands on the node too, or that there is no node.
+	// Tainted is set when it stands on the node too, or when there is no node.
 	Tainted bool
 	// Since is when it was written, in Unix seconds; 0 where nobody knows.
 	Since int64
 }
 
-// Docket is what Judge decides about, and what it has to know beside the picture.
+// Docket is what Judge decides about, with the facts that are not in the snapshot.
 type Docket struct {
 	Intents []Intent
-	// Paused says why nothing goes that budgets bound; "" when it may (D-14).
+	// Paused says why no removal goes that budgets bound; "" when they may (D-14).
 	Paused string
-	// Unlisted are pools that the picture has, and the API server does not list as ours.
+	// Unlisted are pools of the snapshot that the API server does not list as ours.
 	Unlisted map[string]bool
-	// Counts are the claims of pools that have too many; intents of a pool without one wait.
+	// Counts are the claims of pools that have too many nodes; intents of a pool without a count wait.
 	Counts map[string]Count
-	// Recovered says, by claim, why a node that is marked as unhealthy is not to be repaired any more.
+	// Recovered says, by claim, why a node that is marked as unhealthy needs no repair any more.
 	Recovered map[string]string
 }
 
@@ -75,25 +75,25 @@ type Verdict struct {
 	Failed bool
 }
 
-// ForMoney reports whether nodes go for a reason to save money.
+// ForMoney reports whether reason is to save money.
 func ForMoney(reason plan.DisruptionReason) bool {
 	r := ruleOf(reason)
 	return r != nil && r.room == lessMoney
 }
 
-// Renews reports whether nodes go for a reason whatever it costs, since they are to be others.
+// Renews reports whether nodes that go for reason are replaced at any price, since others have to take their place.
 func Renews(reason plan.DisruptionReason) bool {
 	r := ruleOf(reason)
 	return r != nil && (r.room == anyPrice || r.room == ifAny)
 }
 
-// Moves reports whether nodes go for a reason although pods run on them that need places first.
+// Moves reports whether nodes that go for reason may run pods that need places first.
 func Moves(reason plan.DisruptionReason) bool {
 	r := ruleOf(reason)
 	return r != nil && r.room != noRoom
 }
 
-// TooMany reports whether nodes go for a reason because their pool has too many: that needs a [Count].
+// TooMany reports whether reason is that a pool has too many nodes: judging that needs a [Count].
 func TooMany(reason plan.DisruptionReason) bool {
 	r := ruleOf(reason)
 	return r != nil && r.budget == ifGentle
@@ -104,19 +104,19 @@ type judging struct {
 	*hearing
 	terms  Terms
 	docket Docket
-	// used counts, by pool, the nodes that use up its budget; intents are added as they are let go on.
+	// used counts, by pool, the nodes that use up its budget, with the intents that were allowed so far.
 	used      map[string]int
-	returning map[string]int // by pool that always keeps nodes: those of use that these verdicts take back
+	returning map[string]int // by pool with a floor: nodes of use that these verdicts take back
 	verdicts  []Verdict
-	leaving   []*cluster.Node // that are deleted by these verdicts: their pods need places, too
+	leaving   []*cluster.Node // deleted by these verdicts: their pods need places, too
 	holding   []*cluster.Node // of moves that hold, and go now or later
 	// coming are the reasons of moves that hold and wait for what replaces them.
 	coming map[plan.DisruptionReason]bool
 	alone  []unplaced // moves that do not hold alone, and are judged last
 }
 
-// Judge says what becomes of intents: first of nodes that go each for itself, in the order of the docket, then of
-// what is replaced together. Verdicts do not contradict each other: no two of them use the same room or the same
+// Judge returns verdicts on intents: first on nodes that go each for itself, in the order of the docket, then on nodes
+// that are replaced together. Verdicts do not contradict each other: no two of them use the same room or the same
 // budget.
 func Judge(s *cluster.Snapshot, terms Terms, docket Docket) []Verdict {
 	j := &judging{hearing: hear(s, terms.Now), terms: terms, docket: docket, used: usedBeside(s, docket.Intents),
@@ -167,7 +167,7 @@ func (j *judging) beyond(pool string, reason plan.DisruptionReason, used int) st
 	return found.Text
 }
 
-// single judges a node that goes for itself, and that nothing replaces.
+// single judges a node that goes for itself and is not replaced.
 func (j *judging) single(i Intent) {
 	r, pool, stays := ruleOf(i.Reason), i.Node.Pool, Undo
 	if !i.Marked {
@@ -202,7 +202,7 @@ func (j *judging) single(i Intent) {
 	}
 }
 
-// objectionTo says why an intent does not hold, whatever room and budgets there are; "" when it does.
+// objectionTo says why an intent does not hold, apart from room and budgets; "" when it does.
 func (j *judging) objectionTo(r *rule, i Intent) string {
 	switch {
 	case i.Reason == "":

@@ -42,7 +42,8 @@ func (x *trial) judged(reason plan.DisruptionReason) engine.Verdict {
 	for _, pod := range append(slices.Clone(x.node.Pods), x.pending...) {
 		pod.Shape = &cluster.Shape{}
 	}
-	x.docket.Intents = append(x.docket.Intents, engine.Intent{Node: x.node, Reason: reason, Marked: true, Tainted: true})
+	x.docket.Intents = append(x.docket.Intents, engine.Intent{Node: x.node, Reason: reason, Marked: true,
+		Tainted: true})
 	terms := engine.Terms{Now: 1000, Budgets: map[string][]engine.Budget{"default": x.budgets}}
 	verdicts := engine.Judge(cluster.New(s), terms, x.docket)
 	return verdicts[len(verdicts)-1]
@@ -75,7 +76,8 @@ func TestWhatTakesARemovalBack(t *testing.T) {
 		"pool gone":      {empty, func(x *trial) { x.node.Pool = "gone" }, "its NodePool is gone"},
 		"pool unlisted": {empty, func(x *trial) { x.docket.Unlisted = map[string]bool{"default": true} },
 			"its NodePool is gone"},
-		"not quiet":       {empty, func(x *trial) { x.node.ConsolidatableAt = 1001 }, "waits for its consolidateAfter"},
+		"not quiet": {empty, func(x *trial) { x.node.ConsolidatableAt = 1001 },
+			"waits for its consolidateAfter"},
 		"in use":          {empty, func(x *trial) { x.node.Pods = []*cluster.Pod{&pod} }, "it is not empty any more"},
 		"daemon":          {empty, func(x *trial) { x.node.Pods = []*cluster.Pod{&daemon} }, ""},
 		"not initialized": {empty, func(x *trial) { x.node.Initialized = false }, "it is not initialized"},
@@ -130,7 +132,8 @@ func TestWhatTakesAGentleRemovalBack(t *testing.T) {
 		"paused":  {func(x *trial) { x.docket.Paused = "it is paused" }, "it is paused"},
 		"held":    {func(x *trial) { x.node.DoNotDisrupt = true }, "do-not-disrupt"},
 		"pod":     {func(x *trial) { x.node.Held = "by a budget" }, "by a budget"},
-		"budget":  {func(x *trial) { x.budgets[0].Max = 0 }, "the budgets of NodePool default let no node be disrupted"},
+		"budget": {func(x *trial) { x.budgets[0].Max = 0 },
+			"the budgets of NodePool default let no node be disrupted"},
 	} {
 		for _, gentle := range []bool{true, false} {
 			x := newTrial()
@@ -174,14 +177,17 @@ func TestWhatTakesAMoveBack(t *testing.T) {
 			""},
 		"when empty": {underutilized, func(x *trial) { x.pool.Consolidates = cluster.WhenEmpty },
 			"removes empty nodes only"},
-		"when empty, drifted": {drifted, func(x *trial) { x.pool.Consolidates, x.node.Drifted = cluster.WhenEmpty, true },
+		"when empty, drifted": {drifted, func(x *trial) {
+			x.pool.Consolidates, x.node.Drifted = cluster.WhenEmpty,
+				true
+		},
 			""},
 		"static": {underutilized, func(x *trial) { x.pool.Static = true },
 			"NodePool default keeps 0 nodes"},
 		"not quiet any more": {underutilized, func(x *trial) { x.node.ConsolidatableAt = 1001 }, ""},
 		"of another pool":    {underutilized, func(x *trial) { x.node.Pool = "gone" }, "its NodePool is gone"},
-		"of a pool that is unlisted": {underutilized, func(x *trial) { x.docket.Unlisted = map[string]bool{"default": true} },
-			"its NodePool is gone"},
+		"of a pool that is unlisted": {underutilized,
+			func(x *trial) { x.docket.Unlisted = map[string]bool{"default": true} }, "its NodePool is gone"},
 		"promised": {underutilized, func(x *trial) { x.node.Name = "promised" },
 			"pod default/p is planned onto it"},
 		"promised, by a claim": {underutilized, func(x *trial) { x.node.Claim = "promised" },
@@ -358,7 +364,8 @@ func TestWhyACommandDoesNotFit(t *testing.T) {
 		"no room":      {1, 1, 1, false, "", nil},
 		"no room, lacks two": {2, 2, 1, false,
 			"its NodePool lacks other nodes, and the disruption budget allows no more", nil},
-		"no room, gate off": {1, 1, 1, false, "nothing was launched that replaces it", func(p *cluster.Pool) { p.NoneFirst = true }},
+		"no room, gate off": {1, 1, 1, false, "nothing was launched that replaces it",
+			func(p *cluster.Pool) { p.NoneFirst = true }},
 		"no room, sold out": {1, 1, 1, false, "nothing was launched that replaces it",
 			func(p *cluster.Pool) { p.Catalog = soldOut.Pools[0].Catalog }},
 	} {
@@ -434,7 +441,8 @@ func TestEachReasonAndEachVerdictHasAScript(t *testing.T) {
 			}
 		}
 	}
-	for _, act := range []engine.Act{engine.Keep, engine.Mark, engine.Wait, engine.Narrow, engine.Delete, engine.Undo} {
+	for _, act := range []engine.Act{engine.Keep, engine.Mark, engine.Wait, engine.Narrow, engine.Delete,
+		engine.Undo} {
 		if !said[string(act)] {
 			t.Errorf("no script has the verdict %s", act)
 		}
@@ -444,7 +452,8 @@ func TestEachReasonAndEachVerdictHasAScript(t *testing.T) {
 	}
 }
 
-// The table and the methods are of one mind: what a method chooses goes by a row of its own, and the row's name is known.
+// The table and the methods are of one mind: what a method chooses goes by a row of its own, and the row's name is
+// known.
 func TestEachMethodHasARow(t *testing.T) {
 	t.Parallel()
 	for _, method := range engine.Methods() {
@@ -462,8 +471,8 @@ func TestEachMethodHasARow(t *testing.T) {
 		{plan.ReplacementAbandoned, false, false, false, false}, {plan.Unhealthy, false, true, true, false},
 		{"", false, false, false, false}, {"Mood", false, false, false, false},
 	} {
-		if engine.ForMoney(c.reason) != c.money || engine.Renews(c.reason) != c.renews || engine.Moves(c.reason) != c.moves ||
-			engine.TooMany(c.reason) != c.tooMany {
+		if engine.ForMoney(c.reason) != c.money || engine.Renews(c.reason) != c.renews ||
+			engine.Moves(c.reason) != c.moves || engine.TooMany(c.reason) != c.tooMany {
 			t.Errorf("%s: the table says otherwise than %+v", c.reason, c)
 		}
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// This file judges nodes that go although pods run on them (D-09, D-10). Such nodes are marked first, and what
-// replaces them is launched after that; the new claims name the old ones, and say how many they are. That is all
-// there is to know, so that any process can go on: a node is deleted once all that replaces it is there and its pods
-// still have a place; else everything is taken back.
+// This file judges nodes that go although pods run on them (D-09, D-10). Such nodes are marked first, and their
+// replacements are launched after that. The new claims name the old ones, and say how many new ones there are. No
+// other state is needed, so any process can go on. A node is deleted once all its replacements are there and its pods
+// still have a place; otherwise everything is taken back.
 
 // move is marked nodes that go together or not at all, and what replaces them.
 type move struct {
@@ -31,7 +31,7 @@ func (m *move) nodes() []*cluster.Node {
 // rule is that of the first node: all have the same reason.
 func (m *move) rule() *rule { return ruleOf(m.intents[0].Reason) }
 
-// movesOf puts together what is replaced together.
+// movesOf joins intents whose nodes are replaced together.
 func movesOf(s *cluster.Snapshot, intents []Intent) []*move {
 	of := map[string]*move{} // by claim
 	var list []*move
@@ -69,7 +69,7 @@ func movesOf(s *cluster.Snapshot, intents []Intent) []*move {
 type refusal struct {
 	why    string
 	ground Ground
-	alone  bool // it may hold beside others that go, or once what replaces these is there
+	alone  bool // it may hold beside others that go, or once their replacements are there
 }
 
 // unplaced is a move that does not hold alone.
@@ -106,10 +106,10 @@ func (j *judging) moved(m *move) {
 	}
 }
 
-// movedLast judges moves that do not hold alone. Moves are planned together, and what runs on the nodes of one may
-// be in the way of another: by a spread constraint a zone counts as long as any of its nodes is there. So one waits for those that
-// hold, where it has its places without these, and for what replaces these: its pods may have their places there. What holds only
-// together goes together.
+// movedLast judges moves that do not hold alone. Moves are planned together, and pods on the nodes of one may be in
+// the way of another: for a spread constraint a zone counts as long as any of its nodes is there. So a move waits for
+// those that hold, if its pods have places once their nodes are gone. It also waits for the replacements of other
+// nodes, where its pods may have their places. What holds only together goes together.
 func (j *judging) movedLast() {
 	var moves []unplaced
 	all := slices.Clone(j.leaving)
@@ -129,7 +129,8 @@ func (j *judging) movedLast() {
 			j.give(m.move, Delete, "")
 		case j.coming[m.rule().reason]:
 			j.putOff(m.move, "what replaces other nodes is on its way, and it may go once that is there")
-		case len(j.holding) > 0 && j.belowFloor(m.move) == "" && j.fits(m.move, append(slices.Clone(j.holding), m.nodes()...)):
+		case len(j.holding) > 0 && j.belowFloor(m.move) == "" &&
+			j.fits(m.move, append(slices.Clone(j.holding), m.nodes()...)):
 			j.putOff(m.move, "its pods have a place once other nodes that go are gone")
 		default:
 			j.undo(m.move, m.no)
@@ -146,7 +147,7 @@ func (j *judging) putOff(m *move, why string) {
 	j.give(m, Wait, why)
 }
 
-// verdictOn is a verdict on a move that does not say yet what becomes of it.
+// verdictOn returns a verdict on a move, still without its outcome.
 func (j *judging) verdictOn(m *move) Verdict {
 	lost, _ := m.lost()
 	return Verdict{Intents: m.intents, Replacements: m.replacements, Failed: lost > 0 || m.late(j.now) != ""}
@@ -159,7 +160,7 @@ func (j *judging) give(m *move, act Act, why string) {
 	j.verdicts = append(j.verdicts, v)
 }
 
-// count has the nodes of a move use up budgets.
+// count adds the nodes of a move to the used budgets.
 func (j *judging) count(m *move) {
 	for _, i := range m.intents {
 		j.used[i.Node.Pool]++
@@ -181,7 +182,7 @@ func (m *move) tainted() bool {
 	return !slices.ContainsFunc(m.intents, func(i Intent) bool { return !i.Tainted })
 }
 
-// wanting says why what replaces nodes does not do, and which part of them may go for what came.
+// wanting says what is wrong with the replacements of a move, and which part of its nodes may go for those that came.
 func (j *judging) wanting(m *move) (no refusal, part []*cluster.Node) {
 	lost, of := m.lost()
 	late := m.late(j.now)
@@ -225,7 +226,7 @@ func (j *judging) goesOn(m *move) {
 	}
 }
 
-// narrowed lets a part of a move go on for what came.
+// narrowed lets a part of a move go on for the replacements that came.
 func (j *judging) narrowed(m *move, no refusal, part []*cluster.Node) {
 	v := j.verdictOn(m)
 	for _, node := range part {
@@ -236,8 +237,8 @@ func (j *judging) narrowed(m *move, no refusal, part []*cluster.Node) {
 	j.verdicts = append(j.verdicts, v)
 }
 
-// part returns which nodes of a move that lost replacements may still go: none when it does not save money, or when
-// no part of it saves enough. known is false while that cannot be told yet.
+// part returns which nodes of a move that lost replacements may still go: none when it is not for money, or when no
+// part of it saves enough. known is false while that cannot be told yet.
 func (j *judging) part(m *move) (part []*cluster.Node, known bool) {
 	if m.late(j.now) != "" || len(m.replacements) == 0 ||
 		slices.ContainsFunc(m.intents, func(i Intent) bool { return !ForMoney(i.Reason) }) {
@@ -246,7 +247,7 @@ func (j *judging) part(m *move) (part []*cluster.Node, known bool) {
 	return Part(j.s, j.terms, m.nodes(), m.replacements)
 }
 
-// objectionToMove says why a move does not hold any more, whatever room there is and whatever came.
+// objectionToMove says why a move does not hold any more, apart from room and from its replacements.
 func (j *judging) objectionToMove(m *move) refusal {
 	count := map[string]int{}
 	for _, i := range m.intents {
@@ -266,12 +267,12 @@ func (j *judging) objectionToMove(m *move) refusal {
 	return refusal{}
 }
 
-// settlesWithin is how long a replacement that has joined may take to be initialized before its move is given up.
-// The node that it replaces is of use meanwhile; the claim itself is given up by the initialization timeout, which
-// is longer.
+// settlesWithin is how long a replacement that has joined may take to be initialized, before its move is given up.
+// Meanwhile the node that it replaces is of use. The claim itself is given up by the initialization timeout, which is
+// longer.
 const settlesWithin = 10 * time.Minute
 
-// late names a replacement that has joined and is not initialized for too long, "" when there is none.
+// late names a replacement that joined too long ago and is not initialized; "" when there is none.
 func (m *move) late(now int64) string {
 	for _, n := range m.replacements {
 		if n.Registered && !n.Initialized && n.RegisteredAt != 0 &&
@@ -290,14 +291,14 @@ func (m *move) lost() (lost, of int) {
 	return max(0, of-len(m.replacements)), of
 }
 
-// waits reports whether something that replaces the nodes is still on its way.
+// waits reports whether a replacement is still on its way.
 func (m *move) waits() bool {
 	return slices.ContainsFunc(m.replacements, func(n *cluster.Node) bool { return !n.Initialized || n.NotReady })
 }
 
-// misfit says why the nodes' pods have no place any more. At a limit, pods that it keeps waiting may have taken the
-// place that was launched. Then the pool is above its limit and one node has to go all the same (L-40): it is the
-// one that was to be replaced, or the roll would begin anew for ever (L-31).
+// misfit says why the pods of a move have no place any more. At a limit, waiting pods may have taken the place that
+// was launched. Then the pool is above its limit, and one node has to go all the same (L-40). It is the one to be
+// replaced: otherwise the roll would begin anew for ever (L-31).
 func (j *judging) misfit(m *move) refusal {
 	pool := j.s.Pool(m.intents[0].Node.Pool)
 	switch {
@@ -310,13 +311,14 @@ func (j *judging) misfit(m *move) refusal {
 	case len(m.replacements) == 0 && m.rule().room == anyPrice && (letsGoFirst(pool) || j.vacates(pool, m)):
 		return j.misfitFirst(pool, m)
 	case len(m.replacements) == 0:
-		return refusal{"its pods have no place elsewhere, and nothing was launched that replaces it", GroundScheduling, true}
+		return refusal{"its pods have no place elsewhere, and nothing was launched that replaces it", GroundScheduling,
+			true}
 	}
 	return refusal{"its pods have no place elsewhere any more", GroundScheduling, true}
 }
 
-// misfitStatic is misfit for a static pool, which replaces nodes one for one, whatever pods there are, if only their
-// drains end.
+// misfitStatic is misfit for a static pool. Its nodes are replaced one for one, whatever pods there are, as long as
+// their drains end.
 func (j *judging) misfitStatic(pool *cluster.Pool, m *move) refusal {
 	for _, i := range m.intents {
 		if stuck := stuck(j.s, i.Node); stuck != "" {
@@ -329,12 +331,13 @@ func (j *judging) misfitStatic(pool *cluster.Pool, m *move) refusal {
 	case !j.staticFirst(pool, m):
 		return refusal{why: "nothing was launched that replaces it", ground: GroundChurn}
 	case lackingIn(j.s, pool) > Allowed(j.terms.Budgets[pool.Name], m.intents[0].Reason):
-		return refusal{why: "its NodePool lacks other nodes, and the disruption budget allows no more", ground: GroundBudget}
+		return refusal{why: "its NodePool lacks other nodes, and the disruption budget allows no more",
+			ground: GroundBudget}
 	}
 	return refusal{}
 }
 
-// staticFirst reports whether nodes of a static pool that are marked go before what replaces them.
+// staticFirst reports whether marked nodes of a static pool go before their replacements.
 func (j *judging) staticFirst(pool *cluster.Pool, m *move) bool {
 	d := beginFrom(j.s, j.s, Terms{})
 	return !slices.ContainsFunc(m.intents, func(i Intent) bool {
@@ -343,7 +346,7 @@ func (j *judging) staticFirst(pool *cluster.Pool, m *move) bool {
 	}) && (terminatesFirst(pool) || d.surgesNowhere(pool))
 }
 
-// aboveLimits reports whether what replaces the nodes has brought a pool above its limits.
+// aboveLimits reports whether the replacements have brought a pool above its limits.
 func (m *move) aboveLimits(s *cluster.Snapshot) bool {
 	return slices.ContainsFunc(m.replacements, func(n *cluster.Node) bool {
 		pool := s.Pool(n.Pool)
@@ -351,8 +354,8 @@ func (m *move) aboveLimits(s *cluster.Snapshot) bool {
 	})
 }
 
-// fits reports whether what is on nodes has a place. What was not replaced at all must find it on nodes that are
-// there: a process may have ended before it launched anything.
+// fits reports whether the pods on nodes have places. Without any replacement they must find them on existing nodes: a
+// process may have ended before it launched anything.
 func (j *judging) fits(m *move, nodes []*cluster.Node) bool {
 	if len(m.replacements) == 0 {
 		return hasRoom(j.s, nodes...)
@@ -360,7 +363,7 @@ func (j *judging) fits(m *move, nodes []*cluster.Node) bool {
 	return Holds(j.s, m.intents[0].Reason, nodes...)
 }
 
-// String says a verdict in a line for each node, for scripts.
+// String returns a verdict as a line for each node, for scripts.
 func (v Verdict) String() string {
 	var b strings.Builder
 	for _, i := range v.Intents {

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// keeper is what keeps a node that is due to go: a set.
+// keeper is a set of things that keep a node which is due to go.
 type keeper uint8
 
 // What may keep a node, in the order in which it is said.
@@ -23,10 +23,10 @@ const (
 	byFloor                       // its pool has no more nodes than it always keeps (K-54)
 )
 
-// byUsers is what users say.
+// byUsers is what users control.
 const byUsers = byNode | byPods | byGuards
 
-// kept says what keeps a node, of these; "" when nothing does.
+// kept says which of these keeps a node, the first one; "" when none does.
 func (h *hearing) kept(node *cluster.Node, of keeper) string {
 	for found := range h.keeping(node, of) {
 		return found.Text
@@ -34,7 +34,7 @@ func (h *hearing) kept(node *cluster.Node, of keeper) string {
 	return ""
 }
 
-// keeping returns all that keeps a node, of these.
+// keeping yields all of these that keep a node.
 func (h *hearing) keeping(node *cluster.Node, of keeper) iter.Seq[Standing] {
 	return func(yield func(Standing) bool) {
 		say := func(code cause.Code, text string, pod plan.PodRef) bool {
@@ -50,8 +50,9 @@ func (h *hearing) keeping(node *cluster.Node, of keeper) iter.Seq[Standing] {
 		}
 		if of&byPods != 0 {
 			for _, pod := range node.Pods {
-				if pod.DoNotDisrupt && !say(cause.DoNotDisruptPod, "karpenter.sh/do-not-disrupt is set on pod "+pod.Ref(),
-					ref(pod)) {
+				if pod.DoNotDisrupt &&
+					!say(cause.DoNotDisruptPod, "karpenter.sh/do-not-disrupt is set on pod "+pod.Ref(),
+						ref(pod)) {
 					return
 				}
 			}
@@ -74,15 +75,15 @@ func (h *hearing) keeping(node *cluster.Node, of keeper) iter.Seq[Standing] {
 	}
 }
 
-// Keeps says what keeps a node from going for a reason, in the words of Why, whatever room and budgets there are; ""
-// when nothing does.
+// Keeps says what keeps a node from going for a reason, in the words of Why, apart from room and budgets; "" when
+// nothing does.
 func Keeps(s *cluster.Snapshot, node *cluster.Node, reason plan.DisruptionReason) string {
 	pool := s.Pool(node.Pool)
 	return hear(s, 0).kept(node, ruleOf(reason).keepers(node, pool != nil && pool.Gentle))
 }
 
-// replacing reports whether a claim that the node was made to replace is still there: what runs on that is to come
-// here, so the node is needed however empty it is (D-10).
+// replacing reports whether a claim that the node was made to replace is still there. Its pods are to come here, so
+// the node is needed even if it is empty (D-10).
 func replacing(s *cluster.Snapshot, node *cluster.Node) bool {
 	return len(node.Replaces) > 0 && slices.ContainsFunc(s.Nodes, func(other *cluster.Node) bool {
 		return other.Claim != "" && slices.Contains(node.Replaces, other.Claim)

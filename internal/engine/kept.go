@@ -7,15 +7,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// KeptNode is a node that is to go: one that stays, or one that nothing keeps.
+// KeptNode is a node that something wants gone: one that stays, or one that nothing keeps.
 type KeptNode struct {
 	Node *cluster.Node
-	// Standing is what [Why] says of it; of a node that stays Wanted is what it is to go for.
+	// Standing is what [Why] says of it. For a node that stays, Wanted is the reason for which it should go.
 	Standing
 }
 
 // Kept lists the nodes that something wants gone and something else keeps, and those that would be chosen to go now,
-// both in the order of the snapshot (U-24). It says of each what Why says, and asks the methods once for all of them.
+// both in the order of the snapshot (U-24). Each has the Standing of Why; the methods are asked once for all of them.
 func Kept(s *cluster.Snapshot, terms Terms) (kept, going []KeptNode) {
 	plans := map[plan.DisruptionReason]plan.Plan{}
 	chosen := map[string]plan.DisruptionReason{}
@@ -42,7 +42,9 @@ func Kept(s *cluster.Snapshot, terms Terms) (kept, going []KeptNode) {
 		}
 		found, held := whyForbidden(s, terms, node)
 		if !held {
-			found, held = whyDueBy(s, terms, node, func(reason plan.DisruptionReason) plan.Plan { return plans[reason] })
+			found, held = whyDueBy(s, terms, node, func(reason plan.DisruptionReason) plan.Plan {
+				return plans[reason]
+			})
 		}
 		if !held {
 			found, held = whyQuiet(s, terms, node)
@@ -57,7 +59,7 @@ func Kept(s *cluster.Snapshot, terms Terms) (kept, going []KeptNode) {
 	return kept, going
 }
 
-// wanted is what a node would go for if nothing kept it, "" when nothing wants it gone.
+// wanted returns the reason for which a node would go if nothing kept it; "" when nothing wants it gone.
 func wanted(s *cluster.Snapshot, terms Terms, node *cluster.Node, future *disruption) plan.DisruptionReason {
 	pool := s.Pool(node.Pool)
 	_, pods := DisruptionCost(node)
@@ -97,7 +99,7 @@ func wanted(s *cluster.Snapshot, terms Terms, node *cluster.Node, future *disrup
 	return plan.Underutilized
 }
 
-// least is what a replacement has to save of a price.
+// least returns what a replacement of nodes at this price has to save.
 func (t Terms) least(price resources.Money) resources.Money {
 	return max(t.MinSaving, price*resources.Money(t.MinSavingPercent)/100)
 }

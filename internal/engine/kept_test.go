@@ -32,8 +32,8 @@ pod a           cpu=1700m node=n1
 	})
 }
 
-// B-20, U-24. Nothing wants a node gone that something holds and that more nodes would replace, for a saving within the tolerance by
-// which fewer nodes may be dearer.
+// B-20, U-24. Nothing wants a node gone that something holds and that more nodes would replace, for a saving within
+// the tolerance by which fewer nodes may be dearer.
 func TestNothingWantsANodeThatOnlyMoreWouldReplace(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -79,9 +79,10 @@ func TestKeptAgreesWithWhy(t *testing.T) {
 			switch {
 			case w.Goes != goes[node.Claim]:
 				t.Fatalf("%s\n----\n%s goes for %q, Why says %q", script, node.ID(), goes[node.Claim], w.Goes)
-			case isKept && (w.Goes != "" || w.Cause != k.Cause || w.Text != k.Text || k.Wanted == "" || w.Wanted != k.Wanted &&
-				w.Cause != cause.PodsComing && w.Cause != cause.IsReplacement):
-				t.Fatalf("%s\n----\n%s is kept for %s (%q), Why says %s", script, node.ID(), k.Cause, k.Wanted, w.Cause)
+			case isKept && (w.Goes != "" || w.Cause != k.Cause || w.Text != k.Text || k.Wanted == "" ||
+				w.Wanted != k.Wanted && w.Cause != cause.PodsComing && w.Cause != cause.IsReplacement):
+				t.Fatalf("%s\n----\n%s is kept for %s (%q), Why says %s", script, node.ID(), k.Cause, k.Wanted,
+					w.Cause)
 			case !isKept && w.Wanted == plan.Drifted:
 				t.Fatalf("%s\n----\n%s is drifted and stays for %s: it is left out", script, node.ID(), w.Cause)
 			}

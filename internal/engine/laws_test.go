@@ -67,7 +67,8 @@ func TestPlanningAfterApplyingLaunchesNothing(t *testing.T) {
 		settled := func(ref plan.PodRef) bool {
 			return len(pods[ref.UID].Shape.Spread)+len(pods[ref.UID].Shape.Affinity) == 0
 		}
-		if slices.ContainsFunc(second.Launches, func(l plan.Launch) bool { return slices.ContainsFunc(l.Pods, settled) }) {
+		if slices.ContainsFunc(second.Launches,
+			func(l plan.Launch) bool { return slices.ContainsFunc(l.Pods, settled) }) {
 			t.Fatalf("%s\n----\n%s\nand then\n%s", script, first, second)
 		}
 	})
@@ -91,7 +92,8 @@ func TestTrimChoosesTheExcess(t *testing.T) {
 			staying, leaving := engine.Leaving(snapshot, pool.Name)
 			most, _ := pool.Limits.Nodes()
 			if most >= 0 {
-				excess[pool.Name] = min(int64(len(staying)), max(0, int64(len(staying)+len(leaving))-most-int64(len(leaving))))
+				excess[pool.Name] = min(int64(len(staying)),
+					max(0, int64(len(staying)+len(leaving))-most-int64(len(leaving))))
 			}
 		}
 		for _, node := range snapshot.Nodes {

@@ -43,7 +43,8 @@ func checkOrder(t *rapid.T, script string) {
 			t.Fatalf("%s\n----\n%s\nin another order, on %d processors:\n%s", script, want, n, got)
 		}
 		if a, b := dump(want), dump(got); a != b {
-			t.Fatalf("%s\n----\n%s\nin another order, on %d processors, the same but for what is not printed:\n%s\n%s", script, want, n, a, b)
+			t.Fatalf("%s\n----\n%s\nin another order, on %d processors, the same but for what is not printed:\n%s\n%s",
+				script, want, n, a, b)
 		}
 	}
 }
@@ -87,7 +88,8 @@ func shuffled[T any](source *rand.Rand, list []T) []T {
 func shuffle(source *rand.Rand, s *cluster.Snapshot) *cluster.Snapshot {
 	own := *s
 	own.Pending, own.Repelling = shuffled(source, s.Pending), shuffled(source, s.Repelling)
-	own.Pools, own.Daemons, own.Nodes = shuffled(source, s.Pools), shuffled(source, s.Daemons), shuffled(source, s.Nodes)
+	own.Pools, own.Daemons, own.Nodes = shuffled(source, s.Pools), shuffled(source, s.Daemons),
+		shuffled(source, s.Nodes)
 	for i, node := range own.Nodes {
 		other := *node
 		other.Pods, other.Ports = shuffled(source, node.Pods), shuffled(source, node.Ports)

@@ -76,6 +76,7 @@ pod new cpu=1900m`)
 		t.Errorf("price %s, cost %s, want 0.100 and 0.600", p.Price(), p.Cost(s.Overhead))
 	}
 	if s.Cost(s.Nodes[0]) != 600_000 || s.Cost(s.Nodes...) != resources.Unpriced {
-		t.Errorf("a node costs %s in all, want 0.600; both cost %s, want no price", s.Cost(s.Nodes[0]), s.Cost(s.Nodes...))
+		t.Errorf("a node costs %s in all, want 0.600; both cost %s, want no price", s.Cost(s.Nodes[0]),
+			s.Cost(s.Nodes...))
 	}
 }

@@ -8,11 +8,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Part returns which of the marked nodes of a command of consolidation may still go when some of what was launched to
-// replace them did not come, in the order of the snapshot: those whose pods have places once what did come is there,
-// and whose going saves as much beside it as a replacement has to (D-10). None when no part of the command saves that
-// much. known is false while there may be such a part and a machine is not launched yet: then nobody knows what it
-// will be.
+// Part returns which marked nodes of a consolidation may still go when some of its replacements did not come, in the
+// order of nodes. Their pods have places with the replacements that came, and their removal saves as much as a
+// replacement has to (D-10). part is nil when no part of the command saves that much. known is false while there may
+// be such a part and a machine is not launched yet: then nobody knows what it will be.
 func Part(s *cluster.Snapshot, terms Terms, nodes, replacements []*cluster.Node) (part []*cluster.Node, known bool) {
 	if len(replacements) == 0 || s.Cost(nodes...) == resources.Unpriced {
 		return nil, true
@@ -37,7 +36,8 @@ func Part(s *cluster.Snapshot, terms Terms, nodes, replacements []*cluster.Node)
 	if saving := before - after; saving < d.minSaving(before, len(part)) || !d.worthIt(part, saving) {
 		return nil, true
 	}
-	return slices.DeleteFunc(slices.Clone(nodes), func(n *cluster.Node) bool { return !slices.Contains(part, n) }), true
+	return slices.DeleteFunc(slices.Clone(nodes), func(n *cluster.Node) bool { return !slices.Contains(part, n) }),
+		true
 }
 
 func fitsAll(s *cluster.Snapshot) bool {

@@ -11,10 +11,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// This file narrows what replaces nodes to what it was tried out as. A launch allows all offerings that do for the pods that it
-// was planned for, and is tried out in the cheapest. There other pods may have their places on it as well: those whose own node
-// is not launched then, or that would have stayed where they are. If one of them needs the zone of that offering, or another of its
-// labels, nothing with another one may come (P-07, D-04).
+// This file narrows launches to what was tried out. A launch allows all offerings that are right for the pods that it
+// was planned for, and is tried out as the cheapest of them. Then other pods may get places on it as well: those whose
+// own node is not launched, or that would have stayed where they are. If one of them needs the zone of that offering,
+// or another of its labels, the launch must keep that label (P-07, D-04).
 
 // pin narrows the launches for a group, and those that were chosen before.
 func (d *disruption) pin(group []*cluster.Node, launches []plan.Launch) {
@@ -45,7 +45,7 @@ func (d *disruption) pin(group []*cluster.Node, launches []plan.Launch) {
 	}
 }
 
-// keysOf returns the labels of nodes on which it depends whether pods of the shape may run somewhere, without the hostname.
+// keysOf returns the node labels that decide where pods of the shape may run, sorted, without hostname and pool.
 func keysOf(shape *cluster.Shape) []requirement.Key {
 	var keys []requirement.Key
 	for _, alternative := range shape.Alternatives {
@@ -61,10 +61,13 @@ func keysOf(shape *cluster.Shape) []requirement.Key {
 	}
 	slices.SortFunc(keys, func(a, b requirement.Key) int { return strings.Compare(string(a), string(b)) })
 	keys = slices.Compact(keys)
-	return slices.DeleteFunc(keys, func(key requirement.Key) bool { return key == cluster.LabelHostname || key == cluster.LabelPool })
+	return slices.DeleteFunc(keys, func(key requirement.Key) bool {
+		return key == cluster.LabelHostname || key == cluster.LabelPool
+	})
 }
 
-// pinned returns the launch with no other value of a label than its cheapest offering has, if offerings decide on it.
+// pinned returns the launch, narrowed to the value that its cheapest offering has for a label, if offerings decide on
+// it.
 func pinned(pool *cluster.Pool, l plan.Launch, key requirement.Key) plan.Launch {
 	value := virtual(pool, l, "").Labels[string(key)]
 	if !pool.Catalog.Known(key) || value == "" {
@@ -83,6 +86,7 @@ func pinned(pool *cluster.Pool, l plan.Launch, key requirement.Key) plan.Launch 
 	}
 	allowed := pool.Catalog.Available.Clone()
 	pool.Catalog.Narrow(allowed, l.Requirements)
-	l.Types = slices.DeleteFunc(slices.Clone(l.Types), func(name string) bool { return pool.Catalog.OfType(name).And(allowed).Empty() })
+	l.Types = slices.DeleteFunc(slices.Clone(l.Types),
+		func(name string) bool { return pool.Catalog.OfType(name).And(allowed).Empty() })
 	return l
 }

@@ -7,27 +7,29 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file says whose place has to be kept on a node that opens (B-16, ADR 0021). While nodes come up, kube-scheduler fills those
-// that are open with pods that could go anywhere, and each pod that keeps apart and finds its place taken needs a further node.
-// Keeping a place costs a request, and kube-scheduler time with each pod that it tries. So none is kept where it has enough to
-// choose from.
+// This file says whose place has to be kept on a node that opens (B-16, ADR 0021). While nodes come up, kube-scheduler
+// fills the open ones with pods that could go anywhere. Each pod that keeps apart from others, and finds its place
+// taken, needs a further node. Keeping a place costs a request, and costs kube-scheduler time for each pod that it
+// tries. So none is kept where kube-scheduler has enough nodes to choose from.
 
-// UnderWay is for how long a claim counts as on its way to being a node, in seconds: most machines have joined by then.
+// UnderWay is for how long a claim counts as on its way to being a node, in seconds: most machines have joined by
+// then.
 const UnderWay = 60
 
-// waitingPerRoom bounds what waiting pods ask for, as a multiple of the room on open nodes, where no place is kept. With 3 more nodes were
-// launched on a real control plane than planned (ADR 0021).
+// waitingPerRoom is how many times the room on open nodes waiting pods may ask for, where no place is kept. With 3,
+// more nodes were launched on a real control plane than planned (ADR 0021).
 const waitingPerRoom = 2
 
 // OnItsWay reports whether pods may soon be bound to a node of ours that cannot take any yet. now is in Unix seconds.
 func OnItsWay(s *cluster.Snapshot, n *cluster.Node, now int64) bool {
-	return s.Pool(n.Pool) != nil && n.Claim != "" && !n.Initialized && !n.Deleting && !n.Disrupting && now-n.Created < UnderWay
+	return s.Pool(n.Pool) != nil && n.Claim != "" && !n.Initialized && !n.Deleting && !n.Disrupting &&
+		now-n.Created < UnderWay
 }
 
-// PlacesToKeep returns the pods whose place on a node of ours has to be kept when it opens, in the order of s.Pending: those that keep
-// apart from their like and were promised this node, while other nodes of the pool are on their way (B-16). The last node of
-// a plan needs none: whoever is left then has no other place. claim and node are its names, now is in Unix seconds. opens holds the
-// claims whose nodes open in this moment: they count as open.
+// PlacesToKeep returns, in the order of s.Pending, the pods whose place on a node of ours has to be kept when it
+// opens. They keep apart from their like and were promised this node, while other nodes of the pool are on their way
+// (B-16). The last node of a plan needs none: whoever is left then has no other place. claim and node are its names;
+// now is in Unix seconds. opens holds the claims whose nodes open at this moment: they count as open.
 func PlacesToKeep(s *cluster.Snapshot, claim, node string, opens map[string]bool, now int64) (pods []*cluster.Pod) {
 	at := slices.IndexFunc(s.Nodes, func(n *cluster.Node) bool { return n.Claim == claim })
 	if at < 0 || !slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool {
@@ -43,9 +45,9 @@ func PlacesToKeep(s *cluster.Snapshot, claim, node string, opens map[string]bool
 	return pods
 }
 
-// roomyElsewhere reports whether kube-scheduler, which puts a pod where most is free, is far from filling a node of ours that opens: the
-// open nodes of the pool have room for a good part of all pods that wait. That is enough only where the nodes that the plan counts on
-// have one size: each has room for its share of all pods then, whichever come there.
+// roomyElsewhere reports whether kube-scheduler is far from filling an opening node of ours. It puts a pod where most
+// is free, and the open nodes of the pool have room for a good part of all waiting pods. That is enough only if all
+// nodes that the plan counts on have one size. Then each has room for its share of the pods, whichever come there.
 func roomyElsewhere(s *cluster.Snapshot, opening *cluster.Node, opens map[string]bool) bool {
 	var room resources.Vector
 	odd := map[string]bool{} // open nodes of another size, by name and claim
@@ -83,12 +85,14 @@ func roomyElsewhere(s *cluster.Snapshot, opening *cluster.Node, opens map[string
 	})
 }
 
-// takesAsWell reports whether what may be bound to other may be bound to a node as well, as far as its state goes.
+// takesAsWell reports whether a node takes what other takes, by its readiness and taints.
 func takesAsWell(n, other *cluster.Node) bool {
-	return !n.NotReady && !slices.ContainsFunc(n.Taints, func(t cluster.Taint) bool { return !slices.Contains(other.Taints, t) })
+	return !n.NotReady &&
+		!slices.ContainsFunc(n.Taints, func(t cluster.Taint) bool { return !slices.Contains(other.Taints, t) })
 }
 
-// oneSize reports whether two nodes take as much, but for a tenth: what a machine really has is known once it has joined.
+// oneSize reports whether two nodes have the same size, within a tenth: a machine's real size is known once it has
+// joined.
 func oneSize(a, b *cluster.Node) bool {
 	return !slices.ContainsFunc([]int{resources.CPU, resources.Memory}, func(r int) bool {
 		own, other := a.Allocatable.At(r), b.Allocatable.At(r)

@@ -10,12 +10,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// coming is a pool of nodes of one size, first, second and third, of which none is open, and pods that were promised a place on the first
-// one: two that keep apart, and two of 3 cores that do not. It also returns the nodes.
+// coming is a pool of nodes of one size, first, second and third, of which none is open, and pods that were promised a
+// place on the first one: two that keep apart, and two of 3 cores that do not. It also returns the nodes.
 func coming(t *testing.T) (s *cluster.Snapshot, nodes []*cluster.Node) {
 	t.Helper()
-	parsed, err := enginetest.Parse("type t cpu=8 mem=32Gi od=0.4\npool default\npod a0 cpu=1 mem=1Gi labels=app=a apart=host\n" +
-		"pod b0 cpu=1 mem=1Gi labels=app=b apart=host\npod free-0..1 cpu=3 mem=1Gi labels=app=c\n")
+	parsed, err :=
+		enginetest.Parse("type t cpu=8 mem=32Gi od=0.4\npool default\npod a0 cpu=1 mem=1Gi labels=app=a apart=host\n" +
+			"pod b0 cpu=1 mem=1Gi labels=app=b apart=host\npod free-0..1 cpu=3 mem=1Gi labels=app=c\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +40,8 @@ func namesToKeep(s *cluster.Snapshot, node string, opens map[string]bool, now in
 	return names
 }
 
-// B-16: the places of pods that keep apart are kept on a node that opens while others of its plan are on their way, and on none
-// that opens last.
+// B-16: the places of pods that keep apart are kept on a node that opens while others of its plan are on their way,
+// and on none that opens last.
 func TestPlacesOfPodsThatKeepApartAreKept(t *testing.T) {
 	t.Parallel()
 	s, nodes := coming(t)
@@ -67,8 +68,8 @@ func TestPlacesOfPodsThatKeepApartAreKept(t *testing.T) {
 	}
 }
 
-// B-16: no place is kept where all nodes that the plan counts on have one size, and those that are open have room for half of what
-// waits.
+// B-16: no place is kept where all nodes that the plan counts on have one size, and those that are open have room for
+// half of what waits.
 func TestNoPlaceIsKeptWhereThereIsRoom(t *testing.T) {
 	t.Parallel()
 	sized := func(n *cluster.Node, percent int64) { // in cores and memory
@@ -87,20 +88,30 @@ func TestNoPlaceIsKeptWhereThereIsRoom(t *testing.T) {
 		opens  map[string]bool
 		keeps  bool
 	}{
-		"none is open":               {func(*cluster.Node, *cluster.Node) {}, nil, true},
-		"one opens just now":         {func(*cluster.Node, *cluster.Node) {}, map[string]bool{"second": true}, false},
-		"4 of 8 cores are free":      {func(open, _ *cluster.Node) { uses(open, resources.CPU, 4000) }, nil, false},
-		"a little less":              {func(open, _ *cluster.Node) { uses(open, resources.CPU, 4001) }, nil, true},
-		"2 of 32 GiB are free":       {func(open, _ *cluster.Node) { uses(open, resources.Memory, 30<<30) }, nil, false},
-		"less memory than that":      {func(open, _ *cluster.Node) { uses(open, resources.Memory, 30<<30+1) }, nil, true},
-		"the open one goes":          {func(open, _ *cluster.Node) { open.Initialized, open.Deleting = true, true }, nil, true},
-		"the open one is cordoned":   {func(open, _ *cluster.Node) { open.Initialized = true; open.Taints = cordoned }, nil, true},
-		"the open one is not ready":  {func(open, _ *cluster.Node) { open.Initialized, open.NotReady = true, true }, nil, true},
-		"it is of another pool":      {func(open, _ *cluster.Node) { open.Initialized, open.Pool = true, "other" }, nil, true},
-		"one to come is larger":      {func(open, other *cluster.Node) { open.Initialized = true; sized(other, 120) }, nil, true},
-		"one to come is smaller":     {func(open, other *cluster.Node) { open.Initialized = true; sized(other, 80) }, nil, true},
-		"it is nearly of that size":  {func(open, other *cluster.Node) { open.Initialized = true; sized(other, 95) }, nil, false},
-		"the open one was not meant": {func(open, _ *cluster.Node) { open.Initialized = true; sized(open, 200) }, nil, false},
+		"none is open":          {func(*cluster.Node, *cluster.Node) {}, nil, true},
+		"one opens just now":    {func(*cluster.Node, *cluster.Node) {}, map[string]bool{"second": true}, false},
+		"4 of 8 cores are free": {func(open, _ *cluster.Node) { uses(open, resources.CPU, 4000) }, nil, false},
+		"a little less":         {func(open, _ *cluster.Node) { uses(open, resources.CPU, 4001) }, nil, true},
+		"2 of 32 GiB are free": {func(open, _ *cluster.Node) { uses(open, resources.Memory, 30<<30) }, nil,
+			false},
+		"less memory than that": {func(open, _ *cluster.Node) { uses(open, resources.Memory, 30<<30+1) }, nil,
+			true},
+		"the open one goes": {func(open, _ *cluster.Node) { open.Initialized, open.Deleting = true, true },
+			nil, true},
+		"the open one is cordoned": {func(open, _ *cluster.Node) { open.Initialized = true; open.Taints = cordoned },
+			nil, true},
+		"the open one is not ready": {func(open, _ *cluster.Node) { open.Initialized, open.NotReady = true, true },
+			nil, true},
+		"it is of another pool": {func(open, _ *cluster.Node) { open.Initialized, open.Pool = true, "other" },
+			nil, true},
+		"one to come is larger": {func(open, other *cluster.Node) { open.Initialized = true; sized(other, 120) },
+			nil, true},
+		"one to come is smaller": {func(open, other *cluster.Node) { open.Initialized = true; sized(other, 80) },
+			nil, true},
+		"it is nearly of that size": {func(open, other *cluster.Node) { open.Initialized = true; sized(other, 95) },
+			nil, false},
+		"the open one was not meant": {func(open, _ *cluster.Node) { open.Initialized = true; sized(open, 200) }, nil,
+			false},
 	} {
 		s, nodes := coming(t)
 		row.change(nodes[1], nodes[2])

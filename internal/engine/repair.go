@@ -12,15 +12,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// This file decides which unhealthy nodes are repaired, and how (D-13, K-49; ADR 0033). What is measured, the
-// conditions of nodes, is handed in; who may keep a node and which budget it takes is the row Unhealthy of the table.
+// This file decides which unhealthy nodes are repaired, and how (D-13, K-49; ADR 0033). The measured conditions of
+// nodes are handed in. Who may keep a node, and which budget it takes, stands in the row Unhealthy of the table.
 
 const (
 	// mostUnhealthy is the share of the nodes of a pool, in percent and rounded up, that may be unhealthy while
-	// repairs still make sense. When there are more, something else is wrong than single machines.
+	// repairs still make sense. If there are more, the trouble is not with single machines.
 	mostUnhealthy = 20
-	// agingSeconds is how long a node has to wait for repair until it comes before one whose policy is a step
-	// more important: so nothing waits for ever behind what is more important.
+	// agingSeconds is how long a node waits for repair until it comes before one whose policy is one step more
+	// important. So nothing waits for ever behind what is more important.
 	agingSeconds = 30 * 60
 	// mostReboots is how often a node is rebooted within a day. What does not help twice does not help.
 	mostReboots = 2
@@ -29,8 +29,8 @@ const (
 // RepairPolicy says when a condition of a node means trouble, and what helps.
 type RepairPolicy struct {
 	Condition, Status string
-	// Reason is the pattern of the condition's reason; nil for all reasons that no pattern of another policy with this
-	// condition and status matches.
+	// Reason is the pattern of the condition's reason. nil is for all reasons that no other policy's pattern matches,
+	// of policies with this condition and status.
 	Reason    *regexp.Regexp
 	Tolerated int64 // seconds
 	Bounded   bool  // the drain ends after Drain seconds; else it is as the claim says
@@ -54,14 +54,14 @@ type Patient struct {
 	Zone       string
 	Policies   []RepairPolicy // of its provider
 	Conditions []NodeCondition
-	// Vetoed is set when an annotation of its own keeps repair away, and nothing else.
+	// Vetoed is set when an annotation of its own forbids repair, and only repair.
 	Vetoed bool
 	// Ending is set while its claim is being deleted.
 	Ending bool
-	// Decided is set while a reboot of it is decided, and nobody has asked the provider for it.
+	// Decided is set while a reboot of it is decided, but not yet requested from the provider.
 	Decided bool
-	// Reboots is how often it was rebooted in the last day, and RebootedAt when the last of these ended: what
-	// is tolerated is tolerated anew from then.
+	// Reboots is how often it was rebooted in the last day, and RebootedAt when the last reboot ended: toleration
+	// starts anew then.
 	Reboots    int
 	RebootedAt int64
 	// NoReboot is set when a reboot cannot help: its provider has none, or the last one failed.
@@ -94,7 +94,7 @@ const (
 	CureReplace Cure = "replace"
 	CureReboot  Cure = "reboot"
 	CureBound   Cure = "bound"
-	// CureWithdraw takes back a reboot that was decided, and that nobody has asked the provider for.
+	// CureWithdraw takes back a reboot that was decided, but not yet requested from the provider.
 	CureWithdraw Cure = "withdraw"
 	CureNone     Cure = "keep"
 	CureLater    Cure = "wait"
@@ -108,9 +108,10 @@ type Treatment struct {
 	Why     string // of a node that stays as it is
 }
 
-// Repair says what becomes of unhealthy nodes in one round, the most urgent first, and when the next one is due that is
-// tolerated yet; 0 for none. In each pool one node is cured at most: what one repair does is seen before the next one.
-// paused says why nothing goes that budgets bound; "" when it may.
+// Repair returns what becomes of unhealthy nodes in one round: reboots that are taken back, then the others, the most
+// urgent first. next is when the next condition is tolerated no longer, in Unix seconds; 0 for none. In each pool at
+// most one node is cured: what one repair does is seen before the next one. paused says why nothing goes that budgets
+// bound; "" when it may.
 func Repair(terms Terms, patients []Patient, paused string) (list []Treatment, next int64) {
 	r := &repairing{terms: terms, paused: paused, patients: patients}
 	r.count()
@@ -139,7 +140,7 @@ func Repair(terms Terms, patients []Patient, paused string) (list []Treatment, n
 	return list, next
 }
 
-// withdrawn returns the nodes whose reboot is taken back, since they have recovered, or somebody has come to keep them.
+// withdrawn returns the nodes whose reboot is taken back, since they have recovered or somebody now keeps them.
 func (r *repairing) withdrawn() (list []Treatment) {
 	for i := range r.patients {
 		p := &r.patients[i]
@@ -157,7 +158,7 @@ func (r *repairing) withdrawn() (list []Treatment) {
 	return list
 }
 
-// Recovered says why a node whose repair was decided is not to be repaired any more; "" when it still is.
+// Recovered says why a node whose repair was decided needs none any more; "" when it still does.
 func Recovered(p *Patient, now int64) string {
 	switch {
 	case Diagnose(p, now) == nil:
@@ -233,7 +234,8 @@ func (r *repairing) due() (list []Treatment, next int64) {
 	return list, next
 }
 
-// objection says what speaks against a repair of a node beside the table, such as that it would not help; "" for nothing.
+// objection says what speaks against a repair apart from the table, for example that it would not help; "" for
+// nothing.
 func (r *repairing) objection(p *Patient) string {
 	if p.Vetoed {
 		return vetoed
@@ -243,7 +245,8 @@ func (r *repairing) objection(p *Patient) string {
 		scope = "NodePool " + p.Node.Pool
 	}
 	if sick, all := r.sick[p.Node.Pool], r.all[p.Node.Pool]; sick > (all*mostUnhealthy+99)/100 {
-		return fmt.Sprintf("%d of %d nodes of %s are unhealthy, which is more than %d%%: repairing them would not help",
+		return fmt.Sprintf(
+			"%d of %d nodes of %s are unhealthy, which is more than %d%%: repairing them would not help",
 			sick, all, scope, mostUnhealthy)
 	}
 	if p.Zone != "" && r.staying[p.Zone] == 0 && r.inZone[p.Zone] > 1 {
@@ -252,9 +255,10 @@ func (r *repairing) objection(p *Patient) string {
 	return ""
 }
 
-// judged asks the table about a node: a reboot takes what a removal takes, since its pods have to go.
+// judged asks the table about a node. A reboot takes what a removal takes, since its pods have to go.
 func (r *repairing) judged(node *cluster.Node, reboot bool) (Cure, string) {
-	v := Judge(r.picture, r.terms, Docket{Paused: r.paused, Intents: []Intent{{Node: node, Reason: plan.Unhealthy}}})[0]
+	v := Judge(r.picture, r.terms,
+		Docket{Paused: r.paused, Intents: []Intent{{Node: node, Reason: plan.Unhealthy}}})[0]
 	switch {
 	case v.Act != Mark:
 		return CureNone, v.Why
@@ -264,7 +268,8 @@ func (r *repairing) judged(node *cluster.Node, reboot bool) (Cure, string) {
 	return CureReplace, ""
 }
 
-// matching returns the policies that a condition meets: those whose pattern its reason matches, or else those without one.
+// matching returns the policies that a condition meets: those whose pattern its reason matches, or else those without
+// one.
 func matching(policies []RepairPolicy, c NodeCondition) (list []*RepairPolicy) {
 	var others []*RepairPolicy
 	for i := range policies {
@@ -308,9 +313,9 @@ func Diagnose(p *Patient, now int64) *Finding {
 	return found
 }
 
-// diagnose also returns when a node will be due by a condition that is tolerated yet, 0 for never. Of several policies that
-// are due, one that replaces comes before one that reboots, then the more important, then the one that has been due for
-// longer. ranks are those of the priorities of all policies.
+// diagnose also returns when the next condition that is still tolerated will be due; 0 for never. Of several policies
+// that are due, one that replaces comes before one that reboots, then the more important, then the one that has been
+// due for longer. ranks are those of the priorities of all policies.
 func diagnose(p *Patient, now int64, ranks map[int]int) (found *Finding, next int64) {
 	for _, c := range p.Conditions {
 		for _, policy := range matching(p.Policies, c) {
@@ -346,7 +351,7 @@ func worse(a, b *Finding) *Finding {
 	return first
 }
 
-// moreUrgent reports whether a says more than b what has to be done about a node.
+// moreUrgent reports whether a rather than b decides what is done about a node.
 func moreUrgent(a, b *Finding) bool {
 	if a.Reboot != b.Reboot {
 		return b.Reboot
@@ -355,7 +360,7 @@ func moreUrgent(a, b *Finding) bool {
 		strings.Compare(a.Policy.Condition, b.Policy.Condition)) < 0
 }
 
-// String says it in a line, for the node of these patients.
+// String returns it as a line, for the node of these patients.
 func (t Treatment) String(patients []Patient) string {
 	text := fmt.Sprintf("%s %s", t.Cure, patients[t.Patient].Node.Name)
 	if t.Finding.Policy != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
 )
 
-// repair prints what becomes of unhealthy nodes in a round. policy=(CONDITION:STATUS:REASON:SECONDS:PRIORITY:ACT) are those of
-// all nodes, with - for no pattern and :SECONDS behind it for the most that the drain may take; sick=(NODE:CONDITION:STATUS:REASON:SINCE)
-// are conditions of nodes; rebooted=(NODE:TIMES:WHEN), noreboot=(NODE), vetoed=(NODE), ending=(NODE)
-// and decided=(NODE) are what else is known.
+// repair prints what becomes of unhealthy nodes in a round. policy=(CONDITION:STATUS:REASON:SECONDS:PRIORITY:ACT) are
+// those of all nodes, with - for no pattern and :SECONDS behind it for the most that the drain may take;
+// sick=(NODE:CONDITION:STATUS:REASON:SINCE) are conditions of nodes; rebooted=(NODE:TIMES:WHEN), noreboot=(NODE),
+// vetoed=(NODE), ending=(NODE) and decided=(NODE) are what else is known.
 func repair(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
 	t.Helper()
 	words := map[string][][]string{}
@@ -58,7 +58,8 @@ func repair(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
 			return list
 		}
 		p := engine.Patient{Node: node, Zone: node.Labels[corev1.LabelTopologyZone], Policies: policies,
-			Vetoed: of("vetoed") != nil, Ending: of("ending") != nil, Decided: of("decided") != nil, NoReboot: of("noreboot") != nil}
+			Vetoed: of("vetoed") != nil, Ending: of("ending") != nil, Decided: of("decided") != nil,
+			NoReboot: of("noreboot") != nil}
 		for _, w := range of("sick") {
 			p.Conditions = append(p.Conditions, engine.NodeCondition{Type: w[1], Status: w[2],
 				Reason: strings.TrimPrefix(w[3], "-"), Since: number(w[4])})

@@ -8,18 +8,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// An unhealthy node whose pods may still run goes once what replaces it is there, where something can (K-49). It waits for
-// nothing else, and not for long: a limit, a market or a launch that fails leaves the pods no worse than on a broken node.
+// An unhealthy node whose pods may still run goes once its replacement is there, if it can have one (K-49). It waits
+// for nothing else, and not for long. If a limit, the market or a failed launch leaves it without one, its pods are no
+// worse off than on a broken node.
 
 const (
-	// repairWaits is for how long an unhealthy node waits for what replaces it. Machines take a minute or two.
+	// repairWaits is how long an unhealthy node waits for its replacement. Machines take a minute or two.
 	repairWaits = 5 * time.Minute
-	// repairBegins is how long after the mark nobody concludes that nothing was launched: that is done by another controller.
+	// repairBegins is how long after the mark a missing launch proves nothing: another controller launches.
 	repairBegins = 10 * time.Second
 )
 
-// ReplaceFirst plans what has to come before an unhealthy node of ours goes: the plan marks it, and launches what replaces it.
-// The plan is empty where it goes at once, and why says in words for what reason.
+// ReplaceFirst plans what has to come before an unhealthy node of ours goes: the plan marks the node, and launches its
+// replacement. If the node goes at once, the plan is empty, and why says the reason in words.
 func ReplaceFirst(s *cluster.Snapshot, terms Terms, claim string) (p plan.Plan, why string) {
 	p = plan.Plan{BasedOn: s.Version, Names: s.Names}
 	at := slices.IndexFunc(s.Nodes, func(n *cluster.Node) bool { return n.Claim == claim })
@@ -54,15 +55,15 @@ func ReplaceFirst(s *cluster.Snapshot, terms Terms, claim string) (p plan.Plan, 
 	return p, "its pods have places elsewhere"
 }
 
-// begins reports whether nodes were marked a moment ago, so that what replaces them may not have been launched yet.
+// begins reports whether nodes were marked a moment ago, so that their replacements may not have been launched yet.
 func (m *move) begins(now int64) bool {
 	return len(m.replacements) == 0 && slices.ContainsFunc(m.intents, func(i Intent) bool {
 		return i.Since != 0 && now >= i.Since && now-i.Since < int64(repairBegins/time.Second)
 	})
 }
 
-// inVain reports whether an unhealthy node waits no longer: a replacement failed or has been on its way for too long, or it is not ready
-// any more itself.
+// inVain reports whether an unhealthy node waits no longer: a replacement failed or has been on its way for too long,
+// or the node itself is not ready any more.
 func (m *move) inVain(now int64) bool {
 	if lost, _ := m.lost(); lost > 0 {
 		return true

@@ -11,12 +11,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file replaces nodes by cheaper ones, any number by any number (D-04). A plan for a group of nodes is dear, so little is
-// planned in vain: nodes come in the order of what they could save at most, as many at once as the budgets allow, and no
-// group is planned for that is unlikely to save enough, by a lower bound of what its pods cost.
+// This file replaces nodes by cheaper ones, any number by any number (D-04). A plan for a group of nodes is expensive,
+// so little is planned in vain. Nodes are ordered by what they could save at most, and tried as many at once as the
+// budgets allow. No plan is made for a group that is unlikely to save enough, by a lower bound on the cost of its
+// pods.
 
-// replaceAll replaces candidates pool by pool, so that each has its share of the work. Which saving is enough is decided for each.
-// Where the budget has nothing left no fresh plan is made.
+// replaceAll replaces candidates pool by pool, so that each has its share of the work, and its own minimum saving. A
+// pool whose budget has nothing left gets no fresh plan.
 func (d *disruption) replaceAll(candidates []*cluster.Node) {
 	for _, pool := range d.base.Pools {
 		if d.left(pool.Name, plan.Underutilized) == 0 {
@@ -33,15 +34,15 @@ func (d *disruption) replaceAll(candidates []*cluster.Node) {
 	d.far = false
 }
 
-// atBest is how many times the least saving a node has to be above the lower bound of what its pods cost, where no fresh plan
-// tells more. The bound is seldom reached, so that groups of nodes which are closer to it are planned in vain, or to be replaced
-// again. More than half of its price is asked of no node, unless the least saving is more.
+// atBest is for nodes of which no fresh plan tells more. Their cost must be above the lower bound for their pods by
+// this many times the least saving. The bound is seldom reached: groups of nodes closer to it are planned in vain, or
+// replaced again. Half of the price is enough, unless the least saving is more.
 const atBest = 4
 
-// promising returns the nodes, as they are in the future, that might be replaced for enough less than they cost: those first that
-// cost most beyond what a fresh plan pays for their pods, and of equals those that cost least to disrupt. Nodes on which a pod is
-// ending wait: a workload that shrinks takes many pods one after the other, and what is launched for the rest of them is not
-// needed a moment later. So do nodes that have just replaced others.
+// promising returns the nodes, as they are in the future, whose replacement might save enough. First come those that
+// cost most beyond what a fresh plan pays for their pods; of equals, those that could save most, then those that cost
+// least to disrupt. Nodes on which a pod is ending wait: a workload that shrinks takes many pods one after another,
+// and what is launched for the others is not needed a moment later. So do nodes that have just replaced others.
 func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
 	type rank struct {
 		saving resources.Money // at most
@@ -77,8 +78,9 @@ func (d *disruption) promising(nodes []*cluster.Node) []*cluster.Node {
 }
 
 const (
-	// vainPods is how many pods are planned for in vain in one pool and round, and vainGroups how many times the first group
-	// that was, whichever is more: where nothing is left to be gained that is all that is done.
+	// vainPods bounds how many pods are planned for in vain in one pool and round. vainGroups bounds the same, as a
+	// multiple of the pods of the first group; the larger bound counts. Where nothing can be gained, that is all the
+	// work.
 	vainPods   = 300
 	vainGroups = 2
 )
@@ -97,7 +99,7 @@ func (d *disruption) replaceIn(nodes []*cluster.Node) {
 				from += size
 				continue
 			}
-			if d.replace(group) { // what of it is kept is worth keeping
+			if d.replace(group) { // nodes of it that keepSame leaves out are worth keeping
 				nodes = slices.DeleteFunc(nodes, func(n *cluster.Node) bool { return slices.Contains(group, n) })
 				continue
 			}
@@ -120,7 +122,7 @@ func (d *disruption) within(group []*cluster.Node) []*cluster.Node {
 	return list
 }
 
-// replace chooses the group if what its pods need can be launched for less; false when not.
+// replace chooses the group if what its pods need can be launched for enough less; false when not.
 func (d *disruption) replace(group []*cluster.Node) bool {
 	price := d.cost(group...)
 	launches, found := d.replacement(group, price-d.minSaving(price, len(group)))
@@ -162,8 +164,8 @@ func slotsOf(launches []plan.Launch) map[string][]int {
 const enoughTypes = 15
 
 // onlyCheaper narrows a launch to instance types that keep the whole command cheaper, whichever of them the provider
-// takes. before and after are what the command's nodes cost in all. false when the rules for spot and reserved capacity
-// do not allow it (D-05).
+// takes. before and after are the total costs of the group and of its launches. It is false when the rules for spot
+// and reserved capacity do not allow the launch (D-05).
 func (d *disruption) onlyCheaper(l *plan.Launch, group []*cluster.Node, before, after resources.Money) bool {
 	if l.Cheapest.CapacityType == catalog.Reserved || l.Cheapest.Commitment.Name != "" {
 		return true
@@ -174,9 +176,10 @@ func (d *disruption) onlyCheaper(l *plan.Launch, group []*cluster.Node, before, 
 		l.Requirements = l.Requirements.With(requirement.OneOf(catalog.LabelCapacityType, catalog.Spot))
 		l.CapacityTypes = []string{catalog.Spot}
 	}
-	// What the command may cost more than planned is shared by cost.
+	// The launches share, by their cost, what the command may cost beyond the plan.
 	own := pool.NodeOverheadPrice
-	most := resources.Money(float64(l.Cheapest.Price+own)*float64(before-d.minSaving(before, len(group)))/float64(max(after, 1))) - own
+	most := resources.Money(float64(l.Cheapest.Price+own)*float64(before-d.minSaving(before, len(group)))/
+		float64(max(after, 1))) - own
 	allowed := pool.Catalog.Available.And(pool.Catalog.AsSold())
 	pool.Catalog.Narrow(allowed, l.Requirements)
 	var kept []string

@@ -9,13 +9,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// Replicas plans the nodes that static pools lack (D-12, L-17): as many as spec.replicas or a lower limit asks for, less
-// those that exist, whatever becomes of these. A node is launched as the cheapest that the pool admits, for no pod. The
-// nodes of static pools always have slots, so two replicas of the controller cannot make them twice.
+// Replicas plans the nodes that static pools lack (D-12, L-17): spec.replicas or a lower limit, less the nodes that
+// exist, even if these go. Each launch is the cheapest that the pool admits, for no pod. The nodes of static pools
+// always have slots, so two replicas of the controller cannot make them twice.
 func Replicas(s *cluster.Snapshot) plan.Plan { return pack.Replicas(s) }
 
-// Launches plans what static pools lack and then, as if those nodes were there, what pending pods want: what a controller does
-// in two rounds. Pods that go onto a node of a static pool stand in its launch.
+// Launches plans what static pools lack and then, as if those nodes were there, what pending pods want. A controller
+// does that in two rounds. Pods that go onto a launched node of a static pool stand in its launch.
 func Launches(s *cluster.Snapshot) plan.Plan {
 	static := Replicas(s)
 	if len(static.Launches) == 0 {
@@ -28,7 +28,8 @@ func Launches(s *cluster.Snapshot) plan.Plan {
 		}
 	}
 	static.Launches, p.Buffers.Places = taken(static.Launches, p.Buffers.Places, newLast)
-	p.Nominations = slices.DeleteFunc(p.Nominations, func(n plan.Nominate) bool { return strings.HasPrefix(n.Node, string(newLast)) })
+	p.Nominations = slices.DeleteFunc(p.Nominations,
+		func(n plan.Nominate) bool { return strings.HasPrefix(n.Node, string(newLast)) })
 	p.Launches = append(static.Launches, p.Launches...)
 	return p
 }

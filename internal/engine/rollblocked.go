@@ -10,10 +10,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// This file says of pools that their roll waits, since nothing that replaces a node can be there before it goes (K-48). It
-// says so where a node may go first and none does, and where none may.
+// This file reports pools whose roll waits because no replacement can be there before its node goes (K-48). It covers
+// pools where a node may go first and none does, and pools where none may.
 
-// RollBlock is what leaves no room for what replaces a node.
+// RollBlock is what leaves no room for a replacement.
 type RollBlock string
 
 // What leaves no room.
@@ -28,10 +28,10 @@ type BlockedRoll struct {
 	Waiting int // nodes that are due
 	Reason  plan.DisruptionReason
 	By      RollBlock
-	// Most is the limit on the pool's nodes, and Hard its kind; of ByReservation neither.
+	// Most is the limit on the pool's nodes, and Hard whether it is a hard one; both are zero for ByReservation.
 	Most int64
 	Hard bool
-	// Why says what holds up the next node although the pool lets nodes go first; "" where it does not.
+	// Why says what holds up the next node although the pool lets nodes go first; "" where the pool does not.
 	Why string
 }
 
@@ -43,8 +43,8 @@ type rolling struct {
 	plan plan.Plan
 }
 
-// WhyRollBlocked says why a pool replaces none of the nodes that are due, if what is missing is room for what replaces one; false
-// when it is not, when nothing is due, or when one of them is going.
+// WhyRollBlocked says why a pool replaces none of the nodes that are due, if it lacks room for a replacement. It is
+// false for any other cause, when no node is due, and when one of them is going.
 func WhyRollBlocked(s *cluster.Snapshot, terms Terms, name string) (BlockedRoll, bool) {
 	pool := s.Pool(name)
 	if pool == nil || pool.Dormant {
@@ -93,19 +93,19 @@ func WhyRollBlocked(s *cluster.Snapshot, terms Terms, name string) (BlockedRoll,
 	return blocked, true
 }
 
-// mayBeBlocked reports whether there is anything that could leave no room. It costs little.
+// mayBeBlocked is a cheap check whether anything could leave no room.
 func (r *rolling) mayBeBlocked() bool {
 	return len(r.due) > 0 && (terminatesFirst(r.pool) || !r.pool.Static && r.pool.Limits.HardNodes != limit.None ||
 		slices.ContainsFunc(r.due, func(n *cluster.Node) bool { return r.holdsLast(r.pool, n) }))
 }
 
-// goFirst reports whether nodes of the pool that are due may go before what replaces them.
+// goFirst reports whether nodes of the pool that are due may go before their replacements.
 func (r *rolling) goFirst() bool {
 	return letsGoFirst(r.pool) || !r.pool.NoneFirst && (terminatesFirst(r.pool) ||
 		slices.ContainsFunc(r.due, func(n *cluster.Node) bool { return r.vacates(r.pool, n) }))
 }
 
-// by says what leaves no room for what replaces a node; "" when something else is in the way.
+// by says what leaves no room for a replacement; "" when something else is in the way.
 func (r *rolling) by() RollBlock {
 	pool := r.pool
 	stays := func(why func(plan.Unplaced, *cluster.Pool) bool) bool {
@@ -115,7 +115,8 @@ func (r *rolling) by() RollBlock {
 	case terminatesFirst(pool) && lackingIn(r.origin, pool) > 0: // one has gone
 	case terminatesFirst(pool):
 		return ByStaticLimit
-	case pool.Static && pool.Blocked == "" && r.surgesNowhere(pool), !pool.Static && (stays(usedUp) || r.keptByUsers()):
+	case pool.Static && pool.Blocked == "" && r.surgesNowhere(pool), !pool.Static &&
+		(stays(usedUp) || r.keptByUsers()):
 		return ByReservation
 	case pool.Static || pool.Limits.HardNodes == limit.None:
 	case pool.Used.Nodes >= pool.Limits.HardNodes, stays(limited):
@@ -124,8 +125,8 @@ func (r *rolling) by() RollBlock {
 	return ""
 }
 
-// keptByUsers reports whether a node that is due would go first to leave its reservation, and is kept by what users say of it: of
-// such a node no plan tells. It looks at the first of them only.
+// keptByUsers reports whether users keep a due node that would go first to leave its reservation: no plan mentions
+// such a node. It looks at the first of them only.
 func (r *rolling) keptByUsers() bool {
 	for _, node := range r.due {
 		reason := r.heard.wanted(node, plan.Drifted, plan.Expired)
@@ -138,10 +139,11 @@ func (r *rolling) keptByUsers() bool {
 	return false
 }
 
-// Text says it of the pool.
+// Text says it in words, for the pool.
 func (b BlockedRoll) Text() string {
-	text := fmt.Sprintf("%s due to be replaced (%s), and ", map[bool]string{true: "1 node is", false: fmt.Sprint(b.Waiting,
-		" nodes are")}[b.Waiting == 1], b.Reason)
+	text := fmt.Sprintf("%s due to be replaced (%s), and ",
+		map[bool]string{true: "1 node is", false: fmt.Sprint(b.Waiting,
+			" nodes are")}[b.Waiting == 1], b.Reason)
 	first, none := "by annotation joiner.sh/terminate-first one may go before",
 		"the feature gate TerminateFirstDrift lets one go before, and is off (--feature-gates)"
 	switch b.By {
@@ -150,9 +152,10 @@ func (b BlockedRoll) Text() string {
 		none = `raise spec.hardLimits.nodes, or let one node at a time go before what replaces it comes: ` +
 			`annotation joiner.sh/terminate-first: "true" on the NodePool`
 	case ByStaticLimit:
-		text += fmt.Sprintf("replicas are at the %s limit of %s, which leaves no room for what replaces one", limit.Kind(b.Hard),
-			nodesText(int(b.Most)))
-		first, none = "one may go before", "raise spec."+map[bool]string{true: "hardLimits", false: "limits"}[b.Hard]+".nodes; "+none
+		text += fmt.Sprintf("replicas are at the %s limit of %s, which leaves no room for what replaces one",
+			limit.Kind(b.Hard), nodesText(int(b.Most)))
+		first, none = "one may go before", "raise spec."+map[bool]string{true: "hardLimits", false: "limits"}[b.Hard]+
+			".nodes; "+none
 	default:
 		text += "what replaces one only fits in reservations that are used up"
 		first = "one may go before"
@@ -172,7 +175,8 @@ func (r *rolling) whyNone(reason plan.DisruptionReason) string {
 	if why := r.poolHolds(pool, nil); why != "" && !pool.Static {
 		return why
 	}
-	if found, held := WhyBudget(pool.Name, Allowed(r.terms.Budgets[pool.Name], reason), Taken(r.origin)[pool.Name], reason); held {
+	if found, held := WhyBudget(pool.Name, Allowed(r.terms.Budgets[pool.Name], reason), Taken(r.origin)[pool.Name],
+		reason); held {
 		return found.Text
 	}
 	for _, node := range r.due {

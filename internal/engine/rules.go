@@ -12,19 +12,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file is the one table of why nodes go. Whoever chooses a node, judges one that was chosen, or says why one
-// stays asks it. A new method is a row here, a verb that chooses, and a script; see [Judge].
+// This file is the one table of why nodes go. Whoever chooses a node, judges a chosen one, or says why one stays, asks
+// the table. A new method is a row here, a verb that chooses, and a script; see [Judge].
 
 // rule is a row: what holds for removals of one reason.
 type rule struct {
 	reason plan.DisruptionReason
 	// when says in words what due decides.
 	when string
-	// due says why a node is not, or not any more, one that goes for this reason; the zero value when it is. nil where
-	// somebody else counts or measures that.
+	// due says why a node is not due for this reason, or not any more; the zero value when it is. nil where somebody
+	// else counts or measures that.
 	due func(subject) Standing
-	// kept is what keeps a node that is due; aside is what of it does not count while a terminationGracePeriod ends
-	// the drain.
+	// kept is what keeps a node that is due. aside is the part of it that does not count while a
+	// terminationGracePeriod ends the drain.
 	kept, aside keeper
 	room        room
 	budget      purse
@@ -32,7 +32,7 @@ type rule struct {
 	poolless bool
 }
 
-// table is ordered as a round asks its rows; what other controllers do comes last.
+// table is in the order in which a round asks its rows; what other controllers do comes last.
 var table = []rule{
 	{reason: plan.NodeLimitExceeded,
 		when: "its NodePool has more nodes than its limit, and it comes first in the order of L-41",
@@ -51,8 +51,10 @@ var table = []rule{
 		room: anyPrice, budget: own},
 	{reason: plan.Underutilized,
 		when: "its NodePool consolidates nodes in use, its quiet time is over and its price is known",
-		due:  dueUnderutilized, kept: byReplaced | byNode | byPods | byGuards | byPromise, room: lessMoney, budget: own},
-	{reason: plan.Unhealthy, when: "a condition of its provider's repair policies holds for longer than it is tolerated",
+		due:  dueUnderutilized, kept: byReplaced | byNode | byPods | byGuards | byPromise, room: lessMoney,
+		budget: own},
+	{reason: plan.Unhealthy,
+		when: "a condition of its provider's repair policies holds for longer than it is tolerated",
 		kept: byNode, room: ifAny, budget: own, poolless: true},
 }
 
@@ -72,11 +74,13 @@ type Method struct {
 	Plan   func(*cluster.Snapshot, Terms) plan.Plan
 }
 
-// Methods returns those of which one acts at a time, in the order in which a round asks them. [Trim] comes before
-// them.
+// Methods returns the methods of which one acts at a time, in the order in which a round asks them. [Trim] comes
+// before them.
 func Methods() []Method {
 	return []Method{
-		{"emptiness", plan.Empty, func(s *cluster.Snapshot, t Terms) plan.Plan { return Emptiness(s, t.Now, t.Budgets) }},
+		{"emptiness", plan.Empty, func(s *cluster.Snapshot, t Terms) plan.Plan {
+			return Emptiness(s, t.Now, t.Budgets)
+		}},
 		{"expire", plan.Expired, Expire},
 		{"drift", plan.Drifted, Drift},
 		{"consolidate", plan.Underutilized, Consolidate},
@@ -131,7 +135,7 @@ func (r *rule) keepers(node *cluster.Node, gentle bool) keeper {
 	return r.kept
 }
 
-// subject is a node of which a rule is asked whether it is due.
+// subject is a node, with what rules need to say whether it is due.
 type subject struct {
 	node *cluster.Node
 	pool *cluster.Pool // never nil, unless the rule is poolless
@@ -167,7 +171,7 @@ func inUse(node *cluster.Node) Standing {
 	return Standing{}
 }
 
-// notIdle says why nodes of the pool, or this one yet, do not go to save money.
+// notIdle says why a node, or any of its pool, does not go to save money now.
 func notIdle(x subject) Standing {
 	switch pool := x.pool.Name; {
 	case x.pool.Static:
@@ -220,11 +224,11 @@ func dueAbandoned(x subject) Standing {
 	return Standing{}
 }
 
-// hearing is a snapshot at a time about which rules are asked. What they have in common is looked up once.
+// hearing answers questions to rules about a snapshot at a time. What these have in common is looked up once.
 type hearing struct {
 	s      *cluster.Snapshot
 	now    int64
-	coming map[string]*cluster.Pod // by what the pod was promised: the first one
+	coming map[string]*cluster.Pod // by the node or claim that they were promised: the first pod
 	floors map[string]int          // by pool: see spare
 }
 
@@ -244,15 +248,17 @@ func (h *hearing) comingTo(node *cluster.Node) *cluster.Pod {
 	return cmp.Or(h.coming[node.Name], h.coming[node.Claim])
 }
 
-// mayGo reports whether a node may be chosen to go for a reason, whatever room and budgets there are. One that is not ready is left to
-// repair, unless it is empty: nothing is lost with it, and where repair holds back it would keep the place of one that works.
+// mayGo reports whether a node may be chosen to go for a reason, apart from room and budgets. One that is not ready is
+// left to repair, unless it is empty. Then nothing is lost with it, and while repair holds back it would keep the
+// place of one that works.
 func (h *hearing) mayGo(node *cluster.Node, reason plan.DisruptionReason) bool {
 	code := unfit(h.s, node)
-	return (code == "" || code == cause.NodeNotReady && reason == plan.Empty) && h.objection(ruleOf(reason), node, false) == ""
+	return (code == "" || code == cause.NodeNotReady && reason == plan.Empty) &&
+		h.objection(ruleOf(reason), node, false) == ""
 }
 
-// objection says why a node does not go by a rule, whatever room and budgets there are; "" when nothing speaks
-// against it. chosen is set for one that was chosen before.
+// objection says why a node does not go by a rule, apart from room and budgets; "" when nothing speaks against it.
+// chosen is set for one that was chosen before.
 func (h *hearing) objection(r *rule, node *cluster.Node, chosen bool) string {
 	pool := h.s.Pool(node.Pool)
 	if why := h.notDue(r, node, chosen); why != "" {
@@ -264,7 +270,7 @@ func (h *hearing) objection(r *rule, node *cluster.Node, chosen bool) string {
 	return h.kept(node, r.keepers(node, pool != nil && pool.Gentle))
 }
 
-// notDue says why a node is not one that goes by a rule, whatever keeps it; "" when it is.
+// notDue says why a node is not due by a rule, whatever keeps it; "" when it is.
 func (h *hearing) notDue(r *rule, node *cluster.Node, chosen bool) string {
 	pool := h.s.Pool(node.Pool)
 	switch {
@@ -276,7 +282,7 @@ func (h *hearing) notDue(r *rule, node *cluster.Node, chosen bool) string {
 	return r.due(subject{node, pool, h.now, chosen}).Text
 }
 
-// wanted returns the first of these reasons for which a node is due, whatever keeps it; "" when it is for none.
+// wanted returns the first of these reasons for which a node is due, whatever keeps it; "" when there is none.
 func (h *hearing) wanted(node *cluster.Node, reasons ...plan.DisruptionReason) plan.DisruptionReason {
 	for _, reason := range reasons {
 		if h.notDue(ruleOf(reason), node, false) == "" {
@@ -286,12 +292,12 @@ func (h *hearing) wanted(node *cluster.Node, reasons ...plan.DisruptionReason) p
 	return ""
 }
 
-// renewal is what a node is to go for whatever it costs; "" when it is not.
+// renewal returns the reason to replace a node at any price, Drifted or Expired; "" when there is none.
 func renewal(s *cluster.Snapshot, node *cluster.Node) plan.DisruptionReason {
 	return hear(s, 0).wanted(node, plan.Drifted, plan.Expired)
 }
 
-// unfit says why no method looks at a node, whatever for; "" when they do.
+// unfit returns why no method looks at a node; "" when they do.
 func unfit(s *cluster.Snapshot, node *cluster.Node) cause.Code {
 	return cmp.Or(unfitItself(node), unfitYet(s, node))
 }
@@ -309,7 +315,7 @@ func unfitItself(node *cluster.Node) cause.Code {
 	return ""
 }
 
-// unfitYet is about the others: those that nobody can take for what they will be.
+// unfitYet is about the others: those whose pool is gone, and those that do not work yet, or not now.
 func unfitYet(s *cluster.Snapshot, node *cluster.Node) cause.Code {
 	switch {
 	case s.Pool(node.Pool) == nil:
@@ -327,9 +333,11 @@ func Table() string {
 	var b strings.Builder
 	for _, r := range table {
 		fmt.Fprintf(&b, "%s: when %s; kept by %s; room: %s; budget: %s\n", r.reason, r.when, r.keptWords(),
-			[]string{"none", "at whatever price", "for less than it costs", "at whatever price, and it goes without, too"}[r.room],
+			[]string{"none", "at whatever price", "for less than it costs",
+				"at whatever price, and it goes without, too"}[r.room],
 			[]string{"its own", "its own, and it waits for it",
-				"none, or of a gentle pool that of " + string(plan.Empty) + " or " + string(plan.Underutilized)}[r.budget])
+				"none, or of a gentle pool that of " + string(plan.Empty) + " or " +
+					string(plan.Underutilized)}[r.budget])
 	}
 	return b.String()
 }

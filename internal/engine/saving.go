@@ -15,20 +15,21 @@ import (
 const DefaultMinSavingPercent = 5
 
 const (
-	// farPercent is by how much more than a fresh plan pays for their pods the nodes of a pool may cost, in percent, before a smaller
-	// saving is enough for a group of nodes (B-17).
+	// farPercent is how much more the nodes of a pool may cost than a fresh plan pays for their pods, in percent.
+	// Beyond that, a smaller saving is enough for a group of nodes (B-17).
 	farPercent = 2
-	// farMinSavingPercent stands for DefaultMinSavingPercent until then. What a user has set to something else always holds, and so
-	// does the default for one node alone, and where spot nodes may replace spot nodes: their prices move all the time.
+	// farMinSavingPercent is that smaller saving: it replaces DefaultMinSavingPercent. What a user has set to
+	// something else always holds. The default holds for one node alone, and where spot nodes may replace spot nodes:
+	// their prices move all the time.
 	farMinSavingPercent = 2
 )
 
-// DefaultPriceTolerance is by how much fewer nodes may be dearer than the cheapest ones where a user says nothing, in
+// DefaultPriceTolerance is how much more fewer nodes may cost than the cheapest ones where a user says nothing, in
 // percent (P-22, B-20). Nobody runs twice as many nodes to save the last few percent: each has an address, agents,
 // images to pull, and a place in every list.
 const DefaultPriceTolerance = 5
 
-// minSaving is what the replacement of so many nodes, which cost before, has to save, at least 1.
+// minSaving returns what the replacement of this many nodes has to save, at least 1. before is what they cost.
 func (d *disruption) minSaving(before resources.Money, nodes int) resources.Money {
 	percent := d.terms.MinSavingPercent
 	if d.far && nodes > 1 && percent == DefaultMinSavingPercent && !d.terms.SpotToSpot {
@@ -37,20 +38,20 @@ func (d *disruption) minSaving(before resources.Money, nodes int) resources.Mone
 	return max(1, d.terms.MinSaving, before*resources.Money(percent)/100)
 }
 
-// onlyMore reports whether launches are more nodes than the group that they replace, for a saving within the tolerance by which fewer
-// nodes may be dearer: nobody runs more nodes to save so little (P-22, B-20). before is what the group costs.
+// onlyMore reports whether launches are more nodes than the group that they replace, and save less than the pool's
+// price tolerance: nobody runs more nodes to save so little (P-22, B-20). before is what the group costs.
 func onlyMore(s *cluster.Snapshot, group []*cluster.Node, before resources.Money, launches []plan.Launch) bool {
 	pool := s.Pool(group[0].Pool)
 	saving := before - plan.Plan{Launches: launches}.Cost(s.Overhead)
 	return pool != nil && len(launches) > len(group) && saving < before*resources.Money(pool.PriceTolerance)/100
 }
 
-// share is the part of the price of one node that its replacement has to save.
+// share returns what the replacement of one node has to save of its price.
 func (d *disruption) share(price resources.Money) resources.Money {
 	return price * resources.Money(d.terms.MinSavingPercent) / 100
 }
 
-// priceOf sums the prices of nodes per hour, as they are told to people. What is compared is their cost.
+// priceOf sums the prices of nodes per hour, for people. What is compared is their cost.
 func priceOf(nodes []*cluster.Node) resources.Money {
 	sum := resources.Money(0)
 	for _, node := range nodes {
@@ -59,7 +60,7 @@ func priceOf(nodes []*cluster.Node) resources.Money {
 	return sum
 }
 
-// cost is what nodes cost per hour in all, with what a node costs beside its price.
+// cost returns what nodes cost per hour in all: their prices, and what a node costs beside its price.
 func (d *disruption) cost(nodes ...*cluster.Node) resources.Money {
 	if len(d.base.Commitments) == 0 {
 		return d.base.Cost(nodes...)
@@ -73,8 +74,8 @@ func (d *disruption) costOfLaunches(launches []plan.Launch) resources.Money {
 	return plan.Plan{Launches: launches}.Cost(d.base.Overhead)
 }
 
-// instead says what the launches cost and what the group does, as prices; where nodes cost something beside these,
-// how many they are as well, since that is what the comparison is about then.
+// instead says what the launches and the group cost, as prices. Where nodes cost something beside their price, it also
+// says how many they are, since the comparison is about that then.
 func (d *disruption) instead(launches []plan.Launch, group []*cluster.Node) string {
 	p := plan.Plan{Launches: launches}
 	before, after := priceOf(group), p.Price()
@@ -82,9 +83,11 @@ func (d *disruption) instead(launches []plan.Launch, group []*cluster.Node) stri
 		return fmt.Sprintf("%s/h instead of %s/h", after, before)
 	}
 	if len(d.base.Commitments) > 0 {
-		return fmt.Sprintf("%s/h instead of %s/h, without what commitments pay", d.costOfLaunches(launches), d.cost(group...))
+		return fmt.Sprintf("%s/h instead of %s/h, without what commitments pay", d.costOfLaunches(launches),
+			d.cost(group...))
 	}
-	return fmt.Sprintf("%s/h on %s instead of %s/h on %s", after, nodesText(len(launches)), before, nodesText(len(group)))
+	return fmt.Sprintf("%s/h on %s instead of %s/h on %s", after, nodesText(len(launches)), before,
+		nodesText(len(group)))
 }
 
 func nodesText(n int) string {
@@ -111,8 +114,8 @@ func podsOf(nodes []*cluster.Node) int {
 	return sum
 }
 
-// floorOf returns a cost that no nodes are below which could be launched for the pods of these nodes that have to move, as far
-// as they do not fit on others. Spot nodes that must not be replaced by spot are measured by everything else (D-05).
+// floorOf returns a lower bound on the cost of new nodes for the movable pods of these nodes, as far as they do not
+// fit on others. For spot nodes that spot must not replace, it leaves out spot offerings (D-05).
 func (d *disruption) floorOf(nodes ...*cluster.Node) resources.Money {
 	least, spotless, open := resources.Unpriced, allSpot(nodes) && !d.terms.SpotToSpot, d.open(nodes)
 	for _, pool := range d.base.Pools {
@@ -133,7 +136,8 @@ func (d *disruption) floorOf(nodes ...*cluster.Node) resources.Money {
 	return least
 }
 
-// market is offers of a pool, all or all but spot, and what pods cost there at least. Each shape is looked at once.
+// market is the offers of a pool, with or without spot, and the least that pods cost there. Each shape is looked at
+// once.
 type market struct {
 	floor  catalog.Floor
 	shapes map[*cluster.Shape]catalog.Least
@@ -148,7 +152,7 @@ func (m market) least(shape *cluster.Shape) catalog.Least {
 	return known
 }
 
-// marketKey names a market.
+// marketKey identifies a cached market.
 type marketKey struct {
 	pool     string
 	spotless bool
@@ -162,7 +166,8 @@ func (d *disruption) market(pool *cluster.Pool, spotless bool, open uint64) mark
 		offers := pool.Catalog.Available.Clone()
 		pool.Catalog.Narrow(offers, pool.Requirements)
 		if spotless {
-			pool.Catalog.Compatible(requirement.OneOf(catalog.LabelCapacityType, catalog.OnDemand, catalog.Reserved)).AndTo(offers)
+			pool.Catalog.Compatible(requirement.OneOf(catalog.LabelCapacityType, catalog.OnDemand,
+				catalog.Reserved)).AndTo(offers)
 		}
 		for i := range pool.Catalog.OnCommitments().All() {
 			if open&(1<<(pool.Catalog.Offers[i].Commitment-1)) == 0 {
@@ -175,8 +180,9 @@ func (d *disruption) market(pool *cluster.Pool, spotless bool, open uint64) mark
 	return known
 }
 
-// worthIt is the rule of Balanced pools (D-03): the saving's share of what the pools cost must be at least half of the share
-// of all their pods, by the cost of disrupting them, that has to move. In other pools every saving is worth it.
+// worthIt is the rule of Balanced pools (D-03). It compares the saving, as a share of what the pools cost, with the
+// pods that have to move, as a share of all their pods by the cost of disrupting them. The first must be at least half
+// of the second. In other pools every saving is worth it.
 func (d *disruption) worthIt(group []*cluster.Node, saving resources.Money) bool {
 	pools, balanced := map[string]bool{}, false
 	cost := int64(0)

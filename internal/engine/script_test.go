@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// TestScripts runs every script below testdata. Rewrite them with `go test ./internal/engine -rewrite`; the diff is the
-// review, and is committed only when you can explain it.
+// TestScripts runs every script below testdata. Rewrite them with `go test ./internal/engine -rewrite`; the diff is
+// the review, and is committed only when you can explain it.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{"provision", "topology", "limits", "buffers", "disrupt", "why"} {
@@ -87,8 +87,9 @@ func run(t *testing.T, d *datadriven.TestData) string {
 	if d.Cmd == "replicas" {
 		return enginetest.Shorten(engine.Replicas(snapshot).String())
 	}
-	t.Fatalf("%s: unknown verb %q; want provision, empty, consolidate, drift, expire, judge, repair, replace-first, reasons, part, "+
-		"trim, replicas, launches, why or why-pool", d.Pos, d.Cmd)
+	t.Fatalf(
+		"%s: unknown verb %q; want provision, empty, consolidate, drift, expire, judge, repair, replace-first, reasons, part, "+
+			"trim, replicas, launches, why or why-pool", d.Pos, d.Cmd)
 	return ""
 }
 
@@ -96,11 +97,12 @@ func run(t *testing.T, d *datadriven.TestData) string {
 // reason that nobody wrote; asked are nodes of which somebody asks. untainted=(NODE,...) are marked by half;
 // paused=WHY, unlisted=(POOL,...) and uncounted=(POOL,...) are what the process knows beside the picture.
 // counted=(NODE:REASON,...) are marks as the API server has them, where the picture is late; without a reason there
-// is none. recovered=(NODE:WHY,...) are unhealthy nodes that are not to be repaired any more, since=(NODE:SECONDS,...) when
-// marks were written.
+// is none. recovered=(NODE:WHY,...) are unhealthy nodes that are not to be repaired any more, since=(NODE:SECONDS,...)
+// when marks were written.
 func judge(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
 	t.Helper()
-	docket := engine.Docket{Unlisted: map[string]bool{}, Counts: map[string]engine.Count{}, Recovered: map[string]string{}}
+	docket := engine.Docket{Unlisted: map[string]bool{}, Counts: map[string]engine.Count{},
+		Recovered: map[string]string{}}
 	words := map[string][]string{}
 	for _, arg := range d.CmdArgs {
 		words[arg.Key] = append(words[arg.Key], arg.Vals...)
@@ -266,7 +268,8 @@ func terms(t *testing.T, d *datadriven.TestData) engine.Terms {
 func claims(p plan.Plan) string {
 	var b strings.Builder
 	for _, l := range p.Launches {
-		fmt.Fprintf(&b, "claim needs %s; requests %s; reserves %s", l.Requirements, p.Names.Format(l.Requests), p.Names.Format(l.Reserve))
+		fmt.Fprintf(&b, "claim needs %s; requests %s; reserves %s", l.Requirements, p.Names.Format(l.Requests),
+			p.Names.Format(l.Reserve))
 		if len(l.Relaxed) > 0 {
 			fmt.Fprintf(&b, "; relaxed to %v", l.Relaxed)
 		}

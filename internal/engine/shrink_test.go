@@ -14,24 +14,26 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// fallen is n nodes of 16 cores with two small pods each, of sizes that do not divide a node evenly, where smaller nodes cost as
-// much for a core.
+// fallen is n nodes of 16 cores with two small pods each, of sizes that do not divide a node evenly, where smaller
+// nodes cost as much for a core.
 func fallen(t *testing.T, n int) string {
 	t.Helper()
 	source := rand.New(rand.NewPCG(1, uint64(n)))
-	script := "type s cpu=4 mem=16Gi zones=a,b od=0.1\ntype m cpu=8 mem=32Gi zones=a,b od=0.2\ntype l cpu=16 mem=64Gi zones=a,b od=0.5\npool default\n"
+	script :=
+		"type s cpu=4 mem=16Gi zones=a,b od=0.1\ntype m cpu=8 mem=32Gi zones=a,b od=0.2\ntype l cpu=16 mem=64Gi zones=a,b od=0.5\npool default\n"
 	for i := range n {
 		script += fmt.Sprintf("node n%03d type=l zone=%c pool=default\n", i, 'a'+i%2)
 		for k := range 2 {
-			script += fmt.Sprintf("pod w%d-%d cpu=%dm mem=%dMi node=n%03d labels=app=w%d\n", i, k, 300+source.IntN(2700), 500+source.IntN(9000), i, i%10)
+			script += fmt.Sprintf("pod w%d-%d cpu=%dm mem=%dMi node=n%03d labels=app=w%d\n", i, k,
+				300+source.IntN(2700), 500+source.IntN(9000), i, i%10)
 		}
 	}
 	return script
 }
 
-// D-04, D-08, D-15: with a tenth of the nodes at a time a fallen cluster shrinks in about as many rounds as it takes to let each of
-// its nodes go once, and hardly anything that a round launches is removed in the next. The second half of the way is not
-// made of ever smaller savings.
+// D-04, D-08, D-15: with a tenth of the nodes at a time a fallen cluster shrinks in about as many rounds as it takes
+// to let each of its nodes go once, and hardly anything that a round launches is removed in the next. The second half
+// of the way is not made of ever smaller savings.
 func TestAFallenClusterShrinksInFewRounds(t *testing.T) {
 	t.Parallel()
 	s, err := enginetest.Parse(fallen(t, 200))
@@ -41,7 +43,9 @@ func TestAFallenClusterShrinksInFewRounds(t *testing.T) {
 	first, launched, again, round := price(s), 0, 0, 0
 	for ; ; round++ {
 		budget := (len(s.Nodes) + 9) / 10
-		terms := engine.Terms{MinSavingPercent: engine.DefaultMinSavingPercent, Budgets: map[string][]engine.Budget{"default": {{Max: budget}}}}
+		terms := engine.Terms{MinSavingPercent: engine.DefaultMinSavingPercent, Budgets: map[string][]engine.Budget{
+			"default": {{Max: budget}},
+		}}
 		p := engine.Consolidate(s, terms)
 		if p.Empty() {
 			break
@@ -57,7 +61,8 @@ func TestAFallenClusterShrinksInFewRounds(t *testing.T) {
 		}
 		s = carriedOut(t, s, p, round, true)
 	}
-	t.Logf("%d rounds, %s/h of %s/h left, %d nodes; %d launched, %d removed in the next round", round, price(s), first, len(s.Nodes), launched, again)
+	t.Logf("%d rounds, %s/h of %s/h left, %d nodes; %d launched, %d removed in the next round", round, price(s), first,
+		len(s.Nodes), launched, again)
 	if round > 30 {
 		t.Errorf("%d rounds; 200 nodes in tenths are 22 rounds down to 20", round)
 	}
@@ -86,8 +91,8 @@ func leastPrice(t *testing.T, script string) float64 {
 	return sum.Price().Dollars()
 }
 
-// D-04: no plan costs less than the floor of its pods, by which groups are refused without a plan; and one pod that fills a
-// node costs just that.
+// D-04: no plan costs less than the floor of its pods, by which groups are refused without a plan; and one pod that
+// fills a node costs just that.
 func TestNoPlanIsBelowTheFloor(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -109,7 +114,9 @@ func TestNoPlanIsBelowTheFloor(t *testing.T) {
 			}
 		}
 	})
-	if price := leastPrice(t, "type s cpu=4 mem=16Gi zones=a od=0.1\npool p\nnode n type=s zone=a pool=p\npod web cpu=4 node=n"); price < 0.0999 || price > 0.1 {
+	price := leastPrice(t,
+		"type s cpu=4 mem=16Gi zones=a od=0.1\npool p\nnode n type=s zone=a pool=p\npod web cpu=4 node=n")
+	if price < 0.0999 || price > 0.1 {
 		t.Errorf("a pod as large as a node of 0.1/h costs %v/h at least", price)
 	}
 }

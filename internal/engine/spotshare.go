@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// keepsMix reports whether each pool has no larger a share of spot than it allows, or than it has anyway, once these nodes are
-// gone and these launches are there (K-55).
+// keepsMix reports whether, once these nodes are gone and these launches are there, the spot share of each pool is
+// allowed, or no larger than before (K-55).
 func (d *disruption) keepsMix(gone []*cluster.Node, launches []plan.Launch) bool {
 	for _, pool := range d.base.Pools {
 		if pool.OnDemandPercent == 0 {

@@ -23,8 +23,8 @@ func checkMix(t *rapid.T, s *cluster.Snapshot, script string, after any) {
 	t.Helper()
 	for _, pool := range s.Pools {
 		if m := s.Mix(pool.Name); !pool.Allows(m) {
-			t.Fatalf("%s\n----\n%d of %d nodes of pool %s are spot, and %d percent are not to be, after\n%s", script, m.Spot, m.All,
-				pool.Name, pool.OnDemandPercent, after)
+			t.Fatalf("%s\n----\n%d of %d nodes of pool %s are spot, and %d percent are not to be, after\n%s", script,
+				m.Spot, m.All, pool.Name, pool.OnDemandPercent, after)
 		}
 	}
 }

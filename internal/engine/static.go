@@ -10,14 +10,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// A static pool runs as many nodes as its replicas say, whatever pods there are (D-12). So its nodes are replaced one for one,
-// and nobody asks whether the pods fit: what a node of the pool is like is for its template to say. What replaces a node is
-// there first. When the replicas are as many as the node limit allows, hard or soft, there is no room for that, and a node
-// goes first (L-31), if what replaces it can be launched then. So does one that holds the reservation which that needs. Neither does
-// where the gate TerminateFirstDrift is off (K-48).
+// A static pool runs as many nodes as its replicas say, whatever pods there are (D-12). So its nodes are replaced one
+// for one, and nobody asks whether the pods fit: only its template says what its nodes are like. The replacement comes
+// first. If the replicas are as many as the node limit allows, hard or soft, there is no room for that. Then a node
+// goes first (L-31), if its replacement can be launched after that. So does a node that holds the reservation which
+// its replacement needs. Neither does where the gate TerminateFirstDrift is off (K-48).
 //
-// A node stays when its drain would never end: a PodDisruptionBudget lets its pods go one after another, and one that leaves would
-// find no place beside the others. That would take a pod from its users, and gain nothing (D-09).
+// A node stays when its drain would never end: a PodDisruptionBudget lets its pods go one after another, and one that
+// leaves would find no place beside the others. That would take a pod from its users, and gain nothing (D-09).
 
 // rollStatic replaces nodes of a static pool in this order, as far as its slots and budgets go.
 func (d *disruption) rollStatic(pool *cluster.Pool, nodes []*cluster.Node, reason plan.DisruptionReason) {
@@ -30,7 +30,8 @@ func (d *disruption) rollStatic(pool *cluster.Pool, nodes []*cluster.Node, reaso
 		launches = pack.Surge(d.origin.Undraws(nodes...), pool, min(left, len(nodes)))
 		first = len(launches) == 0 && d.surgesNowhere(pool)
 	}
-	if first { // a node that is still to come counts as disrupted, or nodes would go faster than others take their place
+	// a node that is still to come counts as disrupted, or nodes would go faster than others take their place
+	if first {
 		left = min(left, Allowed(d.terms.Budgets[pool.Name], reason)-lackingIn(d.origin, pool))
 	} else {
 		left = len(launches)
@@ -59,7 +60,7 @@ func (d *disruption) rollStatic(pool *cluster.Pool, nodes []*cluster.Node, reaso
 			tries++
 			continue
 		}
-		if len(d.origin.Guards) > 0 { // what comes after it is asked about beside it
+		if len(d.origin.Guards) > 0 { // the next nodes are asked about without this one
 			d.future = d.future.Without(now).With(d.arriving(coming))
 		}
 		d.choose(command{nodes: group, launches: coming, reason: reason, why: why, first: because})
@@ -67,12 +68,13 @@ func (d *disruption) rollStatic(pool *cluster.Pool, nodes []*cluster.Node, reaso
 	}
 }
 
-// whyStaticFirst says why a node of a static pool goes before what replaces it; "" when it does not.
+// whyStaticFirst says why a node of a static pool goes before its replacement; "" when it does not.
 func (d *disruption) whyStaticFirst(pool *cluster.Pool, node *cluster.Node) (plan.First, string) {
 	_, hard := pool.Limits.Nodes()
 	freed := d.origin.Without(d.origin.Node(node)).Vacated(node)
 	switch {
-	case pool.NoneFirst || d.origin.ClaimsUnknown != "" || !pack.Admits(freed, freed.Pool(pool.Name)): // nothing would come for it
+	case pool.NoneFirst || d.origin.ClaimsUnknown != "" || !pack.Admits(freed, freed.Pool(pool.Name)):
+		// nothing would come for it
 		return "", ""
 	case terminatesFirst(pool):
 		return plan.FirstAtStaticLimit, fmt.Sprintf(
@@ -83,14 +85,14 @@ func (d *disruption) whyStaticFirst(pool *cluster.Pool, node *cluster.Node) (pla
 	return "", ""
 }
 
-// surgesNowhere reports whether there is a slot for what replaces a node of a static pool, and nothing to be launched in it, even if no
+// surgesNowhere reports whether a static pool has a slot for a replacement and nothing to launch in it, even if no
 // launch had failed.
 func (d *disruption) surgesNowhere(pool *cluster.Pool) bool {
 	full := d.origin.Restocked(pool.Name)
 	return len(pool.SurgeSlots) > 0 && !pack.Admits(full, full.Pool(pool.Name))
 }
 
-// arriving returns the nodes that launches bring, called otherwise than those of what was chosen.
+// arriving returns the nodes of launches, with other names than those of the launches that were chosen.
 func (d *disruption) arriving(launches []plan.Launch) []*cluster.Node {
 	before := len(d.launched())
 	var nodes []*cluster.Node
@@ -100,10 +102,10 @@ func (d *disruption) arriving(launches []plan.Launch) []*cluster.Node {
 	return nodes
 }
 
-// stuck says why the drain of a node would not end though these launches are there, "" when it would, and which pod
-// would find no place. Only pods that leave one
-// after another can hold it up: others are evicted, wherever they start anew. As many as may leave at once need no place: they are
-// the last to leave. Where pods differ, one that finds none may be the first, and then the others may not leave.
+// stuck says why the drain of a node would not end even with these launches, and which pod would find no place; ""
+// when it would end. Only pods that leave one after another can hold it up: others are evicted, wherever they start
+// anew. As many as may leave at once need no place: they are the last to leave. Where pods differ, one without a place
+// may be the first, and then the others may not leave.
 func (d *disruption) stuck(node *cluster.Node, launches []plan.Launch) (lead string, homeless plan.Unplaced) {
 	list := successions(d.origin.Guards, node)
 	if len(list) == 0 {
@@ -112,10 +114,11 @@ func (d *disruption) stuck(node *cluster.Node, launches []plan.Launch) (lead str
 	s := d.future.Without(node).With(d.arriving(launches)).WithoutBuffers()
 	unplaced := pack.Solve(s, s.Pending).Unplaced
 	for _, own := range list {
-		lacking := slices.DeleteFunc(slices.Clone(unplaced), func(u plan.Unplaced) bool { return !own.pods[u.Pod.UID] })
+		lacking := slices.DeleteFunc(slices.Clone(unplaced),
+			func(u plan.Unplaced) bool { return !own.pods[u.Pod.UID] })
 		if n := len(lacking); n > own.guard.AtOnce || n > 0 && !own.alike {
-			return fmt.Sprintf("PodDisruptionBudget %s/%s lets its pods go one after another, and ", own.guard.Namespace,
-				own.guard.Name), lacking[0]
+			return fmt.Sprintf("PodDisruptionBudget %s/%s lets its pods go one after another, and ",
+				own.guard.Namespace, own.guard.Name), lacking[0]
 		}
 	}
 	return "", plan.Unplaced{}
@@ -135,14 +138,15 @@ func stuck(s *cluster.Snapshot, node *cluster.Node) string {
 	return lead + homeless(lacking)
 }
 
-// succession is pods of a node that a PodDisruptionBudget does not let leave all at once.
+// succession is a set of pods of a node that a PodDisruptionBudget does not let leave all at once.
 type succession struct {
 	guard cluster.Guard
 	pods  map[string]bool // by UID
 	alike bool            // they have one shape
 }
 
-// successions returns the successions of a node, ordered as the budgets are. A pod belongs to the first budget that selects it.
+// successions returns the successions of a node, ordered as the budgets are. A pod belongs to the first budget that
+// selects it.
 func successions(guards []cluster.Guard, node *cluster.Node) []succession {
 	var list []succession
 	taken := map[string]bool{}
@@ -150,7 +154,8 @@ func successions(guards []cluster.Guard, node *cluster.Node) []succession {
 		own := succession{guard: guard, pods: map[string]bool{}, alike: true}
 		var shape *cluster.Shape
 		for _, pod := range node.Pods {
-			if pod.Fixed || pod.Terminating || taken[pod.UID] || pod.Namespace != guard.Namespace || !guard.Pods.Matches(pod.Shape.Labels) {
+			if pod.Fixed || pod.Terminating || taken[pod.UID] || pod.Namespace != guard.Namespace ||
+				!guard.Pods.Matches(pod.Shape.Labels) {
 				continue
 			}
 			own.alike = own.alike && (shape == nil || shape == pod.Shape)
@@ -163,18 +168,19 @@ func successions(guards []cluster.Guard, node *cluster.Node) []succession {
 	return list
 }
 
-// terminatesFirst reports whether a node of the pool has to go before what replaces it can come: a static pool whose
-// replicas are as many as its node limit allows, or more.
+// terminatesFirst reports whether a node of the pool has to go before its replacement can come: a static pool with at
+// least as many replicas as its node limit allows.
 func terminatesFirst(pool *cluster.Pool) bool {
 	most, _ := pool.Limits.Nodes()
 	return pool.Static && most != limit.None && most <= pool.Replicas
 }
 
-// lackingIn returns how many nodes a static pool lacks of those that it is to run, leaving out what is not ready, or going.
+// lackingIn returns how many nodes a static pool lacks. Nodes that are not ready or going do not count.
 func lackingIn(s *cluster.Snapshot, pool *cluster.Pool) int {
 	target, _ := pool.Limits.Target(pool.Replicas)
 	for _, node := range s.Nodes {
-		if node.Pool == pool.Name && node.Claim != "" && node.Initialized && !node.NotReady && !node.Deleting && !node.Disrupting {
+		if node.Pool == pool.Name && node.Claim != "" && node.Initialized && !node.NotReady && !node.Deleting &&
+			!node.Disrupting {
 			target--
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// Because no node more than the excess of a pool may go (L-42), also with two controllers at once, that is judged on
-// the API server's own list of claims, and not on the picture: see docs/limits.md.
+// No more nodes than the excess of a pool may go (L-42), also with two controllers at once. So that is judged on the
+// API server's own list of claims, and not on the snapshot: see docs/limits.md.
 
 // Count is the claims of a pool as they were counted last.
 type Count struct {
@@ -24,7 +24,7 @@ type Count struct {
 // CountedClaim is one of them.
 type CountedClaim struct {
 	Name string
-	// Marked says that an intent stands on the claim, and Intent which.
+	// Marked is set when an intent stands on the claim; Intent is its reason.
 	Marked   bool
 	Intent   plan.DisruptionReason
 	Deleting bool
@@ -64,10 +64,11 @@ func (c *surplus) gone(claim string) bool {
 	return !known || found.Deleting
 }
 
-// surplus judges the pool of this name. What has to be taken back are the intents of nodes that come last in the
-// order of trimming; claims that the picture does not have come after all others.
+// surplus judges the pool of this name. It takes back the intents of nodes that come last in the order of trimming;
+// claims that the snapshot does not have come after all others.
 func (c Count) surplus(s *cluster.Snapshot, name string) *surplus {
-	t := &surplus{claims: map[string]CountedClaim{}, stays: map[string]string{}, gentle: c.Pool != nil && c.Pool.Gentle}
+	t := &surplus{claims: map[string]CountedClaim{}, stays: map[string]string{}, gentle: c.Pool != nil &&
+		c.Pool.Gentle}
 	for _, claim := range c.Claims {
 		t.claims[claim.Name] = claim
 	}
@@ -93,8 +94,8 @@ func (c Count) surplus(s *cluster.Snapshot, name string) *surplus {
 	return t
 }
 
-// leaving returns the claims that are marked since there are too many, and not deleted yet, and the number of all
-// that leave: what is deleted, marked for whatever reason, or replaced by a claim that stays.
+// leaving returns the claims that are marked since there are too many and not deleted yet, and the number of all that
+// leave: deleted, marked for whatever reason, or replaced by a claim that is not being deleted.
 func (c Count) leaving() (marked []string, leaving int64) {
 	replaced := map[string]bool{}
 	for _, claim := range c.Claims {

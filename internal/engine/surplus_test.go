@@ -32,7 +32,8 @@ func TestWhichClaimsLeave(t *testing.T) {
 		"replaced":     {[]CountedClaim{claim("a", "", false), claim("b", "", false, "a")}, nil, 1},
 		"no more":      {[]CountedClaim{claim("a", "", false), claim("b", "", true, "a")}, nil, 1},
 	} {
-		if marked, leaving := (Count{Claims: c.claims}).leaving(); !slices.Equal(marked, c.marked) || leaving != c.leaving {
+		if marked, leaving := (Count{Claims: c.claims}).leaving(); !slices.Equal(marked, c.marked) ||
+			leaving != c.leaving {
 			t.Errorf("%s: marked %v, %d leave; want %v, %d", name, marked, leaving, c.marked, c.leaving)
 		}
 	}

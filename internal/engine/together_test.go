@@ -13,8 +13,9 @@ import (
 // rest can. What is asked each time is the cluster without their nodes and with their launches, and with no others.
 func TestCommandsAreGivenUpUntilTheRestStandTogether(t *testing.T) {
 	t.Parallel()
-	for most, want := range map[int][]int{5: {16, 14, 12, 10, 8, 7, 6, 5}, 16: {16}, 0: {16, 14, 12, 10, 8, 7, 6, 5, 4, 3,
-		2, 1}} {
+	for most, want := range map[int][]int{5: {16, 14, 12, 10, 8, 7, 6, 5}, 16: {16},
+		0: {16, 14, 12, 10, 8, 7, 6, 5, 4, 3,
+			2, 1}} {
 		var nodes []*cluster.Node
 		d := &disruption{}
 		for i := range 16 {

@@ -40,8 +40,8 @@ func Trim(s *cluster.Snapshot, budgets map[string][]Budget) plan.Plan {
 	return result
 }
 
-// gently returns which nodes may go now, of those that stay, in the order in which they are chosen: as many as are too many and
-// the budgets allow. taken nodes use the budgets up already. What must not be disrupted stays, as in every voluntary disruption.
+// gently returns which of the staying nodes may go now, in their order: at most excess, and as many as the budgets
+// allow. taken nodes use the budgets up already. What must not be disrupted stays, as in every voluntary disruption.
 func gently(h *hearing, reason plan.DisruptionReason, staying []*cluster.Node, excess, taken int,
 	budgets []Budget) []*cluster.Node {
 	r := ruleOf(reason)
@@ -55,8 +55,8 @@ func gently(h *hearing, reason plan.DisruptionReason, staying []*cluster.Node, e
 	return chosen
 }
 
-// trimBudget is the reason whose budgets bound the removal of a node of a gentle pool: that of an empty node, or that of one
-// whose pods have to move.
+// trimBudget returns the reason whose budgets bound the removal of a node of a gentle pool: Empty for an empty node,
+// Underutilized for one whose pods have to move.
 func trimBudget(node *cluster.Node) plan.DisruptionReason {
 	if _, pods := DisruptionCost(node); pods == 0 {
 		return plan.Empty
@@ -64,8 +64,8 @@ func trimBudget(node *cluster.Node) plan.DisruptionReason {
 	return plan.Underutilized
 }
 
-// Leaving divides the nodes of a pool, every one that has a claim (L-13), into those that stay as far as is known, and
-// those that go: being removed, marked to be, or named by a claim that is to replace them.
+// Leaving divides the nodes of a pool that have claims (L-13) into those that stay, as far as is known, and those that
+// go: being removed, marked to go, or named by a claim that replaces them.
 func Leaving(s *cluster.Snapshot, pool string) (staying, leaving []*cluster.Node) {
 	replaced := map[string]bool{}
 	for _, node := range s.Nodes {
@@ -87,7 +87,8 @@ func Leaving(s *cluster.Snapshot, pool string) (staying, leaving []*cluster.Node
 	return staying, leaving
 }
 
-// Excessive says which bound of the pool count is above: the reason of the removals and, in words, count and bound.
+// Excessive says which bound of the pool count is above. It returns the reason of the removals and, in words, count
+// and bound.
 func Excessive(pool *cluster.Pool, count int64) (plan.DisruptionReason, string) {
 	most, hard := pool.Limits.Nodes()
 	if pool.Static && (most == limit.None || pool.Replicas < most) {
@@ -96,10 +97,10 @@ func Excessive(pool *cluster.Pool, count int64) (plan.DisruptionReason, string) 
 	return plan.NodeLimitExceeded, fmt.Sprintf("%d nodes, limit %d (%s limit)", count, most, limit.Kind(hard))
 }
 
-// CompareTrim is the order in which nodes are chosen to go (L-41). What must not be disrupted comes last of all. Else
-// claims made by hand are first (L-15), then those not launched, not registered, not initialized yet, then empty nodes,
-// then nodes by what their removal costs: pods by number, priority and deletion cost; drifted and older ones before
-// others. The name of the claim decides among equals.
+// CompareTrim is the order in which nodes are chosen to go (L-41). What must not be disrupted comes last of all.
+// Otherwise claims made by hand come first (L-15), then those not launched, not registered, not initialized yet, then
+// empty nodes. The others are ordered by the cost of their removal: pods by number, priority and deletion cost. Of
+// equals, drifted and older ones come first; then the name of the claim decides.
 func CompareTrim(a, b *cluster.Node) int {
 	costA, podsA := DisruptionCost(a)
 	costB, podsB := DisruptionCost(b)

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 )
 
-// L-41: the order is total, so that two controllers choose the same nodes. A snapshot lists nodes by name already; that the
-// name decides among equals shows only in the comparison itself.
+// L-41: the order is total, so that two controllers choose the same nodes. A snapshot lists nodes by name already;
+// that the name decides among equals shows only in the comparison itself.
 func TestTheTrimOrderEndsWithTheName(t *testing.T) {
 	t.Parallel()
 	a, b := &cluster.Node{Claim: "a"}, &cluster.Node{Claim: "b"}
@@ -37,13 +37,14 @@ func TestTheTrimOrderIsTheSameFromBothSides(t *testing.T) {
 		"empty before one worthless": {&cluster.Node{Claim: "b"}, &cluster.Node{Claim: "a", Pods: pods(-1e9)}},
 	} {
 		if engine.CompareTrim(c.first, c.second) >= 0 || engine.CompareTrim(c.second, c.first) <= 0 {
-			t.Errorf("%s: %d and %d", name, engine.CompareTrim(c.first, c.second), engine.CompareTrim(c.second, c.first))
+			t.Errorf("%s: %d and %d", name, engine.CompareTrim(c.first, c.second),
+				engine.CompareTrim(c.second, c.first))
 		}
 	}
 }
 
-// L-13, L-31: every node with a claim of the pool stays or leaves. One that is to be replaced leaves only as long as
-// what replaces it is to come. Nodes without a claim are another's.
+// L-13, L-31: every node with a claim of the pool stays or leaves. One that is being replaced counts as leaving only
+// until its replacement has come. Nodes without a claim are another's.
 func TestWhichNodesLeave(t *testing.T) {
 	t.Parallel()
 	marked, deleted, elsewhere, unmanaged := ready("marked"), ready("deleted"), ready("elsewhere"), ready("unmanaged")

@@ -10,16 +10,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file tries out what is launched for a group of nodes. Pods that move come back one by one and not as a plan packed them,
-// so a plan that is as cheap as possible is seldom one that holds.
+// This file tries out what is launched for a group of nodes. Pods that move come back one by one, not as a plan packed
+// them. So the cheapest possible plan is seldom one that holds.
 
-// maxMends bounds how often launches are added to a plan until its pods find their places by themselves. Each time far fewer
-// pods are left than the time before.
+// maxMends bounds how often launches are added to a plan until its pods find their places by themselves. Each time far
+// fewer pods are left than the time before.
 const maxMends = 6
 
-// replacement plans launches with which the pods of a group find places, beside all that was chosen before, whose pods are on
-// their way as well. All pods are placed once more, with the nodes of the plan there, and what then finds no place gets
-// further launches, until nothing is left. false when that costs more than most, or some pod finds no place.
+// replacement plans launches for the pods of a group, beside all that was chosen before, whose pods are on their way
+// as well. Then all pods are placed once more with the planned nodes there. Those without a place get further
+// launches, until none is left. It is false when that costs more than most, or when some pod finds no place.
 func (d *disruption) replacement(group []*cluster.Node, most resources.Money) ([]plan.Launch, bool) {
 	s := d.with(group, nil, newLast)
 	p := pack.SketchThriftily(s, s.Pending)
@@ -36,9 +36,9 @@ func (d *disruption) replacement(group []*cluster.Node, most resources.Money) ([
 	return nil, false
 }
 
-// tryOut places what has to move when the group goes too and these launches come: first on the first nodes that take it, of which
-// the new ones come before all others, and then where least stays free. It returns the plan of the first try that needs more,
-// or that of the second, and the cluster for which it is.
+// tryOut places what has to move when the group goes too and these launches come. The first try takes the first node
+// that has room, new ones before all others; the second takes the node where least stays free. It returns the plan of
+// the first try that needs more, or that of the second, and the snapshot which it is for.
 func (d *disruption) tryOut(group []*cluster.Node, launches []plan.Launch) (s *cluster.Snapshot, p plan.Plan) {
 	s = d.with(group, launches, newFirst)
 	if p = pack.SketchByName(s, s.Pending); len(p.Launches)+len(p.Unplaced) > 0 {
@@ -54,8 +54,8 @@ func (d *disruption) enough(group []*cluster.Node, launches []plan.Launch) bool 
 	return len(p.Launches)+len(p.Unplaced) == 0
 }
 
-// with returns the cluster as it was at the beginning, but without the nodes that were chosen and without the group, and with all
-// that is launched for either.
+// with returns the cluster as it was at the beginning, without the chosen nodes and the group, and with the launches
+// for both.
 func (d *disruption) with(group []*cluster.Node, launches []plan.Launch, names naming) *cluster.Snapshot {
 	gone := d.gone()
 	for _, node := range group {
@@ -65,7 +65,7 @@ func (d *disruption) with(group []*cluster.Node, launches []plan.Launch, names n
 	return d.base.Without(gone...).With(virtuals(d.base, all, names)).TakeSlots(slotsOf(all))
 }
 
-// launched lists what was chosen to be launched.
+// launched lists the launches that were chosen.
 func (d *disruption) launched() []plan.Launch {
 	var list []plan.Launch
 	for _, c := range d.chosen {
@@ -74,11 +74,11 @@ func (d *disruption) launched() []plan.Launch {
 	return list
 }
 
-// maxSpares bounds how many launched nodes are looked at in vain for whether they are needed.
+// maxSpares bounds how many launched nodes are checked in vain for whether they are needed.
 const maxSpares = 8
 
-// spare returns the launches of a group without those whose pods fit elsewhere once all have their places: else the next round
-// would remove them again (D-15). s is the cluster with everything in its place, the new nodes last.
+// spare returns the launches of a group, without those whose pods fit elsewhere once all pods have places: the next
+// round would remove these nodes again (D-15). s is the cluster with everything in its place, the new nodes last.
 func (d *disruption) spare(group []*cluster.Node, launches []plan.Launch, s *cluster.Snapshot) []plan.Launch {
 	before, numbers := len(d.launched()), map[string]int{}
 	for i := range launches {
@@ -116,8 +116,8 @@ func (d *disruption) spare(group []*cluster.Node, launches []plan.Launch, s *clu
 	return launches
 }
 
-// keepSame leaves out of a group what would be launched again just as it is, if the rest can be replaced without: that saves as
-// much, and moves fewer pods.
+// keepSame leaves nodes out of a group that would be launched again just as they are, if the rest can be replaced
+// without them. That saves as much, and moves fewer pods.
 func (d *disruption) keepSame(group []*cluster.Node, launches []plan.Launch) ([]*cluster.Node, []plan.Launch) {
 	going, coming := slices.Clone(group), []plan.Launch(nil)
 	for _, l := range launches {

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// feeds reports whether a pod that a limit keeps waiting would fit on what the launches bring. It would be there before the
-// pods that the launches are for, and nothing would have been saved.
+// feeds reports whether a pod that a limit keeps waiting would fit on the launched nodes. It would be there before the
+// pods that the launches are for, and nothing would be saved.
 func (d *disruption) feeds(launches []plan.Launch) bool {
 	if len(d.hungry) == 0 {
 		return false
@@ -25,16 +25,16 @@ func (d *disruption) feeds(launches []plan.Launch) bool {
 	return false
 }
 
-// fitBeside reports whether the pending pods of s fit on its nodes together with what the launches bring.
+// fitBeside reports whether the pending pods of s fit on its nodes together with those of the launches.
 func fitBeside(s *cluster.Snapshot, launches []plan.Launch) bool {
 	with := s.With(virtuals(s, launches, newLast))
 	_, fits := pack.Fit(with, with.Pending)
 	return fits
 }
 
-// settles reports whether the pending pods of s fit on its nodes together with what the launches bring, each in its cheapest
-// offering, or else with a further launch, which does no harm here. Pods that have to move do not come back in the order in
-// which a plan placed them, so a plan that only works in its own order is not worth carrying out.
+// settles reports whether the pending pods of s fit on its nodes together with those of the launches, each in its
+// cheapest offering. A further launch does no harm here. Pods that move do not come back in the order in which a plan
+// placed them, so a plan that only works in its own order is not worth carrying out.
 func settles(s *cluster.Snapshot, launches []plan.Launch) bool {
 	if fitBeside(s, launches) {
 		return true
@@ -43,8 +43,8 @@ func settles(s *cluster.Snapshot, launches []plan.Launch) bool {
 	return len(pack.Solve(with, with.Pending).Unplaced) == 0
 }
 
-// naming begins the names of nodes that launches bring. What they will be called is not known, and pods are placed on the
-// first node that takes them.
+// naming is a prefix for names of launched nodes. Their real names are not known yet, and pods are placed on the first
+// node that takes them.
 type naming string
 
 const (
@@ -66,8 +66,8 @@ func virtuals(s *cluster.Snapshot, launches []plan.Launch, names naming) []*clus
 // virtual returns the node that a launch brings in its cheapest offering.
 func virtual(pool *cluster.Pool, l plan.Launch, name string) *cluster.Node {
 	node := &cluster.Node{
-		Name: name, Claim: name, Pool: pool.Name, Taints: pool.Taints, InstanceType: l.Cheapest.Type, Price: l.Cheapest.Listed().OfNode(),
-		Initialized: true, Launched: true, Registered: true,
+		Name: name, Claim: name, Pool: pool.Name, Taints: pool.Taints, InstanceType: l.Cheapest.Type,
+		Price: l.Cheapest.Listed().OfNode(), Initialized: true, Launched: true, Registered: true,
 		Labels: map[string]string{cluster.LabelHostname: name, cluster.LabelPool: pool.Name},
 	}
 	label := func(set requirement.Set) {

@@ -17,7 +17,8 @@ import (
 // large is a cluster of n nodes with 20 pods each, nearly full, in which some pods are spread.
 func large(b *testing.B, n int, tied bool) *cluster.Snapshot {
 	b.Helper()
-	script := "type m cpu=16 mem=64Gi zones=a,b,c od=0.8 spot=0.3\ntype s cpu=4 mem=16Gi zones=a,b,c od=0.2 spot=0.08\npool default\n"
+	script :=
+		"type m cpu=16 mem=64Gi zones=a,b,c od=0.8 spot=0.3\ntype s cpu=4 mem=16Gi zones=a,b,c od=0.2 spot=0.08\npool default\n"
 	script += "daemon logs cpu=100m mem=100Mi tolerate=*\n"
 	for i := range n {
 		script += fmt.Sprintf("node n%d type=m zone=%c pool=default\n", i, 'a'+i%3)
@@ -27,7 +28,8 @@ func large(b *testing.B, n int, tied bool) *cluster.Snapshot {
 			if tied && k == 0 {
 				more = []string{"spread=zone:5", "apart=host", "spread=host:3", "together=zone"}[i%4]
 			}
-			script += fmt.Sprintf("pod w%d-%d..%d cpu=%dm mem=2Gi node=n%d labels=app=w%d %s\n", i, k*5, k*5+4-4*min(1, len(more)), 600+i*7%150, i, (i*4+k)%200, more)
+			script += fmt.Sprintf("pod w%d-%d..%d cpu=%dm mem=2Gi node=n%d labels=app=w%d %s\n", i, k*5,
+				k*5+4-4*min(1, len(more)), 600+i*7%150, i, (i*4+k)%200, more)
 		}
 	}
 	snapshot, err := enginetest.Parse(script)
@@ -68,7 +70,8 @@ func BenchmarkWhatIf(b *testing.B) {
 	}
 }
 
-// D-04: a what-if is the snapshot that would be made of the changed parts, plans like it, and leaves the original alone.
+// D-04: a what-if is the snapshot that would be made of the changed parts, plans like it, and leaves the original
+// alone.
 func TestWhatIfsAreLikeRebuiltSnapshots(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -82,7 +85,8 @@ func TestWhatIfsAreLikeRebuiltSnapshots(t *testing.T) {
 		}
 		want := rebuilt(snapshot, gone)
 		got := snapshot.Without(gone...)
-		if !slices.Equal(got.Nodes, want.Nodes) || !slices.Equal(got.Pending, want.Pending) || !slices.Equal(got.Repelling, want.Repelling) {
+		if !slices.Equal(got.Nodes, want.Nodes) || !slices.Equal(got.Pending, want.Pending) ||
+			!slices.Equal(got.Repelling, want.Repelling) {
 			t.Fatalf("%s\nwithout %d nodes: the lists differ from rebuilt ones", script, len(gone))
 		}
 		stepwise := snapshot

@@ -20,8 +20,8 @@ type Standing struct {
 	Cause cause.Code
 	// Text says it in words.
 	Text string
-	// Pod is the pod that the cause is about, Homeless why it would find no place, and Lead what has to be said before
-	// that; zero where there is none.
+	// Pod is the pod that the cause is about, Homeless why it would find no place, and Lead the text before that; zero
+	// where there is none.
 	Pod      plan.PodRef
 	Homeless plan.Unplaced
 	Lead     string
@@ -33,16 +33,16 @@ type Standing struct {
 	Launches []plan.Launch
 }
 
-// Why says how a node of s stands. It asks what the methods of disruption ask, in their order, so that it names what they would meet
-// first; what the process remembers (pauses, commands that failed) is not known to it.
+// Why says how a node of s stands. It asks what the methods of disruption ask, in their order, so it names what they
+// would meet first. It does not know what the process remembers: pauses, and commands that failed.
 func Why(s *cluster.Snapshot, terms Terms, node *cluster.Node) Standing {
 	for _, look := range []func(*cluster.Snapshot, Terms, *cluster.Node) (Standing, bool){whyGoing, whyNotReady} {
 		if found, done := look(s, terms, node); done {
 			return found
 		}
 	}
-	for _, look := range []func(*cluster.Snapshot, Terms, *cluster.Node) (Standing, bool){whyForbidden, whyChosen, whyDue,
-		whyQuiet} {
+	for _, look := range []func(*cluster.Snapshot, Terms, *cluster.Node) (Standing, bool){whyForbidden, whyChosen,
+		whyDue, whyQuiet} {
 		if found, done := look(s, terms, node); done {
 			return found.although(s, terms, node, beginFrom(s, s, Terms{}))
 		}
@@ -50,7 +50,7 @@ func Why(s *cluster.Snapshot, terms Terms, node *cluster.Node) Standing {
 	return whyNotCheaper(terms, beginFrom(s, s, Terms{}), node)
 }
 
-// although adds what the node would go for. What is expected to fill up is not wanted gone.
+// although adds what the node would go for. A node that is expected to fill up is not wanted gone.
 func (found Standing) although(s *cluster.Snapshot, terms Terms, node *cluster.Node, future *disruption) Standing {
 	if found.Goes != "" || found.Cause == cause.IsReplacement || found.Cause == cause.PodsComing {
 		return found
@@ -95,8 +95,8 @@ func whyGoing(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool)
 				case other.Launched:
 					stage = "is launched, and has not joined yet"
 				}
-				return staysFor(cause.ReplacementOnTheWay, other.Claim, "it was chosen to go, and waits for NodeClaim "+
-					other.Claim+", which "+stage)
+				return staysFor(cause.ReplacementOnTheWay, other.Claim,
+					"it was chosen to go, and waits for NodeClaim "+other.Claim+", which "+stage)
 			}
 		}
 		return staysFor(cause.ReplacementOnTheWay, node.Claim, "it was chosen to go, and is about to")
@@ -116,13 +116,14 @@ func whyNotReady(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing
 	case !node.Initialized && !node.Launched:
 		return staysFor(code, node.Claim, "its machine is not launched yet")
 	case node.Name == "" || !node.Registered:
-		return staysFor(code, node.Claim, "its machine has not joined yet; one that has not after 15 minutes is given up")
+		return staysFor(code, node.Claim,
+			"its machine has not joined yet; one that has not after 15 minutes is given up")
 	}
 	return staysFor(cause.NotInitialized, node.Claim,
 		"it has joined, and is not initialized: a startup taint is still on it, or a resource is not reported yet")
 }
 
-// whyForbidden is about what keeps a node from going, whatever for: the first of it.
+// whyForbidden returns the first thing that keeps a node from going for any reason.
 func whyForbidden(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, bool) {
 	for found := range forbidding(s, node) {
 		return found, true
@@ -130,8 +131,8 @@ func whyForbidden(s *cluster.Snapshot, _ Terms, node *cluster.Node) (Standing, b
 	return Standing{}, false
 }
 
-// forbidding is all that keeps a node from going, whatever for. One that has drifted has to go whatever its pods say, if
-// its drain ends.
+// forbidding yields all that keeps a node from going for any reason. A drifted node has to go whatever its pods say,
+// if its drain ends.
 func forbidding(s *cluster.Snapshot, node *cluster.Node) iter.Seq[Standing] {
 	reason := plan.Underutilized
 	if node.Drifted {
@@ -162,7 +163,7 @@ func whyDue(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, boo
 	})
 }
 
-// whyDueBy is whyDue with what the method for a reason plans.
+// whyDueBy is whyDue; method returns the plan of the method for a reason.
 func whyDueBy(s *cluster.Snapshot, terms Terms, node *cluster.Node,
 	method func(plan.DisruptionReason) plan.Plan) (Standing,
 	bool) {
@@ -182,7 +183,7 @@ func whyDueBy(s *cluster.Snapshot, terms Terms, node *cluster.Node,
 	return Standing{Wanted: reason, Cause: cause.OthersFirst, Text: "others are replaced first"}, true
 }
 
-// WhyStay is how a node stands that the method for a reason came upon and left.
+// WhyStay returns the Standing of a node that the method for a reason looked at and left.
 func WhyStay(stay plan.Stay, reason plan.DisruptionReason) Standing {
 	return Standing{Wanted: reason, Cause: cause.PodFitsNowhereElse, Text: stay.Why, Pod: stay.Homeless.Pod,
 		Homeless: stay.Homeless, Lead: stay.Lead}
@@ -193,13 +194,13 @@ func budgeted(s *cluster.Snapshot, terms Terms, node *cluster.Node, reason plan.
 	return WhyBudget(node.Pool, Allowed(terms.Budgets[node.Pool], reason), beside(Taken(s), node), reason)
 }
 
-// WhyBudget says that budgets which allow so many nodes of a pool to go for a reason keep further ones, since so many
-// are going or not ready; false when they do not.
+// WhyBudget says why the budgets of a pool let no further node go for a reason: allowed is how many may go at once,
+// and taken how many are going or not ready. It is false when they do.
 func WhyBudget(pool string, allowed, taken int, reason plan.DisruptionReason) (Standing, bool) {
 	switch {
 	case allowed == 0:
-		return stays(cause.BudgetClosed, "the budgets of NodePool %s let no node be disrupted now for the reason %s", pool,
-			reason)
+		return stays(cause.BudgetClosed, "the budgets of NodePool %s let no node be disrupted now for the reason %s",
+			pool, reason)
 	case taken >= allowed:
 		return stays(cause.BudgetUsedUp,
 			"the budgets of NodePool %s allow %d at a time for the reason %s, and %d are going or not ready",
@@ -208,9 +209,10 @@ func WhyBudget(pool string, allowed, taken int, reason plan.DisruptionReason) (S
 	return Standing{}, false
 }
 
-// whyQuiet is about what a pool says of nodes that cost too much.
+// whyQuiet is about what keeps a node from going to save money, before anybody asks what it would save.
 func whyQuiet(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, bool) {
-	x, reason, due := subject{node: node, pool: s.Pool(node.Pool), now: terms.Now}, plan.Underutilized, dueUnderutilized
+	x, reason, due := subject{node: node, pool: s.Pool(node.Pool), now: terms.Now}, plan.Underutilized,
+		dueUnderutilized
 	if _, pods := DisruptionCost(node); pods == 0 { // pods that are ending may be there still
 		reason, due = plan.Empty, notIdle
 	}
@@ -231,7 +233,8 @@ func whyQuiet(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, b
 	if reason == plan.Empty {
 		if name := roomFor(s, node); name != "" {
 			if pool, is := cluster.PoolOfHeadroom(name); is {
-				return stays(cause.KeepsRoom, "it has room for the headroom of NodePool %s, and nothing else needs it", pool)
+				return stays(cause.KeepsRoom, "it has room for the headroom of NodePool %s, and nothing else needs it",
+					pool)
 			}
 			return stays(cause.KeepsRoom, "it has room for CapacityBuffer %s, and nothing else needs it", name)
 		}
@@ -254,8 +257,8 @@ func roomFor(s *cluster.Snapshot, node *cluster.Node) string {
 	return s.Buffers[at].Shape.Buffer
 }
 
-// whyNotCheaper is about nodes that could go and do not, since that saves nothing, or not enough.
-// future is what comes of the pods that wait.
+// whyNotCheaper is about nodes that could go and do not, since that saves nothing, or not enough. In future, pending
+// pods have their places.
 func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing {
 	moved := future.movedFrom(node)
 	if len(moved.Unplaced) > 0 {
@@ -286,7 +289,8 @@ func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing
 			fmt.Sprintf("its pods would cost $%s/h elsewhere, and the node costs $%s/h%s", needs, price, beside)
 	case capacityType(node) == "spot" && !terms.SpotToSpot:
 		found.Cause, found.Text = cause.SpotToSpotOff,
-			fmt.Sprintf("its pods would cost $%s/h less on another spot node%s, and a spot node is not replaced by a spot node",
+			fmt.Sprintf(
+				"its pods would cost $%s/h less on another spot node%s, and a spot node is not replaced by a spot node",
 				saving, beside)
 	case saving < terms.least(price):
 		found.Cause, found.Text = cause.SavingTooSmall,
@@ -297,7 +301,8 @@ func whyNotCheaper(terms Terms, future *disruption, node *cluster.Node) Standing
 			nodesText(len(moved.Launches)), saving, price, beside)
 	case node.ReplaceableAt() > terms.Now:
 		found.Cause, found.Until = cause.JustReplaced, node.ReplaceableAt()
-		found.Text = fmt.Sprintf("replacing it would save $%s/h of $%s/h%s, and it has just replaced other nodes", saving, price, beside)
+		found.Text = fmt.Sprintf("replacing it would save $%s/h of $%s/h%s, and it has just replaced other nodes",
+			saving, price, beside)
 	case len(future.hungry) > 0:
 		found.Cause, found.Text = cause.WaitingPodsFirst,
 			"pods are waiting that no NodePool may launch a node for: nothing is replaced to save money meanwhile"

@@ -16,18 +16,20 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// U-04. What is said of a node is what the methods do: it goes exactly where one of them removes it, for that reason, and
-// otherwise a known cause keeps it.
+// U-04. What is said of a node is what the methods do: it goes exactly where one of them removes it, for that reason,
+// and otherwise a known cause keeps it.
 func TestWhyAgreesWithThePlans(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		script := enginetest.PlainScript(t)
 		s := shrunk(t, script)
-		terms := engine.Terms{Budgets: map[string][]engine.Budget{}, SpotToSpot: rapid.Bool().Draw(t, "spot"), MinSavingPercent: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "percent")}
+		terms := engine.Terms{Budgets: map[string][]engine.Budget{}, SpotToSpot: rapid.Bool().Draw(t, "spot"),
+			MinSavingPercent: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "percent")}
 		for _, pool := range s.Pools {
 			terms.Budgets[pool.Name] = []engine.Budget{{Max: rapid.IntRange(0, 4).Draw(t, "budget")}}
 		}
-		plans := []plan.Plan{engine.Emptiness(s, terms.Now, terms.Budgets), engine.Expire(s, terms), engine.Drift(s, terms), engine.Consolidate(s, terms)}
+		plans := []plan.Plan{engine.Emptiness(s, terms.Now, terms.Budgets), engine.Expire(s, terms),
+			engine.Drift(s, terms), engine.Consolidate(s, terms)}
 		for _, node := range s.Nodes {
 			if node.Claim == "" {
 				continue
@@ -36,7 +38,8 @@ func TestWhyAgreesWithThePlans(t *testing.T) {
 			w := engine.Why(s, terms, node)
 			switch {
 			case w.Goes != want:
-				t.Fatalf("%s\n----\n%s goes for %q; it is said to go for %q, or to stay for %s: %s", script, node.ID(), want, w.Goes, w.Cause, w.Text)
+				t.Fatalf("%s\n----\n%s goes for %q; it is said to go for %q, or to stay for %s: %s", script, node.ID(),
+					want, w.Goes, w.Cause, w.Text)
 			case w.Goes == "" && !slices.Contains(cause.StayingCodes(), w.Cause), w.Text == "":
 				t.Fatalf("%s\n----\n%s stays for %q: %s", script, node.ID(), w.Cause, w.Text)
 			}

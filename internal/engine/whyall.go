@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// WhyAll says everything that keeps a node, what Why says first: what would still be in the way once that is gone. A
-// node that goes, that is not ours, or that is not ready has what Why says alone.
+// WhyAll returns everything that keeps a node: first what Why says, then what would be in the way after that. A node
+// that goes, that is not ours, or that is not ready has only what Why says.
 func WhyAll(s *cluster.Snapshot, terms Terms, node *cluster.Node) []Standing {
 	all := []Standing{Why(s, terms, node)}
 	if all[0].Goes != "" {
@@ -37,7 +37,7 @@ func WhyAll(s *cluster.Snapshot, terms Terms, node *cluster.Node) []Standing {
 		return all // what it costs is not asked
 	}
 	quiet, so := whyQuiet(s, terms, node)
-	if so && quiet.Cause != cause.PodsComing { // that of an empty node which something else keeps is not so
+	if so && quiet.Cause != cause.PodsComing { // not true of an empty node that something else keeps
 		add(quiet)
 	}
 	_, pods := DisruptionCost(node)

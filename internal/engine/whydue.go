@@ -2,8 +2,8 @@ package engine
 
 import "github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 
-// WhyDue is Why for nodes that are to go whatever they cost, or go already; false for all others. No method of
-// disruption is asked for its plan, so it is for clusters in which none of them chooses anything.
+// WhyDue is Why for nodes that are to go whatever they cost, or go already; false for all others. It does not ask
+// whether a method of disruption chooses the node, so it is for clusters in which none of them chooses anything.
 func WhyDue(s *cluster.Snapshot, terms Terms, node *cluster.Node) (Standing, bool) {
 	if node.Deleting {
 		return whyGoing(s, terms, node)

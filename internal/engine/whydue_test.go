@@ -35,7 +35,8 @@ func TestU03_WhyDueAgreesWithWhy(t *testing.T) {
 			case stays && !node.Drifted && !node.Expired && !node.Deleting:
 				t.Fatalf("%s\n----\n%s is not due, and said to stay for %s", script, node.ID(), short.Cause)
 			case stays && long.Goes == "" && short.Cause != long.Cause:
-				t.Fatalf("%s\n----\n%s stays for %s, and by the short look for %s", script, node.ID(), long.Cause, short.Cause)
+				t.Fatalf("%s\n----\n%s stays for %s, and by the short look for %s", script, node.ID(), long.Cause,
+					short.Cause)
 			case !stays && node.Drifted && node.Claim != "" && s.Pool(node.Pool) != nil:
 				t.Fatalf("%s\n----\n%s has drifted, and nothing is said of it", script, node.ID())
 			}

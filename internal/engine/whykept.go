@@ -6,9 +6,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// WhyBlocked says what keeps a node that something wants gone at now (Unix seconds), in the words of Why: what users
-// forbid, or that its NodePool is gone (D-02). It is false when nothing does, when nothing wants it gone, and when Why has
-// something to say before that: that the node goes already, is not ready, or is still needed.
+// WhyBlocked says in the words of Why what keeps a node that something wants gone at now (Unix seconds): what users
+// forbid, or that its NodePool is gone (D-02). It is false when nothing keeps the node, and when nothing wants it
+// gone. It is also false when Why says something else first: that the node goes already, is not ready, or is still
+// needed.
 func WhyBlocked(s *cluster.Snapshot, now int64, node *cluster.Node) (Standing, bool) {
 	switch unfit(s, node) {
 	case "":
@@ -25,7 +26,7 @@ func WhyBlocked(s *cluster.Snapshot, now int64, node *cluster.Node) (Standing, b
 	}
 	r := ruleOf(reason)
 	for found := range h.keeping(node, r.keepers(node, false)&byUsers) {
-		if r.room == anyPrice { // what only costs too much is wanted gone if it saves something, which was not asked
+		if r.room == anyPrice { // what costs too much is wanted gone only if that saves something: not asked here
 			found.Wanted = reason
 		}
 		return found, true
@@ -33,8 +34,8 @@ func WhyBlocked(s *cluster.Snapshot, now int64, node *cluster.Node) (Standing, b
 	return Standing{}, false
 }
 
-// WhyNotCheaper says of nodes that may go, and that no method of disruption has chosen, why they stay, in the words of
-// Why. It is for many nodes: what they have in common is asked once.
+// WhyNotCheaper says in the words of Why why these nodes stay, in their order. They may go, and no method of
+// disruption has chosen them. It is for many nodes: what they have in common is asked once.
 func WhyNotCheaper(s *cluster.Snapshot, terms Terms, nodes []*cluster.Node) []Standing {
 	list := make([]Standing, len(nodes))
 	future := beginFrom(s, s, Terms{})

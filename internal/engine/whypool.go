@@ -29,15 +29,14 @@ type PoolStanding struct {
 // Demand is a number of pods that wait, and what becomes of them.
 type Demand struct {
 	Pods int
-	// Pool is the other pool that launches for them. Where it is "", they go onto nodes that there are, or Waits is
-	// set.
+	// Pool is the other pool that launches for them. It is "" when they go onto existing nodes, or when Waits is set.
 	Pool string
 	// Waits is set where no pool takes them. Refuses is then why this one does not.
 	Waits   bool
 	Refuses cause.Code
 }
 
-// WhyPool says how a pool of s stands. What makes it not Ready is for others to say: the plan tells only that it is so.
+// WhyPool says how a pool of s stands. It cannot say what makes a pool not Ready: the plan tells only that it is so.
 func WhyPool(s *cluster.Snapshot, pool *cluster.Pool) PoolStanding {
 	p := Launches(s)
 	var found PoolStanding
@@ -76,7 +75,7 @@ func WhyPool(s *cluster.Snapshot, pool *cluster.Pool) PoolStanding {
 func noTypes(pool *cluster.Pool) (plan.Step, bool) {
 	step := plan.Step{Cause: cause.NoInstanceTypes}
 	if pool.Catalog == nil {
-		return step, false // that of its node class is not known
+		return step, false // the catalogue of its node class is not known
 	}
 	if keys := pool.Requirements.EmptyKeys(); len(keys) > 0 {
 		step.Key = string(keys[0])
@@ -162,7 +161,7 @@ func fewValues(pool *cluster.Pool) (plan.Step, bool) {
 	return plan.Step{}, false
 }
 
-// lacksReplicas is about a static pool that launches so many nodes.
+// lacksReplicas says why a static pool that makes this many launches makes no more; false when nothing is to be said.
 func lacksReplicas(s *cluster.Snapshot, pool *cluster.Pool, launches int) (plan.Step, bool) {
 	target, exceeded := pool.Limits.Target(pool.Replicas)
 	has, ceiling := pool.Used.Nodes+int64(launches), s.Ceiling()
@@ -184,7 +183,7 @@ func lacksReplicas(s *cluster.Snapshot, pool *cluster.Pool, launches int) (plan.
 	return plan.Step{Cause: cause.ReplicasBelow, Detail: counts}, true
 }
 
-// demands says where the pods of a plan go that a pool launches nothing for.
+// demands says where the pods of a plan go, apart from those that the pool launches for.
 func demands(p plan.Plan, pool *cluster.Pool) []Demand {
 	counts := map[Demand]int{} // Pods is 0 in its keys
 	for _, l := range p.Launches {
@@ -220,8 +219,8 @@ func refusalOf(u plan.Unplaced, pool string) plan.Step {
 	return plan.Step{}
 }
 
-// alone plans as if a pool were the only one, so that what it says of pods that others take is known too: refused is
-// what of the pool itself keeps pods from it, and outweighed which other pools take those that it would take.
+// alone plans as if a pool were the only one, to learn what it would do with pods that others take. refused is what in
+// the pool keeps pods from it. outweighed are the other pools that take pods which this one would take.
 func alone(s *cluster.Snapshot, p plan.Plan, pool *cluster.Pool) (refused, outweighed []plan.Step) {
 	only := *s.With(virtuals(s, Replicas(s).Launches, newLast))
 	only.Pools = slices.Clone(only.Pools)
@@ -286,14 +285,14 @@ func alone(s *cluster.Snapshot, p plan.Plan, pool *cluster.Pool) (refused, outwe
 	return refused, outweighed
 }
 
-// How a limit is about replacements.
+// What a limit says of replacements.
 const (
 	someAbove = ", which a replacement may go above"
 	noneAbove = ", and no replacement goes above it"
 )
 
-// Limited is what a pool says of a limit that keeps pods from it; step is what it says to one of them. Its Key is the
-// field of the limit.
+// Limited turns a limit's refusal of one pod into what its pool says of that limit. The Key of the result is the field
+// or flag of the limit.
 func Limited(step plan.Step) plan.Step {
 	field, aside := "spec.limits.", ""
 	switch step.Cause {

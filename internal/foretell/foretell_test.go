@@ -149,7 +149,8 @@ func TestU03_DriftIsForetold(t *testing.T) {
 	}
 }
 
-// TestU03_RestIsWaitedFor: a node that has just replaced others is replaced by a cheaper one once it has rested (D-15).
+// TestU03_RestIsWaitedFor: a node that has just replaced others is replaced by a cheaper one once it has rested
+// (D-15).
 func TestU03_RestIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	base := settled(t, offers("big"), pool(), class(), pod("a", true))
@@ -199,11 +200,13 @@ func TestU03_NothingGivenIsChanged(t *testing.T) {
 	}
 }
 
-// TestU03_NewNodesAreNew: a node that goes in a play is told from those that come in it, also where a slot gives one the
-// name of another.
+// TestU03_NewNodesAreNew: a node that goes in a play is told from those that come in it, also where a slot gives one
+// the name of another.
 func TestU03_NewNodesAreNew(t *testing.T) {
 	t.Parallel()
-	for name, limits := range map[string]karpenterv1.Limits{"names": nil, "slots": {"nodes": resource.MustParse("4")}} {
+	for name, limits := range map[string]karpenterv1.Limits{
+		"names": nil, "slots": {"nodes": resource.MustParse("4")},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			limited := pool()

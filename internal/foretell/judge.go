@@ -21,11 +21,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// driftNodeClass is the reason of drift that is found by the hash of a class.
+// driftNodeClass is the reason of drift found by the hash of a node class.
 const driftNodeClass = "NodeClassDrift"
 
-// judge writes what controllers would write onto objects: which claims have drifted, and what PodDisruptionBudgets
-// allow.
+// judge updates what controllers would write onto objects: which claims have drifted, and how many disruptions
+// PodDisruptionBudgets allow.
 func (s *Stage) judge() {
 	for _, name := range sortedNames(s.claims) {
 		s.judgeDrift(s.claims[name])
@@ -35,8 +35,8 @@ func (s *Stage) judge() {
 	}
 }
 
-// judgeDrift sets the condition Drifted by the functions that the controllers have. What a cloud said before stays: it
-// is not asked here.
+// judgeDrift sets the condition Drifted with the controllers' own functions. Drift that a cloud reported before stays,
+// because no cloud is asked here.
 func (s *Stage) judgeDrift(claim *karpenterv1.NodeClaim) {
 	pool := s.pools[translate.PoolOf(claim)]
 	if pool == nil || claim.DeletionTimestamp != nil || !s.in.Fleet.OwnsClaim(claim) {
@@ -51,14 +51,15 @@ func (s *Stage) judgeDrift(claim *karpenterv1.NodeClaim) {
 	if reason == "" {
 		condition.Clear(&fresh.Status.Conditions, karpenterv1.ConditionTypeDrifted)
 	} else {
-		condition.Set(&fresh.Status.Conditions, fresh.Generation, condition.True(karpenterv1.ConditionTypeDrifted, reason,
-			text),
+		condition.Set(&fresh.Status.Conditions, fresh.Generation,
+			condition.True(karpenterv1.ConditionTypeDrifted, reason,
+				text),
 			s.clock)
 	}
 	s.put(fresh)
 }
 
-// foretold are the reasons of drift that are judged here.
+// foretold returns the reasons of drift that are judged here.
 func foretold() []string {
 	return []string{translate.DriftNodePool, translate.DriftRequirements, driftNodeClass,
 		provider.DriftInstanceTypeNotFound}
@@ -77,13 +78,14 @@ func (s *Stage) driftOf(pool *karpenterv1.NodePool, claim *karpenterv1.NodeClaim
 	}
 	kind := claim.Labels[string(catalog.LabelInstanceType)]
 	offered := s.offers(claim).Types
-	if kind == "" || len(offered) == 0 || slices.ContainsFunc(offered, func(t catalog.Type) bool { return t.Name == kind }) {
+	if kind == "" || len(offered) == 0 ||
+		slices.ContainsFunc(offered, func(t catalog.Type) bool { return t.Name == kind }) {
 		return "", ""
 	}
 	return provider.DriftInstanceTypeNotFound, "the instance type " + kind + " is not in the catalogue any more"
 }
 
-// offers is what the node class of a claim offers.
+// offers returns what the node class of a claim offers.
 func (s *Stage) offers(claim *karpenterv1.NodeClaim) catalog.Catalog {
 	if ref := claim.Spec.NodeClassRef; ref != nil {
 		return s.in.Offers[world.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}]
@@ -91,7 +93,7 @@ func (s *Stage) offers(claim *karpenterv1.NodeClaim) catalog.Catalog {
 	return catalog.Catalog{}
 }
 
-// classOf is the EC2NodeClass of a claim, nil when it has none.
+// classOf returns the EC2NodeClass of a claim, nil when it has none.
 func (s *Stage) classOf(claim *karpenterv1.NodeClaim) *awsv1.EC2NodeClass {
 	ref := claim.Spec.NodeClassRef
 	if ref == nil || ref.Kind != "EC2NodeClass" {
@@ -100,8 +102,8 @@ func (s *Stage) classOf(claim *karpenterv1.NodeClaim) *awsv1.EC2NodeClass {
 	return s.classes[ref.Name]
 }
 
-// count brings the status of a PodDisruptionBudget up to date, as Kubernetes' controller does. Shares are of the pods
-// that there are: what the scale of their workload expects beyond them is not known here.
+// count updates the status of a PodDisruptionBudget, as Kubernetes' controller does. Percentages are of the pods that
+// exist: the scale of their workload is not known here.
 func (s *Stage) count(old *policyv1.PodDisruptionBudget) {
 	selector, err := metav1.LabelSelectorAsSelector(old.Spec.Selector)
 	if err != nil {
@@ -124,15 +126,17 @@ func (s *Stage) count(old *policyv1.PodDisruptionBudget) {
 		desired = max(0, expected-shareOf(old.Spec.MaxUnavailable, expected))
 	}
 	fresh := old.DeepCopy()
-	fresh.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: old.Generation, ExpectedPods: int32(expected),
-		CurrentHealthy: int32(healthy), DesiredHealthy: int32(desired), DisruptionsAllowed: int32(max(0, healthy-desired))}
+	fresh.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: old.Generation,
+		ExpectedPods:   int32(expected),
+		CurrentHealthy: int32(healthy), DesiredHealthy: int32(desired),
+		DisruptionsAllowed: int32(max(0, healthy-desired))}
 	if !equality.Semantic.DeepEqual(old.Status, fresh.Status) {
 		s.put(fresh)
 	}
 }
 
-// isHealthy reports whether a pod counts for its budget. One of a file that runs somewhere and says nothing of itself
-// does.
+// isHealthy reports whether a pod counts as healthy for its budget. A running pod without a Ready condition does, as
+// in a file.
 func isHealthy(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName == "" {
 		return false
@@ -145,16 +149,16 @@ func isHealthy(pod *corev1.Pod) bool {
 	return true
 }
 
-// shareOf is a number, or a share of all rounded up.
+// shareOf returns the number, or the percentage of all, rounded up.
 func shareOf(value *intstr.IntOrString, all int) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(value, all, true)
 	if err != nil {
-		return all // whoever wrote it wanted to be protected
+		return all // whoever wrote it wanted protection
 	}
 	return n
 }
 
-// admit makes of a daemon's pod what an API server would store.
+// admit changes a daemon's pod to what an API server would store.
 func (s *Stage) admit(pod *corev1.Pod) {
 	var given translate.Admission
 	for _, o := range s.others {

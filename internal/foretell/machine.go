@@ -21,10 +21,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// isNew stands in the names of nodes that are not there, before their number.
+// isNew is the part of a simulated node's name before its number.
 const isNew = "-new-"
 
-// pastNames lets new names begin after those of an earlier play: one that goes in this play must not come in it again.
+// pastNames starts new names after those of an earlier play. So no name that is removed in this play comes back in it.
 func (s *Stage) pastNames() {
 	for _, names := range [][]string{sortedNames(s.nodes), sortedNames(s.claims)} {
 		for _, name := range names {
@@ -37,10 +37,11 @@ func (s *Stage) pastNames() {
 	}
 }
 
-// providerID begins the IDs of machines that are not there.
+// providerID is the prefix of the IDs of simulated machines.
 const providerID = "foretold://"
 
-// launch makes what a plan wants: a claim, its machine and its node. false when the catalogue has nothing for it.
+// launch carries out a launch: it creates a claim, its machine and its node. It returns false if the catalogue has
+// nothing that fits.
 func (s *Stage) launch(names resources.Names, l plan.Launch) (*karpenterv1.NodeClaim, bool) {
 	pool := s.pools[l.Pool]
 	if pool == nil {
@@ -48,7 +49,7 @@ func (s *Stage) launch(names resources.Names, l plan.Launch) (*karpenterv1.NodeC
 	}
 	claim := translate.NodeClaimFor(pool, names, l, s.nameFor(l))
 	claim.UID, claim.CreationTimestamp = s.fresh(claim.Name), s.at()
-	claim.Finalizers = nil // nobody waits for the cloud here
+	claim.Finalizers = nil // no cloud has to be waited for
 	fresh, up := s.raise(claim)
 	if !up {
 		return nil, false
@@ -60,8 +61,8 @@ func (s *Stage) launch(names resources.Names, l plan.Launch) (*karpenterv1.NodeC
 	return fresh, true
 }
 
-// nameFor names a claim: after its slot where it has one, as the store expects it, else so that one can tell it from
-// those that there are.
+// nameFor names a claim: after its slot if it has one, as the store expects, else with a name that differs from all
+// others.
 func (s *Stage) nameFor(l plan.Launch) string {
 	if l.Slot != plan.NoSlot {
 		return limit.SlotName(l.Pool, l.PoolUID, l.Slot)
@@ -69,7 +70,7 @@ func (s *Stage) nameFor(l plan.Launch) string {
 	return s.newName(l.Pool)
 }
 
-// newName is a name that neither a claim nor a node has or had in this play.
+// newName returns a name that no claim or node has or had in this play.
 func (s *Stage) newName(pool string) string {
 	for {
 		s.names++
@@ -80,8 +81,7 @@ func (s *Stage) newName(pool string) string {
 	}
 }
 
-// raise brings a claim to its end: a machine is there, its node has joined and is initialized. It returns the claim as
-// it is then.
+// raise gives a claim a machine and an initialized node. It returns the updated claim.
 func (s *Stage) raise(old *karpenterv1.NodeClaim) (*karpenterv1.NodeClaim, bool) {
 	claim := old.DeepCopy()
 	if !translate.Launched(claim) && !s.machine(claim) {
@@ -92,7 +92,8 @@ func (s *Stage) raise(old *karpenterv1.NodeClaim) (*karpenterv1.NodeClaim, bool)
 	if !known {
 		name := claim.Name
 		if _, slotted := limit.SlotOf(name, translate.PoolOf(claim), s.poolUID(claim)); slotted {
-			name = s.newName(translate.PoolOf(claim)) // a slot has the name of the one before it, and people tell nodes by names
+			// slots reuse names, but people tell nodes apart by their names
+			name = s.newName(translate.PoolOf(claim))
 		}
 		node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: s.fresh(name), CreationTimestamp: s.at(),
 			Annotations: maps.Clone(claim.Annotations), Labels: map[string]string{}},
@@ -133,7 +134,7 @@ func (s *Stage) poolUID(claim *karpenterv1.NodeClaim) string {
 	return ""
 }
 
-// passes reports whether a taint is one that a new node loses before it is initialized.
+// passes reports whether a new node loses this taint before it is initialized.
 func passes(t corev1.Taint, claim *karpenterv1.NodeClaim) bool {
 	switch t.Key {
 	case karpenterv1.UnregisteredTaintKey, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable,
@@ -143,7 +144,7 @@ func passes(t corev1.Taint, claim *karpenterv1.NodeClaim) bool {
 	return slices.ContainsFunc(claim.Spec.StartupTaints, func(other corev1.Taint) bool { return t.MatchTaint(&other) })
 }
 
-// machine gives a claim the offering that a simulated cloud would: the cheapest that fits, reserved ones first.
+// machine gives a claim the offering that a simulated cloud would choose: the cheapest that fits, reserved ones first.
 func (s *Stage) machine(claim *karpenterv1.NodeClaim) bool {
 	demand, err := choose.DemandOf(claim)
 	if err != nil {
@@ -168,7 +169,7 @@ func (s *Stage) machine(claim *karpenterv1.NodeClaim) bool {
 	return true
 }
 
-// left is what the node class of a claim offers, without the reservations that are used up.
+// left returns what the node class of a claim offers, without used-up reservations.
 func (s *Stage) left(of *karpenterv1.NodeClaim) catalog.Catalog {
 	used := map[string]int{}
 	for _, claim := range s.claims {

@@ -10,14 +10,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// bind puts a pod onto a node. One that runs elsewhere is evicted there: what comes up is another pod of the same name.
+// bind binds a pod to a node. A pod that runs elsewhere is evicted there, and a new pod of the same name comes up.
 func (s *Stage) bind(key types.NamespacedName, node string) bool {
 	old := s.pods[key]
 	if old == nil || s.nodes[node] == nil {
 		return false
 	}
 	if old.Spec.NodeName != "" && metav1.GetControllerOf(old) == nil {
-		s.lose(old) // a place was planned for it, and nobody comes
+		s.lose(old) // it was planned for, but nobody recreates it
 		return true
 	}
 	pod := s.again(old)
@@ -29,9 +29,9 @@ func (s *Stage) bind(key types.NamespacedName, node string) bool {
 	return true
 }
 
-// release takes a pod off its node: it waits, unless nobody makes it again.
+// release takes a pod off its node. It then waits, unless nobody recreates it.
 func (s *Stage) release(old *corev1.Pod) {
-	if old.DeletionTimestamp != nil && !ownedBy(old, "StatefulSet") { // its successor is made already
+	if old.DeletionTimestamp != nil && !ownedBy(old, "StatefulSet") { // its successor exists already
 		s.remove(old)
 		return
 	}
@@ -42,21 +42,22 @@ func (s *Stage) release(old *corev1.Pod) {
 	s.put(Waiting(s.again(old)))
 }
 
-// lose ends a pod for good.
+// lose removes a pod for good.
 func (s *Stage) lose(old *corev1.Pod) {
 	s.remove(old)
 	s.record.Lost = append(s.record.Lost, keyOf(old))
 }
 
-// Waiting makes of a pod one that kube-scheduler has found no room for, and returns it.
+// Waiting turns a pod into one that kube-scheduler found no room for, and returns it.
 func Waiting(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec.NodeName, pod.DeletionTimestamp = "", nil
-	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
-		Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending,
+		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
+			Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}
 	return pod
 }
 
-// again returns what comes up when a pod that has a node is evicted, and a copy of one that has none.
+// again returns the pod that comes up after an eviction. For a pod without a node it returns a copy.
 func (s *Stage) again(old *corev1.Pod) *corev1.Pod {
 	pod := old.DeepCopy()
 	if old.Spec.NodeName == "" {
@@ -68,7 +69,7 @@ func (s *Stage) again(old *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// noteLeft notes from which node a pod went.
+// noteLeft records which node a pod has left.
 func (s *Stage) noteLeft(pod *corev1.Pod) {
 	for _, claim := range s.claims {
 		if claim.Status.NodeName == pod.Spec.NodeName && claim.DeletionTimestamp != nil {
@@ -82,7 +83,7 @@ func ownedBy(pod *corev1.Pod, kind string) bool {
 	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == kind })
 }
 
-// settleDaemons starts the pods of DaemonSets that nodes lack, as far as they fit.
+// settleDaemons starts the missing DaemonSet pods on nodes, as far as they fit.
 func (s *Stage) settleDaemons() {
 	if len(s.daemons) == 0 {
 		return
@@ -106,7 +107,7 @@ func (s *Stage) settleDaemons() {
 	}
 }
 
-// startDaemon starts a pod of a DaemonSet, as its controller and an API server would make it.
+// startDaemon starts a pod of a DaemonSet, as its controller and an API server would create it.
 func (s *Stage) startDaemon(name, node string) {
 	for _, set := range s.daemons {
 		if set.Namespace+"/"+set.Name != name {
@@ -121,8 +122,8 @@ func (s *Stage) startDaemon(name, node string) {
 		}
 		pod.Namespace, pod.Name, pod.Spec.NodeName = set.Namespace, set.Name+"-on-"+node, node
 		pod.UID, pod.CreationTimestamp = s.fresh(pod.Name), s.at()
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: set.Name, UID: set.UID,
-			Controller: &yes}}
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: set.Name,
+			UID: set.UID, Controller: &yes}}
 		s.admit(pod)
 		s.put(pod)
 		return

@@ -15,11 +15,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// MaxRounds bounds a play: what is not at rest by then goes in circles.
+// MaxRounds bounds a play. If it has not settled by then, it goes in circles.
 const MaxRounds = 200
 
-// Plan carries out one plan: nodes that are on their way come, what is too many is chosen to go, and pods get places.
-// Nothing has gone yet.
+// Plan carries out one plan. Nodes on their way come up, surplus nodes are chosen for removal, and pods get places. No
+// node is removed yet.
 func (s *Stage) Plan() {
 	s.round++
 	s.prepare()
@@ -27,7 +27,7 @@ func (s *Stage) Plan() {
 	s.settleDaemons()
 }
 
-// Settle goes on, round by round, until nothing changes. It takes up where Plan left.
+// Settle continues, round by round, until nothing changes. It starts where Plan stopped.
 func (s *Stage) Settle() {
 	for ; s.round <= MaxRounds; s.round++ {
 		changed := s.prepare()
@@ -45,7 +45,7 @@ func (s *Stage) Settle() {
 	}
 }
 
-// prepare brings up what is on its way, lets controllers judge, and chooses what is too many.
+// prepare brings up claims that are on their way, lets controllers judge, and chooses surplus nodes for removal.
 func (s *Stage) prepare() (changed bool) {
 	for _, name := range sortedNames(s.claims) {
 		claim := s.claims[name]
@@ -71,7 +71,7 @@ func (s *Stage) prepare() (changed bool) {
 	return changed
 }
 
-// place carries out what is planned for pods: nodes are launched, and each pod that has a place goes there.
+// place carries out the plan for pods: it launches nodes, and binds each pod that has a place.
 func (s *Stage) place() (changed bool) {
 	p := engine.Launches(s.Snapshot())
 	for _, l := range p.Launches {
@@ -94,7 +94,7 @@ func (s *Stage) place() (changed bool) {
 	return changed
 }
 
-// drain ends the nodes that go, unless a pod stays there for good. Pods for which no place was found wait from now on.
+// drain removes the nodes being deleted, unless a pod stays there for good. Pods without a new place wait from now on.
 func (s *Stage) drain() (changed bool) {
 	snapshot := s.Snapshot()
 	leaves := map[string]bool{}
@@ -114,7 +114,7 @@ func (s *Stage) drain() (changed bool) {
 	return changed
 }
 
-// end takes a node away.
+// end removes a node.
 func (s *Stage) end(node *cluster.Node, claim *karpenterv1.NodeClaim) {
 	for _, p := range node.Pods {
 		pod := s.pods[nameOf(plan.PodRef{Namespace: p.Namespace, Name: p.Name})]
@@ -153,7 +153,7 @@ func (s *Stage) goneOf(node *cluster.Node, reason plan.DisruptionReason, why str
 	return gone
 }
 
-// choose lets a node go: from now on its claim is being deleted.
+// choose chooses a node for removal: from now on its claim is being deleted.
 func (s *Stage) choose(node *cluster.Node, reason plan.DisruptionReason, why string) {
 	claim := s.claims[node.Claim]
 	s.going[node.Claim] = s.goneOf(node, reason, why)
@@ -173,8 +173,8 @@ func (s *Stage) chooseNamed(r plan.Remove) bool {
 	return false
 }
 
-// disrupt asks the methods in the order in which a controller does, and carries out what the first of them wants:
-// replacements are there before the nodes go.
+// disrupt asks the methods in the controller's order, and carries out the first plan that removes nodes. Replacements
+// come up before the nodes go.
 func (s *Stage) disrupt() bool {
 	snapshot, terms := s.Snapshot(), s.Terms()
 	for _, method := range engine.Methods() {
@@ -204,7 +204,7 @@ func (s *Stage) carryOut(p plan.Plan) (changed bool) {
 	return changed
 }
 
-// wait lets all quiet time and rest of nodes pass, and reports whether there was any.
+// wait lets all waiting times of nodes pass, and reports whether there were any.
 func (s *Stage) wait() bool {
 	last := s.clock.Unix()
 	for _, node := range s.Snapshot().Nodes {
@@ -219,8 +219,8 @@ func (s *Stage) wait() bool {
 	return true
 }
 
-// Unplaced are the pods that wait, each with the cause that every pool has. Those that still run on a node that goes
-// are not among them.
+// Unplaced returns the pods that wait, each with every pool's cause. It leaves out pods that still run on a node being
+// removed.
 func (s *Stage) Unplaced() []plan.Unplaced {
 	return slices.DeleteFunc(engine.Launches(s.Snapshot()).Unplaced, func(u plan.Unplaced) bool {
 		pod := s.pods[nameOf(u.Pod)]
@@ -228,12 +228,13 @@ func (s *Stage) Unplaced() []plan.Unplaced {
 	})
 }
 
-// Held says why a node stays that is to go, see engine.WhyDue; false for one that nothing wants gone.
+// Held returns why a node that is due for removal stays, see engine.WhyDue. It returns false if nothing wants the node
+// removed.
 func (s *Stage) Held(node *cluster.Node) (engine.Standing, bool) {
 	return engine.WhyDue(s.Snapshot(), s.Terms(), node)
 }
 
-// Reason is why a claim that is being deleted goes.
+// Reason returns why a claim is being deleted.
 func (s *Stage) Reason(claim string) plan.DisruptionReason {
 	if gone, chosen := s.going[claim]; chosen {
 		return gone.Reason
@@ -241,7 +242,7 @@ func (s *Stage) Reason(claim string) plan.DisruptionReason {
 	return cmp.Or(s.in.Going[claim], Deleted)
 }
 
-// DriftText says what a claim that has drifted is not any more.
+// DriftText returns the message of a claim's condition Drifted.
 func (s *Stage) DriftText(claim string) string {
 	if known := s.claims[claim]; known != nil {
 		drifted, _ := condition.Get(known.Status.Conditions, karpenterv1.ConditionTypeDrifted)

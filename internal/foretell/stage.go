@@ -27,16 +27,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// Input is a cluster at a moment. Nothing of it is changed.
+// Input is a cluster at one moment. It is never changed.
 type Input struct {
-	// Objects are as an API server has them: complete, with names, namespaces and UIDs.
+	// Objects are complete, as an API server returns them, with names, namespaces and UIDs.
 	Objects []client.Object
-	// Catalogue is what each of Classes offers. Offers, by class, takes their place where classes differ.
+	// Catalogue is what each of Classes offers. If classes differ, Offers has the catalogue of each class instead.
 	Catalogue catalog.Catalog
 	Classes   []world.ClassRef
 	Offers    map[world.ClassRef]catalog.Catalog
 	Fleet     world.Owners
-	// Now is the moment. Budgets are those of this moment throughout.
+	// Now is the moment. The budgets active now apply throughout.
 	Now time.Time
 	// MinSavingPercent is that of engine.Terms.
 	MinSavingPercent int
@@ -50,11 +50,11 @@ type Input struct {
 	MaxClaims int64
 	// Commitments are those of world.Config.
 	Commitments []cluster.Commitment
-	// Going says of claims that are being deleted, by name, why: what a report says of them.
+	// Going gives, by name, why claims are being deleted, for the report.
 	Going map[string]plan.DisruptionReason
 }
 
-// Stage is the copy on which the play takes place. Use [New].
+// Stage is the copy on which the play takes place. Create it with [New].
 type Stage struct {
 	in    Input
 	store *world.Store
@@ -71,56 +71,56 @@ type Stage struct {
 	others  []client.Object
 
 	versions, names int
-	// moved are the pods that have left a node which goes, by its claim: the workloads' own names for them are the
-	// caller's.
+	// moved are the pods that have left a node being removed, by its claim. The caller knows which names their
+	// workloads use.
 	moved  map[string][]types.NamespacedName
 	going  map[string]Gone
 	record Record
 }
 
-// Record is what happened.
+// Record is what has happened.
 type Record struct {
-	// Rounds counts the rounds in which something did, and Quiet says that nothing would happen any more.
+	// Rounds counts the rounds in which something happened. Quiet says that nothing more would happen.
 	Rounds int
 	Quiet  bool
-	// Gone are the nodes that went, in the order in which they did, and Launched those that came.
+	// Gone are the removed nodes and Launched the new ones, each in order.
 	Gone     []Gone
 	Launched []Launched
-	// Lost are the pods that nobody makes again.
+	// Lost are the pods that nobody recreates.
 	Lost []types.NamespacedName
-	// Unlaunched says of pools what was planned and could not be launched; "" when everything could.
+	// Unlaunched says which planned launch failed; "" when all succeeded.
 	Unlaunched string
 }
 
-// Gone is a node that went.
+// Gone is a removed node.
 type Gone struct {
-	// UID is that of the claim: names are used again where a pool has slots.
+	// UID is the claim's UID: a pool with slots reuses names.
 	UID               types.UID
 	Claim, Node, Pool string
-	// Reason and Why are those of the plan; Drift says what a drifted node is not any more.
+	// Reason and Why are the plan's. Drift is the message of a drifted claim.
 	Reason           plan.DisruptionReason
 	Why, Drift       string
 	Type, Zone, Kind string // Kind is the capacity type
-	// Round is when it was chosen.
+	// Round is the round in which it was chosen.
 	Round int
 	Pods  []types.NamespacedName
 }
 
-// Deleted is why a node goes that was being deleted before, and of which nobody said why.
+// Deleted is the reason of a node that was already being deleted, when no other reason is known.
 const Deleted plan.DisruptionReason = "Deleted"
 
-// Launched is a node that came.
+// Launched is a new node.
 type Launched struct {
 	UID              types.UID // of the claim
 	Claim, Node      string
 	Pool             string
-	Pods             int // for how many pods; none for one that replaces others, or for a replica of a static pool
+	Pods             int // pods it was launched for; 0 for a replacement or a static pool's replica
 	Type, Zone, Kind string
 	Replaces         []string
 	Round            int
 }
 
-// New makes a copy. The error says what of the catalogue is wrong.
+// New returns a copy of the cluster. The error says what is wrong with the catalogue.
 func New(in Input) (*Stage, error) {
 	in.Going = maps.Clone(in.Going)
 	s := &Stage{in: in, clock: in.Now, pods: map[types.NamespacedName]*corev1.Pod{}, nodes: map[string]*corev1.Node{},
@@ -166,7 +166,7 @@ func kindOf(o client.Object) string { return fmt.Sprintf("%T", o) }
 
 func keyOf(o client.Object) types.NamespacedName { return client.ObjectKeyFromObject(o) }
 
-// put makes an object what the copy has. The caller does not change it afterwards.
+// put adds or replaces an object. The caller does not change it afterwards.
 func (s *Stage) put(o client.Object) {
 	s.versions++
 	o.SetResourceVersion(strconv.Itoa(s.versions))
@@ -188,7 +188,7 @@ func (s *Stage) put(o client.Object) {
 	default:
 		s.others = append(s.others, o)
 	}
-	// What cannot be understood was told by who made the input; the store holds it in a form that is safe.
+	// Whoever made the input has reported what cannot be understood; the store holds it in a safe form.
 	_ = s.store.Apply(o)
 }
 
@@ -204,26 +204,26 @@ func (s *Stage) remove(o client.Object) {
 	s.store.Remove(o)
 }
 
-// Snapshot is the copy as the engine sees it.
+// Snapshot returns the copy as the engine sees it.
 func (s *Stage) Snapshot() *cluster.Snapshot { return s.store.Snapshot() }
 
-// Record is what happened so far.
+// Record returns what has happened so far.
 func (s *Stage) Record() Record { return s.record }
 
-// Terms are the budgets of the moment, and that all quiet time has passed which had by then.
+// Terms returns the budgets at Input.Now with the time of the play.
 func (s *Stage) Terms() engine.Terms {
 	snapshot := s.Snapshot()
 	terms := engine.Terms{Now: s.clock.Unix(), Budgets: map[string][]engine.Budget{},
 		MinSavingPercent: s.in.MinSavingPercent}
 	sizes := engine.Sizes(snapshot)
 	for _, name := range sortedNames(s.pools) {
-		// A budget that cannot be read counts as one of 0, as the controller has it.
+		// An unreadable budget counts as 0, as in the controller.
 		terms.Budgets[name], _ = translate.ActiveBudgets(s.pools[name], s.in.Now, sizes[name])
 	}
 	return terms
 }
 
-// Objects are what the copy consists of by now, ordered by kind, namespace and name. Nobody changes them.
+// Objects returns the copy's current objects, ordered by kind, namespace and name. Do not change them.
 func (s *Stage) Objects() []client.Object {
 	list := slices.Clone(s.others)
 	list = appendAll(list, s.pods)
@@ -261,5 +261,5 @@ func (s *Stage) fresh(of string) types.UID {
 	return types.UID(fmt.Sprintf("foretold-%s-%d", of, s.versions))
 }
 
-// at is the time of the play, as objects have it.
+// at returns the time of the play in the precision of API objects.
 func (s *Stage) at() metav1.Time { return metav1.NewTime(s.clock).Rfc3339Copy() }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Filter says which records are wanted; what is not set does not count (U-25).
+// Filter selects records; unset fields select everything (U-25).
 type Filter struct {
 	Since, Until time.Time
 	NodePool     string
@@ -15,11 +15,11 @@ type Filter struct {
 	// Pod is namespace/name.
 	Pod   string
 	Cause string
-	// Limit is how many are wanted, newest first; 0 is all.
+	// Limit is how many records to return, newest first; 0 is all.
 	Limit int
 }
 
-// Select returns the records that are wanted, newest first.
+// Select returns the matching records, newest first.
 func (f Filter) Select(records []Record) []Record {
 	wanted := []Record{}
 	for _, r := range slices.Backward(records) {

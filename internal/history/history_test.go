@@ -35,7 +35,8 @@ func TestU32_APageIsReadAsItWasWritten(t *testing.T) {
 	for i := range 500 {
 		l.Add(Record{Verb: "launch", Cause: "Pending", Outcome: "done", NodePool: "default",
 			NodeClaim: fmt.Sprintf("default-%d", i), Pods: 1, PodNames: []string{fmt.Sprintf("shop/web-%d", i)},
-			After: &price, Why: "line 1\nline 2\xff" + strings.Repeat("ä", i)}, start().Add(time.Duration(i)*time.Second))
+			After: &price, Why: "line 1\nline 2\xff" + strings.Repeat("ä", i)},
+			start().Add(time.Duration(i)*time.Second))
 	}
 	open, _ := l.Open()
 	const limit = 1 << 10
@@ -156,7 +157,8 @@ func TestU25_Filters(t *testing.T) {
 		want string
 	}{
 		{Filter{}, "321"}, {Filter{Since: start().Add(time.Minute)}, "32"}, {Filter{Until: start()}, "1"},
-		{Filter{NodePool: "b"}, "32"}, {Filter{NodePool: "c"}, ""}, {Filter{Node: "n1"}, "2"}, {Filter{Node: "b-1"}, "32"},
+		{Filter{NodePool: "b"}, "32"}, {Filter{NodePool: "c"}, ""}, {Filter{Node: "n1"}, "2"},
+		{Filter{Node: "b-1"}, "32"},
 		{Filter{Pod: "shop/web"}, "1"}, {Filter{Cause: "empty"}, "2"}, {Filter{Limit: 1}, "3"},
 	} {
 		got := ""

@@ -9,16 +9,16 @@ import (
 // Slots is how many ConfigMaps hold the log, one page each.
 const Slots = 16
 
-// mostRecords bounds what is kept in memory, whatever its size.
+// mostRecords bounds the records in memory, whatever their size.
 const mostRecords = 20_000
 
-// mostPending bounds the removals whose end is still to come.
+// mostPending bounds the removals that have not ended yet.
 const mostPending = 10_000
 
-// sameWithin is how long the same refusal goes on in one record.
+// sameWithin is the time within which a repeated refusal is counted in the same record.
 const sameWithin = 10 * time.Minute
 
-// lookBack is how many records are looked at for the same refusal.
+// lookBack is how many records are searched for the same refusal.
 const lookBack = 50
 
 // Page is a part of the log, as one ConfigMap holds it.
@@ -28,34 +28,34 @@ type Page struct {
 	Records  []Record // oldest first
 }
 
-// Slot is the number of the ConfigMap that has the page.
+// Slot returns the number of the ConfigMap that holds the page.
 func (p Page) Slot() int { return int(p.Sequence % Slots) }
 
 // Log holds records, oldest first, in pages of which the last is open. It is not safe for concurrent use.
 type Log struct {
 	retention time.Duration
-	origin    string // makes IDs of two processes differ
+	origin    string // keeps IDs of different processes apart
 	pages     []Page
-	removals  map[string]string // by NodeClaim, the ID of the decision to remove it
-	launches  map[string]launch // by NodeClaim that has not joined yet
+	removals  map[string]string // by NodeClaim: the ID of the decision to remove it
+	launches  map[string]launch // by NodeClaim, until it has joined
 	lastMilli uint64
 	inMilli   uint64
-	changes   uint64 // counts what was added to the open page
-	stored    uint64 // changes that are in the ConfigMap
+	changes   uint64 // counts changes of the open page
+	stored    uint64 // the changes that the ConfigMap holds
 }
 
-// New returns an empty log. Records older than retention are dropped; 0 drops none for their age.
-// origin names the process.
+// New returns an empty log. Records older than retention are dropped; with 0 none is dropped because of its age.
+// origin identifies the process.
 func New(retention time.Duration, origin uint64) *Log {
 	return &Log{retention: retention, origin: number(origin, 3), pages: []Page{{Sequence: 1}},
 		removals: map[string]string{}, launches: map[string]launch{}}
 }
 
-// launch is the decision that a NodeClaim was made by.
+// launch is the decision that created a NodeClaim.
 type launch struct{ id, cause string }
 
-// Add takes in a record of now and returns its ID, and whether it is a new one. A refusal that repeats is counted where
-// it stands.
+// Add adds a record with the time now. It returns the record's ID and whether it is new: a repeated refusal is counted
+// in the existing record.
 func (l *Log) Add(r Record, now time.Time) (id string, isNew bool) {
 	now, r.Why = now.UTC().Truncate(time.Millisecond), printable(r.Why)
 	open := &l.pages[len(l.pages)-1]
@@ -69,15 +69,15 @@ func (l *Log) Add(r Record, now time.Time) (id string, isNew bool) {
 	r.ID, r.Time = l.nextID(now), now
 	l.note(&r)
 	open.Records = append(open.Records, r)
-	if r.Verb != VerbLead { // a leader that decides nothing writes nothing
+	if r.Verb != VerbLead { // a leader without decisions writes nothing
 		l.changes++
 	}
 	l.drop(now)
 	return r.ID, true
 }
 
-// note ties the end of a removal to the decision, and to a launch that its node has joined or that it was given up
-// before.
+// note sets Of where a record ends something. The end of a removal refers to its decision; a join, or an end before
+// joining, refers to the launch.
 func (l *Log) note(r *Record) {
 	made, waits := l.launches[r.NodeClaim]
 	switch {
@@ -104,7 +104,7 @@ func (l *Log) note(r *Record) {
 	}
 }
 
-// nextID returns an ID that sorts behind all that this log gave, also when the clock was put back.
+// nextID returns an ID that sorts after all earlier IDs of this log, even if the clock was set back.
 func (l *Log) nextID(now time.Time) string {
 	if milli := uint64(max(0, now.UnixMilli())); milli > l.lastMilli {
 		l.lastMilli, l.inMilli = milli, 0
@@ -114,7 +114,7 @@ func (l *Log) nextID(now time.Time) string {
 	return number(l.lastMilli, idLength-5) + number(l.inMilli, 2) + l.origin
 }
 
-// drop forgets what is too old or too much. The open page stays, also when it is empty.
+// drop deletes records that are too old or too many. The open page stays, even if it is empty.
 func (l *Log) drop(now time.Time) {
 	total := 0
 	for _, p := range l.pages {
@@ -136,7 +136,7 @@ func (l *Log) drop(now time.Time) {
 	}
 }
 
-// Load puts pages that were read before what was added since the start. What cannot follow on another is left out.
+// Load inserts pages that were read before the records added since the start. Records that appear twice are kept once.
 func (l *Log) Load(read []Page, now time.Time) {
 	added := l.pages[len(l.pages)-1].Records
 	known := map[string]bool{}
@@ -177,26 +177,26 @@ func (l *Log) Records() []Record {
 	return all
 }
 
-// Open returns a copy of the page that is written, and what it is to be called when it was: see [Log.Stored].
+// Open returns a copy of the open page, and the count of changes that it contains, for [Log.Stored].
 func (l *Log) Open() (p Page, changes uint64) {
 	p = l.pages[len(l.pages)-1]
 	p.Records = slices.Clone(p.Records)
 	return p, l.changes
 }
 
-// Dirty reports whether something is not stored.
+// Dirty reports whether something is not stored yet.
 func (l *Log) Dirty() bool { return l.changes != l.stored }
 
-// Stored says that the open page is stored as [Log.Open] gave it.
+// Stored notes that the open page is stored as [Log.Open] returned it.
 func (l *Log) Stored(changes uint64) { l.stored = changes }
 
-// Closed says that the open page is stored and full with its records up to one: those after it go on the next page.
+// Closed notes that the open page is full and stored up to the record last. Later records go on the next page.
 func (l *Log) Closed(sequence uint64, last string) {
 	open := &l.pages[len(l.pages)-1]
 	if open.Sequence != sequence {
 		return
 	}
-	// Not by order: the clock of the leader before may have been ahead.
+	// Not by order: the clock of the previous leader may have been ahead.
 	n := 1 + slices.IndexFunc(open.Records, func(r Record) bool { return r.ID == last })
 	rest := slices.Clone(open.Records[n:])
 	open.Records = open.Records[:n:n]

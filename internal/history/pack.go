@@ -10,10 +10,10 @@ import (
 	"io"
 )
 
-// Format is the version of the form in which pages are stored.
+// Format is the version of the format of stored pages.
 const Format = "history.joiner.sh/v1"
 
-// Bounds of a page that is read: what is larger was not written by this program.
+// Bounds for reading a page: this program writes nothing larger.
 const (
 	mostUnpacked = 16 << 20
 	mostLine     = 64 << 10
@@ -31,7 +31,7 @@ type Packed struct {
 	Data []byte
 }
 
-// Pack makes a page what ConfigMaps hold: more than one when it is larger than limit bytes. The last one is open.
+// Pack packs a page for ConfigMaps: into several pages if it is larger than limit bytes. The last one is open.
 func Pack(p Page, limit int) ([]Packed, error) {
 	var all []Packed
 	for {
@@ -66,11 +66,11 @@ func pack(p Page) ([]byte, error) {
 	for _, r := range p.Records {
 		err = errors.Join(err, lines.Encode(r))
 	}
-	err = errors.Join(err, zipped.Close()) // before what it wrote is taken
+	err = errors.Join(err, zipped.Close()) // before its output is used
 	return b.Bytes(), err
 }
 
-// Unpack reads what Pack made. Records that cannot be read, or are none of ours, are counted and left out.
+// Unpack reverses Pack. Records that cannot be read, or that are not valid, are counted and left out.
 func Unpack(data []byte) (p Page, skipped int, err error) {
 	zipped, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

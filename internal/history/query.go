@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Path is where a controller's read API has the decisions (U-41).
+// Path is where a controller's read API serves decisions (U-41).
 const Path = "/joiner/v1/history"
 
 // Answer is what it answers.
@@ -18,7 +18,7 @@ type Answer struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Query writes a filter as the read API takes it.
+// Query encodes a filter as a query of the read API.
 func (f Filter) Query() url.Values {
 	q := url.Values{}
 	set := func(name, value string) {
@@ -44,7 +44,7 @@ func (f Filter) Query() url.Values {
 	return q
 }
 
-// FromQuery reads what Query wrote. The error names the parameter, its value and what is allowed.
+// FromQuery parses the result of Query. Errors name the parameter, its value and what is allowed.
 func FromQuery(q url.Values) (Filter, error) {
 	f := Filter{NodePool: q.Get("nodepool"), Node: q.Get("node"), Pod: q.Get("pod"), Cause: q.Get("cause")}
 	for name, into := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
@@ -66,8 +66,8 @@ func FromQuery(q url.Values) (Filter, error) {
 	return f, nil
 }
 
-// ConfigMap is the name of the ConfigMap in a slot; Key is its only entry, in binaryData.
+// ConfigMap returns the name of the ConfigMap in a slot; Key is its only entry, in binaryData.
 func ConfigMap(slot int) string { return fmt.Sprintf("joiner-history-%02d", slot) }
 
-// Key is where a ConfigMap has its page.
+// Key is the entry of a ConfigMap that holds its page.
 const Key = "records.gz"

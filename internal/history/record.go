@@ -1,6 +1,6 @@
-// Package history is what was decided about nodes, kept for people: records, a log of them with bounds, and the form in
-// which ConfigMaps hold them (U-25, U-32). It is pure: time comes as a parameter, and it neither reads nor writes
-// anything. Nothing in it is ever an input of planning.
+// Package history keeps the decisions about nodes for people: records, a bounded log of them, and the format in which
+// ConfigMaps hold them (U-25, U-32). It is pure: time is a parameter, and it does no I/O. Planning never reads from
+// it.
 //
 // Start with [Log].
 package history
@@ -23,7 +23,8 @@ type Record struct {
 	Verb string `json:"verb"`
 	// Cause is why: Pending, Replicas, a reason of disruption, or why a NodeClaim failed.
 	Cause string `json:"cause"`
-	// Outcome is what became of it: planned, done, joined, taken_back, refused or failed; of what lasts, begun or ended.
+	// Outcome is what became of it: planned, done, joined, taken_back, refused or failed; of what lasts, begun or
+	// ended.
 	Outcome string `json:"outcome"`
 	// NodePool of the node.
 	NodePool string `json:"nodePool,omitempty"`
@@ -60,10 +61,10 @@ type Record struct {
 // MostPodNames bounds the names of pods in one record.
 const MostPodNames = 20
 
-// mostText bounds a text of a record: one that is longer was not written by this program.
+// mostText bounds a text of a record: this program writes no longer ones.
 const mostText = 1024
 
-// What lasts is told when it begins and when it ends.
+// Verbs and outcomes of conditions that last: one record when they begin and one when they end.
 const (
 	VerbWait     = "wait"
 	VerbPause    = "pause"
@@ -71,10 +72,10 @@ const (
 	OutcomeEnded = "ended"
 )
 
-// VerbLead is the verb of the record that a new leader begins with.
+// VerbLead is the verb of a new leader's first record.
 const VerbLead = "lead"
 
-// valid reports whether a record may be one of ours: what was read is shown on terminals.
+// valid reports whether this program may have written a record: records that were read are shown on terminals.
 func (r Record) valid() bool {
 	if len(r.ID) != idLength || r.Time.IsZero() || r.Verb == "" || len(r.PodNames) > MostPodNames {
 		return false
@@ -89,7 +90,7 @@ func (r Record) valid() bool {
 	return true
 }
 
-// printable makes a text of somebody else's one line that [Record.valid] takes.
+// printable turns a text from elsewhere into one line that [Record.valid] accepts.
 func printable(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if unicode.IsPrint(c) {
@@ -103,7 +104,7 @@ func printable(text string) string {
 	return text
 }
 
-// same reports whether r says what came before once more: a launch that is refused in each round is one record.
+// same reports whether r repeats an earlier record: a launch that is refused in each round is one record.
 func (r Record) same(before Record) bool {
 	return r.Outcome == before.Outcome && (r.Outcome == "refused" || r.Outcome == "failed") && r.Verb == before.Verb &&
 		r.Cause == before.Cause && r.NodePool == before.NodePool && r.Why == before.Why && r.Pods == before.Pods
@@ -111,11 +112,11 @@ func (r Record) same(before Record) bool {
 
 const (
 	idLength = 15
-	// digits are in the order of their bytes, so that IDs sort as their numbers do.
+	// digits are in the order of their bytes, so that IDs sort like their numbers.
 	digits = "0123456789abcdefghjkmnpqrstvwxyz"
 )
 
-// number writes n with a number of digits, the highest first.
+// number formats n with a fixed number of digits, the highest first.
 func number(n uint64, width int) string {
 	text := make([]byte, width)
 	for i := width - 1; i >= 0; i-- {

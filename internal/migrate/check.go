@@ -11,17 +11,17 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/convert"
 )
 
-// Object is an object to look at.
+// Object is an object to check.
 type Object struct {
-	// Where is the file it stands in, with the number of the document; empty for an object of the cluster.
+	// Where is the object's file, with the number of the document; empty for an object of the cluster.
 	Where string
-	// Content is the object as convert.Decode gives it.
+	// Content is the object in the form of convert.Decode.
 	Content map[string]any
 }
 
-// Check looks at objects of a cluster, of files, or of both: NodePools, NodeClaims and EC2NodeClasses of either version,
-// CustomResourceDefinitions, and whatever may carry a dropped annotation. Others are counted and left alone. Objects may be
-// in any order; the converter is asked about those of v1beta1.
+// Check checks objects of a cluster, of files, or of both: NodePools, NodeClaims and EC2NodeClasses of either version,
+// CustomResourceDefinitions, and objects that may have a dropped annotation. Others are only counted. Objects may be
+// in any order. The converter tells which v1beta1 objects can be converted.
 func Check(objects []Object, converter *convert.Converter) Report {
 	c := checker{checked: map[string]int{}, classes: map[string][]poolBlock{}, converter: converter}
 	for _, o := range objects {
@@ -58,17 +58,18 @@ func (c *checker) look(o Object) {
 }
 
 func isOurs(group, kind string) bool {
-	return group == karpenterv1.Group && (kind == "NodePool" || kind == "NodeClaim") || group == awsv1.Group && kind == awsv1.EC2NodeClassKind
+	return group == karpenterv1.Group && (kind == "NodePool" || kind == "NodeClaim") ||
+		group == awsv1.Group && kind == awsv1.EC2NodeClassKind
 }
 
 func (c *checker) find(o Object, code Code, message, action string) {
 	c.findings = append(c.findings, Finding{
-		Code: code, Kind: text(o.Content, "kind"), Namespace: text(metadata(o.Content), "namespace"), Name: text(metadata(o.Content), "name"),
-		Where: o.Where, Message: message, Action: action,
+		Code: code, Kind: text(o.Content, "kind"), Namespace: text(metadata(o.Content), "namespace"),
+		Name: text(metadata(o.Content), "name"), Where: o.Where, Message: message, Action: action,
 	})
 }
 
-// definition looks at the versions that a CRD of ours may have objects of.
+// definition checks the stored versions of our CRDs.
 func (c *checker) definition(o Object) {
 	if !isOurs(text(at(o.Content, "spec"), "group"), text(at(o.Content, "spec", "names"), "kind")) {
 		return
@@ -80,11 +81,12 @@ func (c *checker) definition(o Object) {
 	}
 }
 
-// ours looks at a NodePool, NodeClaim or EC2NodeClass.
+// ours checks a NodePool, NodeClaim or EC2NodeClass.
 func (c *checker) ours(o Object, version string) {
 	annotations := annotationsOf(o.Content)
 	if version == convert.V1beta1 && o.Where != "" {
-		c.find(o, OldManifest, "apiVersion is "+text(o.Content, "apiVersion"), "write it in v1: docs/migrating-v1beta1.md says what moves where")
+		c.find(o, OldManifest, "apiVersion is "+text(o.Content, "apiVersion"),
+			"write it in v1: docs/migrating-v1beta1.md says what moves where")
 	}
 	if problem, held := annotations[karpenterv1.ConversionProblemAnnotationKey]; held {
 		c.find(o, NotConvertible, "it is stored as it cannot be converted: "+problem,
@@ -98,7 +100,7 @@ func (c *checker) ours(o Object, version string) {
 		} else if len(result.Problems) > 0 {
 			c.find(o, NotConvertible, convert.Describe(result.Problems), "mend the field in v1beta1")
 		} else {
-			o.Content = result.Object // its kubelet block is where that of a v1 object is
+			o.Content = result.Object // now its kubelet block is where v1 objects have it
 		}
 	}
 	c.writers(o)
@@ -110,7 +112,7 @@ func (c *checker) ours(o Object, version string) {
 	}
 }
 
-// compatibility looks at the annotations that keep v1beta1.
+// compatibility checks the annotations that keep v1beta1 fields.
 func (c *checker) compatibility(o Object, annotations map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		action := ""
@@ -119,8 +121,8 @@ func (c *checker) compatibility(o Object, annotations map[string]string) {
 			action = "move the block to spec.kubelet of the node class, then remove the annotation"
 			if _, readable := convert.Kubelet(map[string]string{key: annotations[key]}); !readable {
 				c.find(o, UnreadableAnnotation,
-					"metadata.annotations["+key+"] is "+shorten(annotations[key])+": it must be a kubelet block as JSON",
-					"remove the annotation: it does nothing")
+					"metadata.annotations["+key+"] is "+shorten(annotations[key])+
+						": it must be a kubelet block as JSON", "remove the annotation: it does nothing")
 				continue
 			}
 			if text(o.Content, "kind") == "NodeClaim" {
@@ -133,7 +135,8 @@ func (c *checker) compatibility(o Object, annotations map[string]string) {
 				action = "nothing: it goes with the node"
 			}
 		case awsv1.UbuntuCompatibilityAnnotationKey:
-			action = "choose an image in spec.amiSelectorTerms, with the amiFamily that fits its user data, then remove the annotation"
+			action =
+				"choose an image in spec.amiSelectorTerms, with the amiFamily that fits its user data, then remove the annotation"
 		default:
 			continue
 		}
@@ -141,7 +144,7 @@ func (c *checker) compatibility(o Object, annotations map[string]string) {
 	}
 }
 
-// writers looks at who wrote fields of the object in v1beta1.
+// writers checks who wrote fields of the object in v1beta1.
 func (c *checker) writers(o Object) {
 	entries, _ := metadata(o.Content)["managedFields"].([]any)
 	for _, value := range entries {
@@ -156,30 +159,35 @@ func (c *checker) writers(o Object) {
 	}
 }
 
-// owners looks at how the object names NodePools, NodeClaims and EC2NodeClasses that own it.
+// owners checks the owner references to NodePools, NodeClaims and EC2NodeClasses.
 func (c *checker) owners(o Object) {
 	references, _ := metadata(o.Content)["ownerReferences"].([]any)
 	for i, value := range references {
 		owner, _ := value.(map[string]any)
 		if IsOldOwner(text(owner, "apiVersion"), text(owner, "kind")) {
-			c.find(o, OldOwner, fmt.Sprintf("metadata.ownerReferences[%d] names %s %s in %s: without v1beta1 the object is not deleted with its owner", i, text(owner, "kind"), shorten(text(owner, "name")), text(owner, "apiVersion")),
+			c.find(o, OldOwner,
+				fmt.Sprintf(
+					"metadata.ownerReferences[%d] names %s %s in %s: without v1beta1 the object is not deleted with its owner",
+					i, text(owner, "kind"), shorten(text(owner, "name")), text(owner, "apiVersion")),
 				"run joinerctl migrate storage while v1beta1 is served")
 		}
 	}
 }
 
-// IsOldOwner says whether an owner reference with this apiVersion and kind is one to an object of ours in v1beta1.
+// IsOldOwner reports whether an owner reference with this apiVersion and kind refers to one of our kinds in v1beta1.
 func IsOldOwner(apiVersion, kind string) bool {
 	group, version, _ := strings.Cut(apiVersion, "/")
 	return version == convert.V1beta1 && isOurs(group, kind)
 }
 
-// dropped looks for annotations that do nothing any more.
+// dropped looks for annotations that no longer have an effect.
 func (c *checker) dropped(o Object, metadata map[string]any, field string) {
 	annotations := at(metadata, "annotations")
-	for _, key := range []string{karpenterv1.DroppedDoNotConsolidateAnnotationKey, karpenterv1.DroppedDoNotEvictAnnotationKey} {
+	for _, key := range []string{karpenterv1.DroppedDoNotConsolidateAnnotationKey,
+		karpenterv1.DroppedDoNotEvictAnnotationKey} {
 		if _, found := annotations[key]; found {
-			c.find(o, DroppedAnnotation, field+" has "+key+", which does nothing", "use "+karpenterv1.DoNotDisruptAnnotationKey+`: "true"`)
+			c.find(o, DroppedAnnotation, field+" has "+key+", which does nothing",
+				"use "+karpenterv1.DoNotDisruptAnnotationKey+`: "true"`)
 		}
 	}
 }

@@ -9,37 +9,37 @@ import (
 	"strings"
 )
 
-// Code says what is found; programs act on it.
+// Code is the kind of a finding, for programs.
 type Code string
 
-// What can be found.
+// The kinds of findings.
 const (
-	// StoredVersion: a CRD names v1beta1 among the versions that objects are stored in.
+	// StoredVersion: a CRD has v1beta1 among its stored versions.
 	StoredVersion Code = "StoredVersion"
-	// OldManifest: a file holds an object of v1beta1.
+	// OldManifest: a file has an object of v1beta1.
 	OldManifest Code = "OldManifest"
 	// OldWriter: somebody still writes the object in v1beta1.
 	OldWriter Code = "OldWriter"
-	// CompatibilityAnnotation: the object still carries what only v1beta1 can say.
+	// CompatibilityAnnotation: the object still has what only v1beta1 can express.
 	CompatibilityAnnotation Code = "CompatibilityAnnotation"
-	// UnreadableAnnotation: such an annotation cannot be read, and does nothing.
+	// UnreadableAnnotation: such an annotation cannot be read, and has no effect.
 	UnreadableAnnotation Code = "UnreadableAnnotation"
-	// NotConvertible: the object cannot be converted; another one stands for it.
+	// NotConvertible: the object cannot be converted; a stand-in replaces it.
 	NotConvertible Code = "NotConvertible"
-	// KubeletInNodePool: a NodePool of v1beta1 has a kubelet block, which v1 has in the node class.
+	// KubeletInNodePool: a NodePool of v1beta1 has a kubelet block; in v1 that belongs to the node class.
 	KubeletInNodePool Code = "KubeletInNodePool"
 	// DifferentKubelets: NodePools share a node class and have different kubelet blocks: they need several.
 	DifferentKubelets Code = "DifferentKubelets"
-	// DroppedAnnotation: an annotation that does nothing any more.
+	// DroppedAnnotation: an annotation that no longer has an effect.
 	DroppedAnnotation Code = "DroppedAnnotation"
-	// OldOwner: the object names its owner in v1beta1; without that version it is not deleted with its owner any more.
+	// OldOwner: the object names its owner in v1beta1. Without that version it is no longer deleted with its owner.
 	OldOwner Code = "OldOwner"
 )
 
 // Finding is one thing to do before v1beta1 can be switched off.
 type Finding struct {
 	Code Code `json:"code"`
-	// Kind, Namespace and Name are the object it is about; Where is the file it stands in, empty for the cluster.
+	// Kind, Namespace and Name identify the object; Where is its file, empty for the cluster.
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -61,14 +61,14 @@ func (f Finding) object() string {
 	return text
 }
 
-// Report is what a check comes to.
+// Report is the result of a check.
 type Report struct {
 	Findings []Finding `json:"findings"`
-	// Checked counts the objects that were looked at, by kind.
+	// Checked counts the checked objects, by kind.
 	Checked map[string]int `json:"checked"`
 }
 
-// Clean says whether nothing is left to do.
+// Clean reports whether nothing is left to do.
 func (r Report) Clean() bool { return len(r.Findings) == 0 }
 
 // WriteJSON writes the report as one JSON object.
@@ -79,7 +79,7 @@ func (r Report) WriteJSON(out io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// WriteText writes the report for people: what is found, with what to do below it, and a line that sums up.
+// WriteText writes the report for people: each finding with its action below it, and a summary line.
 func (r Report) WriteText(out io.Writer) error {
 	var b strings.Builder
 	last := Finding{}
@@ -109,16 +109,17 @@ func (r Report) WriteText(out io.Writer) error {
 	return err
 }
 
-// sorted brings findings into the order of a report: by file, kind, namespace, name, code and message, each once.
+// sorted sorts findings by file, kind, namespace, name, code and message, and removes duplicates.
 func sorted(findings []Finding) []Finding {
 	slices.SortFunc(findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Where, b.Where), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace),
+		return cmp.Or(cmp.Compare(a.Where, b.Where), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Namespace, b.Namespace),
 			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
 	})
 	return slices.Compact(findings)
 }
 
-// plural is the kind of so many objects.
+// plural returns the singular or plural of a kind for count objects.
 func plural(kind string, count int) string {
 	switch {
 	case count == 1:

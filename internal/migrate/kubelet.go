@@ -10,14 +10,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/convert"
 )
 
-// poolBlock is a NodePool of a node class, and its kubelet block, "" if it has none.
+// poolBlock is a NodePool with its kubelet block, "" if it has none.
 type poolBlock struct {
 	pool  Object
 	block string
-	old   bool // written in v1beta1; a pool of v1 is told about its annotation
+	old   bool // written in v1beta1; v1 pools get a finding for the annotation
 }
 
-// remember keeps a NodePool of v1 for kubelets.
+// remember keeps a NodePool, in the form of v1, for kubelets.
 func (c *checker) remember(o Object, old bool) {
 	ref := at(o.Content, "spec", "template", "spec", "nodeClassRef")
 	block, readable := convert.Kubelet(annotationsOf(o.Content))
@@ -28,8 +28,8 @@ func (c *checker) remember(o Object, old bool) {
 	c.classes[class] = append(c.classes[class], poolBlock{o, canonical(block), old})
 }
 
-// kubelets compares the blocks of the NodePools that share a node class. v1 has one block for each class: pools with
-// different ones need a class each.
+// kubelets compares the blocks of NodePools that share a node class. v1 has one block for each class, so pools with
+// different blocks need different classes.
 func (c *checker) kubelets() {
 	for _, class := range slices.Sorted(maps.Keys(c.classes)) {
 		pools := map[string][]string{} // by block
@@ -55,16 +55,18 @@ func (c *checker) kubelets() {
 		for _, p := range c.classes[class] {
 			switch {
 			case len(blocks) > 1:
-				c.find(p.pool, DifferentKubelets, "its node class "+class+" is shared with different kubelet blocks ("+strings.Join(told, "; ")+")",
+				c.find(p.pool, DifferentKubelets, "its node class "+class+" is shared with different kubelet blocks ("+
+					strings.Join(told, "; ")+")",
 					fmt.Sprintf("make %d node classes of it, one for each block, and refer to them", len(blocks)))
 			case p.old:
-				c.find(p.pool, KubeletInNodePool, "it has a kubelet block: "+shorten(p.block), "write it to spec.kubelet of the node class "+class)
+				c.find(p.pool, KubeletInNodePool, "it has a kubelet block: "+shorten(p.block),
+					"write it to spec.kubelet of the node class "+class)
 			}
 		}
 	}
 }
 
-// canonical writes a block with its keys in order.
+// canonical returns a block with sorted keys.
 func canonical(block json.RawMessage) string {
 	if len(block) == 0 {
 		return ""
@@ -80,7 +82,7 @@ func canonical(block json.RawMessage) string {
 	return string(written)
 }
 
-// shorten keeps a value of somebody else's on one line of bearable length.
+// shorten puts a foreign value on one line of limited length.
 func shorten(value string) string {
 	const most = 200
 	value = strings.Join(strings.Fields(value), " ")

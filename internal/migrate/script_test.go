@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/migrate"
 )
 
-// TestScripts runs the examples in testdata/scripts (V-25). check reads YAML documents and prints the report; with file the
-// documents stand in a file of that name, otherwise they are the cluster's; with json it prints that form.
+// TestScripts runs the examples in testdata/scripts (V-25). check reads YAML documents and prints the report; with
+// file the documents stand in a file of that name, otherwise they are the cluster's; with json it prints that form.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	converter, err := convert.New(convert.Config{})

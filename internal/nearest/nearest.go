@@ -1,4 +1,4 @@
-// Package nearest finds the name that a mistyped one most likely stands for (U-13). It is pure.
+// Package nearest finds the most likely name behind a mistyped one (U-13). It is pure.
 package nearest
 
 import (
@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Ask asks about the name that is most like the mistyped one, as the end of a message; "" when none is like it.
+// Ask returns the end of a message that suggests the name most similar to the mistyped one; "" when none is similar.
 func Ask(name string, names []string) string { return Meant(Of(name, names)) }
 
-// Meant asks whether a word is what a mistyped one stands for, as the end of a message; "" for no word (U-13).
+// Meant returns the end of a message that suggests a word instead of a mistyped one; "" for no word (U-13).
 func Meant(word string) string {
 	if word == "" {
 		return ""
@@ -17,14 +17,14 @@ func Meant(word string) string {
 	return "; do you mean " + word + "?"
 }
 
-// Of returns the one of names that is most like a mistyped name: the one with the fewest letters to change, add,
-// leave out or swap, at most a third of them; else one that it is a part of. Of equals the first in order counts; ""
-// when none is like it.
+// Of returns the name most similar to a mistyped one: with the fewest letters to change, add, drop or swap, at most a
+// third of them. If there is none, it returns a name that contains the mistyped one, or "". Among equals the first in
+// order counts.
 func Of(name string, names []string) string {
 	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
 	best, least := "", max(1, len(name)/3)+1
 	for _, other := range sorted {
-		if other == "" { // an object that is there and has no name yet
+		if other == "" { // an object that has no name yet
 			continue
 		}
 		if d := distance(strings.ToLower(name), strings.ToLower(other)); d < least {

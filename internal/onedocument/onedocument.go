@@ -1,5 +1,5 @@
-// Package onedocument refuses a file of several YAML documents where one is read: the parsers read the first and leave the
-// others out without a word. It is pure.
+// Package onedocument refuses a file with several YAML documents where one is expected: the parsers read the first and
+// silently ignore the others. It is pure.
 package onedocument
 
 import (
@@ -11,7 +11,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Check says how many documents there are, if more than one has anything in it. Comments are nothing.
+// Check returns an error with the number of documents, if more than one has content. Comments are not content.
 func Check(text []byte) error {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	full := 0

@@ -1,8 +1,8 @@
-// Package plugin is what a provider brings to a program beside its machines: the kind of its node classes, settings,
-// watches and controllers. The port to the machines themselves is package provider, which knows no Kubernetes client.
+// Package plugin defines what a provider adds to a program beside machines: the kind of its node classes, settings,
+// watches and controllers. The port to the machines is package provider, which knows no Kubernetes client.
 //
-// A provider is a folder below internal/provider. Its folder plug implements [Plugin]; package app lists the plug-ins and
-// names none of them anywhere else.
+// A provider is a folder below internal/provider. Its folder plug implements [Plugin]. Package app lists the plug-ins
+// in one place and names none of them elsewhere.
 package plugin
 
 import (
@@ -25,9 +25,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
-// Plugin is a provider that a program can have. It is called in the order of its methods.
+// Plugin is a provider that a program can have. Its methods are called in the order in which they are declared.
 type Plugin interface {
-	// Name is the provider's short name: that of provider.Provider, and of --providers.
+	// Name is the provider's short name, as in provider.Provider and --providers.
 	Name() string
 	// Class is the kind of its node classes.
 	Class() Class
@@ -37,13 +37,13 @@ type Plugin interface {
 	Load() error
 	// AddToScheme registers its kinds.
 	AddToScheme(scheme *runtime.Scheme) error
-	// Cached narrows the caches of kinds that nobody else reads, by an empty object of the kind. namespace is where the
-	// program keeps its own objects.
+	// Cached restricts the caches of kinds that nobody else reads. The keys are empty objects of the kinds. namespace
+	// is where the program keeps its own objects.
 	Cached(namespace string) map[client.Object]cache.ByObject
-	// Lacks names the setting without which the provider can do nothing and that nobody has given; "" when it has all. A program
-	// leaves such a provider out, unless it was asked for by name.
+	// Lacks returns a required setting that is missing, "" when there is none. A program leaves out a provider that
+	// lacks one, unless the user named it.
 	Lacks() string
-	// New makes the provider. What runs for it ends with ctx. The error names what is wrong with the settings.
+	// New creates the provider. Its goroutines end with ctx. The error names what is wrong with the settings.
 	New(ctx context.Context, deps Deps) (Parts, error)
 }
 
@@ -53,46 +53,47 @@ type Class struct {
 	Object   client.Object               // an empty one
 }
 
-// Deps are the ports of a provider to the program that it is part of.
+// Deps are what the program offers to a provider.
 type Deps struct {
 	Client    client.Client // reads from caches, writes to the API server
 	Live      client.Reader // reads from the API server
 	Namespace string        // for objects of its own
-	// Lease is that of the leader, for events about the whole program; empty where one process leads without.
+	// Lease is the leader's lease, for events about the whole program; empty without leader election.
 	Lease types.NamespacedName
-	// Correct returns the catalogue as it holds for a claim, where users have said better (NodeOverlay).
+	// Correct returns the catalogue for a claim, with the corrections of users (NodeOverlay).
 	Correct    func(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog
 	Events     event.Recorder
 	Registerer prometheus.Registerer
 	// Version returns the version of the API server, such as 1.34.
 	Version func(ctx context.Context) (string, error)
-	// Wake calls a controller of the provider's, by its name; or, with an empty name, whoever asks for notices (P-43).
+	// Wake wakes a controller of the provider by its name, or with an empty name the controller that reads notices
+	// (P-43).
 	Wake func(controller string)
 	Now  func() time.Time
 	Log  logr.Logger
 }
 
-// Parts are a provider that runs.
+// Parts are the parts of a running provider.
 type Parts struct {
 	Provider provider.Provider
 	// Class is an empty node class.
 	Class client.Object
-	// Reads are the kinds that it reads from caches, beside node classes and what its watches name.
+	// Reads are the kinds that it reads from caches, beside node classes and the kinds of its watches.
 	Reads []client.Object
 	// Indexes are fields that it lists by.
 	Indexes []kube.Index
-	// Controllers are its own: the life of its node classes, for instance. Their names begin with the provider's.
+	// Controllers are its own ones, such as that of its node classes. Their names begin with the provider's name.
 	Controllers []kube.Controller
-	// Notices are changes upon which the provider may have notices at once (P-43). Their requests do not matter.
+	// Notices are watches after whose events the provider may have new notices (P-43). Their requests do not matter.
 	Notices []kube.Watch
-	// Drifts reports whether a change of a node class, beside that of its annotations, may have made machines drift: their claims
-	// are looked at. Nil: none does.
+	// Drifts reports whether a change of a node class, not counting its annotations, may make machines drift. Their
+	// claims are then checked. Nil means never.
 	Drifts func(old, fresh client.Object) bool
-	// NodeLabels are the label keys of its nodes that metrics of nodes have as labels, beside those of every node.
+	// NodeLabels are keys of its nodes' labels that become metric labels, beside those of all nodes.
 	NodeLabels []string
-	// Held is how long a launch that was sent in time may be held up on its way and still make a machine; 0 where the cloud itself
-	// refuses what comes too late. A hard limit is in force for machines only after that (L-14).
+	// Held is how long a launch sent in time may be delayed and still create a machine; 0 if the cloud itself refuses
+	// late calls. Only after that time is a hard limit in force for machines (L-14).
 	Held time.Duration
-	// Ready says why the provider cannot work yet, for people; "" when it can. Nil: it always can.
+	// Ready says why the provider cannot work yet, for people; "" when it can. Nil means that it always can.
 	Ready func() string
 }

@@ -50,7 +50,8 @@ func (e *InsufficientCapacityError) Error() string {
 	if more := len(e.Tried) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("insufficient capacity: %s matches only offerings that are unavailable: %s", e.Asked, strings.Join(names, ", "))
+	return fmt.Sprintf("insufficient capacity: %s matches only offerings that are unavailable: %s", e.Asked,
+		strings.Join(names, ", "))
 }
 
 // NodeClassNotReadyError means that the node class exists but cannot be used now.

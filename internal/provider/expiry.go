@@ -33,7 +33,8 @@ func Refused(err error) bool {
 
 // Strays counts the machines of a pool that none of its claims accounts for: a claim whose finalizer was taken off
 // leaves one. claims are all that exist, counts says which of them are the pool's.
-func Strays(pool string, instances []Instance, claims []karpenterv1.NodeClaim, counts func(*karpenterv1.NodeClaim) bool) int {
+func Strays(pool string, instances []Instance, claims []karpenterv1.NodeClaim,
+	counts func(*karpenterv1.NodeClaim) bool) int {
 	known, names := map[string]bool{}, map[string]bool{}
 	for i := range claims {
 		if claim := &claims[i]; counts(claim) {
@@ -43,7 +44,8 @@ func Strays(pool string, instances []Instance, claims []karpenterv1.NodeClaim, c
 	delete(known, "")
 	strays := 0
 	for _, instance := range instances {
-		accounted := known[instance.ProviderID] || known[instance.ClaimUID] || instance.ClaimUID == "" && names[instance.ClaimName]
+		accounted := known[instance.ProviderID] || known[instance.ClaimUID] ||
+			instance.ClaimUID == "" && names[instance.ClaimName]
 		if instance.Labels[karpenterv1.NodePoolLabelKey] == pool && !accounted {
 			strays++
 		}

@@ -20,7 +20,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// DriftInstanceTypeNotFound is Karpenter's reason for a machine whose instance type is in no catalogue any more (D-06).
+// DriftInstanceTypeNotFound is Karpenter's reason for a machine whose instance type is in no catalogue any more
+// (D-06).
 const DriftInstanceTypeNotFound = "InstanceTypeNotFound"
 
 // Provider makes and ends machines for NodeClaims.
@@ -29,39 +30,43 @@ type Provider interface {
 	Name() string
 	// NodeClass is the kind of node class that the provider serves.
 	NodeClass() schema.GroupKind
-	// Owns reports whether a provider ID is of the form that this provider's machines have. It asks nobody and says nothing
-	// about whether there is such a machine. Package fleet alone acts upon it.
+	// Owns reports whether a provider ID is of the form that this provider's machines have. It asks nobody and says
+	// nothing about whether there is such a machine. Package fleet alone acts upon it.
 	Owns(providerID string) bool
 	// Catalog returns what the node class of that name offers now, offerings that are not available included. The
-	// value is immutable: neither side changes it afterwards. Errors: [ErrNodeClassNotFound], [*NodeClassNotReadyError].
+	// value is immutable: neither side changes it afterwards. Errors: [ErrNodeClassNotFound],
+	// [*NodeClassNotReadyError].
 	Catalog(ctx context.Context, className string) (catalog.Catalog, error)
 	// Launch makes the machine that the claim asks for, from the cheapest available offering that is compatible with
-	// it, reserved ones before all others (P-11). It is idempotent by the claim's UID: a further call for the same claim
-	// returns the same instance (P-32). A request that lands after notAfter, by the cloud's clock, makes no machine, whether
-	// or not its caller still waits: the cloud has to see to that, as it does with a signature that expires. Zero is never.
-	// Errors: [ErrNodeClassNotFound], [*NodeClassNotReadyError], [*InsufficientCapacityError], [*LaunchError], [ErrExpired].
+	// it, reserved ones before all others (P-11). It is idempotent by the claim's UID: a further call for the same
+	// claim returns the same instance (P-32). A request that lands after notAfter, by the cloud's clock, makes no
+	// machine, whether or not its caller still waits: the cloud has to see to that, as it does with a signature that
+	// expires. Zero is never. Errors: [ErrNodeClassNotFound], [*NodeClassNotReadyError], [*InsufficientCapacityError],
+	// [*LaunchError], [ErrExpired].
 	Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (Instance, error)
-	// Terminate ends a machine. nil means taken on and still going on: call again, and hear then what came of it. [ErrNotFound] means
-	// proved gone. A provider that does not end it at once, to ask for several together, calls inUse right before it does, in any
-	// goroutine: true keeps the machine for now, and whoever wants it to end asks again. nil is never in use.
+	// Terminate ends a machine. nil means taken on and still going on: call again, and hear then what came of it.
+	// [ErrNotFound] means proved gone. A provider that does not end it at once, to ask for several together, calls
+	// inUse right before it does, in any goroutine: true keeps the machine for now, and whoever wants it to end asks
+	// again. nil is never in use.
 	Terminate(ctx context.Context, providerID string, inUse func() bool) error
 	// Get returns one machine, or [ErrNotFound] when it is proved gone or never was.
 	Get(ctx context.Context, providerID string) (Instance, error)
-	// List returns every machine that Get would return, and only those of this cluster, ordered by provider ID. It may lag
-	// behind by a few seconds: that a machine is missing from it proves nothing until Get says so too.
+	// List returns every machine that Get would return, and only those of this cluster, ordered by provider ID. It may
+	// lag behind by a few seconds: that a machine is missing from it proves nothing until Get says so too.
 	List(ctx context.Context) ([]Instance, error)
 	// Drifted returns why the claim's machine no longer matches its node class, in one CamelCase word, or "". That its
 	// instance type is not offered any more is [DriftInstanceTypeNotFound].
 	Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (reason string, err error)
-	// RepairPolicies are the node conditions upon which a machine should be replaced, or rebooted: see [CheckRepairPolicies].
+	// RepairPolicies are the node conditions upon which a machine should be replaced, or rebooted: see
+	// [CheckRepairPolicies].
 	RepairPolicies() []RepairPolicy
 	// Notices returns what the cloud has said about machines and nobody has acknowledged yet, ordered by ID (P-43). A
 	// notice is repeated until it is acknowledged or its machine is gone, and may be repeated after that.
 	Notices(ctx context.Context) (Notices, error)
 	// Acknowledge says that all was done about a notice. One that is unknown is no error.
 	Acknowledge(ctx context.Context, notice Notice) error
-	// MarkUnavailable takes an offering out of the catalogue and of launches for a while, as if a launch had been refused
-	// (P-31): machines of it were taken away. One that is unknown changes nothing.
+	// MarkUnavailable takes an offering out of the catalogue and of launches for a while, as if a launch had been
+	// refused (P-31): machines of it were taken away. One that is unknown changes nothing.
 	MarkUnavailable(offering Offering)
 }
 
@@ -85,12 +90,13 @@ type Instance struct {
 	Fence Fence
 }
 
-// Fence is an annotation that a claim has to have, with this value, when a machine is written on it: by then another process may
-// have given the machine to another claim, and has changed the annotation first. The zero value asks for nothing. With an annotation
-// and no value no claim may name the machine yet.
+// Fence is an annotation that a claim has to have, with this value, when a machine is written on it: by then another
+// process may have given the machine to another claim, and has changed the annotation first. The zero value asks for
+// nothing. With an annotation and no value no claim may name the machine yet.
 type Fence struct{ Annotation, Value string }
 
-// Open reports whether the claim, as it was read, may come to name the machine, provided that nobody has written it since.
+// Open reports whether the claim, as it was read, may come to name the machine, provided that nobody has written it
+// since.
 func (f Fence) Open(claim *karpenterv1.NodeClaim) bool {
 	return f.Annotation == "" || f.Value != "" && claim.Annotations[f.Annotation] == f.Value
 }

@@ -21,7 +21,8 @@ type RepairPolicy struct {
 	// Toleration is how long the condition may last before something is done.
 	Toleration time.Duration
 	// TerminationGracePeriod bounds the drain of the broken node: nil leaves it to the claim, 0 means no drain, since
-	// nothing on the node would answer. A policy that reboots has one: pods that have not gone by then ride the reboot.
+	// nothing on the node would answer. A policy that reboots has one: pods that have not gone by then ride the
+	// reboot.
 	TerminationGracePeriod *time.Duration
 	// Priority is what goes first when several nodes of a pool are broken, the highest, from 0 to 100.
 	Priority int
@@ -35,9 +36,9 @@ const maxPriority = 100
 // Rebooter is a Provider that can start machines anew, with what is on their disks. Those that are none replace them.
 type Rebooter interface {
 	Provider
-	// Reboot asks for a reboot of a machine, and does not wait for it. A further call for the same operation, after an answer
-	// was lost, leads to no second reboot where the cloud can tell. Errors: [ErrNotFound], [ErrThrottled], [*RebootError] when
-	// asking again is in vain.
+	// Reboot asks for a reboot of a machine, and does not wait for it. A further call for the same operation, after an
+	// answer was lost, leads to no second reboot where the cloud can tell. Errors: [ErrNotFound], [ErrThrottled],
+	// [*RebootError] when asking again is in vain.
 	Reboot(ctx context.Context, providerID, operation string) error
 }
 
@@ -53,19 +54,22 @@ type RebootError struct{ Message string }
 // Error returns the message.
 func (e *RebootError) Error() string { return "the reboot is refused: " + e.Message }
 
-// CheckRepairPolicies says what is wrong with the repair policies of a provider: which field, its value and what is allowed.
+// CheckRepairPolicies says what is wrong with the repair policies of a provider: which field, its value and what is
+// allowed.
 func CheckRepairPolicies(p Provider) error {
 	var failures []error
 	seen := map[string]bool{}
 	for i, policy := range p.RepairPolicies() {
-		at := fmt.Sprintf("provider %s: repair policy %d (%s=%s)", p.Name(), i+1, policy.ConditionType, policy.ConditionStatus)
+		at := fmt.Sprintf("provider %s: repair policy %d (%s=%s)", p.Name(), i+1, policy.ConditionType,
+			policy.ConditionStatus)
 		for _, problem := range problemsOf(policy, CanReboot(p)) {
 			failures = append(failures, fmt.Errorf("%s: %s", at, problem))
 		}
 		key := fmt.Sprintf("%s=%s %s", policy.ConditionType, policy.ConditionStatus, policy.Reason)
 		if seen[key] {
-			failures = append(failures, fmt.Errorf("%s: reason %q has a policy already; want one for each condition, status and reason",
-				at, policy.Reason))
+			failures = append(failures,
+				fmt.Errorf("%s: reason %q has a policy already; want one for each condition, status and reason",
+					at, policy.Reason))
 		}
 		seen[key] = true
 	}

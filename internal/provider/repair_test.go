@@ -32,10 +32,12 @@ func TestK49_PoliciesThatCannotBe(t *testing.T) {
 		want   string
 	}{
 		"as it should be": {func(*provider.RepairPolicy) {}, ""},
-		"no condition":    {func(p *provider.RepairPolicy) { p.ConditionType = "" }, `condition type is ""; want the type`},
+		"no condition": {func(p *provider.RepairPolicy) { p.ConditionType = "" },
+			`condition type is ""; want the type`},
 		"another status": {func(p *provider.RepairPolicy) { p.ConditionStatus = "false" },
 			`condition status is "false"; want True, False or Unknown`},
-		"no pattern":    {func(p *provider.RepairPolicy) { p.Reason = "Xid(" }, `reason is "Xid("; want a regular expression of Go: `},
+		"no pattern": {func(p *provider.RepairPolicy) { p.Reason = "Xid(" },
+			`reason is "Xid("; want a regular expression of Go: `},
 		"no patience":   {func(p *provider.RepairPolicy) { p.Toleration = 0 }, "toleration is 0s; want more than 0s"},
 		"less than all": {func(p *provider.RepairPolicy) { p.Priority = -1 }, "priority is -1; want 0 to 100"},
 		"above all":     {func(p *provider.RepairPolicy) { p.Priority = 101 }, "priority is 101; want 0 to 100"},
@@ -51,12 +53,13 @@ func TestK49_PoliciesThatCannotBe(t *testing.T) {
 		"twice": {func(p *provider.RepairPolicy) { p.ConditionType = "Other" },
 			`repair policy 2 (Other=True): reason "Xid" has a policy already`},
 	} {
-		p := provider.RepairPolicy{ConditionType: "Gpu", ConditionStatus: corev1.ConditionTrue, Reason: "Xid", Toleration: minute,
-			TerminationGracePeriod: &minute, Reboot: true}
+		p := provider.RepairPolicy{ConditionType: "Gpu", ConditionStatus: corev1.ConditionTrue, Reason: "Xid",
+			Toleration: minute, TerminationGracePeriod: &minute, Reboot: true}
 		c.change(&p)
 		others := p
 		if others.Priority++; name != "twice" {
-			others = provider.RepairPolicy{ConditionType: "Ready", ConditionStatus: corev1.ConditionFalse, Toleration: minute}
+			others = provider.RepairPolicy{ConditionType: "Ready", ConditionStatus: corev1.ConditionFalse,
+				Toleration: minute}
 		}
 		err := provider.CheckRepairPolicies(rebooting{repairing{policies: []provider.RepairPolicy{p, others}}})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -17,9 +17,9 @@ const (
 )
 
 // Shortages remembers which offerings could not be had, with exponential back-off (P-31): an offering that is noted
-// counts as unavailable for a while, and for twice as long each time that it is noted again after that. A provider keeps
-// one, and leaves what it lacks out of its catalogue and of its launches. It is lost with the process, which costs one
-// refused launch for each offering. The zero value is ready for use; it is safe for concurrent use.
+// counts as unavailable for a while, and for twice as long each time that it is noted again after that. A provider
+// keeps one, and leaves what it lacks out of its catalogue and of its launches. It is lost with the process, which
+// costs one refused launch for each offering. The zero value is ready for use; it is safe for concurrent use.
 type Shortages struct{ backoff Backoff[Offering] }
 
 // Note takes in that an offering was refused, or taken away, at now. While it counts as unavailable already nothing
@@ -73,7 +73,8 @@ func (b *Backoff[K]) Note(key K, now time.Time) {
 		return
 	}
 	lasts := firstShortage
-	if known.lasts > 0 && now.Before(known.until.Add(mostShortage)) { // else it was fine for so long that this is another one
+	// else it was fine for so long that this is another one
+	if known.lasts > 0 && now.Before(known.until.Add(mostShortage)) {
 		lasts = min(2*known.lasts, mostShortage)
 	}
 	b.set(key, shortage{until: now.Add(lasts), lasts: lasts, paused: known.paused})

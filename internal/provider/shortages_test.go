@@ -14,7 +14,8 @@ func TestShortagesBackOffExponentially(t *testing.T) {
 	var shortages provider.Shortages
 	scarce := provider.Offering{Type: "m", Zone: "a", CapacityType: catalog.Spot}
 	offered := catalog.Catalog{Types: []catalog.Type{{Name: "m", Offerings: []catalog.Offering{
-		{Zone: "a", CapacityType: catalog.Spot, Available: true}, {Zone: "b", CapacityType: catalog.Spot, Available: true},
+		{Zone: "a", CapacityType: catalog.Spot, Available: true},
+		{Zone: "b", CapacityType: catalog.Spot, Available: true},
 	}}}}
 	available := func(now time.Time) [2]bool {
 		list := shortages.Without(offered, now).Types[0].Offerings

@@ -11,10 +11,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// Page is how many pods an answer has at most.
+// Page bounds the pods of an answer.
 const Page = 500
 
-// Amount is what is requested of a resource, in words.
+// Amount is the requested amount of a resource, as text.
 type Amount struct {
 	Resource string `json:"resource"`
 	Amount   string `json:"amount"`
@@ -24,17 +24,18 @@ type Amount struct {
 type PodLine struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Code, Pool and Text are why it waits; "" for one that runs.
+	// Code, Pool and Text say why it waits; "" for a running pod.
 	Code string `json:"code,omitempty"`
 	Pool string `json:"pool,omitempty"`
 	Text string `json:"text,omitempty"`
-	// Daemon is the DaemonSet that it is of.
+	// Daemon is the DaemonSet that owns it.
 	Daemon string `json:"daemon,omitempty"`
-	// Terminating is set for one that ends.
+	// Terminating says that it is ending.
 	Terminating bool `json:"terminating,omitempty"`
 }
 
-// PodList is a page of pods. Total counts all, and Next is where the next page begins; 0 when there is none.
+// PodList is a page of pods. Total counts the pods of all pages. Next is the index at which the next page begins; 0
+// for none.
 type PodList struct {
 	Version uint64    `json:"version"`
 	Total   int       `json:"total"`
@@ -42,7 +43,7 @@ type PodList struct {
 	Pods    []PodLine `json:"pods"`
 }
 
-// page cuts a list.
+// page returns a page of a list, and the index of the next one.
 func page[T any](list []T, from int) (cut []T, next int) {
 	from = min(max(from, 0), len(list))
 	end := min(from+Page, len(list))
@@ -52,8 +53,8 @@ func page[T any](list []T, from int) (cut []T, next int) {
 	return list[from:end], next
 }
 
-// WaitingPods lists pods that wait: those of a cause, a pool and a namespace, as far as these are given, and whose
-// namespace/name has part in it.
+// WaitingPods lists pods that wait, filtered by cause, pool and namespace as far as these are given, and by a part of
+// namespace/name.
 func WaitingPods(in Input, cause, pool, namespace, part string, from int) PodList {
 	type waiter struct {
 		pod   *cluster.Pod
@@ -96,7 +97,7 @@ type PodDetail struct {
 	Explanation view.Explanation `json:"explanation"`
 }
 
-// PodOf says of a pod why it waits, or where it runs; false when the picture has no such pod.
+// PodOf explains why a pod waits, or where it runs. It returns false if the snapshot has no such pod.
 func PodOf(in Input, namespace, name string) (PodDetail, bool) {
 	s := in.Snapshot
 	is := func(pod *cluster.Pod) bool { return pod.Namespace == namespace && pod.Name == name }
@@ -133,13 +134,13 @@ func (d *PodDetail) add(s *cluster.Snapshot, pod *cluster.Pod) {
 type NodeDetail struct {
 	Node
 	Taints []string `json:"taints"`
-	// Replaces are the NodeClaims that it is to replace.
+	// Replaces are the NodeClaims that this node replaces.
 	Replaces    []string         `json:"replaces,omitempty"`
 	Explanation view.Explanation `json:"explanation"`
 	On          PodList          `json:"on"`
 }
 
-// NodeOf says of a node how it stands, with all that keeps it; false when there is no node and no claim of that name.
+// NodeOf explains a node with everything that keeps it. It returns false if there is no node or claim of that name.
 func NodeOf(in Input, name string, from int) (NodeDetail, bool) {
 	s := in.Snapshot
 	i := slices.IndexFunc(s.Nodes, func(n *cluster.Node) bool { return n.Name == name || n.Claim == name })
@@ -173,27 +174,27 @@ type PoolDetail struct {
 	Pool
 	Requirements []string `json:"requirements"`
 	Taints       []string `json:"taints"`
-	// Budgets are those of the moment.
+	// Budgets are the current ones.
 	Budgets []Budget `json:"budgets"`
-	// Launches is how many nodes it would launch now.
+	// Launches is how many nodes the pool would launch now.
 	Launches    int              `json:"launches"`
 	Demand      []Demand         `json:"demand"`
 	Explanation view.Explanation `json:"explanation"`
 }
 
-// Budget is how many nodes may go at a time, for these reasons; all where there is none.
+// Budget is how many nodes may go at a time for these reasons; no reasons means all.
 type Budget struct {
 	Allowed int      `json:"allowed"`
 	Reasons []string `json:"reasons"`
 }
 
-// Demand is a number of waiting pods, and what becomes of them.
+// Demand is a number of waiting pods, and what happens with them.
 type Demand struct {
 	Pods int    `json:"pods"`
 	Text string `json:"text"`
 }
 
-// PoolOf says of a pool what it launches, or why it launches nothing; false when there is no such pool.
+// PoolOf explains what a pool launches, or why it launches nothing. It returns false if there is no such pool.
 func PoolOf(in Input, name string) (PoolDetail, bool) {
 	pool := in.Snapshot.Pool(name)
 	if pool == nil {
@@ -229,7 +230,7 @@ func PoolOf(in Input, name string) (PoolDetail, bool) {
 	return d, true
 }
 
-// launches says in words what a pool launches, "" for nothing.
+// launches describes what a pool launches; "" for nothing.
 func launches(list []plan.Launch) string {
 	if len(list) == 0 {
 		return ""

@@ -12,25 +12,25 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// APIVersion is that of the read model.
+// APIVersion is the version of the read model.
 const APIVersion = "view.joiner.sh/v1"
 
-// Input is what a model is made of.
+// Input is the input of a model.
 type Input struct {
 	Snapshot *cluster.Snapshot
-	// Plan is the last one for the pods that wait.
+	// Plan is the last plan for the waiting pods.
 	Plan plan.Plan
-	// Terms are those of the moment, for what is said of a node or a pool that is opened.
+	// Terms are the current ones, for details of a node or a pool.
 	Terms engine.Terms
-	// Stays says of the nodes that are to go how they stand, by ID; nil while nobody has asked yet.
+	// Stays has the standing of nodes that should go, by ID; nil until it has been asked for.
 	Stays map[string]engine.Standing
-	// Remembered is what is remembered of a pool.
+	// Remembered returns what is remembered of a pool.
 	Remembered func(pool string) view.Memory
 	// Paused says what pauses voluntary disruption; "" when nothing does.
 	Paused string
 }
 
-// Model is how a cluster stands.
+// Model is the state of a cluster.
 type Model struct {
 	APIVersion string `json:"apiVersion"`
 	// Version is that of the engine's snapshot.
@@ -42,28 +42,29 @@ type Model struct {
 	Waiting   []Waiting   `json:"waiting"`
 }
 
-// Totals are what a cluster comes to.
+// Totals are the sums over a cluster.
 type Totals struct {
 	Nodes int `json:"nodes"`
 	// States counts the nodes by state; a state without a node is left out.
 	States map[view.NodeState]int `json:"states"`
-	// PricePerHour is of the machines whose price is known, in dollars; Unpriced counts the others (U-21).
+	// PricePerHour is the price of the machines with a known price, in dollars; Unpriced counts the others (U-21).
 	PricePerHour float64 `json:"pricePerHour"`
 	Unpriced     int     `json:"unpriced"`
-	// Running are pods on nodes, and Waiting those without one.
+	// Running counts pods on nodes, and Waiting those without one.
 	Running int `json:"running"`
 	Waiting int `json:"waiting"`
-	// CPU (milli-cores) and Memory (bytes) are requested and allocatable on all nodes that are there.
+	// CPU (milli-cores) and Memory (bytes) are what is requested and what is allocatable on all existing nodes.
 	CPU    [2]int64 `json:"cpu"`
 	Memory [2]int64 `json:"memory"`
-	// Staying counts nodes that are to go and stay, and Going those that nothing keeps. They are known once StaysKnown.
+	// Staying counts nodes that should go and stay. Going counts nodes that nothing keeps. Both are known if
+	// StaysKnown.
 	Staying    int    `json:"staying"`
 	Going      int    `json:"going"`
 	StaysKnown bool   `json:"staysKnown"`
 	Paused     string `json:"paused,omitempty"`
 }
 
-// Attention is what somebody has to look at, most urgent first.
+// Attention is something that somebody has to look at. Lists of it have the most urgent first.
 type Attention struct {
 	// What is pods, pool or nodes; Count counts them.
 	What  string `json:"what"`
@@ -73,14 +74,14 @@ type Attention struct {
 	Text  string `json:"text"`
 }
 
-// Waiting is a number of pods that wait for the same.
+// Waiting is a group of pods that wait for the same reason.
 type Waiting struct {
 	Key   string     `json:"key"`
 	Code  cause.Code `json:"code"`
 	Pool  string     `json:"pool,omitempty"`
 	State view.State `json:"state"`
 	Pods  int        `json:"pods"`
-	// Cause is that of the first pod, and Examples are the first pods.
+	// Cause is the cause of the first pod, and Examples are the first pods.
 	Cause    view.Cause `json:"cause"`
 	Examples []string   `json:"examples"`
 }
@@ -88,10 +89,10 @@ type Waiting struct {
 // examples is how many pods of a group are named.
 const examples = 3
 
-// unplanned is the code of pods that came after the plan was made.
+// unplanned is the code of pods that are newer than the plan.
 const unplanned = cause.NotMarkedUnschedulable
 
-// Of makes a model.
+// Of makes the model of an input.
 func Of(in Input) Model {
 	b := builder{in: in, m: Model{APIVersion: APIVersion, Version: in.Snapshot.Version, Attention: []Attention{},
 		Pools: []Pool{}, Nodes: []Node{}, Waiting: []Waiting{}}, pools: map[string]*tally{}}
@@ -114,11 +115,11 @@ type builder struct {
 	price resources.Money
 }
 
-// waiting groups the pods that wait: what holds until somebody does something first, of those the most pods.
+// waiting groups the waiting pods. Groups that wait for somebody to act come first, then larger groups.
 func (b *builder) waiting() {
 	for _, group := range view.PodGroups(b.in.Snapshot, b.in.Plan) {
-		w := Waiting{Key: string(group.Cause) + "/" + group.Pool, Code: cmp.Or(group.Cause, unplanned), Pool: group.Pool,
-			State: group.Explanation.State, Pods: len(group.Pods), Cause: *group.Explanation.Cause}
+		w := Waiting{Key: string(group.Cause) + "/" + group.Pool, Code: cmp.Or(group.Cause, unplanned),
+			Pool: group.Pool, State: group.Explanation.State, Pods: len(group.Pods), Cause: *group.Explanation.Cause}
 		for _, pod := range group.Pods[:min(examples, len(group.Pods))] {
 			w.Examples = append(w.Examples, pod.Ref())
 		}
@@ -134,8 +135,8 @@ func (b *builder) waiting() {
 	})
 }
 
-// attend lists what somebody has to look at: pods that wait and are held, pools that may launch nothing, nodes that are
-// not Ready, and last nodes that are to go and are kept.
+// attend lists what somebody has to look at: held pods, pools that may launch nothing, nodes that are not Ready, and
+// last nodes that should go and are kept.
 func (b *builder) attend() {
 	for _, w := range b.m.Waiting {
 		if w.State == view.Held && w.Cause.Code != unplanned {
@@ -159,7 +160,7 @@ func (b *builder) attend() {
 	}
 }
 
-// nodeGroups groups the nodes that are held: those that are not Ready, or those that stay.
+// nodeGroups groups the held nodes: those that are not Ready, or those that stay.
 func (b *builder) nodeGroups(notReady bool) []*Attention {
 	at, list := map[view.CauseOfPool]*Attention{}, []*Attention{}
 	for i := range b.m.Nodes {

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// Node is a node, or a NodeClaim that has none yet.
+// Node is a node, or a NodeClaim without one.
 type Node struct {
 	// ID is the name of the node or, while there is none, of the claim.
 	ID           string         `json:"id"`
@@ -22,30 +22,30 @@ type Node struct {
 	Type         string         `json:"type,omitempty"`
 	Zone         string         `json:"zone,omitempty"`
 	CapacityType string         `json:"capacityType,omitempty"`
-	// PricePerHour is in dollars; nil when nobody knows, or no machine is there (U-21).
+	// PricePerHour is in dollars; nil when it is not known, or there is no machine (U-21).
 	PricePerHour *float64 `json:"pricePerHour"`
-	// CPU (milli-cores), Memory (bytes) and Pods are requested and allocatable.
+	// CPU (milli-cores), Memory (bytes) and Pods are what is requested and what is allocatable.
 	CPU    [2]int64 `json:"cpu"`
 	Memory [2]int64 `json:"memory"`
 	Pods   [2]int64 `json:"pods"`
 	// Created is in Unix seconds.
 	Created int64 `json:"created"`
-	// Stays is the cause that keeps it, of a node that is to go or that is on its way somewhere; nil for one that nothing
-	// wants gone. Goes is what it would be chosen to go for now.
+	// Stays is what keeps a node that should go, or that is between two states; nil for a node that nothing wants
+	// gone. Goes is the reason for which it would be removed now.
 	Stays *Stays `json:"stays,omitempty"`
 	Goes  string `json:"goes,omitempty"`
 }
 
-// Stays is why a node stands as it does.
+// Stays is the reason for a node's standing.
 type Stays struct {
 	Code  cause.Code `json:"code"`
 	State view.State `json:"state"`
 	Text  string     `json:"text"`
-	// Wanted is what it would go for if nothing kept it.
+	// Wanted is the reason for which it would go if nothing kept it.
 	Wanted string `json:"wanted,omitempty"`
 }
 
-// The resources that are shown of every node.
+// Resources that are shown of every node.
 const (
 	cpu    = "cpu"
 	memory = "memory"
@@ -66,7 +66,7 @@ func (b *builder) nodes() {
 	b.m.Totals.Nodes, b.m.Totals.PricePerHour = len(s.Nodes), b.price.Dollars()
 }
 
-// shown are the components of the resources that are shown of every node.
+// shown returns the indexes of the resources that are shown of every node.
 func shown(s *cluster.Snapshot) [3]int {
 	return [3]int{slices.Index(s.Names, cpu), slices.Index(s.Names, memory), slices.Index(s.Names, pods)}
 }
@@ -87,10 +87,10 @@ func nodeOf(node *cluster.Node, at [3]int) Node {
 	return n
 }
 
-// machine reports whether there is one that costs something: what is not ours has no price that we know.
+// machine reports whether a node has a machine with a price: we know no prices of machines that are not ours.
 func machine(node *cluster.Node) bool { return node.Claim != "" && (node.Launched || node.Initialized) }
 
-// count adds a node to what it belongs to.
+// count adds a node to the totals and to its pool.
 func (b *builder) count(n *Node, node *cluster.Node) {
 	t := &b.m.Totals
 	t.States[n.State]++
@@ -125,8 +125,8 @@ func (b *builder) count(n *Node, node *cluster.Node) {
 	}
 }
 
-// standing says how a node stands. Of one that is ready it takes what was asked before, which is dear; of others the
-// engine knows at once.
+// standing adds a node's standing. For a Ready node it uses what was asked before, since that is expensive. For others
+// the engine knows at once.
 func (b *builder) standing(n *Node, node *cluster.Node) {
 	stands, known := b.in.Stays[n.ID]
 	if n.State != view.NodeReady || b.in.Snapshot.Pool(node.Pool) == nil {
@@ -151,7 +151,8 @@ func (b *builder) remembered(pool string) view.Memory {
 	return b.in.Remembered(pool)
 }
 
-// StaysOf asks how the nodes stand that are to go, by ID. It is dear where nearly all are to go and may not.
+// StaysOf returns the standing of the nodes that should go, by ID. It is expensive when nearly all nodes should go and
+// may not.
 func StaysOf(s *cluster.Snapshot, terms engine.Terms) map[string]engine.Standing {
 	stays := map[string]engine.Standing{}
 	kept, going := engine.Kept(s, terms)

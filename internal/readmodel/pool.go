@@ -15,25 +15,26 @@ import (
 type Pool struct {
 	Name   string `json:"name"`
 	Weight int32  `json:"weight,omitempty"`
-	// Nodes counts all of the pool's: those OnTheWay, which are not initialized, and those Leaving among them.
+	// Nodes counts all nodes of the pool, including those OnTheWay, which are not initialized, and those Leaving.
 	Nodes    int `json:"nodes"`
 	OnTheWay int `json:"onTheWay"`
 	Leaving  int `json:"leaving"`
-	// Waiting counts the pods that this pool is nearest to taking.
+	// Waiting counts the pods for which this pool is the nearest to taking them.
 	Waiting int          `json:"waiting"`
 	Limits  []view.Bound `json:"limits"`
-	// Replicas is what a static pool keeps; nil for another.
+	// Replicas is spec.replicas of a static pool; nil for others.
 	Replicas *int64 `json:"replicas,omitempty"`
-	// PricePerHour is in dollars, of the machines whose price is known; nil when none is. Unpriced counts the others.
+	// PricePerHour is the price of the machines with a known price, in dollars; nil when there are none. Unpriced
+	// counts the others.
 	PricePerHour *float64 `json:"pricePerHour"`
 	Unpriced     int      `json:"unpriced"`
-	// Offers counts the offerings that the pool's requirements allow, and those that cannot be had at present.
+	// Offers counts the offerings that the pool's requirements allow, and those that are unavailable now.
 	Offers view.Offers `json:"offers"`
 	// Cause is why the pool may launch nothing; nil when it may.
 	Cause *view.Cause `json:"cause,omitempty"`
 }
 
-// tally is what nodes and pods of a pool come to.
+// tally sums up the nodes and pods of a pool.
 type tally struct {
 	nodes, onTheWay, leaving, waiting, unpriced int
 	price                                       resources.Money
@@ -63,7 +64,7 @@ func (b *builder) addPools() {
 	slices.SortFunc(b.m.Pools, func(a, b Pool) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// blocks is what a pool says that may launch nothing.
+// blocks returns the cause of a pool that may launch nothing.
 func blocks(pool *cluster.Pool) (plan.Step, bool) {
 	return plan.Step{Cause: cause.PoolNotReady, Detail: pool.Blocked}, pool.Blocked != ""
 }

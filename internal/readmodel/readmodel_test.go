@@ -102,8 +102,8 @@ func TestU21_APriceThatIsNotKnownIsNoNumber(t *testing.T) {
 	}
 }
 
-// TestU41_WhatNeedsAttentionComesMostUrgentFirst: pods that are held, pools that may launch nothing, nodes that are not
-// Ready, nodes that are kept.
+// TestU41_WhatNeedsAttentionComesMostUrgentFirst: pods that are held, pools that may launch nothing, nodes that are
+// not Ready, nodes that are kept.
 func TestU41_WhatNeedsAttentionComesMostUrgentFirst(t *testing.T) {
 	t.Parallel()
 	var lines []string
@@ -142,7 +142,8 @@ func TestU41_DetailsSayWhatExplainSays(t *testing.T) {
 	if !there || node.Explanation.Cause.Code != cause.DoNotDisruptNode || node.Stays.Wanted != "Drifted" {
 		t.Errorf("%+v", node)
 	}
-	if on, _ := readmodel.NodeOf(in, "n1", 2); on.On.Total != 3 || len(on.On.Pods) != 1 || on.On.Pods[0].Name != "on-2" {
+	if on, _ := readmodel.NodeOf(in, "n1", 2); on.On.Total != 3 || len(on.On.Pods) != 1 ||
+		on.On.Pods[0].Name != "on-2" {
 		t.Errorf("%+v", on.On)
 	}
 	pool, there := readmodel.PoolOf(in, "shut")
@@ -150,7 +151,8 @@ func TestU41_DetailsSayWhatExplainSays(t *testing.T) {
 		!strings.Contains(pool.Explanation.Cause.Text, "its-class-is-missing") {
 		t.Errorf("%+v", pool)
 	}
-	if full, _ := readmodel.PoolOf(in, "default"); full.Budgets[0].Allowed != 3 || full.Nodes != 4 || full.Leaving != 1 {
+	if full, _ := readmodel.PoolOf(in, "default"); full.Budgets[0].Allowed != 3 || full.Nodes != 4 ||
+		full.Leaving != 1 {
 		t.Errorf("%+v", full)
 	}
 	_, pods := readmodel.PodOf(in, "default", "no")

@@ -6,20 +6,20 @@ import (
 	"fmt"
 )
 
-// Sheet is a model in the form in which it is sent, once for all readers.
+// Sheet is a model in encoded form, made once for all readers.
 type Sheet struct {
 	version                    uint64
 	totals, attention, waiting json.RawMessage
 	pools, nodes               rows
 }
 
-// rows are the rows of a list by their keys; keys keeps their order.
+// rows are the entries of a list by key; keys keeps their order.
 type rows struct {
 	keys []string
 	of   map[string]json.RawMessage
 }
 
-// changes are the rows that are new or other, and the keys of those that are gone.
+// changes are the new and changed entries, and the keys of those that are gone.
 type changes struct {
 	Set  []json.RawMessage `json:"set,omitempty"`
 	Gone []string          `json:"gone,omitempty"`
@@ -27,7 +27,7 @@ type changes struct {
 
 func (c changes) none() bool { return len(c.Set) == 0 && len(c.Gone) == 0 }
 
-// Write writes a model down.
+// Write encodes a model.
 func Write(m Model) (*Sheet, error) {
 	s := &Sheet{version: m.Version}
 	var err error
@@ -74,7 +74,7 @@ func (r rows) all() []json.RawMessage {
 	return list
 }
 
-// since are the changes from an earlier list to this one.
+// since returns the changes from an earlier list to this one.
 func (r rows) since(before rows) changes {
 	var c changes
 	for _, key := range r.keys {
@@ -90,7 +90,7 @@ func (r rows) since(before rows) changes {
 	return c
 }
 
-// Snapshot is the whole, under the ID that a reader resumes by.
+// Snapshot returns the whole model, with the ID by which a reader resumes.
 func (s *Sheet) Snapshot(id string) ([]byte, error) {
 	return json.Marshal(struct {
 		APIVersion string            `json:"apiVersion"`
@@ -104,8 +104,8 @@ func (s *Sheet) Snapshot(id string) ([]byte, error) {
 	}{APIVersion, id, s.version, s.totals, s.attention, s.pools.all(), s.nodes.all(), s.waiting})
 }
 
-// Delta are the changes since an earlier sheet: lists that are short are told whole. False when nothing a reader sees
-// is other.
+// Delta returns the changes since an earlier sheet; short lists are repeated as a whole. different is false when
+// readers would see no change.
 func (s *Sheet) Delta(before *Sheet, from, id string) (data []byte, different bool, err error) {
 	d := struct {
 		From      string          `json:"from"`

@@ -16,11 +16,11 @@ const FeatureGates = "feature-gates"
 // Gate is one of Karpenter's feature gates.
 type Gate struct {
 	Name string
-	// Karpenter is Karpenter's own default. It holds here too for a gate that a text leaves out.
+	// Karpenter is Karpenter's own default. It counts here too for gates that the setting leaves out.
 	Karpenter bool
-	// Ours holds without any text.
+	// Ours is our default if the setting is empty.
 	Ours bool
-	// Fixed says that no text switches anything here: Ours is how it always is.
+	// Fixed means that the setting has no effect: the gate always is as Ours says.
 	Fixed bool
 }
 
@@ -43,21 +43,22 @@ func gatesText() string {
 	return strings.Join(parts, ",")
 }
 
-// Notice is something that is told of a setting that was given.
+// Notice is a message about a given setting.
 type Notice struct {
-	// Setting is the name of its flag, with that of a gate after a dot.
+	// Setting is the name of the flag; for a gate, a dot and its name follow.
 	Setting string
 	Text    string
-	// Idle is set when it was given and has no effect.
+	// Idle is set when the setting has no effect.
 	Idle bool
 }
 
-// partsOf are the parts of a text of gates.
+// partsOf splits the setting into its parts.
 func partsOf(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, ","), func(part string) bool { return strings.TrimSpace(part) == "" })
 }
 
-// KarpentersGates says which gates are on in Karpenter with a text. What cannot be read keeps its default.
+// KarpentersGates returns which gates are on in Karpenter with a setting. A gate whose value cannot be read keeps its
+// default.
 func KarpentersGates(text string) map[string]bool {
 	on := map[string]bool{}
 	for _, g := range Gates() {
@@ -76,11 +77,11 @@ func KarpentersGates(text string) map[string]bool {
 	return on
 }
 
-// ParseGates reads a list such as SpotToSpotConsolidation=true,NodeRepair=false, and says which gates are on here (K-04,
-// K-05). Without any text those that are Ours are on, the rest is off. A text is one that somebody
-// wrote for Karpenter, perhaps: what it leaves out has Karpenter's default, so that objects which had no effect there
-// begin to act only when that is asked for. The notices name what was given and has no effect, and what is off because it
-// was left out. The error names each part that cannot be read, and what is allowed.
+// ParseGates reads a list such as SpotToSpotConsolidation=true,NodeRepair=false, and returns which gates are on here
+// (K-04, K-05). If the list is empty, the defaults Ours count. A list may have been written for Karpenter. So gates
+// that it leaves out have Karpenter's default, and objects without effect there begin to act only if the list says so.
+// The notices name parts without effect, and gates that are off because they were left out. The error names each part
+// that cannot be read, and what is allowed.
 func ParseGates(text string) (on map[string]bool, notices []Notice, err error) {
 	on, parts := map[string]bool{}, partsOf(text)
 	for _, g := range Gates() {
@@ -102,7 +103,8 @@ func ParseGates(text string) (on map[string]bool, notices []Notice, err error) {
 		if is, err := strconv.ParseBool(value); err == nil {
 			if before, twice := said[name]; twice && is != before {
 				notices = append(notices, Notice{Setting: FeatureGates + "." + name,
-					Text: fmt.Sprintf("--feature-gates has %s as true and as false: the last one counts, %s", name, part)})
+					Text: fmt.Sprintf("--feature-gates has %s as true and as false: the last one counts, %s", name,
+						part)})
 			}
 			said[name] = is
 		}
@@ -125,7 +127,7 @@ func ParseGates(text string) (on map[string]bool, notices []Notice, err error) {
 	return on, notices, errors.Join(faults...)
 }
 
-// setGate reads the value of one gate. The notice says why it has no effect, nothing when it has one.
+// setGate reads the value of one gate. The notice says why the value has no effect; it is empty if it has one.
 func setGate(on map[string]bool, name, value string, given bool) (Notice, error) {
 	known := Gates()
 	i := slices.IndexFunc(known, func(g Gate) bool { return g.Name == name })
@@ -136,7 +138,7 @@ func setGate(on map[string]bool, name, value string, given bool) (Notice, error)
 		return Notice{}, errors.New("want NAME=true or NAME=false")
 	case value != "" && invalid != nil:
 		return Notice{}, errors.New("want true or false after the =")
-	case i < 0: // the setting does not say the name: anything may stand there
+	case i < 0: // Notice.Setting leaves out the name: it can be anything
 		return Notice{FeatureGates, "it has no effect, there is no such gate" + meant(name), true}, nil
 	case value == "":
 		return Notice{own, "it has no value, so the gate keeps its default", false}, nil
@@ -150,7 +152,7 @@ func setGate(on map[string]bool, name, value string, given bool) (Notice, error)
 	return Notice{}, nil
 }
 
-// meant asks about the gate whose name is most like one that there is none of, or lists them all.
+// meant suggests the gate with the most similar name, or lists all gates.
 func meant(name string) string {
 	var names []string
 	for _, g := range Gates() {

@@ -1,18 +1,19 @@
-// Package settings is the table of Karpenter's settings, and of what becomes of each here (K-01). It is data: the program
-// takes from it what it accepts without effect, and tests hold it to Karpenter's own option sets and to our flags.
+// Package settings is the table of Karpenter's settings, with the effect that each has here (K-01). It is data. The
+// program reads from it which settings it accepts without effect. Tests compare it with Karpenter's own option sets
+// and with our flags.
 package settings
 
 import "strings"
 
-// Effect is what a setting of Karpenter's does here.
+// Effect is what a setting of Karpenter does here.
 type Effect int
 
 const (
-	// Same: what it does there. Our flag has its name, and its default unless Ours says otherwise.
+	// Same: the same as in Karpenter. Our flag has its name, and its default unless Ours says otherwise.
 	Same Effect = iota
-	// Ignored: it is accepted, has no effect, and is told once at the start.
+	// Ignored: it is accepted without effect, and reported once at the start.
 	Ignored
-	// OfEC2: it belongs to the provider for EC2, and has an effect where that is served.
+	// OfEC2: it belongs to the EC2 provider, and has an effect if that is enabled.
 	OfEC2
 )
 
@@ -28,10 +29,10 @@ const (
 	Decimal  Kind = "float"
 )
 
-// Origin says which program of Karpenter's has a setting.
+// Origin says which of Karpenter's programs has a setting.
 type Origin int
 
-// The origins: Environment is of settings that have a variable and no flag, Older of those that a release before 1.15 had.
+// The origins. Environment is for settings with a variable and no flag, Older for settings of releases before 1.15.
 const (
 	Core Origin = iota
 	AWS
@@ -47,14 +48,15 @@ type Setting struct {
 	Default string // as Go prints it
 	Origin  Origin
 	Effect  Effect
-	// Ours is our default where it is another one; "-" where it is empty.
+	// Ours is our default if it differs; "-" if ours is empty.
 	Ours string
 }
 
 // Variable returns the name of the setting's environment variable.
 func (s Setting) Variable() string { return strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_")) }
 
-// Table returns Karpenter's settings: those of its core at release 1.15, of its AWS provider at 1.14, and of older ones.
+// Table returns Karpenter's settings: those of its core at release 1.15, of its AWS provider at 1.14, and of older
+// ones.
 func Table() []Setting {
 	return []Setting{
 		{Name: "karpenter-service", Kind: Text},
@@ -108,7 +110,7 @@ func Table() []Setting {
 	}
 }
 
-// Find returns the setting of a flag's name; false when Karpenter has none of it.
+// Find returns the setting of a flag; false when Karpenter does not have it.
 func Find(flag string) (Setting, bool) {
 	for _, s := range Table() {
 		if s.Name == flag {

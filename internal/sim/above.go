@@ -8,8 +8,9 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// This file watches over pools that were above their soft node limit when Joiner first saw them (L-40): they go down within their
-// budgets. What a process has seen it cannot be asked; but it has to have marked the pool before anything goes at once.
+// This file watches over pools that were above their soft node limit when Joiner first saw them (L-40): they go down
+// within their budgets. What a process has seen it cannot be asked; but it has to have marked the pool before anything
+// goes at once.
 
 // softBound returns the soft limit of a pool when that is what bounds its nodes.
 func softBound(pool *karpenterv1.NodePool) (int64, bool) {
@@ -29,8 +30,8 @@ func gentle(pool *karpenterv1.NodePool) int64 {
 	return 1
 }
 
-// checkGentle is L-40: what is trimmed in such a pool keeps to the budgets. A mark that stood at any time since the step began
-// may be the one that it goes by.
+// checkGentle is L-40: what is trimmed in such a pool keeps to the budgets. A mark that stood at any time since the
+// step began may be the one that it goes by.
 func (w *World) checkGentle(claim *karpenterv1.NodeClaim) {
 	pool := w.poolOf(claim)
 	if pool == nil {
@@ -46,8 +47,8 @@ func aboveVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{"inherit": (*World).inherit}
 }
 
-// inherit sets the limits of a pool while no process of ours runs that would see it. So is a pool that another autoscaler leaves,
-// which does not remove nodes above a limit.
+// inherit sets the limits of a pool while no process of ours runs that would see it. So is a pool that another
+// autoscaler leaves, which does not remove nodes above a limit.
 func (w *World) inherit(a arguments) error {
 	for len(w.replicas) > 0 {
 		w.crash(w.replicas[0])

@@ -13,10 +13,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 )
 
-// This file is about how many disks a node attaches (P-07, K-59). A node joins without the CSI driver; a while later its CSINode
-// names it, and how many disks it attaches. The provider may state a number for its machines before, which may be another
-// one. The simulated scheduler counts disks as kube-scheduler does, once the driver is there; disks take time to be
-// attached and to be detached. Nodes of other programs attach none. Scripts without a line `attach` have no such limits.
+// This file is about how many disks a node attaches (P-07, K-59). A node joins without the CSI driver; a while later
+// its CSINode names it, and how many disks it attaches. The provider may state a number for its machines before, which
+// may be another one. The simulated scheduler counts disks as kube-scheduler does, once the driver is there; disks
+// take time to be attached and to be detached. Nodes of other programs attach none. Scripts without a line `attach`
+// have no such limits.
 
 const (
 	verbAttach = "attach"
@@ -33,11 +34,12 @@ func attachVerbs() map[string]func(*World, arguments) error {
 // mostDisks is the highest number that lines may say: there is a catalogue for each.
 const mostDisks = 8
 
-// setAttach says how many disks nodes attach that join from now on: attach most=N [stated=N]. What the provider states of its machines
-// is said by the first line.
+// setAttach says how many disks nodes attach that join from now on: attach most=N [stated=N]. What the provider states
+// of its machines is said by the first line.
 func (w *World) setAttach(a arguments) error {
 	for _, key := range []string{"most", "stated"} {
-		if text, stated := a.value(key); stated && (a.number(key, -1) < 0 || a.number(key, -1) > mostDisks) || !stated && key == "most" {
+		if text, stated := a.value(key); stated && (a.number(key, -1) < 0 || a.number(key, -1) > mostDisks) ||
+			!stated && key == "most" {
 			return fmt.Errorf("%s is %q: want a number from 0 to %d", key, text, mostDisks)
 		}
 	}
@@ -215,7 +217,8 @@ func (c *cluster) detach(pod *corev1.Pod) {
 	})
 }
 
-// attachments adds limits and a workload with disks to some scripts. They take part in nothing that is drawn for the others.
+// attachments adds limits and a workload with disks to some scripts. They take part in nothing that is drawn for the
+// others.
 func (g *generator) attachments() {
 	d := newDice(g.script.Seed, "attachments")
 	if !d.chance(0.25) {

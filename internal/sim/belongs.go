@@ -86,8 +86,8 @@ func (w *World) mislabelled() string {
 		}
 		node := w.server.Peek(&corev1.Node{}, client.ObjectKey{Name: claim.Status.NodeName})
 		if node != nil && node.GetLabels()[karpenterv1.NodePoolLabelKey] != poolName(claim) {
-			problem = fmt.Sprintf("node %s of claim %s says NodePool %q, and that was made for %q", node.GetName(), claim.Name,
-				node.GetLabels()[karpenterv1.NodePoolLabelKey], poolName(claim))
+			problem = fmt.Sprintf("node %s of claim %s says NodePool %q, and that was made for %q", node.GetName(),
+				claim.Name, node.GetLabels()[karpenterv1.NodePoolLabelKey], poolName(claim))
 		}
 	})
 	return problem

@@ -22,8 +22,8 @@ type room struct {
 	most     int // how many disks it attaches
 }
 
-// rooms returns the nodes, by name, with what their pods and those that are being bound leave over, and how these pods are
-// tied to others.
+// rooms returns the nodes, by name, with what their pods and those that are being bound leave over, and how these pods
+// are tied to others.
 func (c *cluster) rooms() ([]*room, *ties.Cluster) {
 	var list []*room
 	var nodes []*corev1.Node
@@ -31,7 +31,8 @@ func (c *cluster) rooms() ([]*room, *ties.Cluster) {
 	c.world.server.All(&corev1.Node{}, func(o client.Object) {
 		node := o.(*corev1.Node)
 		a := node.Status.Allocatable
-		r := &room{node: node, cpu: a.Cpu().MilliValue(), mem: a.Memory().Value(), pods: a.Pods().Value(), most: unlimitedDisks}
+		r := &room{node: node, cpu: a.Cpu().MilliValue(), mem: a.Memory().Value(), pods: a.Pods().Value(),
+			most: unlimitedDisks}
 		list, byName[node.Name], nodes = append(list, r), r, append(nodes, node)
 	})
 	tied := ties.New(nodes, nil)
@@ -41,7 +42,8 @@ func (c *cluster) rooms() ([]*room, *ties.Cluster) {
 		if name == "" {
 			name = c.assumed[pod.UID]
 		}
-		if r := byName[name]; r != nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		if r := byName[name]; r != nil && pod.Status.Phase != corev1.PodSucceeded &&
+			pod.Status.Phase != corev1.PodFailed {
 			r.take(pod)
 			tied.Bind(pod, name)
 		}
@@ -126,7 +128,8 @@ func (c *cluster) bind(name string, uid types.UID, node string) {
 	key := client.ObjectKeyFromObject(pod)
 	if c.refuses {
 		change(c.world, &corev1.Pod{}, key, apiserver.Status, func(p *corev1.Pod) {
-			podCondition(p, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulerError, c.world.clock())
+			podCondition(p, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulerError,
+				c.world.clock())
 		})
 		c.soon("bind", time.Second, 10*time.Second, c.schedule) // kube-scheduler backs off
 		return

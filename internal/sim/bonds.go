@@ -16,8 +16,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// This file ties the pods of a workload to each other: required affinity and anti-affinity, topology spread, and budgets that
-// let few of them go at a time. Then a node can only be drained if its pods can move one after another.
+// This file ties the pods of a workload to each other: required affinity and anti-affinity, topology spread, and
+// budgets that let few of them go at a time. Then a node can only be drained if its pods can move one after another.
 
 // bonds are what ties the pods of a workload to each other, each over a node label.
 type bonds struct {
@@ -67,18 +67,21 @@ func (b bonds) apply(app string, spec *corev1.PodSpec) {
 		spec.Affinity = &corev1.Affinity{}
 	}
 	if b.together != "" {
-		spec.Affinity.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-			{LabelSelector: selectorOf(app), TopologyKey: b.together},
-		}}
+		spec.Affinity.PodAffinity = &corev1.PodAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{LabelSelector: selectorOf(app), TopologyKey: b.together},
+			}}
 	}
 	if b.apart != "" {
-		spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-			{LabelSelector: selectorOf(app), TopologyKey: b.apart},
-		}}
+		spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{LabelSelector: selectorOf(app), TopologyKey: b.apart},
+			}}
 	}
 	if b.spread != "" {
 		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
-			MaxSkew: b.skew, TopologyKey: b.spread, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selectorOf(app),
+			MaxSkew: b.skew, TopologyKey: b.spread, WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: selectorOf(app),
 		}}
 	}
 }
@@ -94,8 +97,9 @@ func budgetSpecOf(a arguments) (policyv1.PodDisruptionBudgetSpec, bool) {
 	return policyv1.PodDisruptionBudgetSpec{}, false
 }
 
-// stays reports whether users keep a budget after the healing: one that always lets some pod go holds no drain for ever, as long
-// as there is a pool that may launch what the pod's successor needs. At the limit of the whole cluster none may (known gap, K-53).
+// stays reports whether users keep a budget after the healing: one that always lets some pod go holds no drain for
+// ever, as long as there is a pool that may launch what the pod's successor needs. At the limit of the whole cluster
+// none may (known gap, K-53).
 func (w *World) stays(budget *policyv1.PodDisruptionBudget) bool {
 	if budget.Spec.MaxUnavailable == nil || budget.Spec.MaxUnavailable.IntVal < 1 || w.clusterRoom() != math.MaxInt64 {
 		return false
@@ -103,7 +107,8 @@ func (w *World) stays(budget *policyv1.PodDisruptionBudget) bool {
 	unlimited := false
 	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
 		pool := o.(*karpenterv1.NodePool)
-		unlimited = unlimited || !isOther(pool) && pool.Spec.Replicas == nil && len(pool.Spec.Limits)+len(pool.Spec.HardLimits) == 0
+		unlimited = unlimited || !isOther(pool) && pool.Spec.Replicas == nil && len(pool.Spec.Limits)+
+			len(pool.Spec.HardLimits) == 0
 	})
 	return unlimited
 }
@@ -113,8 +118,9 @@ const zones = 2
 
 // heldByTies reports whether a node may stay because its pool is at its node limit and its pods are spread: what
 // replaces it cannot take all of them when another zone is empty and has to be filled first. Below a hard limit the
-// replacements come while the node is still there. Pods that are spread over zones may need one in each, and those that are
-// spread over hosts one each: a host that other pods fill counts as empty, and plain pods are placed before them.
+// replacements come while the node is still there. Pods that are spread over zones may need one in each, and those
+// that are spread over hosts one each: a host that other pods fill counts as empty, and plain pods are placed before
+// them.
 func (w *World) heldByTies(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool {
 	left, hard := w.room(pool), len(pool.Spec.HardLimits) > 0 || w.clusterRoom() != math.MaxInt64
 	if pool.Spec.Replicas != nil {
@@ -143,8 +149,9 @@ func (w *World) heldByTies(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodeP
 	return tied
 }
 
-// drawnAway reports whether a pod that keeps to one zone with others may be drawn to another zone than that of its node, since there
-// is room for it, while a disk binds other pods of the node to this one: then they need a node each, here and there.
+// drawnAway reports whether a pod that keeps to one zone with others may be drawn to another zone than that of its
+// node, since there is room for it, while a disk binds other pods of the node to this one: then they need a node each,
+// here and there.
 func (w *World) drawnAway(pod *corev1.Pod) bool {
 	node, _ := w.server.Peek(&corev1.Node{}, client.ObjectKey{Name: pod.Spec.NodeName}).(*corev1.Node)
 	if node == nil {
@@ -164,8 +171,8 @@ func (w *World) drawnAway(pod *corev1.Pod) bool {
 	return bound && away
 }
 
-// tied adds a workload whose pods are tied to each other to some scripts. It takes part in nothing that is drawn for the
-// others.
+// tied adds a workload whose pods are tied to each other to some scripts. It takes part in nothing that is drawn for
+// the others.
 func (g *generator) tied() {
 	d := newDice(g.script.Seed, "tied")
 	if !d.chance(0.4) {
@@ -199,7 +206,8 @@ func (g *generator) tied() {
 		g.add(d.between(40*time.Second, 2*time.Minute), "run-out", "0")
 	}
 	if d.chance(0.6) { // where pods may always move to
-		args := []string{"wide", "after=" + of(&d, "0s", "30s"), "budget=" + of(&d, "1", "100%"), "policy=WhenEmptyOrUnderutilized"}
+		args := []string{"wide", "after=" + of(&d, "0s", "30s"), "budget=" + of(&d, "1", "100%"),
+			"policy=WhenEmptyOrUnderutilized"}
 		g.add(0, "pool", args...)
 		for range d.n(2) {
 			g.add(at(), "drift", "wide")

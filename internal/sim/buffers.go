@@ -15,12 +15,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 )
 
-// This file is about CapacityBuffers (K-37 to K-40): users make them, resize them and delete them, and at the end the room is
-// there, or a limit says why not; no node is kept beyond that. Scripts without a buffer know nothing of them.
+// This file is about CapacityBuffers (K-37 to K-40): users make them, resize them and delete them, and at the end the
+// room is there, or a limit says why not; no node is kept beyond that. Scripts without a buffer know nothing of them.
 
 // bufferVerbs are the lines of scripts that are about buffers.
 func bufferVerbs() map[string]func(*World, arguments) error {
-	return map[string]func(*World, arguments) error{"buffer": (*World).putBuffer, "delete-buffer": (*World).deleteBuffer}
+	return map[string]func(*World, arguments) error{"buffer": (*World).putBuffer,
+		"delete-buffer": (*World).deleteBuffer}
 }
 
 // putBuffer makes or changes a CapacityBuffer and its PodTemplate: buffer NAME replicas=N cpu=AMOUNT.
@@ -48,7 +49,9 @@ func (w *World) putBuffer(a arguments) error {
 		return w.server.Create(&autoscalingv1beta1.CapacityBuffer{ObjectMeta: about, Spec: spec})
 	}
 	change(w, &corev1.PodTemplate{}, key, apiserver.Main, func(t *corev1.PodTemplate) { t.Template = template })
-	change(w, &autoscalingv1beta1.CapacityBuffer{}, key, apiserver.Main, func(b *autoscalingv1beta1.CapacityBuffer) { b.Spec = spec })
+	change(w, &autoscalingv1beta1.CapacityBuffer{}, key, apiserver.Main, func(b *autoscalingv1beta1.CapacityBuffer) {
+		b.Spec = spec
+	})
 	return nil
 }
 
@@ -101,8 +104,8 @@ func (w *World) roomAsked() (pods int) {
 	return pods
 }
 
-// roomMissing finds a buffer that does not say how it stands, says that there is room where there is none, or lacks room
-// although a pool could have another node.
+// roomMissing finds a buffer that does not say how it stands, says that there is room where there is none, or lacks
+// room although a pool could have another node.
 func (w *World) roomMissing() string {
 	problem := ""
 	free, all, together := w.freeCores(), int64(0), int64(0)
@@ -133,9 +136,10 @@ func (w *World) roomMissing() string {
 		default:
 			w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
 				pool := o.(*karpenterv1.NodePool)
-				if count, limit := w.count(pool.Name), nodeLimit(pool); w.room(pool) > 0 && pool.Spec.Replicas == nil && !isOther(pool) {
-					problem = fmt.Sprintf("CapacityBuffer %s says %s although NodePool %s has %d nodes of %d", b.Name, c.Message,
-						pool.Name, count, limit)
+				if count, limit := w.count(pool.Name), nodeLimit(pool); w.room(pool) > 0 &&
+					pool.Spec.Replicas == nil && !isOther(pool) {
+					problem = fmt.Sprintf("CapacityBuffer %s says %s although NodePool %s has %d nodes of %d", b.Name,
+						c.Message, pool.Name, count, limit)
 				}
 			})
 		}

@@ -132,7 +132,8 @@ func (w *World) toServer(_ context.Context, c apiserver.Call) error {
 
 // toCloud is the transport of a replica's provider.
 func (w *World) toCloud(_ context.Context, verb, subject string, do func() error) error {
-	return w.wait(&call{verb: verb, subject: subject, cloud: true, write: verb == "launch" || verb == "terminate", do: do})
+	return w.wait(&call{verb: verb, subject: subject, cloud: true, write: verb == "launch" || verb == "terminate",
+		do: do})
 }
 
 // send decides about a call and lets it travel.
@@ -153,7 +154,8 @@ func (w *World) send(p *process, c *call) {
 	answer := func() { w.answer(p) }
 	w.after(way, func() {
 		r := p.line.replica
-		if p.dead && (d.chance(0.5) || w.staysBehind(p, c, occasion)) { // the process died while the call was on its way
+		// the process died while the call was on its way
+		if p.dead && (d.chance(0.5) || w.staysBehind(p, c, occasion)) {
 			return
 		}
 		w.actor, w.landing, w.sent = p, c.verb, c.sent
@@ -161,7 +163,8 @@ func (w *World) send(p *process, c *call) {
 		case Refused:
 			c.err = refusal(c, &d)
 		case Conflicting:
-			c.err = apierrors.NewConflict(schema.GroupResource{}, c.subject, errors.New("simulation: somebody was faster"))
+			c.err = apierrors.NewConflict(schema.GroupResource{}, c.subject,
+				errors.New("simulation: somebody was faster"))
 		case CrashBefore:
 		case Late, CrashLate:
 			w.landLate(p, c, w.lateness(fault, occasion))
@@ -210,7 +213,8 @@ func (w *World) faultOf(occasion string, c *call, d *dice) Fault {
 		rate  float64
 		apt   bool
 	}{
-		{Refused, refuse, true}, {Lost, lose, true}, {Slow, mix.Slow, true}, {Conflicting, mix.Conflict, !c.cloud && (c.verb == "patch" || c.verb == "update")},
+		{Refused, refuse, true}, {Lost, lose, true}, {Slow, mix.Slow, true}, {Conflicting, mix.Conflict, !c.cloud &&
+			(c.verb == "patch" || c.verb == "update")},
 		{CrashBefore, mix.Crash, c.write}, {CrashAfter, mix.Crash, c.write},
 		{Late, mix.Late, c.makes()}, {CrashLate, mix.Late / 2, c.makes()},
 	} {
@@ -237,8 +241,8 @@ func refusal(c *call, d *dice) error {
 	if c.cloud {
 		return errors.New("RequestLimitExceeded: simulation")
 	}
-	return of[error](d, apierrors.NewTooManyRequests("simulation: too busy", 1), apierrors.NewServiceUnavailable("simulation"),
-		errors.New("simulation: connection refused"))
+	return of[error](d, apierrors.NewTooManyRequests("simulation: too busy", 1),
+		apierrors.NewServiceUnavailable("simulation"), errors.New("simulation: connection refused"))
 }
 
 // timeout is an error of a call that may have had an effect.
@@ -249,6 +253,6 @@ func timeout(c *call, d *dice) error {
 	if c.cloud {
 		return errors.New("simulation: the cloud did not answer in time")
 	}
-	return of[error](d, apierrors.NewTimeoutError("simulation", 1), apierrors.NewInternalError(errors.New("simulation: etcd leader changed")),
-		errors.New("simulation: EOF"))
+	return of[error](d, apierrors.NewTimeoutError("simulation", 1),
+		apierrors.NewInternalError(errors.New("simulation: etcd leader changed")), errors.New("simulation: EOF"))
 }

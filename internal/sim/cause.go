@@ -58,7 +58,8 @@ func (w *World) boughtFor(m *cloud.Machine) {
 	c := &w.checks.causes
 	c.most = max(c.most, wanted)
 	if most := 2*c.most*(1+w.deaths) + causeSpare; idle > most {
-		w.fail(checkCauseName, "NodePool %s gets another machine for pods, although %d of the last %s stood unused; there are %d pods",
+		w.fail(checkCauseName,
+			"NodePool %s gets another machine for pods, although %d of the last %s stood unused; there are %d pods",
 			pool, idle, causeSpan, c.most)
 	}
 	c.bought[m.Node.Name] = &purchase{pool: pool, at: w.now}
@@ -79,7 +80,8 @@ func (w *World) claimOf(uid string) *karpenterv1.NodeClaim {
 func (w *World) watchCause(e apiserver.Event) {
 	switch object := e.Object.(type) {
 	case *corev1.Node:
-		if p := w.checks.causes.bought[object.Name]; p != nil && object.Labels[karpenterv1.NodeInitializedLabelKey] == "true" {
+		if p := w.checks.causes.bought[object.Name]; p != nil &&
+			object.Labels[karpenterv1.NodeInitializedLabelKey] == "true" {
 			p.joined = true
 		}
 	case *corev1.Pod:
@@ -89,8 +91,8 @@ func (w *World) watchCause(e apiserver.Event) {
 	}
 }
 
-// daemons adds DaemonSets, and what admission gives their pods, to some scripts, and to a few a controller of a user that
-// taints new nodes. They are drawn from dice of their own: what other seeds have shown stays as it was.
+// daemons adds DaemonSets, and what admission gives their pods, to some scripts, and to a few a controller of a user
+// that taints new nodes. They are drawn from dice of their own: what other seeds have shown stays as it was.
 func (g *generator) daemons() {
 	d := newDice(g.script.Seed, "daemons")
 	at := func() time.Duration { return d.between(0, g.script.Heal-time.Second) }

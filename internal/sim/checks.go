@@ -54,8 +54,9 @@ type checks struct {
 	foreign  map[string][]time.Duration  // by the pool's name: when claims were deleted for another cause than a limit
 	moved    map[string]time.Duration    // when a place was last taken out of a pool's list, by the pool's UID
 	places   map[string][]int            // of the table, as it was last, by the pool's UID
-	limits   map[string][]limitSpan      // by the pool's UID, and by "hard ", "static " or "gentle " and that; clusterKey
-	ended    []*karpenterv1.NodeClaim    // claims that are gone, as they were last
+	// by the pool's UID, and by "hard ", "static " or "gentle " and that; clusterKey
+	limits   map[string][]limitSpan
+	ended    []*karpenterv1.NodeClaim // claims that are gone, as they were last
 	causes   causes
 	counted  counted
 	brought  map[string]int                // by launch: machines that ever came of it
@@ -66,8 +67,8 @@ func newChecks(w *World) checks {
 	return checks{world: w, causes: causes{bought: map[string]*purchase{}},
 		machines: map[string]*cloud.Machine{}, launched: map[string]*replica{}, made: map[types.UID]*replica{},
 		graceful: map[types.UID]int{}, spared: map[types.UID]time.Duration{}, foreign: map[string][]time.Duration{},
-		limits: map[string][]limitSpan{}, moved: map[string]time.Duration{}, counted: newCounted(), brought: map[string]int{},
-		intended: map[string]map[types.UID]bool{}}
+		limits: map[string][]limitSpan{}, moved: map[string]time.Duration{}, counted: newCounted(),
+		brought: map[string]int{}, intended: map[string]map[types.UID]bool{}}
 }
 
 // hardLimit returns a pool's hard limit on nodes.
@@ -130,8 +131,8 @@ type limitSpan struct {
 	limit int64
 }
 
-// nodeLimit returns the limit on a pool's nodes: the hard one wins (L-03). A static pool has as many as its replicas say at
-// most.
+// nodeLimit returns the limit on a pool's nodes: the hard one wins (L-03). A static pool has as many as its replicas
+// say at most.
 func nodeLimit(pool *karpenterv1.NodePool) int64 {
 	limit := int64(math.MaxInt64)
 	if len(pool.Spec.HardLimits) > 0 {
@@ -177,8 +178,8 @@ func (w *World) poolOf(claim *karpenterv1.NodeClaim) *karpenterv1.NodePool {
 }
 
 // checkTrim is L-42: of nodes above a limit as many go as there are too many, not one more. What others have begun to
-// remove since the step began counts as if it stayed, also when it is gone by now: the API server has nothing that would
-// make one delete depend on another, see docs/limits.md.
+// remove since the step began counts as if it stayed, also when it is gone by now: the API server has nothing that
+// would make one delete depend on another, see docs/limits.md.
 func (w *World) checkTrim(claim *karpenterv1.NodeClaim) {
 	pool := w.poolOf(claim)
 	if pool == nil {
@@ -197,7 +198,8 @@ func (w *World) checkTrim(claim *karpenterv1.NodeClaim) {
 		}
 	}
 	if stay < least {
-		w.fail(checkTrim, "claim %s is trimmed: NodePool %s keeps %d nodes, its limit is %d", claim.Name, pool.Name, stay, least)
+		w.fail(checkTrim, "claim %s is trimmed: NodePool %s keeps %d nodes, its limit is %d", claim.Name, pool.Name,
+			stay, least)
 	}
 }
 
@@ -222,7 +224,8 @@ func (w *World) checkLaunch(m *cloud.Machine) {
 	}
 	w.boughtFor(m)
 	if other := w.checks.machines[m.ClaimUID]; other != nil && w.account == nil {
-		w.fail(checkOneMachine, "claim %s (UID %s) gets machine %s and has had %s", m.ClaimName, m.ClaimUID, m.ProviderID, other.ProviderID)
+		w.fail(checkOneMachine, "claim %s (UID %s) gets machine %s and has had %s", m.ClaimName, m.ClaimUID,
+			m.ProviderID, other.ProviderID)
 	}
 	w.checks.machines[m.ClaimUID] = m
 	if w.actor != nil {
@@ -231,8 +234,8 @@ func (w *World) checkLaunch(m *cloud.Machine) {
 	w.checkInstances(m)
 }
 
-// checkEnd is P-32 and P-40: nobody ends the machine of a claim that lives, and none whose pods have not left before the
-// deadline of the drain.
+// checkEnd is P-32 and P-40: nobody ends the machine of a claim that lives, and none whose pods have not left before
+// the deadline of the drain.
 func (w *World) checkEnd(m *cloud.Machine) {
 	w.checks.changed = w.now
 	if w.actor == nil {
@@ -242,7 +245,8 @@ func (w *World) checkEnd(m *cloud.Machine) {
 	asked := node != nil && node.GetDeletionTimestamp() != nil // a user may delete the node: claim and machine follow
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
-		if string(o.GetUID()) == m.ClaimUID && o.GetDeletionTimestamp() == nil && !asked && (w.account == nil || namedBy(claim, m)) {
+		if string(o.GetUID()) == m.ClaimUID && o.GetDeletionTimestamp() == nil && !asked &&
+			(w.account == nil || namedBy(claim, m)) {
 			w.fail(checkMachine, "machine %s is ended although its claim %s lives", m.ProviderID, o.GetName())
 		}
 	})
@@ -257,15 +261,16 @@ func (w *World) checkEnd(m *cloud.Machine) {
 			toleratesAll(pod) {
 			return
 		}
-		if due, limited := w.deadlineOf(pod); !limited || w.clock().Before(due.Add(-w.actor.line.replica.skewMost-2*time.Second)) {
+		if due, limited := w.deadlineOf(pod); !limited ||
+			w.clock().Before(due.Add(-w.actor.line.replica.skewMost-2*time.Second)) {
 			w.fail(checkDrain, "machine %s is ended although pod %s runs on it", m.ProviderID, pod.Name)
 		}
 	})
 }
 
-// checkFinalizer is P-40: a claim goes when its machine is gone, not before. In a pool without a hard limit no record says who may
-// launch: of two processes that lead at once one may be refused, and let the claim go, while the other's launch lands. That
-// machine is collected, as check converges holds.
+// checkFinalizer is P-40: a claim goes when its machine is gone, not before. In a pool without a hard limit no record
+// says who may launch: of two processes that lead at once one may be refused, and let the claim go, while the other's
+// launch lands. That machine is collected, as check converges holds.
 func (w *World) checkFinalizer(claim *karpenterv1.NodeClaim) {
 	if w.actor == nil {
 		return
@@ -276,10 +281,12 @@ func (w *World) checkFinalizer(claim *karpenterv1.NodeClaim) {
 	}
 }
 
-// launchedByAnother reports whether another process that lives has launched the machine of a claim, in a pool without a hard limit.
+// launchedByAnother reports whether another process that lives has launched the machine of a claim, in a pool without
+// a hard limit.
 func (w *World) launchedByAnother(claim *karpenterv1.NodeClaim) bool {
 	other, pool := w.checks.launched[string(claim.UID)], w.poolOf(claim)
-	return other != nil && !other.dead && other != w.actor.line.replica && (pool == nil || len(pool.Spec.HardLimits) == 0)
+	return other != nil && !other.dead && other != w.actor.line.replica &&
+		(pool == nil || len(pool.Spec.HardLimits) == 0)
 }
 
 // checkEviction is X-02: a pod that a PodDisruptionBudget or do-not-disrupt protects is deleted by its node's deadline
@@ -308,7 +315,8 @@ func (w *World) deadlineOf(pod *corev1.Pod) (due time.Time, limited bool) {
 		if m := w.checks.machines[string(claim.UID)]; m == nil || m.Node.Name != pod.Spec.NodeName {
 			return
 		}
-		if at, err := time.Parse(time.RFC3339, claim.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey]); err == nil {
+		if at, err := time.Parse(time.RFC3339,
+			claim.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey]); err == nil {
 			due, limited = at, true
 		} else if claim.Spec.TerminationGracePeriod != nil && claim.DeletionTimestamp != nil {
 			due, limited = claim.DeletionTimestamp.Add(claim.Spec.TerminationGracePeriod.Duration), true
@@ -331,7 +339,8 @@ func (w *World) checkRemoval(claim *karpenterv1.NodeClaim) {
 	switch {
 	case !found || reason.Status != "True":
 		w.fail(checkIntent, "claim %s is removed without a stated intent", claim.Name)
-	case plan.DisruptionReason(reason.Reason) == plan.NodeLimitExceeded, plan.DisruptionReason(reason.Reason) == plan.ReplicasExceeded:
+	case plan.DisruptionReason(reason.Reason) == plan.NodeLimitExceeded,
+		plan.DisruptionReason(reason.Reason) == plan.ReplicasExceeded:
 		w.checkTrim(claim)
 		if plan.DisruptionReason(reason.Reason) == plan.NodeLimitExceeded {
 			w.checkGentle(claim)

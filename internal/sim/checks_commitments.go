@@ -18,16 +18,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// The checks of K-55 look at what a step of provisioning has launched, once it is over: plans are carried out in any order. They
-// go by what the replica's caches had shown when the step began and by what it had launched itself. Where caches and API server
-// differ, each check takes what speaks for the replica.
+// The checks of K-55 look at what a step of provisioning has launched, once it is over: plans are carried out in any
+// order. They go by what the replica's caches had shown when the step began and by what it had launched itself. Where
+// caches and API server differ, each check takes what speaks for the replica.
 
 const (
 	checkCommitment = "commitment"
 	checkSpotShare  = "spot-share"
 	// cent is far below any price.
 	cent = 1e-6
-	// settled is how long after the healing every cache shows what there is.
+	// settled is how long after the healing every cache is current.
 	settled = 2 * time.Minute
 )
 
@@ -51,7 +51,8 @@ func (w *World) standOf(claim *karpenterv1.NodeClaim) *stand {
 	narrow := func(key requirement.Key, values []string) {
 		switch key {
 		case catalog.LabelCapacityType:
-			s.spot, s.demand = s.spot && slices.Contains(values, catalog.Spot), s.demand && slices.Contains(values, catalog.OnDemand)
+			s.spot, s.demand = s.spot && slices.Contains(values, catalog.Spot), s.demand &&
+				slices.Contains(values, catalog.OnDemand)
 		case catalog.LabelInstanceType:
 			s.types = values
 		case catalog.LabelZone:
@@ -69,7 +70,8 @@ func (w *World) standOf(claim *karpenterv1.NodeClaim) *stand {
 	return s
 }
 
-// stands are the claims that a replica knows, with those that it has launched itself, as long as it believes in these unseen.
+// stands are the claims that a replica knows, with those that it has launched itself, as long as it believes in these
+// unseen.
 func (r *replica) stands() map[types.UID]*stand {
 	w, known := r.world, map[types.UID]*stand{}
 	r.cache.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
@@ -114,9 +116,9 @@ func (w *World) afterStep(p *process) {
 	}
 }
 
-// checkOnDemand is K-55: without a share of spot nothing is launched on demand but what a commitment has enough left for. Where
-// markets run out, on demand may be all that there is. What a later pool buys on demand for its share of spot is not foreseen when a
-// pool plans on the commitment (docs/known-gaps.md), so that does not count.
+// checkOnDemand is K-55: without a share of spot nothing is launched on demand but what a commitment has enough left
+// for. Where markets run out, on demand may be all that there is. What a later pool buys on demand for its share of
+// spot is not foreseen when a pool plans on the commitment (docs/known-gaps.md), so that does not count.
 func (w *World) checkOnDemand(p *process, now map[types.UID]*stand, made *stand, name string) {
 	if made.spot || w.script.hasVerb("run-out", "interrupt") || w.asksForShare(made.pool) {
 		return
@@ -128,12 +130,14 @@ func (w *World) checkOnDemand(p *process, now map[types.UID]*stand, made *stand,
 			}
 			used, c := takes(span.list[i], made.price()), span.list[i]
 			for uid, known := range p.stands {
-				if after := now[uid]; !known.going && after != nil && !after.going && onlyOn(span, known, i) && onlyOn(span, after, i) {
+				if after := now[uid]; !known.going && after != nil && !after.going && onlyOn(span, known, i) &&
+					onlyOn(span, after, i) {
 					used += takes(c, min(known.price(), after.price()))
 				}
 			}
 			for _, claim := range p.created {
-				if other := w.standOf(claim); other.uid != made.uid && !w.asksForShare(other.pool) && onlyOn(span, other, i) {
+				if other := w.standOf(claim); other.uid != made.uid && !w.asksForShare(other.pool) &&
+					onlyOn(span, other, i) {
 					used += takes(c, other.price())
 				}
 			}
@@ -166,9 +170,9 @@ func (w *World) asksForShare(pool string) bool {
 	})
 }
 
-// checkBeside is K-55: what a commitment has enough left for is launched on it. A step that could not launch all of its plan may
-// have left some, and so does one for which on demand is sold out, or whose limits leave room for fewer nodes than pods wait: there
-// larger nodes may take more of them.
+// checkBeside is K-55: what a commitment has enough left for is launched on it. A step that could not launch all of
+// its plan may have left some, and so does one for which on demand is sold out, or whose limits leave room for fewer
+// nodes than pods wait: there larger nodes may take more of them.
 func (w *World) checkBeside(p *process, now map[types.UID]*stand, made *stand, name string) {
 	if !made.spot || !w.carriedOut(p) || w.crowded(p, made.pool) {
 		return
@@ -196,7 +200,8 @@ func (w *World) checkBeside(p *process, now map[types.UID]*stand, made *stand, n
 	}
 }
 
-// crowded reports whether the limits of a pool left a step room for fewer nodes than pods wait, those of buffers among them.
+// crowded reports whether the limits of a pool left a step room for fewer nodes than pods wait, those of buffers among
+// them.
 func (w *World) crowded(p *process, name string) bool {
 	room := w.clusterRoom()
 	for _, pool := range p.pools {
@@ -216,8 +221,8 @@ func (w *World) crowded(p *process, name string) bool {
 	return room < waiting-int64(len(p.created))
 }
 
-// sold reports whether, as far as a process knows, the provider sells something on demand that is like a claim, and that a line
-// covers; nil covers all. It may remember for a while that it could not have it.
+// sold reports whether, as far as a process knows, the provider sells something on demand that is like a claim, and
+// that a line covers; nil covers all. It may remember for a while that it could not have it.
 func (p *process) sold(s *stand, line *commitmentLine) bool {
 	pool := p.line.replica.store.Snapshot().Pool(s.pool)
 	if pool == nil || pool.Catalog == nil {
@@ -275,18 +280,19 @@ func (w *World) drawnByOthers(line *commitmentLine) (used float64) {
 	return used
 }
 
-// carriedOut reports whether a step has launched all of its plan, as far as can be told from outside: every create has landed, and
-// caches were good enough for the check before each launch to object to none.
+// carriedOut reports whether a step has launched all of its plan, as far as can be told from outside: every create has
+// landed, and caches were good enough for the check before each launch to object to none.
 func (w *World) carriedOut(p *process) bool {
 	return p.err == nil && p.creates == len(p.created) && w.healed && p.since >= w.script.Heal+settled
 }
 
-// checkSpotShare is K-55: with what a step launches, no larger share of a pool is spot than it allows, if any of it may be.
+// checkSpotShare is K-55: with what a step launches, no larger share of a pool is spot than it allows, if any of it
+// may be.
 func (w *World) checkSpotShare(p *process, now map[types.UID]*stand, pool *karpenterv1.NodePool) {
 	demand, _ := translate.OnDemandPercent(pool)
 	current := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKeyFromObject(pool))
-	if demand == 0 || current == nil || current.GetGeneration() != pool.Generation ||
-		current.GetAnnotations()[karpenterv1.SpotRatioAnnotationKey] != pool.Annotations[karpenterv1.SpotRatioAnnotationKey] ||
+	ratio := func(o client.Object) string { return o.GetAnnotations()[karpenterv1.SpotRatioAnnotationKey] }
+	if demand == 0 || current == nil || current.GetGeneration() != pool.Generation || ratio(current) != ratio(pool) ||
 		!w.carriedOut(p) {
 		return
 	}
@@ -316,7 +322,8 @@ func (w *World) checkSpotShare(p *process, now map[types.UID]*stand, pool *karpe
 		}
 	}
 	if launched > 0 && 100*spot > (100-demand)*all {
-		w.fail(checkSpotShare, "%d nodes of %d of NodePool %s may be spot with %d that were just launched, and %s allows fewer", spot, all,
-			pool.Name, launched, pool.Annotations[karpenterv1.SpotRatioAnnotationKey])
+		w.fail(checkSpotShare,
+			"%d nodes of %d of NodePool %s may be spot with %d that were just launched, and %s allows fewer", spot,
+			all, pool.Name, launched, pool.Annotations[karpenterv1.SpotRatioAnnotationKey])
 	}
 }

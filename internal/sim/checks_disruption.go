@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// A replica is judged by what it could know: checks of graceful disruption count what its caches had shown when the step
-// began, and what it had done itself.
+// A replica is judged by what it could know: checks of graceful disruption count what its caches had shown when the
+// step began, and what it had done itself.
 
 // known is what a replica has learnt, and when.
 type known struct {
@@ -45,8 +45,8 @@ func (k *known) learn(e client.Object, now time.Duration) {
 	}
 }
 
-// poolSizes counts the initialized nodes of each pool in a replica's caches, as its budgets do. Claims and nodes come by
-// different watches: the larger number counts.
+// poolSizes counts the initialized nodes of each pool in a replica's caches, as its budgets do. Claims and nodes come
+// by different watches: the larger number counts.
 func (r *replica) poolSizes() map[string]int {
 	claims, nodes := map[string]int{}, map[string]int{}
 	r.cache.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
@@ -91,13 +91,15 @@ func (w *World) checkBudget(claim *karpenterv1.NodeClaim) {
 		}
 	})
 	if under > allowed {
-		w.fail(checkBudget, "%d nodes of NodePool %s are disrupted with %s, its budget allows %d of %d", under, name, claim.Name, allowed, p.sizes[name])
+		w.fail(checkBudget, "%d nodes of NodePool %s are disrupted with %s, its budget allows %d of %d", under, name,
+			claim.Name, allowed, p.sizes[name])
 	}
 }
 
 // hasNode reports whether the node of a claim is there: a claim without one uses up no budget.
 func (w *World) hasNode(claim *karpenterv1.NodeClaim) bool {
-	return claim.Status.NodeName != "" && w.server.Peek(&corev1.Node{}, client.ObjectKey{Name: claim.Status.NodeName}) != nil
+	return claim.Status.NodeName != "" &&
+		w.server.Peek(&corev1.Node{}, client.ObjectKey{Name: claim.Status.NodeName}) != nil
 }
 
 // budgetOf returns how many of n nodes a budget allows; a share is rounded up.
@@ -116,11 +118,13 @@ func (w *World) checkEmpty(claim *karpenterv1.NodeClaim) {
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
 		at, seen := p.line.replica.known.bound[pod.UID]
-		if pod.Spec.NodeName != claim.Status.NodeName || pod.DeletionTimestamp != nil || claim.Status.NodeName == "" || isDaemon(pod) {
+		if pod.Spec.NodeName != claim.Status.NodeName || pod.DeletionTimestamp != nil || claim.Status.NodeName == "" ||
+			isDaemon(pod) {
 			return
 		}
 		if seen && at < p.since {
-			w.fail(checkEmpty, "claim %s is removed as empty although pod %s runs on its node %s", claim.Name, pod.Name, pod.Spec.NodeName)
+			w.fail(checkEmpty, "claim %s is removed as empty although pod %s runs on its node %s", claim.Name,
+				pod.Name, pod.Spec.NodeName)
 		}
 	})
 }
@@ -136,34 +140,40 @@ func (w *World) checkReplaced(claim *karpenterv1.NodeClaim) {
 		other := o.(*karpenterv1.NodeClaim)
 		at, known := w.actor.line.replica.known.claims[other.UID]
 		spared, was := w.checks.spared[other.UID]
-		if chosen(other) || was && spared >= w.actor.since || w.seemsLost(other) { // one that goes itself replaces nothing
+		// one that goes itself replaces nothing
+		if chosen(other) || was && spared >= w.actor.since || w.seemsLost(other) {
 			return
 		}
-		if known && at < w.actor.since && slices.Contains(translate.Replaces(other), claim.Name) && other.DeletionTimestamp == nil && !w.initialized(other) {
-			w.fail(checkReplaced, "claim %s is removed although claim %s, which replaces it, is not initialized", claim.Name, other.Name)
+		if known && at < w.actor.since && slices.Contains(translate.Replaces(other), claim.Name) &&
+			other.DeletionTimestamp == nil && !w.initialized(other) {
+			w.fail(checkReplaced, "claim %s is removed although claim %s, which replaces it, is not initialized",
+				claim.Name, other.Name)
 		}
 	})
 }
 
-// checkRest is D-15: a node that has replaced others is not replaced to save money for a while. It looks at a claim that is made to
-// replace others, and takes these as the replica's caches show them.
+// checkRest is D-15: a node that has replaced others is not replaced to save money for a while. It looks at a claim
+// that is made to replace others, and takes these as the replica's caches show them.
 func (w *World) checkRest(made *karpenterv1.NodeClaim) {
 	r := w.actor.line.replica
 	for _, name := range translate.Replaces(made) {
 		claim, _ := r.cache.Peek(made, client.ObjectKey{Name: name}).(*karpenterv1.NodeClaim)
-		if claim == nil || claim.Annotations[karpenterv1.ReplacesAnnotationKey]+claim.Annotations[karpenterv1.ReplacedAnnotationKey] == "" {
+		if claim == nil || claim.Annotations[karpenterv1.ReplacesAnnotationKey]+
+			claim.Annotations[karpenterv1.ReplacedAnnotationKey] == "" {
 			continue
 		}
 		reason, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
 		age := w.clock().Sub(claim.CreationTimestamp.Time)
-		if plan.DisruptionReason(reason.Reason) == plan.Underutilized && age < engine.ReplacementRest*time.Second-2*r.skewMost {
-			w.fail(checkRest, "claim %s is to be replaced by %s to save money %s after it was made to replace others", name, made.Name, age)
+		if plan.DisruptionReason(reason.Reason) == plan.Underutilized &&
+			age < engine.ReplacementRest*time.Second-2*r.skewMost {
+			w.fail(checkRest, "claim %s is to be replaced by %s to save money %s after it was made to replace others",
+				name, made.Name, age)
 		}
 	}
 }
 
-// seemsLost reports whether the replica must take the claim's node for gone: it was registered, and the replica's caches do
-// not show it, or show that it goes: somebody has deleted it, and its claim follows.
+// seemsLost reports whether the replica must take the claim's node for gone: it was registered, and the replica's
+// caches do not show it, or show that it goes: somebody has deleted it, and its claim follows.
 func (w *World) seemsLost(claim *karpenterv1.NodeClaim) bool {
 	m := w.checks.machines[string(claim.UID)]
 	if m == nil || !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeRegistered) {
@@ -180,7 +190,8 @@ func (w *World) initialized(claim *karpenterv1.NodeClaim) bool {
 		return false
 	}
 	node := w.server.Peek(&corev1.Node{}, client.ObjectKey{Name: m.Node.Name})
-	return node != nil && node.GetLabels()[karpenterv1.NodeInitializedLabelKey] == "true" || condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
+	return node != nil && node.GetLabels()[karpenterv1.NodeInitializedLabelKey] == "true" ||
+		condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
 }
 
 // beforeStep notes what checks need to know about a step that begins.
@@ -189,12 +200,14 @@ func (w *World) beforeStep(p *process) {
 	if p.line.Name == joiner.Provisioning && w.script.hasShares() {
 		p.stands = p.line.replica.stands()
 		p.pools = map[string]*karpenterv1.NodePool{}
-		p.line.replica.cache.All(&karpenterv1.NodePool{}, func(o client.Object) { p.pools[o.GetName()] = o.(*karpenterv1.NodePool) })
+		p.line.replica.cache.All(&karpenterv1.NodePool{},
+			func(o client.Object) { p.pools[o.GetName()] = o.(*karpenterv1.NodePool) })
 	}
 	if p.line.Name == joiner.Disruption {
 		p.sizes, p.useful = p.line.replica.poolSizes(), p.line.replica.usefulNodes()
 		p.pools = map[string]*karpenterv1.NodePool{}
-		p.line.replica.cache.All(&karpenterv1.NodePool{}, func(o client.Object) { p.pools[o.GetName()] = o.(*karpenterv1.NodePool) })
+		p.line.replica.cache.All(&karpenterv1.NodePool{},
+			func(o client.Object) { p.pools[o.GetName()] = o.(*karpenterv1.NodePool) })
 	}
 }
 
@@ -206,7 +219,8 @@ func (w *World) checkFirst(claim *karpenterv1.NodeClaim, why string) {
 	p, name := w.actor, poolName(claim)
 	r := p.line.replica
 	if pool := p.pools[name]; pool != nil && pool.Annotations[karpenterv1.TerminateFirstAnnotationKey] != "true" {
-		w.fail(checkFirst, "claim %s goes before its replacement comes, and NodePool %s does not ask for that", claim.Name, name)
+		w.fail(checkFirst, "claim %s goes before its replacement comes, and NodePool %s does not ask for that",
+			claim.Name, name)
 	}
 	w.server.All(claim, func(o client.Object) {
 		other := o.(*karpenterv1.NodeClaim)
@@ -216,7 +230,8 @@ func (w *World) checkFirst(claim *karpenterv1.NodeClaim, why string) {
 		by, graceful := w.checks.graceful[other.UID]
 		at, seen := r.known.deleting[other.UID]
 		if graceful && by == r.number || seen && at <= p.since {
-			w.fail(checkFirst, "claim %s goes before its replacement comes, while %s of NodePool %s is going", claim.Name, other.Name, name)
+			w.fail(checkFirst, "claim %s goes before its replacement comes, while %s of NodePool %s is going",
+				claim.Name, other.Name, name)
 		}
 	})
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 )
 
-// cluster is what else works in a cluster: kubelets, the scheduler, workloads, garbage collection. It acts on the server
-// itself, never late and never wrong: what is simulated here is their effect, not their faults.
+// cluster is what else works in a cluster: kubelets, the scheduler, workloads, garbage collection. It acts on the
+// server itself, never late and never wrong: what is simulated here is their effect, not their faults.
 type cluster struct {
 	world     *World
 	workloads map[string]*workload
@@ -84,15 +84,17 @@ func (c *cluster) heard(e apiserver.Event) {
 
 func (c *cluster) countBudgets() { c.must(c.world.server.CountBudgets()) }
 
-// countAgain counts again when the pods that were evicted under a budget have had their time to go: some may not go after all, or
-// have been replaced by pods of their names. Others may have been evicted since that was put off, so that nothing changes then.
+// countAgain counts again when the pods that were evicted under a budget have had their time to go: some may not go
+// after all, or have been replaced by pods of their names. Others may have been evicted since that was put off, so
+// that nothing changes then.
 func (c *cluster) countAgain(budget *policyv1.PodDisruptionBudget) {
 	if len(budget.Status.DisruptedPods) == 0 {
 		return
 	}
 	c.soon("budgets again", apiserver.EvictedFor+time.Second, apiserver.EvictedFor+5*time.Second, func() {
 		c.countBudgets()
-		c.world.server.All(&policyv1.PodDisruptionBudget{}, func(o client.Object) { c.countAgain(o.(*policyv1.PodDisruptionBudget)) })
+		c.world.server.All(&policyv1.PodDisruptionBudget{},
+			func(o client.Object) { c.countAgain(o.(*policyv1.PodDisruptionBudget)) })
 	})
 }
 
@@ -151,11 +153,14 @@ func (c *cluster) collectPods(node string) {
 // remove lets a pod be gone at once.
 func (c *cluster) remove(pod *corev1.Pod) {
 	now := int64(0)
-	c.must(c.world.server.Delete(pod, client.ObjectKeyFromObject(pod), apiserver.DeleteOptions{GraceSeconds: &now, UID: new(string(pod.UID))}))
+	c.must(c.world.server.Delete(pod, client.ObjectKeyFromObject(pod),
+		apiserver.DeleteOptions{GraceSeconds: &now, UID: new(string(pod.UID))}))
 }
 
-func setCondition(list *[]corev1.NodeCondition, kind corev1.NodeConditionType, status corev1.ConditionStatus, at time.Time) {
-	value := corev1.NodeCondition{Type: kind, Status: status, Reason: "Simulated", LastTransitionTime: metav1.NewTime(at.Truncate(time.Second))}
+func setCondition(list *[]corev1.NodeCondition, kind corev1.NodeConditionType, status corev1.ConditionStatus,
+	at time.Time) {
+	value := corev1.NodeCondition{Type: kind, Status: status, Reason: "Simulated",
+		LastTransitionTime: metav1.NewTime(at.Truncate(time.Second))}
 	for i := range *list {
 		if (*list)[i].Type == kind {
 			(*list)[i] = value
@@ -165,8 +170,10 @@ func setCondition(list *[]corev1.NodeCondition, kind corev1.NodeConditionType, s
 	*list = append(*list, value)
 }
 
-func podCondition(pod *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus, reason string, at time.Time) {
-	value := corev1.PodCondition{Type: kind, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(at.Truncate(time.Second))}
+func podCondition(pod *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus, reason string,
+	at time.Time) {
+	value := corev1.PodCondition{Type: kind, Status: status, Reason: reason,
+		LastTransitionTime: metav1.NewTime(at.Truncate(time.Second))}
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == kind {
 			pod.Status.Conditions[i] = value

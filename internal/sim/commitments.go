@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file gives worlds commitments and pools a share of spot (K-55): users write the file of commitments and change it, and
-// each process reads it within half a minute. checks_commitments.go says what must hold.
+// This file gives worlds commitments and pools a share of spot (K-55): users write the file of commitments and change
+// it, and each process reads it within half a minute. checks_commitments.go says what must hold.
 
 const verbCommitment = "commitment"
 
@@ -32,8 +32,8 @@ type commitmentLine struct {
 	entry map[string]any // of the file
 }
 
-// commitmentOf reads a line: commitment NAME dollars=AMOUNT|instances=N [types=TYPE,TYPE] [zone=ZONE], or commitment NAME none,
-// which is nil.
+// commitmentOf reads a line: commitment NAME dollars=AMOUNT|instances=N [types=TYPE,TYPE] [zone=ZONE], or commitment
+// NAME none, which is nil.
 func (w *World) commitmentOf(a arguments) *commitmentLine {
 	if slices.Contains(a, "none") {
 		return nil
@@ -121,8 +121,8 @@ func (r *replica) knowCommitments() {
 	r.committed = append(r.committed, committedSpan{r.world.now, list, lines})
 }
 
-// committedSince returns what the process knew of the commitments at some time since then, which may be the moment in which it read
-// them: after a pause all happens in one.
+// committedSince returns what the process knew of the commitments at some time since then, which may be the moment in
+// which it read them: after a pause all happens in one.
 func (r *replica) committedSince(then time.Duration) []committedSpan {
 	first := len(r.committed) - 1
 	for first > 0 && r.committed[first].since >= then {
@@ -131,7 +131,8 @@ func (r *replica) committedSince(then time.Duration) []committedSpan {
 	return r.committed[first:]
 }
 
-// commitments adds commitments and shares of spot to some scripts. They take part in nothing that is drawn for the others.
+// commitments adds commitments and shares of spot to some scripts. They take part in nothing that is drawn for the
+// others.
 func (g *generator) commitments() {
 	d := newDice(g.script.Seed, "commitments")
 	at := func() time.Duration {
@@ -148,7 +149,8 @@ func (g *generator) commitments() {
 				if d.chance(0.3) {
 					args = append(args, "zone="+of(&d, "zone-a", "zone-b"))
 				}
-				args = append(args, of(&d, "dollars=0.1", "dollars=0.2", "dollars=0.4", "dollars=1", "instances=1", "instances=2"))
+				args = append(args, of(&d, "dollars=0.1", "dollars=0.2", "dollars=0.4", "dollars=1", "instances=1",
+					"instances=2"))
 				g.add(at(), verbCommitment, args...)
 			}
 			if d.chance(0.2) {
@@ -158,7 +160,8 @@ func (g *generator) commitments() {
 	}
 	if d.chance(0.2) {
 		for range 1 + d.n(3) {
-			g.add(at(), verbKeep, of(&d, g.names...), "spot-ratio="+of(&d, "0%", "30%", "50%", "50%", "70%", "100%", "none", "half"))
+			g.add(at(), verbKeep, of(&d, g.names...), "spot-ratio="+of(&d, "0%", "30%", "50%", "50%", "70%", "100%",
+				"none", "half"))
 		}
 	}
 }
@@ -181,7 +184,8 @@ func (s *stand) price() (most float64) {
 	return most
 }
 
-// covers reports whether a commitment covers each type and zone that something may have (within), and whether it covers one.
+// covers reports whether a commitment covers each type and zone that something may have (within), and whether it
+// covers one.
 func (l *commitmentLine) covers(s *stand) (within, some bool) {
 	covered := func(allowed []string, has []string) (all, any bool) {
 		if len(allowed) == 0 {

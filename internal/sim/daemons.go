@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 )
 
-// This file simulates DaemonSets with their controller, and what a pod asks of a node by itself: tolerations, labels, its
-// own node, host ports.
+// This file simulates DaemonSets with their controller, and what a pod asks of a node by itself: tolerations, labels,
+// its own node, host ports.
 
 // daemonVerbs are the lines of a script about daemons and what admission gives pods.
 func daemonVerbs() map[string]func(*World, arguments) error {
@@ -65,8 +65,8 @@ func wants(a arguments, spec *corev1.PodSpec) {
 	}
 }
 
-// makeDaemons makes a DaemonSet: its resources, its wants, and all for one that tolerates every taint. injected= is the
-// request for cpu that a webhook gives its pods.
+// makeDaemons makes a DaemonSet: its resources, its wants, and all for one that tolerates every taint. injected= is
+// the request for cpu that a webhook gives its pods.
 func (w *World) makeDaemons(a arguments) error {
 	asked, err := resourcesOf(a)
 	if err != nil {
@@ -75,7 +75,9 @@ func (w *World) makeDaemons(a arguments) error {
 	labels := map[string]string{"daemon": a.first()}
 	set := &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: metaNamespace, Name: a.first(), Annotations: map[string]string{appsv1.DeprecatedTemplateGeneration: "1"},
+			Namespace: metaNamespace, Name: a.first(), Annotations: map[string]string{
+				appsv1.DeprecatedTemplateGeneration: "1",
+			},
 		},
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -102,7 +104,8 @@ func (w *World) makeDaemons(a arguments) error {
 	return w.server.Create(set)
 }
 
-// makeLimitRange gives containers of the namespace that ask for nothing what cpu=, mem=, cpu-limit= and mem-limit= say.
+// makeLimitRange gives containers of the namespace that ask for nothing what cpu=, mem=, cpu-limit= and mem-limit=
+// say.
 func (w *World) makeLimitRange(a arguments) error {
 	asked, err := resourcesOf(a)
 	if err != nil {
@@ -134,7 +137,9 @@ func (c *cluster) heardDaemons(e apiserver.Event) {
 
 // isDaemon reports whether a DaemonSet made the pod.
 func isDaemon(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" })
+	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
+		return o.Kind == "DaemonSet"
+	})
 }
 
 // runDaemons is the DaemonSet controller: one pod on each node that the template may run on, none elsewhere.
@@ -157,7 +162,8 @@ func (c *cluster) runDaemons() {
 			case start && have[key] == nil:
 				c.makeDaemon(set, template)
 			case have[key] != nil && have[key].DeletionTimestamp == nil && !start && !mayStay(node, template):
-				c.must(c.world.server.Delete(have[key], client.ObjectKeyFromObject(have[key]), apiserver.DeleteOptions{}))
+				c.must(c.world.server.Delete(have[key], client.ObjectKeyFromObject(have[key]),
+					apiserver.DeleteOptions{}))
 			}
 		})
 		for _, key := range slices.Sorted(maps.Keys(have)) { // in one order, whatever the map's
@@ -173,13 +179,16 @@ func (c *cluster) runDaemons() {
 func daemonSpec(set *appsv1.DaemonSet, node string) corev1.PodSpec {
 	spec := *set.Spec.Template.Spec.DeepCopy()
 	for key, effect := range map[string]corev1.TaintEffect{
-		corev1.TaintNodeNotReady: corev1.TaintEffectNoExecute, corev1.TaintNodeUnreachable: corev1.TaintEffectNoExecute,
+		corev1.TaintNodeNotReady:      corev1.TaintEffectNoExecute,
+		corev1.TaintNodeUnreachable:   corev1.TaintEffectNoExecute,
 		corev1.TaintNodeUnschedulable: corev1.TaintEffectNoSchedule,
 	} {
-		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect})
+		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists,
+			Effect: effect})
 	}
 	slices.SortFunc(spec.Tolerations, func(a, b corev1.Toleration) int { return strings.Compare(a.Key, b.Key) })
-	only := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
+	only := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn,
+		Values: []string{node}}
 	spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{only}}},
@@ -251,7 +260,8 @@ func (r *room) admits(pod *corev1.Pod) bool {
 
 // tolerates is for tolerations of a key, or of everything: the simulated pods have no others.
 func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
-	return t.Operator == corev1.TolerationOpExists && (t.Key == "" || t.Key == taint.Key) && (t.Effect == "" || t.Effect == taint.Effect)
+	return t.Operator == corev1.TolerationOpExists && (t.Key == "" || t.Key == taint.Key) &&
+		(t.Effect == "" || t.Effect == taint.Effect)
 }
 
 func hostPortsOf(pod *corev1.Pod) []int32 {
@@ -267,7 +277,8 @@ func hostPortsOf(pod *corev1.Pod) []int32 {
 // spoiled is the taint of a controller that nobody has told Joiner of.
 const spoiled = "example.com/spoiled"
 
-// spoilNodes is a user's controller that taints each new node, from now on, or a webhook that refuses to have pods bound.
+// spoilNodes is a user's controller that taints each new node, from now on, or a webhook that refuses to have pods
+// bound.
 func (w *World) spoilNodes(a arguments) error {
 	switch a.first() {
 	case "all":

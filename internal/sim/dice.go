@@ -2,8 +2,9 @@ package sim
 
 import "time"
 
-// dice is a short stream of chance that belongs to one occasion: it depends on the seed and on what it is drawn for, not
-// on what was drawn before. Leaving a fault out therefore does not change the others, and a failing script can be reduced.
+// dice is a short stream of chance that belongs to one occasion: it depends on the seed and on what it is drawn for,
+// not on what was drawn before. Leaving a fault out therefore does not change the others, and a failing script can be
+// reduced.
 type dice struct{ state uint64 }
 
 const (

@@ -9,7 +9,7 @@
 //	world.go     the clock, the events, the run
 //	script.go    scripts: parsing, printing
 //	generate.go  scripts from seeds
-//	dice.go      chance: drawn from the seed and from what it is drawn for, so that leaving one fault out changes no other
+//	dice.go      chance: drawn from the seed and from what it is for, so that leaving one fault out changes no other
 //	replica.go   a process: cache, store, controllers, queues; it starts, stalls and dies
 //	call.go      a call on its way, and what becomes of it
 //	queue.go     work queues like those of controller-runtime

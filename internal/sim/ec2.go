@@ -23,9 +23,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/ec2cloud"
 )
 
-// This file is about worlds whose machines are EC2's ("cloud ec2"): the shipped provider with the SDK's clients, in front of the
-// endpoint that stands for AWS. Requests to AWS are calls like all others: slow, refused, lost, the last before a crash. The provider
-// gathers calls and waits; its clock is the world's, and one thing runs at a time.
+// This file is about worlds whose machines are EC2's ("cloud ec2"): the shipped provider with the SDK's clients, in
+// front of the endpoint that stands for AWS. Requests to AWS are calls like all others: slow, refused, lost, the last
+// before a crash. The provider gathers calls and waits; its clock is the world's, and one thing runs at a time.
 
 // ec2Cloud is the name of the cloud in scripts.
 const ec2Cloud = "ec2"
@@ -118,9 +118,11 @@ func (w *World) localized(a arguments) arguments {
 func (r *replica) parts(cached client.Client, live client.Reader) (plugin.Parts, error) {
 	w := r.world
 	if w.account == nil {
-		return plugin.Parts{Provider: w.simulated.NewProvider(w.toCloud), Class: &kwokv1alpha1.KWOKNodeClass{}, Notices: plug.Notices()}, nil
+		return plugin.Parts{Provider: w.simulated.NewProvider(w.toCloud), Class: &kwokv1alpha1.KWOKNodeClass{},
+			Notices: plug.Notices()}, nil
 	}
-	p, err := w.account.NewProvider(ec2cloud.Process{Name: r.name, Clock: turns{r}, Cluster: ec2plug.NewCluster(cached, live), Send: w.toAWS})
+	p, err := w.account.NewProvider(ec2cloud.Process{Name: r.name, Clock: turns{r},
+		Cluster: ec2plug.NewCluster(cached, live), Send: w.toAWS})
 	return plugin.Parts{Provider: p, Class: &awsv1.EC2NodeClass{}, Held: ec2.SignedFor}, err
 }
 
@@ -213,8 +215,8 @@ func (r *replica) unpark() {
 	})
 }
 
-// weather changes what goes wrong in EC2: tokens=, late-share=, late-most=, rate=, vcpus=, room=, addresses=. What is not named is fair.
-// In other clouds it changes nothing.
+// weather changes what goes wrong in EC2: tokens=, late-share=, late-most=, rate=, vcpus=, room=, addresses=. What is
+// not named is fair. In other clouds it changes nothing.
 func (w *World) weather(a arguments) error {
 	if w.account == nil {
 		return nil

@@ -22,18 +22,19 @@ const (
 	checkTime    = "launch-in-time"
 )
 
-// This file watches over machines that a launch brings for several claims, and whose claim is known by what claims name (E-36 to E-38).
-// A machine is taken for that of a claim that waits for one of its launch; what a claim names decides. A double is nobody's: it has to be
-// gone at the end.
+// This file watches over machines that a launch brings for several claims, and whose claim is known by what claims
+// name (E-36 to E-38). A machine is taken for that of a claim that waits for one of its launch; what a claim names
+// decides. A double is nobody's: it has to be gone at the end.
 
-// claimed finds the claim that a new machine may be for: one that waits for a machine of its launch, by its name when the machine bears
-// one. There is none for a double.
+// claimed finds the claim that a new machine may be for: one that waits for a machine of its launch, by its name when
+// the machine bears one. There is none for a double.
 func (w *World) claimed(m *cloud.Machine) *karpenterv1.NodeClaim {
 	var found *karpenterv1.NodeClaim
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
 		has := w.checks.machines[string(claim.UID)]
-		if found != nil || claim.Annotations[launchid.Key] != m.Launch || m.Launch == "" || m.ClaimName != "" && m.ClaimName != claim.Name ||
+		if found != nil || claim.Annotations[launchid.Key] != m.Launch || m.Launch == "" ||
+			m.ClaimName != "" && m.ClaimName != claim.Name ||
 			has != nil && w.cloud.Exists(has) || claim.Status.ProviderID != "" {
 			return
 		}
@@ -77,8 +78,8 @@ func (w *World) checkNamed(e apiserver.Event, claim *karpenterv1.NodeClaim) {
 	}
 }
 
-// checkMachineOf finds the claim that a new machine is for, and fails when its launch brings more than it was asked for, although EC2
-// heeds client tokens (E-36).
+// checkMachineOf finds the claim that a new machine is for, and fails when its launch brings more than it was asked
+// for, although EC2 heeds client tokens (E-36).
 func (w *World) checkMachineOf(m *cloud.Machine) {
 	count, _, ours := launchid.ID(m.Launch).Parse()
 	if !ours {
@@ -96,13 +97,15 @@ func (w *World) checkMachineOf(m *cloud.Machine) {
 	}
 }
 
-// checkSpared is E-37: what no claim names is ended only when enough is left for the claims that wait for a machine of its launch.
+// checkSpared is E-37: what no claim names is ended only when enough is left for the claims that wait for a machine of
+// its launch.
 func (w *World) checkSpared(m *cloud.Machine) {
 	named, waiting := map[string]bool{}, 0
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
 		named[claim.Status.ProviderID] = true
-		if claim.Status.ProviderID == "" && claim.DeletionTimestamp == nil && claim.Annotations[launchid.Key] == m.Launch {
+		if claim.Status.ProviderID == "" && claim.DeletionTimestamp == nil &&
+			claim.Annotations[launchid.Key] == m.Launch {
 			waiting++
 		}
 	})
@@ -116,7 +119,8 @@ func (w *World) checkSpared(m *cloud.Machine) {
 		}
 	}
 	if left < waiting {
-		w.fail(checkMachine, "machine %s of launch %s is ended, and %d are left for %d claims that wait", m.ProviderID, m.Launch, left, waiting)
+		w.fail(checkMachine, "machine %s of launch %s is ended, and %d are left for %d claims that wait", m.ProviderID,
+			m.Launch, left, waiting)
 	}
 }
 
@@ -132,8 +136,9 @@ func (w *World) noteLaunch(claim *karpenterv1.NodeClaim) {
 	w.checks.intended[launch][claim.UID] = true
 }
 
-// checkInTime is L-14: no machine is asked for, by the clock of the process, after the times that stand on the claims of the launch that
-// still wait. What was sent before may land later: EC2 knows no such time, and what comes of it is collected.
+// checkInTime is L-14: no machine is asked for, by the clock of the process, after the times that stand on the claims
+// of the launch that still wait. What was sent before may land later: EC2 knows no such time, and what comes of it is
+// collected.
 func (w *World) checkInTime(c ec2cloud.Call) {
 	if !c.Makes {
 		return
@@ -158,7 +163,8 @@ func (w *World) checkInTime(c ec2cloud.Call) {
 	}
 }
 
-// limited reports whether the claim's pool has had a hard limit ever since the running step looked: others keep no time.
+// limited reports whether the claim's pool has had a hard limit ever since the running step looked: others keep no
+// time.
 func (w *World) limited(claim *karpenterv1.NodeClaim) bool {
 	pool := w.poolOf(claim)
 	if pool == nil {

@@ -18,9 +18,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file simulates another program that manages nodes in the same cluster: it has pools, claims and nodes of a node class
-// that no provider of ours serves, under the same labels and with the same finalizers. It acts slowly or not at all. All of
-// its objects have names that begin with foreignPrefix, and nothing of ours may write to them (check "foreign").
+// This file simulates another program that manages nodes in the same cluster: it has pools, claims and nodes of a node
+// class that no provider of ours serves, under the same labels and with the same finalizers. It acts slowly or not at
+// all. All of its objects have names that begin with foreignPrefix, and nothing of ours may write to them (check
+// "foreign").
 
 const (
 	otherGroup, otherKind = "example.com", "OtherNodeClass"
@@ -31,7 +32,8 @@ const (
 // others are the lines of a script that the other program carries out.
 func others() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{
-		"other-pool": (*World).otherPool, "other-node": (*World).otherNode, "other-end": (*World).otherEnd, "other-touch": (*World).otherTouch,
+		"other-pool": (*World).otherPool, "other-node": (*World).otherNode, "other-end": (*World).otherEnd,
+		"other-touch": (*World).otherTouch,
 	}
 }
 
@@ -50,10 +52,10 @@ func (w *World) otherPool(a arguments) error {
 	return w.server.Create(pool)
 }
 
-// otherNode makes a machine of the other program: a NodeClaim and its Node. pool= is the whole name of its pool, which may be
-// one of ours. bare: the node has no claim. lost: the claim has no node any more. early: the claim has not been launched.
-// booting: it has, and its node never joins.
-// silent: the kubelet does not answer. expired, drifted, marked: what conditions of the claim say.
+// otherNode makes a machine of the other program: a NodeClaim and its Node. pool= is the whole name of its pool, which
+// may be one of ours. bare: the node has no claim. lost: the claim has no node any more. early: the claim has not been
+// launched. booting: it has, and its node never joins. silent: the kubelet does not answer. expired, drifted, marked:
+// what conditions of the claim say.
 func (w *World) otherNode(a arguments) error {
 	name := foreignPrefix + a.first()
 	labels := map[string]string{corev1.LabelHostname: name, karpenterv1.NodeRegisteredLabelKey: "true",
@@ -62,8 +64,9 @@ func (w *World) otherNode(a arguments) error {
 		labels[karpenterv1.NodePoolLabelKey] = pool
 	}
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Finalizers: []string{karpenterv1.TerminationFinalizer}},
-		Spec:       corev1.NodeSpec{ProviderID: otherID + name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels,
+			Finalizers: []string{karpenterv1.TerminationFinalizer}},
+		Spec: corev1.NodeSpec{ProviderID: otherID + name},
 	}
 	node.Status.Allocatable = corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("2Gi"),
@@ -83,12 +86,16 @@ func (w *World) otherNode(a arguments) error {
 		if err := w.server.Create(claim.DeepCopy()); err != nil {
 			return err
 		}
-		change(w, claim, client.ObjectKeyFromObject(claim), apiserver.Status, func(c *karpenterv1.NodeClaim) { c.Status = claim.Status })
+		change(w, claim, client.ObjectKeyFromObject(claim), apiserver.Status, func(c *karpenterv1.NodeClaim) {
+			c.Status = claim.Status
+		})
 		made := w.server.Peek(claim, client.ObjectKeyFromObject(claim))
 		node.OwnerReferences = []metav1.OwnerReference{{APIVersion: karpenterv1.GroupVersion().String(),
 			Kind: "NodeClaim", Name: name, UID: made.GetUID()}}
 	}
-	if slices.ContainsFunc(a, func(word string) bool { return word == "lost" || word == "early" || word == "booting" }) {
+	if slices.ContainsFunc(a, func(word string) bool {
+		return word == "lost" || word == "early" || word == "booting"
+	}) {
 		return nil
 	}
 	return w.server.Create(node)
@@ -102,7 +109,8 @@ func (w *World) otherClaim(node *corev1.Node, a arguments) *karpenterv1.NodeClai
 	if pool := node.Labels[karpenterv1.NodePoolLabelKey]; pool != "" {
 		claim.Labels[karpenterv1.NodePoolLabelKey] = pool
 		claim.Annotations = map[string]string{ // of another state of the pool
-			karpenterv1.NodePoolHashAnnotationKey: "1", karpenterv1.NodePoolHashVersionAnnotationKey: translate.HashVersion,
+			karpenterv1.NodePoolHashAnnotationKey:        "1",
+			karpenterv1.NodePoolHashVersionAnnotationKey: translate.HashVersion,
 		}
 	}
 	if slices.Contains(a, "expired") {
@@ -142,8 +150,8 @@ func (w *World) pickOther(like client.Object, number string) client.Object {
 	return w.choose(like, number, isOther)
 }
 
-// otherEnd lets the other program, or a user, delete a node or a claim of it: other-end node|claim K takes=TIME. It takes
-// its finalizers off that much later; without takes= once all faults are healed.
+// otherEnd lets the other program, or a user, delete a node or a claim of it: other-end node|claim K takes=TIME. It
+// takes its finalizers off that much later; without takes= once all faults are healed.
 func (w *World) otherEnd(a arguments) error {
 	if len(a) < 2 {
 		return fmt.Errorf("want other-end node|claim K")
@@ -183,7 +191,8 @@ func (w *World) otherLetsGo(like client.Object, name string) {
 
 // otherTouch lets the other program write to one of its objects: other-touch node|claim|pool K.
 func (w *World) otherTouch(a arguments) error {
-	likes := map[string]client.Object{"node": &corev1.Node{}, "claim": &karpenterv1.NodeClaim{}, "pool": &karpenterv1.NodePool{}}
+	likes := map[string]client.Object{"node": &corev1.Node{}, "claim": &karpenterv1.NodeClaim{},
+		"pool": &karpenterv1.NodePool{}}
 	if len(a) < 2 || likes[a.first()] == nil {
 		return fmt.Errorf("want other-touch node|claim|pool K")
 	}
@@ -213,9 +222,11 @@ func (w *World) checkForeign(e apiserver.Event) {
 	switch {
 	case w.actor == nil:
 	case isPod && strings.HasPrefix(pod.Spec.NodeName, foreignPrefix):
-		w.fail(checkForeign, "%s changes pod %s on node %s, which is none of ours", w.actor.line.Name, pod.Name, pod.Spec.NodeName)
+		w.fail(checkForeign, "%s changes pod %s on node %s, which is none of ours", w.actor.line.Name, pod.Name,
+			pod.Spec.NodeName)
 	case !isPod && isOther(e.Object):
-		w.fail(checkForeign, "%s changes %s %s, which is none of ours", w.actor.line.Name, e.Kind(), e.Object.GetName())
+		w.fail(checkForeign, "%s changes %s %s, which is none of ours", w.actor.line.Name, e.Kind(),
+			e.Object.GetName())
 	}
 }
 
@@ -224,7 +235,8 @@ func (w *World) told(about client.Object, reason, message string) {
 	w.tellIf("%s: %s %s: %s", reason, kindOf(about), about.GetName(), message)
 	w.countEvent(about, reason)
 	if _, pod := about.(*corev1.Pod); !pod && isOther(about) {
-		w.fail(checkForeign, "an event is made about %s %s, which is none of ours: %s: %s", kindOf(about), about.GetName(), reason, message)
+		w.fail(checkForeign, "an event is made about %s %s, which is none of ours: %s: %s", kindOf(about),
+			about.GetName(), reason, message)
 	}
 }
 

@@ -29,8 +29,8 @@ func calmScript(seed uint64) Script {
 	pick := func(words ...string) string { return words[r.IntN(len(words))] }
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d\ncalm\n", seed)
-	fmt.Fprintf(&b, "at 0s pool a after=30s budget=%s soft=%d policy=WhenEmptyOrUnderutilized\n", pick("1", "2", "100%"),
-		3+r.IntN(6))
+	fmt.Fprintf(&b, "at 0s pool a after=30s budget=%s soft=%d policy=WhenEmptyOrUnderutilized\n",
+		pick("1", "2", "100%"), 3+r.IntN(6))
 	for i := range 1 + r.IntN(3) {
 		guard := pick("", "", " unavailable=1")
 		fmt.Fprintf(&b, "at %ds workload w%d replicas=%d cpu=%s mem=%s%s\n", 1+i, i, 1+r.IntN(6), pick("300m", "900m",

@@ -12,7 +12,8 @@ import (
 // Generate makes the script of a seed: a cluster, its users, and the mix of what goes wrong, all drawn.
 func Generate(seed uint64) Script {
 	d := newDice(seed, "script")
-	s := Script{Seed: seed, Faults: map[string]Fault{}, Mix: lateMix(seed, drawMix(&d)), Heal: d.between(4*time.Minute, 12*time.Minute)}
+	s := Script{Seed: seed, Faults: map[string]Fault{}, Mix: lateMix(seed, drawMix(&d)),
+		Heal: d.between(4*time.Minute, 12*time.Minute)}
 	s.Tolerance = engine.DefaultPriceTolerance
 	if own := newDice(seed, "tolerance"); own.chance(0.25) {
 		s.Tolerance = of(&own, 0, 20)
@@ -55,7 +56,8 @@ func drawMix(d *dice) Mix {
 	}
 	return Mix{
 		Refuse: rate(0.1), Lose: rate(0.1), Conflict: rate(0.08), Slow: rate(0.05), Crash: rate(0.03),
-		CloudRefuse: rate(0.2), CloudLose: rate(0.15), Stall: rate(0.05), StallMost: of(d, 3*time.Second, 20*time.Second, 90*time.Second),
+		CloudRefuse: rate(0.2), CloudLose: rate(0.15), Stall: rate(0.05),
+		StallMost: of(d, 3*time.Second, 20*time.Second, 90*time.Second),
 		NeverJoin: rate(0.2), BootMost: of(d, 5*time.Second, 40*time.Second, 3*time.Minute),
 		EndMost: of(d, 0, 10*time.Second, time.Minute), ListLagMost: of(d, 0, 2*time.Second, 10*time.Second),
 	}
@@ -139,7 +141,8 @@ func (g *generator) workloads() {
 	d := g.dice
 	for i := range 1 + d.n(3) {
 		name := fmt.Sprintf("app%d", i)
-		args := []string{name, fmt.Sprintf("replicas=%d", d.n(6)), "cpu=" + of(d, "100m", "900m", "1500m", "3"), "mem=" + of(d, "256Mi", "1Gi", "3Gi")}
+		args := []string{name, fmt.Sprintf("replicas=%d", d.n(6)), "cpu=" + of(d, "100m", "900m", "1500m", "3"),
+			"mem=" + of(d, "256Mi", "1Gi", "3Gi")}
 		if d.chance(0.3) {
 			args = append(args, "alone")
 		}
@@ -206,7 +209,8 @@ func (g *generator) interruptions() {
 		return
 	}
 	for range 1 + d.n(3) {
-		g.add(d.between(20*time.Second, g.script.Heal-time.Second), "interrupt", fmt.Sprint(d.n(9)), "notice="+of(&d, "5s", "30s", "2m"))
+		g.add(d.between(20*time.Second, g.script.Heal-time.Second), "interrupt", fmt.Sprint(d.n(9)),
+			"notice="+of(&d, "5s", "30s", "2m"))
 	}
 }
 

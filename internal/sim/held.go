@@ -18,9 +18,9 @@ const (
 	largestPods   = 30
 )
 
-// heldByRoom reports whether a drifted node may stay because what replaces it is more nodes than the limits leave room for: each
-// of them has daemons that the node may have no room for. Below a hard limit the replacements come while the node is still
-// there (L-30), below a soft one it makes room for one of them (L-31).
+// heldByRoom reports whether a drifted node may stay because what replaces it is more nodes than the limits leave room
+// for: each of them has daemons that the node may have no room for. Below a hard limit the replacements come while the
+// node is still there (L-30), below a soft one it makes room for one of them (L-31).
 func (w *World) heldByRoom(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool {
 	if pool.Spec.Replicas != nil || nodeLimit(pool) == math.MaxInt64 && w.clusterRoom() == math.MaxInt64 {
 		return false
@@ -66,7 +66,9 @@ func (w *World) machinesFor(node string) int64 {
 	var machines []*room
 	for _, pod := range pods {
 		cpu, mem := asks(pod)
-		at := slices.IndexFunc(machines, func(r *room) bool { return r.cpu >= cpu && r.mem >= mem && r.pods > 0 && r.attaches(pod) })
+		at := slices.IndexFunc(machines, func(r *room) bool {
+			return r.cpu >= cpu && r.mem >= mem && r.pods > 0 && r.attaches(pod)
+		})
 		if at < 0 {
 			fresh := &room{cpu: largestCPU, mem: largestMemory, pods: largestPods, most: w.disksOfNew()}
 			for _, daemon := range daemons {

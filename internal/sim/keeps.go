@@ -15,10 +15,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file is about what NodePools keep, whatever pods there are: a number of nodes and room for pods to come (K-54). Users set
-// both, change them and take them away, also to what nobody understands. No node of the floor goes for good; at the end
-// floor and room are there, or a limit says why not, and no node is kept beyond that. That no pod waits for room that is kept
-// free is what unplaced says, of all scripts.
+// This file is about what NodePools keep, whatever pods there are: a number of nodes and room for pods to come (K-54).
+// Users set both, change them and take them away, also to what nobody understands. No node of the floor goes for good;
+// at the end floor and room are there, or a limit says why not, and no node is kept beyond that. That no pod waits for
+// room that is kept free is what unplaced says, of all scripts.
 
 const verbKeep = "keep"
 
@@ -27,21 +27,22 @@ func keepVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{verbKeep: (*World).keep}
 }
 
-// keep sets what a pool keeps: keep POOL min-nodes=N headroom=TEXT spot-ratio=PERCENT; none takes one away, and what is not named
-// stays.
+// keep sets what a pool keeps: keep POOL min-nodes=N headroom=TEXT spot-ratio=PERCENT; none takes one away, and what
+// is not named stays.
 func (w *World) keep(a arguments) error {
-	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.Main, func(pool *karpenterv1.NodePool) {
-		for word, key := range map[string]string{"min-nodes": karpenterv1.MinNodesAnnotationKey,
-			"headroom": karpenterv1.HeadroomAnnotationKey, "spot-ratio": karpenterv1.SpotRatioAnnotationKey} {
-			switch text, named := a.value(word); {
-			case !named:
-			case text == "none":
-				delete(pool.Annotations, key)
-			default:
-				metav1.SetMetaDataAnnotation(&pool.ObjectMeta, key, text)
+	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.Main,
+		func(pool *karpenterv1.NodePool) {
+			for word, key := range map[string]string{"min-nodes": karpenterv1.MinNodesAnnotationKey,
+				"headroom": karpenterv1.HeadroomAnnotationKey, "spot-ratio": karpenterv1.SpotRatioAnnotationKey} {
+				switch text, named := a.value(word); {
+				case !named:
+				case text == "none":
+					delete(pool.Annotations, key)
+				default:
+					metav1.SetMetaDataAnnotation(&pool.ObjectMeta, key, text)
+				}
 			}
-		}
-	})
+		})
 	return nil
 }
 
@@ -62,14 +63,15 @@ func (g *generator) keeps() {
 			args = append(args, "min-nodes="+of(&d, "none", "1", "1", "2", "3", "0", "many"))
 		}
 		if d.chance(0.6) {
-			args = append(args, "headroom="+of(&d, "none", "10%", "50%", "100%", "200%", "cpu=1", "cpu=500m,memory=1Gi", "some"))
+			args = append(args, "headroom="+of(&d, "none", "10%", "50%", "100%", "200%", "cpu=1",
+				"cpu=500m,memory=1Gi", "some"))
 		}
 		g.add(at(), verbKeep, args...)
 	}
 }
 
-// usefulNodes counts, by pool, the nodes of which a replica's caches say that pods can run there and that they stay. Which node
-// is a claim's says the machine: the name of the node may not be seen in its claim yet.
+// usefulNodes counts, by pool, the nodes of which a replica's caches say that pods can run there and that they stay.
+// Which node is a claim's says the machine: the name of the node may not be seen in its claim yet.
 func (r *replica) usefulNodes() map[string]int64 {
 	useful, nodes := map[string]int64{}, map[string]*corev1.Node{}
 	r.cache.All(&corev1.Node{}, func(o client.Object) { nodes[o.(*corev1.Node).Spec.ProviderID] = o.(*corev1.Node) })
@@ -86,21 +88,22 @@ func (r *replica) usefulNodes() map[string]int64 {
 	return useful
 }
 
-// oneForOne reports whether a claim goes with others for which no fewer have come in its pool, as a replica's caches say.
+// oneForOne reports whether a claim goes with others for which no fewer have come in its pool, as a replica's caches
+// say.
 func (r *replica) oneForOne(gone *karpenterv1.NodeClaim) bool {
 	going, coming := 0, 0
 	r.cache.All(gone, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
-		if replaced := translate.Replaces(claim); slices.Contains(replaced, gone.Name) && claim.DeletionTimestamp == nil &&
-			!chosen(claim) && poolName(claim) == poolName(gone) {
+		if replaced := translate.Replaces(claim); slices.Contains(replaced, gone.Name) &&
+			claim.DeletionTimestamp == nil && !chosen(claim) && poolName(claim) == poolName(gone) {
 			going, coming = len(replaced), coming+1
 		}
 	})
 	return coming > 0 && coming >= going
 }
 
-// checkFloor is K-54: a node that goes to save money leaves its pool as many as that always keeps, as far as the replica knew, or
-// as many as there were.
+// checkFloor is K-54: a node that goes to save money leaves its pool as many as that always keeps, as far as the
+// replica knew, or as many as there were.
 func (w *World) checkFloor(claim *karpenterv1.NodeClaim) {
 	p, name := w.actor, poolName(claim)
 	now, _ := p.line.replica.cache.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: name}).(*karpenterv1.NodePool)
@@ -111,8 +114,9 @@ func (w *World) checkFloor(claim *karpenterv1.NodeClaim) {
 	then, _, _ := translate.MinNodes(p.pools[name])
 	has := max(p.useful[name], p.line.replica.usefulNodes()[name])
 	if has < min(least, then) && !p.line.replica.oneForOne(claim) {
-		w.fail(checkFloor, "claim %s is removed to save money, and leaves NodePool %s %d nodes of the %d that it always keeps", claim.Name,
-			name, has, min(least, then))
+		w.fail(checkFloor,
+			"claim %s is removed to save money, and leaves NodePool %s %d nodes of the %d that it always keeps",
+			claim.Name, name, has, min(least, then))
 	}
 }
 
@@ -134,7 +138,8 @@ func (w *World) below() string {
 			problem = fmt.Sprintf("NodePool %s has %d nodes of the %d that it always keeps, and room for more",
 				pool.Name, has, floorOf(pool))
 		}
-		if c, _ := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeMinNodes); c.Status == metav1.ConditionTrue &&
+		if c, _ := condition.Get(pool.Status.Conditions,
+			karpenterv1.ConditionTypeMinNodes); c.Status == metav1.ConditionTrue &&
 			w.count(pool.Name) < floorOf(pool) && problem == "" {
 			problem = fmt.Sprintf("NodePool %s says %q and has %d nodes", pool.Name, c.Message, w.count(pool.Name))
 		}
@@ -142,7 +147,8 @@ func (w *World) below() string {
 	return problem
 }
 
-// headroomOf is for how many pods a pool keeps room at most, and the least that they request, in thousandths of a core.
+// headroomOf is for how many pods a pool keeps room at most, and the least that they request, in thousandths of a
+// core.
 func (w *World) headroomOf(pool *karpenterv1.NodePool) (pods, cores int64) {
 	asked, _ := translate.HeadroomOf(pool)
 	if asked == nil || isOther(pool) {
@@ -150,11 +156,13 @@ func (w *World) headroomOf(pool *karpenterv1.NodePool) (pods, cores int64) {
 	}
 	nodes := map[string]bool{}
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
-		if claim := o.(*karpenterv1.NodeClaim); poolName(claim) == pool.Name && !isOther(claim) && claim.Status.NodeName != "" {
+		if claim := o.(*karpenterv1.NodeClaim); poolName(claim) == pool.Name && !isOther(claim) &&
+			claim.Status.NodeName != "" {
 			nodes[claim.Status.NodeName] = true
 		}
 	})
-	w.server.All(&corev1.Node{}, func(o client.Object) { // pods on another program's node with the pool's label count as well
+	// pods on another program's node with the pool's label count as well
+	w.server.All(&corev1.Node{}, func(o client.Object) {
 		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool.Name {
 			nodes[o.GetName()] = true
 		}
@@ -191,8 +199,8 @@ func (w *World) headroomAsked() (all int) {
 	return all
 }
 
-// headroomMissing finds a pool with headroom that does not say how it stands, says that there is room where there is none, or
-// lacks room although it could have another node.
+// headroomMissing finds a pool with headroom that does not say how it stands, says that there is room where there is
+// none, or lacks room although it could have another node.
 func (w *World) headroomMissing() string {
 	problem := ""
 	free := w.freeCores()
@@ -212,7 +220,8 @@ func (w *World) headroomMissing() string {
 		case !found:
 			problem = fmt.Sprintf("NodePool %s does not say how its headroom stands", pool.Name)
 		case c.Status == metav1.ConditionTrue && have < cores:
-			problem = fmt.Sprintf("NodePool %s says %q, and %dm cores are free on its nodes of %dm", pool.Name, c.Message, have, cores)
+			problem = fmt.Sprintf("NodePool %s says %q, and %dm cores are free on its nodes of %dm", pool.Name,
+				c.Message, have, cores)
 		case c.Status == metav1.ConditionTrue:
 		case c.Reason != "LimitReached":
 			problem = fmt.Sprintf("NodePool %s still lacks room: %s: %s", pool.Name, c.Reason, c.Message)

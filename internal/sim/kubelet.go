@@ -18,8 +18,8 @@ func (w *World) fate() cloud.Fate {
 	mix := w.script.Mix
 	d := newDice(w.script.Seed, "machine", w.now.String())
 	f := cloud.Fate{
-		Boot: d.between(2*time.Second, max(2*time.Second, mix.BootMost)), End: d.between(0, mix.EndMost), ListLag: d.between(0, mix.ListLagMost),
-		NeverJoin: d.chance(mix.NeverJoin),
+		Boot: d.between(2*time.Second, max(2*time.Second, mix.BootMost)), End: d.between(0, mix.EndMost),
+		ListLag: d.between(0, mix.ListLagMost), NeverJoin: d.chance(mix.NeverJoin),
 	}
 	if w.healed || w.script.Calm {
 		f.NeverJoin = false
@@ -43,7 +43,8 @@ func (w *World) join(m *cloud.Machine) {
 		return
 	}
 	node := m.Node.DeepCopy()
-	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
+	node.Spec.Taints = append(node.Spec.Taints,
+		corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
 	setCondition(&node.Status.Conditions, corev1.NodeReady, corev1.ConditionFalse, w.clock())
 	w.tellIf("node %s joins", node.Name)
 	w.cluster.must(w.server.Create(node))

@@ -44,12 +44,13 @@ func (w *World) relabel(a arguments) error {
 	if found == nil || len(a) < 2 || len(found.GetOwnerReferences()) == 0 {
 		return nil
 	}
-	change(w, &karpenterv1.NodeClaim{}, client.ObjectKeyFromObject(found), apiserver.Main, func(c *karpenterv1.NodeClaim) {
-		if c.Labels == nil {
-			c.Labels = map[string]string{}
-		}
-		c.Labels[karpenterv1.NodePoolLabelKey] = a[1]
-	})
+	change(w, &karpenterv1.NodeClaim{}, client.ObjectKeyFromObject(found), apiserver.Main,
+		func(c *karpenterv1.NodeClaim) {
+			if c.Labels == nil {
+				c.Labels = map[string]string{}
+			}
+			c.Labels[karpenterv1.NodePoolLabelKey] = a[1]
+		})
 	return nil
 }
 
@@ -58,7 +59,8 @@ func (w *World) remakePool(a arguments) error {
 	if w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}) == nil {
 		return nil
 	}
-	if err := w.server.Delete(&karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.DeleteOptions{}); err != nil {
+	if err := w.server.Delete(&karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()},
+		apiserver.DeleteOptions{}); err != nil {
 		return err
 	}
 	return w.makePool(a)
@@ -136,7 +138,8 @@ func ownedBy(o client.Object, pool *karpenterv1.NodePool) bool {
 
 // checkHardLimit is L-14 for claims: no claim of its own brings a pool above its hard limit, as high as that was
 // at any time since its maker looked at the pool. Claims that were on their way when the limit was lowered are
-// left out: they rest on the higher one. Those of others count that were there by then: made by hand, or another program's.
+// left out: they rest on the higher one. Those of others count that were there by then: made by hand, or another
+// program's.
 func (w *World) checkHardLimit(created *karpenterv1.NodeClaim) {
 	pool := w.poolOf(created)
 	if w.actor == nil || pool == nil || !ownedBy(created, pool) {
@@ -162,7 +165,8 @@ func (w *World) checkHardLimit(created *karpenterv1.NodeClaim) {
 		}
 	})
 	if own > limit {
-		w.fail(checkHardLimit, "NodePool %s has %d NodeClaims with %s, beside those made by hand since, its hard limit is %d",
+		w.fail(checkHardLimit,
+			"NodePool %s has %d NodeClaims with %s, beside those made by hand since, its hard limit is %d",
 			pool.Name, own, created.Name, limit)
 	}
 }
@@ -241,7 +245,8 @@ func (g *generator) limits() {
 	if d.chance(0.25) {
 		name, when := of(&d, g.names...), at()
 		g.add(when-d.between(0, 5*time.Second), "scale", of(&d, g.apps...), fmt.Sprint(3+d.n(6)))
-		g.add(when, "remake", name, fmt.Sprintf("hard=%d", 1+d.n(4)), "after="+of(&d, "0s", "30s"), "budget="+of(&d, "1", "50%", "100%"))
+		g.add(when, "remake", name, fmt.Sprintf("hard=%d", 1+d.n(4)), "after="+of(&d, "0s", "30s"),
+			"budget="+of(&d, "1", "50%", "100%"))
 	}
 	for range d.n(3) {
 		g.add(at(), "relabel", fmt.Sprint(d.n(9)), of(&d, "a", "b", "elsewhere"))

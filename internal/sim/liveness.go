@@ -14,8 +14,8 @@ import (
 const (
 	// quietFor is how long no claim and no machine may come or go before the system counts as quiet.
 	quietFor = time.Hour
-	// quietWithin bounds when that has to be, counted from the healing: a machine that never joins takes a quarter of an
-	// hour to be given up, and what replaces it may have been launched before the faults were healed.
+	// quietWithin bounds when that has to be, counted from the healing: a machine that never joins takes a quarter of
+	// an hour to be given up, and what replaces it may have been launched before the faults were healed.
 	quietWithin = 3 * time.Hour
 )
 
@@ -31,7 +31,8 @@ func (w *World) quiet() bool {
 // checkLiveness looks at the end of a run, which the healed system had all the time it needs to reach.
 func (w *World) checkLiveness() {
 	if w.now < max(w.checks.changed, w.script.Heal)+quietFor {
-		w.fail(checkQuiet, "claims and machines still come and go %s after all faults were healed", w.now-w.script.Heal)
+		w.fail(checkQuiet, "claims and machines still come and go %s after all faults were healed",
+			w.now-w.script.Heal)
 		return
 	}
 	if n := w.sparedSince(w.now - quietFor); n > restless {
@@ -60,15 +61,17 @@ func (w *World) unplaced() string {
 		}
 		w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
 			pool := o.(*karpenterv1.NodePool)
-			if count, limit := w.count(pool.Name), nodeLimit(pool); w.room(pool) > 0 && pool.Spec.Replicas == nil && !isOther(pool) {
-				problem = fmt.Sprintf("pod %s waits although NodePool %s has %d nodes of %d", pod.Name, pool.Name, count, limit)
+			if count, limit := w.count(pool.Name), nodeLimit(pool); w.room(pool) > 0 && pool.Spec.Replicas == nil &&
+				!isOther(pool) {
+				problem = fmt.Sprintf("pod %s waits although NodePool %s has %d nodes of %d", pod.Name, pool.Name,
+					count, limit)
 			}
 		})
 	})
 	return problem
 }
 
-// tooMany finds a pool above its limit (L-40), and a static one that has not as many nodes as it is to have (D-12).
+// tooMany finds a pool above its limit (L-40), and a static one with another number of nodes than its replicas (D-12).
 func (w *World) tooMany() string {
 	problem := ""
 	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
@@ -128,7 +131,8 @@ func (w *World) claimsAlone() string {
 		case m == nil || !w.cloud.Exists(m):
 			problem = fmt.Sprintf("claim %s has no machine", claim.Name)
 		case claim.DeletionTimestamp != nil:
-			problem = fmt.Sprintf("claim %s is being deleted since %s and nothing holds it", claim.Name, claim.DeletionTimestamp.Time.Format(time.TimeOnly))
+			problem = fmt.Sprintf("claim %s is being deleted since %s and nothing holds it", claim.Name,
+				claim.DeletionTimestamp.Time.Format(time.TimeOnly))
 		case claim.DeletionTimestamp == nil && claim.Status.NodeName == "":
 			problem = fmt.Sprintf("claim %s has not become a node", claim.Name)
 		}
@@ -148,7 +152,8 @@ func (w *World) nodesAlone() string {
 			if taint.Key == karpenterv1.RebootingTaintKey && problem == "" && node.DeletionTimestamp == nil {
 				problem = fmt.Sprintf("node %s is fenced off for a reboot and stays so", node.Name)
 			}
-			if taint.Key == karpenterv1.DisruptedTaintKey && problem == "" && !isOther(node) && node.DeletionTimestamp == nil {
+			if taint.Key == karpenterv1.DisruptedTaintKey && problem == "" && !isOther(node) &&
+				node.DeletionTimestamp == nil {
 				problem = fmt.Sprintf("node %s is tainted for removal and stays", node.Name)
 			}
 		}
@@ -169,7 +174,8 @@ func (w *World) drifted() string {
 			problem != "" {
 			return
 		}
-		problem = fmt.Sprintf("claim %s has been drifted for an hour and stays, with %d nodes in NodePool %s", claim.Name, w.count(pool.Name), pool.Name)
+		problem = fmt.Sprintf("claim %s has been drifted for an hour and stays, with %d nodes in NodePool %s",
+			claim.Name, w.count(pool.Name), pool.Name)
 	})
 	return problem
 }
@@ -185,7 +191,8 @@ func (w *World) idle() string {
 	problem, room := "", w.roomAsked()+w.headroomAsked() // each pod of a buffer may keep a node
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
-		pool, _ := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: poolName(claim)}).(*karpenterv1.NodePool)
+		key := client.ObjectKey{Name: poolName(claim)}
+		pool, _ := w.server.Peek(&karpenterv1.NodePool{}, key).(*karpenterv1.NodePool)
 		if pool == nil || isOther(claim) || isOther(pool) || pool.Spec.Replicas != nil ||
 			claim.DeletionTimestamp != nil || claim.Status.NodeName == "" || used[claim.Status.NodeName] ||
 			problem != "" {
@@ -203,7 +210,8 @@ func (w *World) idle() string {
 			room--
 			return
 		}
-		problem = fmt.Sprintf("node %s of claim %s has been empty for an hour and stays", claim.Status.NodeName, claim.Name)
+		problem = fmt.Sprintf("node %s of claim %s has been empty for an hour and stays", claim.Status.NodeName,
+			claim.Name)
 	})
 	return problem
 }

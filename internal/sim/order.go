@@ -24,12 +24,13 @@ func (w *World) driftClaim(a arguments) error {
 	if found == nil {
 		return nil
 	}
-	change(w, &karpenterv1.NodeClaim{}, client.ObjectKeyFromObject(found), apiserver.Main, func(c *karpenterv1.NodeClaim) {
-		if c.Annotations == nil {
-			c.Annotations = map[string]string{}
-		}
-		c.Annotations[karpenterv1.NodePoolHashAnnotationKey] = "another template"
-	})
+	change(w, &karpenterv1.NodeClaim{}, client.ObjectKeyFromObject(found), apiserver.Main,
+		func(c *karpenterv1.NodeClaim) {
+			if c.Annotations == nil {
+				c.Annotations = map[string]string{}
+			}
+			c.Annotations[karpenterv1.NodePoolHashAnnotationKey] = "another template"
+		})
 	return nil
 }
 

@@ -38,7 +38,8 @@ type reducer struct {
 	left   int
 }
 
-// about is what a violation is about: converges finds claims, pods, pools and more, and a shorter script is to show the same.
+// about is what a violation is about: converges finds claims, pods, pools and more, and a shorter script is to show
+// the same.
 func about(result Result) string {
 	first, _, _ := strings.Cut(result.Violation, " ")
 	return first

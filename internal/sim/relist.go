@@ -10,8 +10,8 @@ import (
 )
 
 // This file breaks watches. A watch that comes back when its version is too old has lost events for good. An informer
-// then lists the kind: it sees the newest states only, what went is seen by its absence, and an object that was made anew
-// under its name looks changed.
+// then lists the kind: it sees the newest states only, what went is seen by its absence, and an object that was made
+// anew under its name looks changed.
 
 // lostAll means that the watch of a kind is broken: no event arrives.
 const lostAll = math.MaxUint64
@@ -32,7 +32,8 @@ func (w *World) relistOne(a arguments) error {
 	}
 	r, kind := w.replicas[len(w.replicas)-1], a[0]
 	if !w.ground.kinds.Has(kind) {
-		return fmt.Errorf("kind %q is none that the simulated API server has: want Pod, Node, NodeClaim or the like", kind)
+		return fmt.Errorf("kind %q is none that the simulated API server has: want Pod, Node, NodeClaim or the like",
+			kind)
 	}
 	if !r.cache.Serves(kind) || r.lost[kind] == lostAll { // not listed yet, or broken already
 		return nil

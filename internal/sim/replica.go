@@ -67,9 +67,11 @@ func kindOf(object client.Object) string { return reflect.TypeOf(object).Elem().
 func (w *World) launchReplica() *replica {
 	w.born++
 	r := &replica{
-		world: w, number: w.born, name: "r" + strconv.Itoa(w.born), lines: map[string]*line{}, watches: map[string][]watching{}, fed: map[string]bool{},
+		world: w, number: w.born, name: "r" + strconv.Itoa(w.born), lines: map[string]*line{},
+		watches: map[string][]watching{}, fed: map[string]bool{},
 		stalled: map[string]time.Duration{}, lost: map[string]uint64{}, running: map[*process]int{},
-		known: known{bound: map[types.UID]time.Duration{}, claims: map[types.UID]time.Duration{}, deleting: map[types.UID]time.Duration{}},
+		known: known{bound: map[types.UID]time.Duration{}, claims: map[types.UID]time.Duration{},
+			deleting: map[types.UID]time.Duration{}},
 	}
 	var indexes []apiserver.Index
 	for _, index := range joiner.Indexes() {
@@ -91,7 +93,8 @@ func (w *World) launchReplica() *replica {
 	owned := fleet.New(machines.Provider)
 	r.knowCommitments()
 	r.store = world.New(world.Config{Now: now, Fleet: owned, PriceTolerance: w.script.Tolerance,
-		Off: world.Off{Buffers: !w.script.hasBuffers()}, MaxClaims: settings.MaxClaims, Commitments: r.committed[0].list})
+		Off: world.Off{Buffers: !w.script.hasBuffers()}, MaxClaims: settings.MaxClaims,
+		Commitments: r.committed[0].list})
 	parts := joiner.Compose(settings, joiner.Deps{
 		Client: cached, Live: live, Store: r.store,
 		Plugged: []plugin.Parts{machines}, Fleet: owned,
@@ -207,7 +210,8 @@ func (r *replica) resume() {
 // deliver brings an event to the replica, as late as its watch of the kind is.
 func (r *replica) deliver(e apiserver.Event) {
 	kind := e.Kind()
-	d := newDice(r.world.script.Seed, "watch", r.String(), kind, e.Object.GetNamespace(), e.Object.GetName(), e.Object.GetResourceVersion())
+	d := newDice(r.world.script.Seed, "watch", r.String(), kind, e.Object.GetNamespace(), e.Object.GetName(),
+		e.Object.GetResourceVersion())
 	lag := d.between(time.Millisecond, 30*time.Millisecond)
 	if !r.world.healed && !r.world.script.Calm && d.chance(r.world.script.Mix.Stall) {
 		lag = d.between(time.Second, r.world.script.Mix.StallMost)

@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file counts what a run asks of the API server (B-12). What a node costs that comes or goes is then a function of a script:
-// it is the same on every machine, and a request more shows in testdata/requests.
+// This file counts what a run asks of the API server (B-12). What a node costs that comes or goes is then a function
+// of a script: it is the same on every machine, and a request more shows in testdata/requests.
 
 // event is the verb under which events are counted. A process sends each by a request of its own.
 const verbEvent = "event"
 
-// Request is a kind of request: of which controller, which verb on which kind of objects. Of an event it is the reason, and the
-// kind of the object that it is about; nobody knows its controller.
+// Request is a kind of request: of which controller, which verb on which kind of objects. Of an event it is the
+// reason, and the kind of the object that it is about; nobody knows its controller.
 type Request struct {
 	Controller, Verb, Object string
 	// Refused says that the API server did not do it: the object has changed, or is gone.
@@ -41,7 +41,8 @@ func (r Requests) Table(nodes int) string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	kinds := slices.SortedFunc(maps.Keys(r), func(a, b Request) int {
-		return cmp.Or(strings.Compare(a.last(), b.last()), cmp.Compare(r[b], r[a]), strings.Compare(a.String(), b.String()))
+		return cmp.Or(strings.Compare(a.last(), b.last()), cmp.Compare(r[b], r[a]),
+			strings.Compare(a.String(), b.String()))
 	})
 	events := 0
 	for _, kind := range kinds {

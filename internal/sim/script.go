@@ -51,7 +51,8 @@ type Script struct {
 	Tolerance int
 	Actions   []Action
 	Faults    map[string]Fault // by occasion
-	// Patterns are faults of all calls whose occasion a pattern describes, in which * stands for any text. The first counts.
+	// Patterns are faults of all calls whose occasion a pattern describes, in which * stands for any text. The first
+	// counts.
 	Patterns []CallFault
 	Heal     time.Duration // from then on nothing goes wrong
 }

@@ -20,8 +20,8 @@ func sickVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{"fault": (*World).fault, "ail": (*World).ail}
 }
 
-// ail lets the node of the Kth machine have a condition that only another machine helps, for a time if there is one; it serves
-// its pods meanwhile.
+// ail lets the node of the Kth machine have a condition that only another machine helps, for a time if there is one;
+// it serves its pods meanwhile.
 func (w *World) ail(a arguments) error {
 	n, err := strconv.Atoi(a.first())
 	lasts := time.Duration(0)
@@ -114,7 +114,8 @@ func (w *World) rebooted(m *cloud.Machine) {
 	})
 }
 
-// sickness adds to some scripts nodes that are broken or silent, with dice of its own: what other seeds have shown stays as it was.
+// sickness adds to some scripts nodes that are broken or silent, with dice of its own: what other seeds have shown
+// stays as it was.
 func (g *generator) sickness() {
 	d := newDice(g.script.Seed, "sickness")
 	if !d.chance(0.4) {
@@ -130,13 +131,15 @@ func (g *generator) sickness() {
 	}
 }
 
-// ailments adds to some scripts nodes that only another machine helps, and that recover now and then, with dice of its own.
+// ailments adds to some scripts nodes that only another machine helps, and that recover now and then, with dice of its
+// own.
 func (g *generator) ailments() {
 	d := newDice(g.script.Seed, "ailments")
 	if !d.chance(0.3) {
 		return
 	}
 	for range 1 + d.n(4) {
-		g.add(d.between(30*time.Second, g.script.Heal-time.Second), "ail", strconv.Itoa(d.n(8)), of(&d, "30s", "70s", "2m", "10h"))
+		g.add(d.between(30*time.Second, g.script.Heal-time.Second), "ail", strconv.Itoa(d.n(8)),
+			of(&d, "30s", "70s", "2m", "10h"))
 	}
 }

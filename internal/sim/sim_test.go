@@ -35,7 +35,8 @@ func runSeeds(t *testing.T, cloud string, from uint64, n int) {
 			for i := group; i < n; i += groups {
 				seed := from + uint64(i)
 				if r := sim.Run(g, sim.Generators()[cloud](seed), nil); r.Violation != "" {
-					t.Errorf("seed %d at %s: %s: %s\nreplay: make sim SEED=%d CLOUD=%s", seed, r.At, r.Check, r.Violation, seed, cloud)
+					t.Errorf("seed %d at %s: %s: %s\nreplay: make sim SEED=%d CLOUD=%s", seed, r.At, r.Check,
+						r.Violation, seed, cloud)
 				}
 			}
 		})
@@ -54,9 +55,9 @@ func TestFixedSeedsWithEC2(t *testing.T) {
 	runSeeds(t, "ec2", 0, 12)
 }
 
-// E-38: what seeds with EC2 have found, and was mended: a finalizer that a dead leader's late write took off a claim with a
-// machine (2864); a check that asked for the machine of a node that a user had deleted (3574); pods that came back with the disk of
-// another one, in another zone, so that nodes were replaced for hours (8700076).
+// E-38: what seeds with EC2 have found, and was mended: a finalizer that a dead leader's late write took off a claim
+// with a machine (2864); a check that asked for the machine of a node that a user had deleted (3574); pods that came
+// back with the disk of another one, in another zone, so that nodes were replaced for hours (8700076).
 func TestSeedsWithEC2ThatFailedOnce(t *testing.T) {
 	t.Parallel()
 	for _, seed := range []uint64{2864, 3574, 8700076} {
@@ -85,7 +86,8 @@ func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
 		}
 		first, second := sim.Run(g, script, nil), sim.Run(g, script, io.Discard)
 		if first.Trace != second.Trace || first.Steps != second.Steps {
-			t.Errorf("seed %d: traces %x and %x, steps %d and %d", seed, first.Trace, second.Trace, first.Steps, second.Steps)
+			t.Errorf("seed %d: traces %x and %x, steps %d and %d", seed, first.Trace, second.Trace, first.Steps,
+				second.Steps)
 		}
 		traces[first.Trace] = true
 	}
@@ -120,7 +122,8 @@ func TestAScriptIsItsText(t *testing.T) {
 func TestBadScriptsAreRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"seed x": "line 1", "at 5s fly": "want one of", "\nmix luck 1": "line 2", "at soon crash": "line 1", "fault x": "OCCASION", "dance": "want seed", "cloud nine": "want cloud ec2",
+		"seed x": "line 1", "at 5s fly": "want one of", "\nmix luck 1": "line 2", "at soon crash": "line 1",
+		"fault x": "OCCASION", "dance": "want seed", "cloud nine": "want cloud ec2",
 		"tolerance 101": "want percent from 0 to 100",
 	} {
 		if _, err := sim.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
@@ -152,7 +155,8 @@ func TestStories(t *testing.T) {
 				t.Error("the story does not begin with what it is about")
 			}
 			for _, fault := range regexp.MustCompile(`(?m)^fault \S+ (\S+)`).FindAllStringSubmatch(string(text), -1) {
-				if name := fault[1]; !slices.Contains([]string{joiner.Provisioning, joiner.Disruption, joiner.Claims, joiner.Interruption}, name) {
+				if name := fault[1]; !slices.Contains([]string{joiner.Provisioning, joiner.Disruption, joiner.Claims,
+					joiner.Interruption}, name) {
 					t.Errorf("%s: there is no controller %s that the fault could come to", fault[0], name)
 				}
 			}

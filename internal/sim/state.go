@@ -10,19 +10,20 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// tellState tells what there is: of a violation at the end of a run, that is where to look first.
+// tellState prints the state of the world: of a violation at the end of a run, that is where to look first.
 func (w *World) tellState() {
 	if !w.verbose() {
 		return
 	}
 	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
 		pool := o.(*karpenterv1.NodePool)
-		w.tell("NodePool %s: %d claims, soft limit %v, hard limit %v, %s", pool.Name, w.count(pool.Name), pool.Spec.Limits,
-			pool.Spec.HardLimits, holding(pool.Status.Conditions))
+		w.tell("NodePool %s: %d claims, soft limit %v, hard limit %v, %s", pool.Name, w.count(pool.Name),
+			pool.Spec.Limits, pool.Spec.HardLimits, holding(pool.Status.Conditions))
 	})
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
-		w.tell("NodeClaim %s: node %q, %s in %s%s, %s", claim.Name, claim.Status.NodeName, claim.Labels[corev1.LabelInstanceTypeStable],
+		w.tell("NodeClaim %s: node %q, %s in %s%s, %s", claim.Name, claim.Status.NodeName,
+			claim.Labels[corev1.LabelInstanceTypeStable],
 			claim.Labels[corev1.LabelTopologyZone], goes(claim), holding(claim.Status.Conditions))
 	})
 	w.server.All(&corev1.Node{}, func(o client.Object) {

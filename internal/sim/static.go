@@ -28,8 +28,8 @@ func staticCap(pool *karpenterv1.NodePool) int64 {
 	return math.MaxInt64
 }
 
-// checkStaticCap is L-31 for static pools: no claim of Joiner's own brings one above its node limit, as high as that was at any
-// time since the step began that makes the claim.
+// checkStaticCap is L-31 for static pools: no claim of Joiner's own brings one above its node limit, as high as that
+// was at any time since the step began that makes the claim.
 func (w *World) checkStaticCap(created *karpenterv1.NodeClaim) {
 	pool := w.poolOf(created)
 	if w.actor == nil || pool == nil || pool.Spec.Replicas == nil {
@@ -43,12 +43,13 @@ func (w *World) checkStaticCap(created *karpenterv1.NodeClaim) {
 		}
 	})
 	if own > limit {
-		w.fail(checkStaticCap, "static NodePool %s has %d NodeClaims of its own with %s, its limit is %d", pool.Name, own, created.Name, limit)
+		w.fail(checkStaticCap, "static NodePool %s has %d NodeClaims of its own with %s, its limit is %d", pool.Name,
+			own, created.Name, limit)
 	}
 }
 
-// staticSoft adds a static pool with a soft limit to some scripts: it is rolled, and its replicas and limit change meanwhile.
-// It is drawn for itself: what other seeds have shown stays as it was.
+// staticSoft adds a static pool with a soft limit to some scripts: it is rolled, and its replicas and limit change
+// meanwhile. It is drawn for itself: what other seeds have shown stays as it was.
 func (g *generator) staticSoft() {
 	d := newDice(g.script.Seed, "static soft")
 	if !d.chance(0.15) {
@@ -56,7 +57,8 @@ func (g *generator) staticSoft() {
 	}
 	const name = "t"
 	limit := 1 + d.n(5)
-	g.add(0, "pool", name, fmt.Sprintf("replicas=%d", 1+d.n(limit)), fmt.Sprintf("soft=%d", limit), "budget="+of(&d, "1", "2", "100%"))
+	g.add(0, "pool", name, fmt.Sprintf("replicas=%d", 1+d.n(limit)), fmt.Sprintf("soft=%d", limit),
+		"budget="+of(&d, "1", "2", "100%"))
 	at := func() time.Duration { return d.between(20*time.Second, g.script.Heal-time.Second) }
 	for range 1 + d.n(3) {
 		g.add(at(), "drift", name)

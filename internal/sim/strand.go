@@ -6,7 +6,8 @@ import (
 	"iter"
 )
 
-// strand is a coroutine that carries out one reconcile after another. It is used again because its stack has grown by then.
+// strand is a coroutine that carries out one reconcile after another. It is used again because its stack has grown by
+// then.
 type strand struct {
 	next    func() (*call, bool) // runs to the next call; nil says that the reconcile has ended
 	stop    func()

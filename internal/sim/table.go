@@ -19,8 +19,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file is about the hard limit of the whole cluster (K-53, ADR 0023): with which flag replicas run, what users do to the
-// table, and what must hold.
+// This file is about the hard limit of the whole cluster (K-53, ADR 0023): with which flag replicas run, what users do
+// to the table, and what must hold.
 
 const (
 	checkClusterLimit = "cluster-limit"
@@ -29,14 +29,16 @@ const (
 )
 
 func tableVerbs() map[string]func(*World, arguments) error {
-	return map[string]func(*World, arguments) error{verbClusterLimit: (*World).setClusterLimit, "lose-table": (*World).loseTable}
+	return map[string]func(*World, arguments) error{verbClusterLimit: (*World).setClusterLimit,
+		"lose-table": (*World).loseTable}
 }
 
 // clusterLimit is the flag of a replica that starts now, 0 for none.
 func (w *World) clusterLimit() (most int64) {
 	for _, action := range w.script.Actions {
 		if action.Verb == verbClusterLimit && action.At <= w.now {
-			most, _ = strconv.ParseInt(arguments(action.Args).first(), 10, 64) // what it is not was said when it was carried out
+			// what it is not was said when it was carried out
+			most, _ = strconv.ParseInt(arguments(action.Args).first(), 10, 64)
 		}
 	}
 	return most
@@ -68,7 +70,8 @@ func (w *World) setClusterLimit(a arguments) error {
 
 // loseTable deletes the table.
 func (w *World) loseTable(arguments) error {
-	o := w.server.Peek(&corev1.ConfigMap{}, client.ObjectKey{Namespace: joiner.DefaultConfig().SystemNamespace, Name: apply.TableName})
+	o := w.server.Peek(&corev1.ConfigMap{}, client.ObjectKey{Namespace: joiner.DefaultConfig().SystemNamespace,
+		Name: apply.TableName})
 	if o != nil {
 		return w.server.Delete(o, client.ObjectKeyFromObject(o), apiserver.DeleteOptions{})
 	}
@@ -96,9 +99,9 @@ func (w *World) noteTable(e apiserver.Event, object *corev1.ConfigMap) {
 	w.checks.places = table.Places
 }
 
-// checkClusterLimit is K-53: no claim of Joiner's brings the claims of the cluster above its limit, as high as that was at any
-// time since its maker looked. Claims that were on their way when it was lowered are left out, and so are those that others made
-// since.
+// checkClusterLimit is K-53: no claim of Joiner's brings the claims of the cluster above its limit, as high as that
+// was at any time since its maker looked. Claims that were on their way when it was lowered are left out, and so are
+// those that others made since.
 func (w *World) checkClusterLimit(created *karpenterv1.NodeClaim) {
 	if _, _, owned := translate.OwningPool(created); w.actor == nil || !owned || w.clusterLimit() == 0 {
 		return
@@ -115,7 +118,8 @@ func (w *World) checkClusterLimit(created *karpenterv1.NodeClaim) {
 		}
 	})
 	if count > most {
-		w.fail(checkClusterLimit, "the cluster has %d NodeClaims with %s, beside those that others made since, its hard limit is %d", count,
+		w.fail(checkClusterLimit,
+			"the cluster has %d NodeClaims with %s, beside those that others made since, its hard limit is %d", count,
 			created.Name, most)
 	}
 }
@@ -149,7 +153,8 @@ func (g *generator) table() {
 		return
 	}
 	g.add(0, verbClusterLimit, fmt.Sprint(1+d.n(9)))
-	// A drain waits for a budget, the budget for a pod, and the pod for room: no limit of a pool does that, since pods have others.
+	// A drain waits for a budget, the budget for a pod, and the pod for room: no limit of a pool does that, since pods
+	// have others.
 	for _, action := range g.script.Actions {
 		if action.Verb == "workload" {
 			for i, word := range action.Args {

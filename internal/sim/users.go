@@ -34,9 +34,12 @@ const (
 // verbs are what a line of a script can do.
 func verbs() map[string]func(*World, arguments) error {
 	all := map[string]func(*World, arguments) error{
-		"pool": (*World).makePool, "limit": (*World).setLimit, "workload": (*World).makeWorkload, "scale": (*World).scaleWorkload,
-		"claim": (*World).claimByHand, "delete-claim": (*World).deleteClaim, "delete-node": (*World).deleteNode, "hold": (*World).hold,
-		"vanish": (*World).vanish, "interrupt": (*World).interrupt, "sicken": (*World).sicken, "run-out": (*World).runOut, "crash": (*World).crashOne, "pause": (*World).pauseOne,
+		"pool": (*World).makePool, "limit": (*World).setLimit, "workload": (*World).makeWorkload,
+		"scale": (*World).scaleWorkload,
+		"claim": (*World).claimByHand, "delete-claim": (*World).deleteClaim, "delete-node": (*World).deleteNode,
+		"hold":   (*World).hold,
+		"vanish": (*World).vanish, "interrupt": (*World).interrupt, "sicken": (*World).sicken,
+		"run-out": (*World).runOut, "crash": (*World).crashOne, "pause": (*World).pauseOne,
 		"second": (*World).secondLeader, "jump": (*World).jumpClock, "see": (*World).see, "stall": (*World).stall,
 		"strip-claim": (*World).stripClaim, "drift": (*World).driftPool, "replicas": (*World).setReplicas,
 		"weather": (*World).weather,
@@ -58,43 +61,6 @@ func verbs() map[string]func(*World, arguments) error {
 	return all
 }
 
-// arguments are the words of a line after its verb: some stand alone, some are key=value.
-type arguments []string
-
-func (a arguments) value(key string) (string, bool) {
-	for _, word := range a {
-		if value, is := strings.CutPrefix(word, key+"="); is {
-			return value, true
-		}
-	}
-	return "", false
-}
-
-func (a arguments) first() string {
-	if len(a) == 0 {
-		return ""
-	}
-	return a[0]
-}
-
-// number is a value as a number; none is the value when the key is missing or says none.
-func (a arguments) number(key string, none int64) int64 {
-	text, found := a.value(key)
-	n, err := strconv.ParseInt(text, 10, 64)
-	if !found || err != nil {
-		return none
-	}
-	return n
-}
-
-func (a arguments) span(key string, none time.Duration) time.Duration {
-	text, _ := a.value(key)
-	if d, err := time.ParseDuration(text); err == nil {
-		return d
-	}
-	return none
-}
-
 // act carries an action out.
 func (w *World) act(action Action) {
 	w.trace = hashText(w.trace, action.String())
@@ -110,19 +76,22 @@ func (w *World) prepare() {
 	class := w.nodeClass()
 	w.cluster.must(w.server.Create(class))
 	if account := w.account; account != nil { // in a cluster it is found out
-		change(w, &awsv1.EC2NodeClass{}, client.ObjectKeyFromObject(class), apiserver.Status, func(c *awsv1.EC2NodeClass) {
-			c.Status = account.Class().Status
-		})
+		change(w, &awsv1.EC2NodeClass{}, client.ObjectKeyFromObject(class), apiserver.Status,
+			func(c *awsv1.EC2NodeClass) {
+				c.Status = account.Class().Status
+			})
 	}
 	w.cluster.must(w.server.Create(&karpenterv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: foreignPrefix + "claim"},
 		Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: otherClass()},
 	}))
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: foreignPrefix + "node", Labels: map[string]string{corev1.LabelHostname: foreignPrefix + "node"}},
-		Spec:       corev1.NodeSpec{ProviderID: "other:///machine"},
+		ObjectMeta: metav1.ObjectMeta{Name: foreignPrefix + "node",
+			Labels: map[string]string{corev1.LabelHostname: foreignPrefix + "node"}},
+		Spec: corev1.NodeSpec{ProviderID: "other:///machine"},
 		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourcePods: resource.MustParse("3"),
+			corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+			corev1.ResourcePods: resource.MustParse("3"),
 		}},
 	}
 	node.Status.Capacity = node.Status.Allocatable
@@ -136,11 +105,13 @@ func (w *World) makePool(a arguments) error {
 	return w.server.Create(pool)
 }
 
-// newPool is the NodePool that a line describes, but for its node class.
+// newPool is the NodePool that a line describes, without its node class.
 func newPool(a arguments) *karpenterv1.NodePool {
 	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: a.first()}}
 	template := &pool.Spec.Template.Spec
-	template.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"linux"}}}
+	template.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{
+		{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"linux"}},
+	}
 	if grace := a.span("grace", -1); grace >= 0 {
 		template.TerminationGracePeriod = &karpenterv1.Duration{Duration: grace}
 	}
@@ -191,7 +162,8 @@ func setLimits(pool *karpenterv1.NodePool, a arguments) {
 }
 
 func (w *World) setLimit(a arguments) error {
-	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.Main, func(p *karpenterv1.NodePool) { setLimits(p, a) })
+	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.Main,
+		func(p *karpenterv1.NodePool) { setLimits(p, a) })
 	if w.healed { // a clash of users may end after it
 		w.dropBudgets()
 	}
@@ -207,17 +179,20 @@ func (w *World) setReplicas(a arguments) error {
 	if err != nil {
 		return err
 	}
-	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a[0]}, apiserver.Main, func(p *karpenterv1.NodePool) { p.Spec.Replicas = &n })
+	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a[0]}, apiserver.Main, func(p *karpenterv1.NodePool) {
+		p.Spec.Replicas = &n
+	})
 	return nil
 }
 
 // driftPool changes a pool's template, so that all its nodes drift.
 func (w *World) driftPool(a arguments) error {
-	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.Main, func(p *karpenterv1.NodePool) {
-		labels := &p.Spec.Template.ObjectMeta.Labels
-		n, _ := strconv.Atoi((*labels)[templateLabel]) // 0 at first
-		*labels = map[string]string{templateLabel: strconv.Itoa(n + 1)}
-	})
+	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.Main,
+		func(p *karpenterv1.NodePool) {
+			labels := &p.Spec.Template.ObjectMeta.Labels
+			n, _ := strconv.Atoi((*labels)[templateLabel]) // 0 at first
+			*labels = map[string]string{templateLabel: strconv.Itoa(n + 1)}
+		})
 	return nil
 }
 
@@ -271,11 +246,13 @@ func (w *World) claimByHand(a arguments) error {
 		return nil
 	}
 	return w.server.Create(&karpenterv1.NodeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: a.first(), Labels: map[string]string{karpenterv1.NodePoolLabelKey: pool, handLabel: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: a.first(), Labels: map[string]string{karpenterv1.NodePoolLabelKey: pool,
+			handLabel: "true"}},
 		Spec: karpenterv1.NodeClaimSpec{
 			NodeClassRef: w.classRef(),
 			Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{{
-				Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{w.middling()}}},
+				Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn,
+				Values: []string{w.middling()}}},
 		},
 	})
 }
@@ -371,7 +348,8 @@ func (w *World) letGo() {
 		w.server.All(like, func(o client.Object) {
 			if slices.Contains(o.GetFinalizers(), holdFinalizer) {
 				fresh := o.DeepCopyObject().(client.Object)
-				fresh.SetFinalizers(slices.DeleteFunc(fresh.GetFinalizers(), func(f string) bool { return f == holdFinalizer }))
+				fresh.SetFinalizers(slices.DeleteFunc(fresh.GetFinalizers(),
+					func(f string) bool { return f == holdFinalizer }))
 				w.cluster.must(w.server.Update(fresh, apiserver.Main))
 			}
 		})
@@ -433,8 +411,8 @@ func (w *World) stall(a arguments) error {
 }
 
 // see makes a story fail when something is not as it says: claims=POOL:N, machines=N, waiting=N (pods without a
-// node), silent=N (nodes whose kubelet does not answer), reboots=N, launches=N (machines that were ever launched), spared=N
-// (intents to remove a claim that were ever taken back), nodes=N,N (which machines are nodes).
+// node), silent=N (nodes whose kubelet does not answer), reboots=N, launches=N (machines that were ever launched),
+// spared=N (intents to remove a claim that were ever taken back), nodes=N,N (which machines are nodes).
 func (w *World) see(a arguments) error {
 	waiting := 0
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
@@ -464,7 +442,9 @@ func (w *World) see(a arguments) error {
 		case "spared":
 			got = fmt.Sprint(len(w.checks.sparings))
 		default:
-			return fmt.Errorf("%s: want claims=POOL:N, machines=N, waiting=N, silent=N, reboots=N, launches=N, spared=N or nodes=N,N", word)
+			return fmt.Errorf(
+				"%s: want claims=POOL:N, machines=N, waiting=N, silent=N, reboots=N, launches=N, spared=N or nodes=N,N",
+				word)
 		}
 		if got != want {
 			w.fail(checkStory, "%s=%s is to be seen, found %s", key, want, got)
@@ -490,8 +470,9 @@ func (w *World) heal() {
 		if isOther(o) {
 			return
 		}
-		change(w, &karpenterv1.NodePool{}, client.ObjectKeyFromObject(o), apiserver.Main, func(p *karpenterv1.NodePool) {
-			p.Spec.Template.Spec.ExpireAfter = karpenterv1.NillableDuration{}
-		})
+		change(w, &karpenterv1.NodePool{}, client.ObjectKeyFromObject(o), apiserver.Main,
+			func(p *karpenterv1.NodePool) {
+				p.Spec.Template.Spec.ExpireAfter = karpenterv1.NillableDuration{}
+			})
 	})
 }

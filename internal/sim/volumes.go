@@ -16,10 +16,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/ec2cloud"
 )
 
-// This file gives workloads volumes, as a StatefulSet has them: each pod has a name and a disk of its own, and its successor
-// has the same. A disk is of one zone. It is made when its first pod has a node, in that node's zone (WaitForFirstConsumer), or it was
-// there before. From then on it pins its pods to its zone. attach.go says how many a node has, and
-// that disks take time to be attached and detached.
+// This file gives workloads volumes, as a StatefulSet has them: each pod has a name and a disk of its own, and its
+// successor has the same. A disk is of one zone. It is made when its first pod has a node, in that node's zone
+// (WaitForFirstConsumer), or it was there before. From then on it pins its pods to its zone. attach.go says how many a
+// node has, and that disks take time to be attached and detached.
 
 // checkStranded names the check of D-04 and P-07: consolidation leaves no pod without a place for its disk.
 const checkStranded = "stranded"
@@ -34,14 +34,16 @@ const (
 // diskOf reads disk=: late, or the zone where the disks are already; "" for a workload without disks.
 func diskOf(a arguments) (string, error) {
 	text, stated := a.value("disk")
-	if stated && !slices.Contains([]string{"late", "zone-a", "zone-b", ec2cloud.Zone("zone-a"), ec2cloud.Zone("zone-b")}, text) {
+	if stated &&
+		!slices.Contains([]string{"late", "zone-a", "zone-b", ec2cloud.Zone("zone-a"), ec2cloud.Zone("zone-b")},
+			text) {
 		return "", fmt.Errorf("disk is %q: want late, zone-a or zone-b", text)
 	}
 	return text, nil
 }
 
-// nextName returns the name of the next pod of a workload; "" while every pod that it may have with a disk is there, or
-// still ends.
+// nextName returns the name of the next pod of a workload; "" while every pod that it may have with a disk is there,
+// or still ends.
 func (c *cluster) nextName(l *workload) string {
 	if l.disk == "" {
 		c.pods++
@@ -103,17 +105,19 @@ func (c *cluster) bindDisk(claim client.ObjectKey, zone string) {
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: diskPrefix + claim.Name}}
 	volume.Spec.StorageClassName = diskClass
 	volume.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
-	volume.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name}
+	volume.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace,
+		Name: claim.Name}
 	volume.Status.Phase = corev1.VolumeBound
 	if c.world.script.attaches() { // else no driver is known, and nothing is counted
 		volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: diskDriver, VolumeHandle: volume.Name}
 	}
 	if zone != "" {
-		volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
-			}},
-		}}}}
+		volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{
+			Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{
+					Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
+				}},
+			}}}}
 	}
 	c.must(c.world.server.Create(volume))
 	change(c.world, &corev1.PersistentVolumeClaim{}, claim, apiserver.Main, func(p *corev1.PersistentVolumeClaim) {
@@ -141,14 +145,16 @@ func (w *World) zoneOfDisk(pod *corev1.Pod) string {
 	if claim == nil || claim.Spec.VolumeName == "" {
 		return ""
 	}
-	volume, _ := w.server.Peek(&corev1.PersistentVolume{}, client.ObjectKey{Name: claim.Spec.VolumeName}).(*corev1.PersistentVolume)
+	key := client.ObjectKey{Name: claim.Spec.VolumeName}
+	volume, _ := w.server.Peek(&corev1.PersistentVolume{}, key).(*corev1.PersistentVolume)
 	if volume == nil || volume.Spec.NodeAffinity == nil {
 		return ""
 	}
 	return volume.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0]
 }
 
-// reaches is the scheduler's filter for volumes: a disk that exists is used in its zone, one that is being made on its node.
+// reaches is the scheduler's filter for volumes: a disk that exists is used in its zone, one that is being made on its
+// node.
 func (c *cluster) reaches(pod *corev1.Pod, node *corev1.Node) bool {
 	claim := c.world.claimOfDisk(pod)
 	if claim == nil {
@@ -162,8 +168,8 @@ func (c *cluster) reaches(pod *corev1.Pod, node *corev1.Node) bool {
 	return zone == "" || node.Labels[corev1.LabelTopologyZone] == zone
 }
 
-// makeDisk makes the disk of a pod that has got its node, if there is none, and returns how long that takes. It is made even if the
-// pod goes meanwhile, but not when the node does: then the claim is free for another one.
+// makeDisk makes the disk of a pod that has got its node, if there is none, and returns how long that takes. It is
+// made even if the pod goes meanwhile, but not when the node does: then the claim is free for another one.
 func (c *cluster) makeDisk(pod *corev1.Pod, node string) time.Duration {
 	claim := c.world.claimOfDisk(pod)
 	if claim == nil || claim.Spec.VolumeName != "" {
@@ -187,7 +193,8 @@ func (c *cluster) makeDisk(pod *corev1.Pod, node string) time.Duration {
 		found, _ := c.world.server.Peek(&corev1.Node{}, client.ObjectKey{Name: node}).(*corev1.Node)
 		claim := c.world.claimOfDisk(pod)
 		switch {
-		case claim == nil || claim.Spec.VolumeName != "" || claim.Annotations[selectedKey] != node: // no longer wanted here
+		case claim == nil || claim.Spec.VolumeName != "" || claim.Annotations[selectedKey] != node:
+			// no longer wanted here
 			return
 		case found == nil:
 			choose("")
@@ -198,8 +205,8 @@ func (c *cluster) makeDisk(pod *corev1.Pod, node string) time.Duration {
 	return takes
 }
 
-// checkDisks is D-04 for pods with disks: when consolidation takes a node away, another node is in the zone of the disks that are
-// used there. What others have taken away meanwhile may have been that node.
+// checkDisks is D-04 for pods with disks: when consolidation takes a node away, another node is in the zone of the
+// disks that are used there. What others have taken away meanwhile may have been that node.
 func (w *World) checkDisks(claim *karpenterv1.NodeClaim) {
 	p := w.actor
 	for _, times := range w.checks.foreign {
@@ -211,15 +218,19 @@ func (w *World) checkDisks(claim *karpenterv1.NodeClaim) {
 		pod := o.(*corev1.Pod)
 		at, seen := p.line.replica.known.bound[pod.UID]
 		zone := w.zoneOfDisk(pod)
-		if pod.Spec.NodeName != claim.Status.NodeName || pod.DeletionTimestamp != nil || zone == "" || !seen || at >= p.since {
+		if pod.Spec.NodeName != claim.Status.NodeName || pod.DeletionTimestamp != nil || zone == "" || !seen ||
+			at >= p.since {
 			return
 		}
 		stays := false
 		w.server.All(&corev1.Node{}, func(o client.Object) {
-			stays = stays || o.GetName() != pod.Spec.NodeName && o.GetDeletionTimestamp() == nil && o.GetLabels()[corev1.LabelTopologyZone] == zone
+			stays = stays || o.GetName() != pod.Spec.NodeName && o.GetDeletionTimestamp() == nil &&
+				o.GetLabels()[corev1.LabelTopologyZone] == zone
 		})
 		if !stays {
-			w.fail(checkStranded, "claim %s is consolidated although pod %s has its disk in %s, where no other node is", claim.Name, pod.Name, zone)
+			w.fail(checkStranded,
+				"claim %s is consolidated although pod %s has its disk in %s, where no other node is", claim.Name,
+				pod.Name, zone)
 		}
 	})
 }

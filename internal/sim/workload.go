@@ -39,11 +39,13 @@ func (c *cluster) scale(name string) {
 	var active []*corev1.Pod
 	c.world.server.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
-		if pod.Labels[appLabel] == name && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		if pod.Labels[appLabel] == name && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded &&
+			pod.Status.Phase != corev1.PodFailed {
 			active = append(active, pod)
 		}
 	})
-	if l.disk != "" { // as a StatefulSet, by ordinals: else a pod that is evicted would come back with the disk of another one
+	// as a StatefulSet, by ordinals: else a pod that is evicted would come back with the disk of another one
+	if l.disk != "" {
 		active = slices.DeleteFunc(active, func(pod *corev1.Pod) bool {
 			if slices.Contains(l.ordinals(), pod.Name) {
 				return false
@@ -81,13 +83,17 @@ func (l *workload) pod(name string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: metaNamespace, Name: name, Labels: map[string]string{appLabel: l.name},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: l.name, UID: types.UID("rs-" + l.name), Controller: &yes}},
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: l.name, UID: types.UID("rs-" + l.name),
+					Controller: &yes},
+			},
 		},
 		Spec: corev1.PodSpec{
 			TerminationGracePeriodSeconds: new(int64(l.grace / time.Second)),
-			Containers: []corev1.Container{{Name: "c", Image: "none", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-				corev1.ResourceCPU: l.cpu, corev1.ResourceMemory: l.mem,
-			}}}},
+			Containers: []corev1.Container{
+				{Name: "c", Image: "none", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+					corev1.ResourceCPU: l.cpu, corev1.ResourceMemory: l.mem,
+				}}}},
 		},
 	}
 	wants(l.wants, &pod.Spec)
@@ -101,5 +107,6 @@ func (l *workload) pod(name string) *corev1.Pod {
 // guard makes the workload's PodDisruptionBudget.
 func (l *workload) guard(spec policyv1.PodDisruptionBudgetSpec) *policyv1.PodDisruptionBudget {
 	spec.Selector = selectorOf(l.name)
-	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metaNamespace, Name: l.name}, Spec: spec}
+	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metaNamespace, Name: l.name},
+		Spec: spec}
 }

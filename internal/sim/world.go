@@ -33,7 +33,8 @@ func NewGround() (*Ground, error) {
 	if err != nil {
 		return nil, err
 	}
-	ground := &Ground{offers: offers, kinds: apiserver.NewKinds(), scheme: scheme, ec2: sync.OnceValues(ec2cloud.NewGround)}
+	ground := &Ground{offers: offers, kinds: apiserver.NewKinds(), scheme: scheme,
+		ec2: sync.OnceValues(ec2cloud.NewGround)}
 	for n := range ground.states {
 		ground.states[n] = sync.OnceValues(func() (*cloud.Offers, error) { return cloud.NewOffers(n) })
 	}
@@ -155,8 +156,8 @@ func Run(ground *Ground, script Script, out io.Writer) Result {
 
 // newWorld makes the world of a script, in which nothing has happened yet.
 func newWorld(ground *Ground, script Script, out io.Writer) *World {
-	w := &World{script: script, ground: ground, scheme: ground.scheme, out: out, trace: fnvOffset, occasions: map[string]int{},
-		requests: Requests{}}
+	w := &World{script: script, ground: ground, scheme: ground.scheme, out: out, trace: fnvOffset,
+		occasions: map[string]int{}, requests: Requests{}}
 	w.cluster, w.checks = newCluster(w), newChecks(w)
 	d := newDice(script.Seed, "server")
 	w.server = apiserver.New(apiserver.Config{Kinds: ground.kinds, Now: w.clock, Rand: rand.New(&d)})
@@ -191,7 +192,8 @@ func (w *World) run() Result {
 	if w.result == nil {
 		w.result = &Result{At: w.now}
 	}
-	w.result.Trace, w.result.Faults, w.result.Steps, w.result.Deaths, w.result.Launches = w.trace, w.faults, w.steps, w.deaths, w.checks.launches
+	w.result.Trace, w.result.Faults, w.result.Steps, w.result.Deaths, w.result.Launches = w.trace, w.faults, w.steps,
+		w.deaths, w.checks.launches
 	w.result.Requests = w.requests
 	return *w.result
 }
@@ -211,7 +213,8 @@ func (w *World) verbose() bool { return w.out != nil }
 // tell adds a line to the story.
 func (w *World) tell(format string, args ...any) {
 	if w.out != nil {
-		_, _ = fmt.Fprintf(w.out, "%10.3f  %s\n", w.now.Seconds(), fmt.Sprintf(format, args...)) // a story that cannot be told changes nothing
+		// a story that cannot be told changes nothing
+		_, _ = fmt.Fprintf(w.out, "%10.3f  %s\n", w.now.Seconds(), fmt.Sprintf(format, args...))
 	}
 }
 

@@ -18,12 +18,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// BackChecks is the table of K-28: what has to be known before Karpenter gets a cluster back.
+// BackChecks returns the table of K-28: what to know before Karpenter gets a cluster back.
 func BackChecks() []Row {
 	return []Row{
-		{"refused", "what Karpenter's definitions refuse and Karpenter cannot read: units, budgets, policies", Danger, refused},
+		{"refused", "what Karpenter's definitions refuse and Karpenter cannot read: units, budgets, policies", Danger,
+			refused},
 		{"hard-limits", "`hardLimits`, which Karpenter does not have: its limits are soft", Danger, hardLimits},
-		{"time-zones", "budgets whose schedule goes by a `timeZone`, which Karpenter does not have: it reads UTC", Danger, timeZones},
+		{"time-zones", "budgets whose schedule goes by a `timeZone`, which Karpenter does not have: it reads UTC",
+			Danger, timeZones},
 		{"dormant", "NodeOverlays and static NodePools whose feature gate is off in Karpenter", Danger, dormantThere},
 		{"pauses", "pauses of a NodePool or of the whole cluster, which Karpenter does not know", Warning, pauses},
 		{"keeps", "floors, headroom and shares of spot of NodePools, which Karpenter does not know", Warning, keeps},
@@ -32,18 +34,18 @@ func BackChecks() []Row {
 	}
 }
 
-// Back goes through the table of K-28. A finding whose Patch is set is done with by that.
+// Back runs the checks of K-28. A finding with a Patch is resolved by that patch.
 func Back(in Input) ([]Finding, error) {
 	return through(BackChecks(), in)
 }
 
-// What Karpenter 1.15 takes. A test in the module bench holds these to its definitions.
+// What Karpenter 1.15 accepts. A test in the module bench compares these with its definitions.
 var (
 	theirDuration = regexp.MustCompile(`^(([0-9]+(s|m|h))+|Never)$`)
 	theirBudget   = regexp.MustCompile(`^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$`)
 )
 
-// refused looks for what Karpenter's definitions refuse, in NodePools and NodeClaims.
+// refused finds NodePools and NodeClaims that Karpenter's definitions refuse.
 func refused(p *picture) (found []Finding) {
 	const cannot = "; Karpenter cannot read the object then, and so lists none of its kind"
 	for _, kind := range []string{kindPool, kindClaim} {
@@ -54,13 +56,14 @@ func refused(p *picture) (found []Finding) {
 			}
 			found = append(found, Finding{Severity: Danger, Kind: kind, Name: o.GetName(),
 				Consequence: "Karpenter's definitions refuse " + strings.Join(faults, "; ") + cannot,
-				Remedy:      "write it as Karpenter does, which means the same: the patch does it", Patch: p.patch(o.Object, fixed)})
+				Remedy:      "write it as Karpenter does, which means the same: the patch does it",
+				Patch:       p.patch(o.Object, fixed)})
 		}
 	}
 	return found
 }
 
-// patch is the merge patch from one state of an object to another.
+// patch returns the merge patch from one state of an object to another.
 func (p *picture) patch(from, to map[string]any) string {
 	before, err := json.Marshal(from)
 	if err != nil {
@@ -79,8 +82,8 @@ func (p *picture) patch(from, to map[string]any) string {
 	return string(patch)
 }
 
-// ForKarpenter is a NodePool or a NodeClaim as Karpenter can read it, and means the same by it; faults say what is
-// written otherwise. hardLimits are left as they are: to take them away changes what holds.
+// ForKarpenter returns a NodePool or a NodeClaim in a form that Karpenter can read, with the same meaning. faults say
+// what was changed. hardLimits stay: removing them would change the meaning.
 func ForKarpenter(object map[string]any) (fixed map[string]any, faults []string) {
 	w := &rewriting{}
 	fixed = runtime.DeepCopyJSON(object)
@@ -92,7 +95,8 @@ func ForKarpenter(object map[string]any) (fixed map[string]any, faults []string)
 	}
 	disruption := objectAt(fixed, "spec", "disruption")
 	w.duration(theirDuration, plainly, disruption, "consolidateAfter", "spec.disruption")
-	if policy := disruption["consolidationPolicy"]; policy == string(karpenterv1.ConsolidationPolicyWhenUnderutilized) {
+	policy := disruption["consolidationPolicy"]
+	if policy == string(karpenterv1.ConsolidationPolicyWhenUnderutilized) {
 		disruption["consolidationPolicy"] = string(karpenterv1.ConsolidationPolicyWhenEmptyOrUnderutilized)
 		w.fault("spec.disruption.consolidationPolicy %q: %s is the same", policy, disruption["consolidationPolicy"])
 	}
@@ -109,14 +113,14 @@ func ForKarpenter(object map[string]any) (fixed map[string]any, faults []string)
 	return fixed, w.faults
 }
 
-// objectAt is an object inside another one; nil, in which nothing is found, where there is none.
+// objectAt returns an object inside another one; nil, which is like an empty one, if there is none.
 func objectAt(object map[string]any, at ...string) map[string]any {
 	inner, _, _ := unstructured.NestedFieldNoCopy(object, at...)
 	of, _ := inner.(map[string]any)
 	return of
 }
 
-// rewriting notes what is written otherwise.
+// rewriting notes what was changed.
 type rewriting struct{ faults []string }
 
 func (w *rewriting) fault(format string, args ...any) {
@@ -127,8 +131,9 @@ func plainly(d time.Duration) string { return karpenterv1.Duration{Duration: d}.
 
 func inMinutes(d time.Duration) string { return fmt.Sprintf("%dm", d/time.Minute) }
 
-// duration writes a length of time so that it fits.
-func (w *rewriting) duration(fits *regexp.Regexp, write func(time.Duration) string, of map[string]any, field, path string) {
+// duration rewrites a duration that Karpenter would refuse.
+func (w *rewriting) duration(fits *regexp.Regexp, write func(time.Duration) string, of map[string]any,
+	field, path string) {
 	text, is := of[field].(string)
 	if !is || fits.MatchString(text) {
 		return
@@ -142,7 +147,7 @@ func (w *rewriting) duration(fits *regexp.Regexp, write func(time.Duration) stri
 	w.fault("%s.%s %q: %s is the same", path, field, text, of[field])
 }
 
-// budget reports whether a budget stays: one for Expired alone binds nothing.
+// budget reports whether a budget stays: one for Expired alone has no effect.
 func (w *rewriting) budget(budget map[string]any, path string) bool {
 	switch nodes := budget["nodes"].(type) {
 	case nil, string:
@@ -155,7 +160,8 @@ func (w *rewriting) budget(budget map[string]any, path string) bool {
 	if !has || len(reasons) == 0 {
 		return true
 	}
-	left := slices.DeleteFunc(slices.Clone(reasons), func(r any) bool { return r == string(karpenterv1.DisruptionReasonExpired) })
+	left := slices.DeleteFunc(slices.Clone(reasons),
+		func(r any) bool { return r == string(karpenterv1.DisruptionReasonExpired) })
 	slices.SortStableFunc(left, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	left = slices.Compact(left)
 	switch len(left) {
@@ -170,7 +176,7 @@ func (w *rewriting) budget(budget map[string]any, path string) bool {
 	return true
 }
 
-// hardLimits looks for pools whose limit becomes a soft one.
+// hardLimits finds pools whose hard limit would become a soft one.
 func hardLimits(p *picture) (found []Finding) {
 	for _, o := range p.others[kindPool] {
 		limits, has, _ := unstructured.NestedMap(o.Object, "spec", "hardLimits")
@@ -179,7 +185,7 @@ func hardLimits(p *picture) (found []Finding) {
 		}
 		hard, err := resource.ParseQuantity(fmt.Sprint(limits["nodes"]))
 		if err != nil {
-			continue // the definition takes whole numbers of nodes only
+			continue // the definition allows only whole numbers of nodes
 		}
 		fixed := runtime.DeepCopyJSON(o.Object)
 		unstructured.RemoveNestedField(fixed, "spec", "hardLimits")
@@ -198,15 +204,15 @@ func hardLimits(p *picture) (found []Finding) {
 		}
 		found = append(found, Finding{Severity: Danger, Kind: kindPool, Name: o.GetName(),
 			Consequence: fmt.Sprintf("spec.hardLimits.nodes is %s, which Karpenter's definition drops: without spec.limits.nodes nothing bounds "+
-				"the pool, which has %s; and that limit is soft in Karpenter: a batch of pods, or a replacement, goes above it", hard.String(),
-				count(nodes, "node", "nodes")),
+				"the pool, which has %s; and that limit is soft in Karpenter: a batch of pods, or a replacement, goes above it",
+				hard.String(), count(nodes, "node", "nodes")),
 			Remedy: "write the limit to spec.limits.nodes, as the patch does, and leave room below what must not be passed",
 			Patch:  p.patch(o.Object, fixed)})
 	}
 	return found
 }
 
-// timeZones looks for budgets that would be active at other hours (K-56).
+// timeZones finds budgets that would be active at other hours (K-56).
 func timeZones(p *picture) (found []Finding) {
 	for _, pool := range p.pools {
 		var zones []string
@@ -217,14 +223,15 @@ func timeZones(p *picture) (found []Finding) {
 		}
 		if len(zones) > 0 {
 			found = append(found, Finding{Severity: Danger, Kind: kindPool, Name: pool.Name,
-				Consequence: strings.Join(zones, ", ") + ", which Karpenter's definition drops: the same hours count in UTC there",
-				Remedy:      "write the schedule in UTC, once for winter and once for summer where the zone has both, and take timeZone away"})
+				Consequence: strings.Join(zones, ", ") +
+					", which Karpenter's definition drops: the same hours count in UTC there",
+				Remedy: "write the schedule in UTC, once for winter and once for summer where the zone has both, and take timeZone away"})
 		}
 	}
 	return found
 }
 
-// dormantThere looks for objects that Karpenter would not act on.
+// dormantThere finds objects on which Karpenter would not act.
 func dormantThere(p *picture) (found []Finding) {
 	theirs := p.theirGates()
 	look := func(gate, kind, namespace, name, stops string) {
@@ -243,13 +250,13 @@ func dormantThere(p *picture) (found []Finding) {
 		}
 	}
 	for _, o := range p.others[gateBuffer] {
-		look(gateBuffer, gateBuffer, o.GetNamespace(), o.GetName(), "no room is kept for it there, and nodes that only have "+
-			"such room go as empty ones")
+		look(gateBuffer, gateBuffer, o.GetNamespace(), o.GetName(),
+			"no room is kept for it there, and nodes that only have "+"such room go as empty ones")
 	}
 	return found
 }
 
-// keeps looks for what Joiner keeps and Karpenter would not.
+// keeps finds what Joiner keeps and Karpenter would not.
 func keeps(p *picture) (found []Finding) {
 	for _, pool := range p.pools {
 		for _, own := range []struct{ key, means, then, remedy string }{
@@ -257,20 +264,22 @@ func keeps(p *picture) (found []Finding) {
 				"set consolidateAfter to Never, or keep pods on the nodes"},
 			{karpenterv1.HeadroomAnnotationKey, "how much room it keeps free", "such nodes go as empty ones",
 				"write a CapacityBuffer, with its feature gate on"},
-			{karpenterv1.SpotRatioAnnotationKey, "how much of it may be spot", "any number of its nodes may become spot",
+			{karpenterv1.SpotRatioAnnotationKey, "how much of it may be spot",
+				"any number of its nodes may become spot",
 				"let one NodePool launch spot, with limits, and another on demand"},
 		} {
 			if value, has := pool.Annotations[own.key]; has {
 				found = append(found, Finding{Severity: Warning, Kind: kindPool, Name: pool.Name,
-					Consequence: fmt.Sprintf("%s=%s says %s, which Karpenter does not know: %s", own.key, value, own.means, own.then),
-					Remedy:      own.remedy})
+					Consequence: fmt.Sprintf("%s=%s says %s, which Karpenter does not know: %s", own.key, value,
+						own.means, own.then),
+					Remedy: own.remedy})
 			}
 		}
 	}
 	return found
 }
 
-// pauses looks for what Joiner holds and Karpenter would not.
+// pauses finds what Joiner holds back and Karpenter would not.
 func pauses(p *picture) (found []Finding) {
 	for _, pool := range p.pools {
 		if value, paused := pool.Annotations[karpenterv1.PausedAnnotationKey]; paused {
@@ -283,7 +292,8 @@ func pauses(p *picture) (found []Finding) {
 	for _, o := range p.others["ConfigMap"] {
 		data, _, _ := unstructured.NestedStringMap(o.Object, "data")
 		if pause := translate.PauseOf(data, p.Now); o.GetName() == translate.SwitchName && pause.On {
-			found = append(found, Finding{Severity: Warning, Kind: "ConfigMap", Namespace: o.GetNamespace(), Name: o.GetName(),
+			found = append(found, Finding{Severity: Warning, Kind: "ConfigMap", Namespace: o.GetNamespace(),
+				Name:        o.GetName(),
 				Consequence: pause.By(o.GetNamespace()+"/"+o.GetName()) + "; Karpenter does not read it, and disrupts",
 				Remedy:      "set spec.disruption.budgets to [{nodes: \"0\"}] in each NodePool that is to stay as it is"})
 		}
@@ -291,39 +301,44 @@ func pauses(p *picture) (found []Finding) {
 	return found
 }
 
-// inFlightBack looks for what Joiner has begun.
+// inFlightBack finds what Joiner has begun and not finished.
 func inFlightBack(p *picture) (found []Finding) {
 	add := func(name, consequence, remedy string) {
-		found = append(found, Finding{Severity: Wait, Kind: kindClaim, Name: name, Consequence: consequence, Remedy: remedy})
+		found = append(found, Finding{Severity: Wait, Kind: kindClaim, Name: name, Consequence: consequence,
+			Remedy: remedy})
 	}
 	for _, claim := range p.claims {
 		switch replaces := translate.Replaces(claim); {
 		case claim.DeletionTimestamp != nil:
-			add(claim.Name, "its node drains: Karpenter goes on with it", "wait until it is gone, if the drain is to end as it began")
+			add(claim.Name, "its node drains: Karpenter goes on with it",
+				"wait until it is gone, if the drain is to end as it began")
 		case condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason):
 			add(claim.Name, "Joiner has chosen it to go: Karpenter opens it again, and begins anew",
 				"joinerctl pause, before Joiner is stopped, takes such choices back")
 		case len(replaces) > 0 && !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized):
-			add(claim.Name, "it is launched in the place of "+some(replaces)+", which Karpenter does not know: both stay until it consolidates",
+			add(claim.Name, "it is launched in the place of "+some(replaces)+
+				", which Karpenter does not know: both stay until it consolidates",
 				"wait until it has taken their place")
 		}
 	}
 	return found
 }
 
-// marks looks for annotations of ours on NodePools. Those on NodeClaims go with them.
+// marks finds our annotations on NodePools. Those on NodeClaims go with the NodeClaims.
 func marks(p *picture) (found []Finding) {
 	for _, pool := range p.pools {
 		for _, key := range []string{karpenterv1.AboveLimitAnnotationKey, karpenterv1.DisruptionBackoffAnnotationKey} {
 			if _, has := pool.Annotations[key]; has {
 				found = append(found, Finding{Severity: Info, Kind: kindPool, Name: pool.Name,
 					Consequence: "it has the annotation " + key + ", which means nothing to Karpenter",
-					Remedy:      "it may stay; the patch takes it away", Patch: fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, key)})
+					Remedy:      "it may stay; the patch takes it away",
+					Patch:       fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, key)})
 			}
 		}
 		if pool.Annotations[karpenterv1.GracefulExpirationAnnotationKey] == "true" {
 			found = append(found, Finding{Severity: Warning, Kind: kindPool, Name: pool.Name,
-				Consequence: "its expired nodes are replaced within the budgets (" + karpenterv1.GracefulExpirationAnnotationKey +
+				Consequence: "its expired nodes are replaced within the budgets (" +
+					karpenterv1.GracefulExpirationAnnotationKey +
 					"), which Karpenter does not know: it removes them at once",
 				Remedy: "raise spec.template.spec.expireAfter, or let nodes drift instead"})
 		}

@@ -17,37 +17,40 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// Input is a cluster on which Karpenter runs, or ran, as somebody has read it.
+// Input is a cluster on which Karpenter runs, or ran.
 type Input struct {
-	// Documents are its objects: those of Resources, and those that World was made of.
+	// Documents are its objects: those of Resources, and those from which World was made.
 	Documents []whatif.Document
 	// World is the same cluster for planning.
 	World *whatif.World
-	// Theirs is what Karpenter was started with, and Ours what Joiner would be; either may be unknown.
+	// Theirs is what Karpenter was started with, and Ours what Joiner would be started with. Either may be unknown.
 	Theirs, Ours Given
-	// Refused are the keys of the values file that our chart does not take.
+	// Refused are the keys of the values file that our chart does not accept.
 	Refused []string
 	Now     time.Time
 }
 
 // Row is a row of the table of K-25.
 type Row struct {
-	// Name stands in findings, and About in documentation.
+	// Name is in findings, and About in the documentation.
 	Name, About string
-	// Worst is the severity of what it finds; a finding that changes nothing may weigh less.
+	// Worst is the severity of its findings; a finding without consequences may have a lower one.
 	Worst Severity
 	find  func(*picture) []Finding
 }
 
-// Checks is the table of K-25, in its order.
+// Checks returns the table of K-25, in its order.
 func Checks() []Row {
 	return []Row{
-		{"node-limits", "NodePools above their soft `limits.nodes`, and `limits.nodes: 0` used as a pause", Danger, nodeLimits},
-		{"dormant", "NodeOverlays, CapacityBuffers and static NodePools whose feature gate is off in Karpenter", Danger, dormant},
+		{"node-limits", "NodePools above their soft `limits.nodes`, and `limits.nodes: 0` used as a pause", Danger,
+			nodeLimits},
+		{"dormant", "NodeOverlays, CapacityBuffers and static NodePools whose feature gate is off in Karpenter",
+			Danger, dormant},
 		{"devices", "pods with ResourceClaims, and `IGNORE_DRA_REQUESTS=false`", Danger, devices},
 		{"node-class", "NodePools of a provider that Joiner does not have", Danger, nodeClasses},
 		{"in-flight", "drains, commands and reboots under way", Wait, inFlight},
-		{"definitions", "definitions that Helm would delete, that are older or newer, or that store v1beta1", Danger, definitions},
+		{"definitions", "definitions that Helm would delete, that are older or newer, or that store v1beta1", Danger,
+			definitions},
 		{"settings", "flags, variables, gates and values of Karpenter's, as Joiner takes them", Danger, settingsGiven},
 		{"overlays", "NodeOverlays that have an effect in Karpenter and none here", Warning, overlays},
 		{"begin", "drift and expiration that would begin at once", Warning, begins},
@@ -59,10 +62,12 @@ func Checks() []Row {
 	}
 }
 
-// Resources are what is read beside what planning needs. One that the cluster does not have is left out.
+// Resources returns what has to be read in addition to what planning needs. Resources that the cluster lacks are left
+// out.
 func Resources() []whatif.Resource {
 	of := func(group, version, name string) whatif.Resource {
-		return whatif.Resource{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version, Resource: name}}
+		return whatif.Resource{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version,
+			Resource: name}}
 	}
 	return []whatif.Resource{
 		of("apiextensions.k8s.io", "v1", "customresourcedefinitions"),
@@ -77,10 +82,10 @@ func Resources() []whatif.Resource {
 	}
 }
 
-// DashboardLabel is the label of ConfigMaps that hold dashboards: others are not read.
+// DashboardLabel is the label of ConfigMaps with dashboards; other ConfigMaps are not read.
 const DashboardLabel = "grafana_dashboard"
 
-// picture is an input, understood.
+// picture is a decoded input.
 type picture struct {
 	Input
 	pools    []*karpenterv1.NodePool
@@ -89,7 +94,7 @@ type picture struct {
 	pods     []*corev1.Pod
 	budgets  []*policyv1.PodDisruptionBudget
 	overlays []*karpenterv1alpha1.NodeOverlay
-	// others are objects by kind, as they are.
+	// others are the undecoded objects, by kind.
 	others   map[string][]unstructured.Unstructured
 	snapshot *cluster.Snapshot
 	terms    engine.Terms
@@ -97,12 +102,12 @@ type picture struct {
 	err      error
 }
 
-// Check goes through the table. The error says that the plan cannot be made.
+// Check runs the checks of K-25. It fails if no plan can be made.
 func Check(in Input) ([]Finding, error) {
 	return through(Checks(), in)
 }
 
-// through goes through a table.
+// through runs the checks of a table.
 func through(rows []Row, in Input) ([]Finding, error) {
 	p, err := understood(in)
 	if err != nil {
@@ -118,7 +123,7 @@ func through(rows []Row, in Input) ([]Finding, error) {
 	return sorted(findings), p.err
 }
 
-// understood sorts objects by kind.
+// understood decodes objects and sorts them by kind.
 func understood(in Input) (*picture, error) {
 	p := &picture{Input: in, others: map[string][]unstructured.Unstructured{}}
 	for _, d := range in.Documents {
@@ -146,7 +151,7 @@ func understood(in Input) (*picture, error) {
 	if in.World == nil {
 		return p, nil
 	}
-	// A budget that cannot be read counts as 0, as everywhere.
+	// An unreadable budget counts as 0, as everywhere.
 	p.snapshot, p.terms, _ = in.World.Picture()
 	var once *whatif.Comparison
 	p.foretold = func() (whatif.Comparison, error) {
@@ -175,7 +180,7 @@ func decoded[T any](list []*T, d whatif.Document) ([]*T, error) {
 	return append(list, one), nil
 }
 
-// theirGates are Karpenter's gates as it runs, and its defaults where that is not known.
+// theirGates returns Karpenter's feature gates as it runs, or its defaults if those are not known.
 func (p *picture) theirGates() map[string]bool {
 	return gatesWith(p.Theirs, true)
 }

@@ -13,31 +13,31 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// What Helm writes onto an object to know whose it is, and whether it stays.
+// Annotations by which Helm knows which release owns an object, and whether to keep it.
 const (
 	helmRelease   = "meta.helm.sh/release-name"
 	helmNamespace = "meta.helm.sh/release-namespace"
 	helmPolicy    = "helm.sh/resource-policy"
 )
 
-// OwnFields are the fields of our definitions that Karpenter's at release 1.15 do not have, each with all below it, by
-// the name of the definition. A test in the module bench holds them to Karpenter's.
+// OwnFields returns the fields of our definitions that those of Karpenter 1.15 lack, by the name of the definition.
+// Each includes all fields below it. A test in the module bench compares them with Karpenter's.
 func OwnFields() map[string][]string {
 	return map[string][]string{"nodepools." + karpenterv1.Group: {
 		"spec.disruption.budgets[].timeZone", "spec.hardLimits", "status.disruption",
 	}}
 }
 
-// Kinds reports whether a definition is of a kind of Karpenter's: of its core, or of a provider that Joiner has too.
+// Kinds reports whether a definition belongs to Karpenter: to its core, or to a provider that Joiner has too.
 func Kinds(definition string) bool {
 	_, group, _ := strings.Cut(definition, ".")
 	return slices.Contains([]string{karpenterv1.Group, "karpenter.k8s.aws", "karpenter.kwok.sh"}, group)
 }
 
-// Shared is the definition of CapacityBuffers. Karpenter's charts bring it, and so does Cluster Autoscaler.
+// Shared is the definition of CapacityBuffers. Karpenter's charts contain it, and so does Cluster Autoscaler.
 const Shared = "capacitybuffers.autoscaling.x-k8s.io"
 
-// definitions looks at the CustomResourceDefinitions of Karpenter's kinds.
+// definitions checks the CustomResourceDefinitions of Karpenter's kinds.
 func definitions(p *picture) (found []Finding) {
 	ours, err := shipped()
 	if err != nil {
@@ -49,12 +49,13 @@ func definitions(p *picture) (found []Finding) {
 			continue
 		}
 		add := func(consequence, remedy string) {
-			found = append(found, Finding{Severity: Danger, Kind: "CustomResourceDefinition", Name: o.GetName(), Consequence: consequence,
-				Remedy: remedy})
+			found = append(found, Finding{Severity: Danger, Kind: "CustomResourceDefinition", Name: o.GetName(),
+				Consequence: consequence, Remedy: remedy})
 		}
 		annotations := o.GetAnnotations()
 		if release := annotations[helmRelease]; release != "" && annotations[helmPolicy] != "keep" {
-			add(fmt.Sprintf("release %s/%s of Helm deletes it when it is uninstalled, and with it every object of its kind",
+			add(fmt.Sprintf(
+				"release %s/%s of Helm deletes it when it is uninstalled, and with it every object of its kind",
 				annotations[helmNamespace], release), "joinerctl takeover adopt-crds, before that release is removed")
 		}
 		stored, _, _ := unstructured.NestedStringSlice(o.Object, "status", "storedVersions")
@@ -67,7 +68,7 @@ func definitions(p *picture) (found []Finding) {
 	return found
 }
 
-// compared says of which release a definition may be, by its fields.
+// compared says by its fields from which release a definition may be.
 func compared(o unstructured.Unstructured, ours map[string]bool) (found []Finding) {
 	theirs := FieldsOf(o.Object)
 	if len(ours) == 0 || len(theirs) == 0 {
@@ -93,8 +94,9 @@ func compared(o unstructured.Unstructured, ours map[string]bool) (found []Findin
 	}
 	if len(lacks) > 0 {
 		found = append(found, Finding{Severity: Danger, Kind: "CustomResourceDefinition", Name: o.GetName(),
-			Consequence: fmt.Sprintf("it is of a Karpenter before 1.15, and lacks %s (%s): what Joiner writes there is lost until its own "+
-				"definitions are applied", count(len(lacks), "field", "fields"), some(lacks)),
+			Consequence: fmt.Sprintf(
+				"it is of a Karpenter before 1.15, and lacks %s (%s): what Joiner writes there is lost until its own "+
+					"definitions are applied", count(len(lacks), "field", "fields"), some(lacks)),
 			Remedy: "apply Joiner's definitions before it starts (docs/takeover.md)"})
 	}
 	return found
@@ -107,7 +109,7 @@ func OwnField(definition, path string) bool {
 	})
 }
 
-// shipped are the fields of our definitions, by their names.
+// shipped returns the fields of our definitions, by the names of these.
 func shipped() (map[string]map[string]bool, error) {
 	manifests, err := crd.Manifests()
 	if err != nil {
@@ -126,7 +128,7 @@ func shipped() (map[string]map[string]bool, error) {
 	return fields, nil
 }
 
-// FieldsOf are the paths of all fields of the version of a definition that objects are stored in.
+// FieldsOf returns the paths of all fields in a definition's storage version.
 func FieldsOf(definition map[string]any) map[string]bool {
 	paths := map[string]bool{}
 	versions, _, _ := unstructured.NestedSlice(definition, "spec", "versions")

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Severity says how much a finding weighs.
+// Severity is how serious a finding is.
 type Severity string
 
-// The severities, least first. Wait: it passes by itself.
+// Severities, least first. Wait: it passes by itself.
 const (
 	Info    Severity = "info"
 	Warning Severity = "warning"
@@ -18,13 +18,13 @@ const (
 	Danger  Severity = "danger"
 )
 
-// weight orders severities: what passes by itself is worth as much attention as a warning.
+// weight orders severities. Wait is between Warning and Danger.
 func (s Severity) weight() int { return slices.Index([]Severity{Info, Warning, Wait, Danger}, s) }
 
-// AtLeast reports whether a severity weighs at least as much as another one.
+// AtLeast reports whether a severity is at least as high as another one.
 func (s Severity) AtLeast(other Severity) bool { return s.weight() >= other.weight() }
 
-// ParseSeverity reads the value of --fail-on. The error says what is allowed.
+// ParseSeverity parses the value of --fail-on. The error says what is allowed.
 func ParseSeverity(text string) (Severity, error) {
 	if s := Severity(text); s == Warning || s == Danger || s == Info {
 		return s, nil
@@ -32,24 +32,24 @@ func ParseSeverity(text string) (Severity, error) {
 	return "", fmt.Errorf("--fail-on is %q: it must be info, warning or danger", text)
 }
 
-// Finding is one thing that would be different. Its names in JSON are an API (U-29).
+// Finding is one difference. Its names in JSON are an API (U-29).
 type Finding struct {
 	Severity Severity `json:"severity"`
 	// Check is the row of the table that found it.
 	Check string `json:"check"`
-	// Kind, Namespace and Name are the object it is about; without a name it is about all of the kind.
+	// Kind, Namespace and Name identify the object; without a name the finding is about all objects of the kind.
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	// Consequence says what would be different, and Remedy what to do.
 	Consequence string `json:"consequence"`
 	Remedy      string `json:"remedy"`
-	// Patch is a merge patch that does it, where one does, and Patched says that it was done; only of the way back.
+	// Patch is a merge patch that does so, if there is one; only for the way back. Patched says that it was applied.
 	Patch   string `json:"patch,omitempty"`
 	Patched bool   `json:"patched,omitempty"`
 }
 
-// Object names what a finding is about.
+// Object returns the kind and name of the object that a finding is about.
 func (f Finding) Object() string {
 	name := f.Name
 	if f.Namespace != "" {
@@ -67,7 +67,7 @@ func sorted(findings []Finding) []Finding {
 	return findings
 }
 
-// count prints a number of things: 1 node, 2 nodes.
+// count formats a number of things: 1 node, 2 nodes.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -75,7 +75,7 @@ func count(n int, one, many string) string {
 	return fmt.Sprint(n, " ", many)
 }
 
-// some names the first of a list, and counts the rest.
+// some lists the first names, and counts the rest.
 func some(names []string) string {
 	const most = 3
 	if len(names) <= most {

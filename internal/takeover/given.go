@@ -17,21 +17,21 @@ import (
 
 // Given is what a program was started with: its command line and its environment.
 type Given struct {
-	// Where says where that stands, for people; "" when nothing is known.
+	// Where says for people where the settings were found; "" when nothing is known.
 	Where string
 	Args  []string
 	Env   map[string]string
-	// Elsewhere names the variables whose value stands in another object, which nobody has read.
+	// Elsewhere names the variables whose values are in other objects, which were not read.
 	Elsewhere []string
-	// Account is the service account of the program, namespace:name; "" when it is not known.
+	// Account is the service account of the program, as namespace:name; "" when it is not known.
 	Account string
 }
 
 // Known reports whether anything is known of the settings.
 func (g Given) Known() bool { return g.Where != "" }
 
-// FromDeployment reads the settings of the program that a Deployment runs: of its container called controller, or else of
-// the first. The error says that there is none.
+// FromDeployment reads the settings of a Deployment's program: from its container called controller, or else from the
+// first. It fails if there is no container.
 func FromDeployment(d *appsv1.Deployment) (Given, error) {
 	where := fmt.Sprintf("Deployment %s/%s", d.Namespace, d.Name)
 	pod := d.Spec.Template.Spec
@@ -62,8 +62,9 @@ func FromDeployment(d *appsv1.Deployment) (Given, error) {
 	return g, nil
 }
 
-// FromValues reads a values file of Karpenter's chart or of ours. chart are the keys that ours takes, each with those above
-// it, such as controller and controller.env: refused are those of the file that it does not, in order.
+// FromValues reads a values file of Karpenter's chart or of ours. chart has the keys that ours accepts, each with
+// those above it, such as controller and controller.env. refused are the keys of the file that ours does not accept,
+// in order.
 func FromValues(where string, values map[string]any, chart []string) (g Given, refused []string) {
 	g = Given{Where: where, Env: map[string]string{}}
 	byName := map[string]settings.Setting{}
@@ -86,7 +87,7 @@ func FromValues(where string, values map[string]any, chart []string) (g Given, r
 		}
 		put(key, value)
 	}
-	if veto, given := inner["repairVeto"]; given && veto != nil { // it is ours
+	if veto, given := inner["repairVeto"]; given && veto != nil { // only our chart has it
 		g.Env["REPAIR_VETO"] = fmt.Sprint(veto)
 	}
 	controller, _ := values["controller"].(map[string]any)
@@ -113,8 +114,8 @@ func FromValues(where string, values map[string]any, chart []string) (g Given, r
 	return g, refused
 }
 
-// unknown are the keys of a file of values that a chart does not take, by their path. What is below one that the chart takes
-// as a whole is the user's.
+// unknown returns the paths of a values file that a chart does not accept. Keys below one that the chart accepts as a
+// whole are the user's.
 func unknown(values map[string]any, above string, chart []string) (paths []string) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		path := above + key
@@ -122,14 +123,15 @@ func unknown(values map[string]any, above string, chart []string) (paths []strin
 		switch {
 		case !slices.Contains(chart, path):
 			paths = append(paths, path)
-		case isMap && slices.ContainsFunc(chart, func(known string) bool { return strings.HasPrefix(known, path+".") }):
+		case isMap &&
+			slices.ContainsFunc(chart, func(known string) bool { return strings.HasPrefix(known, path+".") }):
 			paths = append(paths, unknown(inner, path+".", chart)...)
 		}
 	}
 	return paths
 }
 
-// gatesOf makes of values such as spotToSpotConsolidation: true the text that the charts make of them.
+// gatesOf turns values such as spotToSpotConsolidation: true into the text that the charts make from them.
 func gatesOf(gates map[string]any) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(gates)) {
@@ -140,13 +142,13 @@ func gatesOf(gates map[string]any) string {
 	return strings.Join(parts, ",")
 }
 
-// pair is a flag of a command line with its value; without one it is a switch.
+// pair is a flag of a command line with its value; a flag without a value is a switch.
 type pair struct {
 	name, value string
 	valued      bool
 }
 
-// flags reads a command line: what begins with one dash or two, and the value after = or in the next word.
+// flags parses a command line: words that begin with one dash or two, and the value after = or in the next word.
 func (g Given) flags() (list []pair) {
 	for i := 0; i < len(g.Args); i++ {
 		text, dashed := strings.CutPrefix(g.Args[i], "-")
@@ -165,7 +167,7 @@ func (g Given) flags() (list []pair) {
 	return list
 }
 
-// value is what a setting was given: by its flag, or else by its variable.
+// value returns the value given for a setting: by its flag, or else by its variable.
 func (g Given) value(name string) (string, bool) {
 	for _, f := range g.flags() {
 		if f.name == name {
@@ -180,7 +182,7 @@ func (g Given) value(name string) (string, bool) {
 	return value, given && value != ""
 }
 
-// flagOrVariable is value for a setting that is none of Karpenter's.
+// flagOrVariable is value for a setting that Karpenter does not have.
 func (g Given) flagOrVariable(flag, variable string) (string, bool) {
 	for i, arg := range g.Args {
 		name, value, valued := strings.Cut(strings.TrimLeft(arg, "-"), "=")
@@ -203,7 +205,7 @@ func (g Given) on(name string) bool {
 	return err == nil && is
 }
 
-// reads says what is wrong with the value of a setting; "" for nothing.
+// reads returns what is wrong with the value of a setting; "" for nothing.
 func reads(kind settings.Kind, value string) string {
 	var err error
 	switch kind {
@@ -223,7 +225,7 @@ func reads(kind settings.Kind, value string) string {
 	return ""
 }
 
-// likeFlag asks about the flag of Karpenter's whose name is most like one that it has none of.
+// likeFlag suggests the flag of Karpenter whose name is closest to an unknown one.
 func likeFlag(name string) string {
 	var names []string
 	for _, s := range settings.Table() {

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// devices looks for pods that ask for devices by ResourceClaims.
+// devices finds pods that ask for devices by ResourceClaims.
 func devices(p *picture) (found []Finding) {
 	value, given := p.Theirs.value("ignore-dra-requests")
 	plans := given && !p.Theirs.on("ignore-dra-requests")
@@ -34,13 +34,16 @@ func devices(p *picture) (found []Finding) {
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(asking)) {
 		f := Finding{Severity: Info, Kind: "Namespace", Name: namespace,
-			Consequence: fmt.Sprintf("%s for devices by ResourceClaims: neither launches nodes for them; Joiner does not move nodes on "+
-				"which one runs", count(asking[namespace], "pod asks", "pods ask")),
+			Consequence: fmt.Sprintf(
+				"%s for devices by ResourceClaims: neither launches nodes for them; Joiner does not move nodes on "+
+					"which one runs", count(asking[namespace], "pod asks", "pods ask")),
 			Remedy: "nothing has to be done"}
 		if plans {
 			f.Severity = Danger
-			f.Consequence = fmt.Sprintf("%s for devices by ResourceClaims: Joiner launches no node for them, and none moves that has its devices",
-				count(asking[namespace], "pod asks", "pods ask"))
+			f.Consequence =
+				fmt.Sprintf(
+					"%s for devices by ResourceClaims: Joiner launches no node for them, and none moves that has its devices",
+					count(asking[namespace], "pod asks", "pods ask"))
 			f.Remedy = "see to nodes for them before the switch"
 		}
 		found = append(found, f)
@@ -48,17 +51,19 @@ func devices(p *picture) (found []Finding) {
 	return found
 }
 
-// rebooting is Karpenter's word for a node that it reboots: a condition of the NodeClaim and, after karpenter.sh/, a taint.
+// rebooting is Karpenter's mark of a node that it reboots: a condition of the NodeClaim, and a taint with the prefix
+// karpenter.sh/.
 const (
 	rebootingCondition = "Rebooting"
 	rebootingTaint     = karpenterv1.Group + "/rebooting"
 )
 
-// inFlight looks for what Karpenter has begun.
+// inFlight finds what Karpenter has begun and not finished.
 func inFlight(p *picture) (found []Finding) {
-	owned := map[string]bool{} // nodes whose claim tells
+	owned := map[string]bool{} // nodes that are covered by their claim
 	add := func(kind, name, consequence, remedy string) {
-		found = append(found, Finding{Severity: Wait, Kind: kind, Name: name, Consequence: consequence, Remedy: remedy})
+		found = append(found, Finding{Severity: Wait, Kind: kind, Name: name, Consequence: consequence,
+			Remedy: remedy})
 	}
 	const reboots = "Karpenter reboots it: Joiner opens the node when it runs anew. A reboot that Karpenter has not asked for yet is taken " +
 		"back, unless the gate NodeRepair is on"
@@ -67,12 +72,14 @@ func inFlight(p *picture) (found []Finding) {
 		reason, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
 		switch {
 		case claim.DeletionTimestamp != nil:
-			add(kindClaim, claim.Name, "its node drains: Joiner goes on with it", "wait until it is gone, if the drain is to end as it began")
+			add(kindClaim, claim.Name, "its node drains: Joiner goes on with it",
+				"wait until it is gone, if the drain is to end as it began")
 		case condition.IsTrue(claim.Status.Conditions, rebootingCondition):
 			add(kindClaim, claim.Name, reboots, "wait until the reboot is done")
 		case reason.Status == "True":
-			add(kindClaim, claim.Name, fmt.Sprintf("Karpenter has chosen it to go (%s): Joiner judges it anew, and takes it back where it "+
-				"finds otherwise", reason.Reason), "wait until it is gone or released")
+			add(kindClaim, claim.Name,
+				fmt.Sprintf("Karpenter has chosen it to go (%s): Joiner judges it anew, and takes it back where it "+
+					"finds otherwise", reason.Reason), "wait until it is gone or released")
 		default:
 			continue
 		}
@@ -83,10 +90,12 @@ func inFlight(p *picture) (found []Finding) {
 			switch {
 			case owned[node.Name]:
 			case taint.Key == rebootingTaint:
-				add("Node", node.Name, alone, "wait until the reboot is done; else take the taint away: kubectl taint node "+
-					node.Name+" "+rebootingTaint+"-")
+				add("Node", node.Name, alone,
+					"wait until the reboot is done; else take the taint away: kubectl taint node "+
+						node.Name+" "+rebootingTaint+"-")
 			case taint.Key == karpenterv1.DisruptedTaintKey:
-				add("Node", node.Name, "Karpenter has closed it to remove it: Joiner opens it again, or removes it, by its own judgement",
+				add("Node", node.Name,
+					"Karpenter has closed it to remove it: Joiner opens it again, or removes it, by its own judgement",
 					"wait until it is gone or open")
 			}
 		}
@@ -94,14 +103,15 @@ func inFlight(p *picture) (found []Finding) {
 	return found
 }
 
-// protected counts what may not be disrupted, by anybody.
+// protected counts what nobody may disrupt.
 func protected(p *picture) (found []Finding) {
 	for _, budget := range p.budgets {
 		s := budget.Status
 		if s.ExpectedPods > 0 && s.DesiredHealthy >= s.ExpectedPods {
-			found = append(found, Finding{Severity: Info, Kind: "PodDisruptionBudget", Namespace: budget.Namespace, Name: budget.Name,
-				Consequence: fmt.Sprintf("it wants %d of %d pods to be healthy, so it never allows an eviction: nodes with them are not "+
-					"consolidated, and a drain waits for them", s.DesiredHealthy, s.ExpectedPods),
+			found = append(found, Finding{Severity: Info, Kind: "PodDisruptionBudget", Namespace: budget.Namespace,
+				Name: budget.Name, Consequence: fmt.Sprintf(
+					"it wants %d of %d pods to be healthy, so it never allows an eviction: nodes with them are not "+
+						"consolidated, and a drain waits for them", s.DesiredHealthy, s.ExpectedPods),
 				Remedy: "let it allow one pod to be missing; nothing differs from Karpenter"})
 		}
 	}
@@ -121,29 +131,31 @@ func protected(p *picture) (found []Finding) {
 	}
 	if pods+nodes > 0 {
 		found = append(found, Finding{Severity: Info, Kind: "Pod",
-			Consequence: fmt.Sprintf("%s and %s with %s: they keep their nodes, as with Karpenter", count(pods, "pod", "pods"),
-				count(nodes, "node", "nodes"), karpenterv1.DoNotDisruptAnnotationKey),
+			Consequence: fmt.Sprintf("%s and %s with %s: they keep their nodes, as with Karpenter",
+				count(pods, "pod", "pods"), count(nodes, "node", "nodes"), karpenterv1.DoNotDisruptAnnotationKey),
 			Remedy: "nothing has to be done"})
 	}
 	return found
 }
 
-// served are the metrics that Joiner has, a name on each line; a test of package metrics holds it to what is registered.
+// served are the metrics that Joiner has, a name on each line. A test of package metrics compares it with what is
+// registered.
 //
 //go:embed metrics.txt
 var served string
 
-// servedByEC2 are those of the provider for EC2; a test of its package holds it to them.
+// servedByEC2 are the metrics of the provider for EC2. A test of its package compares it with them.
 //
 //go:embed metrics-ec2.txt
 var servedByEC2 string
 
-// Served are the names of the metrics of Joiner that Karpenter's users may look at.
+// Served returns the names of Joiner's metrics that users of Karpenter may query.
 func Served() []string { return strings.Fields(served + servedByEC2) }
 
-var named = regexp.MustCompile(`\bkarpenter_[a-z0-9_:]+|\boperator_[a-z0-9_]*(?:status_condition|termination)_[a-z0-9_:]+`)
+var named = regexp.MustCompile(
+	`\bkarpenter_[a-z0-9_:]+|\boperator_[a-z0-9_]*(?:status_condition|termination)_[a-z0-9_:]+`)
 
-// metrics looks for names that nobody would serve any more.
+// metrics finds names of metrics that nobody would serve any more.
 func metrics(p *picture) (found []Finding) {
 	have := map[string]bool{}
 	for _, name := range Served() {
@@ -162,16 +174,18 @@ func metrics(p *picture) (found []Finding) {
 					family = cut
 				}
 			}
-			// With a colon it is the result of a recording rule; with _ at its end the beginning of several names.
+			// A name with a colon is the result of a recording rule. One that ends in _ is a prefix of several names.
 			if !have[family] && !strings.ContainsAny(name, ":") && !strings.HasSuffix(name, "_") {
 				lacks[name] = true
 			}
 		}
 		if len(lacks) > 0 {
 			names := slices.Sorted(maps.Keys(lacks))
-			found = append(found, Finding{Severity: Warning, Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
-				Consequence: fmt.Sprintf("it asks for %s, which Joiner does not serve: %s", count(len(names), "metric", "metrics"), some(names)),
-				Remedy:      "change the queries; docs/monitoring.md lists what Joiner serves"})
+			found = append(found, Finding{Severity: Warning, Kind: o.GetKind(), Namespace: o.GetNamespace(),
+				Name: o.GetName(),
+				Consequence: fmt.Sprintf("it asks for %s, which Joiner does not serve: %s",
+					count(len(names), "metric", "metrics"), some(names)),
+				Remedy: "change the queries; docs/monitoring.md lists what Joiner serves"})
 		}
 	}
 	for _, rule := range p.others["PrometheusRule"] {
@@ -185,7 +199,7 @@ func metrics(p *picture) (found []Finding) {
 	return found
 }
 
-// nameLabel is the label by which Karpenter's chart names its objects.
+// nameLabel is the label with which Karpenter's chart names its objects.
 const (
 	nameLabel = "app.kubernetes.io/name"
 	nameValue = "karpenter"
@@ -193,33 +207,37 @@ const (
 	programLabel = "joiner.sh/program"
 )
 
-// rights looks for policies and rights that are for Karpenter alone.
+// rights finds policies and rights that are for Karpenter only.
 func rights(p *picture) (found []Finding) {
 	account := p.Theirs.Account
 	namespace, name, _ := strings.Cut(account, ":")
 	for _, kind := range []string{"ClusterRoleBinding", "RoleBinding"} {
 		for _, o := range p.others[kind] {
 			subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
-			if o.GetLabels()[nameLabel] == nameValue || account == "" || !slices.ContainsFunc(subjects, func(s any) bool {
-				subject, _ := s.(map[string]any)
-				return subject["kind"] == "ServiceAccount" && subject["name"] == name && subject["namespace"] == namespace
-			}) {
+			if o.GetLabels()[nameLabel] == nameValue || account == "" ||
+				!slices.ContainsFunc(subjects, func(s any) bool {
+					subject, _ := s.(map[string]any)
+					return subject["kind"] == "ServiceAccount" && subject["name"] == name &&
+						subject["namespace"] == namespace
+				}) {
 				continue
 			}
-			found = append(found, Finding{Severity: Warning, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(),
+			found = append(found, Finding{Severity: Warning, Kind: kind, Namespace: o.GetNamespace(),
+				Name: o.GetName(),
 				Consequence: fmt.Sprintf("it gives rights to Karpenter's service account %s, which no chart of Karpenter's made: Joiner's has "+
 					"them not", account),
 				Remedy: "give them to Joiner's service account too, if it needs them"})
 		}
 	}
-	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
-		"NetworkPolicy"} {
+	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingWebhookConfiguration",
+		"MutatingWebhookConfiguration", "NetworkPolicy"} {
 		for _, o := range p.others[kind] {
 			if o.GetLabels()[nameLabel] == nameValue {
 				continue
 			}
 			if what := p.names(o); what != "" {
-				found = append(found, Finding{Severity: Warning, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(),
+				found = append(found, Finding{Severity: Warning, Kind: kind, Namespace: o.GetNamespace(),
+					Name:        o.GetName(),
 					Consequence: "it names " + what + ": it does not hold for Joiner, or refuses what Joiner does",
 					Remedy:      "name Joiner's service account and labels in it too"})
 			}
@@ -228,7 +246,7 @@ func rights(p *picture) (found []Finding) {
 	return found
 }
 
-// names says by what an object names Karpenter; "" where it does not.
+// names returns the name by which an object refers to Karpenter; "" if it does not.
 func (p *picture) names(o unstructured.Unstructured) string {
 	content := maps.Clone(o.Object)
 	delete(content, "metadata")
@@ -236,7 +254,8 @@ func (p *picture) names(o unstructured.Unstructured) string {
 	if err != nil {
 		return ""
 	}
-	if user := "system:serviceaccount:" + p.Theirs.Account; p.Theirs.Account != "" && strings.Contains(string(data), user) {
+	if user := "system:serviceaccount:" + p.Theirs.Account; p.Theirs.Account != "" &&
+		strings.Contains(string(data), user) {
 		return "Karpenter's user " + user
 	}
 	if label := fmt.Sprintf("%q:%q", nameLabel, nameValue); strings.Contains(string(data), label) {
@@ -245,7 +264,7 @@ func (p *picture) names(o unstructured.Unstructured) string {
 	return ""
 }
 
-// Running finds the Deployment of Karpenter among objects: by its label, or its image. Several are an error, which names
+// Running finds Karpenter's Deployment among objects, by its label or its image. If there are several, the error names
 // them.
 func Running(deployments []unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
@@ -264,11 +283,12 @@ func Running(deployments []unstructured.Unstructured) (*unstructured.Unstructure
 		return found[0], nil
 	}
 	slices.Sort(names)
-	return nil, fmt.Errorf("several Deployments may be Karpenter's (%s): name it by --from-deployment", strings.Join(names, ", "))
+	return nil, fmt.Errorf("several Deployments may be Karpenter's (%s): name it by --from-deployment",
+		strings.Join(names, ", "))
 }
 
 func isKarpenter(o *unstructured.Unstructured) bool {
-	if o.GetLabels()[programLabel] != "" { // ours, called as Karpenter's (K-23)
+	if o.GetLabels()[programLabel] != "" { // ours, named like Karpenter's (K-23)
 		return false
 	}
 	containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")

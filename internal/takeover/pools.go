@@ -16,17 +16,17 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// KindSettings is the kind of findings about a setting, which is no object.
+// KindSettings is the kind of findings about settings, which are no objects.
 const KindSettings = "Settings"
 
-// The kinds that findings are about most often.
+// Kinds of objects with the most findings.
 const (
 	kindPool    = "NodePool"
 	kindClaim   = "NodeClaim"
 	kindOverlay = "NodeOverlay"
 )
 
-// The gates that rows look at.
+// Feature gates that checks look at.
 const (
 	gateOverlay = "NodeOverlay"
 	gateStatic  = "StaticCapacity"
@@ -34,7 +34,7 @@ const (
 	gateRepair  = "NodeRepair"
 )
 
-// gatesWith says which gates are on with what was given: in Karpenter, or here.
+// gatesWith returns which gates are on with these settings: in Karpenter, or here.
 func gatesWith(g Given, karpenter bool) map[string]bool {
 	text, _ := g.value(settings.FeatureGates)
 	if karpenter {
@@ -44,7 +44,7 @@ func gatesWith(g Given, karpenter bool) map[string]bool {
 	return on
 }
 
-// planned is a pool as the engine has it; nil where nothing is planned for it.
+// planned returns a pool of the engine's snapshot; nil if nothing is planned for it.
 func (p *picture) planned(name string) *cluster.Pool {
 	if p.snapshot == nil {
 		return nil
@@ -52,7 +52,7 @@ func (p *picture) planned(name string) *cluster.Pool {
 	return p.snapshot.Pool(name)
 }
 
-// nodeLimits looks for pools that would lose nodes for their limit: as the engine judges it (L-40).
+// nodeLimits finds pools that would lose nodes because of their limit, as the engine judges it (L-40).
 func nodeLimits(p *picture) (found []Finding) {
 	for _, object := range p.pools {
 		pool := p.planned(object.Name)
@@ -66,13 +66,18 @@ func nodeLimits(p *picture) (found []Finding) {
 			continue
 		}
 		f := Finding{Severity: Danger, Kind: kindPool, Name: object.Name,
-			Consequence: fmt.Sprintf("it has %s and its %s limit is %d: Joiner removes %d of them, within the disruption budgets; "+
-				"Karpenter removes none", count(int(pool.Used.Nodes), "node", "nodes"), limit.Kind(hard), most, excess),
-			Remedy: fmt.Sprintf("raise spec.limits.nodes to %d, or pause the pool before Joiner starts: kubectl annotate nodepool %s "+
-				"%s=%s", pool.Used.Nodes, object.Name, karpenterv1.PausedAnnotationKey, karpenterv1.PausedDisrupt)}
+			Consequence: fmt.Sprintf(
+				"it has %s and its %s limit is %d: Joiner removes %d of them, within the disruption budgets; "+
+					"Karpenter removes none", count(int(pool.Used.Nodes), "node", "nodes"), limit.Kind(hard), most,
+				excess),
+			Remedy: fmt.Sprintf(
+				"raise spec.limits.nodes to %d, or pause the pool before Joiner starts: kubectl annotate nodepool %s "+
+					"%s=%s", pool.Used.Nodes, object.Name, karpenterv1.PausedAnnotationKey, karpenterv1.PausedDisrupt)}
 		if most == 0 {
-			f.Consequence = fmt.Sprintf("spec.limits.nodes is 0, as if it were paused: Joiner removes all its %s, within the "+
-				"disruption budgets; Karpenter launches nothing and removes none", count(int(excess), "node", "nodes"))
+			f.Consequence =
+				fmt.Sprintf("spec.limits.nodes is 0, as if it were paused: Joiner removes all its %s, within the "+
+					"disruption budgets; Karpenter launches nothing and removes none",
+					count(int(excess), "node", "nodes"))
 			f.Remedy = fmt.Sprintf("take the limit away and pause the pool: kubectl annotate nodepool %s %s=%s",
 				object.Name, karpenterv1.PausedAnnotationKey, karpenterv1.PausedLaunch)
 		}
@@ -81,32 +86,38 @@ func nodeLimits(p *picture) (found []Finding) {
 	return found
 }
 
-// dormant looks for objects that have no effect in Karpenter and would get one.
+// dormant finds objects that have no effect in Karpenter and would have one here.
 func dormant(p *picture) (found []Finding) {
 	theirs, ours := p.theirGates(), gatesWith(p.Ours, false)
 	look := func(gate, kind, namespace, name, acts string) {
 		f := Finding{Severity: Danger, Kind: kind, Namespace: namespace, Name: name,
-			Consequence: fmt.Sprintf("the gate %s is off in Karpenter, and on in Joiner where nothing is said: %s", gate, acts),
-			Remedy: fmt.Sprintf("start Joiner with Karpenter's FEATURE_GATES, or with %s=false in it; or remove the object",
+			Consequence: fmt.Sprintf("the gate %s is off in Karpenter, and on in Joiner where nothing is said: %s",
+				gate, acts),
+			Remedy: fmt.Sprintf(
+				"start Joiner with Karpenter's FEATURE_GATES, or with %s=false in it; or remove the object",
 				gate)}
 		switch {
 		case theirs[gate]:
 			return
 		case p.Ours.Known() && ours[gate]:
-			f.Consequence = fmt.Sprintf("the gate %s is off in Karpenter, and on in Joiner by %s: %s", gate, p.Ours.Where, acts)
+			f.Consequence = fmt.Sprintf("the gate %s is off in Karpenter, and on in Joiner by %s: %s", gate,
+				p.Ours.Where, acts)
 		case p.Ours.Known():
 			f.Severity = Info
-			f.Consequence = fmt.Sprintf("it has no effect in Karpenter, and none in Joiner by %s: the gate %s is off", p.Ours.Where, gate)
+			f.Consequence = fmt.Sprintf("it has no effect in Karpenter, and none in Joiner by %s: the gate %s is off",
+				p.Ours.Where, gate)
 			f.Remedy = "nothing has to be done"
 		}
 		found = append(found, f)
 	}
 	for _, o := range p.overlays {
-		look(gateOverlay, kindOverlay, "", o.Name, "prices and capacities change, and so does what is launched and consolidated")
+		look(gateOverlay, kindOverlay, "", o.Name,
+			"prices and capacities change, and so does what is launched and consolidated")
 	}
 	for _, pool := range p.pools {
 		if pool.Spec.Replicas != nil {
-			look(gateStatic, kindPool, "", pool.Name, fmt.Sprintf("Joiner launches or removes nodes until it has %d", *pool.Spec.Replicas))
+			look(gateStatic, kindPool, "", pool.Name, fmt.Sprintf("Joiner launches or removes nodes until it has %d",
+				*pool.Spec.Replicas))
 		}
 	}
 	for _, o := range p.others[gateBuffer] {
@@ -115,7 +126,7 @@ func dormant(p *picture) (found []Finding) {
 	return found
 }
 
-// nodeClasses looks for pools that nobody would serve.
+// nodeClasses finds pools that nobody would serve.
 func nodeClasses(p *picture) (found []Finding) {
 	for _, pool := range p.pools {
 		ref := pool.Spec.Template.Spec.NodeClassRef
@@ -133,15 +144,16 @@ func nodeClasses(p *picture) (found []Finding) {
 			}
 		}
 		found = append(found, Finding{Severity: Danger, Kind: kindPool, Name: pool.Name,
-			Consequence: fmt.Sprintf("it has %s, of which Joiner has no provider: nothing is launched for it, and its %s are left alone: "+
-				"not drained, replaced or ended", class, count(nodes, "node", "nodes")),
+			Consequence: fmt.Sprintf(
+				"it has %s, of which Joiner has no provider: nothing is launched for it, and its %s are left alone: "+
+					"not drained, replaced or ended", class, count(nodes, "node", "nodes")),
 			Remedy: "leave Karpenter with the provider for it in charge, " +
 				"or move its pods to a NodePool with an EC2NodeClass or a KWOKNodeClass first"})
 	}
 	return found
 }
 
-// overlays looks for NodeOverlays that are judged differently: as the store judges them, which plans with them.
+// overlays finds NodeOverlays that may be judged differently. It judges like the store that plans with them.
 func overlays(p *picture) (found []Finding) {
 	for _, o := range p.overlays {
 		verdict, known := p.World.OverlayVerdict(o.Name)
@@ -155,7 +167,7 @@ func overlays(p *picture) (found []Finding) {
 	return found
 }
 
-// begins counts what is due for drift and expiration the moment that Joiner starts.
+// begins counts the nodes that are due for drift or expiration as soon as Joiner starts.
 func begins(p *picture) (found []Finding) {
 	for _, object := range p.pools {
 		pool := p.planned(object.Name)
@@ -176,8 +188,8 @@ func begins(p *picture) (found []Finding) {
 				expired++
 			}
 		}
-		pause := fmt.Sprintf("; or hold the pool: kubectl annotate nodepool %s %s=%s", pool.Name, karpenterv1.PausedAnnotationKey,
-			karpenterv1.PausedDisrupt)
+		pause := fmt.Sprintf("; or hold the pool: kubectl annotate nodepool %s %s=%s", pool.Name,
+			karpenterv1.PausedAnnotationKey, karpenterv1.PausedDisrupt)
 		if allowed := min(engine.Allowed(p.terms.Budgets[pool.Name], plan.Drifted), drifted); drifted > 0 {
 			found = append(found, Finding{Severity: Warning, Kind: kindPool, Name: pool.Name,
 				Consequence: fmt.Sprintf("%s drifted: Joiner replaces up to %d of them at a time, as the budgets allow now; "+
@@ -190,20 +202,22 @@ func begins(p *picture) (found []Finding) {
 				bound = "within the budgets, each after its replacement is there"
 			}
 			found = append(found, Finding{Severity: Warning, Kind: kindPool, Name: pool.Name,
-				Consequence: fmt.Sprintf("%s older than expireAfter: what is due goes %s", count(expired, "node is", "nodes are"), bound),
-				Remedy:      "let Karpenter finish before the switch"})
+				Consequence: fmt.Sprintf("%s older than expireAfter: what is due goes %s",
+					count(expired, "node is", "nodes are"), bound),
+				Remedy: "let Karpenter finish before the switch"})
 		}
 	}
 	return found
 }
 
-// consolidation foretells the moves of pools that wait for nothing.
+// consolidation predicts the moves of pools whose consolidateAfter is zero.
 func consolidation(p *picture) (found []Finding) {
 	for _, object := range p.pools {
 		d := object.Spec.Disruption
 		underutilized := d.ConsolidationPolicy == karpenterv1.ConsolidationPolicyWhenEmptyOrUnderutilized ||
 			d.ConsolidationPolicy == karpenterv1.ConsolidationPolicyWhenUnderutilized
-		if p.planned(object.Name) == nil || !underutilized || d.ConsolidateAfter.Duration == nil || *d.ConsolidateAfter.Duration > 0 {
+		if p.planned(object.Name) == nil || !underutilized || d.ConsolidateAfter.Duration == nil ||
+			*d.ConsolidateAfter.Duration > 0 {
 			continue
 		}
 		c, err := p.foretold()
@@ -223,7 +237,8 @@ func consolidation(p *picture) (found []Finding) {
 		}
 		price := "prices do not tell"
 		if c.Quiet != nil {
-			price = fmt.Sprintf("all nodes cost %s/h now and %s/h once nothing changes any more", c.Before.PricePerHour, c.Quiet.PricePerHour)
+			price = fmt.Sprintf("all nodes cost %s/h now and %s/h once nothing changes any more",
+				c.Before.PricePerHour, c.Quiet.PricePerHour)
 		}
 		found = append(found, Finding{Severity: Info, Kind: kindPool, Name: object.Name,
 			Consequence: fmt.Sprintf("consolidateAfter is 0s: Joiner moves %s to save money, in %s: %s",
@@ -233,7 +248,7 @@ func consolidation(p *picture) (found []Finding) {
 	return found
 }
 
-// repairVeto looks at what keeps nodes from repair here alone (K-49).
+// repairVeto checks what keeps nodes from repair in Joiner only (K-49).
 func repairVeto(p *picture) []Finding {
 	if veto, given := p.Ours.flagOrVariable("repair-veto", "REPAIR_VETO"); given && veto == "Karpenter" {
 		return nil
@@ -263,7 +278,7 @@ func repairVeto(p *picture) []Finding {
 	return []Finding{f}
 }
 
-// repair looks at what bounds node repair.
+// repair checks what limits node repair.
 func repair(p *picture) (found []Finding) {
 	if !p.theirGates()[gateRepair] {
 		return nil
@@ -277,7 +292,9 @@ func repair(p *picture) (found []Finding) {
 	found = append(found, repairVeto(p)...)
 	var bound []string
 	for _, pool := range p.pools {
-		if slices.ContainsFunc(pool.Spec.Disruption.Budgets, func(b karpenterv1.Budget) bool { return len(b.Reasons) == 0 }) {
+		if slices.ContainsFunc(pool.Spec.Disruption.Budgets, func(b karpenterv1.Budget) bool {
+			return len(b.Reasons) == 0
+		}) {
 			bound = append(bound, pool.Name)
 		}
 	}

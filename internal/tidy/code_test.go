@@ -102,15 +102,17 @@ func eachFile(t *testing.T, folder string, look func(string, *token.FileSet, *as
 }
 
 // pure are the packages that decide: no clock, no concurrency, no environment, no chance.
-var pure = []string{"internal/history/", "autonodepolicy/", "internal/engine/", "internal/translate/", "internal/autonode/merge/",
+var pure = []string{"internal/history/", "autonodepolicy/", "internal/engine/", "internal/translate/",
+	"internal/autonode/merge/",
 	"internal/autonode/approver/", "internal/readmodel/", "internal/admission/", "internal/convert/",
 	"internal/migrate/", "internal/foretell/"}
 
 // impure are imports that a pure package has no use for.
 var impure = map[string]string{
-	"sync": "nothing is shared", "sync/atomic": "nothing is shared", "os": "no environment", "context": "nothing waits",
-	"math/rand": "no chance", "math/rand/v2": "no chance", "log": "the engine does not log", "log/slog": "the engine does not log",
-	"net": "no I/O", "net/http": "no I/O", "os/exec": "no I/O",
+	"sync": "nothing is shared", "sync/atomic": "nothing is shared", "os": "no environment",
+	"context":   "nothing waits",
+	"math/rand": "no chance", "math/rand/v2": "no chance", "log": "the engine does not log",
+	"log/slog": "the engine does not log", "net": "no I/O", "net/http": "no I/O", "os/exec": "no I/O",
 }
 
 // TestPurePackagesArePure is rule 3 of AGENTS.md and rule 4 of architecture 4.3.
@@ -146,7 +148,8 @@ func impurity(n ast.Node) string {
 	case *ast.ChanType:
 		return "a channel"
 	case *ast.SelectorExpr:
-		if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After"}, n.Sel.Name) {
+		if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" &&
+			slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After"}, n.Sel.Name) {
 			return "the clock (time." + n.Sel.Name + ")"
 		}
 	}
@@ -154,7 +157,8 @@ func impurity(n ast.Node) string {
 }
 
 // goroutines may be started in these places only (style guide 23).
-var goroutines = []string{"internal/app/", "internal/world/", "internal/provider/", "nodescheduling/plugin/", "localcluster/", "cmd/", "bench/", "tools/"}
+var goroutines = []string{"internal/app/", "internal/world/", "internal/provider/", "nodescheduling/plugin/",
+	"localcluster/", "cmd/", "bench/", "tools/"}
 
 func TestNoHiddenState(t *testing.T) {
 	t.Parallel()
@@ -170,7 +174,8 @@ func TestNoHiddenState(t *testing.T) {
 					t.Errorf("%s: context.WithValue: pass what is needed", fset.Position(n.Pos()))
 				}
 			case *ast.GoStmt:
-				if !strings.HasSuffix(name, "_test.go") && !slices.ContainsFunc(goroutines, func(p string) bool { return strings.HasPrefix(name, p) }) {
+				if !strings.HasSuffix(name, "_test.go") &&
+					!slices.ContainsFunc(goroutines, func(p string) bool { return strings.HasPrefix(name, p) }) {
 					t.Errorf("%s: a goroutine: only %v may start one", fset.Position(n.Pos()), goroutines)
 				}
 			}
@@ -180,8 +185,8 @@ func TestNoHiddenState(t *testing.T) {
 	})
 }
 
-// assignedGlobals finds package variables of a file that a function of the same file writes. It goes by names: one that
-// the function declares itself is not the package's.
+// assignedGlobals finds package variables of a file that a function of the same file writes. It goes by names: one
+// that the function declares itself is not the package's.
 func assignedGlobals(t *testing.T, name string, fset *token.FileSet, file *ast.File) {
 	t.Helper()
 	globals := map[string]bool{}

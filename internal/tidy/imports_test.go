@@ -23,8 +23,8 @@ type golistPackage struct {
 	Dir        string
 }
 
-// packages lists the packages of the root module and of the modules that it offers to others, and all that they are made
-// of, by import path.
+// packages lists the packages of the root module and of the modules that it offers to others, and all that they are
+// made of, by import path.
 func packages(t *testing.T) map[string]golistPackage {
 	t.Helper()
 	all := list(t, "../../autonodepolicy")
@@ -71,46 +71,71 @@ type layer struct {
 
 // layers is the direction of imports, from architecture 4.3. The first that matches a package decides.
 var layers = []layer{
-	{"api", []string{"autonodepolicy/api"}, "public types without behaviour: outsiders import them and nothing else comes along"},
+	{"api", []string{"autonodepolicy/api"},
+		"public types without behaviour: outsiders import them and nothing else comes along"},
 	{"autonodepolicy/api", nil, "types that others import without our other kinds (A-25)"},
 	{"deploy", nil, "manifests"},
 	{"charts", []string{"api/crd"}, "Helm charts, as files"},
-	{"autonodepolicy/fold", nil, "sets of label values, for planning and for whoever enforces a provider's policy (A-26)"},
-	{"autonodepolicy/internal", []string{"autonodepolicy/fold"}, "what policy judges and admission writes as an expression"},
-	{"autonodepolicy/policy", []string{"autonodepolicy/fold", "autonodepolicy/internal"}, "pure: what a provider's policy comes to, in nobody's API types (A-25)"},
-	{"autonodepolicy/admission", []string{"autonodepolicy/fold", "autonodepolicy/internal", "autonodepolicy/policy"}, "pure: admission policies as objects (A-25)"},
+	{"autonodepolicy/fold", nil,
+		"sets of label values, for planning and for whoever enforces a provider's policy (A-26)"},
+	{"autonodepolicy/internal", []string{"autonodepolicy/fold"},
+		"what policy judges and admission writes as an expression"},
+	{"autonodepolicy/policy", []string{"autonodepolicy/fold", "autonodepolicy/internal"},
+		"pure: what a provider's policy comes to, in nobody's API types (A-25)"},
+	{"autonodepolicy/admission", []string{"autonodepolicy/fold", "autonodepolicy/internal", "autonodepolicy/policy"},
+		"pure: admission policies as objects (A-25)"},
 	{"autonodepolicy", nil, "tests of what the module promises (A-27)"},
-	{"internal/engine", []string{"autonodepolicy/fold"}, "the engine knows nothing but itself, and the sets that a policy folds to"},
+	{"internal/engine", []string{"autonodepolicy/fold"},
+		"the engine knows nothing but itself, and the sets that a policy folds to"},
 	{"internal/condition", []string{"api"}, "reads and writes status conditions"},
 	{"internal/onedocument", nil, "pure: a file of several YAML documents is refused where one is read"},
 	{"internal/nearest", nil, "pure: the name that a mistyped one stands for"},
-	{"internal/settings", []string{"internal/nearest"}, "data: Karpenter's settings, and what becomes of each here (K-01)"},
+	{"internal/settings", []string{"internal/nearest"},
+		"data: Karpenter's settings, and what becomes of each here (K-01)"},
 	{"internal/translate", []string{"api", "internal/engine", "autonodepolicy/fold", "internal/onedocument",
 		"internal/nearest"}, "the only package that knows API objects and engine values"},
 	{"internal/devices", []string{"internal/engine"}, "the allocator of kube-scheduler, as planning asks it (K-42)"},
-	{"internal/world", []string{"api", "internal/translate", "internal/devices", "internal/engine"}, "events in, snapshots out"},
-	{"internal/apply", []string{"api", "internal/world", "internal/translate", "internal/engine", "internal/condition"}, "the only creator and remover of NodeClaims"},
-	{"internal/kube", []string{"api"}, "how a step function is woken; helpers of controllers and plug-ins that are no controllers"},
-	{"internal/plugin", []string{"api", "internal/provider", "internal/kube", "internal/engine/catalog"}, "what a provider brings to a program beside machines"},
-	{"internal/provider/kwok/plug", []string{"api", "internal/provider", "internal/plugin", "internal/kube"}, "a provider as a part of a program: clients, watches, controllers"},
-	{"internal/provider/ec2/plug", []string{"api", "internal/provider", "internal/plugin", "internal/kube", "internal/condition", "internal/engine/catalog"}, "a provider as a part of a program: clients, watches, controllers"},
-	{"internal/provider/ec2/rights", []string{"internal/provider", "deploy"}, "the policies that users are given, for tests"},
+	{"internal/world", []string{"api", "internal/translate", "internal/devices", "internal/engine"},
+		"events in, snapshots out"},
+	{"internal/apply", []string{"api", "internal/world", "internal/translate", "internal/engine",
+		"internal/condition"}, "the only creator and remover of NodeClaims"},
+	{"internal/kube", []string{"api"},
+		"how a step function is woken; helpers of controllers and plug-ins that are no controllers"},
+	{"internal/plugin", []string{"api", "internal/provider", "internal/kube", "internal/engine/catalog"},
+		"what a provider brings to a program beside machines"},
+	{"internal/provider/kwok/plug", []string{"api", "internal/provider", "internal/plugin", "internal/kube"},
+		"a provider as a part of a program: clients, watches, controllers"},
+	{"internal/provider/ec2/plug", []string{"api", "internal/provider", "internal/plugin", "internal/kube",
+		"internal/condition", "internal/engine/catalog"},
+		"a provider as a part of a program: clients, watches, controllers"},
+	{"internal/provider/ec2/rights", []string{"internal/provider", "deploy"},
+		"the policies that users are given, for tests"},
 	{"internal/provider", []string{"api", "internal/condition", "internal/translate", "internal/engine/catalog",
 		"internal/engine/requirement", "internal/engine/resources",
 		"internal/onedocument"}, "a cloud, and what it offers"},
-	{"internal/controller", []string{"api", "internal/world", "internal/apply", "internal/provider", "internal/translate",
+	{"internal/controller", []string{"api", "internal/world", "internal/apply", "internal/provider",
+		"internal/translate",
 		"internal/engine", "internal/condition", "internal/view", "internal/kube"}, "gather, decide, act"},
 	{"internal/convert", []string{"api"}, "pure: one version of an object to another"},
-	{"internal/autonode/merge", []string{"api", "autonodepolicy", "internal/condition"}, "pure: what a policy and a wrapper come to, in our API's types"},
-	{"internal/autonode/conformance", []string{"api", "autonodepolicy/fold", "internal/condition"}, "pure: a second opinion on what the merge and the operator made (A-20: not a word of theirs)"},
+	{"internal/autonode/merge", []string{"api", "autonodepolicy", "internal/condition"},
+		"pure: what a policy and a wrapper come to, in our API's types"},
+	{"internal/autonode/conformance", []string{"api", "autonodepolicy/fold", "internal/condition"},
+		"pure: a second opinion on what the merge and the operator made (A-20: not a word of theirs)"},
 	{"internal/autonode/approver", nil, "pure: which certificate requests of kubelets may be approved"},
-	{"internal/autonode/operator", []string{"api", "internal/autonode/merge", "internal/autonode/approver", "internal/autonode/conformance", "internal/condition", "internal/kube"}, "when what packages merge and approver say may be written; two clusters, two client types"},
+	{"internal/autonode/operator", []string{"api", "internal/autonode/merge", "internal/autonode/approver",
+		"internal/autonode/conformance", "internal/condition", "internal/kube"},
+		"when what packages merge and approver say may be written; two clusters, two client types"},
 	{"nodescheduling/api", nil, "types that others import without the plugin (A-35)"},
-	{"nodescheduling/evaluator", []string{"nodescheduling/api"}, "pure: whether a request may place a pod on protected nodes"},
-	{"nodescheduling/door", []string{"nodescheduling/api", "nodescheduling/evaluator"}, "what every door of the node scheduling policy needs of a cluster"},
-	{"nodescheduling/plugin", []string{"nodescheduling/api", "nodescheduling/evaluator", "nodescheduling/door"}, "requests of a kube-apiserver to those of the evaluator: decides nothing"},
-	{"internal/admission", []string{"api", "nodescheduling/api", "nodescheduling/evaluator"}, "pure: what of a cluster the policy would refuse"},
-	{"internal/webhook", []string{"api", "nodescheduling/api", "nodescheduling/evaluator", "internal/convert"}, "HTTP to requests, verdicts to HTTP: decides nothing"},
+	{"nodescheduling/evaluator", []string{"nodescheduling/api"},
+		"pure: whether a request may place a pod on protected nodes"},
+	{"nodescheduling/door", []string{"nodescheduling/api", "nodescheduling/evaluator"},
+		"what every door of the node scheduling policy needs of a cluster"},
+	{"nodescheduling/plugin", []string{"nodescheduling/api", "nodescheduling/evaluator", "nodescheduling/door"},
+		"requests of a kube-apiserver to those of the evaluator: decides nothing"},
+	{"internal/admission", []string{"api", "nodescheduling/api", "nodescheduling/evaluator"},
+		"pure: what of a cluster the policy would refuse"},
+	{"internal/webhook", []string{"api", "nodescheduling/api", "nodescheduling/evaluator", "internal/convert"},
+		"HTTP to requests, verdicts to HTTP: decides nothing"},
 	{"internal/certificate", nil, "certificates of a webhook's own: who serves and when is app's"},
 	{"internal/migrate", []string{"api", "internal/convert"}, "pure: what of v1beta1 is left"},
 	{"internal/view", []string{"internal/engine"}, "pure: the answers that people get, one word for one thing (U-15)"},
@@ -119,22 +144,28 @@ var layers = []layer{
 	{"internal/console", nil, "the page, as files"},
 	{"internal/history", nil, "pure: decisions, kept for people (U-32)"},
 	{"internal/dump", []string{"internal/engine"}, "pure: what the engine planned with and said, as a file (U-40)"},
-	{"internal/foretell", []string{"api", "internal/engine", "internal/translate", "internal/world", "internal/condition",
-		"internal/provider"}, "pure: plans carried out on a copy in memory"},
-	{"internal/whatif", []string{"api", "internal/engine", "internal/translate", "internal/world", "internal/condition",
+	{"internal/foretell", []string{"api", "internal/engine", "internal/translate", "internal/world",
+		"internal/condition", "internal/provider"}, "pure: plans carried out on a copy in memory"},
+	{"internal/whatif", []string{"api", "internal/engine", "internal/translate", "internal/world",
+		"internal/condition",
 		"internal/view", "internal/foretell", "internal/nearest"}, "plans for manifests that nobody has applied"},
-	{"internal/takeover", []string{"api", "internal/engine", "internal/translate", "internal/condition", "internal/whatif",
+	{"internal/takeover", []string{"api", "internal/engine", "internal/translate", "internal/condition",
+		"internal/whatif",
 		"internal/settings", "internal/nearest"}, "pure: what changes when a cluster changes hands (K-25, K-28)"},
-	{"internal/cli", []string{"api", "charts", "autonodepolicy/api", "internal/convert", "internal/migrate", "internal/admission",
-		"nodescheduling", "internal/autonode/merge", "internal/whatif", "internal/takeover", "internal/dump", "internal/history",
-		"internal/translate", "internal/condition", "internal/provider/kwok", "internal/nearest"}, "commands: files and clusters to pure packages, findings to text"},
+	{"internal/cli", []string{"api", "charts", "autonodepolicy/api", "internal/convert", "internal/migrate",
+		"internal/admission", "nodescheduling", "internal/autonode/merge", "internal/whatif", "internal/takeover",
+		"internal/dump",
+		"internal/history", "internal/translate", "internal/condition", "internal/provider/kwok", "internal/nearest"},
+		"commands: files and clusters to pure packages, findings to text"},
 	{"internal/app/serve/readers", []string{"internal/readmodel", "internal/console", "internal/engine"},
 		"the read model to whoever reads it: decides nothing"},
-	{"internal/app/serve", []string{"internal/kube", "internal/certificate"}, "what all programs have in common around their controllers"},
+	{"internal/app/serve", []string{"internal/kube", "internal/certificate"},
+		"what all programs have in common around their controllers"},
 	{"internal/app/joiner", []string{"api", "internal"}, "puts the controller together"},
 	{"internal/app/operator", []string{"api", "internal"}, "puts the operator together"},
 	{"internal/app/webhook", []string{"api", "internal", "charts", "nodescheduling"}, "puts the webhook together"},
-	{"upstream", []string{"api", "internal/admission", "nodescheduling"}, "what is offered to OpenShift's repositories, as text of ours, and its tests"},
+	{"upstream", []string{"api", "internal/admission", "nodescheduling"},
+		"what is offered to OpenShift's repositories, as text of ours, and its tests"},
 	{"internal/sim", []string{"api", "internal"}, "runs everything, in a world of its own"},
 	{"internal/tidy", nil, "looks at files, not at packages"},
 	{"cmd", []string{"internal/app", "internal/cli", "internal/sim", "internal/settings", "internal/onedocument"},
@@ -229,16 +260,19 @@ func TestControllersDoNotKnowEachOther(t *testing.T) {
 
 // closures are limits on everything that a part of the tree is made of, direct or not.
 var closures = []struct {
-	part      string
-	forbidden string // prefix of an import path; "" forbids all but the standard library, and of ours fold, which is no more
+	part string
+	// prefix of an import path; "" forbids all but the standard library, and of ours fold, which is no more
+	forbidden string
 	except    []string
 	reason    string
 }{
-	{"internal/engine", "", []string{"internal/engine/enginetest"}, "tests in milliseconds, and no API change can reach the algorithms"},
+	{"internal/engine", "", []string{"internal/engine/enginetest"},
+		"tests in milliseconds, and no API change can reach the algorithms"},
 	{"autonodepolicy/fold", "", nil, "whoever imports it gets nothing else (A-26)"},
 	{"autonodepolicy", "k8s.io/client-go", nil, "pure: no client (A-25)"},
 	{"autonodepolicy/policy", "k8s.io/api/", nil, "of Kubernetes it needs apimachinery only (A-26)"},
-	{"internal/autonode/merge", module + "internal/engine", nil, "what a policy decides, others decide without our engine (A-26)"},
+	{"internal/autonode/merge", module + "internal/engine", nil,
+		"what a policy decides, others decide without our engine (A-26)"},
 	{"api", "k8s.io/client-go", nil, "types for outsiders bring no client"},
 	{"internal/translate", "sigs.k8s.io/controller-runtime", nil, "pure: no client"},
 	{"internal/autonode/merge", "sigs.k8s.io/controller-runtime", nil, "pure: no client"},
@@ -248,14 +282,17 @@ var closures = []struct {
 	{"internal/autonode/approver", "k8s.io/client-go", nil, "pure: no client"},
 	{"internal/admission", "sigs.k8s.io/controller-runtime", nil, "pure: no client"},
 	{"internal/admission", "k8s.io/client-go", nil, "pure: no client"},
-	{"nodescheduling/evaluator", "k8s.io/client-go", nil, "pure, and a part of kube-apiserver: it asks through narrow ports"},
+	{"nodescheduling/evaluator", "k8s.io/client-go", nil,
+		"pure, and a part of kube-apiserver: it asks through narrow ports"},
 	{"nodescheduling/evaluator", "sigs.k8s.io/controller-runtime", nil, "pure: no client"},
 	{"nodescheduling/api", "k8s.io/client-go", nil, "types for outsiders bring no client"},
 	{"nodescheduling", "k8s.io/kubernetes", nil, "what kube-apiserver takes over cannot require it (A-36)"},
 	{"internal/convert", "k8s.io/client-go", nil, "pure: no client"},
 	{"internal/migrate", "k8s.io/client-go", nil, "pure: no client"},
-	{"internal/provider", "k8s.io/client-go", []string{"internal/provider/kwok/plug", "internal/provider/ec2/plug"}, "a provider reaches the cluster through its own narrow port"},
-	{"internal/provider", "sigs.k8s.io/controller-runtime", []string{"internal/provider/kwok/plug", "internal/provider/ec2/plug"}, "as above"},
+	{"internal/provider", "k8s.io/client-go", []string{"internal/provider/kwok/plug", "internal/provider/ec2/plug"},
+		"a provider reaches the cluster through its own narrow port"},
+	{"internal/provider", "sigs.k8s.io/controller-runtime",
+		[]string{"internal/provider/kwok/plug", "internal/provider/ec2/plug"}, "as above"},
 }
 
 func TestClosures(t *testing.T) {
@@ -265,13 +302,15 @@ func TestClosures(t *testing.T) {
 		applied := false
 		for path, p := range all {
 			name, ours := strings.CutPrefix(path, module)
-			if !ours || !within(name, rule.part) || slices.ContainsFunc(rule.except, func(e string) bool { return within(name, e) }) {
+			if !ours || !within(name, rule.part) ||
+				slices.ContainsFunc(rule.except, func(e string) bool { return within(name, e) }) {
 				continue
 			}
 			applied = true
 			for _, dep := range p.Deps {
 				target, ours := strings.CutPrefix(dep, module)
-				allowed := all[dep].Standard || ours && (within(target, rule.part) || within(target, "autonodepolicy/fold"))
+				allowed := all[dep].Standard ||
+					ours && (within(target, rule.part) || within(target, "autonodepolicy/fold"))
 				if rule.forbidden != "" {
 					allowed = !strings.HasPrefix(dep, rule.forbidden)
 				}

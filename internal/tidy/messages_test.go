@@ -135,6 +135,7 @@ func TestU14_MessagesAreListed(t *testing.T) {
 	}
 	const forms = 3
 	if formed != forms {
-		t.Errorf("%d messages are put together while a program runs; %s has the forms of %d", formed, messagesPage, forms)
+		t.Errorf("%d messages are put together while a program runs; %s has the forms of %d", formed, messagesPage,
+			forms)
 	}
 }

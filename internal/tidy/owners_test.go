@@ -11,9 +11,9 @@ import (
 // holders may hold several providers: fleet does, and who composes a process makes them.
 var holders = []string{"internal/provider/fleet/", "internal/app/"}
 
-// TestOnlyTheFleetHoldsProviders keeps the answer to "is this ours?" in one place: nobody else has a list of providers to
-// search, compares a provider's node class with a reference, or asks a provider whether it knows the form of an ID. And whoever
-// makes a store that ships tells it whose objects are.
+// TestOnlyTheFleetHoldsProviders keeps the answer to "is this ours?" in one place: nobody else has a list of
+// providers to search, compares a provider's node class with a reference, or asks a provider whether it knows the form
+// of an ID. And whoever makes a store that ships tells it whose objects are.
 func TestOnlyTheFleetHoldsProviders(t *testing.T) {
 	t.Parallel()
 	held, stores := 0, 0
@@ -31,11 +31,13 @@ func TestOnlyTheFleetHoldsProviders(t *testing.T) {
 					}
 				}
 			case *ast.CallExpr:
-				if s, is := n.Fun.(*ast.SelectorExpr); is && s.Sel.Name == "Owns" && !mayHold && !strings.HasPrefix(name, "internal/provider/") {
+				if s, is := n.Fun.(*ast.SelectorExpr); is && s.Sel.Name == "Owns" && !mayHold &&
+					!strings.HasPrefix(name, "internal/provider/") {
 					t.Errorf("%s: Owns is for package fleet: ask it whose the object is", fset.Position(n.Pos()))
 				}
 			case *ast.CompositeLit:
-				if s, is := n.Type.(*ast.SelectorExpr); is && s.Sel.Name == "Config" && isName(s.X, "world") && len(n.Elts) > 0 {
+				if s, is := n.Type.(*ast.SelectorExpr); is && s.Sel.Name == "Config" && isName(s.X, "world") &&
+					len(n.Elts) > 0 {
 					if stores++; !hasField(n, "Fleet") {
 						t.Errorf("%s: a store without Fleet takes everything for ours", fset.Position(n.Pos()))
 					}

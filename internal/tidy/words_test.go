@@ -14,8 +14,10 @@ var forbidden = []struct {
 	reason  string
 }{
 	{regexp.MustCompile(`(^|[^a-z])/(ro` + `ot|ho` + `me|wo` + `rk)/[a-z.]`), "a path of somebody's machine"},
-	{regexp.MustCompile(`proxy\.gol` + `ang\.org|registry\.np` + `mjs\.org|deb\.deb` + `ian\.org`), "the host of a package registry"},
-	{regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`), "promises belong in docs/known-gaps.md, with an owner"},
+	{regexp.MustCompile(`proxy\.gol` + `ang\.org|registry\.np` + `mjs\.org|deb\.deb` + `ian\.org`),
+		"the host of a package registry"},
+	{regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`),
+		"promises belong in docs/known-gaps.md, with an owner"},
 	{regexp.MustCompile(`\.\./sha` + `red\b`), "the repository explains itself"},
 	{regexp.MustCompile(`t\.Sk` + `ip(f|Now)?\(`), "a test that is not run proves nothing"},
 }
@@ -43,7 +45,8 @@ var (
 	symbol = regexp.MustCompile(`^([a-z]+)\.([A-Z][A-Za-z0-9]*)(\.([A-Z][A-Za-z0-9]*))?$`)
 )
 
-// TestPagesNameWhatExists: each path and each package.Symbol in backquotes on the pages that explain the code is there.
+// TestPagesNameWhatExists: each path and each package.Symbol in backquotes on the pages that explain the code is
+// there.
 func TestPagesNameWhatExists(t *testing.T) {
 	t.Parallel()
 	sources := map[string]string{} // package name → all its source
@@ -87,7 +90,8 @@ func TestSpecPagesNameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	declared := map[string]bool{}
 	for _, name := range tracked(t, "_test.go") {
-		for _, match := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllStringSubmatch(read(t, name), -1) {
+		for _, match := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllStringSubmatch(read(t, name),
+			-1) {
 			declared[match[1]] = true
 		}
 	}

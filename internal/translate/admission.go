@@ -6,7 +6,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// Admission is what an API server gives a pod that is created, as far as other objects say so.
+// Admission is what an API server adds to a new pod because of other objects.
 type Admission struct {
 	// Limits are the LimitRanges of the pod's namespace, in any order.
 	Limits []*corev1.LimitRange
@@ -14,9 +14,9 @@ type Admission struct {
 	Class *nodev1.RuntimeClass
 }
 
-// Admit fills a template in as the API server does with the pods made of it, and with them only: limits become requests,
-// then LimitRanges give containers what they do not name, and the RuntimeClass adds its overhead, labels and tolerations.
-// Where two LimitRanges say different things it is left to chance which one counts: here the larger does.
+// Admit fills in a template as the API server does with the pods made from it. Limits become requests. Then
+// LimitRanges give containers the requests that they do not name, and the RuntimeClass adds its overhead, labels and
+// tolerations. If two LimitRanges differ, the API server uses either one; Admit uses the larger value.
 func (a Admission) Admit(spec *corev1.PodSpec) {
 	each := func(do func(*corev1.ResourceRequirements)) {
 		for i := range spec.InitContainers {
@@ -49,8 +49,8 @@ func (a Admission) Admit(spec *corev1.PodSpec) {
 	}
 }
 
-// admitPodLevel gives a pod with limits of its own the requests that it does not name: what its containers request together,
-// and the limit where none of them requests anything.
+// admitPodLevel gives a pod with pod-level limits the pod-level requests that it does not name: the sum of its
+// containers' requests, or the limit if no container requests the resource.
 func admitPodLevel(spec *corev1.PodSpec) {
 	if spec.Resources == nil || len(spec.Resources.Limits) == 0 {
 		return
@@ -72,7 +72,7 @@ func admitPodLevel(spec *corev1.PodSpec) {
 	spec.Resources.Requests = completed(completed(spec.Resources.Requests, together), limits)
 }
 
-// requests is what the LimitRanges make a container request that names neither request nor limit.
+// requests returns the default requests of the LimitRanges, for containers that name neither request nor limit.
 func (a Admission) requests() corev1.ResourceList {
 	most := corev1.ResourceList{}
 	for _, limits := range a.Limits {
@@ -90,7 +90,7 @@ func (a Admission) requests() corev1.ResourceList {
 	return most
 }
 
-// completed returns list with what it does not name from more. Neither is changed.
+// completed returns list, plus the resources of more that list does not name. Neither is changed.
 func completed(list, more corev1.ResourceList) corev1.ResourceList {
 	full := list
 	for name, amount := range more {

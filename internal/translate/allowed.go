@@ -10,20 +10,21 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// AllowedDisruptions says what a pool's budgets allow at now for each reason that they bound, which of them decides, and when
-// that next changes by the clock (D-08). nodes and taken are the pool's initialized nodes and those of its nodes that use up
-// its budgets. A budget that cannot be understood allows nothing, as in [ActiveBudgets].
+// AllowedDisruptions returns what a pool's budgets allow at now for each reason that they bound, which budget decides,
+// and when a schedule next changes that (D-08). nodes is the number of the pool's initialized nodes, taken the number
+// of its nodes that use up its budgets. A budget that cannot be understood allows nothing, as in [ActiveBudgets].
 func AllowedDisruptions(pool *karpenterv1.NodePool, now time.Time, nodes, taken int) *karpenterv1.DisruptionStatus {
 	result := &karpenterv1.DisruptionStatus{}
 	for _, reason := range boundReasons(pool) {
 		allowed := karpenterv1.AllowedDisruptions{Reason: reason}
 		for i, budget := range pool.Spec.Disruption.Budgets {
-			most, inForce, _ := budgetInForce(budget, now, nodes) // the error is told by whoever acts on budgets
+			most, inForce, _ := budgetInForce(budget, now, nodes) // whoever acts on budgets reports the error
 			if !inForce || !holdsFor(budget, reason) {
 				continue
 			}
 			if left := int64(max(0, most-taken)); allowed.Nodes == nil || left < *allowed.Nodes {
-				allowed.Nodes, allowed.Budget = &left, fmt.Sprintf("spec.disruption.budgets[%d]: %s", i, budget.Nodes.String())
+				allowed.Nodes, allowed.Budget = &left,
+					fmt.Sprintf("spec.disruption.budgets[%d]: %s", i, budget.Nodes.String())
 			}
 		}
 		result.Allowed = append(result.Allowed, allowed)
@@ -36,7 +37,8 @@ func AllowedDisruptions(pool *karpenterv1.NodePool, now time.Time, nodes, taken 
 
 // boundReasons lists the reasons that the pool's budgets bound, sorted.
 func boundReasons(pool *karpenterv1.NodePool) []karpenterv1.DisruptionReason {
-	reasons := []karpenterv1.DisruptionReason{karpenterv1.DisruptionReasonDrifted, karpenterv1.DisruptionReasonEmpty, karpenterv1.DisruptionReasonUnderutilized}
+	reasons := []karpenterv1.DisruptionReason{karpenterv1.DisruptionReasonDrifted, karpenterv1.DisruptionReasonEmpty,
+		karpenterv1.DisruptionReasonUnderutilized}
 	if ExpiresGracefully(pool) {
 		reasons = slices.Insert(reasons, 2, karpenterv1.DisruptionReasonExpired)
 	}
@@ -52,10 +54,10 @@ func holdsFor(budget karpenterv1.Budget, reason karpenterv1.DisruptionReason) bo
 	return budget.Reasons == nil || slices.Contains(budget.Reasons, reason)
 }
 
-// maxHits bounds how many times of a schedule are followed that come before the window of the one before has ended.
+// maxHits bounds how many overlapping windows of a schedule nextChange follows.
 const maxHits = 100
 
-// nextChange returns when a budget of the pool next begins or ends to be active; zero for never.
+// nextChange returns when a budget of the pool next becomes active or inactive; zero for never.
 func nextChange(pool *karpenterv1.NodePool, now time.Time) time.Time {
 	var first time.Time
 	for _, budget := range pool.Spec.Disruption.Budgets {
@@ -67,7 +69,8 @@ func nextChange(pool *karpenterv1.NodePool, now time.Time) time.Time {
 			continue
 		}
 		change := schedule.Next(now.UTC().Add(-budget.Duration.Duration))
-		if !change.IsZero() && !change.After(now) { // it is active: until the end of the last window that goes on from here
+		// it is active, until the last of the overlapping windows ends
+		if !change.IsZero() && !change.After(now) {
 			for range maxHits {
 				next := schedule.Next(change)
 				if next.IsZero() || next.After(change.Add(budget.Duration.Duration)) {

@@ -18,12 +18,16 @@ func TestAllowedDisruptions(t *testing.T) {
 		hour    int
 		want    string
 	}{
-		"no budget":               {nil, 9, "Drifted - ; Empty - ; Underutilized - ; never"},
-		"less what is under way":  {[]karpenterv1.Budget{budget("50%", "", 0, "Empty")}, 9, "Drifted - ; Empty 3 spec.disruption.budgets[0]: 50%; Underutilized - ; never"},
-		"one reason":              {[]karpenterv1.Budget{budget("4", "", 0, "Empty")}, 9, "Drifted - ; Empty 2 spec.disruption.budgets[0]: 4; Underutilized - ; never"},
-		"before a window":         {[]karpenterv1.Budget{night}, 9, "Drifted - ; Empty - ; Underutilized - ; 22:00"},
-		"within a window":         {[]karpenterv1.Budget{night}, 23, "Drifted 0 spec.disruption.budgets[0]: 0; Empty 0 spec.disruption.budgets[0]: 0; Underutilized 0 spec.disruption.budgets[0]: 0; 06:00"},
-		"windows that are joined": {[]karpenterv1.Budget{budget("9", "0 9,10,11 * * *", time.Hour, "Empty")}, 9, "Drifted - ; Empty 7 spec.disruption.budgets[0]: 9; Underutilized - ; 12:00"},
+		"no budget": {nil, 9, "Drifted - ; Empty - ; Underutilized - ; never"},
+		"less what is under way": {[]karpenterv1.Budget{budget("50%", "", 0, "Empty")}, 9,
+			"Drifted - ; Empty 3 spec.disruption.budgets[0]: 50%; Underutilized - ; never"},
+		"one reason": {[]karpenterv1.Budget{budget("4", "", 0, "Empty")}, 9,
+			"Drifted - ; Empty 2 spec.disruption.budgets[0]: 4; Underutilized - ; never"},
+		"before a window": {[]karpenterv1.Budget{night}, 9, "Drifted - ; Empty - ; Underutilized - ; 22:00"},
+		"within a window": {[]karpenterv1.Budget{night}, 23,
+			"Drifted 0 spec.disruption.budgets[0]: 0; Empty 0 spec.disruption.budgets[0]: 0; Underutilized 0 spec.disruption.budgets[0]: 0; 06:00"},
+		"windows that are joined": {[]karpenterv1.Budget{budget("9", "0 9,10,11 * * *", time.Hour, "Empty")}, 9,
+			"Drifted - ; Empty 7 spec.disruption.budgets[0]: 9; Underutilized - ; 12:00"},
 	} {
 		pool := kwokPool()
 		pool.Spec.Disruption.Budgets = row.budgets

@@ -12,18 +12,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// attachPrefix begins the names of the resources by which volumes are counted. A provider that knows how many volumes of
-// a driver its machines take states that among their capacity.
+// attachPrefix begins the names of the resources that count volumes. A provider that knows how many volumes of a
+// driver its machines take states it in their capacity.
 const attachPrefix = "attachable-volumes-csi-"
 
-// UnlimitedVolumes is the room for volumes of a driver on a node that nobody has stated a limit of: in a vector, a
-// missing component means none. It is more than any node will ever attach, and sums over all nodes do not overflow.
+// UnlimitedVolumes is the room for volumes of a driver on a node without a stated limit. It is needed because a
+// missing component of a vector means no room. It is more than any node will ever attach, and sums over all nodes do
+// not overflow.
 const UnlimitedVolumes int64 = 1 << 30
 
 // AttachResource returns the name of the resource that counts the volumes of a CSI driver on a node (P-07).
 func AttachResource(driver string) string { return attachPrefix + driver }
 
-// AttachLimited returns the CSI drivers, sorted, of which amounts states a limit.
+// AttachLimited returns the CSI drivers for which amounts states a limit, sorted.
 func AttachLimited(amounts resources.Amounts) []string {
 	var drivers []string
 	for name := range amounts {
@@ -50,21 +51,21 @@ func AttachLimits(node *storagev1.CSINode) map[string]int64 {
 	return limits
 }
 
-// AttachedVolume is a volume that a node has attached: the driver that did so, and what tells the volume from others.
+// AttachedVolume is a volume that a node has attached: its driver, and what identifies the volume.
 type AttachedVolume struct {
 	Driver, Volume string
 }
 
-// Name is that of cluster.VolumeRef.
+// Name returns the name for cluster.VolumeRef.
 func (v AttachedVolume) Name() string { return v.Driver + "/" + v.Volume }
 
-// AttachedBy returns the volumes that a pod makes its node attach, each once: the volume where the claim is bound, and
-// the claim while it is not.
+// AttachedBy returns the volumes that a pod makes its node attach, each once. A claim that is not bound stands for its
+// volume.
 func (s Storage) AttachedBy(pod *corev1.Pod) []AttachedVolume {
 	var list []AttachedVolume
 	own := volumeClaims(pod)
 	for _, key := range slices.Sorted(maps.Keys(own)) {
-		need, _ := s.need(pod, key, own[key]) // an error of it was reported with the pod
+		need, _ := s.need(pod, key, own[key]) // its error was reported with the pod
 		if need.blocked != "" || need.driver == "" {
 			continue
 		}
@@ -73,10 +74,10 @@ func (s Storage) AttachedBy(pod *corev1.Pod) []AttachedVolume {
 	return list
 }
 
-// withAttachments adds to what a machine has room for volumes of each driver that is limited anywhere: what its CSINode
-// says; else, as long as that does not name the driver, what the provider has stated; else what others of its type have; else no
-// limit. What it has for volumes that
-// are made on it is added where types state it, for as long as nothing else is known.
+// withAttachments adds the machine's room for volumes of each driver that is limited anywhere. Its CSINode decides if
+// it names the driver. Otherwise it is what the provider has stated, what other nodes of its type have, or no limit,
+// in this order. It also adds the storage for volumes made on the machine, for drivers where types state it, unless v
+// has it already.
 func withAttachments(space *resources.Space, v resources.Vector, from NodeSource) resources.Vector {
 	limits := AttachLimits(from.CSI)
 	for _, driver := range from.Limited {
@@ -97,7 +98,7 @@ func withAttachments(space *resources.Space, v resources.Vector, from NodeSource
 	return v
 }
 
-// attaches returns how many volumes of a driver a machine is expected to attach that does not say so itself.
+// attaches returns how many volumes of a driver a machine is expected to attach, if it does not say so itself.
 func (from NodeSource) attaches(driver string) int64 {
 	stated := statedOf(from.Claim, AttachResource(driver))
 	if others, known := from.Attaches[driver]; known && stated == UnlimitedVolumes {
@@ -106,7 +107,7 @@ func (from NodeSource) attaches(driver string) int64 {
 	return stated
 }
 
-// statedOf returns what the provider has stated of a machine in a resource for volumes, and no limit where it has not.
+// statedOf returns what the provider has stated for a machine in a volume resource, no limit if it has not.
 func statedOf(claim *karpenterv1.NodeClaim, resource string) int64 {
 	if claim != nil {
 		if amount, stated := claim.Status.Allocatable[corev1.ResourceName(resource)]; stated {
@@ -138,8 +139,7 @@ func driverOf(volume *corev1.PersistentVolume) string {
 	return ""
 }
 
-// csiName returns the CSI driver that has taken over from a provisioner that was once part of Kubernetes; any other
-// provisioner is its own driver.
+// csiName returns the CSI driver that has replaced an in-tree provisioner. Any other provisioner is its own driver.
 func csiName(provisioner string) string {
 	switch provisioner {
 	case "kubernetes.io/aws-ebs":

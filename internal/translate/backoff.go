@@ -7,8 +7,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// BacksOffUntil says until when a pool is left alone after a command of it was taken back, as the pool's annotation
-// has it (D-06); zero when it is not, or when nobody can read that.
+// BacksOffUntil returns until when a pool is left alone after one of its commands was taken back (D-06). It reads the
+// pool's annotation, and returns zero if there is none in force or it cannot be read.
 func BacksOffUntil(pool *karpenterv1.NodePool, now time.Time) time.Time {
 	text, _, _ := strings.Cut(pool.Annotations[karpenterv1.DisruptionBackoffAnnotationKey], " ")
 	until, err := time.Parse(time.RFC3339, text)

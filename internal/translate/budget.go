@@ -16,10 +16,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// ActiveBudgets returns the disruption budgets of a pool that are in force at now (V-07). nodes is the number of nodes
-// that percentages are of; shares are rounded up. A budget that cannot be understood counts as one of 0 nodes that is
-// always in force, which protects the user, and the error names it. None means that nothing is limited. A pool whose
-// disruption is paused has one of 0 nodes (K-52).
+// ActiveBudgets returns the disruption budgets of a pool that are in force at now (V-07). Percentages are of nodes,
+// rounded up. To protect the user, a budget that cannot be understood counts as 0 nodes and always in force; the error
+// names it. An empty result means that nothing is limited. A pool whose disruption is paused has one of 0 nodes
+// (K-52).
 func ActiveBudgets(pool *karpenterv1.NodePool, now time.Time, nodes int) ([]engine.Budget, error) {
 	var active []engine.Budget
 	var errs []error
@@ -38,7 +38,7 @@ func ActiveBudgets(pool *karpenterv1.NodePool, now time.Time, nodes int) ([]engi
 	return active, errors.Join(errs...)
 }
 
-// budgetInForce returns what one budget allows and whether it is in force; 0 and true with an error.
+// budgetInForce returns what one budget allows and whether it is in force. With an error it returns 0 and true.
 func budgetInForce(budget karpenterv1.Budget, now time.Time, nodes int) (most int, inForce bool, err error) {
 	inForce, activeErr := budgetActive(budget, now)
 	most, countErr := budgetNodes(budget.Nodes, nodes)
@@ -72,7 +72,7 @@ func budgetActive(budget karpenterv1.Budget, now time.Time) (bool, error) {
 	return !hit.IsZero() && !hit.After(now), nil // zero: not within five years
 }
 
-// NextBudgetChange returns when a disruption budget of the pool next begins or ends to be in force; zero when none does.
+// NextBudgetChange returns when a disruption budget of the pool next comes into force or ends; zero when none does.
 func NextBudgetChange(pool *karpenterv1.NodePool, now time.Time) time.Time {
 	var next time.Time
 	for _, budget := range pool.Spec.Disruption.Budgets {
@@ -94,14 +94,16 @@ func NextBudgetChange(pool *karpenterv1.NodePool, now time.Time) time.Time {
 	return next
 }
 
-// scheduleOf reads the schedule of a budget that has one: five fields or a macro, in its time zone or in UTC (K-56). What the parser
-// knows beyond that, time zones within the text and @every, is refused as the API refuses it.
+// scheduleOf reads the schedule of a budget that has one: five fields or a macro, in its time zone or in UTC (K-56).
+// The parser also knows time zones within the text and @every. These are refused, as the API refuses them.
 func scheduleOf(budget karpenterv1.Budget) (cron.Schedule, error) {
 	text, zone := *budget.Schedule, time.UTC
 	if budget.TimeZone != nil {
 		var err error
-		if zone, err = time.LoadLocation(*budget.TimeZone); err != nil || zone == time.Local || *budget.TimeZone == "" {
-			return nil, fmt.Errorf("timeZone is %q: want a name of the IANA database such as Europe/Berlin or UTC", *budget.TimeZone)
+		if zone, err = time.LoadLocation(*budget.TimeZone); err != nil || zone == time.Local ||
+			*budget.TimeZone == "" {
+			return nil, fmt.Errorf("timeZone is %q: want a name of the IANA database such as Europe/Berlin or UTC",
+				*budget.TimeZone)
 		}
 	}
 	schedule, err := cron.ParseStandard("TZ=" + zone.String() + " " + text)
@@ -109,7 +111,8 @@ func scheduleOf(budget karpenterv1.Budget) (cron.Schedule, error) {
 		err = errors.New("@every is not supported, and a time zone stands in the field timeZone")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("schedule is %q: want five cron fields or a macro such as @daily, in UTC or in timeZone: %w", text, err)
+		return nil, fmt.Errorf(
+			"schedule is %q: want five cron fields or a macro such as @daily, in UTC or in timeZone: %w", text, err)
 	}
 	if schedule.Next(leapYear).IsZero() { // as good as none: February 30
 		return nil, fmt.Errorf("schedule is %q: it names no moment, since no month that it names has such a day", text)
@@ -117,7 +120,7 @@ func scheduleOf(budget karpenterv1.Budget) (cron.Schedule, error) {
 	return schedule, nil
 }
 
-// leapYear is when the search for the first moment of a schedule begins: each day of the calendar comes soon after.
+// leapYear is where the search for the first moment of a schedule begins: every day of the calendar follows soon.
 var leapYear = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func budgetNodes(value intstr.IntOrString, nodes int) (int, error) {

@@ -11,7 +11,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-func budget(nodes, schedule string, duration time.Duration, reasons ...karpenterv1.DisruptionReason) karpenterv1.Budget {
+func budget(nodes, schedule string, duration time.Duration,
+	reasons ...karpenterv1.DisruptionReason) karpenterv1.Budget {
 	b := karpenterv1.Budget{Nodes: intstr.Parse(nodes), Reasons: reasons}
 	if schedule != "" {
 		b.Schedule, b.Duration = &schedule, &karpenterv1.Duration{Duration: duration}
@@ -34,23 +35,33 @@ func TestBudgetsInForce(t *testing.T) { // V-07, K-56
 		nodes  int
 		want   string
 	}{
-		"a number":                         {budget("5", "", 0), monday9, 100, "[{[] 5}]"},
-		"a share is rounded up":            {budget("10%", "", 0), monday9, 11, "[{[] 2}]"},
-		"a share of nothing":               {budget("10%", "", 0), monday9, 0, "[{[] 0}]"},
-		"all":                              {budget("100%", "", 0), monday9, 7, "[{[] 7}]"},
-		"reasons are kept":                 {budget("1", "", 0, "Empty", "Drifted"), monday9, 7, "[{[Empty Drifted] 1}]"},
-		"at the hit":                       {budget("0", "0 9 * * mon-fri", 8*time.Hour), monday9, 7, "[{[] 0}]"},
-		"before the hit":                   {budget("0", "0 9 * * mon-fri", 8*time.Hour), monday9.Add(-time.Second), 7, "[]"},
-		"just before the end":              {budget("0", "0 9 * * mon-fri", 8*time.Hour), monday9.Add(8*time.Hour - time.Second), 7, "[{[] 0}]"},
-		"at the end":                       {budget("0", "0 9 * * mon-fri", 8*time.Hour), monday9.Add(8 * time.Hour), 7, "[]"},
-		"a macro":                          {budget("0", "@daily", time.Hour), monday9.Add(-8*time.Hour - time.Minute), 7, "[{[] 0}]"},
-		"UTC, whatever the caller's clock": {budget("0", "0 9 * * *", time.Hour), monday9.In(time.FixedZone("", 5*3600)), 7, "[{[] 0}]"},
-		"in its time zone":                 {in("Asia/Tokyo", budget("0", "0 18 * * mon", time.Hour)), monday9, 7, "[{[] 0}]"},
-		"not at the same hour of UTC":      {in("Asia/Tokyo", budget("0", "0 9 * * *", time.Hour)), monday9, 7, "[]"},
-		"in winter":                        {in("Europe/Berlin", budget("0", "0 10 * * *", time.Hour)), monday9, 7, "[{[] 0}]"},
-		"in summer":                        {in("Europe/Berlin", budget("0", "0 11 * * *", time.Hour)), monday9.AddDate(0, 1, 0), 7, "[{[] 0}]"},
-		"a day of leap years":              {budget("0", "0 9 29 2 *", time.Hour), monday9, 7, "[]"},
-		"an hour that summer time skips":   {in("Europe/Berlin", budget("0", "30 2 29 3 *", time.Hour)), summer, 7, "[]"},
+		"a number":              {budget("5", "", 0), monday9, 100, "[{[] 5}]"},
+		"a share is rounded up": {budget("10%", "", 0), monday9, 11, "[{[] 2}]"},
+		"a share of nothing":    {budget("10%", "", 0), monday9, 0, "[{[] 0}]"},
+		"all":                   {budget("100%", "", 0), monday9, 7, "[{[] 7}]"},
+		"reasons are kept": {budget("1", "", 0, "Empty", "Drifted"), monday9, 7,
+			"[{[Empty Drifted] 1}]"},
+		"at the hit": {budget("0", "0 9 * * mon-fri", 8*time.Hour), monday9, 7, "[{[] 0}]"},
+		"before the hit": {budget("0", "0 9 * * mon-fri", 8*time.Hour), monday9.Add(-time.Second), 7,
+			"[]"},
+		"just before the end": {budget("0", "0 9 * * mon-fri", 8*time.Hour),
+			monday9.Add(8*time.Hour - time.Second), 7, "[{[] 0}]"},
+		"at the end": {budget("0", "0 9 * * mon-fri", 8*time.Hour), monday9.Add(8 * time.Hour),
+			7, "[]"},
+		"a macro": {budget("0", "@daily", time.Hour), monday9.Add(-8*time.Hour - time.Minute),
+			7, "[{[] 0}]"},
+		"UTC, whatever the caller's clock": {budget("0", "0 9 * * *", time.Hour),
+			monday9.In(time.FixedZone("", 5*3600)), 7, "[{[] 0}]"},
+		"in its time zone": {in("Asia/Tokyo", budget("0", "0 18 * * mon", time.Hour)), monday9, 7,
+			"[{[] 0}]"},
+		"not at the same hour of UTC": {in("Asia/Tokyo", budget("0", "0 9 * * *", time.Hour)), monday9, 7, "[]"},
+		"in winter": {in("Europe/Berlin", budget("0", "0 10 * * *", time.Hour)), monday9, 7,
+			"[{[] 0}]"},
+		"in summer": {in("Europe/Berlin", budget("0", "0 11 * * *", time.Hour)),
+			monday9.AddDate(0, 1, 0), 7, "[{[] 0}]"},
+		"a day of leap years": {budget("0", "0 9 29 2 *", time.Hour), monday9, 7, "[]"},
+		"an hour that summer time skips": {in("Europe/Berlin", budget("0", "30 2 29 3 *", time.Hour)), summer, 7,
+			"[]"},
 	} {
 		pool := kwokPool()
 		pool.Spec.Disruption.Budgets = []karpenterv1.Budget{row.budget}
@@ -97,7 +108,8 @@ func TestWhenBudgetsNextChange(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 10, 0, 0, time.UTC)
 	for text, want := range map[string]time.Duration{
-		"": 0, "0 12 * * * 30m": 20 * time.Minute, "0 13 * * * 30m": 50 * time.Minute, "nonsense 30m": 0, "0 14 * * * 30m in Europe/Berlin": 50 * time.Minute,
+		"": 0, "0 12 * * * 30m": 20 * time.Minute, "0 13 * * * 30m": 50 * time.Minute, "nonsense 30m": 0,
+		"0 14 * * * 30m in Europe/Berlin": 50 * time.Minute,
 		"0 13 * * * 30m in Europe/Berlin": 20 * time.Minute, "0 14 * * * 30m in Nowhere/Here": 0, "0 0 30 2 * 1h": 0,
 	} {
 		pool := &karpenterv1.NodePool{}
@@ -107,7 +119,9 @@ func TestWhenBudgetsNextChange(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pool.Spec.Disruption.Budgets = []karpenterv1.Budget{{Schedule: new(text[:at]), Duration: &karpenterv1.Duration{Duration: length}}}
+			pool.Spec.Disruption.Budgets = []karpenterv1.Budget{
+				{Schedule: new(text[:at]), Duration: &karpenterv1.Duration{Duration: length}},
+			}
 			if zone != "" {
 				pool.Spec.Disruption.Budgets[0].TimeZone = &zone
 			}

@@ -15,7 +15,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Reasons of the condition ReadyForProvisioning of a CapacityBuffer; all but BufferResolved say why it asks for nothing (K-36).
+// Reasons of the condition ReadyForProvisioning of a CapacityBuffer. All except BufferResolved say why it asks for
+// nothing (K-36).
 const (
 	BufferResolved            = "Resolved"
 	BufferTemplateNotFound    = "PodTemplateNotFound"
@@ -24,7 +25,7 @@ const (
 	BufferUnsupportedStrategy = "UnsupportedStrategy"
 )
 
-// MostBufferPods bounds for how many pods one buffer keeps room: each is planned for, round by round.
+// MostBufferPods bounds the pods of one buffer: every round plans for each of them.
 const MostBufferPods = 5000
 
 // The kinds that a CapacityBuffer may refer to.
@@ -39,32 +40,32 @@ const (
 type BufferSource struct {
 	Template   *corev1.PodTemplateSpec
 	Generation int64
-	Replicas   int32 // that the workload asks for; of no meaning for a PodTemplate
-	// OwnedBy is the kind and name of what makes a ReplicaSet, "" for none: a buffer should refer to that instead.
+	Replicas   int32 // that the workload asks for; meaningless for a PodTemplate
+	// OwnedBy is the kind and name of a ReplicaSet's controller, "" for none. A buffer should refer to that instead.
 	OwnedBy string
 }
 
 // BufferVerdict is what a CapacityBuffer asks for, or why it asks for nothing.
 type BufferVerdict struct {
-	// Reason is one of the above, and Message says more of it.
+	// Reason is one of the above; Message gives details.
 	Reason, Message string
 	// Source is what the buffer refers to, nil when it was not found.
 	Source *BufferSource
-	// Pods is for how many pods there should be room.
+	// Pods is the number of pods to keep room for.
 	Pods int
-	// Limited says what makes Pods fewer than the buffer asks for, "" for nothing.
+	// Limited says why Pods is lower than the buffer asks for, "" if it is not.
 	Limited string
-	// Shape is that of each of them, nil when there is none. It is not interned yet.
+	// Shape is the shape of each pod, nil for none. It is not interned yet.
 	Shape *cluster.Shape
 }
 
-// Ready reports whether it is known what the buffer asks for.
+// Ready reports whether the buffer was resolved.
 func (v BufferVerdict) Ready() bool { return v.Reason == BufferResolved }
 
-// Buffer resolves a CapacityBuffer (K-35). find returns what it refers to, by kind and name in its own namespace, nil for
-// nothing. given is what an API server would give its pods.
+// Buffer resolves a CapacityBuffer (K-35). find returns what it refers to, by kind and name in its namespace, nil if
+// there is none. given returns what an API server would add to its pods.
 //
-// Volumes that have to be made are left out of the template: nobody makes them for a pod that is none.
+// Volumes of claims are left out of the template: nobody creates them for pods that do not exist.
 func Buffer(space *resources.Space, b *autoscalingv1beta1.CapacityBuffer, find func(kind, name string) *BufferSource,
 	given func(*corev1.PodSpec) Admission,
 ) BufferVerdict {
@@ -98,24 +99,29 @@ func Buffer(space *resources.Space, b *autoscalingv1beta1.CapacityBuffer, find f
 	return v
 }
 
-// sourceOf finds what the buffer refers to, or says why it is nothing.
-func sourceOf(b *autoscalingv1beta1.CapacityBuffer, find func(kind, name string) *BufferSource) (*BufferSource, BufferVerdict) {
+// sourceOf returns what the buffer refers to, or a verdict with the reason why there is nothing.
+func sourceOf(b *autoscalingv1beta1.CapacityBuffer,
+	find func(kind, name string) *BufferSource) (*BufferSource, BufferVerdict) {
 	fail := func(reason, format string, args ...any) (*BufferSource, BufferVerdict) {
 		return nil, BufferVerdict{Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
 	template, scalable := b.Spec.PodTemplateRef, b.Spec.ScalableRef
 	switch {
 	case template != nil && scalable != nil:
-		return fail(BufferResolutionFailed, "spec.podTemplateRef and spec.scalableRef exclude each other: give one of them")
+		return fail(BufferResolutionFailed,
+			"spec.podTemplateRef and spec.scalableRef exclude each other: give one of them")
 	case template != nil:
 		if source := find(KindPodTemplate, template.Name); source != nil {
 			return source, BufferVerdict{}
 		}
 		return fail(BufferTemplateNotFound, "there is no PodTemplate %s/%s", b.Namespace, template.Name)
 	case scalable == nil:
-		return fail(BufferResolutionFailed, "it does not say what pods the room is for: give spec.podTemplateRef or spec.scalableRef")
-	case scalable.APIGroup != "apps" || !slices.Contains([]string{KindDeployment, KindStatefulSet, KindReplicaSet}, scalable.Kind):
-		return fail(BufferResolutionFailed, "spec.scalableRef is the kind %s of the API group %q: want %s, %s or %s of apps",
+		return fail(BufferResolutionFailed,
+			"it does not say what pods the room is for: give spec.podTemplateRef or spec.scalableRef")
+	case scalable.APIGroup != "apps" || !slices.Contains([]string{KindDeployment, KindStatefulSet, KindReplicaSet},
+		scalable.Kind):
+		return fail(BufferResolutionFailed,
+			"spec.scalableRef is the kind %s of the API group %q: want %s, %s or %s of apps",
 			scalable.Kind, scalable.APIGroup, KindDeployment, KindStatefulSet, KindReplicaSet)
 	}
 	source := find(scalable.Kind, scalable.Name)
@@ -123,15 +129,16 @@ func sourceOf(b *autoscalingv1beta1.CapacityBuffer, find func(kind, name string)
 	case source == nil:
 		return fail(BufferScalableNotFound, "there is no %s %s/%s", scalable.Kind, b.Namespace, scalable.Name)
 	case source.OwnedBy != "":
-		return fail(BufferResolutionFailed, "spec.scalableRef is %s %s, which %s owns: give that instead", scalable.Kind, scalable.Name,
-			source.OwnedBy)
+		return fail(BufferResolutionFailed, "spec.scalableRef is %s %s, which %s owns: give that instead",
+			scalable.Kind, scalable.Name, source.OwnedBy)
 	}
 	return source, BufferVerdict{}
 }
 
-// bufferSize returns for how many pods there is to be room: the larger one of replicas and percentage, within limits, which
-// alone mean as many as fit. limited says what the limits took away.
-func bufferSize(space *resources.Space, b *autoscalingv1beta1.CapacityBuffer, source *BufferSource, each resources.Vector) (
+// bufferSize returns the number of pods to keep room for: the larger one of replicas and percentage, within limits.
+// Limits alone mean as many pods as fit. limited says what the limits took away.
+func bufferSize(space *resources.Space, b *autoscalingv1beta1.CapacityBuffer, source *BufferSource,
+	each resources.Vector) (
 	pods int, limited string, err error,
 ) {
 	asked := -1
@@ -168,8 +175,9 @@ func bufferSize(space *resources.Space, b *autoscalingv1beta1.CapacityBuffer, so
 		return 0, "", errors.New("it does not say for how many pods: give spec.replicas, spec.percentage " +
 			"(with spec.scalableRef) or spec.limits")
 	case fit == MostBufferPods && !strings.HasPrefix(what, "spec."):
-		return 0, "", fmt.Errorf("spec.limits alone do not say for how many pods: they name nothing that the pods request, "+
-			"or more than %d of them fit", MostBufferPods)
+		return 0, "",
+			fmt.Errorf("spec.limits alone do not say for how many pods: they name nothing that the pods request, "+
+				"or more than %d of them fit", MostBufferPods)
 	case fit == 0:
 		return 0, what + " pods", nil
 	}

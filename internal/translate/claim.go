@@ -16,9 +16,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// NodeClaimFor returns the NodeClaim object of a planned launch from pool (P-24), ready to be created under the given
-// name. names are those of the plan.
-func NodeClaimFor(pool *karpenterv1.NodePool, names resources.Names, launch plan.Launch, name string) *karpenterv1.NodeClaim {
+// NodeClaimFor returns the NodeClaim of a planned launch from pool (P-24), ready to be created with the given name.
+// names are the resource names of the plan.
+func NodeClaimFor(pool *karpenterv1.NodePool, names resources.Names, launch plan.Launch,
+	name string) *karpenterv1.NodeClaim {
 	template := pool.Spec.Template.Spec.DeepCopy()
 	minValues := minValuesOf(pool)
 	for key, left := range launch.Relaxed {
@@ -47,7 +48,7 @@ func NodeClaimFor(pool *karpenterv1.NodePool, names resources.Names, launch plan
 			ExpireAfter:            template.ExpireAfter,
 		},
 	}
-	// Days are a unit of ours. A NodeClaim lasts, and Karpenter, which may take it back, could not read it (K-28).
+	// Only we know the unit of days. Karpenter could not read such a NodeClaim if it takes the cluster back (K-28).
 	if strings.Contains(claim.Spec.ExpireAfter.Raw, "d") {
 		claim.Spec.ExpireAfter.Raw = ""
 	}
@@ -57,8 +58,8 @@ func NodeClaimFor(pool *karpenterv1.NodePool, names resources.Names, launch plan
 	return claim
 }
 
-// claimRequests leaves out volumes: attaching them is between the scheduler and the drivers, and a node that waited to
-// show room for them would never be initialized.
+// claimRequests leaves out volume resources: the scheduler and the drivers handle attaching. A node that must show
+// room for them first would never be initialized.
 func claimRequests(names resources.Names, requests resources.Vector) corev1.ResourceList {
 	list := ResourceList(names, requests)
 	for name := range list {
@@ -78,10 +79,11 @@ func minValuesOf(pool *karpenterv1.NodePool) map[requirement.Key]int {
 	return counts
 }
 
-// claimRequirements writes those of the launch with the instance types in the order of their price, and the minimum
-// counts of the pool. Where a list has become shorter than its count, the API would refuse the claim: the count is cut
-// to the list, and relaxed is true (P-09). The host name is left out, no claim can ask for it.
-func claimRequirements(launch plan.Launch, minValues map[requirement.Key]int) (list []karpenterv1.NodeSelectorRequirementWithMinValues, relaxed bool) {
+// claimRequirements returns the requirements of the launch, with instance types in order of price and the minimum
+// counts of the pool. If a list is shorter than its count, the API would refuse the claim. Then the count is reduced
+// to the length of the list, and relaxed is true (P-09). The host name is left out: no claim can ask for it.
+func claimRequirements(launch plan.Launch,
+	minValues map[requirement.Key]int) (list []karpenterv1.NodeSelectorRequirementWithMinValues, relaxed bool) {
 	set := launch.Requirements.Without(catalog.LabelInstanceType).Without(cluster.LabelHostname)
 	for r := range set.All() {
 		terms := requirementToAPI(r)
@@ -94,7 +96,7 @@ func claimRequirements(launch plan.Launch, minValues map[requirement.Key]int) (l
 		list = append(list, terms...)
 	}
 	if len(launch.Types) == 0 {
-		return list, relaxed // a list without values is none that the API accepts
+		return list, relaxed // the API refuses a list without values
 	}
 	types := karpenterv1.NodeSelectorRequirementWithMinValues{
 		Key: string(catalog.LabelInstanceType), Operator: corev1.NodeSelectorOpIn, Values: slices.Clone(launch.Types),
@@ -113,8 +115,8 @@ func demand(term *karpenterv1.NodeSelectorRequirementWithMinValues, count int) (
 	return relaxed
 }
 
-// claimLabels puts together what the node's labels will be, as far as the plan decides them. What the plan chose wins
-// over the template, which it was made from.
+// claimLabels returns the node's future labels, as far as the plan decides them. The choice of the plan wins over the
+// template, which it is based on.
 func claimLabels(pool *karpenterv1.NodePool, launch plan.Launch) map[string]string {
 	labels := map[string]string{}
 	for label, value := range pool.Spec.Template.ObjectMeta.Labels {
@@ -143,7 +145,8 @@ func claimAnnotations(pool *karpenterv1.NodePool, launch plan.Launch, relaxed bo
 	for name, value := range pool.Spec.Template.ObjectMeta.Annotations {
 		annotations[name] = value
 	}
-	for _, key := range []string{karpenterv1.KubeletCompatibilityAnnotationKey, karpenterv1.MisspelledKubeletCompatibilityAnnotationKey} {
+	for _, key := range []string{karpenterv1.KubeletCompatibilityAnnotationKey,
+		karpenterv1.MisspelledKubeletCompatibilityAnnotationKey} {
 		if block, found := pool.Annotations[key]; found {
 			annotations[key] = block // for the provider that launches the claim (V-23)
 		}

@@ -24,8 +24,8 @@ func plannedLaunch(t *testing.T, pool *karpenterv1.NodePool) plan.Launch {
 		t.Fatal(err)
 	}
 	return plan.Launch{
-		Pool: pool.Name, Slot: plan.NoSlot, Types: []string{"m5.large", "c5.large"}, Labels: map[string]string{"team": "a"},
-		Requirements: set.And(requirement.NewSet(
+		Pool: pool.Name, Slot: plan.NoSlot, Types: []string{"m5.large", "c5.large"},
+		Labels: map[string]string{"team": "a"}, Requirements: set.And(requirement.NewSet(
 			requirement.OneOf("topology.kubernetes.io/zone", "a"), requirement.OneOf("kubernetes.io/hostname", "n1"),
 		)),
 		Requests: resources.Vector{1500, 1 << 30, 0, 3},
@@ -47,7 +47,8 @@ func printed(list []entry) string {
 func TestClaimOfALaunch(t *testing.T) { // P-24
 	t.Parallel()
 	pool := kwokPool()
-	pool.Spec.Template.ObjectMeta = karpenterv1.ObjectMeta{Labels: map[string]string{"tier": "web"}, Annotations: map[string]string{"note": "x"}}
+	pool.Spec.Template.ObjectMeta = karpenterv1.ObjectMeta{Labels: map[string]string{"tier": "web"},
+		Annotations: map[string]string{"note": "x"}}
 	pool.Spec.Template.Spec.Requirements = []entry{
 		{Key: "node.kubernetes.io/instance-type", Operator: "Exists", MinValues: new(2)},
 		{Key: "family", Operator: "Exists", MinValues: new(2)}, {Key: "team", Operator: "Exists"},
@@ -69,21 +70,26 @@ node.kubernetes.io/instance-type In [m5.large c5.large] min 2`
 	for _, label := range slices.Sorted(maps.Keys(claim.Labels)) {
 		labels += label + "=" + claim.Labels[label] + " "
 	}
-	if want := "karpenter.kwok.sh/kwoknodeclass=default karpenter.sh/nodepool=default team=a tier=web topology.kubernetes.io/zone=a "; labels != want {
-		t.Errorf("labels %s; want %s", labels, want)
+	const all = "karpenter.kwok.sh/kwoknodeclass=default karpenter.sh/nodepool=default team=a tier=web " +
+		"topology.kubernetes.io/zone=a "
+	if labels != all {
+		t.Errorf("labels %s; want %s", labels, all)
 	}
 	cpu, pods := claim.Spec.Resources.Requests[corev1.ResourceCPU], claim.Spec.Resources.Requests[corev1.ResourcePods]
 	if cpu.String() != "1500m" || pods.String() != "3" {
 		t.Errorf("requests %v", claim.Spec.Resources.Requests)
 	}
 	owner := claim.OwnerReferences[0]
-	if owner.Kind != "NodePool" || owner.APIVersion != "karpenter.sh/v1" || owner.UID != pool.UID || !*owner.BlockOwnerDeletion {
+	if owner.Kind != "NodePool" || owner.APIVersion != "karpenter.sh/v1" || owner.UID != pool.UID ||
+		!*owner.BlockOwnerDeletion {
 		t.Errorf("owner %+v", owner)
 	}
-	if a := claim.Annotations; a["note"] != "x" || a["karpenter.sh/nodepool-hash"] != Hash(pool) || a["karpenter.sh/nodepool-hash-version"] != "v3" || len(a) != 3 {
+	if a := claim.Annotations; a["note"] != "x" || a["karpenter.sh/nodepool-hash"] != Hash(pool) ||
+		a["karpenter.sh/nodepool-hash-version"] != "v3" || len(a) != 3 {
 		t.Errorf("annotations %v", a)
 	}
-	if !slices.Equal(claim.Finalizers, []string{"karpenter.sh/termination"}) || claim.Name != "default-x" || len(claim.Spec.Taints) != 1 ||
+	if !slices.Equal(claim.Finalizers, []string{"karpenter.sh/termination"}) || claim.Name != "default-x" ||
+		len(claim.Spec.Taints) != 1 ||
 		*claim.Spec.ExpireAfter.Duration != time.Hour || claim.Spec.NodeClassRef.Name != "default" {
 		t.Errorf("claim %+v", claim)
 	}
@@ -97,7 +103,9 @@ node.kubernetes.io/instance-type In [m5.large c5.large] min 2`
 func TestMinimumCountIsCutToTheList(t *testing.T) {
 	t.Parallel()
 	pool := kwokPool()
-	pool.Spec.Template.Spec.Requirements = []entry{{Key: "node.kubernetes.io/instance-type", Operator: "Exists", MinValues: new(5)}}
+	pool.Spec.Template.Spec.Requirements = []entry{
+		{Key: "node.kubernetes.io/instance-type", Operator: "Exists", MinValues: new(5)},
+	}
 	claim := NodeClaimFor(pool, resources.NewSpace().Names(), plannedLaunch(t, pool), "x")
 	types := claim.Spec.Requirements[len(claim.Spec.Requirements)-1]
 	if *types.MinValues != 2 || claim.Annotations["karpenter.sh/nodeclaim-min-values-relaxed"] != "true" {
@@ -105,15 +113,17 @@ func TestMinimumCountIsCutToTheList(t *testing.T) {
 	}
 }
 
-// V-23: the kubelet block that a pool keeps from v1beta1 goes with its claims, so that who launches them can obey it. No
-// other annotation of the pool does, and its drift hash does not change.
+// V-23: the kubelet block that a pool keeps from v1beta1 goes with its claims, so that who launches them can obey it.
+// No other annotation of the pool does, and its drift hash does not change.
 func TestAClaimCarriesTheKubeletBlockOfItsPool(t *testing.T) {
 	t.Parallel()
 	pool := kwokPool()
 	before := Hash(pool)
-	pool.Annotations = map[string]string{karpenterv1.KubeletCompatibilityAnnotationKey: `{"maxPods":20}`, "example.com/other": "x"}
+	pool.Annotations = map[string]string{karpenterv1.KubeletCompatibilityAnnotationKey: `{"maxPods":20}`,
+		"example.com/other": "x"}
 	annotations := NodeClaimFor(pool, resources.NewSpace().Names(), plannedLaunch(t, pool), "default-x").Annotations
-	if annotations[karpenterv1.KubeletCompatibilityAnnotationKey] != `{"maxPods":20}` || len(annotations) != 3 || Hash(pool) != before {
+	if annotations[karpenterv1.KubeletCompatibilityAnnotationKey] != `{"maxPods":20}` || len(annotations) != 3 ||
+		Hash(pool) != before {
 		t.Errorf("annotations %v", annotations)
 	}
 }
@@ -130,7 +140,8 @@ func TestK28_ClaimsHaveKarpentersUnits(t *testing.T) {
 		}
 		pool.Spec.Template.Spec.ExpireAfter = expire
 		if text != "Never" {
-			pool.Spec.Template.Spec.TerminationGracePeriod = &karpenterv1.Duration{Duration: *expire.Duration, Raw: text}
+			pool.Spec.Template.Spec.TerminationGracePeriod = &karpenterv1.Duration{Duration: *expire.Duration,
+				Raw: text}
 		}
 		claim := NodeClaimFor(pool, resources.NewSpace().Names(), plannedLaunch(t, pool), "default-x")
 		data, err := json.Marshal(claim.Spec)

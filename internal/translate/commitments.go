@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/onedocument"
 )
 
-// commitmentsFile is what --commitments-file holds, in YAML or JSON (K-55).
+// commitmentsFile is the content of --commitments-file, in YAML or JSON (K-55).
 type commitmentsFile struct {
 	Commitments []commitmentEntry `json:"commitments"`
 }
@@ -26,17 +26,17 @@ type commitmentsFile struct {
 // commitmentEntry is one commitment of the file.
 type commitmentEntry struct {
 	Name string `json:"name"`
-	// Requirements choose offerings by their labels, as those of a NodeOverlay do; none chooses all.
+	// Requirements choose offerings by their labels, as in a NodeOverlay. An empty list chooses all.
 	Requirements   []corev1.NodeSelectorRequirement `json:"requirements,omitempty"`
 	DollarsPerHour *float64                         `json:"dollarsPerHour,omitempty"`
 	Instances      *int64                           `json:"instances,omitempty"`
 }
 
-// maxCommitmentName bounds names: they are values of a label of metrics.
+// maxCommitmentName bounds names because they become label values of metrics.
 const maxCommitmentName = 63
 
-// Commitments reads a file of commitments. The error names every entry and field that cannot be understood, its value and what
-// is allowed; none of the file counts then. No text is no file, and has none.
+// Commitments reads a file of commitments. The error names every entry and field that cannot be understood, its value
+// and what is allowed; then nothing of the file counts. An empty text means no file and no commitments.
 func Commitments(text []byte) ([]cluster.Commitment, error) {
 	if len(text) == 0 {
 		return nil, nil
@@ -56,8 +56,9 @@ func Commitments(text []byte) ([]cluster.Commitment, error) {
 			faults = append(faults, err)
 		}
 		if first, twice := seen[entry.Name]; twice && entry.Name != "" {
-			faults = append(faults, fmt.Errorf("commitments[%d].name is %q, as commitments[%d].name is: give each its own", i,
-				entry.Name, first))
+			faults = append(faults,
+				fmt.Errorf("commitments[%d].name is %q, as commitments[%d].name is: give each its own", i,
+					entry.Name, first))
 		} else {
 			seen[entry.Name] = i
 		}
@@ -110,7 +111,8 @@ func readCommitmentsFile(text []byte) (file commitmentsFile, faults []error) {
 	return file, faults
 }
 
-// readCommitment reads the fields of one entry. The error begins with what comes after the place of the entry.
+// readCommitment reads the fields of one entry. The error text continues the place of the entry, such as
+// commitments[0].
 func readCommitment(raw json.RawMessage, entry *commitmentEntry) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
@@ -122,8 +124,8 @@ func readCommitment(raw json.RawMessage, entry *commitmentEntry) error {
 		}
 		return nil
 	}
-	want := map[string]string{"name": "a text", "dollarsPerHour": "a number such as 12.5, without quotes", "instances": "a whole number",
-		"requirements": "a list of requirements with key, operator and values"}
+	want := map[string]string{"name": "a text", "dollarsPerHour": "a number such as 12.5, without quotes",
+		"instances": "a whole number", "requirements": "a list of requirements with key, operator and values"}
 	field, _, _ := strings.Cut(kind.Field, ".")
 	if want[field] == "" {
 		return fmt.Errorf(" is %s: want name, requirements, and dollarsPerHour or instances", raw)
@@ -145,7 +147,8 @@ func (e commitmentEntry) read(where string) (cluster.Commitment, error) {
 	var parsed []requirement.Requirement
 	for i, entry := range e.Requirements {
 		if Key(entry.Key) == catalog.LabelCapacityType {
-			fail(".requirements[%d].key is %s: leave it out, a commitment covers what is bought on demand", i, entry.Key)
+			fail(".requirements[%d].key is %s: leave it out, a commitment covers what is bought on demand", i,
+				entry.Key)
 			continue
 		}
 		if faults := validation.IsQualifiedName(entry.Key); entry.Key != "" && len(faults) > 0 {

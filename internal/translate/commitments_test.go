@@ -47,7 +47,8 @@ func TestK55_CommitmentsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	refused := func(text, want string) {
 		t.Helper()
-		if list, err := translate.Commitments([]byte(text)); err == nil || list != nil || !strings.Contains(err.Error(), want) ||
+		if list, err := translate.Commitments([]byte(text)); err == nil || list != nil ||
+			!strings.Contains(err.Error(), want) ||
 			strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "translate.") {
 			t.Errorf("%s\n%v, %v\nwant %s", text, list, err, want)
 		}

@@ -11,17 +11,17 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// Company is how many claims that ask for the same are made together: a cloud that launches many machines in one call
-// knows by it whom to wait for (E-29, E-35).
+// Company is how many equal claims are created together. A cloud that launches many machines in one call knows by it
+// which claims to wait for (E-29, E-35).
 type Company struct {
 	Group string // equal for claims of one company
 	Size  int    // this claim among them
 }
 
-// mostCompany bounds what is believed of an annotation that anybody may write.
+// mostCompany bounds the size that we believe: anybody may write the annotation.
 const mostCompany = 100_000
 
-// SetCompany writes on a claim that is to be made with whom it is made.
+// SetCompany writes the company of a claim into its annotations, before the claim is created.
 func SetCompany(claim *karpenterv1.NodeClaim, c Company) {
 	if c.Size < 1 {
 		return
@@ -32,8 +32,8 @@ func SetCompany(claim *karpenterv1.NodeClaim, c Company) {
 	claim.Annotations[karpenterv1.LaunchedWithAnnotationKey] = c.Group + "/" + strconv.Itoa(c.Size)
 }
 
-// CompanyOf returns with whom a claim was made. The zero value says that nobody knows: the claim is another program's,
-// or somebody has changed it.
+// CompanyOf returns the company of a claim. The zero value means unknown: the claim is another program's, or somebody
+// has changed it.
 func CompanyOf(claim *karpenterv1.NodeClaim) Company {
 	group, size, found := strings.Cut(claim.Annotations[karpenterv1.LaunchedWithAnnotationKey], "/")
 	n, err := strconv.Atoi(size)
@@ -43,8 +43,8 @@ func CompanyOf(claim *karpenterv1.NodeClaim) Company {
 	return Company{Group: group, Size: n}
 }
 
-// Companies returns the company of each of the claims that are made together, in their order; seed makes groups of
-// another plan others. A nil claim has none.
+// Companies returns the company of each claim, in their order. seed makes the groups of different plans differ. A nil
+// claim has none.
 func Companies(claims []*karpenterv1.NodeClaim, seed string) ([]Company, error) {
 	groups := make([]string, len(claims))
 	sizes := map[string]int{}

@@ -36,7 +36,8 @@ func TestCompanies(t *testing.T) {
 			t.Errorf("%s: %+v is read, want %+v", claim.Name, CompanyOf(claim), first[i])
 		}
 	}
-	for _, text := range []string{"", "g", "/1", "g/", "g/0", "g/-1", "g/x", "g/1/2", "g/100001", "g/" + strings.Repeat("9", 30)} {
+	for _, text := range []string{"", "g", "/1", "g/", "g/0", "g/-1", "g/x", "g/1/2", "g/100001",
+		"g/" + strings.Repeat("9", 30)} {
 		claims[0].Annotations[karpenterv1.LaunchedWithAnnotationKey] = text
 		if c := CompanyOf(claims[0]); c != (Company{}) {
 			t.Errorf("%q is read as %+v, want nothing", text, c)

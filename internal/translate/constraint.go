@@ -14,13 +14,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Requests is what a pod asks for, as its shape has it.
+// Requests returns what a pod requests, as in its shape.
 func Requests(space *resources.Space, pod *corev1.Pod) resources.Vector {
 	return podRequests(space, pod)
 }
 
-// podRequests sums what the pod asks for by the kubelet's rule, and 1 for pods (P-06). For a bound pod the status
-// counts too: during an in-place resize the node holds the larger of what is asked and what is given.
+// podRequests sums the pod's requests by the kubelet's rule, and adds 1 for pods (P-06). For a bound pod the status
+// counts too: during an in-place resize the node reserves the larger of the requested and the allocated amounts.
 func podRequests(space *resources.Space, pod *corev1.Pod) resources.Vector {
 	bound := pod.Spec.NodeName != ""
 	list := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
@@ -30,15 +30,15 @@ func podRequests(space *resources.Space, pod *corev1.Pod) resources.Vector {
 	amounts := Amounts(list)
 	for name, amount := range amounts {
 		if amount == 0 {
-			delete(amounts, name) // so that pods which ask for 0 of something have the shape of those that do not ask
+			delete(amounts, name) // so that pods with a request of 0 share the shape of pods without it
 		}
 	}
 	amounts[resources.NamePods] = 1
 	return space.Vector(amounts)
 }
 
-// hostPorts returns the ports of the node that the pod holds while it runs, sorted. A container of a pod in the host's
-// network listens there with every port it names.
+// hostPorts returns the node ports that the pod occupies while it runs, sorted. In a pod with the host's network these
+// are all ports that its containers name.
 func hostPorts(spec *corev1.PodSpec) []cluster.HostPort {
 	var list []cluster.HostPort
 	add := func(container *corev1.Container) {
@@ -56,12 +56,14 @@ func hostPorts(spec *corev1.PodSpec) []cluster.HostPort {
 		add(&spec.Containers[i])
 	}
 	for i := range spec.InitContainers {
-		if policy := spec.InitContainers[i].RestartPolicy; policy != nil && *policy == corev1.ContainerRestartPolicyAlways {
+		if policy := spec.InitContainers[i].RestartPolicy; policy != nil &&
+			*policy == corev1.ContainerRestartPolicyAlways {
 			add(&spec.InitContainers[i])
 		}
 	}
 	slices.SortFunc(list, func(a, b cluster.HostPort) int {
-		return cmp.Or(cmp.Compare(a.Port, b.Port), strings.Compare(a.Protocol, b.Protocol), strings.Compare(a.IP, b.IP))
+		return cmp.Or(cmp.Compare(a.Port, b.Port), strings.Compare(a.Protocol, b.Protocol),
+			strings.Compare(a.IP, b.IP))
 	})
 	return slices.Compact(list)
 }
@@ -77,7 +79,7 @@ func hostPort(port corev1.ContainerPort, number int32) cluster.HostPort {
 	return result
 }
 
-// tolerations are sorted: their order has no meaning, and pods that differ in it alone have one shape.
+// tolerations sorts them: their order has no meaning, and pods that differ only in it should share a shape.
 func tolerations(from []corev1.Toleration) []cluster.Toleration {
 	var list []cluster.Toleration
 	for _, t := range from {
@@ -85,7 +87,8 @@ func tolerations(from []corev1.Toleration) []cluster.Toleration {
 		if operator == "" {
 			operator = cluster.TolerationEqual
 		}
-		list = append(list, cluster.Toleration{Key: t.Key, Operator: operator, Value: t.Value, Effect: string(t.Effect)})
+		list = append(list, cluster.Toleration{Key: t.Key, Operator: operator, Value: t.Value,
+			Effect: string(t.Effect)})
 	}
 	slices.SortFunc(list, func(a, b cluster.Toleration) int {
 		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Operator, b.Operator),
@@ -94,7 +97,7 @@ func tolerations(from []corev1.Toleration) []cluster.Toleration {
 	return slices.Compact(list)
 }
 
-// Taints converts taints; the time of their addition plays no part.
+// Taints converts taints, without the time when they were added.
 func Taints(from []corev1.Taint) []cluster.Taint {
 	var list []cluster.Taint
 	for _, t := range from {
@@ -107,7 +110,7 @@ func taint(t corev1.Taint) cluster.Taint {
 	return cluster.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)}
 }
 
-// spreads converts the constraints that block (P-03); for those that only ask (ScheduleAnyway) see preferences.
+// spreads converts the constraints with DoNotSchedule (P-03). For ScheduleAnyway see preferences.
 func spreads(pod *corev1.Pod) ([]cluster.Spread, error) {
 	var list []cluster.Spread
 	var errs []error
@@ -116,8 +119,9 @@ func spreads(pod *corev1.Pod) ([]cluster.Spread, error) {
 			continue
 		}
 		if c.WhenUnsatisfiable != corev1.DoNotSchedule {
-			errs = append(errs, fmt.Errorf("topology spread on %q: whenUnsatisfiable %q is neither DoNotSchedule nor ScheduleAnyway",
-				c.TopologyKey, c.WhenUnsatisfiable))
+			errs = append(errs,
+				fmt.Errorf("topology spread on %q: whenUnsatisfiable %q is neither DoNotSchedule nor ScheduleAnyway",
+					c.TopologyKey, c.WhenUnsatisfiable))
 			continue
 		}
 		converted, err := spread(pod, c)
@@ -162,7 +166,8 @@ func affinityTerms(pod *corev1.Pod, what string, from []corev1.PodAffinityTerm) 
 	var list []cluster.AffinityTerm
 	var errs []error
 	for _, term := range from {
-		own := slices.Concat(ownValues(pod.Labels, term.MatchLabelKeys, false), ownValues(pod.Labels, term.MismatchLabelKeys, true))
+		own := slices.Concat(ownValues(pod.Labels, term.MatchLabelKeys, false),
+			ownValues(pod.Labels, term.MismatchLabelKeys, true))
 		chosen, err := selector(term.LabelSelector, own...)
 		spaces, spaceErr := selector(term.NamespaceSelector)
 		if joined := errors.Join(err, spaceErr); joined != nil {
@@ -175,7 +180,8 @@ func affinityTerms(pod *corev1.Pod, what string, from []corev1.PodAffinityTerm) 
 		}
 		slices.Sort(names)
 		list = append(list, cluster.AffinityTerm{
-			Key: string(Key(term.TopologyKey)), Pods: chosen, Namespaces: slices.Compact(names), NamespaceSelector: spaces,
+			Key: string(Key(term.TopologyKey)), Pods: chosen, Namespaces: slices.Compact(names),
+			NamespaceSelector: spaces,
 		})
 	}
 	return list, errors.Join(errs...)

@@ -12,18 +12,20 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// templateGeneration is the label by which a daemon's pod says of which generation of the template it is; the DaemonSet
-// says its own in the annotation appsv1.DeprecatedTemplateGeneration.
+// templateGeneration is the label with the template generation of a daemon's pod. The DaemonSet has its own in the
+// annotation appsv1.DeprecatedTemplateGeneration.
 const templateGeneration = "pod-template-generation"
 
-// Daemon converts a DaemonSet to the shape of the pods that its controller will make (P-06). The shape is not interned yet.
+// Daemon converts a DaemonSet to the shape of the pods that its controller will make (P-06). The shape is not interned
+// yet.
 //
-// witness is the newest pod of the set, nil when there is none. One of the current template is what the next pods will be:
-// it shows all that admission adds, webhooks included. Without one the template counts, as the API server would fill it in
-// as far as it is known. A witness of an older template then says only what the new one leaves out, and not even that when
-// the set is never rolled: an amount that is wrong and too high would stay so, since no node would come on whose pod it
-// could be corrected.
-func Daemon(space *resources.Space, set *appsv1.DaemonSet, given Admission, witness *corev1.Pod) (cluster.Daemon, error) {
+// witness is the newest pod of the set, nil when there is none. A witness of the current template shows what the next
+// pods will be like, with all that admission and webhooks add. Otherwise the template counts, filled in as far as we
+// know what the API server adds. A witness of an older template then only adds requests that the template lacks. If
+// the set never rolls its pods, it does not even do that: an amount that is too high would stay so, since no node
+// would come whose pod could correct it.
+func Daemon(space *resources.Space, set *appsv1.DaemonSet, given Admission,
+	witness *corev1.Pod) (cluster.Daemon, error) {
 	name := set.Namespace + "/" + set.Name
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name, Labels: set.Spec.Template.Labels},
@@ -61,21 +63,24 @@ func Daemon(space *resources.Space, set *appsv1.DaemonSet, given Admission, witn
 // DaemonSetOf returns the DaemonSet that a pod belongs to as namespace/name, "" for none.
 func DaemonSetOf(pod *corev1.Pod) string { return daemonOf(pod) }
 
-// OfTemplate reports whether a pod of the set was made from the template that the set has now. Where the two do not say so,
-// they are taken to agree.
+// OfTemplate reports whether a pod of the set was made from the set's current template. If one of the two does not
+// state its generation, they are taken to agree.
 func OfTemplate(set *appsv1.DaemonSet, pod *corev1.Pod) bool {
 	now, made := set.Annotations[appsv1.DeprecatedTemplateGeneration], pod.Labels[templateGeneration]
 	return now == "" || made == "" || now == made
 }
 
-// DaemonNode returns the node that a daemon's pod runs on or, as its controller has put it into the affinity, is meant
-// for; "" for none.
+// DaemonNode returns the node that a daemon's pod runs on, or the one that its controller has put into its affinity;
+// "" for none.
 func DaemonNode(pod *corev1.Pod) string {
-	if pod.Spec.NodeName != "" || pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil ||
-		pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+	if pod.Spec.NodeName != "" || pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
 		return pod.Spec.NodeName
 	}
-	for _, term := range pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+	required := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if required == nil {
+		return ""
+	}
+	for _, term := range required.NodeSelectorTerms {
 		for _, field := range term.MatchFields {
 			if field.Key == metav1.ObjectNameField && len(field.Values) == 1 {
 				return field.Values[0]
@@ -85,8 +90,8 @@ func DaemonNode(pod *corev1.Pod) string {
 	return ""
 }
 
-// affinityOf returns the pod's affinity with the node affinity of the template: in a daemon's pod its controller has put
-// the name of one node in its place.
+// affinityOf returns the pod's affinity with the node affinity of the template: the controller replaces it in each pod
+// by the name of one node.
 func affinityOf(spec, template *corev1.PodSpec) *corev1.Affinity {
 	affinity := &corev1.Affinity{}
 	if spec.Affinity != nil {

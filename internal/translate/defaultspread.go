@@ -16,19 +16,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// This file applies the cluster's default topology spread constraints (P-03): those that kube-scheduler's configuration
-// gives to pods that have none of their own (PodTopologySpreadArgs.defaultConstraints). Such a constraint counts the pods
-// that belong together: it selects by what the services of the pod and its ReplicationController, ReplicaSet or
-// StatefulSet select by, all at once. A pod that belongs to none of these is not spread.
+// This file applies the cluster's default topology spread constraints (P-03). kube-scheduler's configuration gives
+// them to pods without constraints of their own (PodTopologySpreadArgs.defaultConstraints). Such a constraint counts
+// the pods that belong together. Its selector joins those of the pod's services and of its ReplicationController,
+// ReplicaSet or StatefulSet. A pod that belongs to none of these is not spread.
 
-// What the setting may say beside a list.
+// Values of the setting other than a list.
 const (
 	DefaultSpreadNone   = "None"
 	DefaultSpreadSystem = "System"
 )
 
-// ParseDefaultSpread reads the setting: None (or nothing) for no constraints, System for those of a kube-scheduler that
-// is not configured, or its list in JSON. The error names the field, the value and what is allowed.
+// ParseDefaultSpread reads the setting: None (or nothing) for no constraints, System for kube-scheduler's built-in
+// ones, or a list in JSON. The error names the field, the value and what is allowed.
 func ParseDefaultSpread(text string) ([]corev1.TopologySpreadConstraint, error) {
 	switch text {
 	case "", DefaultSpreadNone:
@@ -43,7 +43,10 @@ func ParseDefaultSpread(text string) ([]corev1.TopologySpreadConstraint, error) 
 	decoder.DisallowUnknownFields()
 	var list []corev1.TopologySpreadConstraint
 	if err := decoder.Decode(&list); err != nil {
-		return nil, fmt.Errorf("want None, System or a JSON list such as [{\"maxSkew\":1,\"topologyKey\":\"topology.kubernetes.io/zone\",\"whenUnsatisfiable\":\"DoNotSchedule\"}]: %w", err)
+		return nil,
+			fmt.Errorf(
+				"want None, System or a JSON list such as [{\"maxSkew\":1,\"topologyKey\":\"topology.kubernetes.io/zone\",\"whenUnsatisfiable\":\"DoNotSchedule\"}]: %w",
+				err)
 	}
 	if decoder.More() {
 		return nil, errors.New("there is more after the JSON list")
@@ -55,7 +58,7 @@ func ParseDefaultSpread(text string) ([]corev1.TopologySpreadConstraint, error) 
 	return list, errors.Join(faults...)
 }
 
-// checkDefault refuses what kube-scheduler refuses, and what it would ignore.
+// checkDefault refuses what kube-scheduler would refuse or ignore.
 func checkDefault(path string, c corev1.TopologySpreadConstraint, before []corev1.TopologySpreadConstraint) error {
 	var faults []error
 	if c.MaxSkew <= 0 {
@@ -65,18 +68,24 @@ func checkDefault(path string, c corev1.TopologySpreadConstraint, before []corev
 		faults = append(faults, fmt.Errorf("%s.topologyKey is %q: want the name of a node label", path, c.TopologyKey))
 	}
 	if c.WhenUnsatisfiable != corev1.DoNotSchedule && c.WhenUnsatisfiable != corev1.ScheduleAnyway {
-		faults = append(faults, fmt.Errorf("%s.whenUnsatisfiable is %q: want DoNotSchedule or ScheduleAnyway", path, c.WhenUnsatisfiable))
+		faults = append(faults, fmt.Errorf("%s.whenUnsatisfiable is %q: want DoNotSchedule or ScheduleAnyway", path,
+			c.WhenUnsatisfiable))
 	}
 	if c.LabelSelector != nil || len(c.MatchLabelKeys) > 0 {
-		faults = append(faults, fmt.Errorf("%s has labelSelector or matchLabelKeys: leave them out, each pod is selected by its services and owner", path))
+		faults = append(faults,
+			fmt.Errorf(
+				"%s has labelSelector or matchLabelKeys: leave them out, each pod is selected by its services and owner",
+				path))
 	}
 	if c.MinDomains != nil && (*c.MinDomains < 1 || c.WhenUnsatisfiable != corev1.DoNotSchedule) {
-		faults = append(faults, fmt.Errorf("%s.minDomains is %d: want 1 or more, and only with DoNotSchedule", path, *c.MinDomains))
+		faults = append(faults, fmt.Errorf("%s.minDomains is %d: want 1 or more, and only with DoNotSchedule", path,
+			*c.MinDomains))
 	}
 	if slices.ContainsFunc(before, func(b corev1.TopologySpreadConstraint) bool {
 		return b.TopologyKey == c.TopologyKey && b.WhenUnsatisfiable == c.WhenUnsatisfiable
 	}) {
-		faults = append(faults, fmt.Errorf("%s repeats topologyKey %s with %s: give each pair once", path, c.TopologyKey, c.WhenUnsatisfiable))
+		faults = append(faults, fmt.Errorf("%s repeats topologyKey %s with %s: give each pair once", path,
+			c.TopologyKey, c.WhenUnsatisfiable))
 	}
 	return errors.Join(faults...)
 }
@@ -87,7 +96,7 @@ type Workloads struct {
 	Owners   map[string]cluster.Selector             // by OwnerKey
 }
 
-// OwnerKey names the controller of a pod, where pods are spread by its selector; "" for none.
+// OwnerKey identifies the controller of a pod if it is of a kind whose selector spreads pods; "" otherwise.
 func OwnerKey(pod *corev1.Pod) string {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
@@ -109,9 +118,10 @@ func Selector(from *metav1.LabelSelector) cluster.Selector {
 	return converted
 }
 
-// AddDefaultSpread gives a pod that has no spread constraint of its own those of the cluster. It is for shapes that are
-// not interned yet.
-func AddDefaultSpread(shape *cluster.Shape, pod *corev1.Pod, constraints []corev1.TopologySpreadConstraint, w Workloads) {
+// AddDefaultSpread adds the cluster's spread constraints to the shape of a pod that has none of its own. The shape
+// must not be interned yet.
+func AddDefaultSpread(shape *cluster.Shape, pod *corev1.Pod, constraints []corev1.TopologySpreadConstraint,
+	w Workloads) {
 	if len(constraints) == 0 || len(pod.Spec.TopologySpreadConstraints) > 0 {
 		return
 	}
@@ -122,7 +132,7 @@ func AddDefaultSpread(shape *cluster.Shape, pod *corev1.Pod, constraints []corev
 	for _, c := range constraints {
 		converted, err := spread(pod, c)
 		if err != nil {
-			continue // cannot be: it has no selector of its own
+			continue // cannot happen: it has no selector of its own
 		}
 		converted.Pods = chosen
 		if c.WhenUnsatisfiable == corev1.ScheduleAnyway {
@@ -133,7 +143,7 @@ func AddDefaultSpread(shape *cluster.Shape, pod *corev1.Pod, constraints []corev
 	}
 }
 
-// selectorOf joins what the pod's services and its owner select by.
+// selectorOf joins the selectors of the pod's services and its owner.
 func (w Workloads) selectorOf(pod *corev1.Pod) cluster.Selector {
 	set := requirement.NewSet()
 	services := w.Services[pod.Namespace]

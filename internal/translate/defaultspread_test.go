@@ -14,14 +14,18 @@ import (
 // owned returns waitingPod as a pod of a controller.
 func owned(apiVersion, kind, name string) *corev1.Pod {
 	pod := waitingPod()
-	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, Controller: new(true)}}
+	pod.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: apiVersion, Kind: kind, Name: name, Controller: new(true)},
+	}
 	return pod
 }
 
 // P-03: a pod without constraints of its own is spread with those that its services and its owner select.
 func TestDefaultSpreadSelectsByServicesAndOwner(t *testing.T) {
 	t.Parallel()
-	constraints, err := ParseDefaultSpread(`[{"maxSkew":2,"topologyKey":"topology.kubernetes.io/zone","whenUnsatisfiable":"DoNotSchedule","minDomains":3},
+	constraints,
+		err := ParseDefaultSpread(
+		`[{"maxSkew":2,"topologyKey":"topology.kubernetes.io/zone","whenUnsatisfiable":"DoNotSchedule","minDomains":3},
 		{"maxSkew":1,"topologyKey":"kubernetes.io/hostname","whenUnsatisfiable":"ScheduleAnyway"}]`)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +41,9 @@ func TestDefaultSpreadSelectsByServicesAndOwner(t *testing.T) {
 		},
 	}
 	own := waitingPod()
-	own.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: corev1.ScheduleAnyway}}
+	own.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
+		{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: corev1.ScheduleAnyway},
+	}
 	alone := waitingPod()
 	alone.Labels = nil
 	for name, row := range map[string]struct {
@@ -61,8 +67,10 @@ func TestDefaultSpreadSelectsByServicesAndOwner(t *testing.T) {
 			}
 			continue
 		}
-		if len(shape.Spread) != 1 || len(shape.SoftSpread) != 1 || shape.Spread[0].Pods.String() != row.want || shape.Spread[0].MaxSkew != 2 ||
-			shape.Spread[0].MinDomains != 3 || shape.SoftSpread[0].Key != "kubernetes.io/hostname" || shape.SoftSpread[0].Pods.String() != row.want {
+		if len(shape.Spread) != 1 || len(shape.SoftSpread) != 1 || shape.Spread[0].Pods.String() != row.want ||
+			shape.Spread[0].MaxSkew != 2 ||
+			shape.Spread[0].MinDomains != 3 || shape.SoftSpread[0].Key != "kubernetes.io/hostname" ||
+			shape.SoftSpread[0].Pods.String() != row.want {
 			t.Errorf("%s: spread %v, soft %v; want one of each, by %s", name, shape.Spread, shape.SoftSpread, row.want)
 		}
 	}
@@ -77,7 +85,8 @@ func TestSystemDefaultSpreadOnlyAsks(t *testing.T) {
 		}
 	}
 	list, err := ParseDefaultSpread("System")
-	if err != nil || len(list) != 2 || list[0].MaxSkew != 3 || list[1].MaxSkew != 5 || list[0].WhenUnsatisfiable != corev1.ScheduleAnyway || list[1].WhenUnsatisfiable != corev1.ScheduleAnyway {
+	if err != nil || len(list) != 2 || list[0].MaxSkew != 3 || list[1].MaxSkew != 5 ||
+		list[0].WhenUnsatisfiable != corev1.ScheduleAnyway || list[1].WhenUnsatisfiable != corev1.ScheduleAnyway {
 		t.Errorf("System is %v, error %v; want skew 3 over hostnames and 5 over zones, both ScheduleAnyway", list, err)
 	}
 }
@@ -91,11 +100,16 @@ func TestABadDefaultSpreadNamesItsField(t *testing.T) {
 		{`{"maxSkew":1}`, "want None, System or a JSON list"},
 		{`[{"skew":1}]`, `unknown field "skew"`},
 		{`[` + good + `] [`, "more after the JSON list"},
-		{`[{"maxSkew":0,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule"}]`, "[0].maxSkew is 0: want 1 or more"},
-		{`[` + good + `,{"maxSkew":1,"topologyKey":"","whenUnsatisfiable":"DoNotSchedule"}]`, `[1].topologyKey is "": want the name of a node label`},
-		{`[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"Never"}]`, `[0].whenUnsatisfiable is "Never": want DoNotSchedule or ScheduleAnyway`},
-		{`[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule","labelSelector":{}}]`, "[0] has labelSelector"},
-		{`[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"ScheduleAnyway","minDomains":2}]`, "[0].minDomains is 2"},
+		{`[{"maxSkew":0,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule"}]`,
+			"[0].maxSkew is 0: want 1 or more"},
+		{`[` + good + `,{"maxSkew":1,"topologyKey":"","whenUnsatisfiable":"DoNotSchedule"}]`,
+			`[1].topologyKey is "": want the name of a node label`},
+		{`[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"Never"}]`,
+			`[0].whenUnsatisfiable is "Never": want DoNotSchedule or ScheduleAnyway`},
+		{`[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule","labelSelector":{}}]`,
+			"[0] has labelSelector"},
+		{`[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"ScheduleAnyway","minDomains":2}]`,
+			"[0].minDomains is 2"},
 		{`[` + good + `,` + good + `]`, "[1] repeats topologyKey zone with DoNotSchedule"},
 	} {
 		if _, err := ParseDefaultSpread(row.text); err == nil || !strings.Contains(err.Error(), row.want) {

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// DeviceClaims returns the names under which a pod asks for devices by ResourceClaims, sorted, each once: of the pod, and of
-// its containers, which an API server holds to those of the pod.
+// DeviceClaims returns the names of the ResourceClaims of a pod, sorted, each once. It reads the pod and its
+// containers; an API server allows containers only the names of the pod.
 func DeviceClaims(spec *corev1.PodSpec) []string {
 	var names []string
 	for _, claim := range spec.ResourceClaims {
@@ -29,8 +29,9 @@ func DeviceClaims(spec *corev1.PodSpec) []string {
 	return slices.Compact(names)
 }
 
-// addDevices makes a shape, which is not interned yet, say that nobody can tell which node has the devices that the pod asks
-// for (K-41): no node is launched for it, and one that runs has no other place. What is wrong with the pod comes first.
+// addDevices blocks the shape of a pod that asks for devices: nobody knows which node has them (K-41). No node is
+// launched for such a pod, and a running one has no other place. A problem of the pod itself comes first. The shape
+// must not be interned yet.
 func addDevices(shape *cluster.Shape, spec *corev1.PodSpec) {
 	names := DeviceClaims(spec)
 	if len(names) == 0 || shape.Blocked != "" {
@@ -40,9 +41,9 @@ func addDevices(shape *cluster.Shape, spec *corev1.PodSpec) {
 		strings.Join(names, ", ")+"), and which nodes have them is not known")
 }
 
-// ResolveDevices makes a pod, which was made from the other and whose shape is not interned yet, ask for its devices by the
-// claims that it has (K-42): of a template, the one that its status names. A pod that runs has its devices, and stays where it
-// is.
+// ResolveDevices makes pod to, which was converted from the other, ask for devices by its claims (K-42). For a
+// template that is the claim named in the pod's status. A running pod has its devices, and stays where it is. The
+// shape must not be interned yet.
 func ResolveDevices(to *cluster.Pod, from *corev1.Pod) {
 	if to.Shape.BlockedBy != cause.DevicesUnknown || len(from.Spec.ResourceClaims) == 0 {
 		return
@@ -54,7 +55,7 @@ func ResolveDevices(to *cluster.Pod, from *corev1.Pod) {
 		claim := cluster.DeviceClaim{Name: wanted.Name}
 		switch {
 		case err == nil && name == nil:
-			continue // none was made, since none is needed
+			continue // none was made because none is needed
 		case err == nil:
 			claim.Object = *name
 		case wanted.ResourceClaimTemplateName != nil:

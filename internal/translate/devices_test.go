@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// K-41. A pod that asks for devices, for itself or for one of its containers, has a shape that no node satisfies, and says so;
-// what is wrong with the pod comes before. A DaemonSet whose pods ask for some counts nowhere.
+// K-41. A pod that asks for devices, for itself or for one of its containers, has a shape that no node satisfies, and
+// says so; what is wrong with the pod comes before. A DaemonSet whose pods ask for some counts nowhere.
 func TestK41_PodsThatAskForDevices(t *testing.T) {
 	t.Parallel()
 	gpu, nic := corev1.PodResourceClaim{Name: "gpu"}, corev1.PodResourceClaim{Name: "nic"}
@@ -31,12 +31,14 @@ func TestK41_PodsThatAskForDevices(t *testing.T) {
 		"none": {corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}, nil, ""},
 		"of the pod": {corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{nic, gpu}}, []string{"gpu", "nic"},
 			cause.DevicesUnknown},
-		"of a container": {corev1.PodSpec{Containers: []corev1.Container{container}}, []string{"gpu"}, cause.DevicesUnknown},
+		"of a container": {corev1.PodSpec{Containers: []corev1.Container{container}}, []string{"gpu"},
+			cause.DevicesUnknown},
 		"of an init container": {corev1.PodSpec{InitContainers: []corev1.Container{container}},
 			[]string{"gpu"}, cause.DevicesUnknown},
 		"of a pod that is wrong": {corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{gpu},
 			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1,
-				WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &wrong}}}, []string{"gpu"}, cause.PodMalformed},
+				WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &wrong}}}, []string{"gpu"},
+			cause.PodMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,14 +63,17 @@ func TestK41_PodsThatAskForDevices(t *testing.T) {
 	}
 }
 
-// K-42. Where devices are looked at, a pod asks for those of the claims that it has: named, or made from a template for it. One
-// that runs has them, and stays; what is wrong with a pod comes first.
+// K-42. Where devices are looked at, a pod asks for those of the claims that it has: named, or made from a template
+// for it. One that runs has them, and stays; what is wrong with a pod comes first.
 func TestK42_PodsAskByTheirClaims(t *testing.T) {
 	t.Parallel()
 	name, template := "shared", "gpus"
-	entries := []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: &name}, {Name: "b", ResourceClaimTemplateName: &template}}
+	entries := []corev1.PodResourceClaim{{Name: "a", ResourceClaimName: &name},
+		{Name: "b", ResourceClaimTemplateName: &template}}
 	own := "own-b-x7k"
-	made := corev1.PodStatus{ResourceClaimStatuses: []corev1.PodResourceClaimStatus{{Name: "b", ResourceClaimName: &own}}}
+	made := corev1.PodStatus{ResourceClaimStatuses: []corev1.PodResourceClaimStatus{
+		{Name: "b", ResourceClaimName: &own},
+	}}
 	unneeded := corev1.PodStatus{ResourceClaimStatuses: []corev1.PodResourceClaimStatus{{Name: "b"}}}
 	shared := cluster.DeviceClaim{Name: "a", Object: "shared"}
 	selector := map[string]string{"zone": "a"}
@@ -83,12 +88,16 @@ func TestK42_PodsAskByTheirClaims(t *testing.T) {
 			[]cluster.DeviceClaim{shared, {Name: "b", Template: "gpus"}}, ""},
 		"made": {corev1.PodSpec{ResourceClaims: entries}, made,
 			[]cluster.DeviceClaim{shared, {Name: "b", Object: own, Owner: "uid"}}, ""},
-		"none is made":  {corev1.PodSpec{ResourceClaims: entries}, unneeded, []cluster.DeviceClaim{shared}, ""},
-		"unknown entry": {corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "c"}}}, made, []cluster.DeviceClaim{{Name: "c"}}, ""},
-		"it runs":       {corev1.PodSpec{ResourceClaims: entries, NodeName: "n1"}, made, nil, cause.DevicesUnknown},
-		"it is wrong": {corev1.PodSpec{ResourceClaims: entries, TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
-			TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{
-				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}}}}, made, nil, cause.PodMalformed},
+		"none is made": {corev1.PodSpec{ResourceClaims: entries}, unneeded, []cluster.DeviceClaim{shared}, ""},
+		"unknown entry": {corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "c"}}}, made,
+			[]cluster.DeviceClaim{{Name: "c"}}, ""},
+		"it runs": {corev1.PodSpec{ResourceClaims: entries, NodeName: "n1"}, made, nil, cause.DevicesUnknown},
+		"it is wrong": {
+			corev1.PodSpec{ResourceClaims: entries, TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+				TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule,
+				LabelSelector: &metav1.LabelSelector{
+					MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}}}}, made, nil,
+			cause.PodMalformed},
 	} {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
@@ -97,7 +106,8 @@ func TestK42_PodsAskByTheirClaims(t *testing.T) {
 			pod, _ := translate.Pod(resources.NewSpace(), from, time.Time{})
 			translate.ResolveDevices(pod, from)
 			if !slices.Equal(pod.Shape.Claims, c.claims) || pod.Shape.BlockedBy != c.code {
-				t.Errorf("claims %v blocked by %q, want %v and %q", pod.Shape.Claims, pod.Shape.BlockedBy, c.claims, c.code)
+				t.Errorf("claims %v blocked by %q, want %v and %q", pod.Shape.Claims, pod.Shape.BlockedBy, c.claims,
+					c.code)
 			}
 			elsewhere, there := cluster.Node{Name: "n2"}, cluster.Node{Name: "n3", Labels: selector}
 			if elsewhere.MightAdmit(pod.Shape) || there.MightAdmit(pod.Shape) != (c.code == "") {

@@ -8,17 +8,17 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// The causes of drift that are not the provider's, as Karpenter names them (D-06).
+// The reasons of drift that do not come from the provider, as Karpenter names them (D-06).
 const (
 	DriftNodePool     = "NodePoolDrifted"
 	DriftRequirements = "RequirementsDrifted"
 )
 
-// Drift says why a claim is not any more what its pool would make, as a reason and in words; "" when it is, or when
-// nobody can tell. node is the claim's, nil while there is none. What the provider finds is not asked here.
+// Drift returns why a claim no longer matches its pool, as a reason and in words; "" if it matches, or nobody can
+// tell. node is the claim's, nil while there is none. The provider's own checks are not part of this.
 func Drift(pool *karpenterv1.NodePool, claim *karpenterv1.NodeClaim, node *corev1.Node) (reason, text string) {
 	if pool.Annotations[karpenterv1.ConversionProblemAnnotationKey] != "" {
-		return "", "" // it only stands for the pool, whose template cannot be read (V-24)
+		return "", "" // a placeholder for a pool whose template cannot be read (V-24)
 	}
 	// A hash of another version says nothing; the pool's controller replaces it.
 	hash, version := claim.Annotations[karpenterv1.NodePoolHashAnnotationKey],
@@ -32,12 +32,12 @@ func Drift(pool *karpenterv1.NodePool, claim *karpenterv1.NodeClaim, node *corev
 	return "", ""
 }
 
-// outside says which label of the claim's machine its pool does not allow any more, "" when it allows all. A label that
-// the machine does not have is looked at once its node is there: the node may bring it.
+// outside says which label of the claim's machine its pool no longer allows, "" when it allows all. A missing label
+// counts only once the node is initialized: the node may bring it.
 func outside(pool *karpenterv1.NodePool, claim *karpenterv1.NodeClaim, node *corev1.Node) string {
 	set, _, err := Requirements(pool.Spec.Template.Spec.Requirements) // labels and node class are in the hash
 	if err != nil {
-		return "" // what the pool wants cannot be understood: nothing is replaced for that
+		return "" // the pool cannot be understood: no reason to replace nodes
 	}
 	for r := range set.All() {
 		key := string(r.Key())

@@ -8,9 +8,9 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// What the first start on a cluster found is a ConfigMap of this name in the system namespace (K-27), with these keys: when
-// that was, how many NodeClaims another program had made, until when nothing is removed voluntarily, and whether
-// somebody has ended that: true; and what was due at that moment, a line for each NodePool.
+// The first start on a cluster writes what it found into a ConfigMap of this name in the system namespace (K-27). The
+// keys are: the time of the start; how many NodeClaims another program had made; until when nothing is removed
+// voluntarily; true if somebody has ended that; and what was due at the start, a line for each NodePool.
 const (
 	TakeoverName    = "joiner-takeover"
 	TakeoverStarted = "started"
@@ -22,14 +22,15 @@ const (
 
 // Grace is what that ConfigMap says.
 type Grace struct {
-	// On says that nothing is removed voluntarily, until Until; zero for an end that cannot be read.
+	// On means that nothing is removed voluntarily until Until. Until is zero if it cannot be read.
 	On    bool
 	Until time.Time
-	// Faults name what cannot be understood, and what it counts as.
+	// Faults name the values that cannot be understood, and what they count as.
 	Faults []string
 }
 
-// GraceData is what the first start writes. An end that has come by then says that there was nothing to take over.
+// GraceData returns the data that the first start writes. An until that is not after now means that there was nothing
+// to take over.
 func GraceData(now, until time.Time, others int) map[string]string {
 	return map[string]string{
 		TakeoverStarted: now.UTC().Format(time.RFC3339), TakeoverUntil: until.UTC().Format(time.RFC3339),
@@ -37,8 +38,8 @@ func GraceData(now, until time.Time, others int) map[string]string {
 	}
 }
 
-// GraceOf reads the data of that ConfigMap. What cannot be understood of the end holds up, as with a pause; what cannot be
-// understood of go does not end it.
+// GraceOf reads the data of that ConfigMap. An end that cannot be read means no end, as with a pause. A value of go
+// that cannot be understood does not end the grace.
 func GraceOf(data map[string]string, now time.Time) Grace {
 	g := Grace{On: true}
 	switch value := data[TakeoverGo]; value {
@@ -51,8 +52,9 @@ func GraceOf(data map[string]string, now time.Time) Grace {
 	until, err := time.Parse(time.RFC3339, data[TakeoverUntil])
 	switch {
 	case err != nil:
-		g.Faults = append(g.Faults, fmt.Sprintf("%s is %q: want a time such as 2026-03-02T22:00:00Z; the grace has no end",
-			TakeoverUntil, data[TakeoverUntil]))
+		g.Faults = append(g.Faults,
+			fmt.Sprintf("%s is %q: want a time such as 2026-03-02T22:00:00Z; the grace has no end",
+				TakeoverUntil, data[TakeoverUntil]))
 	case !now.Before(until):
 		return Grace{}
 	default:
@@ -61,8 +63,8 @@ func GraceOf(data map[string]string, now time.Time) Grace {
 	return g
 }
 
-// By says what holds, and until when, in the words that events, NodePools and joinerctl have: name is that of the
-// ConfigMap, namespace/name.
+// By says what holds, and until when, in the words of events, NodePools and joinerctl. name is the ConfigMap as
+// namespace/name.
 func (g Grace) By(name string) string {
 	text := "voluntary disruption is paused after the first start, by ConfigMap " + name
 	if !g.Until.IsZero() {
@@ -71,7 +73,7 @@ func (g Grace) By(name string) string {
 	return text + ": its key go: \"true\" ends that"
 }
 
-// MadeHere reports whether Joiner made a NodeClaim: by what it writes on each.
+// MadeHere reports whether Joiner made a NodeClaim. It goes by the annotations that Joiner writes.
 func MadeHere(claim *karpenterv1.NodeClaim) bool {
 	for _, key := range []string{karpenterv1.LaunchedWithAnnotationKey, karpenterv1.LaunchedForAnnotationKey,
 		karpenterv1.ReplacesAnnotationKey} {

@@ -11,15 +11,15 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// HashVersion is the version of the drift hash: that of Karpenter's releases whose hash ours equals.
+// HashVersion is the version of the drift hash. It is the one of the Karpenter releases with an equal hash.
 const HashVersion = "v3"
 
-// Hash returns the drift hash of a pool's template without its requirements (L-05, features 1.4). It equals Karpenter's
-// of the same version, so that taking over a cluster drifts no node (P-34).
+// Hash returns the drift hash of a pool's template without its requirements (L-05, features 1.4). It equals
+// Karpenter's of the same version, so that taking over a cluster drifts no node (P-34).
 //
-// hashstructure hashes the names of struct types and of their fields, so the types below repeat the names that
-// Karpenter's have, whatever ours are called. It fails on kinds of values that they do not contain; should a change to
-// them bring one in, the hash is empty and the golden test fails.
+// hashstructure hashes the names of struct types and fields. So the types below have the names of Karpenter's types,
+// whatever ours are called. It fails only on kinds of values that these types do not contain. If a change adds one,
+// the hash is empty and the golden test fails.
 func Hash(pool *karpenterv1.NodePool) string {
 	type NodeClassReference struct{ Kind, Name, Group string }
 	type NillableDuration struct {

@@ -13,7 +13,8 @@ import (
 
 func kwokPool() *karpenterv1.NodePool {
 	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "pool-uid"}}
-	pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
+	pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh",
+		Kind: "KWOKNodeClass", Name: "default"}
 	return pool
 }
 
@@ -33,9 +34,11 @@ func TestHashEqualsKarpenters(t *testing.T) {
 		want   string
 		change func(*karpenterv1.NodeClaimTemplate)
 	}{
-		"plain":    {"7428780003907761376", func(*karpenterv1.NodeClaimTemplate) {}},
-		"never":    {"7428780003907761376", func(t *karpenterv1.NodeClaimTemplate) { t.Spec.ExpireAfter = never() }},
-		"720h":     {"12745407319442031341", func(t *karpenterv1.NodeClaimTemplate) { t.Spec.ExpireAfter = after(720 * time.Hour) }},
+		"plain": {"7428780003907761376", func(*karpenterv1.NodeClaimTemplate) {}},
+		"never": {"7428780003907761376", func(t *karpenterv1.NodeClaimTemplate) { t.Spec.ExpireAfter = never() }},
+		"720h": {"12745407319442031341", func(t *karpenterv1.NodeClaimTemplate) {
+			t.Spec.ExpireAfter = after(720 * time.Hour)
+		}},
 		"no class": {"17307646073972311821", func(t *karpenterv1.NodeClaimTemplate) { t.Spec.NodeClassRef = nil }},
 		"full": {"755090315656093964", func(t *karpenterv1.NodeClaimTemplate) {
 			t.ObjectMeta.Labels = map[string]string{"team": "a", "tier": "web"}
@@ -46,12 +49,18 @@ func TestHashEqualsKarpenters(t *testing.T) {
 			t.Spec.StartupTaints = []corev1.Taint{{Key: "boot", Effect: corev1.TaintEffectNoExecute}}
 			t.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{{Key: "a", Operator: "Exists"}}
 		}},
-		"taints in another order": {"17187726038369496864", func(t *karpenterv1.NodeClaimTemplate) { t.Spec.Taints = []corev1.Taint{gpu, b} }},
+		"taints in another order": {"17187726038369496864", func(t *karpenterv1.NodeClaimTemplate) {
+			t.Spec.Taints = []corev1.Taint{gpu, b}
+		}},
 		"time added": {"1290717244525460686", func(t *karpenterv1.NodeClaimTemplate) {
 			t.Spec.Taints = []corev1.Taint{{Key: "b", Effect: corev1.TaintEffectNoExecute, TimeAdded: &at}}
 		}},
-		"zero grace":  {"14245545481296229771", func(t *karpenterv1.NodeClaimTemplate) { t.Spec.TerminationGracePeriod = &karpenterv1.Duration{} }},
-		"zero expiry": {"13546070544088512816", func(t *karpenterv1.NodeClaimTemplate) { t.Spec.ExpireAfter = after(0) }},
+		"zero grace": {"14245545481296229771", func(t *karpenterv1.NodeClaimTemplate) {
+			t.Spec.TerminationGracePeriod = &karpenterv1.Duration{}
+		}},
+		"zero expiry": {"13546070544088512816", func(t *karpenterv1.NodeClaimTemplate) {
+			t.Spec.ExpireAfter = after(0)
+		}},
 		"empty lists": {"16023863355318403112", func(t *karpenterv1.NodeClaimTemplate) {
 			t.ObjectMeta.Labels, t.Spec.Taints = map[string]string{}, []corev1.Taint{}
 		}},
@@ -70,8 +79,10 @@ func TestHashLeavesOutBehaviour(t *testing.T) {
 	pool := kwokPool()
 	before := Hash(pool)
 	nodes := karpenterv1.Limits{"nodes": resource.MustParse("3")}
-	pool.Spec.Limits, pool.Spec.HardLimits, pool.Spec.Weight, pool.Spec.Replicas = nodes, nodes, new(int32(5)), new(int64(2))
-	pool.Spec.Disruption = karpenterv1.Disruption{ConsolidateAfter: after(time.Hour), ConsolidationPolicy: karpenterv1.ConsolidationPolicyWhenEmpty}
+	pool.Spec.Limits, pool.Spec.HardLimits, pool.Spec.Weight, pool.Spec.Replicas = nodes, nodes, new(int32(5)),
+		new(int64(2))
+	pool.Spec.Disruption = karpenterv1.Disruption{ConsolidateAfter: after(time.Hour),
+		ConsolidationPolicy: karpenterv1.ConsolidationPolicyWhenEmpty}
 	if got := Hash(pool); got != before {
 		t.Errorf("hash changed from %s to %s", before, got)
 	}

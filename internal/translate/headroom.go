@@ -15,20 +15,20 @@ import (
 
 // Headroom is how much room a NodePool keeps free for pods to come, and when (K-54).
 type Headroom struct {
-	// Percent is for how many more pods, of a hundred that run on the pool's nodes; 0 where Amounts says how much.
+	// Percent is the room in percent of the pods that run on the pool's nodes; 0 if Amounts says how much.
 	Percent int
-	// Amounts are how much of which resources.
+	// Amounts is the room as amounts of resources.
 	Amounts corev1.ResourceList
-	// windows are when it is kept; none for always.
+	// windows are the times at which it is kept; none for always.
 	windows []karpenterv1.Budget
 	text    string
 	when    string
 }
 
-// MostHeadroomPercent bounds the share of headroom.
+// MostHeadroomPercent bounds Headroom.Percent.
 const MostHeadroomPercent = 1000
 
-// HeadroomOf reads what a NodePool says; nil when it says nothing, or with an error: then the pool keeps no room.
+// HeadroomOf reads the headroom of a NodePool. It returns nil if the pool keeps no room: no annotation, or an error.
 func HeadroomOf(pool *karpenterv1.NodePool) (*Headroom, error) {
 	text, found := pool.Annotations[karpenterv1.HeadroomAnnotationKey]
 	when, scheduled := pool.Annotations[karpenterv1.HeadroomScheduleAnnotationKey]
@@ -36,8 +36,9 @@ func HeadroomOf(pool *karpenterv1.NodePool) (*Headroom, error) {
 	case !found && !scheduled:
 		return nil, nil
 	case !found:
-		return nil, fmt.Errorf("annotation %s is %q and has no effect: annotation %s says how much room, and is missing",
-			karpenterv1.HeadroomScheduleAnnotationKey, when, karpenterv1.HeadroomAnnotationKey)
+		return nil,
+			fmt.Errorf("annotation %s is %q and has no effect: annotation %s says how much room, and is missing",
+				karpenterv1.HeadroomScheduleAnnotationKey, when, karpenterv1.HeadroomAnnotationKey)
 	}
 	h, err := ParseHeadroom(text)
 	if err != nil {
@@ -50,7 +51,8 @@ func HeadroomOf(pool *karpenterv1.NodePool) (*Headroom, error) {
 		h.when = when
 	}
 	if pool.Spec.Replicas != nil {
-		return nil, fmt.Errorf("annotation %s is %q and has no effect on a static NodePool: spec.replicas is how many nodes it keeps",
+		return nil, fmt.Errorf(
+			"annotation %s is %q and has no effect on a static NodePool: spec.replicas is how many nodes it keeps",
 			karpenterv1.HeadroomAnnotationKey, text)
 	}
 	return h, nil
@@ -76,8 +78,9 @@ func ParseHeadroom(text string) (*Headroom, error) {
 		case !given:
 			return nil, fmt.Errorf("is %q: %s", text, headroomWanted)
 		case !podsRequest(name):
-			return nil, fmt.Errorf("is %q: %q is not a resource that pods request; want cpu, memory, ephemeral-storage or one of a "+
-				"device such as nvidia.com/gpu", text, name)
+			return nil, fmt.Errorf(
+				"is %q: %q is not a resource that pods request; want cpu, memory, ephemeral-storage or one of a "+
+					"device such as nvidia.com/gpu", text, name)
 		case twice:
 			return nil, fmt.Errorf("is %q: it names %s twice", text, name)
 		case err != nil || quantity.Sign() <= 0:
@@ -88,7 +91,8 @@ func ParseHeadroom(text string) (*Headroom, error) {
 	return &Headroom{Amounts: amounts, text: text}, nil
 }
 
-// podsRequest reports whether pods may request a resource of that name, as Kubernetes has it: what is no resource of its own has a domain.
+// podsRequest reports whether pods may request a resource of that name. By the rules of Kubernetes, a resource that is
+// not built in has a domain.
 func podsRequest(name string) bool {
 	switch corev1.ResourceName(name) {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
@@ -98,7 +102,8 @@ func podsRequest(name string) bool {
 		(strings.Contains(name, "/") || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix))
 }
 
-// HeadroomWindow writes when headroom is kept, in the form of the annotation: zone is a name of the IANA database, "" for UTC.
+// HeadroomWindow returns a window of headroom in the form of the annotation. zone is a name of the IANA database, ""
+// for UTC.
 func HeadroomWindow(schedule, duration, zone string) string {
 	text := schedule + " for " + duration
 	if zone != "" {
@@ -107,13 +112,13 @@ func HeadroomWindow(schedule, duration, zone string) string {
 	return text
 }
 
-// CheckHeadroomSchedule says what of a schedule, as it stands in the annotation, cannot be understood.
+// CheckHeadroomSchedule checks a schedule in the form of the annotation. The error says what cannot be understood.
 func CheckHeadroomSchedule(text string) error {
 	_, err := headroomWindows(text)
 	return err
 }
 
-// headroomWindows reads "SCHEDULE for DURATION [in ZONE]; ...": windows of time, each as that of a disruption budget.
+// headroomWindows reads "SCHEDULE for DURATION [in ZONE]; ...": windows like those of disruption budgets.
 func headroomWindows(text string) ([]karpenterv1.Budget, error) {
 	var windows []karpenterv1.Budget
 	for part := range strings.SplitSeq(text, ";") {
@@ -125,7 +130,8 @@ func headroomWindows(text string) ([]karpenterv1.Budget, error) {
 		}
 		duration, err := time.ParseDuration(strings.TrimSpace(length))
 		if err != nil || duration < time.Minute {
-			return nil, fmt.Errorf("is %q: after \"for\" stands %q; want a duration of a minute or more such as 90m or 12h", text, length)
+			return nil, fmt.Errorf(
+				"is %q: after \"for\" stands %q; want a duration of a minute or more such as 90m or 12h", text, length)
 		}
 		schedule = strings.TrimSpace(schedule)
 		window := karpenterv1.Budget{Schedule: &schedule, Duration: &karpenterv1.Duration{Duration: duration}}
@@ -141,7 +147,7 @@ func headroomWindows(text string) ([]karpenterv1.Budget, error) {
 	return windows, nil
 }
 
-// InForce reports whether the room is kept at now, and when that next changes; zero when it does not.
+// InForce reports whether the room is kept at now, and when that next changes; zero for never.
 func (h *Headroom) InForce(now time.Time) (is bool, next time.Time) {
 	if len(h.windows) == 0 {
 		return true, time.Time{}
@@ -155,7 +161,7 @@ func (h *Headroom) InForce(now time.Time) (is bool, next time.Time) {
 	return is, NextBudgetChange(pool, now)
 }
 
-// Same reports whether two say the same of how much; when does not count.
+// Same reports whether both ask for the same room. The schedule does not count.
 func (h *Headroom) Same(other *Headroom) bool {
 	return h != nil && other != nil && h.text == other.text
 }

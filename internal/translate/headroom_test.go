@@ -21,38 +21,47 @@ func poolWith(annotations ...string) *karpenterv1.NodePool {
 	return pool
 }
 
-// K-54. What the annotations of a floor and of headroom may say, and what is said of all else: the annotation, its value and
-// what is allowed. What is not understood keeps no room and no node.
+// K-54. What the annotations of a floor and of headroom may say, and what is said of all else: the annotation, its
+// value and what is allowed. What is not understood keeps no room and no node.
 func TestK54_WhatTheAnnotationsSay(t *testing.T) {
 	t.Parallel()
 	for value, fault := range map[string]string{
-		"10%": "", "1000%": "", "cpu=20,memory=80Gi": "", "cpu=500m": "", "nvidia.com/gpu=2": "", "cpu=1, memory=1Gi": "",
-		"0%": "want a share from 1% to 1000%", "1001%": "want a share", "+5%": "want a share", "10.5%": "want a share", "%": "want a share",
-		"": "want a share", "20": "or amounts of resources such as", "cpu=": `cpu is ""`, "cpu=0": `cpu is "0"; want an amount above 0`,
+		"10%": "", "1000%": "", "cpu=20,memory=80Gi": "", "cpu=500m": "", "nvidia.com/gpu=2": "",
+		"cpu=1, memory=1Gi": "",
+		"0%":                "want a share from 1% to 1000%", "1001%": "want a share", "+5%": "want a share",
+		"10.5%": "want a share", "%": "want a share",
+		"": "want a share", "20": "or amounts of resources such as", "cpu=": `cpu is ""`,
+		"cpu=0":  `cpu is "0"; want an amount above 0`,
 		"cpu=-1": "want an amount above 0", "cpu=20,memroy=80Gi": `"memroy" is not a resource`,
 		"nodes=3": `"nodes" is not a resource`, "pods=3": `"pods" is not a resource`,
 		"cpu=1,cpu=2": "it names cpu twice", "c pu=1": `"c pu" is not a resource`, "cpu=1,": "want a share",
 	} {
 		h, err := translate.HeadroomOf(poolWith(karpenterv1.HeadroomAnnotationKey, value))
-		if (h != nil) != (fault == "") || (err != nil) != (fault != "") || err != nil && (!strings.Contains(err.Error(), fault) ||
-			!strings.HasPrefix(err.Error(), fmt.Sprintf("annotation joiner.sh/headroom is %q: ", value))) {
+		if (h != nil) != (fault == "") || (err != nil) != (fault != "") ||
+			err != nil && (!strings.Contains(err.Error(), fault) ||
+				!strings.HasPrefix(err.Error(), fmt.Sprintf("annotation joiner.sh/headroom is %q: ", value))) {
 			t.Errorf("%q: %v, %v; want an error with %q", value, h, err, fault)
 		}
 	}
 	for value, fault := range map[string]string{
-		"0 7 * * 1-5 for 12h in Europe/Berlin": "", "@daily for 90m": "", "0 7 * * 1 for 1h; 0 7 * * 2 for 2h in UTC": "",
+		"0 7 * * 1-5 for 12h in Europe/Berlin": "", "@daily for 90m": "",
+		"0 7 * * 1 for 1h; 0 7 * * 2 for 2h in UTC": "",
 		"0 7 * * 1-5": "want a schedule, for how long and where the clock is", "": "want a schedule",
-		"0 7 * * for 1h": `schedule is "0 7 * *": want five cron fields`, "0 7 * * 1 for 1d": `after "for" stands "1d"`,
-		"0 7 * * 1 for 10s": "want a duration of a minute or more", "0 7 * * 1 for 1h in Berlin": `timeZone is "Berlin": want a name`,
-		"0 7 * * 1 for 1h;": "want a schedule", "0 7 30 2 * for 12h": "it names no moment",
+		"0 7 * * for 1h":             `schedule is "0 7 * *": want five cron fields`,
+		"0 7 * * 1 for 1d":           `after "for" stands "1d"`,
+		"0 7 * * 1 for 10s":          "want a duration of a minute or more",
+		"0 7 * * 1 for 1h in Berlin": `timeZone is "Berlin": want a name`, "0 7 * * 1 for 1h;": "want a schedule",
+		"0 7 30 2 * for 12h": "it names no moment",
 	} {
-		h, err := translate.HeadroomOf(poolWith(karpenterv1.HeadroomAnnotationKey, "10%", karpenterv1.HeadroomScheduleAnnotationKey, value))
+		h, err := translate.HeadroomOf(poolWith(karpenterv1.HeadroomAnnotationKey, "10%",
+			karpenterv1.HeadroomScheduleAnnotationKey, value))
 		if (h != nil) != (fault == "") || err != nil && (!strings.Contains(err.Error(), fault) ||
 			!strings.HasPrefix(err.Error(), fmt.Sprintf("annotation joiner.sh/headroom-schedule is %q: ", value))) {
 			t.Errorf("%q: %v, %v; want an error with %q", value, h, err, fault)
 		}
 	}
-	for value, want := range map[string]int64{"0": 0, "3": 3, "100000": 100_000, "-1": -1, "100001": -1, "three": -1, "": -1, "2.5": -1} {
+	for value, want := range map[string]int64{"0": 0, "3": 3, "100000": 100_000, "-1": -1, "100001": -1, "three": -1,
+		"": -1, "2.5": -1} {
 		least, found, err := translate.MinNodes(poolWith(karpenterv1.MinNodesAnnotationKey, value))
 		if !found || (err != nil) != (want < 0) || least != max(0, want) ||
 			err != nil && err.Error() != fmt.Sprintf(
@@ -69,7 +78,8 @@ func TestK54_WhatTheAnnotationsSay(t *testing.T) {
 		!strings.Contains(other.Error(), "no effect on a static NodePool") {
 		t.Errorf("of a static pool: %v, %v", err, other)
 	}
-	if h, err := translate.HeadroomOf(poolWith(karpenterv1.HeadroomScheduleAnnotationKey, "@daily for 1h")); h != nil || err == nil {
+	if h, err := translate.HeadroomOf(poolWith(karpenterv1.HeadroomScheduleAnnotationKey,
+		"@daily for 1h")); h != nil || err == nil {
 		t.Errorf("a schedule of nothing: %v, %v", h, err)
 	}
 	if _, found, err := translate.MinNodes(poolWith()); found || err != nil {
@@ -105,7 +115,8 @@ func TestK54_HeadroomBySchedule(t *testing.T) {
 		{"2026-07-18T12:00:00Z", false, "2026-07-20T05:00:00Z"},
 	} {
 		if is, next := h.InForce(at(row.now)); is != row.is || !next.Equal(at(row.next)) {
-			t.Errorf("at %s it is in force: %t, and changes at %s; want %t and %s", row.now, is, next, row.is, row.next)
+			t.Errorf("at %s it is in force: %t, and changes at %s; want %t and %s", row.now, is, next, row.is,
+				row.next)
 		}
 	}
 	always, _ := translate.HeadroomOf(poolWith(karpenterv1.HeadroomAnnotationKey, "10%"))
@@ -140,7 +151,8 @@ func (r *room) of(after time.Duration, milliAndPods ...int) string {
 	for i := 0; i < len(milliAndPods); i += 2 {
 		requests := resources.Vector{}.With(r.space.Index("cpu"), int64(milliAndPods[i])).
 			With(r.space.Index("memory"), int64(milliAndPods[i])<<22).With(resources.Pods, 1)
-		running = append(running, translate.Running{Shape: &cluster.Shape{Namespace: "shop", Requests: requests}, Pods: milliAndPods[i+1]})
+		running = append(running, translate.Running{Shape: &cluster.Shape{Namespace: "shop", Requests: requests},
+			Pods: milliAndPods[i+1]})
 	}
 	r.is = r.is.Next(r.space, "web", r.asked, running, r.now)
 	var parts []string
@@ -171,7 +183,8 @@ func TestK54_AShareOfWhatRuns(t *testing.T) {
 	newRoom(t, "150%").want("250×6", 0, 250, 4)
 }
 
-// K-54. Amounts are filled with pods of the mix as far as they go, and with small ones beyond; never with more than was asked.
+// K-54. Amounts are filled with pods of the mix as far as they go, and with small ones beyond; never with more than
+// was asked.
 func TestK54_Amounts(t *testing.T) {
 	t.Parallel()
 	newRoom(t, "cpu=3").want("1000×3", 0)
@@ -194,8 +207,8 @@ func TestK54_Amounts(t *testing.T) {
 	}
 }
 
-// K-54. Headroom rises at once and falls after a quarter of an hour, to the most that was wanted meanwhile: what comes and goes
-// every few minutes changes nothing. Its shapes follow as slowly, unless twice as many pods run.
+// K-54. Headroom rises at once and falls after a quarter of an hour, to the most that was wanted meanwhile: what comes
+// and goes every few minutes changes nothing. Its shapes follow as slowly, unless twice as many pods run.
 func TestK54_HeadroomDoesNotFlap(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t, "10%")
@@ -216,27 +229,33 @@ func TestK54_HeadroomDoesNotFlap(t *testing.T) {
 
 	r = newRoom(t, "10%")
 	r.want("500×10", 0, 500, 100)
-	r.want("500×11", time.Minute, 500, 70, 1000, 40)          // more of them, of the shapes that there were
-	r.want("500×8 1000×3", 15*time.Minute, 500, 70, 1000, 40) // and then of those that there are: a pod off is near enough
+	r.want("500×11", time.Minute, 500, 70, 1000, 40) // more of them, of the shapes that there were
+	// and then of those that there are: a pod off is near enough
+	r.want("500×8 1000×3", 15*time.Minute, 500, 70, 1000, 40)
 	r.want("500×8 1000×3", 15*time.Minute, 500, 75, 1000, 35)
 	r.want("1000×16 500×6", time.Minute, 500, 50, 1000, 170) // twice as many are another load
 }
 
-// K-54. Room is for nodes of the pool, for pods as they run there: without what ties them to others, volumes, ports and names.
+// K-54. Room is for nodes of the pool, for pods as they run there: without what ties them to others, volumes, ports
+// and names.
 func TestK54_TheShapesOfHeadroom(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t, "10%")
 	shape := &cluster.Shape{Namespace: "shop", Labels: map[string]string{"app": "web"},
 		Requests:  resources.Vector{}.With(resources.Pods, 1),
-		HostPorts: []cluster.HostPort{{Port: 80}}, Tolerations: []cluster.Toleration{{Key: "team", Operator: cluster.TolerationExists}},
+		HostPorts: []cluster.HostPort{{Port: 80}}, Tolerations: []cluster.Toleration{
+			{Key: "team", Operator: cluster.TolerationExists},
+		},
 		AntiAffinity: []cluster.AffinityTerm{{Key: cluster.LabelHostname}}}
 	room := r.is.Next(r.space, "web", r.asked, []translate.Running{{Shape: shape, Pods: 3}}, r.now)
 	if len(room.Parts) != 1 {
 		t.Fatalf("%+v", room.Parts)
 	}
 	got := room.Parts[0].Shape
-	if len(got.Labels)+len(got.HostPorts)+len(got.AntiAffinity) != 0 || got.Namespace != "" || len(got.Tolerations) != 1 ||
-		len(got.Alternatives) != 1 || got.Alternatives[0].Labels.String() != "karpenter.sh/nodepool=web" || got.Buffer != "NodePool/web" {
+	if len(got.Labels)+len(got.HostPorts)+len(got.AntiAffinity) != 0 || got.Namespace != "" ||
+		len(got.Tolerations) != 1 ||
+		len(got.Alternatives) != 1 || got.Alternatives[0].Labels.String() != "karpenter.sh/nodepool=web" ||
+		got.Buffer != "NodePool/web" {
 		t.Errorf("%+v", got)
 	}
 	if pool, is := cluster.PoolOfHeadroom(got.Buffer); pool != "web" || !is {

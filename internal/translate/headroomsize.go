@@ -15,15 +15,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file is how large the room of a NodePool's headroom is, and of what shapes (K-54). The pool's own pods decide, and
-// they come and go. Nodes must not come and go with each of them. So the number of pods that there is room for rises at
-// once, and falls only after it was too high for [HeadroomSettles], to the highest number that was wanted in that time. What
-// shapes they have follows the pods that run only as often as that, unless there are twice as many.
+// This file computes the size and the shapes of a NodePool's headroom (K-54). The pool's own pods decide, and they
+// come and go. Nodes must not come and go with each of them. So the number of pods to keep room for rises at once. It
+// falls only after it was too high for [HeadroomSettles], to the highest number wanted in that time. The shapes follow
+// the running pods only once in HeadroomSettles, unless the pods have doubled.
 
-// HeadroomSettles is how long headroom stays as large as it was when less is wanted, and how long its shapes stay as they are.
+// HeadroomSettles is how long headroom keeps its size when less is wanted, and how long it keeps its shapes.
 const HeadroomSettles = 15 * time.Minute
 
-// mostHeadroomShapes bounds how many shapes of pods headroom has: those of which most pods run.
+// mostHeadroomShapes bounds the shapes of headroom. Those with the most running pods are kept.
 const mostHeadroomShapes = 20
 
 // Running is how many pods of a shape run on a pool's nodes.
@@ -32,23 +32,23 @@ type Running struct {
 	Pods  int
 }
 
-// HeadroomRoom is the room of one pool as it was planned last. The zero value has none.
+// HeadroomRoom is the room of one pool as it was last planned. The zero value has none.
 type HeadroomRoom struct {
-	// Parts are the shapes that there is room for, and for how many pods of each. The shapes are not interned.
+	// Parts are the shapes to keep room for, and the number of pods of each. The shapes are not interned.
 	Parts []Running
-	// Until is when the room may change although nothing else does; zero for never.
+	// Until is when the room may change by time alone; zero for never.
 	Until time.Time
 
 	of      *Headroom
-	mix     []Running // of which Parts are a part, most pods first
+	mix     []Running // the shapes that Parts are chosen from, most pods first
 	mixedAt time.Time
 	total   int
-	// lowerSince is since when fewer are wanted than total, highest how many at most since then.
+	// lowerSince is since when fewer than total are wanted, highest the most wanted since then.
 	lowerSince time.Time
 	highest    int
 }
 
-// Pods is for how many pods there is room.
+// Pods returns the number of pods in the room.
 func (r HeadroomRoom) Pods() (n int) {
 	for _, part := range r.Parts {
 		n += part.Pods
@@ -56,8 +56,9 @@ func (r HeadroomRoom) Pods() (n int) {
 	return n
 }
 
-// Next returns the room as it is to be at now, while these pods run on the nodes of the pool. h is nil for none.
-func (r HeadroomRoom) Next(space *resources.Space, pool string, h *Headroom, running []Running, now time.Time) HeadroomRoom {
+// Next returns the room to keep at now, given the pods that run on the pool's nodes. h is nil for no room.
+func (r HeadroomRoom) Next(space *resources.Space, pool string, h *Headroom, running []Running,
+	now time.Time) HeadroomRoom {
 	if h == nil {
 		return HeadroomRoom{}
 	}
@@ -82,12 +83,12 @@ func (r HeadroomRoom) Next(space *resources.Space, pool string, h *Headroom, run
 	return r
 }
 
-// remix takes the shapes of the pods that run, when those that it has are old.
+// remix replaces old shapes by those of the running pods.
 func (r *HeadroomRoom) remix(pool string, running []Running, now time.Time) {
 	pods, before := podsOf(running), podsOf(r.mix)
 	switch {
 	case pods == 0 && (before == 0 || r.total > 0):
-		return // what ran last is as good a guess as any
+		return // the last pods are as good a guess as any
 	case before > 0 && pods < 2*before && now.Before(r.mixedAt.Add(HeadroomSettles)):
 		return
 	}
@@ -116,13 +117,14 @@ func podsOf(list []Running) (n int) {
 	return n
 }
 
-// roomShape is the shape of room on nodes of a pool for pods of another shape: what they request and which nodes they want,
-// without volumes, ports, devices and all that ties them to others.
+// roomShape returns the shape of room on a pool's nodes for pods of shape of. It has their requests and node
+// selection. It leaves out volumes, ports, devices and all that ties pods to others.
 func roomShape(pool string, of *cluster.Shape) *cluster.Shape {
 	own := &cluster.Shape{Requests: of.Requests, Tolerations: of.Tolerations, Buffer: cluster.HeadroomOf(pool)}
 	inPool := requirement.NewSet(requirement.OneOf(cluster.LabelPool, pool))
 	for _, way := range of.Selecting().Alternatives {
-		own.Alternatives = append(own.Alternatives, cluster.Alternative{Labels: way.Labels.And(inPool), Names: way.Names})
+		own.Alternatives = append(own.Alternatives, cluster.Alternative{Labels: way.Labels.And(inPool),
+			Names: way.Names})
 	}
 	if len(own.Alternatives) == 0 {
 		own.Alternatives = []cluster.Alternative{{Labels: inPool, Names: requirement.Any("metadata.name")}}
@@ -130,7 +132,7 @@ func roomShape(pool string, of *cluster.Shape) *cluster.Shape {
 	return own
 }
 
-// count finds for how many pods there is to be room, of so many percent of those that run.
+// count updates total, the number of pods to keep room for. It follows percent of the running pods.
 func (r *HeadroomRoom) count(running []Running, percent int, now time.Time) {
 	wanted := min((podsOf(running)*percent+99)/100, MostBufferPods)
 	if wanted >= r.total {
@@ -150,8 +152,8 @@ func (r *HeadroomRoom) count(running []Running, percent int, now time.Time) {
 	}
 }
 
-// share divides room for so many pods among shapes by how many run of each, with as little change of what there was as that
-// allows: a pod more or less of one shape leaves the others alone.
+// share divides total pods among the shapes of mix in proportion to their running pods. It changes before as little as
+// possible: one pod more or less of a shape leaves the other shapes alone.
 func share(before, mix []Running, total int) []Running {
 	all, parts := podsOf(mix), make([]int, len(mix))
 	if all == 0 {
@@ -199,8 +201,8 @@ func withPods(mix []Running, parts []int) []Running {
 	return list
 }
 
-// fill fills amounts with pods of the mix, in the proportion in which they run, as long as one of them fits in what is left; and
-// the rest with small ones of no particular shape. It is never more than was asked for, but for rounding.
+// fill fills amounts with pods of the mix, in proportion to their running pods, as long as one fits into the rest. It
+// fills the rest with small pods of no particular shape. Apart from rounding, the result never exceeds amounts.
 func fill(space *resources.Space, pool string, amounts corev1.ResourceList, mix []Running) []Running {
 	var left resources.Vector
 	named := map[int]bool{}
@@ -239,8 +241,8 @@ func fill(space *resources.Space, pool string, amounts corev1.ResourceList, mix 
 	return append(withPods(mix, parts), small(space, pool, left)...)
 }
 
-// small divides an amount into pods of at most a core and 4Gi, and one piece of anything else, which fit on every node that
-// is of any use.
+// small divides an amount into pods of at most one core, 4Gi, and one unit of anything else. Such pods fit on every
+// useful node.
 func small(space *resources.Space, pool string, all resources.Vector) []Running {
 	pieces := int64(0)
 	for component, amount := range all {
@@ -266,7 +268,7 @@ func small(space *resources.Space, pool string, all resources.Vector) []Running 
 		Tolerations: []cluster.Toleration{{Operator: cluster.TolerationExists}}}), int(pieces)}}
 }
 
-// Total sums what the room is of, for people: cpu and memory, and what else the shapes request.
+// Total returns the sum of all resources that the room requests, for display.
 func (r HeadroomRoom) Total(space *resources.Space) map[string]resource.Quantity {
 	var sum resources.Vector
 	for _, part := range r.Parts {

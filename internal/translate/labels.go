@@ -5,12 +5,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// Key returns the name in use now for a label that may be written by an alias (features 1.10). CSI drivers have names
-// of their own for the zone, which no provider knows to put on a node to come.
+// Key returns the current name of a label that may be an alias (features 1.10). CSI drivers have labels of their own
+// for the zone; no provider puts these on planned nodes.
 func Key(label string) requirement.Key { return fold.Canonical(label) }
 
-// addLabels puts labels into the map under their names in use now. A label that stands there by that name already
-// wins over its alias; otherwise the new value wins.
+// addLabels puts labels into the map under their current names. An existing entry wins over an alias of it; otherwise
+// the new value wins.
 func addLabels(into, labels map[string]string) {
 	for label, value := range labels {
 		key := string(Key(label))

@@ -7,11 +7,11 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// MostMinNodes bounds how many nodes a pool may always keep: whoever wants more has mistyped.
+// MostMinNodes bounds MinNodes: more must be a typing error.
 const MostMinNodes = 100_000
 
-// MinNodes returns how many nodes a pool always keeps, whatever pods there are: its floor (K-54); 0 for no such number. found
-// tells whether the pool says anything. The error says why what it says has no effect; 0 counts then.
+// MinNodes returns how many nodes a pool always keeps, with or without pods: its floor (K-54). It is 0 if there is
+// none. found reports whether the pool has the annotation. With an error the annotation has no effect and 0 counts.
 func MinNodes(pool *karpenterv1.NodePool) (least int64, found bool, err error) {
 	text, found := pool.Annotations[karpenterv1.MinNodesAnnotationKey]
 	if !found {
@@ -22,13 +22,15 @@ func MinNodes(pool *karpenterv1.NodePool) (least int64, found bool, err error) {
 	case err != nil:
 		return 0, true, fmt.Errorf("annotation %s %w", karpenterv1.MinNodesAnnotationKey, err)
 	case pool.Spec.Replicas != nil:
-		return 0, true, fmt.Errorf("annotation %s is %q and has no effect on a static NodePool: spec.replicas is how many nodes it keeps",
-			karpenterv1.MinNodesAnnotationKey, text)
+		return 0, true,
+			fmt.Errorf(
+				"annotation %s is %q and has no effect on a static NodePool: spec.replicas is how many nodes it keeps",
+				karpenterv1.MinNodesAnnotationKey, text)
 	}
 	return least, true, nil
 }
 
-// ParseMinNodes reads a floor as users write it.
+// ParseMinNodes parses the text of a floor.
 func ParseMinNodes(text string) (int64, error) {
 	least, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || least < 0 || least > MostMinNodes {

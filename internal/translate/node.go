@@ -17,31 +17,31 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// NodeSource is what a node is made from: a Node object, a NodeClaim, or both of one machine. At least one is set.
+// NodeSource is the input of [Node]: the Node object, the NodeClaim, or both of one machine. At least one is set.
 type NodeSource struct {
 	Node  *corev1.Node           // nil while there is none
 	Claim *karpenterv1.NodeClaim // nil for a node that is not ours
 	// Others is set for a node that another program manages. It then has no Claim.
 	Others bool
-	// ConsolidateAfter is that of the claim's pool: the zero value, Never, also when there is no pool.
+	// ConsolidateAfter is that of the claim's pool. The zero value means Never, also for a missing pool.
 	ConsolidateAfter karpenterv1.NillableDuration
 	// Catalog is what the claim's node class offers, for the price; nil when unknown.
 	Catalog *catalog.Index
-	// Prospect is what the claim may get; nil when unknown. It is used until the claim is launched.
+	// Prospect is what the claim may get; nil when unknown. It counts until the claim is launched.
 	Prospect *Prospect
 	// CSI says how many volumes the node takes; nil while unknown.
 	CSI *storagev1.CSINode
-	// Limited are the CSI drivers of which some node takes a limited number of volumes (Storage.Limited).
+	// Limited are the CSI drivers with a limit on some node (Storage.Limited).
 	Limited []string
-	// Attaches is how many volumes other nodes of its type take, by driver; drivers of which nobody knows are left out.
+	// Attaches is how many volumes other nodes of its type take, by driver; unknown drivers are left out.
 	Attaches map[string]int64
-	// Stated are those of which some type states how much its nodes have for volumes (Storage.Stated).
+	// Stated are the drivers for which some type states the storage of its nodes (Storage.Stated).
 	Stated []string
-	// Needed are those without which pods are not bound, sorted.
+	// Needed are the drivers without which pods are not bound, sorted.
 	Needed []string
 }
 
-// Node converts a machine. Its pods are left to the caller.
+// Node converts a machine. The caller adds its pods.
 func Node(space *resources.Space, from NodeSource) *cluster.Node {
 	n := &cluster.Node{Labels: map[string]string{}, ConsolidatableAt: cluster.Never, Price: resources.Unpriced}
 	if from.Claim != nil {
@@ -87,14 +87,15 @@ func Node(space *resources.Space, from NodeSource) *cluster.Node {
 	}
 	n.ConsolidatableAt = ConsolidatableAt(from.Claim, from.ConsolidateAfter)
 	if Launched(from.Claim) {
-		n.Price = Price(from.Catalog, n.InstanceType, n.Labels[string(catalog.LabelZone)], n.Labels[string(catalog.LabelCapacityType)])
+		n.Price = Price(from.Catalog, n.InstanceType, n.Labels[string(catalog.LabelZone)],
+			n.Labels[string(catalog.LabelCapacityType)])
 		return n
 	}
 	n.Open = open(from, n.Labels)
 	return n
 }
 
-// open returns what the claim and the offerings leave undecided beside labels.
+// open returns the labels that the claim and the offerings leave undecided.
 func open(from NodeSource, labels map[string]string) requirement.Set {
 	set, _, _ := Requirements(from.Claim.Spec.Requirements)
 	if from.Prospect != nil {
@@ -102,7 +103,8 @@ func open(from NodeSource, labels map[string]string) requirement.Set {
 	} else {
 		set = set.And(anyPlace())
 	}
-	for _, key := range set.EmptyKeys() { // a claim that contradicts itself: nothing may be placed on that it has the label
+	// the claim contradicts itself: only the presence of the label is certain
+	for _, key := range set.EmptyKeys() {
 		set = set.Without(key).With(requirement.Any(key))
 	}
 	for label := range labels {
@@ -111,15 +113,18 @@ func open(from NodeSource, labels map[string]string) requirement.Set {
 	return set
 }
 
-// anyPlace says that a node will have the labels that every instance has, and nothing of their values.
+// anyPlace returns the labels that every instance has, with any value.
 func anyPlace() requirement.Set {
-	return requirement.NewSet(requirement.Any(catalog.LabelZone), requirement.Any(catalog.LabelCapacityType), requirement.Any(catalog.LabelInstanceType),
+	return requirement.NewSet(requirement.Any(catalog.LabelZone), requirement.Any(catalog.LabelCapacityType),
+		requirement.Any(catalog.LabelInstanceType),
 		requirement.Any(corev1.LabelArchStable), requirement.Any(corev1.LabelOSStable))
 }
 
 // ownedByPool reports whether the claim was made from a NodePool.
 func ownedByPool(claim *karpenterv1.NodeClaim) bool {
-	return slices.ContainsFunc(claim.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.Kind == "NodePool" })
+	return slices.ContainsFunc(claim.OwnerReferences, func(owner metav1.OwnerReference) bool {
+		return owner.Kind == "NodePool"
+	})
 }
 
 // Replaces returns the names of the claims that this one was made to replace (D-10, L-31); nil when it replaces none.
@@ -131,7 +136,8 @@ func Replaces(claim *karpenterv1.NodeClaim) []string {
 	return strings.Split(text, ",")
 }
 
-// SetReplaces writes onto a claim which ones it replaces, together with how many: what [Replaces] reads.
+// SetReplaces writes onto a claim the names of the claims it replaces, which [Replaces] reads, and how many claims
+// replace these together.
 func SetReplaces(claim *karpenterv1.NodeClaim, names []string, together int) {
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}
@@ -140,7 +146,8 @@ func SetReplaces(claim *karpenterv1.NodeClaim, names []string, together int) {
 	claim.Annotations[karpenterv1.ReplacementsAnnotationKey] = strconv.Itoa(max(1, together))
 }
 
-// together returns how many claims replace the same ones as this one; one that does not say so is alone.
+// together returns how many claims replace the same ones as this claim, itself included: 1 if it does not say, 0 if it
+// replaces none.
 func together(claim *karpenterv1.NodeClaim) int {
 	if Replaces(claim) == nil {
 		return 0
@@ -155,9 +162,9 @@ func together(claim *karpenterv1.NodeClaim) int {
 // Launched reports whether the claim's instance is known.
 func Launched(claim *karpenterv1.NodeClaim) bool { return len(claim.Status.Capacity) > 0 }
 
-// ConsolidatableAt returns the Unix second in which the quiet time of a claim's node ends: consolidateAfter from the
-// last coming or going of a pod, or from the node's initialization when that is later. cluster.Never when the node is
-// not initialized or after is Never.
+// ConsolidatableAt returns the Unix second in which the quiet time of a claim's node ends. It lasts for after
+// (consolidateAfter), since a pod last came or left or since initialization, whichever is later. It is cluster.Never
+// when the node is not initialized or after is Never.
 func ConsolidatableAt(claim *karpenterv1.NodeClaim, after karpenterv1.NillableDuration) int64 {
 	done, found := condition(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
 	if !found || done.Status != metav1.ConditionTrue || after.Duration == nil {
@@ -170,8 +177,8 @@ func ConsolidatableAt(claim *karpenterv1.NodeClaim, after karpenterv1.NillableDu
 	return from.Add(*after.Duration).Unix()
 }
 
-// initialized goes by the node's label, never by the claim's condition: the two come by different watches, and a claim
-// that is ahead would make the taints of a node that is still shown as it was before look like ones to stay.
+// initialized goes by the node's label, never by the claim's condition: they come by different watches. If the claim
+// were ahead, the startup taints of the older node object would look permanent.
 func initialized(from NodeSource, n *cluster.Node) bool {
 	if from.Node == nil {
 		return false
@@ -179,13 +186,13 @@ func initialized(from NodeSource, n *cluster.Node) bool {
 	if from.Node.Labels[karpenterv1.NodeInitializedLabelKey] == "true" {
 		return true
 	}
-	return from.Claim == nil && (n.Pool == "" || from.Others) // not ours: whoever runs it has initialized it
+	return from.Claim == nil && (n.Pool == "" || from.Others) // not ours: its owner has initialized it
 }
 
-// markLeaving sets what says that the machine goes, is about to go, or must not.
+// markLeaving sets the fields that say that the machine is being removed, will be, or must not be.
 func markLeaving(n *cluster.Node, from NodeSource) {
 	if claim := from.Claim; claim != nil {
-		// A claim that was registered and has no node any more: no pod can run there.
+		// The claim was registered and its node is gone: no pod can run there.
 		lost := from.Node == nil && isTrue(claim, karpenterv1.ConditionTypeRegistered)
 		n.Deleting = claim.DeletionTimestamp != nil || lost
 		n.Disrupting = isTrue(claim, karpenterv1.ConditionTypeDisruptionReason)
@@ -196,13 +203,15 @@ func markLeaving(n *cluster.Node, from NodeSource) {
 		n.Deleting = n.Deleting || node.DeletionTimestamp != nil
 		n.DoNotDisrupt = n.DoNotDisrupt || node.Annotations[karpenterv1.DoNotDisruptAnnotationKey] == "true"
 		for _, t := range node.Spec.Taints {
-			n.Disrupting = n.Disrupting || t.Key == karpenterv1.DisruptedTaintKey || t.Key == karpenterv1.RebootingTaintKey
+			n.Disrupting = n.Disrupting || t.Key == karpenterv1.DisruptedTaintKey ||
+				t.Key == karpenterv1.RebootingTaintKey
 		}
 	}
 }
 
-// taintsFor returns the taints that count for planning (P-08). Until our own node is initialized its startup taints and
-// the taints of a new node are expected to pass; until it is registered it is expected to get those of its claim.
+// taintsFor returns the taints that count for planning (P-08). On our own nodes, startup taints and the taints of a
+// new node do not count until initialization: they will go. Until registration the taints of the claim count: the node
+// will get them.
 func taintsFor(from NodeSource, initialized bool) []cluster.Taint {
 	var all []cluster.Taint
 	ours := from.Claim != nil
@@ -239,8 +248,8 @@ func passes(t cluster.Taint) bool {
 	return false
 }
 
-// allocatable prefers what the kubelet says. Until the node is initialized the kubelet may not know of all resources
-// yet, so the claim fills in what it says nothing or 0 of.
+// allocatable prefers what the kubelet says. Before initialization the kubelet may not know all resources yet. Then
+// the claim gives those that are missing or 0.
 func allocatable(space *resources.Space, from NodeSource, initialized bool) resources.Vector {
 	var said resources.Vector
 	if from.Node != nil {
@@ -297,8 +306,8 @@ func unix(t metav1.Time) int64 {
 	return t.Unix()
 }
 
-// ClaimCapacity returns what a claim counts against its pool's limits (L-13): what the instance has, and before that
-// the most that it may get.
+// ClaimCapacity returns what a claim counts against its pool's limits (L-13): the capacity of its instance, before
+// launch the most that it may get.
 func ClaimCapacity(space *resources.Space, claim *karpenterv1.NodeClaim, prospect *Prospect) resources.Vector {
 	switch {
 	case Launched(claim):
@@ -309,7 +318,7 @@ func ClaimCapacity(space *resources.Space, claim *karpenterv1.NodeClaim, prospec
 	return vector(space, claim.Spec.Resources.Requests)
 }
 
-// ClaimError returns what of a claim's requirements cannot be understood, or nil.
+// ClaimError returns an error if a claim's requirements cannot be understood.
 func ClaimError(claim *karpenterv1.NodeClaim) error {
 	if _, _, err := Requirements(claim.Spec.Requirements); err != nil {
 		return fmt.Errorf("NodeClaim %s: %w", claim.Name, err)
@@ -317,7 +326,8 @@ func ClaimError(claim *karpenterv1.NodeClaim) error {
 	return nil
 }
 
-// NodeSwitchFaults says which annotations of a node or NodeClaim that keep something away from it have a value that means nothing.
+// NodeSwitchFaults returns a text for each invalid value of the annotations that protect a node or NodeClaim:
+// do-not-disrupt and do-not-repair.
 func NodeSwitchFaults(annotations map[string]string) (faults []string) {
 	for _, key := range []string{karpenterv1.DoNotDisruptAnnotationKey, karpenterv1.DoNotRepairAnnotationKey} {
 		if err := switchFault(annotations, key); err != nil {
@@ -327,7 +337,7 @@ func NodeSwitchFaults(annotations map[string]string) (faults []string) {
 	return faults
 }
 
-// switchFault says that an annotation which switches something on has a value that means nothing.
+// switchFault returns an error if an annotation that is a switch has an invalid value.
 func switchFault(annotations map[string]string, key string) error {
 	if value, found := annotations[key]; found && value != "true" && value != "false" {
 		return fmt.Errorf("annotation %s is %q: want \"true\" or \"false\"; it counts as \"false\"", key, value)

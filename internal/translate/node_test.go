@@ -18,11 +18,14 @@ import (
 
 func smallCatalog() catalog.Catalog {
 	offerings := []catalog.Offering{
-		{Zone: "a", CapacityType: "spot", Price: 10, Available: true}, {Zone: "b", CapacityType: "on-demand", Price: 40},
+		{Zone: "a", CapacityType: "spot", Price: 10, Available: true},
+		{Zone: "b", CapacityType: "on-demand", Price: 40},
 	}
 	labelled := func(name, family string, cpu int64) catalog.Type {
-		return catalog.Type{Name: name, Offerings: offerings, Capacity: resources.Amounts{"cpu": cpu, "pods": 10}, Overhead: resources.Amounts{"cpu": 100},
-			Labels: requirement.NewSet(requirement.OneOf("kubernetes.io/arch", "amd64"), requirement.OneOf("family", family))}
+		return catalog.Type{Name: name, Offerings: offerings, Capacity: resources.Amounts{"cpu": cpu, "pods": 10},
+			Overhead: resources.Amounts{"cpu": 100},
+			Labels: requirement.NewSet(requirement.OneOf("kubernetes.io/arch", "amd64"),
+				requirement.OneOf("family", family))}
 	}
 	gpu := labelled("g", "g", 4000)
 	gpu.Capacity["nvidia.com/gpu"] = 1
@@ -32,7 +35,8 @@ func smallCatalog() catalog.Catalog {
 
 func claimOf(conditions ...string) *karpenterv1.NodeClaim {
 	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
-		Name: "c1", UID: "cu", Labels: map[string]string{"karpenter.sh/nodepool": "default"}, CreationTimestamp: metav1.NewTime(time.Unix(50, 0)),
+		Name: "c1", UID: "cu", Labels: map[string]string{"karpenter.sh/nodepool": "default"},
+		CreationTimestamp: metav1.NewTime(time.Unix(50, 0)),
 	}}
 	for _, c := range conditions {
 		claim.Status.Conditions = append(claim.Status.Conditions, karpenterv1.Condition{
@@ -49,7 +53,8 @@ func TestClaimOnItsWay(t *testing.T) { // P-23
 	claim := claimOf()
 	claim.Labels["team"] = "a"
 	claim.Spec.Requirements = []entry{
-		{Key: "node.kubernetes.io/instance-type", Operator: "In", Values: []string{"s", "l"}}, {Key: "team", Operator: "Exists"},
+		{Key: "node.kubernetes.io/instance-type", Operator: "In", Values: []string{"s", "l"}},
+		{Key: "team", Operator: "Exists"},
 		{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"spot"}},
 	}
 	set, _, _ := Requirements(claim.Spec.Requirements)
@@ -58,25 +63,28 @@ func TestClaimOnItsWay(t *testing.T) { // P-23
 		t.Fatal("no offering fits")
 	}
 	n := Node(space, NodeSource{Claim: claim, Prospect: prospect, Catalog: index})
-	want := map[string]string{"karpenter.sh/nodepool": "default", "team": "a", "kubernetes.io/arch": "amd64", "family": "m",
-		"karpenter.sh/capacity-type": "spot", "topology.kubernetes.io/zone": "a"}
+	want := map[string]string{"karpenter.sh/nodepool": "default", "team": "a", "kubernetes.io/arch": "amd64",
+		"family": "m", "karpenter.sh/capacity-type": "spot", "topology.kubernetes.io/zone": "a"}
 	if !maps.Equal(n.Labels, want) {
 		t.Errorf("labels %v; want %v", n.Labels, want)
 	}
 	if got := n.Open.String(); got != "node.kubernetes.io/instance-type=l|s" {
 		t.Errorf("open: %s", got)
 	}
-	if n.Allocatable.At(resources.CPU) != 1900 || n.Pool != "default" || n.Initialized || n.Price != resources.Unpriced || n.Created != 50 {
+	if n.Allocatable.At(resources.CPU) != 1900 || n.Pool != "default" || n.Initialized ||
+		n.Price != resources.Unpriced || n.Created != 50 {
 		t.Errorf("node %+v", n)
 	}
 	if got := ClaimCapacity(space, claim, prospect).At(resources.CPU); got != 8000 {
 		t.Errorf("counts with cpu %d; want the most it may get", got)
 	}
-	for text, want := range map[string]bool{"team=a": true, "arch=amd64": true, "type=s": false, "type=l|s": true, "gpu=t4": false, "!gpu": true} {
+	for text, want := range map[string]bool{"team=a": true, "arch=amd64": true, "type=s": false, "type=l|s": true,
+		"gpu=t4": false, "!gpu": true} {
 		set := map[string]requirement.Requirement{
 			"team=a": requirement.OneOf("team", "a"), "arch=amd64": requirement.OneOf("kubernetes.io/arch", "amd64"),
-			"type=s": requirement.OneOf(catalog.LabelInstanceType, "s"), "type=l|s": requirement.OneOf(catalog.LabelInstanceType, "s", "l"),
-			"gpu=t4": requirement.OneOf("gpu", "t4"), "!gpu": requirement.Absent("gpu"),
+			"type=s":   requirement.OneOf(catalog.LabelInstanceType, "s"),
+			"type=l|s": requirement.OneOf(catalog.LabelInstanceType, "s", "l"),
+			"gpu=t4":   requirement.OneOf("gpu", "t4"), "!gpu": requirement.Absent("gpu"),
 		}[text]
 		if got := n.Satisfies(requirement.NewSet(set)); got != want {
 			t.Errorf("is sure to satisfy %s: %t; want %t", text, got, want)
@@ -108,8 +116,11 @@ func TestLaunchedClaim(t *testing.T) { // P-23, L-13
 	space := resources.NewSpace()
 	index := catalog.NewIndex(smallCatalog(), space)
 	claim := claimOf("Launched")
-	maps.Copy(claim.Labels, map[string]string{"node.kubernetes.io/instance-type": "s", "topology.kubernetes.io/zone": "b", "karpenter.sh/capacity-type": "on-demand"})
-	claim.Spec.Requirements = []entry{{Key: "node.kubernetes.io/instance-type", Operator: "In", Values: []string{"s", "l"}}}
+	maps.Copy(claim.Labels, map[string]string{"node.kubernetes.io/instance-type": "s",
+		"topology.kubernetes.io/zone": "b", "karpenter.sh/capacity-type": "on-demand"})
+	claim.Spec.Requirements = []entry{
+		{Key: "node.kubernetes.io/instance-type", Operator: "In", Values: []string{"s", "l"}},
+	}
 	claim.Status.Capacity, claim.Status.Allocatable = requests("cpu", "2").Requests, requests("cpu", "1900m").Requests
 	n := Node(space, NodeSource{Claim: claim, Catalog: index})
 	if n.Open.Len() != 0 || n.Price != 40 || n.Allocatable.At(resources.CPU) != 1900 || n.InstanceType != "s" {
@@ -132,7 +143,8 @@ func TestTaintsOfANewNode(t *testing.T) { // P-08
 		}
 		return list
 	}
-	fresh := taints("node.kubernetes.io/not-ready", "karpenter.sh/unregistered", "node.cloudprovider.kubernetes.io/uninitialized", "boot", "stays")
+	fresh := taints("node.kubernetes.io/not-ready", "karpenter.sh/unregistered",
+		"node.cloudprovider.kubernetes.io/uninitialized", "boot", "stays")
 	labelled := func(node *corev1.Node, keys ...string) *corev1.Node {
 		node.Labels = map[string]string{}
 		for _, key := range keys {
@@ -146,13 +158,23 @@ func TestTaintsOfANewNode(t *testing.T) { // P-08
 		node  *corev1.Node
 		want  string
 	}{
-		"claim alone":     {claimOf(), nil, "[pool:NoSchedule]"},
-		"unregistered":    {claimOf("Launched"), &corev1.Node{Spec: corev1.NodeSpec{Taints: fresh}}, "[pool:NoSchedule stays:NoSchedule]"},
-		"claim is ahead":  {claimOf("Registered", "Initialized"), &corev1.Node{Spec: corev1.NodeSpec{Taints: fresh}}, "[pool:NoSchedule stays:NoSchedule]"},
-		"registered":      {claimOf("Registered"), labelled(&corev1.Node{Spec: corev1.NodeSpec{Taints: fresh}}, registered), "[stays:NoSchedule]"},
-		"initialized":     {claimOf("Registered", "Initialized"), labelled(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints("node.kubernetes.io/not-ready", "boot")}}, registered, initialized), "[node.kubernetes.io/not-ready:NoSchedule boot:NoSchedule]"},
-		"somebody else's": {nil, &corev1.Node{Spec: corev1.NodeSpec{Taints: taints("node.kubernetes.io/not-ready")}}, "[node.kubernetes.io/not-ready:NoSchedule]"},
-		"cordoned":        {nil, &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true, Taints: taints("node.kubernetes.io/unschedulable")}}, "[node.kubernetes.io/unschedulable:NoSchedule]"},
+		"claim alone": {claimOf(), nil, "[pool:NoSchedule]"},
+		"unregistered": {claimOf("Launched"), &corev1.Node{Spec: corev1.NodeSpec{Taints: fresh}},
+			"[pool:NoSchedule stays:NoSchedule]"},
+		"claim is ahead": {claimOf("Registered", "Initialized"), &corev1.Node{Spec: corev1.NodeSpec{Taints: fresh}},
+			"[pool:NoSchedule stays:NoSchedule]"},
+		"registered": {claimOf("Registered"), labelled(&corev1.Node{Spec: corev1.NodeSpec{Taints: fresh}},
+			registered), "[stays:NoSchedule]"},
+		"initialized": {claimOf("Registered", "Initialized"),
+			labelled(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints("node.kubernetes.io/not-ready", "boot")}},
+				registered, initialized), "[node.kubernetes.io/not-ready:NoSchedule boot:NoSchedule]"},
+		"somebody else's": {nil, &corev1.Node{Spec: corev1.NodeSpec{Taints: taints("node.kubernetes.io/not-ready")}},
+			"[node.kubernetes.io/not-ready:NoSchedule]"},
+		"cordoned": {
+			nil, &corev1.Node{
+				Spec: corev1.NodeSpec{Unschedulable: true, Taints: taints("node.kubernetes.io/unschedulable")},
+			}, "[node.kubernetes.io/unschedulable:NoSchedule]",
+		},
 	} {
 		if row.claim != nil {
 			row.claim.Spec.Taints, row.claim.Spec.StartupTaints = taints("pool", "boot"), taints("boot")
@@ -212,13 +234,16 @@ func TestSignsOfLeaving(t *testing.T) { // V-15, P-40
 		change func(*corev1.Node, *karpenterv1.NodeClaim)
 		want   string
 	}{
-		"none":          {func(*corev1.Node, *karpenterv1.NodeClaim) {}, "false false false"},
-		"claim deleted": {func(_ *corev1.Node, c *karpenterv1.NodeClaim) { c.DeletionTimestamp = &gone }, "true false false"},
-		"node deleted":  {func(n *corev1.Node, _ *karpenterv1.NodeClaim) { n.DeletionTimestamp = &gone }, "true false false"},
+		"none": {func(*corev1.Node, *karpenterv1.NodeClaim) {}, "false false false"},
+		"claim deleted": {func(_ *corev1.Node, c *karpenterv1.NodeClaim) { c.DeletionTimestamp = &gone },
+			"true false false"},
+		"node deleted": {func(n *corev1.Node, _ *karpenterv1.NodeClaim) { n.DeletionTimestamp = &gone },
+			"true false false"},
 		"tainted": {func(n *corev1.Node, _ *karpenterv1.NodeClaim) {
 			n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/disrupted"}}
 		}, "false true false"},
-		"intent on claim": {func(_ *corev1.Node, c *karpenterv1.NodeClaim) { *c = *claimOf("DisruptionReason") }, "false true false"},
+		"intent on claim": {func(_ *corev1.Node, c *karpenterv1.NodeClaim) { *c = *claimOf("DisruptionReason") },
+			"false true false"},
 		"protected node": {func(n *corev1.Node, _ *karpenterv1.NodeClaim) {
 			n.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
 		}, "false false true"},

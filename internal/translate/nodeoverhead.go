@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// NodeOverheadPrice returns what a node of the pool costs per hour beside its price: what the pool's annotation says,
-// else usual (B-20). The error says what of the annotation cannot be understood; usual counts then, since no pod
-// should wait for that.
+// NodeOverheadPrice returns what a node of the pool costs per hour beside its price: the value of the pool's
+// annotation, or usual without one (B-20). The error says that the annotation cannot be understood. Then usual counts,
+// since no pod should wait for that.
 func NodeOverheadPrice(pool *karpenterv1.NodePool, usual resources.Money) (resources.Money, error) {
 	text, found := pool.Annotations[karpenterv1.NodeOverheadPriceAnnotationKey]
 	if !found {
@@ -22,6 +22,8 @@ func NodeOverheadPrice(pool *karpenterv1.NodePool, usual resources.Money) (resou
 			return price, nil
 		}
 	}
-	return usual, fmt.Errorf("annotation %s is %q: want a decimal number of dollars per hour from 0 to 1000000, for example 0.02; "+
-		"--node-overhead-price counts instead", karpenterv1.NodeOverheadPriceAnnotationKey, text)
+	return usual,
+		fmt.Errorf(
+			"annotation %s is %q: want a decimal number of dollars per hour from 0 to 1000000, for example 0.02; "+
+				"--node-overhead-price counts instead", karpenterv1.NodeOverheadPriceAnnotationKey, text)
 }

@@ -18,7 +18,8 @@ func TestWhatANodeCostsBesideItsPrice(t *testing.T) {
 	const usual = resources.Money(7000)
 	for value, want := range map[string]resources.Money{
 		"0": 0, "0.02": 20_000, ".5": 500_000, "3": 3_000_000, "1000000": resources.MaxPrice,
-		"": usual, "-1": usual, "+1": usual, "1e3": usual, "1000001": usual, "0x10": usual, "NaN": usual, "0.02 $": usual, "1_0": usual,
+		"": usual, "-1": usual, "+1": usual, "1e3": usual, "1000001": usual, "0x10": usual, "NaN": usual,
+		"0.02 $": usual, "1_0": usual,
 	} {
 		pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 			karpenterv1.NodeOverheadPriceAnnotationKey: value}}}
@@ -26,8 +27,8 @@ func TestWhatANodeCostsBesideItsPrice(t *testing.T) {
 		if got != want || (err != nil) != (want == usual) {
 			t.Errorf("%q comes to %s and %v, want %s", value, got, err, want)
 		}
-		if err != nil && !strings.HasPrefix(err.Error(), `annotation joiner.sh/node-overhead-price is "`+value+`": want a decimal `+
-			"number of dollars per hour from 0 to 1000000") {
+		if err != nil && !strings.HasPrefix(err.Error(), `annotation joiner.sh/node-overhead-price is "`+value+
+			`": want a decimal `+"number of dollars per hour from 0 to 1000000") {
 			t.Errorf("%q: %v", value, err)
 		}
 	}

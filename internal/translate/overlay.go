@@ -21,24 +21,24 @@ import (
 // Overlay is a NodeOverlay as planning sees it (P-11): which offerings it changes, and how. It is immutable.
 type Overlay struct {
 	Name string
-	// Weight decides between overlays that change the same thing: the highest holds. 0 when not given.
+	// Weight decides between overlays that change the same thing: the highest wins. 0 when not given.
 	Weight int32
-	// Requirements choose offerings by their labels and, for labels that the provider does not decide, pools by theirs.
+	// Requirements choose offerings by their labels. Labels that the provider does not decide choose pools.
 	Requirements requirement.Set
-	// Price is what becomes of the price; nil when it stays.
+	// Price is the change of the price; nil for none.
 	Price *PriceChange
 	// Capacity are the extended resources that a type has with the overlay, in base units.
 	Capacity resources.Amounts
 }
 
-// PriceChange makes a price another one: Keep times the old one, plus Add.
+// PriceChange turns a price into Keep times the price, plus Add.
 type PriceChange struct {
 	Keep float64
 	Add  resources.Money // per hour; may be negative
 }
 
-// of returns the new price: never below 0, never above what makes sense. A price that nobody knows does not become known by a change
-// of it.
+// of returns the new price, between 0 and resources.MaxPrice. An unknown price stays unknown, unless the change
+// replaces it.
 func (p PriceChange) of(price resources.Money) resources.Money {
 	if p.Keep != 0 && price.OfNode() == resources.Unpriced {
 		return price
@@ -48,8 +48,7 @@ func (p PriceChange) of(price resources.Money) resources.Money {
 }
 
 // NewOverlay converts a NodeOverlay. The error names every field that cannot be understood, its value and what is
-// allowed: the CRD refuses such values, but an older one, or one that was changed, may not. The overlay then has no
-// effect.
+// allowed; the overlay then has no effect. The CRD refuses such values, but an older or changed CRD may not.
 func NewOverlay(from *karpenterv1alpha1.NodeOverlay) (Overlay, error) {
 	o := Overlay{Name: from.Name, Capacity: resources.Amounts{}}
 	if from.Spec.Weight != nil {
@@ -87,7 +86,10 @@ func priceChange(spec karpenterv1alpha1.NodeOverlaySpec) (*PriceChange, error) {
 	case spec.Price != nil:
 		price, err := money(*spec.Price)
 		if err != nil || !decimal.MatchString(*spec.Price) {
-			return nil, fmt.Errorf("spec.price is %q: want a decimal number of dollars per hour from 0 to 1000000, for example 0.25", *spec.Price)
+			return nil,
+				fmt.Errorf(
+					"spec.price is %q: want a decimal number of dollars per hour from 0 to 1000000, for example 0.25",
+					*spec.Price)
 		}
 		return &PriceChange{Add: price}, nil
 	case spec.PriceAdjustment != nil:
@@ -98,7 +100,9 @@ func priceChange(spec karpenterv1alpha1.NodeOverlaySpec) (*PriceChange, error) {
 
 // adjustment reads +10%, -5.5%, +0.02 or -0.02.
 func adjustment(text string) (*PriceChange, error) {
-	bad := fmt.Errorf("spec.priceAdjustment is %q: want a signed number of dollars such as -0.05, or a signed percentage such as +10%%, not below -100%% and not above +1000000%%", text)
+	bad := fmt.Errorf(
+		"spec.priceAdjustment is %q: want a signed number of dollars such as -0.05, or a signed percentage such as +10%%, not below -100%% and not above +1000000%%",
+		text)
 	number, percent := strings.CutSuffix(text, "%")
 	if number == "" || number[0] != '+' && number[0] != '-' || !decimal.MatchString(number[1:]) {
 		return nil, bad
@@ -147,8 +151,8 @@ func (o *Overlay) addCapacity(list corev1.ResourceList) error {
 	return errors.Join(faults...)
 }
 
-// Concerns reports whether the overlay is about a pool with these requirements, by labels that the catalogue's provider
-// does not decide: the pool must be sure to have what is asked.
+// Concerns reports whether the overlay applies to a pool with these requirements. It looks only at labels that the
+// catalogue's provider does not decide: the pool must be certain to satisfy them.
 func (o Overlay) Concerns(c catalog.Catalog, pool requirement.Set) bool {
 	for r := range o.Requirements.All() {
 		if decides(c, r.Key()) {
@@ -168,10 +172,11 @@ func (o Overlay) Concerns(c catalog.Catalog, pool requirement.Set) bool {
 }
 
 func decides(c catalog.Catalog, key requirement.Key) bool {
-	return c.WellKnown[key] || key == catalog.LabelInstanceType || key == catalog.LabelZone || key == catalog.LabelCapacityType
+	return c.WellKnown[key] || key == catalog.LabelInstanceType || key == catalog.LabelZone ||
+		key == catalog.LabelCapacityType
 }
 
-// chooses returns which of a type's offerings the overlay is about, by position, and how many they are.
+// chooses returns which of a type's offerings the overlay changes, by position, and how many.
 func (o Overlay) chooses(c catalog.Catalog, t catalog.Type) ([]bool, int) {
 	chosen, n := make([]bool, len(t.Offerings)), 0
 	for i, offering := range t.Offerings {
@@ -189,7 +194,7 @@ func (o Overlay) chooses(c catalog.Catalog, t catalog.Type) ([]bool, int) {
 	return chosen, n
 }
 
-// allows reports whether what an offering has for a label may be what r asks for.
+// allows reports whether an offering may satisfy r.
 func allows(r requirement.Requirement, t catalog.Type, o catalog.Offering) bool {
 	switch {
 	case r.Key() == catalog.LabelInstanceType:
@@ -211,9 +216,9 @@ func byWeight(a, b Overlay) int {
 	return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(a.Name, b.Name))
 }
 
-// Correct returns the catalogue as the overlays change it, which must all concern the pool that it is for. Of those that
-// change the same thing the one of highest weight holds, and then the first by name. Capacity is the whole type's: an
-// overlay that chooses any offering of a type changes it (K-46). c itself stays as it is.
+// Correct returns the catalogue with the changes of the overlays, which must all concern its pool. If several change
+// the same thing, the one with the highest weight wins, then the first by name. Capacity belongs to the whole type: an
+// overlay that chooses any offering of the type changes it (K-46). c is not changed.
 func Correct(c catalog.Catalog, overlays []Overlay) catalog.Catalog {
 	ordered := slices.SortedFunc(slices.Values(overlays), byWeight)
 	corrected := c
@@ -253,7 +258,7 @@ func correctType(c catalog.Catalog, t *catalog.Type, ordered []Overlay) {
 		all[name] = amount
 	}
 	for name, amount := range capacity {
-		all[name] = max(amount, t.Overhead[name]) // what the system keeps for itself is never more than there is
+		all[name] = max(amount, t.Overhead[name]) // capacity must not be below what the system keeps for itself
 	}
 	t.Capacity = all
 }

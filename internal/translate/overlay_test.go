@@ -16,12 +16,15 @@ import (
 )
 
 // choosing builds one condition of an overlay.
-func choosing(key string, operator corev1.NodeSelectorOperator, values ...string) karpenterv1alpha1.NodeSelectorRequirement {
+func choosing(key string, operator corev1.NodeSelectorOperator,
+	values ...string) karpenterv1alpha1.NodeSelectorRequirement {
 	return karpenterv1alpha1.NodeSelectorRequirement{Key: key, Operator: operator, Values: values}
 }
 
-func overlay(name string, change func(*karpenterv1alpha1.NodeOverlaySpec), requirements ...karpenterv1alpha1.NodeSelectorRequirement) *karpenterv1alpha1.NodeOverlay {
-	o := &karpenterv1alpha1.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: karpenterv1alpha1.NodeOverlaySpec{Requirements: requirements}}
+func overlay(name string, change func(*karpenterv1alpha1.NodeOverlaySpec),
+	requirements ...karpenterv1alpha1.NodeSelectorRequirement) *karpenterv1alpha1.NodeOverlay {
+	o := &karpenterv1alpha1.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: karpenterv1alpha1.NodeOverlaySpec{Requirements: requirements}}
 	change(&o.Spec)
 	return o
 }
@@ -46,9 +49,11 @@ func weighing(weight int32, change func(*karpenterv1alpha1.NodeOverlaySpec)) fun
 
 // twoTypes offers each in two zones on demand for 0.100 and as spot for 0.040.
 func twoTypes() catalog.Catalog {
-	c := catalog.Catalog{WellKnown: map[requirement.Key]bool{catalog.LabelInstanceType: true, catalog.LabelZone: true, catalog.LabelCapacityType: true, "family": true}}
+	c := catalog.Catalog{WellKnown: map[requirement.Key]bool{catalog.LabelInstanceType: true, catalog.LabelZone: true,
+		catalog.LabelCapacityType: true, "family": true}}
 	for name, family := range map[string]string{"m5.large": "m5", "c5.large": "c5"} {
-		t := catalog.Type{Name: name, Labels: requirement.FromLabels(map[string]string{"family": family}), Capacity: resources.Amounts{"cpu": 2000, "example.com/old": 3}}
+		t := catalog.Type{Name: name, Labels: requirement.FromLabels(map[string]string{"family": family}),
+			Capacity: resources.Amounts{"cpu": 2000, "example.com/old": 3}}
 		for _, zone := range []string{"a", "b"} {
 			t.Offerings = append(t.Offerings,
 				catalog.Offering{Zone: zone, CapacityType: catalog.OnDemand, Price: 100_000, Available: true},
@@ -103,7 +108,8 @@ func TestAnOverlayChangesPrices(t *testing.T) {
 		"never above a million":     {adjusted("+1000000%"), 400_040_000, 100_000},
 	} {
 		got := translate.Correct(twoTypes(), compiled(t, overlay("o", row.change, spot)))
-		if s, od := priceIn(got, "m5.large", "a", "spot"), priceIn(got, "m5.large", "a", "on-demand"); s != row.spot || od != row.od {
+		if s, od := priceIn(got, "m5.large", "a", "spot"), priceIn(got, "m5.large", "a", "on-demand"); s != row.spot ||
+			od != row.od {
 			t.Errorf("%s: spot %s, on-demand %s; want %s and %s", name, s, od, row.spot, row.od)
 		}
 	}
@@ -113,12 +119,14 @@ func TestAnOverlayChangesPrices(t *testing.T) {
 			unknown.Types[i].Offerings[j].Price = resources.MaxPrice
 		}
 	}
-	for by, want := range map[string]resources.Money{"-12.5%": resources.MaxPrice, "-0.5": resources.MaxPrice, "": 250_000} {
+	for by, want := range map[string]resources.Money{"-12.5%": resources.MaxPrice, "-0.5": resources.MaxPrice,
+		"": 250_000} {
 		change := priced("0.25")
 		if by != "" {
 			change = adjusted(by)
 		}
-		if got := priceIn(translate.Correct(unknown, compiled(t, overlay("o", change, spot))), "m5.large", "a", "spot"); got != want {
+		if got := priceIn(translate.Correct(unknown, compiled(t, overlay("o", change, spot))), "m5.large", "a",
+			"spot"); got != want {
 			t.Errorf("a price that nobody knows becomes %s by %q; want %s", got, by, want)
 		}
 	}
@@ -138,9 +146,14 @@ func TestAnOverlayChoosesByLabels(t *testing.T) {
 		requirement karpenterv1alpha1.NodeSelectorRequirement
 		changed     int // of 8 offerings
 	}{
-		"instance type":                    {choosing("node.kubernetes.io/instance-type", corev1.NodeSelectorOpIn, "m5.large"), 4},
-		"by its old name":                  {choosing("beta.kubernetes.io/instance-type", corev1.NodeSelectorOpNotIn, "m5.large"), 4},
-		"zone":                             {choosing("topology.kubernetes.io/zone", corev1.NodeSelectorOpIn, "b", "c"), 4},
+		"instance type": {
+			choosing("node.kubernetes.io/instance-type", corev1.NodeSelectorOpIn, "m5.large"), 4,
+		},
+		"by its old name": {choosing("beta.kubernetes.io/instance-type", corev1.NodeSelectorOpNotIn,
+			"m5.large"), 4},
+		"zone": {
+			choosing("topology.kubernetes.io/zone", corev1.NodeSelectorOpIn, "b", "c"), 4,
+		},
 		"another label of the type":        {choosing("family", corev1.NodeSelectorOpIn, "c5"), 4},
 		"a label that no type lacks":       {choosing("family", corev1.NodeSelectorOpDoesNotExist), 0},
 		"the pool":                         {choosing("karpenter.sh/nodepool", corev1.NodeSelectorOpIn, "default"), 8},
@@ -165,7 +178,8 @@ func TestAnOverlayChoosesByLabels(t *testing.T) {
 		}
 	}
 	open := requirement.NewSet(requirement.Present("team"))
-	if o := compiled(t, overlay("o", priced("7"), choosing("team", corev1.NodeSelectorOpIn, "red"))); o[0].Concerns(c, open) {
+	if o := compiled(t, overlay("o", priced("7"), choosing("team", corev1.NodeSelectorOpIn, "red"))); o[0].Concerns(c,
+		open) {
 		t.Error("a pool that leaves the label to its pods is changed; it is not sure to have it")
 	}
 }
@@ -178,7 +192,8 @@ func TestAnOverlayChangesCapacity(t *testing.T) {
 		overlay("old", having("example.com/old", "9"))))
 	for _, kind := range got.Types {
 		want := map[string]int64{"m5.large": 2, "c5.large": 0}[kind.Name]
-		if kind.Capacity["example.com/new"] != want || kind.Capacity["example.com/old"] != 9 || kind.Capacity["cpu"] != 2000 {
+		if kind.Capacity["example.com/new"] != want || kind.Capacity["example.com/old"] != 9 ||
+			kind.Capacity["cpu"] != 2000 {
 			t.Errorf("%s has %v; want %d of the new, 9 of the old, and its cores", kind.Name, kind.Capacity, want)
 		}
 	}
@@ -187,12 +202,15 @@ func TestAnOverlayChangesCapacity(t *testing.T) {
 // P-11: of overlays that change the same thing the heavier holds, each thing for itself.
 func TestTheHeavierOverlayHolds(t *testing.T) {
 	t.Parallel()
-	list := compiled(t, overlay("light", priced("1")), overlay("heavy", weighing(10, priced("2")), choosing("family", corev1.NodeSelectorOpIn, "m5")),
+	list := compiled(t, overlay("light", priced("1")),
+		overlay("heavy", weighing(10, priced("2")), choosing("family", corev1.NodeSelectorOpIn, "m5")),
 		overlay("heaviest", weighing(20, having("example.com/new", "1"))))
 	accepted, verdicts := translate.JudgeOverlays(list, []translate.View{{Catalog: twoTypes()}})
 	got := translate.Correct(twoTypes(), accepted)
-	if m, c := priceIn(got, "m5.large", "a", "spot"), priceIn(got, "c5.large", "a", "spot"); m != 2*resources.Dollar || c != resources.Dollar || got.Types[0].Capacity["example.com/new"] != 1 {
-		t.Errorf("prices %s and %s, capacity %v; want 2, 1, and the resource of the heaviest; verdicts %v", m, c, got.Types[0].Capacity, verdicts)
+	if m, c := priceIn(got, "m5.large", "a", "spot"), priceIn(got, "c5.large", "a", "spot"); m != 2*resources.Dollar ||
+		c != resources.Dollar || got.Types[0].Capacity["example.com/new"] != 1 {
+		t.Errorf("prices %s and %s, capacity %v; want 2, 1, and the resource of the heaviest; verdicts %v", m, c,
+			got.Types[0].Capacity, verdicts)
 	}
 }
 
@@ -206,17 +224,27 @@ func TestOverlaysOfOneWeightConflict(t *testing.T) {
 		second *karpenterv1alpha1.NodeOverlay
 		what   string // "" for no conflict
 	}{
-		"the same price":            {overlay("second", priced("2")), "the price of instance type m5.large"},
-		"another type":              {overlay("second", priced("2"), choosing("family", corev1.NodeSelectorOpIn, "c5")), ""},
-		"another weight":            {overlay("second", weighing(1, priced("2"))), ""},
-		"price against resource":    {overlay("second", having("example.com/other", "1")), ""},
-		"the same resource":         {overlay("second", having("example.com/new", "1")), "example.com/new of instance type m5.large"},
-		"another capacity type too": {overlay("second", adjusted("+1%"), choosing("karpenter.sh/capacity-type", corev1.NodeSelectorOpIn, "spot")), "the price"},
+		"the same price": {overlay("second", priced("2")), "the price of instance type m5.large"},
+		"another type": {
+			overlay("second", priced("2"), choosing("family", corev1.NodeSelectorOpIn, "c5")), "",
+		},
+		"another weight":         {overlay("second", weighing(1, priced("2"))), ""},
+		"price against resource": {overlay("second", having("example.com/other", "1")), ""},
+		"the same resource": {overlay("second", having("example.com/new", "1")),
+			"example.com/new of instance type m5.large"},
+		"another capacity type too": {
+			overlay("second", adjusted("+1%"), choosing("karpenter.sh/capacity-type", corev1.NodeSelectorOpIn,
+				"spot")), "the price",
+		},
 	} {
-		first := overlay("first", func(s *karpenterv1alpha1.NodeOverlaySpec) { priced("1")(s); having("example.com/new", "1")(s) }, m5)
+		first := overlay("first", func(s *karpenterv1alpha1.NodeOverlaySpec) {
+			priced("1")(s)
+			having("example.com/new", "1")(s)
+		}, m5)
 		accepted, verdicts := translate.JudgeOverlays(compiled(t, row.second, first), pools)
 		verdict := verdicts["second"]
-		if verdicts["first"].Reason != "" || (verdict.Reason == translate.OverlayConflict) != (row.what != "") || !strings.Contains(verdict.Message, row.what) {
+		if verdicts["first"].Reason != "" || (verdict.Reason == translate.OverlayConflict) != (row.what != "") ||
+			!strings.Contains(verdict.Message, row.what) {
 			t.Errorf("%s: verdicts %+v; want a conflict over %q for the second", name, verdicts, row.what)
 		}
 		if want := map[bool]int{true: 1, false: 2}[row.what != ""]; len(accepted) != want {
@@ -225,14 +253,16 @@ func TestOverlaysOfOneWeightConflict(t *testing.T) {
 	}
 }
 
-// K-46: capacity is the whole type's, also of an overlay that chooses some of its offerings, which says so. One that finds
-// nothing says so, too.
+// K-46: capacity is the whole type's, also of an overlay that chooses some of its offerings, which says so. One that
+// finds nothing says so, too.
 func TestK46_CapacityOfSomeOfferingsIsTheWholeTypes(t *testing.T) {
 	t.Parallel()
 	zone := choosing("topology.kubernetes.io/zone", corev1.NodeSelectorOpIn, "a")
-	accepted, verdicts := translate.JudgeOverlays(compiled(t, overlay("part", having("example.com/new", "1"), zone), overlay("none", priced("1"), choosing("family", corev1.NodeSelectorOpIn, "x9"))),
+	accepted, verdicts := translate.JudgeOverlays(compiled(t, overlay("part", having("example.com/new", "1"), zone),
+		overlay("none", priced("1"), choosing("family", corev1.NodeSelectorOpIn, "x9"))),
 		[]translate.View{{Catalog: twoTypes()}})
-	if v := verdicts["part"]; v.Reason != "" || !v.Whole || !strings.Contains(v.Message, "choose 2 of the 4 offerings of instance type") {
+	if v := verdicts["part"]; v.Reason != "" || !v.Whole ||
+		!strings.Contains(v.Message, "choose 2 of the 4 offerings of instance type") {
 		t.Errorf("an overlay of the capacity of some offerings: %+v", v)
 	}
 	for _, changed := range translate.Correct(twoTypes(), accepted).Types {
@@ -253,7 +283,8 @@ func TestABadOverlayNamesItsField(t *testing.T) {
 		object *karpenterv1alpha1.NodeOverlay
 		want   string
 	}{
-		{overlay("o", priced("-1")), `spec.price is "-1": want a decimal number of dollars per hour from 0 to 1000000`},
+		{overlay("o", priced("-1")),
+			`spec.price is "-1": want a decimal number of dollars per hour from 0 to 1000000`},
 		{overlay("o", priced("1e3")), `spec.price is "1e3"`},
 		{overlay("o", priced("NaN")), `spec.price is "NaN"`},
 		{overlay("o", priced("99999999")), `spec.price is "99999999"`},
@@ -267,7 +298,8 @@ func TestABadOverlayNamesItsField(t *testing.T) {
 		{overlay("o", having("example.com/new", "-1")), `spec.capacity[example.com/new] is -1: want 0 or more`},
 		{overlay("o", priced("1"), choosing("zone", corev1.NodeSelectorOpIn)), `spec.requirements[0]: `},
 		{overlay("o", priced("1"), choosing("zone", "Near", "a")), `spec.requirements[0]: `},
-		{overlay("o", priced("1"), choosing("zone", corev1.NodeSelectorOpIn, "a"), choosing("zone", corev1.NodeSelectorOpIn, "b")), `those on zone contradict each other`},
+		{overlay("o", priced("1"), choosing("zone", corev1.NodeSelectorOpIn, "a"),
+			choosing("zone", corev1.NodeSelectorOpIn, "b")), `those on zone contradict each other`},
 	} {
 		if _, err := translate.NewOverlay(row.object); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("error %v; want %q in it", err, row.want)

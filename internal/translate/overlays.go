@@ -10,35 +10,36 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// View is a catalogue as a pool sees it: what overlays are judged on.
+// View is a catalogue as a pool sees it. Overlays are judged on views.
 type View struct {
 	Catalog catalog.Catalog
-	Pool    requirement.Set // what the pool requires, its name among it
+	Pool    requirement.Set // what the pool requires, with its name
 }
 
-// Why an overlay has no effect; the empty reason is that of one that has.
+// Why an overlay has no effect; the reason is empty if it has one.
 const (
 	OverlayInvalid  = "RuntimeValidation"
 	OverlayConflict = "Conflict"
 )
 
-// OverlayWhole is the reason of one in effect whose capacity holds for whole types, although it chooses some of their offerings.
+// OverlayWhole is the reason of an overlay in effect that chooses only some offerings of a type, but changes the
+// capacity of the whole type.
 const OverlayWhole = "WholeType"
 
-// GateDisabled is the reason of what has no effect because a feature gate is off.
+// GateDisabled is the reason if a feature gate is off.
 const GateDisabled = "FeatureGateDisabled"
 
-// Verdict is what is to be said about an overlay.
+// Verdict is the result of judging an overlay.
 type Verdict struct {
 	Reason  string // OverlayInvalid, OverlayConflict, GateDisabled, or "" for one in effect
 	Whole   bool   // in effect, and its capacity holds for more offerings than it chooses (K-46)
 	Message string // for people
 }
 
-// JudgeOverlays returns which overlays are in effect on these views, in the order in which they hold, and a verdict on
-// each by name. An overlay has no effect at all when one of the same weight, before it by name, changes the same price or
-// the same resource of the same offering anywhere (of overlays that contradict each other none would be right for sure,
-// but the first at least always is the same one)).
+// JudgeOverlays returns the overlays that are in effect on these views, in order of precedence, and a verdict on each
+// by name. An overlay has no effect at all if an earlier one by name, of the same weight, changes the same price or
+// resource of the same offering on any view. Neither of the two is surely right, but the first by name is at least
+// always the same one.
 func JudgeOverlays(overlays []Overlay, views []View) ([]Overlay, map[string]Verdict) {
 	var accepted []Overlay
 	verdicts := map[string]Verdict{}
@@ -71,27 +72,31 @@ func (o Overlay) judge(accepted []Overlay, views []View) Verdict {
 			}
 			found = true
 			if n < len(t.Offerings) && len(o.Capacity) > 0 && whole == "" {
-				whole = fmt.Sprintf("spec.requirements choose %d of the %d offerings of instance type %s, and spec.capacity "+
-					"is expected of all of them, as an instance type has one capacity: a node of another offering would "+
-					"lack it", n, len(t.Offerings), t.Name)
+				whole = fmt.Sprintf(
+					"spec.requirements choose %d of the %d offerings of instance type %s, and spec.capacity "+
+						"is expected of all of them, as an instance type has one capacity: a node of another offering would "+
+						"lack it", n, len(t.Offerings), t.Name)
 			}
 			for _, rival := range rivals {
 				if what := o.clash(rival, view.Catalog, t, chosen); what != "" {
-					return Verdict{Reason: OverlayConflict, Message: fmt.Sprintf("NodeOverlay %s, of the same weight %d, changes %s of "+
-						"instance type %s too: give one of the two another spec.weight, or requirements that keep them apart",
-						rival.Name, o.Weight, what, t.Name)}
+					return Verdict{Reason: OverlayConflict,
+						Message: fmt.Sprintf("NodeOverlay %s, of the same weight %d, changes %s of "+
+							"instance type %s too: give one of the two another spec.weight, or requirements that keep them apart",
+							rival.Name, o.Weight, what, t.Name)}
 				}
 			}
 		}
 	}
 	if !found && len(views) > 0 {
-		return Verdict{Message: "spec.requirements choose no instance type that any pool's node class offers at present"}
+		return Verdict{
+			Message: "spec.requirements choose no instance type that any pool's node class offers at present",
+		}
 	}
 	return Verdict{Whole: whole != "", Message: whole}
 }
 
-// Changes returns what of an offered type the overlays change, those that are about the pool: the price of an offering, the
-// capacity.
+// Changes reports whether the overlays change the price of an offering of a type, and whether they change its
+// capacity. All of them must concern the pool.
 func Changes(c catalog.Catalog, overlays []Overlay, t catalog.Type) (price, capacity bool) {
 	for _, o := range overlays {
 		if _, n := o.chooses(c, t); n > 0 {
@@ -101,8 +106,8 @@ func Changes(c catalog.Catalog, overlays []Overlay, t catalog.Type) (price, capa
 	return price, capacity
 }
 
-// SetOverlaid writes on a claim that is to be made, which has annotations, that NodeOverlays changed the price or the capacity
-// of instance types that it may become (K-47).
+// SetOverlaid writes onto a new claim that NodeOverlays changed the price or the capacity of instance types that it
+// may get (K-47). The claim's annotations must not be nil.
 func SetOverlaid(claim *karpenterv1.NodeClaim, price, capacity bool) {
 	if price {
 		claim.Annotations[karpenterv1.PriceOverlayAppliedAnnotationKey] = "true"
@@ -112,7 +117,7 @@ func SetOverlaid(claim *karpenterv1.NodeClaim, price, capacity bool) {
 	}
 }
 
-// clash names what both overlays change of a type; "" for nothing. chosen are the offerings that o chooses.
+// clash returns what both overlays change of a type; "" for nothing. chosen are the offerings that o chooses.
 func (o Overlay) clash(rival Overlay, c catalog.Catalog, t catalog.Type, chosen []bool) string {
 	both, n := rival.chooses(c, t)
 	if n == 0 {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The switch that pauses disruption (D-14) is a ConfigMap of this name in the system namespace, with these keys:
-// whether disruption is paused, true or false; why; and when that ends by itself (U-27).
+// A ConfigMap of this name in the system namespace is the switch that pauses disruption (D-14). Its keys are: true or
+// false, whether disruption is paused; the reason; and when the pause ends by itself (U-27).
 const (
 	SwitchName   = "joiner-disruption"
 	SwitchPaused = "paused"
@@ -16,17 +16,17 @@ const (
 
 // Pause is what the switch says.
 type Pause struct {
-	// On says that nothing may be disrupted that budgets bound.
+	// On means that no disruption bounded by budgets may happen.
 	On     bool
 	Reason string
-	// Until is when the pause ends by itself; zero when it does not.
+	// Until is when the pause ends by itself; zero for never.
 	Until time.Time
-	// Faults name what cannot be understood, and what it counts as.
+	// Faults name the values that cannot be understood, and what they count as.
 	Faults []string
 }
 
-// By says what pauses, and until when, in the words that events, NodePools and joinerctl have: name is that of the
-// switch, namespace/name.
+// By says what pauses, and until when, in the words of events, NodePools and joinerctl. name is the switch as
+// namespace/name.
 func (p Pause) By(name string) string {
 	text := "voluntary disruption is paused by ConfigMap " + name
 	if !p.Until.IsZero() {
@@ -38,8 +38,8 @@ func (p Pause) By(name string) string {
 	return text
 }
 
-// PauseOf reads the data of the switch. What cannot be understood holds up, because whoever wrote it wanted something
-// held up.
+// PauseOf reads the data of the switch. A value that cannot be understood pauses, because whoever wrote it wanted to
+// pause something.
 func PauseOf(data map[string]string, now time.Time) Pause {
 	p := Pause{On: true, Reason: data[SwitchReason]}
 	switch value := data[SwitchPaused]; value {
@@ -47,7 +47,8 @@ func PauseOf(data map[string]string, now time.Time) Pause {
 		return Pause{}
 	case "true":
 	default:
-		p.Faults = append(p.Faults, fmt.Sprintf("%s is %q: want true or false; it counts as true", SwitchPaused, value))
+		p.Faults = append(p.Faults, fmt.Sprintf("%s is %q: want true or false; it counts as true", SwitchPaused,
+			value))
 	}
 	if value := data[SwitchUntil]; value != "" {
 		until, err := time.Parse(time.RFC3339, value)

@@ -19,12 +19,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Provisionable reports whether a pod waits for a node that we may make (P-01): the scheduler found no room for it and
-// does not count on preemption, and it is neither gated, terminating, finished, nor bound to its node by nature. One for
-// which we keep room on a node still waits for it.
+// Provisionable reports whether a pod waits for a node that we may launch (P-01). The scheduler found no room for it
+// and does not count on preemption. The pod is not gated, terminating or finished, and no daemon or static pod. A pod
+// for which we keep room on a node still waits.
 func Provisionable(pod *corev1.Pod) bool { return unbound(pod) && unschedulable(pod) }
 
-// Untried reports whether kube-scheduler has not tried a pod yet which it may find no room for.
+// Untried reports whether kube-scheduler has not tried the pod yet and may find no room for it.
 func Untried(pod *corev1.Pod) bool {
 	return unbound(pod) && !slices.ContainsFunc(pod.Status.Conditions,
 		func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
@@ -36,7 +36,7 @@ func unbound(pod *corev1.Pod) bool {
 }
 
 // Reschedulable reports whether a bound pod will need another node when its own is removed (P-01). A terminating pod
-// does not, because its controller has made the successor already; only a StatefulSet waits with that.
+// does not: its controller has created the successor already. Only a StatefulSet waits with that.
 func Reschedulable(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName == "" || Finished(pod) || ownedByNode(pod) || daemonOf(pod) != "" {
 		return false
@@ -44,12 +44,12 @@ func Reschedulable(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil || ownedBy(pod, "StatefulSet", "apps") != ""
 }
 
-// Placed reports whether a pod has or had a node that it needed: it is neither a daemon nor static.
+// Placed reports whether a pod has or had a node and is neither a daemon nor static.
 func Placed(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" && !ownedByNode(pod) && daemonOf(pod) == ""
 }
 
-// Finished reports whether the pod has ended and holds nothing of its node any more.
+// Finished reports whether the pod has ended and no longer uses its node.
 func Finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
@@ -63,7 +63,7 @@ func unschedulable(pod *corev1.Pod) bool {
 	return false
 }
 
-// ownedByNode recognises static pods, which the kubelet runs whatever the scheduler thinks.
+// ownedByNode recognises static pods, which the kubelet runs without the scheduler.
 func ownedByNode(pod *corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	return mirror || ownedBy(pod, "Node", "") != ""
@@ -91,7 +91,7 @@ func ownedBy(pod *corev1.Pod, kind, group string) string {
 
 // ProtectedUntil returns the Unix second until which karpenter.sh/do-not-disrupt keeps voluntary disruption away from
 // the pod's node (V-15): 0 when it does not, cluster.Never when there is no end. A duration counts from the pod's
-// start, so that there is no end in sight before it. Any other value protects nothing and is an error.
+// start; before the start the result is cluster.Never. Any other value protects nothing and is an error.
 func ProtectedUntil(pod *corev1.Pod) (int64, error) {
 	value, given := pod.Annotations[karpenterv1.DoNotDisruptAnnotationKey]
 	switch {
@@ -111,8 +111,8 @@ func ProtectedUntil(pod *corev1.Pod) (int64, error) {
 	return pod.Status.StartTime.Add(length).Unix(), nil
 }
 
-// Pod converts a pod that is not finished. Its Shape is not interned yet, and Promised is left to the caller. On an
-// error that touches scheduling the shape is one that no node satisfies.
+// Pod converts a pod that is not finished. Its Shape is not interned yet; the caller sets Promised. If an error
+// affects scheduling, no node satisfies the shape.
 func Pod(space *resources.Space, pod *corev1.Pod, now time.Time) (*cluster.Pod, error) {
 	shape, shapeErr := podShape(space, pod)
 	until, protectErr := ProtectedUntil(pod)
@@ -133,8 +133,8 @@ func Pod(space *resources.Space, pod *corev1.Pod, now time.Time) (*cluster.Pod, 
 	return result, err
 }
 
-// deletionCost reads karpenter.sh/disruption-cost or, without it, controller.kubernetes.io/pod-deletion-cost (K-50). What is no
-// number counts as not given, as for Kubernetes.
+// deletionCost reads karpenter.sh/disruption-cost or, without it, controller.kubernetes.io/pod-deletion-cost (K-50). A
+// value that is not a number counts as not given, as in Kubernetes.
 func deletionCost(pod *corev1.Pod) int32 {
 	for _, key := range []string{karpenterv1.DisruptionCostAnnotationKey, corev1.PodDeletionCost} {
 		if cost, err := strconv.ParseInt(pod.Annotations[key], 10, 32); err == nil {
@@ -144,13 +144,14 @@ func deletionCost(pod *corev1.Pod) int32 {
 	return 0
 }
 
-// CostFault says that what karpenter.sh/disruption-cost says of a pod counts for nothing.
+// CostFault returns an error if a pod's karpenter.sh/disruption-cost is invalid and therefore ignored.
 func CostFault(pod *corev1.Pod) error {
 	text, given := pod.Annotations[karpenterv1.DisruptionCostAnnotationKey]
 	if _, err := strconv.ParseInt(text, 10, 32); !given || err == nil {
 		return nil
 	}
-	return fmt.Errorf("annotation %s is %q: want a whole number from -2147483648 to 2147483647; it counts as not given",
+	return fmt.Errorf(
+		"annotation %s is %q: want a whole number from -2147483648 to 2147483647; it counts as not given",
 		karpenterv1.DisruptionCostAnnotationKey, text)
 }
 
@@ -177,9 +178,9 @@ func podShape(space *resources.Space, pod *corev1.Pod) (*cluster.Shape, error) {
 	return shape, errors.Join(badRequests(&pod.Spec), choiceErr, spreadErr, affinityErr, badTolerations(&pod.Spec))
 }
 
-// Ignored says what of a pod counts for nothing although the rest of it is planned for: a toleration whose operator is
-// none, a term of several of its node affinity that cannot be understood (U-42). What keeps all of a pod from being
-// planned for is told as why it waits.
+// Ignored returns an error that names the parts of a pod which planning ignores (U-42): a toleration with an unknown
+// operator, or one of several node affinity terms that cannot be understood. A fault that keeps the whole pod from
+// being planned is reported elsewhere, as the reason why the pod waits.
 func Ignored(pod *corev1.Pod) error {
 	choices, err := alternatives(&pod.Spec)
 	if contradictory(choices) {
@@ -188,15 +189,17 @@ func Ignored(pod *corev1.Pod) error {
 	return errors.Join(err, badTolerations(&pod.Spec))
 }
 
-// badRequests names the requests that the API server would have refused: negative amounts.
+// badRequests names the requests that an API server refuses: negative amounts.
 func badRequests(spec *corev1.PodSpec) error {
 	var errs []error
-	// Nearly no pod has any, and each event of a pod comes through here: names are sorted and put together for those only (B-19).
+	// Almost no pod has any, and each event of a pod comes through here. So names are sorted and joined only for bad
+	// ones (B-19).
 	check := func(list corev1.ResourceList, field ...string) {
 		var bad []string
 		for name, quantity := range list {
 			if quantity.Sign() < 0 {
-				bad = append(bad, fmt.Sprintf("%s.%s is %s: it must not be negative", strings.Join(field, ""), name, quantity.String()))
+				bad = append(bad, fmt.Sprintf("%s.%s is %s: it must not be negative", strings.Join(field, ""), name,
+					quantity.String()))
 			}
 		}
 		slices.Sort(bad)
@@ -205,10 +208,12 @@ func badRequests(spec *corev1.PodSpec) error {
 		}
 	}
 	for i := range spec.InitContainers {
-		check(spec.InitContainers[i].Resources.Requests, "spec.initContainers[", spec.InitContainers[i].Name, "].resources.requests")
+		check(spec.InitContainers[i].Resources.Requests, "spec.initContainers[", spec.InitContainers[i].Name,
+			"].resources.requests")
 	}
 	for i := range spec.Containers {
-		check(spec.Containers[i].Resources.Requests, "spec.containers[", spec.Containers[i].Name, "].resources.requests")
+		check(spec.Containers[i].Resources.Requests, "spec.containers[", spec.Containers[i].Name,
+			"].resources.requests")
 	}
 	if spec.Resources != nil {
 		check(spec.Resources.Requests, "spec.resources.requests")
@@ -217,14 +222,15 @@ func badRequests(spec *corev1.PodSpec) error {
 	return errors.Join(errs...)
 }
 
-// badTolerations names tolerations whose operator is none: they tolerate nothing.
+// badTolerations names tolerations with an unknown operator: they tolerate nothing.
 func badTolerations(spec *corev1.PodSpec) error {
 	var errs []error
 	for i, t := range spec.Tolerations {
 		switch t.Operator {
 		case "", corev1.TolerationOpEqual, corev1.TolerationOpExists, corev1.TolerationOpLt, corev1.TolerationOpGt:
 		default:
-			errs = append(errs, fmt.Errorf("spec.tolerations[%d].operator is %q: want Equal, Exists, Lt or Gt", i, t.Operator))
+			errs = append(errs, fmt.Errorf("spec.tolerations[%d].operator is %q: want Equal, Exists, Lt or Gt", i,
+				t.Operator))
 		}
 	}
 	return errors.Join(errs...)

@@ -17,8 +17,9 @@ import (
 
 func waitingPod() *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1", Labels: map[string]string{"app": "web", "hash": "abc"}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1",
+			Labels: map[string]string{"app": "web", "hash": "abc"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 		}}},
@@ -48,17 +49,19 @@ func TestWhichPodsWaitForANode(t *testing.T) { // P-01
 		t.Fatal("a pod that the scheduler found no room for is not provisionable")
 	}
 	for name, change := range map[string]func(*corev1.Pod){
-		"bound":           func(p *corev1.Pod) { p.Spec.NodeName = "n1" },
-		"nominated":       func(p *corev1.Pod) { p.Status.NominatedNodeName = "n1" },
-		"not tried yet":   func(p *corev1.Pod) { p.Status.Conditions = nil },
-		"scheduled":       func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionTrue },
-		"another reason":  func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulingGated },
-		"gated":           func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} },
-		"terminating":     func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
-		"finished":        func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded },
-		"of a DaemonSet":  func(p *corev1.Pod) { p.OwnerReferences = owner("apps/v1", "DaemonSet") },
-		"static":          func(p *corev1.Pod) { p.OwnerReferences = owner("v1", "Node") },
-		"a mirror":        func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} },
+		"bound":          func(p *corev1.Pod) { p.Spec.NodeName = "n1" },
+		"nominated":      func(p *corev1.Pod) { p.Status.NominatedNodeName = "n1" },
+		"not tried yet":  func(p *corev1.Pod) { p.Status.Conditions = nil },
+		"scheduled":      func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionTrue },
+		"another reason": func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulingGated },
+		"gated":          func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} },
+		"terminating":    func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
+		"finished":       func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded },
+		"of a DaemonSet": func(p *corev1.Pod) { p.OwnerReferences = owner("apps/v1", "DaemonSet") },
+		"static":         func(p *corev1.Pod) { p.OwnerReferences = owner("v1", "Node") },
+		"a mirror": func(p *corev1.Pod) {
+			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+		},
 		"failed by force": func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed },
 	} {
 		pod := waitingPod()
@@ -96,7 +99,8 @@ func TestRequestsByTheKubeletsRule(t *testing.T) { // P-06
 	}{
 		"a pod counts itself": {func(*corev1.Pod) {}, "pods=1"},
 		"containers add up, rounded up": {func(p *corev1.Pod) {
-			p.Spec.Containers = []corev1.Container{{Resources: requests("cpu", "100.5m", "memory", "1Gi")}, {Resources: requests("cpu", "1", "memory", "0.5")}}
+			p.Spec.Containers = []corev1.Container{{Resources: requests("cpu", "100.5m", "memory", "1Gi")},
+				{Resources: requests("cpu", "1", "memory", "0.5")}}
 		}, "cpu=1101m memory=1.0Gi pods=1"},
 		"the largest init container, sidecars beside it": {func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources = requests("cpu", "1")
@@ -114,12 +118,16 @@ func TestRequestsByTheKubeletsRule(t *testing.T) { // P-06
 			r := requests("cpu", "3")
 			p.Spec.Resources = &r
 		}, "cpu=3 pods=1"},
-		"0 of something is nothing": {func(p *corev1.Pod) { p.Spec.Containers[0].Resources = requests("nvidia.com/gpu", "0") }, "pods=1"},
+		"0 of something is nothing": {
+			func(p *corev1.Pod) { p.Spec.Containers[0].Resources = requests("nvidia.com/gpu", "0") }, "pods=1",
+		},
 		"a resize that is under way counts with the larger": {func(p *corev1.Pod) {
 			p.Spec.NodeName = "n1"
 			p.Spec.Containers[0].Resources = requests("cpu", "1")
 			r := requests("cpu", "2")
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Resources: &r, AllocatedResources: r.Requests}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{Name: "main", Resources: &r, AllocatedResources: r.Requests},
+			}
 		}, "cpu=2 pods=1"},
 		"so does one of the whole pod": {func(p *corev1.Pod) {
 			p.Spec.NodeName = "n1"
@@ -155,15 +163,30 @@ func TestNodeSelection(t *testing.T) { // P-02
 		want     string
 		err      string
 	}{
-		"none":                          {nil, nil, "", ""},
-		"selector":                      {map[string]string{"a": "1", "beta.kubernetes.io/arch": "arm64"}, nil, "[a=1 kubernetes.io/arch=arm64]", ""},
-		"an alias beside the name":      {map[string]string{"kubernetes.io/arch": "amd64", "beta.kubernetes.io/arch": "arm64"}, nil, "[kubernetes.io/arch: nothing]", ""},
-		"terms are alternatives":        {map[string]string{"a": "1"}, []corev1.NodeSelectorTerm{term(in("b", "2", "3")), term(in("c", "4"), in("b", "5"))}, "[a=1 b=2|3][a=1 b=5 c=4]", ""},
-		"an old zone":                   {nil, []corev1.NodeSelectorTerm{term(in("failure-domain.beta.kubernetes.io/zone", "z"))}, "[topology.kubernetes.io/zone=z]", ""},
-		"an empty term fits nothing":    {nil, []corev1.NodeSelectorTerm{{}}, "[" + nothing + "]", ""},
-		"a term that is not understood": {nil, []corev1.NodeSelectorTerm{term(newer), term(in("b", "2"))}, "[b=2]", `operator "Resembles"`},
-		"only such terms":               {nil, []corev1.NodeSelectorTerm{term(in("b", "2"), newer)}, "[" + nothing + "]", `pod shop/web: node affinity: requirement "x"`},
-		"Gt without a number":           {nil, []corev1.NodeSelectorTerm{term(corev1.NodeSelectorRequirement{Key: "x", Operator: "Gt", Values: []string{"many"}})}, "[" + nothing + "]", "needs an integer"},
+		"none": {nil, nil, "", ""},
+		"selector": {map[string]string{"a": "1", "beta.kubernetes.io/arch": "arm64"}, nil,
+			"[a=1 kubernetes.io/arch=arm64]", ""},
+		"an alias beside the name": {
+			map[string]string{"kubernetes.io/arch": "amd64", "beta.kubernetes.io/arch": "arm64"}, nil,
+			"[kubernetes.io/arch: nothing]", "",
+		},
+		"terms are alternatives": {map[string]string{"a": "1"}, []corev1.NodeSelectorTerm{
+			term(in("b", "2", "3")), term(in("c", "4"), in("b", "5")),
+		}, "[a=1 b=2|3][a=1 b=5 c=4]", ""},
+		"an old zone": {
+			nil, []corev1.NodeSelectorTerm{term(in("failure-domain.beta.kubernetes.io/zone", "z"))},
+			"[topology.kubernetes.io/zone=z]", "",
+		},
+		"an empty term fits nothing": {nil, []corev1.NodeSelectorTerm{{}}, "[" + nothing + "]", ""},
+		"a term that is not understood": {nil, []corev1.NodeSelectorTerm{term(newer), term(in("b", "2"))}, "[b=2]",
+			`operator "Resembles"`},
+		"only such terms": {nil, []corev1.NodeSelectorTerm{term(in("b", "2"), newer)}, "[" + nothing +
+			"]", `pod shop/web: node affinity: requirement "x"`},
+		"Gt without a number": {
+			nil, []corev1.NodeSelectorTerm{
+				term(corev1.NodeSelectorRequirement{Key: "x", Operator: "Gt", Values: []string{"many"}}),
+			}, "[" + nothing + "]", "needs an integer",
+		},
 	} {
 		pod := waitingPod()
 		pod.Spec.NodeSelector = row.selector
@@ -189,11 +212,13 @@ func TestNodeSelection(t *testing.T) { // P-02
 func TestMatchFieldsChooseNodesByName(t *testing.T) { // P-02
 	t.Parallel()
 	pod := waitingPod()
-	field := corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"n2"}}
+	field := corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn,
+		Values: []string{"n2"}}
 	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
-			{MatchFields: []corev1.NodeSelectorRequirement{field}},
-		}},
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{
+				{MatchFields: []corev1.NodeSelectorRequirement{field}},
+			}},
 	}}
 	shape := shapeOf(t, pod)
 	if !(&cluster.Node{Name: "n1"}).Admits(shape) || (&cluster.Node{Name: "n2"}).Admits(shape) {
@@ -210,7 +235,8 @@ func TestHostPorts(t *testing.T) { // P-06
 	t.Parallel()
 	always := corev1.ContainerRestartPolicyAlways
 	pod := waitingPod()
-	pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 90, Protocol: "UDP", HostIP: "0.0.0.0"}, {HostPort: 80, HostIP: "10.0.0.1"}, {ContainerPort: 1}}
+	pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 90, Protocol: "UDP", HostIP: "0.0.0.0"},
+		{HostPort: 80, HostIP: "10.0.0.1"}, {ContainerPort: 1}}
 	pod.Spec.InitContainers = []corev1.Container{
 		{RestartPolicy: &always, Ports: []corev1.ContainerPort{{HostPort: 70}}},
 		{Ports: []corev1.ContainerPort{{HostPort: 60}}},
@@ -227,7 +253,8 @@ func TestHostPorts(t *testing.T) { // P-06
 func TestDoNotDisruptOfPods(t *testing.T) { // V-15
 	t.Parallel()
 	start := metav1.NewTime(time.Unix(1000, 0))
-	for value, want := range map[string]int64{"true": cluster.Never, "false": 0, "30m": 2800, "-5m": 0, "0s": 0, "yes": 0} {
+	for value, want := range map[string]int64{"true": cluster.Never, "false": 0, "30m": 2800, "-5m": 0, "0s": 0,
+		"yes": 0} {
 		pod := waitingPod()
 		pod.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": value}
 		pod.Status.StartTime = &start
@@ -259,7 +286,8 @@ func TestDaemonsTolerateWhatTheirControllerAdds(t *testing.T) { // P-06, P-08
 		t.Fatalf("daemon %+v, %v", daemon, err)
 	}
 	taints := []cluster.Taint{
-		{Key: "node.kubernetes.io/not-ready", Effect: "NoExecute"}, {Key: "node.kubernetes.io/unschedulable", Effect: "NoSchedule"},
+		{Key: "node.kubernetes.io/not-ready", Effect: "NoExecute"},
+		{Key: "node.kubernetes.io/unschedulable", Effect: "NoSchedule"},
 	}
 	if taint, found := cluster.Untolerated(taints, daemon.Shape.Tolerations); found {
 		t.Errorf("does not tolerate %s", taint)
@@ -293,7 +321,9 @@ func TestK50_WhatADisruptionCosts(t *testing.T) {
 		{map[string]string{ours: "dear", theirs: "7"}, 7},
 		{map[string]string{ours: "2147483648", theirs: "also"}, 0},
 	} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", Annotations: row.annotations}}
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", Annotations: row.annotations},
+		}
 		got, err := Pod(resources.NewSpace(), pod, time.Unix(0, 0))
 		if err != nil || got.DeletionCost != row.want {
 			t.Errorf("%v: %d (%v), want %d", row.annotations, got.DeletionCost, err, row.want)

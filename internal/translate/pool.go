@@ -18,8 +18,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Pool converts a NodePool. Catalog, Used and FreeSlots are left to the caller. A pool that cannot be understood is
-// Blocked.
+// Pool converts a NodePool. The caller sets Catalog, Used and FreeSlots. A pool that cannot be understood is Blocked.
 func Pool(space *resources.Space, pool *karpenterv1.NodePool) (*cluster.Pool, error) {
 	set, minValues, err := PoolRequirements(pool)
 	limits, limitErr := limits(space, pool)
@@ -40,9 +39,9 @@ func Pool(space *resources.Space, pool *karpenterv1.NodePool) (*cluster.Pool, er
 	if pool.Spec.Replicas != nil {
 		result.Static, result.Replicas = true, *pool.Spec.Replicas
 	}
-	result.MinNodes, _, _ = MinNodes(pool) // the caller says what is wrong with it: no pool is worse off for that
+	result.MinNodes, _, _ = MinNodes(pool) // the caller reports the error; the pool works without it
 	result.Gentle = gentle(pool, result)
-	result.LocalVolumes, _ = LocalVolumes(pool) // an error of it is told on the pool
+	result.LocalVolumes, _ = LocalVolumes(pool) // its error is reported on the pool
 	err = errors.Join(err, limitErr)
 	result.Blocked, result.Invalid = blocked(pool, err), err != nil
 	result.TerminateFirst = TerminateFirstOf(pool).On
@@ -57,26 +56,26 @@ func Pool(space *resources.Space, pool *karpenterv1.NodePool) (*cluster.Pool, er
 	return result, err
 }
 
-// gentle reports whether the pool goes down to its soft node limit within its budgets (L-40). Only a mark for this very limit
-// lets nodes go at once, so that a mark that was lost costs patience and no node.
+// gentle reports whether the pool shrinks to its soft node limit within its budgets (L-40). Only a mark for this very
+// limit lets nodes go at once. So a lost mark costs time and no node.
 func gentle(pool *karpenterv1.NodePool, value *cluster.Pool) bool {
 	most, bound := SoftBound(value)
 	return bound && pool.Annotations[karpenterv1.AboveLimitAnnotationKey] != AtOnce(most)
 }
 
-// SoftBound returns the soft node limit of a pool, and whether that is what bounds its nodes: not the hard limit, nor the
-// replicas of a static pool.
+// SoftBound returns the node limit of a pool. bound reports whether the soft limit decides, and not the hard limit or
+// the replicas of a static pool.
 func SoftBound(pool *cluster.Pool) (most int64, bound bool) {
 	most, hard := pool.Limits.Nodes()
 	return most, most != limit.None && !hard && (!pool.Static || pool.Replicas > most)
 }
 
-// AtOnce is the mark of a pool whose excess above this limit goes at once.
+// AtOnce returns the mark of a pool whose nodes above this limit go at once.
 func AtOnce(most int64) string {
 	return fmt.Sprintf("%s %d", karpenterv1.AboveLimitAtOnce, most)
 }
 
-// blocked says in words why the pool launches nothing for pods, "" when it may (V-12).
+// blocked says why the pool launches nothing for pods, "" when it may (V-12).
 func blocked(pool *karpenterv1.NodePool, invalid error) string {
 	switch ready, found := condition(pool.Status.Conditions, karpenterv1.ConditionTypeReady); {
 	case pool.DeletionTimestamp != nil:
@@ -92,7 +91,8 @@ func blocked(pool *karpenterv1.NodePool, invalid error) string {
 }
 
 // PoolRequirements returns what holds for every node of the pool: the requirements of the template, its labels, the
-// pool's name and the node class (see NodeClassLabel). Keys that nothing satisfies are in EmptyKeys; they are no error.
+// pool's name and the node class (see NodeClassLabel). Keys that nothing satisfies are in EmptyKeys; they are not an
+// error.
 func PoolRequirements(pool *karpenterv1.NodePool) (requirement.Set, []cluster.MinValues, error) {
 	set, minValues, err := Requirements(pool.Spec.Template.Spec.Requirements)
 	fixed := []requirement.Requirement{requirement.OneOf(cluster.LabelPool, pool.Name)}
@@ -102,18 +102,19 @@ func PoolRequirements(pool *karpenterv1.NodePool) (requirement.Set, []cluster.Mi
 	if class := pool.Spec.Template.Spec.NodeClassRef; class != nil {
 		fixed = append(fixed, requirement.OneOf(requirement.Key(NodeClassLabel(class)), class.Name))
 	} else {
-		err = errors.Join(err, errors.New("spec.template.spec.nodeClassRef is missing: give group, kind and name of the node class"))
+		err = errors.Join(err,
+			errors.New("spec.template.spec.nodeClassRef is missing: give group, kind and name of the node class"))
 	}
 	return set.And(requirement.NewSet(fixed...)), minValues, err
 }
 
-// NodeClassLabel returns the label by which claims and nodes carry the name of their node class: its group, a slash
-// and its kind in lower case.
+// NodeClassLabel returns the label with which claims and nodes name their node class: its group, a slash and its kind
+// in lower case.
 func NodeClassLabel(class *karpenterv1.NodeClassReference) string {
 	return class.Group + "/" + strings.ToLower(class.Kind)
 }
 
-// Slots returns how many slots the pool's claims are made in, limit.None when they need none (L-14). The error says what of
+// Slots returns the number of slots for the pool's claims, limit.None when they need none (L-14). The error says that
 // its limits cannot be understood: such a pool launches nothing.
 func Slots(pool *karpenterv1.NodePool) (int64, error) {
 	parsed, err := limits(resources.NewSpace(), pool)
@@ -124,7 +125,7 @@ func Slots(pool *karpenterv1.NodePool) (int64, error) {
 	return parsed.Slots(replicas), err
 }
 
-// SurgeSlots returns how many slots there are for claims that replace others, see limit.Limits.SurgeSlots.
+// SurgeSlots returns the number of slots for claims that replace others, see limit.Limits.SurgeSlots.
 func SurgeSlots(pool *karpenterv1.NodePool, count int64) int64 {
 	parsed, err := limits(resources.NewSpace(), pool)
 	if err != nil {
@@ -136,15 +137,15 @@ func SurgeSlots(pool *karpenterv1.NodePool, count int64) int64 {
 	return parsed.SurgeSlots(*pool.Spec.Replicas, count)
 }
 
-// LimitsError names what of the pool's limits cannot be understood, or returns nil.
+// LimitsError returns an error if the pool's limits cannot be understood.
 func LimitsError(pool *karpenterv1.NodePool) error {
 	_, err := limits(resources.NewSpace(), pool)
 	return err
 }
 
-// limits converts both lists (L-01, L-02). Fractions are rounded down: what is above by any fraction is above. A negative
-// limit is an error and counts as none, which the error keeps from having an effect: the pool launches nothing, and
-// nothing is removed for it.
+// limits converts both lists (L-01, L-02). Fractions are rounded down, so usage above a limit by any fraction is above
+// it. A negative limit is an error and is left out. This is safe: because of the error the pool launches nothing, and
+// nothing is removed for the limit.
 func limits(space *resources.Space, pool *karpenterv1.NodePool) (limit.Limits, error) {
 	result := limit.Unlimited()
 	var errs []error
@@ -165,9 +166,11 @@ func limits(space *resources.Space, pool *karpenterv1.NodePool) (limit.Limits, e
 		whole := amountDown(name, quantity)
 		switch {
 		case name != resources.NameNodes:
-			errs = append(errs, fmt.Errorf("spec.hardLimits has the key %q: only %s is allowed", name, resources.NameNodes))
+			errs = append(errs, fmt.Errorf("spec.hardLimits has the key %q: only %s is allowed", name,
+				resources.NameNodes))
 		case quantity.Sign() < 0 || whole < maxAmount && quantity.CmpInt64(whole) != 0:
-			errs = append(errs, fmt.Errorf("spec.hardLimits.%s is %s: it must be a whole number that is not negative", name, quantity.String()))
+			errs = append(errs, fmt.Errorf("spec.hardLimits.%s is %s: it must be a whole number that is not negative",
+				name, quantity.String()))
 		default:
 			result.HardNodes = whole
 		}

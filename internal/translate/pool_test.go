@@ -29,14 +29,16 @@ func TestPoolValues(t *testing.T) { // P-02, P-08, P-10, L-01, L-02
 	pool.Spec.Template.Spec.Requirements = []entry{{Key: "zone", Operator: "Exists"}}
 	pool.Spec.Template.Spec.Taints = []corev1.Taint{{Key: "t", Effect: corev1.TaintEffectNoSchedule}}
 	pool.Spec.Template.Spec.StartupTaints = []corev1.Taint{{Key: "boot", Effect: corev1.TaintEffectNoSchedule}}
-	pool.Spec.Limits = karpenterv1.Limits{"cpu": resource.MustParse("2500m"), "nodes": resource.MustParse("4"), "nvidia.com/gpu": resource.MustParse("0")}
+	pool.Spec.Limits = karpenterv1.Limits{"cpu": resource.MustParse("2500m"), "nodes": resource.MustParse("4"),
+		"nvidia.com/gpu": resource.MustParse("0")}
 	pool.Spec.HardLimits = karpenterv1.Limits{"nodes": resource.MustParse("6")}
 	space := resources.NewSpace()
 	got, err := Pool(space, pool)
 	if err != nil || got.Blocked != "" {
 		t.Fatalf("%v, blocked: %s", err, got.Blocked)
 	}
-	if want := "karpenter.kwok.sh/kwoknodeclass=default karpenter.sh/nodepool=default team=a zone"; got.Requirements.String() != want {
+	want := "karpenter.kwok.sh/kwoknodeclass=default karpenter.sh/nodepool=default team=a zone"
+	if got.Requirements.String() != want {
 		t.Errorf("requirements %s; want %s", got.Requirements, want)
 	}
 	if got.Weight != 7 || got.UID != "pool-uid" || fmt.Sprint(got.Taints) != "[t:NoSchedule]" {
@@ -44,7 +46,8 @@ func TestPoolValues(t *testing.T) { // P-02, P-08, P-10, L-01, L-02
 	}
 	gpu := space.Index("nvidia.com/gpu")
 	l := got.Limits
-	if l.SoftNodes != 4 || l.HardNodes != 6 || l.Resources.At(resources.CPU) != 2500 || !l.Limited[resources.CPU] || !l.Limited[gpu] || l.Limited[resources.Memory] {
+	if l.SoftNodes != 4 || l.HardNodes != 6 || l.Resources.At(resources.CPU) != 2500 || !l.Limited[resources.CPU] ||
+		!l.Limited[gpu] || l.Limited[resources.Memory] {
 		t.Errorf("limits %+v", l)
 	}
 	if e, ok := l.Check(limit.Usage{}, resources.Vector{}.With(gpu, 1)); ok || e.Component != gpu {
@@ -59,15 +62,23 @@ func TestWhyAPoolLaunchesNothing(t *testing.T) { // V-12
 		"":                                 func(*karpenterv1.NodePool) {},
 		"it is not Ready: not checked yet": func(p *karpenterv1.NodePool) { p.Status.Conditions = nil },
 		"it is not Ready: no subnet": func(p *karpenterv1.NodePool) {
-			p.Status.Conditions[0] = karpenterv1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: "NodeClassNotReady", Message: "no subnet"}
+			p.Status.Conditions[0] = karpenterv1.Condition{Type: "Ready", Status: metav1.ConditionFalse,
+				Reason: "NodeClassNotReady", Message: "no subnet"}
 		},
-		"it is not Ready: no reason given": func(p *karpenterv1.NodePool) { p.Status.Conditions[0].Status = metav1.ConditionUnknown },
-		"it is being deleted":              func(p *karpenterv1.NodePool) { p.DeletionTimestamp, p.Spec.Replicas = &gone, new(int64(1)) },
+		"it is not Ready: no reason given": func(p *karpenterv1.NodePool) {
+			p.Status.Conditions[0].Status = metav1.ConditionUnknown
+		},
+		"it is being deleted": func(p *karpenterv1.NodePool) {
+			p.DeletionTimestamp,
+				p.Spec.Replicas = &gone, new(int64(1))
+		},
 		`requirement "x": operator "Like"`: func(p *karpenterv1.NodePool) {
 			p.Spec.Template.Spec.Requirements = []entry{{Key: "x", Operator: "Like"}}
 		},
-		"nodeClassRef is missing":      func(p *karpenterv1.NodePool) { p.Spec.Template.Spec.NodeClassRef = nil },
-		`hardLimits has the key "cpu"`: func(p *karpenterv1.NodePool) { p.Spec.HardLimits = karpenterv1.Limits{"cpu": resource.MustParse("1")} },
+		"nodeClassRef is missing": func(p *karpenterv1.NodePool) { p.Spec.Template.Spec.NodeClassRef = nil },
+		`hardLimits has the key "cpu"`: func(p *karpenterv1.NodePool) {
+			p.Spec.HardLimits = karpenterv1.Limits{"cpu": resource.MustParse("1")}
+		},
 	} {
 		pool := readyPool()
 		change(pool)

@@ -13,18 +13,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/nearest"
 )
 
-// ourPrefix begins the keys of annotations and labels that are Joiner's alone: nobody else gives them a meaning.
+// ourPrefix begins the keys of annotations and labels that only Joiner uses.
 const ourPrefix = "joiner.sh/"
 
-// poolAnnotations are the annotations of ours that a NodePool may have.
+// poolAnnotations returns our annotations that a NodePool may have.
 func poolAnnotations() []string {
 	return []string{karpenterv1.AboveLimitAnnotationKey, karpenterv1.HeadroomAnnotationKey,
-		karpenterv1.HeadroomScheduleAnnotationKey, karpenterv1.MinNodesAnnotationKey, karpenterv1.NodeOverheadPriceAnnotationKey,
+		karpenterv1.HeadroomScheduleAnnotationKey, karpenterv1.MinNodesAnnotationKey,
+		karpenterv1.NodeOverheadPriceAnnotationKey,
 		karpenterv1.PausedAnnotationKey, karpenterv1.SpotRatioAnnotationKey, karpenterv1.TerminateFirstAnnotationKey}
 }
 
-// UnknownOfPool says of each annotation and label of ours on a NodePool that has no meaning there, in the order of their keys.
-// That is mostly a key that was mistyped.
+// UnknownOfPool returns a text for each annotation, then for each label, with our prefix that has no meaning on a
+// NodePool, by key. Usually it is a typing error.
 func UnknownOfPool(pool *karpenterv1.NodePool) (faults []string) {
 	labels := []string{karpenterv1.LocalVolumesLabelKey}
 	for _, of := range []struct {
@@ -50,21 +51,22 @@ func UnknownOfPool(pool *karpenterv1.NodePool) (faults []string) {
 	return faults
 }
 
-// GracefulFault says that the annotation for graceful expiration has a value that means nothing.
+// GracefulFault returns an error if the annotation for graceful expiration has an invalid value.
 func GracefulFault(pool *karpenterv1.NodePool) error {
 	return switchFault(pool.Annotations, karpenterv1.GracefulExpirationAnnotationKey)
 }
 
-// LimitFaults says which keys of spec.limits name nothing that nodes have, so that they limit nothing: "node" for "nodes", say. What
-// has a domain may be a device.
+// LimitFaults returns a text for each key of spec.limits that no node has, and that therefore limits nothing: "node"
+// instead of "nodes", for example. A name with a domain may be a device.
 func LimitFaults(pool *karpenterv1.NodePool) (faults []string) {
-	known := []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory), string(corev1.ResourceEphemeralStorage),
-		string(corev1.ResourcePods), resources.NameNodes}
+	known := []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory),
+		string(corev1.ResourceEphemeralStorage), string(corev1.ResourcePods), resources.NameNodes}
 	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
 		if text := string(name); !podsRequest(text) && !slices.Contains(known, text) {
 			quantity := pool.Spec.Limits[name]
-			faults = append(faults, fmt.Sprintf("spec.limits.%s is %s and limits nothing: no node has a resource of that name%s", text,
-				quantity.String(), nearest.Ask(text, known)))
+			faults = append(faults,
+				fmt.Sprintf("spec.limits.%s is %s and limits nothing: no node has a resource of that name%s", text,
+					quantity.String(), nearest.Ask(text, known)))
 		}
 	}
 	return faults

@@ -7,21 +7,21 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// PoolPause is what a NodePool's annotation joiner.sh/paused stops (K-52). Nothing is removed by it.
+// PoolPause is what a NodePool's annotation joiner.sh/paused stops (K-52). It removes nothing.
 type PoolPause struct {
 	// Launch: the pool launches nothing; its pods go to other pools.
 	Launch bool
-	// Disrupt: no node of the pool is removed that budgets bound, and none for a limit. What budgets do not bound goes on:
-	// expiration, interruption, machines that fail.
+	// Disrupt: disruption that budgets bound stops, and no node is removed for a limit. What budgets do not bound goes
+	// on: expiration, interruption, failing machines.
 	Disrupt bool
-	// Fault names what cannot be understood of the value, and what is allowed; "" when all is understood.
+	// Fault says what is wrong with the value, and what is allowed; "" if it is valid.
 	Fault string
 
 	value string
 }
 
-// PoolPauseOf reads the annotation of a pool. A value that cannot be understood stops both, because whoever wrote it wanted
-// something held up.
+// PoolPauseOf reads the annotation of a pool. A value that cannot be understood stops both, because whoever wrote it
+// wanted to stop something.
 func PoolPauseOf(pool *karpenterv1.NodePool) PoolPause {
 	value, found := pool.Annotations[karpenterv1.PausedAnnotationKey]
 	pause := PoolPause{value: value}
@@ -35,8 +35,9 @@ func PoolPauseOf(pool *karpenterv1.NodePool) PoolPause {
 		case karpenterv1.PausedDisrupt:
 			pause.Disrupt = true
 		default:
-			return PoolPause{Launch: true, Disrupt: true, value: value, Fault: fmt.Sprintf("annotation %s is %q: want %s, %s, or both "+
-				"with a comma; it counts as both", karpenterv1.PausedAnnotationKey, value, karpenterv1.PausedLaunch, karpenterv1.PausedDisrupt)}
+			return PoolPause{Launch: true, Disrupt: true, value: value,
+				Fault: fmt.Sprintf("annotation %s is %q: want %s, %s, or both "+"with a comma; it counts as both",
+					karpenterv1.PausedAnnotationKey, value, karpenterv1.PausedLaunch, karpenterv1.PausedDisrupt)}
 		}
 	}
 	return pause
@@ -53,7 +54,7 @@ func (p PoolPause) By() string {
 	return fmt.Sprintf("annotation %s is %q", karpenterv1.PausedAnnotationKey, p.value)
 }
 
-// Holds says of the pool of that name what keeps its nodes, "" when nothing does.
+// Holds says what keeps the nodes of the pool of that name, "" when nothing does.
 func (p PoolPause) Holds(pool string) string {
 	if !p.Disrupt {
 		return ""

@@ -7,9 +7,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// preferences converts what the pod only prefers (P-05): spread constraints with ScheduleAnyway, and preferred terms of
-// node affinity and of pod affinity and anti-affinity. A term that cannot be understood is left out: it could not keep
-// the pod from any place.
+// preferences converts what the pod only prefers (P-05): spread constraints with ScheduleAnyway, and preferred terms
+// of node affinity and of pod affinity and anti-affinity. A term that cannot be understood is left out: it could not
+// keep the pod from any place.
 func preferences(pod *corev1.Pod) (soft []cluster.Spread, wishes []cluster.Wish) {
 	for _, c := range pod.Spec.TopologySpreadConstraints {
 		if c.WhenUnsatisfiable == corev1.ScheduleAnyway {
@@ -43,7 +43,8 @@ func podWishes(pod *corev1.Pod, from []corev1.WeightedPodAffinityTerm, apart boo
 	for _, term := range from {
 		converted, err := affinityTerms(pod, "preferred", []corev1.PodAffinityTerm{term.PodAffinityTerm})
 		if err == nil && len(converted) == 1 {
-			wishes = append(wishes, cluster.Wish{Weight: term.Weight, Labels: requirement.NewSet(), Term: converted[0], Apart: apart})
+			wishes = append(wishes, cluster.Wish{Weight: term.Weight, Labels: requirement.NewSet(), Term: converted[0],
+				Apart: apart})
 		}
 	}
 	return wishes

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Prospect is what is known of a node before its instance is: what all the offerings have in common that its claim may
-// still get. It is immutable.
+// Prospect is what is known of a node before its instance is known: what all offerings that its claim may still get
+// have in common. It is immutable.
 type Prospect struct {
 	// Labels have the same value whichever offering comes.
 	Labels map[string]string
@@ -20,8 +20,8 @@ type Prospect struct {
 	Allocatable, Capacity resources.Vector
 }
 
-// NewProspect looks through the offerings of index that set allows, available or not: the launch may be under way in
-// one that has just run out. It returns false when there is none.
+// NewProspect returns the prospect of the offerings of index that set allows, false if there are none. Unavailable
+// ones count too: a launch may be under way in an offering that has just run out.
 func NewProspect(index *catalog.Index, set requirement.Set) (*Prospect, bool) {
 	offers := index.All()
 	for r := range set.All() {
@@ -56,7 +56,8 @@ func (p *Prospect) label(index *catalog.Index, set requirement.Set, offers catal
 	total := offers.Count()
 	var open []requirement.Requirement
 	for _, key := range slices.Sorted(maps.Keys(having)) {
-		values := slices.DeleteFunc(index.Values(key, offers), func(value string) bool { return !set.Get(key).Has(value) })
+		values := slices.DeleteFunc(index.Values(key, offers),
+			func(value string) bool { return !set.Get(key).Has(value) })
 		switch {
 		case having[key] < total:
 			open = append(open, requirement.Any(key)) // some instances come without the label: nothing is sure
@@ -69,8 +70,8 @@ func (p *Prospect) label(index *catalog.Index, set requirement.Set, offers catal
 	p.Open = requirement.NewSet(open...)
 }
 
-// Price returns the price per hour of a node in an offering, resources.Unpriced when the index does not have it, or when nobody
-// knows it. index may be nil.
+// Price returns the price per hour of a node in an offering, resources.Unpriced if the index does not have it or its
+// price is unknown. index may be nil.
 func Price(index *catalog.Index, instanceType, zone, capacityType string) resources.Money {
 	if index == nil {
 		return resources.Unpriced

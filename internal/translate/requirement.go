@@ -14,11 +14,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// Requirements converts the requirements of a pool or a claim. Entries for one key are intersected; those that
-// contradict each other leave the key with nothing (see requirement.Set.EmptyKeys), which is no error. An entry that
-// cannot be understood leaves nothing for its key too, and the error names it. The minimum counts are ordered by key,
-// the largest where a key has several.
-func Requirements(list []karpenterv1.NodeSelectorRequirementWithMinValues) (requirement.Set, []cluster.MinValues, error) {
+// Requirements converts the requirements of a pool or a claim. Entries for one key are intersected. Contradicting
+// entries leave no value for the key (see requirement.Set.EmptyKeys), which is not an error. An entry that cannot be
+// understood leaves no value either, and the error names it. The minimum counts are ordered by key; of several for one
+// key the largest counts.
+func Requirements(list []karpenterv1.NodeSelectorRequirementWithMinValues) (requirement.Set, []cluster.MinValues,
+	error) {
 	entries := make([]fold.Requirement, len(list))
 	for i, entry := range list {
 		entries[i] = fold.Requirement{
@@ -44,8 +45,7 @@ func requirementToAPI(r requirement.Requirement) []karpenterv1.NodeSelectorRequi
 	return list
 }
 
-// nodeTerm converts one term of a node selector; a term that asks for nothing is satisfied by no node, as Kubernetes
-// has it.
+// nodeTerm converts one term of a node selector. As in Kubernetes, no node satisfies an empty term.
 func nodeTerm(term corev1.NodeSelectorTerm) (cluster.Alternative, error) {
 	if len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 {
 		return impossible(), nil
@@ -80,8 +80,8 @@ func impossible() cluster.Alternative {
 	}
 }
 
-// selector converts a label selector on pods or namespaces. extra are further values that a label must have, as
-// matchLabelKeys ask for; saying what the selector says already changes nothing.
+// selector converts a label selector on pods or namespaces. extra are further requirements, such as those of
+// matchLabelKeys; repeating those of the selector changes nothing.
 func selector(from *metav1.LabelSelector, extra ...requirement.Requirement) (cluster.Selector, error) {
 	if from == nil {
 		return cluster.Selector{}, nil
@@ -92,12 +92,15 @@ func selector(from *metav1.LabelSelector, extra ...requirement.Requirement) (clu
 	}
 	for _, expression := range from.MatchExpressions {
 		switch expression.Operator {
-		case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist:
+		case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists,
+			metav1.LabelSelectorOpDoesNotExist:
 		default:
-			return cluster.Selector{}, fmt.Errorf("label selector on %q: operator %q is none of In, NotIn, Exists, DoesNotExist",
-				expression.Key, expression.Operator)
+			return cluster.Selector{},
+				fmt.Errorf("label selector on %q: operator %q is none of In, NotIn, Exists, DoesNotExist",
+					expression.Key, expression.Operator)
 		}
-		r, err := requirement.New(requirement.Key(expression.Key), requirement.Operator(expression.Operator), expression.Values...)
+		r, err := requirement.New(requirement.Key(expression.Key), requirement.Operator(expression.Operator),
+			expression.Values...)
 		if err != nil {
 			return cluster.Selector{}, fmt.Errorf("label selector: %w", err)
 		}

@@ -37,11 +37,13 @@ func TestRequirementsOfPools(t *testing.T) { // P-02, P-09, V-05
 
 func TestRequirementThatCannotBeReadAllowsNothing(t *testing.T) {
 	t.Parallel()
-	set, _, err := Requirements([]entry{{Key: "a", Operator: "Resembles", Values: []string{"x"}}, {Key: "b", Operator: "In"}, {Key: "c", Operator: "Exists"}})
+	set, _, err := Requirements([]entry{{Key: "a", Operator: "Resembles", Values: []string{"x"}},
+		{Key: "b", Operator: "In"}, {Key: "c", Operator: "Exists"}})
 	if got := fmt.Sprint(set.EmptyKeys()); got != "[a b]" {
 		t.Errorf("keys that nothing satisfies: %s", got)
 	}
-	if err == nil || !strings.Contains(err.Error(), `"Resembles"`) || !strings.Contains(err.Error(), `requirement "b"`) {
+	if err == nil || !strings.Contains(err.Error(), `"Resembles"`) ||
+		!strings.Contains(err.Error(), `requirement "b"`) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -73,13 +75,16 @@ func TestRequirementsThereAndBack(t *testing.T) {
 
 func drawEntry(t *rapid.T) entry {
 	e := entry{Key: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key")}
-	switch op := rapid.SampledFrom([]string{"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"}).Draw(t, "operator"); op {
+	switch op := rapid.SampledFrom([]string{"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"}).Draw(t,
+		"operator"); op {
 	case "In", "NotIn":
-		e.Operator, e.Values = corev1.NodeSelectorOperator(op), rapid.SliceOfN(rapid.SampledFrom([]string{"1", "2", "300", "x"}), 1, 3).Draw(t, "values")
+		e.Operator, e.Values = corev1.NodeSelectorOperator(op),
+			rapid.SliceOfN(rapid.SampledFrom([]string{"1", "2", "300", "x"}), 1, 3).Draw(t, "values")
 	case "Exists", "DoesNotExist":
 		e.Operator = corev1.NodeSelectorOperator(op)
 	default:
-		e.Operator, e.Values = corev1.NodeSelectorOperator(op), []string{fmt.Sprint(rapid.IntRange(0, 1000).Draw(t, "number"))}
+		e.Operator, e.Values = corev1.NodeSelectorOperator(op),
+			[]string{fmt.Sprint(rapid.IntRange(0, 1000).Draw(t, "number"))}
 	}
 	return e
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// maxAmount bounds every single amount, in base units: 72 PB, or 72 trillion cores. Absurd quantities become this one,
-// so that sums over a hundred of them still do not overflow.
+// maxAmount bounds every single amount, in base units: 72 PB, or 72 trillion cores. Absurd quantities are cut to it,
+// so that sums of a hundred of them do not overflow.
 const maxAmount int64 = 1 << 56
 
 // Amounts converts quantities to base units (milli-cores for cpu, else units), rounded up. Negative quantities count
@@ -41,8 +41,8 @@ func amount(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	return quantity.Value()
 }
 
-// endless reports whether a quantity is so large that to compare it with another would take minutes: its number would be written out.
-// Our definitions refuse exponents of more than two digits, those of Karpenter's charts take them.
+// endless reports whether a quantity is so large that comparing it takes minutes, because all its digits are written
+// out. Our CRDs refuse exponents of more than two digits, those of Karpenter's charts accept them.
 func endless(quantity resource.Quantity) bool {
 	const largest = 100 // decimal digits behind the first
 	if _, small := quantity.AsInt64(); small {
@@ -52,7 +52,7 @@ func endless(quantity resource.Quantity) bool {
 	return c.AsDec().Scale() < -largest
 }
 
-// amountDown is amount rounded down, for limits: what is above them by any fraction is above them.
+// amountDown is amount rounded down, for limits: usage above a limit by any fraction is above it.
 func amountDown(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	up := amount(name, quantity)
 	if endless(quantity) {
@@ -69,13 +69,14 @@ func Quantity(name string, amount int64) resource.Quantity {
 	switch {
 	case name == resources.NameCPU:
 		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
-	case name == resources.NameMemory, name == resources.NameEphemeralStorage, strings.HasPrefix(name, corev1.ResourceHugePagesPrefix):
+	case name == resources.NameMemory, name == resources.NameEphemeralStorage,
+		strings.HasPrefix(name, corev1.ResourceHugePagesPrefix):
 		return *resource.NewQuantity(amount, resource.BinarySI)
 	}
 	return *resource.NewQuantity(amount, resource.DecimalSI)
 }
 
-// ResourceList converts the components of v that are not 0 back; names are those of the space that v was made in.
+// ResourceList converts the components of v that are not 0 back. names are those of the space of v.
 func ResourceList(names resources.Names, v resources.Vector) corev1.ResourceList {
 	list := corev1.ResourceList{}
 	for i, amount := range v {

@@ -39,7 +39,8 @@ func TestAmountsAreCutAndRoundedUp(t *testing.T) { // P-06
 
 func TestResourceListsThereAndBack(t *testing.T) {
 	t.Parallel()
-	list := requests("cpu", "1500m", "memory", "3Gi", "nvidia.com/gpu", "2", "hugepages-2Mi", "4Mi", "ephemeral-storage", "10Gi").Requests
+	list := requests("cpu", "1500m", "memory", "3Gi", "nvidia.com/gpu", "2", "hugepages-2Mi", "4Mi",
+		"ephemeral-storage", "10Gi").Requests
 	space := resources.NewSpace()
 	back := ResourceList(space.Names(), nil)
 	if len(back) != 0 {

@@ -6,9 +6,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// PoolOf returns the name of the pool that a claim is of, "" for none (L-13): the pool that it was made for. A label
-// that was changed by hand is put back, so until then it says nothing. A claim that was made by hand is where its
-// label says.
+// PoolOf returns the name of the pool that a claim belongs to, "" for none (L-13). It is the owning pool; the label
+// does not count then, since a label changed by hand is put back. For a claim made by hand, the label decides.
 func PoolOf(claim *karpenterv1.NodeClaim) string {
 	if name, _, owned := OwningPool(claim); owned {
 		return name
@@ -17,8 +16,8 @@ func PoolOf(claim *karpenterv1.NodeClaim) string {
 }
 
 // Belongs reports whether a claim counts for the pool of that name and UID (L-13): by its label, by its owner, or
-// because it stands in one of the pool's slots. Labels and owners can be changed by hand, names cannot. It is for
-// creates and launches, where one claim too many counted does no harm. What is removed goes by [PoolOf].
+// because its name is one of the pool's slots. Labels and owners can be changed by hand, names cannot. It is for
+// creates and launches, where counting one claim too many does no harm. Removals use [PoolOf].
 func Belongs(claim *karpenterv1.NodeClaim, pool, uid string) bool {
 	if claim.Labels[karpenterv1.NodePoolLabelKey] == pool {
 		return true
@@ -30,12 +29,13 @@ func Belongs(claim *karpenterv1.NodeClaim, pool, uid string) bool {
 	return slot
 }
 
-// LaunchKey returns which launch a claim in a slot of the cluster stands for, "" when it does not say (K-53).
+// LaunchKey returns the key of the launch that a claim in a slot of the cluster stands for, "" when it has none
+// (K-53).
 func LaunchKey(claim *karpenterv1.NodeClaim) string {
 	return claim.Annotations[karpenterv1.LaunchedAsAnnotationKey]
 }
 
-// SetLaunchKey writes which launch a claim stands for.
+// SetLaunchKey writes the launch key onto a claim.
 func SetLaunchKey(claim *karpenterv1.NodeClaim, key string) {
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}
@@ -49,7 +49,7 @@ func HardNodes(pool *karpenterv1.NodePool) (int64, error) {
 	return parsed.HardNodes, err
 }
 
-// OwningPool returns the NodePool that a claim says it was made for; a claim that was made by hand says none.
+// OwningPool returns the NodePool among a claim's owners. A claim made by hand has none.
 func OwningPool(claim *karpenterv1.NodeClaim) (name, uid string, owned bool) {
 	for _, owner := range claim.OwnerReferences {
 		if owner.Kind == "NodePool" && owner.APIVersion == karpenterv1.GroupVersion().String() {

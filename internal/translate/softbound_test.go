@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// L-40, D-12: which pools go down to their soft limit within budgets: those that it bounds, and not the hard limit or the replicas,
-// and that have no mark for this very limit.
+// L-40, D-12: which pools go down to their soft limit within budgets: those that it bounds, and not the hard limit or
+// the replicas, and that have no mark for this very limit.
 func TestWhichPoolsAreGentle(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -20,11 +20,15 @@ func TestWhichPoolsAreGentle(t *testing.T) {
 		replicas         int64
 		want             bool
 	}{
-		{soft: "3", want: true}, {soft: "3", mark: "Inherited", want: true}, {soft: "3", mark: "AtOnce 4", want: true}, {soft: "3", mark: "AtOnce 3"},
-		{}, {hard: "3"}, {soft: "3", hard: "4"},
+		{soft: "3", want: true}, {soft: "3", mark: "Inherited", want: true}, {soft: "3", mark: "AtOnce 4", want: true},
+		{soft: "3", mark: "AtOnce 3"}, {}, {hard: "3"}, {soft: "3", hard: "4"},
 		{soft: "3", replicas: 4, want: true}, {soft: "3", replicas: 3}, {soft: "3", replicas: 2},
 	} {
-		pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p", Annotations: map[string]string{karpenterv1.AboveLimitAnnotationKey: c.mark}}}
+		pool := &karpenterv1.NodePool{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "p", Annotations: map[string]string{karpenterv1.AboveLimitAnnotationKey: c.mark},
+			},
+		}
 		if c.soft != "" {
 			pool.Spec.Limits = karpenterv1.Limits{"nodes": resource.MustParse(c.soft)}
 		}

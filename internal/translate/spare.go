@@ -9,11 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Spare leaves out of an object of a cluster, in place, what nobody here looks at: who wrote which field, and of pods, of what
-// makes pods, and of nodes what they run. A pod is then a fraction of what it was (B-22), and what its containers are told is
-// nobody's business (U-40). It is a transform of informers; what is no object is returned as it is, and the error is always nil.
+// Spare removes from an object, in place, what nobody here reads: managed fields, and most of what pods, their
+// templates and nodes say about containers and images. A pod then needs a fraction of its memory (B-22), and the
+// arguments of containers, which are nobody's business, are gone (U-40). It is a transform for informers. It returns
+// what is not an object unchanged, and its error is always nil.
 //
-// Who reads a further field of a pod has to keep it here: otherwise the cache has it empty.
+// Whoever reads a further field of a pod must keep it here: otherwise it is empty in the cache.
 func Spare(object any) (any, error) {
 	if o, err := meta.Accessor(object); err == nil {
 		o.SetManagedFields(nil)
@@ -21,7 +22,7 @@ func Spare(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Pod:
 		SparePod(o)
-	case *corev1.Node: // its annotations are written, by a patch that says what there was
+	case *corev1.Node: // annotations stay: they are patched relative to the old ones
 		o.Status.Images, o.Status.VolumesInUse = nil, nil
 	}
 	if template := templateOf(object); template != nil {
@@ -31,7 +32,7 @@ func Spare(object any) (any, error) {
 	return object, nil
 }
 
-// templateOf returns what pods are made of, of the kinds that make some; nil of others.
+// templateOf returns the pod template of objects that have one; nil for others.
 func templateOf(object any) *corev1.PodTemplateSpec {
 	switch o := object.(type) {
 	case *corev1.PodTemplate:
@@ -50,17 +51,19 @@ func templateOf(object any) *corev1.PodTemplateSpec {
 	return nil
 }
 
-// lastApplied is the annotation in which kubectl keeps the whole of an object once more.
+// lastApplied is the annotation in which kubectl keeps a copy of the whole object.
 const lastApplied = corev1.LastAppliedConfigAnnotation
 
-// SparePod is [Spare] of a pod.
+// SparePod is [Spare] for a pod.
 func SparePod(pod *corev1.Pod) {
 	pod.ManagedFields = nil
 	delete(pod.Annotations, lastApplied)
 	spareSpec(&pod.Spec)
-	pod.Status = corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions, Resize: pod.Status.Resize,
-		NominatedNodeName: pod.Status.NominatedNodeName, StartTime: pod.Status.StartTime, AllocatedResources: pod.Status.AllocatedResources,
-		Resources: pod.Status.Resources, ResourceClaimStatuses: pod.Status.ResourceClaimStatuses,
+	pod.Status = corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions,
+		Resize:            pod.Status.Resize,
+		NominatedNodeName: pod.Status.NominatedNodeName, StartTime: pod.Status.StartTime,
+		AllocatedResources: pod.Status.AllocatedResources,
+		Resources:          pod.Status.Resources, ResourceClaimStatuses: pod.Status.ResourceClaimStatuses,
 		InitContainerStatuses: spareStatuses(pod.Status.InitContainerStatuses),
 		ContainerStatuses:     spareStatuses(pod.Status.ContainerStatuses)}
 }

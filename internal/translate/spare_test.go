@@ -56,29 +56,38 @@ func fill(v reflect.Value, depth int) {
 	}
 }
 
-// B-22: whatever field a pod has beside those of an ordinary one, planning sees the same of what is kept of it: as a pod, and as
-// the template of a DaemonSet.
+// B-22: whatever field a pod has beside those of an ordinary one, planning sees the same of what is kept of it: as a
+// pod, and as the template of a DaemonSet.
 func TestB22_WhatIsSparedChangesNoPlan(t *testing.T) {
 	t.Parallel()
 	ordinary := func() *corev1.Pod {
 		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "u", Labels: map[string]string{"app": "web"}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "u",
+				Labels: map[string]string{"app": "web"}},
 			Spec: corev1.PodSpec{
 				NodeName:       "n",
 				InitContainers: []corev1.Container{{Name: "first"}},
 				Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{
 					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}},
 			},
-			Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "main"}},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
+				{Name: "main"},
+			},
 				InitContainerStatuses: []corev1.ContainerStatus{{Name: "first"}}},
 		}
 	}
 	parts := map[string]func(*corev1.Pod) reflect.Value{
-		"spec":                     func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Spec).Elem() },
-		"spec.containers":          func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Spec.Containers[0]).Elem() },
-		"spec.initContainers":      func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Spec.InitContainers[0]).Elem() },
-		"status":                   func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Status).Elem() },
-		"status.containerStatuses": func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Status.ContainerStatuses[0]).Elem() },
+		"spec": func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Spec).Elem() },
+		"spec.containers": func(p *corev1.Pod) reflect.Value {
+			return reflect.ValueOf(&p.Spec.Containers[0]).Elem()
+		},
+		"spec.initContainers": func(p *corev1.Pod) reflect.Value {
+			return reflect.ValueOf(&p.Spec.InitContainers[0]).Elem()
+		},
+		"status": func(p *corev1.Pod) reflect.Value { return reflect.ValueOf(&p.Status).Elem() },
+		"status.containerStatuses": func(p *corev1.Pod) reflect.Value {
+			return reflect.ValueOf(&p.Status.ContainerStatuses[0]).Elem()
+		},
 		"status.initContainerStatuses": func(p *corev1.Pod) reflect.Value {
 			return reflect.ValueOf(&p.Status.InitContainerStatuses[0]).Elem()
 		},
@@ -108,7 +117,9 @@ func TestB22_WhatIsSparedChangesNoPlan(t *testing.T) {
 	}
 	for name, change := range map[string]func(*corev1.Pod){
 		"a volume of its own": func(p *corev1.Pod) {
-			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
+			p.Spec.Volumes = []corev1.Volume{
+				{Name: "v", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
+			}
 		},
 		"a resize": func(p *corev1.Pod) { resize(&p.Status.ContainerStatuses[0]) },
 		"a resize of a sidecar": func(p *corev1.Pod) {
@@ -152,8 +163,8 @@ func seen(pod *corev1.Pod) (all []any) {
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "d"}}
 	set.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}
 	asDaemon, err := translate.Daemon(space, set, translate.Admission{}, pod)
-	return append(all, asDaemon, message(err), translate.Finished(pod), translate.Provisionable(pod), translate.DaemonNode(pod),
-		translate.HasVolumes(&pod.Spec))
+	return append(all, asDaemon, message(err), translate.Finished(pod), translate.Provisionable(pod),
+		translate.DaemonNode(pod), translate.HasVolumes(&pod.Spec))
 }
 
 func message(err error) string {
@@ -169,10 +180,13 @@ func isNode(object any) bool {
 	return is
 }
 
-// B-22: of a workload its template is spared as a pod is, of a node its images; what is no object is returned as it is.
+// B-22: of a workload its template is spared as a pod is, of a node its images; what is no object is returned as it
+// is.
 func TestB22_WhatIsSparedOfOtherKinds(t *testing.T) {
 	t.Parallel()
-	spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "image", Env: []corev1.EnvVar{{Name: "SECRET"}}}}}
+	spec := corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "main", Image: "image", Env: []corev1.EnvVar{{Name: "SECRET"}}}},
+	}
 	meta := metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "own": "x"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{}}}
 	template := corev1.PodTemplateSpec{Spec: spec}
@@ -183,7 +197,9 @@ func TestB22_WhatIsSparedOfOtherKinds(t *testing.T) {
 		&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Template: template}},
 		&appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Template: template}},
 		&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Template: template}},
-		&corev1.Node{ObjectMeta: meta, Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{Names: []string{"image"}}}}},
+		&corev1.Node{
+			ObjectMeta: meta, Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{Names: []string{"image"}}}},
+		},
 	} {
 		copied := reflect.ValueOf(object).MethodByName("DeepCopy").Call(nil)[0].Interface()
 		spare, err := translate.Spare(copied)

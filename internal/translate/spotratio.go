@@ -11,9 +11,9 @@ import (
 // percentage is a whole number of percent.
 var percentage = regexp.MustCompile(`^(100|[1-9]?[0-9])%$`)
 
-// OnDemandPercent returns the share of the pool's nodes that is not to be spot, in percent: what the annotation for spot nodes
-// leaves, 0 without it (K-55). The error says what of the annotation cannot be understood; any mix is allowed then, since no
-// pod should wait for that.
+// OnDemandPercent returns the share of the pool's nodes that must not be spot, in percent: 100 minus the annotation
+// for spot nodes, 0 without it (K-55). The error says that the annotation cannot be understood. Then any mix is
+// allowed, since no pod should wait for that.
 func OnDemandPercent(pool *karpenterv1.NodePool) (int, error) {
 	text, found := pool.Annotations[karpenterv1.SpotRatioAnnotationKey]
 	if !found {

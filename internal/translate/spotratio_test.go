@@ -22,7 +22,8 @@ func TestK55_TheSpotRatioIsRead(t *testing.T) {
 			t.Errorf("%q: %d, %v, want %d", text, got, err, want)
 		}
 		if want < 0 && (got != 0 || err == nil ||
-			!strings.HasPrefix(err.Error(), `annotation joiner.sh/spot-ratio is "`+text+`": want a whole percentage from 0% to 100%`)) {
+			!strings.HasPrefix(err.Error(), `annotation joiner.sh/spot-ratio is "`+text+
+				`": want a whole percentage from 0% to 100%`)) {
 			t.Errorf("%q: %d, %v, want a fault", text, got, err)
 		}
 	}

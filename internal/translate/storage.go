@@ -19,24 +19,25 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file reads what decides on volumes that are still to come (K-58, K-59): how much drivers have left, which volumes are
-// free, and which drivers nodes may not be without.
+// This file reads what decides on volumes that do not exist yet (K-58, K-59): what capacity drivers have left, which
+// volumes are free, and which drivers nodes must have.
 
-// capacityPrefix begins the names of the resources in which a provider states how much its machines have for the volumes that a
-// CSI driver makes on them.
+// capacityPrefix begins the names of the resources in which a provider states the storage of its machines for volumes
+// that a CSI driver creates on them.
 const capacityPrefix = "storage-capacity-csi-"
 
-// UnlimitedStorage is the room for volumes of a driver on machines of which nobody states it, where others do; see
+// UnlimitedStorage is the room for volumes of a driver on machines that do not state it, if others do; see
 // UnlimitedVolumes.
 const UnlimitedStorage int64 = 1 << 50
 
-// StorageFresh is for how long after its initialization a node is expected to publish more storage than it has so far.
+// StorageFresh is how long after initialization a node is expected to publish more storage.
 const StorageFresh = time.Minute
 
-// CapacityResource returns the name of the resource in which types state how much their nodes have for volumes of a CSI driver.
+// CapacityResource returns the name of the resource in which types state their nodes' storage for volumes of a CSI
+// driver.
 func CapacityResource(driver string) string { return capacityPrefix + driver }
 
-// VolumeResources returns the resources by which a type states limits for volumes, sorted: of AttachResource and CapacityResource.
+// VolumeResources returns the names in amounts that are volume resources (AttachResource, CapacityResource), sorted.
 func VolumeResources(amounts resources.Amounts) []string {
 	return slices.Sorted(maps.Keys(maps.Collect(func(yield func(string, bool) bool) {
 		for name := range amounts {
@@ -51,7 +52,7 @@ func isVolumeResource(name string) bool {
 	return strings.HasPrefix(name, attachPrefix) || strings.HasPrefix(name, capacityPrefix)
 }
 
-// UnlimitedOf is the room of a machine of which nobody states the amount of such a resource.
+// UnlimitedOf returns the room of a machine that does not state such a volume resource.
 func UnlimitedOf(resource string) int64 {
 	if strings.HasPrefix(resource, capacityPrefix) {
 		return UnlimitedStorage
@@ -59,7 +60,8 @@ func UnlimitedOf(resource string) int64 {
 	return UnlimitedVolumes
 }
 
-// DriverOf returns the driver that a resource of AttachResource, or of CapacityResource, is about; "" for another one.
+// DriverOf returns the driver of a resource name made by prefixOf, which is AttachResource or CapacityResource; "" for
+// other names.
 func DriverOf(resource string, prefixOf func(driver string) string) string {
 	driver, found := strings.CutPrefix(resource, prefixOf(""))
 	if !found {
@@ -68,34 +70,38 @@ func DriverOf(resource string, prefixOf func(driver string) string) string {
 	return driver
 }
 
-// Counts reports whether a driver says how much it has left (CSIDriver.spec.storageCapacity).
+// Counts reports whether a driver publishes the capacity it has left (CSIDriver.spec.storageCapacity).
 func Counts(driver *storagev1.CSIDriver) bool {
 	return driver != nil && driver.Spec.StorageCapacity != nil && *driver.Spec.StorageCapacity
 }
 
-// MakesNone reports whether nothing makes volumes of a class.
+// MakesNone reports whether a class has no provisioner.
 func MakesNone(class *storagev1.StorageClass) bool { return class.Provisioner == noProvisioner }
 
 // Needed reports whether pods with volumes of a driver are not bound to nodes that lack it
 // (CSIDriver.spec.preventPodSchedulingIfMissing).
 func Needed(driver *storagev1.CSIDriver) bool {
-	return driver != nil && driver.Spec.PreventPodSchedulingIfMissing != nil && *driver.Spec.PreventPodSchedulingIfMissing
+	return driver != nil && driver.Spec.PreventPodSchedulingIfMissing != nil &&
+		*driver.Spec.PreventPodSchedulingIfMissing
 }
 
-// newVolume returns what a claim without a volume wants of its node, nil when any node will do: the class makes volumes, and
-// nobody says how much is left for them.
-func (s Storage) newVolume(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) (*cluster.NewVolume, error) {
+// newVolume returns what a claim without a volume needs from its node. It is nil when any node will do: the class has
+// a provisioner, and its driver does not publish capacity.
+func (s Storage) newVolume(claim *corev1.PersistentVolumeClaim,
+	class *storagev1.StorageClass) (*cluster.NewVolume, error) {
 	size, asks := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	isMade := !MakesNone(class)
 	if isMade && (!asks || !Counts(s.Drivers[class.Provisioner])) {
 		return nil, nil
 	}
-	v := &cluster.NewVolume{Class: class.Name, Size: max(0, size.Value()), Made: isMade, Block: isBlock(claim.Spec.VolumeMode),
-		Modes: modesOf(claim.Spec.AccessModes)}
+	v := &cluster.NewVolume{Class: class.Name, Size: max(0, size.Value()), Made: isMade,
+		Block: isBlock(claim.Spec.VolumeMode), Modes: modesOf(claim.Spec.AccessModes)}
 	var err error
 	if claim.Spec.Selector != nil {
-		if v.Labels, err = selector(claim.Spec.Selector); err != nil { // then it is served by none
-			v.Labels = cluster.Selector{Enabled: true, Labels: requirement.NewSet(requirement.Nothing(corev1.LabelHostname))}
+		if v.Labels, err = selector(claim.Spec.Selector); err != nil { // then no volume serves it
+			v.Labels = cluster.Selector{
+				Enabled: true, Labels: requirement.NewSet(requirement.Nothing(corev1.LabelHostname)),
+			}
 		}
 	}
 	return v, err
@@ -114,7 +120,7 @@ func modesOf(modes []corev1.PersistentVolumeAccessMode) []string {
 	return slices.Compact(list)
 }
 
-// addNew puts the volumes that are still to come into the order in which kube-scheduler finds them, and onto the shape.
+// addNew adds the volumes that do not exist yet to the shape, in the order in which kube-scheduler finds them.
 func (s Storage) addNew(space *resources.Space, shape *cluster.Shape, list []cluster.NewVolume) {
 	for i := range list {
 		v := &list[i]
@@ -130,25 +136,27 @@ func (s Storage) addNew(space *resources.Space, shape *cluster.Shape, list []clu
 	shape.NewVolumes = list
 }
 
-// FreeVolume converts a PersistentVolume that claims of its class may take; nil for one that is not free. The error, for
-// reporting, is about what of it is not understood: it is then in fewer places.
+// FreeVolume converts a PersistentVolume that claims of its class may take; nil if it is not free. The error is for
+// reporting: places that cannot be understood are left out.
 func (s Storage) FreeVolume(volume *corev1.PersistentVolume) (*cluster.FreeVolume, error) {
 	class := s.Classes[volume.Spec.StorageClassName]
-	if volume.Status.Phase != corev1.VolumeAvailable || volume.Spec.ClaimRef != nil || volume.DeletionTimestamp != nil || class == nil ||
+	if volume.Status.Phase != corev1.VolumeAvailable || volume.Spec.ClaimRef != nil ||
+		volume.DeletionTimestamp != nil || class == nil ||
 		volume.Spec.VolumeAttributesClassName != nil && *volume.Spec.VolumeAttributesClassName != "" {
 		return nil, nil
 	}
 	if !MakesNone(class) && !Counts(s.Drivers[class.Provisioner]) {
-		return nil, nil // one is made as well
+		return nil, nil // the driver can create one too
 	}
 	size := volume.Spec.Capacity[corev1.ResourceStorage]
 	places, err := placesOf(volume)
-	return &cluster.FreeVolume{Name: volume.Name, Class: class.Name, Size: size.Value(), Block: isBlock(volume.Spec.VolumeMode),
+	return &cluster.FreeVolume{Name: volume.Name, Class: class.Name, Size: size.Value(),
+		Block: isBlock(volume.Spec.VolumeMode),
 		Modes: modesOf(volume.Spec.AccessModes), Labels: volume.Labels, Places: places}, err
 }
 
-// Capacity converts a CSIStorageCapacity; nil for one of a class whose driver does not count. The error, for reporting, is about
-// what of it is not understood: no node then reaches it.
+// Capacity converts a CSIStorageCapacity; nil if the driver of its class does not publish capacity. The error is for
+// reporting: then no node reaches this capacity.
 func (s Storage) Capacity(c *storagev1.CSIStorageCapacity) (*cluster.StorageCapacity, error) {
 	class := s.Classes[c.StorageClassName]
 	if class == nil || !Counts(s.Drivers[class.Provisioner]) {
@@ -172,7 +180,7 @@ func (s Storage) Capacity(c *storagev1.CSIStorageCapacity) (*cluster.StorageCapa
 	return result, nil
 }
 
-// withKeys returns a selector of nodes with the keys that labels of nodes have here.
+// withKeys returns the node selector with the current names of its labels, see [Key].
 func withKeys(from *metav1.LabelSelector) *metav1.LabelSelector {
 	own := from.DeepCopy()
 	own.MatchLabels = nil
@@ -186,7 +194,7 @@ func withKeys(from *metav1.LabelSelector) *metav1.LabelSelector {
 	return own
 }
 
-// driversOn returns those of the needed drivers that are on a node, in their order.
+// driversOn returns the needed drivers that a node has, in their order.
 func driversOn(node *storagev1.CSINode, needed []string) []string {
 	var list []string
 	for _, driver := range needed {
@@ -198,11 +206,12 @@ func driversOn(node *storagev1.CSINode, needed []string) []string {
 }
 
 func hasDriver(node *storagev1.CSINode, driver string) bool {
-	return node != nil && slices.ContainsFunc(node.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
+	return node != nil &&
+		slices.ContainsFunc(node.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
 }
 
-// MissingDriver returns the first driver that a claim was launched with the need for, and that its node lacks; "" for none. node
-// may be nil.
+// MissingDriver returns the first driver that the claim needs (see [DriversNeeded]) and its node lacks; "" for none.
+// node may be nil.
 func MissingDriver(claim *karpenterv1.NodeClaim, node *storagev1.CSINode) string {
 	for _, driver := range DriversNeeded(claim) {
 		if !hasDriver(node, driver) {
@@ -212,7 +221,7 @@ func MissingDriver(claim *karpenterv1.NodeClaim, node *storagev1.CSINode) string
 	return ""
 }
 
-// DriversNeeded returns the CSI drivers without which the pods that a claim was launched for are not bound.
+// DriversNeeded returns the CSI drivers that the pods of the claim's launch need to be bound.
 func DriversNeeded(claim *karpenterv1.NodeClaim) []string {
 	text := claim.Annotations[karpenterv1.NeedsDriversAnnotationKey]
 	if text == "" {
@@ -221,8 +230,7 @@ func DriversNeeded(claim *karpenterv1.NodeClaim) []string {
 	return strings.Split(text, ",")
 }
 
-// FreshUntil returns until when a node of the claim is expected to publish more storage; the zero time for one that is not
-// initialized.
+// FreshUntil returns until when the claim's node is expected to publish more storage; zero if it is not initialized.
 func FreshUntil(claim *karpenterv1.NodeClaim) time.Time {
 	done, found := condition(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
 	if !found || !isTrue(claim, karpenterv1.ConditionTypeInitialized) {
@@ -231,9 +239,11 @@ func FreshUntil(claim *karpenterv1.NodeClaim) time.Time {
 	return done.LastTransitionTime.Add(StorageFresh)
 }
 
-// AddDaemonVolumes makes the shape of a DaemonSet's pods, which is not interned yet, ask for a place for each of its volumes of a
-// driver with limits: it takes one on every node that it runs on (K-59). Where its volumes can be used is not looked at.
-func AddDaemonVolumes(space *resources.Space, to *cluster.Shape, namespace string, spec *corev1.PodSpec, storage Storage) error {
+// AddDaemonVolumes makes the shape of a DaemonSet's pods request room for each of its volumes of a driver with limits:
+// they take it on every node where the pods run (K-59). It ignores where the volumes can be used. The shape must not
+// be interned yet.
+func AddDaemonVolumes(space *resources.Space, to *cluster.Shape, namespace string, spec *corev1.PodSpec,
+	storage Storage) error {
 	var errs []error
 	seen := map[string]bool{}
 	for i := range spec.Volumes {
@@ -256,10 +266,10 @@ func AddDaemonVolumes(space *resources.Space, to *cluster.Shape, namespace strin
 	return errors.Join(errs...)
 }
 
-// defaultClass is the annotation of the StorageClass of claims that name none.
+// defaultClass is the annotation of the default StorageClass, for claims that name none.
 const defaultClass = "storageclass.kubernetes.io/is-default-class"
 
-// driverOfClass returns the driver of a class, or of the one for claims that name none; "" when it is not known.
+// driverOfClass returns the driver of a class, or with nil of the default class; "" when unknown.
 func (s Storage) driverOfClass(name *string) string {
 	if name != nil {
 		if class := s.Classes[*name]; class != nil {
@@ -275,12 +285,14 @@ func (s Storage) driverOfClass(name *string) string {
 	return ""
 }
 
-// HasVolumes reports whether pods of the specification have claims, by name or of their own.
+// HasVolumes reports whether pods of the specification have volume claims, by name or ephemeral.
 func HasVolumes(spec *corev1.PodSpec) bool {
-	return slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil })
+	return slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+	})
 }
 
-// onlyNode is the place that a claim's volume is being made for.
+// onlyNode returns the one node that a claim's volume is being created for.
 func onlyNode(name string) []cluster.Alternative {
 	return []cluster.Alternative{{Names: requirement.OneOf("metadata.name", name)}}
 }

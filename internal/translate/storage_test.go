@@ -29,13 +29,15 @@ func sized(name, class, size string) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// K-58, K-59: what a claim without a volume wants of its node: nothing where its class makes volumes and nobody says how much is left.
+// K-58, K-59: what a claim without a volume wants of its node: nothing where its class makes volumes and nobody says
+// how much is left.
 func TestK58_WhatClaimsWithoutAVolumeWant(t *testing.T) {
 	t.Parallel()
 	block := corev1.PersistentVolumeBlock
 	s := storageOf(storageClass("fast", "csi.fast", waits), storageClass("plain", "csi.plain", waits),
 		storageClass("local", noProvisioner, waits),
-		sized("small", "fast", "1Gi"), sized("large", "fast", "5Gi"), sized("plain", "plain", "1Gi"), sized("disk", "local", "3Gi"),
+		sized("small", "fast", "1Gi"), sized("large", "fast", "5Gi"), sized("plain", "plain", "1Gi"),
+		sized("disk", "local", "3Gi"),
 		sized("chosen", "fast", "1Gi"), sized("odd", "local", "1Gi"), volumeClaim("sizeless", "", "fast"))
 	s.Claims["shop/disk"].Spec.VolumeMode = &block
 	s.Claims["shop/disk"].Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"media": "ssd"}}
@@ -55,7 +57,8 @@ func TestK58_WhatClaimsWithoutAVolumeWant(t *testing.T) {
 		shape, _, _, err := withVolumes(usingClaims(strings.Fields(claims)...), s)
 		var list []string
 		for _, v := range shape.NewVolumes {
-			text := fmt.Sprint(v.Class, " ", v.Size, map[bool]string{true: " made"}[v.Made], map[bool]string{true: " block"}[v.Block])
+			text := fmt.Sprint(v.Class, " ", v.Size, map[bool]string{true: " made"}[v.Made],
+				map[bool]string{true: " block"}[v.Block])
 			if v.Labels.Enabled {
 				text += " " + v.Labels.String()
 				if len(v.Labels.Labels.EmptyKeys()) > 0 {
@@ -83,7 +86,8 @@ func TestK58_WhatClaimsWithoutAVolumeWant(t *testing.T) {
 // K-59: a volume that is kept for a claim says where the pod can run, as if it were bound.
 func TestK59_AVolumeThatIsKeptForAClaim(t *testing.T) {
 	t.Parallel()
-	s := storageOf(storageClass("local", noProvisioner, waits), sized("disk", "local", "3Gi"), volumeIn("pv", zone+"=b"))
+	s := storageOf(storageClass("local", noProvisioner, waits), sized("disk", "local", "3Gi"),
+		volumeIn("pv", zone+"=b"))
 	s.Reserved = map[string]string{"shop/disk": "pv"}
 	shape, ways, _, err := withVolumes(usingClaims("disk"), s)
 	if want := "[" + zone + "=b]"; ways != want || len(shape.NewVolumes) != 0 || err != nil {
@@ -94,8 +98,8 @@ func TestK59_AVolumeThatIsKeptForAClaim(t *testing.T) {
 // K-59: a volume that others use too, or that another node has, counts once on a node; others are requests.
 func TestK59_VolumesThatCountOnce(t *testing.T) {
 	t.Parallel()
-	s := storageOf(volumeClaim("own", "pv-1", ""), volumeIn("pv-1"), volumeClaim("shared", "pv-2", ""), volumeIn("pv-2"),
-		volumeClaim("attached", "pv-3", ""), volumeIn("pv-3"))
+	s := storageOf(volumeClaim("own", "pv-1", ""), volumeIn("pv-1"), volumeClaim("shared", "pv-2", ""),
+		volumeIn("pv-2"), volumeClaim("attached", "pv-3", ""), volumeIn("pv-3"))
 	s.Others = func(_ *corev1.Pod, claim string) bool { return claim == "shop/shared" }
 	s.Elsewhere = func(_ *corev1.Pod, volume AttachedVolume) bool { return volume.Volume == "pv-3" }
 	pod := usingClaims("own", "shared", "attached")
@@ -108,7 +112,8 @@ func TestK59_VolumesThatCountOnce(t *testing.T) {
 	for _, v := range shape.Volumes {
 		names = append(names, v.Name)
 	}
-	if got, want := strings.Join(names, " "), ebs+"/pv-3 "+ebs+"/pv-2"; got != want || requests != "pods=1 "+AttachResource(ebs)+"=1" {
+	if got, want := strings.Join(names, " "), ebs+"/pv-3 "+ebs+"/pv-2"; got != want ||
+		requests != "pods=1 "+AttachResource(ebs)+"=1" {
 		t.Errorf("%s and %s; want %s, and one in the requests", got, requests, want)
 	}
 	s.Most = map[string]int64{ebs: 2}
@@ -129,7 +134,8 @@ func TestK59_FreeVolumes(t *testing.T) {
 		return v
 	}
 	v, err := s.FreeVolume(free())
-	if err != nil || v == nil || v.Size != 2<<30 || fmt.Sprint(v.Modes) != "[ReadOnlyMany ReadWriteMany]" || len(v.Places) != 1 {
+	if err != nil || v == nil || v.Size != 2<<30 || fmt.Sprint(v.Modes) != "[ReadOnlyMany ReadWriteMany]" ||
+		len(v.Places) != 1 {
 		t.Errorf("%+v, error %v", v, err)
 	}
 	for what, spoil := range map[string]func(*corev1.PersistentVolume){
@@ -152,8 +158,10 @@ func TestK58_WhatDriversHaveLeft(t *testing.T) {
 	s := storageOf(storageClass("fast", "csi.fast", waits), storageClass("plain", "csi.plain", waits))
 	s.Drivers = map[string]*storagev1.CSIDriver{"csi.fast": csiDriver("csi.fast", true, false)}
 	left, most := resource.MustParse("10Gi"), resource.MustParse("1Gi")
-	c := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "c"}, StorageClassName: "fast",
-		Capacity: &left, NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{"topology.ebs.csi.aws.com/zone": "a"}}}
+	c := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "c"},
+		StorageClassName: "fast", Capacity: &left, NodeTopology: &metav1.LabelSelector{
+			MatchLabels: map[string]string{"topology.ebs.csi.aws.com/zone": "a"},
+		}}
 	got, err := s.Capacity(c)
 	if err != nil || got == nil || got.Name != "kube-system/c" || got.Capacity != 10<<30 || got.Most != -1 ||
 		got.Nodes.String() != zone+"=a" {
@@ -163,8 +171,11 @@ func TestK58_WhatDriversHaveLeft(t *testing.T) {
 	if got, err := s.Capacity(c); err != nil || got.Capacity != -1 || got.Most != 1<<30 || got.Nodes.Enabled {
 		t.Errorf("%+v, error %v; want one that no node reaches", got, err)
 	}
-	c.NodeTopology = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Like"}}}
-	if got, err := s.Capacity(c); err == nil || !strings.Contains(err.Error(), "kube-system/c: nodeTopology") || got.Nodes.Enabled {
+	c.NodeTopology = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: "x", Operator: "Like"},
+	}}
+	if got, err := s.Capacity(c); err == nil || !strings.Contains(err.Error(), "kube-system/c: nodeTopology") ||
+		got.Nodes.Enabled {
 		t.Errorf("%+v, error %v; want the field, and no node", got, err)
 	}
 	c.StorageClassName = "plain"
@@ -181,9 +192,10 @@ func TestK59_VolumesOfDaemonSets(t *testing.T) {
 	spec := usingClaims("models", "models", "gone").Spec
 	class := "disk"
 	for i, name := range []*string{&class, nil} {
-		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: fmt.Sprint("own-", i), VolumeSource: corev1.VolumeSource{
-			Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
-				Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: name}}}}})
+		spec.Volumes = append(spec.Volumes,
+			corev1.Volume{Name: fmt.Sprint("own-", i), VolumeSource: corev1.VolumeSource{
+				Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
+					Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: name}}}}})
 	}
 	s.Limited = []string{ebs}
 	space := resources.NewSpace()
@@ -200,8 +212,11 @@ func TestK59_VolumesOfDaemonSets(t *testing.T) {
 func TestK59_StatedLimitsCountUntilTheDriverIsThere(t *testing.T) {
 	t.Parallel()
 	claim := claimOf("Launched", "Registered", "Initialized")
-	claim.Status.Allocatable = requests("cpu", "1", AttachResource(ebs), "9", CapacityResource("csi.fast"), "5Gi").Requests
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{karpenterv1.NodeInitializedLabelKey: "true"}}}
+	claim.Status.Allocatable = requests("cpu", "1", AttachResource(ebs), "9", CapacityResource("csi.fast"),
+		"5Gi").Requests
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{karpenterv1.NodeInitializedLabelKey: "true"}},
+	}
 	three := int32(3)
 	for want, csi := range map[int64]*storagev1.CSINode{
 		9:                nil,
@@ -210,12 +225,14 @@ func TestK59_StatedLimitsCountUntilTheDriverIsThere(t *testing.T) {
 			Allocatable: &storagev1.VolumeNodeResources{Count: &three}}}}},
 	} {
 		space := resources.NewSpace()
-		n := Node(space, NodeSource{Node: node, Claim: claim, CSI: csi, Limited: []string{ebs}, Stated: []string{"csi.fast", "other"},
-			Needed: []string{ebs}})
-		if got := n.Allocatable.At(space.Index(AttachResource(ebs))); got != want || (len(n.Drivers) == 1) != (csi != nil) {
+		n := Node(space, NodeSource{Node: node, Claim: claim, CSI: csi, Limited: []string{ebs},
+			Stated: []string{"csi.fast", "other"}, Needed: []string{ebs}})
+		if got := n.Allocatable.At(space.Index(AttachResource(ebs))); got != want ||
+			(len(n.Drivers) == 1) != (csi != nil) {
 			t.Errorf("room for %d volumes, drivers %v; want %d", got, n.Drivers, want)
 		}
-		fast, other := n.Allocatable.At(space.Index(CapacityResource("csi.fast"))), n.Allocatable.At(space.Index(CapacityResource("other")))
+		fast, other := n.Allocatable.At(space.Index(CapacityResource("csi.fast"))),
+			n.Allocatable.At(space.Index(CapacityResource("other")))
 		if fast != 5<<30 || other != UnlimitedStorage {
 			t.Errorf("storage of %d and %d", fast, other)
 		}
@@ -256,7 +273,8 @@ func TestK59_TheLabelOfPoolsWithLocalVolumes(t *testing.T) {
 		if got != want || (err != nil) != (text == "yes") {
 			t.Errorf("%s: %t, error %v", text, got, err)
 		}
-		if text == "yes" && err.Error() != `label joiner.sh/local-volumes is "yes": want true or false; it counts as false` {
+		if text == "yes" &&
+			err.Error() != `label joiner.sh/local-volumes is "yes": want true or false; it counts as false` {
 			t.Error(err)
 		}
 	}

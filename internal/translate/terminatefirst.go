@@ -8,9 +8,9 @@ import (
 
 // TerminateFirst is what a NodePool's annotation joiner.sh/terminate-first says (K-48).
 type TerminateFirst struct {
-	// On lets one node at a time go before what replaces it comes, where the hard limit leaves no room for that.
+	// On lets one node at a time go before its replacement comes, if the hard limit leaves no room for both.
 	On bool
-	// Set says that there is such an annotation, Fault what cannot be understood of it, and what is allowed.
+	// Set is true if the annotation exists. Fault says what is wrong with its value, and what is allowed.
 	Set   bool
 	Fault string
 }
@@ -26,7 +26,7 @@ func TerminateFirstOf(pool *karpenterv1.NodePool) TerminateFirst {
 	return first
 }
 
-// Does says what the annotation comes to for the pool.
+// Does says what the annotation means for the pool.
 func (f TerminateFirst) Does(pool *karpenterv1.NodePool) string {
 	_, hard := pool.Spec.HardLimits["nodes"]
 	switch on := fmt.Sprintf("annotation %s is \"true\": ", karpenterv1.TerminateFirstAnnotationKey); {
@@ -36,10 +36,12 @@ func (f TerminateFirst) Does(pool *karpenterv1.NodePool) string {
 		return fmt.Sprintf("annotation %s is \"false\": a node goes when what replaces it is there",
 			karpenterv1.TerminateFirstAnnotationKey)
 	case pool.Spec.Replicas != nil:
-		return on + "it has no effect, the feature gate TerminateFirstDrift is what lets a node of a static pool go first"
+		return on +
+			"it has no effect, the feature gate TerminateFirstDrift is what lets a node of a static pool go first"
 	case !hard:
 		return on + "it has no effect, the pool has no spec.hardLimits.nodes"
 	default:
-		return on + "where the hard limit leaves no room for a replacement, one node at a time goes before what replaces it comes"
+		return on +
+			"where the hard limit leaves no room for a replacement, one node at a time goes before what replaces it comes"
 	}
 }

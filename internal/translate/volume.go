@@ -17,46 +17,47 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// maxAlternatives bounds the ways to satisfy a pod's own selection and all its volumes together, which multiply. A pod
-// whose ways are more keeps the first of them: each is right by itself, so a place may be missed and none is wrong.
+// maxAlternatives bounds the ways to satisfy a pod's own selection and all its volumes together: their numbers
+// multiply. A pod with more ways keeps the first ones. Each of them is right, so planning may miss a place but finds
+// no wrong one.
 const maxAlternatives = 64
 
-// Annotations by which the volume binder and the scheduler tell each other how far a claim is.
+// Annotations with which the volume binder and the scheduler tell each other the progress of a claim.
 const (
 	annotationBindCompleted = "pv.kubernetes.io/bind-completed"
 	annotationSelectedNode  = "volume.kubernetes.io/selected-node"
 )
 
-// noProvisioner is the provisioner of classes whose volumes somebody makes beforehand.
+// noProvisioner is the provisioner of classes whose volumes are created beforehand.
 const noProvisioner = "kubernetes.io/no-provisioner"
 
-// Storage is what is known of volumes. It is only read here.
+// Storage is what is known of volumes. This package only reads it.
 type Storage struct {
 	Claims  map[string]*corev1.PersistentVolumeClaim // by namespace/name
 	Volumes map[string]*corev1.PersistentVolume      // by name
 	Classes map[string]*storagev1.StorageClass       // by name
 	Drivers map[string]*storagev1.CSIDriver          // by name
-	// Reserved are the volumes, by name, that a claim which is not bound yet is to have, by namespace/name of the claim.
+	// Reserved are the names of volumes reserved for claims that are not bound yet, by namespace/name of the claim.
 	Reserved map[string]string
-	// Stated are the CSI drivers of which some type on offer states how much its nodes have for volumes, sorted.
+	// Stated are the CSI drivers for which some offered type states its nodes' storage for volumes, sorted.
 	Stated []string
-	// Others reports whether other pods use a claim too, and Elsewhere whether a node other than the pod's has a volume already.
-	// nil: never.
+	// Others reports whether other pods use a claim too. Elsewhere reports whether a node other than the pod's has the
+	// volume already. nil means never.
 	Others    func(pod *corev1.Pod, claim string) bool
 	Elsewhere func(pod *corev1.Pod, volume AttachedVolume) bool
-	// Limited are the CSI drivers of which some node, existing or on offer, takes a limited number of volumes.
+	// Limited are the CSI drivers with a limit on some node, existing or offered.
 	Limited []string
-	// Most is how many volumes of a CSI driver any node has been able to attach, where no provider states it for new ones.
+	// Most is the highest number of volumes of a CSI driver that any node could attach, if no provider states it.
 	Most map[string]int64
 }
 
-// VolumeClaims returns the namespace/name of the PersistentVolumeClaims that a pod uses, sorted, each once: those it names
-// and those that are made for its generic ephemeral volumes.
+// VolumeClaims returns the namespace/name of the PersistentVolumeClaims that a pod uses, sorted, each once: those it
+// names and those of its generic ephemeral volumes.
 func VolumeClaims(pod *corev1.Pod) []string {
 	return slices.Sorted(maps.Keys(volumeClaims(pod)))
 }
 
-// volumeClaims tells of each claim whether it is made for the pod alone.
+// volumeClaims returns the pod's claims; the value is true if the claim is made for the pod alone.
 func volumeClaims(pod *corev1.Pod) map[string]bool {
 	names := map[string]bool{}
 	for _, volume := range pod.Spec.Volumes {
@@ -84,28 +85,29 @@ func VolumeClass(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// VolumeBound reports whether the claim has its volume for good.
+// VolumeBound reports whether the claim is bound to its volume for good.
 func VolumeBound(claim *corev1.PersistentVolumeClaim) bool {
 	_, completed := claim.Annotations[annotationBindCompleted]
 	return completed && claim.Spec.VolumeName != ""
 }
 
-// volumeNeed is what one claim of a pod asks of the pod's node.
+// volumeNeed is what one claim of a pod needs from the pod's node.
 type volumeNeed struct {
 	places  []cluster.Alternative // where the volume can be used: an OR; nil for anywhere
 	driver  string                // CSI driver that attaches it; "" when unknown
-	volume  string                // what tells it from others: the volume, or the claim as long as it has none
+	volume  string                // identifies it: the volume, or the claim while it has none
 	fresh   *cluster.NewVolume    // nil when there is a volume, or any node will do
 	blocked string                // why no node can be right; "" when one may be
 	code    cause.Code            // of blocked
 }
 
-// AddVolumes makes a pod's shape, which is not interned yet, ask for what its volumes need (P-07): a node where all of
-// them can be used, and of which a driver with limits can attach them. from is the pod that to was made from. On what
-// keeps the pod from being planned, such as a claim that does not exist, the shape says so (Shape.Blocked), which is no
-// error. The error, for reporting, is about what cannot be understood or is too much; the shape then fits fewer nodes.
+// AddVolumes makes a pod's shape ask for what its volumes need (P-07): a node where all of them can be used, and room
+// to attach those of drivers with limits. to was converted from from, and its shape must not be interned yet. If
+// something keeps the pod from being planned, such as a missing claim, Shape.Blocked says so; this is not an error.
+// The error is for reporting: something cannot be understood or is too much, and the shape then fits fewer nodes.
 //
-// A volume that other pods use too, or that a node has already, is one of Shape.Volumes: it counts once on a node (K-59).
+// A volume that other pods use too, or that another node has already, goes into Shape.Volumes: it counts once on a
+// node (K-59).
 func AddVolumes(space *resources.Space, to *cluster.Pod, from *corev1.Pod, storage Storage) error {
 	own := volumeClaims(from)
 	if len(own) == 0 {
@@ -140,11 +142,14 @@ func AddVolumes(space *resources.Space, to *cluster.Pod, from *corev1.Pod, stora
 		}
 		both, cut := narrow(ways, need.places)
 		if cut {
-			errs = append(errs, fmt.Errorf("PersistentVolumeClaim %s: more than %d ways to choose a node, the others are left out", key, maxAlternatives))
+			errs = append(errs,
+				fmt.Errorf("PersistentVolumeClaim %s: more than %d ways to choose a node, the others are left out",
+					key, maxAlternatives))
 		}
 		if len(both) == 0 && len(need.places) > 0 && (len(ways) == 0 || !contradictory(ways)) {
 			block(shape, cause.VolumeElsewhere,
-				fmt.Sprintf("PersistentVolumeClaim %s can be used on %s only, where the pod cannot run", key, places(need.places)))
+				fmt.Sprintf("PersistentVolumeClaim %s can be used on %s only, where the pod cannot run", key,
+					places(need.places)))
 			return wrap(to, errs)
 		}
 		if len(both) > 0 {
@@ -158,8 +163,10 @@ func AddVolumes(space *resources.Space, to *cluster.Pod, from *corev1.Pod, stora
 	storage.addNew(space, shape, fresh)
 	for _, driver := range slices.Sorted(maps.Keys(attached)) {
 		if most, known := storage.Most[driver]; known && attached[driver] > most && driver != "" {
-			block(shape, cause.VolumeLimit, fmt.Sprintf("it has %d volumes of CSI driver %s, and no node has been able to "+
-				"attach more than %d: use fewer volumes, or start a node that attaches more", attached[driver], driver, most))
+			block(shape, cause.VolumeLimit,
+				fmt.Sprintf("it has %d volumes of CSI driver %s, and no node has been able to "+
+					"attach more than %d: use fewer volumes, or start a node that attaches more", attached[driver],
+					driver, most))
 			return wrap(to, errs)
 		}
 		if !slices.Contains(storage.Limited, driver) {
@@ -172,9 +179,10 @@ func AddVolumes(space *resources.Space, to *cluster.Pod, from *corev1.Pod, stora
 	return wrap(to, errs)
 }
 
-// share makes a volume that other pods use too, or that some node has already, one that counts once on a node. It reports whether
-// it is one.
-func (s Storage) share(space *resources.Space, pod *corev1.Pod, claim string, need volumeNeed, shape *cluster.Shape) bool {
+// share adds a volume to Shape.Volumes if other pods use it too or another node has it already, and reports whether it
+// did. Such a volume counts once on a node.
+func (s Storage) share(space *resources.Space, pod *corev1.Pod, claim string, need volumeNeed,
+	shape *cluster.Shape) bool {
 	if !slices.Contains(s.Limited, need.driver) || s.Others == nil || s.Elsewhere == nil {
 		return false
 	}
@@ -192,10 +200,11 @@ func Exclusive(claim *corev1.PersistentVolumeClaim) bool {
 	return claim != nil && slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod)
 }
 
-// AddRival makes a shape, which is not interned yet, say that another pod has a claim which only one pod at a time may
-// use.
+// AddRival blocks a shape because another pod has a claim that only one pod at a time may use. The shape must not be
+// interned yet.
 func AddRival(shape *cluster.Shape, claim, rival string) {
-	block(shape, cause.VolumeInUse, fmt.Sprintf("PersistentVolumeClaim %s is ReadWriteOncePod, and pod %s uses it", claim, rival))
+	block(shape, cause.VolumeInUse, fmt.Sprintf("PersistentVolumeClaim %s is ReadWriteOncePod, and pod %s uses it",
+		claim, rival))
 }
 
 func wrap(pod *cluster.Pod, errs []error) error {
@@ -207,17 +216,18 @@ func wrap(pod *cluster.Pod, errs []error) error {
 
 func block(shape *cluster.Shape, code cause.Code, why string) {
 	if shape.BlockedBy == cause.DevicesUnknown {
-		return // whatever comes of its volumes, it is not planned for
+		return // it is not planned for anyway, whatever its volumes need
 	}
 	shape.Blocked, shape.BlockedBy = why, code
 	shape.Narrow([]cluster.Alternative{impossible()})
 }
 
-// need finds out about one claim, as kube-scheduler's plugins VolumeBinding and VolumeZone do.
+// need returns what one claim needs, like kube-scheduler's plugins VolumeBinding and VolumeZone.
 func (s Storage) need(pod *corev1.Pod, key string, ephemeral bool) (volumeNeed, error) {
 	claim := s.Claims[key]
 	blocked := func(code cause.Code, format string, args ...any) (volumeNeed, error) {
-		return volumeNeed{code: code, blocked: "PersistentVolumeClaim " + key + " " + fmt.Sprintf(format, args...)}, nil
+		return volumeNeed{code: code, blocked: "PersistentVolumeClaim " + key + " " + fmt.Sprintf(format, args...)},
+			nil
 	}
 	switch {
 	case claim == nil:
@@ -232,7 +242,8 @@ func (s Storage) need(pod *corev1.Pod, key string, ephemeral bool) (volumeNeed, 
 	if VolumeBound(claim) {
 		volume := s.Volumes[claim.Spec.VolumeName]
 		if volume == nil {
-			return blocked(cause.VolumeMissing, "is bound to PersistentVolume %s, which does not exist", claim.Spec.VolumeName)
+			return blocked(cause.VolumeMissing, "is bound to PersistentVolume %s, which does not exist",
+				claim.Spec.VolumeName)
 		}
 		return needOf(volume)
 	}
@@ -246,7 +257,8 @@ func (s Storage) need(pod *corev1.Pod, key string, ephemeral bool) (volumeNeed, 
 	case class == nil:
 		return blocked(cause.VolumeMissing, "is not bound, and its StorageClass %s does not exist", name)
 	case class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
-		return blocked(cause.VolumeUnbindable, "is not bound yet, which its StorageClass %s wants before pods are scheduled", name)
+		return blocked(cause.VolumeUnbindable,
+			"is not bound yet, which its StorageClass %s wants before pods are scheduled", name)
 	case class.Provisioner == "":
 		return blocked(cause.VolumeUnbindable, "is not bound, and its StorageClass %s makes no volumes", name)
 	}
@@ -258,7 +270,7 @@ func (s Storage) need(pod *corev1.Pod, key string, ephemeral bool) (volumeNeed, 
 		need.places, need.driver = allowed(class), csiName(class.Provisioner)
 	}
 	if node := claim.Annotations[annotationSelectedNode]; node != "" {
-		// The volume is being made for this node; should that fail, the annotation goes.
+		// The volume is being created for this node. If that fails, the annotation is removed.
 		need.places, _ = narrow(need.places, onlyNode(node))
 		if len(need.places) == 0 {
 			need.places = []cluster.Alternative{impossible()}
@@ -270,14 +282,14 @@ func (s Storage) need(pod *corev1.Pod, key string, ephemeral bool) (volumeNeed, 
 	return need, err
 }
 
-// needOf is the need of a claim that has, or is to have, this volume.
+// needOf returns the need of a claim that has, or will get, this volume.
 func needOf(volume *corev1.PersistentVolume) (volumeNeed, error) {
 	places, err := placesOf(volume)
 	return volumeNeed{places: places, driver: driverOf(volume), volume: volume.Name}, err
 }
 
-// placesOf returns where a volume can be used: its node affinity, and its labels of zone and region. The scheduler takes
-// no notice of such labels on nodes that have none of them; asking for them there too only misses such a node.
+// placesOf returns where a volume can be used: by its node affinity, and its labels of zone and region. The scheduler
+// ignores these labels for nodes that have none of them. We always require them, and can only miss such a node.
 func placesOf(volume *corev1.PersistentVolume) ([]cluster.Alternative, error) {
 	var labels []requirement.Requirement
 	for label, value := range volume.Labels {
@@ -310,7 +322,7 @@ func placesOf(volume *corev1.PersistentVolume) ([]cluster.Alternative, error) {
 	return list, errors.Join(errs...)
 }
 
-// allowed returns where a class makes volumes; nil for anywhere.
+// allowed returns where a class creates volumes; nil for anywhere.
 func allowed(class *storagev1.StorageClass) []cluster.Alternative {
 	var list []cluster.Alternative
 	for _, term := range class.AllowedTopologies {
@@ -318,17 +330,18 @@ func allowed(class *storagev1.StorageClass) []cluster.Alternative {
 		for _, expression := range term.MatchLabelExpressions {
 			demands = append(demands, requirement.OneOf(Key(expression.Key), expression.Values...))
 		}
-		if len(demands) == 0 { // matches no node, as Kubernetes has it
+		if len(demands) == 0 { // matches no node, as in Kubernetes
 			list = append(list, impossible())
 			continue
 		}
-		list = append(list, cluster.Alternative{Labels: requirement.NewSet(demands...), Names: requirement.Any(metav1.ObjectNameField)})
+		list = append(list, cluster.Alternative{Labels: requirement.NewSet(demands...),
+			Names: requirement.Any(metav1.ObjectNameField)})
 	}
 	return list
 }
 
-// narrow returns the ways to be in one of each list, leaving out those that contradict themselves and those that were
-// there before. An empty list is no demand. cut is true when there were more than maxAlternatives.
+// narrow returns the combinations of one way and one place, without contradictions and duplicates. An empty list
+// demands nothing. cut is true when there were more than maxAlternatives.
 func narrow(ways, places []cluster.Alternative) (result []cluster.Alternative, cut bool) {
 	if len(places) == 0 {
 		return ways, false

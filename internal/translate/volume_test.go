@@ -33,14 +33,17 @@ func volumeIn(name string, terms ...string) *corev1.PersistentVolume {
 				Key: key, Operator: corev1.NodeSelectorOpIn, Values: strings.Split(values, "|"),
 			})
 		}
-		volume.Spec.NodeAffinity.Required.NodeSelectorTerms = append(volume.Spec.NodeAffinity.Required.NodeSelectorTerms, term)
+		volume.Spec.NodeAffinity.Required.NodeSelectorTerms =
+			append(volume.Spec.NodeAffinity.Required.NodeSelectorTerms, term)
 	}
 	return volume
 }
 
 // volumeClaim is a PersistentVolumeClaim in the namespace shop, bound when volume is not empty.
 func volumeClaim(name, volume, class string) *corev1.PersistentVolumeClaim {
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Annotations: map[string]string{}}}
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Annotations: map[string]string{}},
+	}
 	if class != "" {
 		claim.Spec.StorageClassName = &class
 	}
@@ -52,18 +55,22 @@ func volumeClaim(name, volume, class string) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-func storageClass(name, provisioner string, mode storagev1.VolumeBindingMode, zones ...string) *storagev1.StorageClass {
-	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, VolumeBindingMode: &mode}
+func storageClass(name, provisioner string, mode storagev1.VolumeBindingMode,
+	zones ...string) *storagev1.StorageClass {
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner,
+		VolumeBindingMode: &mode}
 	if len(zones) > 0 {
-		class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
-			{Key: "topology.ebs.csi.aws.com/zone", Values: zones},
-		}}}
+		class.AllowedTopologies = []corev1.TopologySelectorTerm{
+			{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+				{Key: "topology.ebs.csi.aws.com/zone", Values: zones},
+			}}}
 	}
 	return class
 }
 
 func storageOf(objects ...metav1.Object) Storage {
-	s := Storage{Claims: map[string]*corev1.PersistentVolumeClaim{}, Volumes: map[string]*corev1.PersistentVolume{}, Classes: map[string]*storagev1.StorageClass{}}
+	s := Storage{Claims: map[string]*corev1.PersistentVolumeClaim{}, Volumes: map[string]*corev1.PersistentVolume{},
+		Classes: map[string]*storagev1.StorageClass{}}
 	for _, object := range objects {
 		switch object := object.(type) {
 		case *corev1.PersistentVolumeClaim:
@@ -80,9 +87,10 @@ func storageOf(objects ...metav1.Object) Storage {
 func usingClaims(names ...string) *corev1.Pod {
 	pod := waitingPod()
 	for i, name := range names {
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: fmt.Sprint("v", i), VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
-		}})
+		pod.Spec.Volumes = append(pod.Spec.Volumes,
+			corev1.Volume{Name: fmt.Sprint("v", i), VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+			}})
 	}
 	return pod
 }
@@ -119,26 +127,41 @@ func TestWhereVolumesLetAPodRun(t *testing.T) { // P-07
 	chosen := volumeClaim("data", "", "slow")
 	chosen.Annotations[annotationSelectedNode] = "n7"
 	two := storageClass("slow", ebs, waits, "a")
-	two.AllowedTopologies = append(two.AllowedTopologies, storageClass("", ebs, waits, "b").AllowedTopologies[0], corev1.TopologySelectorTerm{})
+	two.AllowedTopologies = append(two.AllowedTopologies, storageClass("", ebs, waits, "b").AllowedTopologies[0],
+		corev1.TopologySelectorTerm{})
 	for name, row := range map[string]struct {
 		own     string // node selector on the zone
 		claims  []string
 		storage Storage
 		want    string
 	}{
-		"volume anywhere":                {"", []string{"data"}, storageOf(volumeClaim("data", "pv", ""), volumeIn("pv")), ""},
-		"volume in a zone":               {"", []string{"data"}, storageOf(volumeClaim("data", "pv", ""), volumeIn("pv", zone+"=b")), "[topology.kubernetes.io/zone=b]"},
-		"the driver's name for the zone": {"", []string{"data"}, storageOf(volumeClaim("data", "pv", ""), volumeIn("pv", "topology.ebs.csi.aws.com/zone=b")), "[topology.kubernetes.io/zone=b]"},
-		"local volume":                   {"", []string{"data"}, storageOf(volumeClaim("data", "pv", ""), volumeIn("pv", "kubernetes.io/hostname=n1")), "[kubernetes.io/hostname=n1]"},
-		"labels of the volume":           {"", []string{"data"}, storageOf(volumeClaim("data", "old", ""), labelled), "[topology.kubernetes.io/zone=a|b]"},
-		"with the pod's own selection":   {"a", []string{"data"}, storageOf(volumeClaim("data", "pv", ""), volumeIn("pv", zone+"=a|b")), "[topology.kubernetes.io/zone=a]"},
-		"two volumes multiply": {"", []string{"data", "log"}, storageOf(volumeClaim("data", "pv", ""), volumeClaim("log", "pw", ""),
-			volumeIn("pv", zone+"=a", zone+"=b"), volumeIn("pw", "x=1", zone+"=a,x=2")), "[topology.kubernetes.io/zone=a x=1][topology.kubernetes.io/zone=a x=2][topology.kubernetes.io/zone=b x=1]"},
-		"the same way twice counts once":   {"", []string{"data"}, storageOf(volumeClaim("data", "pv", ""), volumeIn("pv", zone+"=a", zone+"=a")), "[topology.kubernetes.io/zone=a]"},
-		"first consumer, anywhere":         {"", []string{"data"}, storageOf(volumeClaim("data", "", "slow"), storageClass("slow", ebs, waits)), ""},
-		"first consumer, allowed zones":    {"", []string{"data"}, storageOf(volumeClaim("data", "", "slow"), storageClass("slow", ebs, waits, "b", "c")), "[topology.kubernetes.io/zone=b|c]"},
-		"first consumer, OR of topologies": {"", []string{"data"}, storageOf(volumeClaim("data", "", "slow"), two), "[topology.kubernetes.io/zone=a][topology.kubernetes.io/zone=b][kubernetes.io/hostname: nothing]"},
-		"being made for a node":            {"", []string{"data"}, storageOf(chosen, storageClass("slow", ebs, waits, "b")), "[topology.kubernetes.io/zone=b @metadata.name=n7]"},
+		"volume anywhere": {"", []string{"data"},
+			storageOf(volumeClaim("data", "pv", ""), volumeIn("pv")), ""},
+		"volume in a zone": {"", []string{"data"},
+			storageOf(volumeClaim("data", "pv", ""), volumeIn("pv", zone+"=b")), "[topology.kubernetes.io/zone=b]"},
+		"the driver's name for the zone": {"", []string{"data"}, storageOf(volumeClaim("data", "pv", ""),
+			volumeIn("pv", "topology.ebs.csi.aws.com/zone=b")), "[topology.kubernetes.io/zone=b]"},
+		"local volume": {"", []string{"data"}, storageOf(volumeClaim("data", "pv", ""),
+			volumeIn("pv", "kubernetes.io/hostname=n1")), "[kubernetes.io/hostname=n1]"},
+		"labels of the volume": {"", []string{"data"}, storageOf(volumeClaim("data", "old", ""), labelled),
+			"[topology.kubernetes.io/zone=a|b]"},
+		"with the pod's own selection": {"a", []string{"data"},
+			storageOf(volumeClaim("data", "pv", ""), volumeIn("pv", zone+"=a|b")), "[topology.kubernetes.io/zone=a]"},
+		"two volumes multiply": {"", []string{"data", "log"},
+			storageOf(volumeClaim("data", "pv", ""), volumeClaim("log", "pw", ""),
+				volumeIn("pv", zone+"=a", zone+"=b"), volumeIn("pw", "x=1", zone+"=a,x=2")),
+			"[topology.kubernetes.io/zone=a x=1][topology.kubernetes.io/zone=a x=2][topology.kubernetes.io/zone=b x=1]"},
+		"the same way twice counts once": {"", []string{"data"}, storageOf(volumeClaim("data", "pv", ""),
+			volumeIn("pv", zone+"=a", zone+"=a")), "[topology.kubernetes.io/zone=a]"},
+		"first consumer, anywhere": {"", []string{"data"},
+			storageOf(volumeClaim("data", "", "slow"), storageClass("slow", ebs, waits)), ""},
+		"first consumer, allowed zones": {"", []string{"data"}, storageOf(volumeClaim("data", "", "slow"),
+			storageClass("slow", ebs, waits, "b", "c")), "[topology.kubernetes.io/zone=b|c]"},
+		"first consumer, OR of topologies": {"", []string{"data"}, storageOf(volumeClaim("data", "", "slow"), two),
+			"[topology.kubernetes.io/zone=a][topology.kubernetes.io/zone=b][kubernetes.io/hostname: nothing]"},
+		"being made for a node": {"", []string{"data"},
+			storageOf(chosen, storageClass("slow", ebs, waits, "b")),
+			"[topology.kubernetes.io/zone=b @metadata.name=n7]"},
 	} {
 		pod := usingClaims(row.claims...)
 		if row.own != "" {
@@ -146,7 +169,8 @@ func TestWhereVolumesLetAPodRun(t *testing.T) { // P-07
 		}
 		shape, ways, _, err := withVolumes(pod, row.storage)
 		possible := strings.ReplaceAll(row.want, "[kubernetes.io/hostname: nothing]", "")
-		if err != nil || shape.Blocked != "" || strings.ReplaceAll(ways, "[kubernetes.io/hostname: nothing]", "") != possible {
+		if err != nil || shape.Blocked != "" ||
+			strings.ReplaceAll(ways, "[kubernetes.io/hostname: nothing]", "") != possible {
 			t.Errorf("%s: ways %s, blocked %q, error %v; want %s", name, ways, shape.Blocked, err, possible)
 		}
 		if own := len(shape.Selecting().Alternatives); own != min(1, len(row.own)) {
@@ -170,14 +194,18 @@ func TestPodsWhoseVolumesAreNotThereYet(t *testing.T) { // P-07, P-12
 		"shop/data is being deleted":                         storageOf(leaving, volumeIn("pv")),
 		"shop/data has lost its PersistentVolume pv":         storageOf(lost),
 		"bound to PersistentVolume pv, which does not exist": storageOf(volumeClaim("data", "pv", "")),
-		"is not bound to PersistentVolume pv yet":            storageOf(early, volumeIn("pv"), storageClass("slow", ebs, waits)),
-		"is not bound and has no StorageClass":               storageOf(volumeClaim("data", "", "")),
-		"its StorageClass slow does not exist":               storageOf(volumeClaim("data", "", "slow")),
-		"which its StorageClass slow wants before pods":      storageOf(volumeClaim("data", "", "slow"), storageClass("slow", ebs, atOnce)),
+		"is not bound to PersistentVolume pv yet": storageOf(early, volumeIn("pv"),
+			storageClass("slow", ebs, waits)),
+		"is not bound and has no StorageClass": storageOf(volumeClaim("data", "", "")),
+		"its StorageClass slow does not exist": storageOf(volumeClaim("data", "", "slow")),
+		"which its StorageClass slow wants before pods": storageOf(volumeClaim("data", "", "slow"),
+			storageClass("slow", ebs, atOnce)),
 		"its StorageClass slow makes no volumes": storageOf(volumeClaim("data", "", "slow"),
 			storageClass("slow", "", waits)),
-		"can be used on no node only":                              storageOf(volumeClaim("data", "", "slow"), nowhere),
-		"can be used on topology.kubernetes.io/zone=a or x=1 only": storageOf(volumeClaim("data", "pv", ""), volumeIn("pv", zone+"=a", "x=1")),
+		"can be used on no node only": storageOf(volumeClaim("data", "", "slow"),
+			nowhere),
+		"can be used on topology.kubernetes.io/zone=a or x=1 only": storageOf(volumeClaim("data", "pv", ""),
+			volumeIn("pv", zone+"=a", "x=1")),
 	} {
 		pod := usingClaims("data")
 		if strings.Contains(want, "zone=a") {
@@ -187,7 +215,8 @@ func TestPodsWhoseVolumesAreNotThereYet(t *testing.T) { // P-07, P-12
 		if err != nil || !strings.Contains(shape.Blocked, want) {
 			t.Errorf("blocked %q, error %v; want %q", shape.Blocked, err, want)
 		}
-		if (&cluster.Node{Name: "n", Labels: map[string]string{"kubernetes.io/hostname": "n", zone: "b", "x": "2"}}).Admits(shape) {
+		if (&cluster.Node{Name: "n", Labels: map[string]string{"kubernetes.io/hostname": "n", zone: "b",
+			"x": "2"}}).Admits(shape) {
 			t.Errorf("%s: a node would do", want)
 		}
 	}
@@ -196,7 +225,9 @@ func TestPodsWhoseVolumesAreNotThereYet(t *testing.T) { // P-07, P-12
 func TestEphemeralVolumesBelongToTheirPod(t *testing.T) { // P-07
 	t.Parallel()
 	pod := waitingPod()
-	pod.Spec.Volumes = []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
+	pod.Spec.Volumes = []corev1.Volume{
+		{Name: "tmp", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
+	}
 	if got := VolumeClaims(pod); len(got) != 1 || got[0] != "shop/web-tmp" {
 		t.Fatalf("claims %v; want shop/web-tmp", got)
 	}
@@ -218,9 +249,12 @@ func TestTooManyWaysLeaveTheOthersOut(t *testing.T) { // P-07
 		terms, others = append(terms, fmt.Sprint("x=", i)), append(others, fmt.Sprint("y=", i))
 	}
 	pod := usingClaims("data", "log")
-	shape, _, _, err := withVolumes(pod, storageOf(volumeClaim("data", "pv", ""), volumeClaim("log", "pw", ""), volumeIn("pv", terms...), volumeIn("pw", others...)))
-	if len(shape.Alternatives) != maxAlternatives || err == nil || !strings.Contains(err.Error(), "pod shop/web: PersistentVolumeClaim shop/log") {
-		t.Errorf("%d ways, error %v; want the first %d and an error that names the pod", len(shape.Alternatives), err, maxAlternatives)
+	shape, _, _, err := withVolumes(pod, storageOf(volumeClaim("data", "pv", ""), volumeClaim("log", "pw", ""),
+		volumeIn("pv", terms...), volumeIn("pw", others...)))
+	if len(shape.Alternatives) != maxAlternatives || err == nil ||
+		!strings.Contains(err.Error(), "pod shop/web: PersistentVolumeClaim shop/log") {
+		t.Errorf("%d ways, error %v; want the first %d and an error that names the pod", len(shape.Alternatives), err,
+			maxAlternatives)
 	}
 	for _, way := range shape.Alternatives {
 		if !way.Labels.Holds("x") || !way.Labels.Holds("y") {
@@ -234,14 +268,19 @@ func TestVolumesThatAreNotUnderstood(t *testing.T) { // P-07
 	volume := volumeIn("pv", zone+"=a")
 	volume.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Operator = "Resembles"
 	s := storageOf(volumeClaim("data", "pv", ""), volume)
-	if shape, _, _, err := withVolumes(usingClaims("data"), s); err == nil || !strings.Contains(err.Error(), "PersistentVolume pv: node affinity") || shape.Blocked == "" {
+	if shape, _, _, err := withVolumes(usingClaims("data"), s); err == nil ||
+		!strings.Contains(err.Error(), "PersistentVolume pv: node affinity") || shape.Blocked == "" {
 		t.Errorf("blocked %q, error %v", shape.Blocked, err)
 	}
 	pod := usingClaims("data")
 	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}},
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{}},
+		},
 	}}
-	if shape, ways, _, _ := withVolumes(pod, storageOf(volumeClaim("data", "pv", ""), volumeIn("pv", zone+"=a"))); !strings.HasPrefix(ways, "[kubernetes.io/hostname: nothing") || shape.Blocked != "" {
+	if shape, ways, _,
+		_ := withVolumes(pod, storageOf(volumeClaim("data", "pv", ""), volumeIn("pv", zone+"=a"))); !strings.HasPrefix(
+		ways, "[kubernetes.io/hostname: nothing") || shape.Blocked != "" {
 		t.Errorf("a pod that fits nowhere by itself: ways %s, blocked %q", ways, shape.Blocked)
 	}
 }
@@ -257,7 +296,8 @@ func TestVolumesAreCountedWhereADriverIsLimited(t *testing.T) { // P-07
 		t.Errorf("without limits: requests %s, error %v", requests, err)
 	}
 	s.Limited = []string{ebs, "other"}
-	if _, _, requests, err := withVolumes(pod, s); requests != "pods=1 attachable-volumes-csi-ebs.csi.aws.com=3" || err != nil {
+	if _, _, requests, err := withVolumes(pod, s); requests != "pods=1 attachable-volumes-csi-ebs.csi.aws.com=3" ||
+		err != nil {
 		t.Errorf("requests %s, error %v; want the claim that is used twice once", requests, err)
 	}
 }
@@ -265,7 +305,13 @@ func TestVolumesAreCountedWhereADriverIsLimited(t *testing.T) { // P-07
 func TestRoomForVolumes(t *testing.T) { // P-07
 	t.Parallel()
 	csi := func(count *int32) *storagev1.CSINode {
-		return &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: ebs, Allocatable: &storagev1.VolumeNodeResources{Count: count}}, {Name: "bare"}}}}
+		return &storagev1.CSINode{
+			Spec: storagev1.CSINodeSpec{
+				Drivers: []storagev1.CSINodeDriver{
+					{Name: ebs, Allocatable: &storagev1.VolumeNodeResources{Count: count}}, {Name: "bare"},
+				},
+			},
+		}
 	}
 	stated := claimOf("Launched", "Registered")
 	stated.Status.Allocatable = requests("cpu", "1", "attachable-volumes-csi-ebs.csi.aws.com", "9").Requests
@@ -274,14 +320,16 @@ func TestRoomForVolumes(t *testing.T) { // P-07
 		from NodeSource
 		want int64
 	}{
-		"CSINode says":                 {NodeSource{Node: node, CSI: csi(new(int32(25)))}, 25},
-		"CSINode says none":            {NodeSource{Node: node, CSI: csi(new(int32(0)))}, 0},
-		"CSINode says no limit":        {NodeSource{Node: node, CSI: csi(nil)}, UnlimitedVolumes},
-		"no CSINode":                   {NodeSource{Node: node}, UnlimitedVolumes},
-		"the provider has stated it":   {NodeSource{Node: node, Claim: stated}, 9},
-		"CSINode knows better":         {NodeSource{Node: node, Claim: stated, CSI: csi(new(int32(7)))}, 7},
-		"a claim without an instance":  {NodeSource{Claim: claimOf()}, UnlimitedVolumes},
-		"a prospect that says nothing": {NodeSource{Claim: claimOf(), Prospect: &Prospect{Allocatable: resources.Vector{1000}}}, UnlimitedVolumes},
+		"CSINode says":                {NodeSource{Node: node, CSI: csi(new(int32(25)))}, 25},
+		"CSINode says none":           {NodeSource{Node: node, CSI: csi(new(int32(0)))}, 0},
+		"CSINode says no limit":       {NodeSource{Node: node, CSI: csi(nil)}, UnlimitedVolumes},
+		"no CSINode":                  {NodeSource{Node: node}, UnlimitedVolumes},
+		"the provider has stated it":  {NodeSource{Node: node, Claim: stated}, 9},
+		"CSINode knows better":        {NodeSource{Node: node, Claim: stated, CSI: csi(new(int32(7)))}, 7},
+		"a claim without an instance": {NodeSource{Claim: claimOf()}, UnlimitedVolumes},
+		"a prospect that says nothing": {
+			NodeSource{Claim: claimOf(), Prospect: &Prospect{Allocatable: resources.Vector{1000}}}, UnlimitedVolumes,
+		},
 	} {
 		space := resources.NewSpace()
 		row.from.Limited = []string{ebs}
@@ -289,7 +337,8 @@ func TestRoomForVolumes(t *testing.T) { // P-07
 			t.Errorf("%s: room for %d volumes; want %d", name, got, row.want)
 		}
 		row.from.Limited = nil
-		if got := len(Node(space, row.from).Allocatable); got > space.Index(AttachResource(ebs)) && row.from.Claim != stated {
+		if got := len(Node(space, row.from).Allocatable); got > space.Index(AttachResource(ebs)) &&
+			row.from.Claim != stated {
 			t.Errorf("%s: volumes are counted although no node limits them", name)
 		}
 	}
@@ -298,7 +347,9 @@ func TestRoomForVolumes(t *testing.T) { // P-07
 func TestClaimsDoNotAskForVolumes(t *testing.T) { // P-07, P-30
 	t.Parallel()
 	space := resources.NewSpace()
-	launch := plan.Launch{Pool: "default", Requests: space.Vector(resources.Amounts{"cpu": 1000, AttachResource(ebs): 3})}
+	launch := plan.Launch{
+		Pool: "default", Requests: space.Vector(resources.Amounts{"cpu": 1000, AttachResource(ebs): 3}),
+	}
 	claim := NodeClaimFor(&karpenterv1.NodePool{}, space.Names(), launch, "c1")
 	if list := claim.Spec.Resources.Requests; len(list) != 1 || list.Cpu().Value() != 1 {
 		t.Errorf("requests %v; want cpu alone", list)
@@ -307,7 +358,9 @@ func TestClaimsDoNotAskForVolumes(t *testing.T) { // P-07, P-30
 
 func TestZonesByTheNamesOfDrivers(t *testing.T) { // P-07
 	t.Parallel()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"topology.gke.io/zone": "a"}}}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"topology.gke.io/zone": "a"}},
+	}
 	n := Node(resources.NewSpace(), NodeSource{Node: node})
 	if !n.Satisfies(requirement.NewSet(requirement.OneOf(Key("topology.ebs.csi.aws.com/zone"), "a"))) {
 		t.Errorf("labels %v", n.Labels)

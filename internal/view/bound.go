@@ -16,7 +16,7 @@ type Bound struct {
 	Hard     bool   `json:"hard,omitempty"`
 }
 
-// Bounds are the limits of a pool, that of nodes first.
+// Bounds returns the limits of a pool, that of nodes first.
 func Bounds(s *cluster.Snapshot, pool *cluster.Pool) []Bound {
 	var list []Bound
 	if most, hard := pool.Limits.Nodes(); most != limit.None {

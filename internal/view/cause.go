@@ -8,23 +8,24 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// Entry is what the catalogue knows of a cause (U-16).
+// Entry describes a cause in the catalogue of causes (U-16).
 type Entry struct {
 	Code cause.Code
-	// Says is the form of its sentence, for the page: POOL, LABEL and the like stand for names.
+	// Says is the pattern of its sentence, for documentation: POOL, LABEL and the like stand for names.
 	Says string
-	// Remedies are what a user can do, best first. POOL stands for the pool's name, KEY for the label, resource or taint.
+	// Remedies are what users can do, best first. POOL stands for the pool's name, KEY for the label, resource or
+	// taint.
 	Remedies []string
-	// ByItself is what ends it without anybody; "" when nothing does.
+	// ByItself is what ends the cause without anybody acting; "" when nothing does.
 	ByItself string
-	// distance orders causes of several pools: the least is nearest to taking the pod (U, part 3).
+	// distance orders the causes of several pools: the pool with the least is nearest to taking the pod (U, part 3).
 	distance int
-	// sentence says it of a pool; nil for "pool POOL: DETAIL".
+	// sentence makes the sentence about a pool; nil for "pool POOL: DETAIL".
 	sentence func(pool string, s plan.Step) string
 }
 
-// How far a pool is from taking a pod: what the pod says itself comes before all, a limit before capacity, capacity before
-// the places of other pods, those before a taint, a taint before a label, a label before a resource.
+// Distances of a pool from taking a pod, the nearest first: causes in the pod itself, limits, capacity, places of
+// other pods, readiness, taints, labels, resources, replicas.
 const (
 	ofThePod = iota
 	ofALimit
@@ -39,22 +40,22 @@ const (
 
 const goes = "when a node of the pool is removed"
 
-// never is said where waiting does not help: a limit that leaves room for no node at all.
+// never is the text for cases where waiting does not help: the limit leaves room for no node at all.
 const never = "never, as the limit has no room for such a node even without any other"
 
-// What is said of the limit of the whole cluster (K-53).
+// Texts about the limit of the whole cluster (K-53).
 const (
 	goesAnywhere  = "when a node is removed, of whatever pool"
 	raiseMaxNodes = "raise --KEY of the controller"
 	freeAny       = "remove a node, of whatever pool, or make room on one"
 )
 
-// entries are the causes of pods that wait, in the order of cause.WaitingCodes.
+// entries returns the causes of waiting pods, in the order of cause.WaitingCodes.
 func entries() []Entry {
-	return slices.Concat(ofCluster(), ofPods(), ofPools(), ofOffers())
+	return slices.Concat(ofCluster(), ofPods(), ofDevices(), ofPools(), ofLimits(), ofOffers())
 }
 
-// nothing is what a user does about what comes right by itself.
+// nothing is the remedy for a cause that ends by itself.
 const nothing = "nothing"
 
 func ofCluster() []Entry {
@@ -69,8 +70,8 @@ func ofCluster() []Entry {
 			"if it stays so for a minute, see that the scheduler runs which its spec.schedulerName names"),
 		own(cause.WaitsForVictims, "kube-scheduler preempts other pods on node NAME for it", "when those have ended",
 			nothing),
-		own(cause.NodeOnTheWay, "it should run on the node of NodeClaim NAME, which is on its way", "when that node is there",
-			"if it takes long, see what holds it: joinerctl explain nodeclaim NAME"),
+		own(cause.NodeOnTheWay, "it should run on the node of NodeClaim NAME, which is on its way",
+			"when that node is there", "if it takes long, see what holds it: joinerctl explain nodeclaim NAME"),
 		own(cause.NodeFits, "it should run on node NAME, which has room", "when kube-scheduler tries again",
 			"if it stays so, look at the log of kube-scheduler"),
 		own(cause.LaunchPlanned, "a node of pool POOL would be launched for it: TYPES", "when Joiner has launched it",
@@ -78,25 +79,28 @@ func ofCluster() []Entry {
 	}
 }
 
+// inThePod makes the entry of a cause in the pod itself, whose sentence is its detail.
+func inThePod(code cause.Code, says, byItself string, remedies ...string) Entry {
+	return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, distance: ofThePod, sentence: detail}
+}
+
 func ofPods() []Entry {
-	own := func(code cause.Code, says, byItself string, remedies ...string) Entry {
-		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, distance: ofThePod, sentence: detail}
-	}
 	return []Entry{
-		own(cause.PodMalformed, "its specification cannot be understood: FIELD: what is allowed", "",
+		inThePod(cause.PodMalformed, "its specification cannot be understood: FIELD: what is allowed", "",
 			"correct the field in the pod's template"),
-		own(cause.ContradictsItself, "the pod's requirements on LABEL contradict each other", "",
+		inThePod(cause.ContradictsItself, "the pod's requirements on LABEL contradict each other", "",
 			"remove what it asks of KEY from the nodeSelector or from the node affinity of the pod's workload: "+
 				"one node must match both"),
-		own(cause.OnlyOneNode, "the pod requires one particular node: LABEL=NAME", "when that node has room",
+		inThePod(cause.OnlyOneNode, "the pod requires one particular node: LABEL=NAME", "when that node has room",
 			"make room on that node, or take its name out of the pod's workload"),
-		own(cause.VolumeMissing, "PersistentVolumeClaim NAME does not exist", "when it is created",
+		inThePod(cause.VolumeMissing, "PersistentVolumeClaim NAME does not exist", "when it is created",
 			"create the PersistentVolumeClaim, or correct its name in the pod's workload"),
-		own(cause.VolumeUnbindable, "PersistentVolumeClaim NAME is not bound, and nothing makes its volume",
+		inThePod(cause.VolumeUnbindable, "PersistentVolumeClaim NAME is not bound, and nothing makes its volume",
 			"when a volume is bound",
 			"create a PersistentVolume for the claim, or use a StorageClass that does, with volumeBindingMode "+
 				"WaitForFirstConsumer"),
-		own(cause.VolumeElsewhere, "PersistentVolumeClaim NAME can be used on PLACES only, where the pod cannot run", "",
+		inThePod(cause.VolumeElsewhere,
+			"PersistentVolumeClaim NAME can be used on PLACES only, where the pod cannot run", "",
 			"remove the zone or node selector from the pod's workload, so that the pod follows its volume; "+
 				"or use another volume"),
 		{Code: cause.VolumeLimit, Says: "no node attaches as many volumes as the pod needs", distance: ofThePod,
@@ -107,13 +111,15 @@ func ofPods() []Entry {
 				}
 				return "pool " + pool + ": no instance type attaches that many volumes: " + s.Detail
 			}},
-		own(cause.VolumeInUse, "PersistentVolumeClaim NAME is ReadWriteOncePod, and pod NAME uses it", "when that pod ends",
-			"end the other pod, or give this one a claim of its own"),
-		own(cause.VolumeNotFree, "StorageClass CLASS makes no volumes, and no free PersistentVolume of it has SIZE where the pod can run",
+		inThePod(cause.VolumeInUse, "PersistentVolumeClaim NAME is ReadWriteOncePod, and pod NAME uses it",
+			"when that pod ends", "end the other pod, or give this one a claim of its own"),
+		inThePod(cause.VolumeNotFree,
+			"StorageClass CLASS makes no volumes, and no free PersistentVolume of it has SIZE where the pod can run",
 			"when a volume is free on a node with room",
 			"make a PersistentVolume of the class that fits, on a node with room for the pod",
 			"where new nodes bring such volumes, say so: kubectl label nodepool POOL joiner.sh/local-volumes=true"),
-		{Code: cause.StorageCapacity, Says: "the driver of StorageClass CLASS has not SIZE left for a volume", distance: ofThePod,
+		{Code: cause.StorageCapacity, Says: "the driver of StorageClass CLASS has not SIZE left for a volume",
+			distance: ofThePod,
 			Remedies: []string{"add storage behind the class, or ask for less in the PersistentVolumeClaim",
 				"see what is left: kubectl get csistoragecapacities -A"},
 			ByItself: "when a volume of the class is deleted", sentence: func(pool string, s plan.Step) string {
@@ -122,28 +128,40 @@ func ofPods() []Entry {
 				}
 				return "pool " + pool + ": no instance type that is left has " + s.Detail
 			}},
-		own(cause.DevicesUnknown, "it asks for devices by ResourceClaims, and which nodes have them is not known",
+	}
+}
+
+// ofDevices returns the causes of pods that ask for devices by ResourceClaims.
+func ofDevices() []Entry {
+	return []Entry{
+		inThePod(cause.DevicesUnknown, "it asks for devices by ResourceClaims, and which nodes have them is not known",
 			"when kube-scheduler finds the devices on a node that is there",
 			"keep nodes with such devices in a NodePool with spec.replicas",
 			"ask for the devices by a resource of an instance type, such as nvidia.com/gpu"),
-		own(cause.DeviceClaimMissing, "ResourceClaim NAME (spec.resourceClaims ENTRY) does not exist", "when it is created",
-			"create the ResourceClaim, or correct its name in the pod's workload",
+		inThePod(cause.DeviceClaimMissing, "ResourceClaim NAME (spec.resourceClaims ENTRY) does not exist",
+			"when it is created", "create the ResourceClaim, or correct its name in the pod's workload",
 			"where it is made from a template, see that the ResourceClaimTemplate exists and that kube-controller-manager runs"),
-		own(cause.DeviceClassMissing, "request NAME of ResourceClaim NAME wants DeviceClass CLASS, which does not exist",
-			"when the class is created", "install the driver of the devices, or correct the name of the class in the claim"),
-		own(cause.DeviceClaimInvalid, "request NAME of ResourceClaim NAME (DeviceClass CLASS): the selector EXPRESSION of the request is "+
-			"no valid CEL: what is wrong", "",
+		inThePod(cause.DeviceClassMissing,
+			"request NAME of ResourceClaim NAME wants DeviceClass CLASS, which does not exist",
+			"when the class is created",
+			"install the driver of the devices, or correct the name of the class in the claim"),
+		inThePod(cause.DeviceClaimInvalid,
+			"request NAME of ResourceClaim NAME (DeviceClass CLASS): the selector EXPRESSION of the request is "+
+				"no valid CEL: what is wrong", "",
 			"correct the selector in the DeviceClass, or in a new ResourceClaim: the specification of one does not change"),
-		own(cause.DevicesNotFound, "request NAME of ResourceClaim NAME (DeviceClass CLASS): no published device passes the selector "+
-			"of the request: EXPRESSION", "when a driver publishes such a device",
+		inThePod(cause.DevicesNotFound,
+			"request NAME of ResourceClaim NAME (DeviceClass CLASS): no published device passes the selector "+
+				"of the request: EXPRESSION", "when a driver publishes such a device",
 			"start a node with such devices in a NodePool with spec.replicas: none is launched for claims",
 			"ask for devices that a node has: kubectl get resourceslices"),
-		own(cause.DevicesInUse, "ResourceClaim NAME with request NAME (COUNT of DeviceClass CLASS): no initialized node has them left",
+		inThePod(cause.DevicesInUse,
+			"ResourceClaim NAME with request NAME (COUNT of DeviceClass CLASS): no initialized node has them left",
 			"when a pod with such devices ends",
 			"raise spec.replicas of a NodePool whose nodes have the devices: none is launched for claims",
 			"end a pod that has them"),
-		own(cause.DevicesOutOfReach, "ResourceClaim NAME with request NAME (COUNT of DeviceClass CLASS): node NAME has them, and the "+
-			"pod cannot run there for another reason", "when that node has room",
+		inThePod(cause.DevicesOutOfReach,
+			"ResourceClaim NAME with request NAME (COUNT of DeviceClass CLASS): node NAME has them, and the "+
+				"pod cannot run there for another reason", "when that node has room",
 			"make room on that node, or see what the pod asks for beside the devices: resources, taints, node selector"),
 	}
 }
@@ -152,17 +170,18 @@ func ofPools() []Entry {
 	return []Entry{
 		{Code: cause.NoNodePool, Says: "there is no NodePool", Remedies: []string{"apply a NodePool"},
 			distance: ofReadiness, sentence: detail},
-		{Code: cause.PoolPaused, Says: "pool POOL: it is paused: annotation joiner.sh/paused is VALUE", distance: ofReadiness,
-			Remedies: []string{"remove the annotation joiner.sh/paused from NodePool POOL",
+		{Code: cause.PoolPaused, Says: "pool POOL: it is paused: annotation joiner.sh/paused is VALUE",
+			distance: ofReadiness, Remedies: []string{"remove the annotation joiner.sh/paused from NodePool POOL",
 				"let the pod run in another pool"}},
 		{Code: cause.PoolNotReady, Says: "pool POOL: it is not Ready: REASON", distance: ofReadiness,
 			Remedies: []string{"see what is wrong with it: joinerctl explain nodepool POOL"},
 			ByItself: "when the pool is Ready"},
-		{Code: cause.StaticPool, Says: "pool POOL: it is static: spec.replicas sets its number of nodes, waiting pods do not",
+		{Code: cause.StaticPool,
+			Says:     "pool POOL: it is static: spec.replicas sets its number of nodes, waiting pods do not",
 			distance: ofReplicas,
 			Remedies: []string{"raise spec.replicas of NodePool POOL", "use a pool without spec.replicas"}},
-		{Code: cause.PoolContradictsItself, Says: "pool POOL: its own requirement LABEL=VALUES leaves no instance type",
-			distance: ofALabel,
+		{Code: cause.PoolContradictsItself,
+			Says: "pool POOL: its own requirement LABEL=VALUES leaves no instance type", distance: ofALabel,
 			Remedies: []string{"allow more values of KEY in spec.template.spec.requirements of NodePool POOL, " +
 				"or remove that requirement"},
 			sentence: func(pool string, s plan.Step) string {
@@ -174,8 +193,8 @@ func ofPools() []Entry {
 		{Code: cause.TaintNotTolerated, Says: "pool POOL: taint KEY=VALUE:EFFECT is not tolerated", distance: ofATaint,
 			Remedies: []string{"give the pod's workload a toleration of KEY if it belongs on NodePool POOL",
 				"change what its nodeSelector and affinity require, so that another NodePool takes it"}},
-		{Code: cause.LabelMismatch, Says: "pool POOL: no suitable instance type has LABEL=VALUES, which the pod requires",
-			distance: ofALabel,
+		{Code: cause.LabelMismatch,
+			Says: "pool POOL: no suitable instance type has LABEL=VALUES, which the pod requires", distance: ofALabel,
 			Remedies: []string{"change KEY in the nodeSelector or node affinity of the pod's workload",
 				"allow more values of KEY in spec.template.spec of NodePool POOL, if there are such instance types"},
 			sentence: func(pool string, s plan.Step) string {
@@ -192,10 +211,18 @@ func ofPools() []Entry {
 				wants, _, _ := strings.Cut(s.Detail, ", the pool has ")
 				return "pool " + pool + ": " + wants + ", which the pool does not define"
 			}},
+	}
+}
+
+// ofLimits returns the causes of pools that may launch nothing more, or not what the pod needs.
+func ofLimits() []Entry {
+	return []Entry{
 		{Code: cause.HardLimitNodes, Says: "pool POOL: nodes N of N (hard limit)", distance: ofALimit, ByItself: goes,
-			Remedies: []string{"raise spec.hardLimits.nodes of NodePool POOL", "remove a node of the pool, or make room on one"}},
+			Remedies: []string{"raise spec.hardLimits.nodes of NodePool POOL",
+				"remove a node of the pool, or make room on one"}},
 		{Code: cause.SoftLimitNodes, Says: "pool POOL: nodes N of N (soft limit)", distance: ofALimit, ByItself: goes,
-			Remedies: []string{"raise spec.limits.nodes of NodePool POOL", "remove a node of the pool, or make room on one"}},
+			Remedies: []string{"raise spec.limits.nodes of NodePool POOL",
+				"remove a node of the pool, or make room on one"}},
 		{Code: cause.ClusterLimitNodes,
 			Says:     "pool POOL: nodes N of N in the whole cluster (--max-nodes), or NodeClaims N of N (--max-node-claims-hard)",
 			distance: ofALimit,
@@ -204,18 +231,21 @@ func ofPools() []Entry {
 			Says: "pool POOL: the hard limit of the whole cluster is not known, ConfigMap NAMESPACE/joiner-cluster-limit cannot be " +
 				"read: REASON",
 			distance: ofALimit, ByItself: "when the ConfigMap can be read",
-			Remedies: []string{"delete the ConfigMap joiner-cluster-limit in the namespace of the controller: it is made anew",
+			Remedies: []string{
+				"delete the ConfigMap joiner-cluster-limit in the namespace of the controller: it is made anew",
 				"or correct what is named, or let the controller read and write it (deploy/rbac.yaml)"}},
 		{Code: cause.ResourceLimit, Says: "pool POOL: RESOURCE N of N in use, another node adds N", distance: ofALimit,
 			ByItself: goes,
-			Remedies: []string{"raise spec.limits.KEY of NodePool POOL", "allow instance types that stay within it in NodePool POOL"}},
+			Remedies: []string{"raise spec.limits.KEY of NodePool POOL",
+				"allow instance types that stay within it in NodePool POOL"}},
 		{Code: cause.MinValues, Says: "pool POOL: minValues asks for N values of LABEL, with only N left for the pod",
 			distance: ofPlaces,
 			Remedies: []string{"lower minValues in NodePool POOL", "let the pod run on more instance types"}},
 		{Code: cause.LaunchesInVain, Says: "pool POOL: launches for such pods were in vain", distance: ofALimit,
 			ByItself: "at the time that is told",
-			Remedies: []string{"find out why the pods were not scheduled onto the nodes that were launched for them: " +
-				"docs/launches-in-vain.md"}},
+			Remedies: []string{
+				"find out why the pods were not scheduled onto the nodes that were launched for them: " +
+					"docs/launches-in-vain.md"}},
 	}
 }
 
@@ -223,12 +253,14 @@ func ofOffers() []Entry {
 	return []Entry{
 		{Code: cause.PodTooLarge, Says: "pool POOL: RESOURCE=AMOUNT is more than any suitable instance type has",
 			distance: ofAResource,
-			Remedies: []string{"lower the KEY request of the pod's workload", "allow larger instance types in NodePool POOL"},
+			Remedies: []string{"lower the KEY request of the pod's workload",
+				"allow larger instance types in NodePool POOL"},
 			sentence: func(pool string, s plan.Step) string {
 				return "pool " + pool + ": " + s.Detail + " is more than any suitable instance type has"
 			}},
 		{Code: cause.DaemonsTakeTheRoom,
-			Says: "pool POOL: RESOURCE=AMOUNT fits no instance type beside the pods of DaemonSets", distance: ofAResource,
+			Says:     "pool POOL: RESOURCE=AMOUNT fits no instance type beside the pods of DaemonSets",
+			distance: ofAResource,
 			Remedies: []string{"lower the KEY request of the pod's workload, or of the DaemonSets",
 				"allow larger instance types in NodePool POOL"},
 			sentence: func(pool string, s plan.Step) string {
@@ -237,15 +269,17 @@ func ofOffers() []Entry {
 		{Code: cause.ExtendedResource, Says: "pool POOL: no instance type has RESOURCE", distance: ofAResource,
 			Remedies: []string{"correct the resource's name in the pod's workload",
 				"allow instance types with KEY in a NodePool, if there are any"},
-			sentence: func(pool string, s plan.Step) string { return "pool " + pool + ": no instance type has " + s.Key }},
+			sentence: func(pool string, s plan.Step) string {
+				return "pool " + pool + ": no instance type has " + s.Key
+			}},
 		{Code: cause.NoCapacity, Says: "pool POOL: every instance type that fits is sold out", distance: ofCapacity,
 			ByItself: "when capacity comes back",
 			Remedies: []string{"allow more instance types, zones or capacity types in NodePool POOL"},
 			sentence: func(pool string, _ plan.Step) string {
 				return "pool " + pool + ": every instance type that fits is sold out"
 			}},
-		{Code: cause.ReservationsUsedUp, Says: "pool POOL: the reservations that fit are used up", distance: ofCapacity,
-			ByItself: "when an instance in the reservation ends",
+		{Code: cause.ReservationsUsedUp, Says: "pool POOL: the reservations that fit are used up",
+			distance: ofCapacity, ByItself: "when an instance in the reservation ends",
 			Remedies: []string{"allow on-demand or spot in NodePool POOL beside reserved", "free a reservation"},
 			sentence: func(pool string, _ plan.Step) string {
 				return "pool " + pool + ": the reservations that fit are used up"
@@ -260,25 +294,26 @@ func ofOffers() []Entry {
 			ByItself: "when a pod that it must be near is placed",
 			Remedies: []string{"start the pods that it must be near, where NodePool POOL launches",
 				"make the affinity a preference"}},
-		{Code: cause.AntiAffinityEverywhere, Says: "pool POOL: pod anti-affinity over LABEL leaves no place for a new node",
-			distance: ofPlaces,
+		{Code: cause.AntiAffinityEverywhere,
+			Says: "pool POOL: pod anti-affinity over LABEL leaves no place for a new node", distance: ofPlaces,
 			ByItself: "when other pods move",
 			Remedies: []string{"use kubernetes.io/hostname as topologyKey: each new node has its own",
 				"make the anti-affinity a preference"}},
 		{Code: cause.DaemonsCount,
-			Says: "pool POOL: CONSTRAINT counts DaemonSet NAME, whose pods come first on a new node", distance: ofPlaces,
-			Remedies: []string{"let the constraint's selector leave the DaemonSet's pods out"}},
+			Says:     "pool POOL: CONSTRAINT counts DaemonSet NAME, whose pods come first on a new node",
+			distance: ofPlaces, Remedies: []string{"let the constraint's selector leave the DaemonSet's pods out"}},
 		{Code: cause.HostPortTaken, Says: "pool POOL: the pod's host ports are used by DaemonSets on every new node",
 			distance: ofPlaces,
 			Remedies: []string{"use another host port in the pod or in the DaemonSet"}},
 		{Code: cause.NoPlaceFound,
 			Says:     "pool POOL: each of its demands can be met, but no place was found that meets all of them",
 			distance: ofPlaces,
-			Remedies: []string{"relax the pod's host ports, topology spread or affinity"}, ByItself: "when other pods move"},
+			Remedies: []string{"relax the pod's host ports, topology spread or affinity"},
+			ByItself: "when other pods move"},
 	}
 }
 
-// ofNodes are the causes of nodes that stay. POOL stands for the pool, NAME for the pod, CLAIM for a NodeClaim.
+// ofNodes returns the causes of nodes that stay. POOL stands for the pool, NAME for the pod, CLAIM for a NodeClaim.
 func ofNodes() []Entry {
 	own := func(code cause.Code, says, byItself string, remedies ...string) Entry {
 		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, sentence: detail}
@@ -308,14 +343,16 @@ func ofNodes() []Entry {
 		own(cause.Draining, "it is being removed, and waits for pod NAME", "when its pods have ended",
 			"see what the drain waits for: joinerctl explain nodeclaim CLAIM"),
 		own(cause.PodsComing, "pods are planned onto it", "when they run, here or elsewhere", nothing),
-		own(cause.KeepsRoom, "it has room for CapacityBuffer NAME, or for the headroom of NodePool NAME, and nothing else needs it",
+		own(cause.KeepsRoom,
+			"it has room for CapacityBuffer NAME, or for the headroom of NodePool NAME, and nothing else needs it",
 			"when pods take the room, or there is room elsewhere",
 			"make the CapacityBuffer smaller, or delete it; of headroom: joinerctl headroom set"),
 		own(cause.Paused, "voluntary disruption is paused by ConfigMap NAME: REASON", "when the pause ends",
 			"end the pause: joinerctl resume"),
 		own(cause.PoolHeld, "NodePool POOL is paused: annotation joiner.sh/paused is VALUE", "",
 			"remove the annotation joiner.sh/paused from NodePool POOL"),
-		own(cause.BackingOff, "the last disruption in NodePool POOL was cancelled, and the pool is left alone for a while",
+		own(cause.BackingOff,
+			"the last disruption in NodePool POOL was cancelled, and the pool is left alone for a while",
 			"at the time that is told",
 			"see why it was cancelled: events of the NodePool and of its NodeClaims"),
 		own(cause.BudgetClosed, "the budgets of NodePool POOL let no node be disrupted now",
@@ -327,7 +364,7 @@ func ofNodes() []Entry {
 	}, ofSaving()...)
 }
 
-// ofSaving are those of them that are about saving money.
+// ofSaving returns those of them that are about saving money.
 func ofSaving() []Entry {
 	own := func(code cause.Code, says, byItself string, remedies ...string) Entry {
 		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, sentence: detail}
@@ -335,7 +372,8 @@ func ofSaving() []Entry {
 	return []Entry{
 		own(cause.StaticPoolNode, "NodePool POOL keeps N nodes, also empty ones", "",
 			"lower spec.replicas of NodePool POOL"),
-		own(cause.MinNodes, "NodePool POOL always keeps N nodes (annotation joiner.sh/min-nodes), and has no more to spare",
+		own(cause.MinNodes,
+			"NodePool POOL always keeps N nodes (annotation joiner.sh/min-nodes), and has no more to spare",
 			"when the pool has more nodes", "lower the annotation joiner.sh/min-nodes of NodePool POOL, or remove it"),
 		own(cause.ConsolidationOff, "NodePool POOL does not remove such nodes to save money",
 			"when the node is empty, if the pool removes those",
@@ -358,8 +396,8 @@ func ofSaving() []Entry {
 		own(cause.SpotToSpotOff,
 			"its pods would cost $N/h less on another spot node, and a spot node is not replaced by a spot node", "",
 			"switch on the feature gate SpotToSpotConsolidation"),
-		own(cause.WaitingPodsFirst, "pods are waiting that no NodePool may launch a node for", "when those have a place",
-			"make room for the pods that wait"),
+		own(cause.WaitingPodsFirst, "pods are waiting that no NodePool may launch a node for",
+			"when those have a place", "make room for the pods that wait"),
 		own(cause.OthersFirst, "other nodes go first", "in a later round", nothing),
 	}
 }

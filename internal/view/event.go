@@ -10,13 +10,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// headline is how long the code and the sentence of a cause may be together in an event, in bytes (U-17).
+// headline bounds the code and sentence of a cause in an event, in bytes (U-17).
 const headline = 160
 
-// left stands for the rest of a sentence that is too long for an event; explain has it.
+// left replaces the rest of a sentence that is too long for an event; explain shows it in full.
 const left = "..."
 
-// Headline is the code and the sentence, as events begin with them. What is too long is cut at its end.
+// Headline returns the code and the sentence with which events begin. A long one is cut at its end.
 func (c Cause) Headline() string {
 	text := string(c.Code) + ": " + c.Text
 	if len(text) <= headline {
@@ -29,13 +29,13 @@ func (c Cause) Headline() string {
 	return text[:size] + left
 }
 
-// Event is the text of an event or a condition: the headline, what to do, and what ends it by itself. It has no clock
-// and no count of its own, so it stays the same as long as the cause does.
+// Event returns the text of an event or a condition: the headline, what to do, and what ends it by itself. It contains
+// no time and no count of its own, so it stays the same as long as the cause does.
 func (c Cause) Event() string {
 	return ended(c.Headline()) + c.advice()
 }
 
-// advice are the sentences on what to do, each with a space before it.
+// advice returns the sentences on what to do, each with a space before it.
 func (c Cause) advice() string {
 	var b strings.Builder
 	switch {
@@ -59,8 +59,8 @@ func ended(text string) string {
 	return text + "."
 }
 
-// Event is the text of an event about a pod that waits: that of its cause, and then how many other pools say what,
-// nearest first.
+// Event returns the text of an event about a waiting pod: that of its cause, and how many other pools have which
+// causes, nearest first.
 func (w Waiting) Event() string {
 	text := w.Cause.Event()
 	if len(w.Pools) < 2 {
@@ -80,24 +80,25 @@ func (w Waiting) Event() string {
 	return text + " Other pools: " + strings.Join(parts, ", ") + "."
 }
 
-// OnTheWay is how a pod stands for which a node is expected that is not there yet.
+// OnTheWay explains a pod that is expected on the coming node of a NodeClaim.
 func OnTheWay(claim string) Explanation {
-	return WaitsFor(cause.NodeOnTheWay, "it should run on the node of NodeClaim "+claim+", which is on its way", claim, "")
+	return WaitsFor(cause.NodeOnTheWay, "it should run on the node of NodeClaim "+claim+", which is on its way", claim,
+		"")
 }
 
-// Fits is how a pod stands that a node which is there is expected to take.
+// Fits explains a pod that is expected on an existing node.
 func Fits(node string) Explanation {
 	return WaitsFor(cause.NodeFits, "it should run on node "+node+", which has room", node, "")
 }
 
-// Group is pods that wait for the same.
+// Group is a group of pods that wait for the same reason.
 type Group struct {
 	Waiting
 	Pods []plan.PodRef
 }
 
-// Groups puts pods together whose cause says the same, in the order in which the first of each stands. What is refused
-// in the same words is looked at once: there may be thousands.
+// Groups groups pods whose events have the same text, in the order of their first pods. Equal refusals are evaluated
+// only once: there may be thousands.
 func Groups(list []plan.Unplaced) []Group {
 	var groups []Group
 	words, at := map[string]int{}, map[string]int{}
@@ -119,7 +120,8 @@ func Groups(list []plan.Unplaced) []Group {
 	return groups
 }
 
-// Event is the text of an event about a node that stays: that of its cause, and what it is to go for.
+// Event returns the text of an event about a node that stays: that of its cause, and the reason for which it should
+// go.
 func (e Explanation) Event() string {
 	text := e.Cause.Event()
 	if e.Wanted != "" {

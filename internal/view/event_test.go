@@ -26,7 +26,8 @@ func TestU17_AnEventBeginsWithWhatBinds(t *testing.T) {
 		"HardLimitNodes: pool gpu: nodes 2 of 2 (hard limit). To do: raise spec.hardLimits.nodes of NodePool gpu; or " +
 			"remove a node of the pool, or make room on one. By itself: when a node of the pool is removed. " +
 			"Other pools: 1 TaintNotTolerated, 2 ExtendedResource.": {
-			refused("a", cause.ExtendedResource, "example.com/gpu", ""), refused("b", cause.TaintNotTolerated, "x", "taint x"),
+			refused("a", cause.ExtendedResource, "example.com/gpu", ""),
+			refused("b", cause.TaintNotTolerated, "x", "taint x"),
 			refused("gpu", cause.HardLimitNodes, "", "nodes 2 of 2 (hard limit)"),
 			refused("c", cause.ExtendedResource, "example.com/gpu", ""),
 		},
@@ -82,8 +83,8 @@ func TestU17_PodsThatWaitForTheSameStandTogether(t *testing.T) {
 	longer := full
 	longer.Steps = append([]plan.Step{{Detail: "cpu=1", Before: 3, Left: 2}}, full.Steps...)
 	var got []string
-	for _, g := range view.Groups([]plan.Unplaced{pod("a", full), pod("b", taint), pod("c", longer), pod("d", full, taint),
-		pod("e", full)}) {
+	for _, g := range view.Groups([]plan.Unplaced{pod("a", full), pod("b", taint), pod("c", longer),
+		pod("d", full, taint), pod("e", full)}) {
 		got = append(got, fmt.Sprint(g.Cause.Code, " ", len(g.Pools), " ", g.Pods))
 	}
 	const want = "HardLimitNodes 1 [default/a default/c default/e]|TaintNotTolerated 1 [default/b]|" +

@@ -9,16 +9,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// State is how an object stands.
+// State is the state of an explained object.
 type State string
 
 // The states of an object.
 const (
-	// Settled: nothing is wanted of it: a pod runs or has ended, a node stays as it should.
+	// Settled: nothing has to happen: a pod runs or has ended, a node stays as it should.
 	Settled State = "Settled"
-	// Coming: what is wanted comes about without anybody doing anything.
+	// Coming: what is wanted will happen without anybody acting.
 	Coming State = "Coming"
-	// Held: a cause is in the way.
+	// Held: a cause prevents it.
 	Held State = "Held"
 )
 
@@ -36,11 +36,11 @@ type Explanation struct {
 	Also []Cause `json:"also,omitempty"`
 }
 
-// Stands makes an explanation of a pod that is settled.
+// Stands explains a settled pod.
 func Stands(text string) Explanation { return Explanation{State: Settled, Text: text} }
 
-// WaitsFor makes an explanation of a cause that no pool has. name stands for the gate, node or claim that it is about; pool is
-// the one that would launch, or "".
+// WaitsFor explains a cause that is not a pool's. name is the gate, node or claim that it is about; pool is the pool
+// that would launch, or "".
 func WaitsFor(code cause.Code, text, name, pool string) Explanation {
 	found := about(pool, plan.Step{Cause: code, Detail: text})
 	found.Object = Object{Kind: "Pod"}
@@ -59,8 +59,8 @@ func WaitsFor(code cause.Code, text, name, pool string) Explanation {
 	return Explanation{State: state, Cause: &found}
 }
 
-// Nominated makes an explanation of a pod that is expected on a node that is there, or else on that of a NodeClaim
-// which is on its way.
+// Nominated explains a pod that is expected on an existing node or, if there is none of that name, on the coming node
+// of that NodeClaim.
 func Nominated(node string, there bool) Explanation {
 	if there {
 		return Fits(node)
@@ -68,7 +68,7 @@ func Nominated(node string, there bool) Explanation {
 	return OnTheWay(node)
 }
 
-// Standing makes an explanation of a node of ours, or of nobody's.
+// Standing explains a node, managed or not.
 func Standing(s engine.Standing, pool string) Explanation {
 	if s.Goes != "" {
 		return Explanation{State: Coming, Text: "it would go now: " + string(s.Goes)}
@@ -83,8 +83,8 @@ func Standing(s engine.Standing, pool string) Explanation {
 	}
 	e := Explanation{State: Held, Cause: &found, Wanted: string(s.Wanted)}
 	switch s.Cause {
-	case cause.NothingCheaper, cause.NotManaged, cause.StaticPoolNode, cause.MinNodes, cause.ConsolidationOff, cause.PodsComing,
-		cause.IsReplacement, cause.KeepsRoom:
+	case cause.NothingCheaper, cause.NotManaged, cause.StaticPoolNode, cause.MinNodes, cause.ConsolidationOff,
+		cause.PodsComing, cause.IsReplacement, cause.KeepsRoom:
 		e.State = Settled // nothing wants it gone
 	case cause.Draining, cause.ReplacementOnTheWay, cause.QuietTime, cause.OthersFirst:
 		e.State = Coming
@@ -98,13 +98,13 @@ func Standing(s engine.Standing, pool string) Explanation {
 	if len(s.Homeless.Pools) > 0 {
 		w := Waits(s.Homeless)
 		found.Text = s.Lead + "pod " + s.Pod.String() + " would find no place elsewhere: " + w.Cause.Text
-		found.Remedies = w.Cause.Remedies // what would help it would let the node go
+		found.Remedies = w.Cause.Remedies // a place for its pod would let the node go
 		e.Pools = w.Pools
 	}
 	return e
 }
 
-// Standings makes an explanation of everything that keeps a node, of which the first is told first.
+// Standings explains everything that keeps a node; the first standing is the main one.
 func Standings(list []engine.Standing, pool string) Explanation {
 	e := Standing(list[0], pool)
 	for _, s := range list[1:] {
@@ -115,7 +115,7 @@ func Standings(list []engine.Standing, pool string) Explanation {
 	return e
 }
 
-// NotPlaced makes an explanation of a pod that no pool takes.
+// NotPlaced explains a pod that no pool takes.
 func NotPlaced(u plan.Unplaced) Explanation {
 	w := Waits(u)
 	return Explanation{State: Held, Cause: &w.Cause, Pools: w.Pools}

@@ -10,19 +10,21 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// Memory is what a controller has written down of a pool, and the engine does not know.
+// Memory is what a controller has recorded about a pool, and the engine does not know.
 type Memory struct {
-	// Paused says what pauses voluntary disruption; "" when nothing does. That ends at PauseEnds, unless it is zero.
+	// Paused says what pauses voluntary disruption; "" when nothing does. The pause ends at PauseEnds, unless that is
+	// zero.
 	Paused    string
 	PauseEnds time.Time
 	// Held says what pauses the disruption of this pool alone; "" when nothing does (K-52).
 	Held string
-	// BacksOffUntil is until when the pool is left alone after a command of it was taken back; zero when it is not.
+	// BacksOffUntil is the end of the time for which the pool is left alone after a cancelled command; zero when it is
+	// not.
 	BacksOffUntil time.Time
 }
 
-// Remembered adds to how a node stands what is remembered of its pool. All of it holds up what budgets bound, and nothing
-// else: they come before that.
+// Remembered adds what is remembered of a pool to the standings of its node. Such pauses hold up only removals that
+// budgets bound, and are reported before budgets.
 func Remembered(pool string, standings []engine.Standing, m Memory) []engine.Standing {
 	bound := []cause.Code{cause.BudgetClosed, cause.BudgetUsedUp, cause.OthersFirst}
 	at := slices.IndexFunc(standings, func(s engine.Standing) bool {
@@ -41,9 +43,10 @@ func Remembered(pool string, standings []engine.Standing, m Memory) []engine.Sta
 		}
 	case m.Held != "":
 		held.Cause, held.Text = cause.PoolHeld, m.Held
-	case !m.BacksOffUntil.IsZero() && held.Wanted != plan.Empty: // what is empty goes all the same
+	case !m.BacksOffUntil.IsZero() && held.Wanted != plan.Empty: // empty nodes go anyway
 		held.Cause, held.Until = cause.BackingOff, m.BacksOffUntil.Unix()
-		held.Text = "the last disruption in NodePool " + pool + " was cancelled, and the pool is left alone for a while"
+		held.Text = "the last disruption in NodePool " + pool +
+			" was cancelled, and the pool is left alone for a while"
 	default:
 		return standings
 	}

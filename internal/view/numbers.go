@@ -12,28 +12,28 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Numbers are how a cluster stands, in numbers without the names of pods, nodes and claims (U-10).
+// Numbers are the state of a cluster in numbers, without names of pods, nodes and claims (U-10).
 type Numbers struct {
-	// Waiting counts the pods that wait, by cause and by the pool that the cause is about. The cause is "" for pods
-	// that came after the plan was made, and the pool where the cause is about none.
+	// Waiting counts the waiting pods, by cause and by the pool of the cause. The cause is "" for pods that are newer
+	// than the plan. The pool is "" for causes without one.
 	Waiting map[CauseOfPool]int
-	// Limited says of each limit that a pool has whether it is the cause for which a pod of Waiting waits.
+	// Limited says for each limit of a pool whether pods of Waiting wait because of it.
 	Limited map[PoolLimit]bool
-	// Price is of the machines whose price is known, and Unpriced counts the others.
+	// Price is the price of the machines with a known price; Unpriced counts the others.
 	Price    map[PoolCapacity]resources.Money
 	Unpriced int
-	// Staying counts the nodes that something wants gone and that stay.
+	// Staying counts the nodes that should go and stay.
 	Staying map[CauseOfPool]int
-	// Nodes counts nodes, and claims without one, by state: of each pool all states, of nodes without a claim
+	// Nodes counts nodes, and claims without one, by state. Each pool has all states. Nodes without a claim count as
 	// NodeUnmanaged.
 	Nodes map[PoolState]int
-	// Offers counts what the requirements of each pool allow.
+	// Offers counts the offerings that the requirements of each pool allow.
 	Offers map[string]Offers
 	// Hard has the pools with a hard limit of nodes.
 	Hard map[string]HardLimit
 	// Ceiling is the limit of the whole cluster (K-53).
 	Ceiling limit.Ceiling
-	// Room counts the pods for which CapacityBuffers ask for room.
+	// Room counts the pods for which CapacityBuffers request room.
 	Room map[RoomState]int
 	// Commitments are in the order in which they are used (K-55).
 	Commitments []Commitment
@@ -48,7 +48,7 @@ type Commitment struct {
 	Used   float64 `json:"used"`
 }
 
-// String says how much of it is used.
+// String says how much of the commitment is used.
 func (c Commitment) String() string {
 	if c.Unit == UnitInstances {
 		return fmt.Sprintf("%s: %.0f of %.0f instances used", c.Name, c.Used, c.Amount)
@@ -56,13 +56,13 @@ func (c Commitment) String() string {
 	return fmt.Sprintf("%s: $%.3f/h of $%.3f/h used", c.Name, c.Used, c.Amount)
 }
 
-// What commitments are counted in: dollars per hour at the price on demand, or machines.
+// Units of commitments: dollars per hour at the on-demand price, or machines.
 const (
 	UnitDollars   = "dollars_per_hour"
 	UnitInstances = "instances"
 )
 
-// CommitmentsOf counts what nodes use of the commitments.
+// CommitmentsOf returns how much of each commitment nodes use.
 func CommitmentsOf(s *cluster.Snapshot) []Commitment {
 	if len(s.Commitments) == 0 {
 		return nil
@@ -88,7 +88,7 @@ type CauseOfPool struct {
 // PoolLimit is a limit of a pool: LimitHardNodes, LimitSoftNodes or a resource.
 type PoolLimit struct{ Pool, Limit string }
 
-// The limits that are none of a resource.
+// Limits of a pool that are not about a resource.
 const (
 	LimitHardNodes = "hard_nodes"
 	LimitSoftNodes = "soft_nodes"
@@ -96,7 +96,7 @@ const (
 	LimitClusterNodes = "cluster_nodes"
 )
 
-// PoolCapacity is a pool, and whether its machines are spot, on-demand or reserved; "" where nobody knows.
+// PoolCapacity is a pool and the capacity type of machines: spot, on-demand or reserved; "" when it is not known.
 type PoolCapacity struct{ Pool, CapacityType string }
 
 // PoolState is a state of nodes of a pool.
@@ -105,11 +105,12 @@ type PoolState struct {
 	State NodeState
 }
 
-// NodeState is how far a node is.
+// NodeState is a stage in the life of a node.
 type NodeState string
 
-// The states of a node: its machine is asked for; is there, and has not joined; has joined, and is not initialized;
-// the node is ready, or not; it was chosen to go; it is being removed. A node without a claim is unmanaged.
+// States of a node, in order: its machine was requested; the machine exists and has not joined; it has joined and is
+// not initialized; the node is ready, or is not; it was chosen to go; it is being removed. A node without a claim is
+// unmanaged.
 const (
 	NodeLaunching    NodeState = "launching"
 	NodeJoining      NodeState = "joining"
@@ -121,7 +122,7 @@ const (
 	NodeUnmanaged    NodeState = "unmanaged"
 )
 
-// NodeStates are those of nodes with a claim.
+// NodeStates returns the states of nodes with a claim.
 func NodeStates() []NodeState {
 	return []NodeState{NodeLaunching, NodeJoining, NodeInitializing, NodeReady, NodeNotReady, NodeChosen, NodeDraining}
 }
@@ -132,14 +133,15 @@ type Offers struct {
 	Unavailable int `json:"unavailable"`
 }
 
-// HardLimit is a hard limit of nodes, and how many claims count against it that were not made by hand.
+// HardLimit is a hard limit of nodes, and how many claims count against it. Claims made by hand do not count.
 type HardLimit struct{ Most, Used int64 }
 
-// NumbersOf counts what a picture and the last plan for its waiting pods say; Staying is for Stay.
+// NumbersOf counts what a snapshot and the last plan for its waiting pods show. It leaves Staying to Stay.
 func NumbersOf(s *cluster.Snapshot, p plan.Plan) Numbers {
-	n := Numbers{Waiting: map[CauseOfPool]int{}, Limited: map[PoolLimit]bool{}, Price: map[PoolCapacity]resources.Money{},
-		Staying: map[CauseOfPool]int{}, Nodes: map[PoolState]int{}, Offers: map[string]Offers{}, Hard: map[string]HardLimit{},
-		Ceiling: s.Ceiling(), Room: roomNumbers(s, p), Commitments: CommitmentsOf(s)}
+	n := Numbers{Waiting: map[CauseOfPool]int{}, Limited: map[PoolLimit]bool{},
+		Price:   map[PoolCapacity]resources.Money{},
+		Staying: map[CauseOfPool]int{}, Nodes: map[PoolState]int{}, Offers: map[string]Offers{},
+		Hard: map[string]HardLimit{}, Ceiling: s.Ceiling(), Room: roomNumbers(s, p), Commitments: CommitmentsOf(s)}
 	for _, pool := range s.Pools {
 		n.pool(s, pool)
 	}
@@ -174,7 +176,7 @@ func (n *Numbers) pool(s *cluster.Snapshot, pool *cluster.Pool) {
 	}
 }
 
-// OffersOf counts what the requirements of a pool allow.
+// OffersOf counts the offerings that the requirements of a pool allow.
 func OffersOf(pool *cluster.Pool) Offers {
 	if pool.Catalog == nil {
 		return Offers{}
@@ -206,7 +208,7 @@ func (n *Numbers) node(node *cluster.Node) {
 	}
 }
 
-// StateOf says how far a node is.
+// StateOf returns the state of a node.
 func StateOf(node *cluster.Node) NodeState {
 	switch {
 	case node.Claim == "":
@@ -227,7 +229,7 @@ func StateOf(node *cluster.Node) NodeState {
 	return NodeReady
 }
 
-// waiting counts the pods that have no node, of what the plan says of each.
+// waiting counts the pods without a node, by what the plan says of each.
 func (n *Numbers) waiting(s *cluster.Snapshot, p plan.Plan) {
 	holds := map[PoolLimit]bool{}
 	said := sayings(s, p, func(u plan.Unplaced, group CauseOfPool) { held(u, group, holds) })
@@ -241,7 +243,7 @@ func (n *Numbers) waiting(s *cluster.Snapshot, p plan.Plan) {
 	}
 }
 
-// held notes the limit that a group waits at. Those of other pools are not known to be all that is in the way there.
+// held notes the limit for which a group waits. Limits of other pools are not noted: other causes may exist there.
 func held(u plan.Unplaced, group CauseOfPool, holds map[PoolLimit]bool) {
 	for _, refusal := range u.Pools {
 		if refusal.Pool != group.Pool {
@@ -260,8 +262,8 @@ func held(u plan.Unplaced, group CauseOfPool, holds map[PoolLimit]bool) {
 	}
 }
 
-// Stay counts the nodes that something wants gone and that stay: what the engine says of each, with what is remembered
-// of its pool. It is dear where nearly all nodes are to go and may not.
+// Stay counts the nodes that should go and stay, from what the engine says of each and what is remembered of its pool.
+// It is expensive when nearly all nodes should go and may not.
 func (n *Numbers) Stay(s *cluster.Snapshot, terms engine.Terms, remembered func(pool string) Memory) {
 	kept, going := engine.Kept(s, terms)
 	for _, list := range [][]engine.KeptNode{kept, going} {

@@ -51,7 +51,8 @@ func TestU10_NumbersOfACluster(t *testing.T) {
 		t.Errorf("waiting %v, want %v", n.Waiting, want)
 	}
 	if want := (map[view.PoolLimit]bool{{Pool: "default", Limit: "soft_nodes"}: true,
-		{Pool: "hard", Limit: "hard_nodes"}: false, {Pool: "hard", Limit: "cpu"}: false}); !maps.Equal(n.Limited, want) {
+		{Pool: "hard", Limit: "hard_nodes"}: false, {Pool: "hard", Limit: "cpu"}: false}); !maps.Equal(n.Limited,
+		want) {
 		t.Errorf("limited %v, want %v", n.Limited, want)
 	}
 	if want := (map[string]view.HardLimit{"hard": {Most: 1, Used: 1}}); !maps.Equal(n.Hard, want) {
@@ -76,11 +77,13 @@ func TestU10_NumbersOfACluster(t *testing.T) {
 // closed budget.
 func TestU10_NodesThatStay(t *testing.T) {
 	t.Parallel()
-	s := scripted(t, "type m cpu=4 mem=16Gi zones=a od=0.2\npool default\nnode n1..3 type=m zone=a pool=default drifted\n"+
-		"node n4 type=m zone=a pool=default drifted do-not-disrupt\n")
+	s := scripted(t,
+		"type m cpu=4 mem=16Gi zones=a od=0.2\npool default\nnode n1..3 type=m zone=a pool=default drifted\n"+
+			"node n4 type=m zone=a pool=default drifted do-not-disrupt\n")
 	terms := engine.Terms{Now: 1 << 40, Budgets: map[string][]engine.Budget{"default": {{Max: 0}}}}
 	for paused, want := range map[string]map[view.CauseOfPool]int{
-		"":                {{Cause: "BudgetClosed", Pool: "default"}: 3, {Cause: "DoNotDisruptNode", Pool: "default"}: 1},
+		"": {{Cause: "BudgetClosed", Pool: "default"}: 3,
+			{Cause: "DoNotDisruptNode", Pool: "default"}: 1},
 		"release of 1.12": {{Cause: "Paused", Pool: "default"}: 3, {Cause: "DoNotDisruptNode", Pool: "default"}: 1},
 	} {
 		n := view.NumbersOf(s, plan.Plan{})
@@ -99,7 +102,8 @@ func huge(b *testing.B) *cluster.Snapshot {
 		fmt.Fprintf(&script, "pool p%d nodes=250\n", i)
 	}
 	for i := range 5000 {
-		fmt.Fprintf(&script, "node n%d type=m zone=%c pool=p%d\npod w%d-0..18 cpu=800m mem=3Gi node=n%d\npod x%d cpu=%dm\n",
+		fmt.Fprintf(&script,
+			"node n%d type=m zone=%c pool=p%d\npod w%d-0..18 cpu=800m mem=3Gi node=n%d\npod x%d cpu=%dm\n",
 			i, 'a'+i%3, i%20, i, i, i, 8000+i%50)
 	}
 	return scripted(b, script.String())

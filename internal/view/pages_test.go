@@ -19,7 +19,8 @@ func TestU12_CausesOfPagesExist(t *testing.T) {
 			known[string(entry.Code)] = true
 		}
 	}
-	answer := regexp.MustCompile(`(?m)^(?:pod |node |nodepool |nodeclaim )?\S+ (?:waits|stays|launches nothing|is held)(?:, although \w+)?: ([A-Z][A-Za-z]+)$`)
+	answer := regexp.MustCompile(
+		`(?m)^(?:pod |node |nodepool |nodeclaim )?\S+ (?:waits|stays|launches nothing|is held)(?:, although \w+)?: ([A-Z][A-Za-z]+)$`)
 	names, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)

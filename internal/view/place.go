@@ -10,10 +10,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// TypesShown is how many instance types a sentence names; the rest is counted.
+// TypesShown is how many instance types a sentence names; the others are counted.
 const TypesShown = 2
 
-// Some joins the first of a list, and counts the others.
+// Some joins the first entries of a list, and counts the others.
 func Some(list []string, most int) string {
 	if more := len(list) - most; more > 0 {
 		return fmt.Sprintf("%s|+%d", strings.Join(list[:most], "|"), more)
@@ -21,7 +21,7 @@ func Some(list []string, most int) string {
 	return strings.Join(list, "|")
 }
 
-// Zones joins zones, and leaves out of all but the first what it begins with: us-east-1a|b|c.
+// Zones joins zones, and omits the common prefix of all but the first: us-east-1a|b|c.
 func Zones(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "|")
@@ -42,8 +42,8 @@ func Zones(names []string) string {
 	return strings.Join(short, "|")
 }
 
-// Placed says what a plan does with a pod that waits; with all, what each pool says. onNode says whether a name is that
-// of a node that there is.
+// Placed explains what a plan does with a waiting pod; with all, also what each pool says. onNode reports whether a
+// node of that name exists.
 func Placed(p plan.Plan, pod plan.PodRef, all bool, onNode func(string) bool) Explanation {
 	for _, n := range p.Nominations {
 		if n.Pod.UID == pod.UID {
@@ -76,14 +76,14 @@ func unplanned() Explanation {
 	return WaitsFor(cause.NotMarkedUnschedulable, "no plan is made for it", "", "")
 }
 
-// saying is what a plan says of a pod: the group that it is counted in, and the whole.
+// saying is what a plan says about a pod: the group in which it is counted, and the full explanation.
 type saying struct {
 	group   CauseOfPool
 	explain func() Explanation
 }
 
-// sayings are what a plan says, by the UID of the pod. each is told of the pods without a place, once for those that
-// are alike; it may be nil.
+// sayings returns what a plan says, by the UID of the pod. each, if not nil, is called for pods without a place, once
+// for pods that are alike.
 func sayings(s *cluster.Snapshot, p plan.Plan, each func(plan.Unplaced, CauseOfPool)) map[string]saying {
 	there, pools := map[string]bool{}, map[string]string{}
 	for _, node := range s.Nodes {
@@ -103,7 +103,7 @@ func sayings(s *cluster.Snapshot, p plan.Plan, each func(plan.Unplaced, CauseOfP
 		first *plan.PoolRefusal
 		pools int
 	}
-	told := map[shared]CauseOfPool{} // pods that are alike share what the pools say
+	told := map[shared]CauseOfPool{} // pods that are alike share the refusals of pools
 	for _, u := range p.Unplaced {
 		key := shared{pools: len(u.Pools)}
 		if key.pools > 0 {
@@ -122,18 +122,18 @@ func sayings(s *cluster.Snapshot, p plan.Plan, each func(plan.Unplaced, CauseOfP
 	return said
 }
 
-// PodGroup is a number of pods that wait for the same: the groups are those that Numbers counts. The cause is "" for
-// pods that came after the plan was made.
+// PodGroup is a group of pods that wait for the same reason: the groups that Numbers counts. The cause is "" for pods
+// that are newer than the plan.
 type PodGroup struct {
 	CauseOfPool
-	// Explanation is that of the first pod; of the others the sentence may have other figures.
+	// Explanation is that of the first pod; the numbers in its sentence may differ for other pods.
 	Explanation Explanation
 	Pods        []*cluster.Pod
 
 	said map[string]saying
 }
 
-// Explain is the explanation of a pod of the group.
+// Explain returns the explanation of a pod of the group.
 func (g PodGroup) Explain(pod *cluster.Pod) Explanation {
 	if found, known := g.said[pod.UID]; known {
 		return found.explain()
@@ -141,7 +141,7 @@ func (g PodGroup) Explain(pod *cluster.Pod) Explanation {
 	return unplanned()
 }
 
-// PodGroups groups the pods that have no node by cause and pool, in the order of their first pods.
+// PodGroups groups the pods without a node by cause and pool, in the order of their first pods.
 func PodGroups(s *cluster.Snapshot, p plan.Plan) []PodGroup {
 	said, at, groups := sayings(s, p, nil), map[CauseOfPool]int{}, []PodGroup{}
 	for _, pod := range s.Pending {

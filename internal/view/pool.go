@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// ofPoolsThemselves are the causes of pools that launch nothing, in the order of cause.PoolCodes. POOL stands for the
-// pool, KEY for the label, the node class or the other pool.
+// ofPoolsThemselves returns the causes of pools that launch nothing, in the order of cause.PoolCodes. POOL stands for
+// the pool, KEY for the label, the node class or the other pool.
 func ofPoolsThemselves() []Entry {
 	own := func(code cause.Code, says, byItself string, remedies ...string) Entry {
 		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, sentence: detail}
@@ -44,13 +44,15 @@ func ofPoolsThemselves() []Entry {
 			"look at the console of a machine: user data, network, and the role by which its kubelet may join"),
 		own(cause.LimitReached, "RESOURCE N of N (hard limit), and no replacement goes above it", goes,
 			"raise KEY of NodePool POOL", "remove a node of the pool, or make room on one"),
-		own(cause.ClusterLimitReached, "nodes N of N in the whole cluster (--max-nodes), which a replacement may go above, "+
-			"or NodeClaims N of N (--max-node-claims-hard), and none does",
+		own(cause.ClusterLimitReached,
+			"nodes N of N in the whole cluster (--max-nodes), which a replacement may go above, "+
+				"or NodeClaims N of N (--max-node-claims-hard), and none does",
 			goesAnywhere, raiseMaxNodes, freeAny),
 		own(cause.ReplicasBelow, "replicas N, nodes N, and none is launched: REASON", "",
 			"raise the limit on nodes of NodePool POOL, or lower its spec.replicas",
 			"switch on the feature gate StaticCapacity, if it is off"),
-		own(cause.MinNodesBelow, "min-nodes N, nodes N, and none is launched: REASON", "when that which is named allows it",
+		own(cause.MinNodesBelow, "min-nodes N, nodes N, and none is launched: REASON",
+			"when that which is named allows it",
 			"raise what is named of NodePool POOL, or lower its annotation joiner.sh/min-nodes"),
 		own(cause.StaticFull, "replicas N, nodes N", "", "to get more nodes: kubectl scale "+
 			"nodepool POOL --replicas=N"),
@@ -62,8 +64,8 @@ func ofPoolsThemselves() []Entry {
 	}
 }
 
-// ofClaims are the causes that hold a NodeClaim at its stage, in the order of cause.ClaimCodes. NAME stands for the
-// claim.
+// ofClaims returns the causes that hold a NodeClaim at its stage, in the order of cause.ClaimCodes. NAME stands for
+// the claim.
 func ofClaims() []Entry {
 	own := func(code cause.Code, says, byItself string, remedies ...string) Entry {
 		return Entry{Code: code, Says: says, ByItself: byItself, Remedies: remedies, sentence: detail}
@@ -86,15 +88,15 @@ func ofClaims() []Entry {
 	}
 }
 
-// Pool makes an explanation of a pool. steps are what the engine and the pool's objects say, in any order; launches
-// says in words what it launches, "" for nothing.
+// Pool explains a pool. steps are what the engine and the pool's objects say, in any order. launches describes what
+// the pool launches, "" for nothing.
 func Pool(pool, launches string, steps []plan.Step) Explanation {
 	order := cause.PoolCodes()
 	place := func(s plan.Step) int {
 		if i := slices.Index(order, s.Cause); i >= 0 {
 			return i
 		}
-		return slices.Index(order, cause.LimitReached) // what it shares with pods comes before limits
+		return slices.Index(order, cause.LimitReached) // causes shared with pods come before limits
 	}
 	sorted := slices.Clone(steps)
 	slices.SortStableFunc(sorted, func(a, b plan.Step) int { return place(a) - place(b) })
@@ -103,7 +105,7 @@ func Pool(pool, launches string, steps []plan.Step) Explanation {
 		c := about(pool, step)
 		c.Object = Object{Kind: "NodePool", Name: pool}
 		c.Text = strings.TrimPrefix(c.Text, "pool "+pool+": ")
-		if step.Cause == cause.PoolNotReady { // what is said to pods sends here
+		if step.Cause == cause.PoolNotReady { // the remedy for pods refers to this explanation
 			c.Remedies = []string{"look at the conditions of NodePool " + pool +
 				" and of its node class: kubectl describe"}
 		}
@@ -115,7 +117,7 @@ func Pool(pool, launches string, steps []plan.Step) Explanation {
 	switch {
 	case launches != "" && bars < 0:
 		return Explanation{State: Coming, Text: launches, Also: causes}
-	case launches != "": // what keeps it from what is planned counts first
+	case launches != "": // what blocks planned launches counts first
 		binding := causes[bars]
 		causes = slices.Insert(slices.Delete(causes, bars, bars+1), 0, binding)
 	}
@@ -130,22 +132,24 @@ func Pool(pool, launches string, steps []plan.Step) Explanation {
 	return e
 }
 
-// Limited is the cause of a pool that a limit keeps from launching; step is what it says to a pod (see
+// Limited returns the cause of a pool that a limit keeps from launching. step is what the pool says to a pod (see
 // [engine.Limited]).
 func Limited(pool string, step plan.Step) Cause {
 	return *Pool(pool, "", []plan.Step{engine.Limited(step)}).Cause
 }
 
-// Claim makes an explanation of a NodeClaim that is held at a stage. other is the NodeClaim that it waits for, or "".
+// Claim explains a NodeClaim that is held at a stage. other is the NodeClaim that it waits for, or "".
 func Claim(code cause.Code, text, name, other, pool string) Explanation {
 	c := about(pool, plan.Step{Cause: code, Detail: text})
 	c.Object, c.Text = Object{Kind: "NodeClaim", Name: name}, text
 	for i, remedy := range c.Remedies {
 		c.Remedies[i] = strings.NewReplacer("NAME", name, "CLAIM", other).Replace(remedy)
 	}
-	switch code { // what is said of nodes sends to their claim
+	switch code { // the remedies for nodes refer to the claim
 	case cause.NotInitialized:
-		c.Remedies = []string{"look at the program that removes the startup taint, or at the driver that brings the resource"}
+		c.Remedies = []string{
+			"look at the program that removes the startup taint, or at the driver that brings the resource",
+		}
 		c.ByItself = "when it is; given up after --initialization-timeout"
 	case cause.Draining:
 		c.Remedies = []string{"look at what the drain waits for: kubectl describe nodeclaim " + name}

@@ -10,20 +10,21 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// Room is how much of the room that a CapacityBuffer, or the headroom of a NodePool, asks for there is, by a plan (K-36, K-54).
+// Room is how much of the room requested by a CapacityBuffer, or by the headroom of a NodePool, a plan finds (K-36,
+// K-54).
 type Room struct {
-	// There is for how many pods there is room on nodes that are initialized, Coming on nodes that are on their way, Planned on
-	// nodes that the plan launches, and Missing for how many there is none.
+	// Numbers of pods: There have room on initialized nodes, Coming on nodes on their way, and Planned on nodes that
+	// the plan launches. Missing have none.
 	There, Coming, Planned, Missing int
-	// Cause and Text say why room is missing, for the first pod without; "" when none is.
+	// Cause and Text say why room is missing, for the first pod without room; "" when none is missing.
 	Cause cause.Code
 	Text  string
 }
 
-// Asked is for how many pods the buffer asks for room.
+// Asked returns for how many pods the buffer requests room.
 func (r Room) Asked() int { return r.There + r.Coming + r.Planned + r.Missing }
 
-// Says says how much of the room for so many pods there is.
+// Says describes how much of the room for all pods there is.
 func (r Room) Says(all int) string {
 	pods := fmt.Sprintf("%d pods", all)
 	if all == 1 {
@@ -42,7 +43,7 @@ func (r Room) Says(all int) string {
 	return text
 }
 
-// Rooms says of each buffer of s what a plan has for it, by namespace/name.
+// Rooms returns what a plan has for each buffer of s, by namespace/name.
 func Rooms(s *cluster.Snapshot, p plan.Plan) map[string]Room {
 	of := make(map[string]string, len(s.Buffers))
 	all := map[string]Room{}
@@ -86,7 +87,8 @@ func Rooms(s *cluster.Snapshot, p plan.Plan) map[string]Room {
 	return all
 }
 
-// ofItsPool leaves out what other NodePools say of the headroom of one: that one of them is paused is no reason of it.
+// ofItsPool keeps only the NodePool's own refusal of its headroom: that another pool is paused is no reason for
+// missing headroom.
 func ofItsPool(u plan.Unplaced, buffer string) plan.Unplaced {
 	pool, headroom := strings.CutPrefix(buffer, cluster.HeadroomNamespace+"/")
 	if !headroom {
@@ -100,17 +102,17 @@ func ofItsPool(u plan.Unplaced, buffer string) plan.Unplaced {
 	return u
 }
 
-// RoomState is a CapacityBuffer, or the headroom of a NodePool (cluster.HeadroomNamespace), and whether pods have room there.
+// RoomState is a CapacityBuffer, or the headroom of a NodePool (cluster.HeadroomNamespace), and a state of its room.
 type RoomState struct{ Namespace, Buffer, State string }
 
-// The states of room.
+// States of room.
 const (
 	RoomThere   = "there"
 	RoomComing  = "coming"
 	RoomMissing = "missing"
 )
 
-// roomNumbers counts pods by buffer and state: of each buffer all states.
+// roomNumbers counts pods by buffer and state. Each buffer has all states.
 func roomNumbers(s *cluster.Snapshot, p plan.Plan) map[RoomState]int {
 	numbers := map[RoomState]int{}
 	for name, room := range Rooms(s, p) {

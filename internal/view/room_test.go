@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// K-54: why headroom of a NodePool is not there is what that pool says, whatever is nearer to launching: that another one is paused
-// is no reason. Of a CapacityBuffer all pools count.
+// K-54: why headroom of a NodePool is not there is what that pool says, whatever is nearer to launching: that another
+// one is paused is no reason. Of a CapacityBuffer all pools count.
 func TestK54_HeadroomIsMissingForAReasonOfItsPool(t *testing.T) {
 	t.Parallel()
 	refusals := []plan.PoolRefusal{
@@ -24,7 +24,8 @@ func TestK54_HeadroomIsMissingForAReasonOfItsPool(t *testing.T) {
 		s := &cluster.Snapshot{Buffers: []*cluster.Pod{pod}}
 		room := view.Rooms(s, plan.Plan{Buffers: plan.Buffers{Unplaced: []plan.Unplaced{{Pod: plan.PodRef{UID: "1"},
 			Pools: refusals}}}})[buffer]
-		if room.Missing != 1 || room.Cause != want || strings.Contains(room.Text, "web") != (want == cause.PodTooLarge) {
+		if room.Missing != 1 || room.Cause != want ||
+			strings.Contains(room.Text, "web") != (want == cause.PodTooLarge) {
 			t.Errorf("%s: %+v, want %s", buffer, room, want)
 		}
 	}

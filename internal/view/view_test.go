@@ -16,7 +16,8 @@ var rewrite = flag.Bool("rewrite", false, "write the page of causes anew")
 
 const page = "../../docs/causes.md"
 
-// TestU16_TheCatalogueIsWhole: each code has one entry, in the order of the codes, with a sentence and something to do.
+// TestU16_TheCatalogueIsWhole: each code has one entry, in the order of the codes, with a sentence and something to
+// do.
 func TestU16_TheCatalogueIsWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[cause.Code]string{}
@@ -60,31 +61,31 @@ func TestU16_ThePageIsMadeOfTheCatalogue(t *testing.T) {
 
 func pageOf() string {
 	var b strings.Builder
-	b.WriteString(`# Causes
+	b.WriteString(strings.ReplaceAll(`# Causes
 
-Why a pod waits, why a node stays, why a pool launches nothing, and what holds a NodeClaim. Each cause has a code that never changes, a
-sentence, what you can do, and what ends it without you. ` + "`joinerctl simulate`" + ` and ` + "`joinerctl explain`" + ` print them. Words in
-capitals stand for names.
+Why a pod waits, why a node stays, why a pool launches nothing, and what holds a NodeClaim. Each cause has a code that
+never changes, a sentence, what you can do, and what ends it without you. 'joinerctl simulate' and
+'joinerctl explain' print them. Words in capitals stand for names.
 
-Several pools may refuse a pod for different causes. The pool that is nearest to taking it is told first. A limit is nearer than missing
-capacity; then come the places of other pods, a pool that is not ready, a taint, a label and a resource. A pool that the pod has chosen by a
-label, and that lacks only a resource, comes before the pools without that label. Of pools that are equally near, the one with the greater
-weight comes first.
+Several pools may refuse a pod for different causes. The pool that is nearest to taking it is told first. A limit is
+nearer than missing capacity; then come the places of other pods, a pool that is not ready, a taint, a label and a
+resource. A pool that the pod has chosen by a label, and that lacks only a resource, comes before the pools without
+that label. Of pools that are equally near, the one with the greater weight comes first.
 
-This page is made of the code (package ` + "`internal/view`" + `).
+This page is made of the code (package 'internal/view').
 
 ## A pod waits
 
-`)
+`, "'", "`"))
 	table(&b, view.Catalogue())
 	b.WriteString("\n## A node stays\n\n")
 	table(&b, view.NodeCatalogue())
 	b.WriteString("\n## A pool launches nothing\n\nThe first of several is told first. NoCapacity, " +
-		"ReservationsUsedUp and LaunchesInVain, of a pod that " +
+		"ReservationsUsedUp and LaunchesInVain, of a pod that\n" +
 		"waits, are causes of pools too.\n\n")
 	table(&b, view.PoolCatalogue())
 	b.WriteString("\n## A NodeClaim is held at a stage\n\nNotInitialized, ReplacementOnTheWay and Draining, of " +
-		"nodes, LaunchesFail, of pools, and HardLimitNodes, " +
+		"nodes, LaunchesFail, of pools, and HardLimitNodes,\n" +
 		"of pods, are causes of NodeClaims too.\n\n")
 	table(&b, view.ClaimCatalogue())
 	return b.String()
@@ -132,24 +133,28 @@ func TestWaits(t *testing.T) {
 		"a resource in the pool that the pod chose before another pool's label": {[]plan.PoolRefusal{
 			refusal("a", cause.LabelMismatch, ""), refusal("b", cause.PodTooLarge, "")}, "PodTooLarge b"},
 		"a resource in the pool that the pod chose before a taint with a label": {[]plan.PoolRefusal{
-			refusal("a", cause.TaintNotTolerated, cause.LabelUnknown), refusal("b", cause.PodTooLarge, "")}, "PodTooLarge b"},
+			refusal("a", cause.TaintNotTolerated, cause.LabelUnknown), refusal("b", cause.PodTooLarge, "")},
+			"PodTooLarge b"},
 		"a resource before replicas": {[]plan.PoolRefusal{refusal("a", cause.StaticPool, ""),
 			refusal("b", cause.PodTooLarge, "")}, "PodTooLarge b"},
-		"a label before a taint with one": {[]plan.PoolRefusal{refusal("a", cause.TaintNotTolerated, cause.LabelMismatch),
-			refusal("b", cause.LabelMismatch, "")}, "LabelMismatch b"},
+		"a label before a taint with one": {
+			[]plan.PoolRefusal{refusal("a", cause.TaintNotTolerated, cause.LabelMismatch),
+				refusal("b", cause.LabelMismatch, "")}, "LabelMismatch b"},
 		"the first of equals": {[]plan.PoolRefusal{refusal("a", cause.LaunchesInVain, ""),
 			refusal("b", cause.HardLimitNodes, "")}, "LaunchesInVain a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := view.Waits(plan.Unplaced{Pools: c.refusals})
-			if got := fmt.Sprint(w.Cause.Code, " ", w.Cause.Object.Name); got != c.want || len(w.Pools) != len(c.refusals) {
+			if got := fmt.Sprint(w.Cause.Code, " ", w.Cause.Object.Name); got != c.want ||
+				len(w.Pools) != len(c.refusals) {
 				t.Errorf("%s with %d pools, want %s with %d", got, len(w.Pools), c.want, len(c.refusals))
 			}
 		})
 	}
 	w := view.Waits(plan.Unplaced{Pools: []plan.PoolRefusal{refusal("a", cause.LabelMismatch, "")}})
-	if len(w.Cause.Remedies) != 2 || w.Cause.Remedies[1] != "allow more values of zone in spec.template.spec of NodePool a, if there are such instance types" {
+	if len(w.Cause.Remedies) != 2 ||
+		w.Cause.Remedies[1] != "allow more values of zone in spec.template.spec of NodePool a, if there are such instance types" {
 		t.Errorf("remedies %q: pool and key have to stand in them", w.Cause.Remedies)
 	}
 }

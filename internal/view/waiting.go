@@ -14,7 +14,7 @@ type Object struct {
 	Name string `json:"name,omitempty"`
 }
 
-// String is the kind and the name, as far as there are both.
+// String returns kind and name, without a missing one.
 func (o Object) String() string { return strings.TrimSpace(o.Kind + " " + o.Name) }
 
 // Cause is why something is as it is: a code, a sentence, and what to do.
@@ -42,12 +42,13 @@ type PoolCause struct {
 	Text string     `json:"text"`
 	// Steps are all filters that removed something, in words.
 	Steps []string `json:"steps,omitempty"`
-	// Beyond is what would be in the way if the pod tolerated the pool's taints; "" when nothing would, or no taint is.
+	// Beyond is what would be in the way if the pod tolerated the pool's taints; "" when nothing would, or no taint
+	// is.
 	Beyond cause.Code `json:"beyond,omitempty"`
 }
 
-// Waits says why a pod has no place, of the reasons that the engine gives. Of pools that are equally near, the first counts:
-// that is the heaviest.
+// Waits explains why a pod has no place, from the engine's reasons. Among equally near pools the first counts, which
+// has the greatest weight.
 func Waits(u plan.Unplaced) Waiting {
 	if len(u.Pools) == 0 {
 		return Waiting{Cause: about("", plan.Step{Cause: cause.NoNodePool, Detail: "there is no NodePool"})}
@@ -63,7 +64,7 @@ func Waits(u plan.Unplaced) Waiting {
 	return w
 }
 
-// Further are the causes that the other pools have, nearest first: those that Waits leaves out.
+// Further returns the causes of the other pools, nearest first: those that Waits leaves out.
 func Further(u plan.Unplaced) []Cause {
 	var further []Cause
 	for i, r := range reasons(u) {
@@ -81,7 +82,7 @@ type reason struct {
 	distance int
 }
 
-// reasons are those of all pools, nearest first.
+// reasons returns the reasons of all pools, nearest first.
 func reasons(u plan.Unplaced) []reason {
 	list := make([]reason, 0, len(u.Pools))
 	for _, refusal := range u.Pools {
@@ -100,9 +101,9 @@ func reasons(u plan.Unplaced) []reason {
 	return list
 }
 
-// putChosenFirst moves pools that the pod passes over by a label behind those that have its labels and lack only a
-// resource. Such a pod has chosen its pool by that label: it is told what is wrong there (U-17). Labels of instance
-// types, such as the zone, choose no pool, and keep their place before resources.
+// putChosenFirst moves pools whose labels do not match the pod behind pools that match and lack only a resource. Such
+// a pod has chosen its pool by that label, so it is told what is wrong there (U-17). Labels of instance types, such as
+// the zone, choose no pool, and stay before resources.
 func putChosenFirst(list []reason, refusals []plan.PoolRefusal) {
 	short := func(r reason) bool { return r.distance == 2*ofAResource }
 	if !slices.ContainsFunc(list, short) {
@@ -117,7 +118,8 @@ func putChosenFirst(list []reason, refusals []plan.PoolRefusal) {
 	}
 }
 
-// distance is how far a pool is from taking a pod. A taint before something else that is in the way counts as that, and a bit further.
+// distance returns how far a pool is from taking a pod. A taint with another obstacle behind it counts as that
+// obstacle, and slightly more.
 func distance(e Entry, beyond cause.Code) int {
 	if beyond == "" {
 		return 2 * e.distance
@@ -126,7 +128,7 @@ func distance(e Entry, beyond cause.Code) int {
 	return 2*max(e.distance, next.distance) + 1
 }
 
-// about makes a cause of a step. A code that the catalogue does not have is told with the engine's own words.
+// about makes the cause of a step. An unknown code gets the engine's own words.
 func about(pool string, s plan.Step) Cause {
 	e, known := entryOf(s.Cause)
 	c := Cause{Code: s.Cause, Object: Object{Kind: "NodePool", Name: pool}, ByItself: e.ByItself}
@@ -146,7 +148,7 @@ func about(pool string, s plan.Step) Cause {
 	if s.Never {
 		c.ByItself = never
 		if s.Cause != cause.ResourceLimit {
-			remedies = remedies[:1] // removing nodes makes no room
+			remedies = remedies[:1] // removing nodes would make no room
 		}
 	}
 	names := strings.NewReplacer("POOL", pool, "KEY", s.Key)

@@ -8,20 +8,21 @@ import (
 	"strings"
 )
 
-// Caller says whether a request comes from an API server that was told of this webhook. The status is that of the refusal.
+// Caller reports whether a request comes from an API server that knows this webhook. status is the HTTP status to
+// refuse with.
 type Caller func(*http.Request) (verified bool, status int)
 
-// Callers serves those who show who they are, and nobody else: what is refused is not read.
+// Callers serves verified callers, and nobody else. It does not read the body of a refused request.
 type Callers struct {
-	// Verify says who may ask.
+	// Verify decides who may ask.
 	Verify Caller
 	// Next answers them.
 	Next http.Handler
-	// Rejected is told of every refusal. It may be nil.
+	// Rejected is called for every refusal. It may be nil.
 	Rejected func()
 }
 
-// ServeHTTP refuses without a word about why: whoever asks has no right to know.
+// ServeHTTP passes verified requests to Next. It refuses others without a reason: they have no right to know it.
 func (c Callers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if verified, status := c.Verify(r); !verified {
 		if c.Rejected != nil {
@@ -33,8 +34,8 @@ func (c Callers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.Next.ServeHTTP(w, r)
 }
 
-// ByPath verifies callers by the last element of the path behind base, which only they know who have read the webhook's configuration. It is
-// compared in a time that does not depend on it.
+// ByPath verifies callers by a token, the last element of the path after base. Only readers of the webhook's
+// configuration know it. It is compared in constant time.
 func ByPath(base string, tokens func() []string) Caller {
 	return func(r *http.Request) (bool, int) {
 		token, found := strings.CutPrefix(r.URL.Path, base+"/")
@@ -47,18 +48,19 @@ func ByPath(base string, tokens func() []string) Caller {
 	}
 }
 
-// ByCertificate verifies callers by the common name of a certificate that the TLS server has verified.
+// ByCertificate verifies callers by the common name of a client certificate that the TLS server has verified.
 func ByCertificate(base string, names []string) Caller {
 	return func(r *http.Request) (bool, int) {
 		if r.URL.Path != base {
 			return false, http.StatusNotFound
 		}
-		verified := r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && slices.Contains(names, r.TLS.VerifiedChains[0][0].Subject.CommonName)
+		verified := r.TLS != nil && len(r.TLS.VerifiedChains) > 0 &&
+			slices.Contains(names, r.TLS.VerifiedChains[0][0].Subject.CommonName)
 		return verified, http.StatusUnauthorized
 	}
 }
 
-// Anybody verifies nobody, and lets all ask.
+// Anybody accepts every caller.
 func Anybody(base string) Caller {
 	return func(r *http.Request) (bool, int) { return r.URL.Path == base, http.StatusNotFound }
 }

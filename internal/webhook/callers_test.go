@@ -22,7 +22,8 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// who does not show the token, or the certificate, gets a status and nothing else: nothing is read, nobody is asked, and one is counted.
+// who does not show the token, or the certificate, gets a status and nothing else: nothing is read, nobody is
+// asked, and one is counted.
 func TestA14_StrangersGetNoAnswer(t *testing.T) {
 	t.Parallel()
 	const base, token = "/node-scheduling", "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG"
@@ -53,20 +54,24 @@ func TestA14_StrangersGetNoAnswer(t *testing.T) {
 		{"a token that is a path, elsewhere", odd, "/elsewhere", nil, 404},
 		{"a certificate", byName, base, shows("kube-apiserver"), 200},
 		{"a certificate of another name", byName, base, shows("kubelet"), 401},
-		{"no certificate", byName, base, &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{Subject: pkix.Name{CommonName: "kube-apiserver"}}}}, 401},
+		{"no certificate", byName, base, &tls.ConnectionState{
+			PeerCertificates: []*x509.Certificate{{Subject: pkix.Name{CommonName: "kube-apiserver"}}},
+		}, 401},
 		{"no TLS", byName, base, nil, 401},
 		{"a certificate at another path", byName, "/", shows("kube-apiserver"), 404},
 		{"anybody", webhook.Anybody(base), base, nil, 200},
 		{"anybody elsewhere", webhook.Anybody(base), base + "/x", nil, 404},
 	} {
 		rejected, asked := 0, 0
-		callers := webhook.Callers{Verify: c.verify, Rejected: func() { rejected++ }, Next: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ })}
+		callers := webhook.Callers{Verify: c.verify, Rejected: func() { rejected++ },
+			Next: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ })}
 		request := httptest.NewRequest(http.MethodPost, c.path, unread{t})
 		request.TLS = c.shows
 		recorder := httptest.NewRecorder()
 		callers.ServeHTTP(recorder, request)
 		if fine := c.status == 200; recorder.Code != c.status || (asked == 1) != fine || (rejected == 1) == fine {
-			t.Errorf("%s: status %d, asked %d times, rejected %d; want %d", c.what, recorder.Code, asked, rejected, c.status)
+			t.Errorf("%s: status %d, asked %d times, rejected %d; want %d", c.what, recorder.Code, asked, rejected,
+				c.status)
 		}
 	}
 	recorder := httptest.NewRecorder()

@@ -7,25 +7,25 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/convert"
 )
 
-// ConversionPath is where the API server finds the conversion.
+// ConversionPath is the URL path of the conversion webhook.
 const ConversionPath = "/convert"
 
-// ConversionConfig is what the door of conversion needs.
+// ConversionConfig is the configuration of a [Conversion].
 type ConversionConfig struct {
-	// Converter does the work.
+	// Converter converts the objects.
 	Converter *convert.Converter
-	// Observe is told which objects could not be converted, for a log and metrics, whenever one is asked for. It may be
+	// Observe is called with the objects of a review that could not be converted, for a log and metrics. It may be
 	// nil. It must not wait.
 	Observe func([]convert.Held)
 }
 
-// Conversion is an http.Handler for ConversionReviews of version v1 (V-20). It takes no time but that of computing: the
-// API server waits up to 30 seconds, and every request for our kinds waits with it.
+// Conversion is an http.Handler for ConversionReviews of version v1 (V-20). It only computes and never waits: the API
+// server waits up to 30 seconds for it, and so does every request for our kinds.
 type Conversion struct {
 	config ConversionConfig
 }
 
-// NewConversion makes the door. An error names what is missing from its configuration.
+// NewConversion returns the door, or an error that names what is missing from its configuration.
 func NewConversion(config ConversionConfig) (*Conversion, error) {
 	if config.Converter == nil {
 		return nil, errors.New("conversion webhook: Converter is missing")
@@ -33,7 +33,8 @@ func NewConversion(config ConversionConfig) (*Conversion, error) {
 	return &Conversion{config: config}, nil
 }
 
-// ServeHTTP answers a review with status 200, and what is no review with a status of 400 to 499 and one line of text.
+// ServeHTTP answers a review with status 200. It answers anything else with a status of 400 to 499 and one line of
+// text.
 func (h *Conversion) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, status, err := readBody(w, r, convert.MaxReview)
 	if err != nil {

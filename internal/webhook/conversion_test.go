@@ -34,14 +34,19 @@ func TestTheDoorOfConversion(t *testing.T) {
 		method, kind, body, want string
 		status                   int
 	}{
-		"a review":         {http.MethodPost, "application/json", conversionReview, `"result":{"status":"Success"}`, 200},
-		"another method":   {http.MethodGet, "application/json", "", "it must be POST", 405},
-		"another type":     {http.MethodPost, "text/plain", conversionReview, "must be application/json", 415},
-		"no review":        {http.MethodPost, "application/json", `{"kind":"List"}`, "it must be ConversionReview", 400},
-		"another kind":     {http.MethodPost, "application/json", strings.ReplaceAll(conversionReview, "NodePool", "Pod"), `"status":"Failure","message":"object 0, \"good\": kind is \"Pod\"`, 200},
-		"too large a body": {http.MethodPost, "application/json", strings.Repeat(" ", convert.MaxReview+1), "has more than", 413},
+		"a review": {http.MethodPost, "application/json", conversionReview, `"result":{"status":"Success"}`,
+			200},
+		"another method": {http.MethodGet, "application/json", "", "it must be POST", 405},
+		"another type":   {http.MethodPost, "text/plain", conversionReview, "must be application/json", 415},
+		"no review": {http.MethodPost, "application/json", `{"kind":"List"}`, "it must be ConversionReview",
+			400},
+		"another kind": {http.MethodPost, "application/json", strings.ReplaceAll(conversionReview, "NodePool",
+			"Pod"), `"status":"Failure","message":"object 0, \"good\": kind is \"Pod\"`, 200},
+		"too large a body": {http.MethodPost, "application/json", strings.Repeat(" ", convert.MaxReview+1),
+			"has more than", 413},
 	} {
-		request := httptest.NewRequestWithContext(t.Context(), row.method, webhook.ConversionPath, strings.NewReader(row.body))
+		request := httptest.NewRequestWithContext(t.Context(), row.method, webhook.ConversionPath,
+			strings.NewReader(row.body))
 		request.Header.Set("Content-Type", row.kind)
 		recorder := httptest.NewRecorder()
 		door.ServeHTTP(recorder, request)
@@ -65,7 +70,8 @@ func TestTheDoorOfConversion(t *testing.T) {
 	if told != 1 {
 		t.Errorf("told %d times, want of the review that has one which cannot be converted", told)
 	}
-	if len(held) != 1 || held[0].String() != `NodePool bad: spec.weight is "heavy": it must be a whole number of at most 32 bits` {
+	if len(held) != 1 ||
+		held[0].String() != `NodePool bad: spec.weight is "heavy": it must be a whole number of at most 32 bits` {
 		t.Errorf("held %v", held)
 	}
 	if _, err := webhook.NewConversion(webhook.ConversionConfig{}); err == nil {

@@ -13,13 +13,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
-// FuzzReview: whatever the API server sends, nothing panics, the answer fits the review, a denial says why, and in mode
-// Inform nothing is denied but the misuse of the override. The seeds are the requests of the scripts.
+// FuzzReview: whatever the API server sends, nothing panics, the answer fits the review, a denial says why, and in
+// mode Inform nothing is denied but the misuse of the override. The seeds are the requests of the scripts.
 func FuzzReview(f *testing.F) {
 	for _, seed := range seeds(f) {
 		f.Add(seed)
 	}
-	enforced := handler(world(f, "override Enable\nauthorization ListsAndRBAC\nscheduler cluster users=group:admins,ops/default"))
+	enforced := handler(
+		world(f, "override Enable\nauthorization ListsAndRBAC\nscheduler cluster users=group:admins,ops/default"))
 	informed := handler(world(f, "override Enable\nscheduler cluster mode=Inform"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		recorder := post(enforced, body)
@@ -37,10 +38,12 @@ func FuzzReview(f *testing.F) {
 		if r == nil || r.UID == "" || r.Allowed == (r.Result != nil) {
 			t.Fatalf("answer %s", recorder.Body)
 		}
-		if !r.Allowed && (!strings.HasPrefix(r.Result.Message, "NodeSchedulingPolicy [ControlPlane/") || len(r.AuditAnnotations) < 5) {
+		if !r.Allowed && (!strings.HasPrefix(r.Result.Message, "NodeSchedulingPolicy [ControlPlane/") ||
+			len(r.AuditAnnotations) < 5) {
 			t.Fatalf("denied without a word: %s", recorder.Body)
 		}
-		if json.Unmarshal(body, &asked) == nil && asked.Request != nil && asked.Request.UID != "" && asked.Request.UID != r.UID {
+		if json.Unmarshal(body, &asked) == nil && asked.Request != nil && asked.Request.UID != "" &&
+			asked.Request.UID != r.UID {
 			t.Fatalf("the answer to %q is for %q", asked.Request.UID, r.UID)
 		}
 		recorder = post(informed, body)

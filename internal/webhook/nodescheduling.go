@@ -18,41 +18,41 @@ import (
 
 const (
 	// MaxReviewBytes is the largest review that is read. An API server stores objects of at most 1.5 MiB and accepts
-	// requests of 3 MiB; an update carries two objects.
+	// requests of 3 MiB. An update carries two objects.
 	MaxReviewBytes = 8 << 20
-	// DefaultTimeout is how long a verdict may take. It is less than the API server waits (docs/control-plane-protection.md),
-	// so that a user reads why, and not that a webhook did not answer.
+	// DefaultTimeout is how long a verdict may take. It is shorter than the API server waits
+	// (docs/control-plane-protection.md). So a user reads the reason, not that a webhook did not answer.
 	DefaultTimeout = 2 * time.Second
 )
 
-// NodeSchedulingConfig is what the door of the node scheduling policy needs.
+// NodeSchedulingConfig is the configuration of a [NodeScheduling].
 type NodeSchedulingConfig struct {
-	// Judge is the verdict on a request, by what is in force.
+	// Judge returns the verdict on a request, by the policy in force.
 	Judge func(*evaluator.Request, evaluator.Cluster) evaluator.Verdict
 	// Cluster returns the ports for one request; they keep the deadline of the context.
 	Cluster func(context.Context) evaluator.Cluster
 	// Group judges writes of NodeSchedulingGroups. Nil lets them pass.
 	Group GroupWrites
-	// Observe is told every verdict, for metrics and events. It may be nil. It must not wait.
+	// Observe is called with every verdict, for metrics and events. It may be nil. It must not wait.
 	Observe func(evaluator.Request, evaluator.Verdict)
-	// Took is told how long each verdict took, from the first byte of the review. It may be nil.
+	// Took is called with the duration of each verdict, from the first byte of the review. It may be nil.
 	Took func(evaluator.Request, time.Duration)
 	// Timeout bounds a verdict; 0 is DefaultTimeout.
 	Timeout time.Duration
 }
 
-// GroupWrites judge writes of NodeSchedulingGroups; a refusal is the text for the user.
+// GroupWrites judges writes of NodeSchedulingGroups. Refusal returns the text for the user, "" to let the write pass.
 type GroupWrites interface {
 	Concern(group, resource, subresource string) bool
 	Refusal(ctx context.Context, object, old map[string]any) string
 }
 
-// NodeScheduling is an http.Handler for AdmissionReviews of version v1. The verdict is that of every other door.
+// NodeScheduling is an http.Handler for AdmissionReviews of version v1. Its verdicts are those of every other door.
 type NodeScheduling struct {
 	config NodeSchedulingConfig
 }
 
-// NewNodeScheduling makes the door. An error names what is missing from its configuration.
+// NewNodeScheduling returns the door, or an error that names what is missing or wrong in its configuration.
 func NewNodeScheduling(config NodeSchedulingConfig) (*NodeScheduling, error) {
 	switch {
 	case config.Judge == nil:
@@ -67,8 +67,8 @@ func NewNodeScheduling(config NodeSchedulingConfig) (*NodeScheduling, error) {
 	return &NodeScheduling{config: config}, nil
 }
 
-// ServeHTTP answers a review with status 200, whatever the verdict, and what is no review with a status of 400 to 499 and
-// one line of text.
+// ServeHTTP answers a review with status 200, whatever the verdict. It answers anything else with a status of 400 to
+// 499 and one line of text.
 func (h *NodeScheduling) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	review, status, err := readReview(w, r)
@@ -94,8 +94,10 @@ func (h *NodeScheduling) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // answer writes a verdict.
-func (h *NodeScheduling) answer(w http.ResponseWriter, review *admissionv1.AdmissionReview, verdict evaluator.Verdict) {
-	answer, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: toResponse(review.Request, verdict)})
+func (h *NodeScheduling) answer(w http.ResponseWriter, review *admissionv1.AdmissionReview,
+	verdict evaluator.Verdict) {
+	answer, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: review.TypeMeta,
+		Response: toResponse(review.Request, verdict)})
 	if err != nil {
 		http.Error(w, fmt.Sprintf("writing the review: %v", err), http.StatusInternalServerError)
 		return
@@ -104,8 +106,8 @@ func (h *NodeScheduling) answer(w http.ResponseWriter, review *admissionv1.Admis
 	_, _ = w.Write(answer) // a client that is gone is not our concern
 }
 
-// refuseGroup judges a write of a NodeSchedulingGroup (N70), and says whether the review is about one. An object that
-// cannot be read has no mode: the API server has checked it against its definition.
+// refuseGroup judges a write of a NodeSchedulingGroup (N70); concerns says whether the review is about one. An object
+// that cannot be read counts as one without a mode: the API server has checked it against its CRD.
 func (h *NodeScheduling) refuseGroup(ctx context.Context, request *admissionv1.AdmissionRequest) (refusal string,
 	concerns bool) {
 	resource := request.Resource
@@ -121,7 +123,7 @@ func (h *NodeScheduling) refuseGroup(ctx context.Context, request *admissionv1.A
 	return h.config.Group.Refusal(ctx, content(request.Object), content(request.OldObject)), true
 }
 
-// readReview reads a review within MaxReviewBytes. An error comes with the status that tells it.
+// readReview reads a review, at most MaxReviewBytes. With an error it returns the HTTP status to answer.
 func readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionReview, int, error) {
 	body, status, err := readBody(w, r, MaxReviewBytes)
 	if err != nil {
@@ -141,7 +143,8 @@ func decodeReview(body []byte) (*admissionv1.AdmissionReview, error) {
 	}
 	switch want := admissionv1.SchemeGroupVersion.String(); {
 	case review.APIVersion != want || review.Kind != "AdmissionReview":
-		return nil, fmt.Errorf("the review is %q of %q: it must be AdmissionReview of %s", review.Kind, review.APIVersion, want)
+		return nil, fmt.Errorf("the review is %q of %q: it must be AdmissionReview of %s", review.Kind,
+			review.APIVersion, want)
 	case review.Request == nil:
 		return nil, errors.New("the review has no request")
 	case review.Request.UID == "":
@@ -150,8 +153,8 @@ func decodeReview(body []byte) (*admissionv1.AdmissionReview, error) {
 	return review, nil
 }
 
-// toRequest reads a request of the API server. An object that cannot be read is left out and stated: the verdict on it is
-// the policy's.
+// toRequest converts a request of the API server. An object that cannot be read is left out, and Fault says why: the
+// policy decides about it.
 func toRequest(from *admissionv1.AdmissionRequest) evaluator.Request {
 	request := evaluator.Request{
 		Operation: evaluator.Operation(from.Operation),
@@ -165,7 +168,7 @@ func toRequest(from *admissionv1.AdmissionRequest) evaluator.Request {
 	}
 	read := func(raw runtime.RawExtension) (runtime.Object, error) {
 		object := evaluator.NewObject(request.Group, request.Resource, request.Subresource)
-		if len(raw.Raw) == 0 { // also where the review has null
+		if len(raw.Raw) == 0 { // also if the review has null
 			return nil, nil
 		}
 		return object, utiljson.Unmarshal(raw.Raw, object)

@@ -47,8 +47,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// door asks the webhook, as an API server does whose mutating policies have written what there is to write (A-42);
-// what these are is tested in localcluster/doors.
+// door asks the webhook, as an API server does after its mutating policies have written (A-42); what these are is
+// tested in localcluster/doors.
 func door(w *schedulingtest.World, asked schedulingtest.Asked) (schedulingtest.Answer, error) {
 	asked, err := w.Admit(asked)
 	if err != nil {
@@ -67,7 +67,8 @@ func door(w *schedulingtest.World, asked schedulingtest.Asked) (schedulingtest.A
 	if response.UID != "42" || answer.Kind != "AdmissionReview" || answer.APIVersion != "admission.k8s.io/v1" {
 		return schedulingtest.Answer{}, fmt.Errorf("the answer does not fit the review: %s", recorder.Body)
 	}
-	given := schedulingtest.Answer{Allowed: response.Allowed, Warnings: response.Warnings, Audit: response.AuditAnnotations}
+	given := schedulingtest.Answer{Allowed: response.Allowed, Warnings: response.Warnings,
+		Audit: response.AuditAnnotations}
 	if !response.Allowed {
 		if response.Result.Code != http.StatusForbidden || response.Result.Reason != metav1.StatusReasonForbidden {
 			return given, fmt.Errorf("denied with %d %s", response.Result.Code, response.Result.Reason)
@@ -89,7 +90,9 @@ func review(asked schedulingtest.Asked) admissionv1.AdmissionReview {
 	if old != nil {
 		request.OldObject = runtime.RawExtension{Object: old}
 	}
-	return admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request}
+	return admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request,
+	}
 }
 
 func handler(w *schedulingtest.World) http.Handler {
@@ -138,20 +141,30 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 		status                   int
 		says                     string
 	}{
-		{"method", http.MethodGet, "application/json", "", http.StatusMethodNotAllowed, `method is "GET": it must be POST`},
+		{"method", http.MethodGet, "application/json", "", http.StatusMethodNotAllowed,
+			`method is "GET": it must be POST`},
 		{"type", http.MethodPost, "text/plain", "{}", http.StatusUnsupportedMediaType, `Content-Type is "text/plain"`},
 		{"no type", http.MethodPost, "", "{}", http.StatusUnsupportedMediaType, `Content-Type is ""`},
-		{"type with nonsense behind it", http.MethodPost, "application/json; charset", "{}", http.StatusUnsupportedMediaType,
-			`Content-Type is "application/json; charset"`},
+		{"type with nonsense behind it", http.MethodPost, "application/json; charset", "{}",
+			http.StatusUnsupportedMediaType, `Content-Type is "application/json; charset"`},
 		{"no JSON", http.MethodPost, "application/json", "{", http.StatusBadRequest, "reading the review"},
-		{"other kind", http.MethodPost, "application/json", `{"kind": "Pod", "apiVersion": "v1"}`, http.StatusBadRequest, "must be AdmissionReview of admission.k8s.io/v1"},
-		{"other version", http.MethodPost, "application/json", `{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1beta1",
-			"request": {"uid": "42"}}`, http.StatusBadRequest, `the review is "AdmissionReview" of "admission.k8s.io/v1beta1"`},
-		{"other kind of that version", http.MethodPost, "application/json", `{"kind": "Review", "apiVersion": "admission.k8s.io/v1",
+		{"other kind", http.MethodPost, "application/json", `{"kind": "Pod", "apiVersion": "v1"}`,
+			http.StatusBadRequest, "must be AdmissionReview of admission.k8s.io/v1"},
+		{"other version", http.MethodPost, "application/json",
+			`{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1beta1",
+			"request": {"uid": "42"}}`, http.StatusBadRequest,
+			`the review is "AdmissionReview" of "admission.k8s.io/v1beta1"`},
+		{"other kind of that version", http.MethodPost, "application/json",
+			`{"kind": "Review", "apiVersion": "admission.k8s.io/v1",
 			"request": {"uid": "42"}}`, http.StatusBadRequest, `the review is "Review" of "admission.k8s.io/v1"`},
-		{"no request", http.MethodPost, "application/json", `{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}`, http.StatusBadRequest, "has no request"},
-		{"no uid", http.MethodPost, "application/json", `{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {}}`, http.StatusBadRequest, "request.uid is missing"},
-		{"too large", http.MethodPost, "application/json", strings.Repeat(" ", webhook.MaxReviewBytes+1), http.StatusRequestEntityTooLarge, "more than 8388608 bytes"},
+		{"no request", http.MethodPost, "application/json",
+			`{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}`, http.StatusBadRequest,
+			"has no request"},
+		{"no uid", http.MethodPost, "application/json",
+			`{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {}}`, http.StatusBadRequest,
+			"request.uid is missing"},
+		{"too large", http.MethodPost, "application/json", strings.Repeat(" ", webhook.MaxReviewBytes+1),
+			http.StatusRequestEntityTooLarge, "more than 8388608 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -162,7 +175,8 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 			if recorder.Code != c.status || !strings.Contains(recorder.Body.String(), c.says) {
 				t.Errorf("status %d, %q; want %d, %q", recorder.Code, recorder.Body, c.status, c.says)
 			}
-			if allowed := recorder.Header().Get("Allow"); (allowed == "POST") != (c.status == http.StatusMethodNotAllowed) {
+			allowed := recorder.Header().Get("Allow")
+			if (allowed == "POST") != (c.status == http.StatusMethodNotAllowed) {
 				t.Errorf("Allow is %q", allowed)
 			}
 		})
@@ -176,13 +190,14 @@ func TestAReviewThatCannotBeReadIsRefused(t *testing.T) {
 	request.Header.Set("Content-Type", "application/json")
 	recorder := httptest.NewRecorder()
 	handler(world(t, "")).ServeHTTP(recorder, request)
-	if want := "reading the review: cut off\n"; recorder.Code != http.StatusBadRequest || recorder.Body.String() != want {
+	if want := "reading the review: cut off\n"; recorder.Code != http.StatusBadRequest ||
+		recorder.Body.String() != want {
 		t.Errorf("status %d, %q; want %q", recorder.Code, recorder.Body, want)
 	}
 }
 
-// An object that cannot be read is denied with the reason where the policy is enforced, and passes with a warning where it
-// is not: Inform denies nothing (N40).
+// An object that cannot be read is denied with the reason where the policy is enforced, and passes with a warning
+// where it is not: Inform denies nothing (N40).
 func TestAnObjectThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	const body = `{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {"uid": "42", "operation": "CREATE",
@@ -199,7 +214,8 @@ func TestAnObjectThatCannotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		said := fmt.Sprint(answer.Response.Result, answer.Response.Warnings)
-		if answer.Response.Allowed != allowed || !strings.Contains(said, "nodeName") || !strings.Contains(said, "/Malformed]") {
+		if answer.Response.Allowed != allowed || !strings.Contains(said, "nodeName") ||
+			!strings.Contains(said, "/Malformed]") {
 			t.Errorf("%q: allowed %t, said %s", more, answer.Response.Allowed, said)
 		}
 	}
@@ -214,7 +230,8 @@ type seen struct {
 }
 
 // watched posts a review to a door in a world, and returns what it tells.
-func watched(t *testing.T, w *schedulingtest.World, timeout time.Duration, body []byte) (seen, *httptest.ResponseRecorder) {
+func watched(t *testing.T, w *schedulingtest.World, timeout time.Duration,
+	body []byte) (seen, *httptest.ResponseRecorder) {
 	t.Helper()
 	policy, _, err := evaluator.New(w.Sources)
 	if err != nil {
@@ -245,7 +262,8 @@ func watched(t *testing.T, w *schedulingtest.World, timeout time.Duration, body 
 func TestDeadlineAndObserver(t *testing.T) {
 	t.Parallel()
 	for timeout, want := range map[time.Duration]time.Duration{0: webhook.DefaultTimeout, time.Hour: time.Hour} {
-		for line, dry := range map[string]bool{"alice bind app/web to=cp1": false, "alice bind app/web to=cp1 dry-run": true} {
+		for line, dry := range map[string]bool{"alice bind app/web to=cp1": false,
+			"alice bind app/web to=cp1 dry-run": true} {
 			asked, err := schedulingtest.ParseRequest(line)
 			if err != nil {
 				t.Fatal(err)
@@ -255,22 +273,26 @@ func TestDeadlineAndObserver(t *testing.T) {
 				t.Fatal(err)
 			}
 			s, recorder := watched(t, world(t, ""), timeout, body)
-			if s.left <= want*3/4 || s.left > want || len(s.verdicts) != 1 || s.verdicts[0].Allowed || s.requests[0].DryRun != dry ||
-				len(s.took) != 1 || s.took[0] <= 0 {
+			if s.left <= want*3/4 || s.left > want || len(s.verdicts) != 1 || s.verdicts[0].Allowed ||
+				s.requests[0].DryRun != dry || len(s.took) != 1 || s.took[0] <= 0 {
 				t.Errorf("timeout %s, %s: %+v", timeout, line, s)
 			}
-			if kind := recorder.Header().Get("Content-Type"); kind != "application/json" || !strings.Contains(recorder.Body.String(),
-				`"status":"Failure"`) {
+			if kind := recorder.Header().Get("Content-Type"); kind != "application/json" ||
+				!strings.Contains(recorder.Body.String(),
+					`"status":"Failure"`) {
 				t.Errorf("%s %s", kind, recorder.Body)
 			}
 		}
 	}
-	judge, cluster := (*evaluator.Policy)(nil).Evaluate, func(context.Context) evaluator.Cluster { return evaluator.Cluster{} }
+	judge, cluster := (*evaluator.Policy)(nil).Evaluate, func(context.Context) evaluator.Cluster {
+		return evaluator.Cluster{}
+	}
 	for want, config := range map[string]webhook.NodeSchedulingConfig{
-		"Judge is missing":                                 {Cluster: cluster},
-		"Cluster is missing":                               {Judge: judge},
-		"Timeout is -1ns: it must not be negative":         {Judge: judge, Cluster: cluster, Timeout: -1},
-		"node scheduling webhook: Timeout is -2s: it must": {Judge: judge, Cluster: cluster, Timeout: -2 * time.Second},
+		"Judge is missing":                         {Cluster: cluster},
+		"Cluster is missing":                       {Judge: judge},
+		"Timeout is -1ns: it must not be negative": {Judge: judge, Cluster: cluster, Timeout: -1},
+		"node scheduling webhook: Timeout is -2s: it must": {Judge: judge, Cluster: cluster,
+			Timeout: -2 * time.Second},
 	} {
 		if _, err := webhook.NewNodeScheduling(config); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -311,7 +333,9 @@ func TestA18_WritesOfGroupsAreAnswered(t *testing.T) {
 	t.Parallel()
 	counted := 0
 	h, err := webhook.NewNodeScheduling(webhook.NodeSchedulingConfig{Group: refusing{},
-		Judge:   func(*evaluator.Request, evaluator.Cluster) evaluator.Verdict { return evaluator.Verdict{Allowed: true} },
+		Judge: func(*evaluator.Request, evaluator.Cluster) evaluator.Verdict {
+			return evaluator.Verdict{Allowed: true}
+		},
 		Cluster: func(context.Context) evaluator.Cluster { return evaluator.Cluster{} },
 		Observe: func(evaluator.Request, evaluator.Verdict) { counted++ },
 	})
@@ -324,11 +348,13 @@ func TestA18_WritesOfGroupsAreAnswered(t *testing.T) {
 	for _, c := range []struct{ group, object, refusal string }{
 		{"scheduling.joiner.sh", enable, "object Enable, old Inform"},
 		{"scheduling.joiner.sh", `{"mode": "Inform"}`, ""},
-		{"scheduling.joiner.sh", `{"mode": "Enable", "n": 1e999}`, "object <nil>, old Inform"}, // too large a number: not read
+		// too large a number: not read
+		{"scheduling.joiner.sh", `{"mode": "Enable", "n": 1e999}`, "object <nil>, old Inform"},
 		{"scheduling.openshift.io", enable, ""},
 	} {
 		var answer admissionv1.AdmissionReview
-		if err := json.Unmarshal(post(h, fmt.Appendf(nil, body, c.group, c.object)).Body.Bytes(), &answer); err != nil {
+		if err := json.Unmarshal(post(h, fmt.Appendf(nil, body, c.group, c.object)).Body.Bytes(),
+			&answer); err != nil {
 			t.Fatal(err)
 		}
 		if r := answer.Response; r.Allowed != (c.refusal == "") || !r.Allowed && r.Result.Message != c.refusal {

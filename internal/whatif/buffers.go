@@ -16,8 +16,8 @@ import (
 // Buffer is how much of a CapacityBuffer's room there is by a plan (K-37).
 type Buffer struct {
 	Name string `json:"name"` // namespace/name
-	// Existing counts the pods for which there is room on nodes that there are, New those for which it is launched, and
-	// Missing those for which there is none, with why for the first of them.
+	// Existing counts the pods for which there is room on nodes that there are, New those for which it is launched,
+	// and Missing those for which there is none, with why for the first of them.
 	Existing int    `json:"existing"`
 	New      int    `json:"new"`
 	Missing  int    `json:"missing"`
@@ -26,7 +26,7 @@ type Buffer struct {
 	Unresolved string `json:"unresolved,omitempty"`
 }
 
-// String says it on a line.
+// String returns it as one line.
 func (b Buffer) String() string {
 	if b.Unresolved != "" {
 		return fmt.Sprintf("CapacityBuffer %s: no room: %s", b.Name, b.Unresolved)
@@ -47,7 +47,7 @@ func (b Buffer) String() string {
 	return fmt.Sprintf("CapacityBuffer %s: %s", b.Name, strings.Join(parts, ", "))
 }
 
-// buffers says of each CapacityBuffer what a plan for s has for it, ordered by name.
+// buffers returns what a plan for s has for each CapacityBuffer, ordered by name.
 func (w *World) buffers(s *cluster.Snapshot, p plan.Plan) (list []Buffer) {
 	rooms := view.Rooms(s, p)
 	for _, o := range w.objects {
@@ -57,7 +57,8 @@ func (w *World) buffers(s *cluster.Snapshot, p plan.Plan) (list []Buffer) {
 		}
 		name := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 		room := rooms[name.String()]
-		own := Buffer{Name: name.String(), Existing: room.There + room.Coming, New: room.Planned, Missing: room.Missing, Why: room.Text}
+		own := Buffer{Name: name.String(), Existing: room.There + room.Coming, New: room.Planned,
+			Missing: room.Missing, Why: room.Text}
 		if v, _, _ := w.store.BufferVerdict(name); !v.Ready() {
 			own.Unresolved = v.Message
 		}
@@ -67,7 +68,7 @@ func (w *World) buffers(s *cluster.Snapshot, p plan.Plan) (list []Buffer) {
 	return list
 }
 
-// bufferOf names the buffer of each buffer pod, by UID.
+// bufferOf returns the buffer of each buffer pod, by UID.
 func bufferOf(s *cluster.Snapshot) map[string]string {
 	of := make(map[string]string, len(s.Buffers))
 	for _, pod := range s.Buffers {

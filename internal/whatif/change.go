@@ -17,33 +17,33 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// Change is what is to become of a cluster (U-03).
+// Change is a change of a cluster (U-03).
 type Change struct {
-	// Documents take the place of the objects of their kind, namespace and name, or are added.
+	// Documents replace the objects of the same kind, namespace and name, or are added.
 	Documents []Document
-	// Delete names objects that go, KIND/NAME or KIND/NAMESPACE/NAME.
+	// Delete names objects to delete, KIND/NAME or KIND/NAMESPACE/NAME.
 	Delete []string
 	// Scale sets the replicas of Deployments, NAMESPACE/NAME=N.
 	Scale []string
-	// RemoveNodes names nodes, or NodeClaims, that go.
+	// RemoveNodes names nodes or NodeClaims to remove.
 	RemoveNodes []string
 }
 
-// Empty reports whether nothing is to change.
+// Empty reports whether the change is empty.
 func (c Change) Empty() bool {
 	return len(c.Documents)+len(c.Delete)+len(c.Scale)+len(c.RemoveNodes) == 0
 }
 
-// Reasons why a node goes that no method of disruption has: somebody asks for it.
+// Reasons for removing a node without a disruption method: somebody asks for it.
 const (
 	removedByHand plan.DisruptionReason = "Removed"
 	poolDeleted   plan.DisruptionReason = "NodePoolDeleted"
 )
 
-// edit is one object that a change is about. old is nil for one that is added, fresh for one that goes.
+// edit is the change of one object. old is nil for an added object, fresh for a deleted one.
 type edit struct {
 	old, fresh *object
-	// remade says that the pods of the workload are made anew: its template is another one.
+	// remade says that the pods of the workload are recreated because its template has changed.
 	remade bool
 	diff   []Difference
 }
@@ -55,7 +55,7 @@ func (e edit) about() object {
 	return *e.old
 }
 
-// id is what tells an object from all others.
+// id identifies an object.
 type id struct {
 	kind            schema.GroupKind
 	namespace, name string
@@ -65,7 +65,7 @@ func idOf(o client.Object) id {
 	return id{o.GetObjectKind().GroupVersionKind().GroupKind(), o.GetNamespace(), o.GetName()}
 }
 
-// edits reads what is to change, in the order of kinds and names. The error names every part that cannot be.
+// edits returns the edits of a change, in the order of kinds and names. The error names every part that is impossible.
 func (w *World) edits(c Change) ([]edit, error) {
 	r, err := newReader()
 	if err != nil {
@@ -82,7 +82,8 @@ func (w *World) edits(c Change) ([]edit, error) {
 			faults = append(faults, err)
 		case e.old == nil && e.fresh == nil:
 		case found[idOf(o())].diff != nil:
-			faults = append(faults, fmt.Errorf("%s: %s %s is changed twice", o().where, kindOf(o()), nameOfObject(o())))
+			faults = append(faults, fmt.Errorf("%s: %s %s is changed twice", o().where, kindOf(o()),
+				nameOfObject(o())))
 		default:
 			found[idOf(o())] = e
 		}
@@ -119,7 +120,7 @@ func nameOfObject(o client.Object) string {
 	return o.GetNamespace() + "/" + o.GetName()
 }
 
-// replaced reads an object that takes the place of another one, or is added.
+// replaced returns the edit for an object that replaces another one, or is added.
 func (w *World) replaced(r *reader, d Document, known map[id]*object) (edit, error) {
 	fresh, err := r.read(d)
 	if err != nil {
@@ -150,14 +151,14 @@ func (w *World) replaced(r *reader, d Document, known map[id]*object) (edit, err
 	return e, nil
 }
 
-// ofTemplate reports whether a path is one of the pods that a workload makes.
+// ofTemplate reports whether a path is in the pod template of a workload.
 func ofTemplate(path string) bool {
 	return strings.HasPrefix(path, "spec.template.") || strings.HasPrefix(path, "spec.jobTemplate.spec.template.")
 }
 
-// inherit gives an object what an API server keeps of the one before: its identity, its status, and the labels and
-// annotations of which the new one says nothing. Of a kind whose defaults are not filled in here, it keeps the fields
-// as well that only the API server wrote.
+// inherit gives an object what an API server keeps of the old one: identity, status, and labels and annotations that
+// the new one lacks. If the kind's defaults are not filled in here, it also keeps fields that only the API server
+// wrote.
 func inherit(old, fresh *object) error {
 	if old.stored && looksAt(fresh.GetObjectKind().GroupVersionKind()) {
 		if err := overlay(old, fresh); err != nil {
@@ -201,7 +202,7 @@ func merged(old, fresh map[string]string) map[string]string {
 	return all
 }
 
-// deleted reads an object that goes.
+// deleted returns the edit for an object to delete.
 func (w *World) deleted(text string) (edit, error) {
 	parts := strings.Split(text, "/")
 	if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") {
@@ -222,7 +223,8 @@ func (w *World) deleted(text string) (edit, error) {
 				return edit{}, fmt.Errorf("--delete %s: a node goes by --remove-node %s", text, name)
 			}
 			if _, isNamespace := o.Object.(*corev1.Namespace); isNamespace {
-				return edit{}, fmt.Errorf("--delete %s: what is in a namespace is not followed: name its workloads", text)
+				return edit{}, fmt.Errorf("--delete %s: what is in a namespace is not followed: name its workloads",
+					text)
 			}
 			return edit{old: o, diff: []Difference{{Old: "is there"}}}, nil
 		}
@@ -230,13 +232,13 @@ func (w *World) deleted(text string) (edit, error) {
 	}
 	slices.Sort(near)
 	if len(near) == 0 {
-		return edit{}, fmt.Errorf("--delete %s: there is no object of the kind %s: those that there are: %s", text, kind,
-			strings.Join(w.kindNames(), ", "))
+		return edit{}, fmt.Errorf("--delete %s: there is no object of the kind %s: those that there are: %s", text,
+			kind, strings.Join(w.kindNames(), ", "))
 	}
 	return edit{}, fmt.Errorf("--delete %s: there is no such %s: those that there are: %s", text, kind, listed(near))
 }
 
-// kindNames lists the kinds of all objects.
+// kindNames returns the kinds of all objects, sorted.
 func (w *World) kindNames() []string {
 	var names []string
 	for kind := range w.Kinds() {
@@ -246,10 +248,10 @@ func (w *World) kindNames() []string {
 	return names
 }
 
-// listed joins the first of a list, and counts the others.
+// listed joins the first names of a list, and counts the others.
 func listed(list []string) string { return firstOf(list, len(list), namesShown) }
 
-// scaled reads a Deployment that gets another number of replicas.
+// scaled returns the edit for a Deployment with another number of replicas.
 func (w *World) scaled(text string) (edit, error) {
 	wrong := fmt.Errorf("--scale is %q: write NAMESPACE/DEPLOYMENT=N, with N from 0 to %d", text, maxPods)
 	name, number, found := strings.Cut(text, "=")
@@ -276,9 +278,10 @@ func (w *World) scaled(text string) (edit, error) {
 	}
 	slices.Sort(near)
 	if len(near) == 0 {
-		return edit{}, fmt.Errorf("--scale %s: there is no Deployment: neither among the files nor in the cluster, as "+
-			"far as it could be read",
-			text)
+		return edit{},
+			fmt.Errorf("--scale %s: there is no Deployment: neither among the files nor in the cluster, as "+
+				"far as it could be read",
+				text)
 	}
 	return edit{}, fmt.Errorf("--scale %s: there is no such Deployment: those that there are: %s", text, listed(near))
 }

@@ -60,8 +60,8 @@ const (
 	stageGone        = "gone"
 )
 
-// ExplainClaim says at which stage a NodeClaim is, when it came to each, and what holds it there (U-04). The error says
-// that there is none of that name.
+// ExplainClaim returns at which stage a NodeClaim is, when it reached each stage, and what holds it there (U-04). The
+// error says that no NodeClaim has that name.
 func (w *World) ExplainClaim(name string) (Explained, error) {
 	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: "NodeClaim", Name: name}}
 	var claim *karpenterv1.NodeClaim
@@ -104,7 +104,7 @@ func (w *World) ExplainClaim(name string) (Explained, error) {
 	return e, nil
 }
 
-// claimFacts are the stages of a claim as its conditions have them.
+// claimFacts returns the stages of a claim, from its conditions.
 func (w *World) claimFacts(claim *karpenterv1.NodeClaim, node *cluster.Node) *ClaimFacts {
 	facts := &ClaimFacts{Pool: translate.PoolOf(claim), Node: claim.Status.NodeName, Estimated: w.estimated}
 	facts.Machine = Offering{Type: claim.Labels[string(catalog.LabelInstanceType)],
@@ -156,7 +156,7 @@ func (w *World) claimFacts(claim *karpenterv1.NodeClaim, node *cluster.Node) *Cl
 	return facts
 }
 
-// reasonOf says why a claim was chosen to go.
+// reasonOf returns the reason and message of a condition.
 func reasonOf(c karpenterv1.Condition) string {
 	if c.Message == "" {
 		return c.Reason
@@ -164,7 +164,7 @@ func reasonOf(c karpenterv1.Condition) string {
 	return c.Reason + ": " + c.Message
 }
 
-// deadlineOf says until when a deleted claim may drain, "" when nothing bounds it.
+// deadlineOf returns until when a deleted claim may drain, as text; "" without a limit.
 func deadlineOf(claim *karpenterv1.NodeClaim) string {
 	return named("its pods may stay until ", claim.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey])
 }
@@ -176,7 +176,7 @@ func named(lead, name string) string {
 	return lead + name
 }
 
-// at prints a time, "unknown" where the object has none: a file may leave it out.
+// at formats a time; "unknown" if the object has none, as a file may.
 func at(t time.Time) string {
 	if t.IsZero() {
 		return "unknown"
@@ -184,7 +184,7 @@ func at(t time.Time) string {
 	return clock(t)
 }
 
-// originOf says who made a claim, and what for.
+// originOf returns who made a claim, and what for, as text.
 func originOf(claim *karpenterv1.NodeClaim) string {
 	pool := translate.PoolOf(claim)
 	switch asks := claim.Annotations[karpenterv1.LaunchedForAnnotationKey]; {
@@ -203,7 +203,7 @@ func originOf(claim *karpenterv1.NodeClaim) string {
 	return "by NodePool " + pool
 }
 
-// machine says in words what was launched.
+// machine returns what was launched, as text.
 func (f *ClaimFacts) machine() string {
 	text := f.Machine.Type
 	if f.Machine.Zone != "" {
@@ -219,8 +219,8 @@ func (f *ClaimFacts) machine() string {
 	return strings.TrimPrefix(text+", "+price, ", ")
 }
 
-// holds says what holds a claim at its stage; where nothing does the text says how it stands. other is the
-// NodeClaim that it waits for, or "".
+// holds returns what holds a claim at its stage. If nothing does, code is "" and the text describes its state. other
+// is the NodeClaim that it waits for, or "".
 func (w *World) holds(claim *karpenterv1.NodeClaim, node *cluster.Node) (code cause.Code, text, other string) {
 	is := func(kind string) bool { return condition.IsTrue(claim.Status.Conditions, kind) }
 	get := func(kind string) karpenterv1.Condition {
@@ -256,13 +256,13 @@ func (w *World) holds(claim *karpenterv1.NodeClaim, node *cluster.Node) (code ca
 		" says why it stays", ""
 }
 
-// reasonBlocked is the reason of the condition Drained while something is in the way.
+// reasonBlocked is the reason of the condition Drained while something blocks the drain.
 const reasonBlocked = "Blocked"
 
-// reasonHeld is the reason of the condition Launched of a claim that its pool's hard limit holds.
+// reasonHeld is the reason of the condition Launched of a claim held by its pool's hard limit.
 const reasonHeld = "HardLimit"
 
-// ending says what holds a claim that goes.
+// ending returns what holds a claim that is being deleted.
 func ending(claim *karpenterv1.NodeClaim, node *cluster.Node) (cause.Code, string) {
 	get := func(kind string) karpenterv1.Condition {
 		c, _ := condition.Get(claim.Status.Conditions, kind)
@@ -292,13 +292,13 @@ func ending(claim *karpenterv1.NodeClaim, node *cluster.Node) (cause.Code, strin
 	return cause.MachineEnds, "its machine is being ended"
 }
 
-// foreign are the finalizers of other programs.
+// foreign returns the finalizers of other programs.
 func foreign(claim *karpenterv1.NodeClaim) []string {
 	return slices.DeleteFunc(slices.Clone(claim.Finalizers),
 		func(f string) bool { return f == karpenterv1.TerminationFinalizer })
 }
 
-// now names the present stage.
+// now returns the name of the current stage.
 func (f *ClaimFacts) now() string {
 	present := ""
 	for _, s := range f.Stages {

@@ -20,7 +20,7 @@ import (
 // Until is how far is foretold.
 type Until string
 
-// What is foretold: one plan, or plan after plan until nothing changes.
+// One plan, or plan after plan until nothing changes.
 const (
 	UntilPlan  Until = "plan"
 	UntilQuiet Until = "quiet"
@@ -31,13 +31,14 @@ type Comparison struct {
 	APIVersion string `json:"apiVersion"` // APIVersion
 	Kind       string `json:"kind"`       // "Comparison"
 	Until      Until  `json:"until"`
-	// Changed says that there is a change, and Changes what of it is another thing than before: nothing, when it is equal
-	// to what is.
+	// Changed says that there is a change, and Changes what of it is another thing than before: nothing, when it is
+	// equal to what is.
 	Changed bool           `json:"changed"`
 	Changes []ObjectChange `json:"changes"`
-	// Before is the cluster without the change, once it has come to rest by itself, or after one plan where only that was
-	// asked for; After is the cluster when the change has come, new nodes are there, and none has gone yet; Quiet is when
-	// nothing changes any more, nil when only a plan was asked for. Without a change, Before is the cluster as it is.
+	// Before is the cluster without the change, once it has come to rest by itself, or after one plan where only that
+	// was asked for; After is the cluster when the change has come, new nodes are there, and none has gone yet; Quiet
+	// is when nothing changes any more, nil when only a plan was asked for. Without a change, Before is the cluster as
+	// it is.
 	Before Totals  `json:"before"`
 	After  Totals  `json:"after"`
 	Quiet  *Totals `json:"quiet,omitempty"`
@@ -50,8 +51,8 @@ type Comparison struct {
 	Pods []PodFate `json:"pods"`
 	// Price sums up the totals.
 	Price Prices `json:"price"`
-	// NotForetold lists what may come otherwise, NotPlanned pods that no plan is for, such as gated ones, and Notes what
-	// is without effect.
+	// NotForetold lists what may come otherwise, NotPlanned pods that no plan is for, such as gated ones, and Notes
+	// what is without effect.
 	NotForetold []string `json:"notForetold"`
 	NotPlanned  []string `json:"notPlanned,omitempty"`
 	Notes       []string `json:"notes,omitempty"`
@@ -114,10 +115,11 @@ type PodFate struct {
 	Lost       int `json:"lost,omitempty"`
 }
 
-// stage makes a copy of the cluster on which plans are carried out.
+// stage returns a copy of the cluster on which plans are carried out.
 func (w *World) stage(going map[string]plan.DisruptionReason) (*foretell.Stage, error) {
 	classes := slices.SortedFunc(maps.Keys(w.classes()), func(a, b world.ClassRef) int {
-		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Name, b.Name))
 	})
 	return foretell.New(foretell.Input{Objects: w.told, Catalogue: w.catalogue, Classes: classes, Fleet: both{},
 		Now:              w.now,
@@ -126,8 +128,8 @@ func (w *World) stage(going map[string]plan.DisruptionReason) (*foretell.Stage, 
 		Going: going})
 }
 
-// Compare foretells what becomes of the cluster with a change, or without one where it is empty. The error names what
-// of the change an API server would refuse, or what there is not.
+// Compare foretells the cluster with a change, or without one if it is empty. The error names what an API server would
+// refuse in the change, or what does not exist.
 func (w *World) Compare(change Change, until Until) (Comparison, error) {
 	c := Comparison{APIVersion: APIVersion, Kind: "Comparison", Until: until, Changed: !change.Empty(),
 		Changes: []ObjectChange{},
@@ -143,8 +145,9 @@ func (w *World) Compare(change Change, until Until) (Comparison, error) {
 		}
 	}
 	for _, name := range change.RemoveNodes {
-		c.Changes = append(c.Changes, ObjectChange{Object: view.Object{Kind: "Node", Name: name}, Difference: Difference{
-			Old: "is there"}})
+		c.Changes = append(c.Changes, ObjectChange{Object: view.Object{Kind: "Node", Name: name},
+			Difference: Difference{
+				Old: "is there"}})
 	}
 	c.Notes = slices.Clone(w.Notes)
 	first, err := w.stage(nil)
@@ -172,7 +175,7 @@ func (w *World) Compare(change Change, until Until) (Comparison, error) {
 	return c, c.play(after, second, heldOn(first))
 }
 
-// play goes on to what was asked for, and notes what becomes of nodes and pods.
+// play plays as far as requested, and records what happens to nodes and pods.
 func (c *Comparison) play(w *World, s *foretell.Stage, held map[string]bool) error {
 	s.Plan()
 	c.After = w.totals(s)
@@ -196,7 +199,7 @@ func (c *Comparison) play(w *World, s *foretell.Stage, held map[string]bool) err
 	return nil
 }
 
-// heldOn names the nodes that are to go and stay.
+// heldOn returns the claims of nodes that are due for removal but stay.
 func heldOn(s *foretell.Stage) map[string]bool {
 	held := map[string]bool{}
 	for _, node := range s.Snapshot().Nodes {
@@ -207,7 +210,7 @@ func heldOn(s *foretell.Stage) map[string]bool {
 	return held
 }
 
-// fates notes what becomes of nodes. Those that come and go again are left out.
+// fates records what happens to nodes. It leaves out those that come and go again.
 func (c *Comparison) fates(w *World, s *foretell.Stage, record foretell.Record, held map[string]bool) {
 	replaced, came, left := map[string]bool{}, map[types.UID]bool{}, map[types.UID]bool{}
 	inRound := func(claim string, round int) string { return fmt.Sprint(claim, " ", round) }
@@ -226,8 +229,8 @@ func (c *Comparison) fates(w *World, s *foretell.Stage, record foretell.Record, 
 			passing++
 			continue
 		}
-		c.Nodes = append(c.Nodes, NodeFate{Name: l.Node, Pool: l.Pool, Fate: Comes, Replaces: l.Replaces, Why: whyComes(l),
-			Offering: Offering{Type: l.Type, Zone: l.Zone, CapacityType: l.Kind}})
+		c.Nodes = append(c.Nodes, NodeFate{Name: l.Node, Pool: l.Pool, Fate: Comes, Replaces: l.Replaces,
+			Why: whyComes(l), Offering: Offering{Type: l.Type, Zone: l.Zone, CapacityType: l.Kind}})
 	}
 	waves := map[string][]int{}
 	for _, gone := range record.Gone {
@@ -235,8 +238,8 @@ func (c *Comparison) fates(w *World, s *foretell.Stage, record foretell.Record, 
 			continue
 		}
 		fate := NodeFate{Name: cmp.Or(gone.Node, gone.Claim), Pool: gone.Pool, Fate: Goes, Reason: string(gone.Reason),
-			Offering: Offering{Type: gone.Type, Zone: gone.Zone, CapacityType: gone.Kind}, Why: cmp.Or(gone.Drift, gone.Why),
-			Pods: w.byWorkload(gone.Pods)}
+			Offering: Offering{Type: gone.Type, Zone: gone.Zone, CapacityType: gone.Kind},
+			Why:      cmp.Or(gone.Drift, gone.Why), Pods: w.byWorkload(gone.Pods)}
 		if replaced[inRound(gone.Claim, gone.Round)] || engine.Renews(gone.Reason) {
 			fate.Fate = Replaced
 		}
@@ -249,7 +252,7 @@ func (c *Comparison) fates(w *World, s *foretell.Stage, record foretell.Record, 
 	}
 	for _, node := range s.Snapshot().Nodes {
 		if c.Until == UntilPlan {
-			break // nothing has had a chance to go
+			break // no node has had a chance to go
 		}
 		standing, stays := s.Held(node)
 		if !stays || held[node.Claim] {
@@ -257,8 +260,9 @@ func (c *Comparison) fates(w *World, s *foretell.Stage, record foretell.Record, 
 		}
 		found := view.Standing(standing, node.Pool)
 		c.Nodes = append(c.Nodes, NodeFate{Name: cmp.Or(node.Name, node.Claim), Pool: node.Pool, Fate: Held,
-			Reason: cmp.Or(found.Wanted, string(s.Reason(node.Claim))), Why: cmp.Or(s.DriftText(node.Claim), node.Held),
-			Cause: found.Cause, Offering: Offering{Type: node.InstanceType,
+			Reason: cmp.Or(found.Wanted, string(s.Reason(node.Claim))),
+			Why:    cmp.Or(s.DriftText(node.Claim), node.Held),
+			Cause:  found.Cause, Offering: Offering{Type: node.InstanceType,
 				Zone:         node.Labels[string(catalog.LabelZone)],
 				CapacityType: node.Labels[string(catalog.LabelCapacityType)]}})
 	}
@@ -272,7 +276,7 @@ func (c *Comparison) fates(w *World, s *foretell.Stage, record foretell.Record, 
 	})
 }
 
-// whyComes says what a node is launched for.
+// whyComes returns what a node is launched for, as text.
 func whyComes(l foretell.Launched) string {
 	switch {
 	case len(l.Replaces) > 0:
@@ -292,7 +296,7 @@ func (w *World) byWorkload(pods []types.NamespacedName) map[string]int {
 	return counts
 }
 
-// podFates sums up what becomes of pods, by workload.
+// podFates sums up what happens to pods, by workload.
 func (c *Comparison) podFates(w *World, record foretell.Record, last Totals) {
 	fates := map[string]*PodFate{}
 	of := func(workload string) *PodFate {
@@ -318,10 +322,10 @@ func (c *Comparison) podFates(w *World, record foretell.Record, last Totals) {
 	}
 }
 
-// byItself says what happens without the change, which the table does not show.
+// byItself returns what happens without the change, which the table does not show.
 func (w *World) byItself(record foretell.Record) []string {
 	if len(w.nodes) == 0 || len(record.Gone)+len(record.Launched) == 0 {
-		return nil // files without nodes: all that there is comes by itself
+		return nil // files without nodes: every node comes without the change
 	}
 	var parts []string
 	if n := len(record.Launched); n > 0 {

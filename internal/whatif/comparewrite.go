@@ -14,10 +14,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// namesShown is how many names of nodes and objects stand in a line; the rest is counted.
+// namesShown is how many names of nodes and objects a line has; the rest is counted.
 const namesShown = 6
 
-// wholePercent is from when on percents have no decimals.
+// wholePercent is the percentage from which on decimals are left out.
 const wholePercent = 10
 
 // WriteJSON writes the comparison for programs.
@@ -40,11 +40,13 @@ func (c Comparison) WriteText(out io.Writer) error {
 	c.waiting(&b)
 	for _, p := range c.Pods {
 		if p.Lost > 0 {
-			fmt.Fprintf(&b, "\nLost      %s of %s: no controller makes it again\n", count(p.Lost, "pod", "pods"), p.Workload)
+			fmt.Fprintf(&b, "\nLost      %s of %s: no controller makes it again\n", count(p.Lost, "pod", "pods"),
+				p.Workload)
 		}
 	}
 	if c.Restless {
-		fmt.Fprintf(&b, "\nnot at rest after %d rounds: the numbers of \"quiet\" are those of the last one\n", c.Rounds)
+		fmt.Fprintf(&b, "\nnot at rest after %d rounds: the numbers of \"quiet\" are those of the last one\n",
+			c.Rounds)
 	}
 	c.notes(&b)
 	_, err := io.WriteString(out, b.String())
@@ -66,7 +68,7 @@ func (c Comparison) notes(b *strings.Builder) {
 	}
 }
 
-// differences prints what changes, object by object.
+// differences prints the changes, object by object.
 func (c Comparison) differences(b *strings.Builder) {
 	var about view.Object
 	for _, change := range c.Changes {
@@ -137,11 +139,11 @@ func (c Comparison) table(b *strings.Builder) {
 	table.Flush() //nolint:errcheck // into a strings.Builder
 }
 
-// dearer says how much more the end costs than the beginning, "" when it costs the same.
+// dearer returns how much more the end costs than the beginning, "" if the cost is the same or cannot be compared.
 func (c Comparison) dearer() string {
 	rise := c.last().PricePerHour - c.Before.PricePerHour
 	if rise == 0 || c.last().Unpriced != c.Before.Unpriced {
-		return "" // of other nodes nobody knows what they cost
+		return "" // some nodes' prices are unknown
 	}
 	sign := "+"
 	if rise < 0 {
@@ -158,7 +160,7 @@ func (c Comparison) dearer() string {
 	return text
 }
 
-// about marks prices that are nobody's own.
+// about returns the mark of estimated prices.
 func (c Comparison) about() string {
 	if c.Estimated {
 		return "~"
@@ -166,7 +168,7 @@ func (c Comparison) about() string {
 	return ""
 }
 
-// poolsOf lists the pools of all columns, nodes of no pool last.
+// poolsOf returns the pools of all columns; nodes without a pool come last.
 func poolsOf(columns []Totals) []string {
 	all := map[string]bool{}
 	for _, t := range columns {
@@ -181,7 +183,7 @@ func poolsOf(columns []Totals) []string {
 	return names
 }
 
-// newlyWaiting says which pods wait that did not wait before, and why.
+// newlyWaiting returns which pods wait that did not wait before, and why.
 func (c Comparison) newlyWaiting() string {
 	if !c.Changed {
 		return ""
@@ -203,7 +205,7 @@ func (c Comparison) newlyWaiting() string {
 	return "! " + strings.Join(parts, ", ")
 }
 
-// waiting says why pods wait in the end: in one line where they did before, whatever changes.
+// waiting prints why pods wait in the end. Pods that waited before get one line, whatever changes.
 func (c Comparison) waiting(b *strings.Builder) {
 	fresh := map[string]bool{}
 	for _, p := range c.Pods {
@@ -219,7 +221,7 @@ func (c Comparison) waiting(b *strings.Builder) {
 	}
 }
 
-// fateGroup is nodes of which one line speaks.
+// fateGroup is a group of nodes that share a line.
 type fateGroup struct {
 	first NodeFate
 	names []string
@@ -228,7 +230,7 @@ type fateGroup struct {
 	pods  map[string]int
 }
 
-// nodes prints what becomes of nodes: those that have everything in common in one line.
+// nodes prints what happens to nodes, with equal ones in one line.
 func (c Comparison) nodes(b *strings.Builder) {
 	var groups []*fateGroup
 	at := map[string]*fateGroup{}
@@ -238,7 +240,7 @@ func (c Comparison) nodes(b *strings.Builder) {
 		case Comes:
 			key = fmt.Sprint(n.Fate, n.Pool, n.Offering.Type, n.Offering.CapacityType, n.Why)
 		case Held:
-			key = fmt.Sprint(n.Fate, n.Pool, n.Reason, n.Cause.Code) // of many, the first stands for all
+			key = fmt.Sprint(n.Fate, n.Pool, n.Reason, n.Cause.Code) // the first represents all
 		}
 		g := at[key]
 		if g == nil {
@@ -279,7 +281,7 @@ func (c Comparison) writeComing(b *strings.Builder, g *fateGroup) {
 		view.Zones(slices.Sorted(slices.Values(g.zones))), price, n.Why)
 }
 
-// write prints nodes that go, are replaced, or stay.
+// write prints nodes that go, are replaced or stay.
 func (g *fateGroup) write(b *strings.Builder) {
 	n := g.first
 	fmt.Fprintf(b, "%-8s  %d  %s: %s", n.Fate, len(g.names), n.Pool, n.Reason)
@@ -292,7 +294,8 @@ func (g *fateGroup) write(b *strings.Builder) {
 	case engine.TooMany(plan.DisruptionReason(n.Reason)):
 		b.WriteString("; budgets do not slow it")
 	case len(g.waves) > 1:
-		fmt.Fprintf(b, "; in %d waves, at most %d at a time", len(g.waves), slices.Max(slices.Collect(maps.Values(g.waves))))
+		fmt.Fprintf(b, "; in %d waves, at most %d at a time", len(g.waves),
+			slices.Max(slices.Collect(maps.Values(g.waves))))
 	}
 	b.WriteString("\n")
 	line := "             "

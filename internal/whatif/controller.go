@@ -16,34 +16,34 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// The programs that may decide in a cluster.
+// The programs that may control a cluster.
 const (
 	ProgramJoiner    = "Joiner"
 	ProgramKarpenter = "Karpenter"
 )
 
-// The labels by which pods say of which program they are.
+// Labels of pods that identify their program.
 const (
 	nameLabel    = "app.kubernetes.io/name"
 	versionLabel = "app.kubernetes.io/version"
-	// programLabel is on pods of ours that are called as Karpenter's are, by compat.karpenter of the chart (K-23).
+	// programLabel marks our pods that have Karpenter's names, by compat.karpenter of the chart (K-23).
 	programLabel = "joiner.sh/program"
 )
 
-// Surroundings are the objects that say who decides in a cluster, and whether disruption is paused.
+// Surroundings are the objects that show which program controls a cluster, and whether disruption is paused.
 type Surroundings struct {
-	// Live says that a cluster was asked: that there is no lease means something then.
+	// Live says that a cluster was asked. Only then does a missing lease mean something.
 	Live bool
-	// LeaseName is the name that leases of controllers have, in whatever namespace; Leases are those that there are.
+	// LeaseName is the name of controllers' leases, in any namespace; Leases are the existing ones.
 	LeaseName string
 	Leases    []coordinationv1.Lease
-	// LeasesUnread says that they could not be read.
+	// LeasesUnread says that leases could not be read.
 	LeasesUnread bool
-	// Switch is the ConfigMap that pauses disruption; nil when there is none. SwitchUnread says that it could not be
+	// Switch is the ConfigMap that pauses disruption, nil if there is none. SwitchUnread says that it could not be
 	// read.
 	Switch       *corev1.ConfigMap
 	SwitchUnread bool
-	// Takeover is the ConfigMap of the first start, which holds for a while too (K-27); nil when there is none.
+	// Takeover is the ConfigMap of the first start, which also pauses for a while (K-27); nil if there is none.
 	Takeover *corev1.ConfigMap
 }
 
@@ -70,7 +70,7 @@ type Pause struct {
 	Until *time.Time `json:"until,omitempty"`
 }
 
-// grace shows that of the first start as a pause, where no other one says more.
+// grace shows the grace of the first start as a pause, unless there is another pause.
 func (st *stater) grace(found *corev1.ConfigMap) {
 	if found == nil {
 		return
@@ -89,7 +89,7 @@ func (st *stater) grace(found *corev1.ConfigMap) {
 	}
 }
 
-// controller finds out who leads, and whether disruption is paused.
+// controller determines who leads, and whether disruption is paused.
 func (st *stater) controller() {
 	in := st.in.Surroundings
 	st.out.PauseKnown = in.Switch != nil || in.Live && !in.SwitchUnread
@@ -132,12 +132,12 @@ func (st *stater) controller() {
 	}
 }
 
-// NoLease says what it means that there is no lease of a controller.
+// NoLease returns the text for a missing lease of a controller.
 func NoLease(name string) string {
 	return "there is no lease " + name + ": no controller runs, or it runs with --disable-leader-election"
 }
 
-// several says that more than one leads, and which.
+// several returns the text that more than one controller leads.
 func several(leading []Controller) string {
 	var names []string
 	for _, c := range leading {
@@ -148,7 +148,7 @@ func several(leading []Controller) string {
 
 func (w *World) podNamed(namespace, name string) *corev1.Pod { return w.known[namespace+"/"+name] }
 
-// latest is the one that led last: it has to be told, and not one that was forgotten years ago.
+// latest returns the controller that led last. That one is reported, not one forgotten years ago.
 func latest(silent []Controller) Controller {
 	return slices.MaxFunc(silent, func(a, b Controller) int {
 		switch {
@@ -168,8 +168,8 @@ func leaseOf(name string) About {
 	return About{Kind: "Lease", Namespace: namespace, Name: name}
 }
 
-// Controllers says who holds the leases: those that lead, and those that did. pod finds a pod, nil where it cannot;
-// joiners says that NodePools have what only Joiner writes.
+// Controllers returns who holds the leases: those that lead, and those that did. pod finds a pod, nil if it cannot.
+// joiners says that NodePools have fields that only Joiner writes.
 func (in Surroundings) Controllers(pod func(namespace, name string) *corev1.Pod, joiners bool, now time.Time) (leading,
 	silent []Controller) {
 	for _, lease := range in.Leases {
@@ -197,12 +197,12 @@ func (in Surroundings) Controllers(pod func(namespace, name string) *corev1.Pod,
 	return leading, silent
 }
 
-// holder says who holds a lease. One that was not renewed for as long as it lasts is held by nobody.
+// holder returns who holds a lease. Nobody holds one that was not renewed within its duration.
 func holder(lease coordinationv1.Lease, now time.Time) Controller {
 	c := Controller{Lease: lease.Namespace + "/" + lease.Name}
 	spec := lease.Spec
 	if spec.HolderIdentity != nil {
-		// The identity is that of the host, a pod, and something that is new at each start.
+		// The identity is the host, which is a pod, and a suffix that is new at each start.
 		c.Leader = *spec.HolderIdentity
 		if at := strings.LastIndex(c.Leader, "_"); at > 0 {
 			c.Leader = c.Leader[:at]
@@ -220,7 +220,7 @@ func holder(lease coordinationv1.Lease, now time.Time) Controller {
 	return c
 }
 
-// joinersPools reports whether NodePools have what only Joiner writes.
+// joinersPools reports whether NodePools have fields that only Joiner writes.
 func (w *World) joinersPools() bool {
 	return slices.ContainsFunc(w.objects, func(o object) bool {
 		pool, is := o.Object.(*karpenterv1.NodePool)
@@ -228,7 +228,7 @@ func (w *World) joinersPools() bool {
 	})
 }
 
-// standby counts the pods that would lead next.
+// standby returns the number of other ready pods of the leader's program.
 func (st *stater) standby(c Controller) int {
 	namespace, _, _ := strings.Cut(c.Lease, "/")
 	leader := st.w.known[namespace+"/"+c.Leader]
@@ -237,7 +237,8 @@ func (st *stater) standby(c Controller) int {
 	}
 	n := 0
 	for _, pod := range st.w.known {
-		if pod.Namespace == namespace && pod.Name != leader.Name && pod.Labels[nameLabel] == leader.Labels[nameLabel] &&
+		if pod.Namespace == namespace && pod.Name != leader.Name &&
+			pod.Labels[nameLabel] == leader.Labels[nameLabel] &&
 			slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 			}) {
@@ -247,14 +248,15 @@ func (st *stater) standby(c Controller) int {
 	return n
 }
 
-// conditions looks at what NodePools say of themselves.
+// conditions checks the conditions of NodePools.
 func (st *stater) conditions() {
 	next := func(pool string) string { return "joinerctl explain nodepool " + pool }
 	for _, name := range slices.Sorted(maps.Keys(st.pools)) {
 		pool := st.w.pool(name)
 		if pool == nil {
 			st.attend(Attention{Code: string(cause.PoolGone), Object: About{Kind: "NodePool", Name: name}, Pool: name,
-				Text: "it is gone, and has NodeClaims: " + fmt.Sprint(st.pools[name].Nodes), Next: "joinerctl explain node " + st.nodeOf(name)})
+				Text: "it is gone, and has NodeClaims: " + fmt.Sprint(st.pools[name].Nodes),
+				Next: "joinerctl explain node " + st.nodeOf(name)})
 			continue
 		}
 		about := About{Kind: "NodePool", Name: name}
@@ -273,7 +275,7 @@ func (st *stater) conditions() {
 	}
 }
 
-// nodeOf is the first node of a pool.
+// nodeOf returns the first node of a pool.
 func (st *stater) nodeOf(pool string) string {
 	for _, node := range st.s.Nodes {
 		if node.Pool == pool {
@@ -283,7 +285,7 @@ func (st *stater) nodeOf(pool string) string {
 	return ""
 }
 
-// readyOf is the condition Ready of a pool, Unknown where nobody has looked at it.
+// readyOf returns the condition Ready of a pool, Unknown if no controller has checked it.
 func readyOf(pool *karpenterv1.NodePool) karpenterv1.Condition {
 	for _, c := range pool.Status.Conditions {
 		if c.Type == karpenterv1.ConditionTypeReady {
@@ -293,7 +295,7 @@ func readyOf(pool *karpenterv1.NodePool) karpenterv1.Condition {
 	return karpenterv1.Condition{Status: metav1.ConditionUnknown, Message: "no controller has looked at it"}
 }
 
-// draining looks for nodes that are being removed for longer than that may take.
+// draining finds nodes whose removal takes longer than allowed.
 func (st *stater) draining() {
 	waits := map[string]string{}
 	for _, node := range st.s.Nodes {

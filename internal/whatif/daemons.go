@@ -7,12 +7,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// DaemonFacts says what the pod of a DaemonSet asks for on a node, where the pods of that set do not all ask for the same
-// (K-33). Its names in JSON are an API (U-29).
+// DaemonFacts says what the pod of a DaemonSet asks for on a node, where the pods of that set do not all ask for the
+// same (K-33). Its names in JSON are an API (U-29).
 type DaemonFacts struct {
 	Name string `json:"name"` // namespace/name of the DaemonSet
-	// Here is what its pod on this node asks for, Newest what the newest pod does, Planned what a new node of the pool and
-	// instance type is planned with.
+	// Here is what its pod on this node asks for, Newest what the newest pod does, Planned what a new node of the pool
+	// and instance type is planned with.
 	Here    string `json:"here"`
 	Newest  string `json:"newest"`
 	Planned string `json:"planned"`
@@ -23,7 +23,7 @@ func (d DaemonFacts) String() string {
 		"a new node like this one is planned with %s", d.Name, d.Here, d.Newest, d.Planned)
 }
 
-// daemonFacts returns them by the names of the DaemonSets.
+// daemonFacts returns these facts for a node, in the order of the snapshot's daemons.
 func daemonFacts(s *cluster.Snapshot, node *cluster.Node) (list []DaemonFacts) {
 	for i := range s.Daemons {
 		daemon := &s.Daemons[i]
@@ -41,7 +41,7 @@ func daemonFacts(s *cluster.Snapshot, node *cluster.Node) (list []DaemonFacts) {
 	return list
 }
 
-// asked prints what a pod asks for; that it is one pod is no news.
+// asked formats a pod's requests, without the pod itself.
 func asked(s *cluster.Snapshot, v resources.Vector) string {
 	return s.Names.Format(v.With(resources.Pods, 0))
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/api/crd"
 )
 
-// definitions are the CustomResourceDefinitions of our kinds. Their schemas fill in and refuse as in a cluster; their rules
-// in CEL are not run.
+// definitions are the CustomResourceDefinitions of our kinds. Their schemas fill in defaults and validate as in a
+// cluster. Their CEL rules are not run.
 type definitions map[schema.GroupKind]*definition
 
 type definition struct {
@@ -65,12 +65,15 @@ func loadDefinitions() (definitions, error) {
 	return found, nil
 }
 
-// complete returns an object with the defaults of its definition, or what of it the definition refuses.
+// complete returns an object with the defaults of its definition. The error says what the definition refuses.
 func (d *definition) complete(version string, data []byte) ([]byte, error) {
 	schema := d.versions[version]
 	if schema == nil {
 		known := strings.Join(slices.Sorted(maps.Keys(d.versions)), ", ")
-		return nil, fmt.Errorf("version %s is not served: use %s; docs/migrating-v1beta1.md says how to get from v1beta1 to v1", version, known)
+		return nil,
+			fmt.Errorf(
+				"version %s is not served: use %s; docs/migrating-v1beta1.md says how to get from v1beta1 to v1",
+				version, known)
 	}
 	var content map[string]any
 	if err := utiljson.Unmarshal(data, &content); err != nil {
@@ -88,7 +91,7 @@ func (d *definition) complete(version string, data []byte) ([]byte, error) {
 	return json.Marshal(content)
 }
 
-// fill writes the defaults of a schema into a value, which has it, and returns it.
+// fill writes the defaults of a schema into a value of that schema.
 func fill(s *spec.Schema, value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -114,7 +117,7 @@ func fill(s *spec.Schema, value any) {
 	}
 }
 
-// copyOf returns a default that the object owns: a schema is used for many.
+// copyOf returns a copy of a default, because a schema serves many objects.
 func copyOf(value any) any {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -127,8 +130,8 @@ func copyOf(value any) any {
 	return fresh
 }
 
-// unknown returns an error for each field that a schema does not have. An API server drops such fields: what they were to
-// say would be without effect.
+// unknown returns an error for each field that a schema does not have. An API server drops such fields, so they would
+// have no effect.
 func unknown(path string, s *spec.Schema, value any) []error {
 	var faults []error
 	switch value := value.(type) {
@@ -141,8 +144,8 @@ func unknown(path string, s *spec.Schema, value any) []error {
 			if property, known := s.Properties[name]; known {
 				faults = append(faults, unknown(field, &property, value[name])...)
 			} else if more := s.AdditionalProperties; more == nil {
-				faults = append(faults, fmt.Errorf("%s: unknown field: allowed here are %s", strings.TrimPrefix(field, "."),
-					strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", ")))
+				faults = append(faults, fmt.Errorf("%s: unknown field: allowed here are %s",
+					strings.TrimPrefix(field, "."), strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", ")))
 			} else if more.Schema != nil {
 				faults = append(faults, unknown(field, more.Schema, value[name])...)
 			}

@@ -11,16 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Difference is a field that is another one than before. Old is "" for one that comes, New for one that goes. An object
-// that comes or goes as a whole has no path.
+// Difference is a field that is another one than before. Old is "" for one that comes, New for one that goes. An
+// object that comes or goes as a whole has no path.
 type Difference struct {
 	Path string `json:"path,omitempty"`
 	Old  string `json:"old,omitempty"`
 	New  string `json:"new,omitempty"`
 }
 
-// differences compares two states of an object by path: what users write, and nothing that an API server or a
-// controller does. Elements of lists are told by what names them, wherever they stand.
+// differences compares two versions of an object by path. It compares what users write, not what an API server or a
+// controller adds. List elements are matched by name, not by position.
 func differences(old, fresh *object) []Difference {
 	if old == nil {
 		return []Difference{{New: "is new"}}
@@ -43,7 +43,7 @@ func differences(old, fresh *object) []Difference {
 	return list
 }
 
-// written is what of an object its users write.
+// written returns the part of an object that users write.
 func written(o client.Object) map[string]any {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
@@ -62,7 +62,7 @@ func written(o client.Object) map[string]any {
 	return content
 }
 
-// flatten notes each value below its path. Empty values count as none.
+// flatten stores each value below a path. Empty values count as missing.
 func flatten(path string, value any, into map[string]string) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -105,10 +105,10 @@ func joined(path, name string) string {
 	return path + "." + name
 }
 
-// naming are the fields by which elements of lists are told, the first that they have.
+// naming returns the fields that identify elements of lists; the first one present counts.
 func naming() []string { return []string{"key", "name", "topologyKey"} }
 
-// keysOf returns what names each element, nil when not every one has a name of its own.
+// keysOf returns the name of each element, nil unless each has a unique name.
 func keysOf(list []any) []string {
 	var keys []string
 	for _, inner := range list {
@@ -131,7 +131,7 @@ func keysOf(list []any) []string {
 	return keys
 }
 
-// text prints a value in one line: a list of words as [a b c], an object as {field: value}.
+// text formats a value in one line: a list of words as [a b c], an object as {field: value}.
 func text(value any) string {
 	switch value := value.(type) {
 	case string:

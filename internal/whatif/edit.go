@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// changed is a cluster that somebody changes: objects, and why claims of it go.
+// changed is a cluster that is being changed: its objects, and why its claims go.
 type changed struct {
 	objects []object
 	sets    map[string]string // the Deployment of each ReplicaSet
@@ -30,8 +30,8 @@ type changed struct {
 	notes   []string
 }
 
-// with returns the cluster of these objects with the edits made, and the nodes gone that are named. Nothing of the
-// given objects is changed. The error names nodes that there are not.
+// with returns the cluster of these objects after the edits, without the named nodes. It does not change the given
+// objects. The error names nodes that do not exist.
 func (w *World) with(objects []client.Object, edits []edit, nodes []string) (*World, map[string]plan.DisruptionReason,
 	error) {
 	c := &changed{sets: w.replicaSets(), going: map[string]plan.DisruptionReason{}, now: metav1.NewTime(w.now),
@@ -71,7 +71,7 @@ func (w *World) with(objects []client.Object, edits []edit, nodes []string) (*Wo
 	return after, c.going, nil
 }
 
-// hasNode reports whether there is a node, or a NodeClaim, of that name.
+// hasNode reports whether a node or NodeClaim has that name.
 func (w *World) hasNode(name string) bool {
 	return slices.ContainsFunc(w.objects, func(o object) bool {
 		kind := kindOf(o)
@@ -84,7 +84,8 @@ func (c *changed) edit(e edit) {
 	at := slices.IndexFunc(c.objects, func(o object) bool { return idOf(o) == about })
 	if at < 0 {
 		if e.fresh != nil {
-			c.objects = append(c.objects, object{where: e.fresh.where, Object: e.fresh.DeepCopyObject().(client.Object)})
+			c.objects = append(c.objects,
+				object{where: e.fresh.where, Object: e.fresh.DeepCopyObject().(client.Object)})
 			c.classesChanged(e)
 		}
 		return
@@ -106,7 +107,7 @@ func (c *changed) edit(e edit) {
 	c.classesChanged(e)
 }
 
-// classesChanged lets pools be judged anew whose node class comes or goes, or which ask for another one.
+// classesChanged clears the Ready condition of pools if a node class comes or goes, or a pool refers to another class.
 func (c *changed) classesChanged(e edit) {
 	switch kindOf(e.about()) {
 	case "EC2NodeClass", "KWOKNodeClass":
@@ -129,8 +130,7 @@ func (c *changed) classesChanged(e edit) {
 	}
 }
 
-// mark notes on a pool that what its soft limit is lowered to is seen by a Joiner that runs, which then brings it down
-// at once (L-40).
+// mark marks a pool whose soft limit is lowered, as a running Joiner would: the pool is then reduced at once (L-40).
 func (c *changed) mark(old, fresh *karpenterv1.NodePool) {
 	bound := func(pool *karpenterv1.NodePool) (int64, bool) {
 		value, err := translate.Pool(resources.NewSpace(), pool)
@@ -151,12 +151,13 @@ func (c *changed) mark(old, fresh *karpenterv1.NodePool) {
 	}
 }
 
-// gone takes away what an object that is deleted has made.
+// gone removes what a deleted object has made.
 func (c *changed) gone(o object) {
 	switch old := o.Object.(type) {
 	case *karpenterv1.NodePool:
 		for _, other := range c.objects {
-			if claim, isClaim := other.Object.(*karpenterv1.NodeClaim); isClaim && translate.PoolOf(claim) == old.Name {
+			if claim, isClaim := other.Object.(*karpenterv1.NodeClaim); isClaim &&
+				translate.PoolOf(claim) == old.Name {
 				c.delete(claim, poolDeleted)
 			}
 		}
@@ -168,8 +169,8 @@ func (c *changed) gone(o object) {
 			c.end(c.podsOf(o))
 			c.objects = slices.DeleteFunc(c.objects, func(other object) bool {
 				owner := metav1.GetControllerOf(other)
-				return kindOf(other) == "ReplicaSet" && owner != nil && owner.Kind == kindOf(o) && owner.Name == o.GetName() &&
-					other.GetNamespace() == o.GetNamespace()
+				return kindOf(other) == "ReplicaSet" && owner != nil && owner.Kind == kindOf(o) &&
+					owner.Name == o.GetName() && other.GetNamespace() == o.GetNamespace()
 			})
 		}
 	}
@@ -182,8 +183,8 @@ func (c *changed) delete(claim *karpenterv1.NodeClaim, reason plan.DisruptionRea
 	}
 }
 
-// rescale ends the pods of a workload that are too many, youngest first, or all of them when their template is another
-// one. Those that lack are made when the cluster is filled.
+// rescale removes surplus pods of a workload, youngest first, or all of them if their template has changed. Missing
+// ones are created when the cluster is filled.
 func (c *changed) rescale(o object, remade bool) {
 	pods := c.podsOf(o)
 	if set, isDaemon := o.Object.(*appsv1.DaemonSet); isDaemon {
@@ -203,13 +204,14 @@ func (c *changed) rescale(o object, remade bool) {
 	}
 }
 
-// youngest orders pods by age, the youngest first. Those of a file are all of one age, and a higher number is younger.
+// youngest sorts pods by age, youngest first. Pods of a file have the same age; then a higher number counts as
+// younger.
 func youngest(a, b *corev1.Pod) int {
 	return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(len(b.Name), len(a.Name)),
 		strings.Compare(b.Name, a.Name))
 }
 
-// podsOf are the pods of a workload.
+// podsOf returns the pods of a workload.
 func (c *changed) podsOf(o object) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, other := range c.objects {
@@ -222,7 +224,7 @@ func (c *changed) podsOf(o object) []*corev1.Pod {
 	return pods
 }
 
-// end takes pods away for good.
+// end removes pods for good.
 func (c *changed) end(pods []*corev1.Pod) {
 	gone := map[client.Object]bool{}
 	for _, pod := range pods {
@@ -231,7 +233,7 @@ func (c *changed) end(pods []*corev1.Pod) {
 	c.objects = slices.DeleteFunc(c.objects, func(o object) bool { return gone[o.Object] })
 }
 
-// removeNode lets a node go by the name of the node or of its claim, and reports whether there is one.
+// removeNode removes a node by its name or its claim's name, and reports whether it exists.
 func (c *changed) removeNode(name string) (bool, error) {
 	var claims []string
 	for _, o := range c.objects {
@@ -250,8 +252,8 @@ func (c *changed) removeNode(name string) (bool, error) {
 	if at < 0 {
 		slices.Sort(claims)
 		return false,
-			fmt.Errorf("--remove-node %s: there is no node and no NodeClaim of that name: those that there are: %s", name,
-				listed(claims))
+			fmt.Errorf("--remove-node %s: there is no node and no NodeClaim of that name: those that there are: %s",
+				name, listed(claims))
 	}
 	c.objects = slices.Delete(c.objects, at, at+1)
 	var lost []*corev1.Pod

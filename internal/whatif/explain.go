@@ -35,14 +35,14 @@ type Explained struct {
 	Daemons []DaemonFacts `json:"daemons,omitempty"`
 	// Decides says who decides here, where that is not Joiner.
 	Decides *Decides `json:"decides,omitempty"`
-	// Tries are the single changes that would place a pod, cheapest first, and Tried how many were tried; where that was
-	// asked for.
+	// Tries are the single changes that would place a pod, cheapest first, and Tried how many were tried; where that
+	// was asked for.
 	Tries []Try `json:"tries,omitempty"`
 	Tried int   `json:"tried,omitempty"`
 	// NotChecked are kinds that could not be read: something of them may stand in the way.
 	NotChecked []string `json:"notChecked,omitempty"`
 
-	all   bool // everything was asked for, not only what binds
+	all   bool // everything was requested, not only the binding causes
 	tried []Try
 }
 
@@ -53,8 +53,8 @@ type About struct {
 	Name      string `json:"name"`
 }
 
-// ExplainPod says why a pod waits, or where it runs (U-04); with all, what each pool says. The error says that there is
-// no such pod.
+// ExplainPod returns why a pod waits, or where it runs (U-04); with all, also what each pool says. The error says that
+// the pod does not exist.
 func (w *World) ExplainPod(namespace, name string, all bool) (Explained, error) {
 	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: "Pod", Namespace: namespace,
 		Name: name}}
@@ -69,8 +69,8 @@ func (w *World) ExplainPod(namespace, name string, all bool) (Explained, error) 
 	return e, nil
 }
 
-// ExplainNode says why a node stays, or that it goes (U-04); with all, everything that keeps it. The error says that
-// there is no such node.
+// ExplainNode returns why a node stays, or that it goes (U-04); with all, everything that keeps it. The error says
+// that the node does not exist.
 func (w *World) ExplainNode(name string, all bool) (Explained, error) {
 	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: "Node", Name: name}, all: all}
 	s := w.store.Snapshot()
@@ -95,7 +95,7 @@ func (w *World) ExplainNode(name string, all bool) (Explained, error) {
 	return e, fmt.Errorf("there is no node and no NodeClaim %s%s", name, nearest.Ask(name, names))
 }
 
-// remembered adds to how a node stands what a controller has written down of its pool.
+// remembered adds to a node's standings what a controller has recorded on its pool.
 func (w *World) remembered(pool string, standings []engine.Standing) []engine.Standing {
 	object := w.pool(pool)
 	m := view.Memory{}
@@ -117,7 +117,7 @@ func (w *World) pool(name string) *karpenterv1.NodePool {
 	return nil
 }
 
-// terms are those of a controller with its default flags: budgets as they are now, and the least saving.
+// terms returns the terms of a controller with default flags: the current budgets and the default minimum saving.
 func (w *World) terms(s *cluster.Snapshot) (engine.Terms, error) {
 	terms := engine.Terms{Now: w.now.Unix(), Budgets: map[string][]engine.Budget{},
 		MinSavingPercent: engine.DefaultMinSavingPercent}
@@ -128,16 +128,17 @@ func (w *World) terms(s *cluster.Snapshot) (engine.Terms, error) {
 			budgets, err := translate.ActiveBudgets(pool, w.now, sizes[pool.Name])
 			terms.Budgets[pool.Name] = budgets
 			if err != nil {
-				faults = append(faults, fmt.Errorf("NodePool %s: a disruption budget cannot be read, and counts as 0: %w",
-					pool.Name, err))
+				faults = append(faults,
+					fmt.Errorf("NodePool %s: a disruption budget cannot be read, and counts as 0: %w",
+						pool.Name, err))
 			}
 		}
 	}
 	return terms, errors.Join(faults...)
 }
 
-// like names pods of that name in other namespaces, the nearest mistake, or else the pod of the namespace whose name is
-// most like it.
+// like returns a hint: the namespaces that have a pod of that name, the most likely mistake. Otherwise it names the
+// most similar pod of the namespace.
 func (w *World) like(namespace, name string) string {
 	var found, names []string
 	for _, pod := range w.known {
@@ -168,7 +169,8 @@ func (w *World) explain(pod *corev1.Pod, all bool) view.Explanation {
 		return view.WaitsFor(cause.SchedulingGated, "it has the scheduling gate "+gate, gate, "")
 	case pod.Status.NominatedNodeName != translate.KeptOn(pod):
 		node := pod.Status.NominatedNodeName
-		return view.WaitsFor(cause.WaitsForVictims, "kube-scheduler preempts other pods on node "+node+" for it", node, "")
+		return view.WaitsFor(cause.WaitsForVictims, "kube-scheduler preempts other pods on node "+node+" for it", node,
+			"")
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "DaemonSet" {
 		return view.Stands("it is of DaemonSet " + owner.Name +
@@ -180,12 +182,12 @@ func (w *World) explain(pod *corev1.Pod, all bool) view.Explanation {
 	return w.placeOf(plan.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}, all)
 }
 
-// placeOf says what a plan for all waiting pods does with one of them.
+// placeOf returns what a plan for all waiting pods does with one of them.
 func (w *World) placeOf(pod plan.PodRef, all bool) view.Explanation {
 	return view.Placed(w.planned(), pod, all, func(name string) bool { return w.nodes[name] })
 }
 
-// planned is the plan for all waiting pods; it is made once.
+// planned returns the plan for all waiting pods, which is made once.
 func (w *World) planned() plan.Plan {
 	if w.plan == nil {
 		p := engine.Launches(w.store.Snapshot())
@@ -197,8 +199,8 @@ func (w *World) planned() plan.Plan {
 // Clean reports whether nothing is held.
 func (e Explained) Clean() bool { return e.State != view.Held }
 
-// Open reports whether no cause was found and a check was left out, so that there may be one (U-19). Of a pod that runs
-// or ended nothing is to be checked.
+// Open reports whether no cause was found but a check was left out, so that there may be one (U-19). A pod that runs
+// or has ended needs no checks.
 func (e Explained) Open() bool {
 	return e.Clean() && len(e.NotChecked) > 0 && !(e.About.Kind == "Pod" && e.State == view.Settled)
 }

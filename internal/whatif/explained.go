@@ -50,7 +50,7 @@ func (e Explained) WriteText(out io.Writer) error {
 	return err
 }
 
-// shortPools are the pools that stand in short below the cause: none where they follow with what can be done.
+// shortPools returns the pools to list in short below the cause: none if they follow with their remedies.
 func (e Explained) shortPools() []view.PoolCause {
 	if e.all && len(e.Also) > 0 {
 		return nil
@@ -58,7 +58,7 @@ func (e Explained) shortPools() []view.PoolCause {
 	return e.Pools
 }
 
-// verb stands between the object and its cause, or its text where there is none.
+// verb returns the words between the object and its cause, or its text if there is no cause.
 func (e Explained) verb() string {
 	kind := e.About.Kind
 	switch {
@@ -76,7 +76,7 @@ func (e Explained) verb() string {
 	return "waits"
 }
 
-// String names the object as messages begin: pods and nodes by their name alone.
+// String returns the object's name as messages begin: pods and nodes without their kind.
 func (a About) String() string {
 	switch a.Kind {
 	case "Pod":
@@ -90,7 +90,7 @@ func (a About) String() string {
 	return strings.ToLower(a.Kind) + " " + a.Name
 }
 
-// whole names the object with its kind, as an explanation begins.
+// whole returns the object's name with its kind, as explanations begin.
 func (a About) whole() string {
 	if a.Kind == "Pod" || a.Kind == "Node" {
 		return strings.ToLower(a.Kind) + " " + a.String()
@@ -98,7 +98,7 @@ func (a About) whole() string {
 	return a.String()
 }
 
-// writeAlso prints the further causes: each on a line, or where all are asked for each with what can be done.
+// writeAlso prints the further causes: one line each or, with all, each with its remedies.
 func (e Explained) writeAlso(b *strings.Builder) {
 	lead := "also"
 	if e.About.Kind == "Pod" {

@@ -87,8 +87,8 @@ func told(t *testing.T, world *whatif.World) (events, lines []string) {
 	log := funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{})
 	step := provisioning.New(provisioning.Config{
 		Picture: picture(state.look), Applier: idle{}, Brake: provisioning.NewBrake(), InVain: set.Pools.InVain,
-		Told: func(string) {}, Window: provisioning.NewWindow(time.Second, time.Second, nil), Events: tape, Metrics: set.Plans,
-		Ready: func() bool { return true }, Now: clock.Now, Log: log,
+		Told: func(string) {}, Window: provisioning.NewWindow(time.Second, time.Second, nil), Events: tape,
+		Metrics: set.Plans, Ready: func() bool { return true }, Now: clock.Now, Log: log,
 	})
 	for range 3 {
 		if _, err := step.Reconcile(t.Context(), reconcile.Request{}); err != nil {
@@ -154,7 +154,8 @@ func TestU15_OneCauseHasManyFaces(t *testing.T) {
 		if count != 3 {
 			t.Errorf("%s: %d of 3 events begin with %q:\n%s", pod, count, sentence, strings.Join(events, "\n"))
 		}
-		if whole := text.String(); !strings.HasPrefix(whole, "pod default/"+pod+" waits: "+code+"\n  "+e.Cause.Text+"\n") {
+		if whole := text.String(); !strings.HasPrefix(whole, "pod default/"+pod+" waits: "+code+"\n  "+e.Cause.Text+
+			"\n") {
 			t.Errorf("explain says\n%s", whole)
 		}
 		if !strings.Contains(simulated.String(), ", "+code+"\n  "+e.Cause.Text+"\n") {

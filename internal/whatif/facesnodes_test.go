@@ -77,7 +77,8 @@ func judged(t *testing.T, world *whatif.World, pools ...client.Object) []string 
 	server, tape := controllertest.NewServer(t, pools...).Build(), &controllertest.Tape{}
 	state := &moving{*world.Snapshot()}
 	step := disruption.New(disruption.Config{
-		Client: server, Live: server, Picture: picture(state.look), Applier: idle{}, Fleet: controllertest.Everything{},
+		Client: server, Live: server, Picture: picture(state.look), Applier: idle{},
+		Fleet:     controllertest.Everything{},
 		Namespace: "kube-system", MinSavingPercent: engine.DefaultMinSavingPercent, Events: tape,
 		Metrics: metrics.New(prometheus.NewRegistry()), Ready: func() bool { return true },
 		Now: func() time.Time { return time.Unix(1_800_000_000, 0) }, Log: logr.Discard(),

@@ -11,17 +11,17 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// FailOn are the things of which one is a finding. Use [ParseFailOn].
+// FailOn are the conditions that count as a finding. Create it with [ParseFailOn].
 type FailOn []func(*Comparison) bool
 
-// DefaultFailOn is what counts as a finding without a word of the user.
+// DefaultFailOn is what counts as a finding by default.
 const DefaultFailOn = "new-waiting,held"
 
-// failOnAllowed says what --fail-on takes.
+// failOnAllowed describes the values of --fail-on.
 const failOnAllowed = "new-waiting, held, drift, disruption, trim, any, price+N% and price+$N, such as price+5% or " +
 	"price+$1.50"
 
-// ParseFailOn reads a list with commas. The error names the word that is not one of it.
+// ParseFailOn parses a comma-separated list. The error names the invalid word.
 func ParseFailOn(list string) (FailOn, error) {
 	var found FailOn
 	for word := range strings.SplitSeq(list, ",") {
@@ -53,7 +53,7 @@ func findings() map[string]func(*Comparison) bool {
 	}
 }
 
-// dearer reads price+5% or price+$1.
+// dearer parses price+5% or price+$1.
 func dearer(word string) (func(*Comparison) bool, error) {
 	more, isPrice := strings.CutPrefix(word, "price+")
 	if !isPrice {
@@ -86,7 +86,7 @@ func dearer(word string) (func(*Comparison) bool, error) {
 
 func (d Dollars) dollars() float64 { return resources.Money(d).Dollars() }
 
-// last is the end of what was foretold.
+// last returns the final totals.
 func (c *Comparison) last() Totals {
 	if c.Quiet != nil {
 		return *c.Quiet
@@ -94,7 +94,7 @@ func (c *Comparison) last() Totals {
 	return c.After
 }
 
-// Judge says whether something happens that is a finding. Without a change that is a pod that waits in the end.
+// Judge determines whether there is a finding. Without a change, that is a pod that waits in the end.
 func (c *Comparison) Judge(on FailOn) {
 	c.found = !c.Changed && c.last().WaitingPods > 0
 	for _, happens := range on {

@@ -48,10 +48,12 @@ func (g generator) pool(i int) Document {
 func (g generator) deployment(i int) Document {
 	spread := ""
 	if g.IntN(3) == 0 {
-		spread = fmt.Sprintf(`"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone",
+		spread = fmt.Sprintf(
+			`"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone",
 			"whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "app-%d"}}}],`, i)
 	}
-	return g.document(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "app-%d", "namespace": "shop"},
+	return g.document(
+		`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "app-%d", "namespace": "shop"},
 		"spec": {"replicas": %d, "selector": {"matchLabels": {"app": "app-%d"}}, "template": {
 			"metadata": {"labels": {"app": "app-%d"}}, "spec": {%s "containers": [{"name": "main", "resources": {"requests":
 				{"cpu": %q, "memory": %q}}}]}}}}`,
@@ -67,7 +69,8 @@ func (g generator) budget(i int) Document {
 // cluster makes the files of a cluster.
 func (g generator) cluster() []Document {
 	list := []Document{
-		g.document(`{"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "default"}}`),
+		g.document(
+			`{"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "default"}}`),
 		g.document(`{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {
 			"name": "log", "namespace": "kube-system"}, "spec": {"selector": {"matchLabels": {
 			"app": "log"}}, "template": {"metadata": {"labels": {"app": "log"}}, "spec": {"containers": [

@@ -26,24 +26,25 @@ type LastEvent struct {
 	At string `json:"at,omitempty"`
 }
 
-// leading are the controllers that lead by the leases of the world, and those that do not any more.
+// leading returns the controllers that lead by the world's leases, and those that no longer do.
 func (w *World) leading() (leading, silent []Controller) {
 	var in Surroundings
 	for _, o := range w.objects {
-		if lease, isLease := o.Object.(*coordinationv1.Lease); isLease && lease.Name == cmp.Or(w.LeaseName, LeaseName) {
+		if lease, isLease := o.Object.(*coordinationv1.Lease); isLease &&
+			lease.Name == cmp.Or(w.LeaseName, LeaseName) {
 			in.Leases = append(in.Leases, *lease)
 		}
 	}
 	return in.Controllers(w.podNamed, w.joinersPools(), w.now)
 }
 
-// Karpenter reports whether Karpenter decides in the world, and nobody else: it leads by its lease.
+// Karpenter reports whether only Karpenter controls the cluster: it leads by its lease.
 func (w *World) Karpenter() bool {
 	leading, _ := w.leading()
 	return len(leading) == 1 && leading[0].Program == ProgramKarpenter
 }
 
-// heading says whose answer it is, where another program decides.
+// heading returns the line that says who controls the cluster, if that is another program.
 func (e Explained) heading() string {
 	if e.Decides == nil {
 		return ""
@@ -51,7 +52,7 @@ func (e Explained) heading() string {
 	return e.Decides.Program + " decides here. By the same objects Joiner would say:\n"
 }
 
-// writeEvent prints what the program that decides says itself.
+// writeEvent prints the last event of the program that controls the cluster.
 func (e Explained) writeEvent(b *strings.Builder) {
 	d := e.Decides
 	switch {

@@ -22,7 +22,8 @@ func eachSeed(t *testing.T, law func(t *testing.T, g generator)) {
 	}
 }
 
-// TestU03_NoChangeIsNoDifference: what is equal to what is there changes nothing, and a cluster at rest stays as it is.
+// TestU03_NoChangeIsNoDifference: what is equal to what is there changes nothing, and a cluster at rest stays as it
+// is.
 func TestU03_NoChangeIsNoDifference(t *testing.T) {
 	eachSeed(t, func(t *testing.T, g generator) {
 		files := g.cluster()

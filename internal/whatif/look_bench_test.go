@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 )
 
-// BenchmarkU31_Look is what joinerctl top does at each look of what it holds of a cluster: processor time, whatever else
-// the machine does; and the memory that is held, and had from the system.
+// BenchmarkU31_Look is what joinerctl top does at each look of what it holds of a cluster: processor time, whatever
+// else the machine does; and the memory that is held, and had from the system.
 func BenchmarkU31_Look(b *testing.B) {
 	for _, size := range [][2]int{{300, 3000}, {5000, 100000}} {
 		b.Run(fmt.Sprintf("nodes=%d", size[0]), func(b *testing.B) {
@@ -31,7 +31,8 @@ func BenchmarkU31_Look(b *testing.B) {
 			first, held := used(b)-began, heap()-before
 			began = used(b)
 			for b.Loop() {
-				w, err := New(Input{Documents: documents, Catalogue: inventory.Catalog(), Now: time.Unix(1_800_000_000, 0)})
+				w, err := New(Input{Documents: documents, Catalogue: inventory.Catalog(),
+					Now: time.Unix(1_800_000_000, 0)})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -74,35 +75,44 @@ func fleet(nodes, pods int, keep func(Document) Document) (documents []Document)
 	}
 	object := func(version, kind, namespace, name string, spec, status map[string]any) map[string]any {
 		metadata := map[string]any{"name": name, "uid": kind + name, "creationTimestamp": "2026-11-20T08:00:00Z",
-			"labels": map[string]any{"karpenter.sh/nodepool": "default", "node.kubernetes.io/instance-type": "c-4x-amd64-linux",
-				"karpenter.sh/capacity-type": "on-demand", "topology.kubernetes.io/zone": "test-zone-a",
-				"kubernetes.io/hostname": name}, "managedFields": []any{map[string]any{"manager": strings.Repeat("m", 800)}}}
+			"labels": map[string]any{"karpenter.sh/nodepool": "default",
+				"node.kubernetes.io/instance-type": "c-4x-amd64-linux", "karpenter.sh/capacity-type": "on-demand",
+				"topology.kubernetes.io/zone": "test-zone-a",
+				"kubernetes.io/hostname":      name}, "managedFields": []any{map[string]any{
+				"manager": strings.Repeat("m", 800),
+			}}}
 		if namespace != "" {
 			metadata["namespace"], metadata["labels"] = namespace, map[string]any{"app": "app-" + name[len(name)-1:]}
 		}
-		return map[string]any{"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec, "status": status}
+		return map[string]any{"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec,
+			"status": status}
 	}
 	class := map[string]any{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
 	ready := func(kinds ...string) (list []any) {
 		for _, kind := range kinds {
-			list = append(list, map[string]any{"type": kind, "status": "True", "lastTransitionTime": "2026-11-20T08:00:00Z"})
+			list = append(list,
+				map[string]any{"type": kind, "status": "True", "lastTransitionTime": "2026-11-20T08:00:00Z"})
 		}
 		return list
 	}
 	add(object("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass", "", "default", map[string]any{}, map[string]any{}))
-	add(object("karpenter.sh/v1", "NodePool", "", "default", map[string]any{"template": map[string]any{"spec": map[string]any{
-		"nodeClassRef": class}}}, map[string]any{"conditions": ready("Ready")}))
+	add(object("karpenter.sh/v1", "NodePool", "", "default",
+		map[string]any{"template": map[string]any{"spec": map[string]any{
+			"nodeClassRef": class}}}, map[string]any{"conditions": ready("Ready")}))
 	room := map[string]any{"cpu": "16", "memory": "64Gi", "pods": "110"}
 	for i := range nodes {
 		name := fmt.Sprintf("node-%d", i)
-		add(object("v1", "Node", "", name, map[string]any{"providerID": "kwok://" + name}, map[string]any{"capacity": room,
-			"allocatable": room, "conditions": ready("Ready")}))
-		add(object("karpenter.sh/v1", "NodeClaim", "", "claim-"+name, map[string]any{"nodeClassRef": class}, map[string]any{
-			"providerID": "kwok://" + name, "nodeName": name, "capacity": room, "allocatable": room,
-			"conditions": ready("Launched", "Registered", "Initialized", "Ready")}))
+		add(object("v1", "Node", "", name, map[string]any{"providerID": "kwok://" + name},
+			map[string]any{"capacity": room,
+				"allocatable": room, "conditions": ready("Ready")}))
+		add(object("karpenter.sh/v1", "NodeClaim", "", "claim-"+name, map[string]any{"nodeClassRef": class},
+			map[string]any{
+				"providerID": "kwok://" + name, "nodeName": name, "capacity": room, "allocatable": room,
+				"conditions": ready("Launched", "Registered", "Initialized", "Ready")}))
 	}
 	for i := range pods {
-		container := map[string]any{"name": "main", "image": "image", "env": []any{map[string]any{"name": "A", "value": "b"}},
+		container := map[string]any{"name": "main", "image": "image",
+			"env":       []any{map[string]any{"name": "A", "value": "b"}},
 			"resources": map[string]any{"requests": map[string]any{"cpu": "200m", "memory": "512Mi"}}}
 		add(object("v1", "Pod", fmt.Sprintf("team-%d", i%40), fmt.Sprintf("web-%d", i), map[string]any{
 			"nodeName": fmt.Sprintf("node-%d", i%nodes), "containers": []any{container, container}},

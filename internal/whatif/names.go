@@ -9,10 +9,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// Names collects objects in the order in which they are added, each once, as arguments of kubectl.
+// Names collects objects as arguments of kubectl, each once, in the order of Add.
 type Names struct{ list []string }
 
-// Add adds an object; one without a name or a kind is none.
+// Add adds an object, unless its name or kind is empty.
 func (n *Names) Add(kind, namespace, name string) {
 	if kind == "" || name == "" {
 		return
@@ -26,16 +26,16 @@ func (n *Names) Add(kind, namespace, name string) {
 	}
 }
 
-// List returns them.
+// List returns the objects.
 func (n *Names) List() []string { return n.list }
 
-// Rows are what custom columns are of (U-13).
+// Rows returns the field that custom columns refer to (U-13).
 func (Status) Rows() string { return "pools" }
 
-// Rows are the nodes.
+// Rows returns the field of the nodes.
 func (Top) Rows() string { return "items" }
 
-// Codes are all causes, for whoever shows them in another way than the rest.
+// Codes returns the codes of all causes.
 func Codes() []string {
 	var codes []string
 	for _, code := range slices.Concat(cause.WaitingCodes(), cause.StayingCodes(), cause.PoolCodes(),
@@ -45,7 +45,7 @@ func Codes() []string {
 	return codes
 }
 
-// Names are the workloads whose pods wait.
+// Names returns the workloads with waiting pods.
 func (r Result) Names() []string {
 	var names Names
 	for _, w := range r.Waiting {
@@ -55,7 +55,7 @@ func (r Result) Names() []string {
 	return names.List()
 }
 
-// Names are the nodes that go, are replaced or are held.
+// Names returns the nodes that go, are replaced or are held.
 func (c Comparison) Names() []string {
 	var names Names
 	for _, n := range c.Nodes {
@@ -66,7 +66,7 @@ func (c Comparison) Names() []string {
 	return names.List()
 }
 
-// Names is the object that the cause is about: the one to look at; of a workload it is the workload.
+// Names returns the object to look at: the one that the cause is about, or the workload of a workload's explanation.
 func (e Explained) Names() []string {
 	var names Names
 	if e.Workload != nil && e.State != view.Settled {
@@ -117,7 +117,7 @@ func (e Explained) WriteTable(out io.Writer, wide, _ bool) error {
 	if err := e.WriteText(&b); err != nil {
 		return err
 	}
-	if wide && !e.all { // which has them already
+	if wide && !e.all { // with all they are printed already
 		writeSteps(&b, "\npool by pool\n", e.Pools)
 		for i := 0; e.Workload != nil && i < len(e.Workload.Groups); i++ {
 			group := e.Workload.Groups[i]

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// notForetold lists what of this cluster may come otherwise, because nobody here knows it.
+// notForetold lists what may happen differently in this cluster, because it is not known here.
 func (w *World) notForetold(c *Comparison, record foretell.Record) []string {
 	var images, expiring, windows, classes []string
 	unbound := 0
@@ -49,7 +49,8 @@ func (w *World) notForetold(c *Comparison, record foretell.Record) []string {
 		}
 	}
 	if len(images) > 0 {
-		add("which nodes drift because the selectors of EC2NodeClass %s come to something else: the cloud resolves them",
+		add(
+			"which nodes drift because the selectors of EC2NodeClass %s come to something else: the cloud resolves them",
 			images)
 	} else {
 		add("drift by what the selectors of EC2NodeClass %s come to: the cloud resolves them", classes)
@@ -57,8 +58,9 @@ func (w *World) notForetold(c *Comparison, record foretell.Record) []string {
 	add("expiry: expireAfter of NodePool %s", expiring)
 	add("budgets that open or close later: those of NodePool %s count as they are now", windows)
 	if unbound > 0 {
-		lines = append(lines, "where volumes are made: "+count(unbound, "PersistentVolumeClaim that is not bound counts",
-			"PersistentVolumeClaims that are not bound count")+" as usable wherever they are now")
+		lines = append(lines, "where volumes are made: "+
+			count(unbound, "PersistentVolumeClaim that is not bound counts",
+				"PersistentVolumeClaims that are not bound count")+" as usable wherever they are now")
 	}
 	for _, kind := range slices.Sorted(maps.Keys(w.Ignored)) {
 		if strings.Contains(kind, "Autoscaler") || kind == "ScaledObject" {
@@ -71,7 +73,7 @@ func (w *World) notForetold(c *Comparison, record foretell.Record) []string {
 	return lines
 }
 
-// changesSelectorsOf reports whether the change is about the selectors of an EC2NodeClass.
+// changesSelectorsOf reports whether the change affects the selectors of an EC2NodeClass.
 func (c *Comparison) changesSelectorsOf(class string) bool {
 	return slices.ContainsFunc(c.Changes, func(change ObjectChange) bool {
 		return change.Object.Kind == "EC2NodeClass" && change.Object.Name == class &&

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// overlay makes of a manifest what the object of a cluster becomes when it is applied, as `kubectl apply` reckons:
-// fields that the manifest leaves out stay, unless the manifest that was applied last had them.
+// overlay replaces a manifest by the result of applying it to the cluster's object, as `kubectl apply` computes it.
+// Fields that the manifest lacks stay, unless the last applied manifest had them.
 func overlay(old, fresh *object) error {
 	if _, isPod := fresh.Object.(*corev1.Pod); isPod {
 		return nil

@@ -12,16 +12,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// Picture is the cluster as the engine sees it, and the terms under which it is planned for (U-06). The error says
-// which budgets cannot be read, and count as 0.
+// Picture returns the cluster as the engine sees it, and the terms of planning (U-06). The error says which budgets
+// cannot be read, and count as 0.
 func (w *World) Picture() (*cluster.Snapshot, engine.Terms, error) {
 	s := w.store.Snapshot()
 	terms, err := w.terms(s)
 	return s, terms, err
 }
 
-// ExplainIn says of a pod or a node what the engine says of it in a picture, of which there are no objects. What is
-// the name pod/NAMESPACE/NAME or node/NAME.
+// ExplainIn returns the engine's explanation of a pod or node in a snapshot without objects. what is
+// pod/NAMESPACE/NAME or node/NAME.
 func ExplainIn(s *cluster.Snapshot, terms engine.Terms, what string) (Explained, error) {
 	parts := strings.Split(what, "/")
 	switch {
@@ -62,7 +62,8 @@ func explainPodIn(s *cluster.Snapshot, about About) (Explained, error) {
 			return e, nil
 		}
 	}
-	return e, fmt.Errorf("there is no pod %s in namespace %s%s", about.Name, about.Namespace, nearest.Ask(about.Name, names))
+	return e, fmt.Errorf("there is no pod %s in namespace %s%s", about.Name, about.Namespace,
+		nearest.Ask(about.Name, names))
 }
 
 func explainNodeIn(s *cluster.Snapshot, terms engine.Terms, name string) (Explained, error) {

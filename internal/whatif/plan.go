@@ -24,7 +24,8 @@ type Result struct {
 	Waiting []Waiting `json:"waiting"`
 	// Pods are all that the plan is for.
 	Pods Pods `json:"pods"`
-	// Nodes and PricePerHour are of all launches. Unpriced counts nodes whose price nobody knows; they are not in PricePerHour.
+	// Nodes and PricePerHour are of all launches. Unpriced counts nodes whose price nobody knows; they are not in
+	// PricePerHour.
 	Nodes        int     `json:"nodes"`
 	PricePerHour Dollars `json:"pricePerHour"`
 	Unpriced     int     `json:"unpriced,omitempty"`
@@ -43,7 +44,7 @@ const APIVersion = "cli.joiner.sh/v1"
 // Dollars is an amount per hour. In JSON it is a number.
 type Dollars resources.Money
 
-// PerHour is an amount from 0 to 1000000 dollars.
+// PerHour converts an amount from 0 to 1000000 dollars.
 func PerHour(dollars float64) (Dollars, error) {
 	m, err := resources.FromDollars(dollars)
 	return Dollars(m), err
@@ -63,7 +64,7 @@ func (d *Dollars) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// String prints it as in plans: 0.096.
+// String formats it as in plans: 0.096.
 func (d Dollars) String() string { return resources.Money(d).String() }
 
 // Pods counts pods.
@@ -81,7 +82,8 @@ type Launch struct {
 	Types         []string `json:"types"`
 	Zones         []string `json:"zones"`
 	CapacityTypes []string `json:"capacityTypes"`
-	// Cheapest is the offering that comes first by price, and PricePerHour what one node costs in it: nil when nobody knows.
+	// Cheapest is the offering that comes first by price, and PricePerHour what one node costs in it: nil when nobody
+	// knows.
 	Cheapest     Offering `json:"cheapest"`
 	PricePerHour *Dollars `json:"pricePerHour"`
 	// Commitment pays for each of them, PaidPerHour of its price on demand; "" when none does (K-55).
@@ -108,7 +110,7 @@ type Waiting struct {
 	view.Waiting
 }
 
-// Plan plans for the pods that wait.
+// Plan plans for the waiting pods.
 func (w *World) Plan() Result {
 	s := w.store.Snapshot()
 	p := engine.Launches(s)
@@ -131,9 +133,11 @@ func (w *World) Plan() Result {
 		if !known {
 			i = len(r.Launches)
 			at[key] = i
-			group := Launch{Pool: l.Pool, Types: l.Types, Zones: l.Zones, CapacityTypes: l.CapacityTypes, Pods: map[string]int{},
+			group := Launch{Pool: l.Pool, Types: l.Types, Zones: l.Zones, CapacityTypes: l.CapacityTypes,
+				Pods:       map[string]int{},
 				Commitment: l.Cheapest.Commitment.Name, PaidPerHour: Dollars(l.Cheapest.Commitment.Pays),
-				Cheapest: Offering{Type: l.Cheapest.Type, Zone: l.Cheapest.Zone, CapacityType: l.Cheapest.CapacityType}}
+				Cheapest: Offering{Type: l.Cheapest.Type, Zone: l.Cheapest.Zone,
+					CapacityType: l.Cheapest.CapacityType}}
 			if price != resources.Unpriced {
 				known := Dollars(price)
 				group.PricePerHour = &known
@@ -158,7 +162,7 @@ func (w *World) Plan() Result {
 	return r
 }
 
-// waits groups the pods that get no node by workload and reason.
+// waits groups the pods without a node by workload and reason.
 func (w *World) waits(p plan.Plan) []Waiting {
 	groups := []Waiting{}
 	at := map[string]int{}
@@ -177,14 +181,14 @@ func (w *World) waits(p plan.Plan) []Waiting {
 	return groups
 }
 
-// workload names the workload of a pod, namespace/name; a pod that is of none is its own.
+// workload returns the workload of a pod, namespace/name; a pod without one is its own.
 func (w *World) workload(pod plan.PodRef) string {
 	owner := w.owners[pod.Namespace+"/"+pod.Name]
 	_, name, _ := strings.Cut(owner, "/")
 	return pod.Namespace + "/" + cmp.Or(name, pod.Name)
 }
 
-// kindOf is the kind of the workload of a pod: Pod for one that is of none.
+// kindOf returns the kind of a pod's workload: Pod if it has none.
 func (w *World) kindOf(pod plan.PodRef) string {
 	kind, name, _ := strings.Cut(w.owners[pod.Namespace+"/"+pod.Name], "/")
 	if name == "" {
@@ -193,7 +197,7 @@ func (w *World) kindOf(pod plan.PodRef) string {
 	return kind
 }
 
-// notPlanned says which pods no plan is for, and why.
+// notPlanned returns which pods no plan is for, and why.
 func (w *World) notPlanned(p plan.Plan) []string {
 	planned := map[string]bool{}
 	for _, l := range p.Launches {

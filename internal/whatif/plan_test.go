@@ -16,7 +16,8 @@ import (
 func TestU21_WhatHasNoPriceIsInNoSum(t *testing.T) {
 	t.Parallel()
 	kind := func(name string, cores int64, price resources.Money) catalog.Type {
-		return catalog.Type{Name: name, Capacity: resources.Amounts{"cpu": cores * 1000, "memory": 64 << 30, "pods": 1},
+		return catalog.Type{Name: name, Capacity: resources.Amounts{"cpu": cores * 1000, "memory": 64 << 30,
+			"pods": 1},
 			Labels:    requirement.NewSet(requirement.OneOf("kubernetes.io/arch", "amd64")),
 			Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.OnDemand, Price: price, Available: true}}}
 	}
@@ -44,7 +45,8 @@ func TestU21_WhatHasNoPriceIsInNoSum(t *testing.T) {
 		!strings.Contains(pool.Text, "2 nodes for 2 pods, $1.000/h +1 unpriced together") {
 		t.Errorf("of the pool: %+v, %q, %v", l, pool.Text, err)
 	}
-	if text := out.String(); !strings.Contains(text, "$1.000/h +1 unpriced") || !strings.Contains(text, "on-demand  -  ") {
+	if text := out.String(); !strings.Contains(text, "$1.000/h +1 unpriced") ||
+		!strings.Contains(text, "on-demand  -  ") {
 		t.Errorf("the price that nobody knows has to be -, and counted:\n%s", text)
 	}
 }
@@ -58,7 +60,8 @@ func documents(t *testing.T, cores ...string) []whatif.Document {
 			"nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}}}}}`,
 	}
 	for _, n := range cores {
-		texts = append(texts, `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod-`+n+`"}, "spec": {"containers": [
+		texts = append(texts, `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod-`+n+
+			`"}, "spec": {"containers": [
 			{"name": "main", "resources": {"requests": {"cpu": "`+n+`"}}}]}}`)
 	}
 	var list []whatif.Document

@@ -26,11 +26,11 @@ import (
 // LeaseName is the Lease of the leader, whether that is Joiner or Karpenter.
 const LeaseName = "karpenter-leader-election"
 
-// reasonNoClass is the reason of a condition about a node class that is not there.
+// reasonNoClass is the reason of a condition about a missing node class.
 const reasonNoClass = "NodeClassNotFound"
 
-// ExplainPool says what a NodePool launches, or why it launches nothing (U-04). The error says that there is no such
-// pool.
+// ExplainPool returns what a NodePool launches, or why it launches nothing (U-04). The error says that the pool does
+// not exist.
 func (w *World) ExplainPool(name string) (Explained, error) {
 	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: "NodePool", Name: name}}
 	var pool *karpenterv1.NodePool
@@ -74,7 +74,7 @@ func (w *World) ExplainPool(name string) (Explained, error) {
 	return e, nil
 }
 
-// replicasOff says why nobody acts on the replicas of a static pool, "" where somebody does.
+// replicasOff returns why nobody acts on the replicas of a static pool, "" if somebody does.
 func replicasOff(pool *karpenterv1.NodePool) string {
 	c, _ := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeReplicasWithinLimits)
 	if c.Reason == translate.GateDisabled {
@@ -83,7 +83,7 @@ func replicasOff(pool *karpenterv1.NodePool) string {
 	return ""
 }
 
-// poolSteps are the causes that stand in the pool, its claims and the leader's Lease.
+// poolSteps returns the causes found in the pool, its claims and the leader's Lease.
 func (w *World) poolSteps(pool *karpenterv1.NodePool) []plan.Step {
 	var steps []plan.Step
 	add := func(code cause.Code, key, format string, args ...any) {
@@ -117,8 +117,8 @@ func (w *World) poolSteps(pool *karpenterv1.NodePool) []plan.Step {
 	return steps
 }
 
-// notReady is why a pool is not Ready where no other cause of it says so: a node class that its controller offers
-// nothing of, though the catalogue here does, or something that is not known.
+// notReady returns why a pool is not Ready if no other cause says so. Its node class may offer nothing to its
+// controller although the catalogue here does, or something is not known.
 func (w *World) notReady(pool *karpenterv1.NodePool) (plan.Step, bool) {
 	types, _ := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeInstanceTypesCompatible)
 	ready, found := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeReady)
@@ -135,7 +135,7 @@ func (w *World) notReady(pool *karpenterv1.NodePool) (plan.Step, bool) {
 		cmp.Or(ready.Message, ready.Reason, "no reason is given")}, true
 }
 
-// held says what keeps a deleted pool.
+// held returns what keeps a deleted pool.
 func (w *World) held(pool *karpenterv1.NodePool) string {
 	left := len(w.claimsOf(pool.Name))
 	text := count(left, "NodeClaim of it is left", "NodeClaims of it are left")
@@ -145,7 +145,7 @@ func (w *World) held(pool *karpenterv1.NodePool) string {
 	return text
 }
 
-// leader says that nobody leads, or Karpenter, or more than one. Without a Lease nothing is known.
+// leader returns the cause if nobody leads, Karpenter leads, or more than one does. Without a Lease nothing is known.
 func (w *World) leader() (cause.Code, string) {
 	leading, silent := w.leading()
 	switch {
@@ -161,11 +161,11 @@ func (w *World) leader() (cause.Code, string) {
 	if last.Last == "" || last.Since == nil {
 		return cause.ControllerSilent, "nobody leads: the Lease " + last.Lease + " has no holder"
 	}
-	return cause.ControllerSilent, fmt.Sprintf("nobody leads: the Lease %s was not renewed since %s, by %s", last.Lease,
-		clock(*last.Since), last.Last)
+	return cause.ControllerSilent, fmt.Sprintf("nobody leads: the Lease %s was not renewed since %s, by %s",
+		last.Lease, clock(*last.Since), last.Last)
 }
 
-// classSteps are about the node class of a pool.
+// classSteps adds the causes about a pool's node class.
 func (w *World) classSteps(pool *karpenterv1.NodePool, add func(cause.Code, string, string, ...any)) {
 	ref := pool.Spec.Template.Spec.NodeClassRef
 	if ref == nil {
@@ -187,7 +187,7 @@ func (w *World) classSteps(pool *karpenterv1.NodePool, add func(cause.Code, stri
 	}
 }
 
-// hasClass reports whether there is a node class, or whether such are not known at all.
+// hasClass reports whether a node class exists, or its kind could not be read.
 func (w *World) hasClass(ref *karpenterv1.NodeClassReference) bool {
 	return w.classes()[world.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}] ||
 		slices.ContainsFunc(w.Unread, func(what string) bool { return strings.Contains(what, ref.Group) })
@@ -207,8 +207,8 @@ func (w *World) claimsOf(pool string) []*karpenterv1.NodeClaim {
 	return claims
 }
 
-// claimSteps are about launches that the provider refuses, and machines that do not join. What a younger claim did
-// better counts no more.
+// claimSteps adds the causes about launches that the provider refuses, and machines that do not join. If a younger
+// claim did better, older failures do not count.
 func (w *World) claimSteps(pool *karpenterv1.NodePool, add func(cause.Code, string, string, ...any)) {
 	claims := w.claimsOf(pool.Name)
 	refused, first := 0, karpenterv1.Condition{}
@@ -246,8 +246,8 @@ func (w *World) claimSteps(pool *karpenterv1.NodePool, add func(cause.Code, stri
 	}
 }
 
-// paused says what pauses voluntary disruption in the whole cluster, as a ConfigMap or the pool's status has it, and
-// when that ends by itself; "" when nothing does.
+// paused returns what pauses voluntary disruption in the whole cluster, from a ConfigMap or the pool's status, and
+// when that ends by itself. It returns "" without a pause.
 func (w *World) paused(pool *karpenterv1.NodePool) (text string, until time.Time) {
 	for _, o := range w.objects {
 		if object, is := o.Object.(*corev1.ConfigMap); is && object.Name == translate.SwitchName {
@@ -258,7 +258,8 @@ func (w *World) paused(pool *karpenterv1.NodePool) (text string, until time.Time
 			return pause.By(object.Namespace + "/" + object.Name), pause.Until
 		}
 	}
-	if pool != nil && pool.Status.Disruption != nil && pool.Status.Disruption.Paused != translate.PoolPauseOf(pool).Holds(pool.Name) {
+	if pool != nil && pool.Status.Disruption != nil &&
+		pool.Status.Disruption.Paused != translate.PoolPauseOf(pool).Holds(pool.Name) {
 		return pool.Status.Disruption.Paused, until
 	}
 	return "", until

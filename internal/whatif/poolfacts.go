@@ -58,7 +58,7 @@ type PoolDemand struct {
 	Refuses cause.Code `json:"refuses,omitempty"`
 }
 
-// factsOf sums a pool up.
+// factsOf summarizes a pool.
 func (w *World) factsOf(s *cluster.Snapshot, pool *cluster.Pool, standing engine.PoolStanding) *PoolFacts {
 	facts := &PoolFacts{Estimated: w.estimated, Limits: view.Bounds(s, pool), Launches: launchesOf(standing.Launches)}
 	for _, node := range s.Nodes {
@@ -73,7 +73,7 @@ func (w *World) factsOf(s *cluster.Snapshot, pool *cluster.Pool, standing engine
 			facts.OnTheWay++
 		}
 		if !node.Launched && !node.Initialized {
-			continue // there is no machine that costs anything
+			continue // no machine costs anything yet
 		}
 		facts.machines++
 		if node.Price == resources.Unpriced {
@@ -113,7 +113,7 @@ func launchesOf(launches []plan.Launch) *PoolLaunches {
 	return sum
 }
 
-// united adds to a list what it does not have.
+// united appends the items that a list lacks.
 func united(list, more []string) []string {
 	for _, name := range more {
 		if !slices.Contains(list, name) {
@@ -123,7 +123,7 @@ func united(list, more []string) []string {
 	return list
 }
 
-// priced prints a sum of prices, and how many it leaves out (U-21); "-" where it leaves out all.
+// priced formats a sum of prices and the number of unpriced items (U-21); "-" if all are unpriced.
 func priced(sum Dollars, of, unpriced int, estimated bool) string {
 	if of == unpriced {
 		return "-"
@@ -138,7 +138,7 @@ func priced(sum Dollars, of, unpriced int, estimated bool) string {
 	return text
 }
 
-// launches says in words what the pool would launch, "" for nothing.
+// launches returns what the pool would launch, as text; "" for nothing.
 func (f *PoolFacts) launches() string {
 	l := f.Launches
 	if l == nil {
@@ -155,8 +155,8 @@ func (f *PoolFacts) launches() string {
 	return fmt.Sprintf("%s, %s: %s in %s", text, price, view.Some(l.Types, view.TypesShown), view.Zones(l.Zones))
 }
 
-// write prints the facts below what is said of the pool. Where it launches nothing for a cause of its own, what it
-// would launch is one of them.
+// write prints the facts below the pool's explanation. If the pool launches nothing for a cause of its own, they
+// include what it would launch.
 func (f *PoolFacts) write(b *strings.Builder, launches bool) {
 	text := fmt.Sprint(f.Nodes)
 	for i, l := range f.Limits {

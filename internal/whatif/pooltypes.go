@@ -1,7 +1,7 @@
 package whatif
 
-// Types counts the instance types that the requirements of a NodePool leave, of all that its node class offers. The
-// last result is false where that is not known.
+// Types returns how many instance types a NodePool's requirements leave, of all that its node class offers. known is
+// false if that is not known.
 func (w *World) Types(pool string) (left, all int, known bool) {
 	found := w.store.Snapshot().Pool(pool)
 	if found == nil || found.Catalog == nil {

@@ -21,21 +21,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// Document is an object as a file gave it.
+// Document is an object of a file.
 type Document struct {
-	// Where says where it stands, for messages: "pools.yaml, document 2".
+	// Where is its place, for messages: "pools.yaml, document 2".
 	Where   string
 	Content map[string]any
-	// Stored says that an API server has it: it is complete, and was checked by a definition that may be newer than ours.
+	// Stored says that it comes from an API server. Then it is complete, and was validated by a definition that may be
+	// newer than ours.
 	Stored bool
 
-	object client.Object // what it was understood as already; Content is nil then
+	object client.Object // set if it was decoded already; Content is nil then
 }
 
-// object is a document that was understood.
+// object is a decoded document.
 type object struct {
 	where string
-	// stored says that a cluster has it, see Document.
+	// stored says that it comes from a cluster, see Document.
 	stored bool
 	client.Object
 }
@@ -68,8 +69,8 @@ func newReader() (*reader, error) {
 	}, nil
 }
 
-// read returns the object of a document; nil for a kind that planning does not look at. The error names the document, the field,
-// its value and what is allowed.
+// read returns the object of a document, nil for a kind that planning ignores. The error names the document, the
+// field, its value and what is allowed.
 func (r *reader) read(d Document) (*object, error) {
 	if d.object != nil {
 		return &object{where: d.Where, stored: d.Stored, Object: ownOf(d.object)}, nil
@@ -120,7 +121,7 @@ func nameOf(content map[string]any) string {
 	return name
 }
 
-// kindsOfKubernetes are those of Kubernetes itself that planning looks at, by group and version.
+// kindsOfKubernetes returns Kubernetes' own kinds that planning uses, by group and version.
 func kindsOfKubernetes() map[schema.GroupVersion][]string {
 	return map[schema.GroupVersion][]string{
 		{Version: "v1"}: {"Pod", "Node", "Namespace", "PersistentVolumeClaim", "PersistentVolume", "LimitRange",
@@ -131,25 +132,27 @@ func kindsOfKubernetes() map[schema.GroupVersion][]string {
 		{Group: "policy", Version: "v1"}:              {"PodDisruptionBudget"},
 		{Group: "scheduling.k8s.io", Version: "v1"}:   {"PriorityClass"},
 		{Group: "node.k8s.io", Version: "v1"}:         {"RuntimeClass"},
-		{Group: "storage.k8s.io", Version: "v1"}:      {"StorageClass", "CSINode", "VolumeAttachment", "CSIDriver", "CSIStorageCapacity"},
-		resourcev1.SchemeGroupVersion:                 {"ResourceClaim", "ResourceSlice", "DeviceClass"},
+		{Group: "storage.k8s.io", Version: "v1"}: {"StorageClass", "CSINode", "VolumeAttachment", "CSIDriver",
+			"CSIStorageCapacity"},
+		resourcev1.SchemeGroupVersion: {"ResourceClaim", "ResourceSlice", "DeviceClass"},
 	}
 }
 
-// Resource is what is read of a cluster.
+// Resource is a resource to read from a cluster.
 type Resource struct {
 	schema.GroupVersionResource
 	// Required says that nothing can be planned without it.
 	Required bool
 }
 
-// Resources lists what is read of a cluster to explain a pod: what is pending, what there is to run it on, and what keeps it
-// from there.
+// Resources returns what to read from a cluster to explain a pod: what is pending, what it can run on, and what keeps
+// it away.
 func Resources() []Resource {
 	of := func(group, version string, required bool, names ...string) (list []Resource) {
 		for _, name := range names {
-			list = append(list, Resource{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version,
-				Resource: name}, Required: required})
+			list = append(list,
+				Resource{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version,
+					Resource: name}, Required: required})
 		}
 		return list
 	}
@@ -167,8 +170,8 @@ func Resources() []Resource {
 	)
 }
 
-// DeviceResources lists what is read beside those to explain pods that ask for devices, where the controller looks at these
-// (K-42).
+// DeviceResources returns what to read in addition to explain pods that request devices, if the controller considers
+// devices (K-42).
 func DeviceResources() (list []Resource) {
 	for _, name := range []string{"resourceclaims", "resourceslices", "deviceclasses"} {
 		list = append(list, Resource{GroupVersionResource: resourcev1.SchemeGroupVersion.WithResource(name)})
@@ -180,7 +183,7 @@ func looksAt(gvk schema.GroupVersionKind) bool {
 	return slices.Contains(kindsOfKubernetes()[gvk.GroupVersion()], gvk.Kind)
 }
 
-// isSwitch reports whether a document is the ConfigMap that pauses voluntary disruption: no other is looked at.
+// isSwitch reports whether a document is the ConfigMap that pauses voluntary disruption. Other ConfigMaps are ignored.
 func isSwitch(gvk schema.GroupVersionKind, content map[string]any) bool {
 	metadata, _ := content["metadata"].(map[string]any)
 	return gvk == schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"} && metadata["name"] == translate.SwitchName

@@ -22,8 +22,8 @@ import (
 // NAME" says how the pod default/NAME stands, and "explain-node", "explain-pool", "explain-claim" or "explain KIND
 // NAME" how another object does. The word all asks for every cause, try for changes that would help, json for
 // programs, stored says that the
-// manifests are those of a cluster, max-nodes=N is the limit of the whole cluster (K-53), and devices has claims for devices
-// looked at (K-42).
+// manifests are those of a cluster, max-nodes=N is the limit of the whole cluster (K-53), and devices has claims for
+// devices looked at (K-42).
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -63,7 +63,8 @@ func documentsOf(t *testing.T, d *datadriven.TestData) []whatif.Document {
 			d.Fatalf(t, "document %d: %v", i+1, err)
 		}
 		if content != nil {
-			documents = append(documents, whatif.Document{Where: fmt.Sprintf("%s, document %d", d.Cmd, i+1), Content: content})
+			documents = append(documents, whatif.Document{Where: fmt.Sprintf("%s, document %d", d.Cmd, i+1),
+				Content: content})
 		}
 	}
 	return documents
@@ -181,7 +182,8 @@ func TestU16_EachCauseHasAScript(t *testing.T) {
 	}
 	for _, code := range slices.Concat(cause.PoolCodes(), cause.ClaimCodes(),
 		[]cause.Code{cause.Paused, cause.PoolHeld, cause.BackingOff}) {
-		if !regexp.MustCompile("\n(nodepool|nodeclaim|node n1) .*: " + string(code) + "\n").MatchString(shown.String()) {
+		said := regexp.MustCompile("\n(nodepool|nodeclaim|node n1) .*: " + string(code) + "\n")
+		if !said.MatchString(shown.String()) {
 			t.Errorf("no script shows %s", code)
 		}
 	}

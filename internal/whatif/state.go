@@ -20,7 +20,8 @@ type Totals struct {
 	Nodes        int     `json:"nodes"`
 	PricePerHour Dollars `json:"pricePerHour"`
 	Unpriced     int     `json:"unpriced,omitempty"`
-	// CommittedPerHour is what commitments pay of the prices of the nodes (K-55). It is not in PricePerHour, but in those of pools.
+	// CommittedPerHour is what commitments pay of the prices of the nodes (K-55). It is not in PricePerHour, but in
+	// those of pools.
 	CommittedPerHour Dollars `json:"committedPerHour,omitempty"`
 	// Pools are ordered by name; nodes of no pool come last, with the name "".
 	Pools []PoolTotals `json:"pools"`
@@ -50,7 +51,7 @@ type Machines struct {
 	PricePerHour *Dollars `json:"pricePerHour"` // of each; nil when nobody knows
 }
 
-// totals looks at a stage as it is now. waiting are the pods without a node by the plan of the moment.
+// totals returns the totals of a stage as it is now. Its waiting pods are those without a node in the current plan.
 func (w *World) totals(s *foretell.Stage) Totals {
 	t := Totals{Pools: []PoolTotals{}, Machines: []Machines{}}
 	snapshot := s.Snapshot()
@@ -67,7 +68,8 @@ func (w *World) totals(s *foretell.Stage) Totals {
 	})
 	slices.SortFunc(t.Machines, func(a, b Machines) int {
 		return cmp.Or(strings.Compare(a.Pool, b.Pool), strings.Compare(a.Offering.Type, b.Offering.Type),
-			strings.Compare(a.Offering.Zone, b.Offering.Zone), strings.Compare(a.Offering.CapacityType, b.Offering.CapacityType))
+			strings.Compare(a.Offering.Zone, b.Offering.Zone),
+			strings.Compare(a.Offering.CapacityType, b.Offering.CapacityType))
 	})
 	t.Waiting = w.waits(plan.Plan{Unplaced: s.Unplaced()})
 	for _, group := range t.Waiting {
@@ -119,7 +121,7 @@ func (t *Totals) add(node *cluster.Node) {
 	t.Machines[at].Nodes++
 }
 
-// pool returns what of the totals is due to a pool.
+// pool returns the totals of a pool.
 func (t Totals) pool(name string) PoolTotals {
 	for _, p := range t.Pools {
 		if p.Pool == name {
@@ -129,7 +131,7 @@ func (t Totals) pool(name string) PoolTotals {
 	return PoolTotals{Pool: name}
 }
 
-// waitingOf counts the waiting pods by workload.
+// waitingOf returns the number of waiting pods by workload.
 func (t Totals) waitingOf() map[string]int {
 	counts := map[string]int{}
 	for _, group := range t.Waiting {
@@ -138,7 +140,7 @@ func (t Totals) waitingOf() map[string]int {
 	return counts
 }
 
-// nodesText prints a number of nodes, beside the limit where there is one.
+// nodesText formats the number of nodes, with the limit if there is one.
 func (p PoolTotals) nodesText() string {
 	if p.Limit == nil {
 		return fmt.Sprint(p.Nodes)

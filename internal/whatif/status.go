@@ -92,15 +92,15 @@ type Attention struct {
 	Next string `json:"next,omitempty"`
 }
 
-// The codes of what needs attention that are no causes.
+// Codes of attention that are no causes.
 const (
 	codeBudgetUnread = "BudgetUnreadable"
 	codePauseUnread  = "PauseUnreadable"
 )
 
-// StatusInput is what a status takes beside the objects of the World.
+// StatusInput is a status's input in addition to the objects of the World.
 type StatusInput struct {
-	// Surroundings are what was read of the controller.
+	// Surroundings are the objects about the controller.
 	Surroundings Surroundings
 	// PodsWaiting and Draining are how long something may take before it needs attention.
 	PodsWaiting, Draining time.Duration
@@ -108,27 +108,27 @@ type StatusInput struct {
 	NotChecked []string
 }
 
-// stater makes a Status.
+// stater builds a Status.
 type stater struct {
 	w     *World
 	in    StatusInput
 	s     *cluster.Snapshot
 	out   Status
 	pools map[string]*PoolStatus
-	// waits are the pods that have no node for a cause, by namespace and name, and stands what is said of the nodes that
-	// are to go, by Node.ID.
+	// waits are the waiting pods with a cause, by namespace and name. stands are the explanations of nodes that are to
+	// go, by Node.ID.
 	waits  []waits
 	stands map[string]view.Explanation
 }
 
-// waits is a pod that has no node, and why.
+// waits is a pod without a node, and why.
 type waits struct {
 	about About
 	view.Explanation
 	since *time.Time // nil when that is not known
 }
 
-// Status says how the cluster stands.
+// Status returns the state of the cluster.
 func (w *World) Status(in StatusInput) Status { return w.status(in).out }
 
 func (w *World) status(in StatusInput) *stater {
@@ -158,7 +158,7 @@ func (w *World) status(in StatusInput) *stater {
 // Clean reports whether nothing needs attention.
 func (s Status) Clean() bool { return len(s.Attention) == 0 }
 
-// Names are the objects that need attention.
+// Names returns the objects that need attention.
 func (s Status) Names() []string {
 	var names Names
 	for _, a := range s.Attention {
@@ -169,11 +169,12 @@ func (s Status) Names() []string {
 
 func (st *stater) attend(a Attention) { st.out.Attention = append(st.out.Attention, a) }
 
-// countNodes counts nodes and what they cost.
+// countNodes counts nodes and their cost.
 func (st *stater) countNodes() {
 	for _, o := range st.w.objects {
 		if pool, is := o.Object.(*karpenterv1.NodePool); is {
-			st.pools[pool.Name] = &PoolStatus{Name: pool.Name, Limit: limitOf(pool), Ready: string(readyOf(pool).Status)}
+			st.pools[pool.Name] = &PoolStatus{Name: pool.Name, Limit: limitOf(pool),
+				Ready: string(readyOf(pool).Status)}
 		}
 	}
 	for _, node := range st.s.Nodes {
@@ -208,10 +209,10 @@ func (st *stater) countNodes() {
 	}
 }
 
-// nodesLimit is the key of limits that counts nodes.
+// nodesLimit is the key of the limit on nodes.
 const nodesLimit = "nodes"
 
-// limitOf names the limit of a pool that binds first: that of nodes, or else the first of a resource.
+// limitOf returns the limit of a pool that applies first: that on nodes, or else the first on a resource.
 func limitOf(pool *karpenterv1.NodePool) string {
 	if pool.Spec.Replicas != nil {
 		return fmt.Sprintf("%d static", *pool.Spec.Replicas)
@@ -229,7 +230,7 @@ func limitOf(pool *karpenterv1.NodePool) string {
 	return ""
 }
 
-// waiting looks at every pod that has no node, with one plan for all.
+// waiting checks every pod without a node, with one plan for all.
 func (st *stater) waiting() {
 	counts, overdue := counter{}, late{}
 	for _, name := range slices.Sorted(maps.Keys(st.w.known)) {
@@ -259,7 +260,7 @@ func (st *stater) waiting() {
 	st.out.Waiting = counts.sorted()
 }
 
-// late are pods that wait for longer than they may, by pool and cause.
+// late are the pods that wait for too long, by pool and cause.
 type late map[[2]string]*lateGroup
 
 type lateGroup struct {
@@ -278,7 +279,7 @@ func (l late) add(pool string, e view.Explanation, about About) {
 	l[key].pods++
 }
 
-// attention puts what ends by itself last, and the most pods first.
+// attention sorts what ends by itself last, then by number of pods.
 func (l late) attention() []Attention {
 	groups := slices.SortedFunc(maps.Values(l), func(a, b *lateGroup) int {
 		return cmp.Or(cmp.Compare(b.state, a.state), cmp.Compare(b.pods, a.pods), cmp.Compare(a.Pool, b.Pool),
@@ -292,13 +293,14 @@ func (l late) attention() []Attention {
 	return list
 }
 
-// poolOf is the pool that a cause is about, "" for none.
+// poolOf returns the pool that a cause is about, "" for none.
 func (st *stater) poolOf(object view.Object) string {
 	if object.Kind == "NodePool" {
 		return object.Name
 	}
 	for _, node := range st.s.Nodes {
-		if object.Kind == "NodeClaim" && node.Claim == object.Name || object.Kind == "Node" && node.Name == object.Name {
+		if object.Kind == "NodeClaim" && node.Claim == object.Name ||
+			object.Kind == "Node" && node.Name == object.Name {
 			return node.Pool
 		}
 	}
@@ -310,8 +312,8 @@ func ofDaemonSet(pod *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// waitsSince says since when kube-scheduler has found no place, or the pod is there; not known of one that no cluster
-// has seen.
+// waitsSince returns since when kube-scheduler has found no place, or else when the pod was created. It is unknown for
+// a pod that no cluster has seen.
 func waitsSince(pod *corev1.Pod) (time.Time, bool) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && !c.LastTransitionTime.IsZero() {
@@ -321,7 +323,7 @@ func waitsSince(pod *corev1.Pod) (time.Time, bool) {
 	return pod.CreationTimestamp.Time, !pod.CreationTimestamp.IsZero()
 }
 
-// timeOf is a time of an object, nil where the object has none.
+// timeOf returns an object's time, nil if the object has none.
 func timeOf(t time.Time) *time.Time {
 	if t.IsZero() || t.Unix() == 0 {
 		return nil
@@ -329,7 +331,7 @@ func timeOf(t time.Time) *time.Time {
 	return &t
 }
 
-// kept looks at the nodes that are to go and stay.
+// kept checks the nodes that are to go but stay.
 func (st *stater) kept() {
 	terms, err := st.w.terms(st.s)
 	if err != nil {

@@ -53,7 +53,8 @@ status: {phase: Pending}
 
 func statusAt(t *testing.T, since time.Duration, waiting time.Duration) whatif.Status {
 	t.Helper()
-	text := strings.ReplaceAll(statusFiles, "SINCE", time.Unix(1_800_000_000, 0).Add(-since).UTC().Format(time.RFC3339))
+	text := strings.ReplaceAll(statusFiles, "SINCE",
+		time.Unix(1_800_000_000, 0).Add(-since).UTC().Format(time.RFC3339))
 	world, err := pictured(t, documentsOf(t, &datadriven.TestData{Cmd: "status", Input: text}))
 	if err != nil {
 		t.Fatal(err)
@@ -71,8 +72,8 @@ func TestU24_WhatIsUrgentComesFirst(t *testing.T) {
 		codes = append(codes, a.Code+" "+a.Text)
 	}
 	if len(codes) != 2 || !strings.HasPrefix(codes[0], "PodTooLarge 2 pods wait: ") ||
-		!strings.HasPrefix(codes[1], "LaunchPlanned 1 pod waits: ") || s.Next != "joinerctl explain pod default/b-huge" ||
-		s.Clean() {
+		!strings.HasPrefix(codes[1], "LaunchPlanned 1 pod waits: ") ||
+		s.Next != "joinerctl explain pod default/b-huge" || s.Clean() {
 		t.Errorf("%q, next %s", codes, s.Next)
 	}
 	if len(s.Waiting) != 2 || s.Waiting[0].Count != 2 || s.Waiting[1].Count != 1 {

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// messageShown is how much of a message a row of the table has room for.
+// messageShown is the maximum length of a message in a row of the table.
 const messageShown = 90
 
 // WriteText writes the status for people. Its form may change.
 func (s Status) WriteText(out io.Writer) error { return s.WriteTable(out, false, true) }
 
-// WriteTable writes the status for people: who decides, a row for each pool, and what waits or stays. The wide form has
-// everything that needs attention in full.
+// WriteTable writes the status for people: who decides, a row for each pool, and what waits or stays. The wide form
+// shows in full everything that needs attention.
 func (s Status) WriteTable(out io.Writer, wide, headers bool) error {
 	var b strings.Builder
 	s.heading(&b)
@@ -52,7 +52,7 @@ func (s Status) WriteTable(out io.Writer, wide, headers bool) error {
 	return err
 }
 
-// heading says who leads, whether disruption is paused, and what all nodes cost.
+// heading prints who leads, whether disruption is paused, and what all nodes cost.
 func (s Status) heading(b *strings.Builder) {
 	parts := []string{s.who()}
 	if c := s.Controller; c != nil && c.Standby > 0 {
@@ -108,7 +108,7 @@ func (s Status) who() string {
 	return text + ")"
 }
 
-// priced prints a sum and what is not in it (U-21): "36.10 +2", or "-" where nothing is known.
+// priced formats a sum and the number of unpriced items (U-21): "36.10 +2", or "-" if nothing is known.
 func (s Status) priced(sum *Dollars, unpriced int) string {
 	text := "-"
 	if sum != nil && (*sum > 0 || unpriced == 0) {
@@ -123,7 +123,7 @@ func (s Status) priced(sum *Dollars, unpriced int) string {
 	return text
 }
 
-// dollars prints an amount with two decimals, or with more where those would say nothing.
+// dollars formats an amount with two decimals, or with more if those would be 0.00.
 func dollars(d Dollars) string {
 	const cent = 10_000 // micro-dollars
 	if d > 0 && d < cent {
@@ -176,7 +176,7 @@ func yes(status string) string {
 
 func shortened(text string) string { return Shortened(text, messageShown) }
 
-// Shortened makes one line of a text, of so many letters at most.
+// Shortened returns a text as one line of at most most letters.
 func Shortened(text string, most int) string {
 	letters := []rune(strings.Join(strings.Fields(text), " "))
 	if len(letters) > most {
@@ -185,7 +185,7 @@ func Shortened(text string, most int) string {
 	return string(letters)
 }
 
-// sum prints counts by cause, and how to ask about the first.
+// sum prints counts by cause, and the command that explains the first example.
 func (s Status) sum(b *strings.Builder, what string, counts []CauseCount) {
 	if len(counts) == 0 {
 		fmt.Fprintf(b, "%s: none\n", what)

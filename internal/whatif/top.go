@@ -48,7 +48,8 @@ type TopNode struct {
 	PricePerHour  *Dollars `json:"pricePerHour"` // nil when nobody knows, or there is no machine
 	// Use is what its pods ask for of what it has for pods, for each resource that was asked for.
 	Use []Use `json:"use"`
-	// Pods counts the pods that are bound to it, nil when pods could not be read; Planned those that are expected on it.
+	// Pods counts the pods that are bound to it, nil when pods could not be read; Planned those that are expected on
+	// it.
 	Pods    *int `json:"pods"`
 	Planned int  `json:"planned,omitempty"`
 	// Created is when it was made, and Since when it came to its state; nil when that is not known.
@@ -64,8 +65,8 @@ type TopNode struct {
 // Use is how much of a resource is asked for.
 type Use struct {
 	Resource string `json:"resource"`
-	// Used is what pods ask for, and Of what there is for pods; "" when nobody knows, and Percent is nil then, or when
-	// there is none of it.
+	// Used is what pods ask for, and Of what nodes have for pods; "" when nobody knows, and Percent is nil then, or
+	// when there is none of it.
 	Used    string `json:"used,omitempty"`
 	Of      string `json:"of,omitempty"`
 	Percent *int   `json:"percent"`
@@ -129,23 +130,24 @@ type TopBudget struct {
 	Allows  int  `json:"allows"`
 }
 
-// TopInput is what a top takes beside the objects of the World.
+// TopInput is a top's input in addition to the objects of the World.
 type TopInput struct {
 	StatusInput
-	// PodsUnread says that pods could not be read: what they ask for is not known.
+	// PodsUnread says that pods could not be read, so that their requests are not known.
 	PodsUnread bool
-	// Pool is the NodePool whose nodes are asked for, "" for all; Selector chooses nodes by their labels, nil chooses all.
+	// Pool is the NodePool whose nodes are requested, "" for all. Selector selects nodes by their labels; nil selects
+	// all.
 	Pool     string
 	Selector labels.Selector
-	// Resources are those whose use is told, and Sort is the order of nodes: see [Top.Sort].
+	// Resources are those whose use is shown. Sort is the order of nodes, see [Top.Sort].
 	Resources []string
 	Sort      string
 }
 
-// Top looks at the nodes of the cluster.
+// Top returns the nodes of the cluster, with totals, pools and what waits.
 func (w *World) Top(in TopInput) Top {
 	st := w.status(in.StatusInput)
-	w.planned() // so that whoever asks this World later finds it made
+	w.planned() // so that later users of this World need not make it
 	t := Top{APIVersion: APIVersion, Kind: "NodeList", Items: []TopNode{}, Waiting: st.waitsByCause(), Status: st.out}
 	claims := map[string]*karpenterv1.NodeClaim{}
 	for _, o := range w.objects {
@@ -154,7 +156,8 @@ func (w *World) Top(in TopInput) Top {
 		}
 	}
 	for _, node := range st.s.Nodes {
-		if in.Pool != "" && node.Pool != in.Pool || in.Selector != nil && !in.Selector.Matches(labels.Set(node.Labels)) {
+		if in.Pool != "" && node.Pool != in.Pool ||
+			in.Selector != nil && !in.Selector.Matches(labels.Set(node.Labels)) {
 			continue
 		}
 		t.Items = append(t.Items, st.topNode(node, claims[node.Claim], in))
@@ -168,10 +171,10 @@ func (w *World) Top(in TopInput) Top {
 // Clean reports whether nothing needs attention.
 func (t Top) Clean() bool { return t.Status.Clean() }
 
-// Names are the objects that need attention.
+// Names returns the objects that need attention.
 func (t Top) Names() []string { return t.Status.Names() }
 
-// topNode is a node with what is known of it.
+// topNode returns a node with what is known of it.
 func (st *stater) topNode(node *cluster.Node, claim *karpenterv1.NodeClaim, in TopInput) TopNode {
 	n := TopNode{Name: node.ID(), Claim: node.Claim, Pool: node.Pool, State: view.StateOf(node), node: node,
 		Types:         openOf(node, string(catalog.LabelInstanceType)),
@@ -198,7 +201,7 @@ func (st *stater) topNode(node *cluster.Node, claim *karpenterv1.NodeClaim, in T
 	return n
 }
 
-// openOf are the values that a label of a node has, or may come to have.
+// openOf returns the values that a label of a node has, or may get.
 func openOf(node *cluster.Node, label string) []string {
 	if value := node.Labels[label]; value != "" {
 		return []string{value}
@@ -215,8 +218,8 @@ func openOf(node *cluster.Node, label string) []string {
 	return values
 }
 
-// useOf is what the pods of a node ask for of a resource. What a node that has not joined will have is not told: it
-// uses nothing yet.
+// useOf returns what the pods of a node request of a resource. It leaves out a node that has not joined: it uses
+// nothing yet.
 func useOf(names resources.Names, resource string, node *cluster.Node, unread bool) Use {
 	use := Use{Resource: resource}
 	at := slices.Index(names, resource)
@@ -239,7 +242,7 @@ func (u *Use) measure() {
 	u.Percent = &percent
 }
 
-// sinceOf is when a node came to its state, as its claim tells.
+// sinceOf returns when a node came to its state, according to its claim.
 func sinceOf(state view.NodeState, claim *karpenterv1.NodeClaim) *time.Time {
 	if claim == nil {
 		return nil
@@ -266,7 +269,7 @@ func sinceOf(state view.NodeState, claim *karpenterv1.NodeClaim) *time.Time {
 	return timeOf(since)
 }
 
-// standing is what explain says of a node that does not simply run; nil of one that does.
+// standing returns the explanation of a node that does not simply run; nil if it does.
 func (st *stater) standing(node *cluster.Node, state view.NodeState) *view.Explanation {
 	switch state {
 	case view.NodeReady:
@@ -289,10 +292,10 @@ func (n TopNode) Stays() bool {
 	return n.State == view.NodeReady && n.Standing != nil && n.Standing.Cause != nil
 }
 
-// Label is a label of the node, "" when it does not have it.
+// Label returns a label of the node, "" if it does not have it.
 func (n TopNode) Label(key string) string { return n.node.Labels[key] }
 
-// PodNames are the pods that are bound to the node, namespace/name.
+// PodNames returns the pods that are bound to the node, namespace/name, sorted.
 func (n TopNode) PodNames() []string {
 	var names []string
 	for _, pod := range n.node.Pods {
@@ -302,7 +305,7 @@ func (n TopNode) PodNames() []string {
 	return names
 }
 
-// totalsOf adds up nodes.
+// totalsOf returns the totals of nodes.
 func totalsOf(nodes []TopNode, in TopInput, all int, names resources.Names) TopTotals {
 	t := TopTotals{Nodes: len(nodes), All: all, States: []TopState{}, Use: []Use{}}
 	states := map[view.NodeState]int{}
@@ -348,7 +351,7 @@ func totalsOf(nodes []TopNode, in TopInput, all int, names resources.Names) TopT
 	return t
 }
 
-// waitsByCause are the pods that wait, in the groups that a status counts.
+// waitsByCause returns the waiting pods, in the groups of the status.
 func (st *stater) waitsByCause() []TopWaiting {
 	groups := []TopWaiting{}
 	for _, counted := range st.out.Waiting {
@@ -370,7 +373,7 @@ func (st *stater) waitsByCause() []TopWaiting {
 	return groups
 }
 
-// topPools are the pools of the status, with limits and budgets; only one where that is asked for.
+// topPools returns the pools of the status with limits and budgets; with only, just that pool.
 func (st *stater) topPools(only string) []TopPool {
 	pools, sizes, taken := []TopPool{}, engine.Sizes(st.s), engine.Taken(st.s)
 	for _, status := range st.out.Pools {
@@ -391,7 +394,7 @@ func (st *stater) topPools(only string) []TopPool {
 	return pools
 }
 
-// budget says what one budget allows now. One that cannot be read allows nothing.
+// budget returns what one budget allows now. An unreadable budget allows nothing.
 func (st *stater) budget(pool *karpenterv1.NodePool, budget karpenterv1.Budget, nodes int) TopBudget {
 	alone := *pool
 	alone.Spec.Disruption.Budgets = []karpenterv1.Budget{budget}
@@ -406,7 +409,7 @@ func (st *stater) budget(pool *karpenterv1.NodePool, budget karpenterv1.Budget, 
 	return b
 }
 
-// The orders of nodes that are no label's.
+// Orders of nodes other than by a label.
 const (
 	SortPrice = "price"
 	SortFree  = "free"
@@ -414,8 +417,8 @@ const (
 	SortName  = "name"
 )
 
-// Sort puts the nodes in order: the dearest first, those with most free first, the oldest first, by name, or by the
-// value of a label. Those of which that is not known come last.
+// Sort sorts the nodes: by price (highest first), free capacity (most first), age (oldest first), name, or the value
+// of a label. Unknown values come last.
 func (t Top) Sort(by string) { SortNodes(t.Items, by) }
 
 // SortNodes is [Top.Sort] for nodes.
@@ -445,10 +448,10 @@ func SortNodes(nodes []TopNode, by string) {
 	})
 }
 
-// unknownLast compares two of which something is not known.
+// unknownLast sorts unknown values last.
 func unknownLast(a, b bool) int { return boolean(a) - boolean(b) }
 
-// fullest is the largest share that is used of any resource, -1 when none is known.
+// fullest returns the highest percentage of use of any resource, -1 if none is known.
 func fullest(use []Use) int {
 	most := -1
 	for _, u := range use {

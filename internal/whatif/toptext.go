@@ -14,17 +14,17 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// hoursPerMonth is what cloud vendors count a month as.
+// hoursPerMonth is how cloud vendors count a month.
 const hoursPerMonth = 730
 
-// noValue stands for what nobody knows.
+// noValue stands for an unknown value.
 const noValue = "-"
 
-// WriteText writes it for people. Its form may change.
+// WriteText writes the nodes for people. Its form may change.
 func (t Top) WriteText(out io.Writer) error { return t.WriteTable(out, false, true) }
 
-// WriteTable writes it for people: who decides, what the nodes come to, a row for each, and what waits or stays. The
-// wide form has the pools, and every cause with its sentence.
+// WriteTable writes the nodes for people: who decides, the totals, a row for each node, and what waits or stays. The
+// wide form adds the pools, and the text of every cause.
 func (t Top) WriteTable(out io.Writer, wide, headers bool) error {
 	var b strings.Builder
 	t.Status.heading(&b)
@@ -62,14 +62,14 @@ func writeRows(b *strings.Builder, headers bool, head []string, rows [][]string)
 	table.Flush() //nolint:errcheck // into a strings.Builder
 }
 
-// Heading is who decides, whether disruption is paused, and what all nodes cost: the first line of a status.
+// Heading returns the first line of a status: who decides, whether disruption is paused, and what all nodes cost.
 func (t Top) Heading() string {
 	var b strings.Builder
 	t.Status.heading(&b)
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Sum is what the nodes that are shown use and cost, in words.
+// Sum returns what the shown nodes use and cost, as text.
 func (t Top) Sum() string {
 	var parts []string
 	for _, u := range t.Totals.Use {
@@ -96,7 +96,7 @@ func (t Top) money(d Dollars) string {
 	return "$" + dollars(d)
 }
 
-// Counts is how many nodes and pods there are, in words.
+// Counts returns the numbers of nodes and pods, as text.
 func (t Top) Counts() string {
 	text := count(t.Totals.Nodes, "node", "nodes")
 	if t.Totals.All != t.Totals.Nodes {
@@ -122,10 +122,10 @@ func (t Top) Counts() string {
 	return text + fmt.Sprintf("   pods: %d bound, %d waiting", *t.Totals.Pods, waiting)
 }
 
-// StateWord is a state in words.
+// StateWord returns a state as text.
 func StateWord(state view.NodeState) string { return strings.ReplaceAll(string(state), "_", " ") }
 
-// Share is the part of a resource that is used, "-" where nobody knows.
+// Share returns the used part of a resource, "-" if unknown.
 func (u Use) Share() string {
 	if u.Percent == nil {
 		return noValue
@@ -153,19 +153,19 @@ func (t Top) rows() [][]string {
 	return rows
 }
 
-// typesOfRow is how many values of a label that is open a row has room for.
+// typesOfRow is how many values of an open label a row shows.
 const typesOfRow = 1
 
-// Type, Zone and Capacity are the machine's, or what it may come to be.
+// Type returns the machine's type, or the possible ones.
 func (n TopNode) Type() string { return cmp.Or(view.Some(n.Types, typesOfRow), noValue) }
 
-// Zone is that of the machine: see Type.
+// Zone returns the machine's zone, or the possible ones.
 func (n TopNode) Zone() string { return cmp.Or(view.Zones(n.Zones), noValue) }
 
-// Capacity is whether the machine is spot, on-demand or reserved: see Type.
+// Capacity returns whether the machine is spot, on-demand or reserved, or the possible ones.
 func (n TopNode) Capacity() string { return cmp.Or(strings.Join(n.CapacityTypes, "|"), noValue) }
 
-// Price is what the node costs per hour, "-" where nobody knows.
+// Price returns what the node costs per hour, "-" if unknown.
 func (t Top) Price(n TopNode) string {
 	switch {
 	case n.PricePerHour == nil:
@@ -176,7 +176,7 @@ func (t Top) Price(n TopNode) string {
 	return cents(*n.PricePerHour)
 }
 
-// PodCount is how many pods are bound to the node, "-" where nobody knows.
+// PodCount returns how many pods are bound to the node, "-" if unknown.
 func (n TopNode) PodCount() string {
 	if n.Pods == nil {
 		return noValue
@@ -184,7 +184,7 @@ func (n TopNode) PodCount() string {
 	return fmt.Sprint(*n.Pods)
 }
 
-// Age is how long ago something was, "-" where nobody knows.
+// Age returns how long ago a time was, "-" if unknown.
 func (t Top) Age(since *time.Time) string {
 	if since == nil {
 		return noValue
@@ -192,8 +192,8 @@ func (t Top) Age(since *time.Time) string {
 	return duration.HumanDuration(max(0, t.Status.now.Sub(*since)))
 }
 
-// What is the state of a node in words, since when, and what holds it there: a cause that the state does not say by
-// itself is told with its code and its sentence.
+// What returns the state of a node as text, since when, and what holds it there. If the state does not imply the
+// cause, the cause is added with its code and text.
 func (t Top) What(n TopNode) string {
 	text := StateWord(n.State)
 	if n.Since != nil {
@@ -222,7 +222,7 @@ func (t Top) What(n TopNode) string {
 	return text + ": " + string(e.Cause.Code) + ": " + shortened(e.Cause.Text)
 }
 
-// says reports whether a state says by itself what a cause is.
+// says reports whether a state implies a cause.
 func says(state view.NodeState, code cause.Code) bool {
 	switch code {
 	case cause.LaunchPending, cause.NotRegistered, cause.NotInitialized, cause.NodeNotReady, cause.NotManaged,
@@ -234,13 +234,13 @@ func says(state view.NodeState, code cause.Code) bool {
 	return false
 }
 
-// PoolHeaders are those of PoolRows.
+// PoolHeaders returns the headers of PoolRows.
 func PoolHeaders() []string {
 	return []string{"POOL", "NODES", "READY", "WAITING", "ON THE WAY", "LEAVING", "$/H", "LIMITS", "BUDGETS",
 		"NEEDS ATTENTION"}
 }
 
-// PoolRows is a row for each pool.
+// PoolRows returns a row for each pool.
 func (t Top) PoolRows() [][]string {
 	var rows [][]string
 	for _, p := range t.Pools {
@@ -293,7 +293,7 @@ func (p TopPool) budgets() string {
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
-// Letter stands for a state where there is no room for its word.
+// Letter returns the letter of a state, for places with no room for its word.
 func (n TopNode) Letter() string {
 	if n.Stays() {
 		return "S"

@@ -24,8 +24,8 @@ type Try struct {
 	// Change says what to do, and Object to what.
 	Change string      `json:"change"`
 	Object view.Object `json:"object"`
-	// Node is the node, or the NodeClaim of one on its way, that would take the pod; else one would be launched by Pool,
-	// most likely Cheapest.
+	// Node is the node, or the NodeClaim of one on its way, that would take the pod; else one would be launched by
+	// Pool, most likely Cheapest.
 	Node     string    `json:"node,omitempty"`
 	Pool     string    `json:"pool,omitempty"`
 	Cheapest *Offering `json:"cheapest,omitempty"`
@@ -37,14 +37,14 @@ type Try struct {
 }
 
 const (
-	// triesShown is how many changes are told, and maxTries how many are tried: for each a plan is made.
+	// triesShown is how many changes are shown. maxTries is how many are tried: each needs a plan.
 	triesShown = 5
 	maxTries   = 60
 )
 
-// Try adds to an explanation of a pod that no pool takes the single changes that would place it, cheapest first: for
-// each a plan is made for all pods that wait, as if it were done. Of a pod that waits for something else nothing is
-// tried.
+// Try adds to the explanation of a pod that no pool takes the single changes that would place it, cheapest first. For
+// each change it plans for all waiting pods as if the change were made. It tries nothing for a pod that waits for
+// something else.
 func (w *World) Try(e *Explained) {
 	pod := w.known[e.About.Namespace+"/"+e.About.Name]
 	if pod == nil || e.State != view.Held {
@@ -59,7 +59,7 @@ func (w *World) Try(e *Explained) {
 	}
 }
 
-// tries are the changes that would place a pod, and all that were tried.
+// tries returns the changes that would place a pod, and all that were tried.
 func (w *World) tries(pod *corev1.Pod, u plan.Unplaced) (placed, tried []Try) {
 	tried = append(ofThePod(pod), w.ofPools(pod, u)...)
 	tried = tried[:min(len(tried), maxTries)]
@@ -80,7 +80,7 @@ func (w *World) tries(pod *corev1.Pod, u plan.Unplaced) (placed, tried []Try) {
 	return placed[:min(len(placed), triesShown)], tried
 }
 
-// price orders tries: what takes no new node costs nothing, what nobody knows comes last.
+// price returns the price for sorting tries: 0 if no new node is needed; unknown prices come last.
 func (t Try) price() resources.Money {
 	switch {
 	case t.Node != "":
@@ -91,8 +91,8 @@ func (t Try) price() resources.Money {
 	return resources.Money(*t.PricePerHour)
 }
 
-// places reports whether a pod has a place once a change is done, and no other loses its own, and notes which. The
-// world is as before afterwards.
+// places reports whether a change gives a pod a place without taking another pod's. It records the place in t.
+// Afterwards the world is as before.
 func (w *World) places(pod *corev1.Pod, t *Try) bool {
 	before := client.Object(pod)
 	if pool, isPool := t.changed.(*karpenterv1.NodePool); isPool {
@@ -106,7 +106,7 @@ func (w *World) places(pod *corev1.Pod, t *Try) bool {
 		waited[u.Pod.UID] = true
 	}
 	if slices.ContainsFunc(p.Unplaced, func(u plan.Unplaced) bool { return !waited[u.Pod.UID] }) {
-		return false // it would only take another one's place
+		return false // it would only take another pod's place
 	}
 	for _, n := range p.Nominations {
 		if n.Pod.UID == string(pod.UID) {
@@ -129,18 +129,18 @@ func (w *World) places(pod *corev1.Pod, t *Try) bool {
 	return false
 }
 
-// put tells the store of another state of an object, as if that were the newest.
+// put gives the store another version of an object, as if it were the newest.
 func (w *World) put(object client.Object) {
 	w.states++
 	next := object.DeepCopyObject().(client.Object)
 	next.SetResourceVersion(strconv.FormatUint(newest+w.states, 10))
-	_ = w.store.Apply(next) // what of it cannot be understood was said when it was read
+	_ = w.store.Apply(next) // faults were reported when it was read
 }
 
-// newest is above every version that an API server gives.
+// newest is higher than every version of an API server.
 const newest = 1 << 63
 
-// ofThePod are the changes of a pod that may place it: less of what it asks for, or one demand fewer.
+// ofThePod returns the changes of a pod that may place it: lower requests, or one constraint fewer.
 func ofThePod(pod *corev1.Pod) []Try {
 	var list []Try
 	add := func(edit func(*corev1.PodSpec), format string, args ...any) {
@@ -153,7 +153,8 @@ func ofThePod(pod *corev1.Pod) []Try {
 		whole, half := pod.Spec.DeepCopy(), pod.Spec.DeepCopy()
 		halve(half, name)
 		if was, is := requested(whole, name), requested(half, name); is.Cmp(was) < 0 {
-			add(func(spec *corev1.PodSpec) { halve(spec, name) }, "request half the %s: %s instead of %s", name, &is, &was)
+			add(func(spec *corev1.PodSpec) { halve(spec, name) }, "request half the %s: %s instead of %s", name, &is,
+				&was)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
@@ -173,7 +174,8 @@ func ofThePod(pod *corev1.Pod) []Try {
 	return list
 }
 
-// ofAffinity are the changes that take one required term away: all of those of nodes, since one of them suffices.
+// ofAffinity adds the changes that remove one required term. For node affinity it removes all terms, since one of them
+// suffices.
 func ofAffinity(affinity *corev1.Affinity, add func(func(*corev1.PodSpec), string, ...any)) {
 	if of := affinity.NodeAffinity; of != nil && of.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 		add(func(spec *corev1.PodSpec) {
@@ -198,7 +200,8 @@ func ofAffinity(affinity *corev1.Affinity, add func(func(*corev1.PodSpec), strin
 	}
 }
 
-// ofPools are the changes that what pools say of a pod asks for: the toleration of a taint, or a limit one higher.
+// ofPools returns the changes suggested by the pools' refusals of a pod: tolerate a taint, raise a limit by one, or
+// remove a limit.
 func (w *World) ofPools(pod *corev1.Pod, u plan.Unplaced) []Try {
 	var list []Try
 	tolerated := map[corev1.Toleration]bool{}
@@ -231,15 +234,16 @@ func (w *World) ofPools(pod *corev1.Pod, u plan.Unplaced) []Try {
 	return list
 }
 
-// tolerationOf tolerates one taint and nothing else.
+// tolerationOf returns the toleration of this taint only.
 func tolerationOf(taint corev1.Taint) corev1.Toleration {
 	if taint.Value == "" {
 		return corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists, Effect: taint.Effect}
 	}
-	return corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: taint.Value, Effect: taint.Effect}
+	return corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: taint.Value,
+		Effect: taint.Effect}
 }
 
-// raised is a pool whose limit on nodes is one higher than it is, or than the nodes that there are.
+// raised returns the change of a pool's node limit to one more than the limit, or than its nodes if they are more.
 func (w *World) raised(pool *karpenterv1.NodePool, field string) []Try {
 	changed := pool.DeepCopy()
 	limits := changed.Spec.Limits
@@ -260,7 +264,7 @@ func (w *World) raised(pool *karpenterv1.NodePool, field string) []Try {
 		Object: view.Object{Kind: "NodePool", Name: pool.Name}}}
 }
 
-// without is a pool that does not limit a resource.
+// without returns the change that removes a pool's limit on a resource.
 func without(pool *karpenterv1.NodePool, name string) Try {
 	changed := pool.DeepCopy()
 	was := changed.Spec.Limits[corev1.ResourceName(name)]
@@ -269,7 +273,7 @@ func without(pool *karpenterv1.NodePool, name string) Try {
 		Object: view.Object{Kind: "NodePool", Name: pool.Name}}
 }
 
-// requested is what a pod asks for of a resource: what its containers ask for together, or what it says as a whole.
+// requested returns a pod's request of a resource: that of the pod as a whole, or else the sum of its containers.
 func requested(spec *corev1.PodSpec, name corev1.ResourceName) resource.Quantity {
 	if spec.Resources != nil {
 		if whole, found := spec.Resources.Requests[name]; found {
@@ -283,7 +287,7 @@ func requested(spec *corev1.PodSpec, name corev1.ResourceName) resource.Quantity
 	return sum
 }
 
-// halve halves all that a pod asks for of a resource.
+// halve halves all of a pod's requests of a resource.
 func halve(spec *corev1.PodSpec, name corev1.ResourceName) {
 	in := func(list corev1.ResourceList) {
 		if q, found := list[name]; found && name == corev1.ResourceCPU {
@@ -317,7 +321,7 @@ func (e Explained) writeTries(b *strings.Builder) {
 	}
 }
 
-// String says a change, and what would take the pod then.
+// String returns the change, and what would then take the pod.
 func (t Try) String() string {
 	text := t.Change
 	if t.Object.Kind == "NodePool" {

@@ -11,29 +11,29 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// Understanding reads documents of a cluster as they arrive, so that what planning does not look at need not be kept
-// (U-31): most of a pod is that. What pods of one workload have in common is kept once. Use [NewUnderstanding]; it is
+// Understanding decodes documents of a cluster as they arrive, so that data which planning ignores need not be kept
+// (U-31): that is most of a pod. Containers that pods share are kept once. Create it with [NewUnderstanding]. It is
 // not safe for concurrent use, see [Understanding.Another].
 type Understanding struct {
 	reader *reader
 	shared map[string][]corev1.Container
 }
 
-// mostShared bounds what is remembered of pods that may be gone.
+// mostShared bounds the memory for pods that may be gone.
 const mostShared = 20_000
 
-// NewUnderstanding returns an Understanding.
+// NewUnderstanding returns an empty Understanding.
 func NewUnderstanding() (Understanding, error) {
 	r, err := newReader()
 	return Understanding{reader: r, shared: map[string][]corev1.Container{}}, err
 }
 
-// Another is one that may be used beside this one.
+// Another returns an Understanding that may be used concurrently with this one.
 func (u Understanding) Another() Understanding {
 	return Understanding{reader: u.reader, shared: map[string][]corev1.Container{}}
 }
 
-// once returns the first list that says the same as this one.
+// once returns the first list that is equal to this one.
 func (u Understanding) once(list []corev1.Container) []corev1.Container {
 	key, err := json.Marshal(list)
 	if err != nil || len(list) == 0 {
@@ -49,12 +49,13 @@ func (u Understanding) once(list []corev1.Container) []corev1.Container {
 	return list
 }
 
-// Of returns the document with what [New] needs of it alone. A document that cannot be read is returned as it is: New
-// says then what is wrong.
+// Of returns the document with only what [New] needs. A document that cannot be decoded is returned unchanged, and New
+// reports the fault.
 func (u Understanding) Of(d Document) Document {
 	kind, _ := d.Content["kind"].(string)
-	if !d.Stored || !slices.Contains([]string{"Pod", "Node", "NodeClaim", "PersistentVolume", "PersistentVolumeClaim"}, kind) {
-		return d // there are few of them
+	if !d.Stored || !slices.Contains([]string{"Pod", "Node", "NodeClaim", "PersistentVolume", "PersistentVolumeClaim"},
+		kind) {
+		return d // the others are few
 	}
 	if kind == "Pod" && d.Content["apiVersion"] == "v1" {
 		pod := &corev1.Pod{}
@@ -73,8 +74,8 @@ func (u Understanding) Of(d Document) Document {
 	return Document{Where: d.Where, Stored: true, object: spare.(client.Object)}
 }
 
-// ownOf is an object for one World, which writes into it. A pod that is admitted gets nothing but a version and a
-// name of its own, so what it points to is shared: of 100,000 that is most.
+// ownOf returns an object for one World, which writes into it. An admitted pod gets only its own version and name, so
+// everything it points to is shared: with 100,000 pods that is most of the memory.
 func ownOf(o client.Object) client.Object {
 	if pod, isPod := o.(*corev1.Pod); isPod && (pod.Status.Phase != "" || pod.Spec.NodeName != "") {
 		own := *pod

@@ -38,12 +38,12 @@ type PodGroup struct {
 // podsShown is how many pods of a group are named.
 const podsShown = 3
 
-// Workloads are the kinds of workloads whose pods can be explained, in the order in which they are listed.
+// Workloads returns the kinds of workloads whose pods can be explained, in the order of listings.
 func Workloads() []string {
 	return []string{"Deployment", "StatefulSet", "DaemonSet", "Job", "ReplicaSet"}
 }
 
-// WorkloadResources lists what is read of a workload's namespace to find its pods, beside Resources.
+// WorkloadResources returns what to read in a workload's namespace to find its pods, in addition to Resources.
 func WorkloadResources(kind string) []schema.GroupVersionResource {
 	of := func(name string) schema.GroupVersionResource { return appsv1.SchemeGroupVersion.WithResource(name) }
 	switch kind {
@@ -57,8 +57,8 @@ func WorkloadResources(kind string) []schema.GroupVersionResource {
 	return []schema.GroupVersionResource{of(strings.ToLower(kind) + "s")}
 }
 
-// ExplainWorkload says how the pods of a Deployment, StatefulSet, DaemonSet, Job or ReplicaSet stand, grouped by cause
-// (U-04). The error says that there is neither such a workload nor a pod of it.
+// ExplainWorkload explains the pods of a Deployment, StatefulSet, DaemonSet, Job or ReplicaSet, grouped by cause
+// (U-04). The error says that neither the workload nor a pod of it exists.
 func (w *World) ExplainWorkload(kind, namespace, name string, all bool) (Explained, error) {
 	e := Explained{APIVersion: APIVersion, Kind: "Explanation", About: About{Kind: kind, Namespace: namespace,
 		Name: name}, all: all}
@@ -97,7 +97,7 @@ func (w *World) ExplainWorkload(kind, namespace, name string, all bool) (Explain
 	return e, nil
 }
 
-// missing counts the pods that a cluster's workload wants and has not: its controller makes them.
+// missing returns how many pods a cluster's workload still lacks: its controller creates them.
 func missing(workload object, have int) int {
 	switch workload.Object.(type) {
 	case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.ReplicaSet:
@@ -109,7 +109,7 @@ func missing(workload object, have int) int {
 	return 0
 }
 
-// grouped explains the pods of a workload and puts those together for which the same holds.
+// grouped explains the pods of a workload, and groups those with the same explanation.
 func (w *World) grouped(kind, namespace, name string, all bool) *WorkloadFacts {
 	facts := &WorkloadFacts{Groups: []PodGroup{}}
 	at := map[string]int{}
@@ -147,14 +147,14 @@ func (w *World) grouped(kind, namespace, name string, all bool) *WorkloadFacts {
 	return facts
 }
 
-// isOf reports whether a workload made a pod, itself or by a ReplicaSet.
+// isOf reports whether a workload created a pod, directly or through a ReplicaSet.
 func (w *World) isOf(pod *corev1.Pod, kind, name string) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && (owner.Kind == kind && owner.Name == name ||
 		w.owners[pod.Namespace+"/"+pod.Name] == kind+"/"+name)
 }
 
-// settledAs says in words, for many, how a pod stands for which nothing is done.
+// settledAs returns the state of a pod that needs nothing, in words that fit several pods.
 func settledAs(pod *corev1.Pod) string {
 	switch {
 	case translate.Finished(pod):
@@ -167,7 +167,7 @@ func settledAs(pod *corev1.Pod) string {
 	return "of a DaemonSet, and on its own node or nowhere: no node is launched for it"
 }
 
-// String says how many pods there are, and how they stand.
+// String returns how many pods there are, and in which state.
 func (f *WorkloadFacts) String() string {
 	counts := map[view.State]int{}
 	for _, group := range f.Groups {
@@ -219,7 +219,7 @@ func (f *WorkloadFacts) write(b *strings.Builder, about About, all bool) {
 	}
 }
 
-// firstOf joins the first names of so many, at most as many as are shown, and counts the others.
+// firstOf joins the first names, at most shown, and counts the rest of the total.
 func firstOf(names []string, of, shown int) string {
 	first := names[:min(len(names), shown)]
 	text := strings.Join(first, ", ")

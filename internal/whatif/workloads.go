@@ -11,19 +11,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxPods bounds the pods that the workloads of one input make: more is a typing error, or a cluster that no machine plans at once.
+// maxPods bounds the pods that an input's workloads make. More is a typing error, or a cluster that no machine plans
+// at once.
 const maxPods = 1_000_000
 
-// demand is what a workload asks for: pods of a template.
+// demand is the demand of a workload: pods of a template.
 type demand struct {
 	owner    object
 	kind     string
 	template corev1.PodTemplateSpec
 	pods     int64
-	claims   []corev1.PersistentVolumeClaim // of each pod, for a StatefulSet
+	claims   []corev1.PersistentVolumeClaim // claims of each pod of a StatefulSet
 }
 
-// demandOf returns what an object asks for; false when it makes no pods, or leaves that to another object.
+// demandOf returns an object's demand; false if it makes no pods, or leaves that to another object.
 func demandOf(o object) (demand, bool, error) {
 	d := demand{owner: o, kind: o.GetObjectKind().GroupVersionKind().Kind}
 	number := func(field string, of *int32) error {
@@ -32,8 +33,8 @@ func demandOf(o object) (demand, bool, error) {
 			d.pods = int64(*of)
 		}
 		if d.pods < 0 || d.pods > maxPods {
-			return fmt.Errorf("%s: %s %s: %s is %d: allowed are 0 to %d", o.where, d.kind, client.ObjectKeyFromObject(o),
-				field, d.pods, maxPods)
+			return fmt.Errorf("%s: %s %s: %s is %d: allowed are 0 to %d", o.where, d.kind,
+				client.ObjectKeyFromObject(o), field, d.pods, maxPods)
 		}
 		return nil
 	}
@@ -49,7 +50,8 @@ func demandOf(o object) (demand, bool, error) {
 		}
 		d.template, err = *w.Spec.Template, number("spec.replicas", w.Spec.Replicas)
 	case *appsv1.StatefulSet:
-		d.template, d.claims, err = w.Spec.Template, w.Spec.VolumeClaimTemplates, number("spec.replicas", w.Spec.Replicas)
+		d.template, d.claims, err = w.Spec.Template, w.Spec.VolumeClaimTemplates,
+			number("spec.replicas", w.Spec.Replicas)
 	case *batchv1.Job:
 		d.template, err = w.Spec.Template, number("spec.parallelism", atOnce(&w.Spec))
 	case *batchv1.CronJob: // one run of it
@@ -58,26 +60,28 @@ func demandOf(o object) (demand, bool, error) {
 	default:
 		return d, false, nil
 	}
-	// What another object makes is counted there.
+	// Pods of an object that another one controls are counted there.
 	return d, metav1.GetControllerOf(o) == nil, err
 }
 
-// atOnce is how many pods of a Job run at the same time.
+// atOnce returns how many pods of a Job run at the same time.
 func atOnce(spec *batchv1.JobSpec) *int32 {
 	most := spec.Parallelism
-	if spec.Completions != nil && (most == nil || *spec.Completions < *most) && (most != nil || *spec.Completions < 1) {
+	if spec.Completions != nil && (most == nil || *spec.Completions < *most) &&
+		(most != nil || *spec.Completions < 1) {
 		return spec.Completions
 	}
 	return most
 }
 
-// expand returns the pods that a workload lacks, named NAME-0 and on, and the claims that come with them. have is how
-// many there are, and taken are the names, namespace/name, that pods have.
-func (d demand) expand(have int64, taken map[string]bool) (pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim) {
+// expand returns the pods that a workload lacks, named NAME-0 and on, and the claims that come with them. have is the
+// number of its existing pods. taken are the names of existing pods, namespace/name.
+func (d demand) expand(have int64,
+	taken map[string]bool) (pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim) {
 	yes := true
 	reference := metav1.OwnerReference{
-		APIVersion: d.owner.GetObjectKind().GroupVersionKind().GroupVersion().String(), Kind: d.kind, Name: d.owner.GetName(),
-		UID: uidOf(d.owner), Controller: &yes,
+		APIVersion: d.owner.GetObjectKind().GroupVersionKind().GroupVersion().String(), Kind: d.kind,
+		Name: d.owner.GetName(), UID: uidOf(d.owner), Controller: &yes,
 	}
 	number := 0
 	for range max(0, d.pods-have) {
@@ -103,7 +107,7 @@ func (d demand) expand(have int64, taken map[string]bool) (pods []*corev1.Pod, c
 	return pods, claims
 }
 
-// mount makes a pod of a StatefulSet use the claim that is its own.
+// mount makes a pod of a StatefulSet use its own claim.
 func mount(spec *corev1.PodSpec, volume, claim string) {
 	source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}
 	for i := range spec.Volumes {
@@ -115,7 +119,7 @@ func mount(spec *corev1.PodSpec, volume, claim string) {
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: volume, VolumeSource: source})
 }
 
-// uidOf returns the UID of an object, or one made of its name: files have none.
+// uidOf returns the UID of an object, or one made from its name, since objects of files have none.
 func uidOf(o client.Object) types.UID {
 	if uid := o.GetUID(); uid != "" {
 		return uid
@@ -124,7 +128,7 @@ func uidOf(o client.Object) types.UID {
 	return types.UID("uid-of-" + kind + "-" + o.GetNamespace() + "/" + o.GetName())
 }
 
-// ownerOf names the workload that a pod is of, KIND/NAME: that of a ReplicaSet's Deployment where it is known.
+// ownerOf returns the workload of a pod, KIND/NAME: for a ReplicaSet its Deployment, if known.
 func ownerOf(pod *corev1.Pod, sets map[string]string) string {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {

@@ -32,48 +32,49 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// DefaultPriceTolerance is the percent that joiner has without --price-tolerance (P-22).
+// DefaultPriceTolerance is joiner's percentage without --price-tolerance (P-22).
 const DefaultPriceTolerance = engine.DefaultPriceTolerance
 
-// Input is what is planned for.
+// Input is the input of planning.
 type Input struct {
 	Documents []Document
-	// Catalogue is what all node classes offer.
+	// Catalogue is what every node class offers.
 	Catalogue catalog.Catalog
-	// Estimated says that its prices are nobody's own.
+	// Estimated says that the catalogue's prices are not those of the account or region.
 	Estimated bool
-	// PriceTolerance is by how many percent fewer nodes may be dearer than the cheapest ones (P-22).
+	// PriceTolerance is by how many percent fewer nodes may cost more than the cheapest ones (P-22).
 	PriceTolerance int
-	// NodeOverheadPrice is what a node costs per hour beside its price, where its pool does not say (B-20).
+	// NodeOverheadPrice is what a node costs per hour in addition to its price, unless its pool says otherwise (B-20).
 	NodeOverheadPrice Dollars
-	// MaxNodes is the most nodes that the whole cluster should have, 0 for no limit (K-53).
+	// MaxNodes is the soft limit on nodes in the whole cluster, 0 for no limit (K-53).
 	MaxNodes int64
-	// MaxClaims is the most NodeClaims that the whole cluster may have, 0 for no limit (K-53).
+	// MaxClaims is the hard limit on NodeClaims in the whole cluster, 0 for no limit (K-53).
 	MaxClaims int64
 	// Commitments is the text of the file of --commitments-file; empty for none (K-55).
 	Commitments []byte
-	// Devices looks at claims for devices and at what drivers publish, as a controller with --ignore-dra-requests=false (K-42).
+	// Devices considers claims for devices and what drivers publish, like a controller with
+	// --ignore-dra-requests=false (K-42).
 	Devices bool
 	// Now is the time that the plan is made for.
 	Now time.Time
 }
 
-// World is a picture of the cluster that an input describes. Use [New].
+// World is the cluster that an input describes. Create it with [New].
 type World struct {
 	store *world.Store
-	// owners names the workload of each pod, KIND/NAME, by the pod's namespace/name.
+	// owners has the workload of each pod, KIND/NAME, by the pod's namespace/name.
 	owners map[string]string
-	// Ignored counts documents of kinds that planning does not look at, by kind.
+	// Ignored counts documents of kinds that planning ignores, by kind.
 	Ignored map[string]int
-	// Notes are what of the objects could not be understood, or is without effect; sorted.
+	// Notes say what in the objects could not be understood, or has no effect; sorted.
 	Notes []string
 
-	// Unread says what could not be read of the cluster, so that nothing is said to be missing for that.
+	// Unread says what could not be read from the cluster, so that it is not reported as missing.
 	Unread []string
 	// LeaseName is the name of the leader's Lease; "" means the usual one.
 	LeaseName string
 
-	// known are the pods, by namespace/name, and nodes the names of the nodes.
+	// known are the pods, by namespace/name. nodes are the names of the nodes.
 	known     map[string]*corev1.Pod
 	nodes     map[string]bool
 	estimated bool
@@ -86,17 +87,18 @@ type World struct {
 	commitments []cluster.Commitment
 	objects     []object
 	catalogue   catalog.Catalog
-	// told are all objects that the store was told of.
+	// told are all objects given to the store.
 	told []client.Object
-	// idle says of a pod without a node, by namespace/name, why nothing is planned for it.
+	// idle gives, by namespace/name, why nothing is planned for a pod without a node.
 	idle map[string]string
-	// plan is that of planned, once it is made.
+	// plan is the result of planned, nil until it is made.
 	plan *plan.Plan
-	// states counts the states of objects that were only tried.
+	// states counts the object versions that were only tried.
 	states uint64
 }
 
-// New reads an input. The error names every document that an API server would refuse, or that cannot be read.
+// New builds a World from an input. The error names every document that an API server would refuse, or that cannot be
+// read.
 func New(in Input) (*World, error) {
 	r, err := newReader()
 	if err != nil {
@@ -118,7 +120,8 @@ func New(in Input) (*World, error) {
 			kind, _ := d.Content["kind"].(string)
 			w.Ignored[kind]++
 		default:
-			name := o.GetObjectKind().GroupVersionKind().GroupKind().String() + " " + o.GetNamespace() + "/" + o.GetName()
+			name := o.GetObjectKind().GroupVersionKind().GroupKind().String() + " " + o.GetNamespace() + "/" +
+				o.GetName()
 			if first := seen[name]; first != "" {
 				faults = append(faults, fmt.Errorf("%s: %s stands in %s already", d.Where, name, first))
 			}
@@ -139,11 +142,12 @@ func empty(in Input) *World {
 			MaxNodes: in.MaxNodes, MaxClaims: in.MaxClaims, Devices: in.Devices}),
 		owners: map[string]string{}, Ignored: map[string]int{}, idle: map[string]string{}, catalogue: in.Catalogue,
 		known: map[string]*corev1.Pod{}, nodes: map[string]bool{}, estimated: in.Estimated, now: in.Now,
-		tolerance: in.PriceTolerance, overhead: resources.Money(in.NodeOverheadPrice), maxNodes: in.MaxNodes, maxClaims: in.MaxClaims,
+		tolerance: in.PriceTolerance, overhead: resources.Money(in.NodeOverheadPrice), maxNodes: in.MaxNodes,
+		maxClaims: in.MaxClaims,
 	}
 }
 
-// fill tells the store of all objects, in an order in which each finds what it refers to.
+// fill gives all objects to the store, in an order in which each finds what it refers to.
 func (w *World) fill(in Input) error {
 	for i, o := range w.objects {
 		o.SetResourceVersion(strconv.Itoa(i + 1))
@@ -171,7 +175,8 @@ func (w *World) fill(in Input) error {
 			if !(both{}).OwnsPool(o) {
 				ref := o.Spec.Template.Spec.NodeClassRef
 				w.Notes = append(w.Notes,
-					fmt.Sprintf("NodePool %s: nothing is planned for node classes of the kind %s.%s: planned are EC2NodeClass.%s and KWOKNodeClass.%s",
+					fmt.Sprintf(
+						"NodePool %s: nothing is planned for node classes of the kind %s.%s: planned are EC2NodeClass.%s and KWOKNodeClass.%s",
 						o.Name, ref.Kind, ref.Group, awsv1.Group, kwokv1alpha1.Group))
 			}
 			w.judge(o, in.Now)
@@ -203,7 +208,7 @@ func namespaced(o client.Object) bool {
 	return Namespaced(o.GetObjectKind().GroupVersionKind())
 }
 
-// Namespaced reports whether objects of a kind that planning looks at have a namespace.
+// Namespaced reports whether objects of a kind that planning uses have a namespace.
 func Namespaced(gvk schema.GroupVersionKind) bool {
 	if slices.Contains([]string{"Node", "Namespace", "PersistentVolume"}, gvk.Kind) {
 		return false
@@ -211,21 +216,22 @@ func Namespaced(gvk schema.GroupVersionKind) bool {
 	if gvk.Group == resourcev1.GroupName {
 		return gvk.Kind == "ResourceClaim"
 	}
-	return slices.Contains([]string{"", "apps", "batch", "policy", "coordination.k8s.io", autoscalingv1beta1.Group}, gvk.Group)
+	return slices.Contains([]string{"", "apps", "batch", "policy", "coordination.k8s.io", autoscalingv1beta1.Group},
+		gvk.Group)
 }
 
-// both are the providers whose pools are planned for, whichever of them a process would run.
+// both are the two providers whose pools are planned for, whichever of them a process would run.
 type both struct{}
 
 func (both) serves(ref *karpenterv1.NodeClassReference) bool { return Serves(ref) }
 
-// Serves reports whether there is a provider for node classes of that kind; not for none.
+// Serves reports whether a provider exists for that kind of node class; false for nil.
 func Serves(ref *karpenterv1.NodeClassReference) bool {
 	return ref != nil && (ref.Group == awsv1.Group && ref.Kind == "EC2NodeClass" || ref.Group == kwokv1alpha1.Group &&
 		ref.Kind == "KWOKNodeClass")
 }
 
-// OwnsPool reports whether a pool's node class is of one of the two.
+// OwnsPool reports whether a pool's node class belongs to one of the two.
 func (b both) OwnsPool(pool *karpenterv1.NodePool) bool {
 	return b.serves(pool.Spec.Template.Spec.NodeClassRef)
 }
@@ -233,7 +239,7 @@ func (b both) OwnsPool(pool *karpenterv1.NodePool) bool {
 // OwnsClaim is OwnsPool for a claim.
 func (b both) OwnsClaim(claim *karpenterv1.NodeClaim) bool { return b.serves(claim.Spec.NodeClassRef) }
 
-// OwnsNode reports whether a node is of a claim that is owned or, where the claim is not asked about, of a pool.
+// OwnsNode reports whether a node's claim is owned. Without a claim it reports whether the node belongs to a pool.
 func (b both) OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, _ *karpenterv1.NodePool) bool {
 	if claim != nil {
 		return b.OwnsClaim(claim)
@@ -241,8 +247,8 @@ func (b both) OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, _ *karpe
 	return node.Labels[karpenterv1.NodePoolLabelKey] != ""
 }
 
-// classes are the node classes that there are. That of a pool which a controller calls Ready is one of them, though it could not
-// be read.
+// classes returns the existing node classes. It includes the class of a pool that a controller calls Ready, even if
+// the class could not be read.
 func (w *World) classes() map[world.ClassRef]bool {
 	found := map[world.ClassRef]bool{}
 	for _, o := range w.objects {
@@ -266,7 +272,8 @@ func isReady(pool *karpenterv1.NodePool) bool {
 	})
 }
 
-// judge gives a pool that no controller has looked at the condition Ready, as a controller would if the class were ready.
+// judge gives a pool that no controller has checked the condition Ready, as a controller would if the class were
+// ready. If the class is missing, Ready is False.
 func (w *World) judge(pool *karpenterv1.NodePool, now time.Time) {
 	for _, c := range pool.Status.Conditions {
 		if c.Type == karpenterv1.ConditionTypeReady {
@@ -283,7 +290,7 @@ func (w *World) judge(pool *karpenterv1.NodePool, now time.Time) {
 	pool.Status.Conditions = append(pool.Status.Conditions, ready)
 }
 
-// replicaSets names the Deployment of each ReplicaSet that has one.
+// replicaSets returns the Deployment of each ReplicaSet that has one.
 func (w *World) replicaSets() map[string]string {
 	sets := map[string]string{}
 	for _, o := range w.objects {
@@ -296,8 +303,8 @@ func (w *World) replicaSets() map[string]string {
 	return sets
 }
 
-// pods returns the pods that there are and those that workloads lack, as an API server would store them, and the claims
-// that come with them.
+// pods returns the existing pods and those that workloads lack, as an API server would store them, and the claims that
+// come with them.
 func (w *World) pods() (pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim, err error) {
 	sets, have, known, taken := w.replicaSets(), map[string]int64{}, map[string]bool{}, map[string]bool{}
 	for _, o := range w.objects {
@@ -320,7 +327,7 @@ func (w *World) pods() (pods []*corev1.Pod, claims []*corev1.PersistentVolumeCla
 			faults = append(faults, err)
 		}
 		if !makes || err != nil || o.stored {
-			continue // what a cluster has, its own controllers make pods for
+			continue // the cluster's own controllers create these pods
 		}
 		fresh, with := d.expand(have[o.GetNamespace()+"/"+d.kind+"/"+o.GetName()], taken)
 		if pods = append(pods, fresh...); len(pods) > maxPods {
@@ -344,7 +351,7 @@ func (w *World) pods() (pods []*corev1.Pod, claims []*corev1.PersistentVolumeCla
 	return pods, claims, errors.Join(faults...)
 }
 
-// classify gives claims that name no StorageClass the one that the cluster has for them, as its API server would.
+// classify gives claims without a StorageClass the cluster's default one, as its API server would.
 func (w *World) classify(made []*corev1.PersistentVolumeClaim) {
 	usual := ""
 	for _, o := range w.objects {
@@ -365,10 +372,10 @@ func (w *World) classify(made []*corev1.PersistentVolumeClaim) {
 	}
 }
 
-// usualClass is the annotation of the StorageClass of claims that name none.
+// usualClass is the annotation of the default StorageClass.
 const usualClass = "storageclass.kubernetes.io/is-default-class"
 
-// admission is what other objects say about each pod that is created.
+// admission is what other objects add to each created pod.
 type admission struct {
 	limits     map[string][]*corev1.LimitRange // by namespace
 	classes    map[string]*nodev1.RuntimeClass
@@ -379,7 +386,7 @@ type admission struct {
 func (w *World) admission() admission {
 	a := admission{
 		limits: map[string][]*corev1.LimitRange{}, classes: map[string]*nodev1.RuntimeClass{},
-		// What every cluster has.
+		// Every cluster has these.
 		priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
 	}
 	for _, o := range w.objects {
@@ -398,8 +405,8 @@ func (w *World) admission() admission {
 	return a
 }
 
-// admit makes of a pod of the files what the API server would store, and of one without a node what kube-scheduler would
-// make of it in a cluster without room.
+// admit changes a pod of the files to what the API server would store. A pod without a node becomes what
+// kube-scheduler would make of it in a cluster without room.
 func (w *World) admit(a admission, pod *corev1.Pod, number int) {
 	if pod.UID == "" {
 		pod.UID = uidOf(pod)
@@ -418,8 +425,8 @@ func (w *World) admit(a admission, pod *corev1.Pod, number int) {
 		given.Class = a.classes[*name]
 		if given.Class == nil {
 			w.Notes = append(w.Notes,
-				fmt.Sprintf("pod %s/%s: RuntimeClass %s is not among the files: its overhead is not counted", pod.Namespace,
-					pod.Name, *name))
+				fmt.Sprintf("pod %s/%s: RuntimeClass %s is not among the files: its overhead is not counted",
+					pod.Namespace, pod.Name, *name))
 		}
 	}
 	given.Admit(&pod.Spec)
@@ -427,8 +434,8 @@ func (w *World) admit(a admission, pod *corev1.Pod, number int) {
 		value, known := a.priorities[name]
 		if !known {
 			w.Notes = append(w.Notes,
-				fmt.Sprintf("pod %s/%s: PriorityClass %s is not among the files: its priority counts as 0", pod.Namespace,
-					pod.Name, name))
+				fmt.Sprintf("pod %s/%s: PriorityClass %s is not among the files: its priority counts as 0",
+					pod.Namespace, pod.Name, name))
 		}
 		pod.Spec.Priority = &value
 	}
@@ -441,7 +448,7 @@ func (w *World) admit(a admission, pod *corev1.Pod, number int) {
 		Reason: corev1.PodReasonUnschedulable}}
 }
 
-// OverlayVerdict says what becomes of a NodeOverlay; false where there is none of that name.
+// OverlayVerdict returns the verdict about a NodeOverlay; false if none has that name.
 func (w *World) OverlayVerdict(name string) (translate.Verdict, bool) {
 	verdict, _, known := w.store.OverlayVerdict(name)
 	return verdict, known
@@ -456,5 +463,5 @@ func (w *World) Kinds() map[string]int {
 	return counts
 }
 
-// IgnoredKinds lists the kinds of Ignored in order.
+// IgnoredKinds returns the kinds of Ignored, sorted.
 func (w *World) IgnoredKinds() []string { return slices.Sorted(maps.Keys(w.Ignored)) }

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// How much of lists a table shows; the rest is counted. JSON has all.
+// How many list items a table shows; the rest is counted. JSON has all.
 const (
 	workloadsShown = 3
 	poolsShown     = 4
@@ -49,10 +49,10 @@ func (r Result) WriteText(out io.Writer) error {
 	return err
 }
 
-// otherwise stands before what another pool says: one that takes the pod is enough.
+// otherwise precedes the causes of other pools: one pool that takes the pod is enough.
 const otherwise = "otherwise"
 
-// writeCause writes a cause below its heading, and what the other pools say.
+// writeCause writes a cause below its heading, and the causes of the other pools.
 func writeCause(b *strings.Builder, c view.Cause, pools []view.PoolCause) {
 	fmt.Fprintf(b, "  %s\n", c.Text)
 	for i, remedy := range c.Remedies {
@@ -103,8 +103,8 @@ func (r Result) launches(b *strings.Builder) {
 					"|"), price, l.holds())
 		}
 		table.Flush() //nolint:errcheck // into a strings.Builder
-		fmt.Fprintf(b, "\n%s for %s: %s$%s/h", count(r.Nodes, "node", "nodes"), count(r.Pods.New, "pod", "pods"), about,
-			cents(r.PricePerHour))
+		fmt.Fprintf(b, "\n%s for %s: %s$%s/h", count(r.Nodes, "node", "nodes"), count(r.Pods.New, "pod", "pods"),
+			about, cents(r.PricePerHour))
 		if r.Unpriced > 0 {
 			fmt.Fprintf(b, " +%d unpriced", r.Unpriced)
 		}
@@ -118,7 +118,7 @@ func (r Result) launches(b *strings.Builder) {
 	}
 }
 
-// holds says what a launch is for: pods by workload, and room.
+// holds returns what a launch is for: pods by workload, and room.
 func (l Launch) holds() string {
 	switch {
 	case len(l.Room) == 0:
@@ -129,7 +129,7 @@ func (l Launch) holds() string {
 	return workloads(l.Pods) + ", room for " + workloads(l.Room)
 }
 
-// cents prints a price with as many decimals as people read: four.
+// cents formats a price with four decimals.
 func cents(d Dollars) string {
 	const tenthOfACent = 100 // micro-dollars
 	return ((d + tenthOfACent/2) / tenthOfACent * tenthOfACent).String()
@@ -142,7 +142,7 @@ func count(n int, one, more string) string {
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-// workloads lists pods by workload, those with most first.
+// workloads lists the numbers of pods by workload, highest first.
 func workloads(pods map[string]int) string {
 	names := slices.SortedFunc(maps.Keys(pods), func(a, b string) int {
 		if pods[a] != pods[b] {

@@ -12,17 +12,17 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// DefaultVolumeMemory outlives the node that was launched for a pod whose volumes it then could not attach: without it the
-// next one would be launched as soon as that is gone.
+// DefaultVolumeMemory is longer than a node lives that could not attach the volumes of the pod it was launched for.
+// Without this memory the next such node would be launched as soon as the first is gone.
 const DefaultVolumeMemory = time.Hour
 
-// volumeMemories is how many times as long it is remembered of an instance type of which there is no node, while others have the driver:
-// consolidation would try that type again as soon as it is forgotten, and move pods in vain. Where no node has the driver nothing can be
-// moved, and pods that wait should not do so for longer.
+// volumeMemories is how many times longer than VolumeMemory the Store remembers an instance type that has no node,
+// while nodes of other types have the driver. Once it forgets the type, consolidation tries it again and moves pods in
+// vain. If no node has the driver, nothing can be moved, and waiting pods should not wait longer.
 const volumeMemories = 24
 
-// applyAttachment takes in that a volume is, or is to be, attached to a node; gone, that it is not any more. It counts
-// there, whether a pod uses it or not: kube-scheduler counts it too.
+// applyAttachment notes that a volume is attached to a node or will be, or with gone that it no longer is. The volume
+// counts there whether a pod uses it or not: kube-scheduler counts it too.
 func (s *Store) applyAttachment(object *storagev1.VolumeAttachment, gone bool) {
 	known := s.volumes.attachments[object.Name]
 	if gone && !s.discarded(kindAttachment, object) || !gone && !s.stored(kindAttachment, object) {
@@ -33,7 +33,8 @@ func (s *Store) applyAttachment(object *storagev1.VolumeAttachment, gone bool) {
 	s.volumes.attachmentsByVolume.remove(known.volume.Name(), object.Name)
 	fresh := attachment{}
 	if source := object.Spec.Source.PersistentVolumeName; !gone && source != nil {
-		fresh = attachment{node: object.Spec.NodeName, volume: translate.AttachedVolume{Driver: object.Spec.Attacher, Volume: *source}}
+		fresh = attachment{node: object.Spec.NodeName, volume: translate.AttachedVolume{Driver: object.Spec.Attacher,
+			Volume: *source}}
 		s.volumes.attachments[object.Name] = fresh
 		s.volumes.attachmentsByNode.add(fresh.node, object.Name)
 		s.volumes.attachmentsByVolume.add(fresh.volume.Name(), object.Name)
@@ -54,8 +55,8 @@ type attachment struct {
 	volume translate.AttachedVolume
 }
 
-// usedOn returns what the pods of a node use of it, and the volumes of limited drivers that it has, sorted. These count once,
-// however many pods use them, and also when none does any more, as long as they are attached.
+// usedOn returns the resources that the pods of a node use, and its volumes of limited drivers, sorted. A volume
+// counts once, however many pods use it. While it is attached, it counts even if no pod uses it.
 func (s *Store) usedOn(node string, l *load) (used resources.Vector, attached []string) {
 	if len(s.volumes.known.Limited) == 0 {
 		return l.used, nil
@@ -88,7 +89,7 @@ func (s *Store) usedOn(node string, l *load) (used resources.Vector, attached []
 	return used, attached
 }
 
-// reviseUsed brings a node up to date after a change of what is attached to it.
+// reviseUsed updates a node after a change of its attached volumes.
 func (s *Store) reviseUsed(node string) {
 	e := s.nodes[node]
 	if e == nil || e.value == nil {
@@ -105,12 +106,14 @@ func (s *Store) reviseUsed(node string) {
 	s.changed()
 }
 
-// attaching is how many volumes of each CSI driver nodes have taken, where only nodes say so (P-07). It is known of drivers that
-// a node with a NodeClaim names: those of other programs may be machines of another kind, or attach none at all.
+// attaching is how many volumes of each CSI driver nodes take, for drivers of which only nodes say so (P-07). It
+// covers drivers that a node with a NodeClaim names: nodes of other programs may be machines of another kind, or
+// attach none at all.
 type attaching struct {
-	present    map[attachKey]int64 // over the nodes that there are; translate.UnlimitedVolumes where one states no limit
+	// of the existing nodes; translate.UnlimitedVolumes where one states no limit
+	present    map[attachKey]int64
 	remembered map[attachKey]rememberedMost
-	// byType is what both tell of instance types. stale says that catalogues have not been made with it yet.
+	// byType is what both say of instance types. stale means that catalogues were not yet rebuilt with it.
 	byType map[attachKey]int64
 	stale  bool
 }
@@ -124,7 +127,7 @@ type rememberedMost struct {
 	gone  time.Time
 }
 
-// reviseAttaching takes in a change of what nodes say.
+// reviseAttaching recomputes attaching after a node's CSINode has changed.
 func (s *Store) reviseAttaching() {
 	a := &s.volumes.attaching
 	present, ours := map[attachKey]int64{}, map[string]bool{}
@@ -164,8 +167,8 @@ func (s *Store) reviseAttaching() {
 // launched reports whether a node has a NodeClaim of ours.
 func launched(node *cluster.Node) bool { return node != nil && node.Claim != "" }
 
-// setAttaching brings the picture up to date, and the pods with volumes when it changes. What a provider states of its
-// machines needs no guess.
+// setAttaching updates what the Store knows of attaching, and the pods with volumes if that changes. Drivers whose
+// limits a provider states are left out: they need no guess.
 func (s *Store) setAttaching() {
 	a := &s.volumes.attaching
 	all := map[attachKey]int64{}
@@ -202,8 +205,9 @@ func (s *Store) setAttaching() {
 	}
 }
 
-// rebuildOffers makes catalogues anew when more is known of what instance types attach: new nodes of a type attach what others
-// of it do. Where a provider says nothing, pods would be planned onto fewer nodes than their volumes need, again and again.
+// rebuildOffers rebuilds the catalogues when more is known of what instance types attach: new nodes of a type attach
+// as many volumes as others of that type. Without it, if the provider says nothing, pods would be planned again and
+// again onto fewer nodes than their volumes need.
 func (s *Store) rebuildOffers() {
 	if !s.volumes.attaching.stale {
 		return
@@ -230,16 +234,17 @@ func (s *Store) attachesOf(instanceType string) map[string]int64 {
 	return all
 }
 
-// roomFor is the room for volumes of a type that states none of this resource.
+// roomFor returns the room for volumes of a type that does not state this resource.
 func (s *Store) roomFor(resource, instanceType string) int64 {
-	driver := translate.DriverOf(resource, translate.AttachResource) // "" for another kind of room, of which nothing is learnt
+	// "" for another kind of room, of which the Store learns nothing
+	driver := translate.DriverOf(resource, translate.AttachResource)
 	if most, known := s.volumes.attaching.byType[attachKey{driver, instanceType}]; known {
 		return most
 	}
 	return translate.UnlimitedOf(resource)
 }
 
-// forgetAttaching ends memories, and notes when the next one ends.
+// forgetAttaching drops memories that have run out, and notes when the next one does.
 func (s *Store) forgetAttaching(now time.Time) {
 	a := &s.volumes.attaching
 	for key, r := range a.remembered {

@@ -15,7 +15,8 @@ func filled(nodes int) *Store {
 		name := fmt.Sprintf("node-%05d", i)
 		version += 2
 		_ = s.Apply(testNode(name, "n"+name, version, "p"+name))
-		_ = s.Apply(testClaim("c"+name, "c"+name, version+1, "default", "p"+name, "Launched", "Registered", "Initialized"))
+		_ = s.Apply(testClaim("c"+name, "c"+name, version+1, "default", "p"+name, "Launched", "Registered",
+			"Initialized"))
 		for j := range 20 {
 			version++
 			pod := fmt.Sprintf("pod-%05d-%02d", i, j)
@@ -33,7 +34,8 @@ func BenchmarkSnapshotAfterOnePodEvent(b *testing.B) {
 			s := filled(nodes)
 			for i := 0; b.Loop(); i++ {
 				node := fmt.Sprintf("node-%05d", i%nodes)
-				pod := testPod("extra", fmt.Sprintf("u%d", i), 1_000_000+2*i, node) // takes the place of the one before
+				// takes the place of the one before
+				pod := testPod("extra", fmt.Sprintf("u%d", i), 1_000_000+2*i, node)
 				_ = s.Apply(pod)
 				s.Snapshot()
 			}

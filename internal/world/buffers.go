@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file keeps what CapacityBuffers ask for (K-35, K-37): pods that nobody has made, for planning. It stays empty where the
-// feature is off.
+// This file keeps what CapacityBuffers ask for (K-35, K-37), as pods that exist for planning only. It stays empty if
+// the feature is off.
 
 // buffers is what is known of them, and of what they refer to.
 type buffers struct {
@@ -40,7 +40,8 @@ func newBuffers() buffers {
 		sources: map[string]*translate.BufferSource{}}
 }
 
-// BufferKinds returns one empty object of each kind that the Store wants to hear of for CapacityBuffers; none where they are off.
+// BufferKinds returns one empty object of each kind that the Store must watch for CapacityBuffers; none if they are
+// off.
 func (s *Store) BufferKinds() []client.Object {
 	if s.config.Off.Buffers {
 		return nil
@@ -49,9 +50,10 @@ func (s *Store) BufferKinds() []client.Object {
 		&autoscalingv1beta1.CapacityBuffer{}}
 }
 
-// BufferVerdict returns what a CapacityBuffer asks for, and the generation of it that this is about. known is false for one
-// that no watch has shown.
-func (s *Store) BufferVerdict(name types.NamespacedName) (verdict translate.BufferVerdict, generation int64, known bool) {
+// BufferVerdict returns what a CapacityBuffer asks for, and the generation of the buffer that this refers to. known is
+// false if no watch has shown it.
+func (s *Store) BufferVerdict(
+	name types.NamespacedName) (verdict translate.BufferVerdict, generation int64, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.buffers.known[name]
@@ -61,16 +63,17 @@ func (s *Store) BufferVerdict(name types.NamespacedName) (verdict translate.Buff
 	return e.verdict, e.object.Generation, true
 }
 
-// HasBuffers reports whether some CapacityBuffer, or the headroom of a NodePool, asks for room. It costs next to
-// nothing: it is asked for each pod that comes to a node or leaves one.
+// HasBuffers reports whether some CapacityBuffer, or the headroom of a NodePool, asks for room. It must be cheap: it
+// is called for each pod that comes to a node or leaves one.
 func (s *Store) HasBuffers() bool { return s.buffered.Load() > 0 }
 
-// tellBuffer takes in the state of a CapacityBuffer or of what one may refer to, or that it is gone, and reports whether
-// nothing else wants to know of the object.
+// tellBuffer stores the state, or the deletion, of a CapacityBuffer or of an object that one may refer to. It reports
+// whether no other part of the Store needs the object.
 func (s *Store) tellBuffer(obj client.Object, gone bool) bool {
 	switch obj := obj.(type) {
 	case *autoscalingv1beta1.CapacityBuffer:
-		if key := "CapacityBuffer " + objectKey(obj); !s.config.Off.Buffers && s.counts(s.buffers.seen, key, obj, gone) {
+		if key := "CapacityBuffer " + objectKey(obj); !s.config.Off.Buffers &&
+			s.counts(s.buffers.seen, key, obj, gone) {
 			s.putBuffer(obj, gone)
 		}
 	case *corev1.PodTemplate:
@@ -89,8 +92,9 @@ func (s *Store) tellBuffer(obj client.Object, gone bool) bool {
 	return true
 }
 
-// tellSource takes in what a buffer may refer to, and resolves those anew that do.
-func (s *Store) tellSource(kind string, obj client.Object, template *corev1.PodTemplateSpec, replicas *int32, gone bool) {
+// tellSource stores an object that buffers may refer to, and resolves the buffers that do.
+func (s *Store) tellSource(kind string, obj client.Object, template *corev1.PodTemplateSpec, replicas *int32,
+	gone bool) {
 	key := kind + " " + objectKey(obj)
 	if s.config.Off.Buffers || !s.counts(s.buffers.seen, key, obj, gone) {
 		return
@@ -98,7 +102,8 @@ func (s *Store) tellSource(kind string, obj client.Object, template *corev1.PodT
 	if gone {
 		delete(s.buffers.sources, key)
 	} else {
-		source := &translate.BufferSource{Template: template, Generation: obj.GetGeneration(), Replicas: wanted(replicas)}
+		source := &translate.BufferSource{Template: template, Generation: obj.GetGeneration(),
+			Replicas: wanted(replicas)}
 		if owner := metav1.GetControllerOf(obj); owner != nil && kind == translate.KindReplicaSet {
 			source.OwnedBy = owner.Kind + " " + owner.Name // it makes others in its place
 		}
@@ -142,7 +147,7 @@ func (s *Store) putBuffer(b *autoscalingv1beta1.CapacityBuffer, gone bool) {
 	s.resolveBuffer(e)
 }
 
-// resolveBuffer finds out anew what a buffer asks for.
+// resolveBuffer recomputes what a buffer asks for.
 func (s *Store) resolveBuffer(e *bufferEntry) {
 	s.setBuffer(e, translate.Buffer(s.space, e.object, func(kind, name string) *translate.BufferSource {
 		return s.buffers.sources[kind+" "+e.object.Namespace+"/"+name]
@@ -172,7 +177,7 @@ func (s *Store) setBuffer(e *bufferEntry, verdict translate.BufferVerdict) {
 	}
 }
 
-// bufferPods are the pods of all buffers, each numbered from 0.
+// bufferPods returns the pods of all buffers and of headroom. Those of each buffer are numbered from 0.
 func (s *Store) bufferPods() []*cluster.Pod {
 	if !s.buffers.stale {
 		return s.buffers.pods
@@ -184,8 +189,8 @@ func (s *Store) bufferPods() []*cluster.Pod {
 				break
 			}
 			s.buffers.pods = append(s.buffers.pods, &cluster.Pod{
-				UID: fmt.Sprintf("%s/%d", e.object.UID, i), Namespace: name.Namespace, Name: fmt.Sprintf("%s-%d", name.Name, i),
-				Shape: e.shape, Priority: math.MinInt32,
+				UID: fmt.Sprintf("%s/%d", e.object.UID, i), Namespace: name.Namespace,
+				Name: fmt.Sprintf("%s-%d", name.Name, i), Shape: e.shape, Priority: math.MinInt32,
 			})
 		}
 	}
@@ -196,7 +201,8 @@ func (s *Store) bufferPods() []*cluster.Pod {
 	return s.buffers.pods
 }
 
-// reviseBuffers resolves those buffers anew whose pods an object of a namespace, or "" for any, may change.
+// reviseBuffers resolves the buffers of a namespace again, "" for all: an object that their pods depend on has
+// changed.
 func (s *Store) reviseBuffers(namespace string) {
 	for name, e := range s.buffers.known {
 		if namespace == "" || name.Namespace == namespace {

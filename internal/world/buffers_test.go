@@ -32,8 +32,8 @@ func named[T client.Object](o T, name, version string) T {
 	return o
 }
 
-// K-35, K-37: the picture has a pod for each that a buffer has room for, and follows what the buffer refers to, in whatever order
-// the watches tell.
+// K-35, K-37: the picture has a pod for each that a buffer has room for, and follows what the buffer refers to, in
+// whatever order the watches tell.
 func TestK37_ThePictureHasTheRoomThatBuffersAskFor(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Now: newClock().Now})
@@ -46,7 +46,8 @@ func TestK37_ThePictureHasTheRoomThatBuffersAskFor(t *testing.T) {
 			t.Fatalf("%s: %d pods, %+v; want %d, %s", when, len(list), v, pods, reason)
 		}
 		for i, pod := range list {
-			if !pod.IsBuffer() || pod.Shape.Buffer != "shop/room" || pod.Shape.Requests.At(resources.CPU) != cpu || pod.Node != "" {
+			if !pod.IsBuffer() || pod.Shape.Buffer != "shop/room" || pod.Shape.Requests.At(resources.CPU) != cpu ||
+				pod.Node != "" {
 				t.Errorf("%s: pod %d is %+v of shape %+v", when, i, pod, pod.Shape)
 			}
 		}
@@ -82,7 +83,8 @@ func TestK37_ThePictureHasTheRoomThatBuffersAskFor(t *testing.T) {
 	tell(deployment("1", "4", 20))
 	want("old news", 5, 2000, translate.BufferResolved)
 	owned := deployment("3", "2", 10)
-	owned.ResourceVersion, owned.OwnerReferences = "3", []metav1.OwnerReference{{Kind: "Shop", Name: "web", Controller: new(true)}}
+	owned.ResourceVersion, owned.OwnerReferences = "3",
+		[]metav1.OwnerReference{{Kind: "Shop", Name: "web", Controller: new(true)}}
 	tell(owned)
 	want("something makes the Deployment", 5, 2000, translate.BufferResolved)
 	tell(buffer("4", "20"))
@@ -106,7 +108,8 @@ func TestK37_ThePictureHasTheRoomThatBuffersAskFor(t *testing.T) {
 	}
 }
 
-// K-35: a ReplicaSet that a Deployment makes is not what a buffer may refer to: others come in its place. One of a user's own is.
+// K-35: a ReplicaSet that a Deployment makes is not what a buffer may refer to: others come in its place. One of a
+// user's own is.
 func TestK35_TheReplicaSetOfADeploymentIsNoReference(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Now: newClock().Now})
@@ -116,7 +119,8 @@ func TestK35_TheReplicaSetOfADeploymentIsNoReference(t *testing.T) {
 	set := named(&appsv1.ReplicaSet{}, "web", "2")
 	set.Spec.Template = templateOf("1")
 	made := set.DeepCopy()
-	made.ResourceVersion, made.OwnerReferences = "3", []metav1.OwnerReference{{Kind: "Deployment", Name: "shop", Controller: new(true)}}
+	made.ResourceVersion, made.OwnerReferences = "3",
+		[]metav1.OwnerReference{{Kind: "Deployment", Name: "shop", Controller: new(true)}}
 	for _, each := range []struct {
 		object client.Object
 		pods   int
@@ -148,7 +152,8 @@ func TestK04_WithoutTheGateThereAreNoBuffers(t *testing.T) {
 		t.Errorf("it asks for %d kinds, and has %d pods", len(kinds), len(pods))
 	}
 	on := New(Config{Now: newClock().Now})
-	if kinds := on.BufferKinds(); len(kinds) != 5 || !strings.HasSuffix(fmt.Sprintf("%T", kinds[4]), "CapacityBuffer") {
+	if kinds := on.BufferKinds(); len(kinds) != 5 ||
+		!strings.HasSuffix(fmt.Sprintf("%T", kinds[4]), "CapacityBuffer") {
 		t.Errorf("with the gate it asks for %d kinds", len(kinds))
 	}
 }

@@ -16,9 +16,9 @@ import (
 type offer struct {
 	catalog   catalog.Catalog
 	index     *catalog.Index
-	prospects map[string]*translate.Prospect // by the requirements of claims; nil for those that nothing satisfies
+	prospects map[string]*translate.Prospect // by requirements of claims; nil if nothing satisfies them
 	limited   []string                       // resources in which types state limits for volumes, sorted
-	// corrected are the offers that NodeOverlays make of this one, by the names of the overlays.
+	// corrected are the offers after NodeOverlays have changed this one, by the names of the overlays.
 	corrected map[string]*offer
 	covered   *catalog.Index // index with what commitments cover; nil until it is asked for
 }
@@ -38,7 +38,7 @@ func (o *offer) with(commitments []cluster.Commitment) *catalog.Index {
 	return o.covered
 }
 
-// SetCommitments tells which commitments there are now, in the order in which they are used (K-55).
+// SetCommitments replaces the commitments; they are in order of use (K-55).
 func (s *Store) SetCommitments(list []cluster.Commitment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,9 +83,9 @@ func classOf(ref *karpenterv1.NodeClassReference) ClassRef {
 	return ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}
 }
 
-// SetCatalog tells what a node class offers now. A catalogue without types takes away what was known: pools of the
-// class are then blocked. An equal catalogue costs a comparison, the same one hardly anything; each distinct one is compiled
-// once, whatever the number of classes and pools that use it. An invalid catalogue is an error and counts as none.
+// SetCatalog sets what a node class offers. A catalogue without types removes the known one: pools of the class are
+// then blocked. An equal catalogue costs a comparison, the very same one hardly anything. Each distinct one is
+// compiled once, however many classes and pools use it. An invalid catalogue is an error and counts as none.
 func (s *Store) SetCatalog(class ClassRef, c catalog.Catalog) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,11 +148,12 @@ func sameCatalog(a, b catalog.Catalog) bool {
 }
 
 func equalCatalogs(a, b catalog.Catalog) bool {
-	return sameCatalog(a, b) || len(a.Types) == len(b.Types) && maps.Equal(a.WellKnown, b.WellKnown) && reflect.DeepEqual(a.Types, b.Types)
+	return sameCatalog(a, b) || len(a.Types) == len(b.Types) && maps.Equal(a.WellKnown, b.WellKnown) &&
+		reflect.DeepEqual(a.Types, b.Types)
 }
 
-// catalogChanged carries a new catalogue to the machines of the class: to all that wait for their instance, and of the
-// others to those whose price is another now.
+// catalogChanged updates the machines of a class after a change of its catalogue: all that wait for their instance,
+// and launched ones whose price has changed.
 func (s *Store) catalogChanged(class ClassRef) {
 	t := newTouched()
 	for _, e := range s.claims {
@@ -161,7 +162,8 @@ func (s *Store) catalogChanged(class ClassRef) {
 		}
 		if value := s.machineOf(e); value != nil && translate.Launched(e.object) {
 			labels := value.Labels
-			price := translate.Price(s.indexFor(e), value.InstanceType, labels[string(catalog.LabelZone)], labels[string(catalog.LabelCapacityType)])
+			price := translate.Price(s.indexFor(e), value.InstanceType, labels[string(catalog.LabelZone)],
+				labels[string(catalog.LabelCapacityType)])
 			if price == value.Price {
 				continue
 			}
@@ -179,7 +181,7 @@ func (s *Store) indexFor(e *claimEntry) *catalog.Index {
 	return nil
 }
 
-// machineOf returns the value that stands for the claim, its own or that of its node.
+// machineOf returns the value that represents the claim: its own, or that of its node.
 func (s *Store) machineOf(e *claimEntry) *cluster.Node {
 	if s.joined(e) {
 		return s.nodes[s.nodeOf(e.object)].value
@@ -187,7 +189,7 @@ func (s *Store) machineOf(e *claimEntry) *cluster.Node {
 	return e.value
 }
 
-// Catalogs returns what node classes offer, without what NodeOverlays make of it. Nobody changes the values.
+// Catalogs returns what node classes offer, before NodeOverlays change it. Callers must not change the values.
 func (s *Store) Catalogs() map[ClassRef]catalog.Catalog {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,15 +13,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// claimEntry is what is known of a NodeClaim: from a watch, or only from the applier that has just made it.
+// claimEntry is what is known of a NodeClaim, from a watch or only from the applier that has just created it.
 type claimEntry struct {
 	sighting
 	object *karpenterv1.NodeClaim
 	value  *cluster.Node // on its way; nil once the claim is joined with a node, which then stands for both
-	// promisedUntil is when a claim that no watch has shown is given up; zero once it was seen.
+	// promisedUntil is when the Store gives up a claim that no watch has shown; zero once it was seen.
 	promisedUntil time.Time
-	reserve       resources.Vector // what the applier said it may take, until it is launched; nil when unknown
-	counted       *share           // what of its pool's usage is due to it
+	reserve       resources.Vector // the most it may use before launch, by the applier; nil when unknown
+	counted       *share           // its part in its pool's usage
 }
 
 func (e *claimEntry) seen() *sighting {
@@ -31,7 +31,7 @@ func (e *claimEntry) seen() *sighting {
 	return &e.sighting
 }
 
-// share is a claim's part in the usage of its pool.
+// share is what one claim adds to the usage of its pool.
 type share struct {
 	pool     string
 	other    bool // it is another program's
@@ -50,7 +50,7 @@ func (s *Store) applyClaim(claim *karpenterv1.NodeClaim) error {
 	return translate.ClaimError(claim)
 }
 
-// putClaim takes in a state of a claim and reports whether it counts.
+// putClaim stores a state of a claim, and reports whether it counts.
 func (s *Store) putClaim(claim *karpenterv1.NodeClaim, fresh sighting) bool {
 	e := s.claims[claim.Name]
 	accepted, replaced := s.accept(e.seen(), fresh)
@@ -98,7 +98,7 @@ func (s *Store) forgetClaim(e *claimEntry) {
 	s.nominationsChanged(name)
 }
 
-// sourceOf returns what a machine of the claim is made from, its Node aside.
+// sourceOf returns the input of translate.Node for the claim, without its Node.
 func (s *Store) sourceOf(e *claimEntry) translate.NodeSource {
 	from := translate.NodeSource{Claim: e.object, Limited: s.volumes.known.Limited, Stated: s.volumes.known.Stated,
 		Attaches: s.attachesOf(e.object.Labels[corev1.LabelInstanceTypeStable])}
@@ -119,7 +119,8 @@ func (s *Store) refreshClaim(e *claimEntry) {
 	from := s.sourceOf(e)
 	s.recount(e, from.Prospect)
 	var value *cluster.Node
-	if s.config.Fleet.OwnsClaim(e.object) && !s.joined(e) { // whether another program's claim becomes a node nobody here knows
+	// whether another program's claim becomes a node nobody here knows
+	if s.config.Fleet.OwnsClaim(e.object) && !s.joined(e) {
 		value = translate.Node(s.space, from)
 	}
 	if !reflect.DeepEqual(e.value, value) {
@@ -139,7 +140,7 @@ func (s *Store) setClaim(e *claimEntry, value *cluster.Node) {
 	s.changed()
 }
 
-// recount brings the usage of the claim's pool up to date (L-13).
+// recount updates the usage of the claim's pool (L-13).
 func (s *Store) recount(e *claimEntry, prospect *translate.Prospect) {
 	pool := translate.PoolOf(e.object)
 	if pool == "" {
@@ -187,13 +188,13 @@ func (s *Store) add(part *share, sign int64) {
 	s.poolChanged(part.pool)
 }
 
-// usage is what the claims of a pool hold.
+// usage is what the claims of a pool use.
 type usage struct {
 	all    limit.Usage
 	others int64 // how many of the nodes are another program's
 }
 
-// counts returns what of it counts for the limits of a pool.
+// counts returns the part of it that counts for the limits of a pool.
 func (u usage) counts(pool *cluster.Pool) limit.Usage {
 	counted := u.all
 	counted.Nodes = pool.Limits.Counted(pool.Kept(), u.all.Nodes-u.others, u.others)

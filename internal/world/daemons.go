@@ -22,7 +22,7 @@ type daemonEntry struct {
 	object  *appsv1.DaemonSet
 	value   cluster.Daemon
 	witness *corev1.Pod // the pod that value was made with; nil for none
-	stale   bool        // what its pods ask for elsewhere is to be looked at anew: see seen.go
+	stale   bool        // value.Seen must be computed anew: see seen.go
 }
 
 func (e *daemonEntry) seen() *sighting {
@@ -32,20 +32,22 @@ func (e *daemonEntry) seen() *sighting {
 	return &e.sighting
 }
 
-// admission is what shows how the pods of DaemonSets come out of admission: the objects that say so, and the pods that
-// went through it.
+// admission is what shows how admission changes the pods of DaemonSets: the objects that decide it, and pods that went
+// through it.
 type admission struct {
 	seen    map[string]*sighting                     // by kind, namespace and name
 	limits  map[string]map[string]*corev1.LimitRange // by namespace and name
 	classes map[string]*nodev1.RuntimeClass          // by name
-	pods    map[string]map[string]*corev1.Pod        // of DaemonSets by namespace/name, then by name; those that have not ended
-	sizes   map[string]map[string]int                // how many pods of a DaemonSet ask for each amount
+	// of DaemonSets by namespace/name, then by name; those that have not ended
+	pods  map[string]map[string]*corev1.Pod
+	sizes map[string]map[string]int // how many pods of a DaemonSet ask for each amount
 }
 
 func newAdmission() admission {
 	return admission{
-		seen: map[string]*sighting{}, limits: map[string]map[string]*corev1.LimitRange{}, classes: map[string]*nodev1.RuntimeClass{},
-		pods: map[string]map[string]*corev1.Pod{}, sizes: map[string]map[string]int{},
+		seen: map[string]*sighting{}, limits: map[string]map[string]*corev1.LimitRange{},
+		classes: map[string]*nodev1.RuntimeClass{},
+		pods:    map[string]map[string]*corev1.Pod{}, sizes: map[string]map[string]int{},
 	}
 }
 
@@ -78,7 +80,8 @@ func (s *Store) removeDaemon(set *appsv1.DaemonSet) {
 	}
 }
 
-// refreshDaemon makes the value of a DaemonSet anew, with a pod of it that shows what they are like, nil for none.
+// refreshDaemon rebuilds the value of a DaemonSet. witness is one of its pods and shows what they are like; nil for
+// none.
 func (s *Store) refreshDaemon(e *daemonEntry, witness *corev1.Pod) error {
 	given := translate.Admission{Limits: slices.Collect(maps.Values(s.admission.limits[e.object.Namespace]))}
 	if class := e.object.Spec.Template.Spec.RuntimeClassName; class != nil {
@@ -86,7 +89,8 @@ func (s *Store) refreshDaemon(e *daemonEntry, witness *corev1.Pod) error {
 	}
 	value, err := translate.Daemon(s.space, e.object, given, witness)
 	if spec := &e.object.Spec.Template.Spec; translate.HasVolumes(spec) {
-		err = errors.Join(err, translate.AddDaemonVolumes(s.space, value.Shape, e.object.Namespace, spec, s.volumes.known))
+		err = errors.Join(err, translate.AddDaemonVolumes(s.space, value.Shape, e.object.Namespace, spec,
+			s.volumes.known))
 	}
 	e.witness = witness
 	value.Shape = s.shapes.Intern(value.Shape)
@@ -99,7 +103,7 @@ func (s *Store) refreshDaemon(e *daemonEntry, witness *corev1.Pod) error {
 	return err
 }
 
-// daemonsChanged notes that the next snapshot has other daemons.
+// daemonsChanged notes that the next snapshot must list the daemons anew.
 func (s *Store) daemonsChanged() {
 	s.daemonsStale = true
 	s.changed()
@@ -121,8 +125,8 @@ func (s *Store) rebuildDaemons() {
 	}
 }
 
-// newestOf returns the pod that is the best witness of what the next ones of the set will be: one of the current template
-// before others, then the newest; nil when there is none.
+// newestOf returns the pod of the set that best shows what its next pods will be like, nil if it has no pod. Pods of
+// the current template come first, then the newest.
 func (s *Store) newestOf(e *daemonEntry) *corev1.Pod {
 	var best *corev1.Pod
 	for _, pod := range s.admission.pods[e.object.Namespace+"/"+e.object.Name] {
@@ -159,8 +163,8 @@ func ownedBySet(pod *corev1.Pod, set *appsv1.DaemonSet) bool {
 	return false
 }
 
-// linkDaemon keeps the pod among those of its DaemonSet, and looks whether it is the better witness; pod is nil for one that
-// is gone.
+// linkDaemon keeps the pod with those of its DaemonSet, and checks whether it is a better witness. pod is nil for one
+// that is gone.
 func (s *Store) linkDaemon(e *podEntry, pod *corev1.Pod) {
 	name := ""
 	if pod != nil && !translate.Finished(pod) {
@@ -206,12 +210,12 @@ func (s *Store) unlinkDaemon(pod *corev1.Pod) {
 	}
 }
 
-// lookAgain chooses the witness of a set anew.
+// lookAgain chooses a new witness of a set.
 func (s *Store) lookAgain(set *daemonEntry) {
 	_ = s.refreshDaemon(set, s.newestOf(set)) // an error was reported with the pod
 }
 
-// sameWitness reports whether a pod that changed still shows the same: binding and status do not count.
+// sameWitness reports whether a changed pod still shows the same. Binding and status do not matter.
 func sameWitness(a, b *corev1.Pod) bool {
 	if a.Generation != 0 && a.Generation == b.Generation && maps.Equal(a.Labels, b.Labels) {
 		return true
@@ -221,8 +225,7 @@ func sameWitness(a, b *corev1.Pod) bool {
 	return maps.Equal(a.Labels, b.Labels) && reflect.DeepEqual(was, is)
 }
 
-// tellAdmission takes in the state of an object that says what pods are given, or that it is gone, and reports whether the
-// object is one.
+// tellAdmission stores the state, or the deletion, of an object that admission uses, and reports whether obj is one.
 func (s *Store) tellAdmission(obj client.Object, gone bool) bool {
 	switch obj := obj.(type) {
 	case *corev1.LimitRange:
@@ -268,7 +271,7 @@ func (s *Store) reviseDaemons(which func(*appsv1.DaemonSet) bool) {
 	}
 }
 
-// reviseDaemonsOf looks again at the sets whose pods have volumes, and that use some of these claims, by namespace/name.
+// reviseDaemonsOf refreshes the sets whose pods have volumes and whose claims, as namespace/name, which accepts.
 func (s *Store) reviseDaemonsOf(which func(claims []string) bool) {
 	s.reviseDaemons(func(set *appsv1.DaemonSet) bool {
 		if !translate.HasVolumes(&set.Spec.Template.Spec) {

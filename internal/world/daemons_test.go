@@ -11,13 +11,15 @@ import (
 )
 
 func testLimitRange(name, uid string, version int, memory string) *corev1.LimitRange {
-	return &corev1.LimitRange{ObjectMeta: meta("shop", name, uid, version), Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
-		{Type: corev1.LimitTypeContainer, DefaultRequest: quantities("memory", memory)},
-	}}}
+	return &corev1.LimitRange{ObjectMeta: meta("shop", name, uid, version),
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+			{Type: corev1.LimitTypeContainer, DefaultRequest: quantities("memory", memory)},
+		}}}
 }
 
 func testRuntimeClass(name, uid string, version int, cpu string) *nodev1.RuntimeClass {
-	return &nodev1.RuntimeClass{ObjectMeta: meta("", name, uid, version), Handler: "h", Overhead: &nodev1.Overhead{PodFixed: quantities("cpu", cpu)}}
+	return &nodev1.RuntimeClass{ObjectMeta: meta("", name, uid, version), Handler: "h",
+		Overhead: &nodev1.Overhead{PodFixed: quantities("cpu", cpu)}}
 }
 
 // daemonPod is a pod of the DaemonSet agent that asks for so much cpu, created at a second.
@@ -26,12 +28,15 @@ func daemonPod(name string, generation, cpu string, second int64) *corev1.Pod {
 	pod.Namespace = "kube-system"
 	pod.CreationTimestamp = metav1.Unix(second, 0)
 	pod.Labels = map[string]string{"pod-template-generation": generation}
-	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "uid-of-agent", Controller: new(true)}}
+	pod.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "uid-of-agent", Controller: new(true)},
+	}
 	pod.Spec.Containers[0].Resources.Requests = quantities("cpu", cpu)
 	return pod
 }
 
-// P-06: a daemon asks for what its newest pod of the current template asks for; without one for what the template comes to.
+// P-06: a daemon asks for what its newest pod of the current template asks for; without one for what the template
+// comes to.
 func TestTheNewestPodShowsWhatADaemonAsksFor(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Now: newClock().Now})
@@ -107,7 +112,8 @@ func TestARuntimeClassAddsToDaemons(t *testing.T) {
 	s := New(Config{Now: func() time.Time { return newClock().now }})
 	set := testDaemon("agent", 1)
 	set.Spec.Template.Spec.RuntimeClassName = new("kata")
-	for _, err := range []error{s.Apply(set), s.Apply(testRuntimeClass("other", "u1", 1, "1")), s.Apply(testRuntimeClass("kata", "u2", 2, "2"))} {
+	for _, err := range []error{s.Apply(set), s.Apply(testRuntimeClass("other", "u1", 1, "1")),
+		s.Apply(testRuntimeClass("kata", "u2", 2, "2"))} {
 		if err != nil {
 			t.Error(err)
 		}

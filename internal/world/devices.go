@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// This file keeps what decides on devices (K-42): claims, classes and what drivers publish. It stays empty where pods that ask
-// for devices are left alone.
+// This file keeps what decides on devices (K-42): claims, classes and what drivers publish. It stays empty if pods
+// that ask for devices are left alone.
 
 // deviceObjects is what is known of them.
 type deviceObjects struct {
@@ -34,8 +34,8 @@ func newDeviceObjects(watched bool) deviceObjects {
 	return d
 }
 
-// DeviceKinds returns one empty object of each kind that the Store wants to hear of for devices; none where pods that ask for
-// some are left alone.
+// DeviceKinds returns one empty object of each kind that the Store must watch for devices; none if pods that ask for
+// devices are left alone.
 func (s *Store) DeviceKinds() []client.Object {
 	if !s.config.Devices {
 		return nil
@@ -43,7 +43,7 @@ func (s *Store) DeviceKinds() []client.Object {
 	return []client.Object{&resourcev1.DeviceClass{}, &resourcev1.ResourceSlice{}, &resourcev1.ResourceClaim{}}
 }
 
-// tellDevice takes in the state of an object that decides on devices, or that it is gone, and reports whether it is one.
+// tellDevice stores the state, or the deletion, of an object that decides on devices, and reports whether obj is one.
 func (s *Store) tellDevice(obj client.Object, gone bool) bool {
 	d := &s.devices
 	switch obj := obj.(type) {
@@ -77,7 +77,8 @@ func putDevice[T client.Object](s *Store, kind string, known map[string]T, obj T
 	s.changed()
 }
 
-// sameClaim reports whether both are states of a claim that only differ in who uses it, which is most of what claims say.
+// sameClaim reports whether both are states of one claim that differ only in its users. Most changes of claims are
+// like that.
 func sameClaim(before, after client.Object) bool {
 	a, isClaim := before.(*resourcev1.ResourceClaim)
 	if !isClaim {
@@ -87,12 +88,13 @@ func sameClaim(before, after client.Object) bool {
 	full := func(c *resourcev1.ResourceClaim) bool {
 		return len(c.Status.ReservedFor) >= resourcev1.ResourceClaimReservedForMaxSize
 	}
-	return a.UID == b.UID && a.Generation == b.Generation && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
+	return a.UID == b.UID && a.Generation == b.Generation &&
+		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
 		full(a) == full(b) && equality.Semantic.DeepEqual(a.OwnerReferences, b.OwnerReferences) &&
 		equality.Semantic.DeepEqual(a.Status.Allocation, b.Status.Allocation)
 }
 
-// deviceState is what a snapshot says of devices; nil where nobody can tell.
+// deviceState returns the devices of a snapshot; nil if they are not watched.
 func (s *Store) deviceState() cluster.Devices {
 	d := &s.devices
 	if !s.config.Devices {
@@ -100,7 +102,8 @@ func (s *Store) deviceState() cluster.Devices {
 	}
 	if d.state == nil {
 		d.state = devices.New(devices.Objects{Claims: slices.Collect(maps.Values(d.claims)),
-			Classes: slices.Collect(maps.Values(d.classes)), Slices: slices.Collect(maps.Values(d.slices))}, d.selectors)
+			Classes: slices.Collect(maps.Values(d.classes)), Slices: slices.Collect(maps.Values(d.slices))},
+			d.selectors)
 	}
 	return d.state.Afresh()
 }

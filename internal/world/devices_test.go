@@ -24,10 +24,12 @@ func withDevices(t *testing.T, watched bool) (s *Store, pod *corev1.Pod, claim *
 	claim = &resourcev1.ResourceClaim{ObjectMeta: meta("shop", name, "u2", 2)}
 	claim.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "one", Exactly: &resourcev1.ExactDeviceRequest{
 		DeviceClassName: "gpu", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}}}
-	slice := &resourcev1.ResourceSlice{ObjectMeta: meta("", "slice", "u3", 3), Spec: resourcev1.ResourceSliceSpec{Driver: driver,
-		NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, ResourceSliceCount: 1}, Devices: []resourcev1.Device{{Name: "g0"}}}}
-	for _, o := range []client.Object{testNode(node, "u4", 4, ""), pod, &resourcev1.DeviceClass{ObjectMeta: meta("", "gpu", "u5", 5)},
-		slice, claim} {
+	slice := &resourcev1.ResourceSlice{ObjectMeta: meta("", "slice", "u3", 3),
+		Spec: resourcev1.ResourceSliceSpec{Driver: driver,
+			NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, ResourceSliceCount: 1},
+			Devices: []resourcev1.Device{{Name: "g0"}}}}
+	for _, o := range []client.Object{testNode(node, "u4", 4, ""), pod,
+		&resourcev1.DeviceClass{ObjectMeta: meta("", "gpu", "u5", 5)}, slice, claim} {
 		if err := s.Apply(o); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +58,8 @@ func said(s *Store) string {
 	return string(code)
 }
 
-// K-42. A pod follows what is told of claims, classes and slices; nothing of it counts where devices are not looked at.
+// K-42. A pod follows what is told of claims, classes and slices; nothing of it counts where devices are not looked
+// at.
 func TestK42_ThePictureHasDevices(t *testing.T) {
 	t.Parallel()
 	s, pod, claim := withDevices(t, true)

@@ -10,19 +10,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file keeps the room of NodePools' headroom (K-54): pods that nobody has made, like those of CapacityBuffers, and planned
-// as these are. What runs on a pool's nodes decides on them, so they are found out anew with each picture.
+// This file keeps the room of NodePools' headroom (K-54). Like CapacityBuffers it consists of pods that exist for
+// planning only. They depend on what runs on a pool's nodes, so each snapshot computes them anew.
 
 // headroom is the room of one NodePool.
 type headroom struct {
-	asked  *translate.Headroom // nil when nothing is kept, or what the pool says cannot be understood
+	asked  *translate.Headroom // nil when no room is kept, or the pool's words cannot be understood
 	room   translate.HeadroomRoom
 	until  time.Time // when it changes by time alone; zero for never
 	shapes []*cluster.Shape
 	pods   []*cluster.Pod
 }
 
-// askHeadroom takes in what a pool says of headroom, nil for nothing.
+// askHeadroom stores the headroom that a pool asks for, nil for none.
 func (s *Store) askHeadroom(pool string, asked *translate.Headroom) {
 	h := s.headrooms[pool]
 	switch {
@@ -46,7 +46,7 @@ func (s *Store) askHeadroom(pool string, asked *translate.Headroom) {
 	s.changed()
 }
 
-// shapesOfHeadroom replaces the shapes of headroom by these, and returns them interned.
+// shapesOfHeadroom replaces the shapes of headroom by those of parts, and returns them interned.
 func (s *Store) shapesOfHeadroom(h *headroom, parts []translate.Running) []*cluster.Shape {
 	var fresh []*cluster.Shape
 	for _, part := range parts {
@@ -59,7 +59,7 @@ func (s *Store) shapesOfHeadroom(h *headroom, parts []translate.Running) []*clus
 	return fresh
 }
 
-// rebuildHeadroom finds out anew what room there is to be at now.
+// rebuildHeadroom recomputes what room to keep at now.
 func (s *Store) rebuildHeadroom(now time.Time) {
 	if len(s.headrooms) == 0 {
 		return
@@ -88,7 +88,7 @@ func (s *Store) rebuildHeadroom(now time.Time) {
 	}
 }
 
-// placeHeadroom makes the pods that stand for the room of a pool.
+// placeHeadroom creates the pods that represent the room of a pool.
 func (s *Store) placeHeadroom(name string, h *headroom) {
 	s.buffers.stale = true
 	uid := name
@@ -108,8 +108,8 @@ func (s *Store) placeHeadroom(name string, h *headroom) {
 	}
 }
 
-// runningIn counts, by pool with headroom, the pods that run on its nodes and would have to move with them, by shape. Those with
-// devices are left out: room for them cannot be kept.
+// runningIn counts, for each pool with headroom, the pods on its nodes that need another node if theirs goes, by
+// shape. It leaves out pods with devices: no room can be kept for them.
 func (s *Store) runningIn() map[string][]translate.Running {
 	counts := map[string]map[*cluster.Shape]int{}
 	for _, node := range s.machines.list() {
@@ -148,8 +148,8 @@ func (s *Store) expireHeadroom(now time.Time) {
 	}
 }
 
-// Headroom returns for how many pods the headroom of a pool keeps room, and whether it does now: at other times, and in pools
-// without, it keeps none.
+// Headroom returns for how many pods the headroom of a pool keeps room, and whether it is in force now. At other
+// times, and in pools without headroom, it keeps none.
 func (s *Store) Headroom(pool string) (pods int, on bool) {
 	now := s.config.Now()
 	s.mu.Lock()

@@ -13,8 +13,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// K-54: the picture has the room that a NodePool keeps free, of the shapes of the pods on its nodes. It follows the annotation, the
-// pods and the clock. What cannot be understood is told and keeps nothing, and the rest of the pool counts.
+// K-54: the picture has the room that a NodePool keeps free, of the shapes of the pods on its nodes. It follows the
+// annotation, the pods and the clock. What cannot be understood is told and keeps nothing, and the rest of the pool
+// counts.
 func TestK54_ThePictureHasTheRoomOfHeadroom(t *testing.T) {
 	t.Parallel()
 	clock, version := newClock(), 0
@@ -35,7 +36,8 @@ func TestK54_ThePictureHasTheRoomOfHeadroom(t *testing.T) {
 		snapshot := s.Snapshot()
 		for _, pod := range snapshot.Buffers {
 			counts[pod.Shape.Requests.At(0)]++
-			if pod.Shape.Buffer != "NodePool/web" || pod.Namespace != "NodePool" || !strings.HasPrefix(pod.Name, "web-") {
+			if pod.Shape.Buffer != "NodePool/web" || pod.Namespace != "NodePool" ||
+				!strings.HasPrefix(pod.Name, "web-") {
 				t.Errorf("%s: %+v of %+v", when, pod, pod.Shape)
 			}
 		}

@@ -17,10 +17,11 @@ type nodeEntry struct {
 	sighting
 	object *corev1.Node
 	value  *cluster.Node // joined with its claim, if it has one
-	// leaving is set while a node of ours is being removed, so that its pods need places elsewhere (P-01). Another program's
-	// may be long in going, or be replaced by that program: its pods are planned for once they are pending.
+	// leaving is set while a node of ours is being removed: its pods need places elsewhere (P-01). It is not set for
+	// another program's node. Its removal may take long, or that program may replace it, so its pods are planned for
+	// once they are pending.
 	leaving bool
-	// bounded is set when its drain has an end, whatever its pods and their budgets say (P-41).
+	// bounded is set when its drain has a deadline, whatever its pods and their budgets say (P-41).
 	bounded bool
 }
 
@@ -31,8 +32,8 @@ func (e *nodeEntry) seen() *sighting {
 	return &e.sighting
 }
 
-// links finds the other half of a machine: which nodes and claims name a provider ID, and which claims name a node. All
-// hold names, sorted, so that the outcome does not depend on the order of events even where two objects name the same.
+// links finds the other half of a machine: which nodes and claims name a provider ID, and which claims name a node.
+// All hold sorted names. So the result does not depend on the order of events, even if two objects name the same one.
 type links struct {
 	nodesByProvider, claimsByProvider, claimsByNode index
 }
@@ -55,9 +56,9 @@ func (x index) remove(key, name string) {
 	}
 }
 
-// touched collects the nodes and claims whose join a change may affect: all that are linked with what has changed, in
-// any number of steps, because one half that finds another partner leaves its former one alone. That is one node and
-// one claim but where objects contradict each other.
+// touched collects the nodes and claims whose join a change may affect. These are all that are linked with the changed
+// object, in any number of steps: a half that finds another partner leaves its former one alone. Usually that is one
+// node and one claim, unless objects contradict each other.
 type touched struct {
 	nodes, claims map[string]struct{}
 }
@@ -167,9 +168,10 @@ func (s *Store) nodeChosenBy(claim *karpenterv1.NodeClaim) string {
 	return ""
 }
 
-// compatible reports whether the two may be one machine by their provider IDs, as far as both have one.
+// compatible reports whether the provider IDs allow the two to be one machine. A missing ID allows any.
 func compatible(node *corev1.Node, claim *karpenterv1.NodeClaim) bool {
-	return node.Spec.ProviderID == "" || claim.Status.ProviderID == "" || node.Spec.ProviderID == claim.Status.ProviderID
+	return node.Spec.ProviderID == "" || claim.Status.ProviderID == "" ||
+		node.Spec.ProviderID == claim.Status.ProviderID
 }
 
 func (s *Store) applyNode(node *corev1.Node) {
@@ -227,7 +229,8 @@ func (s *Store) refreshNode(e *nodeEntry) {
 		from = s.sourceOf(claim)
 		from.Node = e.object
 	}
-	from.CSI, from.Limited, from.Stated = s.volumes.nodes[e.object.Name], s.volumes.known.Limited, s.volumes.known.Stated
+	from.CSI, from.Limited, from.Stated = s.volumes.nodes[e.object.Name], s.volumes.known.Limited,
+		s.volumes.known.Stated
 	from.Needed = s.storage.needed
 	value := translate.Node(s.space, from)
 	l := s.loadOf(value.Name)
@@ -236,7 +239,8 @@ func (s *Store) refreshNode(e *nodeEntry) {
 	s.refreshen(value, claim)
 	leaving := value.Deleting && !from.Others && s.config.Fleet.OwnsNode(e.object, nil, nil)
 	was := e.bounded
-	e.bounded = claim != nil && claim.object != nil && claim.object.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey] != ""
+	e.bounded = claim != nil && claim.object != nil &&
+		claim.object.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey] != ""
 	if e.value == nil || e.leaving != leaving || !reflect.DeepEqual(e.value, value) {
 		s.setNode(e, value, leaving)
 	}
@@ -245,8 +249,8 @@ func (s *Store) refreshNode(e *nodeEntry) {
 	}
 }
 
-// othersNode reports whether another program's claim or pool says that the node is its own. A node without either is
-// nobody's, and counts as what it is.
+// othersNode reports whether the node belongs to another program by its claim or pool. A node without either is
+// nobody's and is not one of these.
 func (s *Store) othersNode(node *corev1.Node, claim *claimEntry) bool {
 	if claim != nil {
 		return !s.config.Fleet.OwnsNode(node, claim.object, nil)
@@ -255,8 +259,8 @@ func (s *Store) othersNode(node *corev1.Node, claim *claimEntry) bool {
 	return other
 }
 
-// setNode gives the entry a new value, nil for none, and carries a change of its claim to the pods that are nominated
-// to that, and a change of leaving to the node's pods.
+// setNode gives the entry a new value, nil for none. It updates the pods that are nominated to the claim if the claim
+// changed, and the node's pods if leaving changed.
 func (s *Store) setNode(e *nodeEntry, value *cluster.Node, leaving bool) {
 	old, was := e.value, e.leaving
 	s.machines.replace(old, value)
@@ -278,7 +282,7 @@ func (s *Store) setNode(e *nodeEntry, value *cluster.Node, leaving bool) {
 	s.listPendingOn(e)
 }
 
-// listPendingOn looks again which of a node's pods count as pending.
+// listPendingOn decides anew which of a node's pods count as pending.
 func (s *Store) listPendingOn(e *nodeEntry) {
 	for _, pod := range s.loadOf(e.object.Name).pods {
 		s.listPending(s.pods[podKey{pod.Namespace, pod.Name}])

@@ -29,25 +29,29 @@ func TestOverlaysThatAreSwitchedOff(t *testing.T) {
 	}
 }
 
-// P-11: with the gate ReservedCapacity off reservations are known and cannot be had, neither in plans nor by a provider.
+// P-11: with the gate ReservedCapacity off reservations are known and cannot be had, neither in plans nor by a
+// provider.
 func TestReservationsThatAreSwitchedOff(t *testing.T) {
 	t.Parallel()
 	for _, off := range []bool{false, true} {
 		offered := testCatalog(10_000)
-		offered.Types[1].Offerings = append(offered.Types[1].Offerings, catalog.Offering{Zone: "a", CapacityType: catalog.Reserved, Price: 1, Available: true})
+		offered.Types[1].Offerings = append(offered.Types[1].Offerings,
+			catalog.Offering{Zone: "a", CapacityType: catalog.Reserved, Price: 1, Available: true})
 		s := New(Config{Now: newClock().Now, Off: Off{Reserved: off}})
 		_ = s.SetCatalog(testClass(), offered)
 		_ = s.Apply(testPool("pool-0", 1))
 		index := s.Snapshot().Pools[0].Catalog
 		claim := testClaim("c1", "cu1", 1, "pool-0", "")
-		for where, has := range map[string]bool{"the plan": index.Offers[index.Available.First()].CapacityType == catalog.Reserved,
+		for where, has := range map[string]bool{
+			"the plan":     index.Offers[index.Available.First()].CapacityType == catalog.Reserved,
 			"the provider": s.Corrected(claim, offered).Types[1].Offerings[1].Available} {
 			if has == off {
 				t.Errorf("off %v: %s has a reservation: %v", off, where, has)
 			}
 		}
 		if len(index.Offers) != 3 || !offered.Types[1].Offerings[1].Available {
-			t.Errorf("off %v: %d offers, want 3 that are known, and the provider's catalogue as it was", off, len(index.Offers))
+			t.Errorf("off %v: %d offers, want 3 that are known, and the provider's catalogue as it was", off,
+				len(index.Offers))
 		}
 	}
 }

@@ -42,13 +42,15 @@ type history struct {
 	born    int
 }
 
-// drawHistory lets objects under a few names come, change, go and come again with new UIDs. Provider IDs and node names
-// repeat, so that nodes and claims join, part and compete.
+// drawHistory lets objects under a few names come, change, go and come again with new UIDs. Provider IDs and node
+// names repeat, so that nodes and claims join, part and compete.
 func drawHistory(t *rapid.T) *history {
 	h := &history{alive: map[string]client.Object{}}
 	for range rapid.IntRange(1, 40).Draw(t, "steps") {
 		h.version++
-		kind := rapid.SampledFrom([]string{"pod", "pod", "pod", "node", "node", "claim", "claim", "pool", "pool", "overlay", "overlay", "daemon", "daemon", "namespace", "volumeclaim", "volumeclaim", "volume", "service", "replicaset", "class", "limitrange", "runtimeclass", "csinode", "attachment"}).Draw(t, "kind")
+		kind := rapid.SampledFrom([]string{"pod", "pod", "pod", "node", "node", "claim", "claim", "pool", "pool",
+			"overlay", "overlay", "daemon", "daemon", "namespace", "volumeclaim", "volumeclaim", "volume", "service",
+			"replicaset", "class", "limitrange", "runtimeclass", "csinode", "attachment"}).Draw(t, "kind")
 		name := kind + rapid.SampledFrom([]string{"-0", "-1", "-2"}).Draw(t, "name")
 		old := h.alive[name]
 		if old != nil && rapid.IntRange(0, 3).Draw(t, "end") == 0 {
@@ -72,6 +74,35 @@ func drawHistory(t *rapid.T) *history {
 	return h
 }
 
+// drawPod draws a pod, with what its place and its volumes depend on.
+func drawPod(t *rapid.T, name, uid string, version int) *corev1.Pod {
+	pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
+	pod := testPod(name, uid, version, pick("on", "", "node-0", "node-1", "node-2"))
+	pod.Spec.Containers[0].Resources.Requests = quantities("cpu", pick("cpu", "1", "2"))
+	pod.Status.Phase = corev1.PodPhase(pick("phase", "Pending", "Running", "Running", "Succeeded"))
+	if pick("owner", "ReplicaSet", "ReplicaSet", "StatefulSet", "DaemonSet") != "ReplicaSet" {
+		pod.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: pick("kind of owner", "StatefulSet", "DaemonSet"),
+				Name: pick("name of owner", "o", "daemon-0", "daemon-1")},
+		}
+		pod.CreationTimestamp = metav1.NewTime(newClock().now.Add(time.Duration(version) * time.Second))
+		pod.Labels["pod-template-generation"] = pick("of generation", "1", "2")
+	} else {
+		pod.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: pick("replica set", "replicaset-0", "replicaset-1"),
+				Controller: new(true)},
+		}
+	}
+	if pick("protected", "", "", "true") != "" {
+		pod.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "volumes") {
+		pod.Spec.Volumes = append(pod.Spec.Volumes,
+			testMount(pick("mounts", "volumeclaim-0", "volumeclaim-1", "volumeclaim-2")))
+	}
+	return pod
+}
+
 func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 	pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
 	deleted := func(object client.Object) client.Object {
@@ -82,23 +113,7 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 	}
 	switch kind {
 	case "pod":
-		pod := testPod(name, uid, version, pick("on", "", "node-0", "node-1", "node-2"))
-		pod.Spec.Containers[0].Resources.Requests = quantities("cpu", pick("cpu", "1", "2"))
-		pod.Status.Phase = corev1.PodPhase(pick("phase", "Pending", "Running", "Running", "Succeeded"))
-		if pick("owner", "ReplicaSet", "ReplicaSet", "StatefulSet", "DaemonSet") != "ReplicaSet" {
-			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: pick("kind of owner", "StatefulSet", "DaemonSet"), Name: pick("name of owner", "o", "daemon-0", "daemon-1")}}
-			pod.CreationTimestamp = metav1.NewTime(newClock().now.Add(time.Duration(version) * time.Second))
-			pod.Labels["pod-template-generation"] = pick("of generation", "1", "2")
-		} else {
-			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: pick("replica set", "replicaset-0", "replicaset-1"), Controller: new(true)}}
-		}
-		if pick("protected", "", "", "true") != "" {
-			pod.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
-		}
-		for range rapid.IntRange(0, 2).Draw(t, "volumes") {
-			pod.Spec.Volumes = append(pod.Spec.Volumes, testMount(pick("mounts", "volumeclaim-0", "volumeclaim-1", "volumeclaim-2")))
-		}
-		return deleted(pod)
+		return deleted(drawPod(t, name, uid, version))
 	case "node":
 		node := testNode(name, uid, version, pick("provider of node", "", "p0", "p1", "p2"))
 		node.Labels["extra"] = pick("extra", "a", "b")
@@ -107,8 +122,10 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 		}
 		return deleted(node)
 	case "claim":
-		conditions := [][]string{nil, {"Launched"}, {"Launched", "Registered", "Initialized"}}[rapid.IntRange(0, 2).Draw(t, "conditions")]
-		claim := testClaim(name, uid, version, pick("pool of claim", "pool-0", "pool-1", ""), pick("provider of claim", "", "p0", "p1", "p2"), conditions...)
+		conditions := [][]string{nil, {"Launched"}, {"Launched", "Registered", "Initialized"}}[rapid.IntRange(0,
+			2).Draw(t, "conditions")]
+		claim := testClaim(name, uid, version, pick("pool of claim", "pool-0", "pool-1", ""),
+			pick("provider of claim", "", "p0", "p1", "p2"), conditions...)
 		claim.Status.NodeName = pick("node of claim", "", "node-0", "node-1", "node-2")
 		claim.Spec.NodeClassRef.Kind = pick("class of claim", testClass().Kind, testClass().Kind, "OtherNodeClass")
 		return deleted(claim)
@@ -116,7 +133,8 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 		pool := testPool(name, version)
 		pool.UID = (&corev1.Pod{ObjectMeta: meta("", "", uid, 0)}).UID
 		pool.Spec.Weight = new(int32(rapid.IntRange(1, 2).Draw(t, "weight")))
-		pool.Spec.Template.Spec.NodeClassRef.Kind = pick("class of pool", testClass().Kind, testClass().Kind, "OtherNodeClass")
+		pool.Spec.Template.Spec.NodeClassRef.Kind = pick("class of pool", testClass().Kind, testClass().Kind,
+			"OtherNodeClass")
 		if pick("hard", "no", "yes") == "yes" {
 			pool.Spec.HardLimits = karpenterv1.Limits(quantities("nodes", "3"))
 		}
@@ -125,11 +143,13 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 		}
 		return deleted(pool)
 	case "overlay":
-		return testOverlay(name, uid, version, pick("overlaid price", "", "1", "2"), pick("overlaid amount", "", "1", "2"), pick("overlaid", "small", "large", "pool-0"))
+		return testOverlay(name, uid, version, pick("overlaid price", "", "1", "2"),
+			pick("overlaid amount", "", "1", "2"), pick("overlaid", "small", "large", "pool-0"))
 	case "daemon":
 		set := testDaemon(name, version)
 		set.Namespace = "shop" // where the pods are
-		set.Annotations = map[string]string{"deprecated.daemonset.template.generation": pick("generation", "1", "2", "")}
+		set.Annotations = map[string]string{"deprecated.daemonset.template.generation": pick("generation", "1", "2",
+			"")}
 		if pick("class of runtime", "", "runtimeclass-0") != "" {
 			set.Spec.Template.Spec.RuntimeClassName = new("runtimeclass-0")
 		}
@@ -141,23 +161,32 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 	case "runtimeclass":
 		return testRuntimeClass(name, uid, version, pick("overhead", "1", "2"))
 	case "volumeclaim":
-		claim := testVolumeClaim(name, uid, version, pick("volume of claim", "", "volume-0", "volume-1"), pick("class of claim", "class-0", "class-1"))
-		claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.PersistentVolumeAccessMode(pick("mode", "ReadWriteOnce", "ReadWriteOncePod"))}
+		claim := testVolumeClaim(name, uid, version, pick("volume of claim", "", "volume-0", "volume-1"),
+			pick("class of claim", "class-0", "class-1"))
+		claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{
+			corev1.PersistentVolumeAccessMode(pick("mode", "ReadWriteOnce", "ReadWriteOncePod")),
+		}
 		return claim
 	case "service":
-		return &corev1.Service{ObjectMeta: meta("shop", name, uid, version), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": pick("served", "web", "other")}}}
+		return &corev1.Service{ObjectMeta: meta("shop", name, uid, version),
+			Spec: corev1.ServiceSpec{Selector: map[string]string{"app": pick("served", "web", "other")}}}
 	case "replicaset":
 		return &appsv1.ReplicaSet{ObjectMeta: meta("shop", name, uid, version), Spec: appsv1.ReplicaSetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web", "hash": pick("hash", "a", "b")}},
+			Selector: &metav1.LabelSelector{
+				MatchLabels: map[string]string{"app": "web", "hash": pick("hash", "a", "b")},
+			},
 		}}
 	case "volume":
 		return testVolume(name, uid, version, pick("zone of volume", "a", "b"), pick("driver", "ebs", "nfs"))
 	case "class":
-		return testClassOfVolumes(name, uid, version, pick("zone of class", "a", "b"), pick("provisioner", "ebs", "nfs"))
+		return testClassOfVolumes(name, uid, version, pick("zone of class", "a", "b"),
+			pick("provisioner", "ebs", "nfs"))
 	case "attachment":
-		return testAttachment(name, uid, version, pick("attached to", "node-0", "node-1"), pick("attached volume", "volume-0", "volume-1"), pick("attacher", "ebs", "nfs"))
+		return testAttachment(name, uid, version, pick("attached to", "node-0", "node-1"),
+			pick("attached volume", "volume-0", "volume-1"), pick("attacher", "ebs", "nfs"))
 	case "csinode":
-		return testCSINode(strings.Replace(name, "csinode", "node", 1), uid, version, pick("limited", "ebs", "nfs", ""), rapid.Int32Range(0, 2).Draw(t, "limit"))
+		return testCSINode(strings.Replace(name, "csinode", "node", 1), uid, version,
+			pick("limited", "ebs", "nfs", ""), rapid.Int32Range(0, 2).Draw(t, "limit"))
 	}
 	namespace := &corev1.Namespace{ObjectMeta: meta("", name, uid, version)}
 	namespace.Labels = map[string]string{"team": pick("team", "a", "b")}
@@ -165,7 +194,10 @@ func drawObject(t *rapid.T, kind, name, uid string, version int) client.Object {
 }
 
 func told(c *clock, events []event) *Store {
-	s := New(Config{Now: c.Now, PromiseTTL: time.Minute, VolumeMemory: -1, Fleet: byKind{}, DefaultSpread: []corev1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}})
+	s := New(Config{Now: c.Now, PromiseTTL: time.Minute, VolumeMemory: -1, Fleet: byKind{},
+		DefaultSpread: []corev1.TopologySpreadConstraint{
+			{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule},
+		}})
 	_ = s.SetCatalog(testClass(), testCatalog(10))
 	for _, e := range events {
 		e.tell(s)
@@ -205,7 +237,8 @@ func TestOrderAndRepetitionOfEventsDoNotMatter(t *testing.T) { // P-20
 			t.Fatalf("in another order\n%s\nfrom scratch\n%s", got, want)
 		}
 		for _, pool := range []string{"pool-0", "pool-1"} {
-			if a, b := shuffled.Usage(pool), scratch.Usage(pool); a.Nodes != b.Nodes || !maps.Equal(byName(shuffled, a.Capacity), byName(scratch, b.Capacity)) {
+			if a, b := shuffled.Usage(pool), scratch.Usage(pool); a.Nodes != b.Nodes ||
+				!maps.Equal(byName(shuffled, a.Capacity), byName(scratch, b.Capacity)) {
 				t.Fatalf("usage of %s is %v, from scratch %v", pool, a, b)
 			}
 		}
@@ -215,7 +248,8 @@ func TestOrderAndRepetitionOfEventsDoNotMatter(t *testing.T) { // P-20
 	})
 }
 
-// byName returns the amounts of a store's vector by the name of the resource: each store has met them in its own order.
+// byName returns the amounts of a store's vector by the name of the resource: each store has met them in its own
+// order.
 func byName(s *Store, v resources.Vector) map[string]int64 {
 	amounts := map[string]int64{}
 	for i, name := range s.space.Names() {
@@ -226,7 +260,8 @@ func byName(s *Store, v resources.Vector) map[string]int64 {
 	return amounts
 }
 
-// checkCanonical compares the snapshot with one whose lists cluster.New has sorted, and looks for claims counted twice.
+// checkCanonical compares the snapshot with one whose lists cluster.New has sorted, and looks for claims counted
+// twice.
 func checkCanonical(t *rapid.T, s *cluster.Snapshot) {
 	if got, want := picture(s), picture(cluster.New(*s)); got != want {
 		t.Fatalf("the lists are not in order:\n%s\nwant\n%s", got, want)
@@ -252,15 +287,22 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		if got := picture(s.Snapshot()); got != "" {
 			t.Fatalf("the picture of nothing is\n%s", got)
 		}
-		counts := []int{len(s.pods), len(s.nodes), len(s.claims), len(s.pools), len(s.others), len(s.daemons), len(s.loads), len(s.usage), len(s.namespaces),
-			len(s.links.claimsByNode), len(s.links.claimsByProvider), len(s.links.nodesByProvider), len(s.promised), len(s.protected),
-			len(s.nominations.byPod), len(s.nominations.byTarget), s.shapes.Len(), len(s.machines.gone), len(s.machines.added),
-			len(s.volumes.known.Claims), len(s.volumes.known.Volumes), len(s.volumes.known.Classes), len(s.volumes.known.Limited), len(s.volumes.seen),
-			len(s.volumes.podsByClaim), len(s.volumes.claimsByVolume), len(s.volumes.claimsByClass), len(s.volumes.nodes), len(s.volumes.limiting), len(s.volumes.attachments), len(s.volumes.attachmentsByNode),
+		counts := []int{len(s.pods), len(s.nodes), len(s.claims), len(s.pools), len(s.others), len(s.daemons),
+			len(s.loads), len(s.usage), len(s.namespaces), len(s.links.claimsByNode), len(s.links.claimsByProvider),
+			len(s.links.nodesByProvider), len(s.promised),
+			len(s.protected), len(s.nominations.byPod), len(s.nominations.byTarget), s.shapes.Len(),
+			len(s.machines.gone),
+			len(s.machines.added), len(s.volumes.known.Claims), len(s.volumes.known.Volumes),
+			len(s.volumes.known.Classes),
+			len(s.volumes.known.Limited), len(s.volumes.seen), len(s.volumes.podsByClaim),
+			len(s.volumes.claimsByVolume), len(s.volumes.claimsByClass),
+			len(s.volumes.nodes), len(s.volumes.limiting), len(s.volumes.attachments),
+			len(s.volumes.attachmentsByNode),
 			len(s.volumes.known.Most), len(s.volumes.attaching.present), len(s.volumes.attaching.remembered),
 			len(s.volumes.attaching.byType),
 			len(s.overlays.known), len(s.overlays.inEffect), len(s.overlays.verdicts),
-			len(s.workloads.seen), len(s.workloads.podsByOwner), len(s.workloads.known.Services), len(s.workloads.known.Owners),
+			len(s.workloads.seen), len(s.workloads.podsByOwner), len(s.workloads.known.Services),
+			len(s.workloads.known.Owners),
 			len(s.admission.seen), len(s.admission.limits), len(s.admission.classes), len(s.admission.pods)}
 		for i, count := range counts {
 			if count != 0 {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// ordered is a sorted list of pointers, changed a little between two readings. Reading it costs the changes and one
-// copy of the list, and nothing when there are none. compare must tell any two members apart.
+// ordered is a sorted list of pointers that changes little between two reads. A read costs the changes plus one copy
+// of the list, and nothing if there are no changes. compare must tell any two members apart.
 type ordered[T any] struct {
 	compare     func(a, b *T) int
 	sorted      []*T // never changed in place: snapshots share it
@@ -31,7 +31,7 @@ func (o *ordered[T]) replace(old, fresh *T) {
 	}
 }
 
-// list returns the members in order. The result is never changed afterwards, and must not be by the caller.
+// list returns the members in order. The result never changes; the caller must not change it either.
 func (o *ordered[T]) list() []*T {
 	if len(o.added) == 0 && len(o.gone) == 0 {
 		return o.sorted

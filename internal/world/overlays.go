@@ -18,7 +18,7 @@ type overlayEntry struct {
 	sighting
 	generation int64
 	value      translate.Overlay
-	fault      error // what of it cannot be understood; it has no effect then
+	fault      error // what cannot be understood; it then has no effect
 }
 
 func (e *overlayEntry) seen() *sighting {
@@ -28,7 +28,7 @@ func (e *overlayEntry) seen() *sighting {
 	return &e.sighting
 }
 
-// overlays are the NodeOverlays, and what they come to (P-11).
+// overlays are the NodeOverlays, those in effect, and the verdicts on them (P-11).
 type overlays struct {
 	known    map[string]*overlayEntry
 	inEffect []translate.Overlay
@@ -41,7 +41,8 @@ func (s *Store) applyOverlay(object *karpenterv1alpha1.NodeOverlay) error {
 		return nil
 	}
 	value, err := translate.NewOverlay(object)
-	s.overlays.known[object.Name] = &overlayEntry{sighting: fresh, generation: object.Generation, value: value, fault: err}
+	s.overlays.known[object.Name] = &overlayEntry{sighting: fresh, generation: object.Generation, value: value,
+		fault: err}
 	s.judgeOverlays()
 	return err
 }
@@ -53,8 +54,8 @@ func (s *Store) removeOverlay(object *karpenterv1alpha1.NodeOverlay) {
 	}
 }
 
-// judgeOverlays decides anew which overlays are in effect, after a change of one, of a catalogue or of a pool. Only when
-// that is another set, or one of it has changed, does anything else have to be looked at.
+// judgeOverlays decides anew which overlays are in effect, after a change of an overlay, a catalogue or a pool. If the
+// same overlays are in effect unchanged, nothing else needs an update.
 func (s *Store) judgeOverlays() {
 	if s.config.Off.Overlays {
 		s.overlays.verdicts = s.switchedOff()
@@ -69,7 +70,8 @@ func (s *Store) judgeOverlays() {
 	inEffect, verdicts := translate.JudgeOverlays(valid, s.overlayViews(valid))
 	for name, e := range s.overlays.known {
 		if e.fault != nil {
-			verdicts[name] = translate.Verdict{Reason: translate.OverlayInvalid, Message: strings.ReplaceAll(e.fault.Error(), "\n", "; ")}
+			verdicts[name] = translate.Verdict{Reason: translate.OverlayInvalid,
+				Message: strings.ReplaceAll(e.fault.Error(), "\n", "; ")}
 		}
 	}
 	same := reflect.DeepEqual(s.overlays.inEffect, inEffect)
@@ -88,7 +90,8 @@ func (s *Store) judgeOverlays() {
 	}
 }
 
-// overlayViews lists the catalogues as pools see them, each once for all pools that the same overlays are about.
+// overlayViews lists the catalogues as pools see them, one for all pools that share a catalogue and the overlays that
+// concern them.
 func (s *Store) overlayViews(list []translate.Overlay) []translate.View {
 	if len(list) == 0 {
 		return nil
@@ -114,7 +117,7 @@ func (s *Store) overlayViews(list []translate.Overlay) []translate.View {
 	return views
 }
 
-// concerned returns the overlays that are about a pool, and their names as one text.
+// concerned returns the overlays that concern a pool, and their names as one text.
 func concerned(list []translate.Overlay, c catalog.Catalog, pool requirement.Set) ([]translate.Overlay, string) {
 	var own []translate.Overlay
 	var names []string
@@ -126,8 +129,8 @@ func concerned(list []translate.Overlay, c catalog.Catalog, pool requirement.Set
 	return own, strings.Join(names, "/")
 }
 
-// offerFor returns what a node class offers to a pool, as the overlays change it; nil when it offers nothing. A pool that
-// is not known has no labels.
+// offerFor returns what a node class offers to a pool, after overlays; nil when it offers nothing. An unknown pool has
+// no labels.
 func (s *Store) offerFor(ref *karpenterv1.NodeClassReference, pool string) *offer {
 	base := s.offers[classOf(ref)]
 	own, names := s.overlaysOn(base, pool)
@@ -154,8 +157,8 @@ func (s *Store) overlaysOn(base *offer, pool string) ([]translate.Overlay, strin
 	return concerned(s.overlays.inEffect, base.catalog, set)
 }
 
-// Corrected returns a catalogue of the claim's node class as the overlays change it for the claim's pool, for whoever
-// launches: what planning found cheapest must be cheapest there too.
+// Corrected returns a catalogue of the claim's node class after the overlays for the claim's pool. It is for
+// launching: what planning found cheapest must be cheapest there too.
 func (s *Store) Corrected(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,8 +174,8 @@ func (s *Store) Corrected(claim *karpenterv1.NodeClaim, c catalog.Catalog) catal
 	return translate.Correct(c, own)
 }
 
-// Overlaid reports whether overlays change the price or the capacity of some of these instance types, for a pool of that node
-// class (K-47).
+// Overlaid reports whether overlays change the price, and whether they change the capacity, of any of these instance
+// types, for a pool of that node class (K-47).
 func (s *Store) Overlaid(ref *karpenterv1.NodeClassReference, pool string, types []string) (price, capacity bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,8 +193,8 @@ func (s *Store) Overlaid(ref *karpenterv1.NodeClassReference, pool string, types
 	return price, capacity
 }
 
-// OverlayVerdict returns what is to be said about a NodeOverlay and the generation of the object that it is about; false
-// when the Store has not seen it.
+// OverlayVerdict returns the verdict on a NodeOverlay, and the generation of the object it refers to; false if the
+// Store has not seen the object.
 func (s *Store) OverlayVerdict(name string) (translate.Verdict, int64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

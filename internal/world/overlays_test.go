@@ -22,7 +22,9 @@ func testOverlay(name, uid string, version int, price, amount, about string) *ka
 	if strings.HasPrefix(about, "pool") {
 		key = karpenterv1.NodePoolLabelKey
 	}
-	o.Spec.Requirements = []karpenterv1alpha1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{about}}}
+	o.Spec.Requirements = []karpenterv1alpha1.NodeSelectorRequirement{
+		{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{about}},
+	}
 	if price != "" {
 		o.Spec.Price = &price
 	}
@@ -51,7 +53,8 @@ func TestOverlaysChangeThePicture(t *testing.T) {
 	_ = s.SetCatalog(testClass(), testCatalog(10_000))
 	_, _ = s.Apply(testPool("pool-0", 1)), s.Apply(testPool("pool-1", 2))
 	claim := testClaim("c1", "cu1", 3, "pool-0", "p1", "Launched", "Registered", "Initialized")
-	claim.Labels["node.kubernetes.io/instance-type"], claim.Labels["topology.kubernetes.io/zone"], claim.Labels["karpenter.sh/capacity-type"] = "large", "a", "spot"
+	claim.Labels["node.kubernetes.io/instance-type"], claim.Labels["topology.kubernetes.io/zone"],
+		claim.Labels["karpenter.sh/capacity-type"] = "large", "a", "spot"
 	_ = s.Apply(claim)
 	plain := s.Snapshot().Pools[0].Catalog
 	want := func(when, offers string, node resources.Money) {
@@ -63,7 +66,8 @@ func TestOverlaysChangeThePicture(t *testing.T) {
 	}
 	want("without overlays", "pool-0:small=0.010 pool-0:large=0.040 pool-1:small=0.010 pool-1:large=0.040", 40_000)
 	_ = s.Apply(testOverlay("o", "ou", 4, "0.005", "", "large"))
-	if price, capacity := s.Overlaid(testPool("pool-0", 1).Spec.Template.Spec.NodeClassRef, "pool-0", []string{"small"}); price || capacity {
+	if price, capacity := s.Overlaid(testPool("pool-0", 1).Spec.Template.Spec.NodeClassRef, "pool-0",
+		[]string{"small"}); price || capacity {
 		t.Errorf("another type: price %t, capacity %t; want none", price, capacity)
 	}
 	want("a type", "pool-0:large=0.005 pool-0:small=0.010 pool-1:large=0.005 pool-1:small=0.010", 5_000)
@@ -82,7 +86,8 @@ func TestOverlaysChangeThePicture(t *testing.T) {
 	}
 }
 
-// P-11: a claim on its way promises the resources that an overlay adds, and whoever launches it sees what planning saw.
+// P-11: a claim on its way promises the resources that an overlay adds, and whoever launches it sees what planning
+// saw.
 func TestOverlaysReachClaimsAndLaunches(t *testing.T) {
 	t.Parallel()
 	s := newClock().store()
@@ -106,13 +111,16 @@ func TestOverlaysReachClaimsAndLaunches(t *testing.T) {
 			t.Errorf("%s: launched from %+v; want the overlay in it", name, got.Types[0])
 		}
 	}
-	if price, capacity := s.Overlaid(testPool("pool-0", 1).Spec.Template.Spec.NodeClassRef, "pool-0", []string{"large"}); !price || !capacity {
+	if price, capacity := s.Overlaid(testPool("pool-0", 1).Spec.Template.Spec.NodeClassRef, "pool-0",
+		[]string{"large"}); !price || !capacity {
 		t.Errorf("an overlay of price and capacity: %t, %t; want both (K-47)", price, capacity)
 	}
-	if price, capacity := s.Overlaid(testPool("pool-0", 1).Spec.Template.Spec.NodeClassRef, "pool-9", []string{"large"}); price || capacity {
+	if price, capacity := s.Overlaid(testPool("pool-0", 1).Spec.Template.Spec.NodeClassRef, "pool-9",
+		[]string{"large"}); price || capacity {
 		t.Errorf("another pool: price %t, capacity %t; want none", price, capacity)
 	}
-	if got := s.Corrected(testClaim("c2", "cu2", 4, "pool-9", ""), testCatalog(10)); got.Types[0].Offerings[0].Price != 10 {
+	if got := s.Corrected(testClaim("c2", "cu2", 4, "pool-9", ""),
+		testCatalog(10)); got.Types[0].Offerings[0].Price != 10 {
 		t.Errorf("a claim of another pool is launched from %+v; want it as it is", got.Types[0])
 	}
 }
@@ -142,7 +150,8 @@ func TestOverlaysAreJudged(t *testing.T) {
 	if err := s.Apply(bad); err == nil {
 		t.Error("a bad overlay is not reported")
 	}
-	if v, generation, _ := s.OverlayVerdict("second"); v.Reason != translate.OverlayInvalid || generation != 4 || !strings.Contains(v.Message, `spec.price is "-2"`) {
+	if v, generation, _ := s.OverlayVerdict("second"); v.Reason != translate.OverlayInvalid || generation != 4 ||
+		!strings.Contains(v.Message, `spec.price is "-2"`) {
 		t.Errorf("a bad overlay: %+v, generation %d; want it to be invalid, with its field", v, generation)
 	}
 	s.Remove(bad)

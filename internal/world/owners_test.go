@@ -37,7 +37,8 @@ func (b byKind) OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *
 	return pool == nil || b.OwnsPool(pool)
 }
 
-// the nodes of other programs are capacity; their claims and pools are not in the picture, and nothing there may go.
+// the nodes of other programs are capacity; their claims and pools are not in the picture, and nothing there may
+// go.
 func TestWhatOthersManageIsCapacityAndNothingElse(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Now: newClock().Now, Fleet: byKind{}})
@@ -52,9 +53,11 @@ func TestWhatOthersManageIsCapacityAndNothingElse(t *testing.T) {
 	for _, n := range []*corev1.Node{node, bare} { // without the label that says that it is initialized
 		n.Labels[karpenterv1.NodePoolLabelKey] = "theirs"
 	}
-	ours := testClaim("ours", "ours", 6, "theirs", "p2", "Launched", "Registered") // names a machine that is none of ours
+	// names a machine that is none of ours
+	ours := testClaim("ours", "ours", 6, "theirs", "p2", "Launched", "Registered")
 	stray := testNode("stray", "s", 7, "p2")
-	for _, e := range []event{{object: claim}, {object: early}, {object: node}, {object: bare}, {object: pool}, {object: ours}, {object: stray}} {
+	for _, e := range []event{{object: claim}, {object: early}, {object: node}, {object: bare}, {object: pool},
+		{object: ours}, {object: stray}} {
 		e.tell(s)
 	}
 	snapshot := s.Snapshot()
@@ -65,7 +68,8 @@ func TestWhatOthersManageIsCapacityAndNothingElse(t *testing.T) {
 	for _, n := range snapshot.Nodes {
 		seen[n.ID()] = n.Claim
 		if n.Claim == "" && (!n.Initialized || n.Allocatable.At(0) == 0) {
-			t.Errorf("node %s: initialized %t, allocatable %v; want it to count as capacity", n.Name, n.Initialized, n.Allocatable)
+			t.Errorf("node %s: initialized %t, allocatable %v; want it to count as capacity", n.Name, n.Initialized,
+				n.Allocatable)
 		}
 	}
 	if want := (map[string]string{"n": "", "bare": "", "stray": "", "ours": "ours"}); !maps.Equal(seen, want) {
@@ -76,7 +80,8 @@ func TestWhatOthersManageIsCapacityAndNothingElse(t *testing.T) {
 	pool.ResourceVersion, pool.Spec.Template.Spec.NodeClassRef.Kind = "8", testClass().Kind
 	_ = s.Apply(pool)
 	if snapshot = s.Snapshot(); snapshot.Pool("theirs") == nil || nodeNamed(snapshot, "bare").Initialized {
-		t.Errorf("the pool is ours now, and its node without a claim is not known to be initialized: %+v", nodeNamed(snapshot, "bare"))
+		t.Errorf("the pool is ours now, and its node without a claim is not known to be initialized: %+v",
+			nodeNamed(snapshot, "bare"))
 	}
 	pool = pool.DeepCopy()
 	pool.ResourceVersion, pool.Spec.Template.Spec.NodeClassRef.Kind = "9", "OtherNodeClass"
@@ -158,12 +163,13 @@ func TestAClaimIsOfThePoolThatItWasMadeFor(t *testing.T) {
 	}
 }
 
-// K-53: all nodes and claims count for the limit of the whole cluster, once each: a claim and its node are one, whoever
-// made them, and a claim of another program counts before it has a node.
+// K-53: all nodes and claims count for the limit of the whole cluster, once each: a claim and its node are one,
+// whoever made them, and a claim of another program counts before it has a node.
 func TestK53_TheWholeClusterIsCounted(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Now: newClock().Now, Fleet: byKind{}, MaxNodes: 9, MaxClaims: 8})
-	joined, early := testClaim("joined", "joined", 2, "theirs", "p0", "Launched", "Registered"), testClaim("early", "early", 3, "theirs", "")
+	joined, early := testClaim("joined", "joined", 2, "theirs", "p0", "Launched", "Registered"),
+		testClaim("early", "early", 3, "theirs", "")
 	for _, theirs := range []*karpenterv1.NodeClaim{joined, early} {
 		theirs.Spec.NodeClassRef.Kind = "OtherNodeClass"
 	}
@@ -180,7 +186,8 @@ func TestK53_TheWholeClusterIsCounted(t *testing.T) {
 	if s.LimitClaims(7); s.Ceiling().HardMost != 7 {
 		t.Errorf("the limit is %d after another process lowered it to 7", s.Ceiling().HardMost)
 	}
-	if !s.ClaimsUnknown("why") || s.ClaimsUnknown("why") || s.Snapshot().ClaimsUnknown != "why" || s.Ceiling().Left() != 0 {
+	if !s.ClaimsUnknown("why") || s.ClaimsUnknown("why") || s.Snapshot().ClaimsUnknown != "why" ||
+		s.Ceiling().Left() != 0 {
 		t.Error("the limit is not known, which is news once, and nothing may be launched")
 	}
 	if s.LimitClaims(7); s.Snapshot().ClaimsUnknown != "" || s.Ceiling().HardMost != 7 {

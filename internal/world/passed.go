@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// This file notes where kube-scheduler passes a pod over (P-23). A pod is expected on a node that is ready, and is not bound there
-// for a while, although other pods are bound: then the plan was wrong, whatever the reason. The pod is not expected there any
-// more for some time, which grows when that comes again.
+// This file notes where kube-scheduler passes a pod over (P-23). If a pod is expected on a ready node and is not bound
+// there for a while, although other pods are bound, the plan was wrong, whatever the reason. Then the pod is not
+// expected on that node for some time, which grows with each repetition.
 
 const (
 	passedAfter = time.Minute
@@ -18,7 +18,7 @@ const (
 	passedMost  = 4 * time.Hour
 )
 
-// expectation is a node that is ready, and since when a pod has been expected on it.
+// expectation is a ready node, and since when a pod has been expected on it.
 type expectation struct {
 	node  string
 	since time.Time
@@ -31,8 +31,8 @@ type passing struct {
 	times int // how often in all
 }
 
-// isReady reports whether pods can be bound to the node of this name, or to that of the claim of this name, and returns the
-// name of the node.
+// isReady returns the name of the node that target names, directly or through its claim, and whether pods can be bound
+// to it.
 func (s *Store) isReady(target string) (string, bool) {
 	if e := s.claims[target]; e != nil {
 		target = s.nodeOf(e.object)
@@ -44,10 +44,10 @@ func (s *Store) isReady(target string) (string, bool) {
 	return target, e.value.Initialized && !e.value.NotReady && !e.value.Deleting && !e.value.Disrupting
 }
 
-// passedOver reports whether the pod was passed over where it is to be nominated once more, and notes it then.
+// passedOver reports whether the pod, which is nominated again, was passed over on that node, and notes it if so.
 func (s *Store) passedOver(n nomination, e *podEntry) bool {
 	node, ready := s.isReady(n.target)
-	if !ready || n.from != "" || e.untried { // the minute begins when the scheduler has tried it
+	if !ready || n.from != "" || e.untried { // the minute begins when the scheduler has tried the pod
 		e.expected = expectation{}
 		return false
 	}
@@ -82,7 +82,7 @@ func (s *Store) passOver(e *podEntry, node string, now time.Time) {
 	s.derivePod(e, func(pod *cluster.Pod) { pod.Promised = "" })
 }
 
-// text is how snapshots show it.
+// text returns the nodes as snapshots show them.
 func (p *passing) text() string {
 	if p == nil {
 		return ""
@@ -90,7 +90,7 @@ func (p *passing) text() string {
 	return strings.Join(p.nodes, ",")
 }
 
-// heardOfBinding notes that kube-scheduler binds pods, and forgets where it has passed this one over.
+// heardOfBinding notes that kube-scheduler has bound the pod, and forgets where it had passed the pod over.
 func (s *Store) heardOfBinding(e *podEntry, value *cluster.Pod) {
 	if e.value == nil || e.value.Node != "" || value.Node == "" {
 		return
@@ -100,7 +100,7 @@ func (s *Store) heardOfBinding(e *podEntry, value *cluster.Pod) {
 	delete(s.passing, e)
 }
 
-// expirePassing lets pods be expected again where they were passed over long ago.
+// expirePassing forgets where pods were passed over when that time has run out.
 func (s *Store) expirePassing(now time.Time) {
 	for e := range s.passing {
 		if now.Before(e.passed.until) {

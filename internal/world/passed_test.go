@@ -19,8 +19,8 @@ func (c *clock) expect(s *Store, later time.Duration) string {
 	return "not pending"
 }
 
-// P-23: a pod that is not bound for a minute to the ready node where it is expected, while others are bound, is not expected there
-// for a while, and then longer.
+// P-23: a pod that is not bound for a minute to the ready node where it is expected, while others are bound, is not
+// expected there for a while, and then longer.
 func TestAPodThatIsPassedOverIsExpectedElsewhere(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -62,7 +62,8 @@ func TestAPodThatIsPassedOverIsExpectedElsewhere(t *testing.T) {
 	}
 }
 
-// P-23, P-01: a pod that kube-scheduler has not come to yet is not passed over, however long that takes: the minute begins with the first try.
+// P-23, P-01: a pod that kube-scheduler has not come to yet is not passed over, however long that takes: the minute
+// begins with the first try.
 func TestAPodThatWasNotTriedIsNotPassedOver(t *testing.T) {
 	t.Parallel()
 	c := newClock()

@@ -13,29 +13,31 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// pdbs are the PodDisruptionBudgets, by which nodes are held (D-02).
+// pdbs are the PodDisruptionBudgets. They can hold nodes (D-02).
 type pdbs struct {
 	byNamespace map[string][]*pdb // each list by name
-	// holds caches what holds pods of a shape: their namespace and labels are all that a budget looks at. It is emptied
-	// when budgets change, or shapes pile up.
+	// holds caches what holds pods of a shape: a budget looks only at their namespace and labels. It is emptied when
+	// budgets change or it has too many shapes.
 	holds map[*cluster.Shape]hold
-	// guards are the budgets as snapshots show them; nil when they have to be made anew.
+	// guards are the budgets as snapshots show them; nil when they must be built anew.
 	guards []cluster.Guard
 }
 
-// pdb is as much of a PodDisruptionBudget as counts here.
+// pdb is the part of a PodDisruptionBudget that matters here.
 type pdb struct {
 	name     string
 	selector cluster.Selector
 	closed   bool // it allows no disruption now
-	never    bool // nor at any time, as long as neither it nor the number of its pods changes (P-42)
-	// lets is set when it does not protect pods that run and are not ready: its policy says so, or enough others are healthy.
+	never    bool // nor later, unless it or the number of its pods changes (P-42)
+	// lets is set when it does not protect pods that run but are not ready: its policy says so, or enough others are
+	// healthy.
 	lets bool
-	// atOnce is how many of its pods may leave before others are healthy.
+	// atOnce is how many of its pods may leave now, before others become healthy.
 	atOnce int
 }
 
-// hold is what keeps pods of a shape where they are, "" for nothing, and whether those that are not ready may go all the same.
+// hold is what keeps pods of a shape where they are, "" for nothing. lets is set when those that are not ready may go
+// anyway.
 type hold struct {
 	why  string
 	lets bool
@@ -43,24 +45,28 @@ type hold struct {
 	never bool
 }
 
-// maxHolds bounds the cache: shapes of pods that are gone stay in it until then.
+// maxHolds bounds the cache: it keeps shapes of gone pods until it is emptied.
 const maxHolds = 50_000
 
 func newPDBs() pdbs {
 	return pdbs{byNamespace: map[string][]*pdb{}, holds: map[*cluster.Shape]hold{}}
 }
 
-// putPDB takes in a budget's state, or that it is gone. Only what may hold other pods than before makes nodes be looked at.
+// putPDB stores a budget's state, or its deletion. Nodes are updated only if the change may hold other pods than
+// before.
 func (s *Store) putPDB(object *policyv1.PodDisruptionBudget, gone bool) {
 	list := slices.Clone(s.pdbs.byNamespace[object.Namespace])
-	at, found := slices.BinarySearchFunc(list, object.Name, func(b *pdb, name string) int { return strings.Compare(b.name, name) })
+	at, found := slices.BinarySearchFunc(list, object.Name, func(b *pdb, name string) int {
+		return strings.Compare(b.name, name)
+	})
 	var fresh *pdb
 	if !gone {
 		// Until its controller has looked at this very budget, its status says nothing: the eviction API refuses too.
 		unseen := object.Status.ObservedGeneration < object.Generation
 		fresh = &pdb{name: object.Name, selector: translate.Selector(object.Spec.Selector),
 			closed: unseen || object.Status.DisruptionsAllowed <= 0, lets: letsUnready(object),
-			never:  !unseen && object.Status.ExpectedPods > 0 && object.Status.DesiredHealthy >= object.Status.ExpectedPods,
+			never: !unseen && object.Status.ExpectedPods > 0 &&
+				object.Status.DesiredHealthy >= object.Status.ExpectedPods,
 			atOnce: int(max(0, object.Status.CurrentHealthy-object.Status.DesiredHealthy))}
 	}
 	switch {
@@ -92,7 +98,8 @@ func (s *Store) putPDB(object *policyv1.PodDisruptionBudget, gone bool) {
 
 // sameFor reports whether the budget holds the same pods as another state of it.
 func (b *pdb) sameFor(other *pdb) bool {
-	return b.closed == other.closed && b.lets == other.lets && b.never == other.never && sameSelector(b.selector, other.selector)
+	return b.closed == other.closed && b.lets == other.lets && b.never == other.never &&
+		sameSelector(b.selector, other.selector)
 }
 
 // guardList returns the budgets by namespace and name, as planning sees them.
@@ -101,15 +108,16 @@ func (s *Store) guardList() []cluster.Guard {
 		s.pdbs.guards = []cluster.Guard{}
 		for _, namespace := range slices.Sorted(maps.Keys(s.pdbs.byNamespace)) {
 			for _, b := range s.pdbs.byNamespace[namespace] {
-				s.pdbs.guards = append(s.pdbs.guards, cluster.Guard{Namespace: namespace, Name: b.name, Pods: b.selector, AtOnce: b.atOnce})
+				s.pdbs.guards = append(s.pdbs.guards,
+					cluster.Guard{Namespace: namespace, Name: b.name, Pods: b.selector, AtOnce: b.atOnce})
 			}
 		}
 	}
 	return s.pdbs.guards
 }
 
-// letsUnready reports whether the eviction API lets pods go that run and are not ready, whatever the budget allows: always, or
-// by default while as many are healthy as the budget wants.
+// letsUnready reports whether the eviction API lets pods go that run and are not ready, whatever the budget allows:
+// always, or by default while as many are healthy as the budget wants.
 func letsUnready(object *policyv1.PodDisruptionBudget) bool {
 	if policy := object.Spec.UnhealthyPodEvictionPolicy; policy != nil && *policy == policyv1.AlwaysAllow {
 		return true
@@ -121,7 +129,7 @@ func sameSelector(a, b cluster.Selector) bool {
 	return a.Enabled == b.Enabled && a.Labels.Equal(b.Labels)
 }
 
-// reviseHeld brings up to date what holds each node, and which pods of nodes that go will leave.
+// reviseHeld updates what holds each node, and which pods will leave the nodes that are being removed.
 func (s *Store) reviseHeld() {
 	for _, e := range s.nodes {
 		s.reviseHeldOf(e)
@@ -131,8 +139,8 @@ func (s *Store) reviseHeld() {
 	}
 }
 
-// stays reports whether a pod whose node goes stays there as long as it likes: no eviction of it will ever be allowed, and the
-// drain has no end by which the pod has to go all the same.
+// stays reports whether a pod may stay on its leaving node as long as it likes: no eviction will ever be allowed, and
+// the drain has no deadline that forces it out.
 func (s *Store) stays(pod *cluster.Pod) bool {
 	if pod.DoNotDisrupt {
 		return true
@@ -159,7 +167,7 @@ func (s *Store) reviseHeldOf(e *nodeEntry) {
 	s.changed()
 }
 
-// heldBy says which pod must not be evicted from a node now, and by which budget; "" when all may.
+// heldBy returns a text with the first pod that must not be evicted now, and its budget; "" when all may be evicted.
 func (s *Store) heldBy(pods []*cluster.Pod) string {
 	if len(s.pdbs.byNamespace) == 0 {
 		return ""
@@ -177,7 +185,8 @@ func (s *Store) heldBy(pods []*cluster.Pod) string {
 	return ""
 }
 
-// held says which budget keeps pods of a shape where they are. Pods under more than one are never evicted: the API refuses.
+// held returns which budget keeps pods of a shape where they are. Pods under more than one budget are never evicted:
+// the API refuses.
 func (s *Store) held(shape *cluster.Shape) hold {
 	list := s.pdbs.byNamespace[shape.Namespace]
 	if len(list) == 0 {
@@ -198,7 +207,8 @@ func (s *Store) held(shape *cluster.Shape) hold {
 		h.never = true
 		h.why = fmt.Sprintf("under more than one PodDisruptionBudget: %s and %s", over[0].name, over[1].name)
 	case len(over) == 1 && over[0].closed:
-		h.why, h.lets = fmt.Sprintf("under PodDisruptionBudget %s, which allows no disruption now", over[0].name), over[0].lets
+		h.why, h.lets = fmt.Sprintf("under PodDisruptionBudget %s, which allows no disruption now", over[0].name),
+			over[0].lets
 		h.never = over[0].never
 	}
 	if len(s.pdbs.holds) >= maxHolds {
@@ -216,7 +226,8 @@ func (s *Store) unready(pod *cluster.Pod) bool {
 
 // runsUnready reports whether the object says so.
 func runsUnready(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodRunning && !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+	return pod.Status.Phase == corev1.PodRunning &&
+		!slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
 }

@@ -13,8 +13,10 @@ import (
 func testPDB(name string, version int, allowed int32, app string) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: meta("shop", name, "uid-of-"+name, version),
-		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
-		Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+		},
+		Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
 	}
 }
 
@@ -38,14 +40,15 @@ func TestPodDisruptionBudgetsHoldNodes(t *testing.T) {
 	apply(closed, func() { _ = s.Apply(testPDB("web", 5, 0, "web")) })
 	apply("", func() { _ = s.Apply(testPDB("web", 6, 0, "other")) })
 	apply("", func() { _ = s.Apply(testPDB("web", 7, 1, "web")) })
-	apply("pod shop/a is under more than one PodDisruptionBudget: too and web", func() { _ = s.Apply(testPDB("too", 8, 1, "web")) })
+	apply("pod shop/a is under more than one PodDisruptionBudget: too and web",
+		func() { _ = s.Apply(testPDB("too", 8, 1, "web")) })
 	apply("", func() { s.Remove(testPDB("too", 9, 1, "web")) })
 	apply(closed, func() { _ = s.Apply(testPDB("web", 10, 0, "web")) })
 	apply("", func() { s.Remove(testPod("a", "a", 11, "n1")) })
 }
 
-// D-02: a pod that runs and is not ready may be evicted past its budget where the eviction API lets it: with AlwaysAllow, or
-// while as many are healthy as the budget wants.
+// D-02: a pod that runs and is not ready may be evicted past its budget where the eviction API lets it: with
+// AlwaysAllow, or while as many are healthy as the budget wants.
 func TestUnreadyPodsAreHeldAsTheEvictionAPIHoldsThem(t *testing.T) {
 	t.Parallel()
 	always := policyv1.AlwaysAllow
@@ -54,11 +57,21 @@ func TestUnreadyPodsAreHeldAsTheEvictionAPIHoldsThem(t *testing.T) {
 		ready  bool
 		held   bool
 	}{
-		"by default":                   {func(*policyv1.PodDisruptionBudget) {}, false, true},
-		"always allowed":               {func(b *policyv1.PodDisruptionBudget) { b.Spec.UnhealthyPodEvictionPolicy = &always }, false, false},
-		"always allowed, but ready":    {func(b *policyv1.PodDisruptionBudget) { b.Spec.UnhealthyPodEvictionPolicy = &always }, true, true},
-		"as many healthy as are asked": {func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy, b.Status.DesiredHealthy = 2, 2 }, false, false},
-		"too few are healthy":          {func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy, b.Status.DesiredHealthy = 1, 2 }, false, true},
+		"by default": {func(*policyv1.PodDisruptionBudget) {}, false, true},
+		"always allowed": {
+			func(b *policyv1.PodDisruptionBudget) { b.Spec.UnhealthyPodEvictionPolicy = &always }, false, false,
+		},
+		"always allowed, but ready": {
+			func(b *policyv1.PodDisruptionBudget) { b.Spec.UnhealthyPodEvictionPolicy = &always }, true, true,
+		},
+		"as many healthy as are asked": {func(b *policyv1.PodDisruptionBudget) {
+			b.Status.CurrentHealthy,
+				b.Status.DesiredHealthy = 2, 2
+		}, false, false},
+		"too few are healthy": {func(b *policyv1.PodDisruptionBudget) {
+			b.Status.CurrentHealthy,
+				b.Status.DesiredHealthy = 1, 2
+		}, false, true},
 	} {
 		s := newClock().store()
 		s.applyNode(testNode("n1", "n1", 1, "x"))
@@ -80,8 +93,9 @@ func TestUnreadyPodsAreHeldAsTheEvictionAPIHoldsThem(t *testing.T) {
 	}
 }
 
-// D-09: planning knows every budget, which pods it is about, and how many of them may leave now. What is not healthy has used
-// its part of the budget already: with two of three pods healthy in a roll-out and one wanted, one may leave, and not two (churn, seed 503).
+// D-09: planning knows every budget, which pods it is about, and how many of them may leave now. What is not healthy
+// has used its part of the budget already: with two of three pods healthy in a roll-out and one wanted, one may leave,
+// and not two (churn, seed 503).
 func TestPlanningKnowsBudgets(t *testing.T) {
 	t.Parallel()
 	s := newClock().store()
@@ -106,14 +120,16 @@ func TestPlanningKnowsBudgets(t *testing.T) {
 		if len(guards) != step.count {
 			t.Fatalf("%d budgets, want %d", len(guards), step.count)
 		}
-		if len(guards) == 1 && (guards[0].AtOnce != step.atOnce || guards[0].Namespace != "shop" || guards[0].Name != "web" || !guards[0].Pods.Matches(map[string]string{"app": "web"})) {
+		if len(guards) == 1 && (guards[0].AtOnce != step.atOnce || guards[0].Namespace != "shop" ||
+			guards[0].Name != "web" || !guards[0].Pods.Matches(map[string]string{"app": "web"})) {
 			t.Errorf("the budget is %+v, want one for app=web in shop that lets %d go", guards[0], step.atOnce)
 		}
 	}
 }
 
-// P-42, D-15: a pod of a node that goes is planned for as soon as its node goes, also while its budget lets no pod go: others may be
-// on their way. One that can never be evicted is not, whichever of budget, pod and node comes first, until that changes.
+// P-42, D-15: a pod of a node that goes is planned for as soon as its node goes, also while its budget lets no pod go:
+// others may be on their way. One that can never be evicted is not, whichever of budget, pod and node comes first,
+// until that changes.
 func TestPodsThatNeverMayLeaveAreNotPlannedFor(t *testing.T) {
 	t.Parallel()
 	s := newClock().store()
@@ -150,7 +166,9 @@ func TestPodsThatNeverMayLeaveAreNotPlannedFor(t *testing.T) {
 	pending("a claim", 0)
 	claim = claim.DeepCopy()
 	claim.ResourceVersion = "10"
-	claim.Annotations = map[string]string{karpenterv1.NodeClaimTerminationTimestampAnnotationKey: "2026-01-01T00:00:00Z"}
+	claim.Annotations = map[string]string{
+		karpenterv1.NodeClaimTerminationTimestampAnnotationKey: "2026-01-01T00:00:00Z",
+	}
 	_ = s.Apply(claim)
 	pending("a drain with an end", 1)
 }

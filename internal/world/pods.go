@@ -17,16 +17,16 @@ type podKey struct{ namespace, name string }
 // podEntry is what is known of a pod.
 type podEntry struct {
 	sighting
-	object    *corev1.Pod  // kept for a pod that is translated again when other objects change (see linkPod); else nil
+	object    *corev1.Pod  // kept if the pod depends on other objects (see linkPod); else nil
 	value     *cluster.Pod // nil once the pod has finished
 	waiting   bool         // it needs a node: kube-scheduler has found none for it
 	untried   bool         // kube-scheduler has not tried it yet
 	scheduler string       // spec.schedulerName
-	stands    standing     // among the pods without a node
+	stands    standing     // its place among pods without a node
 	movable   bool         // it needs another node when its own goes
 	unready   bool         // it runs and is not ready
-	daemon    *corev1.Pod  // one of a DaemonSet, as it was seen last; else nil
-	size      string       // as what it counts in admission.sizes, "" for not
+	daemon    *corev1.Pod  // its last state if it is of a DaemonSet; else nil
+	size      string       // its key in admission.sizes, "" for none
 	// protected is the Unix second in which the pod's do-not-disrupt ends: 0 for none, cluster.Never for no end.
 	protected int64
 	pending   *cluster.Pod // the value that stands in Store.pending; nil for none
@@ -87,7 +87,7 @@ func (s *Store) applyPod(pod *corev1.Pod) error {
 		s.reviseHeldOf(s.nodes[pod.Spec.NodeName])
 	}
 	s.reviseRivals(pod)
-	if before != nil { // what it wants no more others may have
+	if before != nil { // others may have what it no longer wants
 		s.reviseRivals(before)
 	}
 	return err
@@ -116,8 +116,8 @@ func (s *Store) forgetPod(key podKey, e *podEntry) {
 	delete(s.pods, key)
 }
 
-// setPod gives the entry a new value, nil for none, and carries it to the pod's node and to the pending pods. The
-// value's shape is interned, and the entry's use of it goes over to setPod.
+// setPod gives the entry a new value, nil for none, and updates the pod's node and the pending pods. The value's shape
+// is interned; setPod takes over the caller's reference to it.
 func (s *Store) setPod(e *podEntry, value *cluster.Pod) {
 	old := e.value
 	if value != nil && value.Node == "" {
@@ -138,7 +138,7 @@ func (s *Store) setPod(e *podEntry, value *cluster.Pod) {
 	s.listRepelling(e)
 }
 
-// listRepelling puts a running pod with required anti-affinity among those that repel others, or takes it out.
+// listRepelling adds a running pod with required anti-affinity to the pods that repel others, or takes it out.
 func (s *Store) listRepelling(e *podEntry) {
 	want := e.value
 	if want != nil && (want.Node == "" || len(want.Shape.AntiAffinity) == 0) {
@@ -158,10 +158,10 @@ func (s *Store) derivePod(e *podEntry, change func(*cluster.Pod)) {
 	s.setPod(e, &value)
 }
 
-// listPending puts the pod among the pending ones or takes it out: those that wait or are planned for before they were tried, and
-// those whose node is being removed. Of the latter, one that must not be disrupted stays where it is as long as it likes, or one
-// that its PodDisruptionBudget never lets go, and the drain waits for it: a node made for it now would stand empty, and look like
-// room.
+// listPending adds the pod to the pending ones or takes it out. Pending are pods that wait, pods planned for before
+// the scheduler tries them, and pods whose node is being removed. The last leave out a pod that must not be disrupted
+// or whose PodDisruptionBudget never lets it go: the drain waits for it, and a node made for it now would stay empty
+// and look like free room.
 func (s *Store) listPending(e *podEntry) {
 	var want *cluster.Pod
 	if v := e.value; v != nil && (e.waiting || s.plannedUntried(e) || e.movable && s.nodeDeleting(v.Node) &&
@@ -180,7 +180,7 @@ func (s *Store) nodeDeleting(name string) bool {
 	return node != nil && node.leaving
 }
 
-// load is what runs on a node of some name, whether the node has been seen or not. It is immutable.
+// load is what runs on the node of a name, whether that node was seen or not. It is immutable.
 type load struct {
 	pods  []*cluster.Pod // by namespace, name and UID
 	used  resources.Vector

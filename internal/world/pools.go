@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// maxFreeSlots bounds how many free slots of a pool are listed: more than one round of planning launches,
-// whatever the limit says.
+// maxFreeSlots bounds how many free slots of a pool are listed, whatever its limit. One round of planning never
+// launches that many nodes.
 const maxFreeSlots = 4096
 
 // poolEntry is what is known of a NodePool.
@@ -21,8 +21,8 @@ type poolEntry struct {
 	sighting
 	object *karpenterv1.NodePool
 	base   *cluster.Pool // the object translated, without what comes from elsewhere
-	value  *cluster.Pool // what snapshots show; out of date while the pool is in Store.stalePools
-	slots  []string      // names of the first slots, as many as were ever looked at
+	value  *cluster.Pool // what snapshots show; stale while the pool is in Store.stalePools
+	slots  []string      // names of the first slots, as many as were needed so far
 }
 
 func (e *poolEntry) seen() *sighting {
@@ -32,13 +32,13 @@ func (e *poolEntry) seen() *sighting {
 	return &e.sighting
 }
 
-// otherPool is a NodePool of another program. It is remembered for its nodes' sake only.
+// otherPool is a NodePool of another program. It is kept only to recognize its nodes.
 type otherPool struct {
 	sighting
 	object *karpenterv1.NodePool
 }
 
-// seenPool is what was seen last under a pool's name, whosever it was.
+// seenPool returns what was last seen under a pool's name, ours or not.
 func (s *Store) seenPool(name string) *sighting {
 	if other, found := s.others[name]; found {
 		return &other.sighting
@@ -100,7 +100,7 @@ func (s *Store) applyPool(pool *karpenterv1.NodePool) error {
 	return err
 }
 
-// HasPool reports whether there is a NodePool of that name, and it is ours.
+// HasPool reports whether a NodePool of that name exists and is ours.
 func (s *Store) HasPool(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *Store) removePool(pool *karpenterv1.NodePool) {
 	s.refreshPoolNodes(pool.Name)
 }
 
-// forgetPool takes a pool out of the picture, if it is one of ours.
+// forgetPool removes a pool of ours from the Store; it ignores others.
 func (s *Store) forgetPool(name string) {
 	e := s.pools[name]
 	if e == nil {
@@ -150,13 +150,13 @@ func (s *Store) refreshPoolNodes(pool string) {
 	s.refresh(t)
 }
 
-// poolChanged notes that the pool's value must be rebuilt; that is done once, before the next snapshot.
+// poolChanged notes that the pool's value must be rebuilt. The next snapshot does it once.
 func (s *Store) poolChanged(name string) {
 	s.stalePools[name] = struct{}{}
 	s.changed()
 }
 
-// slotsChanged notes that a claim of that name has come or gone, which may be a slot of any pool.
+// slotsChanged notes that a claim of that name has come or gone. It may be a slot of any pool.
 func (s *Store) slotsChanged(claim string) {
 	for name, e := range s.pools {
 		if e.base.Slots() != limit.None && strings.HasPrefix(claim, name+"-") {
@@ -193,7 +193,7 @@ func (s *Store) rebuildPools() {
 	clear(s.stalePools)
 }
 
-// freeSlots lists those of n slots in which a claim may be made; nil when the pool has none.
+// freeSlots lists those of n slots in which a claim may be created; nil when the pool has no slots.
 func (s *Store) freeSlots(e *poolEntry, n int64) []int {
 	if n == limit.None {
 		return nil

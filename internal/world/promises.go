@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// nomination is where a plan has placed a pod.
+// nomination is the place that a plan has given to a pod.
 type nomination struct {
 	pod    podKey
 	from   string // the node it was bound to then, for pods of a node that is being removed
@@ -50,10 +50,10 @@ func (n nominations) drop(uid types.UID) {
 	}
 }
 
-// Promise tells that claim, as the API server returned it, was just created for pods. Until a watch shows it, it
-// counts like one that was seen; if none does within the TTL, or its deletion is seen, it is forgotten. reserve is
-// what counts against the pool's limits until the instance is known (plan.Launch.Reserve), nil for what the catalogue
-// says. The pods are nominated to the claim as by Nominate.
+// Promise stores a claim that was just created for pods, as the API server returned it. It counts like a claim that a
+// watch has shown. It is forgotten if no watch shows it within the TTL, or its deletion is seen. reserve counts
+// against the pool's limits until the instance is known (plan.Launch.Reserve); nil means what the catalogue says. The
+// pods are nominated to the claim as by Nominate.
 func (s *Store) Promise(claim *karpenterv1.NodeClaim, reserve resources.Vector, pods []plan.PodRef) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *Store) Promise(claim *karpenterv1.NodeClaim, reserve resources.Vector, 
 	s.nominate(pods, claim.Name)
 }
 
-// Nominate tells that pods are expected to run on a node, or on a claim while that has no node. It is forgotten when
+// Nominate notes that pods are expected to run on a node, or on a claim that has no node yet. A nomination ends when
 // the pod is bound or gone, when the node or claim is gone, and after the TTL.
 func (s *Store) Nominate(pods []plan.PodRef, node string) {
 	s.mu.Lock()
@@ -106,8 +106,8 @@ func (s *Store) nominate(pods []plan.PodRef, target string) {
 	}
 }
 
-// promisedFor returns where a pod is expected, by the name under which snapshots show it; "" for nowhere. A nomination
-// ends when the pod is bound to another node than before.
+// promisedFor returns where a pod is expected, by its name in snapshots; "" for nowhere. A nomination ends when the
+// pod's node changes.
 func (s *Store) promisedFor(pod *cluster.Pod) string {
 	n, found := s.nominations.byPod[types.UID(pod.UID)]
 	if !found {
@@ -123,7 +123,7 @@ func (s *Store) promisedFor(pod *cluster.Pod) string {
 	return s.targetOf(n)
 }
 
-// targetOf returns the node that a nomination means, or the claim as long as that has none; "" when it is gone.
+// targetOf returns the node of a nomination, or the claim while that has no node; "" when it is gone.
 func (s *Store) targetOf(n nomination) string {
 	if e := s.claims[n.target]; e != nil {
 		if node := s.nodeOf(e.object); node != "" {
@@ -137,8 +137,8 @@ func (s *Store) targetOf(n nomination) string {
 	return ""
 }
 
-// OnBinding has f called, with the store locked, for each pod that had a place in a plan when kube-scheduler bound it: whether that
-// is its node (K-60).
+// OnBinding sets a function that is called, with the Store locked, when kube-scheduler binds a nominated pod. expected
+// tells whether the pod got the node of its nomination (K-60).
 func (s *Store) OnBinding(f func(expected bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +154,7 @@ func (s *Store) renominate(e *podEntry) {
 	}
 }
 
-// nominationsChanged looks again at the pods that are nominated to a node or claim which has come, gone or been joined.
+// nominationsChanged updates the pods that are nominated to a node or claim that has come, gone or been joined.
 func (s *Store) nominationsChanged(target string) {
 	for uid := range s.nominations.byTarget[target] {
 		if e := s.pods[s.nominations.byPod[uid].pod]; e != nil && e.uid == uid {
@@ -163,14 +163,14 @@ func (s *Store) nominationsChanged(target string) {
 	}
 }
 
-// wakeAt notes that the picture changes by itself at a time.
+// wakeAt notes that snapshots change at this time without any event.
 func (s *Store) wakeAt(at time.Time) {
 	if s.wake.IsZero() || at.Before(s.wake) {
 		s.wake = at
 	}
 }
 
-// expire carries out what has changed by time alone: promises and nominations that have run out, and protections of
+// expire applies what changes by time alone, such as promises and nominations that have run out, and protections of
 // pods that have ended.
 func (s *Store) expire(now time.Time) {
 	if s.wake.IsZero() || now.Before(s.wake) {

@@ -171,7 +171,8 @@ func TestNominationEnds(t *testing.T) { // P-23
 	}
 	s.Nominate(ref("web", "u1"), "n1")
 	_ = s.Apply(testPod("web", "u1", 3, "n1"))
-	if snapshot := s.Snapshot(); len(snapshot.Pending) != 0 || snapshot.Nodes[0].Pods[0].Promised != "" || len(s.nominations.byPod) != 0 {
+	if snapshot := s.Snapshot(); len(snapshot.Pending) != 0 || snapshot.Nodes[0].Pods[0].Promised != "" ||
+		len(s.nominations.byPod) != 0 {
 		t.Errorf("after the pod was bound: %s", picture(snapshot))
 	}
 }

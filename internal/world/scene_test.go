@@ -31,7 +31,8 @@ func (c *clock) Now() time.Time { return c.now }
 func (c *clock) store() *Store { return New(Config{Now: c.Now, PromiseTTL: time.Minute}) }
 
 func meta(namespace, name, uid string, version int) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid), ResourceVersion: strconv.Itoa(version)}
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid),
+		ResourceVersion: strconv.Itoa(version)}
 }
 
 func quantities(pairs ...string) corev1.ResourceList {
@@ -46,9 +47,13 @@ func testPod(name, uid string, version int, node string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: meta("shop", name, uid, version)}
 	pod.Labels = map[string]string{"app": "web"}
 	pod.Spec.NodeName = node
-	pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: quantities("cpu", "500m", "memory", "1Gi")}}}
+	pod.Spec.Containers = []corev1.Container{
+		{Name: "main", Resources: corev1.ResourceRequirements{Requests: quantities("cpu", "500m", "memory", "1Gi")}},
+	}
 	if node == "" {
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		pod.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
+		}
 	}
 	return pod
 }
@@ -65,7 +70,8 @@ func testNode(name, uid string, version int, providerID string) *corev1.Node {
 func testClaim(name, uid string, version int, pool, providerID string, conditions ...string) *karpenterv1.NodeClaim {
 	claim := &karpenterv1.NodeClaim{ObjectMeta: meta("", name, uid, version)}
 	claim.Labels = map[string]string{karpenterv1.NodePoolLabelKey: pool}
-	claim.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
+	claim.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass",
+		Name: "default"}
 	claim.Spec.Resources.Requests = quantities("cpu", "1")
 	if providerID != "" {
 		claim.Status.ProviderID = providerID
@@ -82,7 +88,8 @@ func testClaim(name, uid string, version int, pool, providerID string, condition
 
 func testPool(name string, version int) *karpenterv1.NodePool {
 	pool := &karpenterv1.NodePool{ObjectMeta: meta("", name, "uid-of-"+name, version)}
-	pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
+	pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh",
+		Kind: "KWOKNodeClass", Name: "default"}
 	pool.Spec.Disruption.ConsolidateAfter = karpenterv1.NillableDuration{Duration: new(30 * time.Second)}
 	pool.Status.Conditions = []karpenterv1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
 	return pool
@@ -90,7 +97,9 @@ func testPool(name string, version int) *karpenterv1.NodePool {
 
 func testDaemon(name string, version int) *appsv1.DaemonSet {
 	set := &appsv1.DaemonSet{ObjectMeta: meta("kube-system", name, "uid-of-"+name, version)}
-	set.Spec.Template.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: quantities("cpu", "100m")}}}
+	set.Spec.Template.Spec.Containers = []corev1.Container{
+		{Resources: corev1.ResourceRequirements{Requests: quantities("cpu", "100m")}},
+	}
 	return set
 }
 
@@ -100,16 +109,18 @@ func testClass() ClassRef {
 
 func testCatalog(price resources.Money) catalog.Catalog {
 	return catalog.Catalog{Types: []catalog.Type{
-		{Name: "small", Capacity: resources.Amounts{"cpu": 2000, "memory": 8 << 30, "pods": 110}, Overhead: resources.Amounts{"cpu": 100},
+		{Name: "small", Capacity: resources.Amounts{"cpu": 2000, "memory": 8 << 30, "pods": 110},
+			Overhead:  resources.Amounts{"cpu": 100},
 			Offerings: []catalog.Offering{{Zone: "a", CapacityType: "spot", Price: price, Available: true}}},
-		{Name: "large", Capacity: resources.Amounts{"cpu": 8000, "memory": 32 << 30, "pods": 110}, Overhead: resources.Amounts{"cpu": 200},
+		{Name: "large", Capacity: resources.Amounts{"cpu": 8000, "memory": 32 << 30, "pods": 110},
+			Overhead:  resources.Amounts{"cpu": 200},
 			Labels:    requirement.NewSet(requirement.OneOf("kubernetes.io/arch", "amd64")),
 			Offerings: []catalog.Offering{{Zone: "a", CapacityType: "spot", Price: 4 * price, Available: true}}},
 	}}
 }
 
-// picture prints all of a snapshot but its version, in one spelling for equal contents: the components of vectors, whose
-// order is that in which the store met them, are printed by name.
+// picture prints all of a snapshot but its version, in one spelling for equal contents: the components of vectors,
+// whose order is that in which the store met them, are printed by name.
 func picture(s *cluster.Snapshot) string {
 	var b strings.Builder
 	amounts := func(v resources.Vector) string {
@@ -125,7 +136,8 @@ func picture(s *cluster.Snapshot) string {
 	pod := func(p *cluster.Pod) string {
 		own := *p
 		own.Shape = nil
-		return fmt.Sprintf("%+v asks %s, fits %v %s, tolerates %v, labels %v", own, amounts(p.Shape.Requests), p.Shape.Alternatives, p.Shape.Blocked,
+		return fmt.Sprintf("%+v asks %s, fits %v %s, tolerates %v, labels %v", own, amounts(p.Shape.Requests),
+			p.Shape.Alternatives, p.Shape.Blocked,
 			p.Shape.Tolerations, p.Shape.Labels) + fmt.Sprintf(", spread %v", p.Shape.Spread)
 	}
 	for _, p := range s.Pools {

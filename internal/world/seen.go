@@ -13,17 +13,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file notices that the pods of a DaemonSet ask for other amounts on other nodes (K-33): a vertical autoscaler sets
-// them, somebody resizes them in place, or a webhook looks at the node. The newest pod then is a bad witness of what comes
-// on a node of another kind. All is read from the pods that live, so nothing is lost with the process.
+// This file notices that the pods of a DaemonSet request different amounts on different nodes (K-33): a vertical
+// autoscaler sets them, somebody resizes them in place, or a webhook looks at the node. Then the newest pod does not
+// show what comes on a node of another kind. Everything is read from live pods, so nothing is lost with the process.
 //
-// Mostly all pods of a set ask for the same. How many ask for what is counted as pods come and go, and only sets with more
-// than one amount are looked at whole, once for each snapshot that has news of them.
+// Usually all pods of a set request the same. The Store counts the pods of each amount as they come and go. Only sets
+// with more than one amount are examined fully, once for each snapshot in which they changed.
 
-// lastPods is how many pods of a DaemonSet count on nodes of one kind: the last ones, since amounts change with time.
+// lastPods is how many pods of a DaemonSet count on nodes of one kind. The newest count, since amounts change with
+// time.
 const lastPods = 20
 
-// countSize counts the entry's pod by what it asks for among those of its DaemonSet; pod is nil for one that counts no more.
+// countSize counts the entry's pod by its requests, among the pods of its DaemonSet. pod is nil if it no longer
+// counts.
 func (s *Store) countSize(e *podEntry, set string, pod *corev1.Pod) {
 	size := ""
 	if pod != nil {
@@ -51,7 +53,7 @@ func (s *Store) countSize(e *podEntry, set string, pod *corev1.Pod) {
 	s.lookAtSizes(set)
 }
 
-// sizeOf names what a pod asks for.
+// sizeOf returns a pod's requests as a text.
 func sizeOf(v resources.Vector) string {
 	for len(v) > 0 && v[len(v)-1] == 0 {
 		v = v[:len(v)-1]
@@ -59,7 +61,7 @@ func sizeOf(v resources.Vector) string {
 	return fmt.Sprint([]int64(v))
 }
 
-// lookAtSizes has the next snapshot look at a set anew, if its pods differ, or did so.
+// lookAtSizes makes the next snapshot examine a set again, if its pods differ or did before.
 func (s *Store) lookAtSizes(name string) {
 	e := s.daemons[name]
 	if e == nil || e.stale || len(s.admission.sizes[name]) < 2 && e.value.Seen == nil {
@@ -69,7 +71,7 @@ func (s *Store) lookAtSizes(name string) {
 	s.daemonsChanged()
 }
 
-// sizesMoved notes that a node has become one of another pool or type: either may be nil.
+// sizesMoved notes that a node has come, gone, or changed its pool or type. Either may be nil.
 func (s *Store) sizesMoved(old, fresh *cluster.Node) {
 	if old == nil || fresh == nil || old.Pool != fresh.Pool || old.InstanceType != fresh.InstanceType {
 		for name := range s.admission.sizes {
@@ -78,8 +80,8 @@ func (s *Store) sizesMoved(old, fresh *cluster.Node) {
 	}
 }
 
-// Learn takes in what a DaemonSet was found to ask for on new nodes of a pool (K-34), nil to forget that. It holds until the
-// template changes.
+// Learn stores what a DaemonSet was found to request on new nodes of a pool (K-34), nil to forget it. It holds until
+// the template changes.
 func (s *Store) Learn(daemon, pool string, requests resources.Vector) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +98,8 @@ func (s *Store) Learn(daemon, pool string, requests resources.Vector) {
 	s.daemonsChanged()
 }
 
-// seenOf returns what the pods of a set ask for on nodes of each pool and instance type, nil when all ask for the same. Pods of
-// an older template do not count: what comes is made from the one of now.
+// seenOf returns what the pods of a set request on nodes of each pool and instance type, nil when all request the
+// same. Pods of an older template do not count: new pods come from the current one.
 func (s *Store) seenOf(e *daemonEntry) []cluster.Seen {
 	name := e.object.Namespace + "/" + e.object.Name
 	if len(s.admission.sizes[name]) < 2 {

@@ -64,8 +64,8 @@ func TestK33_PodsOfADaemonSetDiffer(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", what, got, want)
 		}
 	}
-	tellAll(t, s, agentSet(1, "1"), nodeOf("a1", "a", "small", 2), nodeOf("a2", "a", "large", 3), nodeOf("b1", "b", "small", 4),
-		agentOn("a1", "1", "1", 10), agentOn("a2", "1", "1", 11))
+	tellAll(t, s, agentSet(1, "1"), nodeOf("a1", "a", "small", 2), nodeOf("a2", "a", "large", 3),
+		nodeOf("b1", "b", "small", 4), agentOn("a1", "1", "1", 10), agentOn("a2", "1", "1", 11))
 	must("all ask for the same", "")
 	tellAll(t, s, agentOn("b1", "1", "3", 12))
 	must("those of another pool ask for more", "/=3000 a/=1000 b/=3000 ")
@@ -75,10 +75,12 @@ func TestK33_PodsOfADaemonSetDiffer(t *testing.T) {
 	must("one was resized in place", "/=3000 a/=1000 a/small=500 b/=3000 ")
 	waiting := daemonPod("agent-a3", "1", "2", 30)
 	waiting.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn,
-				Values: []string{"a2"}}},
-		}}},
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchFields: []corev1.NodeSelectorRequirement{
+					{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn,
+						Values: []string{"a2"}}},
+			}}},
 	}}
 	tellAll(t, s, waiting)
 	must("one waits for room on its node", "/=3000 a/=2000 a/small=500 b/=3000 ")
@@ -110,7 +112,8 @@ func TestK33_TheLastPodsCount(t *testing.T) {
 			cpu = fmt.Sprint(9 - i) // 9 and 8 for the first two
 		}
 		tellAll(t, s, nodeOf(name, "a", "small", 100+i), agentOn(name, "1", cpu, int64(200+i)))
-		if want := map[int]string{2: "/=9000 a/=9000 ", lastPods: "/=8000 a/=8000 ", lastPods + 1: "/=1000 a/=1000 "}[i]; want != "" {
+		if want := map[int]string{2: "/=9000 a/=9000 ", lastPods: "/=8000 a/=8000 ",
+			lastPods + 1: "/=1000 a/=1000 "}[i]; want != "" {
 			if got := seen(s); got != want {
 				t.Errorf("after %d pods: got %q, want %q", i+1, got, want)
 			}

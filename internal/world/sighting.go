@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// sighting is which object was seen last under a name, and in which state.
+// sighting identifies the object that was last seen under a name, and its state.
 type sighting struct {
 	uid      types.UID
 	version  uint64
@@ -20,8 +20,8 @@ func sight(obj client.Object) sighting {
 	return sighting{uid: obj.GetUID(), version: version, numbered: err == nil}
 }
 
-// before reports whether the state in s is surely older than that in other. Both are of objects with one name, of
-// which no two exist at a time; so it holds across UIDs too.
+// before reports whether s is surely older than other. Both have the same name, and only one object of a name exists
+// at a time. So it holds across UIDs too.
 func (s sighting) before(other sighting) bool {
 	return s.numbered && other.numbered && s.version < other.version
 }
@@ -31,8 +31,8 @@ func (s sighting) sameObject(other sighting) bool {
 	return s.uid == other.uid || s.uid == "" || other.uid == ""
 }
 
-// graveyard remembers the UIDs of deleted objects, so that an event which comes after the deletion does not bring one
-// back. It forgets after one to two times graveTime, by when any late event has come.
+// graveyard remembers the UIDs of deleted objects, so that a late event does not bring one back. It forgets them after
+// one to two times graveTime, when no more late events can come.
 type graveyard struct {
 	recent, older map[types.UID]struct{}
 	since         time.Time // when recent was begun
@@ -59,8 +59,8 @@ func (g *graveyard) holds(uid types.UID) bool {
 	return recent || older
 }
 
-// accept decides on a new state of an object. known is what was seen last under its name, nil for nothing. replaced is
-// true when the object takes the place of another one of that name, which is gone by that.
+// accept decides on a new state of an object. known is what was last seen under its name, nil for nothing. replaced is
+// true when the object takes the place of another one of that name; the other one is then gone.
 func (s *Store) accept(known *sighting, fresh sighting) (accepted, replaced bool) {
 	switch {
 	case s.graves.holds(fresh.uid):
@@ -76,8 +76,8 @@ func (s *Store) accept(known *sighting, fresh sighting) (accepted, replaced bool
 	return true, false
 }
 
-// ends decides on a deletion: whether what is known under the name is gone by it. A deleted object that came later
-// than the known one shows that the known one is gone as well.
+// ends decides on a deletion: it reports whether the known object of that name is gone. If the deleted object is newer
+// than the known one, the known one is gone too.
 func (s *Store) ends(known *sighting, deleted sighting) bool {
 	s.graves.bury(deleted.uid, s.config.Now())
 	if known != nil && (known.sameObject(deleted) || known.before(deleted)) {
@@ -87,8 +87,8 @@ func (s *Store) ends(known *sighting, deleted sighting) bool {
 	return false
 }
 
-// counts decides on a state of an object of one of the kinds of which only the last one is kept, or on its deletion: seen has
-// what was seen last, by kind, namespace and name.
+// counts decides on a new state or the deletion of an object whose kind keeps only the last state. seen has what was
+// last seen, by kind, namespace and name.
 func (s *Store) counts(seen map[string]*sighting, key string, obj client.Object, gone bool) bool {
 	known, fresh := seen[key], sight(obj)
 	if gone {

@@ -13,15 +13,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file keeps what decides on volumes that are still to come (K-58, K-59): what drivers say of themselves and of what they
-// have left, and which volumes are free.
+// This file keeps what decides on volumes that do not exist yet (K-58, K-59): what drivers say of themselves, what
+// capacity they have left, and which volumes are free.
 
-// storage is what is known of it.
+// storage holds what this file keeps.
 type storage struct {
 	capacities map[string]*storagev1.CSIStorageCapacity // by namespace/name
 	needed     []string                                 // CSI drivers without which pods are not bound, sorted
-	fresh      map[string]time.Time                     // nodes that are expected to publish more, by name, and until when
-	// What goes into snapshots; stale while it has to be made.
+	// until when nodes are expected to publish more, by name
+	fresh map[string]time.Time
+	// What goes into snapshots; stale when it must be rebuilt.
 	stale bool
 	left  []cluster.StorageCapacity
 	free  []cluster.FreeVolume
@@ -31,7 +32,7 @@ func newStorage() storage {
 	return storage{capacities: map[string]*storagev1.CSIStorageCapacity{}, fresh: map[string]time.Time{}}
 }
 
-// putDriver takes in what a CSI driver says of itself, nil when it is gone.
+// putDriver stores a CSIDriver, nil when it is gone.
 func (s *Store) putDriver(name string, driver *storagev1.CSIDriver) {
 	old := s.volumes.known.Drivers[name]
 	if driver == nil {
@@ -61,7 +62,7 @@ func (s *Store) putDriver(name string, driver *storagev1.CSIDriver) {
 	}
 }
 
-// putCapacity takes in what a driver has left, nil when that is no longer said.
+// putCapacity stores what a driver has left, nil when the object is gone.
 func (s *Store) putCapacity(key string, capacity *storagev1.CSIStorageCapacity) {
 	if capacity == nil {
 		delete(s.storage.capacities, key)
@@ -71,13 +72,14 @@ func (s *Store) putCapacity(key string, capacity *storagev1.CSIStorageCapacity) 
 	s.storageChanged()
 }
 
-// storageChanged notes that what is said of storage in snapshots must be made anew.
+// storageChanged notes that the storage lists of snapshots must be rebuilt.
 func (s *Store) storageChanged() {
 	s.storage.stale = true
 	s.changed()
 }
 
-// rebuildStorage makes what snapshots say of storage, by name. What is not understood reaches no node.
+// rebuildStorage rebuilds the storage lists of snapshots, by name. Capacities and volumes that cannot be understood
+// are left out.
 func (s *Store) rebuildStorage() {
 	if !s.storage.stale {
 		return
@@ -100,7 +102,8 @@ func mayBeTaken(volume *corev1.PersistentVolume) bool {
 	return volume != nil && volume.Status.Phase == corev1.VolumeAvailable
 }
 
-// reserve notes for which claim a volume is kept, and which it was; nil for a volume that is gone, or was not there.
+// reserve notes for which claim a volume is kept, and returns the claims for which that has changed. old or fresh is
+// nil if the volume was not there before, or is gone.
 func (s *Store) reserve(old, fresh *corev1.PersistentVolume) (claims []string) {
 	keyOf := func(volume *corev1.PersistentVolume) string {
 		if volume == nil || volume.Spec.ClaimRef == nil {
@@ -132,8 +135,8 @@ func (s *Store) elsewhere(pod *corev1.Pod, volume translate.AttachedVolume) bool
 	})
 }
 
-// joinedOrAlone looks again at a pod that was the only one with a claim and is not any more, or is so now: whether a volume is
-// shared decides how it counts. before is how many pods had the claim.
+// joinedOrAlone revises the pods of a claim when it gets a second user or only one is left: whether a volume is shared
+// decides how it counts. before is how many pods had the claim.
 func (s *Store) joinedOrAlone(claim string, before int) {
 	names := s.volumes.podsByClaim[claim]
 	if before == len(names) || min(before, len(names)) > 1 || len(names) == 0 {
@@ -141,18 +144,19 @@ func (s *Store) joinedOrAlone(claim string, before int) {
 	}
 	namespace, _, _ := strings.Cut(claim, "/")
 	for _, name := range names {
-		if e := s.pods[podKey{namespace, name}]; e != nil && e.object != nil && e.value != nil { // else it is being linked
+		// otherwise it is being linked now
+		if e := s.pods[podKey{namespace, name}]; e != nil && e.object != nil && e.value != nil {
 			s.revisePod(e)
 		}
 	}
 }
 
-// decides reports whether a class is one of which snapshots show capacities or free volumes.
+// decides reports whether snapshots show capacities or free volumes of a class.
 func (s *Store) decides(class *storagev1.StorageClass) bool {
 	return class != nil && (translate.MakesNone(class) || translate.Counts(s.volumes.known.Drivers[class.Provisioner]))
 }
 
-// storageMatters reports whether it matters what storage nodes have.
+// storageMatters reports whether planning needs to know the storage of nodes.
 func (s *Store) storageMatters() bool {
 	for _, driver := range s.volumes.known.Drivers {
 		if translate.Counts(driver) {
@@ -167,7 +171,7 @@ func (s *Store) storageMatters() bool {
 	return false
 }
 
-// refreshen says of a node whether it is expected to publish more storage, and wakes up when not any more.
+// refreshen notes on a node whether it is expected to publish more storage, and schedules the end of that.
 func (s *Store) refreshen(value *cluster.Node, claim *claimEntry) {
 	delete(s.storage.fresh, value.Name)
 	if claim == nil || claim.object == nil || !value.Initialized || !s.storageMatters() {
@@ -180,7 +184,7 @@ func (s *Store) refreshen(value *cluster.Node, claim *claimEntry) {
 	}
 }
 
-// expireFresh looks again at nodes that have had the time to publish what they have.
+// expireFresh refreshes nodes whose time to publish their storage has passed.
 func (s *Store) expireFresh(now time.Time) {
 	t := newTouched()
 	for _, name := range slices.Sorted(maps.Keys(s.storage.fresh)) {

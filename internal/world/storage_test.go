@@ -27,7 +27,8 @@ func testCapacity(name, class string, version int, left string) *storagev1.CSISt
 		NodeTopology: &metav1.LabelSelector{}}
 }
 
-// K-58, K-59: what drivers have left and which volumes are free is in snapshots where it matters, and follows its objects.
+// K-58, K-59: what drivers have left and which volumes are free is in snapshots where it matters, and follows its
+// objects.
 func TestK58_StorageFollowsItsObjects(t *testing.T) {
 	t.Parallel()
 	s := newClock().store()
@@ -128,7 +129,8 @@ func TestK59_WhatIsSharedFollowsPodsAndAttachments(t *testing.T) {
 	sees("all gone", "[]")
 }
 
-// K-58: nodes say which of the needed drivers they have, and for a minute after their initialization that more storage may come.
+// K-58: nodes say which of the needed drivers they have, and for a minute after their initialization that more storage
+// may come.
 func TestK58_NodesSayWhatTheyHave(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
@@ -170,7 +172,8 @@ func TestK59_StatedStorageAndVolumesOfDaemons(t *testing.T) {
 	claim.Namespace = "kube-system"
 	_ = s.Apply(claim)
 	stated := testCatalog(10)
-	stated.Types[1].Capacity = resources.Amounts{"cpu": 8000, translate.AttachResource("ebs"): 9, translate.CapacityResource("csi.fast"): 7}
+	stated.Types[1].Capacity = resources.Amounts{"cpu": 8000, translate.AttachResource("ebs"): 9,
+		translate.CapacityResource("csi.fast"): 7}
 	_ = s.SetCatalog(testClass(), stated)
 	sees := func(resource string, daemon, small, large int64) {
 		t.Helper()
@@ -178,7 +181,8 @@ func TestK59_StatedStorageAndVolumesOfDaemons(t *testing.T) {
 		for i, name := range x.Names {
 			if name == resource {
 				types := x.Pools[0].Catalog.Types
-				got := []int64{x.Daemons[0].Shape.Requests.At(i), types[1].Allocatable.At(i), types[0].Allocatable.At(i)}
+				got := []int64{x.Daemons[0].Shape.Requests.At(i), types[1].Allocatable.At(i),
+					types[0].Allocatable.At(i)}
 				if fmt.Sprint(got) != fmt.Sprint([]int64{daemon, small, large}) {
 					t.Errorf("%s: %v; want %d, %d, %d", resource, got, daemon, small, large)
 				}

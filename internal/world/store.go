@@ -20,43 +20,43 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Config is what a Store needs to know.
+// Config configures a Store.
 type Config struct {
 	// Now tells the time; it must not block. Nil means time.Now.
 	Now func() time.Time
-	// PromiseTTL is how long a claim that was created but never seen, and a pod's nomination, are believed. Zero
-	// means DefaultPromiseTTL.
+	// PromiseTTL is how long a created claim counts before a watch shows it, and how long a pod's nomination counts.
+	// Zero means DefaultPromiseTTL.
 	PromiseTTL time.Duration
 	// RelaxMinValues lets pools launch with fewer values than their minValues demand (P-09).
 	RelaxMinValues bool
-	// IgnorePreferences leaves out of the picture what pods only prefer (P-05).
+	// IgnorePreferences leaves preferences of pods out of snapshots (P-05).
 	IgnorePreferences bool
-	// Off is what is left out of the picture although there are objects for it.
+	// Off is what snapshots leave out although there are objects for it.
 	Off Off
-	// Devices looks at claims for devices, and at what drivers publish, for pods that ask for some (K-42); else such pods are
-	// left alone.
+	// Devices makes the Store read ResourceClaims and what drivers publish, for pods that ask for devices (K-42).
+	// Otherwise such pods are left alone.
 	Devices bool
-	// VolumeMemory is how long it is remembered how many volumes a node that is gone could attach. Zero means
-	// DefaultVolumeMemory, below zero nothing is remembered.
+	// VolumeMemory is how long the Store remembers how many volumes a node could attach after the node is gone. Zero
+	// means DefaultVolumeMemory, a negative value means not at all.
 	VolumeMemory time.Duration
 	// Fleet says whose pools, claims and nodes are. Nil means that all are ours, which is for tests.
 	Fleet Owners
 	// DefaultSpread are the cluster's default spread constraints, for pods that have none (P-03).
 	DefaultSpread []corev1.TopologySpreadConstraint
-	// PriceTolerance is how much dearer than the cheapest nodes fewer of them may be, in percent (P-22).
+	// PriceTolerance is how much more, in percent, fewer nodes may cost than the cheapest nodes (P-22).
 	PriceTolerance int
-	// NodeOverheadPrice is what a node costs per hour beside its price, where its pool does not say (B-20).
+	// NodeOverheadPrice is what a node costs per hour beside its price, unless its pool says otherwise (B-20).
 	NodeOverheadPrice resources.Money
 	// MaxNodes is the most nodes and NodeClaims that the whole cluster should have, 0 for no limit (K-53).
 	MaxNodes int64
 	// MaxClaims is the most NodeClaims that the whole cluster may have, 0 for no limit (K-53).
 	MaxClaims int64
-	// Commitments are paid for whether nodes use them or not, in the order in which they are used (K-55).
+	// Commitments are capacity that is paid for whether nodes use it or not, in order of use (K-55).
 	Commitments []cluster.Commitment
 }
 
-// Owners says whose objects are; package fleet implements it. Pools and claims of other programs are not in the
-// picture. Their nodes are, as capacity that nobody here may remove.
+// Owners reports whether objects are ours; package fleet implements it. Snapshots leave out pools and claims of other
+// programs. They do have the nodes of these, as capacity that nobody here may remove.
 type Owners interface {
 	OwnsPool(pool *karpenterv1.NodePool) bool
 	OwnsClaim(claim *karpenterv1.NodeClaim) bool
@@ -81,17 +81,17 @@ type Off struct {
 	First    bool // no node goes before what replaces it, unless its pool's annotation asks for that (K-48)
 }
 
-// DefaultPromiseTTL outlives any healthy watch delay, and is short enough that a promise nobody kept does not hold up
+// DefaultPromiseTTL is longer than any healthy watch delay, and short enough that a broken promise does not hold up
 // its pods for long.
 const DefaultPromiseTTL = time.Minute
 
-// ClassRef names a node class object.
+// ClassRef identifies a node class object.
 type ClassRef struct {
 	Group, Kind, Name string
 }
 
-// Store is the picture of the cluster as the watches have told it so far. It is safe for concurrent use; see the
-// package's documentation for who owns what. Use [New].
+// Store is the state of the cluster as far as the watches have shown it. It is safe for concurrent use; the package
+// documentation says who owns what. Use [New].
 type Store struct {
 	config    Config
 	published atomic.Pointer[published]
@@ -131,9 +131,9 @@ type Store struct {
 	protected   map[podKey]struct{}    // pods whose do-not-disrupt ends
 	passing     map[*podEntry]struct{} // pods that were passed over
 	lastBound   time.Time              // when kube-scheduler was last seen to bind a pod
-	// claimsUnknown is why the hard limit of the whole cluster is not known; "" when it is.
+	// claimsUnknown is why the hard limit of the whole cluster is unknown; "" when it is known.
 	claimsUnknown string
-	wake          time.Time // when the picture next changes by time alone; zero for never
+	wake          time.Time // when the next snapshot differs by time alone; zero for never
 
 	// What goes into the next snapshot.
 	machines        *ordered[cluster.Node]
@@ -146,7 +146,7 @@ type Store struct {
 	namespaceLabels map[string]map[string]string
 }
 
-// published is a snapshot and how long it holds if nothing is told to the Store.
+// published is a snapshot, and until when it holds if no event comes.
 type published struct {
 	snapshot *cluster.Snapshot
 	until    time.Time // zero for ever
@@ -172,7 +172,8 @@ func New(config Config) *Store {
 		pools: map[string]*poolEntry{}, others: map[string]otherPool{},
 		daemons: map[string]*daemonEntry{}, offers: map[ClassRef]*offer{},
 		links:   links{nodesByProvider: index{}, claimsByProvider: index{}, claimsByNode: index{}},
-		volumes: newVolumes(), storage: newStorage(), overlays: overlays{known: map[string]*overlayEntry{}}, workloads: newWorkloads(),
+		volumes: newVolumes(), storage: newStorage(), overlays: overlays{known: map[string]*overlayEntry{}},
+		workloads: newWorkloads(),
 		admission: newAdmission(), pdbs: newPDBs(), buffers: newBuffers(), headrooms: map[string]*headroom{},
 		devices: newDeviceObjects(config.Devices),
 		loads:   map[string]*load{}, usage: map[string]usage{},
@@ -186,16 +187,18 @@ func New(config Config) *Store {
 	return s
 }
 
-// Apply takes in the state of an object that a watch has shown: a Pod, Node, NodeClaim, NodePool, NodeOverlay,
-// DaemonSet, Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment, CSINode, CSIDriver, CSIStorageCapacity,
-// PodDisruptionBudget, LimitRange or RuntimeClass, and those of [Store.Workloads], [Store.BufferKinds] and [Store.DeviceKinds]; other
-// kinds are ignored. State that is older than what is known, and objects whose deletion was seen, are ignored. The error is for
-// reporting only: it says what of the object cannot be understood, and the Store then holds the object in a form that keeps planning safe
-// (a pod that fits no node, a pool that launches nothing).
+// Apply stores the state of an object from a watch: a Pod, Node, NodeClaim, NodePool, NodeOverlay, DaemonSet,
+// Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment, CSINode, CSIDriver,
+// CSIStorageCapacity, PodDisruptionBudget, LimitRange or RuntimeClass, and those of [Store.Workloads],
+// [Store.BufferKinds] and [Store.DeviceKinds]; other kinds are ignored. State that is older than what is known, and
+// objects whose deletion was seen, are ignored. The error is for reporting only and says what cannot be understood.
+// The Store then keeps the object in a form that is safe for planning: a pod that fits no node, a pool that launches
+// nothing.
 func (s *Store) Apply(obj client.Object) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tellBuffer(obj, false) || s.tellWorkload(obj, false) || s.tellAdmission(obj, false) || s.tellDevice(obj, false) {
+	if s.tellBuffer(obj, false) || s.tellWorkload(obj, false) || s.tellAdmission(obj, false) ||
+		s.tellDevice(obj, false) {
 		return nil
 	}
 	switch obj := obj.(type) {
@@ -247,7 +250,7 @@ func (s *Store) Apply(obj client.Object) error {
 	return nil
 }
 
-// Remove takes in that an object is gone. It is final for the object's UID; one that was never seen may be removed.
+// Remove forgets an object that is gone. This is final for its UID. The object need not have been seen before.
 func (s *Store) Remove(obj client.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,8 +305,8 @@ func (s *Store) Remove(obj client.Object) {
 	}
 }
 
-// Snapshot returns the picture as of now. It is cheap when nothing has changed, and else costs what has changed plus
-// a copy of each list that a change is in.
+// Snapshot returns the state as of now. It is cheap when nothing has changed. Otherwise it costs the changes plus a
+// copy of each changed list.
 func (s *Store) Snapshot() *cluster.Snapshot {
 	now := s.config.Now()
 	if p := s.published.Load(); p.holds(s.version.Load(), now) {
@@ -322,7 +325,7 @@ func (s *Store) Snapshot() *cluster.Snapshot {
 	s.rebuildDaemons()
 	s.rebuildHeadroom(now)
 	s.rebuildStorage()
-	// The lists are kept in the order that cluster.New would bring them into, which would cost a sort of each.
+	// The lists already have the order of cluster.New, which would have to sort each of them.
 	fresh := &cluster.Snapshot{
 		Version: version, Names: s.space.Names(),
 		Pools: s.poolValues.list(), Nodes: s.machines.list(), Pending: s.pending.list(), Repelling: s.repelling.list(),
@@ -340,8 +343,8 @@ func (p *published) holds(version uint64, now time.Time) bool {
 	return p != nil && p.snapshot.Version == version && (p.until.IsZero() || now.Before(p.until))
 }
 
-// Usage returns what the NodeClaims of a pool hold, promises included, for the applier's check just before it writes
-// (L-13). The vector is in the components of the snapshot's Names.
+// Usage returns what the NodeClaims of a pool use, promises included. The applier checks it just before it writes
+// (L-13). The components of the vector are the snapshot's Names.
 func (s *Store) Usage(pool string) limit.Usage {
 	now := s.config.Now()
 	s.mu.Lock()
@@ -353,9 +356,9 @@ func (s *Store) Usage(pool string) limit.Usage {
 	return s.usage[pool].all
 }
 
-// unseen counts the NodeClaims that are not in the picture and count for the limit of the whole cluster.
+// unseen counts the NodeClaims that are not in snapshots but count for the limit of the whole cluster.
 func (s *Store) unseen() (n int64) {
-	if s.config.MaxNodes == 0 { // so it is mostly, and there are many claims
+	if s.config.MaxNodes == 0 { // the usual case, and there are many claims
 		return 0
 	}
 	for _, e := range s.claims {
@@ -366,8 +369,8 @@ func (s *Store) unseen() (n int64) {
 	return n
 }
 
-// LimitClaims tells the hard limit of the whole cluster as it is now: the one of the configuration, or a lower one that other
-// processes keep (K-53).
+// LimitClaims sets the hard limit of the whole cluster: the configured one, or a lower one that other processes keep
+// (K-53).
 func (s *Store) LimitClaims(most int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -377,8 +380,8 @@ func (s *Store) LimitClaims(most int64) {
 	}
 }
 
-// ClaimsUnknown tells why the hard limit of the whole cluster is not known, until [Store.LimitClaims] tells it, and reports whether
-// that is news (K-53).
+// ClaimsUnknown sets why the hard limit of the whole cluster is unknown, and reports whether that is new. It holds
+// until [Store.LimitClaims] is called (K-53).
 func (s *Store) ClaimsUnknown(why string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -398,11 +401,11 @@ func (s *Store) claimCount() int64 {
 	return int64(len(s.claims))
 }
 
-// Ceiling returns the limit of the whole cluster and what counts for it, promises included, for the applier's check
-// just before it writes (K-53).
+// Ceiling returns the limit of the whole cluster and what counts for it, promises included. The applier checks it just
+// before it writes (K-53).
 func (s *Store) Ceiling() limit.Ceiling { return s.Snapshot().Ceiling() }
 
-// Version returns the version of the picture; see the package's documentation.
+// Version returns the version of the current state; see the package documentation.
 func (s *Store) Version() uint64 { return s.version.Load() }
 
 // changed counts a change that a snapshot can show. The caller holds the lock.

@@ -40,7 +40,8 @@ func TestWhatPlanningDoesNotSeeChangesNoVersion(t *testing.T) {
 	}
 	_ = s.Apply(testPod("db", "u2", 8, "n1"))
 	after := s.Snapshot()
-	if after == before || after.Version != s.Version() || len(before.Nodes[0].Pods) != 1 || len(after.Nodes[0].Pods) != 2 {
+	if after == before || after.Version != s.Version() || len(before.Nodes[0].Pods) != 1 ||
+		len(after.Nodes[0].Pods) != 2 {
 		t.Errorf("after one more pod:\n%s", picture(after))
 	}
 	if after.Pools[0] != before.Pools[0] || after.Nodes[0].Pods[1] != before.Nodes[0].Pods[0] {
@@ -123,7 +124,8 @@ func TestPoolShowsCatalogueUsageAndSlots(t *testing.T) { // V-12, L-13, L-14, V-
 	pool.Spec.HardLimits = karpenterv1.Limits(quantities("nodes", "3"))
 	_ = s.Apply(pool)
 	p := s.Snapshot().Pools[0]
-	if p.Blocked != "node class KWOKNodeClass/default has no catalogue" || p.Catalog != nil || !slices.Equal(p.FreeSlots, []int{0, 1, 2}) {
+	if p.Blocked != "node class KWOKNodeClass/default has no catalogue" || p.Catalog != nil ||
+		!slices.Equal(p.FreeSlots, []int{0, 1, 2}) {
 		t.Errorf("pool %+v", p)
 	}
 	if err := s.SetCatalog(testClass(), testCatalog(10)); err != nil {
@@ -202,10 +204,12 @@ func TestNewPricesReachTheNodes(t *testing.T) { // P-11
 	t.Parallel()
 	s := newClock().store()
 	claim := testClaim("c1", "cu1", 1, "default", "p1", "Launched", "Registered", "Initialized")
-	claim.Labels["node.kubernetes.io/instance-type"], claim.Labels["topology.kubernetes.io/zone"], claim.Labels["karpenter.sh/capacity-type"] = "large", "a", "spot"
+	claim.Labels["node.kubernetes.io/instance-type"], claim.Labels["topology.kubernetes.io/zone"],
+		claim.Labels["karpenter.sh/capacity-type"] = "large", "a", "spot"
 	_ = s.Apply(claim)
 	_ = s.Apply(testNode("n1", "nu1", 2, "p1"))
-	for i, want := range []resources.Money{resources.Unpriced, 40, 80, resources.Unpriced} { // the last for the highest price (E-26)
+	// the last for the highest price (E-26)
+	for i, want := range []resources.Money{resources.Unpriced, 40, 80, resources.Unpriced} {
 		if i > 0 {
 			_ = s.SetCatalog(testClass(), testCatalog(min(want, resources.MaxPrice)/4))
 		}
@@ -226,7 +230,9 @@ func TestUnlaunchedClaimPromisesTheLeastItMayGet(t *testing.T) { // P-23
 	}
 	claim = claim.DeepCopy()
 	claim.ResourceVersion = "2"
-	claim.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{{Key: "node.kubernetes.io/instance-type", Operator: "In", Values: []string{"none"}}}
+	claim.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{
+		{Key: "node.kubernetes.io/instance-type", Operator: "In", Values: []string{"none"}},
+	}
 	_ = s.Apply(claim)
 	if got := s.Snapshot().Nodes[0].Allocatable.At(resources.CPU); got != 1000 {
 		t.Errorf("cpu %d; want what the claim asks for when no type fits", got)
@@ -237,7 +243,9 @@ func TestWhatCannotBeReadIsReportedAndHeld(t *testing.T) {
 	t.Parallel()
 	s := newClock().store()
 	pod := testPod("web", "u1", 1, "")
-	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: "zone", WhenUnsatisfiable: "Sometimes"}}
+	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
+		{TopologyKey: "zone", WhenUnsatisfiable: "Sometimes"},
+	}
 	if err := s.Apply(pod); err == nil || !strings.Contains(err.Error(), "shop/web") {
 		t.Errorf("error %v", err)
 	}
@@ -245,7 +253,9 @@ func TestWhatCannotBeReadIsReportedAndHeld(t *testing.T) {
 		t.Error("the pod is not among the pending ones")
 	}
 	pool := testPool("default", 2)
-	pool.Spec.Template.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{{Key: "x", Operator: "Like"}}
+	pool.Spec.Template.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{
+		{Key: "x", Operator: "Like"},
+	}
 	if err := s.Apply(pool); err == nil || s.Snapshot().Pools[0].Blocked == "" {
 		t.Errorf("error %v, pool %+v", err, s.Snapshot().Pools[0])
 	}

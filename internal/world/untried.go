@@ -7,17 +7,17 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file has pods planned for that kube-scheduler has not tried yet, once it finds no room for others of its queue (P-01, ADR
-// 0034). It tries them one after the other, a hundred a second or less. What it will say of the rest the plan knows as well: it has
-// the same nodes, and launches nothing for a pod that has room on them.
+// This file makes pods pending before kube-scheduler has tried them, once it finds no room for others of the same
+// queue (P-01, ADR 0034). It tries pods one after the other, at most a hundred a second. The plan can tell the result
+// for the rest: it has the same nodes, and launches nothing for a pod that has room on them.
 
-// queue is where a scheduler takes pods from that are alike in rank: none of them makes room for another one by preemption.
+// queue identifies pods of one scheduler with the same priority: none of them can preempt another.
 type queue struct {
 	scheduler string
 	priority  int32
 }
 
-// likeness is what pods of a queue have in common for which the scheduler's word is the same.
+// likeness is what pods of a queue share if the scheduler treats them alike.
 type likeness struct {
 	queue queue
 	shape *cluster.Shape // interned
@@ -25,7 +25,7 @@ type likeness struct {
 
 // queued are the pods without a node of one queue.
 type queued struct {
-	passed  int // for how many the scheduler has found no room
+	passed  int // how many the scheduler has found no room for
 	untried map[*podEntry]struct{}
 }
 
@@ -37,13 +37,13 @@ type untried struct {
 
 func newUntried() untried { return untried{queues: map[queue]*queued{}, passed: map[likeness]int{}} }
 
-// standing is where a pod without a node stands.
+// standing is the place of a pod without a node in its queue.
 type standing struct {
 	like            likeness
 	passed, untried bool // neither: nowhere
 }
 
-// queuePod puts the entry where it belongs now. The pods that are planned for by this, or not any more, are listed anew.
+// queuePod moves the entry to its place. Pods that this makes pending, or no longer pending, are listed anew.
 func (s *Store) queuePod(e *podEntry) {
 	var want standing
 	if v := e.value; v != nil && (e.waiting || e.untried) {
@@ -56,7 +56,7 @@ func (s *Store) queuePod(e *podEntry) {
 	}
 }
 
-// requeue adds the entry to where it stands, or takes it out.
+// requeue adds the entry to its place (by is 1), or takes it out (-1).
 func (s *Store) requeue(at standing, e *podEntry, by int) {
 	if !at.passed && !at.untried {
 		return
@@ -88,8 +88,8 @@ func (s *Store) requeue(at standing, e *podEntry, by int) {
 	}
 }
 
-// plannedUntried reports whether the pod is planned for before it was tried: another one of its queue was passed over, or a node
-// was launched for it already.
+// plannedUntried reports whether the pod is planned for although the scheduler has not tried it: another one of its
+// queue was passed over, or it has a nomination already.
 func (s *Store) plannedUntried(e *podEntry) bool {
 	if !e.untried || e.value == nil {
 		return false
@@ -98,8 +98,8 @@ func (s *Store) plannedUntried(e *podEntry) bool {
 	return e.value.Promised != "" || q != nil && q.passed > 0
 }
 
-// Untried reports of a pod that kube-scheduler has not tried yet whether it is among the pending ones all the same (P-01), and
-// whether one that is like it was passed over, so that this one will be (P-25).
+// Untried reports, for a pod that kube-scheduler has not tried yet, whether it is pending anyway (P-01), and whether a
+// pod like it was passed over, so that it will be too (P-25).
 func (s *Store) Untried(pod *corev1.Pod) (planned, alike bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

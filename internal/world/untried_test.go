@@ -28,8 +28,8 @@ func pendingNames(s *Store) string {
 	return strings.Join(names, " ")
 }
 
-// P-01: a pod that kube-scheduler has not tried yet is planned for once it has passed over another one of its priority. When that
-// one has its node, the others are ordinary pods again, but for those that were planned for.
+// P-01: a pod that kube-scheduler has not tried yet is planned for once it has passed over another one of its
+// priority. When that one has its node, the others are ordinary pods again, except those that were planned for.
 func TestP01_PodsBehindOneThatWasPassedOverArePlannedFor(t *testing.T) {
 	t.Parallel()
 	s := newClock().store()
@@ -41,7 +41,8 @@ func TestP01_PodsBehindOneThatWasPassedOverArePlannedFor(t *testing.T) {
 	elsewhere.Spec.SchedulerName = "mine"
 	gated := untriedPod("gated", "u8", 8)
 	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}}
-	for _, pod := range []*corev1.Pod{untriedPod("b", "u2", 2), untriedPod("c", "u3", 3), other, urgent, elsewhere, gated} {
+	for _, pod := range []*corev1.Pod{untriedPod("b", "u2", 2), untriedPod("c", "u3", 3), other, urgent, elsewhere,
+		gated} {
 		_ = s.Apply(pod)
 	}
 	expect := func(what, pending string) {
@@ -118,7 +119,8 @@ func TestP01_WhoIsPlannedForBeforeTheFirstTry(t *testing.T) {
 					want = append(want, name)
 				}
 				asked := untriedPod(name, fmt.Sprint(name, "-", lives[name]), 0)
-				if gotPlanned, gotAlike := s.Untried(asked); is == "untried" && (gotPlanned != behind || gotAlike != alike) {
+				if gotPlanned, gotAlike := s.Untried(asked); is == "untried" &&
+					(gotPlanned != behind || gotAlike != alike) {
 					t.Fatalf("seed %d: %s is planned for %v, alike %v; want %v, %v; %v", seed, name, gotPlanned,
 						gotAlike, behind, alike, state)
 				}

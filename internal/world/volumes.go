@@ -16,12 +16,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// volumes is what is known of storage, and which pods it concerns (P-07). A change reaches exactly those pods: a claim
-// the pods that name it, a volume those of the claim bound to it, a class those of claims that still wait for a volume.
+// volumes is what is known of storage, and which pods depend on it (P-07). A change of a claim reaches the pods that
+// name it. One of a volume reaches the pods of the claim bound to it. One of a class reaches the pods of claims that
+// still wait for a volume.
 type volumes struct {
 	known translate.Storage
 	seen  map[string]*sighting // by kind, namespace and name
-	// podsByClaim holds names of pods, which are in the claim's namespace; the others hold namespace/name of claims.
+	// podsByClaim has names of pods in the claim's namespace; the others have claims as namespace/name.
 	podsByClaim, claimsByVolume, claimsByClass index
 
 	nodes map[string]*storagev1.CSINode // by name
@@ -38,7 +39,8 @@ type volumes struct {
 func newVolumes() volumes {
 	return volumes{
 		known: translate.Storage{
-			Claims: map[string]*corev1.PersistentVolumeClaim{}, Volumes: map[string]*corev1.PersistentVolume{}, Classes: map[string]*storagev1.StorageClass{},
+			Claims: map[string]*corev1.PersistentVolumeClaim{}, Volumes: map[string]*corev1.PersistentVolume{},
+			Classes: map[string]*storagev1.StorageClass{},
 			Drivers: map[string]*storagev1.CSIDriver{}, Reserved: map[string]string{},
 		},
 		seen: map[string]*sighting{}, podsByClaim: index{}, claimsByVolume: index{}, claimsByClass: index{},
@@ -48,7 +50,7 @@ func newVolumes() volumes {
 	}
 }
 
-// stored decides on a new state of an object that belongs to storage; kind tells apart equal names.
+// stored decides on a new state of a storage object. kind distinguishes equal names.
 func (s *Store) stored(kind string, obj client.Object) bool {
 	key, fresh := kind+" "+objectKey(obj), sight(obj)
 	if accepted, _ := s.accept(s.volumes.seen[key], fresh); !accepted {
@@ -82,7 +84,7 @@ const (
 	kindPDB         = "PodDisruptionBudget"
 )
 
-// putVolumeClaim takes in a claim's state, nil when it is gone.
+// putVolumeClaim stores a claim's state, nil when it is gone.
 func (s *Store) putVolumeClaim(key string, claim *corev1.PersistentVolumeClaim) {
 	v := &s.volumes
 	if old := v.known.Claims[key]; old != nil {
@@ -136,7 +138,7 @@ func (s *Store) putClass(name string, class *storagev1.StorageClass) {
 	s.reviseDaemonsOf(func([]string) bool { return true })
 }
 
-// putCSINode takes in what a node says of its volumes, nil when it is gone.
+// putCSINode stores a node's CSINode, nil when it is gone.
 func (s *Store) putCSINode(name string, node *storagev1.CSINode) {
 	old, fresh := attachResources(s.volumes.nodes[name]), attachResources(node)
 	if node == nil {
@@ -154,8 +156,8 @@ func (s *Store) putCSINode(name string, node *storagev1.CSINode) {
 	s.refresh(t)
 }
 
-// limit replaces what one object says of the resources in which volumes are limited (translate.AttachResource,
-// translate.CapacityResource), and reports whether that makes a resource one of them or takes the last limit of one away.
+// limit replaces the volume resources that one object limits (translate.AttachResource, translate.CapacityResource).
+// It reports whether the set of limited resources changes by that.
 func (s *Store) limit(old, fresh []string) bool {
 	counts := s.volumes.limiting
 	before := len(counts)
@@ -186,7 +188,7 @@ func (s *Store) limit(old, fresh []string) bool {
 	return !slices.Equal(was, slices.Concat(known.Limited, []string{""}, known.Stated))
 }
 
-// attachResources are the resources that a node limits.
+// attachResources returns the volume resources that a node limits.
 func attachResources(node *storagev1.CSINode) []string {
 	var list []string
 	for driver := range translate.AttachLimits(node) {
@@ -195,8 +197,8 @@ func attachResources(node *storagev1.CSINode) []string {
 	return list
 }
 
-// limitsChanged carries a new set of limited drivers to everything: volumes of a driver count on all machines or on none.
-// That happens when the first node with the driver comes.
+// limitsChanged updates everything after a change of the limited drivers: volumes of a driver count on all machines or
+// on none. This happens when the first node with the driver comes.
 func (s *Store) limitsChanged() {
 	s.compileAll()
 	t := newTouched()
@@ -215,7 +217,7 @@ func (s *Store) limitsChanged() {
 	s.reviseDaemonsOf(func([]string) bool { return true })
 }
 
-// compileAll makes all offers anew, and carries them to the pools.
+// compileAll rebuilds all offers, and marks all pools as changed.
 func (s *Store) compileAll() {
 	s.volumes.attaching.stale = false
 	fresh := map[*offer]*offer{}
@@ -230,8 +232,8 @@ func (s *Store) compileAll() {
 	}
 }
 
-// compile makes an offer of a catalogue. A type that says nothing of a limited driver attaches what nodes of it do, or has no
-// limit of it.
+// compile makes an offer of a catalogue. A type that does not state a limited driver attaches as many volumes as nodes
+// of that type do, or without limit.
 func (s *Store) compile(c catalog.Catalog) *offer {
 	x := catalog.NewIndex(c, s.space)
 	stated := map[string]resources.Amounts{}
@@ -241,12 +243,15 @@ func (s *Store) compile(c catalog.Catalog) *offer {
 	for _, name := range slices.Sorted(maps.Keys(s.volumes.limiting)) {
 		for i := range x.Types {
 			if _, limited := stated[x.Types[i].Name][name]; !limited {
-				x.Types[i].Allocatable = x.Types[i].Allocatable.With(s.space.Index(name), s.roomFor(name, x.Types[i].Name))
+				x.Types[i].Allocatable = x.Types[i].Allocatable.With(s.space.Index(name),
+					s.roomFor(name, x.Types[i].Name))
 			}
 		}
 	}
 	if len(s.volumes.limiting) > 0 {
-		x.Room = catalog.NewThresholds(len(x.Offers), func(i int) resources.Vector { return x.Types[x.Offers[i].Type].Allocatable })
+		x.Room = catalog.NewThresholds(len(x.Offers), func(i int) resources.Vector {
+			return x.Types[x.Offers[i].Type].Allocatable
+		})
 	}
 	return &offer{catalog: c, index: x, prospects: map[string]*translate.Prospect{}, limited: limitedBy(c)}
 }
@@ -262,8 +267,8 @@ func limitedBy(c catalog.Catalog) []string {
 	return slices.Sorted(maps.Keys(limited))
 }
 
-// linkPod keeps the object of a pod with volumes, or of one that default constraints may spread, to be looked at again
-// when those change; nil when the pod is gone.
+// linkPod keeps the object of a pod with volumes, or of one that default constraints may spread, so that it can be
+// revised when those change. pod is nil when it is gone.
 func (s *Store) linkPod(e *podEntry, pod *corev1.Pod) {
 	old := e.object
 	defer func() { s.linkWorkload(e, old, pod) }()
@@ -295,7 +300,7 @@ func (s *Store) linkPod(e *podEntry, pod *corev1.Pod) {
 	}
 }
 
-// reviseClaims looks again at the pods that use any of the claims.
+// reviseClaims revises the pods that use any of the claims.
 func (s *Store) reviseClaims(keys []string) {
 	for _, key := range keys {
 		namespace, _, _ := strings.Cut(key, "/")
@@ -307,15 +312,15 @@ func (s *Store) reviseClaims(keys []string) {
 	}
 }
 
-// revisePod gives a pod the shape that its volumes make it have now.
+// revisePod gives a pod the shape that follows from its volumes and other objects now.
 func (s *Store) revisePod(e *podEntry) {
 	fresh, _ := s.translatePod(e.object) // the error was reported when the pod came
 	s.derivePod(e, func(pod *cluster.Pod) { pod.Shape = fresh.Shape })
-	s.reviseUsed(e.value.Node) // which volumes it has may be another matter now, although they are as many
+	s.reviseUsed(e.value.Node) // its volumes may be others now, although their number is the same
 }
 
-// addRivals looks whether a pod wants a claim that another one has, of which only one pod at a time may have it: of pods
-// that wait for it the first by name is planned for.
+// addRivals blocks a pod that wants a claim which only one pod at a time may have, if another pod has it. Among pods
+// that wait for such a claim, the first by name is planned for.
 func (s *Store) addRivals(value *cluster.Pod, pod *corev1.Pod) {
 	for _, key := range translate.VolumeClaims(pod) {
 		if !translate.Exclusive(s.volumes.known.Claims[key]) {
@@ -339,7 +344,7 @@ func (s *Store) addRivals(value *cluster.Pod, pod *corev1.Pod) {
 	}
 }
 
-// reviseRivals looks again at the pods that want a claim of the pod which only one of them may have.
+// reviseRivals revises the pods that share a claim with this pod, if only one pod may have that claim.
 func (s *Store) reviseRivals(pod *corev1.Pod) {
 	for _, key := range translate.VolumeClaims(pod) {
 		if translate.Exclusive(s.volumes.known.Claims[key]) {
@@ -348,7 +353,7 @@ func (s *Store) reviseRivals(pod *corev1.Pod) {
 	}
 }
 
-// translatePod converts a pod as far as it can be without its promise. The shape is not interned yet.
+// translatePod converts a pod, without its promise. The shape is not interned yet.
 func (s *Store) translatePod(pod *corev1.Pod) (*cluster.Pod, error) {
 	value, err := translate.Pod(s.space, pod, s.config.Now())
 	if s.config.Devices {

@@ -39,10 +39,12 @@ func testVolume(name, uid string, version int, zone, driver string) *corev1.Pers
 
 func testClassOfVolumes(name, uid string, version int, zone, provisioner string) *storagev1.StorageClass {
 	mode := storagev1.VolumeBindingWaitForFirstConsumer
-	class := &storagev1.StorageClass{ObjectMeta: meta("", name, uid, version), Provisioner: provisioner, VolumeBindingMode: &mode}
-	class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
-		{Key: corev1.LabelTopologyZone, Values: []string{zone}},
-	}}}
+	class := &storagev1.StorageClass{ObjectMeta: meta("", name, uid, version), Provisioner: provisioner,
+		VolumeBindingMode: &mode}
+	class.AllowedTopologies = []corev1.TopologySelectorTerm{
+		{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+			{Key: corev1.LabelTopologyZone, Values: []string{zone}},
+		}}}
 	return class
 }
 
@@ -50,7 +52,9 @@ func testClassOfVolumes(name, uid string, version int, zone, provisioner string)
 func testCSINode(name, uid string, version int, driver string, limit int32) *storagev1.CSINode {
 	node := &storagev1.CSINode{ObjectMeta: meta("", name, uid, version)}
 	if driver != "" {
-		node.Spec.Drivers = []storagev1.CSINodeDriver{{Name: driver, Allocatable: &storagev1.VolumeNodeResources{Count: &limit}}}
+		node.Spec.Drivers = []storagev1.CSINodeDriver{
+			{Name: driver, Allocatable: &storagev1.VolumeNodeResources{Count: &limit}},
+		}
 	}
 	return node
 }
@@ -94,7 +98,8 @@ func TestAPodFollowsItsVolume(t *testing.T) { // P-07
 	before := s.Version()
 	_ = s.Apply(testVolume("pv", "v1", 8, "c", "ebs"))
 	_ = s.Apply(testVolume("other", "v2", 9, "c", "ebs"))
-	_ = s.Apply(testClassOfVolumes("slow", "s1", 10, "a", "ebs")) // the volume is there: its class plays no part any more
+	// the volume is there: its class plays no part any more
+	_ = s.Apply(testClassOfVolumes("slow", "s1", 10, "a", "ebs"))
 	if s.Version() != before {
 		t.Error("events that change nothing for any pod change the picture")
 	}
@@ -125,7 +130,8 @@ func TestLimitsOfVolumesHoldOnceAnyNodeStatesThem(t *testing.T) { // P-07
 	sees := func(n1, n2, used, planned int64) {
 		t.Helper()
 		x := s.Snapshot()
-		a, b, c, d := room(x.Nodes[0].Allocatable), room(x.Nodes[1].Allocatable), room(x.Nodes[0].Used), room(x.Pools[0].Catalog.Types[0].Allocatable)
+		a, b, c, d := room(x.Nodes[0].Allocatable), room(x.Nodes[1].Allocatable), room(x.Nodes[0].Used),
+			room(x.Pools[0].Catalog.Types[0].Allocatable)
 		if a != n1 || b != n2 || c != used || d != planned {
 			t.Errorf("n1 %d, n2 %d, used %d, planned %d; want %d, %d, %d, %d", a, b, c, d, n1, n2, used, planned)
 		}
@@ -152,8 +158,9 @@ func TestLimitsOfVolumesHoldOnceAnyNodeStatesThem(t *testing.T) { // P-07
 	}
 }
 
-// P-07: a pod with more volumes than any node attaches is not planned for, also when the node that was launched for it in
-// vain is gone; after a while it may be tried again. Nodes of other programs say nothing of those that will be launched.
+// P-07: a pod with more volumes than any node attaches is not planned for, also when the node that was launched for it
+// in vain is gone; after a while it may be tried again. Nodes of other programs say nothing of those that will be
+// launched.
 func TestTooManyVolumesForAnyNode(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -168,7 +175,8 @@ func TestTooManyVolumesForAnyNode(t *testing.T) {
 	}
 	sees := func(when string, blocked bool) {
 		t.Helper()
-		if got := s.Snapshot().Pending[0].Shape.Blocked; strings.Contains(got, "3 volumes of CSI driver ebs, and no node has been able to attach more than 2") != blocked {
+		if got := s.Snapshot().Pending[0].Shape.Blocked; strings.Contains(got,
+			"3 volumes of CSI driver ebs, and no node has been able to attach more than 2") != blocked {
 			t.Errorf("%s: blocked by %q; want so: %t", when, got, blocked)
 		}
 	}
@@ -202,8 +210,9 @@ func TestTooManyVolumesForAnyNode(t *testing.T) {
 	sees("when all is forgotten", false)
 }
 
-// P-07, K-59: a new node attaches as many volumes as others of its type, where the provider does not say how many. That is remembered
-// for a while when there is none any more. Nodes of other programs tell nothing, and other types are not known.
+// P-07, K-59: a new node attaches as many volumes as others of its type, where the provider does not say how many.
+// That is remembered for a while when there is none any more. Nodes of other programs tell nothing, and other types
+// are not known.
 func TestNewNodesAttachWhatOthersOfTheirTypeDo(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -250,8 +259,10 @@ func TestNewNodesAttachWhatOthersOfTheirTypeDo(t *testing.T) {
 	x := s.Snapshot()
 	at := slices.Index(x.Names, translate.AttachResource("ebs"))
 	for _, id := range []string{"young", "c-way"} {
-		if i := slices.IndexFunc(x.Nodes, func(n *cluster.Node) bool { return n.ID() == id }); x.Nodes[i].Allocatable.At(at) != 3 {
-			t.Errorf("%s, which does not say so itself, attaches %d, want 3 as the others", id, x.Nodes[i].Allocatable.At(at))
+		if i := slices.IndexFunc(x.Nodes,
+			func(n *cluster.Node) bool { return n.ID() == id }); x.Nodes[i].Allocatable.At(at) != 3 {
+			t.Errorf("%s, which does not say so itself, attaches %d, want 3 as the others", id,
+				x.Nodes[i].Allocatable.At(at))
 		}
 	}
 	s.Remove(testCSINode("n", "in", 40, "ebs", 3))

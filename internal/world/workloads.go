@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// workloads is what pods belong to, and which pods that concerns: the cluster's default spread constraints select by it
+// workloads is what pods belong to, and which pods depend on it. The cluster's default spread constraints select by it
 // (P-03). It stays empty while there are none.
 type workloads struct {
 	known       translate.Workloads
@@ -24,28 +24,31 @@ type workloads struct {
 
 func newWorkloads() workloads {
 	return workloads{
-		known: translate.Workloads{Services: map[string]map[string]map[string]string{}, Owners: map[string]cluster.Selector{}},
-		seen:  map[string]*sighting{}, podsByOwner: map[string]map[string]struct{}{},
+		known: translate.Workloads{Services: map[string]map[string]map[string]string{},
+			Owners: map[string]cluster.Selector{}},
+		seen: map[string]*sighting{}, podsByOwner: map[string]map[string]struct{}{},
 	}
 }
 
-// Workloads returns one empty object of each kind that the Store wants to hear of for the cluster's default spread
+// Workloads returns one empty object of each kind that the Store must watch for the cluster's default spread
 // constraints; none when there are no such constraints.
 func (s *Store) Workloads() []client.Object {
 	if len(s.config.DefaultSpread) == 0 {
 		return nil
 	}
-	return []client.Object{&corev1.Service{}, &corev1.ReplicationController{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}}
+	return []client.Object{&corev1.Service{}, &corev1.ReplicationController{}, &appsv1.ReplicaSet{},
+		&appsv1.StatefulSet{}}
 }
 
-// tellWorkload takes in the state of a workload, or that it is gone, and reports whether the object is one.
+// tellWorkload stores the state, or the deletion, of a workload, and reports whether obj is one.
 func (s *Store) tellWorkload(obj client.Object, gone bool) bool {
 	kind, owner := "", cluster.Selector{}
 	switch obj := obj.(type) {
 	case *corev1.Service:
 		kind = "Service"
 	case *corev1.ReplicationController:
-		kind, owner = "ReplicationController", cluster.Selector{Enabled: len(obj.Spec.Selector) > 0, Labels: requirement.FromLabels(obj.Spec.Selector)}
+		kind, owner = "ReplicationController", cluster.Selector{Enabled: len(obj.Spec.Selector) > 0,
+			Labels: requirement.FromLabels(obj.Spec.Selector)}
 	case *appsv1.ReplicaSet:
 		kind, owner = "ReplicaSet", translate.Selector(obj.Spec.Selector)
 	case *appsv1.StatefulSet:
@@ -88,7 +91,8 @@ func (s *Store) putService(service *corev1.Service, gone bool) {
 		return len(selector) > 0 && requirement.FromLabels(selector).Matches(pod.Labels)
 	}
 	for key, e := range s.pods {
-		if key.namespace == service.Namespace && e.object != nil && (selects(old, e.object) || selects(fresh, e.object)) {
+		if key.namespace == service.Namespace && e.object != nil &&
+			(selects(old, e.object) || selects(fresh, e.object)) {
 			s.revisePod(e)
 		}
 	}
@@ -108,7 +112,7 @@ func (s *Store) putOwner(key string, selector cluster.Selector, namespace string
 	}
 }
 
-// linkWorkload keeps the object of a pod that default constraints may spread; pod is nil for one that is gone.
+// linkWorkload keeps the object of a pod that default constraints may spread. pod is nil for one that is gone.
 func (s *Store) linkWorkload(e *podEntry, old, pod *corev1.Pod) {
 	if len(s.config.DefaultSpread) == 0 {
 		return

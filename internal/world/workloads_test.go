@@ -13,7 +13,9 @@ import (
 func TestDefaultConstraintsFollowServicesAndOwners(t *testing.T) {
 	t.Parallel()
 	c := newClock()
-	s := New(Config{Now: c.Now, DefaultSpread: []corev1.TopologySpreadConstraint{{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}})
+	s := New(Config{Now: c.Now, DefaultSpread: []corev1.TopologySpreadConstraint{
+		{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule},
+	}})
 	want := func(when, selector string) {
 		t.Helper()
 		got := ""
@@ -26,13 +28,17 @@ func TestDefaultConstraintsFollowServicesAndOwners(t *testing.T) {
 	}
 	pod := testPod("web", "u1", 1, "")
 	pod.Labels["hash"] = "a"
-	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-a", Controller: new(true)}}
+	pod.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-a", Controller: new(true)},
+	}
 	_ = s.Apply(pod)
 	want("alone", "")
-	service := &corev1.Service{ObjectMeta: meta("shop", "front", "s1", 2), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}}
+	service := &corev1.Service{ObjectMeta: meta("shop", "front", "s1", 2),
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}}
 	_ = s.Apply(service)
 	want("with a service", "app=web")
-	set := &appsv1.ReplicaSet{ObjectMeta: meta("shop", "web-a", "r1", 3), Spec: appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"hash": "a"}}}}
+	set := &appsv1.ReplicaSet{ObjectMeta: meta("shop", "web-a", "r1", 3),
+		Spec: appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"hash": "a"}}}}
 	_ = s.Apply(set)
 	want("with its replica set", "app=web hash=a")
 	version := s.Version()
@@ -53,9 +59,11 @@ func TestDefaultConstraintsFollowServicesAndOwners(t *testing.T) {
 func TestWithoutDefaultConstraintsWorkloadsAreIgnored(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Now: newClock().Now, PromiseTTL: time.Minute})
-	_ = s.Apply(&corev1.Service{ObjectMeta: meta("shop", "front", "s1", 2), Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}})
+	_ = s.Apply(&corev1.Service{ObjectMeta: meta("shop", "front", "s1", 2),
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}})
 	_ = s.Apply(testPod("web", "u1", 1, ""))
-	if len(s.Workloads()) != 0 || len(s.workloads.seen) != 0 || s.pods[podKey{"shop", "web"}].object != nil || len(s.Snapshot().Pending[0].Shape.Spread) != 0 {
+	if len(s.Workloads()) != 0 || len(s.workloads.seen) != 0 || s.pods[podKey{"shop", "web"}].object != nil ||
+		len(s.Snapshot().Pending[0].Shape.Spread) != 0 {
 		t.Error("workloads are kept, or a pod is spread")
 	}
 }

@@ -30,14 +30,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/userdata"
 )
 
-// strict makes the decoder of the kubelet, for which a field that it does not know is an error; once, since it is large.
+// strict makes the decoder of the kubelet, for which a field that it does not know is an error; once, since it is
+// large.
 var strict = sync.OnceValues(func() (*serializer.CodecFactory, error) {
 	_, codecs, err := scheme.NewSchemeAndCodecs(serializer.EnableStrict)
 	return codecs, err
 })
 
-// decode reads a configuration as the kubelet does, with its defaults; those of thresholds are set when it starts, where none is
-// stated.
+// decode reads a configuration as the kubelet does, with its defaults; those of thresholds are set when it starts,
+// where none is stated.
 func decode(t *testing.T, text []byte) *config.KubeletConfiguration {
 	t.Helper()
 	codecs, err := strict()
@@ -58,8 +59,9 @@ func decode(t *testing.T, text []byte) *config.KubeletConfiguration {
 // strictly fails when the kubelet does not know what a drop-in has.
 func strictly(t *testing.T, s settings) { t.Helper(); decode(t, written(t, s)) }
 
-// reservation is what a kubelet keeps of a node's capacity: the sum of both reservations and of the hard thresholds of memory and
-// disk, each read by the kubelet's own code. The sum itself is a method of a container manager, which no test can have.
+// reservation is what a kubelet keeps of a node's capacity: the sum of both reservations and of the hard thresholds of
+// memory and disk, each read by the kubelet's own code. The sum itself is a method of a container manager, which no
+// test can have.
 func reservation(t *testing.T, c *config.KubeletConfiguration, capacity corev1.ResourceList) corev1.ResourceList {
 	t.Helper()
 	kube, system := maps.Clone(c.KubeReserved), maps.Clone(c.SystemReserved)
@@ -93,7 +95,8 @@ func reservation(t *testing.T, c *config.KubeletConfiguration, capacity corev1.R
 	}
 	for _, threshold := range thresholds {
 		for signal, name := range map[evictionapi.Signal]corev1.ResourceName{
-			evictionapi.SignalMemoryAvailable: corev1.ResourceMemory, evictionapi.SignalNodeFsAvailable: corev1.ResourceEphemeralStorage,
+			evictionapi.SignalMemoryAvailable: corev1.ResourceMemory,
+			evictionapi.SignalNodeFsAvailable: corev1.ResourceEphemeralStorage,
 		} {
 			if threshold.Signal == signal {
 				whole := capacity[name]
@@ -129,23 +132,34 @@ func allocatable(t *testing.T, c *config.KubeletConfiguration, cores int, memory
 // kubelets are what a class may say of its kubelets.
 func kubelets() map[string]*awsv1.KubeletConfiguration {
 	return map[string]*awsv1.KubeletConfiguration{
-		"nothing":              nil,
-		"many pods":            {MaxPods: new(int32(250))},
-		"few pods":             {MaxPods: new(int32(8))},
-		"pods by cores":        {PodsPerCore: new(int32(5))},
-		"kube, some":           {KubeReserved: map[string]string{"cpu": "250m"}},
-		"kube, all":            {KubeReserved: map[string]string{"cpu": "0.1", "memory": "1.5Gi", "ephemeral-storage": "3G", "pid": "1000"}},
-		"system":               {SystemReserved: map[string]string{"cpu": "100m", "memory": "128974848", "ephemeral-storage": "1Gi"}},
-		"more than there is":   {SystemReserved: map[string]string{"memory": "100Ti"}},
-		"thresholds, amounts":  {EvictionHard: map[string]string{"memory.available": "750M", "nodefs.available": "1.5Gi"}},
-		"thresholds, percent":  {EvictionHard: map[string]string{"memory.available": "5%", "nodefs.available": "15%", "imagefs.available": "15%"}},
-		"thresholds, odd":      {EvictionHard: map[string]string{"memory.available": "3.3%", "nodefs.available": "33.333333%"}},
-		"thresholds, off":      {EvictionHard: map[string]string{"memory.available": "100%", "nodefs.available": "0%"}},
+		"nothing":       nil,
+		"many pods":     {MaxPods: new(int32(250))},
+		"few pods":      {MaxPods: new(int32(8))},
+		"pods by cores": {PodsPerCore: new(int32(5))},
+		"kube, some":    {KubeReserved: map[string]string{"cpu": "250m"}},
+		"kube, all": {KubeReserved: map[string]string{"cpu": "0.1", "memory": "1.5Gi",
+			"ephemeral-storage": "3G", "pid": "1000"}},
+		"system": {SystemReserved: map[string]string{"cpu": "100m", "memory": "128974848",
+			"ephemeral-storage": "1Gi"}},
+		"more than there is": {SystemReserved: map[string]string{"memory": "100Ti"}},
+		"thresholds, amounts": {
+			EvictionHard: map[string]string{"memory.available": "750M", "nodefs.available": "1.5Gi"},
+		},
+		"thresholds, percent": {EvictionHard: map[string]string{"memory.available": "5%", "nodefs.available": "15%",
+			"imagefs.available": "15%"}},
+		"thresholds, odd": {
+			EvictionHard: map[string]string{"memory.available": "3.3%", "nodefs.available": "33.333333%"},
+		},
+		"thresholds, off": {
+			EvictionHard: map[string]string{"memory.available": "100%", "nodefs.available": "0%"},
+		},
 		"thresholds, all":      {EvictionHard: map[string]string{"memory.available": "100.0%"}},
 		"thresholds, one only": {EvictionHard: map[string]string{"memory.available": "200Mi"}},
 		"soft thresholds": {EvictionSoft: map[string]string{"memory.available": "2Gi"},
 			EvictionSoftGracePeriod: map[string]string{"memory.available": "1m"}},
-		"everything": {MaxPods: new(int32(110)), PodsPerCore: new(int32(20)), KubeReserved: map[string]string{"memory": "700Mi"},
+		"everything": {MaxPods: new(int32(110)), PodsPerCore: new(int32(20)), KubeReserved: map[string]string{
+			"memory": "700Mi",
+		},
 			SystemReserved: map[string]string{"cpu": "0.25", "memory": "300Mi"},
 			EvictionHard:   map[string]string{"memory.available": "7%", "nodefs.available": "12.5%"}},
 	}
@@ -159,26 +173,30 @@ type planned struct {
 }
 
 // plan is what the provider makes of a class and a type, with images of a family.
-func plan(t *testing.T, class *awsv1.EC2NodeClass, info ec2types.InstanceTypeInfo, family string, settings offering.Settings) planned {
+func plan(t *testing.T, class *awsv1.EC2NodeClass, info ec2types.InstanceTypeInfo, family string,
+	settings offering.Settings) planned {
 	t.Helper()
 	node, err := instancetype.Machine(&info, offering.ClassOf(class, family, settings), 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	user := userdata.Node{
-		Cluster: userdata.Cluster{Name: "prod", Endpoint: "https://prod.example.com", CA: "Y2E=", CIDR: "172.20.0.0/16"},
+		Cluster: userdata.Cluster{Name: "prod", Endpoint: "https://prod.example.com", CA: "Y2E=",
+			CIDR: "172.20.0.0/16"},
 		Kubelet: class.Spec.Kubelet, MaxPods: node.Pods, DNS: []string{"172.20.0.10"},
 		Taints: []corev1.Taint{{Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute}},
 	}
 	return planned{info, node, user}
 }
 
-// start returns what the kubelet says that such a node has left for pods, in the units of planning, when it has more memory and disk
-// than was planned with, in bytes.
-func (p planned) start(t *testing.T, configure func(*testing.T, *ec2types.InstanceTypeInfo, userdata.Node) settings, more int64) map[string]int64 {
+// start returns what the kubelet says that such a node has left for pods, in the units of planning, when it has more
+// memory and disk than was planned with, in bytes.
+func (p planned) start(t *testing.T, configure func(*testing.T, *ec2types.InstanceTypeInfo, userdata.Node) settings,
+	more int64) map[string]int64 {
 	t.Helper()
 	read := decode(t, written(t, configure(t, &p.info, p.user)))
-	has := allocatable(t, read, int(*p.info.VCpuInfo.DefaultVCpus), p.node.Capacity["memory"]+more, p.node.Capacity["ephemeral-storage"]+more)
+	has := allocatable(t, read, int(*p.info.VCpuInfo.DefaultVCpus), p.node.Capacity["memory"]+more,
+		p.node.Capacity["ephemeral-storage"]+more)
 	amounts := map[string]int64{}
 	for name, q := range has {
 		amounts[string(name)] = q.Value()
@@ -191,15 +209,18 @@ func (p planned) start(t *testing.T, configure func(*testing.T, *ec2types.Instan
 
 // images are the families, by the name in classes.
 func images() map[string]func(*testing.T, *ec2types.InstanceTypeInfo, userdata.Node) settings {
-	return map[string]func(*testing.T, *ec2types.InstanceTypeInfo, userdata.Node) settings{"AL2023": nodeadm, "Bottlerocket": bottlerocket}
+	return map[string]func(*testing.T, *ec2types.InstanceTypeInfo, userdata.Node) settings{
+		"AL2023": nodeadm, "Bottlerocket": bottlerocket,
+	}
 }
 
-// E-22: a node that starts with our user data never has less left for pods than the plan says, by the kubelet's own code; and the
-// plan gives nothing away, but for thresholds that Bottlerocket drops when others are stated.
+// E-22: a node that starts with our user data never has less left for pods than the plan says, by the kubelet's own
+// code; and the plan gives nothing away, except thresholds that Bottlerocket drops when others are stated.
 func TestANodeHasWhatWasPlanned(t *testing.T) {
 	t.Parallel()
 	types := ec2test.Types(t)
-	names := []string{"m5.large", "t3.nano", "m6g.medium", "p4d.24xlarge", "p5.48xlarge", "trn1.32xlarge", "u7i-12tb.224xlarge", "c6i.metal"}
+	names := []string{"m5.large", "t3.nano", "m6g.medium", "p4d.24xlarge", "p5.48xlarge", "trn1.32xlarge",
+		"u7i-12tb.224xlarge", "c6i.metal"}
 	for i, name := range slices.Sorted(maps.Keys(types)) {
 		if i%60 == 0 {
 			names = append(names, name)
@@ -211,8 +232,9 @@ func TestANodeHasWhatWasPlanned(t *testing.T) {
 				class := &awsv1.EC2NodeClass{Spec: awsv1.EC2NodeClassSpec{Kubelet: kubelet}}
 				for _, more := range []int64{0, 1<<30 + 12345} {
 					p := plan(t, class, types[name], family, offering.Settings{MemoryOverhead: 0.075})
-					compare(t, fmt.Sprintf("%s, %s, %s, %d bytes more", family, what, name, more), p, p.start(t, configure, more), more == 0 &&
-						(family == "AL2023" || kubelet == nil || len(kubelet.EvictionHard) != 1))
+					compare(t, fmt.Sprintf("%s, %s, %s, %d bytes more", family, what, name, more), p,
+						p.start(t, configure, more), more == 0 &&
+							(family == "AL2023" || kubelet == nil || len(kubelet.EvictionHard) != 1))
 				}
 			}
 		}
@@ -247,11 +269,13 @@ func TestEveryTypeHasWhatWasPlanned(t *testing.T) {
 }
 
 func reservedCore() *awsv1.KubeletConfiguration {
-	return &awsv1.KubeletConfiguration{Unmanaged: map[string]json.RawMessage{"reservedSystemCPUs": json.RawMessage(`"0"`)}}
+	return &awsv1.KubeletConfiguration{
+		Unmanaged: map[string]json.RawMessage{"reservedSystemCPUs": json.RawMessage(`"0"`)},
+	}
 }
 
-// compare holds what a node has against the plan: never less, and not more either when nothing is to be given away. Shares of memory
-// and disk are rounded by the byte.
+// compare holds what a node has against the plan: never less, and not more either when nothing is to be given away.
+// Shares of memory and disk are rounded by the byte.
 func compare(t *testing.T, what string, p planned, has map[string]int64, exact bool) {
 	t.Helper()
 	for _, name := range []string{"cpu", "memory", "ephemeral-storage", "pods"} {

@@ -22,8 +22,8 @@ import (
 // settings is a kubelet's configuration, as JSON reads it.
 type settings = map[string]any
 
-// nodeadm is what nodes of AL2023 give their kubelet: nodeadm's own configuration, and that of the user data as a drop-in, which wins
-// key by key.
+// nodeadm is what nodes of AL2023 give their kubelet: nodeadm's own configuration, and that of the user data as a
+// drop-in, which wins key by key.
 func nodeadm(t *testing.T, info *ec2types.InstanceTypeInfo, node userdata.Node) settings {
 	t.Helper()
 	text, err := userdata.AL2023("", node)
@@ -78,8 +78,8 @@ func merge(into, from settings) {
 	}
 }
 
-// bottlerocket is what nodes of Bottlerocket give their kubelet: what stands in the settings, and reservations of its own by
-// max-pods. Thresholds that the settings state are all there are.
+// bottlerocket is what nodes of Bottlerocket give their kubelet: what stands in the settings, and reservations of its
+// own by max-pods. Thresholds that the settings state are all there are.
 func bottlerocket(t *testing.T, info *ec2types.InstanceTypeInfo, node userdata.Node) settings {
 	t.Helper()
 	text, err := userdata.Bottlerocket("", node, "")
@@ -118,8 +118,8 @@ func bottlerocket(t *testing.T, info *ec2types.InstanceTypeInfo, node userdata.N
 	return config
 }
 
-// usuallyReserved is what images keep for the kubelet by themselves, in their own arithmetic: hundredths of a percent of the
-// millicores of each range, and MiB by pods.
+// usuallyReserved is what images keep for the kubelet by themselves, in their own arithmetic: hundredths of a percent
+// of the millicores of each range, and MiB by pods.
 func usuallyReserved(info *ec2types.InstanceTypeInfo, pods int64) settings {
 	all, reserved := int64(*info.VCpuInfo.DefaultVCpus)*1000, int64(0)
 	from := int64(0)
@@ -129,7 +129,8 @@ func usuallyReserved(info *ec2types.InstanceTypeInfo, pods int64) settings {
 			from = until
 		}
 	}
-	return settings{"cpu": fmt.Sprintf("%dm", reserved), "memory": fmt.Sprintf("%dMi", 255+11*pods), "ephemeral-storage": "1Gi"}
+	return settings{"cpu": fmt.Sprintf("%dm", reserved), "memory": fmt.Sprintf("%dMi", 255+11*pods),
+		"ephemeral-storage": "1Gi"}
 }
 
 // addressed is how many pods nodeadm counts with when it reserves memory, whatever the class says.

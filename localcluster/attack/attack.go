@@ -30,8 +30,9 @@ const (
 
 // Seen is one thing that a test saw after an attempt.
 type Seen struct {
-	How   How           `json:"how"`
-	By    string        `json:"by"`              // who refused, told or repaired: an admission policy, a door, the operator
+	How How `json:"how"`
+	// who refused, told or repaired: an admission policy, a door, the operator
+	By    string        `json:"by"`
 	Text  string        `json:"text"`            // what was answered or told, cut off after longest bytes
 	After time.Duration `json:"after,omitempty"` // since the test began to look, in nanoseconds; 0 for answers
 }

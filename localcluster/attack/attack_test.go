@@ -11,7 +11,9 @@ import (
 
 // A line of a test's output gives back what the test saw; any other line gives nothing.
 func TestWhatATestSawIsReadBack(t *testing.T) {
-	line := `    world_test.go:200: attack: {"how":"told","by":"the operator","text":"Ready=False \"x\": {braces}","after":1500000000}` + "\n"
+	line :=
+		`    world_test.go:200: attack: {"how":"told","by":"the operator","text":"Ready=False \"x\": {braces}","after":1500000000}` +
+			"\n"
 	want := Seen{How: Told, By: "the operator", Text: `Ready=False "x": {braces}`, After: 1500 * time.Millisecond}
 	if got, found := Parse(line); !found || got != want {
 		t.Errorf("%+v %t, want %+v", got, found, want)
@@ -38,8 +40,9 @@ func TestWhoRefused(t *testing.T) {
 }
 
 func TestTablesOfAttemptsAreRead(t *testing.T) {
-	page := "# Page\n\n| attempt | outcome | test |\n|---|---|---|\n| write `a\\|b` | **open** | – |\n\n## Two\n\n| what | so | be |\n|---|---|---|\n| no | no | `TestNo` |\n\n" +
-		"| attempt | outcome | test |\n|---|---|---|\n| x | refused | `TestA`, `TestB_c` |\nText\n| y | refused | `TestD` |\n"
+	page :=
+		"# Page\n\n| attempt | outcome | test |\n|---|---|---|\n| write `a\\|b` | **open** | – |\n\n## Two\n\n| what | so | be |\n|---|---|---|\n| no | no | `TestNo` |\n\n" +
+			"| attempt | outcome | test |\n|---|---|---|\n| x | refused | `TestA`, `TestB_c` |\nText\n| y | refused | `TestD` |\n"
 	want := []Attempt{
 		{Text: "write `a|b`", Outcome: "**open**"},
 		{Section: "Two", Text: "x", Outcome: "refused", Tests: []string{"TestA", "TestB_c"}},

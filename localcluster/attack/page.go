@@ -46,7 +46,8 @@ func Attempts(page string) []Attempt {
 	return list
 }
 
-// cellsOf returns the cells of a line of a table; nil for any other line. A bar behind a backslash is part of its cell.
+// cellsOf returns the cells of a line of a table; nil for any other line. A bar behind a backslash is part of its
+// cell.
 func cellsOf(line string) []string {
 	if !strings.HasPrefix(line, "|") || !strings.HasSuffix(line, "|") || len(line) < 2 {
 		return nil

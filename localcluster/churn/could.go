@@ -23,7 +23,7 @@ import (
 )
 
 // feasibility says whether a pod that waits could run on a node that a NodePool may launch now. Nothing of the engine
-// decides that: the catalogue says what there is to launch, the DaemonSet controller's code which daemons a node gets,
+// decides that: the catalogue says what can be launched, the DaemonSet controller's code which daemons a node gets,
 // and kube-scheduler's filters whether it takes the pod.
 type feasibility struct {
 	oracle  *oracle.Oracle
@@ -160,7 +160,8 @@ func nodeOf(pool *karpenterv1.NodePool, kind catalog.Type, labels requirement.Se
 // else like the template with the defaults that the API server and LimitRanges give.
 func (d daemons) on(node *corev1.Node) (list []*corev1.Pod) {
 	for _, set := range d.sets {
-		if runs, _ := daemonset.NodeShouldRunDaemonPod(logr.Discard(), node, set); !runs || set.DeletionTimestamp != nil {
+		if runs, _ := daemonset.NodeShouldRunDaemonPod(logr.Discard(), node, set); !runs ||
+			set.DeletionTimestamp != nil {
 			continue
 		}
 		pod := daemonset.NewPod(set, node.Name)

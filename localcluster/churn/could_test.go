@@ -13,7 +13,9 @@ import (
 // podOf is a pod that waits, with one container.
 func podOf(cpu string, change func(*corev1.PodSpec)) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", UID: "p"}}
-	pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: list(cpu, "1Gi")}}}
+	pod.Spec.Containers = []corev1.Container{
+		{Name: "main", Resources: corev1.ResourceRequirements{Requests: list(cpu, "1Gi")}},
+	}
 	if change != nil {
 		change(&pod.Spec)
 	}
@@ -50,12 +52,22 @@ func TestWhichPodsAreFeasible(t *testing.T) {
 		{"as large as the largest machine", podOf("255900m", nil), nil, true},
 		{"the same beside a daemon", podOf("255900m", nil), daemonFor("amd64"), false},
 		{"the same, and the daemon runs elsewhere", podOf("255900m", nil), daemonFor("arm64"), true},
-		{"in a zone", podOf("1", func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{corev1.LabelTopologyZone: "test-zone-b"} }), nil, true},
-		{"in no zone", podOf("1", func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{corev1.LabelTopologyZone: "mars"} }), nil, false},
-		{"of another architecture", podOf("1", func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{corev1.LabelArchStable: "arm64"} }), nil, false},
+		{"in a zone",
+			podOf("1", func(p *corev1.PodSpec) {
+				p.NodeSelector = map[string]string{corev1.LabelTopologyZone: "test-zone-b"}
+			}), nil, true},
+		{"in no zone",
+			podOf("1", func(p *corev1.PodSpec) {
+				p.NodeSelector = map[string]string{corev1.LabelTopologyZone: "mars"}
+			}), nil, false},
+		{"of another architecture",
+			podOf("1", func(p *corev1.PodSpec) {
+				p.NodeSelector = map[string]string{corev1.LabelArchStable: "arm64"}
+			}), nil, false},
 		{"with the daemon's host port", podOf("1", at9000), daemonFor("amd64"), false},
 		{"with the host port of a daemon elsewhere", podOf("1", at9000), daemonFor("arm64"), true},
-		{"beside pods that are nowhere", podOf("1", func(p *corev1.PodSpec) { near(p, "nobody", corev1.LabelTopologyZone) }), nil, false},
+		{"beside pods that are nowhere",
+			podOf("1", func(p *corev1.PodSpec) { near(p, "nobody", corev1.LabelTopologyZone) }), nil, false},
 	} {
 		m := moment{feasibility: f, before: oracle.Cluster{
 			Namespaces: []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, Pods: []*corev1.Pod{c.pod},
@@ -85,14 +97,17 @@ func TestWhatDaemonsAskFor(t *testing.T) {
 		t.Errorf("with limits alone: %s, want 2", got)
 	}
 	set.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
-	d.ranges = []*corev1.LimitRange{{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
-		{Type: corev1.LimitTypeContainer, DefaultRequest: list("300m", "1Gi")},
-	}}}}
+	d.ranges = []*corev1.LimitRange{
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+			{Type: corev1.LimitTypeContainer, DefaultRequest: list("300m", "1Gi")},
+		}}}}
 	if got := asked(d); got != "300m" {
 		t.Errorf("with a LimitRange: %s, want 300m", got)
 	}
 	live := podOf("700m", nil)
-	live.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))}
+	live.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("DaemonSet")),
+	}
 	d.pods = []*corev1.Pod{live}
 	if got := asked(d); got != "700m" {
 		t.Errorf("with a pod that runs: %s, want 700m", got)

@@ -10,6 +10,7 @@
 // A busy machine is allowed for by measuring it: all bounds are in machine time (package machinetime), which passes
 // slower when the machine serves others.
 //
-// Read script.go (what users do), workloads.go and pools.go (to what), act.go (how it is done), view.go (what is seen),
-// could.go (which pods are feasible), judge.go and its neighbours (what is wrong), run.go (a seed from begin to end).
+// Read script.go (what users do), workloads.go and pools.go (to what), act.go (how it is done), view.go (what is
+// seen), could.go (which pods are feasible), judge.go and its neighbours (what is wrong), run.go (a seed from begin to
+// end).
 package churn

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// dump writes what there is to see into a directory, and returns it.
+// dump writes the state of the cluster into a directory, and returns its path.
 func (r *run) dump(ctx context.Context, report Report) (string, error) {
 	dir, err := os.MkdirTemp("", fmt.Sprintf("joiner-churn-%d-", r.script.Seed))
 	if err != nil {

@@ -108,7 +108,8 @@ func (j *judge) look(ctx context.Context) error {
 
 // waiting reports whether a pod waits for a node. Pods of DaemonSets wait for room on theirs.
 func waiting(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodPending && !daemon(pod)
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodPending &&
+		!daemon(pod)
 }
 
 func (j *judge) pods(ctx context.Context, now, passed time.Duration) error {
@@ -240,7 +241,8 @@ func (j *judge) drain(claim *karpenterv1.NodeClaim, d *drain, pods []*corev1.Pod
 		if could != "" {
 			what = "pod " + could + " could be evicted"
 		}
-		j.fault("drain "+claim.Name, "NodeClaim %s was deleted %.0f s of machine time ago and stands still for %.0f s: %s",
+		j.fault("drain "+claim.Name,
+			"NodeClaim %s was deleted %.0f s of machine time ago and stands still for %.0f s: %s",
 			claim.Name, (now - d.since).Seconds(), still.Seconds(), what)
 	}
 }

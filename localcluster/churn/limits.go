@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// grace is how long a hard limit that was lowered or set is not yet held against a launch: what rests on the older one
-	// may be under way (docs/limits.md).
+	// grace is how long a hard limit that was lowered or set is not yet held against a launch: what rests on the older
+	// one may be under way (docs/limits.md).
 	grace = 10 * time.Second
 	// settled is how long the watch of pools may be behind the watch of claims.
 	settled = 5 * time.Second
@@ -76,7 +76,8 @@ func (l *limits) born(claim *karpenterv1.NodeClaim) {
 		l.claims[pool] = map[string]bool{}
 	}
 	l.claims[pool][claim.Name] = true
-	l.births = append(l.births, birth{pool, claim.Name, version(claim.ResourceVersion), len(l.claims[pool]), time.Now()})
+	l.births = append(l.births, birth{pool, claim.Name, version(claim.ResourceVersion), len(l.claims[pool]),
+		time.Now()})
 }
 
 func (l *limits) gone(claim *karpenterv1.NodeClaim) {

@@ -47,7 +47,8 @@ func (l *logReader) trouble() (lines []logLine, err error) {
 		var entry logEntry
 		bad := json.Unmarshal(line, &entry) != nil || entry.Level == "ERROR"
 		if bad && !entry.caused() {
-			lines = append(lines, logLine{entry.Controller + entry.Message + withoutNames(entry.Error), string(bytes.TrimSpace(line))})
+			lines = append(lines, logLine{entry.Controller + entry.Message + withoutNames(entry.Error),
+				string(bytes.TrimSpace(line))})
 		}
 	}
 	return lines, nil

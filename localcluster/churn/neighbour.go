@@ -50,7 +50,8 @@ func newNeighbours(prefix string) []client.Object {
 					karpenterv1.NodeRegisteredLabelKey: "true", karpenterv1.NodeInitializedLabelKey: "true",
 					corev1.LabelHostname: name,
 				}, Finalizers: []string{karpenterv1.TerminationFinalizer},
-				Annotations: map[string]string{cluster.FakeNodeAnnotation: cluster.FakeNodeValue}, // daemons may come there
+				// daemons may come there
+				Annotations: map[string]string{cluster.FakeNodeAnnotation: cluster.FakeNodeValue},
 			},
 			Spec: corev1.NodeSpec{ProviderID: "aws:///us-east-1a/i-" + name,
 				Taints: []corev1.Taint{{Key: "example.com/other", Effect: corev1.TaintEffectNoSchedule}}},
@@ -87,7 +88,8 @@ func (r *run) settle(ctx context.Context) error {
 		}
 	}
 	if n := len(r.script.Neighbours); n > 0 {
-		return r.Client.Delete(ctx, r.script.Neighbours[n-1].DeepCopyObject().(client.Object)) // the node of the last claim
+		// the node of the last claim
+		return r.Client.Delete(ctx, r.script.Neighbours[n-1].DeepCopyObject().(client.Object))
 	}
 	return nil
 }
@@ -138,7 +140,8 @@ func (j *judge) neighbours(expected []client.Object) {
 	for _, object := range expected {
 		if what := object.GetObjectKind().GroupVersionKind().Kind; j.moved[what+object.GetName()] &&
 			!here[what+object.GetName()] {
-			j.remark("neighbour "+what+object.GetName(), "%s %s is gone, which another program manages", what, object.GetName())
+			j.remark("neighbour "+what+object.GetName(), "%s %s is gone, which another program manages", what,
+				object.GetName())
 		}
 	}
 }

@@ -28,8 +28,8 @@ func claimOf(name, version string) *karpenterv1.NodeClaim {
 	}}
 }
 
-// A claim that comes at the limit is a violation; one that rests on a higher limit of before, or of which the watch of pools
-// has not told yet that the limit is higher, is not.
+// A claim that comes at the limit is a violation; one that rests on a higher limit of before, or of which the watch of
+// pools has not told yet that the limit is higher, is not.
 func TestHardLimitsAreCountedInTheOrderOfTheAPI(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -105,8 +105,8 @@ func (l *limits) age() {
 	}
 }
 
-// The log is read once, whole lines only; errors and panics are trouble, and two of them that only differ in names are about
-// the same.
+// The log is read once, whole lines only; errors and panics are trouble, and two of them that only differ in names are
+// about the same.
 func TestTroubleInTheLog(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "log")
@@ -118,13 +118,15 @@ func TestTroubleInTheLog(t *testing.T) {
 	line := func(level, err string) string {
 		return fmt.Sprintf(`{"level":%q,"message":"m","controller":"l","error":%q}`, level, err) + "\n"
 	}
-	text := line("INFO", "") + line("ERROR", "pod a/b-1 is stuck") + line("ERROR", "pod a/b-2 is stuck") + "panic: no\n" +
-		`{"level":"ERROR","message":"m","controller":"events","error":"forbidden because it is being terminated"}` + "\n" +
-		line("ERROR", "launch: throttled by the provider")
+	text := line("INFO", "") + line("ERROR", "pod a/b-1 is stuck") + line("ERROR", "pod a/b-2 is stuck") +
+		"panic: no\n" +
+		`{"level":"ERROR","message":"m","controller":"events","error":"forbidden because it is being terminated"}` +
+		"\n" + line("ERROR", "launch: throttled by the provider")
 	write(text + `{"level":"ERR`)
 	reader := &logReader{path: path}
 	found, err := reader.trouble()
-	if err != nil || len(found) != 3 || found[0].about != found[1].about || !strings.HasPrefix(found[2].text, "panic") {
+	if err != nil || len(found) != 3 || found[0].about != found[1].about ||
+		!strings.HasPrefix(found[2].text, "panic") {
 		t.Fatalf("found %+v (%v)", found, err)
 	}
 	write(text + line("ERROR", "more"))

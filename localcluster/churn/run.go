@@ -26,7 +26,7 @@ type Report struct {
 	Took     time.Duration
 	Machine  time.Duration
 	Faults   []string
-	Dump     string // directory with what there is to see; empty: nothing was wrong
+	Dump     string // directory with the state of the cluster; empty: nothing was wrong
 }
 
 // String is the report on one line.
@@ -35,8 +35,9 @@ func (r Report) String() string {
 	if len(r.Faults) > 0 {
 		verdict = fmt.Sprintf("%d FAULTS", len(r.Faults))
 	}
-	return fmt.Sprintf("seed %d: %s; %d pods waited and were feasible, longest %s; %d nodes launched, %d for nothing; "+
-		"%.0f s (%.0f s of machine time)",
+	return fmt.Sprintf(
+		"seed %d: %s; %d pods waited and were feasible, longest %s; %d nodes launched, %d for nothing; "+
+			"%.0f s (%.0f s of machine time)",
 		r.Seed, verdict, r.Pods, r.Worst, r.Launches, len(r.Barren), r.Took.Seconds(), r.Machine.Seconds())
 }
 
@@ -50,8 +51,8 @@ type run struct {
 	began  time.Time
 }
 
-// Run runs the script of a seed. The error says that the harness itself failed; what Joiner did wrong is in the report.
-// After a fault the town is not good for another seed.
+// Run runs the script of a seed. The error says that the harness itself failed; what Joiner did wrong is in the
+// report. After a fault the town is not good for another seed.
 func (t *Town) Run(ctx context.Context, seed uint64, length time.Duration) (Report, error) {
 	t.view.forget()
 	r := &run{Town: t, script: Draw(seed, length), began: time.Now()}
@@ -167,7 +168,8 @@ func (r *run) end(ctx context.Context) error {
 		}
 	}
 	if err := r.until(ctx, mostEnd, "something is left at the end", func() (bool, string) {
-		return r.nothing(len(r.view.pools()), "NodePools", len(r.view.claims()), "NodeClaims", len(r.view.nodes()), "nodes")
+		return r.nothing(len(r.view.pools()), "NodePools", len(r.view.claims()), "NodeClaims", len(r.view.nodes()),
+			"nodes")
 	}); err != nil {
 		return err
 	}

@@ -114,7 +114,8 @@ func (s Step) String() string {
 		line += fmt.Sprintf(" %s (%.2f)", s.Kind, s.Pick)
 	}
 	for _, object := range s.Objects {
-		line += fmt.Sprintf(" %s/%s", strings.ToLower(object.GetObjectKind().GroupVersionKind().Kind), object.GetName())
+		line += fmt.Sprintf(" %s/%s", strings.ToLower(object.GetObjectKind().GroupVersionKind().Kind),
+			object.GetName())
 	}
 	return line + ": " + s.Why
 }

@@ -52,9 +52,13 @@ func TestSeedsDrawEverything(t *testing.T) {
 		}
 	}
 	want := []string{
-		"delete any pod", "delete any node", "delete any nodeclaim", "kind: Job", "kind: DaemonSet", "kind: LimitRange", "kind: PriorityClass",
-		"maxUnavailable: 0", "maxUnavailable: 1", "minAvailable: 50%", "priorityClassName", "do-not-disrupt", "hostPort", "minDomains", "maxSurge: 0", "type: Recreate",
-		"another image", "kind: EC2NodeClass", "other containers", "hard limit 0", "replicas ", "soft limit", "weight", "zones [", "generation", "Never", "expireAfter: 20s", "insufficientCapacity", "slowBoot", "throttling", "no budget", "with all that is in it",
+		"delete any pod", "delete any node", "delete any nodeclaim", "kind: Job", "kind: DaemonSet",
+		"kind: LimitRange", "kind: PriorityClass",
+		"maxUnavailable: 0", "maxUnavailable: 1", "minAvailable: 50%", "priorityClassName", "do-not-disrupt",
+		"hostPort", "minDomains", "maxSurge: 0", "type: Recreate",
+		"another image", "kind: EC2NodeClass", "other containers", "hard limit 0", "replicas ", "soft limit", "weight",
+		"zones [", "generation", "Never", "expireAfter: 20s", "insufficientCapacity", "slowBoot", "throttling",
+		"no budget", "with all that is in it",
 	}
 	for _, c := range (&users{}).constraints() {
 		want = append(want, "pods, "+c.name)

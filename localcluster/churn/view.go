@@ -56,7 +56,8 @@ type life struct {
 }
 
 // newView watches until ctx ends.
-func newView(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, clock *machinetime.Clock) (*view, error) {
+func newView(ctx context.Context, config *rest.Config, scheme *runtime.Scheme,
+	clock *machinetime.Clock) (*view, error) {
 	informers, err := cache.New(config, cache.Options{Scheme: scheme, ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Event{}: {Field: fields.OneTermEqualSelector("reason", "Nominated")},

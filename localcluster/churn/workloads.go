@@ -154,18 +154,21 @@ func nodeConstraints() []constraint {
 		}},
 		{"required node affinity", func(_ *users, _ *app, pod *corev1.PodSpec, d dice) {
 			need(pod, []corev1.NodeSelectorRequirement{
-				{Key: kwokv1alpha1.InstanceFamilyLabelKey, Operator: corev1.NodeSelectorOpNotIn, Values: []string{of(d, "c", "m")}},
-				{Key: kwokv1alpha1.InstanceCPULabelKey, Operator: corev1.NodeSelectorOpGt, Values: []string{of(d, "1", "3")}},
+				{Key: kwokv1alpha1.InstanceFamilyLabelKey, Operator: corev1.NodeSelectorOpNotIn,
+					Values: []string{of(d, "c", "m")}},
+				{Key: kwokv1alpha1.InstanceCPULabelKey, Operator: corev1.NodeSelectorOpGt,
+					Values: []string{of(d, "1", "3")}},
 			}, []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn,
 				Values: []string{of(d, zones()...)}}})
 		}},
 		{"preferred node affinity", func(_ *users, _ *app, pod *corev1.PodSpec, d dice) {
 			affinityOf(pod).NodeAffinity = &corev1.NodeAffinity{
 				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
-					{Weight: 10, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
-						{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn,
-							Values: []string{of(d, append(zones(), "nowhere")...)}},
-					}}},
+					{Weight: 10,
+						Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+							{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn,
+								Values: []string{of(d, append(zones(), "nowhere")...)}},
+						}}},
 				}}
 		}},
 		{"host port", func(_ *users, _ *app, pod *corev1.PodSpec, d dice) {
@@ -197,7 +200,9 @@ func podConstraints() []constraint {
 					{Weight: 50, PodAffinityTerm: term(other(u, a, d), of(d, zone, host))},
 				}}
 		}},
-		{"anti-affinity to itself, host", func(_ *users, a *app, pod *corev1.PodSpec, _ dice) { apart(pod, a.Name, host) }},
+		{"anti-affinity to itself, host", func(_ *users, a *app, pod *corev1.PodSpec, _ dice) {
+			apart(pod, a.Name, host)
+		}},
 		{"anti-affinity to itself, zone", func(_ *users, a *app, pod *corev1.PodSpec, d dice) {
 			*a.Spec.Replicas = int32(d.from(1, 3))
 			apart(pod, a.Name, zone)

@@ -46,7 +46,8 @@ func compile(t testing.TB, protection autonode.Protection) rule {
 	compiler.CompileAndStoreVariables(variables, options, environment.StoredExpressions)
 	var validations []cel.ExpressionAccessor
 	for _, validation := range spec.Validations {
-		validations = append(validations, &validating.ValidationCondition{Expression: validation.Expression, Message: validation.Message})
+		validations = append(validations, &validating.ValidationCondition{Expression: validation.Expression,
+			Message: validation.Message})
 	}
 	conditions := compiler.CompileCondition(validations, options, environment.StoredExpressions)
 	for _, err := range conditions.CompilationErrors() {
@@ -72,10 +73,13 @@ func (r rule) judge(t testing.TB, claim *karpenterv1.NodeClaim) verdict {
 		t.Fatal(err)
 	}
 	object := &unstructured.Unstructured{Object: content}
-	kind, resource := karpenterv1.GroupVersion().WithKind("NodeClaim"), karpenterv1.GroupVersion().WithResource("nodeclaims")
-	attributes := admission.NewAttributesRecord(object, nil, kind, "", claim.Name, resource, "", admission.Create, nil, false, nil)
+	kind, resource := karpenterv1.GroupVersion().WithKind("NodeClaim"),
+		karpenterv1.GroupVersion().WithResource("nodeclaims")
+	attributes := admission.NewAttributesRecord(object, nil, kind, "", claim.Name, resource, "", admission.Create, nil,
+		false, nil)
 	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: object}
-	request := cel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(kind))
+	request := cel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(resource),
+		metav1.GroupVersionKind(kind))
 	results, left, err := r.conditions.ForInput(context.Background(), versioned, request,
 		cel.OptionalVariableBindings{}, nil, apiservercel.RuntimeCELCostBudget)
 	if err != nil {

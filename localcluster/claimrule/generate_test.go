@@ -30,7 +30,8 @@ var universe = []struct {
 	names, values []string
 	numbers       bool
 }{
-	{[]string{instanceType, corev1.LabelInstanceType}, []string{"m5.large", "m5.xlarge", "c5.large", "r5.large"}, false},
+	{[]string{instanceType, corev1.LabelInstanceType}, []string{"m5.large", "m5.xlarge", "c5.large", "r5.large"},
+		false},
 	{[]string{zone, "topology.ebs.csi.aws.com/zone"}, []string{"us-east-1a", "us-east-1b", "us-east-1-bos-1a"}, false},
 	{[]string{cpus}, []string{"2", "4", "8", "16", "700"}, true},
 	{[]string{rank}, []string{"1", "2", "3", "300", "x"}, true},
@@ -101,7 +102,8 @@ func ruleFor(p *hypershiftv1beta1.AutoNodePolicy) []fold.Requirement {
 
 var defaultClass = policy.NodeClass{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default"}
 
-// joinersClaim is the claim that Joiner makes of a merged pool for a pod that asks for nothing, with all types that are left.
+// joinersClaim is the claim that Joiner makes of a merged pool for a pod that asks for nothing, with all types that
+// are left.
 func joinersClaim(result merge.NodePoolResult) *karpenterv1.NodeClaim {
 	launch := plan.Launch{Pool: result.NodePool.Name, Requirements: result.Folded.Without(instanceType)}
 	for _, name := range append([]string{"t3.nano"}, universe[0].values...) {
@@ -112,9 +114,9 @@ func joinersClaim(result merge.NodePoolResult) *karpenterv1.NodeClaim {
 	return translate.NodeClaimFor(result.NodePool, resources.Names{}, launch, "mine-1")
 }
 
-// karpentersClaim is the claim that Karpenter makes of a merged pool, as its source says: it holds a label as a set of values,
-// or as all but some values within bounds, and writes bounds without the values that are excluded besides (K1, K2). That it
-// is so is tested with Karpenter itself, in examples/karpenter-operator.
+// karpentersClaim is the claim that Karpenter makes of a merged pool, as its source says: it holds a label as a set of
+// values, or as all but some values within bounds, and writes bounds without the values that are excluded besides (K1,
+// K2). That it is so is tested with Karpenter itself, in examples/karpenter-operator.
 func karpentersClaim(result merge.NodePoolResult) *karpenterv1.NodeClaim {
 	claim := joinersClaim(result)
 	claim.Spec.Requirements = nil
@@ -132,7 +134,8 @@ func asKarpenter(key fold.Key, pool *karpenterv1.NodePool) []merge.Requirement {
 	for label, value := range pool.Spec.Template.ObjectMeta.Labels {
 		own = append(own, merge.Requirement{Key: label, Operator: "In", Values: []string{value}})
 	}
-	own = append(own, merge.Requirement{Key: karpenterv1.NodePoolLabelKey, Operator: "In", Values: []string{pool.Name}},
+	own = append(own, merge.Requirement{Key: karpenterv1.NodePoolLabelKey, Operator: "In",
+		Values: []string{pool.Name}},
 		merge.Requirement{Key: "karpenter.k8s.aws/ec2nodeclass", Operator: "In", Values: []string{"default"}})
 	for _, e := range own {
 		if fold.Canonical(e.Key) != key {

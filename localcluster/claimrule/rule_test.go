@@ -22,7 +22,8 @@ const cases = 500
 
 func compiled(t testing.TB, provided []fold.Requirement) rule {
 	t.Helper()
-	protection, leftOut, err := admission.ClaimRule{Requirements: provided, Classes: []policy.NodeClass{defaultClass}}.Protection()
+	protection, leftOut, err := admission.ClaimRule{Requirements: provided,
+		Classes: []policy.NodeClass{defaultClass}}.Protection()
 	if err != nil || len(leftOut) > 0 {
 		t.Fatalf("%v, left out %v", err, leftOut)
 	}
@@ -30,15 +31,17 @@ func compiled(t testing.TB, provided []fold.Requirement) rule {
 }
 
 func conforms(provided []fold.Requirement, claim *karpenterv1.NodeClaim) []fold.Key {
-	return policy.Conforms(provided, policy.Claim{Requirements: merge.FromAPI(claim.Spec.Requirements), Labels: claim.Labels})
+	return policy.Conforms(provided, policy.Claim{Requirements: merge.FromAPI(claim.Spec.Requirements),
+		Labels: claim.Labels})
 }
 
 func describe(provided []fold.Requirement, claim *karpenterv1.NodeClaim) string {
-	return fmt.Sprintf("policy %+v\nclaim %+v\nlabels %v", provided, merge.FromAPI(claim.Spec.Requirements), claim.Labels)
+	return fmt.Sprintf("policy %+v\nclaim %+v\nlabels %v", provided, merge.FromAPI(claim.Spec.Requirements),
+		claim.Labels)
 }
 
-// the claims that Joiner and Karpenter make of merged pools pass, and with a value that the policy does not have, another
-// class or a label missing they do not.
+// the claims that Joiner and Karpenter make of merged pools pass, and with a value that the policy does not
+// have, another class or a label missing they do not.
 func TestClaimsOfMergedPools(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(4, 25))
@@ -47,9 +50,11 @@ func TestClaimsOfMergedPools(t *testing.T) {
 		p, result := mergedPool(r)
 		provided := ruleFor(p)
 		rule := compiled(t, provided)
-		for name, claim := range map[string]*karpenterv1.NodeClaim{"Joiner": joinersClaim(result), "Karpenter": karpentersClaim(result)} {
+		for name, claim := range map[string]*karpenterv1.NodeClaim{"Joiner": joinersClaim(result),
+			"Karpenter": karpentersClaim(result)} {
 			if v := rule.judge(t, claim); !v.allowed() || len(conforms(provided, claim)) > 0 {
-				t.Fatalf("%s's claim of a merged pool is refused: %v %v\n%s", name, v.refused, v.failed, describe(provided, claim))
+				t.Fatalf("%s's claim of a merged pool is refused: %v %v\n%s", name, v.refused, v.failed,
+					describe(provided, claim))
 			}
 			claim.Spec.NodeClassRef.Name = "rogue"
 			if v := rule.judge(t, claim); v.allowed() {
@@ -64,7 +69,8 @@ func TestClaimsOfMergedPools(t *testing.T) {
 	}
 }
 
-// outside changes a claim for one label of the policy after the other to lie outside, and returns how many ways it tried.
+// outside changes a claim for one label of the policy after the other to lie outside, and returns how many ways it
+// tried.
 func outside(t *testing.T, rule rule, provided []fold.Requirement, claim *karpenterv1.NodeClaim) (tried int) {
 	t.Helper()
 	set, _, _ := fold.Of(provided)
@@ -76,7 +82,8 @@ func outside(t *testing.T, rule rule, provided []fold.Requirement, claim *karpen
 			ways = append(ways, []merge.Requirement{{Key: key, Operator: "In", Values: []string{"elsewhere"}}})
 		}
 		if values, finite := allowed.Values(); finite && len(values) > 0 {
-			ways = append(ways, []merge.Requirement{{Key: key, Operator: "In", Values: append([]string{"elsewhere"}, values...)}},
+			ways = append(ways,
+				[]merge.Requirement{{Key: key, Operator: "In", Values: append([]string{"elsewhere"}, values...)}},
 				[]merge.Requirement{{Key: key, Operator: "Exists"}})
 		}
 		if !allowed.AllowsAbsent() {
@@ -102,8 +109,8 @@ func outside(t *testing.T, rule rule, provided []fold.Requirement, claim *karpen
 	return tried
 }
 
-// the expression says what policy.Conforms says, of whatever claims; and what both take lies within the policy, as
-// Karpenter folds it, but for exclusions of numbers next to bounds.
+// the expression says what policy.Conforms says, of whatever claims; and what both take lies within the policy,
+// as Karpenter folds it, except exclusions of numbers next to bounds.
 func TestTheExpressionIsTheRule(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(4, 27))
@@ -113,7 +120,8 @@ func TestTheExpressionIsTheRule(t *testing.T) {
 		rule := compiled(t, provided)
 		for range 20 {
 			claim := &karpenterv1.NodeClaim{}
-			claim.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: defaultClass.Group, Kind: defaultClass.Kind, Name: defaultClass.Name}
+			claim.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: defaultClass.Group,
+				Kind: defaultClass.Kind, Name: defaultClass.Name}
 			claim.Spec.Requirements = append([]merge.Requirement{}, entries(r, 4)...) // the API has no null
 			for _, entry := range provided {                                          // or nothing would ever pass
 				if r.IntN(3) > 0 {
@@ -123,11 +131,14 @@ func TestTheExpressionIsTheRule(t *testing.T) {
 			}
 			if r.IntN(3) == 0 {
 				label := universe[r.IntN(len(universe))]
-				claim.Labels = map[string]string{label.names[r.IntN(len(label.names))]: label.values[r.IntN(len(label.values))]}
+				claim.Labels = map[string]string{
+					label.names[r.IntN(len(label.names))]: label.values[r.IntN(len(label.values))],
+				}
 			}
 			v, keys := rule.judge(t, claim), conforms(provided, claim)
 			if v.allowed() != (len(keys) == 0) || len(v.refused) != len(keys) || len(v.failed) > 0 {
-				t.Fatalf("the API server: %v %v, policy.Conforms: %v\n%s", v.refused, v.failed, keys, describe(provided, claim))
+				t.Fatalf("the API server: %v %v, policy.Conforms: %v\n%s", v.refused, v.failed, keys,
+					describe(provided, claim))
 			}
 			if !v.allowed() {
 				refused++
@@ -151,7 +162,9 @@ func wider(provided []fold.Requirement, claim *karpenterv1.NodeClaim) fold.Key {
 	set, _, _ := fold.Of(provided)
 	for allowed := range set.All() {
 		key := allowed.Key()
-		own := slices.DeleteFunc(slices.Clone(asked), func(r fold.Requirement) bool { return fold.Canonical(r.Key) != key })
+		own := slices.DeleteFunc(slices.Clone(asked), func(r fold.Requirement) bool {
+			return fold.Canonical(r.Key) != key
+		})
 		isBound := func(r fold.Requirement) bool {
 			return slices.Contains([]fold.Operator{"Gt", "Gte", "Lt", "Lte"}, r.Operator)
 		}
@@ -162,7 +175,8 @@ func wider(provided []fold.Requirement, claim *karpenterv1.NodeClaim) fold.Key {
 		if got.Empty() && len(fold.Names(key)) == 1 && !exclusionsOnly(own) {
 			got = fold.Absent(key) // K2
 		}
-		if !slices.ContainsFunc(own, func(r fold.Requirement) bool { return r.Operator == fold.DoesNotExist }) && !got.Equal(fold.Absent(key)) {
+		if !slices.ContainsFunc(own, func(r fold.Requirement) bool { return r.Operator == fold.DoesNotExist }) &&
+			!got.Equal(fold.Absent(key)) {
 			got = got.And(fold.Present(key)) // Karpenter does not tell an exclusion from one that wants the label
 		}
 		if len(own) == 0 || !got.And(allowed).Equal(got) {
@@ -177,9 +191,12 @@ func wider(provided []fold.Requirement, claim *karpenterv1.NodeClaim) fold.Key {
 	return ""
 }
 
-// exclusionsOnly holds for entries that Karpenter does not see to contradict each other: values that bounds leave, excluded.
+// exclusionsOnly holds for entries that Karpenter does not see to contradict each other: values that bounds leave,
+// excluded.
 func exclusionsOnly(own []fold.Requirement) bool {
-	set, _, _ := fold.Of(slices.DeleteFunc(slices.Clone(own), func(r fold.Requirement) bool { return r.Operator == fold.NotIn }))
+	set, _, _ := fold.Of(slices.DeleteFunc(slices.Clone(own), func(r fold.Requirement) bool {
+		return r.Operator == fold.NotIn
+	}))
 	return len(own) > 0 && !set.Get(fold.Canonical(own[0].Key)).Empty()
 }
 
@@ -198,22 +215,25 @@ func withoutNumbers(provided []fold.Requirement, key fold.Key) fold.Allowed {
 	return set.Get(key)
 }
 
-// A-04, U11: with 1,000 values in the policy and 100, or 600, in the claim the rule costs far less than a third of what an API
-// server allows for one expression. Exclusions that cost more are left out and named.
+// A-04, U11: with 1,000 values in the policy and 100, or 600, in the claim the rule costs far less than a third of
+// what an API server allows for one expression. Exclusions that cost more are left out and named.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	const third = 1_000_000 / 3
 	for _, values := range []int{100, 600} {
 		claim := largeClaim(values)
-		v := compiled(t, []fold.Requirement{{Key: instanceType, Operator: fold.In, Values: names(1000)}}).judge(t, claim)
+		v := compiled(t, []fold.Requirement{{Key: instanceType, Operator: fold.In, Values: names(1000)}}).judge(t,
+			claim)
 		t.Logf("1,000 values in the policy, %d in the claim: cost %d", values, v.cost)
 		if !v.allowed() || v.cost > third {
 			t.Errorf("%d values: %v %v, cost %d", values, v.refused, v.failed, v.cost)
 		}
 	}
 	for _, excluded := range []int{100, 1000, 1001} {
-		provided := []fold.Requirement{{Key: team, Operator: fold.NotIn, Values: names(excluded)[:100]}, {Key: team, Operator: fold.NotIn, Values: names(excluded)[excluded-min(excluded, 1000):]}}
-		protection, leftOut, err := admission.ClaimRule{Requirements: provided, Classes: []policy.NodeClass{defaultClass}}.Protection()
+		provided := []fold.Requirement{{Key: team, Operator: fold.NotIn, Values: names(excluded)[:100]},
+			{Key: team, Operator: fold.NotIn, Values: names(excluded)[excluded-min(excluded, 1000):]}}
+		protection, leftOut, err := admission.ClaimRule{Requirements: provided,
+			Classes: []policy.NodeClass{defaultClass}}.Protection()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,8 +248,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// a policy with as many labels as it may have, each with many values, stays within what one binding may cost and etcd
-// may store; what does not fit is named.
+// a policy with as many labels as it may have, each with many values, stays within what one binding may cost and
+// etcd may store; what does not fit is named.
 func TestTheLargestPolicy(t *testing.T) {
 	t.Parallel()
 	var provided []fold.Requirement
@@ -238,9 +258,11 @@ func TestTheLargestPolicy(t *testing.T) {
 	for i := range merge.MaxRequirements {
 		key := fmt.Sprintf("example.com/label-%d", i)
 		provided = append(provided, fold.Requirement{Key: key, Operator: fold.In, Values: names(1000)})
-		claim.Spec.Requirements = append(claim.Spec.Requirements, merge.Requirement{Key: key, Operator: "In", Values: names(100)})
+		claim.Spec.Requirements = append(claim.Spec.Requirements,
+			merge.Requirement{Key: key, Operator: "In", Values: names(100)})
 	}
-	protection, leftOut, err := admission.ClaimRule{Requirements: provided, Classes: []policy.NodeClass{defaultClass}}.Protection()
+	protection, leftOut, err := admission.ClaimRule{Requirements: provided,
+		Classes: []policy.NodeClass{defaultClass}}.Protection()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,12 +293,15 @@ func others(count int) []string {
 // largeClaim has 100 entries, one of them with this many instance types.
 func largeClaim(types int) *karpenterv1.NodeClaim {
 	claim := &karpenterv1.NodeClaim{}
-	claim.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: defaultClass.Group, Kind: defaultClass.Kind, Name: defaultClass.Name}
+	claim.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: defaultClass.Group, Kind: defaultClass.Kind,
+		Name: defaultClass.Name}
 	for i := range 98 {
-		claim.Spec.Requirements = append(claim.Spec.Requirements, merge.Requirement{Key: fmt.Sprintf("example.com/other-%d", i), Operator: "Exists"})
+		claim.Spec.Requirements = append(claim.Spec.Requirements,
+			merge.Requirement{Key: fmt.Sprintf("example.com/other-%d", i), Operator: "Exists"})
 	}
 	if types > 0 {
-		claim.Spec.Requirements = append(claim.Spec.Requirements, merge.Requirement{Key: instanceType, Operator: "In", Values: names(types)})
+		claim.Spec.Requirements = append(claim.Spec.Requirements, merge.Requirement{Key: instanceType, Operator: "In",
+			Values: names(types)})
 	}
 	return claim
 }

@@ -138,7 +138,8 @@ func (c *Cluster) launch(component Component) (*process, error) {
 	if _, ok := c.running[component]; ok {
 		return nil, fmt.Errorf("%s is running already", component)
 	}
-	p, err := startProcess(c.spawner, c.setup.options.Binary, component, c.setup.args(component), c.setup.logPath(component))
+	p, err := startProcess(c.spawner, c.setup.options.Binary, component, c.setup.args(component),
+		c.setup.logPath(component))
 	if err != nil {
 		return nil, err
 	}
@@ -261,8 +262,9 @@ func (c *Cluster) stopAll() error {
 	return nil
 }
 
-// lastGrace is how long a component may take to end with its cluster. What it would put in order goes with the directory, and
-// an API server with open watches takes all the time that it is given: so without a directory to keep, it is none.
+// lastGrace is how long a component may take to end with its cluster. What it would put in order goes with the
+// directory, and an API server with open watches takes all the time that it is given: so without a directory to keep,
+// it is none.
 func (c *Cluster) lastGrace(component Component) time.Duration {
 	if c.setup.options.Keep {
 		return component.grace()

@@ -106,7 +106,8 @@ func TestAFailedStartShowsTheLogOfTheComponent(t *testing.T) {
 	if err == nil {
 		t.Fatal("a cluster started with an impossible flag")
 	}
-	for _, want := range []string{"kube-apiserver ended", "not a valid cidr", filepath.Join(dir, "logs", "kube-apiserver.log")} {
+	for _, want := range []string{"kube-apiserver ended", "not a valid cidr",
+		filepath.Join(dir, "logs", "kube-apiserver.log")} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not mention %q: %v", want, err)
 		}

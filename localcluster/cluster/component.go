@@ -32,8 +32,8 @@ const (
 	clientBurst = 2000
 	// etcdQuotaBytes lets a long benchmark write more than the default 2 GiB.
 	etcdQuotaBytes = 8 << 30
-	// nodeSchedulingPlugin and nodeSchedulingGate are the names of the admission plugin of package nodescheduling/plugin,
-	// which is not imported: it is made of all of Kubernetes, and this package starts a binary.
+	// nodeSchedulingPlugin and nodeSchedulingGate are the names of the admission plugin of package
+	// nodescheduling/plugin, which is not imported: it is made of all of Kubernetes, and this package starts a binary.
 	nodeSchedulingPlugin = "scheduling.openshift.io/NodeSchedulingPolicy"
 	nodeSchedulingGate   = "OpenShiftNodeSchedulingPolicy"
 	// auditMaxMegabytes keeps a whole run in one audit file.

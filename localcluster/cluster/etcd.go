@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// WriteEtcd stores a value past the API server, as a fault of the storage may: a record that nobody can read, for example.
-// The keys are those of the API server: /registry/... .
+// WriteEtcd stores a value past the API server, as a fault of the storage may: a record that nobody can read, for
+// example. The keys are those of the API server: /registry/... .
 func (c *Cluster) WriteEtcd(ctx context.Context, key string, value []byte) error {
 	return c.askEtcd(ctx, "put", map[string][]byte{"key": []byte(key), "value": value})
 }
@@ -25,7 +25,8 @@ func (c *Cluster) askEtcd(ctx context.Context, what string, body map[string][]by
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.setup.ports.url(etcdClientPort, "/v3/kv/"+what), bytes.NewReader(encoded))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.setup.ports.url(etcdClientPort, "/v3/kv/"+what),
+		bytes.NewReader(encoded))
 	if err != nil {
 		return err
 	}

@@ -189,8 +189,7 @@ func occupy(t *testing.T, address string) {
 	t.Cleanup(func() { _ = listener.Close() })
 }
 
-// processesWith returns the command lines of all processes that mention text,
-// but for this one.
+// processesWith returns the command lines of all processes that mention text, without this one.
 func processesWith(t *testing.T, text string) []string {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -53,7 +53,9 @@ func builtinIdentities() []Identity {
 // validate refuses a name that cannot be a file's, or a URL that is not one.
 func (i Identity) validate() error {
 	if !regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`).MatchString(i.Name) {
-		return fmt.Errorf("Identity.Name is %q: allowed are 1 to 63 lower-case letters, digits, '-' and '.', with a letter or digit at both ends", i.Name)
+		return fmt.Errorf(
+			"Identity.Name is %q: allowed are 1 to 63 lower-case letters, digits, '-' and '.', with a letter or digit at both ends",
+			i.Name)
 	}
 	if i.Server == "" {
 		return nil

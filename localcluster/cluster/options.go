@@ -39,8 +39,8 @@ type Options struct {
 	Log io.Writer
 	// Audit makes the API server write a line per request; see AuditLog.
 	Audit bool
-	// NodeSchedulingPolicy is a NodeSchedulingPolicyConfig in YAML, with which the API server runs its admission plugin
-	// scheduling.openshift.io/NodeSchedulingPolicy. Empty: the plugin is off.
+	// NodeSchedulingPolicy is a NodeSchedulingPolicyConfig in YAML, with which the API server runs its admission
+	// plugin scheduling.openshift.io/NodeSchedulingPolicy. Empty: the plugin is off.
 	NodeSchedulingPolicy string
 	// Components are those to start, for tests that need less than a whole
 	// cluster; etcd and kube-apiserver must be among them. Empty: all.
@@ -57,7 +57,8 @@ type Options struct {
 func BinaryFromEnv() (string, error) {
 	path := os.Getenv(BinaryEnv)
 	if path == "" {
-		return "", fmt.Errorf("%s is not set: run `make bin/controlplane` and set it to the absolute path of that file", BinaryEnv)
+		return "", fmt.Errorf(
+			"%s is not set: run `make bin/controlplane` and set it to the absolute path of that file", BinaryEnv)
 	}
 	if err := checkBinary(path); err != nil {
 		return "", fmt.Errorf("%s: %w", BinaryEnv, err)
@@ -69,7 +70,8 @@ func BinaryFromEnv() (string, error) {
 // does not touch the file system but to look at Binary.
 func (o Options) complete() (Options, error) {
 	if o.Binary == "" {
-		return o, errors.New("Options.Binary is empty: it must be the path of the controlplane binary; run `make bin/controlplane`")
+		return o, errors.New(
+			"Options.Binary is empty: it must be the path of the controlplane binary; run `make bin/controlplane`")
 	}
 	if err := checkBinary(o.Binary); err != nil {
 		return o, fmt.Errorf("Options.Binary: %w", err)

@@ -19,13 +19,13 @@ const (
 // ephemeralRange is where Linux says from which ports the kernel gives.
 const ephemeralRange = "/proc/sys/net/ipv4/ip_local_port_range"
 
-// Reservation is a set of TCP ports of this machine that nobody else is given until it is released, or this process ends.
-// To look for a free port, close it and hope does not do: it may be given away before the program that was meant to have
-// it listens there. Two of our programs that share their ports would even both get it.
+// Reservation is a set of TCP ports of this machine that nobody else is given until it is released, or this process
+// ends. To look for a free port, close it and hope does not do: it may be given away before the program that was meant
+// to have it listens there. Two of our programs that share their ports would even both get it.
 //
-// A port is reserved by holding the UDP port of the same number on 127.0.0.1. That keeps no program from the TCP port, and
-// two of our processes from reserving the same. Programs that choose ports of the range without asking us can still be in
-// the way: whoever starts a program looks for that.
+// A port is reserved by holding the UDP port of the same number on 127.0.0.1. That keeps no program from the TCP port,
+// and two of our processes from reserving the same. Programs that choose ports of the range without asking us can
+// still be in the way: whoever starts a program looks for that.
 type Reservation struct {
 	Ports []int
 	held  []net.PacketConn
@@ -40,7 +40,8 @@ func Reserve(n int) (*Reservation, error) {
 		_ = r.add(first + (start+i)%(last-first)) // one that is taken is passed over
 	}
 	if len(r.Ports) < n {
-		return nil, errors.Join(fmt.Errorf("looking for %d free ports from %d to %d: there are %d", n, first, last, len(r.Ports)), r.Release())
+		return nil, errors.Join(fmt.Errorf("looking for %d free ports from %d to %d: there are %d", n, first, last,
+			len(r.Ports)), r.Release())
 	}
 	return r, nil
 }
@@ -86,7 +87,8 @@ func (r *Reservation) Release() error {
 	return errors.Join(failed...)
 }
 
-// reservable returns the range, cut off where the kernel's own begins. Where that leaves little, the kernel's is ignored.
+// reservable returns the range, cut off where the kernel's own begins. Where that leaves little, the kernel's is
+// ignored.
 func reservable() (first, last int) {
 	first, last = firstReserved, lastReserved
 	content, err := os.ReadFile(ephemeralRange)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Many who reserve at the same time get different ports; nobody gets one that is reserved or at which somebody listens; the
-// program that it was reserved for can listen there.
+// Many who reserve at the same time get different ports; nobody gets one that is reserved or at which somebody
+// listens; the program that it was reserved for can listen there.
 func TestReservedPortsAreOnesOwn(t *testing.T) {
 	t.Parallel()
 	const callers, each = 20, 5

@@ -98,7 +98,8 @@ func (s *setup) prepare() error {
 		return err
 	}
 	for name, content := range map[string]string{
-		auditPolicyFile: auditPolicy, admissionFile: admissionConfiguration, placementFile: s.options.NodeSchedulingPolicy,
+		auditPolicyFile: auditPolicy, admissionFile: admissionConfiguration,
+		placementFile: s.options.NodeSchedulingPolicy,
 	} {
 		if err := os.WriteFile(filepath.Join(s.options.Dir, name), []byte(content), 0o600); err != nil {
 			return fmt.Errorf("writing %s: %w", name, err)

@@ -17,13 +17,17 @@ func TestOptionsNameTheFieldThatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, options := range map[string]Options{
-		"Options.Binary is empty":                  {},
-		"make bin/controlplane":                    {Binary: filepath.Join(t.TempDir(), "missing")},
-		"not an executable file":                   {Binary: t.TempDir()},
-		"Options.ReadyTimeout is -1s":              {Binary: program, ReadyTimeout: -time.Second},
-		`Options.Components names "kubelet"`:       {Binary: program, Components: []Component{Etcd, APIServer, "kubelet"}},
-		"kube-apiserver must be among them":        {Binary: program, Components: []Component{Etcd}},
-		`Options.ExtraArgs names the component "k`: {Binary: program, ExtraArgs: map[Component][]string{"kubelet": nil}},
+		"Options.Binary is empty":     {},
+		"make bin/controlplane":       {Binary: filepath.Join(t.TempDir(), "missing")},
+		"not an executable file":      {Binary: t.TempDir()},
+		"Options.ReadyTimeout is -1s": {Binary: program, ReadyTimeout: -time.Second},
+		`Options.Components names "kubelet"`: {
+			Binary: program, Components: []Component{Etcd, APIServer, "kubelet"},
+		},
+		"kube-apiserver must be among them": {Binary: program, Components: []Component{Etcd}},
+		`Options.ExtraArgs names the component "k`: {Binary: program, ExtraArgs: map[Component][]string{
+			"kubelet": nil,
+		}},
 	} {
 		if _, err := options.complete(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
@@ -124,7 +128,9 @@ func TestUsersOfTheAPIServerAreStrangersToEtcd(t *testing.T) {
 	}{{p.users, true}, {p.etcd, false}, {p.frontProxy, false}} {
 		roots := x509.NewCertPool()
 		roots.AddCert(check.signer.certificate)
-		_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		_, err := leaf.Verify(x509.VerifyOptions{
+			Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		})
 		if valid := err == nil; valid != check.valid {
 			t.Errorf("a user's certificate against %s: valid %t, want %t", check.signer.path, valid, check.valid)
 		}
@@ -141,7 +147,8 @@ func TestUsersOfTheAPIServerAreStrangersToEtcd(t *testing.T) {
 func TestAuditCountsFinishedRequestsAndLeavesOutTheLineBeingWritten(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), auditLogFile)
-	log := `{"stage":"ResponseComplete","verb":"create","user":{"username":"s"},"userAgent":"kube-scheduler","objectRef":{"resource":"pods","subresource":"binding"},"responseStatus":{"code":201},"stageTimestamp":"2025-01-02T03:04:05.678901Z"}
+	log :=
+		`{"stage":"ResponseComplete","verb":"create","user":{"username":"s"},"userAgent":"kube-scheduler","objectRef":{"resource":"pods","subresource":"binding"},"responseStatus":{"code":201},"stageTimestamp":"2025-01-02T03:04:05.678901Z"}
 {"stage":"ResponseComplete","verb":"create","user":{"username":"s"},"userAgent":"kube-scheduler","objectRef":{"resource":"pods","subresource":"binding"},"responseStatus":{"code":201}}
 {"stage":"ResponseStarted","verb":"watch","user":{"username":"s"},"objectRef":{"resource":"pods"}}
 {"stage":"ResponseComplete","verb":"patch","user":{"username":"j"},"objectRef":{"apiGroup":"karpenter.sh","resource":"nodeclaims","subresource":"status"},"responseStatus":{"code":409}}

@@ -61,21 +61,26 @@ func newConfigured(t *testing.T) *configured {
 	c := &configured{webhooks: configuration.Webhooks,
 		compiler: cel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))}
 	for i := range c.webhooks {
-		c.access = append(c.access, webhookaccess.NewValidatingWebhookAccessor(fmt.Sprint(i), configuration.Name, &c.webhooks[i]))
+		c.access = append(c.access, webhookaccess.NewValidatingWebhookAccessor(fmt.Sprint(i), configuration.Name,
+			&c.webhooks[i]))
 	}
 	return c
 }
 
-// ask answers as the API server does with this configuration: the webhook decides if it is called, and else nobody refuses.
+// ask answers as the API server does with this configuration: the webhook decides if it is called, and else nobody
+// refuses.
 func (c *configured) ask(w *schedulingtest.World, asked schedulingtest.Asked) (schedulingtest.Answer, error) {
 	internal, err := server.Record(asked)
 	if err != nil {
 		return schedulingtest.Answer{}, err
 	}
 	object, old := asked.Objects()
-	versioned := &admission.VersionedAttributes{Attributes: internal, VersionedObject: object, VersionedOldObject: old, VersionedKind: internal.GetKind()}
+	versioned := &admission.VersionedAttributes{Attributes: internal, VersionedObject: object, VersionedOldObject: old,
+		VersionedKind: internal.GetKind()}
 	for i := range c.webhooks {
-		if !slices.ContainsFunc(c.webhooks[i].Rules, func(r registrationv1.RuleWithOperations) bool { return covers(r, asked) }) {
+		if !slices.ContainsFunc(c.webhooks[i].Rules, func(r registrationv1.RuleWithOperations) bool {
+			return covers(r, asked)
+		}) {
 			continue
 		}
 		matched := c.access[i].GetCompiledMatcher(c.compiler).Match(context.Background(), versioned, nil, nil)
@@ -93,12 +98,13 @@ func (c *configured) ask(w *schedulingtest.World, asked schedulingtest.Asked) (s
 // covers says whether a rule is for the request.
 func covers(r registrationv1.RuleWithOperations, asked schedulingtest.Asked) bool {
 	resource := strings.TrimSuffix(asked.Resource+"/"+asked.Subresource, "/")
-	return slices.Contains(r.Operations, registrationv1.OperationType(asked.Operation)) && slices.Contains(r.APIGroups, asked.Group) &&
-		slices.Contains(r.Resources, resource)
+	return slices.Contains(r.Operations, registrationv1.OperationType(asked.Operation)) &&
+		slices.Contains(r.APIGroups, asked.Group) && slices.Contains(r.Resources, resource)
 }
 
 // review sends the request to the webhook as kube-apiserver would.
-func review(w *schedulingtest.World, asked schedulingtest.Asked, object, old runtime.Object) (schedulingtest.Answer, error) {
+func review(w *schedulingtest.World, asked schedulingtest.Asked,
+	object, old runtime.Object) (schedulingtest.Answer, error) {
 	policy, _, err := evaluator.New(w.Sources)
 	if err != nil {
 		return schedulingtest.Answer{}, err
@@ -108,16 +114,20 @@ func review(w *schedulingtest.World, asked schedulingtest.Asked, object, old run
 	if err != nil {
 		return schedulingtest.Answer{}, err
 	}
-	request := &admissionv1.AdmissionRequest{UID: "1", Operation: admissionv1.Operation(asked.Operation), SubResource: asked.Subresource,
-		Resource:  metav1.GroupVersionResource{Group: asked.Group, Version: "v1", Resource: asked.Resource},
-		Namespace: asked.Namespace, Name: asked.Name, DryRun: &asked.DryRun,
+	request := &admissionv1.AdmissionRequest{UID: "1", Operation: admissionv1.Operation(asked.Operation),
+		SubResource: asked.Subresource,
+		Resource:    metav1.GroupVersionResource{Group: asked.Group, Version: "v1", Resource: asked.Resource},
+		Namespace:   asked.Namespace, Name: asked.Name, DryRun: &asked.DryRun,
 		UserInfo: authenticationv1.UserInfo{Username: asked.User.Name, Groups: asked.User.Groups}}
-	for from, to := range map[*runtime.Object]*runtime.RawExtension{&object: &request.Object, &old: &request.OldObject} {
+	for from, to := range map[*runtime.Object]*runtime.RawExtension{&object: &request.Object,
+		&old: &request.OldObject} {
 		if *from != nil {
 			to.Object = *from
 		}
 	}
-	body, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request})
+	body, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request,
+	})
 	if err != nil {
 		return schedulingtest.Answer{}, err
 	}
@@ -129,32 +139,39 @@ func review(w *schedulingtest.World, asked schedulingtest.Asked, object, old run
 	if err := json.Unmarshal(recorder.Body.Bytes(), &answer); err != nil || answer.Response == nil {
 		return schedulingtest.Answer{}, fmt.Errorf("status %d, %q: %w", recorder.Code, recorder.Body, err)
 	}
-	given := schedulingtest.Answer{Allowed: answer.Response.Allowed, Warnings: answer.Response.Warnings, Audit: answer.Response.AuditAnnotations}
+	given := schedulingtest.Answer{Allowed: answer.Response.Allowed, Warnings: answer.Response.Warnings,
+		Audit: answer.Response.AuditAnnotations}
 	if !given.Allowed {
 		given.Message = answer.Response.Result.Message
 	}
 	return given, nil
 }
 
-// placed draws a request about a pod in the language of the scripts: what a pod may be made of, and each part of it that may change.
+// placed draws a request about a pod in the language of the scripts: what a pod may be made of, and each part of it
+// that may change.
 func placed(t *rapid.T) string {
 	pick := func(name string, of ...string) string { return rapid.SampledFrom(of).Draw(t, name) }
-	user := pick("user", "alice", "system:admin", "dora[oncall]", "system:kube-scheduler", "sa:ops/default", "system:node:cp1", "system:node:cp1[others]", "system:node:w1")
+	user := pick("user", "alice", "system:admin", "dora[oncall]", "system:kube-scheduler", "sa:ops/default",
+		"system:node:cp1", "system:node:cp1[others]", "system:node:w1")
 	pod := pick("pod", "tmp/debug", "app/plain", "ops/web")
 	attributes := func(side string) string {
 		return strings.Join([]string{
 			pick(side+" node", "", "", "node=w1", "node=cp1", "node=cp9"), pick(side+" gate", "", "gated", "ungated"),
-			pick(side+" tolerations", "", "", "tolerate=cp:NoSchedule", "tolerate=*", "tolerate=node.kubernetes.io/not-ready:NoExecute"),
+			pick(side+" tolerations", "", "", "tolerate=cp:NoSchedule", "tolerate=*",
+				"tolerate=node.kubernetes.io/not-ready:NoExecute"),
 			pick(side+" selector", "", "", "select=cp=", "need=cp", "need=name=w1", "prefer=cp"),
-			pick(side+" override", "", "", "override=why", "override=mine", "override="), pick(side+" mirror", "", "", "mirror"),
-			pick(side+" metadata", "", "label=a=b", "finalizer=a.b/c", "annotation=a=b"), pick(side+" image", "", "image=other"),
+			pick(side+" override", "", "", "override=why", "override=mine", "override="),
+			pick(side+" mirror", "", "", "mirror"),
+			pick(side+" metadata", "", "label=a=b", "finalizer=a.b/c", "annotation=a=b"),
+			pick(side+" image", "", "image=other"),
 		}, " ")
 	}
 	switch pick("verb", "create", "update", "update", "update", "bind", "bind-legacy", "connect", "delete") {
 	case "create":
 		return fmt.Sprintf("%s create pod %s %s", user, pod, attributes("new"))
 	case "bind":
-		return fmt.Sprintf("%s bind %s to=%s %s", user, pod, pick("target", "cp1", "w1", "cp9"), pick("brings", "", "annotation="+evaluator.OverrideAnnotation+"=x"))
+		return fmt.Sprintf("%s bind %s to=%s %s", user, pod, pick("target", "cp1", "w1", "cp9"),
+			pick("brings", "", "annotation="+evaluator.OverrideAnnotation+"=x"))
 	case "bind-legacy":
 		return fmt.Sprintf("%s bind-legacy %s to=%s", user, pod, pick("target", "cp1", "w1", "cp9"))
 	case "connect":
@@ -166,11 +183,13 @@ func placed(t *rapid.T) string {
 	if pick("takes it off", "no", "no", "yes") == "yes" {
 		change = "no-override " + pick("image then", "", "image=other")
 	}
-	return fmt.Sprintf("%s update pod%s %s %s -> %s", user, pick("subresource", "", "", "/status", "/ephemeralcontainers", "/resize", "/eviction"), pod, attributes("old"), change)
+	return fmt.Sprintf("%s update pod%s %s %s -> %s", user,
+		pick("subresource", "", "", "/status", "/ephemeralcontainers", "/resize", "/eviction"), pod, attributes("old"),
+		change)
 }
 
-// the plugin, which is asked for everything, and the webhook behind the rules and matchConditions of the chart say the same of every
-// request. A condition that keeps back what the evaluator would refuse shows here.
+// the plugin, which is asked for everything, and the webhook behind the rules and matchConditions of the chart
+// say the same of every request. A condition that keeps back what the evaluator would refuse shows here.
 func TestA16_BothDoorsSayTheSame(t *testing.T) {
 	t.Parallel()
 	hook := newConfigured(t)
@@ -196,7 +215,8 @@ func TestA16_BothDoorsSayTheSame(t *testing.T) {
 				t.Fatalf("%s: %v", line, err)
 			}
 			if !reflect.DeepEqual(inside, outside) {
-				t.Fatalf("%s\nthe plugin says %s\n%sand the webhook %s\n%s", line, inside, inside.Text(), outside, outside.Text())
+				t.Fatalf("%s\nthe plugin says %s\n%sand the webhook %s\n%s", line, inside, inside.Text(), outside,
+					outside.Text())
 			}
 			if same++; !inside.Allowed {
 				refused++
@@ -208,8 +228,8 @@ func TestA16_BothDoorsSayTheSame(t *testing.T) {
 	}
 }
 
-// every exit of the evaluator has a form outside of Go: a condition that compiles, or a field of the configuration.
-// what concerns no pod with the override is no call.
+// every exit of the evaluator has a form outside of Go: a condition that compiles, or a field of the
+// configuration. A-17: what concerns no pod with the override is no call.
 func TestA16_OrdinaryRequestsAreNoCall(t *testing.T) {
 	t.Parallel()
 	hook := newConfigured(t)
@@ -230,8 +250,9 @@ func TestA16_OrdinaryRequestsAreNoCall(t *testing.T) {
 		"alice update pod app/a node=w1 override=x -> image=other":               1,
 		"alice update pod app/a node=w1 -> override=x":                           1,
 		"alice update pod/status app/a node=w1 override=x -> no-override":        1,
-		"alice connect pod/exec app/plain":                                       1, // nothing in it says which pod that is
-		"alice bind app/a to=w1":                                                 1,
+		// nothing in it says which pod that is
+		"alice connect pod/exec app/plain": 1,
+		"alice bind app/a to=w1":           1,
 	} {
 		asked, err := schedulingtest.ParseRequest(line)
 		if err != nil {
@@ -244,7 +265,8 @@ func TestA16_OrdinaryRequestsAreNoCall(t *testing.T) {
 	}
 }
 
-// A-09 (d), H7: a reason of 512 bytes passes through both doors, and one of 513 through neither. The mutant that died: maxOverride + 1.
+// A-09 (d), H7: a reason of 512 bytes passes through both doors, and one of 513 through neither. The mutant that died:
+// maxOverride + 1.
 func TestA09_TheReasonOfAnOverrideHas512Bytes(t *testing.T) {
 	t.Parallel()
 	hook := newConfigured(t)
@@ -253,12 +275,14 @@ func TestA09_TheReasonOfAnOverrideHas512Bytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for length, allowed := range map[int]bool{512: true, 513: false} {
-		asked, err := schedulingtest.ParseRequest("system:admin create pod tmp/a node=cp1 override=" + strings.Repeat("x", length))
+		asked, err := schedulingtest.ParseRequest("system:admin create pod tmp/a node=cp1 override=" +
+			strings.Repeat("x", length))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for name, door := range map[string]schedulingtest.Door{"plugin": ask, "webhook": hook.ask} {
-			if given, err := door(w, asked); err != nil || given.Allowed != allowed || !allowed && !strings.Contains(given.Message, "is too long") {
+			if given, err := door(w, asked); err != nil || given.Allowed != allowed ||
+				!allowed && !strings.Contains(given.Message, "is too long") {
 				t.Errorf("%s: %d bytes: %s %s (%v)", name, length, given, given.Message, err)
 			}
 		}

@@ -30,7 +30,8 @@ import (
 // server is a kube-apiserver's: objects of internal types.
 var server = plugintest.Server{Interfaces: admission.NewObjectInterfacesFromScheme(legacyscheme.Scheme),
 	Internal: func(group string, object runtime.Object) (runtime.Object, error) {
-		return legacyscheme.Scheme.UnsafeConvertToVersion(object, schema.GroupVersion{Group: group, Version: runtime.APIVersionInternal})
+		return legacyscheme.Scheme.UnsafeConvertToVersion(object,
+			schema.GroupVersion{Group: group, Version: runtime.APIVersionInternal})
 	}}
 
 // TestScripts runs the scripts of the evaluator through this door: the words must be the same (the preamble of
@@ -58,7 +59,8 @@ func TestScripts(t *testing.T) {
 
 // ask is the door: a plugin in the world, with objects of internal types as in kube-apiserver.
 func ask(w *schedulingtest.World, asked schedulingtest.Asked) (schedulingtest.Answer, error) {
-	policy, err := door.NewPolicy(door.PolicyConfig{Sources: w.Sources, Metrics: door.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard(),
+	policy, err := door.NewPolicy(door.PolicyConfig{Sources: w.Sources,
+		Metrics: door.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard(),
 		Read: func(context.Context) (door.Live, error) {
 			return door.Live{Source: w.Sources.Live, Scheduler: w.Sources.Scheduler, Groups: w.Sources.Groups}, nil
 		}})
@@ -77,13 +79,15 @@ func ask(w *schedulingtest.World, asked schedulingtest.Asked) (schedulingtest.An
 const configuration = `{"apiVersion":"scheduling.openshift.io/v1alpha1","kind":"NodeSchedulingPolicyConfig","groups":[
 {"name":"ControlPlane","labelSelector":{"matchLabels":{"cp":""}},"mode":"Enable","authorizedUsers":["admin","ops/default"]}]}`
 
-// N68: what the plugin adds to the creation of an ordinary pod, and to that of one that a node decides, with 5,000 nodes.
+// N68: what the plugin adds to the creation of an ordinary pod, and to that of one that a node decides, with 5,000
+// nodes.
 func BenchmarkValidate(b *testing.B) {
 	config, err := evaluator.Decode([]byte(configuration))
 	if err != nil {
 		b.Fatal(err)
 	}
-	policy, err := door.NewPolicy(door.PolicyConfig{Sources: evaluator.Sources{Config: config}, Metrics: door.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard(),
+	policy, err := door.NewPolicy(door.PolicyConfig{Sources: evaluator.Sources{Config: config},
+		Metrics: door.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard(),
 		Read: func(context.Context) (door.Live, error) { return door.Live{}, nil }})
 	if err != nil {
 		b.Fatal(err)
@@ -95,14 +99,19 @@ func BenchmarkValidate(b *testing.B) {
 	}
 	var fleet []*corev1.Node
 	for i := range 5000 {
-		fleet = append(fleet, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i), Labels: map[string]string{corev1.LabelHostname: fmt.Sprintf("n%d", i)}}})
+		fleet = append(fleet,
+			&corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i),
+					Labels: map[string]string{corev1.LabelHostname: fmt.Sprintf("n%d", i)}},
+			})
 	}
 	nodes, err := door.FixedNodes(config, fleet)
 	if err != nil {
 		b.Fatal(err)
 	}
 	judging := plugin.With(policy, door.Ports(nil, nodes, door.Namespaces{}, func() bool { return true }))
-	for name, line := range map[string]string{"ordinary": "alice create pod app/web", "binding": "alice bind app/web to=n7", "selector": "alice create pod app/web select=disk=ssd"} {
+	for name, line := range map[string]string{"ordinary": "alice create pod app/web",
+		"binding": "alice bind app/web to=n7", "selector": "alice create pod app/web select=disk=ssd"} {
 		b.Run(name, func(b *testing.B) {
 			asked, err := schedulingtest.ParseRequest(line)
 			if err != nil {

@@ -51,13 +51,16 @@ var whatAlwaysHolds = []attempt{
 	{merge.DefaultOperator, "create", "nodepools", ""}, {merge.DefaultOperator, "respec", "nodepools", ""},
 	{merge.DefaultOperator, "scale", "nodepools", ""}, {merge.DefaultOperator, "delete", "nodepools", ""},
 	{merge.DefaultOperator, "respec", "ec2nodeclasses", ""}, {merge.DefaultOperator, "delete", "ec2nodeclasses", ""},
-	{operand, "annotate", "nodepools", ""}, {operand, "finalize", "nodepools", ""}, {operand, "report", "nodepools", ""},
-	{operand, "annotate", "ec2nodeclasses", ""}, {operand, "finalize", "ec2nodeclasses", ""}, {operand, "report", "ec2nodeclasses", ""},
-	{collector, "finalize", "nodepools", ""}, {guestAdmin, "delete", "nodeclaims", ""}, {operand, "adopt", "nodeclaims", ""},
+	{operand, "annotate", "nodepools", ""}, {operand, "finalize", "nodepools", ""},
+	{operand, "report", "nodepools", ""},
+	{operand, "annotate", "ec2nodeclasses", ""}, {operand, "finalize", "ec2nodeclasses", ""},
+	{operand, "report", "ec2nodeclasses", ""},
+	{collector, "finalize", "nodepools", ""}, {guestAdmin, "delete", "nodeclaims", ""},
+	{operand, "adopt", "nodeclaims", ""},
 }
 
-// R34 to R36, R39, G3, G5: what the policies refuse and what they let through, for each way to set them up, as a real API
-// server evaluates them. That the operator keeps them in place is tested with the operator.
+// R34 to R36, R39, G3, G5: what the policies refuse and what they let through, for each way to set them up, as a real
+// API server evaluates them. That the operator keeps them in place is tested with the operator.
 func TestTheAdmissionPoliciesOfAHostedCluster(t *testing.T) {
 	t.Parallel()
 	guest := newGuest(t)
@@ -71,16 +74,19 @@ func TestTheAdmissionPoliciesOfAHostedCluster(t *testing.T) {
 		}},
 		{"an operand with a name of its own", merge.AdmissionConfig{Operand: operand}, []attempt{
 			{guestAdmin, "create", "nodeclaims", useWrapper}, {guestAdmin, "adopt", "nodeclaims", useWrapper},
-			{guestAdmin, "annotate", "nodeclaims", ""}, {operand, "create", "nodeclaims", ""}, {collector, "finalize", "nodeclaims", ""},
+			{guestAdmin, "annotate", "nodeclaims", ""}, {operand, "create", "nodeclaims", ""},
+			{collector, "finalize", "nodeclaims", ""},
 		}},
 		{"NodeClaims by their content", merge.AdmissionConfig{NodeClaims: merge.NodeClaimsByContent}, []attempt{
 			{guestAdmin, "create", "nodeclaims", useWrapper}, {guestAdmin, "relabel", "nodeclaims", useWrapper},
-			{guestAdmin, "adopt", "nodeclaims", ""}, {guestAdmin, "annotate", "nodeclaims", ""}, {collector, "finalize", "nodeclaims", ""},
+			{guestAdmin, "adopt", "nodeclaims", ""}, {guestAdmin, "annotate", "nodeclaims", ""},
+			{collector, "finalize", "nodeclaims", ""},
 		}},
-		{"the strict form", merge.AdmissionConfig{Operand: operand, Strict: true, NodeClaims: merge.NodeClaimsOpen}, []attempt{
-			{guestAdmin, "annotate", "nodepools", useNodePool}, {guestAdmin, "finalize", "nodepools", useNodePool},
-			{guestAdmin, "annotate", "ec2nodeclasses", useNodeClass}, {guestAdmin, "create", "nodeclaims", ""},
-		}},
+		{"the strict form", merge.AdmissionConfig{Operand: operand, Strict: true, NodeClaims: merge.NodeClaimsOpen},
+			[]attempt{
+				{guestAdmin, "annotate", "nodepools", useNodePool}, {guestAdmin, "finalize", "nodepools", useNodePool},
+				{guestAdmin, "annotate", "ec2nodeclasses", useNodeClass}, {guestAdmin, "create", "nodeclaims", ""},
+			}},
 	} {
 		setup.config.Operator = merge.DefaultOperator
 		t.Run(setup.name, func(t *testing.T) {
@@ -120,7 +126,8 @@ func newGuest(t *testing.T) guest {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), shared.StartTimeout)
 	defer cancel()
-	running, err := cluster.Start(ctx, cluster.Options{Binary: binary, Components: []cluster.Component{cluster.Etcd, cluster.APIServer}})
+	running, err := cluster.Start(ctx,
+		cluster.Options{Binary: binary, Components: []cluster.Component{cluster.Etcd, cluster.APIServer}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +142,8 @@ func newGuest(t *testing.T) guest {
 	}
 	g := guest{env}
 	for _, plural := range []string{"nodepools", "ec2nodeclasses", "nodeclaims"} {
-		if _, err := g.client(t, guestAdmin, plural).Create(t.Context(), guestObject(plural, "held"), metav1.CreateOptions{}); err != nil {
+		if _, err := g.client(t, guestAdmin, plural).Create(t.Context(), guestObject(plural, "held"),
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -180,7 +188,8 @@ func (g guest) try(t *testing.T, a attempt) error {
 	t.Helper()
 	client, dry := g.client(t, a.as, a.to), []string{metav1.DryRunAll}
 	patch := func(body string, subresources ...string) error {
-		_, err := client.Patch(t.Context(), "held", types.MergePatchType, []byte(body), metav1.PatchOptions{DryRun: dry}, subresources...)
+		_, err := client.Patch(t.Context(), "held", types.MergePatchType, []byte(body),
+			metav1.PatchOptions{DryRun: dry}, subresources...)
 		return err
 	}
 	switch a.does {
@@ -190,7 +199,9 @@ func (g guest) try(t *testing.T, a attempt) error {
 	case "adopt": // create a claim that belongs to a pool, as the operand does
 		claim := guestObject(a.to, "new")
 		claim.SetLabels(map[string]string{"karpenter.sh/nodepool": "held"})
-		claim.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "held", UID: "1"}})
+		claim.SetOwnerReferences([]metav1.OwnerReference{
+			{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "held", UID: "1"},
+		})
 		_, err := client.Create(t.Context(), claim, metav1.CreateOptions{DryRun: dry})
 		return err
 	case "respec":
@@ -207,7 +218,9 @@ func (g guest) try(t *testing.T, a attempt) error {
 	case "finalize":
 		return patch(`{"metadata":{"finalizers":["karpenter.sh/termination"]}}`)
 	case "report":
-		return patch(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, "status")
+		return patch(
+			`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`,
+			"status")
 	case "delete":
 		return client.Delete(t.Context(), "held", metav1.DeleteOptions{DryRun: dry})
 	}
@@ -228,7 +241,8 @@ func (g guest) isRefused(t *testing.T, a attempt) {
 	}
 }
 
-// protect writes the policies, and sees that an API server gives them back as they were written: the operator compares them.
+// protect writes the policies, and sees that an API server gives them back as they were written: the operator compares
+// them.
 func (g guest) protect(t *testing.T, protections []merge.Protection) {
 	t.Helper()
 	for _, p := range protections {
@@ -238,7 +252,8 @@ func (g guest) protect(t *testing.T, protections []merge.Protection) {
 				t.Fatal(err)
 			}
 			stored := map[string]any{}
-			if err := json.Unmarshal([]byte(g.env.mustKubectl(t, string(manifest), "create", "-f", "-", "-o", "json")), &stored); err != nil {
+			if err := json.Unmarshal([]byte(g.env.mustKubectl(t, string(manifest), "create", "-f", "-", "-o", "json")),
+				&stored); err != nil {
 				t.Fatal(err)
 			}
 			var written map[string]any
@@ -258,7 +273,8 @@ func (g guest) unprotect(t *testing.T, protections []merge.Protection) {
 		g.env.mustKubectl(t, "", "delete", "validatingadmissionpolicybinding", p.Binding.Name)
 		g.env.mustKubectl(t, "", "delete", "validatingadmissionpolicy", p.Policy.Name)
 	}
-	for deadline := time.Now().Add(soon); g.try(t, attempt{guestAdmin, "create", "nodepools", ""}) != nil; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(soon); g.try(t, attempt{guestAdmin, "create", "nodepools", ""}) != nil; time.Sleep(
+		50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the policies are still in force")
 		}

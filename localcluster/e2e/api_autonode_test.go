@@ -31,14 +31,16 @@ func TestTheKindsOfTheAutoNodePolicyAreServedWithAStatus(t *testing.T) {
 			"openshiftnodepools": false, "openshiftnodepools/status": false, "openshiftnodepools/scale": false,
 			"openshiftec2nodeclasses": false, "openshiftec2nodeclasses/status": false,
 		},
-		hypershiftv1.GroupVersion().String(): {"openshiftec2nodeclasses": false, "openshiftec2nodeclasses/status": false},
+		hypershiftv1.GroupVersion().String(): {"openshiftec2nodeclasses": false,
+			"openshiftec2nodeclasses/status": false},
 	} {
 		served, err := clients.Discovery().ServerResourcesForGroupVersion(groupVersion)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(served.APIResources) != len(want) {
-			t.Errorf("%s serves %d resources, want %d: %v", groupVersion, len(served.APIResources), len(want), served.APIResources)
+			t.Errorf("%s serves %d resources, want %d: %v", groupVersion, len(served.APIResources), len(want),
+				served.APIResources)
 		}
 		for name, namespaced := range want {
 			i := slices.IndexFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == name })
@@ -109,7 +111,11 @@ func TestSpecAndStatusAreWrittenApart(t *testing.T) {
 
 			// As a status: the conditions are stored, the spec is not touched.
 			spec := toJSON(t, stored.Object["spec"])
-			stored.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True", "lastTransitionTime": "2024-02-02T19:54:34Z"}}}
+			stored.Object["status"] = map[string]any{
+				"conditions": []any{
+					map[string]any{"type": "Ready", "status": "True", "lastTransitionTime": "2024-02-02T19:54:34Z"},
+				},
+			}
 			stored.Object["spec"] = mergePatch(object.Object["spec"].(map[string]any), otherSpec(object.GetKind()))
 			stored, err = resource.UpdateStatus(t.Context(), stored, metav1.UpdateOptions{})
 			if err != nil {
@@ -155,7 +161,8 @@ func TestAPolicyHasBounds(t *testing.T) {
 		{"100 entries", 100, 100, ""},
 		{"101 entries", 101, 1, "spec.nodePoolDefaults.requirements: Too many: 101: must have at most 100 items"},
 		{"1000 values", 1, 1000, ""},
-		{"1001 values", 1, 1001, "spec.nodePoolDefaults.requirements[0].values: Too many: 1001: must have at most 1000 items"},
+		{"1001 values", 1, 1001,
+			"spec.nodePoolDefaults.requirements[0].values: Too many: 1001: must have at most 1000 items"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -165,11 +172,13 @@ func TestAPolicyHasBounds(t *testing.T) {
 			}
 			requirements := make([]any, tc.entries)
 			for i := range requirements {
-				requirements[i] = map[string]any{"key": fmt.Sprintf("%s.example.com/%063d", strings.Repeat("a", 63), i), "operator": "In", "values": values}
+				requirements[i] = map[string]any{"key": fmt.Sprintf("%s.example.com/%063d", strings.Repeat("a", 63),
+					i), "operator": "In", "values": values}
 			}
 			policy := &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": hypershiftv1beta1.GroupVersion().String(), "kind": "AutoNodePolicy", "metadata": map[string]any{"name": "api-bounds"},
-				"spec": map[string]any{"nodePoolDefaults": map[string]any{"requirements": requirements}},
+				"apiVersion": hypershiftv1beta1.GroupVersion().String(), "kind": "AutoNodePolicy",
+				"metadata": map[string]any{"name": "api-bounds"},
+				"spec":     map[string]any{"nodePoolDefaults": map[string]any{"requirements": requirements}},
 			}}
 			_, err := policies.Create(t.Context(), policy, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			if tc.refused != "" {
@@ -184,7 +193,9 @@ func TestAPolicyHasBounds(t *testing.T) {
 // otherSpec is a change that the spec of the kind allows.
 func otherSpec(kind string) map[string]any {
 	return map[string]map[string]any{
-		"AutoNodePolicy":        {"ec2NodeClassDefaults": map[string]any{"rootVolume": map[string]any{"volumeSize": "80Gi"}}},
+		"AutoNodePolicy": {
+			"ec2NodeClassDefaults": map[string]any{"rootVolume": map[string]any{"volumeSize": "80Gi"}},
+		},
 		"OpenshiftNodePool":     {"weight": int64(5)},
 		"OpenshiftEC2NodeClass": {"monitoring": "Detailed"},
 		"EC2NodeClass":          {"role": "b"},
@@ -199,8 +210,10 @@ func TestBothVersionsOfTheNodeClassShowTheSame(t *testing.T) {
 	stable := client.Resource(hypershiftv1.GroupVersion().WithResource("openshiftec2nodeclasses"))
 	beta := client.Resource(hypershiftv1beta1.GroupVersion().WithResource("openshiftec2nodeclasses"))
 	created, err := beta.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": hypershiftv1beta1.GroupVersion().String(), "kind": "OpenshiftEC2NodeClass", "metadata": map[string]any{"name": "api-versions"},
-		"spec": map[string]any{"kubelet": map[string]any{"maxPods": int64(10), "topologyManagerPolicy": "restricted"}},
+		"apiVersion": hypershiftv1beta1.GroupVersion().String(), "kind": "OpenshiftEC2NodeClass",
+		"metadata": map[string]any{"name": "api-versions"}, "spec": map[string]any{
+			"kubelet": map[string]any{"maxPods": int64(10), "topologyManagerPolicy": "restricted"},
+		},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,8 @@ api-columns-fallback   default     100     True    AGE            5     30Gi`},
 NAME                        TYPE         CAPACITY    ZONE         NODE                                            READY   AGE
 api-columns-default-7lh6k   c6gn.large   spot        us-west-2b   ip-192-168-183-234.us-west-2.compute.internal   True    AGE
 api-columns-default-rw4vf   c6gn.large   on-demand   us-west-2b   ip-192-168-91-38.us-west-2.compute.internal     True    AGE`},
-		{"NodeClaim wide", []string{"nodeclaims", "api-columns-default-7lh6k", "api-columns-default-rw4vf", "-o", "wide"}, `
+		{"NodeClaim wide", []string{"nodeclaims", "api-columns-default-7lh6k", "api-columns-default-rw4vf", "-o",
+			"wide"}, `
 NAME                        TYPE         CAPACITY    ZONE         NODE                                            READY   AGE   ID                                      NODEPOOL   NODECLASS   IMAGEID                 DRIFTED
 api-columns-default-7lh6k   c6gn.large   spot        us-west-2b   ip-192-168-183-234.us-west-2.compute.internal   True    AGE   aws:///us-west-2b/i-053c6b324e29d2275   default    default     ami-0b1e393fbe12f411c   True
 api-columns-default-rw4vf   c6gn.large   on-demand   us-west-2b   ip-192-168-91-38.us-west-2.compute.internal     True    AGE   aws:///us-west-2a/i-053c6b324e29d2275   default    default`},
@@ -75,8 +76,11 @@ api-columns-class   True    AGE   True`},
 	t.Run("all kinds are in the category karpenter", func(t *testing.T) {
 		t.Parallel()
 		got := env.mustKubectl(t, "", "api-resources", "--categories=karpenter", "--no-headers", "-o", "name")
-		for _, want := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh", "kwoknodeclasses.karpenter.kwok.sh", "ec2nodeclasses.karpenter.k8s.aws",
-			"autonodepolicies.karpenter.hypershift.openshift.io", "openshiftnodepools.karpenter.hypershift.openshift.io", "openshiftec2nodeclasses.karpenter.hypershift.openshift.io"} {
+		for _, want := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh",
+			"kwoknodeclasses.karpenter.kwok.sh", "ec2nodeclasses.karpenter.k8s.aws",
+			"autonodepolicies.karpenter.hypershift.openshift.io",
+			"openshiftnodepools.karpenter.hypershift.openshift.io",
+			"openshiftec2nodeclasses.karpenter.hypershift.openshift.io"} {
 			if !strings.Contains(got, want+"\n") {
 				t.Errorf("%s is missing in\n%s", want, got)
 			}
@@ -99,7 +103,8 @@ func createColumnObjects(t *testing.T, env *environment) {
 			t.Fatal(err)
 		}
 		resource := resourceClient(t, client, object)
-		created, err := resource.Create(t.Context(), object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+		created, err := resource.Create(t.Context(), object,
+			metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,14 +114,15 @@ func createColumnObjects(t *testing.T, env *environment) {
 			continue
 		}
 		created.Object["status"] = status
-		if _, err := resource.UpdateStatus(t.Context(), created, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
+		if _, err := resource.UpdateStatus(t.Context(), created,
+			metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// hideAge replaces the ages in kubectl's table by the word AGE, in a column just as wide as that, and takes the spaces off
-// the ends of lines: how wide kubectl makes the column depends on how long the machine took.
+// hideAge replaces the ages in kubectl's table by the word AGE, in a column just as wide as that, and takes the spaces
+// off the ends of lines: how wide kubectl makes the column depends on how long the machine took.
 func hideAge(table string) string {
 	lines := strings.Split(strings.TrimRight(table, "\n"), "\n")
 	column := strings.Index(lines[0], "AGE")

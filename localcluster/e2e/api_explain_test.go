@@ -29,7 +29,8 @@ func TestEveryFieldHasADescription(t *testing.T) {
 	fields := 0
 	for name, kind := range apiKinds() {
 		group, version := kind.resource.Group, kind.resource.Version
-		content, err := clients.RESTClient().Get().AbsPath("/openapi/v3/apis/" + group + "/" + version).DoRaw(t.Context())
+		content, err := clients.RESTClient().Get().AbsPath("/openapi/v3/apis/" + group + "/" +
+			version).DoRaw(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

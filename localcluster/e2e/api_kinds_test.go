@@ -26,19 +26,29 @@ type kind struct {
 // apiKinds lists the kinds of api/ by name, each in the version that is stored.
 func apiKinds() map[string]kind {
 	return map[string]kind{
-		"NodePool":    {karpenterv1.GroupVersion().WithResource("nodepools"), func() any { return &karpenterv1.NodePool{} }},
-		"NodeClaim":   {karpenterv1.GroupVersion().WithResource("nodeclaims"), func() any { return &karpenterv1.NodeClaim{} }},
-		"NodeOverlay": {karpenterv1alpha1.GroupVersion().WithResource("nodeoverlays"), func() any { return &karpenterv1alpha1.NodeOverlay{} }},
+		"NodePool": {karpenterv1.GroupVersion().WithResource("nodepools"),
+			func() any { return &karpenterv1.NodePool{} }},
+		"NodeClaim": {karpenterv1.GroupVersion().WithResource("nodeclaims"),
+			func() any { return &karpenterv1.NodeClaim{} }},
+		"NodeOverlay": {karpenterv1alpha1.GroupVersion().WithResource("nodeoverlays"),
+			func() any { return &karpenterv1alpha1.NodeOverlay{} }},
 		"CapacityBuffer": {autoscalingv1beta1.GroupVersion().WithResource("capacitybuffers"), func() any {
 			return &autoscalingv1beta1.CapacityBuffer{}
 		}},
-		"KWOKNodeClass":         {kwokv1alpha1.GroupVersion().WithResource("kwoknodeclasses"), func() any { return &kwokv1alpha1.KWOKNodeClass{} }},
-		"EC2NodeClass":          {awsv1.GroupVersion().WithResource("ec2nodeclasses"), func() any { return &awsv1.EC2NodeClass{} }},
-		"AutoNodePolicy":        {hypershiftv1beta1.GroupVersion().WithResource("autonodepolicies"), func() any { return &hypershiftv1beta1.AutoNodePolicy{} }},
-		"OpenshiftNodePool":     {hypershiftv1beta1.GroupVersion().WithResource("openshiftnodepools"), func() any { return &hypershiftv1beta1.OpenshiftNodePool{} }},
-		"OpenshiftEC2NodeClass": {hypershiftv1.GroupVersion().WithResource("openshiftec2nodeclasses"), func() any { return &hypershiftv1.OpenshiftEC2NodeClass{} }},
-		"NodeSchedulingGroup":   {groupsv1alpha1.GroupVersion().WithResource(groupsv1alpha1.Resource), func() any { return &groupsv1alpha1.NodeSchedulingGroup{} }},
-		"Scheduler":             {configv1.GroupVersion().WithResource("schedulers"), func() any { return &configv1.Scheduler{} }},
+		"KWOKNodeClass": {kwokv1alpha1.GroupVersion().WithResource("kwoknodeclasses"),
+			func() any { return &kwokv1alpha1.KWOKNodeClass{} }},
+		"EC2NodeClass": {awsv1.GroupVersion().WithResource("ec2nodeclasses"),
+			func() any { return &awsv1.EC2NodeClass{} }},
+		"AutoNodePolicy": {hypershiftv1beta1.GroupVersion().WithResource("autonodepolicies"),
+			func() any { return &hypershiftv1beta1.AutoNodePolicy{} }},
+		"OpenshiftNodePool": {hypershiftv1beta1.GroupVersion().WithResource("openshiftnodepools"),
+			func() any { return &hypershiftv1beta1.OpenshiftNodePool{} }},
+		"OpenshiftEC2NodeClass": {hypershiftv1.GroupVersion().WithResource("openshiftec2nodeclasses"),
+			func() any { return &hypershiftv1.OpenshiftEC2NodeClass{} }},
+		"NodeSchedulingGroup": {groupsv1alpha1.GroupVersion().WithResource(groupsv1alpha1.Resource),
+			func() any { return &groupsv1alpha1.NodeSchedulingGroup{} }},
+		"Scheduler": {configv1.GroupVersion().WithResource("schedulers"),
+			func() any { return &configv1.Scheduler{} }},
 	}
 }
 

@@ -36,7 +36,8 @@ func TestKubectlScalesAStaticPoolOnly(t *testing.T) {
 		removeObject(t, pools, "api-scale-dynamic")
 	})
 
-	env.mustKubectl(t, "", "patch", "nodepool", "api-scale-static", "--subresource=status", "--type=merge", "-p", `{"status":{"nodes":7}}`)
+	env.mustKubectl(t, "", "patch", "nodepool", "api-scale-static", "--subresource=status", "--type=merge", "-p",
+		`{"status":{"nodes":7}}`)
 	env.mustKubectl(t, "", "scale", "nodepool", "api-scale-static", "--current-replicas=2", "--replicas=5")
 	scale, err := pools.Get(t.Context(), "api-scale-static", metav1.GetOptions{}, "scale")
 	if err != nil {
@@ -49,7 +50,8 @@ func TestKubectlScalesAStaticPoolOnly(t *testing.T) {
 	}
 
 	output, err := env.kubectl(t, "", "scale", "nodepool", "api-scale-dynamic", "--replicas=5")
-	if want := "spec.replicas cannot be added or removed after creation"; err == nil || !strings.Contains(output, want) {
+	if want := "spec.replicas cannot be added or removed after creation"; err == nil ||
+		!strings.Contains(output, want) {
 		t.Errorf("scaling a dynamic pool: error %v, output without %q:\n%s", err, want, output)
 	}
 }
@@ -63,10 +65,12 @@ func TestConditionsNeedThreeFields(t *testing.T) {
 	client, _ := env.dynamicClient(t)
 	t.Cleanup(func() { removeObject(t, client.Resource(apiKinds()["NodePool"].resource), "api-conditions") })
 	patch := func(arguments ...string) (string, error) {
-		return env.kubectl(t, "", append([]string{"patch", "nodepool", "api-conditions", "--type=merge", "-p"}, arguments...)...)
+		return env.kubectl(t, "", append([]string{"patch", "nodepool", "api-conditions", "--type=merge", "-p"},
+			arguments...)...)
 	}
 
-	if output, err := patch(`{"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2024-02-02T19:54:34Z"}]}}`, "--subresource=status"); err != nil {
+	const ready = `{"status":{"conditions":[{"type":"Ready","status":"%s","lastTransitionTime":"2024-02-02T19:54:34Z"}]}}`
+	if output, err := patch(fmt.Sprintf(ready, "True"), "--subresource=status"); err != nil {
 		t.Errorf("three fields are refused: %s", output)
 	}
 	for field, condition := range map[string]string{
@@ -75,17 +79,19 @@ func TestConditionsNeedThreeFields(t *testing.T) {
 		"type":               `{"status":"True","lastTransitionTime":"2024-02-02T19:54:34Z"}`,
 	} {
 		output, err := patch(`{"status":{"conditions":[`+condition+`]}}`, "--subresource=status")
-		if want := "status.conditions[0]." + field + ": Required value"; err == nil || !strings.Contains(output, want) {
+		if want := "status.conditions[0]." + field + ": Required value"; err == nil ||
+			!strings.Contains(output, want) {
 			t.Errorf("without %s: error %v, output without %q:\n%s", field, err, want, output)
 		}
 	}
-	if output, err := patch(`{"status":{"conditions":[{"type":"Ready","status":"Maybe","lastTransitionTime":"2024-02-02T19:54:34Z"}]}}`, "--subresource=status"); err == nil {
+	if output, err := patch(fmt.Sprintf(ready, "Maybe"), "--subresource=status"); err == nil {
 		t.Errorf("the status Maybe is accepted: %s", output)
 	}
 	if _, err := patch(`{"status":{"nodes":9}}`); err != nil {
 		t.Error(err)
 	}
-	if nodes := env.mustKubectl(t, "", "get", "nodepool", "api-conditions", "-o", "jsonpath={.status.nodes}"); nodes != "0" {
+	if nodes := env.mustKubectl(t, "", "get", "nodepool", "api-conditions", "-o",
+		"jsonpath={.status.nodes}"); nodes != "0" {
 		t.Errorf("status.nodes is %s after a write outside the status subresource, want 0", nodes)
 	}
 }
@@ -113,9 +119,11 @@ func TestTheAPIServerWarnsThatABudgetForExpiredRestrictsNothing(t *testing.T) {
 		t.Errorf("warnings without the reason Expired: %q", texts)
 	}
 	manifest := poolManifest("api-warning", `  disruption: {budgets: [{nodes: 1, reasons: [Expired]}]}`)
-	wrapper := strings.NewReplacer("karpenter.sh/v1", "karpenter.hypershift.openshift.io/v1beta1", "NodePool", "OpenshiftNodePool").Replace(manifest)
+	wrapper := strings.NewReplacer("karpenter.sh/v1", "karpenter.hypershift.openshift.io/v1beta1", "NodePool",
+		"OpenshiftNodePool").Replace(manifest)
 	for _, manifest := range []string{manifest, wrapper} {
-		if output := env.mustKubectl(t, manifest, "apply", "--dry-run=server", "-f", "-"); !strings.Contains(output, "Warning: ") || !strings.Contains(output, want) {
+		if output := env.mustKubectl(t, manifest, "apply", "--dry-run=server", "-f", "-"); !strings.Contains(output,
+			"Warning: ") || !strings.Contains(output, want) {
 			t.Errorf("kubectl printed no warning with %q:\n%s", want, output)
 		}
 	}
@@ -136,11 +144,13 @@ func dryRunPool(t *testing.T, pools dynamic.ResourceInterface, reasons []any) {
 			"disruption": map[string]any{"budgets": []any{budget}},
 			"template": map[string]any{"spec": map[string]any{
 				"requirements": []any{},
-				"nodeClassRef": map[string]any{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
+				"nodeClassRef": map[string]any{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass",
+					"name": "default"},
 			}},
 		},
 	}}
-	if _, err := pools.Create(t.Context(), pool, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+	if _, err := pools.Create(t.Context(), pool,
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -119,7 +119,8 @@ func runAPICase(t *testing.T, env *environment, base map[string]any, tc apiCase)
 }
 
 // resourceClient is the client for objects of the kind, version and namespace of this one.
-func resourceClient(t *testing.T, client dynamic.Interface, object *unstructured.Unstructured) dynamic.ResourceInterface {
+func resourceClient(t *testing.T, client dynamic.Interface,
+	object *unstructured.Unstructured) dynamic.ResourceInterface {
 	t.Helper()
 	resource := client.Resource(resourceOf(t, object))
 	if namespace := object.GetNamespace(); namespace != "" {

@@ -24,26 +24,28 @@ import (
 // poolCondition waits until a condition of the pool has the status and its message holds every part.
 func (r *testRig) poolCondition(pool, condition, want string, parts ...string) {
 	r.t.Helper()
-	r.eventually(soon, fmt.Sprintf("NodePool %s to have %s=%s", pool, condition, want), func(ctx context.Context) (bool, string, error) {
-		var p karpenterv1.NodePool
-		if err := r.Client.Get(ctx, client.ObjectKey{Name: pool}, &p); err != nil {
-			return false, "", err
-		}
-		status, reason, message := conditionOf(p.Status.Conditions, condition)
-		for _, part := range parts {
-			if !strings.Contains(message, part) {
-				return false, fmt.Sprintf("%s %s: %s", status, reason, message), nil
+	r.eventually(soon, fmt.Sprintf("NodePool %s to have %s=%s", pool, condition, want),
+		func(ctx context.Context) (bool, string, error) {
+			var p karpenterv1.NodePool
+			if err := r.Client.Get(ctx, client.ObjectKey{Name: pool}, &p); err != nil {
+				return false, "", err
 			}
-		}
-		return status == want, fmt.Sprintf("%s %s: %s", status, reason, message), nil
-	})
+			status, reason, message := conditionOf(p.Status.Conditions, condition)
+			for _, part := range parts {
+				if !strings.Contains(message, part) {
+					return false, fmt.Sprintf("%s %s: %s", status, reason, message), nil
+				}
+			}
+			return status == want, fmt.Sprintf("%s %s: %s", status, reason, message), nil
+		})
 }
 
 // podEvent waits for a FailedScheduling event of ours about a pod that holds every part.
 func (r *testRig) podEvent(pod string, parts ...string) {
 	r.t.Helper()
 	r.eventually(soon, "an event about pod "+pod, func(ctx context.Context) (bool, string, error) {
-		output := r.run("get", "events", "-o", "custom-columns=ABOUT:.involvedObject.name,MESSAGE:.message", "--no-headers")
+		output := r.run("get", "events", "-o", "custom-columns=ABOUT:.involvedObject.name,MESSAGE:.message",
+			"--no-headers")
 		for line := range strings.SplitSeq(output, "\n") {
 			all := strings.HasPrefix(line, pod+" ")
 			for _, part := range parts {
@@ -58,22 +60,30 @@ func (r *testRig) podEvent(pod string, parts ...string) {
 }
 
 func pod(name, requests, spec string) string {
-	return fmt.Sprintf("\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: default}\nspec:\n  containers:\n  - {name: main, image: example.invalid/main, resources: {requests: %s}}\n%s\n", name, requests, indent(spec, 2))
+	return fmt.Sprintf(
+		"\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: default}\nspec:\n  containers:\n  - {name: main, image: example.invalid/main, resources: {requests: %s}}\n%s\n",
+		name, requests, indent(spec, 2))
 }
 
-// P-12, V-11, V-12: objects that the API server accepts but that cannot work lead to a condition or an event that names
-// the field, the value and the remedy; nothing is launched, nothing loops.
+// P-12, V-11, V-12: objects that the API server accepts but that cannot work lead to a condition or an event that
+// names the field, the value and the remedy; nothing is launched, nothing loops.
 func TestBadObjects(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) { o.Audit = true })
 	r.apply(kwokPool("good", amd64Linux, quick))
-	r.apply(strings.ReplaceAll(kwokPool("classless", amd64Linux, ""), "name: default}\n      ", "name: no-such-class}\n      "))
-	r.apply(strings.Replace(kwokPool("foreign", amd64Linux, ""), "{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}", "{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}", 1))
+	r.apply(strings.ReplaceAll(kwokPool("classless", amd64Linux, ""), "name: default}\n      ",
+		"name: no-such-class}\n      "))
+	r.apply(strings.Replace(kwokPool("foreign", amd64Linux, ""),
+		"{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}",
+		"{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}", 1))
 	r.apply(kwokPool("contradicting", amd64Linux+"\n- {key: kubernetes.io/arch, operator: In, values: [arm64]}", ""))
-	r.apply(kwokPool("nowhere", "requirements:\n- {key: topology.kubernetes.io/zone, operator: In, values: [mars-1a]}", ""))
-	r.apply(kwokPool("twice", "requirements: []\ntaints:\n- {key: a, effect: NoSchedule}\n- {key: a, value: b, effect: NoSchedule}", ""))
+	r.apply(kwokPool("nowhere", "requirements:\n- {key: topology.kubernetes.io/zone, operator: In, values: [mars-1a]}",
+		""))
+	r.apply(kwokPool("twice",
+		"requirements: []\ntaints:\n- {key: a, effect: NoSchedule}\n- {key: a, value: b, effect: NoSchedule}", ""))
 	r.apply(strings.Replace(kwokPool("mistyped", amd64Linux, ""), "name: mistyped",
-		"name: mistyped, annotations: {joiner.sh/min-node: '3', joiner.sh/spot-ratio: '70', joiner.sh/node-overhead-price: 1ct}", 1))
+		"name: mistyped, annotations: {joiner.sh/min-node: '3', joiner.sh/spot-ratio: '70', joiner.sh/node-overhead-price: 1ct}",
+		1))
 	for _, text := range []string{
 		`annotation joiner.sh/min-node is "3" and has no effect: a NodePool has none of that name; do you mean joiner.sh/min-nodes?`,
 		`annotation joiner.sh/spot-ratio is "70": want a whole percentage`,
@@ -83,7 +93,8 @@ func TestBadObjects(t *testing.T) {
 	}
 	r.run("delete", "nodepool", "mistyped")
 	r.apply(faultyPool("unlucky", "slowBoot: [{delay: soon}]", ""))
-	r.poolCondition("unlucky", "NodeClassReady", "False", "karpenter.kwok.sh/faults", `slowBoot[0].delay: got "soon"; want a duration`)
+	r.poolCondition("unlucky", "NodeClassReady", "False", "karpenter.kwok.sh/faults",
+		`slowBoot[0].delay: got "soon"; want a duration`)
 	r.poolCondition("good", "Ready", "True")
 	r.poolCondition("classless", "NodeClassReady", "False", "no-such-class")
 	r.poolCondition("classless", "Ready", "False")
@@ -92,7 +103,8 @@ func TestBadObjects(t *testing.T) {
 	r.poolCondition("nowhere", "InstanceTypesCompatible", "False", "topology.kubernetes.io/zone")
 	r.poolCondition("twice", "ValidationSucceeded", "False", "a", "NoSchedule")
 
-	r.apply(pod("giant", "{cpu: '4000'}", "") + pod("elsewhere", "{cpu: '1'}", "nodeSelector: {topology.kubernetes.io/zone: mars-1a}") +
+	r.apply(pod("giant", "{cpu: '4000'}", "") +
+		pod("elsewhere", "{cpu: '1'}", "nodeSelector: {topology.kubernetes.io/zone: mars-1a}") +
 		pod("teamless", "{cpu: '1'}", "nodeSelector: {example.com/team: red}"))
 	r.podEvent("giant", "PoolNotReady: pool ", "To do: ", "Other pools: ", "1 PodTooLarge")
 	r.podEvent("elsewhere", "PoolNotReady: pool ", "Other pools: ", "1 LabelMismatch")
@@ -102,7 +114,9 @@ func TestBadObjects(t *testing.T) {
 	}
 
 	// A pool of a class that nobody here serves is another program's: nothing is written to it (X-02).
-	if written := r.run("get", "nodepool", "foreign", "-o", "jsonpath={.status.conditions}{.metadata.annotations}"); strings.Contains(written, "Ready") || strings.Contains(written, "hash") {
+	if written := r.run("get", "nodepool", "foreign", "-o",
+		"jsonpath={.status.conditions}{.metadata.annotations}"); strings.Contains(written, "Ready") ||
+		strings.Contains(written, "hash") {
 		t.Errorf("another program's pool has %s", written)
 	}
 
@@ -129,7 +143,8 @@ func TestDroppedAnnotations(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.apply(kwokPool("default", amd64Linux, quick))
-	r.apply(strings.Replace(pod("old", "{cpu: '1'}", ""), "namespace: default}", "namespace: default, annotations: {karpenter.sh/do-not-evict: 'true'}}", 1))
+	r.apply(strings.Replace(pod("old", "{cpu: '1'}", ""), "namespace: default}",
+		"namespace: default, annotations: {karpenter.sh/do-not-evict: 'true'}}", 1))
 	r.podEvent("old", "karpenter.sh/do-not-evict", "karpenter.sh/do-not-disrupt")
 }
 
@@ -148,7 +163,8 @@ func TestBadStarts(t *testing.T) {
 		}
 		return path
 	}
-	nowhere := write("nowhere", "apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\ncurrent-context: a\n")
+	nowhere := write("nowhere",
+		"apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a, user: {}}]\ncurrent-context: a\n")
 	taken, err := net.Listen("tcp", ":0")
 	if err != nil {
 		t.Fatal(err)
@@ -167,20 +183,32 @@ func TestBadStarts(t *testing.T) {
 		{"no such flag", []string{"--batch-idle", "1s"}, []string{"--batch-idle"}},
 		{"a bad value", []string{"--batch-idle-duration", "soon"}, []string{"batch-idle-duration", "soon"}},
 		{"no kubeconfig", []string{"--kubeconfig", filepath.Join(dir, "none")}, []string{filepath.Join(dir, "none")}},
-		{"a kubeconfig that is none", []string{"--kubeconfig", write("bad", "{")}, []string{filepath.Join(dir, "bad")}},
-		{"a kubeconfig that points nowhere", []string{"--kubeconfig", nowhere}, []string{"https://127.0.0.1:1", "cannot be reached"}},
-		{"no catalogue file", []string{"--kubeconfig", alive, "--instance-types-file-path", filepath.Join(dir, "none.json")}, []string{"none.json"}},
-		{"a malformed catalogue file", []string{"--kubeconfig", alive, "--instance-types-file-path", write("types.json", `[{"name": "m1", "architecture": "amd64", "operatingSystems": ["linux"], "resources": {"cpu": "2", "memory": "4Gi"}, "offerings": [{"Price": -1}]}]`)}, []string{"types.json", "m1", "Price", "-1"}},
-		{"a malformed faults file", []string{"--kubeconfig", alive, "--kwok-faults-file-path", write("faults.yaml", "slowBoot: [{delay: soon}]")}, []string{"--kwok-faults-file-path", "faults.yaml", `slowBoot[0].delay: got "soon"; want a duration`}},
+		{"a kubeconfig that is none", []string{"--kubeconfig", write("bad", "{")},
+			[]string{filepath.Join(dir, "bad")}},
+		{"a kubeconfig that points nowhere", []string{"--kubeconfig", nowhere},
+			[]string{"https://127.0.0.1:1", "cannot be reached"}},
+		{"no catalogue file", []string{"--kubeconfig", alive, "--instance-types-file-path",
+			filepath.Join(dir, "none.json")}, []string{"none.json"}},
+		{"a malformed catalogue file", []string{"--kubeconfig", alive, "--instance-types-file-path",
+			write("types.json",
+				`[{"name": "m1", "architecture": "amd64", "operatingSystems": ["linux"], "resources": {"cpu": "2", "memory": "4Gi"}, "offerings": [{"Price": -1}]}]`)},
+			[]string{"types.json", "m1", "Price", "-1"}},
+		{"a malformed faults file", []string{"--kubeconfig", alive, "--kwok-faults-file-path",
+			write("faults.yaml", "slowBoot: [{delay: soon}]")}, []string{"--kwok-faults-file-path", "faults.yaml",
+			`slowBoot[0].delay: got "soon"; want a duration`}},
 		{"a bad file of commitments (K-55)", []string{"--kubeconfig", alive, "--commitments-file",
 			write("commitments.yaml", strings.Replace(twoCommitments, "instances: 1", "instances: 0", 1))},
-			[]string{"--commitments-file", "commitments.yaml", "commitments[0].instances is 0: want a number above 0"}},
-		{"an empty file of commitments (K-55)", []string{"--kubeconfig", alive, "--commitments-file", write("empty.yaml", "")},
-			[]string{"--commitments-file", "empty.yaml", "it is empty: want YAML with the list commitments, in which [] stands for none"}},
+			[]string{"--commitments-file", "commitments.yaml",
+				"commitments[0].instances is 0: want a number above 0"}},
+		{"an empty file of commitments (K-55)", []string{"--kubeconfig", alive, "--commitments-file",
+			write("empty.yaml", "")},
+			[]string{"--commitments-file", "empty.yaml",
+				"it is empty: want YAML with the list commitments, in which [] stands for none"}},
 		{"a second document", []string{"--config", write("two.yaml",
 			"apiVersion: config.joiner.sh/v1\nkind: JoinerConfig\n---\nmax-nodes: 5\n")},
 			[]string{"two.yaml: it has 2 YAML documents"}},
-		{"the value of a switch without =", []string{"--condition-events", "no"}, []string{`it takes no argument, and "no" is one`}},
+		{"the value of a switch without =", []string{"--condition-events", "no"},
+			[]string{`it takes no argument, and "no" is one`}},
 		{"no number of requests", []string{"--kube-client-qps", "NaN"}, []string{"--kube-client-qps is NaN"}},
 		{"a port in use", []string{"--kubeconfig", alive, "--metrics-port", port}, []string{"--metrics-port", port}},
 	} {
@@ -198,7 +226,8 @@ func TestBadStarts(t *testing.T) {
 					t.Errorf("the message does not say %q:\n%s", part, output)
 				}
 			}
-			if lines := strings.Count(strings.TrimSpace(string(output)), "\n") + 1; lines > 2 || strings.Contains(string(output), "goroutine ") {
+			if lines := strings.Count(strings.TrimSpace(string(output)), "\n") + 1; lines > 2 ||
+				strings.Contains(string(output), "goroutine ") {
 				t.Errorf("%d lines; want one that a person understands:\n%s", lines, output)
 			}
 			t.Logf("%s", strings.TrimSpace(string(output)))
@@ -222,8 +251,10 @@ func TestMissingCRDs(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	output, err := exec.CommandContext(t.Context(), options.Joiner, "--kubeconfig", empty.AdminKubeconfig(), "--disable-leader-election", "--metrics-port", "0", "--health-probe-port", "0").CombinedOutput()
-	if err == nil || !strings.Contains(string(output), "nodepools.karpenter.sh") || !strings.Contains(string(output), "api/crd") {
+	output, err := exec.CommandContext(t.Context(), options.Joiner, "--kubeconfig", empty.AdminKubeconfig(),
+		"--disable-leader-election", "--metrics-port", "0", "--health-probe-port", "0").CombinedOutput()
+	if err == nil || !strings.Contains(string(output), "nodepools.karpenter.sh") ||
+		!strings.Contains(string(output), "api/crd") {
 		t.Errorf("%v: %s", err, output)
 	}
 }

@@ -82,17 +82,19 @@ func (r *testRig) ready() (n int) {
 	return n
 }
 
-// K-35 to K-40: the life of a CapacityBuffer on a real cluster. It is made and filled, real pods take its room at once, it is
-// filled again, a limit makes it smaller, and with it its nodes go.
+// K-35 to K-40: the life of a CapacityBuffer on a real cluster. It is made and filled, real pods take its room at
+// once, it is filled again, a limit makes it smaller, and with it its nodes go.
 func TestK37_TheLifeOfACapacityBuffer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	const provisioning = autoscalingv1beta1.ConditionTypeProvisioning
-	r.apply(kwokPool("default", amd64Linux+"\n- {key: node.kubernetes.io/instance-type, operator: In, values: [c-2x-amd64-linux]}", quick))
+	r.apply(kwokPool("default",
+		amd64Linux+"\n- {key: node.kubernetes.io/instance-type, operator: In, values: [c-2x-amd64-linux]}", quick))
 	r.apply(roomForThree)
 	r.bufferIs("room", provisioning, metav1.ConditionTrue, "FitsExistingCapacity")
 	b := r.buffer("room")
-	if b.Status.Replicas == nil || *b.Status.Replicas != 3 || b.Status.PodTemplateRef == nil || b.Status.PodTemplateRef.Name != "web" {
+	if b.Status.Replicas == nil || *b.Status.Replicas != 3 || b.Status.PodTemplateRef == nil ||
+		b.Status.PodTemplateRef.Name != "web" {
 		t.Errorf("the status is %+v", b.Status)
 	}
 	filled := r.names()
@@ -131,14 +133,16 @@ func TestK37_TheLifeOfACapacityBuffer(t *testing.T) {
 	r.limit("default", "5", "null")
 	r.apply(pod("three", "{cpu: 1500m}", ""))
 	r.allRunning(3, soon)
-	if said := r.bufferIs("room", provisioning, metav1.ConditionFalse, "LimitReached"); !strings.Contains(said, "for 1 there is none") {
+	if said := r.bufferIs("room", provisioning, metav1.ConditionFalse, "LimitReached"); !strings.Contains(said,
+		"for 1 there is none") {
 		t.Errorf("it says %q", said)
 	}
 	r.bufferIs("room", autoscalingv1beta1.ConditionTypeLimitedByQuotas, metav1.ConditionTrue, "LimitReached")
 
 	// What it asks for is followed: its template, its size, its limits.
 	r.run("patch", "capacitybuffer", "room", "--type=merge", "-p", `{"spec":{"replicas":9,"limits":{"cpu":"3"}}}`)
-	if said := r.bufferIs("room", autoscalingv1beta1.ConditionTypeLimitedByQuotas, metav1.ConditionTrue, "OwnLimits"); said !=
+	if said := r.bufferIs("room", autoscalingv1beta1.ConditionTypeLimitedByQuotas, metav1.ConditionTrue,
+		"OwnLimits"); said !=
 		"spec.limits.cpu is 3: that is room for 2 of 9 pods" {
 		t.Errorf("it says %q", said)
 	}
@@ -149,7 +153,8 @@ func TestK37_TheLifeOfACapacityBuffer(t *testing.T) {
 	})
 	r.bufferIs("room", provisioning, metav1.ConditionTrue, "FitsExistingCapacity")
 	r.run("delete", "podtemplate", "web")
-	r.bufferIs("room", autoscalingv1beta1.ConditionTypeReadyForProvisioning, metav1.ConditionFalse, "PodTemplateNotFound")
+	r.bufferIs("room", autoscalingv1beta1.ConditionTypeReadyForProvisioning, metav1.ConditionFalse,
+		"PodTemplateNotFound")
 	r.run("delete", "capacitybuffer", "room")
 	r.nothingLeft(later)
 }
@@ -158,7 +163,8 @@ func TestK37_TheLifeOfACapacityBuffer(t *testing.T) {
 func TestK35_RoomFollowsADeployment(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.apply(kwokPool("default", amd64Linux+"\n- {key: node.kubernetes.io/instance-type, operator: In, values: [c-2x-amd64-linux]}", quick))
+	r.apply(kwokPool("default",
+		amd64Linux+"\n- {key: node.kubernetes.io/instance-type, operator: In, values: [c-2x-amd64-linux]}", quick))
 	r.apply(deployment("web", 4, "{cpu: 1500m}", "") + `
 ---
 apiVersion: autoscaling.x-k8s.io/v1beta1

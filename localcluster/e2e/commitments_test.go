@@ -61,14 +61,17 @@ func (r *testRig) counts(lines ...string) {
 			return false, "", err
 		}
 		have := strings.Split(text, "\n")
-		missing := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return slices.Contains(have, line) })
-		near := slices.DeleteFunc(have, func(line string) bool { return !strings.HasPrefix(line, "joiner_commitment") })
+		missing := slices.DeleteFunc(slices.Clone(lines),
+			func(line string) bool { return slices.Contains(have, line) })
+		near := slices.DeleteFunc(have,
+			func(line string) bool { return !strings.HasPrefix(line, "joiner_commitment") })
 		return len(missing) == 0, fmt.Sprintf("missing %q among\n%s", missing, strings.Join(near, "\n")), nil
 	})
 }
 
-// K-55: pods get what commitments pay for while there is some left, on demand although spot would be cheaper, and then the cheapest
-// there is. Metrics say how much is used. A pool with a share of spot keeps to it, pod by pod and many at once.
+// K-55: pods get what commitments pay for while there is some left, on demand although spot would be cheaper, and then
+// the cheapest there is. Metrics say how much is used. A pool with a share of spot keeps to it, pod by pod and many at
+// once.
 func TestK55_CommitmentsAndTheShareOfSpot(t *testing.T) {
 	t.Parallel()
 	r := commitmentsRig(t)
@@ -107,9 +110,11 @@ func TestK55_CommitmentsAndTheShareOfSpot(t *testing.T) {
 	r.run("scale", "deployment", "mixed", "--replicas=5")
 	r.allRunning(10, later)
 	if got := fmt.Sprint(r.sized("mixed")); got != "map[c-2x-amd64-linux on-demand:3 c-2x-amd64-linux spot:2]" {
-		t.Errorf("the nodes of the mixed pool are %s: want at most half of five spot, and as many of them as that", got)
+		t.Errorf("the nodes of the mixed pool are %s: want at most half of five spot, and as many of them as that",
+			got)
 	}
 	r.counts(`joiner_commitment_used{commitment="one-s",unit="instances"} 1`)
 	r.run("annotate", "--overwrite", "nodepool", "mixed", "joiner.sh/spot-ratio=half")
-	r.told("NodePool", "mixed", "IgnoredField", `annotation joiner.sh/spot-ratio is "half": want a whole percentage from 0% to 100%`)
+	r.told("NodePool", "mixed", "IgnoredField",
+		`annotation joiner.sh/spot-ratio is "half": want a whole percentage from 0% to 100%`)
 }

@@ -17,8 +17,8 @@ const quiet = `disruption:
   consolidateAfter: 5s
   budgets: [{nodes: "100%"}]`
 
-// D-04, D-15: half of the pods go, and the rest is moved together: the price falls, all pods run, and then nothing changes
-// any more.
+// D-04, D-15: half of the pods go, and the rest is moved together: the price falls, all pods run, and then nothing
+// changes any more.
 func TestConsolidationMakesTheClusterCheaper(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -43,11 +43,14 @@ func TestConsolidationMakesTheClusterCheaper(t *testing.T) {
 			return false, "", fmt.Errorf("%w %w", err, claimsErr)
 		}
 		for _, c := range claims {
-			if status, _, _ := conditionOf(c.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason); status == "True" || c.DeletionTimestamp != nil {
+			if status, _,
+				_ := conditionOf(c.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason); status == "True" ||
+				c.DeletionTimestamp != nil {
 				return false, c.Name + " is going", nil
 			}
 		}
-		return running == 4 && len(pods) == 4 && r.price() < before/2, fmt.Sprintf("%d of %d pods run, %.3f/h of %.3f/h", running, len(pods), r.price(), before), nil
+		return running == 4 && len(pods) == 4 && r.price() < before/2,
+			fmt.Sprintf("%d of %d pods run, %.3f/h of %.3f/h", running, len(pods), r.price(), before), nil
 	})
 	r.told("", "", "ConsolidationApproved", "/h before, ") // of one node, or of the pool when several go
 	r.rests()                                              // it may still find something cheaper
@@ -55,8 +58,8 @@ func TestConsolidationMakesTheClusterCheaper(t *testing.T) {
 	r.oneNodePerClaim()
 }
 
-// D-06, D-08, D-10: another template, and every node is replaced, one at a time, each replacement before the removal, while
-// a Deployment never has fewer pods than its PodDisruptionBudget asks for.
+// D-06, D-08, D-10: another template, and every node is replaced, one at a time, each replacement before the removal,
+// while a Deployment never has fewer pods than its PodDisruptionBudget asks for.
 func TestDriftRollsThePool(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -64,7 +67,8 @@ func TestDriftRollsThePool(t *testing.T) {
 	r.apply(deployment("web", 3, "{cpu: '1'}", oneEach("web")) + guard("web", "minAvailable: 2"))
 	r.allRunning(3, soon)
 	r.count(3)
-	r.run("patch", "nodepool", "default", "--type=merge", "-p", `{"spec":{"template":{"metadata":{"labels":{"generation":"two"}}}}}`)
+	r.run("patch", "nodepool", "default", "--type=merge", "-p",
+		`{"spec":{"template":{"metadata":{"labels":{"generation":"two"}}}}}`)
 	deadline := time.Now().Add(2 * later)
 	for {
 		claims, err := r.claims(t.Context())
@@ -86,7 +90,8 @@ func TestDriftRollsThePool(t *testing.T) {
 			}
 		}
 		if going > 1 || len(claims) > 4 || ready < 3 {
-			t.Fatalf("%d nodes are going, the budget is 1; %d ready ones stay, want 3; %d claims, want 4 at most", going, ready, len(claims))
+			t.Fatalf("%d nodes are going, the budget is 1; %d ready ones stay, want 3; %d claims, want 4 at most",
+				going, ready, len(claims))
 		}
 		pods, err := r.pods(t.Context())
 		if err != nil {
@@ -159,7 +164,8 @@ func TestWhenEmptyKeepsNodesInUse(t *testing.T) {
 func TestAnOverheadOfNodesMakesThemFewer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	const onDemand = "\n- {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}" // spot does not give way to spot
+	// spot does not give way to spot
+	const onDemand = "\n- {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}"
 	r.apply(kwokPool("default", amd64Linux+onDemand, quiet))
 	r.apply(deployment("apart", 4, "{cpu: '1'}", oneEach("apart")))
 	r.allRunning(4, soon)
@@ -180,5 +186,6 @@ func TestAnOverheadOfNodesMakesThemFewer(t *testing.T) {
 	})
 	r.allRunning(4, soon)
 	r.run("annotate", "nodepool", "default", "--overwrite", "joiner.sh/node-overhead-price=much")
-	r.told("NodePool", "default", "IgnoredField", `annotation joiner.sh/node-overhead-price is "much": want a decimal number of dollars`)
+	r.told("NodePool", "default", "IgnoredField",
+		`annotation joiner.sh/node-overhead-price is "much": want a decimal number of dollars`)
 }

@@ -9,13 +9,14 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// P-32, D-10: kill -9 in the middle of a scale-up and of a scale-down. After the restart the end is the same: every pod
-// runs, every claim has exactly one instance, and nothing is left when the work is gone.
+// P-32, D-10: kill -9 in the middle of a scale-up and of a scale-down. After the restart the end is the same: every
+// pod runs, every claim has exactly one instance, and nothing is left when the work is gone.
 func TestKilledInTheMiddle(t *testing.T) {
 	r := newRig(t, nil)
 	r.apply(kwokPool("default", amd64Linux, quick))
 	const pods = 60
-	r.apply(deployment("apart", pods, "{cpu: 500m}", "affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n    - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: apart}}}"))
+	r.apply(deployment("apart", pods, "{cpu: 500m}",
+		"affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n    - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: apart}}}"))
 	// Kill when the first claims appear, and again some moments into it: before launches, between them, after them.
 	for i, pause := range []time.Duration{0, 150 * time.Millisecond, 400 * time.Millisecond} {
 		r.eventually(soon, "claims that are not all initialized", func(ctx context.Context) (bool, string, error) {
@@ -35,7 +36,8 @@ func TestKilledInTheMiddle(t *testing.T) {
 			claims, err := r.claims(ctx)
 			going := 0
 			for _, claim := range claims {
-				if status, _, _ := conditionOf(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason); status == "True" || claim.DeletionTimestamp != nil {
+				if status, _, _ := conditionOf(claim.Status.Conditions,
+					karpenterv1.ConditionTypeDisruptionReason); status == "True" || claim.DeletionTimestamp != nil {
 					going++
 				}
 			}
@@ -62,7 +64,8 @@ func (r *testRig) kill(when string) {
 		if status, _, _ := conditionOf(claim.Status.Conditions, karpenterv1.ConditionTypeLaunched); status == "True" {
 			launched++
 		}
-		if status, _, _ := conditionOf(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized); status == "True" {
+		if status, _,
+			_ := conditionOf(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized); status == "True" {
 			initialized++
 		}
 	}
@@ -72,7 +75,8 @@ func (r *testRig) kill(when string) {
 	}
 }
 
-// settled waits until there are exactly n claims and every one is Ready: what a crash left too many is taken away again.
+// settled waits until there are exactly n claims and every one is Ready: what a crash left too many is taken away
+// again.
 func (r *testRig) settled(n int) {
 	r.t.Helper()
 	r.eventually(later, fmt.Sprintf("%d Ready claims", n), func(ctx context.Context) (bool, string, error) {

@@ -79,8 +79,8 @@ func TestDaemonsCountWithWhatTheirPodsAskFor(t *testing.T) {
 	}
 }
 
-// noBindings denies the binding of the pods of web. What the controller of the test does to a node may come late, and the pod must
-// not have been bound there by then. It denies a ConfigMap too, by which one sees that it is in force.
+// noBindings denies the binding of the pods of web. What the controller of the test does to a node may come late, and
+// the pod must not have been bound there by then. It denies a ConfigMap too, by which one sees that it is in force.
 const noBindings = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -96,8 +96,8 @@ metadata: {name: no-bindings}
 spec: {policyName: no-bindings, validationActions: [Deny]}
 `
 
-// P-35: a user's controller taints each new node, which nobody can know. Few nodes are launched, it is said why, and when the
-// next one comes: not before that time, and then it does. So it is too when the nodes never initialize.
+// P-35: a user's controller taints each new node, which nobody can know. Few nodes are launched, it is said why, and
+// when the next one comes: not before that time, and then it does. So it is too when the nodes never initialize.
 func TestNodesThatHelpNobodyAreNotBoughtWithoutEnd(t *testing.T) {
 	t.Parallel()
 	for name, template := range map[string]string{
@@ -111,7 +111,8 @@ func TestNodesThatHelpNobodyAreNotBoughtWithoutEnd(t *testing.T) {
 	}
 }
 
-// helpNobody has a pod wait for whom nodes are launched that no pod can use. template are further lines of their template.
+// helpNobody has a pod wait for whom nodes are launched that no pod can use. template are further lines of their
+// template.
 func helpNobody(r *testRig, template string) {
 	r.t.Helper()
 	r.apply(noBindings)
@@ -132,7 +133,8 @@ func helpNobody(r *testRig, template string) {
 				continue
 			}
 			fresh := node.DeepCopy()
-			fresh.Spec.Taints = append(fresh.Spec.Taints, corev1.Taint{Key: "example.com/surprise", Effect: corev1.TaintEffectNoSchedule})
+			fresh.Spec.Taints = append(fresh.Spec.Taints,
+				corev1.Taint{Key: "example.com/surprise", Effect: corev1.TaintEffectNoSchedule})
 			tainted[node.UID] = r.Client.Update(ctx, fresh) == nil
 		}
 		var pool karpenterv1.NodePool

@@ -14,7 +14,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// noEvictions denies the eviction of pods whose name begins with kept-: the object of such a request has no labels of the pod.
+// noEvictions denies the eviction of pods whose name begins with kept-: the object of such a request has no labels of
+// the pod.
 const noEvictions = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -30,8 +31,8 @@ metadata: {name: no-evictions}
 spec: {policyName: no-evictions, validationActions: [Deny]}
 `
 
-// P-40, P-42: an admission policy denies the eviction of one pod. The other pods of its node are evicted. The denied one is
-// named in the condition Drained and in an event. When the policy goes, so does the node.
+// P-40, P-42: an admission policy denies the eviction of one pod. The other pods of its node are evicted. The denied
+// one is named in the condition Drained and in an event. When the policy goes, so does the node.
 func TestADeniedEvictionDoesNotKeepTheOtherPods(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -46,34 +47,39 @@ func TestADeniedEvictionDoesNotKeepTheOtherPods(t *testing.T) {
 	r.apply(noEvictions)
 	r.untilDenied("kept")
 	r.run("delete", "node", first.Status.NodeName, "--wait=false")
-	r.eventually(later, "the pods that nobody denies to run elsewhere", func(ctx context.Context) (bool, string, error) {
-		free, err := r.runningOff(ctx, first.Status.NodeName, "zfree")
-		return free == 2, fmt.Sprintf("%d of 2 run elsewhere", free), err
-	})
-	r.eventually(soon, "the condition Drained to name the denied pod", func(ctx context.Context) (bool, string, error) {
-		var claim karpenterv1.NodeClaim
-		err := r.Client.Get(ctx, client.ObjectKeyFromObject(&first), &claim)
-		status, reason, message := conditionOf(claim.Status.Conditions, karpenterv1.ConditionTypeDrained)
-		named := strings.Contains(message, "pod default/kept-") && strings.Contains(message, "kept pods stay where they are")
-		done := status == "False" && reason == "Blocked" && named && !strings.Contains(message, "zfree")
-		return done, fmt.Sprintf("%s %s: %s", status, reason, message), err
-	})
+	r.eventually(later, "the pods that nobody denies to run elsewhere",
+		func(ctx context.Context) (bool, string, error) {
+			free, err := r.runningOff(ctx, first.Status.NodeName, "zfree")
+			return free == 2, fmt.Sprintf("%d of 2 run elsewhere", free), err
+		})
+	r.eventually(soon, "the condition Drained to name the denied pod",
+		func(ctx context.Context) (bool, string, error) {
+			var claim karpenterv1.NodeClaim
+			err := r.Client.Get(ctx, client.ObjectKeyFromObject(&first), &claim)
+			status, reason, message := conditionOf(claim.Status.Conditions, karpenterv1.ConditionTypeDrained)
+			named := strings.Contains(message, "pod default/kept-") &&
+				strings.Contains(message, "kept pods stay where they are")
+			done := status == "False" && reason == "Blocked" && named && !strings.Contains(message, "zfree")
+			return done, fmt.Sprintf("%s %s: %s", status, reason, message), err
+		})
 	r.told("Node", first.Status.NodeName, "FailedDraining", "Cannot drain: pod default/kept-")
 	if moved, err := r.runningOff(t.Context(), first.Status.NodeName, "kept"); err != nil || moved != 0 {
 		t.Errorf("%d pods that a policy keeps were moved (%v)", moved, err)
 	}
 	r.run("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "no-evictions")
-	r.eventually(later, "the node to go, and its last pod to run elsewhere", func(ctx context.Context) (bool, string, error) {
-		nodes, err := r.nodes(ctx)
-		if err != nil {
-			return false, "", err
-		}
-		_, there := nodes[first.Status.NodeName]
-		claimGone := apierrors.IsNotFound(r.Client.Get(ctx, client.ObjectKeyFromObject(&first), &karpenterv1.NodeClaim{}))
-		kept, err := r.runningOff(ctx, first.Status.NodeName, "kept")
-		saw := fmt.Sprintf("node there: %t; claim gone: %t; %d of 1 run elsewhere", there, claimGone, kept)
-		return !there && claimGone && kept == 1, saw, err
-	})
+	r.eventually(later, "the node to go, and its last pod to run elsewhere",
+		func(ctx context.Context) (bool, string, error) {
+			nodes, err := r.nodes(ctx)
+			if err != nil {
+				return false, "", err
+			}
+			_, there := nodes[first.Status.NodeName]
+			claimGone := apierrors.IsNotFound(r.Client.Get(ctx, client.ObjectKeyFromObject(&first),
+				&karpenterv1.NodeClaim{}))
+			kept, err := r.runningOff(ctx, first.Status.NodeName, "kept")
+			saw := fmt.Sprintf("node there: %t; claim gone: %t; %d of 1 run elsewhere", there, claimGone, kept)
+			return !there && claimGone && kept == 1, saw, err
+		})
 	r.allRunning(3, soon)
 	r.oneNodePerClaim()
 }

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file draws cases for TestK42_ThePodsThatAreExpectedAreBound. In each, what Joiner and kube-scheduler say of a pod must be
-// the same whatever node the scheduler prefers: the pods of a case are equal, or each may run on one node only; and they have
-// different priorities, so that both take them in one order.
+// This file draws cases for TestK42_ThePodsThatAreExpectedAreBound. In each, what Joiner and kube-scheduler say of a
+// pod must be the same whatever node the scheduler prefers: the pods of a case are equal, or each may run on one node
+// only; and they have different priorities, so that both take them in one order.
 
 // deviceCase is a case: what drivers publish of some nodes, and pods that ask for it.
 type deviceCase struct {
@@ -41,8 +41,9 @@ const mostPods = 5
 func priorities() (list []client.Object) {
 	never := corev1.PreemptNever
 	for i := range mostPods {
-		list = append(list, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("order-%d", i)},
-			Value: int32(1000 - i), PreemptionPolicy: &never})
+		list = append(list,
+			&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("order-%d", i)},
+				Value: int32(1000 - i), PreemptionPolicy: &never})
 	}
 	return list
 }
@@ -67,7 +68,9 @@ func drawCase(random *rand.Rand, number int, pool string, nodes []string) *devic
 			pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: nodes[d.IntN(len(nodes))]}
 		}
 	case "shared":
-		d.add(&resourcev1.ResourceClaim{ObjectMeta: named(d.c.name), Spec: resourcev1.ResourceClaimSpec{Devices: d.claimSpec()}})
+		d.add(&resourcev1.ResourceClaim{ObjectMeta: named(d.c.name), Spec: resourcev1.ResourceClaimSpec{
+			Devices: d.claimSpec(),
+		}})
 		for range 2 + d.IntN(2) {
 			d.pod(corev1.PodResourceClaim{Name: "devices", ResourceClaimName: &d.c.name})
 		}
@@ -110,12 +113,15 @@ func (d *drawing) selector(format string, args ...any) resourcev1.DeviceSelector
 	return resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf(format, args...)}}
 }
 
-// publish draws what drivers publish: GPUs and NICs of each node, perhaps disks that several nodes can reach, and a class for each.
+// publish draws what drivers publish: GPUs and NICs of each node, perhaps disks that several nodes can reach, and a
+// class for each.
 func (d *drawing) publish() {
 	for _, kind := range []string{"gpu", "nic", "disk"} {
-		d.add(&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: d.class(kind)}, Spec: resourcev1.DeviceClassSpec{
-			Selectors: []resourcev1.DeviceSelector{
-				d.selector("device.driver == %q && device.attributes[%q].kind == %q", d.driver(), d.driver(), kind)}}})
+		d.add(&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: d.class(kind)},
+			Spec: resourcev1.DeviceClassSpec{
+				Selectors: []resourcev1.DeviceSelector{
+					d.selector("device.driver == %q && device.attributes[%q].kind == %q", d.driver(), d.driver(),
+						kind)}}})
 	}
 	for _, node := range d.c.nodes {
 		var list []resourcev1.Device
@@ -129,10 +135,12 @@ func (d *drawing) publish() {
 	}
 	if d.IntN(2) == 0 {
 		reached := d.c.nodes[:1+d.IntN(len(d.c.nodes))]
-		d.slice("disks", []resourcev1.Device{d.device("disk-0", "disk"), d.device("disk-1", "disk")}, func(s *resourcev1.ResourceSliceSpec) {
-			s.NodeSelector = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: reached}}}}}
-		})
+		d.slice("disks", []resourcev1.Device{d.device("disk-0", "disk"), d.device("disk-1", "disk")},
+			func(s *resourcev1.ResourceSliceSpec) {
+				s.NodeSelector = &corev1.NodeSelector{
+					NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
+						Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: reached}}}}}
+			})
 	}
 }
 
@@ -147,8 +155,10 @@ func (d *drawing) slice(pool string, list []resourcev1.Device, where func(*resou
 	if len(list) == 0 {
 		return
 	}
-	s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: d.c.name + "-" + pool}, Spec: resourcev1.ResourceSliceSpec{
-		Driver: d.driver(), Pool: resourcev1.ResourcePool{Name: pool, Generation: 1, ResourceSliceCount: 1}, Devices: list}}
+	s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: d.c.name + "-" + pool},
+		Spec: resourcev1.ResourceSliceSpec{
+			Driver: d.driver(), Pool: resourcev1.ResourcePool{Name: pool, Generation: 1, ResourceSliceCount: 1},
+			Devices: list}}
 	where(&s.Spec)
 	d.add(s)
 }
@@ -158,8 +168,10 @@ func (d *drawing) claimSpec() resourcev1.DeviceClaim {
 	var claim resourcev1.DeviceClaim
 	d.c.says = []string{"ResourceClaim default/" + d.c.name, "request ", "DeviceClass " + d.c.name + "-"}
 	exactly := func(name, kind string, count int64, selectors ...resourcev1.DeviceSelector) {
-		claim.Requests = append(claim.Requests, resourcev1.DeviceRequest{Name: name, Exactly: &resourcev1.ExactDeviceRequest{
-			DeviceClassName: d.class(kind), AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: count, Selectors: selectors}})
+		claim.Requests = append(claim.Requests,
+			resourcev1.DeviceRequest{Name: name, Exactly: &resourcev1.ExactDeviceRequest{
+				DeviceClassName: d.class(kind), AllocationMode: resourcev1.DeviceAllocationModeExactCount,
+				Count: count, Selectors: selectors}})
 	}
 	model := func() []resourcev1.DeviceSelector {
 		which := []string{"a", "a", "b", "b", "c"}[d.IntN(5)] // there is no c
@@ -171,13 +183,16 @@ func (d *drawing) claimSpec() resourcev1.DeviceClaim {
 	case 2:
 		exactly("main", "gpu", 1+int64(d.IntN(2)), model()...)
 	case 3:
-		claim.Requests = []resourcev1.DeviceRequest{{Name: "main", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: d.class("gpu"),
-			AllocationMode: resourcev1.DeviceAllocationModeAll}}}
+		claim.Requests = []resourcev1.DeviceRequest{
+			{Name: "main", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: d.class("gpu"),
+				AllocationMode: resourcev1.DeviceAllocationModeAll}}}
 	case 4:
 		request := resourcev1.DeviceRequest{Name: "main"}
 		for i, kind := range []string{"nic", "gpu"} {
-			request.FirstAvailable = append(request.FirstAvailable, resourcev1.DeviceSubRequest{Name: fmt.Sprintf("way-%d", i),
-				DeviceClassName: d.class(kind), AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1, Selectors: model()})
+			request.FirstAvailable = append(request.FirstAvailable,
+				resourcev1.DeviceSubRequest{Name: fmt.Sprintf("way-%d", i),
+					DeviceClassName: d.class(kind), AllocationMode: resourcev1.DeviceAllocationModeExactCount,
+					Count: 1, Selectors: model()})
 		}
 		claim.Requests = []resourcev1.DeviceRequest{request}
 	default:
@@ -196,8 +211,9 @@ func (d *drawing) claimSpec() resourcev1.DeviceClaim {
 // bad draws a pod whose claim is wrong.
 func (d *drawing) bad() {
 	d.c.never = true
-	request := resourcev1.DeviceRequest{Name: "main", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: d.class("gpu"),
-		AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}}
+	request := resourcev1.DeviceRequest{Name: "main",
+		Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: d.class("gpu"),
+			AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}}
 	claim := &resourcev1.ResourceClaim{ObjectMeta: named(d.c.name), Spec: resourcev1.ResourceClaimSpec{
 		Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{request}}}}
 	exact := claim.Spec.Devices.Requests[0].Exactly

@@ -26,7 +26,8 @@ const (
 	nodesOfAPool = 3
 )
 
-// markedByTest is what a pod's condition says while kube-scheduler does not run. The scheduler writes its own words over it.
+// markedByTest is what a pod's condition says while kube-scheduler does not run. The scheduler writes its own words
+// over it.
 const markedByTest = "the test says so"
 
 // deviceCases is how many cases there are.
@@ -57,8 +58,9 @@ func seedOf(t *testing.T) uint64 {
 	return seed
 }
 
-// K-42: kube-scheduler is the judge. In drawn cases, each pod that Joiner expects on a node is bound, each of which it says that no
-// node has its devices is not, and no node is launched for any of them. Joiner says so before the scheduler runs.
+// K-42: kube-scheduler is the judge. In drawn cases, each pod that Joiner expects on a node is bound, each of which it
+// says that no node has its devices is not, and no node is launched for any of them. Joiner says so before the
+// scheduler runs.
 func TestK42_ThePodsThatAreExpectedAreBound(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) { o.Args = append(o.Args, "--ignore-dra-requests=false") })
@@ -82,8 +84,8 @@ func TestK42_ThePodsThatAreExpectedAreBound(t *testing.T) {
 		r.judge(cases, count)
 	}
 	t.Logf("verdicts by kind of case: %v", count)
-	for _, some := range []string{"equal expected", "equal refused", "pinned expected", "pinned refused", "shared expected", "bad refused",
-		"allocated refused"} {
+	for _, some := range []string{"equal expected", "equal refused", "pinned expected", "pinned refused",
+		"shared expected", "bad refused", "allocated refused"} {
 		if count[some] == 0 {
 			t.Errorf("no pod is %s", some)
 		}
@@ -97,7 +99,8 @@ func (r *testRig) devicePools() [devicePools][]string {
 	r.t.Helper()
 	var pools [devicePools][]string
 	for i := range pools {
-		r.apply(kwokPool(poolName(i), amd64Linux+"\n- {key: node.kubernetes.io/instance-type, operator: In, values: [c-2x-amd64-linux]}",
+		r.apply(kwokPool(poolName(i),
+			amd64Linux+"\n- {key: node.kubernetes.io/instance-type, operator: In, values: [c-2x-amd64-linux]}",
 			fmt.Sprintf("replicas: %d", nodesOfAPool)))
 	}
 	r.eventually(later, "the nodes of the pools to be initialized", func(ctx context.Context) (bool, string, error) {
@@ -161,17 +164,19 @@ func (r *testRig) judge(cases []*deviceCase, count map[string]int) {
 		expected := verdict.Reason == "Nominated"
 		count[c.kind+map[bool]string{true: " expected", false: " refused"}[expected]]++
 		if expected != (bound[pod.Name] != "") || expected && c.never {
-			r.t.Errorf("case %s (%s), pod %s: Joiner says %q, and it is bound to %q\n%s", c.name, c.kind, pod.Name, verdict.Note,
-				bound[pod.Name], r.run("get", "resourceslices,resourceclaims", "-A", "-o", "yaml"))
+			r.t.Errorf("case %s (%s), pod %s: Joiner says %q, and it is bound to %q\n%s", c.name, c.kind, pod.Name,
+				verdict.Note, bound[pod.Name], r.run("get", "resourceslices,resourceclaims", "-A", "-o", "yaml"))
 		}
 		for _, words := range c.says {
 			if !expected && !strings.Contains(verdict.Note, words) {
-				r.t.Errorf("case %s (%s), pod %s: Joiner says %q; want %q in it", c.name, c.kind, pod.Name, verdict.Note, words)
+				r.t.Errorf("case %s (%s), pod %s: Joiner says %q; want %q in it", c.name, c.kind, pod.Name,
+					verdict.Note, words)
 			}
 		}
 	}
 	if claims, err := r.claims(r.t.Context()); err != nil || len(claims) != devicePools*nodesOfAPool {
-		r.t.Fatalf("%d NodeClaims (%v): want those of the static pools, %d", len(claims), err, devicePools*nodesOfAPool)
+		r.t.Fatalf("%d NodeClaims (%v): want those of the static pools, %d", len(claims), err,
+			devicePools*nodesOfAPool)
 	}
 	for _, c := range cases {
 		if c.kind == "shared" && bound[c.pods[0].Name] != "" {
@@ -181,8 +186,8 @@ func (r *testRig) judge(cases []*deviceCase, count map[string]int) {
 	}
 }
 
-// another makes one more pod for a claim that is allocated to one node, which may run on another node only: neither finds a place
-// for it.
+// another makes one more pod for a claim that is allocated to one node, which may run on another node only: neither
+// finds a place for it.
 func (r *testRig) another(c *deviceCase, count map[string]int) {
 	r.t.Helper()
 	var claim resourcev1.ResourceClaim
@@ -201,14 +206,15 @@ func (r *testRig) another(c *deviceCase, count map[string]int) {
 	}
 	r.create(late)
 	verdict := r.verdicts([]*corev1.Pod{late})[late.Name]
-	r.eventually(soon, "kube-scheduler to find no node for "+late.Name, func(ctx context.Context) (bool, string, error) {
-		var now corev1.Pod
-		err := r.Client.Get(ctx, client.ObjectKeyFromObject(late), &now)
-		if now.Spec.NodeName != "" {
-			r.t.Fatalf("%s is bound to %s, and Joiner says %q", late.Name, now.Spec.NodeName, verdict.Note)
-		}
-		return len(now.Status.Conditions) > 0, "nothing yet", err
-	})
+	r.eventually(soon, "kube-scheduler to find no node for "+late.Name,
+		func(ctx context.Context) (bool, string, error) {
+			var now corev1.Pod
+			err := r.Client.Get(ctx, client.ObjectKeyFromObject(late), &now)
+			if now.Spec.NodeName != "" {
+				r.t.Fatalf("%s is bound to %s, and Joiner says %q", late.Name, now.Spec.NodeName, verdict.Note)
+			}
+			return len(now.Status.Conditions) > 0, "nothing yet", err
+		})
 	if verdict.Reason == "Nominated" {
 		r.t.Errorf("%s: Joiner says %q", late.Name, verdict.Note)
 	}
@@ -228,7 +234,8 @@ func (r *testRig) claimsMade(cases []*deviceCase) {
 				if err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), &now); err != nil {
 					return false, "", err
 				}
-				if pod.Spec.ResourceClaims[0].ResourceClaimTemplateName != nil && len(now.Status.ResourceClaimStatuses) == 0 {
+				if pod.Spec.ResourceClaims[0].ResourceClaimTemplateName != nil &&
+					len(now.Status.ResourceClaimStatuses) == 0 {
 					return false, pod.Name + " has no claim", nil
 				}
 			}
@@ -245,8 +252,9 @@ func (r *testRig) mark(name string) {
 		r.t.Fatal(err)
 	}
 	before := pod.DeepCopy()
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
-		Reason: corev1.PodReasonUnschedulable, Message: markedByTest, LastTransitionTime: metav1.Now()})
+	pod.Status.Conditions = append(pod.Status.Conditions,
+		corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonUnschedulable, Message: markedByTest, LastTransitionTime: metav1.Now()})
 	if err := r.Client.Status().Patch(r.t.Context(), &pod, client.MergeFrom(before)); err != nil {
 		r.t.Fatal(err)
 	}
@@ -263,7 +271,8 @@ func (r *testRig) verdicts(pods []*corev1.Pod) map[string]eventsv1.Event {
 		}
 		clear(said)
 		for _, e := range list.Items {
-			if e.ReportingController == "karpenter" && e.Regarding.Kind == "Pod" && said[e.Regarding.Name].Reason != "Nominated" {
+			if e.ReportingController == "karpenter" && e.Regarding.Kind == "Pod" &&
+				said[e.Regarding.Name].Reason != "Nominated" {
 				said[e.Regarding.Name] = e
 			}
 		}
@@ -277,36 +286,38 @@ func (r *testRig) verdicts(pods []*corev1.Pod) map[string]eventsv1.Event {
 	return said
 }
 
-// decided waits until kube-scheduler has bound the pods that are expected, and has tried the others, but for those that are never
-// to run: it does not even try some of them. It returns the nodes of those that are bound.
-func (r *testRig) decided(pods []*corev1.Pod, said map[string]eventsv1.Event, never map[string]bool) map[string]string {
+// decided waits until kube-scheduler has bound the pods that are expected, and has tried the others, except those that
+// must never run: it does not even try some of them. It returns the nodes of those that are bound.
+func (r *testRig) decided(pods []*corev1.Pod, said map[string]eventsv1.Event,
+	never map[string]bool) map[string]string {
 	r.t.Helper()
 	bound := map[string]string{}
-	err := r.Eventually(r.t.Context(), soon, "kube-scheduler to decide", func(ctx context.Context) (bool, string, error) {
-		clear(bound)
-		waits := ""
-		for _, pod := range pods {
-			var now corev1.Pod
-			if err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), &now); err != nil {
-				return false, "", err
+	err := r.Eventually(r.t.Context(), soon, "kube-scheduler to decide",
+		func(ctx context.Context) (bool, string, error) {
+			clear(bound)
+			waits := ""
+			for _, pod := range pods {
+				var now corev1.Pod
+				if err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), &now); err != nil {
+					return false, "", err
+				}
+				bound[pod.Name] = now.Spec.NodeName
+				tried := slices.ContainsFunc(now.Status.Conditions, func(c corev1.PodCondition) bool {
+					return c.Type == corev1.PodScheduled && c.Message != markedByTest
+				})
+				if now.Spec.NodeName == "" && (said[pod.Name].Reason == "Nominated" || !tried && !never[pod.Name]) {
+					waits = fmt.Sprintf("%s is not bound: %v", pod.Name, now.Status.Conditions)
+				}
 			}
-			bound[pod.Name] = now.Spec.NodeName
-			tried := slices.ContainsFunc(now.Status.Conditions, func(c corev1.PodCondition) bool {
-				return c.Type == corev1.PodScheduled && c.Message != markedByTest
-			})
-			if now.Spec.NodeName == "" && (said[pod.Name].Reason == "Nominated" || !tried && !never[pod.Name]) {
-				waits = fmt.Sprintf("%s is not bound: %v", pod.Name, now.Status.Conditions)
-			}
-		}
-		return waits == "", waits, nil
-	})
+			return waits == "", waits, nil
+		})
 	if err != nil {
 		r.t.Error(err)
 	}
 	return bound
 }
 
-// clear takes away what a case has made, but for classes and templates, which nothing refers to any more.
+// clear takes away what a case has made. Classes and templates stay, since nothing refers to them any more.
 func (r *testRig) clear(c *deviceCase) {
 	r.t.Helper()
 	for _, pod := range c.pods {

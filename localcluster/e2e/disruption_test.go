@@ -18,10 +18,12 @@ func TestOneSwitchPausesDisruption(t *testing.T) {
 	r.apply(deployment("web", 2, "{cpu: '1'}", oneEach("web")))
 	r.allRunning(2, soon)
 	r.status("allowed[?(@.reason=='Empty')].nodes", "2") // D-08
-	r.run("-n", "kube-system", "create", "configmap", "joiner-disruption", "--from-literal=paused=true", "--from-literal=reason=release week")
+	r.run("-n", "kube-system", "create", "configmap", "joiner-disruption", "--from-literal=paused=true",
+		"--from-literal=reason=release week")
 	names := r.names()
 	r.run("delete", "deployment", "web")
-	r.told("NodePool", "default", "DisruptionPaused", "voluntary disruption is paused by ConfigMap kube-system/joiner-disruption: release week")
+	r.told("NodePool", "default", "DisruptionPaused",
+		"voluntary disruption is paused by ConfigMap kube-system/joiner-disruption: release week")
 	r.status("paused", "voluntary disruption is paused by ConfigMap kube-system/joiner-disruption: release week")
 	r.status("allowed[?(@.reason=='Empty')].nodes", "0")
 	r.stay(names, atRest) // without the pause they go within two seconds
@@ -38,17 +40,19 @@ func (r *testRig) status(field, want string) {
 	})
 }
 
-// D-12, L-14, L-17: a static pool with as many replicas as its hard limit allows rolls all the same: a node goes, then its
-// successor comes. There are never three, and never fewer than one.
+// D-12, L-14, L-17: a static pool with as many replicas as its hard limit allows rolls all the same: a node goes, then
+// its successor comes. There are never three, and never fewer than one.
 func TestAStaticPoolAtItsHardLimitRolls(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.apply(kwokPool("fixed", amd64Linux, "replicas: 2\nhardLimits: {nodes: 2}\ndisruption:\n  budgets: [{nodes: \"1\"}]"))
+	r.apply(kwokPool("fixed", amd64Linux,
+		"replicas: 2\nhardLimits: {nodes: 2}\ndisruption:\n  budgets: [{nodes: \"1\"}]"))
 	r.eventually(soon, "two initialized nodes", func(ctx context.Context) (bool, string, error) {
 		ready, total, _, err := r.initialized(ctx)
 		return ready == 2 && total == 2, fmt.Sprintf("%d of %d", ready, total), err
 	})
-	r.run("patch", "nodepool", "fixed", "--type=merge", "-p", `{"spec":{"template":{"metadata":{"labels":{"generation":"two"}}}}}`)
+	r.run("patch", "nodepool", "fixed", "--type=merge", "-p",
+		`{"spec":{"template":{"metadata":{"labels":{"generation":"two"}}}}}`)
 	for deadline := time.Now().Add(later); ; time.Sleep(200 * time.Millisecond) {
 		ready, total, rolled, err := r.initialized(t.Context())
 		if err != nil {
@@ -71,7 +75,8 @@ func TestAStaticPoolAtItsHardLimitRolls(t *testing.T) {
 func (r *testRig) initialized(ctx context.Context) (ready, total, rolled int, err error) {
 	claims, err := r.claims(ctx)
 	for _, c := range claims {
-		if status, _, _ := conditionOf(c.Status.Conditions, karpenterv1.ConditionTypeInitialized); status == "True" && c.DeletionTimestamp == nil {
+		if status, _, _ := conditionOf(c.Status.Conditions, karpenterv1.ConditionTypeInitialized); status == "True" &&
+			c.DeletionTimestamp == nil {
 			ready++
 			if c.Labels["generation"] == "two" {
 				rolled++
@@ -81,11 +86,13 @@ func (r *testRig) initialized(ctx context.Context) (ready, total, rolled int, er
 	return ready, len(claims), rolled, err
 }
 
-// D-07: a pool that asks for it has its expired nodes replaced: the new one is there before the old one goes, one at a time.
+// D-07: a pool that asks for it has its expired nodes replaced: the new one is there before the old one goes, one at a
+// time.
 func TestExpirationWithinTheBudgets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.apply(kwokPool("default", amd64Linux+"\nexpireAfter: 40s", "disruption:\n  consolidateAfter: 1h\n  budgets: [{nodes: \"1\", reasons: [Expired]}]"))
+	r.apply(kwokPool("default", amd64Linux+"\nexpireAfter: 40s",
+		"disruption:\n  consolidateAfter: 1h\n  budgets: [{nodes: \"1\", reasons: [Expired]}]"))
 	r.run("annotate", "nodepool", "default", "karpenter.sh/graceful-expiration=true")
 	r.apply(deployment("web", 2, "{cpu: '1'}", oneEach("web")))
 	r.allRunning(2, soon)
@@ -105,5 +112,6 @@ func TestExpirationWithinTheBudgets(t *testing.T) {
 			t.Fatalf("nodes %v are still there of %v", r.names(), old)
 		}
 	}
-	r.told("NodeClaim", old[0], "Expired", "replaced as soon as the disruption budgets allow: expireAfter 40s has passed")
+	r.told("NodeClaim", old[0], "Expired",
+		"replaced as soon as the disruption budgets allow: expireAfter 40s has passed")
 }

@@ -68,8 +68,10 @@ func TestExampleGeneralPurpose(t *testing.T) {
 	r.allRunning(1, soon)
 	node := r.nodeOf("web")
 	for label, want := range map[string]string{ // as every Karpenter node has them
-		"karpenter.sh/capacity-type": "on-demand", "karpenter.sh/nodepool": "general-purpose", "kubernetes.io/arch": "amd64",
-		"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true", "karpenter.kwok.sh/kwoknodeclass": "default",
+		"karpenter.sh/capacity-type": "on-demand", "karpenter.sh/nodepool": "general-purpose",
+		"kubernetes.io/arch":      "amd64",
+		"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true",
+		"karpenter.kwok.sh/kwoknodeclass": "default",
 	} {
 		if node.Labels[label] != want {
 			t.Errorf("label %s of the node is %q, want %q", label, node.Labels[label], want)
@@ -83,8 +85,10 @@ func TestExampleGeneralPurpose(t *testing.T) {
 		t.Fatalf("%d claims, want 1 (%v)", len(claims), err)
 	}
 	claim := claims[0]
-	if len(claim.OwnerReferences) != 1 || claim.OwnerReferences[0].Kind != "NodePool" || claim.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey] != "v3" {
-		t.Errorf("owner %v, annotations %v: want the NodePool and its hash of version v3", claim.OwnerReferences, claim.Annotations)
+	if len(claim.OwnerReferences) != 1 || claim.OwnerReferences[0].Kind != "NodePool" ||
+		claim.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey] != "v3" {
+		t.Errorf("owner %v, annotations %v: want the NodePool and its hash of version v3", claim.OwnerReferences,
+			claim.Annotations)
 	}
 	if claim.Status.LastPodEventTime.IsZero() {
 		r.eventually(soon, "lastPodEventTime (V-10)", func(ctx context.Context) (bool, string, error) {
@@ -97,7 +101,8 @@ func TestExampleGeneralPurpose(t *testing.T) {
 		var pool karpenterv1.NodePool
 		err := r.Client.Get(ctx, client.ObjectKey{Name: "general-purpose"}, &pool)
 		nodes := pool.Status.Resources["nodes"]
-		return nodes.Value() == 1 && pool.Status.Nodes != nil && *pool.Status.Nodes == 1 && !pool.Status.Resources.Cpu().IsZero(), fmt.Sprint(pool.Status.Resources), err
+		return nodes.Value() == 1 && pool.Status.Nodes != nil && *pool.Status.Nodes == 1 &&
+			!pool.Status.Resources.Cpu().IsZero(), fmt.Sprint(pool.Status.Resources), err
 	})
 }
 
@@ -108,7 +113,8 @@ func TestExampleSpotWithFallBack(t *testing.T) {
 	r := newRig(t, onEC2Types)
 	r.apply(kwokPool("spot", general(`"spot"`), "weight: 50\nlimits: {nodes: 1}"))
 	r.apply(kwokPool("on-demand", general(`"on-demand"`), "weight: 10"))
-	apart := "affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n    - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}"
+	apart :=
+		"affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n    - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}"
 	r.apply(deployment("web", 3, "{cpu: '1'}", apart))
 	r.allRunning(3, soon)
 	nodes, err := r.nodes(t.Context())
@@ -135,7 +141,8 @@ startupTaints:
 - {key: example.com/another-taint, effect: NoSchedule}`, "weight: 100"))
 	r.apply(kwokPool("plain", general(`"on-demand"`), ""))
 	r.apply(deployment("plain", 1, "{cpu: '1'}", ""))
-	r.apply(deployment("special", 1, "{cpu: '1'}", "tolerations:\n- {key: example.com/special-taint, operator: Exists}\nnodeSelector: {karpenter.sh/nodepool: special}"))
+	r.apply(deployment("special", 1, "{cpu: '1'}",
+		"tolerations:\n- {key: example.com/special-taint, operator: Exists}\nnodeSelector: {karpenter.sh/nodepool: special}"))
 	// The node of the special pool waits for its startup taint to go, as with an agent that sets the node up.
 	r.eventually(soon, "a registered node with both taints", func(ctx context.Context) (bool, string, error) {
 		nodes, err := r.nodes(ctx)
@@ -175,16 +182,19 @@ func TestExampleDoNotDisrupt(t *testing.T) {
 	r.run("annotate", "node", node, "karpenter.sh/do-not-disrupt=true")
 	r.run("scale", "deployment", "web", "--replicas=0")
 	r.eventually(soon, "an event that says why the node stays", func(context.Context) (bool, string, error) {
-		events := r.run("get", "events", "-A", "-o", "custom-columns=REASON:.reason,ABOUT:.involvedObject.name,MESSAGE:.message", "--no-headers")
+		events := r.run("get", "events", "-A", "-o",
+			"custom-columns=REASON:.reason,ABOUT:.involvedObject.name,MESSAGE:.message", "--no-headers")
 		for line := range strings.SplitSeq(events, "\n") {
-			if strings.Contains(line, "DisruptionBlocked") && strings.Contains(line, node) && strings.Contains(line, "do-not-disrupt") {
+			if strings.Contains(line, "DisruptionBlocked") && strings.Contains(line, node) &&
+				strings.Contains(line, "do-not-disrupt") {
 				return true, "", nil
 			}
 		}
 		return false, events, nil
 	})
 	time.Sleep(5 * time.Second) // Emptiness takes an unprotected node within two.
-	if nodes, err := r.nodes(t.Context()); err != nil || nodes[node].DeletionTimestamp != nil || nodes[node].Name == "" {
+	if nodes, err := r.nodes(t.Context()); err != nil || nodes[node].DeletionTimestamp != nil ||
+		nodes[node].Name == "" {
 		t.Fatalf("the protected node is going: %v %v", nodes[node].DeletionTimestamp, err)
 	}
 	r.run("annotate", "node", node, "karpenter.sh/do-not-disrupt-")

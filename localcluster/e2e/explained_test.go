@@ -133,10 +133,12 @@ func TestU04_NodesThatStayAreExplained(t *testing.T) {
 			deployment("emptyonly", 1, half, chosen("emptyonly"))},
 		{"fresh", "QuietTime", poolOf("fresh", "", strings.Replace(quick, "0s", "1h", 1)),
 			deployment("fresh", 1, half, chosen("fresh"))},
-		{"starting", "NotInitialized", poolOf("starting", "startupTaints: [{key: example.com/agent, effect: NoSchedule}]",
-			quick),
+		{"starting", "NotInitialized",
+			poolOf("starting", "startupTaints: [{key: example.com/agent, effect: NoSchedule}]",
+				quick),
 			deployment("starting", 1, half, chosen("starting"))},
-		{"cheapest", "NothingCheaper", poolOf("cheapest", "", quick), deployment("cheapest", 1, half, chosen("cheapest"))},
+		{"cheapest", "NothingCheaper", poolOf("cheapest", "", quick),
+			deployment("cheapest", 1, half, chosen("cheapest"))},
 		{"static", "StaticPoolNode", poolOf("static", "", "replicas: 1"), ""},
 	}
 	var manifests strings.Builder

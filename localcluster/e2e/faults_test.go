@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// A new batch of pods waits for longBatch in tests of what must not wait for one. What comes within almostBatch has not; that much
-// is left to a busy machine.
+// A new batch of pods waits for longBatch in tests of what must not wait for one. What comes within almostBatch has
+// not; that much is left to a busy machine.
 const longBatch, almostBatch = 25 * time.Second, 20 * time.Second
 
 func withLongBatch(o *rig.Options) {
@@ -61,12 +61,13 @@ func (r *testRig) claimsOf(pool string) []karpenterv1.NodeClaim {
 	return own
 }
 
-// P-31, P-51: the pool that is asked first is sold out. Its claim is given up, and its pods are planned for the other pool
-// in the same round: they do not wait for another batch.
+// P-31, P-51: the pool that is asked first is sold out. Its claim is given up, and its pods are planned for the other
+// pool in the same round: they do not wait for another batch.
 func TestInsufficientCapacityIsPlannedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, withLongBatch)
-	r.apply(faultyPool("soldout", "insufficientCapacity: [{}]", "weight: 10\n"+quick) + "\n---" + kwokPool("second", amd64Linux, quick))
+	r.apply(faultyPool("soldout", "insufficientCapacity: [{}]", "weight: 10\n"+quick) + "\n---" +
+		kwokPool("second", amd64Linux, quick))
 	r.apply(deployment("web", 3, "{cpu: '1'}", ""))
 	r.allRunning(3, later)
 	refused, err := r.event(t.Context(), "InsufficientCapacityError", "soldout")
@@ -75,11 +76,13 @@ func TestInsufficientCapacityIsPlannedAgainAtOnce(t *testing.T) {
 	}
 	served := r.claimsOf("second")
 	if len(served) == 0 || len(r.claimsOf("soldout")) != 0 {
-		t.Fatalf("%d claims of the second pool, %d of the first: want all of the second", len(served), len(r.claimsOf("soldout")))
+		t.Fatalf("%d claims of the second pool, %d of the first: want all of the second", len(served),
+			len(r.claimsOf("soldout")))
 	}
 	for _, claim := range served {
 		if wait := claim.CreationTimestamp.Sub(refused.EventTime.Time); wait > almostBatch {
-			t.Errorf("NodeClaim %s came %s after the refusal: its pods have waited for another batch", claim.Name, wait)
+			t.Errorf("NodeClaim %s came %s after the refusal: its pods have waited for another batch", claim.Name,
+				wait)
 		}
 	}
 	// The catalogue knows what was refused: what is planned next does not ask the first pool again.
@@ -91,8 +94,8 @@ func TestInsufficientCapacityIsPlannedAgainAtOnce(t *testing.T) {
 	r.oneNodePerClaim()
 }
 
-// P-30, P-51: machines that never join are given up by the registration timeout, ended, and their pods are planned again at
-// once.
+// P-30, P-51: machines that never join are given up by the registration timeout, ended, and their pods are planned
+// again at once.
 func TestMachinesThatNeverJoinAreGivenUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) {
@@ -123,14 +126,15 @@ func TestMachinesThatNeverJoinAreGivenUp(t *testing.T) {
 	if wait := r.claimsOf("default")[0].CreationTimestamp.Sub(given.EventTime.Time); wait > almostBatch {
 		t.Errorf("the next claim came %s after the first was given up: its pod has waited for another batch", wait)
 	}
-	if left := r.run("get", "configmaps", "-n", "kube-system", "-l", "joiner.sh/boot-record", "-o", "name"); strings.TrimSpace(left) != "" {
+	if left := r.run("get", "configmaps", "-n", "kube-system", "-l", "joiner.sh/boot-record", "-o",
+		"name"); strings.TrimSpace(left) != "" {
 		t.Errorf("machines are left: %s", left)
 	}
 	r.oneNodePerClaim()
 }
 
-// P-30: a launch that the cloud puts off for ever, and a node that never gets fit for pods, are given up by the timeouts of
-// their stages, which are settings.
+// P-30: a launch that the cloud puts off for ever, and a node that never gets fit for pods, are given up by the
+// timeouts of their stages, which are settings.
 func TestAStageThatTakesTooLongIsGivenUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) {
@@ -155,13 +159,14 @@ func TestAStageThatTakesTooLongIsGivenUp(t *testing.T) {
 }
 
 // P-43, P-41: a notice drains the node at once, and replacements are planned at once. Pods that nothing holds move by
-// eviction; one that a budget holds is deleted before the machine is gone, with its own grace period. The offering is not
-// asked for again at once.
+// eviction; one that a budget holds is deleted before the machine is gone, with its own grace period. The offering is
+// not asked for again at once.
 func TestAnInterruptedNodeIsDrainedAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.apply(kwokPool("default", amd64Linux, quick))
-	r.apply(deployment("held", 1, "{cpu: '1'}", "") + deployment("free", 1, "{cpu: '1'}", "") + guard("held", "maxUnavailable: 0"))
+	r.apply(deployment("held", 1, "{cpu: '1'}", "") + deployment("free", 1, "{cpu: '1'}", "") +
+		guard("held", "maxUnavailable: 0"))
 	r.allRunning(2, later)
 	node := r.nodeOf("held")
 	var claim karpenterv1.NodeClaim
@@ -176,27 +181,30 @@ func TestAnInterruptedNodeIsDrainedAtOnce(t *testing.T) {
 		taints := fmt.Sprint(nodes[node.Name].Spec.Taints)
 		return strings.Contains(taints, karpenterv1.DisruptedTaintKey), taints, err
 	})
-	r.eventually(later, "the node to be gone and both pods to run elsewhere", func(ctx context.Context) (bool, string, error) {
-		err := r.Client.Get(ctx, client.ObjectKey{Name: node.Name}, &corev1.Node{})
-		if !apierrors.IsNotFound(err) {
-			return false, "the node is there", err
-		}
-		pods, err := r.pods(ctx)
-		running := 0
-		for _, pod := range pods {
-			if pod.Status.Phase == corev1.PodRunning && pod.Spec.NodeName != node.Name {
-				running++
+	r.eventually(later, "the node to be gone and both pods to run elsewhere",
+		func(ctx context.Context) (bool, string, error) {
+			err := r.Client.Get(ctx, client.ObjectKey{Name: node.Name}, &corev1.Node{})
+			if !apierrors.IsNotFound(err) {
+				return false, "the node is there", err
 			}
-		}
-		return running == 2 && len(pods) == 2, fmt.Sprintf("%d of %d pods run elsewhere", running, len(pods)), err
-	})
-	for reason, about := range map[string]string{"SpotInterrupted": claim.Name, "TerminatingOnInterruption": claim.Name} {
+			pods, err := r.pods(ctx)
+			running := 0
+			for _, pod := range pods {
+				if pod.Status.Phase == corev1.PodRunning && pod.Spec.NodeName != node.Name {
+					running++
+				}
+			}
+			return running == 2 && len(pods) == 2, fmt.Sprintf("%d of %d pods run elsewhere", running, len(pods)), err
+		})
+	for reason, about := range map[string]string{"SpotInterrupted": claim.Name,
+		"TerminatingOnInterruption": claim.Name} {
 		if found, err := r.event(t.Context(), reason, about); err != nil || found == nil {
 			t.Errorf("no event %s about %s (%v)", reason, about, err)
 		}
 	}
 	offering := func(labels map[string]string) string {
-		return labels[corev1.LabelInstanceTypeStable] + "/" + labels[corev1.LabelTopologyZone] + "/" + labels[karpenterv1.CapacityTypeLabelKey]
+		return labels[corev1.LabelInstanceTypeStable] + "/" + labels[corev1.LabelTopologyZone] + "/" +
+			labels[karpenterv1.CapacityTypeLabelKey]
 	}
 	for _, next := range r.claimsOf("default") {
 		if next.UID == claim.UID {

@@ -158,7 +158,7 @@ func (f *film) look() {
 	f.changed = make(chan struct{})
 }
 
-// until waits until is holds of what there is. The watches of the kinds may be behind each other by a little.
+// until waits until is holds. The watches of the kinds may be behind each other by a little.
 func (f *film) until(within time.Duration, what string, is func(now *picture) bool) {
 	f.r.t.Helper()
 	timer := time.NewTimer(within)
@@ -175,7 +175,8 @@ func (f *film) until(within time.Duration, what string, is func(now *picture) bo
 		case err := <-f.r.Cluster.Failed():
 			f.r.t.Fatalf("while waiting for %s: %v", what, err)
 		case <-timer.C:
-			f.r.t.Fatalf("waited %s for %s\n%s", within, what, f.r.show("", "get", "nodepools,nodeclaims,nodes", "-o", "wide"))
+			f.r.t.Fatalf("waited %s for %s\n%s", within, what, f.r.show("", "get", "nodepools,nodeclaims,nodes", "-o",
+				"wide"))
 		}
 	}
 }

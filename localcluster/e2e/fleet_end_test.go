@@ -27,13 +27,13 @@ type standing struct {
 	apart               bool // holds a pod that keeps apart from its like
 }
 
-// needless returns a node whose pods the other nodes could take, whatever the order in which one tries; "" when there is
-// none. Removing such a node is what consolidation is for, at any saving, and no way of packing could miss it.
+// needless returns a node whose pods the other nodes could take, whatever the order in which one tries; "" when there
+// is none. Removing such a node is what consolidation is for, at any saving, and no way of packing could miss it.
 //
-// Say its pods are put one after another onto the first other node that has room. A node is passed over when less is free
-// of some resource than a single pod may ask for: it has then taken more of that resource than it had free less that. When
-// the shares of the whole that nodes would have to have taken by then add up to more than there is, one for each resource,
-// that cannot happen everywhere.
+// Say its pods are put one after another onto the first other node that has room. A node is passed over when less is
+// free of some resource than a single pod may ask for: it has then taken more of that resource than it had free less
+// that. When the shares of the whole that nodes would have to have taken by then add up to more than there is, one for
+// each resource, that cannot happen everywhere.
 func needless(nodes map[string]*standing) string {
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		node := nodes[name]
@@ -57,7 +57,8 @@ func needless(nodes map[string]*standing) string {
 			shares += max(0, share)
 		}
 		if shares >= float64(len(node.used)) {
-			return fmt.Sprintf("node %s is not needed: others have room for its %d pods, whatever the order", name, node.pods)
+			return fmt.Sprintf("node %s is not needed: others have room for its %d pods, whatever the order", name,
+				node.pods)
 		}
 	}
 	return ""
@@ -116,7 +117,8 @@ func TestNeedlessNodes(t *testing.T) {
 		{"no room elsewhere", map[string]*standing{"a": one(0), "b": one(0)}, ""},
 		{"room on several others", map[string]*standing{"a": one(0), "b": one(4), "c": one(4), "d": one(4)},
 			"node a is not needed: others have room for its 1 pods, whatever the order"},
-		{"room for a part", map[string]*standing{"a": {used: room{4, 4, 4}, largest: room{2, 2, 2}, pods: 2}, "b": one(3), "c": one(2)}, ""},
+		{"room for a part", map[string]*standing{"a": {used: room{4, 4, 4}, largest: room{2, 2, 2}, pods: 2},
+			"b": one(3), "c": one(2)}, ""},
 		{"its pods keep apart", map[string]*standing{"a": apart, "b": one(0)}, ""},
 	} {
 		if got := needless(c.nodes); got != c.want {

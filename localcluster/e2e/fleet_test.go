@@ -29,7 +29,8 @@ import (
 const (
 	fleetNodesEnv = "JOINER_FLEET_NODES"
 	fleetKillsEnv = "JOINER_FLEET_KILLS"
-	// fleetCalmEnv asks for the same life without kills, whose price is compared: what it demands is demanded with kills, too.
+	// fleetCalmEnv asks for the same life without kills, whose price is compared: what it demands is demanded with
+	// kills, too.
 	fleetCalmEnv = "JOINER_FLEET_CALM"
 )
 
@@ -73,7 +74,8 @@ type fleet struct {
 type claimState struct{ going, old bool }
 
 func newFleet(t *testing.T) *fleet {
-	f := &fleet{testRig: newRig(t, wholeLog), claims: map[string]claimState{}, running: map[string]bool{}, changed: time.Now()}
+	f := &fleet{testRig: newRig(t, wholeLog), claims: map[string]claimState{}, running: map[string]bool{},
+		changed: time.Now()}
 	f.follow(claimResource, "", f.takeClaim)
 	f.follow(podResource, "app=guarded", f.takePod)
 	return f
@@ -93,7 +95,8 @@ func (f *fleet) takeClaim(kind watch.EventType, object *unstructured.Unstructure
 		f.t.Errorf("reading NodeClaim %s: %v", object.GetName(), err)
 	}
 	reason, _, _ := conditionOf(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
-	now := claimState{going: claim.DeletionTimestamp != nil || reason == "True", old: claim.Labels["generation"] != "two"}
+	now := claimState{going: claim.DeletionTimestamp != nil || reason == "True",
+		old: claim.Labels["generation"] != "two"}
 	f.claims[object.GetName()] = now
 	if !known {
 		f.launched++
@@ -137,7 +140,8 @@ func (f *fleet) sample(start time.Time) (stop func()) {
 		for ctx.Err() == nil {
 			nodes, err := f.nodes(ctx)
 			if err == nil {
-				f.curve = append(f.curve, fmt.Sprintf("%4.0f s %4d nodes %8.3f $/h", time.Since(start).Seconds(), len(nodes), priceOf(nodes)))
+				f.curve = append(f.curve, fmt.Sprintf("%4.0f s %4d nodes %8.3f $/h", time.Since(start).Seconds(),
+					len(nodes), priceOf(nodes)))
 			}
 			select {
 			case <-ctx.Done():
@@ -191,9 +195,9 @@ func still(n int) time.Duration {
 	return time.Minute
 }
 
-// quiet waits until no claim has come, gone or been chosen for a while, and is reports that the end is reached; it returns
-// how long that took from start, without the wait. An end in which a node stands that nobody needs is none, however quiet.
-// How many nodes are left otherwise, and at what price, depends on how things met: that is a figure.
+// quiet waits until no claim has come, gone or been chosen for a while, and is reports that the end is reached; it
+// returns how long that took from start, without the wait. An end in which a node stands that nobody needs is none,
+// however quiet. How many nodes are left otherwise, and at what price, depends on how things met: that is a figure.
 func (f *fleet) quiet(start time.Time, still time.Duration, what string, is func() bool) time.Duration {
 	f.t.Helper()
 	var took time.Duration
@@ -225,7 +229,8 @@ func (f *fleet) restless(still time.Duration) (string, time.Time) {
 		}
 	}
 	if since := time.Since(f.changed); going > 0 || since <= still {
-		return fmt.Sprintf("%d claims, %d going, %d of the old template, the last change %.0f s ago", len(f.claims), going, old, since.Seconds()), f.changed
+		return fmt.Sprintf("%d claims, %d going, %d of the old template, the last change %.0f s ago", len(f.claims),
+			going, old, since.Seconds()), f.changed
 	}
 	return "", f.changed
 }
@@ -261,8 +266,8 @@ func (f *fleet) whole(pods int) {
 // wholeLog has Joiner write each line of its log, also of many that are alike.
 func wholeLog(o *rig.Options) { o.Args = append(o.Args, "--log-format=joiner") }
 
-// decisions counts what joiner decided since the count before, as its log tells it: removals by reason, and those that it took
-// back.
+// decisions counts what joiner decided since the count before, as its log tells it: removals by reason, and those that
+// it took back.
 func (f *fleet) decisions() string {
 	f.t.Helper()
 	log, err := os.ReadFile(f.JoinerLog())
@@ -292,14 +297,17 @@ func (f *fleet) decisions() string {
 
 // live takes a fleet of n nodes through its life, and returns what it costs in the end, in dollars per hour.
 func (f *fleet) live(n, kills int) float64 {
-	f.apply(kwokPool("default", amd64Linux+onDemand, fmt.Sprintf("disruption: {consolidateAfter: 5s, budgets: [{nodes: '%d%%'}]}", fleetBudget)))
+	f.apply(kwokPool("default", amd64Linux+onDemand,
+		fmt.Sprintf("disruption: {consolidateAfter: 5s, budgets: [{nodes: '%d%%'}]}", fleetBudget)))
 	f.apply(deployment("apart", n, "{cpu: 900m, memory: 1Gi}", oneEach("apart")))
 	f.apply(deployment("filler", 4*n, "{cpu: 500m, memory: 2Gi}", ""))
-	f.apply(deployment("guarded", guarded, "{cpu: 300m, memory: 512Mi}", "") + guard("guarded", fmt.Sprintf("minAvailable: %d", guardedLeast)))
+	f.apply(deployment("guarded", guarded, "{cpu: 300m, memory: 512Mi}", "") +
+		guard("guarded", fmt.Sprintf("minAvailable: %d", guardedLeast)))
 	start := time.Now()
 	f.allRunning(5*n+guarded, fleetPatience)
 	f.mu.Lock()
-	f.t.Logf("%d pods on %d nodes after %.0f s, launched %d", 5*n+guarded, len(f.claims), time.Since(start).Seconds(), f.launched)
+	f.t.Logf("%d pods on %d nodes after %.0f s, launched %d", 5*n+guarded, len(f.claims), time.Since(start).Seconds(),
+		f.launched)
 	f.launched, f.rolling, f.least = 0, true, len(f.running)
 	f.mu.Unlock()
 
@@ -317,16 +325,19 @@ func (f *fleet) live(n, kills int) float64 {
 	f.whole(5*few + guarded)
 	f.mu.Lock()
 	if most := n / 2; len(f.claims) > most {
-		f.t.Logf("finding: consolidation came to rest at %d nodes for %d pods; it usually ends at %d or fewer", len(f.claims), 5*few+guarded, most)
+		f.t.Logf("finding: consolidation came to rest at %d nodes for %d pods; it usually ends at %d or fewer",
+			len(f.claims), 5*few+guarded, most)
 	}
-	f.t.Logf("cut to 10 %%: quiet %.0f s after it; %d nodes launched on the way; killed %d times; at least %d of %d guarded pods ran; decided: %s\n%s",
+	f.t.Logf(
+		"cut to 10 %%: quiet %.0f s after it; %d nodes launched on the way; killed %d times; at least %d of %d guarded pods ran; decided: %s\n%s",
 		took.Seconds(), f.launched, killed, f.least, guarded, f.decisions(), strings.Join(f.curve, "\n"))
 	f.launched, f.curve = 0, nil
 	f.mu.Unlock()
 
 	start = time.Now()
 	stopSample, stopKiller = f.sample(start), f.killer(kills-killed)
-	f.run("patch", "nodepool", "default", "--type=merge", "-p", `{"spec":{"template":{"metadata":{"labels":{"generation":"two"}}}}}`)
+	f.run("patch", "nodepool", "default", "--type=merge", "-p",
+		`{"spec":{"template":{"metadata":{"labels":{"generation":"two"}}}}}`)
 	took = f.quiet(start, still(n), "every node to be of the new template", f.rolled)
 	killed += stopKiller()
 	stopSample()
@@ -334,8 +345,10 @@ func (f *fleet) live(n, kills int) float64 {
 	price := f.price()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.t.Logf("drift roll: quiet %.0f s after the change; %d nodes, %d launched on the way, $%.3f/h; killed %d times in all; at least %d of %d guarded pods ran; decided: %s\n%s",
-		took.Seconds(), len(f.claims), f.launched, price, killed, f.least, guarded, f.decisions(), strings.Join(f.curve, "\n"))
+	f.t.Logf(
+		"drift roll: quiet %.0f s after the change; %d nodes, %d launched on the way, $%.3f/h; killed %d times in all; at least %d of %d guarded pods ran; decided: %s\n%s",
+		took.Seconds(), len(f.claims), f.launched, price, killed, f.least, guarded, f.decisions(),
+		strings.Join(f.curve, "\n"))
 	if f.least < guardedLeast {
 		f.t.Errorf("%d guarded pods ran; the PodDisruptionBudget asks for %d", f.least, guardedLeast)
 	}
@@ -345,8 +358,9 @@ func (f *fleet) live(n, kills int) float64 {
 	return price
 }
 
-// D-01, D-04, D-08, D-10, D-15, X-06: a fleet whose workload is cut to a tenth, and then a roll of all that is left, within a
-// budget of ten percent; and the same again with joiner killed at random moments: the end is the same, and nothing is left over.
+// D-01, D-04, D-08, D-10, D-15, X-06: a fleet whose workload is cut to a tenth, and then a roll of all that is left,
+// within a budget of ten percent; and the same again with joiner killed at random moments: the end is the same, and
+// nothing is left over.
 func TestFleet(t *testing.T) {
 	nodes, kills := fromEnv(t, fleetNodesEnv, 20), fromEnv(t, fleetKillsEnv, 8)
 	var calm, killed float64
@@ -357,8 +371,8 @@ func TestFleet(t *testing.T) {
 		t.Run("Calm", func(t *testing.T) { calm = newFleet(t).live(nodes, 0) })
 	}
 	t.Run("Killed", func(t *testing.T) { killed = newFleet(t).live(nodes, kills) })
-	// Where consolidation comes to rest depends on how things met, with kills and without. That no node is left which nobody
-	// needs was demanded of both.
+	// Where consolidation comes to rest depends on how things met, with kills and without. That no node is left which
+	// nobody needs was demanded of both.
 	if calm > 0 && killed > 1.1*calm { // 0: only the other half was run
 		t.Logf("finding: the fleet costs $%.3f/h after the kills, $%.3f/h without", killed, calm)
 	}

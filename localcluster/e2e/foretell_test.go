@@ -144,13 +144,13 @@ type tried struct {
 	name string
 	args func() []string
 	do   func()
-	// goes says how many nodes go or are replaced for it, which the foretold ones must be: a case that moves nothing shows
-	// nothing.
+	// goes says how many nodes go or are replaced for it, which the foretold ones must be: a case that moves nothing
+	// shows nothing.
 	goes int
 }
 
-// foretoldChangesEnv is how many of the ten changes are made. The first four are the short form: a workload, a limit, a pool
-// more and requirements, and nodes go for two of them.
+// foretoldChangesEnv is how many of the ten changes are made. The first four are the short form: a workload, a limit,
+// a pool more and requirements, and nodes go for two of them.
 const foretoldChangesEnv = "JOINER_FORETOLD_CHANGES"
 
 // U-03: what simulate foretells of ten changes is what then happens on a real control plane: how many nodes each pool
@@ -193,7 +193,8 @@ func TestU03_WhatIsForetoldHappens(t *testing.T) {
 	opened := strings.Replace(labelled, `"0"`, `"100%"`, 1)
 	var one string
 	changes := []tried{
-		flags("a workload scaled", 0, []string{"--scale", "default/web=6"}, "scale", "deployment", "web", "--replicas=6"),
+		flags("a workload scaled", 0, []string{"--scale", "default/web=6"}, "scale", "deployment", "web",
+			"--replicas=6"),
 		changed("a hard limit lowered", 1, pool("batch", batch, quiet+"\nhardLimits: {nodes: 2}")),
 		changed("a pool added", 0, pool("ml", "\n- {key: team, operator: In, values: [ml]}", quiet)),
 		changed("requirements narrowed", 6, pool("default", onDemand, quiet)),
@@ -201,10 +202,12 @@ func TestU03_WhatIsForetoldHappens(t *testing.T) {
 		changed("a budget opened", 6, opened),
 		{"a node removed", func() []string { one = r.first("ml"); return []string{"--remove-node", one} },
 			func() { r.run("delete", "nodeclaim", one, "--wait=false") }, 1},
-		flags("a workload deleted", 0, []string{"--delete", "Deployment/default/filler"}, "delete", "deployment", "filler"),
+		flags("a workload deleted", 0, []string{"--delete", "Deployment/default/filler"}, "delete", "deployment",
+			"filler"),
 		changed("the class of a pool changed", 2, strings.ReplaceAll(pool("ml",
 			"\n- {key: team, operator: In, values: [ml]}", quiet), "name: default}", "name: second}")),
-		flags("a pool deleted", 2, []string{"--delete", "NodePool/batch"}, "delete", "nodepool", "batch", "--wait=false"),
+		flags("a pool deleted", 2, []string{"--delete", "NodePool/batch"}, "delete", "nodepool", "batch",
+			"--wait=false"),
 	}
 	for i, c := range changes[:min(fromEnv(t, foretoldChangesEnv, 4), len(changes))] {
 		said := r.foretold(c.args()...)

@@ -10,8 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// K-27: started on nodes that another program made, and that nobody needs, Joiner removes none before the grace of the first
-// start is over, and says why; then they go. That it began on an empty cluster, where there was none, is written too.
+// K-27: started on nodes that another program made, and that nobody needs, Joiner removes none before the grace of the
+// first start is over, and says why; then they go. That it began on an empty cluster, where there was none, is written
+// too.
 func TestK27_TheFirstStartOnNodesOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -28,7 +29,8 @@ func TestK27_TheFirstStartOnNodesOfAnotherProgram(t *testing.T) {
 	if data := found(); data["nodeclaims"] != "0" || data["until"] != data["started"] {
 		t.Errorf("on an empty cluster it found %v", data)
 	}
-	r.apply(kwokPool("default", amd64Linux, "disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 1h, budgets: [{nodes: '100%'}]}"))
+	r.apply(kwokPool("default", amd64Linux,
+		"disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 1h, budgets: [{nodes: '100%'}]}"))
 	r.apply(deployment("web", 2, "{cpu: '1'}", oneEach("web")))
 	r.allRunning(2, soon)
 	if err := r.StopJoiner(); err != nil {
@@ -46,7 +48,8 @@ func TestK27_TheFirstStartOnNodesOfAnotherProgram(t *testing.T) {
 	if err != nil || data["nodeclaims"] != "2" {
 		t.Fatalf("it found %v (%v), want 2 NodeClaims", data, err)
 	}
-	r.told("NodePool", "default", "DisruptionPaused", "voluntary disruption is paused after the first start, by ConfigMap kube-system/joiner-takeover")
+	r.told("NodePool", "default", "DisruptionPaused",
+		"voluntary disruption is paused after the first start, by ConfigMap kube-system/joiner-takeover")
 	held := false
 	r.eventually(later, "the nodes to go", func(ctx context.Context) (bool, string, error) {
 		early := time.Now().Before(until)

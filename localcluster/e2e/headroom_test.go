@@ -20,13 +20,14 @@ func (r *testRig) haveNodes(n int) {
 	})
 }
 
-// K-54: the life of a NodePool's headroom on a real cluster. joinerctl sets it, the room comes, real pods take it at once, and it is
-// made up for. What is not understood is told, and pods get nodes all the same. A limit leaves pods their nodes and the headroom
-// without. Outside its time there is none, and when it is taken away its nodes go.
+// K-54: the life of a NodePool's headroom on a real cluster. joinerctl sets it, the room comes, real pods take it at
+// once, and it is made up for. What is not understood is told, and pods get nodes all the same. A limit leaves pods
+// their nodes and the headroom without. Outside its time there is none, and when it is taken away its nodes go.
 func TestK54_TheLifeOfHeadroom(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.apply(kwokPool("default", amd64Linux+"\n- {key: node.kubernetes.io/instance-type, operator: In, values: [c-2x-amd64-linux]}", quick))
+	r.apply(kwokPool("default",
+		amd64Linux+"\n- {key: node.kubernetes.io/instance-type, operator: In, values: [c-2x-amd64-linux]}", quick))
 	r.apply(deployment("web", 4, "{cpu: 1500m}", ""))
 	r.allRunning(4, later)
 	headroom := func(args ...string) {
@@ -69,7 +70,8 @@ func TestK54_TheLifeOfHeadroom(t *testing.T) {
 	r.haveNodes(8)
 
 	r.run("annotate", "--overwrite", "nodepool", "default", "joiner.sh/headroom=lots")
-	r.poolCondition("default", "Headroom", "False", `annotation joiner.sh/headroom is "lots": want a share from 1% to 1000%`)
+	r.poolCondition("default", "Headroom", "False",
+		`annotation joiner.sh/headroom is "lots": want a share from 1% to 1000%`)
 	r.told("NodePool", "default", "IgnoredField", `annotation joiner.sh/headroom is "lots"`)
 	if code, out, _ := r.ask("headroom", "show"); code != 1 || !strings.Contains(out, `is "lots": want a share`) {
 		t.Errorf("joinerctl headroom show: exit %d\n%s", code, out)
@@ -92,15 +94,19 @@ func TestK54_TheLifeOfHeadroom(t *testing.T) {
 	r.nothingLeft(later)
 }
 
-// K-54: the life of a floor on a real cluster. It is filled without any pod and kept though empty nodes go at once, one that
-// somebody deletes is made up for, a limit is stronger, a restart changes nothing, and when it is taken away the nodes go.
+// K-54: the life of a floor on a real cluster. It is filled without any pod and kept though empty nodes go at once,
+// one that somebody deletes is made up for, a limit is stronger, a restart changes nothing, and when it is taken away
+// the nodes go.
 func TestK54_TheLifeOfAFloor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.apply(kwokPool("default",
-		amd64Linux+"\n- {key: node.kubernetes.io/instance-type, operator: In, values: [c-2x-amd64-linux, c-4x-amd64-linux]}", quick))
+		amd64Linux+
+			"\n- {key: node.kubernetes.io/instance-type, operator: In, values: [c-2x-amd64-linux, c-4x-amd64-linux]}",
+		quick))
 	r.run("annotate", "nodepool", "default", "joiner.sh/min-nodes=three")
-	r.poolCondition("default", "MinNodes", "False", `annotation joiner.sh/min-nodes is "three": want a whole number of nodes`)
+	r.poolCondition("default", "MinNodes", "False",
+		`annotation joiner.sh/min-nodes is "three": want a whole number of nodes`)
 	r.poolCondition("default", "Ready", "True")
 	r.run("annotate", "--overwrite", "nodepool", "default", "joiner.sh/min-nodes=3")
 	r.haveNodes(3)
@@ -113,7 +119,8 @@ func TestK54_TheLifeOfAFloor(t *testing.T) {
 		if kind := node.Labels["node.kubernetes.io/instance-type"]; kind != "c-2x-amd64-linux" {
 			t.Errorf("%s is a %s, want the cheapest", node.Name, kind)
 		}
-		if code, text := r.explained("node", node.Name); code != "MinNodes" || !strings.Contains(text, "always keeps 3 nodes") {
+		if code, text := r.explained("node", node.Name); code != "MinNodes" ||
+			!strings.Contains(text, "always keeps 3 nodes") {
 			t.Errorf("explain node %s says %s:\n%s", node.Name, code, text)
 		}
 	}
@@ -142,7 +149,8 @@ func TestK54_TheLifeOfAFloor(t *testing.T) {
 	r.stay(r.names(), 10*time.Second)
 	r.limit("default", "2", "null")
 	r.haveNodes(2)
-	r.poolCondition("default", "MinNodes", "False", "it has 2 of the 3 nodes that it always keeps: nodes 2 of 2 (soft limit)")
+	r.poolCondition("default", "MinNodes", "False",
+		"it has 2 of the 3 nodes that it always keeps: nodes 2 of 2 (soft limit)")
 	r.limit("default", "null", "null")
 	r.haveNodes(3)
 	r.run("annotate", "nodepool", "default", "joiner.sh/min-nodes-")

@@ -33,8 +33,8 @@ func (r *testRig) stored(ctx context.Context) ([]history.Record, error) {
 	return records, nil
 }
 
-// U-32: after kill -9 the next leader tells what the one before has stored, and goes on; so does the one after a leader
-// that stopped in order, which loses nothing.
+// U-32: after kill -9 the next leader tells what the one before has stored, and goes on; so does the one after a
+// leader that stopped in order, which loses nothing.
 func TestU32_TheNextLeaderTellsTheSameHistory(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -83,7 +83,9 @@ func TestU32_TheNextLeaderTellsTheSameHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, claim := range claims {
-		known := func(decided history.Record) bool { return decided.NodeClaim == claim.Name && decided.Outcome == "done" }
+		known := func(decided history.Record) bool {
+			return decided.NodeClaim == claim.Name && decided.Outcome == "done"
+		}
 		if !slices.ContainsFunc(after, known) {
 			t.Errorf("NodeClaim %s is in no decision", claim.Name)
 		}

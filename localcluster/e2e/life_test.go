@@ -14,8 +14,9 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// P-40, P-42: a deleted claim's node is tainted and drained by the eviction API. A budget that allows no disruption holds
-// it, and the claim says which pod and which budget, and that waiting will not help; when the budget allows it, the pod moves and the node goes.
+// P-40, P-42: a deleted claim's node is tainted and drained by the eviction API. A budget that allows no disruption
+// holds it, and the claim says which pod and which budget, and that waiting will not help; when the budget allows it,
+// the pod moves and the node goes.
 func TestDrainRespectsDisruptionBudgets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -25,16 +26,18 @@ func TestDrainRespectsDisruptionBudgets(t *testing.T) {
 	node := r.nodeOf("web")
 	claim := node.Name
 	r.run("delete", "nodeclaim", claim, "--wait=false")
-	r.eventually(soon, "the claim to say that the budget holds the drain", func(ctx context.Context) (bool, string, error) {
-		var c karpenterv1.NodeClaim
-		if err := r.Client.Get(ctx, client.ObjectKey{Name: claim}, &c); err != nil {
-			return false, "", err
-		}
-		status, reason, message := conditionOf(c.Status.Conditions, karpenterv1.ConditionTypeDrained)
-		saw := status + " " + reason + " " + message
-		named := strings.Contains(message, "pod default/web-") && strings.Contains(message, "PodDisruptionBudget web ")
-		return status != "True" && named && strings.Contains(message, "it can never allow one"), saw, nil
-	})
+	r.eventually(soon, "the claim to say that the budget holds the drain",
+		func(ctx context.Context) (bool, string, error) {
+			var c karpenterv1.NodeClaim
+			if err := r.Client.Get(ctx, client.ObjectKey{Name: claim}, &c); err != nil {
+				return false, "", err
+			}
+			status, reason, message := conditionOf(c.Status.Conditions, karpenterv1.ConditionTypeDrained)
+			saw := status + " " + reason + " " + message
+			named := strings.Contains(message, "pod default/web-") &&
+				strings.Contains(message, "PodDisruptionBudget web ")
+			return status != "True" && named && strings.Contains(message, "it can never allow one"), saw, nil
+		})
 	held, err := r.nodes(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -42,23 +45,26 @@ func TestDrainRespectsDisruptionBudgets(t *testing.T) {
 	if !strings.Contains(fmt.Sprint(held[node.Name].Spec.Taints), karpenterv1.DisruptedTaintKey) {
 		t.Errorf("taints %v: want %s while draining", held[node.Name].Spec.Taints, karpenterv1.DisruptedTaintKey)
 	}
-	if pods, err := r.pods(t.Context(), client.MatchingLabels{"app": "web"}); err != nil || len(pods) != 1 || pods[0].Spec.NodeName != node.Name {
+	if pods, err := r.pods(t.Context(), client.MatchingLabels{"app": "web"}); err != nil || len(pods) != 1 ||
+		pods[0].Spec.NodeName != node.Name {
 		t.Fatalf("the protected pod has moved: %v %v", pods, err)
 	}
 	r.run("patch", "pdb", "web", "--type=merge", "-p", `{"spec":{"maxUnavailable":1}}`)
-	r.eventually(later, "the old node to be gone and the pod to run elsewhere", func(ctx context.Context) (bool, string, error) {
-		var old karpenterv1.NodeClaim
-		if err := r.Client.Get(ctx, client.ObjectKey{Name: claim}, &old); !apierrors.IsNotFound(err) {
-			return false, "the claim is there", err
-		}
-		pods, err := r.pods(ctx, client.MatchingLabels{"app": "web"})
-		return len(pods) == 1 && pods[0].Status.Phase == corev1.PodRunning && pods[0].Spec.NodeName != node.Name, fmt.Sprintf("%d pods", len(pods)), err
-	})
+	r.eventually(later, "the old node to be gone and the pod to run elsewhere",
+		func(ctx context.Context) (bool, string, error) {
+			var old karpenterv1.NodeClaim
+			if err := r.Client.Get(ctx, client.ObjectKey{Name: claim}, &old); !apierrors.IsNotFound(err) {
+				return false, "the claim is there", err
+			}
+			pods, err := r.pods(ctx, client.MatchingLabels{"app": "web"})
+			return len(pods) == 1 && pods[0].Status.Phase == corev1.PodRunning && pods[0].Spec.NodeName != node.Name,
+				fmt.Sprintf("%d pods", len(pods)), err
+		})
 	r.oneNodePerClaim()
 }
 
-// P-33: a NodeClaim that somebody made by hand, without a pool, is launched, registered, initialized, and goes when deleted
-// or when it expires.
+// P-33: a NodeClaim that somebody made by hand, without a pool, is launched, registered, initialized, and goes when
+// deleted or when it expires.
 func TestHandMadeClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -108,8 +114,8 @@ spec:
 	}
 }
 
-// P-32, P-40: whatever a user deletes by hand, nothing leaks and the pods get another node: the Node, then the NodePool
-// with all its claims.
+// P-32, P-40: whatever a user deletes by hand, nothing leaks and the pods get another node: the Node, then the
+// NodePool with all its claims.
 func TestDeletedByHand(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -120,7 +126,8 @@ func TestDeletedByHand(t *testing.T) {
 	r.run("delete", "node", first, "--wait=false")
 	r.eventually(later, "the pod to run on another node", func(ctx context.Context) (bool, string, error) {
 		pods, err := r.pods(ctx)
-		return len(pods) == 1 && pods[0].Status.Phase == corev1.PodRunning && pods[0].Spec.NodeName != first, fmt.Sprint(len(pods)), err
+		return len(pods) == 1 && pods[0].Status.Phase == corev1.PodRunning && pods[0].Spec.NodeName != first,
+			fmt.Sprint(len(pods)), err
 	})
 	r.eventually(soon, "one claim", func(ctx context.Context) (bool, string, error) {
 		claims, err := r.claims(ctx)
@@ -133,11 +140,13 @@ func TestDeletedByHand(t *testing.T) {
 	r.nothingLeft(soon)
 }
 
-// P-30, P-51: a machine that takes its time to boot is waited for, and counts as capacity meanwhile: no second one comes.
+// P-30, P-51: a machine that takes its time to boot is waited for, and counts as capacity meanwhile: no second one
+// comes.
 func TestSlowBoot(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.apply(strings.Replace(kwokPool("default", amd64Linux, ""), "metadata: {name: default}\n---", "metadata: {name: default}\nspec: {nodeRegistrationDelay: 8s}\n---", 1))
+	r.apply(strings.Replace(kwokPool("default", amd64Linux, ""), "metadata: {name: default}\n---",
+		"metadata: {name: default}\nspec: {nodeRegistrationDelay: 8s}\n---", 1))
 	start := time.Now() // nothing is launched before there are pods
 	r.apply(deployment("web", 3, "{cpu: '1'}", ""))
 	r.allRunning(3, soon)

@@ -14,12 +14,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// K-53: two controllers that both believe they lead, one of them with an old picture, scale up and down what asks for nodes of
-// two pools, one of which has a hard limit of its own. The count of all NodeClaims, by every event of a watch, is never above the
-// hard limit of the cluster, and reaches it in every round; that of the pool is never above its own.
+// K-53: two controllers that both believe they lead, one of them with an old picture, scale up and down what asks for
+// nodes of two pools, one of which has a hard limit of its own. The count of all NodeClaims, by every event of a
+// watch, is never above the hard limit of the cluster, and reaches it in every round; that of the pool is never above
+// its own.
 func TestK53_TwoControllersKeepTheLimitOfTheCluster(t *testing.T) {
 	const all, own = 5, 2
-	args := []string{"--batch-idle-duration=100ms", "--batch-max-duration=1s", fmt.Sprintf("--max-node-claims-hard=%d", all)}
+	args := []string{"--batch-idle-duration=100ms", "--batch-max-duration=1s",
+		fmt.Sprintf("--max-node-claims-hard=%d", all)}
 	var binary string
 	r := newRig(t, func(o *rig.Options) { binary, o.Args = o.Joiner, args })
 	r.apply(kwokPool("default", amd64Linux, quick))
@@ -36,11 +38,13 @@ func TestK53_TwoControllersKeepTheLimitOfTheCluster(t *testing.T) {
 	if most := small.max(); most != own {
 		t.Errorf("at most %d NodeClaims of the small pool, want its hard limit, %d", most, own)
 	}
-	t.Logf("%d rounds in %s, %d claims came or went, at most %d at a time at a limit of %d, of the small pool %d at %d", rounds(t),
-		time.Since(start).Round(time.Second), total.events, total.max(), all, small.max(), own)
+	t.Logf(
+		"%d rounds in %s, %d claims came or went, at most %d at a time at a limit of %d, of the small pool %d at %d",
+		rounds(t), time.Since(start).Round(time.Second), total.events, total.max(), all, small.max(), own)
 }
 
-// K-53: what the hard limit of the cluster looks like: names, texts, the table; a lower limit, and replacements, which wait.
+// K-53: what the hard limit of the cluster looks like: names, texts, the table; a lower limit, and replacements, which
+// wait.
 func TestK53_TheHardLimitOfTheCluster(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) { o.Args = []string{"--max-node-claims-hard=3"} })
@@ -54,15 +58,18 @@ func TestK53_TheHardLimitOfTheCluster(t *testing.T) {
 	r.apply(deployment("web", 5, "{cpu: '1'}", oneEach("web")))
 	r.count(3)
 	const full = "NodeClaims 3 of 3 in the whole cluster (--max-node-claims-hard)"
-	r.told("Pod", "", "FailedScheduling", "ClusterLimitNodes: pool default: "+full+". To do: raise --max-node-claims-hard of the controller")
+	r.told("Pod", "", "FailedScheduling", "ClusterLimitNodes: pool default: "+full+
+		". To do: raise --max-node-claims-hard of the controller")
 	r.told("NodePool", "default", "LimitReached", "ClusterLimitReached: "+full+", and no replacement goes above it")
 	r.eventually(soon, "the condition of the pool", func(context.Context) (bool, string, error) {
-		said := r.run("get", "nodepool", "default", "-o", `jsonpath={.status.conditions[?(@.type=="ClusterLimitReached")]['reason','message']}`)
+		said := r.run("get", "nodepool", "default", "-o",
+			`jsonpath={.status.conditions[?(@.type=="ClusterLimitReached")]['reason','message']}`)
 		return said == "MaxNodeClaimsHard "+full, said, nil
 	})
 	r.show("The table:", "get", "configmap", "joiner-cluster-limit", "-n", "kube-system", "-o", "jsonpath={.data}")
 
-	r.run("patch", "configmap", "joiner-cluster-limit", "-n", "kube-system", "--type=merge", "-p", `{"data":{"limit":"2"}}`)
+	r.run("patch", "configmap", "joiner-cluster-limit", "-n", "kube-system", "--type=merge", "-p",
+		`{"data":{"limit":"2"}}`)
 	r.run("delete", "nodeclaim", "node-slot-0", "--wait=true")
 	again := r.watchClaims("")
 	if again.until(t.Context(), 5*time.Second, func(n int) bool { return n > 2 }) {

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// K-48, L-14: a roll at the hard limit. It waits, and the pool says why and what can be done; a value of the annotation that is
-// none is told. Asked for, nodes go one at a time before what replaces them comes, and there are never three claims.
+// K-48, L-14: a roll at the hard limit. It waits, and the pool says why and what can be done; a value of the
+// annotation that is none is told. Asked for, nodes go one at a time before what replaces them comes, and there are
+// never three claims.
 func TestK48_ARollAtTheHardLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -26,8 +27,8 @@ func TestK48_ARollAtTheHardLimit(t *testing.T) {
 			return true, said, nil
 		})
 	}
-	says("the pool to say that its roll waits", "RollBlocked", "True HardLimit", "2 nodes are due to be replaced (Drifted)",
-		`annotation joiner.sh/terminate-first: "true"`)
+	says("the pool to say that its roll waits", "RollBlocked", "True HardLimit",
+		"2 nodes are due to be replaced (Drifted)", `annotation joiner.sh/terminate-first: "true"`)
 	r.run("annotate", "nodepool", "default", "joiner.sh/terminate-first=yes")
 	says("the pool to say what is allowed", "TerminateFirst", "False ValueUnknown", `is "yes": want "true" or "false"`)
 	r.show("A roll that waits:", "get", "nodepool", "default", "-o",
@@ -56,7 +57,8 @@ func TestK48_ARollAtTheHardLimit(t *testing.T) {
 	r.allRunning(2, soon)
 	r.oneNodePerClaim()
 	r.eventually(later, "the pool to say no more that its roll waits", func(context.Context) (bool, string, error) {
-		said := r.run("get", "nodepool", "default", "-o", `jsonpath={.status.conditions[?(@.type=="RollBlocked")].message}`)
+		said := r.run("get", "nodepool", "default", "-o",
+			`jsonpath={.status.conditions[?(@.type=="RollBlocked")].message}`)
 		return said == "", said, nil
 	})
 }

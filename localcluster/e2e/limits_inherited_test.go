@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// L-40: a pool stands above its soft limit when Joiner starts, as Karpenter leaves it. It is told, and goes down one node at a time,
-// as its budget says. A limit that is lowered while Joiner runs waits for no budget.
+// L-40: a pool stands above its soft limit when Joiner starts, as Karpenter leaves it. It is told, and goes down one
+// node at a time, as its budget says. A limit that is lowered while Joiner runs waits for no budget.
 func TestAnExcessThatIsInheritedGoesWithinBudgets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -27,9 +27,11 @@ func TestAnExcessThatIsInheritedGoesWithinBudgets(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.comesDown(6, 4)
-	r.told("NodePool", "default", "NodeLimitExceeded", "6 nodes, limit 4 (soft limit): the pool was above the limit when Joiner first saw it, so 2 nodes are removed as the disruption budgets allow, not at once")
+	r.told("NodePool", "default", "NodeLimitExceeded",
+		"6 nodes, limit 4 (soft limit): the pool was above the limit when Joiner first saw it, so 2 nodes are removed as the disruption budgets allow, not at once")
 	r.eventually(soon, "the mark and the condition to go", func(context.Context) (bool, string, error) {
-		output := r.run("get", "nodepool", "default", "-o", `jsonpath={.metadata.annotations.joiner\.sh/above-limit}{.status.conditions[?(@.type=="NodesWithinLimits")].status}`)
+		output := r.run("get", "nodepool", "default", "-o",
+			`jsonpath={.metadata.annotations.joiner\.sh/above-limit}{.status.conditions[?(@.type=="NodesWithinLimits")].status}`)
 		return output == "", output, nil
 	})
 	r.run("patch", "nodepool", "default", "--type=merge", "-p", `{"spec":{"disruption":{"budgets":[{"nodes":"0"}]}}}`)
@@ -37,13 +39,14 @@ func TestAnExcessThatIsInheritedGoesWithinBudgets(t *testing.T) {
 	r.count(1)
 }
 
-// comesDown waits until a pool of so many nodes has come down to its limit, and demands that never more than one goes, and that
-// none goes before the pool says why.
+// comesDown waits until a pool of so many nodes has come down to its limit, and demands that never more than one goes,
+// and that none goes before the pool says why.
 func (r *testRig) comesDown(from, to int) {
 	r.t.Helper()
 	read := func() string { return r.run("get", "nodepool", "default", "-o", "jsonpath={.metadata.annotations}") }
 	r.eventually(later, fmt.Sprintf("%d nodes", to), func(ctx context.Context) (bool, string, error) {
-		mark := read() // and once more below: on a busy machine it comes, or goes with the last node, between two looks
+		// and once more below: on a busy machine it comes, or goes with the last node, between two looks
+		mark := read()
 		claims, err := r.claims(ctx)
 		if err != nil {
 			return false, "", err
@@ -55,7 +58,8 @@ func (r *testRig) comesDown(from, to int) {
 			}
 		}
 		mark += read()
-		if going > 1 || len(claims) < from && len(claims) > to && !strings.Contains(mark, karpenterv1.AboveLimitInherited) {
+		if going > 1 || len(claims) < from && len(claims) > to && !strings.Contains(mark,
+			karpenterv1.AboveLimitInherited) {
 			r.t.Errorf("%d of %d nodes go at once; the pool says %s", going, len(claims), mark)
 		}
 		return len(claims) == to && going == 0, fmt.Sprintf("%d claims, %d going", len(claims), going), nil
@@ -69,7 +73,8 @@ func TestGatesThatAreOff(t *testing.T) {
 		o.Args = append(o.Args, "--feature-gates=NodeOverlay=false,StaticCapacity=false")
 	})
 	r.apply(kwokPool("static", amd64Linux, quick+"\nreplicas: 2"))
-	r.apply("apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: dear}\nspec: {price: '99', requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]}")
+	r.apply(
+		"apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: dear}\nspec: {price: '99', requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]}")
 	r.poolCondition("static", "ReplicasWithinLimits", "False", "StaticCapacity is off")
 	r.overlayIs("dear", "False", "NodeOverlay is off")
 	r.told("NodePool", "static", "FeatureGateDisabled", "The nodes of the pool are left as they are")

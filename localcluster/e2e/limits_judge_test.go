@@ -105,13 +105,15 @@ func (j *judge) bounds(c lateCase, now *picture, m moment) {
 		}
 	}
 	if recorded > c.limit {
-		j.r.t.Errorf("revision %d: %d claims of %s have passed the gate, limit %d", m.revision, recorded, c.pool, c.limit)
+		j.r.t.Errorf("revision %d: %d claims of %s have passed the gate, limit %d", m.revision, recorded, c.pool,
+			c.limit)
 	}
 	if !now.enforced(c.pool) {
 		return
 	}
 	if machines := len(now.of(nodeResource, c.pool)); machines > c.limit || may > c.limit {
-		j.r.t.Errorf("revision %d: %s has %d machines and %d claims that have been launched or may be, limit %d and in force",
+		j.r.t.Errorf(
+			"revision %d: %s has %d machines and %d claims that have been launched or may be, limit %d and in force",
 			m.revision, c.pool, machines, may, c.limit)
 	}
 }
@@ -126,7 +128,8 @@ func (j *judge) launch(c lateCase, now *picture, m moment, before map[string]boo
 		at, err := time.Parse(time.RFC3339Nano, m.object.GetAnnotations()[kwok.LaunchedAnnotationKey])
 		switch {
 		case c.pass == 0:
-			t.Errorf("revision %d: %s was launched without a look at the limit of %s", m.revision, m.object.GetName(), c.pool)
+			t.Errorf("revision %d: %s was launched without a look at the limit of %s", m.revision, m.object.GetName(),
+				c.pool)
 		case err != nil || at.After(j.acks[c.pool].Add(provider.LaunchFor)):
 			t.Errorf("revision %d: %s of %s was launched at %s without a look at the limit (%v)",
 				m.revision, m.object.GetName(), c.pool, at, err)
@@ -139,12 +142,14 @@ func (j *judge) launch(c lateCase, now *picture, m moment, before map[string]boo
 	}
 	n := 0
 	for _, machine := range now.of(nodeResource, c.pool) {
-		if uids[machine.GetAnnotations()[kwok.ClaimUIDAnnotationKey]] && (underLimit(machine) || before[machine.GetName()]) {
+		if uids[machine.GetAnnotations()[kwok.ClaimUIDAnnotationKey]] &&
+			(underLimit(machine) || before[machine.GetName()]) {
 			n++
 		}
 	}
 	if n > c.limit {
-		t.Errorf("revision %d: %s is the %dth machine of %s, limit %d", m.revision, m.object.GetName(), n, c.pool, c.limit)
+		t.Errorf("revision %d: %s is the %dth machine of %s, limit %d", m.revision, m.object.GetName(), n, c.pool,
+			c.limit)
 	}
 }
 

@@ -131,7 +131,8 @@ func TestCreatesThatLandAfterAHardLimitHasChanged(t *testing.T) {
 			r.run("scale", "deployment", c.pool, "--replicas=0")
 		}
 		for _, c := range lateCases {
-			film.until(later, c.pool+" empty", func(now *picture) bool { return len(now.of(claimResource, c.pool)) == 0 })
+			film.until(later, c.pool+" empty",
+				func(now *picture) bool { return len(now.of(claimResource, c.pool)) == 0 })
 			r.run("scale", "deployment", c.pool, fmt.Sprintf("--replicas=%d", c.pods))
 		}
 		settle("at its limit again")

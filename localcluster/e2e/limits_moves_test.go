@@ -18,8 +18,8 @@ func sized(cpus string) string {
 	return amd64Linux + "\n- {key: karpenter.kwok.sh/instance-cpu, operator: In, values: ['" + cpus + "']}"
 }
 
-// L-10, L-13: a node that is going counts until it is gone: at a limit of one its pod's next node is not launched while a
-// PodDisruptionBudget holds up the drain, and comes at once when nothing does any more.
+// L-10, L-13: a node that is going counts until it is gone: at a limit of one its pod's next node is not launched
+// while a PodDisruptionBudget holds up the drain, and comes at once when nothing does any more.
 func TestATerminatingNodeCounts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -51,11 +51,13 @@ func TestATerminatingNodeCounts(t *testing.T) {
 	}
 }
 
-// L-32: at the hard limit a node whose pods fit elsewhere is removed all the same: nothing has to be launched for them.
+// L-32: at the hard limit a node whose pods fit elsewhere is removed all the same: nothing has to be launched for
+// them.
 func TestANodeWhosePodsFitElsewhereGoesAtTheHardLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.apply(kwokPool("default", sized("4"), "disruption: {consolidateAfter: 1s, budgets: [{nodes: '100%'}]}\nhardLimits: {nodes: 2}"))
+	r.apply(kwokPool("default", sized("4"),
+		"disruption: {consolidateAfter: 1s, budgets: [{nodes: '100%'}]}\nhardLimits: {nodes: 2}"))
 	r.apply(deployment("web", 2, "{cpu: '1'}", oneEach("web")))
 	r.allRunning(2, soon)
 	r.apply(deployment("filler", 2, "{cpu: '1'}", `topologySpreadConstraints:
@@ -71,20 +73,22 @@ func TestANodeWhosePodsFitElsewhereGoesAtTheHardLimit(t *testing.T) {
 	if most := watch.max(); most != 2 {
 		t.Errorf("there were %d claims at a time; want 2", most)
 	}
-	if output := r.run("get", "events", "--field-selector=reason=DisruptionBlocked", "-o", "name"); strings.TrimSpace(output) != "" {
+	if output := r.run("get", "events", "--field-selector=reason=DisruptionBlocked", "-o",
+		"name"); strings.TrimSpace(output) != "" {
 		t.Errorf("%q: nothing was to be blocked", output)
 	}
 }
 
-// L-30, L-33: what a command launches is what it needs room for: three nodes become one, which is cheaper, with one slot free.
+// L-30, L-33: what a command launches is what it needs room for: three nodes become one, which is cheaper, with one
+// slot free.
 func TestThreeNodesBecomeOneInOneFreeSlot(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "types.json")
 	writeTypes(t, file, instanceType{"small", 2, 0.10}, instanceType{"large", 8, 0.15})
 	r := newRig(t, func(o *rig.Options) { o.Args = []string{"--instance-types-file-path=" + file} })
 	pool := func(types string) {
-		r.apply(kwokPool("default", amd64Linux+"\n- {key: node.kubernetes.io/instance-type, operator: In, values: ["+types+"]}",
-			"disruption: {consolidateAfter: 1s, budgets: [{nodes: '100%'}]}\nhardLimits: {nodes: 4}"))
+		r.apply(kwokPool("default", amd64Linux+"\n- {key: node.kubernetes.io/instance-type, operator: In, values: ["+
+			types+"]}", "disruption: {consolidateAfter: 1s, budgets: [{nodes: '100%'}]}\nhardLimits: {nodes: 4}"))
 	}
 	pool("small")
 	r.apply(deployment("web", 3, "{cpu: 1500m}", ""))

@@ -22,10 +22,11 @@ import (
 // latePost is a way to the API server on which creates of NodeClaims may be held. Whoever sent one is told that the
 // connection broke, and it lands when the test delivers it.
 type latePost struct {
-	next    http.RoundTripper
-	heard   func() // called when a create is held
-	mu      sync.Mutex
-	pass    map[string]int                      // by pool: creates that still pass; pools that are not here hold nothing
+	next  http.RoundTripper
+	heard func() // called when a create is held
+	mu    sync.Mutex
+	// by pool: creates that still pass; pools that are not here hold nothing
+	pass    map[string]int
 	letters map[string]map[string]*http.Request // by pool and claim: the first create of each name
 }
 

@@ -53,7 +53,9 @@ type claimWatch struct {
 func (r *testRig) watchClaims(selector string) *claimWatch {
 	r.t.Helper()
 	w := &claimWatch{names: map[string]bool{}, changed: make(chan struct{})}
-	r.follow(claimResource, selector, func(kind watch.EventType, claim *unstructured.Unstructured) { w.take(kind, claim.GetName()) })
+	r.follow(claimResource, selector, func(kind watch.EventType, claim *unstructured.Unstructured) {
+		w.take(kind, claim.GetName())
+	})
 	return w
 }
 
@@ -99,8 +101,8 @@ func (w *claimWatch) until(ctx context.Context, within time.Duration, is func(n 
 	}
 }
 
-// slow is a way to the API server on which every request waits a while, some for long, and watches come late: whoever goes
-// by it has an old picture and acts on it late.
+// slow is a way to the API server on which every request waits a while, some for long, and watches come late: whoever
+// goes by it has an old picture and acts on it late.
 type slow struct{ next http.RoundTripper }
 
 func (s slow) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -166,7 +168,8 @@ current-context: behind}`, server.URL)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	alone := []string{"--kubeconfig", kubeconfig, "--disable-leader-election", "--metrics-port=0", "--health-probe-port=0"}
+	alone := []string{"--kubeconfig", kubeconfig, "--disable-leader-election", "--metrics-port=0",
+		"--health-probe-port=0"}
 	command := exec.Command(binary, append(alone, args...)...)
 	command.Stdout, command.Stderr = log, log
 	if err := r.Cluster.StartChild(command); err != nil {
@@ -192,15 +195,16 @@ current-context: behind}`, server.URL)
 	})
 }
 
-// L-14: two controllers that both believe they lead, one of them with an old picture, scale a hard-limited pool up and down.
-// The count, by every event of a watch, is never above the limit, and reaches it in every round.
+// L-14: two controllers that both believe they lead, one of them with an old picture, scale a hard-limited pool up and
+// down. The count, by every event of a watch, is never above the limit, and reaches it in every round.
 func TestTwoControllersKeepTheHardLimit(t *testing.T) {
 	const limit, pods = 5, 9
 	quickly := []string{"--batch-idle-duration=100ms", "--batch-max-duration=1s"}
 	var binary string
 	r := newRig(t, func(o *rig.Options) { binary, o.Args = o.Joiner, quickly })
 	r.apply(kwokPool("default", amd64Linux, quick+fmt.Sprintf("\nhardLimits: {nodes: %d}", limit)))
-	r.apply(deployment("web", 0, "{cpu: '1'}", "topologySpreadConstraints:\n- {topologyKey: kubernetes.io/hostname, maxSkew: 1, minDomains: 9, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}"))
+	r.apply(deployment("web", 0, "{cpu: '1'}",
+		"topologySpreadConstraints:\n- {topologyKey: kubernetes.io/hostname, maxSkew: 1, minDomains: 9, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}"))
 	r.joinerBehind(binary, func(next http.RoundTripper) http.RoundTripper { return slow{next} }, quickly...)
 	watch := r.watchClaims("karpenter.sh/nodepool=default")
 	start := time.Now()
@@ -209,19 +213,21 @@ func TestTwoControllersKeepTheHardLimit(t *testing.T) {
 		rounds(t), time.Since(start).Round(time.Second), watch.events, watch.max(), limit)
 }
 
-// upAndDown scales deployments up to so many pods and down again, round by round, each time at another stage of what comes and goes. The
-// watch never has more claims than the limit, and as many in every round. In the end nothing is left.
+// upAndDown scales deployments up to so many pods and down again, round by round, each time at another stage of what
+// comes and goes. The watch never has more claims than the limit, and as many in every round. In the end nothing is
+// left.
 func (r *testRig) upAndDown(watch *claimWatch, limit, pods int, deployments ...string) {
 	t := r.t
 	t.Helper()
 	scale := func(replicas int) {
-		r.run(append(append([]string{"scale", "deployment"}, deployments...), fmt.Sprintf("--replicas=%d", replicas))...)
+		r.run(append(append([]string{"scale", "deployment"}, deployments...),
+			fmt.Sprintf("--replicas=%d", replicas))...)
 	}
 	reached := 0
 	for round := range rounds(t) {
 		scale(pods)
-		// On a busy machine nodes go before a pod was on them, since the deployment changes again at once. Launches are then held
-		// back for a while (P-35).
+		// On a busy machine nodes go before a pod was on them, since the deployment changes again at once. Launches
+		// are then held back for a while (P-35).
 		if watch.until(t.Context(), later, func(n int) bool { return n >= limit }) {
 			reached++
 		}

@@ -9,11 +9,13 @@ import (
 
 // rollable is two nodes with a pod each, quiet for an hour, one at a time.
 func rollable(r *testRig, limits string) {
-	r.apply(kwokPool("default", amd64Linux, "disruption:\n  consolidateAfter: 1h\n  budgets: [{nodes: \"1\"}]\n"+limits))
+	r.apply(kwokPool("default", amd64Linux, "disruption:\n  consolidateAfter: 1h\n  budgets: [{nodes: \"1\"}]\n"+
+		limits))
 	r.apply(deployment("web", 2, "{cpu: '1'}", oneEach("web")))
 	r.allRunning(2, soon)
 	r.count(2)
-	r.run("patch", "nodepool", "default", "--type=merge", "-p", `{"spec":{"template":{"metadata":{"labels":{"generation":"two"}}}}}`)
+	r.run("patch", "nodepool", "default", "--type=merge", "-p",
+		`{"spec":{"template":{"metadata":{"labels":{"generation":"two"}}}}}`)
 }
 
 // old counts the claims of the first template; most fails the test when there are more claims than that.
@@ -31,13 +33,14 @@ func (r *testRig) old(ctx context.Context, most int) (old, all int, err error) {
 	return old, len(claims), err
 }
 
-// L-30, L-34, L-35: at the hard limit nothing is replaced, and an event of its own says so; a claim that is deleted goes all the
-// same, and what its pod needs is launched in its place; with room for one more the roll goes on.
+// L-30, L-34, L-35: at the hard limit nothing is replaced, and an event of its own says so; a claim that is deleted
+// goes all the same, and what its pod needs is launched in its place; with room for one more the roll goes on.
 func TestNoRollAtTheHardLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	rollable(r, "hardLimits: {nodes: 2}")
-	r.told("NodePool", "default", "DisruptionBlocked", "No allowed disruptions for disruption reason Drifted due to node hard limit")
+	r.told("NodePool", "default", "DisruptionBlocked",
+		"No allowed disruptions for disruption reason Drifted due to node hard limit")
 	for range 20 {
 		if old, _, err := r.old(t.Context(), 2); err != nil || old != 2 {
 			t.Fatalf("%d nodes of the old template, want 2: nothing may be replaced (%v)", old, err)
@@ -59,8 +62,8 @@ func TestNoRollAtTheHardLimit(t *testing.T) {
 	r.oneNodePerClaim()
 }
 
-// L-31: at the soft limit a roll goes on. The replacement may be one too many for a while, nothing is trimmed for that, and in
-// the end exactly two nodes have been replaced.
+// L-31: at the soft limit a roll goes on. The replacement may be one too many for a while, nothing is trimmed for
+// that, and in the end exactly two nodes have been replaced.
 func TestARollAtTheSoftLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -16,13 +16,15 @@ import (
 
 // oneEach makes every pod want a node of its own.
 func oneEach(app string) string {
-	return "affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n    - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: " + app + "}}}"
+	return "affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n    - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: " +
+		app + "}}}"
 }
 
 // limit patches a NodePool's limits; null takes one away.
 func (r *testRig) limit(pool, soft, hard string) {
 	r.t.Helper()
-	r.run("patch", "nodepool", pool, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"limits":{"nodes":%s},"hardLimits":{"nodes":%s}}}`, soft, hard))
+	r.run("patch", "nodepool", pool, "--type=merge", "-p",
+		fmt.Sprintf(`{"spec":{"limits":{"nodes":%s},"hardLimits":{"nodes":%s}}}`, soft, hard))
 }
 
 // count waits until exactly n claims exist, none of them being deleted, and n pods run.
@@ -42,33 +44,36 @@ func (r *testRig) count(n int) {
 				going++
 			}
 		}
-		return len(claims) == n && going == 0 && ready == n, fmt.Sprintf("%d claims, %d Ready, %d going", len(claims), ready, going), nil
+		return len(claims) == n && going == 0 && ready == n, fmt.Sprintf("%d claims, %d Ready, %d going", len(claims),
+			ready, going), nil
 	})
 }
 
-// told waits for an event about an object with the reason and a part of the message, and returns the message. Without a kind, or
-// without a name, any will do.
+// told waits for an event about an object with the reason and a part of the message, and returns the message. Without
+// a kind, or without a name, any will do.
 func (r *testRig) told(kind, name, reason, part string) string {
 	r.t.Helper()
 	var found string
-	r.eventually(soon, fmt.Sprintf("the event %s on %s %s: ...%s...", reason, kind, name, part), func(ctx context.Context) (bool, string, error) {
-		var list corev1.EventList
-		if err := r.Client.List(ctx, &list); err != nil {
-			return false, "", err
-		}
-		var others []string
-		for _, e := range list.Items {
-			if kind != "" && e.InvolvedObject.Kind != kind || name != "" && e.InvolvedObject.Name != name || e.Reason != reason {
-				continue
+	r.eventually(soon, fmt.Sprintf("the event %s on %s %s: ...%s...", reason, kind, name, part),
+		func(ctx context.Context) (bool, string, error) {
+			var list corev1.EventList
+			if err := r.Client.List(ctx, &list); err != nil {
+				return false, "", err
 			}
-			if strings.Contains(e.Message, part) {
-				found = e.Message
-				return true, "", nil
+			var others []string
+			for _, e := range list.Items {
+				if kind != "" && e.InvolvedObject.Kind != kind || name != "" && e.InvolvedObject.Name != name ||
+					e.Reason != reason {
+					continue
+				}
+				if strings.Contains(e.Message, part) {
+					found = e.Message
+					return true, "", nil
+				}
+				others = append(others, e.InvolvedObject.Name+": "+e.Message)
 			}
-			others = append(others, e.InvolvedObject.Name+": "+e.Message)
-		}
-		return false, strings.Join(others, "\n"), nil
-	})
+			return false, strings.Join(others, "\n"), nil
+		})
 	return found
 }
 
@@ -98,7 +103,8 @@ func (r *testRig) names() []string {
 	return names
 }
 
-// L-05, L-06, L-10, L-11, L-14, L-15, L-40 to L-44: the life of a hard limit: reached, raised, lowered, passed by hand.
+// L-05, L-06, L-10, L-11, L-14, L-15, L-40 to L-44: the life of a hard limit: reached, raised, lowered, passed by
+// hand.
 func TestHardLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -108,7 +114,8 @@ func TestHardLimit(t *testing.T) {
 	r.told("Pod", "", "FailedScheduling", "nodes 3 of 3 (hard limit)")                       // L-11
 	r.told("NodePool", "default", "LimitReached", "LimitReached: nodes 3 of 3 (hard limit)") // U-15
 	for _, name := range r.names() {
-		if !strings.HasPrefix(name, "default-") || !slices.Contains([]string{"0", "1", "2"}, name[strings.LastIndex(name, "-")+1:]) {
+		if !strings.HasPrefix(name, "default-") ||
+			!slices.Contains([]string{"0", "1", "2"}, name[strings.LastIndex(name, "-")+1:]) {
 			t.Errorf("claim %s is in no slot of three", name)
 		}
 	}
@@ -117,7 +124,9 @@ func TestHardLimit(t *testing.T) {
 		return output == "3 3", output, nil
 	})
 	r.show("At the limit:", "get", "nodepool", "default")
-	r.show("A pod that waits:", "get", "events", "--field-selector=reason=FailedScheduling,type=Warning,reportingComponent=karpenter", "-o", "custom-columns=OBJECT:.involvedObject.name,MESSAGE:.message")
+	r.show("A pod that waits:", "get", "events",
+		"--field-selector=reason=FailedScheduling,type=Warning,reportingComponent=karpenter", "-o",
+		"custom-columns=OBJECT:.involvedObject.name,MESSAGE:.message")
 
 	r.limit("default", "null", "5")
 	r.count(5)
@@ -126,9 +135,11 @@ func TestHardLimit(t *testing.T) {
 	r.limit("default", "null", "2")
 	r.count(2) // L-40
 	r.told("NodePool", "default", "NodeLimitExceeded", "5 nodes, limit 2 (hard limit): removing 3")
-	r.told("NodeClaim", "", "NodeLimitExceeded", "The node is removed, its NodePool has too many: 5 nodes, limit 2 (hard limit)")
+	r.told("NodeClaim", "", "NodeLimitExceeded",
+		"The node is removed, its NodePool has too many: 5 nodes, limit 2 (hard limit)")
 	r.told("Pod", "", "FailedScheduling", "nodes 2 of 2 (hard limit)") // L-43
-	r.show("Lowered from 5 to 2:", "get", "events", "--field-selector=reason=NodeLimitExceeded", "-o", "custom-columns=KIND:.involvedObject.kind,NAME:.involvedObject.name,MESSAGE:.message")
+	r.show("Lowered from 5 to 2:", "get", "events", "--field-selector=reason=NodeLimitExceeded", "-o",
+		"custom-columns=KIND:.involvedObject.kind,NAME:.involvedObject.name,MESSAGE:.message")
 	kept := r.names()
 	time.Sleep(5 * time.Second) // L-42: nothing more goes
 	if now := r.names(); !slices.Equal(now, kept) {
@@ -146,7 +157,8 @@ func TestHardLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range claims {
-		if status, _, _ := conditionOf(c.Status.Conditions, karpenterv1.ConditionTypeDrifted); status == "True" { // L-05
+		// L-05
+		if status, _, _ := conditionOf(c.Status.Conditions, karpenterv1.ConditionTypeDrifted); status == "True" {
 			t.Errorf("claim %s has drifted by a change of limits", c.Name)
 		}
 	}
@@ -182,7 +194,8 @@ func TestAHardLimitOnAPoolThatHasNodes(t *testing.T) {
 	if most := watch.max(); most != 4 {
 		t.Errorf("there were %d claims at a time; want 4", most)
 	}
-	if after := r.names(); slices.ContainsFunc(before, func(name string) bool { return slices.Contains(after, name) }) {
+	if after := r.names(); slices.ContainsFunc(before,
+		func(name string) bool { return slices.Contains(after, name) }) {
 		t.Errorf("claims %v, before %v: want none of the old", after, before)
 	}
 }
@@ -200,15 +213,18 @@ func TestALimitOfZero(t *testing.T) {
 		claims, err := r.claims(ctx)
 		held := 0
 		for _, c := range claims {
-			if _, _, message := conditionOf(c.Status.Conditions, karpenterv1.ConditionTypeDrained); c.DeletionTimestamp != nil && strings.Contains(message, "web") {
+			if _, _, message := conditionOf(c.Status.Conditions,
+				karpenterv1.ConditionTypeDrained); c.DeletionTimestamp != nil && strings.Contains(message, "web") {
 				held++
 			}
 		}
 		return held == 2, fmt.Sprintf("%d of %d wait", held, len(claims)), err
 	})
 	r.show("Lowered to 0 under a PodDisruptionBudget:", "get", "nodepool,nodeclaims")
-	r.show("What holds it:", "get", "nodeclaims", "-o", `custom-columns=NAME:.metadata.name,DRAINED:.status.conditions[?(@.type=="Drained")].message`)
-	if pods, err := r.pods(t.Context(), client.MatchingLabels{"app": "web"}); err != nil || len(pods) != 2 || pods[0].DeletionTimestamp != nil {
+	r.show("What holds it:", "get", "nodeclaims", "-o",
+		`custom-columns=NAME:.metadata.name,DRAINED:.status.conditions[?(@.type=="Drained")].message`)
+	if pods, err := r.pods(t.Context(), client.MatchingLabels{"app": "web"}); err != nil || len(pods) != 2 ||
+		pods[0].DeletionTimestamp != nil {
 		t.Fatalf("pods %v, error %v: want both untouched", len(pods), err)
 	}
 	r.run("delete", "pdb", "web")
@@ -251,15 +267,18 @@ func TestSoftLimit(t *testing.T) {
 func TestStaticPool(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.apply(kwokPool("static", amd64Linux, "replicas: 4\nlimits: {nodes: 3}\nhardLimits: {nodes: 2}\ndisruption: {consolidateAfter: 0s}"))
+	r.apply(kwokPool("static", amd64Linux,
+		"replicas: 4\nlimits: {nodes: 3}\nhardLimits: {nodes: 2}\ndisruption: {consolidateAfter: 0s}"))
 	r.count(2)
 	condition := func() string {
-		return r.run("get", "nodepool", "static", "-o", `jsonpath={.status.conditions[?(@.type=="ReplicasWithinLimits")].message}`)
+		return r.run("get", "nodepool", "static", "-o",
+			`jsonpath={.status.conditions[?(@.type=="ReplicasWithinLimits")].message}`)
 	}
 	if got, want := condition(), "replicas 4, limit 2 (hard limit): the pool runs 2 nodes"; got != want {
 		t.Errorf("condition %q; want %q", got, want)
 	}
-	r.show("Replicas above a limit:", "get", "nodepool", "static", "-o", `custom-columns=NAME:.metadata.name,REPLICAS:.spec.replicas,NODES:.status.nodes,WITHIN:.status.conditions[?(@.type=="ReplicasWithinLimits")].status,WHY:.status.conditions[?(@.type=="ReplicasWithinLimits")].message`)
+	r.show("Replicas above a limit:", "get", "nodepool", "static", "-o",
+		`custom-columns=NAME:.metadata.name,REPLICAS:.spec.replicas,NODES:.status.nodes,WITHIN:.status.conditions[?(@.type=="ReplicasWithinLimits")].status,WHY:.status.conditions[?(@.type=="ReplicasWithinLimits")].message`)
 	r.limit("static", "3", "null")
 	r.count(3)
 	r.limit("static", "null", "null")

@@ -81,7 +81,8 @@ func newEnvironment(ctx context.Context, running *cluster.Cluster) (*environment
 	if _, err := run(env.cluster.Kubectl(ctx, "apply", "--server-side", "-f", "-"), all.String()); err != nil {
 		return nil, err
 	}
-	if _, err := run(env.cluster.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"), ""); err != nil {
+	if _, err := run(env.cluster.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"),
+		""); err != nil {
 		return nil, err
 	}
 	return env, nil

@@ -31,7 +31,8 @@ spec:
 func (r *testRig) overlayIs(name, status string, words ...string) {
 	r.t.Helper()
 	r.eventually(soon, "NodeOverlay "+name+" to be Ready="+status, func(ctx context.Context) (bool, string, error) {
-		text, err := r.Kubectl(ctx, "", "get", "nodeoverlay", name, "-o", `jsonpath={range .status.conditions[?(@.type=="Ready")]}{.status} {.reason} {.message}{end}`)
+		text, err := r.Kubectl(ctx, "", "get", "nodeoverlay", name, "-o",
+			`jsonpath={range .status.conditions[?(@.type=="Ready")]}{.status} {.reason} {.message}{end}`)
 		missing := slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 		return strings.HasPrefix(text, status) && !missing, text, err
 	})
@@ -56,20 +57,23 @@ capacity: {example.com/fuse: 3}`))
 	r.apply(deployment("web", 1, "{cpu: '1'}", ""))
 	r.allRunning(1, soon)
 	if node := r.nodeOf("web"); node.Labels[corev1.LabelInstanceTypeStable] != "m-64x-amd64-linux" {
-		t.Errorf("the node is a %s; want the one that the overlay makes cheapest", node.Labels[corev1.LabelInstanceTypeStable])
+		t.Errorf("the node is a %s; want the one that the overlay makes cheapest",
+			node.Labels[corev1.LabelInstanceTypeStable])
 	}
 	// An extended resource needs a limit, equal to the request.
 	r.apply(deployment("fuses", 1, "{cpu: 100m, example.com/fuse: '2'}, limits: {example.com/fuse: '2'}", ""))
 	r.allRunning(2, soon)
 	if node := r.nodeOf("fuses"); node.Labels[corev1.LabelInstanceTypeStable] != "c-4x-amd64-linux" {
-		t.Errorf("the node with fuses is a %s; want the smallest that the overlay gives some", node.Labels[corev1.LabelInstanceTypeStable])
+		t.Errorf("the node with fuses is a %s; want the smallest that the overlay gives some",
+			node.Labels[corev1.LabelInstanceTypeStable])
 	}
 	r.run("delete", "nodeoverlay", "cheap")
 	r.overlayIs("rival", "True")
 	r.apply(deployment("large", 1, "{cpu: '66'}", ""))
 	r.allRunning(3, soon)
 	if node := r.nodeOf("large"); node.Labels[corev1.LabelInstanceTypeStable] != "c-96x-amd64-linux" {
-		t.Errorf("the node of the large pod is a %s; want the cheapest of the catalogue", node.Labels[corev1.LabelInstanceTypeStable])
+		t.Errorf("the node of the large pod is a %s; want the cheapest of the catalogue",
+			node.Labels[corev1.LabelInstanceTypeStable])
 	}
 	r.oneNodePerClaim()
 }
@@ -139,12 +143,13 @@ func TestPreferencesCanBeIgnored(t *testing.T) {
 	}
 }
 
-// P-03: with the scheduler's default constraints told, pods that belong to one ReplicaSet are planned over three zones,
-// although one node would do.
+// P-03: with the scheduler's default constraints told, pods that belong to one ReplicaSet are planned over three
+// zones, although one node would do.
 func TestDefaultSpreadConstraintsAreFollowed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) {
-		o.Args = append(o.Args, `--default-spread-constraints=[{"maxSkew":1,"topologyKey":"topology.kubernetes.io/zone","whenUnsatisfiable":"DoNotSchedule"}]`)
+		o.Args = append(o.Args,
+			`--default-spread-constraints=[{"maxSkew":1,"topologyKey":"topology.kubernetes.io/zone","whenUnsatisfiable":"DoNotSchedule"}]`)
 	})
 	r.apply(kwokPool("default", amd64Linux, "disruption: {consolidateAfter: Never}"))
 	r.apply(deployment("web", 3, "{cpu: 100m}", ""))

@@ -13,22 +13,24 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// V-07: a schedule that has the form of one and names no moment gets past the API server. The pool says so in an event, and
-// nothing of it is disrupted: the budget may have been meant to forbid it.
+// V-07: a schedule that has the form of one and names no moment gets past the API server. The pool says so in an
+// event, and nothing of it is disrupted: the budget may have been meant to forbid it.
 func TestAScheduleThatNamesNoMoment(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.apply(kwokPool("default", amd64Linux, "disruption: {consolidateAfter: 0s, budgets: [{nodes: '100%'}, {nodes: 0, schedule: '99 99 * * *', duration: 1h}]}"))
+	r.apply(kwokPool("default", amd64Linux,
+		"disruption: {consolidateAfter: 0s, budgets: [{nodes: '100%'}, {nodes: 0, schedule: '99 99 * * *', duration: 1h}]}"))
 	r.apply(deployment("web", 1, "{cpu: '1'}", ""))
 	r.allRunning(1, soon)
-	r.told("NodePool", "default", "DisruptionBlocked", `spec.disruption.budgets[1]: schedule is "99 99 * * *": want five cron fields`)
+	r.told("NodePool", "default", "DisruptionBlocked",
+		`spec.disruption.budgets[1]: schedule is "99 99 * * *": want five cron fields`)
 	r.run("scale", "deployment", "web", "--replicas=0")
 	time.Sleep(10 * time.Second)
 	r.count(1)
 }
 
-// P-33, D-02: claims whose pool is deleted go with it, drained. Those that the user has kept (--cascade=orphan) stay as they
-// are, and say why nothing disrupts them; deleted by hand they end like any other.
+// P-33, D-02: claims whose pool is deleted go with it, drained. Those that the user has kept (--cascade=orphan) stay
+// as they are, and say why nothing disrupts them; deleted by hand they end like any other.
 func TestThePoolIsDeleted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -91,7 +93,8 @@ func TestAnInstanceTypeVanishes(t *testing.T) {
 		claims, err := r.claims(ctx)
 		return len(claims) == 1 && !slices.Contains(before, claims[0].Name), fmt.Sprintf("%d claims", len(claims)), err
 	})
-	r.told("NodeClaim", before[0], "Drifted", "InstanceTypeNotFound: the instance type old.type is not offered any more")
+	r.told("NodeClaim", before[0], "Drifted",
+		"InstanceTypeNotFound: the instance type old.type is not offered any more")
 	r.allRunning(1, soon)
 }
 
@@ -109,7 +112,8 @@ func writeTypes(t *testing.T, file string, types ...instanceType) {
 	for _, kind := range types {
 		list = append(list, map[string]any{
 			"name": kind.name, "architecture": "amd64", "operatingSystems": []string{"linux"},
-			"resources": map[string]string{"cpu": fmt.Sprint(kind.cores), "memory": fmt.Sprintf("%dGi", 4*kind.cores), "pods": "50", "ephemeral-storage": "20Gi"},
+			"resources": map[string]string{"cpu": fmt.Sprint(kind.cores), "memory": fmt.Sprintf("%dGi", 4*kind.cores),
+				"pods": "50", "ephemeral-storage": "20Gi"},
 			"offerings": []any{map[string]any{"Price": kind.price, "Available": true, "Requirements": []any{
 				map[string]any{"key": "karpenter.sh/capacity-type", "operator": "In", "values": []string{"on-demand"}},
 				map[string]any{"key": "topology.kubernetes.io/zone", "operator": "In", "values": []string{"zone-a"}},

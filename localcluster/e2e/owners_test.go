@@ -28,8 +28,9 @@ const (
 
 var otherClass = karpenterv1.NodeClassReference{Group: "example.com", Kind: "OtherNodeClass", Name: "default"}
 
-// X-02, D-04: what another program manages is capacity, and nothing else. Nothing of ours writes to its pool, claims and nodes,
-// says anything about them, or evicts a pod there, while Joiner's own pool grows, shrinks and is consolidated beside it.
+// X-02, D-04: what another program manages is capacity, and nothing else. Nothing of ours writes to its pool, claims
+// and nodes, says anything about them, or evicts a pod there, while Joiner's own pool grows, shrinks and is
+// consolidated beside it.
 func TestWhatAnotherProgramManagesIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) { o.Audit = true })
@@ -66,7 +67,8 @@ func TestWhatAnotherProgramManagesIsLeftAlone(t *testing.T) {
 func (r *testRig) otherProgram() {
 	r.t.Helper()
 	ctx := r.t.Context()
-	r.apply(strings.Replace(kwokPool(otherPool, amd64Linux, quick), "{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}",
+	r.apply(strings.Replace(kwokPool(otherPool, amd64Linux, quick),
+		"{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}",
 		fmt.Sprintf("{group: %s, kind: %s, name: %s}", otherClass.Group, otherClass.Kind, otherClass.Name), 1))
 	for _, name := range []string{otherReady, otherLost} {
 		claim, node := otherMachine(name)
@@ -98,31 +100,38 @@ func otherMachine(name string) (*karpenterv1.NodeClaim, *corev1.Node) {
 		corev1.ResourcePods: resource.MustParse("20"),
 	}
 	claim := &karpenterv1.NodeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Finalizers: []string{karpenterv1.TerminationFinalizer}},
-		Spec: karpenterv1.NodeClaimSpec{NodeClassRef: &otherClass, Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{
-			{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"amd64"}},
-		}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels,
+			Finalizers: []string{karpenterv1.TerminationFinalizer}},
+		Spec: karpenterv1.NodeClaimSpec{NodeClassRef: &otherClass,
+			Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{
+				{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"amd64"}},
+			}},
 		Status: karpenterv1.NodeClaimStatus{ProviderID: providerID, NodeName: name, Capacity: room, Allocatable: room},
 	}
-	for _, done := range []string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered, karpenterv1.ConditionTypeInitialized} {
+	for _, done := range []string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered,
+		karpenterv1.ConditionTypeInitialized} {
 		claim.Status.Conditions = append(claim.Status.Conditions, karpenterv1.Condition{
 			Type: done, Status: metav1.ConditionTrue, Reason: done, LastTransitionTime: metav1.Now(),
 		})
 	}
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Finalizers: []string{karpenterv1.TerminationFinalizer}},
-		Spec:       corev1.NodeSpec{ProviderID: providerID},
-		Status:     corev1.NodeStatus{Capacity: room, Allocatable: room},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels,
+			Finalizers: []string{karpenterv1.TerminationFinalizer}},
+		Spec:   corev1.NodeSpec{ProviderID: providerID},
+		Status: corev1.NodeStatus{Capacity: room, Allocatable: room},
 	}
 	if name == otherReady {
 		node.Annotations = map[string]string{cluster.FakeNodeAnnotation: cluster.FakeNodeValue}
 		return claim, node
 	}
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "Lost"}}
+	node.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "Lost"},
+	}
 	return claim, node
 }
 
-// movesToOther waits until the one pod of an app runs on the other program's node and Joiner has none. It returns its name.
+// movesToOther waits until the one pod of an app runs on the other program's node and Joiner has none. It returns its
+// name.
 func (r *testRig) movesToOther(app string) string {
 	r.t.Helper()
 	var name string
@@ -205,11 +214,13 @@ func (r *testRig) otherIsUntouched() {
 			continue
 		}
 		if !slices.Equal(object.GetFinalizers(), finalizers) {
-			r.t.Errorf("%T %s has the finalizers %v, want %v", object, object.GetName(), object.GetFinalizers(), finalizers)
+			r.t.Errorf("%T %s has the finalizers %v, want %v", object, object.GetName(), object.GetFinalizers(),
+				finalizers)
 		}
 		for _, entry := range object.GetManagedFields() {
 			if entry.Manager == rig.User {
-				r.t.Errorf("%T %s has fields of joiner: %s %s", object, object.GetName(), entry.Operation, entry.FieldsV1)
+				r.t.Errorf("%T %s has fields of joiner: %s %s", object, object.GetName(), entry.Operation,
+					entry.FieldsV1)
 			}
 		}
 		ours := func(taint corev1.Taint) bool { return strings.HasPrefix(taint.Key, "karpenter.sh/") }

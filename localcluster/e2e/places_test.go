@@ -29,8 +29,8 @@ spec:
   containers: [{name: main, image: example.invalid/main, resources: {requests: {cpu: '1'}}}]
 `
 
-// B-16: what kube-scheduler does with a place that is kept. Two older pods would fill the node; the one whose place is kept there
-// gets it, and one of the others waits.
+// B-16: what kube-scheduler does with a place that is kept. Two older pods would fill the node; the one whose place is
+// kept there gets it, and one of the others waits.
 func TestKubeSchedulerLeavesAKeptPlace(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) { o.WithoutJoiner = true })
@@ -61,7 +61,8 @@ func TestKubeSchedulerLeavesAKeptPlace(t *testing.T) {
 			return fmt.Sprint(got) == fmt.Sprint(want), fmt.Sprint(got), nil
 		})
 	}
-	for _, name := range []string{"older-1", "older-2", "kept"} { // one after the other: the scheduler's queue is by age
+	// one after the other: the scheduler's queue is by age
+	for _, name := range []string{"older-1", "older-2", "kept"} {
 		r.apply(fmt.Sprintf(oneCore, name))
 		sees("a pod that waits", map[string]int{"waits": 1}, name)
 	}
@@ -72,7 +73,8 @@ func TestKubeSchedulerLeavesAKeptPlace(t *testing.T) {
 	sees("the kept place taken", map[string]int{"bound": 1}, "kept")
 	sees("one of the others bound", map[string]int{"bound": 1, "waits": 1}, "older-1", "older-2")
 
-	// A pod that cannot come does not keep others away for long: the scheduler forgets a nomination when it tries the pod in vain.
+	// A pod that cannot come does not keep others away for long: the scheduler forgets a nomination when it tries the
+	// pod in vain.
 	r.apply(fmt.Sprintf(oneCore, "never") + `  nodeSelector: {nowhere: "true"}
 `)
 	sees("a pod that waits", map[string]int{"waits": 1}, "never")
@@ -85,8 +87,8 @@ func TestKubeSchedulerLeavesAKeptPlace(t *testing.T) {
 // node makes a node that is ready, with so much CPU.
 func (r *testRig) node(name, cpu string) {
 	r.t.Helper()
-	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("8Gi"),
-		corev1.ResourcePods: resource.MustParse("10")}
+	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
+		corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("10")}
 	if err := r.Client.Create(r.t.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name},
 			Annotations: map[string]string{cluster.FakeNodeAnnotation: cluster.FakeNodeValue}},

@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// K-49: a node with a trouble that a reboot cures is drained, rebooted and used again: it is the same node, with another boot
-// ID. Nothing of it is left on node and claim, and the claim says what happened.
+// K-49: a node with a trouble that a reboot cures is drained, rebooted and used again: it is the same node, with
+// another boot ID. Nothing of it is left on node and claim, and the claim says what happened.
 func TestAnUnhealthyNodeIsRebooted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) { o.Args = append(o.Args, "--feature-gates=NodeRepair=true") })
@@ -34,15 +34,17 @@ func TestAnUnhealthyNodeIsRebooted(t *testing.T) {
 		}
 	}
 	// It has been so for longer than is tolerated.
-	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"KWOKRebootRequired","status":"True","reason":"ByHand","message":"",`+
-		`"lastTransitionTime":%q}]}}`, time.Now().Add(-time.Minute).UTC().Format(time.RFC3339))
+	patch := fmt.Sprintf(
+		`{"status":{"conditions":[{"type":"KWOKRebootRequired","status":"True","reason":"ByHand","message":"",`+
+			`"lastTransitionTime":%q}]}}`, time.Now().Add(-time.Minute).UTC().Format(time.RFC3339))
 	r.run("patch", "node", before.Name, "--subresource=status", "--type=strategic", "-p", patch)
 	r.eventually(later, "the node to be rebooted, and open again", func(ctx context.Context) (bool, string, error) {
 		var node corev1.Node
 		if err := r.Client.Get(ctx, client.ObjectKey{Name: before.Name}, &node); err != nil {
 			return false, "", err
 		}
-		fenced := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.RebootingTaintKey })
+		fenced := slices.ContainsFunc(node.Spec.Taints,
+			func(t corev1.Taint) bool { return t.Key == karpenterv1.RebootingTaintKey })
 		anew := node.UID == before.UID && node.Status.NodeInfo.BootID != before.Status.NodeInfo.BootID
 		ready := node.Labels[karpenterv1.NodeInitializedLabelKey] == "true"
 		return anew && !fenced && ready, fmt.Sprintf("boot ID %q, fenced %t, initialized %t",
@@ -56,7 +58,8 @@ func TestAnUnhealthyNodeIsRebooted(t *testing.T) {
 			rebooted, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeRebooting)
 			_, marked := claim.Annotations[karpenterv1.RebootPreBootIDAnnotationKey]
 			ready := condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
-			return rebooted.Reason == karpenterv1.ReasonRebootSucceeded && !marked && ready && claim.DeletionTimestamp == nil,
+			return rebooted.Reason == karpenterv1.ReasonRebootSucceeded && !marked && ready &&
+					claim.DeletionTimestamp == nil,
 				fmt.Sprintf("%s, marked %t, initialized %t", rebooted.Reason, marked, ready), nil
 		}
 		return false, "no claim", nil

@@ -21,13 +21,14 @@ import (
 // setUnhealthy sets the condition for trials of node repair on a node, as an agent on the node would.
 func (r *testRig) setUnhealthy(node, status string) {
 	r.t.Helper()
-	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"KWOKUnhealthy","status":%q,"reason":"ByHand","message":"","lastTransitionTime":%q}]}}`,
+	patch := fmt.Sprintf(
+		`{"status":{"conditions":[{"type":"KWOKUnhealthy","status":%q,"reason":"ByHand","message":"","lastTransitionTime":%q}]}}`,
 		status, time.Now().UTC().Format(time.RFC3339))
 	r.run("patch", "node", node, "--subresource=status", "--type=strategic", "-p", patch)
 }
 
-// D-13, K-49: with the gate on, a node that stays unhealthy is replaced, and goes once its replacement is there. While more than a fifth of
-// the pool is unhealthy nothing is, and an event says why.
+// D-13, K-49: with the gate on, a node that stays unhealthy is replaced, and goes once its replacement is there. While
+// more than a fifth of the pool is unhealthy nothing is, and an event says why.
 func TestAnUnhealthyNodeIsReplaced(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *rig.Options) { o.Args = append(o.Args, "--feature-gates=NodeRepair=true") })
@@ -68,20 +69,21 @@ func TestAnUnhealthyNodeIsReplaced(t *testing.T) {
 	}
 	r.setUnhealthy(broken[0], "False")
 	r.setUnhealthy(broken[1], "False")
-	r.eventually(later, "the node that stays unhealthy to be gone, and its pod to run elsewhere", func(ctx context.Context) (bool, string, error) {
-		err := r.Client.Get(ctx, client.ObjectKey{Name: broken[2]}, &corev1.Node{})
-		if !apierrors.IsNotFound(err) {
-			return false, "the node is there", err
-		}
-		pods, err := r.pods(ctx)
-		running := 0
-		for _, pod := range pods {
-			if pod.Status.Phase == corev1.PodRunning {
-				running++
+	r.eventually(later, "the node that stays unhealthy to be gone, and its pod to run elsewhere",
+		func(ctx context.Context) (bool, string, error) {
+			err := r.Client.Get(ctx, client.ObjectKey{Name: broken[2]}, &corev1.Node{})
+			if !apierrors.IsNotFound(err) {
+				return false, "the node is there", err
 			}
-		}
-		return running == 5, fmt.Sprintf("%d of 5 pods run", running), err
-	})
+			pods, err := r.pods(ctx)
+			running := 0
+			for _, pod := range pods {
+				if pod.Status.Phase == corev1.PodRunning {
+					running++
+				}
+			}
+			return running == 5, fmt.Sprintf("%d of 5 pods run", running), err
+		})
 	after, err := r.nodes(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +109,9 @@ func (r *testRig) cameFirst(old string, before map[string]bool) {
 		r.t.Fatalf("%d claims came, want one", len(came))
 	}
 	ready, _ := condition.Get(came[0].Status.Conditions, karpenterv1.ConditionTypeInitialized)
-	if at := gone.EventTime; ready.Status != metav1.ConditionTrue || at.IsZero() || ready.LastTransitionTime.After(at.Time) {
-		r.t.Errorf("NodeClaim %s was deleted at %s, and what replaces it is initialized since %s", old, at, ready.LastTransitionTime)
+	if at := gone.EventTime; ready.Status != metav1.ConditionTrue || at.IsZero() ||
+		ready.LastTransitionTime.After(at.Time) {
+		r.t.Errorf("NodeClaim %s was deleted at %s, and what replaces it is initialized since %s", old, at,
+			ready.LastTransitionTime)
 	}
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// K-48: a roll of a pool that runs in a reservation which is used up. With the gate TerminateFirstDrift off it waits, and the pool
-// says why. With it nodes go one at a time before what replaces them comes, no claim fails, and none is anywhere else.
+// K-48: a roll of a pool that runs in a reservation which is used up. With the gate TerminateFirstDrift off it waits,
+// and the pool says why. With it nodes go one at a time before what replaces them comes, no claim fails, and none is
+// anywhere else.
 func TestK48_ARollInAFullReservation(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "types.json")
@@ -27,7 +28,8 @@ func TestK48_ARollInAFullReservation(t *testing.T) {
 		"disruption:\n  consolidateAfter: 1h\n  budgets: [{nodes: \"2\"}]"))
 	r.apply(deployment("web", 2, "{cpu: '3'}", ""))
 	r.allRunning(2, soon)
-	r.run("patch", "nodepool", "default", "--type=merge", "-p", `{"spec":{"template":{"metadata":{"labels":{"generation":"two"}}}}}`)
+	r.run("patch", "nodepool", "default", "--type=merge", "-p",
+		`{"spec":{"template":{"metadata":{"labels":{"generation":"two"}}}}}`)
 	says := func() string {
 		return r.run("get", "nodepool", "default", "-o",
 			`jsonpath={.status.conditions[?(@.type=="RollBlocked")]['status','reason','message']}`)
@@ -43,7 +45,8 @@ func TestK48_ARollInAFullReservation(t *testing.T) {
 	if err := r.KillJoiner(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.StartJoiner(t.Context(), gates+"true"); err != nil { // of a flag that is given twice the last one counts
+	// of a flag that is given twice the last one counts
+	if err := r.StartJoiner(t.Context(), gates+"true"); err != nil {
 		t.Fatal(err)
 	}
 	r.eventually(later, "two nodes of the new template", func(ctx context.Context) (bool, string, error) {

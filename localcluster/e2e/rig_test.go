@@ -84,7 +84,8 @@ func (r *testRig) run(args ...string) string {
 func (r *testRig) eventually(within time.Duration, what string, look func(context.Context) (bool, string, error)) {
 	r.t.Helper()
 	if err := r.Eventually(r.t.Context(), within, what, look); err != nil {
-		output, _ := r.Kubectl(context.WithoutCancel(r.t.Context()), "", "get", "nodepools,nodeclaims,nodes", "-o", "wide")
+		output, _ := r.Kubectl(context.WithoutCancel(r.t.Context()), "", "get", "nodepools,nodeclaims,nodes", "-o",
+			"wide")
 		r.t.Fatalf("%v\n%s", err, output)
 	}
 }
@@ -164,7 +165,8 @@ func (r *testRig) oneNodePerClaim() {
 				return false, claim.Name, nil // a claim goes a moment after its node
 			}
 			if n != 1 {
-				wrong = append(wrong, fmt.Sprintf("NodeClaim %s (%s) has %d nodes, want 1", claim.Name, claim.Status.ProviderID, n))
+				wrong = append(wrong, fmt.Sprintf("NodeClaim %s (%s) has %d nodes, want 1", claim.Name,
+					claim.Status.ProviderID, n))
 			}
 		}
 		if len(nodes) != len(claims) {
@@ -252,7 +254,9 @@ spec:
 
 // guard is a PodDisruptionBudget for the pods of a deployment; rule is one line such as maxUnavailable: 0.
 func guard(app, rule string) string {
-	return fmt.Sprintf("\n---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: %[1]s, namespace: default}\nspec: {%[2]s, selector: {matchLabels: {app: %[1]s}}}\n", app, rule)
+	return fmt.Sprintf(
+		"\n---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: %[1]s, namespace: default}\nspec: {%[2]s, selector: {matchLabels: {app: %[1]s}}}\n",
+		app, rule)
 }
 
 func conditionOf(conditions []karpenterv1.Condition, name string) (status, reason, message string) {

@@ -77,8 +77,8 @@ func elsewhere() map[right]string {
 	}
 }
 
-// spare are the rights that no request of this story needs: a lease's event that is repeated within minutes is patched,
-// and the one who leads does not change here so often. A right that is needed after all fails the test.
+// spare are the rights that no request of this story needs: a lease's event that is repeated within minutes is
+// patched, and the one who leads does not change here so often. A right that is needed after all fails the test.
 func spare() []right { return []right{"patch events"} }
 
 // unreached are the rights that requests need which this story leads to by chance only, each with the file that
@@ -130,7 +130,9 @@ func TestU11_EachRightOfJoinerIsNeeded(t *testing.T) {
 	r.run("delete", "nodeclaims", "--all", "--wait=false")
 	r.eventually(later, "the pods to be deleted at the deadline", func(ctx context.Context) (bool, string, error) {
 		deleted, err := r.Requests()
-		n := deleted.Total(func(kind cluster.RequestKind) bool { return kind.Verb == "delete" && kind.Resource == "pods" })
+		n := deleted.Total(func(kind cluster.RequestKind) bool {
+			return kind.Verb == "delete" && kind.Resource == "pods"
+		})
 		return n >= 2, fmt.Sprintf("%d deleted", n), err
 	})
 	r.allRunning(2, later)
@@ -151,7 +153,9 @@ func TestU11_EachRightOfJoinerIsNeeded(t *testing.T) {
 	r.eventually(later, "the claims to be replaced", func(ctx context.Context) (bool, string, error) {
 		now, err := r.claims(ctx)
 		old := slices.ContainsFunc(now, func(claim karpenterv1.NodeClaim) bool {
-			return slices.ContainsFunc(claims, func(before karpenterv1.NodeClaim) bool { return before.UID == claim.UID })
+			return slices.ContainsFunc(claims, func(before karpenterv1.NodeClaim) bool {
+				return before.UID == claim.UID
+			})
 		})
 		return len(now) > 0 && !old, fmt.Sprintf("%d claims, old ones among them: %t", len(now), old), err
 	})

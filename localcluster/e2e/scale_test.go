@@ -17,10 +17,12 @@ import (
 // mixed is a workload of 500 pods: sizes, node selectors, zone spread and hostname anti-affinity.
 func mixed() (manifests string, pods int) {
 	spread := func(app string) string {
-		return "topologySpreadConstraints:\n- {topologyKey: topology.kubernetes.io/zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: " + app + "}}}"
+		return "topologySpreadConstraints:\n- {topologyKey: topology.kubernetes.io/zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: " +
+			app + "}}}"
 	}
 	apart := func(app string) string {
-		return "affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n    - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: " + app + "}}}"
+		return "affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n    - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: " +
+			app + "}}}"
 	}
 	for _, d := range []struct {
 		name     string
@@ -77,9 +79,11 @@ func TestFiveHundredMixedPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("500 mixed pods: all Running after %.1f s on %d nodes, $%.3f/h; all nodes gone %.1f s after the scale to zero", up.Seconds(), nodes, price, down.Seconds())
-	t.Logf("Joiner's API requests, watches aside: %d up (%.1f a node), %d in all\n%s", changes(requestsUp), float64(changes(requestsUp))/float64(nodes),
-		changes(requestsAll), table(requestsAll))
+	t.Logf(
+		"500 mixed pods: all Running after %.1f s on %d nodes, $%.3f/h; all nodes gone %.1f s after the scale to zero",
+		up.Seconds(), nodes, price, down.Seconds())
+	t.Logf("Joiner's API requests, watches aside: %d up (%.1f a node), %d in all\n%s", changes(requestsUp),
+		float64(changes(requestsUp))/float64(nodes), changes(requestsAll), table(requestsAll))
 }
 
 // checkMixed looks at where the pods of mixed stand.

@@ -25,13 +25,15 @@ func (r realServer) Settle(t *testing.T, budget *policyv1.PodDisruptionBudget) {
 	t.Helper()
 	for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		var pods corev1.PodList
-		if err := r.client.List(t.Context(), &pods, client.InNamespace(budget.Namespace), client.MatchingLabels(budget.Spec.Selector.MatchLabels)); err != nil {
+		if err := r.client.List(t.Context(), &pods, client.InNamespace(budget.Namespace),
+			client.MatchingLabels(budget.Spec.Selector.MatchLabels)); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(budget), budget); err != nil {
 			t.Fatal(err)
 		}
-		if budget.Status.ObservedGeneration == budget.Generation && int(budget.Status.CurrentHealthy) == len(pods.Items) {
+		if budget.Status.ObservedGeneration == budget.Generation &&
+			int(budget.Status.CurrentHealthy) == len(pods.Items) {
 			return
 		}
 	}

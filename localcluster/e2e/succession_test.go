@@ -16,8 +16,8 @@ const onlyZoneB = amd64Linux + `
 - {key: topology.kubernetes.io/zone, operator: In, values: [test-zone-b]}
 - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}`
 
-// D-09, P-04: pods that require each other's zone, under a budget that lets one go at a time, are moved one after another: by
-// consolidation, which finds something cheaper, and by a user who deletes their node.
+// D-09, P-04: pods that require each other's zone, under a budget that lets one go at a time, are moved one after
+// another: by consolidation, which finds something cheaper, and by a user who deletes their node.
 func TestPodsThatRequireEachOtherMoveOneAfterAnother(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -65,7 +65,8 @@ func (r *testRig) movedFrom(old map[string]string) map[string]string {
 		running, saw := 0, ""
 		for _, pod := range pods {
 			saw += fmt.Sprintf("%s %s on %q; ", pod.Name, pod.Status.Phase, pod.Spec.NodeName)
-			if _, stays := old[pod.Spec.NodeName]; !stays && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+			if _, stays := old[pod.Spec.NodeName]; !stays && pod.Status.Phase == corev1.PodRunning &&
+				pod.DeletionTimestamp == nil {
 				running++
 			}
 		}

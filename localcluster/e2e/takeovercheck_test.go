@@ -6,11 +6,13 @@ import (
 )
 
 // K-25, K-28: the check of a real cluster, whose API server has not all that is asked for, says what a takeover would
-// remove; on the way back it says what Karpenter cannot read, and its patches are taken by the definitions that are there.
+// remove; on the way back it says what Karpenter cannot read, and its patches are taken by the definitions that are
+// there.
 func TestK25_ACheckOfARealCluster(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	r.apply(kwokPool("default", amd64Linux, "disruption: {consolidationPolicy: WhenUnderutilized, consolidateAfter: Never, budgets: [{nodes: 1}]}"))
+	r.apply(kwokPool("default", amd64Linux,
+		"disruption: {consolidationPolicy: WhenUnderutilized, consolidateAfter: Never, budgets: [{nodes: 1}]}"))
 	r.apply(deployment("web", 2, "{cpu: '1'}", oneEach("web")))
 	r.allRunning(2, soon)
 	if err := r.StopJoiner(); err != nil {
@@ -30,14 +32,16 @@ func TestK25_ACheckOfARealCluster(t *testing.T) {
 			}
 		}
 	}
-	says(1, []string{"danger: NodePool default (node-limits)", "it has 2 nodes and its soft limit is 1: Joiner removes 1 of them",
+	says(1, []string{"danger: NodePool default (node-limits)",
+		"it has 2 nodes and its soft limit is 1: Joiner removes 1 of them",
 		"note: no Deployment of Karpenter's was found"})
-	says(1, []string{`expireAfter "30d": 720h is the same`, "WhenEmptyOrUnderutilized is the same", "a number: \"1\" is the same",
-		"kubectl patch nodepool default --type=merge"}, "--back", "--fix", "--dry-run")
+	says(1, []string{`expireAfter "30d": 720h is the same`, "WhenEmptyOrUnderutilized is the same",
+		"a number: \"1\" is the same", "kubectl patch nodepool default --type=merge"}, "--back", "--fix", "--dry-run")
 	says(0, []string{"it is patched"}, "--back", "--fix", "--yes")
 	says(0, []string{"nothing is found"}, "--back")
-	spec := r.run("get", "nodepool", "default", "-o", "jsonpath={.spec.template.spec.expireAfter} {.spec.disruption.budgets} "+
-		"{.spec.disruption.consolidationPolicy}")
+	spec := r.run("get", "nodepool", "default", "-o",
+		"jsonpath={.spec.template.spec.expireAfter} {.spec.disruption.budgets} "+
+			"{.spec.disruption.consolidationPolicy}")
 	if want := `720h [{"nodes":"1"}] WhenEmptyOrUnderutilized`; spec != want {
 		t.Errorf("the pool has %s, want %s", spec, want)
 	}

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file draws cases for TestK58_ThePodsWithVolumesThatAreExpectedAreBound. In each, as many pods find a place whatever node
-// kube-scheduler prefers: the pods of a case are equal, or each may run on one node only.
+// This file draws cases for TestK58_ThePodsWithVolumesThatAreExpectedAreBound. In each, as many pods find a place
+// whatever node kube-scheduler prefers: the pods of a case are equal, or each may run on one node only.
 
 // volumeCase is a case: what storage some nodes have, and pods with claims.
 type volumeCase struct {
@@ -23,7 +23,8 @@ type volumeCase struct {
 	pods    []*corev1.Pod   // the highest priority first
 	// left are the capacities that the provisioner of the test takes from, by name.
 	left map[string]*storagev1.CSIStorageCapacity
-	// count is set where which of the equal pods come first is left open: two that are provisioned for at once may be one too many.
+	// count is set where which of the equal pods come first is left open: two that are provisioned for at once may be
+	// one too many.
 	count bool
 }
 
@@ -66,7 +67,8 @@ func (d *volumeDrawing) driver() string { return d.c.name + ".example.com" }
 // class makes the StorageClass of the case.
 func (d *volumeDrawing) class(provisioner string) {
 	mode := storagev1.VolumeBindingWaitForFirstConsumer
-	d.add(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: d.c.name}, Provisioner: provisioner, VolumeBindingMode: &mode})
+	d.add(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: d.c.name}, Provisioner: provisioner,
+		VolumeBindingMode: &mode})
 }
 
 func gibibytes(n int) corev1.ResourceList {
@@ -76,8 +78,9 @@ func gibibytes(n int) corev1.ResourceList {
 // claim makes a claim of the class of the case.
 func (d *volumeDrawing) claim(size int, change func(*corev1.PersistentVolumeClaimSpec)) string {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: named(fmt.Sprintf("%s-%d", d.c.name, len(d.c.objects))),
-		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &d.c.name, AccessModes: []corev1.PersistentVolumeAccessMode{
-			corev1.ReadWriteOnce}, Resources: corev1.VolumeResourceRequirements{Requests: gibibytes(size)}}}
+		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &d.c.name,
+			AccessModes: []corev1.PersistentVolumeAccessMode{
+				corev1.ReadWriteOnce}, Resources: corev1.VolumeResourceRequirements{Requests: gibibytes(size)}}}
 	if change != nil {
 		change(&claim.Spec)
 	}
@@ -89,8 +92,11 @@ func (d *volumeDrawing) claim(size int, change func(*corev1.PersistentVolumeClai
 func (d *volumeDrawing) pod(claims ...string) *corev1.Pod {
 	second := int64(1)
 	pod := &corev1.Pod{ObjectMeta: named(fmt.Sprintf("%s-pod-%d", d.c.name, len(d.c.pods))), Spec: corev1.PodSpec{
-		TerminationGracePeriodSeconds: &second, Containers: []corev1.Container{{Name: "main", Image: "example.invalid/main",
-			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}}}}}}
+		TerminationGracePeriodSeconds: &second,
+		Containers: []corev1.Container{{Name: "main", Image: "example.invalid/main",
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")},
+			}}}}}
 	for _, claim := range claims {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}})
@@ -102,8 +108,9 @@ func (d *volumeDrawing) pod(claims ...string) *corev1.Pod {
 // onNode is the affinity of a volume that can be used on one node.
 func onNode(node string) *corev1.VolumeNodeAffinity {
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn,
-			Values: []string{node}}}}}}}
+		MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn,
+				Values: []string{node}}}}}}}
 }
 
 // local draws volumes that somebody has made on nodes, and pods with one or two claims for such.
@@ -140,8 +147,11 @@ func mode(m corev1.PersistentVolumeMode) *corev1.PersistentVolumeMode { return &
 func (d *volumeDrawing) volume(name, node string) *corev1.PersistentVolume {
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{
 		Capacity: gibibytes(1 + d.IntN(3)), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		StorageClassName: d.c.name, NodeAffinity: onNode(node), PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-		PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/mnt/" + name}}}}
+		StorageClassName: d.c.name, NodeAffinity: onNode(node),
+		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+		PersistentVolumeSource: corev1.PersistentVolumeSource{
+			Local: &corev1.LocalVolumeSource{Path: "/mnt/" + name},
+		}}}
 	if d.IntN(5) == 0 {
 		v.Spec.VolumeMode = mode(corev1.PersistentVolumeBlock)
 	}
@@ -164,8 +174,10 @@ func (d *volumeDrawing) capacity(many int) {
 			continue // nobody says what it has
 		}
 		left := resource.MustParse(fmt.Sprintf("%dGi", d.IntN(3)*size+d.IntN(size)))
-		c := &storagev1.CSIStorageCapacity{ObjectMeta: named(fmt.Sprintf("%s-on-%d", d.c.name, i)), StorageClassName: d.c.name,
-			Capacity: &left, NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelHostname: node}}}
+		c := &storagev1.CSIStorageCapacity{ObjectMeta: named(fmt.Sprintf("%s-on-%d", d.c.name, i)),
+			StorageClassName: d.c.name, Capacity: &left, NodeTopology: &metav1.LabelSelector{
+				MatchLabels: map[string]string{corev1.LabelHostname: node},
+			}}
 		if d.IntN(4) == 0 { // no larger than what is left
 			most := left.DeepCopy()
 			if small := resource.MustParse(fmt.Sprintf("%dGi", 1+d.IntN(3))); small.Cmp(most) < 0 {
@@ -181,15 +193,19 @@ func (d *volumeDrawing) capacity(many int) {
 	}
 }
 
-// attach draws how many volumes nodes attach, and pods that each bring so many, and with shared one that all of them use.
+// attach draws how many volumes nodes attach, and pods that each bring so many, and with shared one that all of them
+// use.
 func (d *volumeDrawing) attach(many, each int, shared bool) {
 	no := false
-	d.add(&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: d.driver()}, Spec: storagev1.CSIDriverSpec{AttachRequired: &no}})
+	d.add(&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: d.driver()}, Spec: storagev1.CSIDriverSpec{
+		AttachRequired: &no,
+	}})
 	d.class(d.driver())
 	for _, node := range d.c.nodes {
 		most := int32(d.IntN(4))
-		d.add(&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{
-			Name: d.driver(), NodeID: node, Allocatable: &storagev1.VolumeNodeResources{Count: &most}}}}})
+		d.add(&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: node},
+			Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{
+				Name: d.driver(), NodeID: node, Allocatable: &storagev1.VolumeNodeResources{Count: &most}}}}})
 	}
 	common := ""
 	d.c.count = shared // two that select a node for the common claim at once are in each other's way

@@ -30,28 +30,29 @@ spec: {accessModes: [ReadWriteOnce], storageClassName: "", volumeName: %[1]s, re
 `, name, indent(source, 2))
 }
 
-// bound waits until kube-controller-manager has bound the claims. It looks again only every 15 s, and after a conflict it takes
-// more than one look; the wait for Joiner begins after it.
+// bound waits until kube-controller-manager has bound the claims. It looks again only every 15 s, and after a conflict
+// it takes more than one look; the wait for Joiner begins after it.
 func (r *testRig) bound(names ...string) {
 	r.t.Helper()
-	r.eventually(later, fmt.Sprintf("bound PersistentVolumeClaims %v", names), func(ctx context.Context) (bool, string, error) {
-		for _, name := range names {
-			var claim corev1.PersistentVolumeClaim
-			err := r.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, &claim)
-			if err != nil || claim.Status.Phase != corev1.ClaimBound {
-				return false, fmt.Sprintf("%s is %s", name, claim.Status.Phase), err
+	r.eventually(later, fmt.Sprintf("bound PersistentVolumeClaims %v", names),
+		func(ctx context.Context) (bool, string, error) {
+			for _, name := range names {
+				var claim corev1.PersistentVolumeClaim
+				err := r.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, &claim)
+				if err != nil || claim.Status.Phase != corev1.ClaimBound {
+					return false, fmt.Sprintf("%s is %s", name, claim.Status.Phase), err
+				}
 			}
-		}
-		return true, "", nil
-	})
+			return true, "", nil
+		})
 }
 
 func mounting(claim string) string {
 	return fmt.Sprintf("volumes: [{name: data, persistentVolumeClaim: {claimName: %s}}]", claim)
 }
 
-// P-07: a pod waits, and says for what, as long as its claim does not exist; then its node comes where the volume can be
-// used.
+// P-07: a pod waits, and says for what, as long as its claim does not exist; then its node comes where the volume can
+// be used.
 func TestPodsGoWhereTheirVolumesAre(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -123,7 +124,8 @@ spec: {attachRequired: false}
 		nodes, err := r.nodes(ctx)
 		for name := range nodes {
 			if name != node {
-				// The scheduler tries such a pod again when a CSINode comes, which on a real machine is the kubelet's work.
+				// The scheduler tries such a pod again when a CSINode comes, which on a real machine is the kubelet's
+				// work.
 				return true, "", r.Apply(ctx, oneVolume(name))
 			}
 		}
@@ -137,21 +139,23 @@ spec: {attachRequired: false}
 	r.oneNodePerClaim()
 }
 
-// P-07: a pod with more volumes of a driver than any node has been able to attach is told so, and no node is launched for
-// it in vain. Of two pods that want a ReadWriteOncePod claim one is planned for.
+// P-07: a pod with more volumes of a driver than any node has been able to attach is told so, and no node is launched
+// for it in vain. Of two pods that want a ReadWriteOncePod claim one is planned for.
 func TestPodsThatNoNodeCouldServeGetNone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	r.apply(kwokPool("default", amd64Linux, ""))
 	r.apply(deployment("web", 1, "{cpu: 1500m}", ""))
 	r.allRunning(1, soon)
-	r.apply("apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: disk.example.invalid}\nspec: {attachRequired: false}\n")
+	r.apply(
+		"apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: disk.example.invalid}\nspec: {attachRequired: false}\n")
 	r.apply(oneVolume(r.nodeOf("web").Name))
 	for _, name := range []string{"a", "b"} {
 		r.apply(boundVolume(name, fmt.Sprintf("csi: {driver: disk.example.invalid, volumeHandle: %s}", name)))
 	}
 	r.bound("a", "b")
-	r.apply(deployment("db", 1, "{cpu: 10m}", "volumes: [{name: a, persistentVolumeClaim: {claimName: a}}, {name: b, persistentVolumeClaim: {claimName: b}}]"))
+	r.apply(deployment("db", 1, "{cpu: 10m}",
+		"volumes: [{name: a, persistentVolumeClaim: {claimName: a}}, {name: b, persistentVolumeClaim: {claimName: b}}]"))
 	r.said("2 volumes of CSI driver disk.example.invalid, and no node has been able to attach more than 1")
 	r.apply(strings.ReplaceAll(boundVolume("one", "hostPath: {path: /one}"), "ReadWriteOnce]", "ReadWriteOncePod]"))
 	r.bound("one")

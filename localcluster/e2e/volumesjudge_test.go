@@ -40,8 +40,9 @@ func numberOf(t *testing.T, name string, usual int) int {
 	return n
 }
 
-// K-58, K-59: kube-scheduler is the judge. In drawn cases, the pods that Joiner expects on nodes that are there are bound, and those
-// of which it says that nothing has room for their volumes are not. Joiner says so before the scheduler runs.
+// K-58, K-59: kube-scheduler is the judge. In drawn cases, the pods that Joiner expects on nodes that are there are
+// bound, and those of which it says that nothing has room for their volumes are not. Joiner says so before the
+// scheduler runs.
 func TestK58_ThePodsWithVolumesThatAreExpectedAreBound(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -65,8 +66,8 @@ func TestK58_ThePodsWithVolumesThatAreExpectedAreBound(t *testing.T) {
 		r.judgeVolumes(cases, count)
 	}
 	t.Logf("verdicts by kind of case: %v", count)
-	for _, some := range []string{"local expected", "local refused", "capacity expected", "capacity refused", "attach expected",
-		"attach refused", "shared expected"} {
+	for _, some := range []string{"local expected", "local refused", "capacity expected", "capacity refused",
+		"attach expected", "attach refused", "shared expected"} {
 		if count[some] == 0 {
 			t.Errorf("no pod is %s", some)
 		}
@@ -112,16 +113,19 @@ func (r *testRig) judgeVolumes(cases []*volumeCase, count map[string]int) {
 			want, got = want+ones(expected[pod.Name]), got+ones(bound[pod.Name] != "")
 			count[c.kind+map[bool]string{true: " expected", false: " refused"}[expected[pod.Name]]]++
 			if !c.count && expected[pod.Name] != (bound[pod.Name] != "") {
-				r.t.Errorf("case %s (%s), pod %s: Joiner says %q, and it is bound to %q", c.name, c.kind, pod.Name, note, bound[pod.Name])
+				r.t.Errorf("case %s (%s), pod %s: Joiner says %q, and it is bound to %q", c.name, c.kind, pod.Name,
+					note, bound[pod.Name])
 			}
 		}
 		if want != got {
 			r.t.Errorf("case %s (%s): %d pods are expected, and %d are bound\n%s", c.name, c.kind, want, got,
-				r.run("get", "persistentvolumes,persistentvolumeclaims,csistoragecapacities,csinodes", "-A", "-o", "yaml"))
+				r.run("get", "persistentvolumes,persistentvolumeclaims,csistoragecapacities,csinodes", "-A", "-o",
+					"yaml"))
 		}
 	}
 	if claims, err := r.claims(r.t.Context()); err != nil || len(claims) != devicePools*nodesOfAPool {
-		r.t.Fatalf("%d NodeClaims (%v): want those of the static pools, %d", len(claims), err, devicePools*nodesOfAPool)
+		r.t.Fatalf("%d NodeClaims (%v): want those of the static pools, %d", len(claims), err,
+			devicePools*nodesOfAPool)
 	}
 	r.clearVolumes(cases)
 }
@@ -156,46 +160,48 @@ func (r *testRig) volumesAvailable(cases []*volumeCase) {
 	})
 }
 
-// boundWithVolumes provisions what kube-scheduler asks for until it has bound as many pods as are expected, and has tried the
-// others. It returns the nodes of those that are bound.
+// boundWithVolumes provisions what kube-scheduler asks for until it has bound as many pods as are expected, and has
+// tried the others. It returns the nodes of those that are bound.
 func (r *testRig) boundWithVolumes(cases []*volumeCase, expected map[string]bool) map[string]string {
 	r.t.Helper()
 	bound := map[string]string{}
-	err := r.Eventually(r.t.Context(), later, "kube-scheduler to decide", func(ctx context.Context) (bool, string, error) {
-		clear(bound)
-		if err := r.provision(ctx, cases); err != nil {
-			return false, "", err
-		}
-		waits := ""
-		for _, c := range cases {
-			missing := 0
-			for _, pod := range c.pods {
-				var now corev1.Pod
-				if err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), &now); err != nil {
-					return false, "", err
+	err := r.Eventually(r.t.Context(), later, "kube-scheduler to decide",
+		func(ctx context.Context) (bool, string, error) {
+			clear(bound)
+			if err := r.provision(ctx, cases); err != nil {
+				return false, "", err
+			}
+			waits := ""
+			for _, c := range cases {
+				missing := 0
+				for _, pod := range c.pods {
+					var now corev1.Pod
+					if err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), &now); err != nil {
+						return false, "", err
+					}
+					bound[pod.Name] = now.Spec.NodeName
+					missing += ones(expected[pod.Name]) - ones(now.Spec.NodeName != "")
+					tried := slices.ContainsFunc(now.Status.Conditions, func(c corev1.PodCondition) bool {
+						return c.Type == corev1.PodScheduled && c.Message != markedByTest
+					})
+					if now.Spec.NodeName == "" && (!c.count && expected[pod.Name] || !tried) {
+						waits = pod.Name + " is not bound"
+					}
 				}
-				bound[pod.Name] = now.Spec.NodeName
-				missing += ones(expected[pod.Name]) - ones(now.Spec.NodeName != "")
-				tried := slices.ContainsFunc(now.Status.Conditions, func(c corev1.PodCondition) bool {
-					return c.Type == corev1.PodScheduled && c.Message != markedByTest
-				})
-				if now.Spec.NodeName == "" && (!c.count && expected[pod.Name] || !tried) {
-					waits = pod.Name + " is not bound"
+				if missing > 0 {
+					waits = fmt.Sprintf("%d pods of %s are not bound", missing, c.name)
 				}
 			}
-			if missing > 0 {
-				waits = fmt.Sprintf("%d pods of %s are not bound", missing, c.name)
-			}
-		}
-		return waits == "", waits, nil
-	})
+			return waits == "", waits, nil
+		})
 	if err != nil {
 		r.t.Error(err)
 	}
 	return bound
 }
 
-// provision makes the volumes that kube-scheduler asks for, as the driver of each case would: where nothing is left, it says so.
+// provision makes the volumes that kube-scheduler asks for, as the driver of each case would: where nothing is left,
+// it says so.
 func (r *testRig) provision(ctx context.Context, cases []*volumeCase) error {
 	for _, c := range cases {
 		for _, o := range c.objects {
@@ -217,14 +223,17 @@ func (r *testRig) provision(ctx context.Context, cases []*volumeCase) error {
 	return nil
 }
 
-func (r *testRig) provisionOne(ctx context.Context, c *volumeCase, claim *corev1.PersistentVolumeClaim, node string) error {
-	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + claim.Name}, Spec: corev1.PersistentVolumeSpec{
-		Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes, StorageClassName: c.name,
-		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-		ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace, Name: claim.Name,
-			UID: claim.UID},
-		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: c.name + ".example.com",
-			VolumeHandle: "pv-" + claim.Name}}}}
+func (r *testRig) provisionOne(ctx context.Context, c *volumeCase, claim *corev1.PersistentVolumeClaim,
+	node string) error {
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + claim.Name},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes, StorageClassName: c.name,
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1",
+				Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: c.name + ".example.com",
+					VolumeHandle: "pv-" + claim.Name}}}}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(volume), &corev1.PersistentVolume{})
 	if err == nil || !apierrors.IsNotFound(err) {
 		return err // it is made already

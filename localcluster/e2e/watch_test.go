@@ -16,9 +16,10 @@ var (
 	podResource   = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
-// follow calls take for all objects that a selector of labels chooses, as Added, and then for every event about them until
-// the test ends, one after the other: no moment is missed. A hole in the watch fails the test.
-func (r *testRig) follow(resource schema.GroupVersionResource, selector string, take func(watch.EventType, *unstructured.Unstructured)) {
+// follow calls take for all objects that a selector of labels chooses, as Added, and then for every event about them
+// until the test ends, one after the other: no moment is missed. A hole in the watch fails the test.
+func (r *testRig) follow(resource schema.GroupVersionResource, selector string,
+	take func(watch.EventType, *unstructured.Unstructured)) {
 	r.t.Helper()
 	config, err := r.Cluster.RESTConfig("admin")
 	if err != nil {
@@ -49,7 +50,8 @@ func (r *testRig) follow(resource schema.GroupVersionResource, selector string, 
 }
 
 // followOn watches, and goes on from the last event whenever the server ends the stream.
-func followOn(ctx context.Context, objects dynamic.ResourceInterface, options metav1.ListOptions, take func(watch.EventType, *unstructured.Unstructured)) error {
+func followOn(ctx context.Context, objects dynamic.ResourceInterface, options metav1.ListOptions,
+	take func(watch.EventType, *unstructured.Unstructured)) error {
 	options.AllowWatchBookmarks = true
 	for ctx.Err() == nil {
 		stream, err := objects.Watch(ctx, options)

@@ -1,5 +1,6 @@
-// Package machinetime measures how fast this machine is for this process. Bounds of seconds are promises about a machine that
-// has time for us; on one that is busy with other work they are held against machine time: [Now] instead of time.Now.
+// Package machinetime measures how fast this machine is for this process. Bounds of seconds are promises about a
+// machine that has time for us; on one that is busy with other work they are held against machine time: [Now] instead
+// of time.Now.
 package machinetime
 
 import (
@@ -10,8 +11,8 @@ import (
 	"time"
 )
 
-// How a machine is measured: a piece of work that takes a few milliseconds, several times a second. That costs about two
-// percent of a core.
+// How a machine is measured: a piece of work that takes a few milliseconds, several times a second. That costs about
+// two percent of a core.
 const (
 	tick      = 250 * time.Millisecond
 	workload  = 5 * time.Millisecond

@@ -36,7 +36,8 @@ type search struct {
 }
 
 // bindAll binds the pods in the first order that admits them all, or returns what is left over in the best one.
-func (o *Oracle) bindAll(ctx context.Context, waiting []placement, stated []types.NamespacedName) ([]Violation, error) {
+func (o *Oracle) bindAll(ctx context.Context, waiting []placement,
+	stated []types.NamespacedName) ([]Violation, error) {
 	if len(waiting) > maxSearched {
 		return o.bindInPasses(ctx, waiting, stated)
 	}
@@ -67,14 +68,16 @@ func (o *Oracle) bindAll(ctx context.Context, waiting []placement, stated []type
 // orderMatters reports whether a refusal may be due to what is bound already or not yet. Only spread and affinity can
 // gain by pods bound before; all other refusals only grow more with each pod that is bound.
 func orderMatters(v Violation) bool {
-	return v.Reason == podtopologyspread.ErrReasonConstraintsNotMatch || v.Reason == interpodaffinity.ErrReasonAffinityRulesNotMatch
+	return v.Reason == podtopologyspread.ErrReasonConstraintsNotMatch ||
+		v.Reason == interpodaffinity.ErrReasonAffinityRulesNotMatch
 }
 
-// climb begins with an order and goes on to a neighbour that leaves fewer pods over, as long as there is one. It reports
-// whether it has found an order that leaves none.
+// climb begins with an order and goes on to a neighbour that leaves fewer pods over, as long as there is one. It
+// reports whether it has found an order that leaves none.
 func (s *search) climb(ctx context.Context, order []placement) (bool, error) {
 	left, err := s.try(ctx, order)
-	for len(left) > 0 && err == nil && !slices.ContainsFunc(s.fewest, func(v Violation) bool { return !orderMatters(v) }) {
+	for len(left) > 0 && err == nil &&
+		!slices.ContainsFunc(s.fewest, func(v Violation) bool { return !orderMatters(v) }) {
 		better := false
 		for neighbour := range neighbours(order, left) {
 			if s.tries >= maxTries {
@@ -93,8 +96,8 @@ func (s *search) climb(ctx context.Context, order []placement) (bool, error) {
 	return err == nil && len(left) == 0, err
 }
 
-// neighbours yields orders that may do better: with the pods that were left over first, with one of the others last, and
-// with both.
+// neighbours yields orders that may do better: with the pods that were left over first, with one of the others last,
+// and with both.
 func neighbours(order, left []placement) iter.Seq[[]placement] {
 	return func(yield func([]placement) bool) {
 		rest := slices.DeleteFunc(slices.Clone(order), func(p placement) bool {
@@ -131,8 +134,9 @@ func byName(a, b placement) int {
 	return cmp.Or(strings.Compare(a.pod.Namespace, b.pod.Namespace), strings.Compare(a.pod.Name, b.pod.Name))
 }
 
-// orders are the sensible ones: by priority, as the scheduler's queue has it, and among equals those that look at others
-// after the others; then the same without priority, because a pod that waits long enough finds its place in the end.
+// orders are the sensible ones: by priority, as the scheduler's queue has it, and among equals those that look at
+// others after the others; then the same without priority, because a pod that waits long enough finds its place in the
+// end.
 func orders() []func(a, b placement) int {
 	return []func(a, b placement) int{
 		func(a, b placement) int {
@@ -142,8 +146,8 @@ func orders() []func(a, b placement) int {
 	}
 }
 
-// asStated is the order that the plan states; pods that it does not mention, which are daemons mostly, come where others
-// says: before all or after all.
+// asStated is the order that the plan states; pods that it does not mention, which are daemons mostly, come where
+// others says: before all or after all.
 func asStated(stated []types.NamespacedName, others int) func(a, b placement) int {
 	position := map[types.NamespacedName]int{}
 	for i, name := range stated {
@@ -168,7 +172,8 @@ func priority(pod *corev1.Pod) int32 {
 // followers orders pods by how much their constraints look at others: none, affinity, spread, spread over hostnames.
 func followers(pod *corev1.Pod) int {
 	order := 0
-	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil &&
+		len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
 		order = 1
 	}
 	for _, c := range pod.Spec.TopologySpreadConstraints {
@@ -185,7 +190,8 @@ func followers(pod *corev1.Pod) int {
 
 // bindInOrder binds the first pod that the filters admit, again and again, until none is left or none is admitted. It
 // returns those left, nil when there are none, and why each is refused.
-func (o *Oracle) bindInOrder(ctx context.Context, order []placement) (left []placement, refused []Violation, err error) {
+func (o *Oracle) bindInOrder(ctx context.Context,
+	order []placement) (left []placement, refused []Violation, err error) {
 	left = slices.Clone(order)
 	for i := 0; i < len(left); {
 		violation, err := o.refusal(ctx, left[i])
@@ -211,7 +217,8 @@ func (o *Oracle) refusal(ctx context.Context, p placement) (*Violation, error) {
 	result, status, narrowed := o.framework.RunPreFilterPlugins(ctx, cycle, p.pod)
 	switch {
 	case status.IsSuccess() && !result.AllNodes() && !result.NodeNames.Has(violation.Node):
-		violation.Plugin, violation.Reason = strings.Join(sets.List(narrowed), ","), "the pod's node selection leaves other nodes only"
+		violation.Plugin, violation.Reason = strings.Join(sets.List(narrowed), ","),
+			"the pod's node selection leaves other nodes only"
 		return violation, nil
 	case status.IsSuccess():
 		status = o.framework.RunFilterPlugins(ctx, cycle, p.pod, node)

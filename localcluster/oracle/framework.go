@@ -69,7 +69,8 @@ func profile() (*config.KubeSchedulerProfile, error) {
 	for _, name := range judges() {
 		wanted[name] = true
 		own.Plugins.Filter.Enabled = append(own.Plugins.Filter.Enabled, config.Plugin{Name: name})
-		if name != names.NodeUnschedulable && name != names.NodeName && name != names.TaintToleration { // these only filter
+		// these only filter
+		if name != names.NodeUnschedulable && name != names.NodeName && name != names.TaintToleration {
 			own.Plugins.PreFilter.Enabled = append(own.Plugins.PreFilter.Enabled, config.Plugin{Name: name})
 		}
 	}

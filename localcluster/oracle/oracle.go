@@ -11,7 +11,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Cluster is what there is before a plan is carried out. The oracle changes none of it. Objects are expected as the API
+// Cluster is the cluster before a plan is carried out. The oracle changes none of it. Objects are expected as the API
 // server stores them, defaults filled in.
 type Cluster struct {
 	Namespaces []*corev1.Namespace
@@ -25,8 +25,8 @@ type Cluster struct {
 type Plan struct {
 	// Launched nodes, as they are once they are ready for pods. Their names are not in use.
 	Launched []*corev1.Node
-	// Gone are the names of nodes that go. Their pods go with them, but for those that Placed moves elsewhere. What runs there counts
-	// while pods are bound that wait from the start, see stages.go.
+	// Gone are the names of nodes that go. Their pods go with them, except those that Placed moves elsewhere. What
+	// runs there counts while pods are bound that wait from the start, see stages.go.
 	Gone []string
 	// Placed is the node, by name, of every pod of the cluster that the plan places: waiting ones, and ones of nodes
 	// that go.
@@ -48,8 +48,8 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s: pod %s on node %s: %s", v.Plugin, v.Pod, v.Node, v.Reason)
 }
 
-// Oracle holds the scheduler's plugins, which are costly to set up and are used again for every case. It is not safe for
-// concurrent use: make one for each goroutine. Use [New].
+// Oracle holds the scheduler's plugins, which are costly to set up and are used again for every case. It is not safe
+// for concurrent use: make one for each goroutine. Use [New].
 type Oracle struct {
 	framework  framework.Framework
 	state      *state
@@ -132,7 +132,8 @@ func (o *Oracle) setUp(before Cluster, p Plan) ([]placement, error) {
 			continue
 		}
 		if at := pod.Spec.NodeName; at != "" && !gone[at] {
-			return nil, fmt.Errorf("pod %s/%s is planned for node %s, but runs on %s, which stays", pod.Namespace, pod.Name, target, at)
+			return nil, fmt.Errorf("pod %s/%s is planned for node %s, but runs on %s, which stays", pod.Namespace,
+				pod.Name, target, at)
 		}
 		placed, err := o.state.placement(pod, target)
 		if err != nil {
@@ -141,7 +142,8 @@ func (o *Oracle) setUp(before Cluster, p Plan) ([]placement, error) {
 		waiting = append(waiting, placed)
 	}
 	if len(waiting) != len(p.Placed) {
-		return nil, fmt.Errorf("the plan places %d pods, of which the cluster has %d: %s", len(p.Placed), len(waiting), missing(p, waiting))
+		return nil, fmt.Errorf("the plan places %d pods, of which the cluster has %d: %s", len(p.Placed), len(waiting),
+			missing(p, waiting))
 	}
 	return waiting, nil
 }

@@ -61,14 +61,17 @@ func web() *metav1.LabelSelector {
 
 func apart(pod *corev1.Pod) {
 	pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: web()}},
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: corev1.LabelHostname, LabelSelector: web()},
+		},
 	}}
 }
 
 func together(pod *corev1.Pod) {
 	apart(pod)
+	terms := pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	pod.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+		RequiredDuringSchedulingIgnoredDuringExecution: terms,
 	}}
 }
 
@@ -80,7 +83,8 @@ func follower(pod *corev1.Pod) {
 
 func spread(pod *corev1.Pod) {
 	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
-		MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: web(),
+		MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule,
+		LabelSelector: web(),
 	}}
 }
 
@@ -112,11 +116,15 @@ func tamperedPlans() []tampered {
 			right: placed("x", "a2"), spoiled: placed("x", "b1"), plugin: "NodeAffinity"},
 		{name: "a pod that wants another node by name", plugin: "NodeAffinity",
 			pods: []*corev1.Pod{testPod("x", func(pod *corev1.Pod) {
-				pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-					NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
-						{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{"a1"}},
-					}}},
-				}}}
+				pod.Spec.Affinity = &corev1.Affinity{
+					NodeAffinity: &corev1.NodeAffinity{
+						RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+							NodeSelectorTerms: []corev1.NodeSelectorTerm{
+								{MatchFields: []corev1.NodeSelectorRequirement{
+									{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn,
+										Values: []string{"a1"}},
+								}}},
+						}}}
 			})},
 			right: placed("x", "a1"), spoiled: placed("x", "b1")},
 		{name: "two anti-affine pods joined", pods: []*corev1.Pod{testPod("x", apart), testPod("y", nil)},
@@ -126,7 +134,8 @@ func tamperedPlans() []tampered {
 		{name: "a node too small", pods: []*corev1.Pod{testPod("x", big)},
 			node:  func(node *corev1.Node) { node.Status.Allocatable["cpu"] = resource.MustParse("8") },
 			right: placed("x", "b1"), spoiled: placed("x", "a1"), plugin: "NodeResourcesFit"},
-		{name: "a node too full", pods: []*corev1.Pod{testPod("v", nil), testPod("w", nil), testPod("x", nil), testPod("y", nil), testPod("z", nil)},
+		{name: "a node too full", pods: []*corev1.Pod{testPod("v", nil), testPod("w", nil), testPod("x", nil),
+			testPod("y", nil), testPod("z", nil)},
 			right:   placed("v", "a1", "w", "a1", "x", "a1", "y", "a1", "z", "b1"),
 			spoiled: placed("v", "a1", "w", "a1", "x", "a1", "y", "a1", "z", "a1"), plugin: "NodeResourcesFit"},
 		{name: "an ignored taint", pods: []*corev1.Pod{testPod("x", nil)},
@@ -140,7 +149,8 @@ func tamperedPlans() []tampered {
 		{name: "a host port used twice", pods: []*corev1.Pod{testPod("x", port("")), testPod("y", port("10.0.0.1"))},
 			right: placed("x", "a1", "y", "b1"), spoiled: placed("x", "a1", "y", "a1"), plugin: "NodePorts"},
 		{name: "skew broken", pods: []*corev1.Pod{testPod("x", spread), testPod("y", spread), testPod("z", spread)},
-			right: placed("x", "a1", "y", "b1", "z", "a2"), spoiled: placed("x", "a1", "y", "a1", "z", "a2"), plugin: "PodTopologySpread"},
+			right: placed("x", "a1", "y", "b1", "z", "a2"), spoiled: placed("x", "a1", "y", "a1", "z", "a2"),
+			plugin: "PodTopologySpread"},
 		{name: "a node without the label of a spread", pods: []*corev1.Pod{testPod("x", spread)},
 			node:  func(node *corev1.Node) { delete(node.Labels, corev1.LabelTopologyZone) },
 			right: placed("x", "a1"), spoiled: placed("x", "b1"), plugin: "PodTopologySpread"},
@@ -163,22 +173,25 @@ func TestOracleCatchesTamperedPlans(t *testing.T) {
 			t.Errorf("%s: the right plan: %v, %v", row.name, got, err)
 		}
 		got, err = o.Check(t.Context(), before, oracle.Plan{Launched: launched, Placed: row.spoiled})
-		if err != nil || len(got) != 1 && row.plugin != "PodTopologySpread" || len(got) == 0 || got[0].Plugin != row.plugin {
+		if err != nil || len(got) != 1 && row.plugin != "PodTopologySpread" || len(got) == 0 ||
+			got[0].Plugin != row.plugin {
 			t.Errorf("%s: got %v, %v; want one violation of %s", row.name, got, err, row.plugin)
 		}
 	}
 }
 
-// The order of binding is the oracle's to find: a pod that must be near another is bound after it, whatever their names
-// and priorities are.
+// The order of binding is the oracle's to find: a pod that must be near another is bound after it, whatever their
+// names and priorities are.
 func TestOracleFindsAnOrder(t *testing.T) {
 	t.Parallel()
 	first := testPod("a-follower", func(pod *corev1.Pod) {
 		follower(pod)
 		pod.Spec.Priority = new(int32(1000))
 	})
-	before := oracle.Cluster{Nodes: []*corev1.Node{testNode("a1", "a")}, Pods: []*corev1.Pod{first, testPod("z-leader", nil)}}
-	got, err := newOracle(t).Check(t.Context(), before, oracle.Plan{Placed: placed("a-follower", "a1", "z-leader", "a1")})
+	before := oracle.Cluster{Nodes: []*corev1.Node{testNode("a1", "a")},
+		Pods: []*corev1.Pod{first, testPod("z-leader", nil)}}
+	got, err := newOracle(t).Check(t.Context(), before,
+		oracle.Plan{Placed: placed("a-follower", "a1", "z-leader", "a1")})
 	if err != nil || len(got) > 0 {
 		t.Errorf("got %v, %v; want no violation", got, err)
 	}
@@ -193,15 +206,18 @@ func TestOracleMovesPodsOfNodesThatGo(t *testing.T) {
 	lost.Spec.NodeName = "a1"
 	stays := testPod("stays", nil)
 	stays.Spec.NodeName = "a2"
-	before := oracle.Cluster{Nodes: []*corev1.Node{testNode("a1", "a"), testNode("a2", "a")}, Pods: []*corev1.Pod{moved, lost, stays}}
+	before := oracle.Cluster{Nodes: []*corev1.Node{testNode("a1", "a"), testNode("a2", "a")},
+		Pods: []*corev1.Pod{moved, lost, stays}}
 	o := newOracle(t)
-	good := oracle.Plan{Gone: []string{"a1"}, Launched: []*corev1.Node{testNode("b1", "b")}, Placed: placed("moved", "b1")}
+	good := oracle.Plan{Gone: []string{"a1"}, Launched: []*corev1.Node{testNode("b1", "b")},
+		Placed: placed("moved", "b1")}
 	if got, err := o.Check(t.Context(), before, good); err != nil || len(got) > 0 {
 		t.Errorf("got %v, %v; want no violation", got, err)
 	}
 	good.Placed = placed("moved", "a2")
 	got, err := o.Check(t.Context(), before, good)
-	if err != nil || fmt.Sprint(got) != "[InterPodAffinity: pod default/moved on node a2: node(s) didn't match pod anti-affinity rules]" {
+	if err != nil || fmt.Sprint(
+		got) != "[InterPodAffinity: pod default/moved on node a2: node(s) didn't match pod anti-affinity rules]" {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
@@ -218,8 +234,11 @@ func TestOracleForgetsTheCaseBefore(t *testing.T) {
 	other := testPod("y", nil)
 	other.Namespace, other.Spec.NodeName = "shop", "a1"
 	for team, violations := range map[string]int{"red": 1, "blue": 0} {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": team}}}
-		before := oracle.Cluster{Namespaces: []*corev1.Namespace{namespace}, Nodes: []*corev1.Node{testNode("a1", "a")}, Pods: []*corev1.Pod{choosy, other}}
+		namespace := &corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": team}},
+		}
+		before := oracle.Cluster{Namespaces: []*corev1.Namespace{namespace},
+			Nodes: []*corev1.Node{testNode("a1", "a")}, Pods: []*corev1.Pod{choosy, other}}
 		got, err := o.Check(t.Context(), before, oracle.Plan{Placed: placed("x", "a1")})
 		if err != nil || len(got) != violations {
 			t.Errorf("team %s: got %v, %v; want %d violations", team, got, err, violations)

@@ -12,9 +12,10 @@ import (
 // maxSearched bounds the plans, by pods, that orders are searched for one by one. Larger ones are bound in passes.
 const maxSearched = 500
 
-// bindInPasses is bindAll for large plans: few orders, and in each of them every pod that was refused waits for the next
-// pass, as in the scheduler's queue, until a pass binds none.
-func (o *Oracle) bindInPasses(ctx context.Context, waiting []placement, stated []types.NamespacedName) ([]Violation, error) {
+// bindInPasses is bindAll for large plans: few orders, and in each of them every pod that was refused waits for the
+// next pass, as in the scheduler's queue, until a pass binds none.
+func (o *Oracle) bindInPasses(ctx context.Context, waiting []placement,
+	stated []types.NamespacedName) ([]Violation, error) {
 	slices.SortStableFunc(waiting, byName)
 	ways := []func(a, b placement) int{lookersFirst, orders()[0]}
 	if len(stated) > 0 {
@@ -45,8 +46,8 @@ func (o *Oracle) bindInPasses(ctx context.Context, waiting []placement, stated [
 	return fewest, nil
 }
 
-// leaps is how often an order is tried again with the pods that were left over first, maxLeaping up to how many pods that is
-// done: more leaps find nothing more in practice, and one try over 20,000 tied pods takes minutes.
+// leaps is how often an order is tried again with the pods that were left over first, maxLeaping up to how many pods
+// that is done: more leaps find nothing more in practice, and one try over 20,000 tied pods takes minutes.
 const (
 	leaps      = 4
 	maxLeaping = 5000

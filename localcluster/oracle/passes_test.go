@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/oracle"
 )
 
-// largePlan spreads 600 pods over three zones, four to a node. The stated order takes two pods of one zone after the other, so
-// that half of them have to wait for a later pass. moved of the pods stand in zone a instead of b.
+// largePlan spreads 600 pods over three zones, four to a node. The stated order takes two pods of one zone after the
+// other, so that half of them have to wait for a later pass. moved of the pods stand in zone a instead of b.
 func largePlan(moved int) (oracle.Cluster, oracle.Plan) {
 	var before oracle.Cluster
 	p := oracle.Plan{Placed: map[types.NamespacedName]string{}}
@@ -38,8 +38,8 @@ func largePlan(moved int) (oracle.Cluster, oracle.Plan) {
 	return before, p
 }
 
-// P-21: plans of more pods than orders are searched for are bound in passes: all of a right plan, and not one of those that
-// make a zone fuller than maxSkew allows.
+// P-21: plans of more pods than orders are searched for are bound in passes: all of a right plan, and not one of those
+// that make a zone fuller than maxSkew allows.
 func TestLargePlansAreBoundInPasses(t *testing.T) {
 	t.Parallel()
 	o := newOracle(t)

@@ -16,8 +16,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
-// Scorer says how kube-scheduler's own plugins score nodes (K-60): those of the default profile, with its weights, without images,
-// volumes and devices. It is not safe for concurrent use. Use [NewScorer].
+// Scorer says how kube-scheduler's own plugins score nodes (K-60): those of the default profile, with its weights,
+// without images, volumes and devices. It is not safe for concurrent use. Use [NewScorer].
 type Scorer struct {
 	framework        framework.Framework
 	state            *state
@@ -70,7 +70,8 @@ func NewScorer(ctx context.Context) (*Scorer, error) {
 }
 
 // Scores returns the score of each node that takes the pod, by name. sets are the ReplicaSets that own pods.
-func (s *Scorer) Scores(ctx context.Context, c Cluster, sets []*appsv1.ReplicaSet, pod *corev1.Pod) (map[string]int64, error) {
+func (s *Scorer) Scores(ctx context.Context, c Cluster, sets []*appsv1.ReplicaSet,
+	pod *corev1.Pod) (map[string]int64, error) {
 	if err := fill(s.namespaces, c.Namespaces); err != nil {
 		return nil, err
 	}

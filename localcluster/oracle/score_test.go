@@ -20,7 +20,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/oracle"
 )
 
-// K-60, B-16: the model that plays plans scores the same nodes as kube-scheduler's own plugins, and alike, in random clusters.
+// K-60, B-16: the model that plays plans scores the same nodes as kube-scheduler's own plugins, and alike, in random
+// clusters.
 func TestTheModelScoresAsKubeSchedulerDoes(t *testing.T) {
 	t.Parallel()
 	scorer, err := oracle.NewScorer(t.Context())
@@ -30,7 +31,8 @@ func TestTheModelScoresAsKubeSchedulerDoes(t *testing.T) {
 	different := 0
 	for seed := range uint64(2000) {
 		c := scoredCluster(rand.New(rand.NewPCG(seed, 11)))
-		want, err := scorer.Scores(t.Context(), oracle.Cluster{Namespaces: namespaces(), Nodes: c.nodes, Pods: c.pods}, owners(), c.pod)
+		want, err := scorer.Scores(t.Context(), oracle.Cluster{Namespaces: namespaces(), Nodes: c.nodes, Pods: c.pods},
+			owners(), c.pod)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,13 +91,16 @@ func owners() []*appsv1.ReplicaSet {
 	for _, app := range apps() {
 		sets = append(sets, &appsv1.ReplicaSet{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: app, UID: types.UID("set-" + app)},
-			Spec:       appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
+			Spec: appsv1.ReplicaSetSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+			},
 		})
 	}
 	return sets
 }
 
-// scoredCluster draws nodes of several sizes in two zones with pods of three apps on them, and a pod of one of these apps.
+// scoredCluster draws nodes of several sizes in two zones with pods of three apps on them, and a pod of one of these
+// apps.
 func scoredCluster(dice *rand.Rand) tied {
 	var c tied
 	for i := range 2 + dice.IntN(5) {
@@ -126,7 +131,9 @@ func scoredPod(dice *rand.Rand, name string) *corev1.Pod {
 	pod := testPod(name, func(pod *corev1.Pod) {
 		pod.Labels = map[string]string{"app": app}
 		pod.ResourceVersion = "1"
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app, UID: types.UID("set-" + app), Controller: &yes}}
+		pod.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app, UID: types.UID("set-" + app), Controller: &yes},
+		}
 		pod.Spec.SchedulerName = corev1.DefaultSchedulerName
 		pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
 			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
@@ -147,27 +154,37 @@ func scoredPod(dice *rand.Rand, name string) *corev1.Pod {
 	switch dice.IntN(8) {
 	case 0:
 		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
-			{TopologyKey: key, MaxSkew: int32(1 + dice.IntN(3)), WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: about},
+			{TopologyKey: key, MaxSkew: int32(1 + dice.IntN(3)), WhenUnsatisfiable: corev1.ScheduleAnyway,
+				LabelSelector: about},
 		}
 	case 1:
-		pod.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: weighted}}
+		pod.Spec.Affinity = &corev1.Affinity{
+			PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: weighted},
+		}
 	case 2:
-		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: weighted}}
+		pod.Spec.Affinity = &corev1.Affinity{
+			PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: weighted},
+		}
 	case 3:
 		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: about}},
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{TopologyKey: corev1.LabelHostname, LabelSelector: about},
+			},
 		}}
 	case 4:
 		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
-				Weight: int32(1 + dice.IntN(100)), Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+				Weight: int32(1 + dice.IntN(100)),
+				Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
 					{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}},
 				}},
 			}},
 		}}
 	case 5:
 		pod.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelTopologyZone, LabelSelector: about}},
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{TopologyKey: corev1.LabelTopologyZone, LabelSelector: about},
+			},
 		}}
 	}
 	return pod

@@ -8,9 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// stages splits a plan in two when pods wait while others run on nodes that go. The first ones are bound beside the others, which
-// kube-scheduler counts as long as they run; then these leave, all at once, and are bound in the second stage. A node that
-// only pods of DaemonSets hold, and pods that end anyway, will be gone in a moment and counts in neither.
+// stages splits a plan in two when pods wait while others run on nodes that go. The first ones are bound beside the
+// others, which kube-scheduler counts as long as they run; then these leave, all at once, and are bound in the second
+// stage. A node that only pods of DaemonSets hold, and pods that end anyway, will be gone in a moment and counts in
+// neither.
 func stages(before Cluster, p Plan) (first, second Plan, then Cluster, staged bool) {
 	standing := map[string]bool{}
 	for _, pod := range before.Pods {
@@ -46,7 +47,8 @@ func stages(before Cluster, p Plan) (first, second Plan, then Cluster, staged bo
 
 // hasToMove reports whether a pod keeps a node that goes: it runs, and no DaemonSet or kubelet has made it.
 func hasToMove(pod *corev1.Pod) bool {
-	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded ||
+		pod.Status.Phase == corev1.PodFailed {
 		return false
 	}
 	for _, owner := range pod.OwnerReferences {

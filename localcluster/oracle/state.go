@@ -9,15 +9,15 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// state is the picture of the cluster that the plugins look at. The scheduler's own snapshot would have to be made anew
-// for each binding; this one takes in a bound pod at the cost of that pod. Like the scheduler's it is made of
+// state is the picture of the cluster that the plugins look at. The scheduler's own snapshot would have to be made
+// anew for each binding; this one takes in a bound pod at the cost of that pod. Like the scheduler's it is made of
 // framework.NodeInfo, which does all the counting.
 type state struct {
 	base []*framework.NodeInfo // nodes with what runs already
 	// now is base with the pods bound so far in this attempt, by the same positions.
 	now []*framework.NodeInfo
-	// all, affinity and anti are nodes of now as the plugins list them: all, and those with pods that have affinity terms
-	// or required anti-affinity.
+	// all, affinity and anti are nodes of now as the plugins list them: all, and those with pods that have affinity
+	// terms or required anti-affinity.
 	all, affinity, anti []fwk.NodeInfo
 
 	position map[string]int
@@ -69,7 +69,8 @@ func (s *state) addRunning(pod *corev1.Pod) error {
 func (s *state) placement(pod *corev1.Pod, node string) (placement, error) {
 	at, exists := s.position[node]
 	if !exists {
-		return placement{}, fmt.Errorf("pod %s/%s is planned for node %q, which does not exist or goes", pod.Namespace, pod.Name, node)
+		return placement{}, fmt.Errorf("pod %s/%s is planned for node %q, which does not exist or goes", pod.Namespace,
+			pod.Name, node)
 	}
 	if pod.Spec.NodeName != "" { // its successor will be unbound
 		pod = pod.DeepCopy()

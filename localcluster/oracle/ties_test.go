@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/oracle"
 )
 
-// the simulation's scheduler and kube-scheduler's plugins agree on where pods may come that are tied to others, each node of
-// each random cluster.
+// the simulation's scheduler and kube-scheduler's plugins agree on where pods may come that are tied to others,
+// each node of each random cluster.
 func TestTheSimulatedSchedulerIsKubeSchedulers(t *testing.T) {
 	t.Parallel()
 	judge, err := oracle.New(t.Context())
@@ -34,7 +34,9 @@ func TestTheSimulatedSchedulerIsKubeSchedulers(t *testing.T) {
 			verdicts[want]++
 			if got := c.simulated(node); got != want {
 				text, _ := yaml.Marshal(map[string]any{"nodes": c.nodes, "pods": c.pods, "pod": c.pod})
-				t.Fatalf("seed %d, node %s: the simulation says %q, kube-scheduler %q (refused by; \"\" for by none)\n%s", seed, node.Name, got, want, text)
+				t.Fatalf(
+					"seed %d, node %s: the simulation says %q, kube-scheduler %q (refused by; \"\" for by none)\n%s",
+					seed, node.Name, got, want, text)
 			}
 		}
 	}
@@ -57,11 +59,15 @@ func namespaces() []*corev1.Namespace {
 	}
 }
 
-// asked returns the plugin that refuses the pod on a node, "" for none, "else" when another one than those of ties does.
+// asked returns the plugin that refuses the pod on a node, "" for none, "else" when another one than those of ties
+// does.
 func (c tied) asked(t *testing.T, judge *oracle.Oracle, node *corev1.Node) string {
 	t.Helper()
-	plan := oracle.Plan{Placed: map[types.NamespacedName]string{{Namespace: c.pod.Namespace, Name: c.pod.Name}: node.Name}}
-	violations, err := judge.Check(t.Context(), oracle.Cluster{Namespaces: namespaces(), Nodes: c.nodes, Pods: append(c.pods[:len(c.pods):len(c.pods)], c.pod)}, plan)
+	plan := oracle.Plan{
+		Placed: map[types.NamespacedName]string{{Namespace: c.pod.Namespace, Name: c.pod.Name}: node.Name},
+	}
+	violations, err := judge.Check(t.Context(), oracle.Cluster{Namespaces: namespaces(), Nodes: c.nodes,
+		Pods: append(c.pods[:len(c.pods):len(c.pods)], c.pod)}, plan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +129,8 @@ func tiedCluster(r *rand.Rand) tied {
 }
 
 func tiedPod(r *rand.Rand, name string, bound bool) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: one(r, "default", "default", "other"), Name: name, UID: types.UID(name), Labels: map[string]string{"app": one(r, "x", "y")}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: one(r, "default", "default", "other"), Name: name,
+		UID: types.UID(name), Labels: map[string]string{"app": one(r, "x", "y")}}}
 	if !bound {
 		return pod
 	}
@@ -144,7 +151,9 @@ func tiedPod(r *rand.Rand, name string, bound bool) *corev1.Pod {
 			case 0:
 				term.Namespaces = []string{one(r, "default", "other")}
 			case 1:
-				term.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": one(r, "red", "blue")}}
+				term.NamespaceSelector = &metav1.LabelSelector{
+					MatchLabels: map[string]string{"team": one(r, "red", "blue")},
+				}
 			}
 			list = append(list, term)
 		}
@@ -152,16 +161,21 @@ func tiedPod(r *rand.Rand, name string, bound bool) *corev1.Pod {
 	}
 	switch r.IntN(4) {
 	case 0:
-		pod.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms()}}
+		pod.Spec.Affinity = &corev1.Affinity{
+			PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms()},
+		}
 	case 1:
-		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms()}}
+		pod.Spec.Affinity = &corev1.Affinity{
+			PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms()},
+		}
 	case 2:
 		for _, over := range []string{corev1.LabelTopologyZone, corev1.LabelHostname}[:1+r.IntN(2)] {
 			constraint := corev1.TopologySpreadConstraint{
 				MaxSkew: int32(1 + r.IntN(2)), TopologyKey: over, LabelSelector: selector(),
 				WhenUnsatisfiable: one(r, corev1.DoNotSchedule, corev1.DoNotSchedule, corev1.ScheduleAnyway),
 			}
-			policies := []*corev1.NodeInclusionPolicy{nil, new(corev1.NodeInclusionPolicyHonor), new(corev1.NodeInclusionPolicyIgnore)}
+			policies := []*corev1.NodeInclusionPolicy{nil, new(corev1.NodeInclusionPolicyHonor),
+				new(corev1.NodeInclusionPolicyIgnore)}
 			constraint.NodeAffinityPolicy, constraint.NodeTaintsPolicy = one(r, policies...), one(r, policies...)
 			if constraint.WhenUnsatisfiable == corev1.DoNotSchedule && r.IntN(3) == 0 {
 				constraint.MinDomains = new(int32(1 + r.IntN(3)))

@@ -3,9 +3,9 @@ package placing
 // Case is a line of the script language and the answer to it.
 type Case struct{ Want, Line string }
 
-// Created are pods as they are created (N13 to N32, N36, N56, N59): in a cluster with the nodes cp1, which has the label of
-// the control plane and the taint node-role.kubernetes.io/master:NoSchedule, and w1. Authorized are system:kube-scheduler,
-// system:admin and namespace ops.
+// Created are pods as they are created (N13 to N32, N36, N56, N59): in a cluster with the nodes cp1, which has the
+// label of the control plane and the taint node-role.kubernetes.io/master:NoSchedule, and w1. Authorized are
+// system:kube-scheduler, system:admin and namespace ops.
 func Created() []Case {
 	return []Case{
 		{"deny ControlPlane/NodeName", "alice create pod app/n13 node=cp1"},
@@ -13,8 +13,10 @@ func Created() []Case {
 		{"deny ControlPlane/NodeName", "alice create pod ops/n15 node=cp1"},
 		{"allow", "system:admin create pod ops/n16 node=cp1"},
 		{"allow", "alice create pod app/n17 node=w1"},
-		{"deny ControlPlane/Toleration", "alice create pod app/n18 tolerate=node-role.kubernetes.io/master:NoSchedule"},
-		{"deny ControlPlane/Toleration", "alice create pod app/n19 tolerate=node-role.kubernetes.io/master=:NoSchedule"},
+		{"deny ControlPlane/Toleration",
+			"alice create pod app/n18 tolerate=node-role.kubernetes.io/master:NoSchedule"},
+		{"deny ControlPlane/Toleration",
+			"alice create pod app/n19 tolerate=node-role.kubernetes.io/master=:NoSchedule"},
 		{"deny ControlPlane/Toleration", "alice create pod app/n20 tolerate=node-role.kubernetes.io/master"},
 		{"deny ControlPlane/Toleration", "alice create pod app/n21 tolerate=*"},
 		{"allow", "alice create pod app/n22 tolerate=* need=!node-role.kubernetes.io/control-plane"},
@@ -27,7 +29,10 @@ func Created() []Case {
 		{"allow", "alice create pod app/n29 prefer=node-role.kubernetes.io/control-plane"},
 		{"allow", "alice create pod app/n30 select=zone=nowhere"},
 		{"deny ControlPlane/Selector", "alice create pod app/n31 select=kubernetes.io/hostname=cp1"},
-		{"allow", "sa:kube-system/replicaset-controller create pod ops/n32 sa=unlisted tolerate=node-role.kubernetes.io/master:NoSchedule"},
+		{
+			"allow",
+			"sa:kube-system/replicaset-controller create pod ops/n32 sa=unlisted tolerate=node-role.kubernetes.io/master:NoSchedule",
+		},
 		{"deny ControlPlane/Toleration",
 			"sa:kube-system/replicaset-controller create pod app/n33 tolerate=node-role.kubernetes.io/master:NoSchedule"},
 		{"deny ControlPlane/NodeName", "alice create pod app/- node=cp1"},
@@ -87,13 +92,15 @@ func Bound() []Case {
 	}
 }
 
-// Templates are workloads (N33, H15): none is refused, and who writes one whose pods will be is told, in the namespace app
-// and not in ops. What a controller writes is not commented.
+// Templates are workloads (N33, H15): none is refused, and who writes one whose pods will be is told, in the namespace
+// app and not in ops. What a controller writes is not commented.
 func Templates() []Case {
 	return []Case{
-		{"warn ControlPlane/Toleration", "alice create deployment app/deployment tolerate=node-role.kubernetes.io/master:NoSchedule"},
+		{"warn ControlPlane/Toleration",
+			"alice create deployment app/deployment tolerate=node-role.kubernetes.io/master:NoSchedule"},
 		{"warn ControlPlane/Toleration", "alice create daemonset app/daemonset tolerate=* dry-run"},
-		{"warn ControlPlane/Selector", "alice create statefulset app/statefulset select=node-role.kubernetes.io/control-plane="},
+		{"warn ControlPlane/Selector",
+			"alice create statefulset app/statefulset select=node-role.kubernetes.io/control-plane="},
 		{"warn ControlPlane/NodeName", "alice create job app/job node=cp1 dry-run"},
 		{"warn ControlPlane/NodeName", "alice create cronjob app/cronjob node=cp1"},
 		{"warn ControlPlane/Toleration", "alice create replicationcontroller app/replicationcontroller tolerate=*"},
@@ -101,14 +108,17 @@ func Templates() []Case {
 		{"allow", "alice create deployment ops/deployment tolerate=*"},
 		{"allow", "alice create deployment app/ordinary"},
 		{"allow", "alice create job app/elsewhere node=cp9 dry-run"},
-		{"allow", "sa:kube-system/deployment-controller create replicaset app/owned owner=Deployment/web tolerate=* dry-run"},
+		{
+			"allow",
+			"sa:kube-system/deployment-controller create replicaset app/owned owner=Deployment/web tolerate=* dry-run",
+		},
 		{"warn ControlPlane/Toleration", "alice update deployment app/ordinary -> tolerate=*"},
 		{"allow", "alice update deployment app/ordinary tolerate=* -> image=other"},
 	}
 }
 
-// Entries are requests with the entries app/default, group:admins, user:dev/carol and system:serviceaccount:web:front on
-// the list beside those of the policy (N7, H4, H8).
+// Entries are requests with the entries app/default, group:admins, user:dev/carol and system:serviceaccount:web:front
+// on the list beside those of the policy (N7, H4, H8).
 func Entries() []Case {
 	return []Case{
 		{"allow", "sa:app/default create pod app/- node=cp1 dry-run"},
@@ -125,22 +135,27 @@ func Entries() []Case {
 // Changed are updates of the pods app/plain and app/gated, which wait, and app/bound on w1 (N37 to N39).
 func Changed() []Case {
 	return []Case{
-		{"deny ControlPlane/Toleration", "alice update pod app/plain -> tolerate=node-role.kubernetes.io/master:NoSchedule"},
+		{"deny ControlPlane/Toleration",
+			"alice update pod app/plain -> tolerate=node-role.kubernetes.io/master:NoSchedule"},
 		{"allow", "alice update pod app/bound -> tolerate=node-role.kubernetes.io/master:NoSchedule"},
-		{"deny ControlPlane/Selector", "alice update pod app/gated gated -> select=node-role.kubernetes.io/control-plane="},
+		{"deny ControlPlane/Selector",
+			"alice update pod app/gated gated -> select=node-role.kubernetes.io/control-plane="},
 		{"deny ControlPlane/Selector", "alice update pod app/gated gated -> need=name=cp1"},
 		{"allow", "alice update pod app/plain -> label=a=b"},
 		{"allow", "alice update pod app/gated gated -> ungated"},
 	}
 }
 
-// Old are requests about pods that were stored before the policy was in force: app/old, app/old-gated and ops/old-gated need
-// cp1, and the last two are gated; app/old-there is on it. What changes nothing about the node is not judged, and neither is
-// what places nothing (N38, N39, N62, F6, F9).
+// Old are requests about pods that were stored before the policy was in force: app/old, app/old-gated and
+// ops/old-gated need cp1, and the last two are gated; app/old-there is on it. What changes nothing about the node is
+// not judged, and neither is what places nothing (N38, N39, N62, F6, F9).
 func Old() []Case {
 	return []Case{
 		{"allow", "alice update pod app/old need=name=cp1 -> label=a=b"},
-		{"allow", "system:serviceaccount:kube-system:generic-garbage-collector update pod app/old need=name=cp1 -> finalizer=example.com/wait"},
+		{
+			"allow",
+			"system:serviceaccount:kube-system:generic-garbage-collector update pod app/old need=name=cp1 -> finalizer=example.com/wait",
+		},
 		{"allow", "alice update pod app/old need=name=cp1 -> image=other"},
 		{"allow", "bob update pod/status app/old need=name=cp1 -> label=a=b"},
 		{"allow", "alice update pod app/old-there -> tolerate=node-role.kubernetes.io/master:NoSchedule"},

@@ -1,6 +1,6 @@
-// Package placing sends the requests of the node scheduling policy's scripts (docs/scripts.md) to a real API server, as the
-// users that they name. A guarded cluster is made of [Rights], [Nodes] and [Namespaces] and guarded by [Policy]; [Created],
-// [Bound], [Changed] and the others are requests with the answers that every door must give.
+// Package placing sends the requests of the node scheduling policy's scripts (docs/scripts.md) to a real API server,
+// as the users that they name. A guarded cluster is made of [Rights], [Nodes] and [Namespaces] and guarded by
+// [Policy]; [Created], [Bound], [Changed] and the others are requests with the answers that every door must give.
 package placing
 
 import (
@@ -36,8 +36,8 @@ groups:
   authorizedUsers: ["system:kube-scheduler", kube-system/replicaset-controller, kube-system/daemon-set-controller, ops/default, "system:admin"]
 emergencyOverride: Enable
 `
-	// People is the group of all users of the scripts. They may do everything with pods and workloads as far as RBAC is
-	// concerned, so that a denial is the policy's.
+	// People is the group of all users of the scripts. They may do everything with pods and workloads as far as RBAC
+	// is concerned, so that a denial is the policy's.
 	People = "people"
 	// Rights are those of People. They do not have the verbs that `authorization: ListsAndRBAC` asks for.
 	Rights = `
@@ -77,9 +77,9 @@ func ServiceAccounts() []string {
 	return []string{"ops/default", "app/default", "web/default", "tmp/default", "ops/unlisted"}
 }
 
-// Ask sends a request of the script language as the user that it names, who is also a member of the groups, and returns
-// how the policy answered in the words of the scripts: allow, warn CODE or deny CODE; unanswered when a webhook did not
-// answer. Any other failure is an error.
+// Ask sends a request of the script language as the user that it names, who is also a member of the groups, and
+// returns how the policy answered in the words of the scripts: allow, warn CODE or deny CODE; unanswered when a
+// webhook did not answer. Any other failure is an error.
 func Ask(ctx context.Context, admin *rest.Config, line string, groups ...string) (string, error) {
 	asked, err := schedulingtest.ParseRequest(line)
 	if err != nil {
@@ -87,7 +87,8 @@ func Ask(ctx context.Context, admin *rest.Config, line string, groups ...string)
 	}
 	heard := &heard{}
 	config := rest.CopyConfig(admin)
-	config.Impersonate = rest.ImpersonationConfig{UserName: asked.User.Name, Groups: slices.Concat(asked.User.Groups, groups)}
+	config.Impersonate = rest.ImpersonationConfig{UserName: asked.User.Name,
+		Groups: slices.Concat(asked.User.Groups, groups)}
 	config.WarningHandler = heard
 	err = send(ctx, config, asked)
 	const code = "NodeSchedulingPolicy ["
@@ -148,11 +149,14 @@ func send(ctx context.Context, config *rest.Config, asked schedulingtest.Asked) 
 	return sendWorkload(ctx, config, asked, dry)
 }
 
-// connect asks to enter a pod. No kubelet of ours lets anybody in, so what matters is who refuses: what comes of it otherwise is no error.
+// connect asks to enter a pod. No kubelet of ours lets anybody in, so what matters is who refuses: what comes of it
+// otherwise is no error.
 func connect(ctx context.Context, clients kubernetes.Interface, asked schedulingtest.Asked) error {
-	err := clients.CoreV1().RESTClient().Post().Namespace(asked.Namespace).Resource("pods").Name(asked.Name).SubResource(asked.Subresource).
+	err := clients.CoreV1().RESTClient().Post().Namespace(asked.Namespace).Resource("pods").Name(
+		asked.Name).SubResource(asked.Subresource).
 		Param("command", "true").Param("stdout", "true").Do(ctx).Error()
-	if apierrors.IsForbidden(err) || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook") {
+	if apierrors.IsForbidden(err) || apierrors.IsInternalError(err) && strings.Contains(err.Error(),
+		"failed calling webhook") {
 		return err
 	}
 	return nil
@@ -179,7 +183,8 @@ func update(ctx context.Context, clients kubernetes.Interface, asked schedulingt
 			return err
 		case "ephemeralcontainers":
 			stored.Spec.EphemeralContainers = append(stored.Spec.EphemeralContainers, corev1.EphemeralContainer{
-				EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: fmt.Sprintf("look-%d", len(stored.Spec.EphemeralContainers)), Image: "i",
+				EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+					Name: fmt.Sprintf("look-%d", len(stored.Spec.EphemeralContainers)), Image: "i",
 					ImagePullPolicy: corev1.PullAlways, TerminationMessagePolicy: corev1.TerminationMessageReadFile}})
 			_, err = pods.UpdateEphemeralContainers(ctx, asked.Name, stored, metav1.UpdateOptions{})
 			return err
@@ -193,8 +198,8 @@ func update(ctx context.Context, clients kubernetes.Interface, asked schedulingt
 	})
 }
 
-// sendWorkload creates a workload, or gives the stored one the template of the line, whatever its controller has done to it
-// in between.
+// sendWorkload creates a workload, or gives the stored one the template of the line, whatever its controller has done
+// to it in between.
 func sendWorkload(ctx context.Context, config *rest.Config, asked schedulingtest.Asked, dry []string) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(asked.Object)
 	if err != nil {
@@ -214,8 +219,9 @@ func sendWorkload(ctx context.Context, config *rest.Config, asked schedulingtest
 		_, err = workloads.Create(ctx, object, metav1.CreateOptions{DryRun: dry})
 		return err
 	}
-	// The version is named, as whoever edits an object does. Without it the API server may first judge the update against what
-	// its cache has, which can be older than the last write, find out, and judge it again: the warnings of both are sent.
+	// The version is named, as whoever edits an object does. Without it the API server may first judge the update
+	// against what its cache has, which can be older than the last write, find out, and judge it again: the warnings
+	// of both are sent.
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		stored, err := workloads.Get(ctx, object.GetName(), metav1.GetOptions{})
 		if err != nil {

@@ -17,8 +17,8 @@ func JoinerProgram(path string, args ...string) Program {
 	}}
 }
 
-// StartJoiner starts the joiner binary with the rights of its role, and waits until it is ready. more are flags beside those of
-// the options, for this start.
+// StartJoiner starts the joiner binary with the rights of its role, and waits until it is ready. more are flags beside
+// those of the options, for this start.
 func (r *Rig) StartJoiner(ctx context.Context, more ...string) error {
 	if r.joiner != nil {
 		return errors.New("joiner runs already")

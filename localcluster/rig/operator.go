@@ -27,8 +27,8 @@ const (
 	operatorTokenSeconds = 24 * 60 * 60
 )
 
-// StartManagement starts a management cluster: etcd and kube-apiserver alone, where AutoNodePolicies live. The caller must
-// call Stop. On an error nothing is left behind.
+// StartManagement starts a management cluster: etcd and kube-apiserver alone, where AutoNodePolicies live. The caller
+// must call Stop. On an error nothing is left behind.
 func StartManagement(ctx context.Context, options Options) (*Rig, error) {
 	options.Components = []cluster.Component{cluster.Etcd, cluster.APIServer}
 	options.WithoutJoiner, options.WithoutManifests = true, true
@@ -54,11 +54,14 @@ func (r *Rig) InstallHostedControlPlane(ctx context.Context, namespace string) (
 	if err != nil {
 		return "", err
 	}
-	manifests := strings.NewReplacer("NAMESPACE", namespace, "ACCOUNT", OperatorAccount, "RULES", string(rules)).Replace(managementRights)
+	manifests := strings.NewReplacer("NAMESPACE", namespace, "ACCOUNT", OperatorAccount, "RULES",
+		string(rules)).Replace(managementRights)
 	if err := r.Apply(ctx, manifests); err != nil {
 		return "", fmt.Errorf("installing the operator's rights in the management cluster: %w", err)
 	}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(operatorTokenSeconds))}}
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(operatorTokenSeconds))},
+	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: OperatorAccount}}
 	if err := r.Client.SubResource("token").Create(ctx, account, request); err != nil {
 		return "", fmt.Errorf("asking for the operator's token: %w", err)
@@ -74,8 +77,8 @@ func (r *Rig) InstallHostedControlPlane(ctx context.Context, namespace string) (
 	return kubeconfig, clientcmd.WriteToFile(*config, kubeconfig)
 }
 
-// InstallHosted makes a cluster that has our CRDs a hosted one: with the kinds that its users write, and the rights of the
-// operator's chart for OperatorUser.
+// InstallHosted makes a cluster that has our CRDs a hosted one: with the kinds that its users write, and the rights of
+// the operator's chart for OperatorUser.
 func (r *Rig) InstallHosted(ctx context.Context) error {
 	return r.InstallHostedFor(ctx, charts.Full()...)
 }
@@ -91,17 +94,19 @@ func (r *Rig) InstallHostedFor(ctx context.Context, own ...string) error {
 	if err != nil {
 		return err
 	}
-	rights := strings.NewReplacer("ACCOUNT", OperatorAccount, "USER", OperatorUser, "RULES", string(rules)).Replace(hostedRights)
+	rights := strings.NewReplacer("ACCOUNT", OperatorAccount, "USER", OperatorUser, "RULES",
+		string(rules)).Replace(hostedRights)
 	return r.install(ctx, manifests+rights)
 }
 
-// OperatorProgram is joiner-operator between a hosted cluster, where it runs as OperatorUser, and the namespace of that
-// cluster's control plane in a management cluster, by the kubeconfig of InstallHostedControlPlane. args are further flags.
+// OperatorProgram is joiner-operator between a hosted cluster, where it runs as OperatorUser, and the namespace of
+// that cluster's control plane in a management cluster, by the kubeconfig of InstallHostedControlPlane. args are
+// further flags.
 func OperatorProgram(path, management, namespace string, args ...string) Program {
 	return Program{
 		// The groups are those of the certificate that HyperShift issues.
-		Name: OperatorAccount, User: OperatorUser, Groups: []string{"kubernetes", "system:serviceaccounts:openshift"}, Path: path,
-		Command: func(at Place) ([]string, []string) {
+		Name: OperatorAccount, User: OperatorUser, Groups: []string{"kubernetes", "system:serviceaccounts:openshift"},
+		Path: path, Command: func(at Place) ([]string, []string) {
 			return append([]string{
 				"--guest-kubeconfig", at.Kubeconfig, "--guest-user-name", OperatorUser,
 				"--management-kubeconfig", management, "--namespace", namespace,

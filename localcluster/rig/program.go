@@ -52,13 +52,15 @@ type Controller struct {
 // Run starts a controller and waits until it is ready. The caller has to end it by Stop or Kill; at the latest it ends
 // with the cluster.
 func (r *Rig) Run(ctx context.Context, program Program) (*Controller, error) {
-	kubeconfig, err := r.Cluster.KubeconfigFor(cluster.Identity{Name: program.Name, User: program.User, Groups: program.Groups})
+	kubeconfig, err := r.Cluster.KubeconfigFor(cluster.Identity{Name: program.Name, User: program.User,
+		Groups: program.Groups})
 	if err != nil {
 		return nil, err
 	}
 	for range attempts {
 		var c *Controller
-		if c, err = r.runOnce(ctx, program, kubeconfig); err == nil || !strings.Contains(err.Error(), "address already in use") {
+		if c, err = r.runOnce(ctx, program, kubeconfig); err == nil ||
+			!strings.Contains(err.Error(), "address already in use") {
 			return c, err
 		}
 	}
@@ -77,7 +79,8 @@ func (r *Rig) runOnce(ctx context.Context, program Program, kubeconfig string) (
 	return c, nil
 }
 
-func (r *Rig) runAt(ctx context.Context, program Program, kubeconfig string, reserved *cluster.Reservation) (*Controller, error) {
+func (r *Rig) runAt(ctx context.Context, program Program, kubeconfig string,
+	reserved *cluster.Reservation) (*Controller, error) {
 	ports := reserved.Ports
 	c := &Controller{
 		Place: Place{Kubeconfig: kubeconfig, MetricsPort: ports[0], HealthPort: ports[1]},
@@ -109,7 +112,8 @@ func (c *Controller) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/readyz", c.HealthPort), nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+			fmt.Sprintf("http://127.0.0.1:%d/readyz", c.HealthPort), nil)
 		if err != nil {
 			return err
 		}
@@ -160,7 +164,8 @@ func (c *Controller) Stop() error {
 		}
 		return nil
 	case <-time.After(stopTimeout):
-		return errors.Join(fmt.Errorf("%s did not end within %s of being asked to\n%s", c.name, stopTimeout, c.logEnd()), c.Kill())
+		return errors.Join(fmt.Errorf("%s did not end within %s of being asked to\n%s", c.name, stopTimeout,
+			c.logEnd()), c.Kill())
 	}
 }
 

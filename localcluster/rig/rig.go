@@ -1,7 +1,7 @@
 // Package rig is a local cluster with Joiner in it: a real control plane with KWOK's simulated machines, our CRDs and
 // roles installed, and the joiner binary running as a process of its own, with the identity and the rights that it has
-// in production. Where the cluster is a hosted one, another rig is its management cluster, and joiner-operator runs between
-// the two. The demo, `make up` and the end-to-end tests are stories told on a rig.
+// in production. Where the cluster is a hosted one, another rig is its management cluster, and joiner-operator runs
+// between the two. The demo, `make up` and the end-to-end tests are stories told on a rig.
 //
 // Joiner is a child process so that it can be killed as a crash would kill it ([Rig.KillJoiner]). Nothing survives the
 // rig: see package cluster.
@@ -73,7 +73,8 @@ func FromEnv() (Options, error) {
 	}
 	joiner := os.Getenv(JoinerEnv)
 	if joiner == "" {
-		return Options{}, fmt.Errorf("%s is not set: run `make bin/joiner` and set it to the absolute path of that file", JoinerEnv)
+		return Options{},
+			fmt.Errorf("%s is not set: run `make bin/joiner` and set it to the absolute path of that file", JoinerEnv)
 	}
 	if _, err := os.Stat(joiner); err != nil {
 		return Options{}, fmt.Errorf("%s: %w", JoinerEnv, err)
@@ -90,12 +91,14 @@ type Rig struct {
 	joiner  *Controller // nil: does not run
 }
 
-// Start starts a cluster, installs CRDs and roles, and starts Joiner. The caller must call Stop. On an error nothing is
-// left behind.
+// Start starts a cluster, installs CRDs and roles, and starts Joiner. The caller must call Stop. On an error nothing
+// is left behind.
 func Start(ctx context.Context, options Options) (*Rig, error) {
 	running, err := cluster.Start(ctx, cluster.Options{
-		Binary: options.ControlPlane, Dir: options.Dir, Keep: options.Dir != "", Log: options.Log, Audit: options.Audit,
-		Components: options.Components, NodeSchedulingPolicy: options.NodeSchedulingPolicy, ExtraArgs: options.ExtraArgs,
+		Binary: options.ControlPlane, Dir: options.Dir, Keep: options.Dir != "", Log: options.Log,
+		Audit:      options.Audit,
+		Components: options.Components, NodeSchedulingPolicy: options.NodeSchedulingPolicy,
+		ExtraArgs: options.ExtraArgs,
 	})
 	if err != nil {
 		return nil, err
@@ -119,7 +122,9 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 
 // Install installs our CRDs and roles, over those that are there.
 func (r *Rig) Install(ctx context.Context) error {
-	sets := []func() (map[string][]byte, error){crd.Manifests, func() (map[string][]byte, error) { return deploy.Manifests(), nil }}
+	sets := []func() (map[string][]byte, error){
+		crd.Manifests, func() (map[string][]byte, error) { return deploy.Manifests(), nil },
+	}
 	if r.options.NodeSchedulingPolicy != "" {
 		sets = append(sets, crd.OpenShift)
 	}
@@ -196,7 +201,8 @@ func (r *Rig) Kubectl(ctx context.Context, input string, args ...string) (string
 }
 
 // Eventually waits until look reports done. look also describes what it saw, for the error when time runs out.
-func (r *Rig) Eventually(ctx context.Context, within time.Duration, what string, look func(context.Context) (done bool, saw string, err error)) error {
+func (r *Rig) Eventually(ctx context.Context, within time.Duration, what string,
+	look func(context.Context) (done bool, saw string, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	saw := "nothing yet"

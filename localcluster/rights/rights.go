@@ -88,7 +88,8 @@ func Unneeded(granted map[Right]bool, used map[Right]int, spare map[Right]string
 		case used[right] == 0 && !named:
 			wrong = append(wrong, fmt.Sprintf("%q is granted, and no request needs it", right))
 		case used[right] > 0 && named && !strings.HasPrefix(reason, ByChance):
-			wrong = append(wrong, fmt.Sprintf("%q is called spare (%s), and %d requests need it", right, reason, used[right]))
+			wrong = append(wrong, fmt.Sprintf("%q is called spare (%s), and %d requests need it", right, reason,
+				used[right]))
 		}
 	}
 	for _, right := range slices.Sorted(maps.Keys(spare)) {
@@ -111,8 +112,8 @@ func (u Use) Add(auditLog, user, userAgent string) error {
 	return err
 }
 
-// AllNeeded returns an error that names the rights of a program that no request needed, in all clusters whose use it is
-// given. It returns nil when only some tests of the package run.
+// AllNeeded returns an error that names the rights of a program that no request needed, in all clusters whose use it
+// is given. It returns nil when only some tests of the package run.
 func AllNeeded(use Use, user string, spare map[Right]string, rules ...[]byte) error {
 	if !Whole() {
 		return nil

@@ -50,8 +50,8 @@ func TestU11_UnneededRightsAreFound(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q\nwant %q", got, want)
 	}
-	if got := Unneeded(granted, used, map[Right]string{"create events.events.k8s.io": "", "patch nodepools.karpenter.sh": ByChance,
-		"create events": ByChance + "a test"}); len(got) > 0 {
+	if got := Unneeded(granted, used, map[Right]string{"create events.events.k8s.io": "",
+		"patch nodepools.karpenter.sh": ByChance, "create events": ByChance + "a test"}); len(got) > 0 {
 		t.Errorf("all is needed or named: %q", got)
 	}
 }

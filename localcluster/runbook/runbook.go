@@ -1,4 +1,5 @@
-// Package runbook reads the commands of the pages for whoever is woken, so that tests can run them on a real API server (A-44).
+// Package runbook reads the commands of the pages for whoever is woken, so that tests can run them on a real API
+// server (A-44).
 package runbook
 
 import (
@@ -12,7 +13,8 @@ import (
 // Command is one kubectl of a page, without its first word and without what it is piped into.
 type Command struct {
 	Page string
-	// Guest says that it is for the hosted cluster: the page says --kubeconfig guest, which is not among the arguments.
+	// Guest says that it is for the hosted cluster: the page says --kubeconfig guest, which is not among the
+	// arguments.
 	Guest     bool
 	Arguments []string
 }
@@ -87,8 +89,8 @@ func split(line string) []string {
 	return words
 }
 
-// notHere are answers to a command that is right, on a cluster without what it is about: objects of charts that a test does not
-// install, the operator of Prometheus, and rights that nobody has.
+// notHere are answers to a command that is right, on a cluster without what it is about: objects of charts that a test
+// does not install, the operator of Prometheus, and rights that nobody has.
 var notHere = []string{
 	"(NotFound)", "not found", `the server doesn't have a resource type "podmonitors"`, "\nno\n",
 }

@@ -1,5 +1,5 @@
-// Package shared is what the tests of one package have together, such as a control plane: it starts with the first test that
-// asks for it, and ends after the last.
+// Package shared is what the tests of one package have together, such as a control plane: it starts with the first
+// test that asks for it, and ends after the last.
 package shared
 
 import (
@@ -64,7 +64,8 @@ func (s *Thing[T]) end() error {
 	return nil
 }
 
-// Main is a TestMain: it runs the tests, ends things, and ends the process. That a thing cannot be stopped is a failure.
+// Main is a TestMain: it runs the tests, ends things, and ends the process. That a thing cannot be stopped is a
+// failure.
 func Main(m *testing.M, things ...interface{ end() error }) {
 	code := m.Run()
 	for _, thing := range things {
@@ -91,7 +92,8 @@ func Port(t *testing.T) int {
 	return reserved.Ports[0]
 }
 
-// Asked reads from the environment whether a part of a test is run that its short form leaves out. what says what that part does.
+// Asked reads from the environment whether a part of a test is run that its short form leaves out. what says what that
+// part does.
 func Asked(t *testing.T, variable, what string) bool {
 	t.Helper()
 	switch text := os.Getenv(variable); text {

@@ -16,17 +16,17 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// nodePort shows the nodes of a cache to the evaluator, for one request.
+// nodePort gives the evaluator the nodes of a cache, for one request.
 type nodePort struct {
-	ctx    context.Context // one request's deadline, which Ready keeps
+	ctx    context.Context // has the request's deadline, for Ready
 	nodes  *Nodes
 	synced func() bool
 }
 
-// nodesReadyEvery is how often a request looks whether the nodes are listed.
+// nodesReadyEvery is how often a request checks whether the nodes are listed.
 const nodesReadyEvery = 50 * time.Millisecond
 
-// Ready implements evaluator.Nodes. It waits for as long as the request may take (N60).
+// Ready implements evaluator.Nodes. It waits until the request's deadline (N60).
 func (p nodePort) Ready() bool {
 	for !p.Synced() {
 		timer := time.NewTimer(nodesReadyEvery)
@@ -53,22 +53,25 @@ func (p nodePort) Get(name string) (*corev1.Node, bool) {
 // All implements evaluator.Nodes.
 func (p nodePort) All() iter.Seq[*corev1.Node] { return each(p.nodes.list()) }
 
-// SlimNode is a transformer for an informer of nodes. It keeps what the evaluator reads: thousands of them stay in memory.
+// SlimNode is a transformer for an informer of nodes. It keeps only what the evaluator reads, since thousands of nodes
+// stay in memory.
 func SlimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return object, nil // the tombstone of a deletion that was missed
 	}
 	return &corev1.Node{
-		TypeMeta:   node.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
-		Spec:       corev1.NodeSpec{Taints: node.Spec.Taints},
+		TypeMeta: node.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion,
+			Labels: node.Labels},
+		Spec: corev1.NodeSpec{Taints: node.Spec.Taints},
 	}, nil
 }
 
-// Ports returns the ports of the evaluator for one request, which keep the deadline of the context. The cache holds all
-// nodes once synced says so.
-func Ports(clients kubernetes.Interface, nodes *Nodes, namespaces Namespaces, synced func() bool) func(context.Context) evaluator.Cluster {
+// Ports returns a function that makes the ports of the evaluator for one request. They keep the deadline of its
+// context. synced says whether the cache holds all nodes.
+func Ports(clients kubernetes.Interface, nodes *Nodes, namespaces Namespaces,
+	synced func() bool) func(context.Context) evaluator.Cluster {
 	return func(ctx context.Context) evaluator.Cluster {
 		return evaluator.Cluster{
 			Nodes: nodePort{ctx: ctx, nodes: nodes, synced: synced}, Members: nodes.members,
@@ -84,7 +87,7 @@ func Ports(clients kubernetes.Interface, nodes *Nodes, namespaces Namespaces, sy
 	}
 }
 
-// orNone makes an object that does not exist none, and no error.
+// orNone returns nil and no error for an object that does not exist.
 func orNone[T any](object *T, err error) (*T, error) {
 	if apierrors.IsNotFound(err) {
 		return nil, nil

@@ -23,12 +23,13 @@ import (
 
 func protectedSources() evaluator.Sources {
 	return evaluator.Sources{Config: &v1alpha1.NodeSchedulingPolicyConfig{Groups: []v1alpha1.SchedulingPolicyGroup{{
-		Name: configv1.ControlPlane, LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"cp": ""}}, Mode: configv1.Enable, AuthorizedUsers: []string{"admin"},
+		Name: configv1.ControlPlane, LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"cp": ""}},
+		Mode: configv1.Enable, AuthorizedUsers: []string{"admin"},
 	}}}}
 }
 
-// N7, N10, N12: Scheduler's mode and list come into force at the next reading; while it cannot be read what was read last
-// holds, and a cluster without one has the configuration alone.
+// N7, N10, N12: Scheduler's mode and list come into force at the next reading; while it cannot be read what was read
+// last holds, and a cluster without one has the configuration alone.
 func TestThePolicyFollowsScheduler(t *testing.T) {
 	t.Parallel()
 	var scheduler *configv1.Scheduler
@@ -48,7 +49,8 @@ func TestThePolicyFollowsScheduler(t *testing.T) {
 		}
 		got := s.InForce().Effective()[0]
 		if got.Mode != mode || got.Authorized != entries || s.Known() != ready {
-			t.Errorf("%s: %+v, ready %t; want %s with %d entries, ready %t", what, got, s.Known(), mode, entries, ready)
+			t.Errorf("%s: %+v, ready %t; want %s with %d entries, ready %t", what, got, s.Known(), mode, entries,
+				ready)
 		}
 	}
 	failure = errors.New("no answer")
@@ -56,7 +58,9 @@ func TestThePolicyFollowsScheduler(t *testing.T) {
 	failure = nil
 	expect("no Scheduler", configv1.Enable, 1, true)
 	scheduler = &configv1.Scheduler{ObjectMeta: metav1.ObjectMeta{Name: configv1.SchedulerName, ResourceVersion: "1"}}
-	scheduler.Spec.SchedulingGroups = []configv1.SchedulingGroup{{Name: configv1.ControlPlane, Mode: configv1.Inform, AuthorizedUsers: []string{"alice", "app/default"}}}
+	scheduler.Spec.SchedulingGroups = []configv1.SchedulingGroup{
+		{Name: configv1.ControlPlane, Mode: configv1.Inform, AuthorizedUsers: []string{"alice", "app/default"}},
+	}
 	expect("Scheduler", configv1.Inform, 3, true)
 	failure, scheduler = errors.New("no answer"), nil
 	expect("no answer any more", configv1.Inform, 3, true)
@@ -67,8 +71,10 @@ func TestThePolicyFollowsScheduler(t *testing.T) {
 // N60, N56: a request waits for the nodes no longer than it may take; what is kept of a node is enough to judge.
 func TestThePortToTheNodes(t *testing.T) {
 	t.Parallel()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"cp": ""}, Annotations: map[string]string{"large": "x"}},
-		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "t"}}}, Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{Names: []string{"i"}}}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"cp": ""},
+		Annotations: map[string]string{"large": "x"}},
+		Spec:   corev1.NodeSpec{Taints: []corev1.Taint{{Key: "t"}}},
+		Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{Names: []string{"i"}}}}}
 	clients := fake.NewClientset(node)
 	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithTransform(SlimNode))
 	informer := factory.Core().V1().Nodes().Informer()
@@ -88,13 +94,15 @@ func TestThePortToTheNodes(t *testing.T) {
 		t.Fatal("never ready")
 	}
 	got, found := cluster.Nodes.Get("n")
-	if !found || !maps.Equal(got.Labels, node.Labels) || len(got.Spec.Taints) != 1 || got.Annotations != nil || got.Status.Images != nil {
+	if !found || !maps.Equal(got.Labels, node.Labels) || len(got.Spec.Taints) != 1 || got.Annotations != nil ||
+		got.Status.Images != nil {
 		t.Errorf("found %t: %+v", found, got)
 	}
 	if all := slices.Collect(cluster.Nodes.All()); len(all) != 1 {
 		t.Errorf("%d nodes", len(all))
 	}
-	if members, others := slices.Collect(cluster.Members(string(configv1.ControlPlane))), slices.Collect(cluster.Members("Other")); len(members) != 1 || len(others) != 0 {
+	if members, others := slices.Collect(cluster.Members(string(configv1.ControlPlane))),
+		slices.Collect(cluster.Members("Other")); len(members) != 1 || len(others) != 0 {
 		t.Errorf("members %v, of another group %v", members, others)
 	}
 	if live, err := cluster.LiveNode("n"); err != nil || live == nil {
@@ -105,9 +113,9 @@ func TestThePortToTheNodes(t *testing.T) {
 	}
 }
 
-// N60: before Scheduler was read every group counts as enabled, and its requests wait. A Scheduler that cannot be understood
-// at a start leaves the lists of the configuration with every group enabled; one that cannot be understood later changes
-// nothing.
+// N60: before Scheduler was read every group counts as enabled, and its requests wait. A Scheduler that cannot be
+// understood at a start leaves the lists of the configuration with every group enabled; one that cannot be understood
+// later changes nothing.
 func TestASchedulerThatNobodyUnderstands(t *testing.T) {
 	t.Parallel()
 	sources := protectedSources()
@@ -135,7 +143,8 @@ func TestASchedulerThatNobodyUnderstands(t *testing.T) {
 		if err := s.step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		request := evaluator.Request{Operation: evaluator.Create, Resource: "pods", Namespace: "app", User: evaluator.User{Name: "alice"}, Pod: &corev1.Pod{Spec: pod}}
+		request := evaluator.Request{Operation: evaluator.Create, Resource: "pods", Namespace: "app",
+			User: evaluator.User{Name: "alice"}, Pod: &corev1.Pod{Spec: pod}}
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		verdict := s.Judge(&request, Ports(nil, nodes, Namespaces{}, s.Known)(short))

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// Durations count how long verdicts take, from the request to the answer, without the way to the door (N68, B-14). The API
-// server's own histograms begin at 5 ms.
+// Durations measures how long verdicts take, from the request to the answer, without the way to the door (N68, B-14).
+// The API server's own histograms begin at 5 ms.
 type Durations struct {
 	seconds *prometheus.HistogramVec
 }
@@ -25,8 +25,8 @@ func NewDurations(registry Registry) Durations {
 	return d
 }
 
-// Observe counts one verdict. Requests about what the evaluator does not look at are left out: anybody may send those to a
-// webhook, and each would be a time series.
+// Observe counts one verdict. It ignores requests for resources that the evaluator does not judge: anybody may send
+// those to a webhook, and each resource would be a time series.
 func (d Durations) Observe(request evaluator.Request, took time.Duration) {
 	if evaluator.NewObject(request.Group, request.Resource, request.Subresource) == nil {
 		return

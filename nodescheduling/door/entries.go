@@ -9,17 +9,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// maxEntries is how many entries are counted each by itself: administrators write the lists, but a metric must stay small
-// whatever they write.
+// maxEntries is how many entries have a time series of their own. A metric must stay small, whatever administrators
+// write into the lists.
 const maxEntries = 500
 
-// Entries counts how often each entry of authorizedUsers let somebody pass, so that those that nobody needs are found (H19).
-// Its methods may be called by many goroutines.
+// Entries counts how often each entry of authorizedUsers let a request pass, so that unused entries can be found
+// (H19). Its methods are safe for concurrent use.
 type Entries struct {
 	uses      *prometheus.CounterVec // group, entry, source
 	uncounted prometheus.Gauge
 
-	// mu keeps a verdict of an older policy from bringing back an entry that is gone. It is never held across a call that waits.
+	// mu keeps a verdict of an older policy from bringing back a removed entry. It is never held across a call that
+	// waits.
 	mu    sync.Mutex
 	shown map[evaluator.Use]evaluator.Source
 }
@@ -36,8 +37,8 @@ func newEntries(registry Registry, namespace string) *Entries {
 	return e
 }
 
-// Show makes the metric have exactly these entries. One that stays keeps its count, and a new one begins with 0; one that moves
-// between the configuration and Scheduler is a new one.
+// Show makes the metric have exactly these entries. An entry that stays keeps its count, a new one begins at 0. One
+// that moves between the configuration and the live source counts as new.
 func (e *Entries) Show(entries []evaluator.Entry) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -47,7 +48,7 @@ func (e *Entries) Show(entries []evaluator.Entry) {
 	for _, entry := range entries {
 		use := evaluator.Use{Group: entry.Group, Entry: entry.Text}
 		if _, twice := e.shown[use]; twice {
-			continue // the first is the one that is used
+			continue // the first one is used
 		}
 		if len(e.shown) == maxEntries {
 			left++
@@ -65,7 +66,7 @@ func (e *Entries) Show(entries []evaluator.Entry) {
 	e.uncounted.Set(float64(left))
 }
 
-// Count counts uses. Entries that are not shown are left out.
+// Count counts uses. It ignores entries that are not shown.
 func (e *Entries) Count(uses []evaluator.Use) {
 	if len(uses) == 0 {
 		return
@@ -83,5 +84,5 @@ func (e *Entries) counter(use evaluator.Use, source evaluator.Source) prometheus
 	return e.uses.WithLabelValues(use.Group, printable(use.Entry), string(source))
 }
 
-// printable is an entry as the value of a label, which must be valid UTF-8.
+// printable returns an entry as a label value, which must be valid UTF-8.
 func printable(entry string) string { return strings.ToValidUTF8(entry, "\uFFFD") }

@@ -39,8 +39,8 @@ func counted(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return counts
 }
 
-// H19: every entry of the configuration and of Scheduler is there, with 0 as long as it let nobody pass. A denial, a dry run and what
-// aims at no protected node use none; of two entries that authorize the same the first is used.
+// H19: every entry of the configuration and of Scheduler is there, with 0 as long as it let nobody pass. A denial, a
+// dry run and what aims at no protected node use none; of two entries that authorize the same the first is used.
 func TestUsesOfEntriesAreCounted(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
@@ -63,12 +63,16 @@ func TestUsesOfEntriesAreCounted(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 	}
-	change("group ControlPlane select=cp mode=Enable users=scheduler,ops/a,ops/b,group:admins\nscheduler cluster users=backup/agent\nnode cp1 labels=cp\nnode w1")
-	expect("nobody came", map[string]float64{"Config scheduler": 0, "Config ops/a": 0, "Config ops/b": 0, "Config group:admins": 0, "Scheduler backup/agent": 0})
+	change(
+		"group ControlPlane select=cp mode=Enable users=scheduler,ops/a,ops/b,group:admins\nscheduler cluster users=backup/agent\nnode cp1 labels=cp\nnode w1")
+	expect("nobody came", map[string]float64{"Config scheduler": 0, "Config ops/a": 0, "Config ops/b": 0,
+		"Config group:admins": 0, "Scheduler backup/agent": 0})
 	observe := Observer(NewEvents(nil, nil, metrics), metrics, logr.Discard())
 	for _, line := range []string{
-		"scheduler bind ops/web to=cp1", "scheduler bind ops/web to=w1", "scheduler bind app/web to=cp1", "eve create pod ops/web node=cp1",
-		"dora[admins] create pod backup/web node=cp1", "dora[admins] create pod ops/web node=cp1 dry-run", "sa:backup/agent create pod backup/web node=cp1",
+		"scheduler bind ops/web to=cp1", "scheduler bind ops/web to=w1", "scheduler bind app/web to=cp1",
+		"eve create pod ops/web node=cp1",
+		"dora[admins] create pod backup/web node=cp1", "dora[admins] create pod ops/web node=cp1 dry-run",
+		"sa:backup/agent create pod backup/web node=cp1",
 	} {
 		asked, err := schedulingtest.ParseRequest(line)
 		if err != nil {
@@ -80,15 +84,19 @@ func TestUsesOfEntriesAreCounted(t *testing.T) {
 		}
 		observe(asked.Request, verdict)
 	}
-	expect("some came", map[string]float64{"Config scheduler": 1, "Config ops/a": 1, "Config ops/b": 0, "Config group:admins": 1, "Scheduler backup/agent": 2})
+	expect("some came", map[string]float64{"Config scheduler": 1, "Config ops/a": 1, "Config ops/b": 0,
+		"Config group:admins": 1, "Scheduler backup/agent": 2})
 	change("scheduler cluster users=ops/a,other/x")
-	expect("Scheduler changed", map[string]float64{"Config scheduler": 1, "Config ops/a": 1, "Config ops/b": 0, "Config group:admins": 1, "Scheduler other/x": 0})
+	expect("Scheduler changed", map[string]float64{"Config scheduler": 1, "Config ops/a": 1, "Config ops/b": 0,
+		"Config group:admins": 1, "Scheduler other/x": 0})
 	metrics.Entries.Count([]evaluator.Use{{Group: "ControlPlane", Entry: "backup/agent"}})
-	expect("an older verdict comes late", map[string]float64{"Config scheduler": 1, "Config ops/a": 1, "Config ops/b": 0, "Config group:admins": 1, "Scheduler other/x": 0})
+	expect("an older verdict comes late", map[string]float64{"Config scheduler": 1, "Config ops/a": 1,
+		"Config ops/b": 0, "Config group:admins": 1, "Scheduler other/x": 0})
 	change("group ControlPlane select=cp mode=Enable users=scheduler,ops/a\nscheduler cluster users=ops/b")
 	expect("an entry moved", map[string]float64{"Config scheduler": 1, "Config ops/a": 1, "Scheduler ops/b": 0})
 	change("group ControlPlane select=cp mode=Enable users=scheduler\nscheduler cluster users=ops/a,ops/b")
-	expect("one that was used moved", map[string]float64{"Config scheduler": 1, "Scheduler ops/a": 0, "Scheduler ops/b": 0})
+	expect("one that was used moved", map[string]float64{"Config scheduler": 1, "Scheduler ops/a": 0,
+		"Scheduler ops/b": 0})
 	change("scheduler cluster mode=Disable")
 	expect("a group that is not judged has no entries that could be used", map[string]float64{})
 }

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// eventsOfOneEvery and eventsAMinute bound what is written (N67, A-15): an API server that is told of every pod of a large rollout would
-	// have other worries, and whoever sends requests must not fill it.
+	// eventsOfOneEvery and eventsAMinute bound how many events are written (N67, A-15). Neither a large rollout nor
+	// whoever sends requests must flood the API server with events.
 	eventsOfOneEvery = time.Minute
 	eventsAMinute    = 10
-	// lookUpsAMinute bounds how often is asked whether an object exists.
+	// lookUpsAMinute bounds how often the API server is asked whether an object exists.
 	lookUpsAMinute = 60
-	// eventsWaiting is how many events may wait for that.
+	// eventsWaiting is how many events may wait to be written.
 	eventsWaiting = 64
-	// lookUpWithin bounds one such question.
+	// lookUpWithin is the timeout of one such question.
 	lookUpWithin = 5 * time.Second
 )
 
-// Events writes events about objects that exist, and few of them. Who sends a request says what its objects are owned by, so nothing is
-// written about an owner that the API server does not have; its namespace is told instead.
+// Events writes a bounded number of events, only about objects that exist. The sender of a request states the owner of
+// its objects. If the API server does not have that owner, Events writes about the namespace instead.
 type Events struct {
 	recorder events.EventRecorder
 	exists   Exists
@@ -36,23 +36,25 @@ type Events struct {
 	now      func() time.Time
 	waiting  chan evaluator.Event
 
-	// Only Start uses what follows.
+	// Only Start uses the following fields.
 	sent, lookedUp window
-	told           map[corev1.ObjectReference]time.Time // about whom an event was written within the last minute
+	told           map[corev1.ObjectReference]time.Time // objects with an event within the last minute
 }
 
-// Exists says whether an object is there that a reference means, with its UID where the reference has one. False with an error is that it
-// could not be asked for, or that nobody knows how.
+// Exists reports whether the object of a reference exists, with the same UID if the reference has one. found is the
+// reference with the UID. An error says that the API server could not be asked. A kind that is not known does not
+// exist.
 type Exists func(context.Context, corev1.ObjectReference) (found corev1.ObjectReference, exists bool, err error)
 
-// NewEvents makes a writer. Nothing is written until it is started. A nil recorder writes nothing at all.
+// NewEvents returns a writer, which writes nothing until Start. With a nil recorder it never writes.
 func NewEvents(recorder events.EventRecorder, exists Exists, metrics Metrics) *Events {
 	return &Events{recorder: recorder, exists: exists, cut: metrics.EventsCut.Inc, now: time.Now,
 		waiting: make(chan evaluator.Event, eventsWaiting),
-		sent:    window{most: eventsAMinute}, lookedUp: window{most: lookUpsAMinute}, told: map[corev1.ObjectReference]time.Time{}}
+		sent:    window{most: eventsAMinute}, lookedUp: window{most: lookUpsAMinute},
+		told: map[corev1.ObjectReference]time.Time{}}
 }
 
-// Offer takes events to be written, without waiting. What is too many is counted.
+// Offer queues events to be written, without waiting. It counts those that do not fit.
 func (e *Events) Offer(all []evaluator.Event) {
 	if e.recorder == nil {
 		return
@@ -83,12 +85,14 @@ func (e *Events) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica judges.
 func (e *Events) NeedLeaderElection() bool { return false }
 
-// write writes one event, about its object or about the namespace of that, unless there were too many.
+// write writes one event, about its object or that object's namespace. It returns false if there were too many events,
+// or neither exists.
 func (e *Events) write(ctx context.Context, event evaluator.Event) bool {
 	regarding := event.Regarding
 	candidates := []corev1.ObjectReference{regarding}
 	if regarding.Kind != "Namespace" {
-		candidates = append(candidates, corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: regarding.Namespace})
+		candidates = append(candidates, corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace",
+			Name: regarding.Namespace})
 	}
 	for _, candidate := range candidates {
 		if now := e.now(); !e.sent.free(now) || !e.lookedUp.take(now) {
@@ -103,13 +107,14 @@ func (e *Events) write(ctx context.Context, event evaluator.Event) bool {
 		if !e.maySend(found) {
 			return false
 		}
-		e.recorder.Eventf(&found, nil, corev1.EventTypeWarning, string(event.Reason), string(event.Reason), "%s", event.Note)
+		e.recorder.Eventf(&found, nil, corev1.EventTypeWarning, string(event.Reason), string(event.Reason), "%s",
+			event.Note)
 		return true
 	}
 	return false
 }
 
-// maySend takes the place of an event about an object, if there is one.
+// maySend reports whether an event about an object may be sent now, and counts it.
 func (e *Events) maySend(about corev1.ObjectReference) bool {
 	now := e.now()
 	for known, at := range e.told {
@@ -124,7 +129,7 @@ func (e *Events) maySend(about corev1.ObjectReference) bool {
 	return true
 }
 
-// window allows so much within each minute.
+// window allows at most so many within a minute.
 type window struct {
 	most  int
 	taken []time.Time
@@ -143,7 +148,7 @@ func (w *window) take(now time.Time) bool {
 	return true
 }
 
-// ExistsIn asks the API server. It knows namespaces, and the kinds whose controllers make pods.
+// ExistsIn returns an Exists that asks the API server. It knows namespaces, and the kinds whose controllers make pods.
 func ExistsIn(clients kubernetes.Interface) Exists {
 	return func(ctx context.Context, of corev1.ObjectReference) (corev1.ObjectReference, bool, error) {
 		var object metav1.Object

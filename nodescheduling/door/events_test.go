@@ -36,8 +36,10 @@ func about(kind, version, namespace, name string, uid types.UID) evaluator.Event
 func writer(t *testing.T, now *time.Time) (*Events, *events.FakeRecorder, *fake.Clientset) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: "app", Name: "web", UID: "1"}
-	objects := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "app", UID: "n"}}, &appsv1.ReplicaSet{ObjectMeta: meta},
-		&appsv1.StatefulSet{ObjectMeta: meta}, &appsv1.DaemonSet{ObjectMeta: meta}, &batchv1.Job{ObjectMeta: meta}, &corev1.ReplicationController{ObjectMeta: meta})
+	objects := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "app", UID: "n"}},
+		&appsv1.ReplicaSet{ObjectMeta: meta}, &appsv1.StatefulSet{ObjectMeta: meta},
+		&appsv1.DaemonSet{ObjectMeta: meta}, &batchv1.Job{ObjectMeta: meta},
+		&corev1.ReplicationController{ObjectMeta: meta})
 	recorder := events.NewFakeRecorder(1000)
 	e := NewEvents(recorder, ExistsIn(objects), NewMetrics(prometheus.NewRegistry()))
 	e.now = func() time.Time { return *now }
@@ -75,7 +77,8 @@ func TestA15_EventsAreAboutWhatExists(t *testing.T) {
 			}
 			return found, there, err
 		}
-		if written := e.write(t.Context(), c.event); written != (c.want != "") || regarding != c.want || len(recorder.Events) != len(c.want) {
+		if written := e.write(t.Context(), c.event); written != (c.want != "") || regarding != c.want ||
+			len(recorder.Events) != len(c.want) {
 			t.Errorf("%+v: written %t about %q, want %q", c.event.Regarding, written, regarding, c.want)
 		}
 	}
@@ -166,7 +169,9 @@ func TestA15_WhatIsNotThere(t *testing.T) {
 			t.Errorf("%+v: %+v, %t, %v", of, found, exists, err)
 		}
 	}
-	answering(clients, "get", "*", func(clienttesting.Action) (runtime.Object, error) { return nil, errors.New("no answer") })
+	answering(clients, "get", "*", func(clienttesting.Action) (runtime.Object, error) {
+		return nil, errors.New("no answer")
+	})
 	of := corev1.ObjectReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "app", Name: "web"}
 	if found, exists, err := e.exists(t.Context(), of); found != of || exists || err == nil {
 		t.Errorf("without an answer: %+v, %t, %v", found, exists, err)
@@ -204,7 +209,8 @@ func TestA15_QuestionsAreFew(t *testing.T) {
 	}
 	e, _, _ = writer(t, &now)
 	e.exists, asked, there = count, 0, false
-	e.write(t.Context(), evaluator.Event{Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "none"}})
+	e.write(t.Context(),
+		evaluator.Event{Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "none"}})
 	if asked != 1 {
 		t.Errorf("asked %d times about a namespace", asked)
 	}
@@ -239,8 +245,9 @@ func TestA15_WhatIsOfferedIsWritten(t *testing.T) {
 	}
 	observe := Observer(e, metrics, logr.Discard())
 	for _, name := range []string{"a", "a", "b"} {
-		observe(evaluator.Request{}, evaluator.Verdict{Events: []evaluator.Event{about("Job", "batch/v1", "app", name, "")},
-			Samples: []evaluator.Sample{{Group: "ControlPlane"}}})
+		observe(evaluator.Request{},
+			evaluator.Verdict{Events: []evaluator.Event{about("Job", "batch/v1", "app", name, "")},
+				Samples: []evaluator.Sample{{Group: "ControlPlane"}}})
 	}
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -279,7 +286,8 @@ func gauge(t *testing.T, registry *prometheus.Registry, name string, values ...s
 			for _, label := range metric.GetLabel() {
 				given[label.GetValue()] = true
 			}
-			if family.GetName() == "node_scheduling_policy_"+name && !slices.ContainsFunc(values, func(v string) bool { return !given[v] }) {
+			if family.GetName() == "node_scheduling_policy_"+name &&
+				!slices.ContainsFunc(values, func(v string) bool { return !given[v] }) {
 				sum += metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
 			}
 		}
@@ -290,7 +298,8 @@ func gauge(t *testing.T, registry *prometheus.Registry, name string, values ...s
 // N67: a verdict that refuses or overrides is logged; that somebody may is no news.
 func TestN67_WhatIsLogged(t *testing.T) {
 	t.Parallel()
-	for verbosity, want := range map[int][]string{0: {"deny", "inform", "override"}, 1: {"deny", "inform", "override", "authorized"}} {
+	for verbosity, want := range map[int][]string{0: {"deny", "inform", "override"},
+		1: {"deny", "inform", "override", "authorized"}} {
 		var got []string
 		log := funcr.New(func(_, text string) {
 			_, rest, _ := strings.Cut(text, `"decision"="`)

@@ -60,12 +60,14 @@ func (f *following) read(ctx context.Context, t *testing.T, text string) (lines 
 }
 
 func schedulerOf(version string, spec configv1.SchedulerSpec) *configv1.Scheduler {
-	return &configv1.Scheduler{ObjectMeta: metav1.ObjectMeta{Name: configv1.SchedulerName, ResourceVersion: version}, Spec: spec}
+	return &configv1.Scheduler{ObjectMeta: metav1.ObjectMeta{Name: configv1.SchedulerName, ResourceVersion: version},
+		Spec: spec}
 }
 
 func groupIn(mode configv1.GroupMode, users ...string) configv1.SchedulerSpec {
-	return configv1.SchedulerSpec{SchedulingGroups: []configv1.SchedulingGroup{{Name: configv1.ControlPlane, Mode: mode,
-		AuthorizedUsers: users}}}
+	return configv1.SchedulerSpec{
+		SchedulingGroups: []configv1.SchedulingGroup{{Name: configv1.ControlPlane, Mode: mode,
+			AuthorizedUsers: users}}}
 }
 
 // N7: that the live source cannot be read is logged once for as long as it goes on, and not at the end.
@@ -79,8 +81,8 @@ func TestN7_AFailureIsLoggedOnce(t *testing.T) {
 		failure error
 		lines   int
 	}{
-		{t.Context(), errors.New("a"), 1}, {t.Context(), errors.New("b"), 0}, {t.Context(), nil, 0}, {t.Context(), errors.New("c"), 1},
-		{t.Context(), nil, 0}, {ended, errors.New("d"), 0},
+		{t.Context(), errors.New("a"), 1}, {t.Context(), errors.New("b"), 0}, {t.Context(), nil, 0},
+		{t.Context(), errors.New("c"), 1}, {t.Context(), nil, 0}, {ended, errors.New("d"), 0},
 	} {
 		f.failure = c.failure
 		if lines := f.read(c.ctx, t, "the live source cannot be read"); lines != c.lines {
@@ -144,7 +146,8 @@ func TestN66_WhatIsInForceIsShown(t *testing.T) {
 	f.config.Metrics.Read.Set(0)
 	before := f.InForce()
 	f.read(t.Context(), t, "")
-	if ago := float64(time.Now().Unix()) - gauge(t, f.registry, "scheduler_read_timestamp_seconds"); ago < -1 || ago > 60 {
+	if ago := float64(time.Now().Unix()) - gauge(t, f.registry, "scheduler_read_timestamp_seconds"); ago < -1 ||
+		ago > 60 {
 		t.Errorf("read %v s ago", ago)
 	}
 	if f.InForce() != before {
@@ -173,7 +176,8 @@ func TestA18_AGroupThatChangesIsSeen(t *testing.T) {
 	r := newReading()
 	f := newFollowing(t, protectedSources(), nil)
 	f.config.Read = r.reader.Read
-	for version, want := range map[string]configv1.GroupMode{"1": configv1.Inform, "2": configv1.Disable, "3": configv1.Enable} {
+	for version, want := range map[string]configv1.GroupMode{"1": configv1.Inform, "2": configv1.Disable,
+		"3": configv1.Enable} {
 		r.Groups = append(r.Groups[:0:0], doortest.Group(version, string(want)))
 		f.read(t.Context(), t, "")
 		if got := f.InForce().Effective()[0].Mode; got != want {
@@ -193,13 +197,15 @@ func TestA13_NodesAreCounted(t *testing.T) {
 		}
 		all = append(all, node)
 	}
-	nodes, err := FixedNodes(protectedSources().Config, append(all, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w"}}))
+	nodes, err := FixedNodes(protectedSources().Config,
+		append(all, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w"}}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := newFollowing(t, protectedSources(), nodes)
 	f.read(t.Context(), t, "")
-	if tainted, bare := gauge(t, f.registry, "nodes", "true"), gauge(t, f.registry, "nodes", "false"); tainted != 2 || bare != 3 {
+	if tainted, bare := gauge(t, f.registry, "nodes", "true"), gauge(t, f.registry, "nodes", "false"); tainted != 2 ||
+		bare != 3 {
 		t.Errorf("%v with a taint and %v without", tainted, bare)
 	}
 }
@@ -207,15 +213,17 @@ func TestA13_NodesAreCounted(t *testing.T) {
 // N2, N4: a configuration that makes no policy is an error, at the start and later; none at all is no policy.
 func TestN2_AConfigurationThatMakesNoPolicy(t *testing.T) {
 	t.Parallel()
-	config := PolicyConfig{Sources: evaluator.Sources{Config: &v1alpha1.NodeSchedulingPolicyConfig{}}, Log: logr.Discard(),
-		Metrics: NewMetrics(prometheus.NewRegistry())}
+	config := PolicyConfig{Sources: evaluator.Sources{Config: &v1alpha1.NodeSchedulingPolicyConfig{}},
+		Log: logr.Discard(), Metrics: NewMetrics(prometheus.NewRegistry())}
 	if p, err := NewPolicy(config); err == nil || p != nil {
 		t.Errorf("%v (%v)", p, err)
 	}
 	mode := protectedSources()
-	mode.Config.Groups[0].Mode = "Maybe" // which counts for nothing until the live source is known, and is wrong at once
+	// which counts for nothing until the live source is known, and is wrong at once
+	mode.Config.Groups[0].Mode = "Maybe"
 	if _, err := NewPolicy(PolicyConfig{Sources: mode, Log: logr.Discard(),
-		Metrics: NewMetrics(prometheus.NewRegistry())}); err == nil || !strings.Contains(err.Error(), "groups[0].mode") {
+		Metrics: NewMetrics(prometheus.NewRegistry())}); err == nil || !strings.Contains(err.Error(),
+		"groups[0].mode") {
 		t.Errorf("a mode that is none: %v", err)
 	}
 	f := newFollowing(t, protectedSources(), nil)
@@ -306,8 +314,8 @@ func (w *waiting) Get(name string) (*corev1.Node, bool) {
 func (w *waiting) All() iter.Seq[*corev1.Node] { return slices.Values(w.nodes) }
 
 func creation(user, namespace, node string) *evaluator.Request {
-	return &evaluator.Request{Operation: evaluator.Create, Resource: "pods", Namespace: namespace, User: evaluator.User{Name: user},
-		Pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}}}
+	return &evaluator.Request{Operation: evaluator.Create, Resource: "pods", Namespace: namespace,
+		User: evaluator.User{Name: user}, Pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}}}
 }
 
 func twoNodes() []*corev1.Node {
@@ -387,7 +395,8 @@ func TestN60_TheConfigurationAloneAtAStart(t *testing.T) {
 	sources := protectedSources()
 	sources.Scheduler = schedulerOf("1", groupIn(configv1.Disable))
 	f := newFollowing(t, sources, nil)
-	verdict := f.Judge(creation("alice", "app", "cp1"), evaluator.Cluster{Nodes: &waiting{nodes: twoNodes(), readyNow: true}})
+	verdict := f.Judge(creation("alice", "app", "cp1"),
+		evaluator.Cluster{Nodes: &waiting{nodes: twoNodes(), readyNow: true}})
 	if verdict.Allowed {
 		t.Error("it passes")
 	}
@@ -429,7 +438,8 @@ func TestA42_TheAnnotationWaitsForTheLiveSource(t *testing.T) {
 		if f.MayAutomate() != c.automates {
 			t.Errorf("%s: it may automate: %t", c.what, !c.automates)
 		}
-		if got := f.Automatic(creation("admin", "tmp", "cp1"), cluster); (got != "") != c.automates || nodes.asked > 1 {
+		if got := f.Automatic(creation("admin", "tmp", "cp1"), cluster); (got != "") != c.automates ||
+			nodes.asked > 1 {
 			t.Errorf("%s, known: %q, waited %d times", c.what, got, nodes.asked)
 		}
 	}

@@ -20,44 +20,45 @@ import (
 )
 
 const (
-	// schemaEvery is how often the schema of Scheduler is looked at while nothing says that it changed, and schemaJitter
-	// the part of it that is added by chance, so that doors do not ask together.
+	// schemaEvery is how often the schema of Scheduler is read while nothing indicates a change. schemaJitter is the
+	// maximum random part added to it, so that doors do not ask at the same time.
 	schemaEvery  = 30 * time.Second
 	schemaJitter = 0.2
-	// settleWithin is how long it is looked at with each reading after Scheduler came, went, or changed between having
-	// groups and having none: its definition may have changed, and what the API server publishes follows a moment later.
+	// settleWithin is how long each reading also reads the schema, after Scheduler appears, disappears, or gains or
+	// loses its field of groups. Then its CRD may have changed, and the API server publishes the new schema a moment
+	// later.
 	settleWithin = 10 * time.Second
 )
 
-// Live is what a cluster says beside the configuration.
+// Live is the content of a cluster's live source.
 type Live struct {
-	// Source is where it says it: one of evaluator.Lives.
+	// Source is the live source: one of evaluator.Lives.
 	Source evaluator.Source
-	// Scheduler is nil where there is none. It is there whatever the source is, since mastersSchedulable counts (N70).
+	// Scheduler is nil if there is none. It is set for every source, since its mastersSchedulable counts (N70).
 	Scheduler *configv1.Scheduler
-	// Served says whether the cluster has the kind Scheduler.
+	// Served says that the cluster has the kind Scheduler.
 	Served bool
-	// Groups are the NodeSchedulingGroups, where those are the source.
+	// Groups are the NodeSchedulingGroups, if they are the source.
 	Groups []groupsv1alpha1.NodeSchedulingGroup
 }
 
-// Add returns the sources with what is said.
+// Add returns the sources with the content of the live source.
 func (l Live) Add(to evaluator.Sources) evaluator.Sources {
 	to.Scheduler, to.Live, to.Groups = l.Scheduler, evaluator.FromScheduler, l.Groups
-	// Without its definition, too, that kind is what an administrator of a cluster with a Scheduler that lacks the field
-	// has to write.
+	// If Scheduler is served without the field, an administrator has to write a NodeSchedulingGroup, even if its CRD
+	// is not installed yet.
 	if l.Source == evaluator.FromGroups || l.Source == evaluator.NoSource && l.Served {
 		to.Live = evaluator.FromGroups
 	}
 	return to
 }
 
-// MastersSchedulable says whether Scheduler opens the nodes of the control plane to all pods (N70).
+// MastersSchedulable reports whether Scheduler opens the control plane nodes to all pods (N70).
 func (l Live) MastersSchedulable() bool {
 	return l.Scheduler != nil && l.Scheduler.Name == configv1.SchedulerName && l.Scheduler.Spec.MastersSchedulable
 }
 
-// seen tells apart what differs.
+// seen returns a text that differs if the content does.
 func (l Live) seen() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %t", l.Source, l.Served)
@@ -70,30 +71,30 @@ func (l Live) seen() string {
 	return b.String()
 }
 
-// LiveReader finds out which source a cluster has, and reads it. It is not for several goroutines.
+// LiveReader finds out which live source a cluster has, and reads it. It is not safe for concurrent use.
 type LiveReader struct {
 	client dynamic.Interface
 	schema schema
 	now    func() time.Time
 
-	keeps   bool // the API server keeps schedulingGroups of Scheduler
-	known   bool // it was found out once
+	keeps   bool // the API server keeps the field schedulingGroups of Scheduler
+	known   bool // keeps was determined once
 	next    time.Time
-	settles time.Time // until then it is looked at with each reading
+	settles time.Time // until then each reading reads the schema
 	last    signs
 }
 
-// signs are what shows with each reading. When they change, the definition of Scheduler may have changed.
+// signs are what each reading sees. When they change, the CRD of Scheduler may have changed.
 type signs struct{ served, there, says bool }
 
-// NewLiveReader makes a reader of both kinds. The second client asks for what the API server publishes of its schemas:
+// NewLiveReader returns a reader of both kinds. openAPI reads the schemas that the API server publishes: pass
 // Discovery().RESTClient() of a clientset.
 func NewLiveReader(client dynamic.Interface, openAPI rest.Interface) *LiveReader {
 	return &LiveReader{client: client, schema: schema{client: openAPI}, now: time.Now}
 }
 
-// Read reads the source that counts. A schema that cannot be read changes nothing: the source that was found last
-// stays, and is an error until there is one.
+// Read reads the live source in use. If the schema cannot be read, the source found last stays; if none was found yet,
+// Read returns an error.
 func (r *LiveReader) Read(ctx context.Context) (Live, error) {
 	live, says, err := r.readScheduler(ctx)
 	if err != nil {
@@ -116,8 +117,8 @@ func (r *LiveReader) Read(ctx context.Context) (Live, error) {
 	return live, nil
 }
 
-// choose finds out whether the API server keeps the field. A Scheduler that has it is proof: what is not kept is
-// dropped when it is read, too. Where there is no such kind there is nothing to ask for.
+// choose finds out whether the API server keeps the field. A Scheduler with the field is proof: the API server drops
+// unknown fields on reads too. If the kind is not served, there is nothing to ask.
 func (r *LiveReader) choose(ctx context.Context, now signs) error {
 	at := r.now()
 	if now != r.last {
@@ -141,13 +142,13 @@ func (r *LiveReader) choose(ctx context.Context, now signs) error {
 	return nil
 }
 
-// unserved says whether an answer is that there is no such kind, and not that there is no such object.
+// unserved reports whether the API server has no such kind, as opposed to no such object.
 func unserved(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// readScheduler reads the object; a cluster without it, or without the kind, has none (N12). Fields that nobody knows
-// yet are left out (N69). It also says whether the object has the field.
+// readScheduler reads the Scheduler; there is none in a cluster without the object or the kind (N12). It ignores
+// unknown fields (N69). says reports whether the object has the field.
 func (r *LiveReader) readScheduler(ctx context.Context) (live Live, says bool, err error) {
 	found, err := readScheduler(ctx, r.client)
 	switch {
@@ -171,7 +172,7 @@ func readScheduler(ctx context.Context, client dynamic.Interface) (*unstructured
 		metav1.GetOptions{})
 }
 
-// Groups lists the NodeSchedulingGroups, and says whether the cluster has the kind.
+// Groups returns the NodeSchedulingGroups, and whether the cluster has the kind.
 func (r *LiveReader) Groups(ctx context.Context) ([]groupsv1alpha1.NodeSchedulingGroup, bool, error) {
 	found, err := r.client.Resource(groupsv1alpha1.GroupVersion().WithResource(groupsv1alpha1.Resource)).List(ctx,
 		metav1.ListOptions{})
@@ -183,9 +184,10 @@ func (r *LiveReader) Groups(ctx context.Context) ([]groupsv1alpha1.NodeSchedulin
 	}
 	groups := make([]groupsv1alpha1.NodeSchedulingGroup, len(found.Items))
 	for i := range found.Items {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Items[i].Object, &groups[i]); err != nil {
-			return nil, false, fmt.Errorf("reading %s %s: %w: %w", groupsv1alpha1.Kind, found.Items[i].GetName(), errMalformed,
-				err)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Items[i].Object,
+			&groups[i]); err != nil {
+			return nil, false, fmt.Errorf("reading %s %s: %w: %w", groupsv1alpha1.Kind, found.Items[i].GetName(),
+				errMalformed, err)
 		}
 	}
 	return groups, true, nil

@@ -75,8 +75,9 @@ func TestA18_TheSchemaDecidesAboutTheSource(t *testing.T) {
 			evaluator.FromScheduler},
 		"a field, no object": {func(s *doortest.Server) { s.Spec, s.Scheduler = doortest.WithField, nil },
 			evaluator.FromScheduler, evaluator.FromScheduler},
-		"no field":            {func(*doortest.Server) {}, evaluator.FromGroups, evaluator.FromGroups},
-		"no field, no object": {func(s *doortest.Server) { s.Scheduler = nil }, evaluator.FromGroups, evaluator.FromGroups},
+		"no field": {func(*doortest.Server) {}, evaluator.FromGroups, evaluator.FromGroups},
+		"no field, no object": {func(s *doortest.Server) { s.Scheduler = nil }, evaluator.FromGroups,
+			evaluator.FromGroups},
 		"no kind": {func(s *doortest.Server) { s.NoScheduler = true }, evaluator.FromGroups,
 			evaluator.FromGroups},
 		"no field, no own": {func(s *doortest.Server) { s.NoGroups = true }, evaluator.NoSource, evaluator.FromGroups},
@@ -303,8 +304,8 @@ func TestA18_EnableIsRefusedWhileMastersAreSchedulable(t *testing.T) {
 	for _, c := range []struct {
 		group, resource, subresource string
 		want                         bool
-	}{{"scheduling.joiner.sh", "nodeschedulinggroups", "", true}, {"scheduling.openshift.io", "nodeschedulinggroups", "",
-		false},
+	}{{"scheduling.joiner.sh", "nodeschedulinggroups", "", true}, {"scheduling.openshift.io", "nodeschedulinggroups",
+		"", false},
 		{"scheduling.joiner.sh", "others", "", false},
 		{"scheduling.joiner.sh", "nodeschedulinggroups", "status", false}, {"", "pods", "", false}} {
 		if got := writes.Concern(c.group, c.resource, c.subresource); got != c.want {

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// Metrics is what a door of the node scheduling policy counts (N66). Every label is from a closed set or a
-// name of the configuration.
+// Metrics are the metrics of a door of the node scheduling policy (N66). Every label is from a closed set or a name in
+// the configuration.
 type Metrics struct {
 	Decisions *prometheus.CounterVec // group, mode, decision, resource, reason, dry_run
 	Policy    *prometheus.GaugeVec   // group, mode: 1 for the mode in force, 0 for the others
@@ -24,12 +24,12 @@ type Metrics struct {
 	Live      *prometheus.GaugeVec // source: 1 for the live one, 0 for the others
 }
 
-// Registry is what of a registry is needed: that of kube-apiserver has no more in common with Prometheus' own.
+// Registry is the part of a metrics registry that kube-apiserver's and Prometheus' own have in common.
 type Registry interface {
 	MustRegister(...prometheus.Collector)
 }
 
-// NewMetrics registers the metrics. It panics if the registry has metrics of these names already.
+// NewMetrics registers the metrics. It panics if the registry already has metrics of these names.
 func NewMetrics(registry Registry) Metrics {
 	const namespace = "node_scheduling_policy"
 	m := Metrics{
@@ -37,7 +37,8 @@ func NewMetrics(registry Registry) Metrics {
 			Help: "Requests that concern a protected group of nodes, by what came of them. Requests that concern none are not counted."},
 			[]string{"group", "mode", "decision", "resource", "reason", "dry_run"}),
 		Policy: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "group_mode",
-			Help: "1 for the mode in which a group of nodes is protected, 0 for the others."}, []string{"group", "mode"}),
+			Help: "1 for the mode in which a group of nodes is protected, 0 for the others."}, []string{"group",
+			"mode"}),
 		Ignored: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "scheduler_ignored_fields",
 			Help: "Parts of the live source that have no effect because they are wrong. The log says which."}),
 		Read: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "scheduler_read_timestamp_seconds",
@@ -46,7 +47,8 @@ func NewMetrics(registry Registry) Metrics {
 			Help: "Events that were not written because there were too many."}),
 		Entries: newEntries(registry, namespace),
 		Pins: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "entries",
-			Help: "Entries of authorizedUsers that name a namespace, by whether it is the one that they mean."}, []string{"group", "state"}),
+			Help: "Entries of authorizedUsers that name a namespace, by whether it is the one that they mean."},
+			[]string{"group", "state"}),
 	}
 	m.Nodes = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "nodes",
 		Help: "Nodes of a protected group, by whether they have a taint for good. On those without one pods are refused only when they are bound."},
@@ -58,20 +60,21 @@ func NewMetrics(registry Registry) Metrics {
 	return m
 }
 
-// Count counts what came of a request.
+// Count counts the findings of a request.
 func (m Metrics) Count(samples []evaluator.Sample) {
 	for _, s := range samples {
-		m.Decisions.WithLabelValues(s.Group, s.Mode, s.Decision, s.Resource, s.Reason, strconv.FormatBool(s.DryRun)).Inc()
+		m.Decisions.WithLabelValues(s.Group, s.Mode, s.Decision, s.Resource, s.Reason,
+			strconv.FormatBool(s.DryRun)).Inc()
 	}
 }
 
-// ShowNodes shows how many nodes a group has, with a taint and without.
+// ShowNodes sets how many nodes of a group have a taint, and how many do not.
 func (m Metrics) ShowNodes(group string, tainted, bare int) {
 	m.Nodes.WithLabelValues(group, "true").Set(float64(tainted))
 	m.Nodes.WithLabelValues(group, "false").Set(float64(bare))
 }
 
-// ShowLive shows which source is the live one, "" as long as nobody knows.
+// ShowLive sets which source is the live one, "" while that is unknown.
 func (m Metrics) ShowLive(live evaluator.Source) {
 	for _, source := range evaluator.Lives() {
 		value := 0.0
@@ -82,8 +85,8 @@ func (m Metrics) ShowLive(live evaluator.Source) {
 	}
 }
 
-// ShowPins shows how many entries of each group are in each state. A name of the platform that a cluster does not
-// have counts as reserved: nobody has to look after it, and an alert on those that dangle must not tell of it.
+// ShowPins sets how many entries of each group are in each state. A dangling entry for a namespace of the platform
+// counts as reserved: it needs no attention, and must not cause an alert about dangling entries.
 func (m Metrics) ShowPins(groups []evaluator.Effective, pins []evaluator.Pin) {
 	for _, group := range groups {
 		for _, state := range evaluator.PinStates() {
@@ -105,7 +108,7 @@ func shownState(pin evaluator.Pin) evaluator.PinState {
 	return pin.State
 }
 
-// Show shows the policy in force, how much of Scheduler was ignored, and when that was read.
+// Show sets the mode of each group, how many parts of the live source were ignored, and when it was read.
 func (m Metrics) Show(groups []evaluator.Effective, ignored int, read time.Time) {
 	for _, group := range groups {
 		for _, mode := range []configv1.GroupMode{configv1.Enable, configv1.Inform, configv1.Disable} {

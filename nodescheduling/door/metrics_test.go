@@ -18,7 +18,8 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	m := door.NewMetrics(registry)
-	m.Count([]evaluator.Sample{{Group: "ControlPlane", Mode: "Enable", Decision: "deny", Resource: "pods", Reason: "NodeName", DryRun: true}})
+	m.Count([]evaluator.Sample{{Group: "ControlPlane", Mode: "Enable", Decision: "deny", Resource: "pods",
+		Reason: "NodeName", DryRun: true}})
 	m.Show([]evaluator.Effective{{Group: "ControlPlane", Mode: "Inform"}}, 1, time.UnixMilli(1500))
 	m.Show([]evaluator.Effective{{Group: "ControlPlane", Mode: "Enable"}}, 2, time.UnixMilli(2500))
 	m.ShowNodes("ControlPlane", 2, 1)
@@ -40,7 +41,8 @@ func TestMetrics(t *testing.T) {
 			for _, label := range metric.GetLabel() {
 				labels = append(labels, label.GetName()+"="+label.GetValue())
 			}
-			fmt.Fprintf(&got, "%s{%s} %v\n", family.GetName(), strings.Join(labels, ","), metric.GetCounter().GetValue()+metric.GetGauge().GetValue())
+			fmt.Fprintf(&got, "%s{%s} %v\n", family.GetName(), strings.Join(labels, ","),
+				metric.GetCounter().GetValue()+metric.GetGauge().GetValue())
 		}
 	}
 	const want = `node_scheduling_policy_decisions_total{decision=deny,dry_run=true,group=ControlPlane,mode=Enable,reason=NodeName,resource=pods} 1
@@ -86,22 +88,23 @@ func TestDurations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(families) != 1 || families[0].GetName() != "node_scheduling_policy_verdict_duration_seconds" || len(families[0].GetMetric()) != 2 ||
-		!strings.HasSuffix(families[0].GetHelp(), ".") {
+	if len(families) != 1 || families[0].GetName() != "node_scheduling_policy_verdict_duration_seconds" ||
+		len(families[0].GetMetric()) != 2 || !strings.HasSuffix(families[0].GetHelp(), ".") {
 		t.Fatalf("metrics %v", families)
 	}
 	var bounds []float64
 	for _, bucket := range families[0].GetMetric()[0].GetHistogram().GetBucket() {
 		bounds = append(bounds, bucket.GetUpperBound())
 	}
-	if want := []float64{10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 25e-3, 0.1, 1, 10}; !slices.Equal(bounds,
-		want) {
+	if want := []float64{10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 25e-3, 0.1, 1,
+		10}; !slices.Equal(bounds, want) {
 		t.Errorf("bounds %v, want %v", bounds, want)
 	}
 	if got := families[0].GetMetric()[1].GetLabel()[0].GetValue(); got != "pods/binding" {
 		t.Errorf("a binding is counted as %s", got)
 	}
-	if metric := families[0].GetMetric()[0]; metric.GetLabel()[0].GetValue() != "pods" || metric.GetHistogram().GetSampleSum() != 0.001 {
+	if metric := families[0].GetMetric()[0]; metric.GetLabel()[0].GetValue() != "pods" ||
+		metric.GetHistogram().GetSampleSum() != 0.001 {
 		t.Errorf("metric %v", metric)
 	}
 }

@@ -9,13 +9,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Namespaces know the UIDs of namespaces, from a cache, and where that has none from the API server.
+// Namespaces returns the UIDs of namespaces, from a cache, or from the API server if the cache lacks the
+// namespace.
 type Namespaces struct {
 	clients kubernetes.Interface
-	cache   cache.Store // nil: the API server is asked each time
+	cache   cache.Store // nil: always ask the API server
 }
 
-// NamespacesOf takes the cache of an informer of namespaces; a nil informer is none.
+// NamespacesOf uses the cache of an informer of namespaces. With a nil informer there is no cache.
 func NamespacesOf(informer cache.SharedIndexInformer, clients kubernetes.Interface) Namespaces {
 	n := Namespaces{clients: clients}
 	if informer != nil {
@@ -24,11 +25,11 @@ func NamespacesOf(informer cache.SharedIndexInformer, clients kubernetes.Interfa
 	return n
 }
 
-// UID returns the UID of a namespace, and whether it exists. The cache may be behind by as long as a watch takes; one that lacks the
-// namespace is not believed.
+// UID returns the UID of a namespace, and whether it exists. The cache may lag behind by as long as a watch takes. If
+// it lacks the namespace, UID asks the API server.
 func (n Namespaces) UID(ctx context.Context, name string) (uid string, exists bool, err error) {
 	if n.cache != nil {
-		found, _, _ := n.cache.GetByKey(name) // nil where there is none
+		found, _, _ := n.cache.GetByKey(name) // nil if there is none
 		if namespace, ok := found.(*corev1.Namespace); ok {
 			return string(namespace.UID), true, nil
 		}
@@ -40,17 +41,18 @@ func (n Namespaces) UID(ctx context.Context, name string) (uid string, exists bo
 	return string(namespace.UID), true, nil
 }
 
-// SlimNamespace is a transformer for an informer of namespaces. It keeps what is read of them.
+// SlimNamespace is a transformer for an informer of namespaces. It keeps only the fields that are read.
 func SlimNamespace(object any) (any, error) {
 	namespace, ok := object.(*corev1.Namespace)
 	if !ok {
 		return object, nil // the tombstone of a deletion that was missed
 	}
 	return &corev1.Namespace{TypeMeta: namespace.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{Name: namespace.Name, UID: namespace.UID, ResourceVersion: namespace.ResourceVersion}}, nil
+		ObjectMeta: metav1.ObjectMeta{Name: namespace.Name, UID: namespace.UID,
+			ResourceVersion: namespace.ResourceVersion}}, nil
 }
 
-// Slim is SlimNode and SlimNamespace, for a factory of informers of both.
+// Slim is SlimNode and SlimNamespace in one, for an informer factory of both.
 func Slim(object any) (any, error) {
 	if _, node := object.(*corev1.Node); node {
 		return SlimNode(object)

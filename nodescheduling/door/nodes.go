@@ -14,26 +14,26 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// groupIndex is the index of a cache by the groups that a node is of.
+// groupIndex is the name of the index of nodes by their groups.
 const groupIndex = "node-scheduling-policy-group"
 
-// Nodes are the nodes of a cache, found so that a verdict is quick however many there are (N68): those of a group by an index,
-// and all of them in a list that is made anew only when a node comes, goes or has other labels or taints. A copy of a cache of 5,000 nodes
-// takes longer than all else that a verdict does.
+// Nodes gives fast access to the nodes of a cache, however many there are (N68). An index finds the nodes of a group.
+// A list of all nodes is rebuilt only when a node is added, is deleted, or changes its labels or taints: copying a
+// cache of 5,000 nodes takes longer than the rest of a verdict.
 type Nodes struct {
 	cache   cache.Indexer
-	changes atomic.Int64 // counts what makes a list wrong
+	changes atomic.Int64 // counts changes that outdate the list
 	last    atomic.Pointer[nodeList]
 }
 
-// nodeList is the content of the cache after so many changes, or a little later.
+// nodeList is the content of the cache after this many changes, or a little later.
 type nodeList struct {
 	changes int64
 	nodes   []any
 }
 
-// NodesOf prepares an informer of nodes, before it is started. An error is a selector of the configuration that is none, or an
-// informer that has ended.
+// NodesOf prepares an informer of nodes. Call it before the informer starts. It returns an error if a selector of the
+// configuration is invalid, or the informer has stopped.
 func NodesOf(informer cache.SharedIndexInformer, config *v1alpha1.NodeSchedulingPolicyConfig) (*Nodes, error) {
 	index, err := groupIndexOf(config)
 	if err != nil {
@@ -51,16 +51,18 @@ func NodesOf(informer cache.SharedIndexInformer, config *v1alpha1.NodeScheduling
 	return n, err
 }
 
-// updated counts a change of what decides. A status is written all the time, and decides nothing.
+// updated counts changes of labels and taints. Status changes all the time, and decides nothing.
 func (n *Nodes) updated(old, now any) {
 	before, known := old.(*corev1.Node)
 	node, is := now.(*corev1.Node)
-	if !known || !is || !maps.Equal(before.Labels, node.Labels) || !slices.Equal(before.Spec.Taints, node.Spec.Taints) {
+	if !known || !is || !maps.Equal(before.Labels, node.Labels) ||
+		!slices.Equal(before.Spec.Taints, node.Spec.Taints) {
 		n.changes.Add(1)
 	}
 }
 
-// FixedNodes are nodes that nobody changes any more.
+// FixedNodes returns Nodes for a list that does not change. It returns an error if a selector of the configuration is
+// invalid.
 func FixedNodes(config *v1alpha1.NodeSchedulingPolicyConfig, nodes []*corev1.Node) (*Nodes, error) {
 	index, err := groupIndexOf(config)
 	if err != nil {
@@ -99,8 +101,8 @@ func groupIndexOf(config *v1alpha1.NodeSchedulingPolicyConfig) (cache.Indexers, 
 	}}, nil
 }
 
-// list is all nodes, as of the last change that was told. The order of the reads matters: a change that comes in between makes
-// the next list anew.
+// list returns all nodes, as of the last change that the informer reported. The order of the reads matters: after a
+// change in between, the next call rebuilds the list.
 func (n *Nodes) list() []any {
 	changes := n.changes.Load()
 	if last := n.last.Load(); last != nil && last.changes == changes {
@@ -111,11 +113,11 @@ func (n *Nodes) list() []any {
 	return now.nodes
 }
 
-// members are the nodes of a group.
+// members yields the nodes of a group.
 func (n *Nodes) members(group string) iter.Seq[*corev1.Node] {
 	found, err := n.cache.ByIndex(groupIndex, group)
 	if err != nil {
-		found = n.list() // only without the index, which every one of these caches has
+		found = n.list() // does not happen: every such cache has the index
 	}
 	return each(found)
 }

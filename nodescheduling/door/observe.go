@@ -6,20 +6,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// Observer counts verdicts, logs those that refuse or override, and offers their events. It does not wait.
+// Observer returns a function that counts verdicts, logs their findings, and offers their events. The function does
+// not wait.
 func Observer(events *Events, metrics Metrics, log logr.Logger) func(evaluator.Request, evaluator.Verdict) {
 	return func(request evaluator.Request, verdict evaluator.Verdict) {
 		metrics.Count(verdict.Samples)
 		metrics.Entries.Count(verdict.Uses)
 		for _, f := range verdict.Findings {
-			log.V(verbosity(f.Decision)).Info("judged", "decision", f.Decision, "group", f.Group, "reason", f.Reason, "node", f.Node,
-				"user", request.User.Name, "namespace", request.Namespace, "name", request.Name, "override", f.Override)
+			log.V(verbosity(f.Decision)).Info("judged", "decision", f.Decision, "group", f.Group, "reason", f.Reason,
+				"node", f.Node, "user", request.User.Name, "namespace", request.Namespace, "name", request.Name,
+				"override", f.Override)
 		}
 		events.Offer(verdict.Events)
 	}
 }
 
-// verbosity: that somebody may is no news.
+// verbosity returns a higher level for Authorized: that is no news.
 func verbosity(decision evaluator.Decision) int {
 	if decision == evaluator.Authorized {
 		return 1

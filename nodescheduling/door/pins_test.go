@@ -27,7 +27,8 @@ const (
 func TestA11_PinsAreCountedAndToldOnce(t *testing.T) {
 	t.Parallel()
 	sources := protectedSources()
-	sources.Config.Groups[0].AuthorizedUsers = []string{"admin", "kube-system/a", "web/a", "web/a", "backup/a@" + firstUID, "namespace:logs@" + firstUID, "namespace:gone", "namespace:openshift-gone"}
+	sources.Config.Groups[0].AuthorizedUsers = []string{"admin", "kube-system/a", "web/a", "web/a", "backup/a@" +
+		firstUID, "namespace:logs@" + firstUID, "namespace:gone", "namespace:openshift-gone"}
 	uids := map[string]string{"kube-system": firstUID, "web": firstUID, "backup": firstUID, "logs": secondUID}
 	registry, told, failure := prometheus.NewRegistry(), []string{}, error(nil)
 	log := funcr.New(func(_, text string) {
@@ -56,7 +57,8 @@ func TestA11_PinsAreCountedAndToldOnce(t *testing.T) {
 	look("dangling 1 pinned 1 replaced 1 reserved 2 unpinned 2")
 	look("dangling 1 pinned 1 replaced 1 reserved 2 unpinned 2")
 	if len(told) != 3 || !strings.Contains(told[0], `"entry"="web/a"`) {
-		t.Errorf("the log has %q, want one line for each of three entries, also for the one that stands there twice", told)
+		t.Errorf("the log has %q, want one line for each of three entries, also for the one that stands there twice",
+			told)
 	}
 	uids["backup"] = secondUID
 	failure = errors.New("no answer")
@@ -79,7 +81,8 @@ func states(t *testing.T, registry *prometheus.Registry) string {
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			if family.GetName() == "node_scheduling_policy_entries" {
-				found = append(found, fmt.Sprintf("%s %v", metric.GetLabel()[1].GetValue(), metric.GetGauge().GetValue()))
+				found = append(found, fmt.Sprintf("%s %v", metric.GetLabel()[1].GetValue(),
+					metric.GetGauge().GetValue()))
 			}
 		}
 	}
@@ -91,7 +94,9 @@ func states(t *testing.T, registry *prometheus.Registry) string {
 // enough.
 func TestA11_NamespacesAreAskedForOnAMiss(t *testing.T) {
 	t.Parallel()
-	old := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "old", UID: firstUID, Labels: map[string]string{"large": "x"}}}
+	old := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: "old", UID: firstUID, Labels: map[string]string{"large": "x"}},
+	}
 	clients := fake.NewClientset(old)
 	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0, informers.WithTransform(Slim))
 	informer := factory.Core().V1().Namespaces().Informer()
@@ -100,7 +105,8 @@ func TestA11_NamespacesAreAskedForOnAMiss(t *testing.T) {
 	if !cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) {
 		t.Fatal("the namespaces are not listed")
 	}
-	if kept, found, err := informer.GetStore().GetByKey("old"); err != nil || !found || kept.(*corev1.Namespace).Labels != nil {
+	if kept, found, err := informer.GetStore().GetByKey("old"); err != nil || !found ||
+		kept.(*corev1.Namespace).Labels != nil {
 		t.Errorf("of a namespace is kept %+v (%v)", kept, err)
 	}
 	live := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new", UID: secondUID}})

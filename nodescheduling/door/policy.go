@@ -12,43 +12,43 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// schedulerEvery is how often the live source is read: well within the five seconds in which a change must hold (N7,
-// N10). It is read and not watched because a cluster may have no such kind, now or later (N12).
+// schedulerEvery is how often the live source is read. A change must be in force within five seconds (N7, N10). There
+// is no watch, because a cluster may lack the kind, now or later (N12).
 const schedulerEvery = 2 * time.Second
 
-// firstEvery is how often it is tried until it was read once: requests wait for that.
+// firstEvery is how often reading is tried until it first succeeds: requests wait for that.
 const firstEvery = 200 * time.Millisecond
 
 // PolicyConfig is what a [Policy] needs.
 type PolicyConfig struct {
-	// Sources are those of the policy, without the live one.
+	// Sources are the sources of the policy, without the live one.
 	Sources evaluator.Sources
 	// Read reads the live source, as [LiveReader] does.
 	Read    func(context.Context) (Live, error)
 	Metrics Metrics
 	Log     logr.Logger
-	// Namespace returns the UID of a namespace, and whether it exists. Nil looks after no pins.
+	// Namespace returns the UID of a namespace, and whether it exists. If nil, pins are not watched.
 	Namespace func(ctx context.Context, name string) (uid string, exists bool, err error)
-	// Nodes are those whose number is shown. Nil shows none.
+	// Nodes are counted for the metric of nodes. If nil, there is none.
 	Nodes *Nodes
 }
 
-// Policy keeps the policy in force: the configuration, which does not change, and what the live source adds:
-// Scheduler, or Joiner's own kind where that has no field for it.
+// Policy keeps the policy in force: the configuration, which does not change, and what the live source adds. The live
+// source is Scheduler, or Joiner's own kind if Scheduler has no field for it.
 type Policy struct {
 	config PolicyConfig
 	strict *evaluator.Policy // the configuration with all groups enabled
 
 	current atomic.Pointer[evaluator.Policy]
 	known   atomic.Bool
-	live    evaluator.Source // what was told last
-	seen    string           // what was last made a policy of: source, UIDs and versions
+	live    evaluator.Source // as logged last
+	seen    string           // the content of the current policy: source, UIDs and versions
 	told    map[pinTold]bool
 	failing bool
 }
 
-// NewPolicy puts the configuration alone into force, until the live source is read. An error is a configuration that
-// makes no policy.
+// NewPolicy puts the configuration alone into force, until the live source is read. It returns an error if the
+// configuration is invalid.
 func NewPolicy(config PolicyConfig) (*Policy, error) {
 	s := &Policy{config: config}
 	var err error
@@ -59,8 +59,8 @@ func NewPolicy(config PolicyConfig) (*Policy, error) {
 	return s, s.use(Live{})
 }
 
-// strict is the configuration alone with every group in mode Enable. It stands for a live source of which nobody
-// knows what it says.
+// strict returns a policy of the configuration alone, with every group in mode Enable. It is used while the content of
+// the live source is unknown.
 func strict(sources evaluator.Sources) (*evaluator.Policy, error) {
 	sources = Live{}.Add(sources)
 	if sources.Config != nil {
@@ -73,9 +73,9 @@ func strict(sources evaluator.Sources) (*evaluator.Policy, error) {
 	return policy, err
 }
 
-// Judge is the verdict on a request. Until the live source was read once, what concerns a group is judged as if the
-// group were enabled, which waits for the nodes and for that source, and then again with what it says: a start opens
-// no gap. The cluster's nodes must not count as listed before it is known.
+// Judge returns the verdict on a request. Until the live source was read once, Judge treats every group as enabled. If
+// the request concerns a group, it waits for the nodes and the live source, and judges again once that is known. So a
+// start opens no gap. cluster.Nodes must not report Ready before [Policy.Known].
 func (s *Policy) Judge(request *evaluator.Request, cluster evaluator.Cluster) evaluator.Verdict {
 	if !s.Known() {
 		verdict := s.strict.Evaluate(request, cluster)
@@ -86,8 +86,8 @@ func (s *Policy) Judge(request *evaluator.Request, cluster evaluator.Cluster) ev
 	return s.InForce().Evaluate(request, cluster)
 }
 
-// MayAutomate says whether Automatic may have anything to say, whatever the request. A start waits for what Scheduler
-// says.
+// MayAutomate reports whether Automatic may return an annotation for any request. Before the live source is known, it
+// answers as if all groups were enabled.
 func (s *Policy) MayAutomate() bool {
 	if !s.Known() {
 		return s.strict.Automates()
@@ -95,9 +95,9 @@ func (s *Policy) MayAutomate() bool {
 	return s.InForce().Automates()
 }
 
-// Automatic is what the annotation of the override has to say on a pod that is about to be created, "" if it is to
-// have none. Until Scheduler was read once it waits as Judge does, and if that is in vain it writes nothing:
-// the pod is not judged yet either.
+// Automatic returns the value of the override annotation for a pod that is about to be created, "" for none.
+// Until the live source was read once, it waits as Judge does. If that is in vain, it returns "": the pod is not
+// judged by the real policy either.
 func (s *Policy) Automatic(request *evaluator.Request, cluster evaluator.Cluster) string {
 	if !s.Known() {
 		s.strict.Automatic(request, cluster)
@@ -108,10 +108,10 @@ func (s *Policy) Automatic(request *evaluator.Request, cluster evaluator.Cluster
 	return s.InForce().Automatic(request, cluster)
 }
 
-// InForce is the policy in force, nil where there is none.
+// InForce returns the policy in force, nil if there is none.
 func (s *Policy) InForce() *evaluator.Policy { return s.current.Load() }
 
-// Known says whether the live source was read once: before that, the lists may lack entries.
+// Known reports whether the live source was read once. Before that, the lists may lack entries.
 func (s *Policy) Known() bool { return s.known.Load() }
 
 // Start reads the live source again and again until ctx ends. It implements manager.Runnable.
@@ -137,9 +137,9 @@ func (s *Policy) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica judges.
 func (s *Policy) NeedLeaderElection() bool { return false }
 
-// step reads the live source once. While it cannot be read what was read last holds. One whose content cannot be
-// understood at a start counts as read, with the strictest meaning it may have: otherwise every request that aims at
-// a group would wait for somebody to mend it. An error is a configuration that makes no policy.
+// step reads the live source once. While it cannot be read, what was read last holds. At a start, malformed content
+// counts as read, with the strictest meaning possible: otherwise every request that aims at a group would wait until
+// somebody repairs it. step returns an error if the configuration is invalid.
 func (s *Policy) step(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, schedulerEvery)
 	defer cancel()
@@ -171,7 +171,7 @@ func (s *Policy) step(ctx context.Context) error {
 	return nil
 }
 
-// report logs that the live source could not be read, once for as long as that goes on.
+// report logs that the live source could not be read, once for each outage.
 func (s *Policy) report(ctx context.Context, err error) {
 	if !s.failing && ctx.Err() == nil {
 		s.config.Log.Error(err,
@@ -199,14 +199,14 @@ func (s *Policy) lookAtNodes() {
 	}
 }
 
-// pinTold is a state of an entry that the log has.
+// pinTold is a state of an entry that was logged.
 type pinTold struct {
 	group, entry string
 	state        evaluator.PinState
 }
 
-// lookAtPins shows which entries mean a namespace that is not the one they were written for, or may come to. The log has each of
-// them once. What cannot be read is left as it was.
+// lookAtPins shows which entries mean another namespace than intended, or may come to. It logs each of them
+// once. If a namespace cannot be read, it changes nothing.
 func (s *Policy) lookAtPins(ctx context.Context) {
 	if s.config.Namespace == nil {
 		return
@@ -225,14 +225,15 @@ func (s *Policy) lookAtPins(ctx context.Context) {
 		}
 		told[key] = true
 		if !s.told[key] {
-			s.config.Log.Info("an entry does not say which namespace it means: let it end in @ and the UID of the namespace, or take it away",
+			s.config.Log.Info(
+				"an entry does not say which namespace it means: let it end in @ and the UID of the namespace, or take it away",
 				"group", pin.Group, "entry", pin.Text, "source", pin.Source, "state", pin.State, "uid", pin.Now)
 		}
 	}
 	s.told = told
 }
 
-// use makes a policy of the configuration and what the cluster says, and puts it into force.
+// use makes a policy from the configuration and the live source, and puts it into force.
 func (s *Policy) use(live Live) error {
 	policy, ignored, err := evaluator.New(live.Add(s.config.Sources))
 	if err != nil {
@@ -240,20 +241,21 @@ func (s *Policy) use(live Live) error {
 	}
 	s.enforce(policy, len(ignored))
 	for _, part := range ignored {
-		s.config.Log.Info("a part of the live source has no effect", "object", part.Object, "field", part.Field, "reason",
-			part.Why)
+		s.config.Log.Info("a part of the live source has no effect", "object", part.Object, "field", part.Field,
+			"reason", part.Why)
 	}
 	for _, group := range policy.Effective() {
 		if group.Group == string(configv1.ControlPlane) && group.Mode == configv1.Enable && live.MastersSchedulable() {
-			s.config.Log.Info("mastersSchedulable of Scheduler opens the nodes to all pods, and the mode closes them, which holds: "+
-				"set one of them otherwise",
+			s.config.Log.Info(
+				"mastersSchedulable of Scheduler opens the nodes to all pods, and the mode closes them, which holds: "+
+					"set one of them otherwise",
 				"group", group.Group, "mode", group.Mode)
 		}
 	}
 	return nil
 }
 
-// enforce puts a policy into force, and shows it with the number of parts of the live source that have no effect.
+// enforce puts a policy into force and shows it. ignored is the number of parts of the live source without effect.
 func (s *Policy) enforce(policy *evaluator.Policy, ignored int) {
 	s.current.Store(policy)
 	s.config.Metrics.Show(policy.Effective(), ignored, time.Now())
@@ -263,6 +265,6 @@ func (s *Policy) enforce(policy *evaluator.Policy, ignored int) {
 	}
 }
 
-// errMalformed is an object with content of other types than its kind has. Its definition keeps that out; a
-// definition of somebody else's may not.
+// errMalformed says that an object has fields of wrong types. Our CRD refuses such objects; another CRD may accept
+// them.
 var errMalformed = errors.New("its content has wrong types")

@@ -20,7 +20,8 @@ import (
 )
 
 // answering makes the clients answer every call of a verb and resource with an error, or with what it returns.
-func answering(clients *fake.Clientset, verb, resource string, answer func(clienttesting.Action) (runtime.Object, error)) {
+func answering(clients *fake.Clientset, verb, resource string,
+	answer func(clienttesting.Action) (runtime.Object, error)) {
 	clients.PrependReactor(verb, resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
 		object, err := answer(a)
 		return true, object, err
@@ -48,15 +49,16 @@ func TestH8_TheAuthorizerIsAskedWhatTheEvaluatorAsks(t *testing.T) {
 		return review, failure
 	})
 	cluster := Ports(clients, nil, Namespaces{}, nil)(t.Context())
-	access := evaluator.Access{User: evaluator.User{Name: "alice", Groups: []string{"a", "b"}}, Verb: evaluator.Occupy, Group: "Edge"}
+	access := evaluator.Access{User: evaluator.User{Name: "alice", Groups: []string{"a", "b"}}, Verb: evaluator.Occupy,
+		Group: "Edge"}
 	for _, answer = range []bool{true, false} {
 		if allowed, err := cluster.Allowed(access); allowed != answer || err != nil {
 			t.Errorf("allowed %t (%v), want %t", allowed, err, answer)
 		}
 	}
 	if want := (authorizationv1.SubjectAccessReviewSpec{User: "alice", Groups: []string{"a", "b"},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "scheduling.openshift.io", Resource: "nodeschedulinggroups",
-			Name: "Edge", Verb: "occupy"}}); !reflect.DeepEqual(asked, want) {
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "scheduling.openshift.io",
+			Resource: "nodeschedulinggroups", Name: "Edge", Verb: "occupy"}}); !reflect.DeepEqual(asked, want) {
 		t.Errorf("asked %+v, want %+v", asked, want)
 	}
 	failure = errors.New("no answer")
@@ -81,7 +83,9 @@ func TestN57_WhatIsReadLive(t *testing.T) {
 	if uid, exists, err := cluster.Namespace("tmp"); err != nil || !exists || uid != firstUID {
 		t.Errorf("a namespace: %q, %t (%v)", uid, exists, err)
 	}
-	answering(clients, "get", "*", func(clienttesting.Action) (runtime.Object, error) { return nil, errors.New("no answer") })
+	answering(clients, "get", "*", func(clienttesting.Action) (runtime.Object, error) {
+		return nil, errors.New("no answer")
+	})
 	if node, err := cluster.LiveNode("n"); err == nil || node != nil {
 		t.Errorf("a node that cannot be read: %v (%v)", node, err)
 	}

@@ -11,30 +11,30 @@ import (
 	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 )
 
-// schema looks at what the API server publishes of Scheduler as OpenAPI v3. It is not for several goroutines.
+// schema reads the OpenAPI v3 schema of Scheduler that the API server publishes. It is not safe for concurrent use.
 type schema struct {
 	client rest.Interface
-	// url is that of the document which was read last. It changes with the content, so that a document that did not
-	// change is not fetched again.
+	// url is the URL of the document read last. It changes with the content, so an unchanged document is not fetched
+	// again.
 	url   string
 	keeps bool
 }
 
-// documents is the list of the documents, as far as it is read.
+// documents is the part of the list of documents that is read.
 type documents struct {
 	Paths map[string]struct {
 		URL string `json:"serverRelativeURL"`
 	} `json:"paths"`
 }
 
-// published is a document, as far as it is read.
+// published is the part of a document that is read.
 type published struct {
 	Components struct {
 		Schemas map[string]*field `json:"schemas"`
 	} `json:"components"`
 }
 
-// field is a schema, as far as it is read.
+// field is the part of a schema that is read.
 type field struct {
 	Properties map[string]*field `json:"properties"`
 	Unknown    bool              `json:"x-kubernetes-preserve-unknown-fields"`
@@ -43,11 +43,11 @@ type field struct {
 	} `json:"x-kubernetes-group-version-kind"`
 }
 
-// errUnpublished is a kind that is served and of which no schema is published, which is so for a moment after a start
-// and after its definition came.
+// errUnpublished says that a served kind has no published schema. That is so for a moment after the API server starts,
+// and after the CRD is created.
 var errUnpublished = errors.New("the API server publishes no schema of Scheduler yet")
 
-// look says whether the API server keeps spec.schedulingGroups of Scheduler, which it serves.
+// look reports whether the API server keeps spec.schedulingGroups of Scheduler. The API server must serve the kind.
 func (s *schema) look(ctx context.Context) (bool, error) {
 	if s.client == nil {
 		return false, errors.New("reading the schema of Scheduler: there is no client for it")
@@ -87,7 +87,7 @@ func (s *schema) get(ctx context.Context, url string, into any) error {
 	return nil
 }
 
-// is says whether the schema is that of the kind, and not that of its list.
+// is reports whether this is the schema of the kind, and not of its list.
 func (f *field) is(kind string) bool {
 	if f == nil {
 		return false
@@ -100,7 +100,7 @@ func (f *field) is(kind string) bool {
 	return false
 }
 
-// keeps says whether a field below is not dropped: it is there, or fields that nobody knows are kept.
+// keeps reports whether the API server keeps the field at path: it is in the schema, or unknown fields are kept.
 func (f *field) keeps(path ...string) bool {
 	switch {
 	case f == nil:

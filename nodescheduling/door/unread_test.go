@@ -31,7 +31,8 @@ func TestA18_WhatCannotBeReadIsNotNone(t *testing.T) {
 	}{
 		{"get", "schedulers", "reading Scheduler cluster: no answer", errors.New("no answer")},
 		{"get", "schedulers", "reading Scheduler cluster: the server is currently unable", unavailable},
-		{"list", "nodeschedulinggroups", "listing the objects of kind NodeSchedulingGroup: no answer", errors.New("no answer")},
+		{"list", "nodeschedulinggroups", "listing the objects of kind NodeSchedulingGroup: no answer",
+			errors.New("no answer")},
 	} {
 		server := &doortest.Server{Spec: doortest.WithoutField}
 		client := server.Dynamic()
@@ -68,12 +69,14 @@ func TestN60_ASchedulerOfOtherTypes(t *testing.T) {
 func TestN70_OnlyTheSchedulerThatCountsOpensTheNodes(t *testing.T) {
 	t.Parallel()
 	of := func(name string, open bool) *configv1.Scheduler {
-		return &configv1.Scheduler{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: configv1.SchedulerSpec{MastersSchedulable: open}}
+		return &configv1.Scheduler{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: configv1.SchedulerSpec{MastersSchedulable: open}}
 	}
 	for _, c := range []struct {
 		scheduler *configv1.Scheduler
 		want      bool
-	}{{of(configv1.SchedulerName, true), true}, {of(configv1.SchedulerName, false), false}, {of("other", true), false}, {nil, false}} {
+	}{{of(configv1.SchedulerName, true), true}, {of(configv1.SchedulerName, false), false}, {of("other", true), false},
+		{nil, false}} {
 		if got := (Live{Scheduler: c.scheduler}).MastersSchedulable(); got != c.want {
 			t.Errorf("%+v: %t", c.scheduler, got)
 		}
@@ -103,7 +106,8 @@ func TestA18_WhatIsPublishedOfOtherKinds(t *testing.T) {
 	const list = `{"paths": {"apis/config.openshift.io/v1": {"serverRelativeURL": "/one"}}}`
 	kind := func(group, version, kind string) answer {
 		return answer{http.StatusOK, `{"components": {"schemas": {"One": {"x-kubernetes-preserve-unknown-fields": true,
-			"x-kubernetes-group-version-kind": [{"group": "` + group + `", "version": "` + version + `", "kind": "` + kind + `"}]}}}}`}
+			"x-kubernetes-group-version-kind": [{"group": "` + group + `", "version": "` + version + `", "kind": "` +
+			kind + `"}]}}}}`}
 	}
 	for _, c := range []struct {
 		what      string
@@ -112,20 +116,24 @@ func TestA18_WhatIsPublishedOfOtherKinds(t *testing.T) {
 		want      string // of the error
 	}{
 		{"the kind", answer{200, list}, kind("config.openshift.io", "v1", "Scheduler"), true, ""},
-		{"another group", answer{200, list}, kind("example.com", "v1", "Scheduler"), false, "publishes no schema of Scheduler yet"},
-		{"another version", answer{200, list}, kind("config.openshift.io", "v2", "Scheduler"), false, "publishes no schema"},
-		{"another kind", answer{200, list}, kind("config.openshift.io", "v1", "Ingress"), false, "publishes no schema"},
+		{"another group", answer{200, list}, kind("example.com", "v1", "Scheduler"), false,
+			"publishes no schema of Scheduler yet"},
+		{"another version", answer{200, list}, kind("config.openshift.io", "v2", "Scheduler"), false,
+			"publishes no schema"},
+		{"another kind", answer{200, list}, kind("config.openshift.io", "v1", "Ingress"), false,
+			"publishes no schema"},
 		{"a schema that is null", answer{200, list}, answer{200, `{"components": {"schemas": {"One": null}}}`}, false,
 			"publishes no schema"},
 		{"no JSON", answer{200, list}, answer{200, "x"}, false, "reading the schema of Scheduler from /one: "},
-		{"an error with a document", answer{200, list}, answer{500, kind("config.openshift.io", "v1", "Scheduler").text}, false,
+		{"an error with a document", answer{200, list},
+			answer{500, kind("config.openshift.io", "v1", "Scheduler").text}, false,
 			"reading the schema of Scheduler from /one: "},
 		{"no list", answer{500, list}, answer{}, false, "reading the schema of Scheduler from /openapi/v3: "},
 		{"no address", answer{200, `{"paths": {"apis/config.openshift.io/v1": {}}}`},
 			kind("config.openshift.io", "v1", "Scheduler"), false, "publishes no schema"},
 	} {
-		s := publishing(map[string]answer{"/openapi/v3": c.list, "/one": c.one, "": kind("config.openshift.io", "v1", "Scheduler"),
-			"/": kind("config.openshift.io", "v1", "Scheduler")})
+		s := publishing(map[string]answer{"/openapi/v3": c.list, "/one": c.one,
+			"": kind("config.openshift.io", "v1", "Scheduler"), "/": kind("config.openshift.io", "v1", "Scheduler")})
 		keeps, err := s.look(t.Context())
 		if keeps != c.keeps || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %t (%v), want %t %q", c.what, keeps, err, c.keeps, c.want)

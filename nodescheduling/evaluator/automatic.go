@@ -7,15 +7,16 @@ import (
 )
 
 const (
-	// automaticPrefix begins the reason that nobody wrote by hand. The name of whoever creates the pod follows, so
-	// that the audit log says what the pod says.
+	// automaticPrefix begins a reason that nobody wrote by hand. The name of the pod's creator follows, so that pod
+	// and audit log say the same.
 	automaticPrefix = "automatic: "
-	// maxAutomaticName is how much of that name is in it, in characters: at most four bytes each, so that maxOverride
-	// holds.
+	// maxAutomaticName is how many characters of that name it has. Each has at most four bytes, so maxOverride is
+	// never exceeded.
 	maxAutomaticName = 120
 )
 
-// automaticReason is what a door writes for a user. The policy outside of Go says the same: see [AutomaticValue].
+// automaticReason returns the reason that a door writes for a user. The policy outside of Go writes the same: see
+// [AutomaticMutation].
 func automaticReason(user string) string {
 	if name := []rune(user); len(name) > maxAutomaticName {
 		user = string(name[:maxAutomaticName])
@@ -23,13 +24,13 @@ func automaticReason(user string) string {
 	return automaticPrefix + user
 }
 
-// Automatic is what the annotation of the override has to say on a pod that is about to be created, "" if it is to
-// have none. A door that can change objects writes it before it asks [Policy.Evaluate], which judges it like
-// one that was written by hand: so it is no matter who wrote it.
+// Automatic returns the value of the override annotation for a pod that is about to be created, "" for none. A
+// door that can change objects writes it, and then calls [Policy.Evaluate], which judges it like one written by hand.
+// So it does not matter who wrote it.
 //
-// A pod gets it where that helps and nothing else is touched by it: no controller makes the pod, it aims at a node of
-// a group in a namespace that the group does not authorize, and whoever creates it has an entry for a user or a group
-// in every group of the policy. With less than that the annotation would only be refused.
+// A pod gets it only if it helps: no controller makes the pod, the pod aims at a node of a group that does not
+// authorize its namespace, and its creator has an entry for a user or a group in every group of the policy. Otherwise
+// the annotation would be refused or useless.
 func (p *Policy) Automatic(request *Request, cluster Cluster) string {
 	if !p.Automates() {
 		return ""
@@ -53,11 +54,11 @@ func (p *Policy) Automatic(request *Request, cluster Cluster) string {
 	return ""
 }
 
-// Automates says whether [Policy.Automatic] may have anything to say, whatever the request.
+// Automates reports whether [Policy.Automatic] may return an annotation for any request.
 func (p *Policy) Automates() bool { return p != nil && p.automatic && len(p.groups) > 0 }
 
-// personEverywhere says whether whoever sends the request has an entry for a user or a group in every group: without
-// that the annotation is refused, whatever group the pod aims at. What is noted about entries of other groups is no part
+// personEverywhere reports whether the sender has an entry for a user or a group in every group. Otherwise the
+// annotation is refused, whatever group the pod aims at. It restores stale, since entries of other groups are no part
 // of a finding about one.
 func (e *evaluation) personEverywhere() bool {
 	noted := e.stale
@@ -70,7 +71,7 @@ func (e *evaluation) personEverywhere() bool {
 	return true
 }
 
-// needsOverride says whether the pod aims at a node that is known to be of the group, and its namespace keeps it off.
+// needsOverride reports whether the pod aims at a known node of the group, and its namespace is not authorized.
 func (e *evaluation) needsOverride(g *group) bool {
 	f := e.halves(g)
 	if f.NamespaceAuthorized || !e.ready(g) {
@@ -80,6 +81,6 @@ func (e *evaluation) needsOverride(g *group) bool {
 	if !slices.ContainsFunc(e.targets(g, false), known) {
 		return false
 	}
-	_ = e.askAuthorizer(g, &f) // who gives no answer authorizes nothing
+	_ = e.askAuthorizer(g, &f) // without an answer nothing is authorized
 	return !f.NamespaceAuthorized
 }

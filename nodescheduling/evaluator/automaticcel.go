@@ -2,38 +2,39 @@ package evaluator
 
 import "strconv"
 
-// What stands in the expressions of [AutomaticConditions] for what a policy says. Each is replaced by JSON, which CEL
-// reads, and in which none of them can stand: it has no < as it is written here.
+// Placeholders in the expressions of [AutomaticConditions], for values of a policy. Each is replaced by JSON, which
+// CEL can read. JSON cannot contain a placeholder: Go writes it without <.
 const (
-	// CELAllEntries is a list of the lists authorizedUsers of all groups.
+	// CELAllEntries stands for a list of the authorizedUsers lists of all groups.
 	CELAllEntries = "<ALL>"
-	// CELEntries is the list of the group.
+	// CELEntries stands for the authorizedUsers list of the group.
 	CELEntries = "<ENTRIES>"
-	// CELLabels are the matchLabels of the group, if its labelSelector has nothing else; otherwise labels that no pod
-	// selects.
+	// CELLabels stands for the matchLabels of the group if its labelSelector has nothing else, otherwise for labels
+	// that no pod selects.
 	CELLabels = "<LABELS>"
 )
 
-// The expressions of a MutatingAdmissionPolicy that is evaluated for each node that the labelSelector of a group
-// chooses: params is the node. They hold for nothing for which [Policy.Automatic] does not write the annotation too,
-// if every group is enforced. They hold for less: of Scheduler's entries they know nothing, nor of nodes that only
-// their taints make members, and a pod with required node affinity, or with a toleration that compares numbers, is
-// left alone.
+// The expressions of a MutatingAdmissionPolicy. It is evaluated for each node that the labelSelector of a group
+// matches; params is the node. If every group is enforced, they hold only for pods on which [Policy.Automatic] writes
+// the annotation too. They hold for fewer pods: they do not know the entries of the live source, or nodes that are
+// members only by their taints. They leave alone a pod with required node affinity, or with a toleration that compares
+// numbers.
 const (
 	celNoController = "!has(object.metadata.ownerReferences) || " +
 		"!object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller)"
 
-	// celPerson: names that look like another form of entries count only where they are spelled with user:.
+	// celPerson: a user name that looks like another form of entry counts only if the entry begins with user:.
 	celPerson = "!" + celUser + ".startsWith('" + serviceAccountPrefix + "') && " + CELAllEntries + ".all(entries, " +
 		"!" + celUser + ".contains('/') && !" + celUser + ".startsWith('" + userPrefix + "') && " +
-		"!" + celUser + ".startsWith('" + groupPrefix + "') && !" + celUser + ".startsWith('" + namespacePrefix + "') && " +
-		celUser + " in entries || '" + userPrefix + "' + " + celUser + " in entries || " +
+		"!" + celUser + ".startsWith('" + groupPrefix + "') && !" + celUser + ".startsWith('" + namespacePrefix +
+		"') && " + celUser + " in entries || '" + userPrefix + "' + " + celUser + " in entries || " +
 		"has(request.userInfo.groups) && request.userInfo.groups.exists(g, '" + groupPrefix + "' + g in entries))"
 	celUser = "request.userInfo.username"
 
-	// celUnlisted: an entry with the UID of another namespace counts as one of this.
+	// celUnlisted: an entry counts for the namespace even if its UID is that of another one.
 	celUnlisted = "!" + CELEntries + ".exists(e, e == '" + namespacePrefix + "' + request.namespace || " +
-		"e.startsWith('" + namespacePrefix + "' + request.namespace + '@') || e.startsWith(request.namespace + '/') || " +
+		"e.startsWith('" + namespacePrefix +
+		"' + request.namespace + '@') || e.startsWith(request.namespace + '/') || " +
 		"e.startsWith('" + serviceAccountPrefix + "' + request.namespace + ':'))"
 
 	celAimsHere = "has(object.spec.nodeName) ? object.spec.nodeName == params.metadata.name : " +
@@ -52,7 +53,8 @@ const (
 		"(has(o.value) ? o.value : '') == (has(t.value) ? t.value : ''))"
 )
 
-// AutomaticConditions are the matchConditions of such a policy, for one group. All of them must hold.
+// AutomaticConditions returns the matchConditions of a MutatingAdmissionPolicy that writes the annotation of the
+// override, for one group. All of them must hold.
 func AutomaticConditions() []MatchCondition {
 	return []MatchCondition{
 		{Name: "has-no-override", Expression: "!(" + celCarries + ")"},
@@ -63,10 +65,10 @@ func AutomaticConditions() []MatchCondition {
 	}
 }
 
-// AutomaticMutation is what such a policy applies: the annotation as [Policy.Automatic] has it.
+// AutomaticMutation returns what that policy applies: the annotation, as [Policy.Automatic] returns it.
 func AutomaticMutation() string {
 	most := strconv.Itoa(maxAutomaticName)
-	return "Object{metadata: Object.metadata{annotations: {'" + OverrideAnnotation + "': '" + automaticPrefix + "' + " +
-		"(size(request.userInfo.username) > " + most + " ? request.userInfo.username.substring(0, " + most +
+	return "Object{metadata: Object.metadata{annotations: {'" + OverrideAnnotation + "': '" + automaticPrefix +
+		"' + " + "(size(request.userInfo.username) > " + most + " ? request.userInfo.username.substring(0, " + most +
 		") : request.userInfo.username)}}}"
 }

@@ -29,12 +29,16 @@ func newFleet(size int) fleet {
 	f := fleet{byName: map[string]*corev1.Node{}}
 	for i := range size {
 		name := fmt.Sprintf("node-%d", i)
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name,
-			corev1.LabelTopologyZone: string(rune('a' + i%3)), corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux",
-			corev1.LabelInstanceTypeStable: "m5.large", "team": fmt.Sprint(i % 20)}}}
+		node := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name,
+				corev1.LabelTopologyZone: string(rune('a' + i%3)), corev1.LabelArchStable: "amd64",
+				corev1.LabelOSStable: "linux", corev1.LabelInstanceTypeStable: "m5.large",
+				"team": fmt.Sprint(i % 20)}}}
 		if i < 3 {
 			node.Labels["node-role.kubernetes.io/control-plane"] = ""
-			node.Spec.Taints = []corev1.Taint{{Key: "node-role.kubernetes.io/master", Effect: corev1.TaintEffectNoSchedule}}
+			node.Spec.Taints = []corev1.Taint{
+				{Key: "node-role.kubernetes.io/master", Effect: corev1.TaintEffectNoSchedule},
+			}
 		}
 		f.list, f.byName[name] = append(f.list, node), node
 	}
@@ -83,8 +87,14 @@ func TestAnOrdinaryPodAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster := evaluator.Cluster{Nodes: newFleet(3)}
-	request := evaluator.Request{Operation: evaluator.Create, Resource: "pods", Namespace: "app", User: evaluator.User{Name: "alice"},
-		Pod: &corev1.Pod{Spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists}}}}}
+	request := evaluator.Request{Operation: evaluator.Create, Resource: "pods", Namespace: "app",
+		User: evaluator.User{Name: "alice"}, Pod: &corev1.Pod{
+			Spec: corev1.PodSpec{
+				Tolerations: []corev1.Toleration{
+					{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists},
+				},
+			},
+		}}
 	if n := testing.AllocsPerRun(100, func() { policy.Evaluate(&request, cluster) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

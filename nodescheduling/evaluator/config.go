@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// maxGroups keeps what names groups small: metrics, audit annotations.
+	// maxGroups bounds metrics and audit annotations, which name groups.
 	maxGroups = 32
-	// maxEntry is the longest entry of a list, in bytes: longer than any name that an authenticator gives out.
+	// maxEntry is the length limit of a list entry, in bytes. No authenticator returns names as long.
 	maxEntry = 1024
 )
 
-// Decode reads the configuration, as YAML or JSON, and checks it (N1, N2). The error names each field that is wrong, its
-// value and what is allowed. A door that has no configuration at all does not call it: it has no policy (N4).
+// Decode reads the configuration, as YAML or JSON, and checks it (N1, N2). The error names each wrong field, its value
+// and what is allowed. A door without any configuration has no policy, and does not call Decode (N4).
 func Decode(document []byte) (*v1alpha1.NodeSchedulingPolicyConfig, error) {
 	if len(bytes.TrimSpace(document)) == 0 {
 		return nil, fmt.Errorf("%s: the document is empty", v1alpha1.Kind)
@@ -54,7 +54,7 @@ func Decode(document []byte) (*v1alpha1.NodeSchedulingPolicyConfig, error) {
 	return config, nil
 }
 
-// describe says what a value of the wrong type must be, in the words of the file and not of Go.
+// describe turns an error about a value of the wrong type into the words of the file, instead of Go's.
 func describe(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -82,8 +82,8 @@ func checkKind(meta metav1.TypeMeta) error {
 	return errors.Join(errs...)
 }
 
-// Check finds what is wrong with the fields of a configuration (N2); apiVersion and kind are Decode's. The error names
-// each field that is wrong, its value and what is allowed.
+// Check checks the fields of a configuration (N2), except apiVersion and kind, which Decode checks. The error names
+// each wrong field, its value and what is allowed.
 func Check(config *v1alpha1.NodeSchedulingPolicyConfig) error {
 	var errs []error
 	wrong := func(field, format string, args ...any) {
@@ -102,7 +102,9 @@ func Check(config *v1alpha1.NodeSchedulingPolicyConfig) error {
 		case name == "":
 			wrong(path+".name", "is missing: it must be a name such as %s", configv1.ControlPlane)
 		case len(validation.IsValidLabelValue(name)) > 0:
-			wrong(path+".name", "is %q: it must have at most 63 letters, digits, '-', '_' and '.', a letter or digit first and last", name)
+			wrong(path+".name",
+				"is %q: it must have at most 63 letters, digits, '-', '_' and '.', a letter or digit first and last",
+				name)
 		}
 		if first, found := seen[group.Name]; found && group.Name != "" {
 			wrong(path+".name", "is %q, as is that of groups[%d]: names must differ", group.Name, first)
@@ -114,7 +116,8 @@ func Check(config *v1alpha1.NodeSchedulingPolicyConfig) error {
 	switch config.Authorization {
 	case "", v1alpha1.Lists, v1alpha1.ListsAndRBAC:
 	default:
-		wrong("authorization", "is %q: it must be %s or %s, or be left out, which is %[2]s", config.Authorization, v1alpha1.Lists, v1alpha1.ListsAndRBAC)
+		wrong("authorization", "is %q: it must be %s or %s, or be left out, which is %[2]s", config.Authorization,
+			v1alpha1.Lists, v1alpha1.ListsAndRBAC)
 	}
 	switch config.EmergencyOverride {
 	case "", v1alpha1.OverrideDisable, v1alpha1.OverrideEnable, v1alpha1.OverrideAutomatic:
@@ -126,7 +129,8 @@ func Check(config *v1alpha1.NodeSchedulingPolicyConfig) error {
 	switch config.EntryPins {
 	case "", v1alpha1.PinsWarn, v1alpha1.PinsRequire:
 	default:
-		wrong("entryPins", "is %q: it must be %s or %s, or be left out, which is %[2]s", config.EntryPins, v1alpha1.PinsWarn, v1alpha1.PinsRequire)
+		wrong("entryPins", "is %q: it must be %s or %s, or be left out, which is %[2]s", config.EntryPins,
+			v1alpha1.PinsWarn, v1alpha1.PinsRequire)
 	}
 	return errors.Join(errs...)
 }
@@ -137,13 +141,17 @@ func checkGroup(path string, group v1alpha1.SchedulingPolicyGroup, pins bool) []
 	if err != nil {
 		errs = append(errs, fmt.Errorf("%s.labelSelector: %w", path, err))
 	} else if selector.Empty() {
-		errs = append(errs, fmt.Errorf("%s.labelSelector is missing or empty, which would be every node: it must have matchLabels or matchExpressions", path))
+		errs = append(errs,
+			fmt.Errorf(
+				"%s.labelSelector is missing or empty, which would be every node: it must have matchLabels or matchExpressions",
+				path))
 	}
 	for i, taint := range group.Taints {
 		errs = append(errs, checkTaint(fmt.Sprintf("%s.taints[%d]", path, i), taint)...)
 	}
 	if !slices.Contains([]configv1.GroupMode{"", configv1.Disable, configv1.Enable, configv1.Inform}, group.Mode) {
-		errs = append(errs, fmt.Errorf("%s.mode is %q: it must be %s, %s or %s, or be empty, which is %[3]s", path, group.Mode, configv1.Disable, configv1.Enable, configv1.Inform))
+		errs = append(errs, fmt.Errorf("%s.mode is %q: it must be %s, %s or %s, or be empty, which is %[3]s", path,
+			group.Mode, configv1.Disable, configv1.Enable, configv1.Inform))
 	}
 	if group.AuthorizedUsers == nil {
 		errs = append(errs, fmt.Errorf("%s.authorizedUsers is missing: it must be a list, which may be empty", path))
@@ -156,22 +164,28 @@ func checkGroup(path string, group v1alpha1.SchedulingPolicyGroup, pins bool) []
 	return errs
 }
 
-// checkTaint: a taint that states a condition would make a node that is not ready one of the group.
+// checkTaint refuses taints that state a condition: they would make a node a member of the group while it is not
+// ready.
 func checkTaint(path string, taint v1alpha1.GroupTaint) []error {
 	var errs []error
 	switch {
 	case strings.HasPrefix(taint.Key, conditionTaints):
-		errs = append(errs, fmt.Errorf("%s.key is %q, the condition of a node: it must be a key that nodes of the group have for good", path, shorten(taint.Key)))
+		errs = append(errs,
+			fmt.Errorf("%s.key is %q, the condition of a node: it must be a key that nodes of the group have for good",
+				path, shorten(taint.Key)))
 	case len(validation.IsQualifiedName(taint.Key)) > 0:
-		errs = append(errs, fmt.Errorf("%s.key is %q: it must be the key of a taint, such as node-role.kubernetes.io/control-plane", path, shorten(taint.Key)))
+		errs = append(errs,
+			fmt.Errorf("%s.key is %q: it must be the key of a taint, such as node-role.kubernetes.io/control-plane",
+				path, shorten(taint.Key)))
 	}
 	if taint.Effect != corev1.TaintEffectNoSchedule && taint.Effect != corev1.TaintEffectNoExecute {
-		errs = append(errs, fmt.Errorf("%s.effect is %q: it must be %s or %s", path, shorten(string(taint.Effect)), corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute))
+		errs = append(errs, fmt.Errorf("%s.effect is %q: it must be %s or %s", path, shorten(string(taint.Effect)),
+			corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute))
 	}
 	return errs
 }
 
-// shorten keeps a text that users choose from filling a message.
+// shorten bounds a text that users choose, so that it does not fill a message.
 func shorten(text string) string {
 	const most = 253 // the longest name of an object
 	if len(text) <= most {

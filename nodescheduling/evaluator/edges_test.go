@@ -59,8 +59,10 @@ func TestWhatARequestLacksIsNoPanic(t *testing.T) {
 	if v := policy.Evaluate(&empty, w.Cluster()); !v.Allowed || len(v.Findings) > 0 {
 		t.Errorf("in its own namespace: %+v", v)
 	}
-	nameless := evaluator.Request{Operation: evaluator.Connect, Resource: "pods", Subresource: "exec", Namespace: "tmp"}
-	if v := policy.Evaluate(&nameless, w.Cluster()); v.Allowed || !strings.Contains(v.Message, `pod "" in namespace "tmp"`) {
+	nameless := evaluator.Request{Operation: evaluator.Connect, Resource: "pods", Subresource: "exec",
+		Namespace: "tmp"}
+	if v := policy.Evaluate(&nameless, w.Cluster()); v.Allowed ||
+		!strings.Contains(v.Message, `pod "" in namespace "tmp"`) {
 		t.Errorf("a pod without a name: %+v", v)
 	}
 	asked, err := schedulingtest.ParseRequest("alice create deployment app/web tolerate=*")
@@ -80,8 +82,10 @@ func TestWhatARequestLacksIsNoPanic(t *testing.T) {
 // another one now.
 func replacedWorld(t *testing.T, more string) *schedulingtest.World {
 	t.Helper()
-	return worldOf(t, "group ControlPlane select=cp mode=Enable users=admin,namespace:web@"+schedulingtest.NamespaceUID+
-		"\ngroup Edge select=edge mode=Enable users=admin\nnode n1 labels=cp,edge\nnamespace web uid="+otherUID+"\n"+more)
+	return worldOf(t, "group ControlPlane select=cp mode=Enable users=admin,namespace:web@"+
+		schedulingtest.NamespaceUID+
+		"\ngroup Edge select=edge mode=Enable users=admin\nnode n1 labels=cp,edge\nnamespace web uid="+otherUID+"\n"+
+		more)
 }
 
 const otherUID = "11111111-1111-1111-1111-111111111111"
@@ -97,7 +101,8 @@ func TestA11_AReplacedNamespaceIsTheReasonForPlacesOnly(t *testing.T) {
 	}{
 		{"", "admin create pod web/x node=n1", []evaluator.Reason{evaluator.NamespaceReplaced, evaluator.NodeName}},
 		{"", "admin bind web/x to=n1", []evaluator.Reason{evaluator.NamespaceReplaced, evaluator.Binding}},
-		{"not-ready", "admin create pod web/x node=n1", []evaluator.Reason{evaluator.NodesNotReady, evaluator.NodesNotReady}},
+		{"not-ready", "admin create pod web/x node=n1",
+			[]evaluator.Reason{evaluator.NodesNotReady, evaluator.NodesNotReady}},
 		{"override Enable", "bob create pod web/x node=n1 override=why",
 			[]evaluator.Reason{evaluator.OverrideMisused, evaluator.OverrideMisused}},
 		{"override Enable", "bob update pod web/x node=n1 override=why -> image=other",
@@ -127,7 +132,8 @@ func TestA11_AnInspectionNamesTheReplacedEntry(t *testing.T) {
 	if err != nil || len(found) != 2 {
 		t.Fatalf("%+v (%v)", found, err)
 	}
-	const names = `and the entry "namespace:web@` + schedulingtest.NamespaceUID + `" is for the namespace "web" with the UID `
+	const names = `and the entry "namespace:web@` + schedulingtest.NamespaceUID +
+		`" is for the namespace "web" with the UID `
 	if !strings.Contains(found[0].Found, names) || strings.Contains(found[1].Found, "the entry") {
 		t.Errorf("found %q and %q", found[0].Found, found[1].Found)
 	}
@@ -163,11 +169,13 @@ func TestA17_TamperingIsDeniedInEveryMode(t *testing.T) {
 // nothing, and not tolerating it neither.
 func TestATaintThatOnlyPrefersIsNone(t *testing.T) {
 	t.Parallel()
-	w := worldOf(t, "group ControlPlane select=cp mode=Enable users=\nnode soft labels=cp taints=soft:PreferNoSchedule")
+	w := worldOf(t,
+		"group ControlPlane select=cp mode=Enable users=\nnode soft labels=cp taints=soft:PreferNoSchedule")
 	if v := ask(t, w, w.Cluster(), "alice create pod app/web tolerate=*"); !v.Allowed || len(v.Findings) > 0 {
 		t.Errorf("a node with such a taint alone: %+v", v)
 	}
-	w = worldOf(t, "group ControlPlane select=cp mode=Enable users=\nnode both labels=cp taints=soft:PreferNoSchedule,cp:NoSchedule")
+	w = worldOf(t,
+		"group ControlPlane select=cp mode=Enable users=\nnode both labels=cp taints=soft:PreferNoSchedule,cp:NoSchedule")
 	if v := ask(t, w, w.Cluster(), "alice create pod app/web tolerate=cp"); v.Allowed {
 		t.Errorf("a node with another one: %+v", v)
 	}
@@ -255,8 +263,8 @@ func TestTheClosedSetsAreComplete(t *testing.T) {
 	if got := evaluator.Lives(); !slices.Equal(got, []evaluator.Source{"Scheduler", "NodeSchedulingGroup", "None"}) {
 		t.Errorf("live sources %v", got)
 	}
-	if got := evaluator.PinStates(); !slices.Equal(got, []evaluator.PinState{"pinned", "reserved", "unpinned", "dangling",
-		"replaced"}) {
+	if got := evaluator.PinStates(); !slices.Equal(got, []evaluator.PinState{"pinned", "reserved", "unpinned",
+		"dangling", "replaced"}) {
 		t.Errorf("states of entries %v", got)
 	}
 }
@@ -327,7 +335,8 @@ func TestA42_NothingIsWrittenInVain(t *testing.T) {
 	if got := policy.Automatic(&request, ports); got != "" {
 		t.Errorf("while the nodes are not all known: %q", got)
 	}
-	listed := worldOf(t, "group ControlPlane select=cp mode=Enable users=system:admin,namespace:tmp\noverride Automatic")
+	listed := worldOf(t,
+		"group ControlPlane select=cp mode=Enable users=system:admin,namespace:tmp\noverride Automatic")
 	if got := policyOf(t, listed.Sources).Automatic(&request, evaluator.Cluster{Nodes: untouched{t}}); got != "" {
 		t.Errorf("in a namespace that is authorized: %q", got)
 	}

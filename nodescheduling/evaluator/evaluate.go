@@ -10,8 +10,8 @@ import (
 	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 )
 
-// Evaluate judges a request. It changes none of its arguments. What concerns no protected node costs next to nothing: no
-// node is looked at for a pod that tolerates nothing, selects nothing and names no node (N68).
+// Evaluate judges a request. It changes none of its arguments. Most requests are cheap: for a pod without tolerations,
+// selectors and node name, it looks at no node (N68).
 func (p *Policy) Evaluate(request *Request, cluster Cluster) Verdict {
 	if p == nil || !p.watches() {
 		return Verdict{Allowed: true}
@@ -28,9 +28,11 @@ func (p *Policy) Evaluate(request *Request, cluster Cluster) Verdict {
 	return p.evaluate(request, cluster, subject)
 }
 
-// evaluate is Evaluate for a request that no exit let pass. It stands apart so that those that one did need no memory.
+// evaluate is Evaluate for a request that no exit let pass. It is a separate function so that the others allocate no
+// memory.
 func (p *Policy) evaluate(request *Request, cluster Cluster, subject subject) Verdict {
-	e := evaluation{policy: p, request: request, cluster: cluster, subject: subject, placement: request.placement(subject)}
+	e := evaluation{policy: p, request: request, cluster: cluster, subject: subject,
+		placement: request.placement(subject)}
 	overrides, frozen := bringsOverride(p, request, subject), touchesOverride(p, request, subject)
 	if subject == connection {
 		frozen = e.entersOverride()
@@ -55,18 +57,19 @@ func (p *Policy) evaluate(request *Request, cluster Cluster, subject subject) Ve
 	return e.verdict(findings)
 }
 
-// malformed makes the same finding for all groups: there is nothing to tell them apart by.
+// malformed makes the same finding for every group: without the object, nothing distinguishes them.
 func (p *Policy) malformed(request *Request) Verdict {
 	e := evaluation{request: request}
 	var findings []Finding
 	for i := range p.groups {
 		g := &p.groups[i]
-		findings = append(findings, e.refused(g, Finding{Group: g.name, Mode: g.mode}, []target{{reason: Malformed}}, nil))
+		findings = append(findings, e.refused(g, Finding{Group: g.name, Mode: g.mode}, []target{{reason: Malformed}},
+			nil))
 	}
 	return e.verdict(findings)
 }
 
-// subject is what a request is about, as far as that matters here.
+// subject is what a request is about, as far as rules differ.
 type subject int
 
 const (
@@ -74,20 +77,21 @@ const (
 	createdPod
 	updatedPod
 	podStatus   // only the annotation of the override matters (N62)
-	podContents // what runs in a pod: ephemeral containers, resize; only a pod with the override matters
-	connection  // who enters a pod: exec, attach, portforward; the same
+	podContents // what runs in a pod: ephemeral containers, resize; matters only with the override
+	connection  // who enters a pod: exec, attach, portforward; matters only with the override
 	binding
 	createdWorkload
 	updatedWorkload
-	storedPod // no request at all: a pod that exists (H14)
+	storedPod // no request, but a pod that exists (H14)
 )
 
-// subject says which rules apply. Eviction and deletion are nobody's concern (N62, F6).
+// subject says which rules apply. Eviction and deletion are not judged (N62, F6).
 func (r *Request) subject() subject {
 	create, update := r.Operation == Create, r.Operation == Update
 	switch {
 	case r.Operation == Connect:
-		if r.Group == "" && r.Resource == "pods" && (r.Subresource == "exec" || r.Subresource == "attach" || r.Subresource == "portforward") {
+		if r.Group == "" && r.Resource == "pods" && (r.Subresource == "exec" || r.Subresource == "attach" ||
+			r.Subresource == "portforward") {
 			return connection
 		}
 		return nothing
@@ -125,7 +129,8 @@ func (r *Request) aboutWorkload() bool {
 	case "":
 		return r.Resource == "replicationcontrollers"
 	case "apps":
-		return r.Resource == "deployments" || r.Resource == "daemonsets" || r.Resource == "statefulsets" || r.Resource == "replicasets"
+		return r.Resource == "deployments" || r.Resource == "daemonsets" || r.Resource == "statefulsets" ||
+			r.Resource == "replicasets"
 	case "batch":
 		return r.Resource == "jobs" || r.Resource == "cronjobs"
 	}
@@ -144,8 +149,8 @@ func (r *Request) lacksObject(s subject) bool {
 	return false // a workload is only warned about
 }
 
-// isOwnMirror holds for the mirror of a static pod that the kubelet of its node shows to the API server. Anyone can set
-// the annotation, so the identity decides (N59, F7).
+// isOwnMirror reports whether the pod is the mirror of a static pod, created by the kubelet of its node. Anyone can
+// set the annotation, so the identity decides (N59, F7).
 func (r *Request) isOwnMirror() bool {
 	if _, mirror := r.Pod.Annotations[corev1.MirrorPodAnnotationKey]; !mirror || r.Pod.Spec.NodeName == "" {
 		return false
@@ -153,10 +158,10 @@ func (r *Request) isOwnMirror() bool {
 	return r.User.Name == "system:node:"+r.Pod.Spec.NodeName && slices.Contains(r.User.Groups, "system:nodes")
 }
 
-// placement is what a request says of where a pod goes. The zero placement aims at nothing.
+// placement is where a request lets a pod go. The zero placement aims at nothing.
 type placement struct {
 	node      string          // where it is put
-	spec      *corev1.PodSpec // where it may be put; nil when a node is named
+	spec      *corev1.PodSpec // where it may be put; nil if a node is named
 	selects   bool            // spec has a node selector or required node affinity
 	tolerates bool            // spec tolerates a taint that says more than the node's condition
 }
@@ -168,7 +173,8 @@ func (r *Request) placement(s subject) placement {
 	case createdPod:
 		return place(&r.Pod.Spec)
 	case updatedPod:
-		// Who adds a toleration to a pod that has its node places nothing (N38), nor does a change of anything else (F9).
+		// Adding a toleration to a pod that already has a node places nothing (N38). Neither does a change of other
+		// fields (F9).
 		if r.OldPod.Spec.NodeName == "" && changed(&r.OldPod.Spec, &r.Pod.Spec) {
 			return place(&r.Pod.Spec)
 		}
@@ -180,14 +186,15 @@ func (r *Request) placement(s subject) placement {
 		}
 	case updatedWorkload:
 		old := r.OldWorkload
-		if warnable(r.Workload) && (old == nil || old.Template == nil || changed(&old.Template.Spec, &r.Workload.Template.Spec)) {
+		if warnable(r.Workload) &&
+			(old == nil || old.Template == nil || changed(&old.Template.Spec, &r.Workload.Template.Spec)) {
 			return place(&r.Workload.Template.Spec)
 		}
 	}
 	return placement{}
 }
 
-// warnable: nobody reads the warnings that a controller gets.
+// warnable reports whether somebody may read a warning about the workload. Controllers do not.
 func warnable(w *Workload) bool { return w != nil && w.Template != nil && w.Owner == nil }
 
 func place(spec *corev1.PodSpec) placement {
@@ -208,14 +215,14 @@ func requiredAffinity(spec *corev1.PodSpec) *corev1.NodeSelector {
 	return spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// changed looks at what decides about nodes and at nothing else: preferences aim at nothing (N29).
+// changed compares only what decides about nodes. Preferences do not (N29).
 func changed(old, spec *corev1.PodSpec) bool {
 	return old.NodeName != spec.NodeName || !apiequality.Semantic.DeepEqual(old.Tolerations, spec.Tolerations) ||
 		!apiequality.Semantic.DeepEqual(old.NodeSelector, spec.NodeSelector) ||
 		!apiequality.Semantic.DeepEqual(requiredAffinity(old), requiredAffinity(spec))
 }
 
-// evaluation is one request on its way to a verdict, with what was asked on behalf of it.
+// evaluation is one request on its way to a verdict, with what was asked for it so far.
 type evaluation struct {
 	policy    *Policy
 	request   *Request
@@ -232,7 +239,7 @@ type evaluation struct {
 	waited     bool        // for the nodes, in vain
 }
 
-// halves begins a finding: who of the two is authorized, and by which entries.
+// halves begins a finding: which of the two halves the lists authorize, and by which entries.
 func (e *evaluation) halves(g *group) Finding {
 	e.stale = nil
 	f := Finding{Group: g.name, Mode: g.mode, ActorEntry: e.actor(g), NamespaceEntry: e.occupant(g)}
@@ -240,8 +247,8 @@ func (e *evaluation) halves(g *group) Finding {
 	return f
 }
 
-// ready says whether the nodes are known. It waits for them at most once, and not at all for Inform, which makes nobody
-// wait.
+// ready reports whether the nodes are known. It waits for them at most once, and never for Inform: Inform must not
+// delay requests.
 func (e *evaluation) ready(g *group) bool {
 	if g.mode == configv1.Inform || e.waited {
 		return e.cluster.Nodes.Synced()
@@ -250,10 +257,11 @@ func (e *evaluation) ready(g *group) bool {
 	return !e.waited
 }
 
-// judge says whether the request concerns a group, and what comes of it.
+// judge reports whether the request concerns a group, and with what result.
 func (e *evaluation) judge(g *group) (Finding, bool) {
 	f := e.halves(g)
-	// The pods of a workload will come from a controller (H6), and who may create a pod with the override was asked already.
+	// The pods of a workload will come from a controller (H6). Whether the actor may create a pod with the override
+	// was checked before.
 	if e.workload() || e.subject == createdPod && e.override.reason != "" {
 		f.ActorAuthorized = true
 	}
@@ -262,7 +270,7 @@ func (e *evaluation) judge(g *group) (Finding, bool) {
 	case !e.placement.aims():
 		return Finding{}, false
 	case authorized || e.workload():
-		// For the audit log, or for advice, nobody waits.
+		// The result is only for the audit log or a warning, so do not wait.
 		if authorized && e.workload() || !e.cluster.Nodes.Synced() {
 			return Finding{}, false
 		}
@@ -292,8 +300,7 @@ func (e *evaluation) workload() bool {
 	return e.subject == createdWorkload || e.subject == updatedWorkload
 }
 
-// askAuthorizer asks for the halves that the lists leave open. The error says that they stay open because there was no
-// answer.
+// askAuthorizer asks the authorizer for the halves that the lists leave open. After an error they stay open.
 func (e *evaluation) askAuthorizer(g *group, f *Finding) error {
 	if !e.policy.rbac || e.cluster.Allowed == nil {
 		return nil
@@ -319,7 +326,7 @@ func (e *evaluation) askAuthorizer(g *group, f *Finding) error {
 	return failed
 }
 
-// refused completes a finding that the mode Enable denies. Misuse of the override is denied in every mode.
+// refused completes a finding that mode Enable denies. Misuse of the override and tampering are denied in every mode.
 func (e *evaluation) refused(g *group, f Finding, targets []target, asking error) Finding {
 	f.Decision, f.Reason, f.Node = Deny, targets[0].reason, targets[0].node
 	if g.mode == configv1.Inform && f.Reason != OverrideMisused && f.Reason != OverrideTampered {
@@ -335,7 +342,7 @@ func (e *evaluation) refused(g *group, f Finding, targets []target, asking error
 	return f
 }
 
-// verdict puts the findings together.
+// verdict combines the findings.
 func (e *evaluation) verdict(findings []Finding) Verdict {
 	v := Verdict{Allowed: true, Findings: findings}
 	for _, f := range findings {
@@ -363,7 +370,7 @@ func (e *evaluation) verdict(findings []Finding) Verdict {
 	return v
 }
 
-// uses are the entries without which a request that passed would not have.
+// uses returns the entries that let the request pass.
 func uses(findings []Finding) []Use {
 	var used []Use
 	for _, f := range findings {
@@ -396,11 +403,12 @@ func (r *Request) resource() string {
 	return r.Resource + "/" + r.Subresource
 }
 
-// regarding is what an event is about: the pod may never exist.
+// regarding returns what an event is about. That is not the pod, which may never exist.
 func (r *Request) regarding() corev1.ObjectReference {
 	if r.Pod != nil {
 		if owner := metav1.GetControllerOfNoCopy(r.Pod); owner != nil {
-			return corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: r.Namespace, Name: owner.Name, UID: owner.UID}
+			return corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: r.Namespace,
+				Name: owner.Name, UID: owner.UID}
 		}
 	}
 	return corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: r.Namespace}

@@ -4,40 +4,47 @@ import (
 	"strings"
 )
 
-// exit is a way in which a request leaves the evaluator before anything is asked of the cluster: it concerns nobody.
+// exit lets a request pass that concerns no group, before the evaluator asks anything of the cluster.
 //
-// Each exit has a form outside of Go, so that an API server does not call a webhook for what would leave by it: a condition, or the field of
-// the webhook's configuration that does the same. The conditions of the chart, of the user's page and of the manifest in files are made of
-// them: an exit without a form fails a test, and so does one whose form keeps back what Go would have judged.
+// Each exit has a second form outside of Go: a CEL condition, or a field of the webhook's configuration. It saves the
+// API server from calling a webhook for requests that take the exit. The conditions of the chart, of the user's page
+// and of the manifest in files are made from these forms. A test fails if an exit has no form, or if its form
+// lets a request pass that Go would judge.
 type exit struct {
 	name string
-	// needsObject says that the exit reads the object: a request without one is refused before.
+	// needsObject says that the exit reads the object: a request without one is refused first.
 	needsObject bool
 	leaves      func(*Policy, *Request, subject) bool
-	// condition is the CEL expression of a matchCondition: false only for what leaves. Field is where else the configuration says it.
+	// condition is the CEL expression of a matchCondition: false only for requests that take the exit. field is the
+	// field of the configuration that replaces it.
 	condition, field string
 }
 
-// exits are all of them, in their order.
+// exits are all exits, in the order in which they are tried.
 var exits = []exit{
-	{name: "what-places-no-pod", field: "rules", leaves: func(_ *Policy, _ *Request, s subject) bool { return s == nothing }},
+	{name: "what-places-no-pod", field: "rules", leaves: func(_ *Policy, _ *Request, s subject) bool {
+		return s == nothing
+	}},
 	{name: "own-namespace", field: "namespaceSelector", leaves: func(p *Policy, r *Request, _ subject) bool {
 		return p.self != "" && r.Namespace == p.self
 	}},
-	{name: "mirrors-of-a-node", needsObject: true, condition: celNoMirror, leaves: func(_ *Policy, r *Request, s subject) bool {
-		return s == createdPod && r.isOwnMirror()
-	}},
-	{name: "aims-at-nothing", needsObject: true, condition: concerned(), leaves: func(p *Policy, r *Request, s subject) bool {
-		for i := range concerns {
-			if concerns[i].holds(p, r, s) {
-				return false
+	{name: "mirrors-of-a-node", needsObject: true, condition: celNoMirror,
+		leaves: func(_ *Policy, r *Request, s subject) bool {
+			return s == createdPod && r.isOwnMirror()
+		}},
+	{name: "aims-at-nothing", needsObject: true, condition: concerned(),
+		leaves: func(p *Policy, r *Request, s subject) bool {
+			for i := range concerns {
+				if concerns[i].holds(p, r, s) {
+					return false
+				}
 			}
-		}
-		return true
-	}},
+			return true
+		}},
 }
 
-// concern is a reason to judge a request, in Go and in CEL. The expression holds wherever the function does; it may hold for more.
+// concern is a reason to judge a request, in Go and in CEL. The expression holds whenever the function does, and may
+// hold for more.
 type concern struct {
 	holds func(*Policy, *Request, subject) bool
 	cel   string
@@ -51,8 +58,8 @@ var concerns = []concern{
 	{holds: func(p *Policy, _ *Request, s subject) bool { return p.override && s == connection }, cel: celConnects},
 }
 
-// The expressions. An API server leaves empty fields out, so a field that is there is not empty. An annotation is compared by its value: one
-// that is there before and after and says the same is nobody's concern.
+// The expressions. An API server omits empty fields, so a field that is present is not empty. The annotation is
+// compared by its value: an unchanged one is no concern.
 const (
 	celCreated = "request.operation == 'CREATE'"
 	celUpdated = "request.operation == 'UPDATE'"
@@ -60,27 +67,32 @@ const (
 	celBinding = "request.resource.resource == 'bindings' || has(request.subResource) && request.subResource == 'binding'"
 
 	celCarries = "has(object.metadata.annotations) && '" + OverrideAnnotation + "' in object.metadata.annotations"
-	celCarried = "has(oldObject.metadata.annotations) && '" + OverrideAnnotation + "' in oldObject.metadata.annotations"
-	celSame    = "object.metadata.annotations['" + OverrideAnnotation + "'] == oldObject.metadata.annotations['" + OverrideAnnotation + "']"
+	celCarried = "has(oldObject.metadata.annotations) && '" + OverrideAnnotation +
+		"' in oldObject.metadata.annotations"
+	celSame = "object.metadata.annotations['" + OverrideAnnotation + "'] == oldObject.metadata.annotations['" +
+		OverrideAnnotation + "']"
 
 	celTolerates = "has(object.spec.tolerations) && object.spec.tolerations.exists(t, !has(t.key) || !t.key.startsWith('" + conditionTaints + "'))"
 	celRequires  = "has(object.spec.affinity) && has(object.spec.affinity.nodeAffinity) && " +
 		"has(object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution)"
 
-	// celAims: bindings, and pods that are created or wait and name, select or tolerate something.
-	celAims = celBinding + " || " + celPod + " && (" + celCreated + " || " + celUpdated + " && !has(oldObject.spec.nodeName)) && " +
+	// celAims: bindings, and pods that are new or have no node yet, and that name, select or tolerate something.
+	celAims = celBinding + " || " + celPod + " && (" + celCreated + " || " + celUpdated +
+		" && !has(oldObject.spec.nodeName)) && " +
 		"(has(object.spec.nodeName) || has(object.spec.nodeSelector) || " + celRequires + " || " + celTolerates + ")"
-	celBrings  = celCreated + " && " + celCarries + " || " + celUpdated + " && " + celCarries + " && !(" + celCarried + " && " + celSame + ")"
+	celBrings = celCreated + " && " + celCarries + " || " + celUpdated + " && " + celCarries + " && !(" + celCarried +
+		" && " + celSame + ")"
 	celTouches = celUpdated + " && " + celCarried + " && (!(" + celCarries + ") || object.spec != oldObject.spec)"
-	// celConnects: the object says nothing about the pod.
+	// celConnects: the object of such a request says nothing about the pod.
 	celConnects = "request.operation == 'CONNECT'"
 
-	// celNoMirror: a mirror pod that its own kubelet shows needs no call.
-	celNoMirror = "!(" + celPod + " && " + celCreated + " && has(object.metadata.annotations) && 'kubernetes.io/config.mirror' in object.metadata.annotations && " +
+	// celNoMirror: a mirror pod that its own kubelet creates needs no call.
+	celNoMirror = "!(" + celPod + " && " + celCreated +
+		" && has(object.metadata.annotations) && 'kubernetes.io/config.mirror' in object.metadata.annotations && " +
 		"has(object.spec.nodeName) && request.userInfo.username == 'system:node:' + object.spec.nodeName && has(request.userInfo.groups) && 'system:nodes' in request.userInfo.groups)"
 )
 
-// concerned puts the expressions of all concerns together, each on a line of its own.
+// concerned joins the expressions of all concerns.
 func concerned() string {
 	expressions := make([]string, len(concerns))
 	for i := range concerns {
@@ -89,10 +101,11 @@ func concerned() string {
 	return strings.Join(expressions, " || ")
 }
 
-// MatchCondition is a condition without which a webhook need not be called.
+// MatchCondition is a matchCondition of a webhook: the API server need not call the webhook if it is false.
 type MatchCondition struct{ Name, Expression string }
 
-// MatchConditions are those of the exits, for the webhook that judges pods and bindings. An API server calls it when all of them hold.
+// MatchConditions returns the conditions of the exits, for the webhook that judges pods and bindings. An API server
+// calls that webhook if all of them hold.
 func MatchConditions() []MatchCondition {
 	var conditions []MatchCondition
 	for _, e := range exits {

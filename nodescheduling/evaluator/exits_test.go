@@ -2,14 +2,15 @@ package evaluator
 
 import "testing"
 
-// every exit has a form outside of Go, and one only; so has every reason to judge a request. One that is added without it fails here, and
-// one whose form says something else in TestA16_BothDoorsSayTheSame.
+// every exit has a form outside of Go, and one only; so has every reason to judge a request. One that is added
+// without it fails here, and one whose form says something else in TestA16_BothDoorsSayTheSame.
 func TestA16_EveryExitHasAForm(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, e := range exits {
 		if e.name == "" || seen[e.name] || (e.condition == "") == (e.field == "") || e.leaves == nil {
-			t.Errorf("exit %q: condition %q, field %q: want one of them, and a name of its own", e.name, e.condition, e.field)
+			t.Errorf("exit %q: condition %q, field %q: want one of them, and a name of its own", e.name, e.condition,
+				e.field)
 		}
 		seen[e.name] = true
 	}

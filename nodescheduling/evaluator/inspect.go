@@ -9,17 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Class is what a pod that exists is to a group of nodes.
+// Class says what an existing pod means to a group of nodes.
 type Class string
 
-// The classes. Those before AuthorizedPod are what the policy would refuse, or should be looked at.
+// The classes. The policy would refuse pods of those before AuthorizedPod, or somebody should look at them.
 const (
 	// OnProtectedNode: the pod is on a node of the group, and its namespace is not authorized to have pods there.
 	OnProtectedNode Class = "OnProtectedNode"
-	// AimsAtProtectedNode: the pod is elsewhere, or waits for a node, but the next one like it would be refused.
+	// AimsAtProtectedNode: the pod is elsewhere, or waits for a node, but the next pod like it would be refused.
 	AimsAtProtectedNode Class = "AimsAtProtectedNode"
-	// OverrideWaiting: the pod waits for a node with the annotation of the emergency override, which is believed when it is
-	// bound. Nothing shows whether it was written by somebody who may, or before the policy watched over it.
+	// OverrideWaiting: the pod has the annotation of the emergency override and waits for a node. The annotation will
+	// be trusted when the pod is bound. Nothing shows whether an authorized user wrote it, or anyone before the policy
+	// was in force.
 	OverrideWaiting Class = "OverrideWaiting"
 	// OverrideInUse: the pod is on a node of the group with that annotation.
 	OverrideInUse Class = "OverrideInUse"
@@ -29,32 +30,32 @@ const (
 	StaticPod Class = "StaticPod"
 )
 
-// Classes lists them all, the weightiest first.
+// Classes returns all classes, the weightiest first.
 func Classes() []Class {
 	return []Class{OnProtectedNode, AimsAtProtectedNode, OverrideWaiting, OverrideInUse, AuthorizedPod, StaticPod}
 }
 
-// Fine says whether the class needs nobody's attention.
+// Fine reports whether the class needs nobody's attention.
 func (c Class) Fine() bool { return c == AuthorizedPod || c == StaticPod }
 
-// Inspection is what came of a pod that exists, for one group (H14).
+// Inspection is the result for an existing pod and one group (H14).
 type Inspection struct {
 	Group string
 	Class Class
-	// Reasons are how the pod aims at the group: Toleration, Selector, both, or NodeName or UnknownNode where nothing in the
-	// pod but its node does.
+	// Reasons say how the pod aims at the group: Toleration, Selector or both; NodeName or UnknownNode if only the
+	// pod's node does.
 	Reasons []Reason
-	// Found says what was found, without the name of the pod, and Steps what keeps the pod off the nodes; both begin with a
-	// small letter and have no full stop at the end. They are empty where the class is fine.
+	// Found says what was found, without the name of the pod. Steps says what keeps the pod off the nodes. Both begin
+	// with a small letter and have no full stop. They are empty if the class is fine.
 	Found, Steps string
-	// Authorize says what would make it right to be there: the entry, and the list that it belongs to.
+	// Authorize says what would authorize the pod: the entry, and the list to add it to.
 	Authorize string
 }
 
-// Inspect judges a pod that exists as if every group had the mode Enable, whatever its mode is: for reports, before the mode is
-// set and after (H14). A pod does not say who created or bound it, so only the half of its namespace is asked, as for
-// workloads. Groups that the pod does not concern are left out. It changes none of its arguments. An error is the authorizer's,
-// without which nothing can be said.
+// Inspect judges an existing pod as if every group had mode Enable, whatever its mode: for reports before and after
+// the mode is set (H14). A pod does not say who created or bound it, so Inspect judges only the half of its namespace,
+// as for workloads. It omits groups that the pod does not concern, and changes none of its arguments. It returns an
+// error if the authorizer does not answer.
 func (p *Policy) Inspect(pod *corev1.Pod, cluster Cluster) ([]Inspection, error) {
 	free := pod.Spec // the same pod, before it had a node
 	free.NodeName = ""
@@ -62,8 +63,8 @@ func (p *Policy) Inspect(pod *corev1.Pod, cluster Cluster) ([]Inspection, error)
 		request: &Request{Namespace: pod.Namespace, Pod: pod}}, place(&free))
 }
 
-// InspectWorkload is Inspect for the pods that a workload would make next: those found are of class AimsAtProtectedNode. A kind
-// without a pod template, and a workload that a controller wrote, concern no group.
+// InspectWorkload is Inspect for the next pods of a workload. Results have class AimsAtProtectedNode. A kind without a
+// pod template, and a workload that a controller wrote, concern no group.
 func (p *Policy) InspectWorkload(object WorkloadObject, cluster Cluster) ([]Inspection, error) {
 	w := workload(object)
 	if !warnable(w) {
@@ -79,7 +80,7 @@ type WorkloadObject interface {
 	runtime.Object
 }
 
-// inspectAll inspects for each group. The placement is where the pod, or the next one, asks to be put.
+// inspectAll inspects the pod for each group. asked is where the pod, or the next one, asks to be placed.
 func (p *Policy) inspectAll(e *evaluation, asked placement) ([]Inspection, error) {
 	if p == nil || p.self != "" && e.request.Namespace == p.self {
 		return nil, nil
@@ -90,7 +91,8 @@ func (p *Policy) inspectAll(e *evaluation, asked placement) ([]Inspection, error
 		g := &p.all[i]
 		inspection, concerns, err := e.inspect(g, asked)
 		if err != nil {
-			return nil, fmt.Errorf("asking the cluster's authorizer about namespace %s and group %s: %w", e.request.Namespace, g.name, err)
+			return nil, fmt.Errorf("asking the cluster's authorizer about namespace %s and group %s: %w",
+				e.request.Namespace, g.name, err)
 		}
 		if concerns {
 			found = append(found, inspection)
@@ -140,19 +142,20 @@ func (e *evaluation) inspect(g *group, asked placement) (Inspection, bool, error
 	return inspection, true, nil
 }
 
-// mirrors says whether a pod that is stored is the mirror of a static pod of its node: it has the annotation, and its owner is
-// the node. Both can be forged where nobody judges (F7), but not to any use: a kubelet removes mirrors of static pods that it
-// does not have, and does not start them. It is asked where that node is of the group.
+// mirrors reports whether a stored pod is the mirror of a static pod of its node: it has the annotation, and its owner
+// is the node. While no policy judges, both can be forged (F7), but that is of no use: a kubelet removes mirrors of
+// static pods that it does not have, and does not start them. Call it only if the node is of the group.
 func (e *evaluation) mirrors() bool {
 	pod := e.request.Pod
 	owner := metav1.GetControllerOfNoCopy(pod)
-	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; !mirror || owner == nil || owner.Kind != "Node" || owner.Name != pod.Spec.NodeName {
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; !mirror || owner == nil || owner.Kind != "Node" ||
+		owner.Name != pod.Spec.NodeName {
 		return false
 	}
 	return e.assigned.node != nil && owner.UID == e.assigned.node.UID
 }
 
-// found is describe for a text that does not speak of the group's nodes before; named is for a node that is known.
+// found is like describe, for a text that has not mentioned the group's nodes. named is the format for a known node.
 func (t target) found(named string) string {
 	switch t.reason {
 	case NodeName:
@@ -163,8 +166,8 @@ func (t target) found(named string) string {
 	return t.describe()
 }
 
-// explain says what was found, and what to do. What the pod's own fields ask for decides about that; a pod that asks for
-// nothing was put there by its nodeName, or by the scheduler because nothing kept it off.
+// explain says what was found, and what to do. What to do depends on the pod's own fields. A pod that asks for nothing
+// was put there by its nodeName, or by the scheduler because nothing kept it off.
 func (e *evaluation) explain(i *Inspection, g *group, f Finding, aims, there []target) {
 	var found []string
 	for _, t := range there {
@@ -185,7 +188,8 @@ func (e *evaluation) explain(i *Inspection, g *group, f Finding, aims, there []t
 	switch i.Class {
 	case OverrideWaiting, OverrideInUse:
 		reason := e.request.Pod.Annotations[OverrideAnnotation]
-		found = append([]string{fmt.Sprintf("it has the annotation %s: %q", OverrideAnnotation, shorten(reason))}, found...)
+		found = append([]string{fmt.Sprintf("it has the annotation %s: %q", OverrideAnnotation, shorten(reason))},
+			found...)
 		i.Steps = "delete it, unless you know who created it"
 		if i.Class == OverrideInUse {
 			i.Steps = "delete it when the emergency is over"

@@ -9,21 +9,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// OverrideAnnotation on a pod states why it is placed although its namespace is not authorized (H7). It means something
-// only while the configuration enables it, and only if it was there when the pod was created, by somebody who may.
+// OverrideAnnotation on a pod states why the pod may be placed although its namespace is not authorized (H7). It
+// counts only while the configuration enables it. Only an authorized user may set it, and only when creating the pod.
 const OverrideAnnotation = "scheduling.openshift.io/emergency-override"
 
-// maxOverride is the longest reason, in bytes: it goes to the audit log.
+// maxOverride is the length limit of the reason, in bytes: it goes to the audit log.
 const maxOverride = 512
 
-// override is what is known of the override of a request.
+// override is what is known about the override of a request.
 type override struct {
 	asked  bool
 	reason string
 }
 
-// bringsOverride says whether a request brings the annotation onto a pod, bound or not. A pod that has it is trusted when it is bound,
-// so nothing may bring it there but a create by somebody who may.
+// bringsOverride reports whether a request adds or changes the annotation of a pod, bound or not. A pod with it is
+// trusted when it is bound. So only an authorized user may add it, when creating the pod.
 func bringsOverride(p *Policy, r *Request, s subject) bool {
 	if !p.override {
 		return false
@@ -43,8 +43,8 @@ func bringsOverride(p *Policy, r *Request, s subject) bool {
 	return false
 }
 
-// touchesOverride says whether a request changes what runs in a pod that has the annotation, or takes it off, after which nobody would know
-// . Everything else may change: labels, finalizers, the status.
+// touchesOverride reports whether a request changes what runs in a pod with the annotation, or removes the annotation,
+// after which nobody would know. Everything else may change: labels, finalizers, the status.
 func touchesOverride(p *Policy, r *Request, s subject) bool {
 	if !p.override || s != updatedPod && s != podStatus && s != podContents {
 		return false
@@ -56,7 +56,7 @@ func touchesOverride(p *Policy, r *Request, s subject) bool {
 	return !carries || s != podStatus && !apiequality.Semantic.DeepEqual(r.OldPod.Spec, r.Pod.Spec)
 }
 
-// entersOverride says whether somebody enters a pod that has the annotation, or that cannot be read.
+// entersOverride reports whether the request enters a pod that has the annotation, or that cannot be read.
 func (e *evaluation) entersOverride() bool {
 	if e.cluster.LivePod == nil {
 		return false
@@ -66,15 +66,15 @@ func (e *evaluation) entersOverride() bool {
 		return true
 	}
 	if e.entered == nil {
-		return false // the API server says so itself
+		return false // the API server reports that itself
 	}
 	_, carries := e.entered.Annotations[OverrideAnnotation]
 	return carries
 }
 
-// tampering says whether whoever changes or enters a pod with the annotation may not: it runs where its namespace is not authorized because
-// somebody vouched for it as it was. That one may go on, and so may everybody else who could have written the annotation; and the kubelet of
-// the pod's node. As with misuse, the mode does not matter.
+// tampering returns a finding if the sender may not change or enter a pod with the annotation. Such a pod runs where
+// its namespace is not authorized, because somebody vouched for it as it was. Everyone who may set the annotation may
+// change it, and so may the kubelet of the pod's node. As with misuse, the mode does not matter.
 func (e *evaluation) tampering(g *group) (Finding, bool) {
 	f := e.halves(g)
 	allowed, asking := e.mayOverride(g)
@@ -84,17 +84,18 @@ func (e *evaluation) tampering(g *group) (Finding, bool) {
 	return e.refused(g, f, []target{{reason: OverrideTampered, err: e.unread}}, asking), true
 }
 
-// isKubeletOfPod holds for the kubelet of the node that the pod is on.
+// isKubeletOfPod reports whether the sender is the kubelet of the pod's node.
 func (e *evaluation) isKubeletOfPod() bool {
 	pod := e.request.OldPod
 	if e.subject == connection {
 		pod = e.entered
 	}
-	return pod != nil && pod.Spec.NodeName != "" && e.request.User.Name == "system:node:"+pod.Spec.NodeName && slices.Contains(e.request.User.Groups, "system:nodes")
+	return pod != nil && pod.Spec.NodeName != "" && e.request.User.Name == "system:node:"+pod.Spec.NodeName &&
+		slices.Contains(e.request.User.Groups, "system:nodes")
 }
 
-// mayOverride says whether whoever sends the request may set the annotation, as far as a group is concerned: by an entry for a person, or
-// by the verb. The error says that the authorizer could not be asked.
+// mayOverride reports whether a group lets the sender set the annotation: by an entry for a person, or by the verb
+// override. The error says that the authorizer could not be asked.
 func (e *evaluation) mayOverride(g *group) (bool, error) {
 	if e.person(g) != "" {
 		return true, nil
@@ -106,13 +107,13 @@ func (e *evaluation) mayOverride(g *group) (bool, error) {
 	return allowed && err == nil, err
 }
 
-// misuse says whether the annotation that a request brings may not be there, as far as a group is concerned.
+// misuse returns a finding if the group does not allow the annotation that a request brings.
 //
-// The mode of the group does not matter, also where it is Disable: a pod that waits keeps the annotation, and nothing in it would
-// show, once the mode is Enable, who wrote it. Nobody else has a use for the annotation.
+// The mode of the group does not matter, not even Disable. A waiting pod keeps the annotation, and once the mode is
+// Enable, nothing would show who wrote it. The annotation has no other use.
 //
-// Service accounts need the verb override, and a pod of a controller never may: a controller that is on the lists would
-// create it for whoever wrote the template.
+// Service accounts need the verb override. A controller's pod may never have the annotation: a controller on the lists
+// would create it for whoever wrote the template.
 func (e *evaluation) misuse(g *group) (Finding, bool) {
 	f := e.halves(g)
 	refuse := func(why string, err error) (Finding, bool) {
@@ -134,13 +135,15 @@ func (e *evaluation) misuse(g *group) (Finding, bool) {
 			automaticPrefix), nil)
 	}
 	if allowed, err := e.mayOverride(g); !allowed {
-		return refuse("only who the lists authorize by an entry for a user or a group may set it, or who has the verb override", err)
+		return refuse(
+			"only who the lists authorize by an entry for a user or a group may set it, or who has the verb override",
+			err)
 	}
 	e.override = override{asked: true, reason: reason}
 	return Finding{}, false
 }
 
-// overrideReason is what the pod states, "" if it states nothing that counts.
+// overrideReason returns the reason that the pod states, "" if there is none that counts.
 func (e *evaluation) overrideReason() string {
 	if e.override.asked {
 		return e.override.reason
@@ -153,7 +156,7 @@ func (e *evaluation) overrideReason() string {
 		if e.cluster.LivePod == nil {
 			break
 		}
-		// A pod that cannot be read has no override: the binding is denied, and tried again.
+		// A pod that cannot be read has no override: the binding is denied, and the scheduler tries again.
 		if pod, err := e.cluster.LivePod(e.request.Namespace, e.request.podName()); err == nil && pod != nil {
 			e.override.reason = pod.Annotations[OverrideAnnotation]
 		}

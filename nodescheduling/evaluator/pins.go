@@ -1,41 +1,42 @@
 package evaluator
 
-// PinState is what an entry means that names a namespace. The set is closed: metrics have it as a label.
+// PinState says what an entry that names a namespace means now. The set is closed: metrics have it as a label.
 type PinState string
 
 const (
 	// Pinned: the namespace has the UID of the entry.
 	Pinned PinState = "pinned"
-	// Reserved: the entry has no UID, and its namespace a name of the platform, which projects cannot take.
+	// Reserved: the entry has no UID, but its namespace has a name of the platform, which projects cannot take.
 	Reserved PinState = "reserved"
 	// Unpinned: the entry has no UID, so it holds for any namespace of that name.
 	Unpinned PinState = "unpinned"
-	// Dangling: there is no namespace of that name. Whoever makes one has the entry, unless it has a UID.
+	// Dangling: there is no namespace of that name. Whoever creates one gains the entry, unless it has a UID.
 	Dangling PinState = "dangling"
-	// Replaced: the namespace of that name has another UID than the entry. It authorizes nobody.
+	// Replaced: the namespace of that name has another UID than the entry. The entry authorizes nobody.
 	Replaced PinState = "replaced"
 )
 
-// PinStates lists them all.
+// PinStates returns all states.
 func PinStates() []PinState { return []PinState{Pinned, Reserved, Unpinned, Dangling, Replaced} }
 
 // Pin is an entry that names a namespace.
 type Pin struct {
 	Entry
-	// Namespace is the name, and UID that of the entry, "" if it has none.
+	// Namespace is the name of the namespace. UID is the UID in the entry, "" if it has none.
 	Namespace, UID string
-	// Now is the UID that the namespace has, "" if there is none.
+	// Now is the namespace's current UID, "" if there is no such namespace.
 	Now   string
 	State PinState
 }
 
-// Fine says whether the entry needs nobody's attention: a list may name parts of the platform that a cluster does not have.
+// Fine reports whether the entry needs nobody's attention. Dangling entries for the platform's namespaces are fine: a
+// list may name parts of the platform that a cluster does not have.
 func (p Pin) Fine() bool {
 	return p.State == Pinned || p.State == Reserved || p.State == Dangling && reserved(p.Namespace)
 }
 
-// Pins says what the entries that name a namespace mean now, of all groups whatever their mode, in the order of the lists. The port is
-// that of [Cluster]; an error is the port's.
+// Pins returns the entries that name a namespace, with their current meaning. It covers all groups, whatever their
+// mode, in the order of the lists. namespace is the port of [Cluster]; Pins returns its error.
 func (p *Policy) Pins(namespace func(name string) (uid string, exists bool, err error)) ([]Pin, error) {
 	if p == nil {
 		return nil, nil

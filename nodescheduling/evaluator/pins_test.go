@@ -19,18 +19,21 @@ func TestA11_OnlyUIDsPin(t *testing.T) {
 	for text, want := range map[string]bool{
 		pinned: true, "00000000-0000-0000-0000-000000000000": true, "99999999-9999-9999-9999-999999999999": true,
 		"aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa": true, "ffffffff-ffff-ffff-ffff-ffffffffffff": true,
-		"": false, pinned[1:]: false, pinned + "0": false, strings.ToUpper(pinned): false, strings.ReplaceAll(pinned, "-", "."): false,
-		strings.ReplaceAll(pinned, "-", "0"): false, "/" + pinned[1:]: false, ":" + pinned[1:]: false, "`" + pinned[1:]: false, "g" + pinned[1:]: false,
-		"-" + pinned[1:]: false, pinned[:35] + "g": false,
+		"": false, pinned[1:]: false, pinned + "0": false, strings.ToUpper(pinned): false,
+		strings.ReplaceAll(pinned, "-", "."): false,
+		strings.ReplaceAll(pinned, "-", "0"): false, "/" + pinned[1:]: false, ":" + pinned[1:]: false,
+		"`" + pinned[1:]: false, "g" + pinned[1:]: false, "-" + pinned[1:]: false, pinned[:35] + "g": false,
 	} {
 		if isUID(text) != want {
 			t.Errorf("%q: %t, want %t", text, !want, want)
 		}
 	}
 	for text, want := range map[string]entry{
-		"system:serviceaccount:a:b":                {user: "system:serviceaccount:a:b", namespace: "a", home: "a"},
-		"system:serviceaccount:a:b@" + pinned:      {user: "system:serviceaccount:a:b", namespace: "a", home: "a", uid: pinned},
-		"a/b@" + pinned:                            {user: "system:serviceaccount:a:b", namespace: "a", home: "a", uid: pinned},
+		"system:serviceaccount:a:b": {user: "system:serviceaccount:a:b", namespace: "a", home: "a"},
+		"system:serviceaccount:a:b@" + pinned: {user: "system:serviceaccount:a:b", namespace: "a", home: "a",
+			uid: pinned},
+		"a/b@" + pinned: {user: "system:serviceaccount:a:b", namespace: "a", home: "a",
+			uid: pinned},
 		"namespace:a@" + pinned:                    {namespace: "a", home: "a", uid: pinned},
 		"group:system:serviceaccounts:a@" + pinned: {group: "system:serviceaccounts:a", home: "a", uid: pinned},
 		"group:system:serviceaccounts:A":           {group: "system:serviceaccounts:A"},
@@ -50,22 +53,29 @@ func TestA11_OnlyUIDsPin(t *testing.T) {
 // policyOf is a policy with one enabled group and this list.
 func policyOf(t *testing.T, pins v1alpha1.EntryPins, users ...string) *Policy {
 	t.Helper()
-	group := v1alpha1.SchedulingPolicyGroup{Name: configv1.ControlPlane, Mode: configv1.Enable, AuthorizedUsers: append([]string{}, users...)}
+	group := v1alpha1.SchedulingPolicyGroup{Name: configv1.ControlPlane, Mode: configv1.Enable,
+		AuthorizedUsers: append([]string{}, users...)}
 	group.LabelSelector.MatchLabels = map[string]string{"cp": ""}
-	policy, _, err := New(Sources{Config: &v1alpha1.NodeSchedulingPolicyConfig{Groups: []v1alpha1.SchedulingPolicyGroup{group}, EntryPins: pins,
-		EmergencyOverride: v1alpha1.OverrideEnable}})
+	policy, _, err :=
+		New(Sources{Config: &v1alpha1.NodeSchedulingPolicyConfig{Groups: []v1alpha1.SchedulingPolicyGroup{group},
+			EntryPins: pins, EmergencyOverride: v1alpha1.OverrideEnable}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return policy
 }
 
-// A-11: without a port for namespaces entries with a UID authorize nobody, and the others hold; a namespace is asked for once for a request.
+// A-11: without a port for namespaces entries with a UID authorize nobody, and the others hold; a namespace is asked
+// for once for a request.
 func TestA11_NamespacesAreAskedForOnce(t *testing.T) {
 	t.Parallel()
 	evaluation := func(users ...string) (*evaluation, *group) {
 		policy := policyOf(t, "", users...)
-		e := &evaluation{policy: policy, request: &Request{Namespace: "a", User: User{Name: "system:serviceaccount:a:b", Groups: []string{"system:serviceaccounts:a"}}}}
+		e := &evaluation{
+			policy: policy,
+			request: &Request{Namespace: "a",
+				User: User{Name: "system:serviceaccount:a:b", Groups: []string{"system:serviceaccounts:a"}}},
+		}
 		return e, &policy.all[0]
 	}
 	e, g := evaluation("a/b@" + pinned)
@@ -115,12 +125,14 @@ func TestA11_TheRemedyIsPinned(t *testing.T) {
 	for _, c := range []struct {
 		e               *evaluation
 		namespace, want string
-	}{{require, "a", "@" + pinned}, {require, "kube-system", ""}, {require, "openshift-dns", ""}, {require, "", ""}, {warn, "a", ""}, {&evaluation{policy: require.policy}, "a", ""}} {
+	}{{require, "a", "@" + pinned}, {require, "kube-system", ""}, {require, "openshift-dns", ""}, {require, "", ""},
+		{warn, "a", ""}, {&evaluation{policy: require.policy}, "a", ""}} {
 		if got := c.e.pinFor(c.namespace); got != c.want {
 			t.Errorf("namespace %q: %q, want %q", c.namespace, got, c.want)
 		}
 	}
-	for name, change := range map[string]func(){"gone": func() { exists = false }, "unreadable": func() { exists, failure = true, errors.New("no answer") }} {
+	for name, change := range map[string]func(){"gone": func() { exists = false },
+		"unreadable": func() { exists, failure = true, errors.New("no answer") }} {
 		change()
 		if got := (&evaluation{policy: require.policy, cluster: Cluster{Namespace: ask}}).pinFor("a"); got != "" {
 			t.Errorf("%s: %q", name, got)
@@ -130,16 +142,18 @@ func TestA11_TheRemedyIsPinned(t *testing.T) {
 		t.Errorf("no policy has pins %v (%v)", pins, err)
 	}
 	pins, err := policyOf(t, "", "a/b@"+pinned).Pins(func(string) (string, bool, error) { return "other", true, nil })
-	if err != nil || len(pins) != 1 || pins[0].UID != pinned || pins[0].Now != "other" || pins[0].State != Replaced || pins[0].Fine() {
+	if err != nil || len(pins) != 1 || pins[0].UID != pinned || pins[0].Now != "other" || pins[0].State != Replaced ||
+		pins[0].Fine() {
 		t.Errorf("%+v (%v)", pins, err)
 	}
 	if (Pin{State: Replaced, Namespace: "kube-x"}).Fine() || !(Pin{State: Dangling, Namespace: "kube-x"}).Fine() {
-		t.Error("a name of the platform is fine although another namespace was meant, or is not although there is none")
+		t.Error(
+			"a name of the platform is fine although another namespace was meant, or is not although there is none")
 	}
 }
 
-// A-17: only the kubelet of the pod's own node, as a member of system:nodes, is let through, to what the pod was; without the port nobody is
-// known to enter a pod with the override.
+// A-17: only the kubelet of the pod's own node, as a member of system:nodes, is let through, to what the pod was;
+// without the port nobody is known to enter a pod with the override.
 func TestA17_TheKubeletIsThatOfThePod(t *testing.T) {
 	t.Parallel()
 	on := func(node string) *corev1.Pod {
@@ -166,7 +180,8 @@ func TestA17_TheKubeletIsThatOfThePod(t *testing.T) {
 			t.Errorf("%+v: %t", c, !c.want)
 		}
 	}
-	request := &Request{Operation: Connect, Resource: "pods", Subresource: "exec", Namespace: "a", Name: "b", User: User{Name: "alice"}}
+	request := &Request{Operation: Connect, Resource: "pods", Subresource: "exec", Namespace: "a", Name: "b",
+		User: User{Name: "alice"}}
 	if v := policyOf(t, "").Evaluate(request, Cluster{}); !v.Allowed {
 		t.Errorf("without a port: %s", v.Message)
 	}

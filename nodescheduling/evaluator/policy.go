@@ -13,28 +13,28 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/api/v1alpha1"
 )
 
-// FeatureGate is the name of the gate that a door in kube-apiserver reads: while it is off, which it is by default, the
+// FeatureGate is the name of the gate that a door in kube-apiserver reads. It is off by default. While it is off, the
 // door has no policy (N5).
 const FeatureGate = "OpenShiftNodeSchedulingPolicy"
 
-// Sources is what a policy is made of.
+// Sources is the input of [New].
 type Sources struct {
-	// Config is the configuration of the door. None at all is no policy (N4).
+	// Config is the configuration of the door. Nil means no policy (N4).
 	Config *v1alpha1.NodeSchedulingPolicyConfig
-	// Scheduler is the cluster's Scheduler, or nil where there is none (N12). One that is not called cluster does not
-	// count (N8).
+	// Scheduler is the cluster's Scheduler, or nil if there is none (N12). It is ignored unless its name is cluster
+	// (N8).
 	Scheduler *configv1.Scheduler
-	// Live is the source that administrators write while the cluster runs: FromScheduler, which it is where it is empty,
-	// or FromGroups. What the other one says does not count.
+	// Live is the source that administrators write while the cluster runs: FromScheduler, which is the default, or
+	// FromGroups. The other one is ignored.
 	Live Source
 	// Groups are the cluster's NodeSchedulingGroups.
 	Groups []groupsv1alpha1.NodeSchedulingGroup
-	// SelfNamespace, where set, is the namespace of the door itself, whose pods are not judged: a webhook that must run
-	// on protected nodes could not start otherwise. A door in kube-apiserver leaves it empty.
+	// SelfNamespace is the namespace of the door itself. Its pods are not judged: otherwise a webhook that must run on
+	// protected nodes could not start. A door in kube-apiserver leaves it empty.
 	SelfNamespace string
 }
 
-// Policy is what is in force: the groups, their modes and who is authorized. It does not change; a nil Policy protects
+// Policy is what is in force: the groups, their modes and who is authorized. It is immutable. A nil Policy protects
 // nothing.
 type Policy struct {
 	groups    []group // those with mode Enable or Inform, in the order of the configuration
@@ -52,20 +52,20 @@ type group struct {
 	name     string
 	mode     configv1.GroupMode
 	members  Members
-	labelKey string // a label whose absence keeps a pod off the group's nodes, "" if there is no single one
+	labelKey string // a label of all nodes of the group, which pods can avoid; "" if there is none
 	live     Source
 	entries  []Entry
 	authorized
 }
 
-// Effective is one group as it came out of both sources, for metrics and logs (N66).
+// Effective is one group as it results from both sources, for metrics and logs (N66).
 type Effective struct {
 	Group      string
 	Mode       configv1.GroupMode // never empty
 	Authorized int                // entries
 }
 
-// Source is where an entry stands.
+// Source is where an entry comes from.
 type Source string
 
 const (
@@ -75,11 +75,11 @@ const (
 	FromScheduler Source = "Scheduler"
 	// FromGroups: in the cluster's NodeSchedulingGroups.
 	FromGroups Source = "NodeSchedulingGroup"
-	// NoSource is the live source of a cluster that has neither kind with the field.
+	// NoSource is the live source of a cluster without NodeSchedulingGroups, and without the field in Scheduler.
 	NoSource Source = "None"
 )
 
-// Lives lists the live sources that a cluster may have beside the configuration.
+// Lives returns the live sources that a cluster may have besides the configuration.
 func Lives() []Source { return []Source{FromScheduler, FromGroups, NoSource} }
 
 // Entry is a line of authorizedUsers.
@@ -91,17 +91,17 @@ type Entry struct {
 
 // Ignored is a part of the live source that has no effect.
 type Ignored struct {
-	// Object is what has it, as in "Scheduler cluster".
+	// Object is the object that has it, such as "Scheduler cluster".
 	Object string
-	// Field is its path.
+	// Field is the path of the ignored part.
 	Field string
 	// Why says what is wrong with it and what is allowed.
 	Why string
 }
 
-// New makes a policy of its sources. Entries of the live source add to those of the configuration and take none away
-// (N7, N9); its mode, where it is not empty, replaces that of the configuration (N10, H11). It is written at run
-// time, so what is wrong with it does not fail: it is ignored, and returned. An error is [Check]'s.
+// New makes a policy from its sources. Entries of the live source add to those of the configuration, and remove none
+// (N7, N9). A non-empty mode of the live source replaces that of the configuration (N10, H11). The live source is
+// written at run time, so its mistakes are no error: New ignores and returns them. The error is that of [Check].
 func New(sources Sources) (*Policy, []Ignored, error) {
 	if sources.Config == nil {
 		return nil, nil, nil
@@ -126,7 +126,8 @@ func New(sources Sources) (*Policy, []Ignored, error) {
 		extension := extensions[configured.Name]
 		g := group{
 			name: string(configured.Name), mode: cmp.Or(extension.Mode, configured.Mode, configv1.Disable),
-			members: members, labelKey: labelKey(configured.LabelSelector), live: sources.live(), authorized: newAuthorized(),
+			members: members, labelKey: labelKey(configured.LabelSelector), live: sources.live(),
+			authorized: newAuthorized(),
 		}
 		texts := slices.Concat(configured.AuthorizedUsers, extension.AuthorizedUsers)
 		for i, text := range texts {
@@ -150,16 +151,16 @@ func New(sources Sources) (*Policy, []Ignored, error) {
 	return policy, ignored, nil
 }
 
-// live is the source that counts.
+// live returns the live source in use.
 func (s Sources) live() Source { return cmp.Or(s.Live, FromScheduler) }
 
-// said is an entry of the live source, and where it stands.
+// said is a group of the live source, and where it is from.
 type said struct {
 	object, path string
 	group        configv1.SchedulingGroup
 }
 
-// said lists what the live source says, in its order.
+// said returns the groups of the live source, in its order.
 func (s Sources) said() ([]said, []Ignored) {
 	var all []said
 	if s.live() == FromGroups {
@@ -182,7 +183,8 @@ func (s Sources) said() ([]said, []Ignored) {
 	return all, nil
 }
 
-// extend reads the live source: what it adds to each group of the configuration, by name, without what has no effect.
+// extend reads the live source. It returns what that adds to each group of the configuration, by name, and the parts
+// that have no effect.
 func extend(sources Sources) (map[configv1.GroupName]configv1.SchedulingGroup, []Ignored) {
 	all, ignored := sources.said()
 	found := map[configv1.GroupName]configv1.SchedulingGroup{}
@@ -191,7 +193,9 @@ func extend(sources Sources) (map[configv1.GroupName]configv1.SchedulingGroup, [
 		ignore := func(field, format string, args ...any) {
 			ignored = append(ignored, Ignored{Object: s.object, Field: field, Why: fmt.Sprintf(format, args...)})
 		}
-		if !slices.ContainsFunc(sources.Config.Groups, func(c v1alpha1.SchedulingPolicyGroup) bool { return c.Name == group.Name }) {
+		if !slices.ContainsFunc(sources.Config.Groups, func(c v1alpha1.SchedulingPolicyGroup) bool {
+			return c.Name == group.Name
+		}) {
 			ignore(path+".name", "is %q: the configuration has no such group", shorten(string(group.Name)))
 			continue
 		}
@@ -203,7 +207,8 @@ func extend(sources Sources) (map[configv1.GroupName]configv1.SchedulingGroup, [
 		switch group.Mode {
 		case "", configv1.Disable, configv1.Enable, configv1.Inform:
 		default:
-			ignore(path+".mode", "is %q: it must be empty, %s, %s or %s", shorten(string(group.Mode)), configv1.Disable, configv1.Enable, configv1.Inform)
+			ignore(path+".mode", "is %q: it must be empty, %s, %s or %s", shorten(string(group.Mode)),
+				configv1.Disable, configv1.Enable, configv1.Inform)
 			kept.Mode = ""
 		}
 		for j, text := range group.AuthorizedUsers {
@@ -218,7 +223,7 @@ func extend(sources Sources) (map[configv1.GroupName]configv1.SchedulingGroup, [
 	return found, ignored
 }
 
-// labelKey finds the label that every node of a group has, so that users can be told to avoid it. The first by name.
+// labelKey returns a label that every node of a group has, the first by name, so that users can be told to avoid it.
 func labelKey(selector metav1.LabelSelector) string {
 	var keys []string
 	for key := range selector.MatchLabels {
@@ -235,7 +240,7 @@ func labelKey(selector metav1.LabelSelector) string {
 	return slices.Min(keys)
 }
 
-// Effective lists the groups in the order of the configuration, with the disabled ones.
+// Effective returns all groups, including disabled ones, in the order of the configuration.
 func (p *Policy) Effective() []Effective {
 	if p == nil {
 		return nil
@@ -243,12 +248,12 @@ func (p *Policy) Effective() []Effective {
 	return slices.Clone(p.effective)
 }
 
-// watches says whether any request can concern the policy: a group is not disabled, or the annotation of the override means
-// something.
+// watches reports whether any request can concern the policy: a group is not disabled, or the emergency override is
+// on.
 func (p *Policy) watches() bool { return len(p.groups) > 0 || p.override && len(p.all) > 0 }
 
-// Entries lists the entries of the groups whose mode is not Disable, in the order of the configuration, with the live
-// source's behind those of the file. A text that stands in both is listed twice; it is the first that is used.
+// Entries returns the entries of the groups whose mode is not Disable, in the order of the configuration. In each
+// group, entries of the live source follow those of the file. A text in both appears twice; the first one is used.
 func (p *Policy) Entries() []Entry {
 	if p == nil {
 		return nil
@@ -260,7 +265,7 @@ func (p *Policy) Entries() []Entry {
 	return entries
 }
 
-// GroupsOf names the groups that a node is of, whatever their mode.
+// GroupsOf returns the names of the groups that a node belongs to, whatever their mode.
 func (p *Policy) GroupsOf(node *corev1.Node) []string {
 	if p == nil {
 		return nil

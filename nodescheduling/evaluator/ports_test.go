@@ -232,8 +232,8 @@ func TestTheTextNamesTheFirstNode(t *testing.T) {
 	}
 }
 
-// H19: what is counted are the entries that a request could not have done without. A denied request used none, nor does
-// a group that only informs.
+// H19: what is counted are the entries that a request could not have done without. A denied request used none, nor
+// does a group that only informs.
 func TestTheEntriesThatWereUsed(t *testing.T) {
 	t.Parallel()
 	w := worldOf(t, `

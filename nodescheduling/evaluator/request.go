@@ -14,7 +14,7 @@ import (
 // Operation is what a request does.
 type Operation string
 
-// The operations that are looked at; any other passes.
+// The operations that are judged; any other passes.
 const (
 	Create  Operation = "CREATE"
 	Update  Operation = "UPDATE"
@@ -27,29 +27,30 @@ type User struct {
 	Groups []string
 }
 
-// Request is what a door was asked, in the words of the API server. A door fills the first block, and the objects with
-// [Request.SetObjects].
+// Request is an admission request, in the words of the API server. A door fills the first block itself, and the
+// objects with [Request.SetObjects].
 type Request struct {
 	Operation Operation
-	// Group, Resource and Subresource are what the request is about, for example "", "pods" and "binding".
+	// Group, Resource and Subresource say what the request is about, for example "", "pods" and "binding".
 	Group, Resource, Subresource string
 	Namespace                    string
-	// Name is empty where the API server is to choose it.
+	// Name is empty if the API server will generate it.
 	Name   string
 	User   User
 	DryRun bool
 
-	// Pod and OldPod are the object of a request about pods, as it will be stored, and as it is stored.
+	// Pod and OldPod are the new and the stored object of a request about a pod.
 	Pod, OldPod *corev1.Pod
 	// Binding is the object of a binding, on either path (F1).
 	Binding *corev1.Binding
-	// Fault says why an object could not be read, where a door has one that it cannot hand over.
+	// Fault says why a door could not read an object of the request.
 	Fault string
-	// Workload and OldWorkload are objects whose controllers make pods (H15).
+	// Workload and OldWorkload are the new and the stored object of a request about a workload, whose controller makes
+	// pods (H15).
 	Workload, OldWorkload *Workload
 }
 
-// Workload is what is read of an object with a pod template.
+// Workload is the part of an object with a pod template that the evaluator reads.
 type Workload struct {
 	Kind     string
 	Template *corev1.PodTemplateSpec
@@ -57,8 +58,8 @@ type Workload struct {
 	Owner *metav1.OwnerReference
 }
 
-// NewObject is an empty object of the kind to decode a request about a resource into, nil if the resource is not looked
-// at. Workloads are read in version v1 of their group.
+// NewObject returns an empty object to decode a request about a resource into, or nil if the resource is not judged.
+// Workloads are read in version v1 of their group.
 func NewObject(group, resource, subresource string) runtime.Object {
 	switch group + "/" + resource + "/" + subresource {
 	case "/pods/", "/pods/status", "/pods/ephemeralcontainers", "/pods/resize":
@@ -89,8 +90,8 @@ func NewObject(group, resource, subresource string) runtime.Object {
 	return nil
 }
 
-// SetObjects takes the object of the request and, for an update, the one that is stored. Each may be nil. They are kept,
-// not copied, and not changed. An error is a kind that [NewObject] does not make.
+// SetObjects sets the object of the request and, for an update, the stored one. Each may be nil. It keeps them without
+// a copy, and does not change them. It returns an error for a kind that [NewObject] does not make.
 func (r *Request) SetObjects(object, old runtime.Object) error {
 	for _, side := range []struct {
 		object   runtime.Object
@@ -99,7 +100,8 @@ func (r *Request) SetObjects(object, old runtime.Object) error {
 	}{{object, &r.Pod, &r.Workload}, {old, &r.OldPod, &r.OldWorkload}} {
 		switch typed := side.object.(type) {
 		case nil:
-		case *corev1.PodExecOptions, *corev1.PodAttachOptions, *corev1.PodPortForwardOptions: // the pod decides, not what is done in it
+		case *corev1.PodExecOptions, *corev1.PodAttachOptions, *corev1.PodPortForwardOptions:
+			// what matters is the pod, not what is done in it
 		case *corev1.Pod:
 			*side.pod = typed
 		case *corev1.Binding:
@@ -138,44 +140,46 @@ func workload(object runtime.Object) *Workload {
 	return nil
 }
 
-// Nodes is what a door knows of the nodes, from a cache.
+// Nodes is a door's cache of nodes.
 type Nodes interface {
-	// Ready says whether the cache holds all nodes. It is asked only when nodes decide, and may wait a while for them,
-	// at most ten seconds (N60).
+	// Ready reports whether the cache holds all nodes. The evaluator calls it only if nodes decide. It may wait for
+	// them, at most ten seconds (N60).
 	Ready() bool
-	// Synced is Ready without waiting.
+	// Synced is like Ready, but does not wait.
 	Synced() bool
-	// Get returns a node by name. It is not changed.
+	// Get returns a node by name. The evaluator does not change it.
 	Get(name string) (*corev1.Node, bool)
-	// All yields every node, in any order. They are not changed.
+	// All yields every node, in any order. The evaluator does not change them.
 	All() iter.Seq[*corev1.Node]
 }
 
-// Cluster is what the evaluator may ask of the cluster. Every port but Nodes may be nil. Ports are asked for one request
-// at a time, so a door may tie them to the request's deadline.
+// Cluster is what the evaluator may ask of the cluster. Every port except Nodes may be nil. A Cluster serves one
+// request, so a door may tie its ports to the request's deadline.
 type Cluster struct {
 	Nodes Nodes
-	// Members yields the nodes of a group by its name, from an index of the cache that Nodes is; more than those do no harm.
-	// Without the port all nodes are looked through: with thousands of them that takes most of a verdict's time (N68).
+	// Members yields the nodes of a group by its name, from an index of the same cache as Nodes; further nodes do no
+	// harm. Without this port the evaluator searches all nodes. With thousands of nodes, that takes most of a
+	// verdict's time (N68).
 	Members func(group string) iter.Seq[*corev1.Node]
-	// LiveNode reads a node from the API server, for a name that the cache does not know (N57). No such node is nil and
-	// no error. Without the port such a node is unknown.
+	// LiveNode reads a node from the API server if the cache does not know its name (N57). It returns nil and no error
+	// if there is no such node. Without this port, a node that is not in the cache is unknown.
 	LiveNode func(name string) (*corev1.Node, error)
-	// LivePod reads a pod from the API server; no such pod is nil and no error. It is asked only while the emergency
-	// override is enabled: for a binding that would be denied. It must not answer from a cache: a pod of the same name
-	// that is gone may have had the override. It is asked too for whoever wants to enter a pod.
+	// LivePod reads a pod from the API server. It returns nil and no error if there is no such pod. The evaluator
+	// calls it only while the emergency override is enabled: for a binding that would be denied, and for requests to
+	// enter a pod. It must not answer from a cache: a deleted pod of the same name may have had the override.
 	LivePod func(namespace, name string) (*corev1.Pod, error)
-	// Namespace returns the UID of a namespace, and whether it exists. It is asked for the namespaces of entries only.
-	// Without the port an entry with a UID authorizes nobody, and one without holds.
+	// Namespace returns the UID of a namespace, and whether it exists. The evaluator asks only for namespaces
+	// that entries name, and for those whose UID a message shows. Without this port, an entry with a UID authorizes
+	// nobody, and one without a UID holds.
 	Namespace func(name string) (uid string, exists bool, err error)
-	// Allowed asks the cluster's authorizer. It is asked only where the configuration says ListsAndRBAC, when the lists
-	// do not authorize.
+	// Allowed asks the cluster's authorizer. The evaluator calls it only if the configuration says ListsAndRBAC, and
+	// only for what the lists do not authorize.
 	Allowed func(Access) (bool, error)
 }
 
-// Access is a question to the authorizer: may this user do this to the object of that name of the resource
-// nodeschedulinggroups in the group scheduling.openshift.io, cluster-wide. The resource exists for the authorizer only.
-// That the question has no namespace matters: whoever rules one namespace must not be able to grant it.
+// Access is a question to the authorizer: may User do Verb to the object named Group, of the resource
+// nodeschedulinggroups in the API group scheduling.openshift.io? The question is cluster-wide on purpose: the
+// administrator of one namespace must not be able to grant it. For this question, the resource need not be served.
 type Access struct {
 	User User
 	Verb Verb
@@ -183,18 +187,18 @@ type Access struct {
 	Group string
 }
 
-// AccessResource is the resource of every [Access], in the API group scheduling.openshift.io.
+// AccessResource is the resource of every [Access], in API group scheduling.openshift.io.
 const AccessResource = "nodeschedulinggroups"
 
 // Verb is what somebody wants to do with a group of nodes.
 type Verb string
 
 const (
-	// Assign is to place pods on the group's nodes: the actor's half.
+	// Assign means to place pods on the group's nodes: the actor's half.
 	Assign Verb = "assign"
-	// Occupy is to be placed there: the half of the pod's namespace. It is asked of the namespace's service account
-	// default, so it is granted to the group system:serviceaccounts:NAMESPACE.
+	// Occupy means to be placed there: the half of the pod's namespace. The evaluator asks for the namespace's service
+	// account default, so grant it to the group system:serviceaccounts:NAMESPACE.
 	Occupy Verb = "occupy"
-	// Override is to place pods of any namespace, with a reason.
+	// Override means to place pods of any namespace, with a reason.
 	Override Verb = "override"
 )

@@ -24,7 +24,8 @@ func TestWhichRequestsAreJudged(t *testing.T) {
 		"CREATE  pods ": true, "UPDATE  pods ": true, "CREATE  pods binding": true, "CREATE  bindings ": true,
 	}
 	for _, workload := range []string{
-		" replicationcontrollers", "apps deployments", "apps daemonsets", "apps statefulsets", "apps replicasets", "batch jobs", "batch cronjobs",
+		" replicationcontrollers", "apps deployments", "apps daemonsets", "apps statefulsets", "apps replicasets",
+		"batch jobs", "batch cronjobs",
 	} {
 		judged["CREATE "+workload+" "], judged["UPDATE "+workload+" "] = true, true
 	}
@@ -32,11 +33,13 @@ func TestWhichRequestsAreJudged(t *testing.T) {
 		"CONNECT"} {
 		for _, group := range []string{"", "apps", "batch", "example.com"} {
 			for _, resource := range []string{
-				"pods", "bindings", "replicationcontrollers", "deployments", "daemonsets", "statefulsets", "replicasets", "jobs", "cronjobs", "podtemplates",
+				"pods", "bindings", "replicationcontrollers", "deployments", "daemonsets", "statefulsets",
+				"replicasets", "jobs", "cronjobs", "podtemplates",
 			} {
 				for _, subresource := range []string{"", "status", "binding", "scale"} {
 					r := evaluator.Request{
-						Operation: operation, Group: group, Resource: resource, Subresource: subresource, Namespace: "app", Name: "web",
+						Operation: operation, Group: group, Resource: resource, Subresource: subresource,
+						Namespace: "app", Name: "web",
 						User: evaluator.User{Name: "alice"}, Pod: &corev1.Pod{Spec: placed}, OldPod: &corev1.Pod{},
 						Binding: &corev1.Binding{Target: corev1.ObjectReference{Name: "cp1"}},
 						Workload: &evaluator.Workload{Kind: "Some",
@@ -88,7 +91,8 @@ func TestObjectsThatLackAPart(t *testing.T) {
 // else.
 func TestAnEmptyNameIsNobody(t *testing.T) {
 	t.Parallel()
-	w := worldOf(t, "group ControlPlane select=cp mode=Enable users=alice,group:admins,ops/x\noverride Enable\nnode cp1 labels=cp")
+	w := worldOf(t,
+		"group ControlPlane select=cp mode=Enable users=alice,group:admins,ops/x\noverride Enable\nnode cp1 labels=cp")
 	for _, c := range []struct {
 		user    evaluator.User
 		allowed bool
@@ -109,12 +113,15 @@ func TestAnEmptyNameIsNobody(t *testing.T) {
 	}
 }
 
-// H7, A-09 (d), A-17: the annotation may be taken away by who could have written it, and its value has 512 bytes at most.
+// H7, A-09 (d), A-17: the annotation may be taken away by who could have written it, and its value has 512 bytes at
+// most.
 func TestTheOverrideAnnotation(t *testing.T) {
 	t.Parallel()
 	w := worldOf(t, fixture+"\noverride Enable")
 	with := func(reason string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{evaluator.OverrideAnnotation: reason}}}
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{evaluator.OverrideAnnotation: reason}},
+		}
 	}
 	for name, c := range map[string]struct {
 		request evaluator.Request
@@ -271,14 +278,15 @@ groups:
 	}
 }
 
-// N7, N11: each part of Scheduler that has no effect is said, and the parts behind it have theirs. Of two groups of one
-// name the first holds.
+// N7, N11: each part of Scheduler that has no effect is said, and the parts behind it have theirs. Of two groups of
+// one name the first holds.
 func TestTheRestOfSchedulerHolds(t *testing.T) {
 	t.Parallel()
 	s := sources(t)
 	s.Scheduler = &configv1.Scheduler{ObjectMeta: metav1.ObjectMeta{Name: configv1.SchedulerName}}
 	s.Config.Groups = append(s.Config.Groups, v1alpha1.SchedulingPolicyGroup{
-		Name: "Edge", LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"edge": ""}}, AuthorizedUsers: []string{},
+		Name: "Edge", LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"edge": ""}},
+		AuthorizedUsers: []string{},
 	})
 	s.Scheduler.Spec.SchedulingGroups = []configv1.SchedulingGroup{
 		{Name: "Unknown", AuthorizedUsers: []string{"eve", "group:"}},

@@ -11,7 +11,8 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// conditionTaints say how a node is, not what it is for: every pod tolerates some of them (N24).
+// conditionTaints is the prefix of taints that say how a node is, not what it is for. Every pod tolerates some of them
+// (N24).
 const conditionTaints = "node.kubernetes.io/"
 
 // target is one way in which a request aims at a group.
@@ -23,8 +24,9 @@ type target struct {
 	err         error               // for NodeUnreadable
 }
 
-// targets finds how a request aims at a group: nothing, one way, or for a pod that tolerates and selects two. For one that
-// is authorized one way is enough, and the API server is not asked for a node that the cache does not know.
+// targets returns the ways in which a request aims at a group: none, one, or two for a pod that both tolerates and
+// selects. For an authorized request, one is enough, and targets does not ask the API server for a node that the cache
+// does not know.
 func (e *evaluation) targets(g *group, authorized bool) []target {
 	if e.placement.node != "" {
 		return e.assignment(g, !authorized && !e.workload())
@@ -39,10 +41,11 @@ func (e *evaluation) targets(g *group, authorized bool) []target {
 		if !g.members.Has(node) || !fits(required, node) {
 			continue
 		}
-		if inside == nil || node.Name < inside.Name { // the same words whatever the order of the nodes
+		if inside == nil || node.Name < inside.Name { // so that the text does not depend on the order
 			inside = node
 		}
-		if used := tolerates(e.placement.spec.Tolerations, node.Spec.Taints); len(used) > 0 && (tolerated.node == "" || node.Name < tolerated.node) {
+		if used := tolerates(e.placement.spec.Tolerations, node.Spec.Taints); len(used) > 0 &&
+			(tolerated.node == "" || node.Name < tolerated.node) {
 			tolerated = target{reason: Toleration, node: node.Name, tolerations: used}
 		}
 	}
@@ -59,7 +62,8 @@ func (e *evaluation) targets(g *group, authorized bool) []target {
 	return found
 }
 
-// ofDaemonSet holds for a pod whose controller chose its node itself (F11): its user can do nothing about that.
+// ofDaemonSet reports whether the pod's controller is a DaemonSet, which chooses the node itself (F11). Users cannot
+// change that.
 func (r *Request) ofDaemonSet() bool {
 	if r.Pod == nil {
 		return false
@@ -68,7 +72,7 @@ func (r *Request) ofDaemonSet() bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// members yields the nodes of a group, and maybe others.
+// members yields the nodes of a group, and possibly others.
 func (e *evaluation) members(g *group) iter.Seq[*corev1.Node] {
 	if e.cluster.Members != nil {
 		return e.cluster.Members(g.name)
@@ -76,8 +80,8 @@ func (e *evaluation) members(g *group) iter.Seq[*corev1.Node] {
 	return e.cluster.Nodes.All()
 }
 
-// fitsOutside says whether the pod may also go to a node that is not of the group. It is asked only when one of the
-// group fits, and looks at nodes only if the pod itself does not say it: most selectors never get there.
+// fitsOutside reports whether the pod may also go to a node outside of the group. It is called only if a node of the
+// group fits. It looks at nodes only if the pod alone does not decide; most selectors do.
 func (e *evaluation) fitsOutside(g *group, required nodeaffinity.RequiredNodeAffinity) bool {
 	if g.contains(e.placement.spec) {
 		return false
@@ -96,8 +100,8 @@ func (e *evaluation) fitsOutside(g *group, required nodeaffinity.RequiredNodeAff
 	return false
 }
 
-// contains says that every node which a pod's node selector fits is of the group, whatever nodes there are: the node selector
-// gives each label that the group is chosen by, with a value that the group wants.
+// contains reports whether every node that matches the pod's node selector must be of the group, whatever nodes exist:
+// the node selector has each label of the group's selector, with a value that the group accepts.
 func (g *group) contains(spec *corev1.PodSpec) bool {
 	wanted, selectable := g.members.selector.Requirements()
 	if !selectable || len(wanted) == 0 {
@@ -113,8 +117,8 @@ func (g *group) contains(spec *corev1.PodSpec) bool {
 	return true
 }
 
-// onlyNames are the nodes that a required affinity leaves, if each of its terms names one; nil if not. Pods of DaemonSets have
-// such an affinity.
+// onlyNames returns the names of the nodes that a required affinity allows, if each of its terms names nodes;
+// otherwise nil. Pods of DaemonSets have such an affinity.
 func onlyNames(spec *corev1.PodSpec) []string {
 	affinity := requiredAffinity(spec)
 	if affinity == nil {
@@ -133,24 +137,25 @@ func onlyNames(spec *corev1.PodSpec) []string {
 	return names
 }
 
-// fits: an affinity that cannot be read fits no node, as for the scheduler.
+// fits reports whether a node matches. An invalid affinity matches no node, as in the scheduler.
 func fits(required nodeaffinity.RequiredNodeAffinity, node *corev1.Node) bool {
 	matches, err := required.Match(node)
 	return err == nil && matches
 }
 
-// counts says whether a toleration is about more than a node's condition.
+// counts reports whether a toleration is about more than a node's condition.
 func counts(t corev1.Toleration) bool {
 	return t.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(t.Key, conditionTaints)
 }
 
-// tolerates returns the tolerations that let a pod onto a node in spite of its taints, nil if a taint keeps it off or
-// the node has none that would.
+// tolerates returns the tolerations that let a pod onto a node in spite of its taints. It returns nil if a taint keeps
+// the pod off, or no taint would.
 func tolerates(tolerations []corev1.Toleration, taints []corev1.Taint) []corev1.Toleration {
 	var used []corev1.Toleration
 	for i := range taints {
 		taint := &taints[i]
-		if taint.Effect != corev1.TaintEffectNoSchedule && taint.Effect != corev1.TaintEffectNoExecute || strings.HasPrefix(taint.Key, conditionTaints) {
+		if taint.Effect != corev1.TaintEffectNoSchedule && taint.Effect != corev1.TaintEffectNoExecute ||
+			strings.HasPrefix(taint.Key, conditionTaints) {
 			continue
 		}
 		tolerated := false
@@ -159,7 +164,9 @@ func tolerates(tolerations []corev1.Toleration, taints []corev1.Taint) []corev1.
 				continue
 			}
 			tolerated = true
-			if !slices.ContainsFunc(used, func(u corev1.Toleration) bool { return u.MatchToleration(&tolerations[j]) }) {
+			if !slices.ContainsFunc(used, func(u corev1.Toleration) bool {
+				return u.MatchToleration(&tolerations[j])
+			}) {
 				used = append(used, tolerations[j])
 			}
 		}
@@ -170,14 +177,14 @@ func tolerates(tolerations []corev1.Toleration, taints []corev1.Taint) []corev1.
 	return used
 }
 
-// assigned is the node that a request names, once it was looked up.
+// assigned is the node that a request names, after the lookup.
 type assigned struct {
 	node  *corev1.Node
 	asked bool // the API server was asked
 	err   error
 }
 
-// assignment says how a request that names a node aims at a group.
+// assignment returns how a request that names a node aims at a group. live allows it to ask the API server.
 func (e *evaluation) assignment(g *group, live bool) []target {
 	e.lookUp(live)
 	t := target{reason: NodeName, node: e.placement.node}
@@ -199,7 +206,8 @@ func (e *evaluation) assignment(g *group, live bool) []target {
 	return []target{t}
 }
 
-// lookUp finds the node in the cache, and if it is not there and live allows it, asks the API server, once for all groups.
+// lookUp looks for the node in the cache. If it is not there and live is set, lookUp asks the API server, once for all
+// groups.
 func (e *evaluation) lookUp(live bool) {
 	if e.assigned.node == nil {
 		e.assigned.node, _ = e.cluster.Nodes.Get(e.placement.node)

@@ -11,8 +11,8 @@ import (
 	groupsv1alpha1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/scheduling/v1alpha1"
 )
 
-// text is what a user reads (N64): a code that programs can find, which pod aims at which group and how, which half is not
-// authorized, and what to do. Names that users choose are quoted and bounded.
+// text returns what a user reads (N64): a code that programs can find, which pod aims at which group and how, which
+// half is not authorized, and what to do. Names that users choose are quoted and bounded.
 func (e *evaluation) text(g *group, f Finding, targets []target, asking error) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "NodeSchedulingPolicy [%s/%s]: ", g.name, f.Reason)
@@ -25,12 +25,16 @@ func (e *evaluation) text(g *group, f Finding, targets []target, asking error) s
 		b.WriteString(". This is a fault of whoever sent it to the policy.")
 		return b.String()
 	case NodesNotReady:
-		fmt.Fprintf(&b, "not yet ready: the nodes of the cluster are not known yet, so whether %s aims at the nodes of group %q cannot be said. Try again in a moment.", e.request.pod(), g.name)
+		fmt.Fprintf(&b,
+			"not yet ready: the nodes of the cluster are not known yet, so whether %s aims at the nodes of group %q cannot be said. Try again in a moment.",
+			e.request.pod(), g.name)
 		return b.String()
 	case OverrideMisused:
-		fmt.Fprintf(&b, "%s may not have the annotation %s: %s%s. Remove the annotation.", e.request.pod(), OverrideAnnotation, targets[0].why, unanswered(asking))
+		fmt.Fprintf(&b, "%s may not have the annotation %s: %s%s. Remove the annotation.", e.request.pod(),
+			OverrideAnnotation, targets[0].why, unanswered(asking))
 		if g.mode != configv1.Enable {
-			fmt.Fprintf(&b, " That holds in mode %s too, since the annotation would be believed once the mode is %s.", g.mode, configv1.Enable)
+			fmt.Fprintf(&b, " That holds in mode %s too, since the annotation would be believed once the mode is %s.",
+				g.mode, configv1.Enable)
 		}
 		return b.String()
 	case OverrideTampered:
@@ -39,7 +43,8 @@ func (e *evaluation) text(g *group, f Finding, targets []target, asking error) s
 	}
 	b.WriteString(capital(e.shortcut(f), e.request.pod()))
 	b.WriteString(map[Decision]string{
-		Deny: " is not allowed on", InformOnly: " would not be allowed, if the policy were enforced, on", Warn: " would not be allowed on",
+		Deny: " is not allowed on", InformOnly: " would not be allowed, if the policy were enforced, on",
+		Warn: " would not be allowed on",
 	}[f.Decision])
 	fmt.Fprintf(&b, " the nodes of group %q: ", g.name)
 	for i, t := range targets {
@@ -53,8 +58,8 @@ func (e *evaluation) text(g *group, f Finding, targets []target, asking error) s
 	return b.String()
 }
 
-// shortcut is what an administrator does whose own pod is refused because of its namespace, as those of oc debug and
-// oc adm must-gather are. It comes first: whoever waits for a tool reads one line.
+// shortcut tells an administrator what to do when their own pod is refused because of its namespace, as with oc debug
+// and oc adm must-gather. It comes first: whoever waits for a tool reads one line.
 func (e *evaluation) shortcut(f Finding) string {
 	if f.Decision != Deny || e.subject != createdPod || metav1.GetControllerOfNoCopy(e.request.Pod) != nil ||
 		!e.personEverywhere() {
@@ -67,7 +72,7 @@ func (e *evaluation) shortcut(f Finding) string {
 		"or have emergencyOverride set to Automatic. "
 }
 
-// capital puts a text behind a sentence that may be empty.
+// capital appends text to sentence, capitalized, or returns text unchanged if sentence is empty.
 func capital(sentence, text string) string {
 	if sentence == "" {
 		return text
@@ -75,41 +80,46 @@ func capital(sentence, text string) string {
 	return sentence + strings.ToUpper(text[:1]) + text[1:]
 }
 
-// writeTampered says why a pod with the annotation of the override is left as it is, and what can be done.
+// writeTampered says why a pod with the annotation of the override may not be changed or entered, and what to do.
 func (e *evaluation) writeTampered(b *strings.Builder, t target, asking error) {
 	doing := "changed"
 	if e.subject == connection {
 		doing = "entered"
 	}
 	if t.err != nil {
-		fmt.Fprintf(b, "%s may not be %s by user %q: whether it has the annotation %s could not be found out (%q). Try again.",
+		fmt.Fprintf(b,
+			"%s may not be %s by user %q: whether it has the annotation %s could not be found out (%q). Try again.",
 			e.request.pod(), doing, shorten(e.request.User.Name), OverrideAnnotation, shorten(t.err.Error()))
 		return
 	}
-	fmt.Fprintf(b, "%s may not be %s by user %q: it has the annotation %s, so whoever wrote that vouches for what runs in it. "+
-		"Only who may set the annotation may do this%s. Ask one of them, or delete the pod and create one without the annotation.",
+	fmt.Fprintf(b,
+		"%s may not be %s by user %q: it has the annotation %s, so whoever wrote that vouches for what runs in it. "+
+			"Only who may set the annotation may do this%s. Ask one of them, or delete the pod and create one without the annotation.",
 		e.request.pod(), doing, shorten(e.request.User.Name), OverrideAnnotation, unanswered(asking))
 }
 
-// listName names the list that administrators add entries to. The live sources know the group ControlPlane only (N11).
+// listName names the list that administrators add entries to. The live sources know only the group ControlPlane (N11).
 func (g *group) listName() string {
 	if g.name == string(configv1.ControlPlane) {
 		if g.live == FromGroups {
 			return fmt.Sprintf("authorizedUsers of the %s %q (%s)", groupsv1alpha1.Kind,
 				groupsv1alpha1.NameOf(configv1.ControlPlane), groupsv1alpha1.GroupVersion())
 		}
-		return fmt.Sprintf("authorizedUsers of the group %s in spec.schedulingGroups of the Scheduler %q (config.openshift.io/v1)", g.name, configv1.SchedulerName)
+		return fmt.Sprintf(
+			"authorizedUsers of the group %s in spec.schedulingGroups of the Scheduler %q (config.openshift.io/v1)",
+			g.name, configv1.SchedulerName)
 	}
 	return fmt.Sprintf("authorizedUsers of the group %s in the configuration of the policy", g.name)
 }
 
-// overrideText tells the one who overrides, and who reads events, that it was noticed.
+// overrideText tells the actor, and readers of events, that the override was noticed.
 func (e *evaluation) overrideText(f Finding) string {
-	return fmt.Sprintf("NodeSchedulingPolicy [%s/%s]: %s is allowed on the nodes of group %q although namespace %q is not authorized, for the reason in its annotation %s: %q.",
+	return fmt.Sprintf(
+		"NodeSchedulingPolicy [%s/%s]: %s is allowed on the nodes of group %q although namespace %q is not authorized, for the reason in its annotation %s: %q.",
 		f.Group, f.Reason, e.request.pod(), f.Group, e.request.Namespace, OverrideAnnotation, f.Override)
 }
 
-// replaced says which entries do not hold because their namespace is another one.
+// replaced says which entries do not hold because their namespace has another UID now.
 func (e *evaluation) replaced() string {
 	texts := make([]string, len(e.stale))
 	for i, s := range e.stale {
@@ -123,7 +133,9 @@ func (e *evaluation) replaced() string {
 
 // describe says what is wrong with the entry.
 func (s stale) describe() string {
-	return fmt.Sprintf("the entry %q is for the namespace %q with the UID %s, and the one of that name has the UID %s now", shorten(s.text), s.home, s.uid, s.have)
+	return fmt.Sprintf(
+		"the entry %q is for the namespace %q with the UID %s, and the one of that name has the UID %s now",
+		shorten(s.text), s.home, s.uid, s.have)
 }
 
 func unanswered(err error) string {
@@ -133,7 +145,7 @@ func unanswered(err error) string {
 	return fmt.Sprintf(" (the cluster's authorizer could not be asked: %q)", shorten(err.Error()))
 }
 
-// pod names what is placed.
+// pod names the pod that is placed.
 func (r *Request) pod() string {
 	if w := r.Workload; w != nil {
 		return fmt.Sprintf("a pod of %s %q in namespace %q", w.Kind, shorten(r.Name), shorten(r.Namespace))
@@ -145,7 +157,7 @@ func (r *Request) pod() string {
 	return fmt.Sprintf("pod %q in namespace %q", shorten(name), shorten(r.Namespace))
 }
 
-// podName is the name of the pod that is placed, "" if it has none yet.
+// podName returns the name of the pod that is placed, "" if it has none yet.
 func (r *Request) podName() string {
 	switch {
 	case r.Name != "":
@@ -153,7 +165,7 @@ func (r *Request) podName() string {
 	case r.Pod != nil:
 		return r.Pod.Name
 	case r.Binding != nil:
-		return r.Binding.Name // the legacy path may have it there only
+		return r.Binding.Name // on the legacy path it may be only there
 	}
 	return ""
 }
@@ -168,14 +180,17 @@ func (t target) describe() string {
 	case UnknownNode:
 		return fmt.Sprintf("there is no node %q, so it may become one of them", shorten(t.node))
 	case NodeUnreadable:
-		return fmt.Sprintf("whether node %q is one of them could not be found out (%q)", shorten(t.node), shorten(t.err.Error()))
+		return fmt.Sprintf("whether node %q is one of them could not be found out (%q)", shorten(t.node),
+			shorten(t.err.Error()))
 	case Toleration:
-		return fmt.Sprintf("it tolerates the taints of node %q by its toleration of %s", shorten(t.node), list(t.tolerations))
+		return fmt.Sprintf("it tolerates the taints of node %q by its toleration of %s", shorten(t.node),
+			list(t.tolerations))
 	}
-	return fmt.Sprintf("its nodeSelector and required node affinity leave it no other nodes, for example %q", shorten(t.node))
+	return fmt.Sprintf("its nodeSelector and required node affinity leave it no other nodes, for example %q",
+		shorten(t.node))
 }
 
-// list writes tolerations as kubectl writes taints.
+// list formats tolerations as kubectl formats taints.
 func list(tolerations []corev1.Toleration) string {
 	texts := make([]string, len(tolerations))
 	for i, t := range tolerations {
@@ -207,10 +222,12 @@ func list(tolerations []corev1.Toleration) string {
 func (e *evaluation) missing(f Finding) string {
 	var halves []string
 	if !f.ActorAuthorized {
-		halves = append(halves, fmt.Sprintf("user %q is not authorized to place pods there", shorten(e.request.User.Name)))
+		halves = append(halves, fmt.Sprintf("user %q is not authorized to place pods there",
+			shorten(e.request.User.Name)))
 	}
 	if !f.NamespaceAuthorized {
-		halves = append(halves, fmt.Sprintf("namespace %q is not authorized to have pods there", shorten(e.request.Namespace)))
+		halves = append(halves, fmt.Sprintf("namespace %q is not authorized to have pods there",
+			shorten(e.request.Namespace)))
 	}
 	text := strings.Join(halves, ", and ")
 	return strings.ToUpper(text[:1]) + text[1:]
@@ -254,7 +271,7 @@ func (e *evaluation) steps(g *group, targets []target) string {
 	return strings.Join(steps, ", and ")
 }
 
-// wildcard tolerations are meant for many taints: agents that run on every node have them.
+// wildcard reports whether a toleration matches every key. Agents that run on every node have such tolerations.
 func wildcard(tolerations []corev1.Toleration) bool {
 	for _, t := range tolerations {
 		if t.Key == "" {
@@ -264,7 +281,7 @@ func wildcard(tolerations []corev1.Toleration) bool {
 	return false
 }
 
-// where says what to edit, when that is not the pod.
+// where says what to edit instead of the pod, "" if it is the pod.
 func (e *evaluation) where() string {
 	if e.request.Pod == nil {
 		return ""
@@ -275,7 +292,7 @@ func (e *evaluation) where() string {
 	return ""
 }
 
-// entries are the entries that would authorize what is missing.
+// entries returns the entries that would authorize what is missing.
 func (e *evaluation) entries(f Finding) string {
 	var entries []string
 	namespace, _, _ := serviceAccount(e.request.User.Name)
@@ -283,12 +300,14 @@ func (e *evaluation) entries(f Finding) string {
 		entries = append(entries, fmt.Sprintf("%q", shorten(spell(e.request.User.Name)+e.pinFor(namespace))))
 	}
 	if !f.NamespaceAuthorized && (f.ActorAuthorized || namespace != e.request.Namespace) {
-		entries = append(entries, fmt.Sprintf("%q", shorten(e.request.Namespace)+"/default"+e.pinFor(e.request.Namespace)))
+		entries = append(entries,
+			fmt.Sprintf("%q", shorten(e.request.Namespace)+"/default"+e.pinFor(e.request.Namespace)))
 	}
 	return strings.Join(entries, " and ")
 }
 
-// pinFor is what an entry for a namespace has to end in: its UID where the policy wants it, or where another one was meant.
+// pinFor returns what an entry for a namespace must end in: its UID, if the policy requires it or an entry has a stale
+// one.
 func (e *evaluation) pinFor(namespace string) string {
 	if namespace == "" || e.cluster.Namespace == nil || len(e.stale) == 0 && (!e.policy.pins || reserved(namespace)) {
 		return ""

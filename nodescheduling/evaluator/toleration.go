@@ -6,14 +6,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The operators that compare numbers. The oldest Kubernetes that this module is built with has no constants for them.
+// The operators that compare numbers. The oldest Kubernetes release that this module builds with has no constants for
+// them.
 const (
 	tolerationLt corev1.TolerationOperator = "Lt"
 	tolerationGt corev1.TolerationOperator = "Gt"
 )
 
-// toleratesTaint says whether a toleration lets a pod past a taint. It is Kubernetes' own rule, which has another signature in each
-// release; a test holds it to that of the newest. Comparisons count: where they are not enabled, the API server lets no pod have them.
+// toleratesTaint reports whether a toleration tolerates a taint. It is a copy of Kubernetes' own rule, whose signature
+// differs between releases; a test compares it with the newest one. Comparisons of numbers count: where they are not
+// enabled, the API server refuses pods with them.
 func toleratesTaint(t *corev1.Toleration, taint *corev1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 		return false
@@ -37,8 +39,8 @@ func toleratesTaint(t *corev1.Toleration, taint *corev1.Taint) bool {
 	return false
 }
 
-// wholeNumber reads a number that is written as it is printed: no sign before a positive one, no zeros in front. What is no
-// number reads as one that is printed otherwise.
+// wholeNumber parses a number in its usual spelling: no plus sign, no leading zeros. For anything else, the spelling
+// differs, and it returns false.
 func wholeNumber(text string) (int64, bool) {
 	number, _ := strconv.ParseInt(text, 10, 64)
 	return number, strconv.FormatInt(number, 10) == text

@@ -20,7 +20,8 @@ func TestA36_ATolerationIsJudgedAsKubernetesDoes(t *testing.T) {
 		{corev1.Toleration{Operator: "Exists"}, taint("a", "x", "NoSchedule"), true},
 		{corev1.Toleration{Operator: "Exists", Effect: "NoExecute"}, taint("a", "x", "NoSchedule"), false},
 		{corev1.Toleration{Key: "a", Value: "x"}, taint("a", "x", "NoSchedule"), true},
-		{corev1.Toleration{Key: "a", Value: "x", Operator: "Equal", Effect: "NoSchedule"}, taint("a", "x", "NoSchedule"), true},
+		{corev1.Toleration{Key: "a", Value: "x", Operator: "Equal", Effect: "NoSchedule"},
+			taint("a", "x", "NoSchedule"), true},
 		{corev1.Toleration{Key: "a", Value: "y"}, taint("a", "x", "NoSchedule"), false},
 		{corev1.Toleration{Key: "b", Operator: "Exists"}, taint("a", "x", "NoSchedule"), false},
 		{corev1.Toleration{Key: "a", Operator: "Other"}, taint("a", "", "NoSchedule"), false},
@@ -33,7 +34,8 @@ func TestA36_ATolerationIsJudgedAsKubernetesDoes(t *testing.T) {
 		{corev1.Toleration{Key: "a", Value: "03", Operator: "Lt"}, taint("a", "2", "NoSchedule"), false},
 		{corev1.Toleration{Key: "a", Value: "3", Operator: "Lt"}, taint("a", "+2", "NoSchedule"), false},
 		{corev1.Toleration{Key: "a", Value: "3", Operator: "Lt"}, taint("a", "two", "NoSchedule"), false},
-		{corev1.Toleration{Key: "a", Value: "99999999999999999999", Operator: "Lt"}, taint("a", "2", "NoSchedule"), false},
+		{corev1.Toleration{Key: "a", Value: "99999999999999999999", Operator: "Lt"}, taint("a", "2", "NoSchedule"),
+			false},
 	} {
 		if got := toleratesTaint(&row.toleration, &row.taint); got != row.want {
 			t.Errorf("%+v and %+v: %t, want %t", row.toleration, row.taint, got, row.want)

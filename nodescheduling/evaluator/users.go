@@ -17,30 +17,33 @@ const (
 	accountsPrefix       = "system:serviceaccounts:" // of the group of all service accounts of a namespace
 )
 
-// entry is one line of a list, read (H4, H8, A-11).
+// entry is one parsed line of a list (H4, H8, A-11).
 type entry struct {
 	user, group string // the actor that it authorizes: at most one of them is set
 	namespace   string // whose pods it authorizes, "" none
-	home        string // the namespace that it means by a name, "" for people
+	home        string // the namespace that it names, "" for people
 	uid         string // of home, "" for any
 }
 
-// exampleUID stands in messages for the UID of a namespace.
+// exampleUID is the example of a namespace's UID in messages.
 const exampleUID = "0a1b2c3d-4e5f-6789-abcd-ef0123456789"
 
-// readEntry is parseEntry for the lists of a policy. Where pins are required it refuses what names a namespace that anybody may come
-// to have the name of, without its UID.
+// readEntry is parseEntry for the lists of a policy. With pins, it also refuses an entry without a UID, if others may
+// create a namespace of its name.
 func readEntry(text string, pins bool) (entry, error) {
 	read, err := parseEntry(text)
 	if pins && read.loose() {
-		return entry{}, fmt.Errorf("it names the namespace %s without its UID, and entryPins is Require: it must end in @UID, such as %s@%s", read.home, text, exampleUID)
+		return entry{},
+			fmt.Errorf(
+				"it names the namespace %s without its UID, and entryPins is Require: it must end in @UID, such as %s@%s",
+				read.home, text, exampleUID)
 	}
 	return read, err
 }
 
-// parseEntry reads an entry. The rules, in this order: group:NAME, user:NAME, namespace:NAME, system:serviceaccount:NS:NAME, NS/NAME
-// where both are names of objects, and any other text is a user name as it is. What names a namespace may end in @ and its UID. There
-// are no wildcards.
+// parseEntry parses an entry. It tries these forms in order: group:NAME, user:NAME, namespace:NAME,
+// system:serviceaccount:NS:NAME, NS/NAME if both are valid object names. Any other text is a user name. An entry that
+// names a namespace may end in @ and the UID. There are no wildcards.
 func parseEntry(text string) (entry, error) {
 	if text == "" {
 		return entry{}, errors.New("it must name a user, a service account, a namespace or a group")
@@ -65,12 +68,13 @@ func parseEntry(text string) (entry, error) {
 		return entry{user: named, namespace: namespace, home: namespace}.pin(uid, pinned)
 	}
 	if namespace, name, found := accountName(named, "/"); found {
-		return entry{user: serviceAccountPrefix + namespace + ":" + name, namespace: namespace, home: namespace}.pin(uid, pinned)
+		return entry{user: serviceAccountPrefix + namespace + ":" + name, namespace: namespace,
+			home: namespace}.pin(uid, pinned)
 	}
 	return entry{user: text}, nil
 }
 
-// parseGroup reads what follows group:. The groups of service accounts mean a namespace by its name.
+// parseGroup parses what follows group:. The group of a namespace's service accounts names that namespace.
 func parseGroup(text string) (entry, error) {
 	if text == "" {
 		return entry{}, errors.New("after group: the name of a group must follow")
@@ -82,7 +86,8 @@ func parseGroup(text string) (entry, error) {
 	return entry{group: text}, nil
 }
 
-// parseUser reads what follows user:. A service account is meant without its namespace, but in it.
+// parseUser parses what follows user:. A service account is authorized only as actor, without the pods of its
+// namespace. The entry names that namespace all the same.
 func parseUser(text string) (entry, error) {
 	if text == "" {
 		return entry{}, errors.New("after user: the name of a user must follow")
@@ -94,16 +99,19 @@ func parseUser(text string) (entry, error) {
 	return entry{user: text}, nil
 }
 
-// pin adds what follows the @, which must be a UID as Kubernetes gives them out.
+// pin adds what follows the @, which must be a UID in the format of Kubernetes.
 func (e entry) pin(uid string, given bool) (entry, error) {
 	if given && !isUID(uid) {
-		return entry{}, fmt.Errorf("after @ the UID of the namespace %s must follow, such as %s; for a user whose name has an @ write user: before it", e.home, exampleUID)
+		return entry{},
+			fmt.Errorf(
+				"after @ the UID of the namespace %s must follow, such as %s; for a user whose name has an @ write user: before it",
+				e.home, exampleUID)
 	}
 	e.uid = uid
 	return e, nil
 }
 
-// isUID says whether a text is a UUID in the spelling of Kubernetes.
+// isUID reports whether a text is a UUID in the format of Kubernetes.
 func isUID(text string) bool {
 	if len(text) != len(exampleUID) {
 		return false
@@ -119,15 +127,15 @@ func isUID(text string) bool {
 	return true
 }
 
-// loose holds for an entry that whoever may create a namespace of its name may come to have.
+// loose reports whether anyone who may create a namespace of its name could gain the entry.
 func (e entry) loose() bool { return e.home != "" && e.uid == "" && !reserved(e.home) }
 
-// reserved holds for names that OpenShift's project request refuses: those of the platform.
+// reserved reports whether OpenShift's project request refuses the name, because it belongs to the platform.
 func reserved(namespace string) bool {
 	return strings.HasPrefix(namespace, "openshift-") || strings.HasPrefix(namespace, "kube-")
 }
 
-// serviceAccount takes the name apart that a service account logs in with.
+// serviceAccount splits the user name of a service account.
 func serviceAccount(user string) (namespace, name string, found bool) {
 	rest, found := strings.CutPrefix(user, serviceAccountPrefix)
 	if !found {
@@ -144,7 +152,7 @@ func accountName(text, separator string) (namespace, name string, found bool) {
 	return namespace, name, true
 }
 
-// spell is the entry that authorizes a user: the opposite of parseEntry.
+// spell returns the entry that authorizes a user: the opposite of parseEntry.
 func spell(user string) string {
 	if namespace, name, found := serviceAccount(user); found {
 		return namespace + "/" + name
@@ -155,23 +163,24 @@ func spell(user string) string {
 	return user
 }
 
-// authorized are the lists of one group, by what they authorize: for each name the entries in the order of the lists.
+// authorized holds the lists of one group: for each authorized name, its entries in the order of the lists.
 type authorized struct {
 	users      map[string][]grant
-	people     map[string]bool // of users, those that an entry names as users and not as service accounts
+	people     map[string]bool // those of users that are not service accounts
 	groups     map[string][]grant
 	namespaces map[string][]grant
 }
 
-// grant is an entry that authorizes a name, as far as its namespace is the one that it means. The text is the entry as it is written, so
-// that its use can be counted (H19).
+// grant is an entry that authorizes a name, if its namespace has the right UID. text is the entry as written, so that
+// its use can be counted (H19).
 type grant struct{ text, home, uid string }
 
 func newAuthorized() authorized {
-	return authorized{users: map[string][]grant{}, people: map[string]bool{}, groups: map[string][]grant{}, namespaces: map[string][]grant{}}
+	return authorized{users: map[string][]grant{}, people: map[string]bool{}, groups: map[string][]grant{},
+		namespaces: map[string][]grant{}}
 }
 
-// add takes an entry into the lists.
+// add adds an entry to the lists.
 func (a authorized) add(text string, e entry) {
 	keep := func(list map[string][]grant, key string) {
 		if key != "" {
@@ -186,7 +195,7 @@ func (a authorized) add(text string, e entry) {
 	}
 }
 
-// actor finds the entry that authorizes whoever sends the request to place pods, "" if there is none.
+// actor returns the entry that authorizes the sender of the request to place pods, "" if there is none.
 func (e *evaluation) actor(g *group) string {
 	if text := e.first(g.users[e.request.User.Name]); text != "" {
 		return text
@@ -194,7 +203,8 @@ func (e *evaluation) actor(g *group) string {
 	return e.groupOf(g)
 }
 
-// person finds the entry that authorizes whoever sends the request by another name than that of a service account, "" if there is none.
+// person returns the entry that authorizes the sender of the request, "" if there is none. It ignores entries for
+// service accounts.
 func (e *evaluation) person(g *group) string {
 	name := e.request.User.Name
 	if g.people[name] {
@@ -215,10 +225,10 @@ func (e *evaluation) groupOf(g *group) string {
 	return ""
 }
 
-// occupant finds the entry that authorizes the namespace of the request to have pods there, "" if there is none.
+// occupant returns the entry that authorizes the namespace of the request to have pods there, "" if there is none.
 func (e *evaluation) occupant(g *group) string { return e.first(g.namespaces[e.request.Namespace]) }
 
-// first finds the first of the entries that holds, and notes those that another namespace of that name keeps from holding.
+// first returns the first entry that holds. It notes in stale those whose namespace has another UID now.
 func (e *evaluation) first(grants []grant) string {
 	for _, g := range grants {
 		holds, known := e.holds(g)
@@ -238,8 +248,8 @@ type stale struct {
 	have string
 }
 
-// holds says whether an entry means what has its name now, and if its namespace has another UID, which. Without a UID, a namespace
-// that cannot be read counts as there; with one it does not.
+// holds reports whether an entry means the current namespace of its name; if not, instead is the UID of the current
+// one. If the namespace cannot be read, an entry without a UID holds, and one with a UID does not.
 func (e *evaluation) holds(g grant) (holds bool, instead string) {
 	if g.home == "" {
 		return true, ""
@@ -259,7 +269,7 @@ func (e *evaluation) holds(g grant) (holds bool, instead string) {
 	return false, uid
 }
 
-// namespace asks for a namespace once for all groups.
+// namespace asks for a namespace only once, for all groups.
 func (e *evaluation) namespace(name string) (string, bool, error) {
 	for _, n := range e.namespaces {
 		if n.name == name {
@@ -272,7 +282,7 @@ func (e *evaluation) namespace(name string) (string, bool, error) {
 	return n.uid, n.exists, n.err
 }
 
-// namespaceSeen is what was answered about a namespace.
+// namespaceSeen is the answer about a namespace.
 type namespaceSeen struct {
 	name, uid string
 	exists    bool

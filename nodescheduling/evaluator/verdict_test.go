@@ -37,8 +37,8 @@ func verdict(t testing.TB, more, line string) evaluator.Verdict {
 	return v
 }
 
-// N67: Inform and the override write an event, about the controller that owns the pod or else the namespace, and none in
-// a dry run. A denial writes none: controllers write their own.
+// N67: Inform and the override write an event, about the controller that owns the pod or else the namespace, and none
+// in a dry run. A denial writes none: controllers write their own.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -48,10 +48,12 @@ func TestEvents(t *testing.T) {
 	}{
 		{"", "alice create pod app/web node=cp1", "", ""},
 		{"scheduler cluster mode=Inform", "alice create pod app/web node=cp1", evaluator.EventInform, "Namespace app"},
-		{"scheduler cluster mode=Inform", "alice create pod app/web node=cp1 owner=ReplicaSet/web", evaluator.EventInform, "ReplicaSet web"},
+		{"scheduler cluster mode=Inform", "alice create pod app/web node=cp1 owner=ReplicaSet/web",
+			evaluator.EventInform, "ReplicaSet web"},
 		{"scheduler cluster mode=Inform", "alice bind app/web to=cp1", evaluator.EventInform, "Namespace app"},
 		{"scheduler cluster mode=Inform", "alice create pod app/web node=cp1 dry-run", "", ""},
-		{"override Enable", "system:admin create pod app/web node=cp1 override=why", evaluator.EventOverride, "Namespace app"},
+		{"override Enable", "system:admin create pod app/web node=cp1 override=why", evaluator.EventOverride,
+			"Namespace app"},
 		{"override Enable", "system:admin create pod app/web node=cp1 override=why dry-run", "", ""},
 		{"", "alice create deployment app/web node=cp1", "", ""},
 		{"", "system:admin create pod ops/web node=cp1", "", ""},
@@ -83,10 +85,14 @@ func TestEvents(t *testing.T) {
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]evaluator.Sample{
-		"alice create pod app/web node=cp1 dry-run":           {Group: "ControlPlane", Mode: "Enable", Decision: "deny", Resource: "pods", Reason: "NodeName", DryRun: true},
-		"system:kube-scheduler bind ops/web to=cp1":           {Group: "ControlPlane", Mode: "Enable", Decision: "authorized", Resource: "pods/binding", Reason: "Binding"},
-		"system:kube-scheduler bind-legacy app/web to=cp9":    {Group: "ControlPlane", Mode: "Enable", Decision: "deny", Resource: "bindings", Reason: "UnknownNode"},
-		"alice create daemonset app/agent tolerate=*":         {Group: "ControlPlane", Mode: "Enable", Decision: "warn", Resource: "daemonsets", Reason: "Toleration"},
+		"alice create pod app/web node=cp1 dry-run": {Group: "ControlPlane", Mode: "Enable",
+			Decision: "deny", Resource: "pods", Reason: "NodeName", DryRun: true},
+		"system:kube-scheduler bind ops/web to=cp1": {Group: "ControlPlane", Mode: "Enable",
+			Decision: "authorized", Resource: "pods/binding", Reason: "Binding"},
+		"system:kube-scheduler bind-legacy app/web to=cp9": {Group: "ControlPlane", Mode: "Enable",
+			Decision: "deny", Resource: "bindings", Reason: "UnknownNode"},
+		"alice create daemonset app/agent tolerate=*": {Group: "ControlPlane", Mode: "Enable",
+			Decision: "warn", Resource: "daemonsets", Reason: "Toleration"},
 		"alice create pod app/web select=kubernetes.io/os=no": {},
 	} {
 		v := verdict(t, "", line)
@@ -104,7 +110,8 @@ func TestSamples(t *testing.T) {
 func TestTheEntriesThatAuthorizeAreNamed(t *testing.T) {
 	t.Parallel()
 	v := verdict(t, "scheduler cluster users=group:admins", "carol[admins] create pod ops/web node=cp1")
-	if len(v.Findings) != 1 || v.Findings[0].ActorEntry != "group:admins" || v.Findings[0].NamespaceEntry != "ops/default" {
+	if len(v.Findings) != 1 || v.Findings[0].ActorEntry != "group:admins" ||
+		v.Findings[0].NamespaceEntry != "ops/default" {
 		t.Errorf("findings %+v, want group:admins and ops/default", v.Findings)
 	}
 }
@@ -127,7 +134,8 @@ func TestWhatCannotBeJudgedIsDenied(t *testing.T) {
 		{Operation: evaluator.Create, Resource: "bindings", Pod: &corev1.Pod{}},
 	} {
 		v := policy.Evaluate(&r, evaluator.Cluster{})
-		if v.Allowed || len(v.Findings) != 1 || v.Findings[0].Reason != evaluator.Malformed || !strings.Contains(v.Message, "no object") {
+		if v.Allowed || len(v.Findings) != 1 || v.Findings[0].Reason != evaluator.Malformed ||
+			!strings.Contains(v.Message, "no object") {
 			t.Errorf("%+v: %+v, want a denial for Malformed", r, v)
 			continue
 		}
@@ -166,7 +174,9 @@ func TestNoPolicyAsksNothing(t *testing.T) {
 	disabled := sources(t)
 	disabled.Scheduler = &configv1.Scheduler{}
 	disabled.Scheduler.Name = configv1.SchedulerName
-	disabled.Scheduler.Spec.SchedulingGroups = []configv1.SchedulingGroup{{Name: configv1.ControlPlane, Mode: configv1.Disable}}
+	disabled.Scheduler.Spec.SchedulingGroups = []configv1.SchedulingGroup{
+		{Name: configv1.ControlPlane, Mode: configv1.Disable},
+	}
 	off, _, err := evaluator.New(disabled)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +186,8 @@ func TestNoPolicyAsksNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, policy := range []*evaluator.Policy{off, none} {
-		r := evaluator.Request{Operation: evaluator.Create, Resource: "pods", Pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "cp1"}}}
+		r := evaluator.Request{Operation: evaluator.Create, Resource: "pods",
+			Pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "cp1"}}}
 		if v := policy.Evaluate(&r, evaluator.Cluster{}); !reflect.DeepEqual(v, evaluator.Verdict{Allowed: true}) {
 			t.Errorf("verdict %+v, want to pass in silence", v)
 		}
@@ -190,7 +201,8 @@ func TestASchedulerWithoutGroupsIsValid(t *testing.T) {
 	old.Scheduler = &configv1.Scheduler{Spec: configv1.SchedulerSpec{MastersSchedulable: true}}
 	old.Scheduler.Name = configv1.SchedulerName
 	policy, ignored, err := evaluator.New(old)
-	if err != nil || len(ignored) > 0 || len(policy.Effective()) != 1 || policy.Effective()[0].Mode != configv1.Enable {
+	if err != nil || len(ignored) > 0 || len(policy.Effective()) != 1 ||
+		policy.Effective()[0].Mode != configv1.Enable {
 		t.Errorf("effective %+v, ignored %+v, error %v", policy.Effective(), ignored, err)
 	}
 }

@@ -1,13 +1,13 @@
 // Package plugin is the door of the node scheduling policy inside kube-apiserver: the admission plugin
-// scheduling.openshift.io/NodeSchedulingPolicy (docs/spec/node-scheduling-policy.md). It decides nothing: it hands a
-// request to the evaluator, in the types of the API, and the verdict back.
+// scheduling.openshift.io/NodeSchedulingPolicy (docs/spec/node-scheduling-policy.md). It decides nothing: it converts
+// a request to the types of the API, hands it to the evaluator, and returns the verdict.
 //
-// A kube-apiserver takes it over with [Register] and a feature gate of the name [Feature]. It reads no files, flags or
-// environment: its configuration is what the server hands it, and clients, informers and the end come by the initializers
-// that every kube-apiserver has. It is without effect unless the gate is on and the file of
+// A kube-apiserver adopts it with [Register] and a feature gate named [Feature]. It reads no files, flags or
+// environment: the server hands it its configuration. Clients, informers and the shutdown signal come from the
+// initializers that every kube-apiserver has. The plugin has no effect unless the gate is on and the file of
 // --admission-control-config-file configures it.
 //
-// What it refuses it refuses after all mutation, so nothing can change a pod after it was judged (H18). The one thing
-// that it writes, with emergencyOverride Automatic, is the annotation of the override, and that is judged like
-// anybody's.
+// It judges after all mutation, so nothing can change a pod after it was judged (H18). It writes only one thing: the
+// annotation of the override, with emergencyOverride Automatic. That annotation is judged like one written by
+// anybody.
 package plugin

@@ -31,8 +31,8 @@ import (
 // readyWithin is how long a request waits for nodes and the live source, as for the caches of every plugin (N60).
 const readyWithin = 10 * time.Second
 
-// Plugin judges requests that may place pods. Its initializers are called before the server starts, one after another;
-// Admit and Validate by many requests at once.
+// Plugin judges requests that may place pods. Its initializers are called one after another, before the server starts.
+// Admit and Validate are safe for concurrent use.
 type Plugin struct {
 	*admission.Handler
 
@@ -86,15 +86,16 @@ func (p *Plugin) SetExternalKubeInformerFactory(factory informers.SharedInformer
 	}
 }
 
-// ValidateInitialization implements admission.InitializationValidator. With a configuration and the feature gate it
-// begins to read the live source, until the server ends.
+// ValidateInitialization implements admission.InitializationValidator. With a configuration and the feature gate, it
+// starts reading the live source, until the server ends.
 func (p *Plugin) ValidateInitialization() error {
 	if p.config == nil || !p.enabled {
 		return nil
 	}
 	var missing []error
 	for name, given := range map[string]bool{
-		"a client": p.clients != nil, "a dynamic client": p.dynamic != nil, "nodes": p.nodes != nil, "a notification of the end": p.drained != nil,
+		"a client": p.clients != nil, "a dynamic client": p.dynamic != nil, "nodes": p.nodes != nil,
+		"a notification of the end": p.drained != nil,
 	} {
 		if !given {
 			missing = append(missing, fmt.Errorf("%s was not given %s", PluginName, name))
@@ -124,7 +125,8 @@ func (p *Plugin) start(log logr.Logger) (err error) {
 	p.groups = door.NewGroupWrites(p.dynamic)
 	p.ports = door.Ports(p.clients, nodes, namespaces, func() bool { return p.nodes.HasSynced() && p.policy.Known() })
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: p.clients.EventsV1()})
-	writer := door.NewEvents(broadcaster.NewRecorder(scheme.Scheme, "kube-apiserver"), door.ExistsIn(p.clients), metrics)
+	writer := door.NewEvents(broadcaster.NewRecorder(scheme.Scheme, "kube-apiserver"), door.ExistsIn(p.clients),
+		metrics)
 	p.observe = door.Observer(writer, metrics, log)
 	broadcaster.StartRecordingToSink(p.drained)
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), log))
@@ -145,15 +147,15 @@ func (p *Plugin) start(log logr.Logger) (err error) {
 	return nil
 }
 
-// Admit implements admission.MutationInterface: with emergencyOverride Automatic it writes the annotation of the
-// override on pods that administrators create, such as those of oc debug. It refuses nothing; Validate judges
-// what it wrote.
+// Admit implements admission.MutationInterface. With emergencyOverride Automatic, it writes the annotation of the
+// override on pods that administrators create, such as those of oc debug. Validate judges the annotation. Admit
+// refuses only a pod on which it cannot write it.
 func (p *Plugin) Admit(ctx context.Context, attributes admission.Attributes, server admission.ObjectInterfaces) error {
 	if p.policy == nil || attributes.GetOperation() != admission.Create || attributes.GetSubresource() != "" ||
 		attributes.GetResource().GroupResource() != corev1.Resource("pods") || !p.policy.MayAutomate() {
 		return nil
 	}
-	request, _ := toRequest(attributes, server) // nothing is written on a pod that cannot be read
+	request, _ := toRequest(attributes, server) // Automatic returns "" for a pod that cannot be read
 	bounded, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	reason := p.policy.Automatic(&request, p.ports(bounded))
@@ -174,8 +176,9 @@ func (p *Plugin) Admit(ctx context.Context, attributes admission.Attributes, ser
 	return nil
 }
 
-// Validate implements admission.ValidationInterface. What it refuses is refused with status 403.
-func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, server admission.ObjectInterfaces) error {
+// Validate implements admission.ValidationInterface. It refuses with status 403.
+func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes,
+	server admission.ObjectInterfaces) error {
 	if p.policy == nil {
 		return nil
 	}
@@ -206,8 +209,7 @@ func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, 
 	return admission.NewForbidden(attributes, errors.New(verdict.Message))
 }
 
-// refuseGroup judges a write of a NodeSchedulingGroup (N70). Kinds that a server learns at run time have no types
-// there.
+// refuseGroup judges a write of a NodeSchedulingGroup (N70). Objects of a CRD are unstructured in the server.
 func (p *Plugin) refuseGroup(ctx context.Context, a admission.Attributes) string {
 	resource := a.GetResource()
 	if !p.groups.Concern(resource.Group, resource.Resource, a.GetSubresource()) {

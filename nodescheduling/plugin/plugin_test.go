@@ -27,8 +27,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/plugin/plugintest"
 )
 
-// external are the interfaces of a server whose internal types are those of the API: this module has no others. The real ones are
-// in localcluster/doors.
+// external are the interfaces of a server whose internal types are those of the API: this module has no others. The
+// real ones are in localcluster/doors.
 type external struct {
 	admission.ObjectInterfaces
 	runtime.ObjectConvertor
@@ -50,10 +50,12 @@ const configuration = `{"apiVersion":"scheduling.openshift.io/v1alpha1","kind":"
 {"name":"ControlPlane","labelSelector":{"matchLabels":{"cp":""}},"mode":"Disable","authorizedUsers":["admin","ops/default"]}]}`
 
 // initialized is a plugin as kube-apiserver makes it, with the node cp1 behind informers that are not started.
-func initialized(t *testing.T, file string, on bool, scheduler func() (bool, runtime.Object, error)) (*Plugin, informers.SharedInformerFactory) {
+func initialized(t *testing.T, file string, on bool,
+	scheduler func() (bool, runtime.Object, error)) (*Plugin, informers.SharedInformerFactory) {
 	t.Helper()
 	ops := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ops"}}
-	clients := fake.NewClientset(ops, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp1", Labels: map[string]string{"cp": ""}}})
+	clients := fake.NewClientset(ops,
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp1", Labels: map[string]string{"cp": ""}}})
 	return initializedWith(t, clients, file, on, scheduler)
 }
 
@@ -74,9 +76,12 @@ func initializedWith(t *testing.T, clients *fake.Clientset, file string, on bool
 	factory := informers.NewSharedInformerFactory(clients, 0)
 	server := &doortest.Server{Spec: doortest.WithField}
 	schedulers := server.Dynamic()
-	schedulers.PrependReactor("get", "schedulers", func(clienttesting.Action) (bool, runtime.Object, error) { return scheduler() })
+	schedulers.PrependReactor("get", "schedulers", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return scheduler()
+	})
 	gates := featuregate.NewFeatureGate()
-	if err := errors.Join(gates.Add(map[featuregate.Feature]featuregate.FeatureSpec{Feature: {}}), gates.SetFromMap(map[string]bool{string(Feature): on})); err != nil {
+	if err := errors.Join(gates.Add(map[featuregate.Feature]featuregate.FeatureSpec{Feature: {}}),
+		gates.SetFromMap(map[string]bool{string(Feature): on})); err != nil {
 		t.Fatal(err)
 	}
 	plugin.InspectFeatureGates(gates)
@@ -128,13 +133,15 @@ func TestWhatNeedsNodesWaitsForThem(t *testing.T) {
 	if given := must(t, short, plugin, "admin create pod ops/web node=cp1"); !given.Allowed {
 		t.Errorf("an authorized pair: %s", given.Message)
 	}
-	if given := must(t, short, plugin, "alice create pod app/web node=cp1"); given.Allowed || !strings.Contains(given.Message, "[ControlPlane/NodesNotReady]") {
+	if given := must(t, short, plugin, "alice create pod app/web node=cp1"); given.Allowed ||
+		!strings.Contains(given.Message, "[ControlPlane/NodesNotReady]") {
 		t.Errorf("what needs nodes: %+v", given)
 	}
 	factory.Start(t.Context().Done())
 	close(known)
 	// It waits for both, and then the mode is Disable.
-	if given := must(t, t.Context(), plugin, "alice create pod app/web node=cp1"); !given.Allowed || given.Audit != nil {
+	if given := must(t, t.Context(), plugin, "alice create pod app/web node=cp1"); !given.Allowed ||
+		given.Audit != nil {
 		t.Errorf("mode Disable: %+v", given)
 	}
 }
@@ -159,14 +166,15 @@ func TestThePluginIsInertUnlessConfiguredAndEnabled(t *testing.T) {
 // N2: a wrong configuration is an error, of which the server dies.
 func TestAWrongConfigurationStartsNothing(t *testing.T) {
 	t.Parallel()
-	_, err := fromFile(strings.NewReader(strings.Replace(configuration, "Disable", "Maybe", 1)), prometheus.NewRegistry())
+	_, err := fromFile(strings.NewReader(strings.Replace(configuration, "Disable", "Maybe", 1)),
+		prometheus.NewRegistry())
 	if err == nil || !strings.Contains(err.Error(), "groups[0].mode") || !strings.Contains(err.Error(), PluginName) {
 		t.Errorf("error %v", err)
 	}
 }
 
-// A-35: known to the server under its name, and judged without it only where the server brings no conversion: that is refused where a
-// pod aims at the group, and no panic.
+// A-35: known to the server under its name, and judged without it only where the server brings no conversion: that is
+// refused where a pod aims at the group, and no panic.
 func TestA35_ThePluginIsRegistered(t *testing.T) {
 	t.Parallel()
 	plugins := admission.NewPlugins()

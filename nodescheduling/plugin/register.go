@@ -22,19 +22,19 @@ const PluginName = "scheduling.openshift.io/NodeSchedulingPolicy"
 // Feature is the gate without which the plugin has no effect (N5).
 const Feature featuregate.Feature = evaluator.FeatureGate
 
-// Register makes the plugin known to a server. Whether it is on, and where it stands, are the server's: off or on by
-// default, the plugin has no effect without the gate [Feature] and its part of the AdmissionConfiguration. It
-// validates after all mutation, so its place among plugins that change objects is any (H18), but for
-// emergencyOverride Automatic: what it writes depends on what a pod tolerates and selects, so it belongs behind those
-// that change that.
+// Register registers the plugin with a server. The server decides whether it is on by default, and its place in the
+// order of plugins. Even if on, it has no effect without the gate [Feature] and its part of the
+// AdmissionConfiguration. It validates after all mutation, so its place does not matter (H18), with one exception: for
+// emergencyOverride Automatic, it belongs behind the plugins that change tolerations and selectors, since what it
+// writes depends on them.
 func Register(plugins *admission.Plugins) {
 	plugins.Register(PluginName, func(config io.Reader) (admission.Interface, error) {
 		return fromFile(config, kubeRegistry{})
 	})
 }
 
-// fromFile makes the plugin of its part of the AdmissionConfiguration. Without one it does nothing (N4); with one that is
-// wrong the server does not start (N2).
+// fromFile makes the plugin from its part of the AdmissionConfiguration. Without one, the plugin does nothing (N4).
+// With an invalid one, the server does not start (N2).
 func fromFile(file io.Reader, registry door.Registry) (*Plugin, error) {
 	if file == nil {
 		return newPlugin(nil, registry), nil
@@ -51,10 +51,11 @@ func fromFile(file io.Reader, registry door.Registry) (*Plugin, error) {
 }
 
 func newPlugin(config *v1alpha1.NodeSchedulingPolicyConfig, registry door.Registry) *Plugin {
-	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Connect), config: config, registry: registry}
+	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Connect),
+		config: config, registry: registry}
 }
 
-// kubeRegistry is where a component of Kubernetes registers what its /metrics shows.
+// kubeRegistry is the registry behind /metrics of a Kubernetes component.
 type kubeRegistry struct{}
 
 // MustRegister implements door.Registry.
@@ -62,8 +63,8 @@ func (kubeRegistry) MustRegister(collectors ...prometheus.Collector) {
 	legacyregistry.RawMustRegister(collectors...)
 }
 
-// With is a plugin that judges by a policy and by ports that its maker brings, in place of those that a server's initializers lead
-// to. It counts nothing and writes no events.
+// With returns a plugin that judges by the given policy and ports, instead of those from a server's initializers. It
+// counts nothing and writes no events.
 func With(policy *door.Policy, ports func(context.Context) evaluator.Cluster) *Plugin {
 	p := newPlugin(nil, nil)
 	p.policy, p.ports = policy, ports

@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// toRequest reads a request in the types of the API. The server brings the conversion from its internal types, so that this
-// module needs none of them. An object that cannot be converted is left out and stated: the verdict on it is the policy's. It
-// returns false for what the evaluator does not look at.
+// toRequest converts a request to the types of the API. The server provides the conversion from its internal types, so
+// this module needs none of them. An object that cannot be converted is left out, and Fault says why: the policy
+// decides about it. toRequest returns false for resources that the evaluator does not judge.
 func toRequest(a admission.Attributes, server admission.ObjectInterfaces) (evaluator.Request, bool) {
 	resource := a.GetResource()
 	if evaluator.NewObject(resource.Group, resource.Resource, a.GetSubresource()) == nil {

@@ -59,8 +59,9 @@ func automatic(t *testing.T) (*Plugin, *[]time.Duration) {
 		"override Automatic", nil); err != nil {
 		t.Fatal(err)
 	}
-	policy, err := door.NewPolicy(door.PolicyConfig{Sources: w.Sources, Metrics: door.NewMetrics(prometheus.NewRegistry()),
-		Log: logr.Discard(), Read: func(context.Context) (door.Live, error) { return door.Live{}, nil }})
+	policy, err := door.NewPolicy(door.PolicyConfig{Sources: w.Sources,
+		Metrics: door.NewMetrics(prometheus.NewRegistry()), Log: logr.Discard(),
+		Read: func(context.Context) (door.Live, error) { return door.Live{}, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +185,8 @@ func TestWhatIsReadOfARequest(t *testing.T) {
 	if !relevant || request.Pod != nil || !strings.Contains(request.Fault, "*v1.Node is no *v1.Pod") {
 		t.Errorf("%t %+v", relevant, request)
 	}
-	if request, relevant = toRequest(recordOf(t, "alice create configmap tmp/x"), converting{t: t}); relevant || request.Name != "" {
+	if request, relevant = toRequest(recordOf(t, "alice create configmap tmp/x"), converting{t: t}); relevant ||
+		request.Name != "" {
 		t.Errorf("%t %+v", relevant, request)
 	}
 }
@@ -218,7 +220,8 @@ func TestA18_OnlyNodeSchedulingGroupsHaveAMode(t *testing.T) {
 	version := object.GroupVersionKind().GroupVersion()
 	for _, resource := range []struct{ name, subresource string }{{"others", ""}, {"nodeschedulinggroups", "status"}} {
 		given := admission.NewAttributesRecord(object, nil, object.GroupVersionKind(), "", object.GetName(),
-			version.WithResource(resource.name), resource.subresource, admission.Create, &metav1.CreateOptions{}, false, nil)
+			version.WithResource(resource.name), resource.subresource, admission.Create, &metav1.CreateOptions{},
+			false, nil)
 		if err := p.Validate(t.Context(), given, external{}); err != nil {
 			t.Errorf("%+v: %v", resource, err)
 		}

@@ -55,7 +55,8 @@ func TestN61_WhatAServerLacksIsSaid(t *testing.T) {
 		p, _ := initialized(t, configuration, false, noScheduler)
 		p.enabled = true
 		take(p)
-		if err := p.ValidateInitialization(); err == nil || err.Error() != PluginName+" was not given "+want || p.policy != nil {
+		if err := p.ValidateInitialization(); err == nil || err.Error() != PluginName+" was not given "+want ||
+			p.policy != nil {
 			t.Errorf("without %s: %v", want, err)
 		}
 	}
@@ -122,12 +123,15 @@ func shown(t *testing.T, p *Plugin) map[string]int {
 func TestN66_WhatThePluginDoesIsSeen(t *testing.T) {
 	t.Parallel()
 	ops := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ops", UID: "1"}}
-	clients := fake.NewClientset(ops, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp1", Labels: map[string]string{"cp": ""}}})
-	p, factory := initializedWith(t, clients, strings.Replace(configuration, "Disable", "Inform", 1), true, noScheduler)
+	clients := fake.NewClientset(ops,
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp1", Labels: map[string]string{"cp": ""}}})
+	p, factory := initializedWith(t, clients, strings.Replace(configuration, "Disable", "Inform", 1), true,
+		noScheduler)
 	factory.Start(t.Context().Done())
 	factory.WaitForCacheSync(t.Context().Done())
 	until(t, "Scheduler is read", p.policy.Known)
-	if given := must(t, t.Context(), p, "alice create pod ops/web node=cp1"); !given.Allowed || len(given.Warnings) != 1 {
+	if given := must(t, t.Context(), p, "alice create pod ops/web node=cp1"); !given.Allowed ||
+		len(given.Warnings) != 1 {
 		t.Errorf("%+v", given)
 	}
 	until(t, "the metrics", func() bool {

@@ -48,8 +48,9 @@ func newer(t *testing.T, a, b string) bool {
 	return second.LessThan(first)
 }
 
-// what the module requires directly, k8s.io/kubernetes requires too, in the version that localcluster links; nothing
-// that it requires raises a version there, it replaces nothing, and its Go is that of the oldest release that it is built with.
+// what the module requires directly, k8s.io/kubernetes requires too, in the version that localcluster links;
+// nothing that it requires raises a version there, it replaces nothing, and its Go is that of the oldest release that
+// it is built with.
 func TestA36_GoModAsksForNothingThatAServerLacks(t *testing.T) {
 	t.Parallel()
 	command := exec.Command("go", "list", "-m", "-f", "{{.GoMod}}", "k8s.io/kubernetes")
@@ -67,7 +68,8 @@ func TestA36_GoModAsksForNothingThatAServerLacks(t *testing.T) {
 	for _, required := range own.Require {
 		there, has := server[required.Path]
 		if has && there != staged && newer(t, required.Version, there) {
-			t.Errorf("go.mod requires %s %s, which would raise k8s.io/kubernetes' %s", required.Path, required.Version, there)
+			t.Errorf("go.mod requires %s %s, which would raise k8s.io/kubernetes' %s", required.Path, required.Version,
+				there)
 		}
 		if required.Indirect {
 			continue
@@ -78,7 +80,8 @@ func TestA36_GoModAsksForNothingThatAServerLacks(t *testing.T) {
 		}
 		if strings.HasPrefix(required.Path, "k8s.io/") && !strings.HasPrefix(required.Path, "k8s.io/klog/") &&
 			!strings.HasPrefix(required.Version, "v0.34.") {
-			t.Errorf("go.mod requires %s %s: want the oldest release that is supported, v0.34", required.Path, required.Version)
+			t.Errorf("go.mod requires %s %s: want the oldest release that is supported, v0.34", required.Path,
+				required.Version)
 		}
 	}
 	if direct == 0 || len(own.Replace) > 0 || len(own.Tool) > 0 || own.Go != "1.24.0" {
@@ -87,12 +90,13 @@ func TestA36_GoModAsksForNothingThatAServerLacks(t *testing.T) {
 	}
 }
 
-// no package of the module reads flags or the environment or is made of k8s.io/kubernetes, and none is made of a module
-// that only its tests need.
+// no package of the module reads flags or the environment or is made of k8s.io/kubernetes, and none is
+// made of a module that only its tests need.
 func TestA36_PackagesAreMadeOfWhatAServerHas(t *testing.T) {
 	t.Parallel()
 	const module = "github.com/joiner-autoscaler/joiner/nodescheduling/"
-	command := exec.Command("go", "list", "-deps", "-test", "-f", "{{.ImportPath}} {{join .Imports \",\"}}", module+"...")
+	command := exec.Command("go", "list", "-deps", "-test", "-f", "{{.ImportPath}} {{join .Imports \",\"}}",
+		module+"...")
 	command.Dir = "../../localcluster"
 	out, err := command.Output()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
-// N68: where the nodes of a group are looked up by an index, whatever else that yields, the verdict is that of a look at all
-// nodes.
+// N68: where the nodes of a group are looked up by an index, whatever else that yields, the verdict is that of a look
+// at all nodes.
 func TestTheIndexChangesNoVerdict(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -53,14 +53,17 @@ func TestTheIndexChangesNoVerdict(t *testing.T) {
 	})
 }
 
-// N25 to N31: selected means that some node fits, and that none does which is not of the group, however that was found out.
+// N25 to N31: selected means that some node fits, and that none does which is not of the group, however that was found
+// out.
 func TestSelectedMeansNoOtherNodeFits(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		selector := rapid.SampledFrom([]string{"cp", "cp=", "!gpu", "zone=a|b", "zone!=a,cp", "cp,gpu="}).Draw(t, "group")
+		selector := rapid.SampledFrom([]string{"cp", "cp=", "!gpu", "zone=a|b", "zone!=a,cp", "cp,gpu="}).Draw(t,
+			"group")
 		lines := []string{"group ControlPlane select=" + selector + " mode=Enable users="}
 		for _, name := range some(t, "nodes", nodeNames, 4) {
-			lines = append(lines, "node "+name+" labels="+strings.Join(some(t, "labels", []string{"cp", "gpu", "zone=a", "zone=b", "zone=c"}, 3), ","))
+			lines = append(lines, "node "+name+" labels="+
+				strings.Join(some(t, "labels", []string{"cp", "gpu", "zone=a", "zone=b", "zone=c"}, 3), ","))
 		}
 		line := "alice create pod app/web"
 		for _, pair := range some(t, "select", []string{"cp=", "gpu=", "zone=a", "zone=c", "other=x"}, 2) {
@@ -96,7 +99,8 @@ func naivelySelected(t *rapid.T, w *schedulingtest.World, pod *corev1.Pod) bool 
 		if !fits {
 			continue
 		}
-		if labels.SelectorFromSet(group.MatchLabels).Matches(labels.Set(node.Labels)) && expressed(t, group.MatchExpressions, node) {
+		if labels.SelectorFromSet(group.MatchLabels).Matches(labels.Set(node.Labels)) &&
+			expressed(t, group.MatchExpressions, node) {
 			inside++
 		} else {
 			outside++
@@ -111,7 +115,8 @@ func expressed(t *rapid.T, wanted []metav1.LabelSelectorRequirement, node *corev
 		value, has := node.Labels[e.Key]
 		among := has && slices.Contains(e.Values, value)
 		held, known := map[metav1.LabelSelectorOperator]bool{
-			metav1.LabelSelectorOpIn: among, metav1.LabelSelectorOpNotIn: !among, metav1.LabelSelectorOpExists: has, metav1.LabelSelectorOpDoesNotExist: !has,
+			metav1.LabelSelectorOpIn: among, metav1.LabelSelectorOpNotIn: !among, metav1.LabelSelectorOpExists: has,
+			metav1.LabelSelectorOpDoesNotExist: !has,
 		}[e.Operator]
 		if !known {
 			t.Fatalf("operator %s", e.Operator)

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
-// H14: what an inspection finds of a pod is what Evaluate refuses somebody who may place pods: to create it where it is, or to create
-// the next one like it. The mode in force plays no part.
+// H14: what an inspection finds of a pod is what Evaluate refuses somebody who may place pods: to create it where it
+// is, or to create the next one like it. The mode in force plays no part.
 func TestAnInspectionFindsWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -48,7 +48,8 @@ func TestAnInspectionFindsWhatIsRefused(t *testing.T) {
 		}
 		for _, group := range []string{"ControlPlane", "Gpu"} {
 			if found[group] != refused[group] {
-				t.Fatalf("%s: found %t, refused %t: %s %s in %q", group, found[group], refused[group], name, here, lines)
+				t.Fatalf("%s: found %t, refused %t: %s %s in %q", group, found[group], refused[group], name, here,
+					lines)
 			}
 		}
 	})

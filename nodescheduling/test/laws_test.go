@@ -16,16 +16,20 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
-// The laws look at small random clusters, built from the lines of the script language so that a failure can be read, and
-// at random requests.
+// The laws look at small random clusters, built from the lines of the script language so that a failure can be read,
+// and at random requests.
 
 var (
-	modes      = []string{"Enable", "Inform", "Disable", ""}
-	entries    = []string{"alice", "group:admins", "ops/default", "app/sa", "user:a/b", "system:kube-scheduler", "system:serviceaccount:web:x"}
-	users      = []string{"alice", "bob", "a/b", "carol[admins]", "sa:app/sa", "sa:web/x", "system:kube-scheduler", "system:node:n0"}
-	nodeNames  = []string{"n0", "n1", "n2", "n3"}
-	taints     = []string{"master:NoSchedule", "gpu=a:NoExecute", "soft:PreferNoSchedule", "node.kubernetes.io/not-ready:NoSchedule"}
-	toleration = []string{"*", "*:NoExecute", "master", "master:NoSchedule", "master=:NoSchedule", "gpu=a", "gpu", "gpu=b", "node.kubernetes.io/not-ready"}
+	modes   = []string{"Enable", "Inform", "Disable", ""}
+	entries = []string{"alice", "group:admins", "ops/default", "app/sa", "user:a/b", "system:kube-scheduler",
+		"system:serviceaccount:web:x"}
+	users = []string{"alice", "bob", "a/b", "carol[admins]", "sa:app/sa", "sa:web/x", "system:kube-scheduler",
+		"system:node:n0"}
+	nodeNames = []string{"n0", "n1", "n2", "n3"}
+	taints    = []string{"master:NoSchedule", "gpu=a:NoExecute", "soft:PreferNoSchedule",
+		"node.kubernetes.io/not-ready:NoSchedule"}
+	toleration = []string{"*", "*:NoExecute", "master", "master:NoSchedule", "master=:NoSchedule", "gpu=a", "gpu",
+		"gpu=b", "node.kubernetes.io/not-ready"}
 	needs      = []string{"cp", "!cp", "gpu", "!gpu", "zone=a", "zone=a|b", "name=n0", "name!=n0", "cp,zone=b"}
 	namespaces = []string{"ops", "app", "web", "other"}
 )
@@ -38,15 +42,19 @@ func some(t *rapid.T, label string, from []string, most int) []string {
 func world(t *rapid.T) []string {
 	lines := []string{}
 	for _, g := range []string{"ControlPlane select=cp", "Gpu select=gpu"}[:rapid.IntRange(1, 2).Draw(t, "groups")] {
-		lines = append(lines, fmt.Sprintf("group %s mode=%s users=%s", g, rapid.SampledFrom(modes).Draw(t, "mode"), strings.Join(some(t, "users", entries, 3), ",")))
+		lines = append(lines, fmt.Sprintf("group %s mode=%s users=%s", g, rapid.SampledFrom(modes).Draw(t, "mode"),
+			strings.Join(some(t, "users", entries, 3), ",")))
 	}
 	if rapid.Bool().Draw(t, "scheduler") {
-		lines = append(lines, fmt.Sprintf("scheduler cluster mode=%s users=%s", rapid.SampledFrom(modes).Draw(t, "scheduler mode"), strings.Join(some(t, "scheduler users", entries, 2), ",")))
+		lines = append(lines,
+			fmt.Sprintf("scheduler cluster mode=%s users=%s", rapid.SampledFrom(modes).Draw(t, "scheduler mode"),
+				strings.Join(some(t, "scheduler users", entries, 2), ",")))
 	}
 	for _, name := range some(t, "nodes", nodeNames, 4) {
 		kind := rapid.SampledFrom([]string{"node", "node", "node", "live-node"}).Draw(t, "seen")
 		labels := some(t, "labels", []string{"cp", "gpu", "zone=a", "zone=b"}, 3)
-		lines = append(lines, fmt.Sprintf("%s %s labels=%s taints=%s", kind, name, strings.Join(labels, ","), strings.Join(some(t, "taints", taints, 2), ",")))
+		lines = append(lines, fmt.Sprintf("%s %s labels=%s taints=%s", kind, name, strings.Join(labels, ","),
+			strings.Join(some(t, "taints", taints, 2), ",")))
 	}
 	if rapid.IntRange(0, 9).Draw(t, "ready") == 0 {
 		lines = append(lines, "not-ready")
@@ -104,8 +112,8 @@ func evaluate(t *rapid.T, w *schedulingtest.World, line string) evaluator.Verdic
 	return v
 }
 
-// N64, N65, N66: a denial says why, in words and in values of closed sets; what passes has no message; a warning and the
-// audit log speak of the same finding; the verdict is a function of its arguments and changes none of them.
+// N64, N65, N66: a denial says why, in words and in values of closed sets; what passes has no message; a warning and
+// the audit log speak of the same finding; the verdict is a function of its arguments and changes none of them.
 func TestWhatIsSaidFitsWhatIsDecided(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -137,7 +145,8 @@ func explained(fail func(string, ...any), v evaluator.Verdict) {
 		if f.Decision != evaluator.Authorized && !strings.Contains(f.Text, fmt.Sprintf("[%s/%s]", f.Group, f.Reason)) {
 			fail("text %q does not carry its code", f.Text)
 		}
-		enforced := f.Mode == configv1.Enable || f.Reason == evaluator.OverrideMisused || f.Reason == evaluator.OverrideTampered
+		enforced := f.Mode == configv1.Enable || f.Reason == evaluator.OverrideMisused ||
+			f.Reason == evaluator.OverrideTampered
 		if f.Decision == evaluator.Deny && (!enforced || !strings.Contains(v.Message, f.Text)) {
 			fail("denied in mode %s, message %q", f.Mode, v.Message)
 		}
@@ -145,25 +154,28 @@ func explained(fail func(string, ...any), v evaluator.Verdict) {
 			warnings++
 		}
 	}
-	if warnings != len(v.Warnings) || len(v.Samples) != len(v.Findings) || (len(v.Audit()) > 0) != (len(v.Findings) > 0) {
+	if warnings != len(v.Warnings) || len(v.Samples) != len(v.Findings) ||
+		(len(v.Audit()) > 0) != (len(v.Findings) > 0) {
 		fail("%d warnings, %d samples and audit %v for %+v", len(v.Warnings), len(v.Samples), v.Audit(), v.Findings)
 	}
 }
 
-// N17, N23, N24, N29, N52: what aims at nothing is never denied, whoever sends it and whatever is listed: a pod that tolerates,
-// requires and names nothing, and a binding to a node that is known and not protected.
+// N17, N23, N24, N29, N52: what aims at nothing is never denied, whoever sends it and whatever is listed: a pod that
+// tolerates, requires and names nothing, and a binding to a node that is known and not protected.
 func TestWhatAimsAtNothingPasses(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := build(t, append(world(t), "node plain"))
 		user := rapid.SampledFrom(users).Draw(t, "user")
 		name := rapid.SampledFrom(namespaces).Draw(t, "namespace") + "/web"
-		line := fmt.Sprintf("%s create pod %s prefer=%s tolerate=node.kubernetes.io/not-ready:NoExecute", user, name, rapid.SampledFrom(needs).Draw(t, "wish"))
+		line := fmt.Sprintf("%s create pod %s prefer=%s tolerate=node.kubernetes.io/not-ready:NoExecute", user, name,
+			rapid.SampledFrom(needs).Draw(t, "wish"))
 		if v := evaluate(t, w, line); !v.Allowed || len(v.Findings) > 0 {
 			t.Fatalf("%s: %+v", line, v)
 		}
 		w.NotReady = false
-		for _, line := range []string{fmt.Sprintf("%s bind %s to=plain", user, name), fmt.Sprintf("%s create pod %s node=plain", user, name)} {
+		for _, line := range []string{fmt.Sprintf("%s bind %s to=plain", user, name),
+			fmt.Sprintf("%s create pod %s node=plain", user, name)} {
 			if v := evaluate(t, w, line); !v.Allowed || len(v.Findings) > 0 {
 				t.Fatalf("%s: %+v", line, v)
 			}
@@ -171,8 +183,8 @@ func TestWhatAimsAtNothingPasses(t *testing.T) {
 	})
 }
 
-// H7: in no mode can anybody but a user or a group on the lists bring the annotation of the override onto a pod, so that one that is
-// found on it when the mode has become Enable can be believed.
+// H7: in no mode can anybody but a user or a group on the lists bring the annotation of the override onto a pod, so
+// that one that is found on it when the mode has become Enable can be believed.
 func TestNobodyElseBringsTheOverride(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -181,9 +193,12 @@ func TestNobodyElseBringsTheOverride(t *testing.T) {
 		someone := rapid.SampledFrom([]string{"bob", "sa:app/sa", "sa:web/x", "system:node:n0"}).Draw(t, "user")
 		anybody := rapid.SampledFrom(users).Draw(t, "anybody")
 		line := rapid.SampledFrom([]string{
-			someone + " create pod " + name + " override=mine", someone + " create pod " + name + " node=n0 override=mine",
-			anybody + " create pod " + name + " owner=ReplicaSet/web override=mine", anybody + " update pod " + name + " -> override=mine",
-			anybody + " update pod " + name + " override=yours -> override=mine", anybody + " update pod/status " + name + " -> override=mine",
+			someone + " create pod " + name + " override=mine", someone + " create pod " + name +
+				" node=n0 override=mine",
+			anybody + " create pod " + name + " owner=ReplicaSet/web override=mine", anybody + " update pod " + name +
+				" -> override=mine",
+			anybody + " update pod " + name + " override=yours -> override=mine", anybody + " update pod/status " +
+				name + " -> override=mine",
 			anybody + " bind " + name + " to=n0 annotation=" + evaluator.OverrideAnnotation + "=mine",
 			anybody + " bind-legacy " + name + " to=n1 annotation=" + evaluator.OverrideAnnotation + "=mine",
 		}).Draw(t, "line")
@@ -278,7 +293,8 @@ func TestModesDifferInWhatTheyDoOnly(t *testing.T) {
 			if want == evaluator.Deny {
 				want = evaluator.InformOnly
 			}
-			if g := inform.Findings[i]; g.Decision != want || g.Reason != f.Reason || g.Group != f.Group || g.Node != f.Node {
+			if g := inform.Findings[i]; g.Decision != want || g.Reason != f.Reason || g.Group != f.Group ||
+				g.Node != f.Node {
 				t.Fatalf("enable finds %+v, inform %+v", f, g)
 			}
 		}
@@ -335,7 +351,9 @@ func TestTheRemedyIsEnough(t *testing.T) {
 			}
 		}
 		for _, f := range evaluate(t, w, line).Findings {
-			told := slices.ContainsFunc(before.Findings, func(b evaluator.Finding) bool { return b.Group == f.Group && strings.Contains(b.Text, "to add ") })
+			told := slices.ContainsFunc(before.Findings, func(b evaluator.Finding) bool {
+				return b.Group == f.Group && strings.Contains(b.Text, "to add ")
+			})
 			if told && f.Decision != evaluator.Authorized {
 				t.Fatalf("%s by %s: first %+v, and after what was told %+v", line, asked.User.Name, before.Findings, f)
 			}
@@ -343,7 +361,8 @@ func TestTheRemedyIsEnough(t *testing.T) {
 	})
 }
 
-// F1, N49: both paths of a binding are judged alike, and like a pod that is created on the node, but for the words.
+// F1, N49: both paths of a binding are judged alike, and like a pod that is created on the node. Only the wording
+// differs.
 func TestEveryWayToANodeIsJudgedAlike(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -354,14 +373,15 @@ func TestEveryWayToANodeIsJudgedAlike(t *testing.T) {
 		bound := evaluate(t, w, fmt.Sprintf("%s bind %s to=%s", user, name, node))
 		legacy := evaluate(t, w, fmt.Sprintf("%s bind-legacy %s to=%s", user, name, node))
 		created := evaluate(t, w, fmt.Sprintf("%s create pod %s node=%s", user, name, node))
-		if bound.Allowed != legacy.Allowed || bound.Allowed != created.Allowed || !maps.Equal(bound.Audit(), legacy.Audit()) {
+		if bound.Allowed != legacy.Allowed || bound.Allowed != created.Allowed ||
+			!maps.Equal(bound.Audit(), legacy.Audit()) {
 			t.Fatalf("bound %+v, legacy %+v, created %+v", bound, legacy, created)
 		}
 	})
 }
 
-// H9: which nodes a pod aims at, checked against a naive reading: a pod that may run on a protected node, by its tolerations
-// and selectors, and is not told so, may also run elsewhere, and the node has no taint that it tolerates.
+// H9: which nodes a pod aims at, checked against a naive reading: a pod that may run on a protected node, by its
+// tolerations and selectors, and is not told so, may also run elsewhere, and the node has no taint that it tolerates.
 func TestToleratedMeansTheSchedulerWouldTakeIt(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -381,7 +401,8 @@ func TestToleratedMeansTheSchedulerWouldTakeIt(t *testing.T) {
 				want = want || member && naivelyTolerated(pod, node)
 			}
 			got := slices.ContainsFunc(v.Findings, func(f evaluator.Finding) bool { return f.Group == g.name })
-			if active := slices.ContainsFunc(groupsInForce(t, w), func(name string) bool { return name == g.name }); got != (want && active) {
+			if active := slices.ContainsFunc(groupsInForce(t, w),
+				func(name string) bool { return name == g.name }); got != (want && active) {
 				t.Fatalf("group %s: found %t, want %t and in force %t, words %v", g.name, got, want, active, words)
 			}
 		}

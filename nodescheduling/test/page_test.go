@@ -14,8 +14,8 @@ const (
 	mistakes = "14_mistakes.txt"
 )
 
-// showPage checks that the texts that users read on the page are those of the script, word for word (N64). `make rewrite`
-// puts them there. said are the texts by request.
+// showPage checks that the texts that users read on the page are those of the script, word for word (N64). `make
+// rewrite` puts them there. said are the texts by request.
 func showPage(t *testing.T, said map[string]string) {
 	content, err := os.ReadFile(page)
 	if err != nil {

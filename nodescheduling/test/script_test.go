@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
-// TestScripts runs every script below testdata/scripts, and holds the page for users to the last of them. Rewrite them with
-// `make rewrite`; the diff is the review, and is committed only when you can explain it.
+// TestScripts runs every script below testdata/scripts, and holds the page for users to the last of them. Rewrite them
+// with `make rewrite`; the diff is the review, and is committed only when you can explain it.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	said := map[string]string{}

@@ -36,7 +36,8 @@ func expressions(t *testing.T) map[string][]string {
 			row = p.Title
 		}
 		for _, target := range p.Targets {
-			found[row+"/"+p.Title] = append(found[row+"/"+p.Title], strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
+			found[row+"/"+p.Title] = append(found[row+"/"+p.Title], strings.ReplaceAll(target.Expr, "$__rate_interval",
+				"5m"))
 		}
 	}
 	return found
@@ -62,7 +63,7 @@ func shownByAll(t *testing.T) map[string]map[string][]string {
 }
 
 // U-10: each expression of the dashboard can be parsed, its metrics are ones that the programs register, and so are
-// its labels and the values that it names, but for those that a scrape or the user's Prometheus adds.
+// its labels and the values that it names, except those that a scrape or the user's Prometheus adds.
 func TestU10_TheDashboardShowsWhatIsRegistered(t *testing.T) {
 	t.Parallel()
 	shown, selectors := shownByAll(t), 0
@@ -91,7 +92,8 @@ func TestU10_TheDashboardShowsWhatIsRegistered(t *testing.T) {
 					default:
 						for _, value := range values {
 							if !slices.Contains(label, value) {
-								t.Errorf("%s: %s{%s} never has %q; it has %q", panel, selector.Name, m.Name, value, label)
+								t.Errorf("%s: %s{%s} never has %q; it has %q", panel, selector.Name, m.Name, value,
+									label)
 							}
 						}
 					}

@@ -79,12 +79,13 @@ func TestA43_EachAlertFiresAndStops(t *testing.T) {
 		}
 		found := history(t, with(test.Samples...), minutes...)
 		if got, want := starts(found, minutes), max(test.Starts, 1); got != want {
-			t.Errorf("%s of %s over %q starts to fire %d times, want %d", test.Alert, test.Party, test.Samples, got, want)
+			t.Errorf("%s of %s over %q starts to fire %d times, want %d", test.Alert, test.Party, test.Samples, got,
+				want)
 		}
 		for minute, want := range map[int]int{test.Before: 0, test.During: 1, test.After: 0} {
 			if len(found[minute]) != want {
-				t.Errorf("%s of %s over %q: in minute %d fire %v, want %d", test.Alert, test.Party, test.Samples, minute,
-					found[minute], want)
+				t.Errorf("%s of %s over %q: in minute %d fire %v, want %d", test.Alert, test.Party, test.Samples,
+					minute, found[minute], want)
 			}
 		}
 		if len(found[test.During]) == 1 {

@@ -18,10 +18,11 @@ func joinerMetrics(registry *prometheus.Registry) {
 	row := func(family metrics.Family, labels ...string) metrics.Row {
 		return metrics.Row{Family: family, Labels: labels}
 	}
-	rows := []metrics.Row{row(metrics.UnpricedNodes), row(metrics.Looked), row(metrics.MaxNodes), row(metrics.MaxNodesUsed),
-		row(metrics.MaxClaims), row(metrics.MaxClaimsUsed)}
+	rows := []metrics.Row{row(metrics.UnpricedNodes), row(metrics.Looked), row(metrics.MaxNodes),
+		row(metrics.MaxNodesUsed), row(metrics.MaxClaims), row(metrics.MaxClaimsUsed)}
 	for _, code := range append([]cause.Code{""}, slices.Concat(cause.WaitingCodes(), cause.StayingCodes())...) {
-		rows = append(rows, row(metrics.PodsWaiting, string(code), pool), row(metrics.NodesStaying, pool, string(code)))
+		rows = append(rows, row(metrics.PodsWaiting, string(code), pool),
+			row(metrics.NodesStaying, pool, string(code)))
 	}
 	for _, state := range []string{view.RoomThere, view.RoomComing, view.RoomMissing} {
 		rows = append(rows, row(metrics.BufferPods, "shop", "room", state))

@@ -33,7 +33,8 @@ func exposed(t *testing.T, registry *prometheus.Registry) (series []string) {
 				name += "{" + strings.Join(pairs, ",") + "}"
 			}
 			if name != "autonode_conformance_checked_timestamp_seconds" { // it goes on
-				series = append(series, fmt.Sprintf("%s %vx60", name, metric.GetGauge().GetValue()+metric.GetCounter().GetValue()))
+				series = append(series,
+					fmt.Sprintf("%s %vx60", name, metric.GetGauge().GetValue()+metric.GetCounter().GetValue()))
 			}
 		}
 	}
@@ -94,7 +95,8 @@ func TestA45_EachPartyIsToldOfAPolicyThatIsNotReady(t *testing.T) {
 		var got []string
 		for _, f := range history(t, with(exposed(t, registry)...), 20)[20] {
 			got = append(got, f.party)
-			if (f.severity == "info") != (f.party == string(conformance.Tenant)) || f.name != "AutoNodePolicyNotReady" {
+			if (f.severity == "info") != (f.party == string(conformance.Tenant)) ||
+				f.name != "AutoNodePolicyNotReady" {
 				t.Errorf("%v: %+v fires", want, f)
 			}
 		}

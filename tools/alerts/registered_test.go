@@ -35,7 +35,8 @@ func operatorMetrics(registry *prometheus.Registry) operator.Metrics {
 	m.ShowNotReady(nil)
 	var counts []conformance.Count
 	for _, cause := range conformance.Causes() {
-		for _, state := range []conformance.State{conformance.NotConforming, conformance.Replacing, conformance.NotKnown} {
+		for _, state := range []conformance.State{conformance.NotConforming, conformance.Replacing,
+			conformance.NotKnown} {
 			counts = append(counts, conformance.Count{Kind: conformance.Node, State: state, Cause: cause,
 				Party: cause.Party(), Objects: 1})
 		}
@@ -124,7 +125,8 @@ func TestA43_EveryMetricAndLabelIsRegistered(t *testing.T) {
 			selectors++
 			has, known := shown[selector.Name]
 			if !known {
-				t.Errorf("%s: %s has no metric %s; it has %v", a.Alert, a.chart, selector.Name, slices.Sorted(maps.Keys(shown)))
+				t.Errorf("%s: %s has no metric %s; it has %v", a.Alert, a.chart, selector.Name,
+					slices.Sorted(maps.Keys(shown)))
 				return nil
 			}
 			scoped := false
@@ -136,7 +138,8 @@ func TestA43_EveryMetricAndLabelIsRegistered(t *testing.T) {
 				default:
 					for _, value := range values(m) {
 						if !slices.Contains(has[m.Name], value) {
-							t.Errorf("%s: %s{%s} never has %q; it has %q", a.Alert, selector.Name, m.Name, value, has[m.Name])
+							t.Errorf("%s: %s{%s} never has %q; it has %q", a.Alert, selector.Name, m.Name, value,
+								has[m.Name])
 						}
 					}
 				}
@@ -183,14 +186,17 @@ func TestA44_EachAlertSaysWhoseItIsAndWhereToRead(t *testing.T) {
 		parties[string(party)] = true
 	}
 	for _, a := range alerts(t) {
-		if !slices.Contains([]string{"info", "warning", "critical"}, a.Labels["severity"]) || !parties[a.Labels["party"]] {
+		if !slices.Contains([]string{"info", "warning", "critical"}, a.Labels["severity"]) ||
+			!parties[a.Labels["party"]] {
 			t.Errorf("%s has the labels %v", a.Alert, a.Labels)
 		}
 		if a.Labels["party"] == string(conformance.Tenant) && a.Labels["severity"] != "info" {
 			t.Errorf("%s is the tenant's and has the severity %s", a.Alert, a.Labels["severity"])
 		}
-		if want := fmt.Sprintf("/docs/runbooks/%s.md", a.Alert); !strings.HasSuffix(a.Annotations["runbook_url"], want) {
-			t.Errorf("%s: its runbook_url is %q, want one that ends in %s", a.Alert, a.Annotations["runbook_url"], want)
+		if want := fmt.Sprintf("/docs/runbooks/%s.md", a.Alert); !strings.HasSuffix(a.Annotations["runbook_url"],
+			want) {
+			t.Errorf("%s: its runbook_url is %q, want one that ends in %s", a.Alert, a.Annotations["runbook_url"],
+				want)
 		}
 		for _, annotation := range []string{"summary", "description"} {
 			if !strings.HasSuffix(a.Annotations[annotation], ".") {

@@ -48,10 +48,14 @@ func run(from, to string) error {
 	}
 	made := api.Build(api.BuildOptions{EntryPoints: []string{filepath.Join(from, "app.jsx"), filepath.Join(from,
 		"app.css")},
-		AbsWorkingDir: from, Outdir: to, Bundle: true, MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true,
-		Format: api.FormatESModule, Target: api.ES2022, JSX: api.JSXTransform, JSXFactory: "h", JSXFragment: "Fragment",
-		Charset: api.CharsetUTF8, LegalComments: api.LegalCommentsNone, Alias: alias, LogLevel: api.LogLevelSilent,
-		Banner: map[string]string{"js": "/* Made by tools/console of internal/console/src; licences: LICENCES.txt */"}})
+		AbsWorkingDir: from, Outdir: to, Bundle: true, MinifyWhitespace: true, MinifyIdentifiers: true,
+		MinifySyntax: true,
+		Format:       api.FormatESModule, Target: api.ES2022, JSX: api.JSXTransform, JSXFactory: "h",
+		JSXFragment: "Fragment",
+		Charset:     api.CharsetUTF8, LegalComments: api.LegalCommentsNone, Alias: alias, LogLevel: api.LogLevelSilent,
+		Banner: map[string]string{
+			"js": "/* Made by tools/console of internal/console/src; licences: LICENCES.txt */",
+		}})
 	var faults []error
 	for _, m := range append(made.Errors, made.Warnings...) {
 		where := ""

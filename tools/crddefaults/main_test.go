@@ -45,7 +45,8 @@ func TestEveryDefaultOfTheSpecIsFound(t *testing.T) {
 		"\"spec.whole\":            `{\"a\":\"x\",\"b\":1}`,", "\"spec.whole.a\":          `\"x\"`,",
 		"\"spec.items[].open\":     `true`,", "\"spec.named[*].word\":    `\"\"`,",
 	} {
-		if line = strings.Join(strings.Fields(line), " "); !strings.Contains(strings.Join(strings.Fields(string(got)), " "), line) {
+		if line = strings.Join(strings.Fields(line), " "); !strings.Contains(strings.Join(strings.Fields(string(got)),
+			" "), line) {
 			t.Errorf("no %s in\n%s", line, got)
 		}
 	}

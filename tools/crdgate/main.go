@@ -96,7 +96,8 @@ func (w *walk) visit(name string, schema map[string]any, path string) error {
 	for _, rule := range t.rules {
 		if rule.gate == w.gate && w.on {
 			rules, _ := schema["x-kubernetes-validations"].([]any)
-			schema["x-kubernetes-validations"] = append(rules, map[string]any{"rule": rule.rule, "message": rule.message})
+			schema["x-kubernetes-validations"] = append(rules,
+				map[string]any{"rule": rule.rule, "message": rule.message})
 		}
 	}
 	properties, _ := schema["properties"].(map[string]any)

@@ -52,7 +52,8 @@ ebs:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "---\nebs:\n  properties:\n    volumeSize:\n      maxLength: 32\n      type: string\n"; string(finished) != want {
+	want := "---\nebs:\n  properties:\n    volumeSize:\n      maxLength: 32\n      type: string\n"
+	if string(finished) != want {
 		t.Errorf("finished:\n%s\nwant:\n%s", finished, want)
 	}
 }

@@ -53,17 +53,22 @@ func schemaRules() []rule {
 		{name: "taint value", under: []string{"taints", "items", "properties", "value"}, set: taintValue},
 		{name: "taint effect", under: []string{"taints", "items", "properties", "effect"}, set: taintEffect},
 		{name: "startup taint key", under: []string{"startupTaints", "items", "properties", "key"}, set: taintKey},
-		{name: "startup taint value", under: []string{"startupTaints", "items", "properties", "value"}, set: taintValue},
-		{name: "startup taint effect", under: []string{"startupTaints", "items", "properties", "effect"}, set: taintEffect},
+		{name: "startup taint value", under: []string{"startupTaints", "items", "properties", "value"},
+			set: taintValue},
+		{name: "startup taint effect", under: []string{"startupTaints", "items", "properties", "effect"},
+			set: taintEffect},
 		{name: "label value", under: []string{"labels", "additionalProperties"}, set: taintValue},
-		{name: "values of a policy", under: []string{"nodePoolDefaults", "properties", "requirements", "items", "properties", "values"}, set: map[string]any{"maxItems": 1000}},
+		{name: "values of a policy", under: []string{"nodePoolDefaults", "properties", "requirements", "items",
+			"properties", "values"}, set: map[string]any{"maxItems": 1000}},
 		{name: "system reserve", under: []string{"systemReserved", "additionalProperties"}, set: short},
 		{name: "kube reserve", under: []string{"kubeReserved", "additionalProperties"}, set: short},
 		{name: "hard threshold", under: []string{"evictionHard", "additionalProperties"}, set: short},
 		{name: "soft threshold", under: []string{"evictionSoft", "additionalProperties"}, set: short},
 		{name: "grace period", under: []string{"evictionSoftGracePeriod", "additionalProperties"}, set: short},
 		// EC2NodeClass has a size as text only; its own rule says which.
-		{name: "volume size", under: []string{"ebs", "properties", "volumeSize"}, set: map[string]any{"type": "string", "maxLength": 32, "anyOf": nil, "pattern": nil, "x-kubernetes-int-or-string": nil}},
+		{name: "volume size", under: []string{"ebs", "properties", "volumeSize"}, set: map[string]any{
+			"type": "string", "maxLength": 32, "anyOf": nil, "pattern": nil, "x-kubernetes-int-or-string": nil,
+		}},
 		{name: "quantity", pattern: generatedQuantity, set: map[string]any{"pattern": decodableQuantity}},
 	}
 }

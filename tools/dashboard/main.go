@@ -52,8 +52,8 @@ func dashboard() object {
 	for _, row := range rows() {
 		x, y, high = 0, y+high, 0
 		id++
-		panels = append(panels, object{"id": id, "type": "row", "title": row.title, "collapsed": false, "panels": []any{},
-			"gridPos": place(columns, 1)})
+		panels = append(panels, object{"id": id, "type": "row", "title": row.title, "collapsed": false,
+			"panels": []any{}, "gridPos": place(columns, 1)})
 		for _, p := range row.panels {
 			id++
 			wide, tall := graphWide, graphHigh

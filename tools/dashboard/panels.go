@@ -21,7 +21,8 @@ type query struct{ expr, legend string }
 // of replaces, in an expression, CLUSTER by what selects the cluster, and POOL by what selects cluster and NodePool.
 func of(expr, legend string) query {
 	const cluster = `cluster=~"$cluster"`
-	return query{strings.NewReplacer("CLUSTER", cluster, "POOL", cluster+`,nodepool=~"$nodepool"`).Replace(expr), legend}
+	return query{strings.NewReplacer("CLUSTER", cluster, "POOL", cluster+`,nodepool=~"$nodepool"`).Replace(expr),
+		legend}
 }
 
 func figure(title, about, unit, expr string) panel {
@@ -50,8 +51,8 @@ func quantiles(histogram, by string) []query {
 				legend += " {{" + label + "}}"
 			}
 		}
-		list = append(list, of("histogram_quantile("+q.value+", sum by (le"+by+") (rate("+histogram+"[$__rate_interval])))",
-			legend))
+		list = append(list, of("histogram_quantile("+q.value+", sum by (le"+by+") (rate("+histogram+
+			"[$__rate_interval])))", legend))
 	}
 	return list
 }
@@ -76,11 +77,13 @@ func now() []panel {
 		figure("Leader", "Replicas that lead: one.", "short", `sum(joiner_leader{CLUSTER})`),
 		figure("Paused", "1 while voluntary disruption is paused.", "short",
 			`max(joiner_voluntary_disruption_paused{CLUSTER})`),
-		figure("Grace of the first start", "How long nothing is removed voluntarily, on a cluster that another program had.", "s",
+		figure("Grace of the first start",
+			"How long nothing is removed voluntarily, on a cluster that another program had.", "s",
 			`max(joiner_takeover_grace_seconds{CLUSTER})`),
 		stack("Nodes by state", "", "short", `sum by (state) (joiner_nodes{POOL})`, "{{state}}"),
-		stack("Pods that wait, by cause", "The page of causes says what each means and what to do. Without a cause: no plan "+
-			"has seen them yet.", "short", `sum by (cause) (joiner_pods_waiting{POOL})`, "{{cause}}"),
+		stack("Pods that wait, by cause",
+			"The page of causes says what each means and what to do. Without a cause: no plan "+
+				"has seen them yet.", "short", `sum by (cause) (joiner_pods_waiting{POOL})`, "{{cause}}"),
 		stack("Pools that are limited", "Limits that hold back pods.", "short",
 			`sum by (nodepool, limit) (joiner_nodepool_limited{POOL}) > 0`, "{{nodepool}} {{limit}}"),
 	}
@@ -88,13 +91,15 @@ func now() []panel {
 
 func supply() []panel {
 	return []panel{
-		stack("Nodes by NodePool", "", "short", `sum by (nodepool) (joiner_nodes{POOL,state!="unmanaged"})`, "{{nodepool}}"),
-		stack("Price per hour by NodePool", "", "currencyUSD", `sum by (nodepool) (joiner_price_dollars_per_hour{POOL})`,
+		stack("Nodes by NodePool", "", "short", `sum by (nodepool) (joiner_nodes{POOL,state!="unmanaged"})`,
 			"{{nodepool}}"),
+		stack("Price per hour by NodePool", "", "currencyUSD",
+			`sum by (nodepool) (joiner_price_dollars_per_hour{POOL})`, "{{nodepool}}"),
 		stack("Price per hour by capacity type", "", "currencyUSD",
 			`sum by (capacity_type) (joiner_price_dollars_per_hour{POOL})`, "{{capacity_type}}"),
 		graph("Capacity by resource", "What the nodes of each NodePool have: cores, bytes, number.", "short",
-			of(`sum by (nodepool, resource_type) (karpenter_nodepools_usage{POOL})`, "{{nodepool}} {{resource_type}}")),
+			of(`sum by (nodepool, resource_type) (karpenter_nodepools_usage{POOL})`,
+				"{{nodepool}} {{resource_type}}")),
 		graph("Nodes without a price", "They are in no sum of prices.", "short",
 			of(`sum(joiner_unpriced_nodes{CLUSTER})`, "unpriced")),
 		graph("Nodes of nobody", "Nodes without a NodeClaim, which Joiner does not touch.", "short",
@@ -113,8 +118,10 @@ func launching() []panel {
 			of(`max by (nodepool) (joiner_offerings_unavailable{POOL}) / max by (nodepool) (joiner_offerings{POOL})`,
 				"{{nodepool}}")),
 		graph("Nodes that never joined", "In an hour.", "short", of(`sum by (nodepool) `+
-			`(increase(karpenter_nodeclaims_disrupted_total{POOL,reason="registration_timeout"}[1h]))`, "{{nodepool}}")),
-		graph("Launches in vain", "Rounds in an hour after which none of the pods was bound that they were for.", "short",
+			`(increase(karpenter_nodeclaims_disrupted_total{POOL,reason="registration_timeout"}[1h]))`,
+			"{{nodepool}}")),
+		graph("Launches in vain", "Rounds in an hour after which none of the pods was bound that they were for.",
+			"short",
 			of(`sum by (nodepool) (increase(joiner_nodepools_launches_in_vain_total{POOL}[1h]))`, "{{nodepool}}")),
 		graph("NodePools that are not ready", "", "short",
 			of(`min by (nodepool) (joiner_nodepool_ready{POOL}) == 0`, "{{nodepool}}")),
@@ -132,7 +139,8 @@ func disruption() []panel {
 		graph("Oldest drain", "For how long the node drains that has been longest.", "s",
 			of(`max by (nodepool) (joiner_oldest_drain_seconds{POOL})`, "{{nodepool}}")),
 		graph("Evictions", "Calls per second, by the status of the answer: 429 is a PodDisruptionBudget that says no.",
-			"short", of(`sum by (code) (rate(karpenter_pods_eviction_requests_total{CLUSTER}[$__rate_interval]))`, "{{code}}")),
+			"short", of(`sum by (code) (rate(karpenter_pods_eviction_requests_total{CLUSTER}[$__rate_interval]))`,
+				"{{code}}")),
 		graph("NodeClaims that went, by reason", "Per second.", "short", of(`sum by (reason) `+
 			`(rate(karpenter_nodeclaims_disrupted_total{POOL}[$__rate_interval]))`, "{{reason}}")),
 	}
@@ -140,21 +148,28 @@ func disruption() []panel {
 
 func limits() []panel {
 	return []panel{
-		graph("Usage over limit", "", "percentunit", of(`max by (nodepool, resource_type) (karpenter_nodepools_usage{POOL})`+
-			` / max by (nodepool, resource_type) (karpenter_nodepools_limit{POOL})`, "{{nodepool}} {{resource_type}}")),
+		graph("Usage over limit", "", "percentunit",
+			of(`max by (nodepool, resource_type) (karpenter_nodepools_usage{POOL})`+
+				` / max by (nodepool, resource_type) (karpenter_nodepools_limit{POOL})`,
+				"{{nodepool}} {{resource_type}}")),
 		graph("Limited", "1 while the limit holds back a pod.", "short",
 			of(`max by (nodepool, limit) (joiner_nodepool_limited{POOL})`, "{{nodepool}} {{limit}}")),
 		graph("Hard limits of nodes", "NodeClaims against what may be.", "short",
 			of(`max by (nodepool) (joiner_hard_limit_nodes_used{POOL})`, "{{nodepool}}"),
 			of(`max by (nodepool) (joiner_hard_limit_nodes{POOL})`, "{{nodepool}} at most")),
-		graph("Nodes of the whole cluster", "Against --max-nodes and --max-node-claims-hard; empty without them.", "short",
+		graph("Nodes of the whole cluster", "Against --max-nodes and --max-node-claims-hard; empty without them.",
+			"short",
 			of(`max(joiner_max_nodes_used{CLUSTER})`, "nodes"), of(`max(joiner_max_nodes{CLUSTER})`, "at most"),
 			of(`max(joiner_max_node_claims_hard_used{CLUSTER})`, "NodeClaims"),
 			of(`max(joiner_max_node_claims_hard{CLUSTER})`, "NodeClaims at most")),
-		graph("Room of CapacityBuffers", "Pods for which there is room, for which it comes, and for which there is none.", "short",
-			of(`max by (namespace, buffer, state) (joiner_buffer_pods{CLUSTER})`, "{{namespace}}/{{buffer}} {{state}}")),
-		graph("Replacements that hard limits hold back", "In an hour, by reason.", "short", of(`sum by (nodepool, reason) `+
-			`(increase(joiner_nodepools_disruptions_blocked_by_node_limit_total{POOL}[1h]))`, "{{nodepool}} {{reason}}")),
+		graph("Room of CapacityBuffers",
+			"Pods for which there is room, for which it comes, and for which there is none.", "short",
+			of(`max by (namespace, buffer, state) (joiner_buffer_pods{CLUSTER})`,
+				"{{namespace}}/{{buffer}} {{state}}")),
+		graph("Replacements that hard limits hold back", "In an hour, by reason.", "short",
+			of(`sum by (nodepool, reason) `+
+				`(increase(joiner_nodepools_disruptions_blocked_by_node_limit_total{POOL}[1h]))`,
+				"{{nodepool}} {{reason}}")),
 	}
 }
 
@@ -185,7 +200,8 @@ func controller() []panel {
 		graph("CPU", "Cores.", "short",
 			of(own(`rate(process_cpu_seconds_total{CLUSTER}[$__rate_interval])`), "{{pod}}")),
 		graph("Memory", "", "bytes", of(own(`process_resident_memory_bytes{CLUSTER}`), "{{pod}}")),
-		graph("Restarts", "In an hour.", "short", of(own(`changes(process_start_time_seconds{CLUSTER}[1h])`), "{{pod}}")),
+		graph("Restarts", "In an hour.", "short", of(own(`changes(process_start_time_seconds{CLUSTER}[1h])`),
+			"{{pod}}")),
 		graph("Age of how the cluster stands", "What this page shows of pods, nodes and limits is so old.", "s",
 			of(`time() - max by (namespace) (joiner_standing_timestamp_seconds{CLUSTER})`, "{{namespace}}")),
 		graph("Metrics that are left out", "1 for each: there are too many series.", "short",
@@ -204,6 +220,7 @@ func policy() []panel {
 		graph("Node scheduling policy: decisions", "Per second.", "short", of(`sum by (group, decision) `+
 			`(rate(node_scheduling_policy_decisions_total{CLUSTER}[$__rate_interval]))`, "{{group}} {{decision}}")),
 		graph("Certificate of the webhook", "Until it ends.", "s", of(
-			`min by (namespace) (joiner_webhook_certificate_expiry_timestamp_seconds{CLUSTER}) - time()`, "{{namespace}}")),
+			`min by (namespace) (joiner_webhook_certificate_expiry_timestamp_seconds{CLUSTER}) - time()`,
+			"{{namespace}}")),
 	}
 }

@@ -1,11 +1,12 @@
-// Command ec2tables writes what the EC2 provider knows without asking AWS (E-26): prices.txt, what instance types cost on demand, and
-// branches.txt, how many branch interfaces they have, which no API tells.
+// Command ec2tables writes what the EC2 provider knows without asking AWS (E-26): prices.txt, what instance types cost
+// on demand, and branches.txt, how many branch interfaces they have, which no API tells.
 //
 // Usage: ec2tables [-cn MODULE@VERSION] [-prices MODULE@VERSION] [-branches MODULE@VERSION] DIRECTORY
 //
-// The figures come from published Go modules, which the go command fetches and verifies. Their sources are parsed as data: nothing of
-// them is built, linked or copied, so they are no dependencies. What does not have the form that is expected is an error. `make tables`
-// runs it; it needs the network, so no check does. Other versions of the modules are the flags' defaults, changed here.
+// The figures come from published Go modules, which the go command fetches and verifies. Their sources are parsed as
+// data: nothing of them is built, linked or copied, so they are no dependencies. What does not have the form that is
+// expected is an error. `make tables` runs it; it needs the network, so no check does. Other versions of the modules
+// are the flags' defaults, changed here.
 package main
 
 import (
@@ -23,7 +24,8 @@ const (
 	branchesFile = "pkg/aws/vpc/limits.go"
 )
 
-// priceFiles are the files with prices, below pricesFrom. A region stands in one of them; the currency is that of its partition.
+// priceFiles are the files with prices, below pricesFrom. A region stands in one of them; the currency is that of its
+// partition.
 func priceFiles() []string {
 	var files []string
 	for _, partition := range []string{"", "_us_gov", "_cn"} {

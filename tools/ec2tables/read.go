@@ -46,7 +46,8 @@ func parse(from source, content []byte) (file *ast.File, date string, err error)
 	}
 	dates := generated.FindAllSubmatch(content, -1)
 	if len(dates) != 1 {
-		return nil, "", fmt.Errorf("%s: it has %d dates, want one: \"generated at 2006-01-02T15:04:05Z\"", from, len(dates))
+		return nil, "", fmt.Errorf("%s: it has %d dates, want one: \"generated at 2006-01-02T15:04:05Z\"", from,
+			len(dates))
 	}
 	return file, string(dates[0][1]), nil
 }
@@ -121,7 +122,8 @@ func readPrices(from source, content []byte) ([]priceList, error) {
 		return entries(from, types.Elts, func(kind string, value ast.Expr) error {
 			price, ok := value.(*ast.BasicLit)
 			if !ok || !decimal.MatchString(price.Value) || strings.Trim(price.Value, "0.") == "" {
-				return fmt.Errorf("%s: the price of %s in %s: want a decimal number above 0 with at most six decimals", from, kind, region)
+				return fmt.Errorf("%s: the price of %s in %s: want a decimal number above 0 with at most six decimals",
+					from, kind, region)
 			}
 			list.prices[kind] = price.Value
 			if strings.Contains(price.Value, ".") {
@@ -155,7 +157,9 @@ func readBranches(from source, content []byte) (branchList, error) {
 		}
 		l, ok := readLimit(fields.Elts)
 		if !ok || l.trunking != (l.branches > 0) {
-			return fmt.Errorf("%s: type %s: want IsTrunkingCompatible true with a BranchInterface above 0, or false with 0", from, kind)
+			return fmt.Errorf(
+				"%s: type %s: want IsTrunkingCompatible true with a BranchInterface above 0, or false with 0", from,
+				kind)
 		}
 		list.limits[kind] = l
 		return nil
@@ -184,5 +188,6 @@ func readLimit(fields []ast.Expr) (l limit, ok bool) {
 		}
 	}
 	count, err := strconv.Atoi(branches)
-	return limit{trunking: trunking == "true", branches: count}, err == nil && count >= 0 && (trunking == "true" || trunking == "false")
+	return limit{trunking: trunking == "true", branches: count}, err == nil && count >= 0 &&
+		(trunking == "true" || trunking == "false")
 }

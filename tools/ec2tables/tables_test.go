@@ -50,7 +50,8 @@ u.y 40 - -
 	if _, got, _ := strings.Cut(w.String(), "is no price.\n"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	if err := writePrices(&w, append(lists, lists...)); err == nil || !strings.Contains(err.Error(), "region us-east-1 has prices in") {
+	if err := writePrices(&w, append(lists, lists...)); err == nil ||
+		!strings.Contains(err.Error(), "region us-east-1 has prices in") {
 		t.Errorf("a region with two columns: %v", err)
 	}
 }
@@ -74,8 +75,9 @@ func TestBranchesAreWritten(t *testing.T) {
 	}
 	var w bytes.Buffer
 	writeBranches(&w, list)
-	want := "region all date=2026-09-02 module=example.com/m version=v1.0.0 file=some.go licence=Apache-2.0 sum=h1:sum\n" +
-		"type trunking branches\nm5.large true 9\nt3.micro false 0\n"
+	want :=
+		"region all date=2026-09-02 module=example.com/m version=v1.0.0 file=some.go licence=Apache-2.0 sum=h1:sum\n" +
+			"type trunking branches\nm5.large true 9\nt3.micro false 0\n"
 	if !strings.HasSuffix(w.String(), want) {
 		t.Errorf("%s\nwant\n%s", w.String(), want)
 	}
@@ -100,7 +102,8 @@ func TestOtherFormsAreRefused(t *testing.T) {
 		{`"m5.2xlarge": `, ``}:                                   "an entry has no key",
 		{`{"m5.large": 0.121000}`, `govWest`}:                    "region us-gov-west-1 is no list",
 	} {
-		if _, err := readPrices(here, []byte(strings.Replace(prices, change[0], change[1], 1))); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readPrices(here, []byte(strings.Replace(prices, change[0], change[1], 1))); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("prices with %s: %v, want %q", change[1], err, want)
 		}
 	}
@@ -114,7 +117,8 @@ func TestOtherFormsAreRefused(t *testing.T) {
 		{"BranchInterface: 9", "9"}:                                                 "type m5.large: want",
 		{"{Interface: 3, IsTrunkingCompatible: true, BranchInterface: 9}", "large"}: "type m5.large is no structure",
 	} {
-		if _, err := readBranches(here, []byte(strings.Replace(limits, change[0], change[1], 1))); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readBranches(here, []byte(strings.Replace(limits, change[0], change[1], 1))); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("limits with %s: %v, want %q", change[1], err, want)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The two files have the form that package tables reads: lines of comment with "#", then what the figures stand for, then
-// a line for each instance type with a column for each of these.
+// The two files have the form that package tables reads: lines of comment with "#", then what the figures stand for,
+// then a line for each instance type with a column for each of these.
 
 // old is how much earlier than the newest prices of a file others are marked as old.
 const old = 365 * 24 * time.Hour

@@ -44,7 +44,8 @@ func TestU11_TheNotesFollowTheValues(t *testing.T) {
 		hasn   string
 	}{
 		{charts.Joiner, nil, nil, "machines are simulated", "Make an EC2NodeClass"},
-		{charts.Joiner, map[string]any{"aws.clusterName": "prod"}, nil, "for the cluster prod", "machines are simulated"},
+		{charts.Joiner, map[string]any{"aws.clusterName": "prod"}, nil, "for the cluster prod",
+			"machines are simulated"},
 		{charts.Joiner, nil, nil, "--namespace hcp-a rollout status deployment/joiner", "v1beta1"},
 		{charts.Joiner, map[string]any{"v1beta1.mode": "Enable"}, nil, "v1beta1 is served", "taken away"},
 		{charts.Joiner, map[string]any{"v1beta1.mode": "Withdraw"}, nil, "Set v1beta1.mode=Disable when", "is served"},
@@ -59,19 +60,24 @@ func TestU11_TheNotesFollowTheValues(t *testing.T) {
 			"CRDs", "no effect"},
 		{charts.Joiner, map[string]any{"settings.featureGates.podDeletionCostManagement": true}, nil,
 			"settings.featureGates.podDeletionCostManagement: Joiner does not have this", "terminateFirst"},
-		{charts.Joiner, map[string]any{"settings.featureGates.terminateFirstRepair": false, "settings.ignoreDRARequests": false}, nil,
-			"no effect:\n  - settings.featureGates.terminateFirstRepair: Joiner always does this", "ignoreDRARequests"},
+		{charts.Joiner, map[string]any{"settings.featureGates.terminateFirstRepair": false,
+			"settings.ignoreDRARequests": false}, nil,
+			"no effect:\n  - settings.featureGates.terminateFirstRepair: Joiner always does this",
+			"ignoreDRARequests"},
 		{charts.Joiner, map[string]any{"settings.reservedENIs": "1"}, nil,
 			"settings.reservedENIs: it is of Amazon EC2, and settings.clusterName is empty", "settings.isolatedVPC"},
 		{charts.Joiner, map[string]any{"settings.reservedENIs": "1", "settings.clusterName": "prod"}, nil,
 			"for the cluster prod", "no effect"},
 		{charts.Joiner, map[string]any{"controller.image.tag": "1.14.1"}, nil, "controller.image.tag: image is given",
 			"controller.image.repository"},
-		{charts.Joiner, map[string]any{"serviceMonitor.enabled": true}, monitors, "serviceMonitor: the cluster serves no", "Nothing is scraped"},
-		{charts.Joiner, map[string]any{"compat.karpenter": true}, nil, "joinerctl takeover check", "Overlays, static pools"},
+		{charts.Joiner, map[string]any{"serviceMonitor.enabled": true}, monitors,
+			"serviceMonitor: the cluster serves no", "Nothing is scraped"},
+		{charts.Joiner, map[string]any{"compat.karpenter": true}, nil, "joinerctl takeover check",
+			"Overlays, static pools"},
 		{charts.Joiner, nil, nil, "Overlays, static pools", "joinerctl takeover check"},
 		{charts.Operator, nil, nil, "crds.install is false", "approveKubeletCSRs"},
-		{charts.Operator, map[string]any{"crds.install": true}, nil, "Write the AutoNodePolicy", "crds.install is false"},
+		{charts.Operator, map[string]any{"crds.install": true}, nil, "Write the AutoNodePolicy",
+			"crds.install is false"},
 		{charts.Operator, map[string]any{"guest.approveKubeletCSRs": true}, nil, "approveKubeletCSRs=true",
 			"crds.install is true"},
 		{charts.Operator, map[string]any{"serviceAccountName": "autonode"}, nil, "deployment/autonode",
@@ -96,7 +102,8 @@ func TestU11_TheNotesFollowTheValues(t *testing.T) {
 		for _, v := range Versions() {
 			_, notes, err := rendered(v, c.chart, set, c.served)
 			if err != nil || !strings.Contains(notes, c.has) || strings.Contains(notes, c.hasn) {
-				t.Errorf("%s: %s with %v (%v): want %q and not %q in\n%s", v.Name, c.chart, c.set, err, c.has, c.hasn, notes)
+				t.Errorf("%s: %s with %v (%v): want %q and not %q in\n%s", v.Name, c.chart, c.set, err, c.has, c.hasn,
+					notes)
 			}
 		}
 	}

@@ -43,7 +43,8 @@ type edit struct {
 
 // around wraps a node. Of two that wrap the same node, the first is outside.
 func around(u *unit, n ast.Node, before, after string) edit {
-	return edit{start: u.fset.Position(n.Pos()).Offset, end: u.fset.Position(n.End()).Offset, before: before, after: after}
+	return edit{start: u.fset.Position(n.Pos()).Offset, end: u.fset.Position(n.End()).Offset, before: before,
+		after: after}
 }
 
 // at puts text at an offset.

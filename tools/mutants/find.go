@@ -101,8 +101,8 @@ func (w *finder) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.GenDecl:
 		return n.Tok == token.VAR
-	case *ast.ArrayType, *ast.StructType, *ast.InterfaceType, *ast.FuncType, *ast.MapType, *ast.FieldList, *ast.Comment,
-		*ast.CommentGroup:
+	case *ast.ArrayType, *ast.StructType, *ast.InterfaceType, *ast.FuncType, *ast.MapType, *ast.FieldList,
+		*ast.Comment, *ast.CommentGroup:
 		return false
 	case *ast.CaseClause:
 		w.caseBody(n)
@@ -170,7 +170,8 @@ func (w *finder) binary(n *ast.BinaryExpr) {
 	start := w.offset(n.OpPos)
 	w.add(n, w.text(n), w.text(n.X)+" "+change[1]+" "+w.text(n.Y), func(id int) []edit {
 		return []edit{
-			around(w.unit, n, fmt.Sprintf("mutant.%s(%d, ", change[0], id), ")"), instead(start, start+len(n.Op.String()), ","),
+			around(w.unit, n, fmt.Sprintf("mutant.%s(%d, ", change[0], id), ")"),
+			instead(start, start+len(n.Op.String()), ","),
 		}
 	})
 }

@@ -34,7 +34,8 @@ type unit struct {
 	module  moduleOf
 }
 
-// moduleOf is the module that a package is of: the switches come into the same one, so that all who import the package find them.
+// moduleOf is the module that a package is of: the switches come into the same one, so that all who import the package
+// find them.
 type moduleOf struct{ Path, Dir string }
 
 // source is one file of a package.
@@ -107,7 +108,8 @@ func (u *unit) check() error {
 		trees = append(trees, tree)
 	}
 	u.info = &types.Info{
-		Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{},
+		Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{},
+		Defs: map[*ast.Ident]types.Object{},
 	}
 	var err error
 	u.pkg, err = (&types.Config{Importer: u.imports}).Check(u.path, u.fset, trees, u.info)

@@ -196,7 +196,8 @@ func TestTheSurvivorsAreThoseThatNoTestSees(t *testing.T) {
 	}
 }
 
-// A list that names each survivor passes; it fails by what is missing on it, and by what is on it and does not survive.
+// A list that names each survivor passes; it fails by what is missing on it, and by what is on it and does not
+// survive.
 func TestTheListIsHeld(t *testing.T) {
 	list := "# head\n\npackage shop\n"
 	for _, key := range survivors {
@@ -229,7 +230,8 @@ func TestTheListIsBroughtUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := string(text)
-	for _, want := range []string{"# head\n", survivors[1] + "\n    equal: it is\n", survivors[0] + "\n    open\n", survivors[3] + "\n    open: no test gets there\n"} {
+	for _, want := range []string{"# head\n", survivors[1] + "\n    equal: it is\n", survivors[0] + "\n    open\n",
+		survivors[3] + "\n    open: no test gets there\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the list has no %q:\n%s", want, got)
 		}

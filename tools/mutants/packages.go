@@ -17,26 +17,29 @@ type subject struct {
 type witness struct {
 	dir, run string
 	args     []string
-	from     string // the module that builds them, where the package's own go.mod lacks what its tests need; dir when empty
+	// the module that builds them, where the package's own go.mod lacks what its tests need; dir when empty
+	from string
 }
 
 var subjects = []subject{
 	{dir: "internal/kube/event"},
 	{dir: "internal/controller/metrics"},
-	{dir: "nodescheduling/evaluator", path: "github.com/joiner-autoscaler/joiner/nodescheduling/evaluator", tests: "nodescheduling/test",
+	{dir: "nodescheduling/evaluator", path: "github.com/joiner-autoscaler/joiner/nodescheduling/evaluator",
+		tests: "nodescheduling/test",
 		witnesses: []witness{{dir: "nodescheduling/evaluator", from: "nodescheduling/test"}, {dir: "internal/webhook"},
 			{dir: "internal/admission/audit"}, {dir: "charts"}, {dir: "localcluster/doors"}}},
 	{dir: "nodescheduling/door", path: "github.com/joiner-autoscaler/joiner/nodescheduling/door",
 		witnesses: []witness{{dir: "internal/webhook"}, {dir: "nodescheduling/plugin"}, {dir: "localcluster/doors"}}},
-	{dir: "nodescheduling/plugin", path: "github.com/joiner-autoscaler/joiner/nodescheduling/plugin", from: "nodescheduling",
-		witnesses: []witness{{dir: "localcluster/doors"}}},
+	{dir: "nodescheduling/plugin", path: "github.com/joiner-autoscaler/joiner/nodescheduling/plugin",
+		from: "nodescheduling", witnesses: []witness{{dir: "localcluster/doors"}}},
 	{dir: "internal/webhook", witnesses: []witness{{dir: "localcluster/doors"}}},
 	{dir: "internal/admission/audit"},
 	{dir: "internal/admission/platform"},
 	{dir: "internal/admission/suggest"},
 	{dir: "internal/convert"},
 	{dir: "internal/autonode/merge"},
-	{dir: "autonodepolicy/policy", path: "github.com/joiner-autoscaler/joiner/autonodepolicy/policy", tests: "internal/autonode/merge"},
+	{dir: "autonodepolicy/policy", path: "github.com/joiner-autoscaler/joiner/autonodepolicy/policy",
+		tests: "internal/autonode/merge"},
 	{dir: "internal/autonode/operator"},
 	{dir: "internal/autonode/conformance"},
 	{dir: "internal/controller/node"},

@@ -72,7 +72,8 @@ func (s *suite) run(id int, reached string, took time.Duration, names []string) 
 	seconds := 20 + int(10*took/time.Second)
 	args := []string{
 		"-c", fmt.Sprintf("ulimit -t %d; ulimit -v 8000000; exec \"$@\"", seconds), "sh", s.binary,
-		"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.failfast", "-test.timeout", fmt.Sprintf("%ds", 5*seconds),
+		"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.failfast", "-test.timeout",
+		fmt.Sprintf("%ds", 5*seconds),
 	}
 	command := exec.Command("sh", append(args, s.args...)...)
 	command.Dir = s.dir

@@ -179,7 +179,9 @@ func (w *finder) returned(n *ast.ReturnStmt) {
 		}
 	}
 	w.add(n, w.text(n), "return (nothing)", func(id int) []edit {
-		return []edit{at(w.offset(n.Pos()), fmt.Sprintf("if mutant.On(%d) { return %s }; ", id, strings.Join(zeros, ", ")))}
+		return []edit{
+			at(w.offset(n.Pos()), fmt.Sprintf("if mutant.On(%d) { return %s }; ", id, strings.Join(zeros, ", "))),
+		}
 	})
 }
 

@@ -154,8 +154,8 @@ func instrument(u *unit, work string) ([]*mutant, int, string, error) {
 	return mutants, found - len(mutants), overlay, os.WriteFile(overlay, text, 0o644)
 }
 
-// concerned says whether a mutant may be the cause of a mistake: it touches the line, or empties a case of the function
-// that now seems to have an end without a return.
+// concerned says whether a mutant may be the cause of a mistake: it touches the line, or empties a case of the
+// function that now seems to have an end without a return.
 func concerned(u *unit, m *mutant, wrong []types.Error) bool {
 	for _, e := range wrong {
 		p := e.Fset.Position(e.Pos)

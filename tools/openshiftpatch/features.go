@@ -104,14 +104,16 @@ func (s *source) declareGate(f *ast.FuncDecl, pkg string) error {
 	if f.Doc != nil {
 		at = f.Doc.Pos()
 	}
-	s.add(what, s.lineOf(at), fmt.Sprintf("// %s is the gate of the admission plugin %s.\nconst %s %s.Feature = %q\n\n",
-		gate, pluginName, gate, pkg, gate))
+	s.add(what, s.lineOf(at),
+		fmt.Sprintf("// %s is the gate of the admission plugin %s.\nconst %s %s.Feature = %q\n\n",
+			gate, pluginName, gate, pkg, gate))
 	return nil
 }
 
 // registerGate puts the gate, alpha and off, behind the last of the others.
 func (s *source) registerGate(f *ast.FuncDecl, last *entry) error {
-	text := fmt.Sprintf("%s{\n\t\tDefault:    false,\n\t\tPreRelease: %s.Alpha,\n\t}", s.text(last.value.Type), last.pkg)
+	text := fmt.Sprintf("%s{\n\t\tDefault:    false,\n\t\tPreRelease: %s.Alpha,\n\t}", s.text(last.value.Type),
+		last.pkg)
 	if last.table == versionedTable {
 		since, err := s.newestVersion(f)
 		if err != nil {

@@ -46,8 +46,8 @@ func patchMod(name string, content []byte, version string) ([]byte, []part, erro
 	return after, []part{{what, true}}, nil
 }
 
-// placeOfRequirement is an offset in the line before which the requirement comes, and its form: in the first block with
-// a direct requirement in the order of paths, else in front of the first direct one that stands alone.
+// placeOfRequirement is an offset in the line before which the requirement comes, and its form: in the first block
+// with a direct requirement in the order of paths, else in front of the first direct one that stands alone.
 func placeOfRequirement(file *modfile.FileSyntax, direct map[*modfile.Line]bool) (at int, form string) {
 	alone := -1
 	for _, s := range file.Stmt {

@@ -77,8 +77,8 @@ func patchTree(t *testing.T, code int, args ...string) (out, errs string) {
 	return o.String(), e.String()
 }
 
-// each tree is patched by lines of the plugin's own, the second time changes nothing, --check changes nothing and
-// tells which of both it is, what is written is formatted, and what is compiled knows plugin and gate.
+// each tree is patched by lines of the plugin's own, the second time changes nothing, --check changes nothing
+// and tells which of both it is, what is written is formatted, and what is compiled knows plugin and gate.
 func TestA37_TreesArePatched(t *testing.T) {
 	t.Parallel()
 	for _, shape := range shapes() {

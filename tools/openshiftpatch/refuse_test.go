@@ -41,7 +41,8 @@ func TestA37_AMissingPlaceIsNamedAndNothingIsWritten(t *testing.T) {
 		{registerFile, "= []string{\n\t\t\"colours", "= []any{\n\t\t\"colours", "variable " + beforeMutating},
 		{registerFile, beforeMutating + " = []string{", beforeMutating + " = others[:]\n\tothers = [...]string{",
 			"variable " + beforeMutating},
-		{registerFile, "colourred", importName, "is that of k8s.io/kubernetes/openshift-kube-apiserver/admission/colours"},
+		{registerFile, "colourred", importName,
+			"is that of k8s.io/kubernetes/openshift-kube-apiserver/admission/colours"},
 		{registerFile, "func After()", "func " + importName + "() {}\n\nfunc After()", "the file declares it"},
 		{registerFile, "\t\"strings\"", "\t_ \"" + pluginPackage + "\"", "want a name, not _"},
 		{registerFile, "package admission", "package", "expected 'package'"},
@@ -56,7 +57,8 @@ func TestA37_AMissingPlaceIsNamedAndNothingIsWritten(t *testing.T) {
 	} {
 		dir := edited(t, row.file, row.before, row.after)
 		if row.after == gate { // as something else
-			put(t, filepath.Join(dir, row.file), strings.ReplaceAll(contents(t, dir)[row.file], `"`+gate+`"`, `"other"`))
+			put(t, filepath.Join(dir, row.file), strings.ReplaceAll(contents(t, dir)[row.file], `"`+gate+`"`,
+				`"other"`))
 		}
 		before := contents(t, dir)
 		for _, args := range [][]string{{"--tree", dir}, {"--tree", dir, "--check"}} {

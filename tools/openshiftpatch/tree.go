@@ -49,7 +49,9 @@ func read(tree, version string) ([]change, error) {
 	}{
 		{registerFile, patchRegister},
 		{featuresFile, patchFeatures},
-		{modFile, func(name string, content []byte) ([]byte, []part, error) { return patchMod(name, content, version) }},
+		{modFile, func(name string, content []byte) ([]byte, []part, error) {
+			return patchMod(name, content, version)
+		}},
 	} {
 		c := change{name: f.name}
 		err := c.load(tree)

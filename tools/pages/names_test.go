@@ -28,7 +28,8 @@ type makefile struct{ targets, variables map[string]bool }
 
 func parseMakefile(source string) makefile {
 	m := makefile{map[string]bool{}, map[string]bool{}}
-	for _, found := range regexp.MustCompile(`(?m)^([a-z][A-Za-z0-9_ -]*):(?:[^=]|$)`).FindAllStringSubmatch(source, -1) {
+	for _, found := range regexp.MustCompile(`(?m)^([a-z][A-Za-z0-9_ -]*):(?:[^=]|$)`).FindAllStringSubmatch(source,
+		-1) {
 		for target := range strings.FieldsSeq(found[1]) {
 			m.targets[target] = true
 		}

@@ -172,7 +172,8 @@ func brokenRows(p *page) (wrong []string) {
 				delimiter.MatchString(lines[i+1]) {
 				cells = cellsOf(line)
 			} else if strings.HasPrefix(line, "|") {
-				wrong = append(wrong, fmt.Sprintf("%s:%d: a row of no table: no head and no line of dashes come before it", p.name, i+1))
+				wrong = append(wrong,
+					fmt.Sprintf("%s:%d: a row of no table: no head and no line of dashes come before it", p.name, i+1))
 			}
 		case cellsOf(line) != cells:
 			wrong = append(wrong, fmt.Sprintf("%s:%d: the row has %d cells, the head of its table %d", p.name, i+1,

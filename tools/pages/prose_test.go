@@ -55,12 +55,14 @@ func heavy(p *page, worn map[*regexp.Regexp]string) (wrong []string) {
 		prose := proseOf(n, p.source)
 		for phrase, better := range worn {
 			if found := phrase.FindString(prose); found != "" {
-				wrong = append(wrong, fmt.Sprintf("%s: %q in %q; better: %s", p.name, found, around(prose, found), better))
+				wrong = append(wrong, fmt.Sprintf("%s: %q in %q; better: %s", p.name, found, around(prose, found),
+					better))
 			}
 		}
 		for _, sentence := range sentences(prose) {
 			if words := len(strings.Fields(sentence)); words > mostWords {
-				wrong = append(wrong, fmt.Sprintf("%s: a sentence of %d words, want at most %d: %s", p.name, words, mostWords, sentence))
+				wrong = append(wrong, fmt.Sprintf("%s: a sentence of %d words, want at most %d: %s", p.name, words,
+					mostWords, sentence))
 			}
 		}
 	})

@@ -31,8 +31,9 @@ func podToNode() picture {
 			c.write("dim", margin, y-18, textPx, "When no pool can take the pod, Decide answers with a cause "+
 				"instead of a NodeClaim:")
 			c.row(margin, y, width-margin, 36,
-				cell{stop, "It keeps waiting, and says why", "The event FailedScheduling names the cause, what to do and " +
-					"what ends it by itself. joinerctl explain pod says the same in full."})
+				cell{stop, "It keeps waiting, and says why",
+					"The event FailedScheduling names the cause, what to do and " +
+						"what ends it by itself. joinerctl explain pod says the same in full."})
 			legend(c)
 		},
 	}
@@ -159,7 +160,8 @@ func launches() picture {
 			"a new launch is made.",
 		draw: func(c *canvas) {
 			way := c.row(margin, top, width-margin, 36,
-				cell{ours, "One launch", "NodeClaims that ask for the same. Its id is a hash of their UIDs and a round"},
+				cell{ours, "One launch",
+					"NodeClaims that ask for the same. Its id is a hash of their UIDs and a round"},
 				cell{ours, "Write", "The id goes onto each claim: annotation joiner.sh/launch"},
 				cell{outside, "CreateFleet", "The id is the client token, and a tag of the instances"},
 				cell{good, "One each", "Each claim gets the provider ID of one instance"})

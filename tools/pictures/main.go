@@ -2,8 +2,8 @@
 //
 // A picture is made of few things: boxes in rows, arrows, frames around what belongs together, and captions. They are
 // drawn by canvas.go in one visual language, so that a reader learns it once. The text of a picture is text: it can be
-// searched, read aloud and translated. Each file carries its own background, light or dark as the reader prefers, since
-// the page around it may be of the other kind.
+// searched, read aloud and translated. Each file carries its own background, light or dark as the reader prefers,
+// since the page around it may be of the other kind.
 package main
 
 import (

@@ -77,12 +77,15 @@ func limits() picture {
 			const n = 24
 			bound := append(repeat(10, 16), repeat(6, 8)...)
 			c.steps(soft, "bound", bound)
-			c.steps(soft, "curve", []int{0, 2, 5, 8, 10, 10, 10, 10, 11, 10, 11, 10, 11, 10, 10, 10, 10, 9, 8, 7, 6, 6, 6, 6})
-			c.phases(soft, n, phase{0, 7, "Pods wait: nodes are launched up to the limit, and no further. What waits says why"},
+			c.steps(soft, "curve", []int{0, 2, 5, 8, 10, 10, 10, 10, 11, 10, 11, 10, 11, 10, 10, 10, 10, 9, 8, 7, 6, 6,
+				6, 6})
+			c.phases(soft, n,
+				phase{0, 7, "Pods wait: nodes are launched up to the limit, and no further. What waits says why"},
 				phase{7, 16, "Drift: each replacement is launched first, so the pool is above the limit for a while"},
 				phase{16, n, "The limit is lowered: nodes drain at once, down to it"})
 			c.steps(hard, "bound", bound)
-			c.steps(hard, "curve", []int{0, 2, 5, 8, 10, 10, 10, 10, 10, 10, 9, 10, 9, 10, 9, 10, 10, 9, 8, 7, 6, 6, 6, 6})
+			c.steps(hard, "curve", []int{0, 2, 5, 8, 10, 10, 10, 10, 10, 10, 9, 10, 9, 10, 9, 10, 10, 9, 8, 7, 6, 6, 6,
+				6})
 			c.phases(hard, n, phase{0, 7, "The same: up to the limit"},
 				phase{7, 16, "Drift: a replacement waits for room. When a node goes, its place is used, " +
 					"and the pool is never above"},

@@ -103,7 +103,9 @@ func TestU12_ThePackagesOfThePictureAreLayers(t *testing.T) {
 	all, seen := tiers(), 0
 	tierOf := func(name string) int {
 		return slices.IndexFunc(all, func(one tier) bool {
-			return slices.ContainsFunc(one.packages, func(p string) bool { return name == p || strings.HasPrefix(name, p+"/") })
+			return slices.ContainsFunc(one.packages, func(p string) bool {
+				return name == p || strings.HasPrefix(name, p+"/")
+			})
 		})
 	}
 	for own, one := range all {

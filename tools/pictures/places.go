@@ -63,7 +63,8 @@ func tiers() []tier {
 	return []tier{
 		{[]string{"cmd"}, "programs: flags to configuration"},
 		{[]string{"internal/app", "internal/cli"}, "put together: controllers, ports, commands"},
-		{[]string{"internal/controller", "internal/autonode", "internal/webhook", "internal/whatif", "internal/foretell"},
+		{[]string{"internal/controller", "internal/autonode", "internal/webhook", "internal/whatif",
+			"internal/foretell"},
 			"gather, decide, act: none knows another controller"},
 		{[]string{"internal/apply", "internal/provider", "internal/readmodel", "internal/dump"},
 			"do: writes NodeClaims, starts machines; tells how it stands"},

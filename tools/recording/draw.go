@@ -29,7 +29,8 @@ func castOf(lines []line) ([]byte, error) {
 	var b bytes.Buffer
 	to := json.NewEncoder(&b)
 	to.SetEscapeHTML(false)
-	if err := to.Encode(map[string]any{"version": 2, "width": columns, "height": rows, "title": "make demo"}); err != nil {
+	if err := to.Encode(map[string]any{"version": 2, "width": columns, "height": rows,
+		"title": "make demo"}); err != nil {
 		return nil, err
 	}
 	for _, one := range lines {
@@ -90,8 +91,9 @@ func svgOf(lines []line) []byte {
 		`aria-labelledby="title desc">`+"\n<title id=\"title\">make demo, recorded</title>\n"+
 		"<desc id=\"desc\">A terminal in which "+
 		"the demo runs, chapter by chapter. The same as text stands beside it.</desc>\n", w, h, w, h)
-	b.WriteString("<style>\ntext{font:13px 'DejaVu Sans Mono',Menlo,Consolas,monospace;fill:#d8dee9;white-space:pre}\n" +
-		".head{fill:#8fc7ff;font-weight:bold}.typed{fill:#a9dc8f}\n")
+	b.WriteString(
+		"<style>\ntext{font:13px 'DejaVu Sans Mono',Menlo,Consolas,monospace;fill:#d8dee9;white-space:pre}\n" +
+			".head{fill:#8fc7ff;font-weight:bold}.typed{fill:#a9dc8f}\n")
 	fmt.Fprintf(&b, "@media (prefers-reduced-motion:no-preference){#all{animation:run %.2fs step-end infinite}}\n"+
 		"@keyframes run{\n", whole)
 	for i, one := range lines {

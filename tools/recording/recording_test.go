@@ -24,7 +24,8 @@ func TestU34_TheRecordingIsOfTheDemo(t *testing.T) {
 	t.Parallel()
 	declared := regexp.MustCompile(`\{"([a-z0-9]+)", "([^"]+)", (?:nil|\[\]step)`).
 		FindAllStringSubmatch(string(read(t, "../../localcluster/cmd/demo/chapters.go")), -1)
-	told := regexp.MustCompile(`(?m)^Chapter ([a-z0-9]+): (.+)$`).FindAllStringSubmatch(string(read(t, kept+".txt")), -1)
+	told := regexp.MustCompile(`(?m)^Chapter ([a-z0-9]+): (.+)$`).FindAllStringSubmatch(string(read(t, kept+".txt")),
+		-1)
 	if len(declared) < 2 || len(told) != len(declared) {
 		t.Fatalf("the recording has %d chapters, the demo %d: make recording", len(told), len(declared))
 	}

@@ -6,6 +6,6 @@
 //	release archives --out DIR                joinerctl for each system, and SHA256SUMS
 //	release run --layout DIR [ARG ...]        unpack the image for this machine, and run it as its container would
 //
-// An image has the program, root certificates and nothing else: no shell, no user database, no package manager. It is a
-// module of its own, since nothing else writes images.
+// An image has the program, root certificates and nothing else: no shell, no user database, no package manager. It is
+// a module of its own, since nothing else writes images.
 package main

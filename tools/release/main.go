@@ -129,7 +129,8 @@ func runLayout(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	}
 	alone, err := run(ctx, *directory, flags.Args(), stdout, stderr)
 	if err == nil && !alone {
-		fmt.Fprintln(stderr, "release: it ran beside the files of this machine: only root on Linux can take these away")
+		fmt.Fprintln(stderr,
+			"release: it ran beside the files of this machine: only root on Linux can take these away")
 	}
 	return err
 }

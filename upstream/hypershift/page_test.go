@@ -47,8 +47,8 @@ func upstream(t *testing.T, list string) map[string][]string {
 	return read
 }
 
-// every file and function that the page names is of ours, and then it is there, or it is in the list with the commit
-// at which it was seen. The list has nothing that the page does not name.
+// every file and function that the page names is of ours, and then it is there, or it is in the list with the
+// commit at which it was seen. The list has nothing that the page does not name.
 func TestA29_WhatThePageNamesWasSeen(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile(page)
@@ -131,8 +131,8 @@ func TestA29_ThePageIsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, title := range []string{"Which file calls what", "What HyperShift keeps", "What goes", "The default size", "Rights",
-		"The definition", "The feature gate", "The identity of Karpenter", "Decisions", "What was read"} {
+	for _, title := range []string{"Which file calls what", "What HyperShift keeps", "What goes", "The default size",
+		"Rights", "The definition", "The feature gate", "The identity of Karpenter", "Decisions", "What was read"} {
 		_, section, found := strings.Cut(string(content), "\n## "+title+"\n")
 		section, _, _ = strings.Cut(section, "\n## ")
 		if !found || len(strings.Fields(section)) < 20 {

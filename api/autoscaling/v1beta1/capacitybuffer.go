@@ -58,7 +58,8 @@ type CapacityBufferList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || has(self.replicas) || has(self.limits)",message="spec.podTemplateRef alone does not say how much: give spec.replicas or spec.limits too"
 // +kubebuilder:validation:XValidation:rule="!(has(self.podTemplateRef) && has(self.scalableRef))",message="spec.podTemplateRef and spec.scalableRef exclude each other: give one of them"
 type CapacityBufferSpec struct {
-	// ProvisioningStrategy is how the room is kept. Only buffer.x-k8s.io/active-capacity is acted upon: nodes with free room.
+	// ProvisioningStrategy is how the room is kept. Only buffer.x-k8s.io/active-capacity is acted upon: nodes with
+	// free room.
 	// +optional
 	// +kubebuilder:default="buffer.x-k8s.io/active-capacity"
 	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`

@@ -17,8 +17,8 @@ func GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: Group, Version: Version}
 }
 
-// AddToScheme makes CapacityBuffer and its list known to the scheme. It fails only when the scheme already holds other Go
-// types under these kinds.
+// AddToScheme makes CapacityBuffer and its list known to the scheme. It fails only when the scheme already holds other
+// Go types under these kinds.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion(), &CapacityBuffer{}, &CapacityBufferList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion())

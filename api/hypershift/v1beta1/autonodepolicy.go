@@ -2,8 +2,8 @@ package v1beta1
 
 import autonodev1beta1 "github.com/joiner-autoscaler/joiner/autonodepolicy/api/v1beta1"
 
-// The types of AutoNodePolicy stand in the module that others import; here they have the names by which Joiner knows
-// all kinds of the group.
+// The types of AutoNodePolicy stand in the module that others import; here they have the names by which Joiner
+// knows all kinds of the group.
 type (
 	// AutoNodePolicy says what the provider of hosted clusters allows for their nodes.
 	AutoNodePolicy = autonodev1beta1.AutoNodePolicy

@@ -5,13 +5,14 @@ const (
 	// ConditionTypeReady of a policy is True when it is applied to all NodePools and node classes, and of the
 	// two other kinds when what was made from them may be used.
 	ConditionTypeReady = "Ready"
-	// ConditionTypeConforming of a policy is True when every NodePool, node class, NodeClaim and node of the hosted cluster is as
-	// the policy wants it, as an independent look found. Its reasons are those of package conformance.
+	// ConditionTypeConforming of a policy is True when every NodePool, node class, NodeClaim and node of the hosted
+	// cluster is as the policy wants it, as an independent look found. Its reasons are those of package conformance
+	//
 	ConditionTypeConforming = "Conforming"
 	// ConditionTypeProtected of a policy is True while all admission policies of the hosted cluster are in force.
 	ConditionTypeProtected = "Protected"
-	// ConditionTypeProtectedOnce of a policy becomes True when they are so for the first time, and stays as it is from then on:
-	// what has no wrapper and is younger was made past them.
+	// ConditionTypeProtectedOnce of a policy becomes True when they are so for the first time, and stays as it is from
+	// then on: what has no wrapper and is younger was made past them.
 	ConditionTypeProtectedOnce = "ProtectedOnce"
 	// ConditionTypePolicyApplied of an OpenshiftNodePool or OpenshiftEC2NodeClass is True when the state of the
 	// policy in status.observedPolicy stands in what was made from it, or when there is no policy to apply.
@@ -22,14 +23,15 @@ const (
 	// ConditionTypeRootVolumeOverridden of an OpenshiftEC2NodeClass is True when it has settings for the root
 	// volume, which have no effect.
 	ConditionTypeRootVolumeOverridden = "RootVolumeOverridden"
-	// ConditionTypeVersionResolved of an OpenshiftEC2NodeClass is False while nodes do not start with the release of its
-	// spec.version.
+	// ConditionTypeVersionResolved of an OpenshiftEC2NodeClass is False while nodes do not start with the release of
+	// its spec.version.
 	ConditionTypeVersionResolved = "VersionResolved"
-	// ConditionTypeNodeClassManaged of an OpenshiftNodePool is True when the node class that it names is made by the operator
-	// and in line with the policy. While it is False the pool launches nothing.
+	// ConditionTypeNodeClassManaged of an OpenshiftNodePool is True when the node class that it names is made by the
+	// operator and in line with the policy. While it is False the pool launches nothing.
 	ConditionTypeNodeClassManaged = "NodeClassManaged"
 	// ConditionTypeSpecAltered of an OpenshiftNodePool is True while settings of the user's own, which the policy says
-	// nothing about, are not stored in the NodePool as they were written; the message names them. Otherwise it is not there.
+	// nothing about, are not stored in the NodePool as they were written; the message names them. Otherwise it is not
+	// there.
 	ConditionTypeSpecAltered = "SpecAltered"
 )
 
@@ -66,8 +68,8 @@ const (
 	ReasonProtectionMissing = "ProtectionMissing"
 	// ReasonOpenByFlag: of ConditionTypeProtected; the operator was told to leave NodeClaims open.
 	ReasonOpenByFlag = "OpenByFlag"
-	// ReasonRuleTooLarge: of ConditionTypeProtected; the rule for NodeClaims lacks labels of the policy, which the message
-	// names.
+	// ReasonRuleTooLarge: of ConditionTypeProtected; the rule for NodeClaims lacks labels of the policy, which the
+	// message names.
 	ReasonRuleTooLarge = "RuleTooLarge"
 	// ReasonVersionResolved: of ConditionTypeVersionResolved.
 	ReasonVersionResolved = "VersionResolved"
@@ -81,15 +83,15 @@ const (
 	ReasonNodeClassUnmanaged = "NodeClassUnmanaged"
 	// ReasonNodeClassNotApplied: the OpenshiftEC2NodeClass that the object names could not be applied.
 	ReasonNodeClassNotApplied = "NodeClassNotApplied"
-	// ReasonAlteredOnWrite: the API server of the hosted cluster stores something else than was written; the message names
-	// the fields.
+	// ReasonAlteredOnWrite: the API server of the hosted cluster stores something else than was written; the message
+	// names the fields.
 	ReasonAlteredOnWrite = "AlteredOnWrite"
 	// ReasonReconcileFailed: writing failed for another reason; the message says which.
 	ReasonReconcileFailed = "ReconcileFailed"
 )
 
-// What an AutoNodePolicy says of the HostedControlPlane, where the operator's settings come from it. While it is
-// False with another reason than Paused and Deleting, what the last one said holds.
+// What an AutoNodePolicy says of the HostedControlPlane, where the operator's settings come from it. While it
+// is False with another reason than Paused and Deleting, what the last one said holds.
 const (
 	ConditionTypeHostedControlPlane = "HostedControlPlane"
 	ReasonHostedFound               = "Found"         // True

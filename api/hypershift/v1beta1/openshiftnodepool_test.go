@@ -16,14 +16,16 @@ func TestAnOpenshiftNodePoolHasTheFieldsOfANodePool(t *testing.T) {
 		{reflect.TypeFor[OpenshiftNodeClaimTemplateSpec](), reflect.TypeFor[karpenterv1.NodeClaimTemplateSpec]()},
 	} {
 		if pair.own.NumField() != pair.karpenter.NumField() {
-			t.Errorf("%s has %d fields, %s has %d", pair.own, pair.own.NumField(), pair.karpenter, pair.karpenter.NumField())
+			t.Errorf("%s has %d fields, %s has %d", pair.own, pair.own.NumField(), pair.karpenter,
+				pair.karpenter.NumField())
 		}
 		for theirs := range pair.karpenter.Fields() {
 			own, found := pair.own.FieldByName(theirs.Name)
 			if !found {
 				t.Errorf("%s has no field %s", pair.own, theirs.Name)
 			} else if own.Type != theirs.Type && theirs.Name != "Template" && theirs.Name != "Spec" {
-				t.Errorf("%s.%s is of type %s, in %s of type %s", pair.own, theirs.Name, own.Type, pair.karpenter, theirs.Type)
+				t.Errorf("%s.%s is of type %s, in %s of type %s", pair.own, theirs.Name, own.Type, pair.karpenter,
+					theirs.Type)
 			}
 		}
 	}

@@ -26,8 +26,8 @@ func GroupVersion() schema.GroupVersion {
 // AddToScheme makes the three kinds and their lists known to the scheme. It fails only when the scheme already
 // holds other Go types under these kinds.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion(), &AutoNodePolicy{}, &AutoNodePolicyList{}, &OpenshiftNodePool{}, &OpenshiftNodePoolList{},
-		&OpenshiftEC2NodeClass{}, &OpenshiftEC2NodeClassList{})
+	scheme.AddKnownTypes(GroupVersion(), &AutoNodePolicy{}, &AutoNodePolicyList{}, &OpenshiftNodePool{},
+		&OpenshiftNodePoolList{}, &OpenshiftEC2NodeClass{}, &OpenshiftEC2NodeClassList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil
 }

@@ -64,15 +64,16 @@ type Budget struct {
 	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 2147483647 : self.matches('^([0-9]{1,9}|[0-9]{1,2}%|100%)$')",messageExpression="'nodes is ' + string(self) + ': it must be a whole number that is not negative, or a percentage from 0% to 100%'"
 	Nodes intstr.IntOrString `json:"nodes,omitempty"`
-	// Schedule is when the budget becomes active, in UTC unless timeZone says otherwise: five fields as in cron (minute, hour, day of
-	// month, month, day of week), or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually.
-	// Without it, and without duration, the budget is always active.
+	// Schedule is when the budget becomes active, in UTC unless timeZone says otherwise: five fields as in cron
+	// (minute, hour, day of month, month, day of week), or @hourly, @daily, @midnight, @weekly, @monthly, @yearly,
+	// @annually. Without it, and without duration, the budget is always active.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^\s*(@(annually|yearly|monthly|weekly|daily|midnight|hourly)|[0-9A-Za-z*?,/-]+(\s+[0-9A-Za-z*?,/-]+){4})\s*$`
 	Schedule *string `json:"schedule,omitempty"`
-	// TimeZone is where the clock of schedule stands, by its name in the IANA database, such as Europe/Berlin, with its summer
-	// time. A time that a clock set forward leaves out is no time of the schedule. Karpenter does not know the field.
+	// TimeZone is where the clock of schedule stands, by its name in the IANA database, such as Europe/Berlin, with
+	// its summer time. A time that a clock set forward leaves out is no time of the schedule. Karpenter does not know
+	// the field.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+){0,2}$`

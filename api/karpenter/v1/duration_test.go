@@ -39,7 +39,8 @@ func TestDurationsReadUnitsAndKeepTheirText(t *testing.T) {
 			t.Errorf("%s is written as %s, error %v", text, got, err)
 		}
 		var nillable NillableDuration
-		if err := json.Unmarshal([]byte(input), &nillable); err != nil || nillable.Duration == nil || *nillable.Duration != want {
+		if err := json.Unmarshal([]byte(input), &nillable); err != nil || nillable.Duration == nil ||
+			*nillable.Duration != want {
 			t.Errorf("%s as NillableDuration: %v, error %v", text, nillable, err)
 		}
 		if got, err := json.Marshal(nillable); err != nil || string(got) != input {
@@ -50,7 +51,8 @@ func TestDurationsReadUnitsAndKeepTheirText(t *testing.T) {
 
 func TestBadDurationsAreErrorsThatNameValueAndRule(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{`""`, `"1.5h"`, `"-1h"`, `"+1h"`, `"1"`, `"h"`, `"1w"`, `"1 h"`, `"1h "`, `"never"`, `"Never1h"`, `"1hh"`, `"1ms"`, `5`, `{}`, `[]`, `true`, `"`} {
+	for _, text := range []string{`""`, `"1.5h"`, `"-1h"`, `"+1h"`, `"1"`, `"h"`, `"1w"`, `"1 h"`, `"1h "`, `"never"`,
+		`"Never1h"`, `"1hh"`, `"1ms"`, `5`, `{}`, `[]`, `true`, `"`} {
 		var plain Duration
 		checkRefused(t, text, plain.UnmarshalJSON([]byte(text)))
 		var nillable NillableDuration

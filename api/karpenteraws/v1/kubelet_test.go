@@ -30,7 +30,8 @@ func TestAKubeletFieldOfAnotherCaseIsUnmanaged(t *testing.T) {
 	t.Parallel()
 	const text = `{"MaxPods":"many","podsPerCore":2}`
 	var kubelet KubeletConfiguration
-	if err := json.Unmarshal([]byte(text), &kubelet); err != nil || kubelet.MaxPods != nil || len(kubelet.Unmanaged) != 1 {
+	if err := json.Unmarshal([]byte(text), &kubelet); err != nil || kubelet.MaxPods != nil ||
+		len(kubelet.Unmanaged) != 1 {
 		t.Fatalf("read as %+v, error %v", kubelet, err)
 	}
 	if written, err := json.Marshal(kubelet); err != nil || string(written) != text {
@@ -41,7 +42,8 @@ func TestAKubeletFieldOfAnotherCaseIsUnmanaged(t *testing.T) {
 // A field that was cleared does not come back from Unmanaged.
 func TestAManagedKubeletFieldIsNotTakenFromUnmanaged(t *testing.T) {
 	t.Parallel()
-	kubelet := KubeletConfiguration{Unmanaged: map[string]json.RawMessage{"maxPods": json.RawMessage("10"), "other": json.RawMessage("1")}}
+	kubelet := KubeletConfiguration{Unmanaged: map[string]json.RawMessage{"maxPods": json.RawMessage("10"),
+		"other": json.RawMessage("1")}}
 	written, err := json.Marshal(kubelet)
 	if want := `{"other":1}`; err != nil || string(written) != want {
 		t.Errorf("written as %s, error %v, want %s", written, err, want)

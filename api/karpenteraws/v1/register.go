@@ -20,9 +20,9 @@ const (
 	NodeClassLabelKey = Group + "/ec2nodeclass"
 )
 
-// UbuntuCompatibilityAnnotationKey on an EC2NodeClass that was written in v1beta1 with the family Ubuntu, which v1 does not
-// have, names what stands for it, joined by commas: amiFamily (AL2), blockDeviceMappings (Ubuntu's default), incompatible
-// (an image that does not exist, since none was chosen: nothing is launched).
+// UbuntuCompatibilityAnnotationKey on an EC2NodeClass that was written in v1beta1 with the family Ubuntu, which v1
+// does not have, names what stands for it, joined by commas: amiFamily (AL2), blockDeviceMappings (Ubuntu's default),
+// incompatible (an image that does not exist, since none was chosen: nothing is launched).
 const UbuntuCompatibilityAnnotationKey = "compatibility." + Group + "/v1beta1-ubuntu"
 
 // TerminationFinalizer on an EC2NodeClass holds its deletion until what was made for it is gone.

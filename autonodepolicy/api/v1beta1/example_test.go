@@ -22,7 +22,8 @@ func converted(spec v1beta1.AutoNodePolicySpec) *policy.Policy {
 		})
 	}
 	if v := spec.EC2NodeClassDefaults.RootVolume; v != nil {
-		p.RootVolume = &policy.RootVolumeChange{Size: v.VolumeSize, Type: v.VolumeType, Encrypted: v.Encrypted, IOPS: v.IOPS, Throughput: v.Throughput}
+		p.RootVolume = &policy.RootVolumeChange{Size: v.VolumeSize, Type: v.VolumeType, Encrypted: v.Encrypted,
+			IOPS: v.IOPS, Throughput: v.Throughput}
 	}
 	return p
 }
@@ -34,7 +35,9 @@ func ExampleAutoNodePolicy() {
 		"nodePoolDefaults": {"requirements": [{"key": "team", "operator": "In", "values": ["red"]}]},
 		"ec2NodeClassDefaults": {"rootVolume": {"volumeSize": "100Gi"}}}}`), &object)
 	fmt.Println(err, object.Name == v1beta1.PolicyName, policy.Check(*converted(object.Spec)))
-	object.Status = v1beta1.AutoNodePolicyStatus{Conditions: []v1beta1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Applied"}}}
+	object.Status = v1beta1.AutoNodePolicyStatus{
+		Conditions: []v1beta1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Applied"}},
+	}
 	list := v1beta1.AutoNodePolicyList{Items: []v1beta1.AutoNodePolicy{object}}
 	fmt.Println(len(list.Items))
 	// Output:
@@ -45,7 +48,9 @@ func ExampleAutoNodePolicy() {
 // Policies can also be written in Go.
 func ExampleAutoNodePolicySpec() {
 	spec := v1beta1.AutoNodePolicySpec{
-		NodePoolDefaults:     v1beta1.NodePoolDefaults{Requirements: []v1beta1.Requirement{{Key: "team", Operator: "Exists"}}},
+		NodePoolDefaults: v1beta1.NodePoolDefaults{
+			Requirements: []v1beta1.Requirement{{Key: "team", Operator: "Exists"}},
+		},
 		EC2NodeClassDefaults: v1beta1.EC2NodeClassDefaults{RootVolume: &v1beta1.RootVolume{VolumeType: new("io1")}},
 	}
 	fmt.Println(policy.Join(policy.Check(*converted(spec))))
@@ -57,7 +62,8 @@ func ExampleAddToScheme() {
 	scheme := runtime.NewScheme()
 	err := v1beta1.AddToScheme(scheme)
 	fmt.Println(err, scheme.Recognizes(v1beta1.GroupVersion().WithKind("AutoNodePolicy")), v1beta1.GroupVersion())
-	fmt.Println(strings.Contains(string(v1beta1.CRD()), "name: autonodepolicies."+v1beta1.Group), strings.Contains(string(v1beta1.CRD()), "name: "+v1beta1.Version))
+	fmt.Println(strings.Contains(string(v1beta1.CRD()), "name: autonodepolicies."+v1beta1.Group),
+		strings.Contains(string(v1beta1.CRD()), "name: "+v1beta1.Version))
 	// Output:
 	// <nil> true karpenter.hypershift.openshift.io/v1beta1
 	// true true

@@ -20,8 +20,8 @@ const PolicyName = "default"
 //go:embed karpenter.hypershift.openshift.io_autonodepolicies.yaml
 var crd string
 
-// CRD returns the CustomResourceDefinition of AutoNodePolicy as YAML, for the management cluster: guests must not have it
-// (R1, R8).
+// CRD returns the CustomResourceDefinition of AutoNodePolicy as YAML, for the management cluster: guests must not have
+// it (R1, R8).
 func CRD() []byte { return []byte(crd) }
 
 // GroupVersion returns the group and version of the types in this package.
@@ -29,8 +29,8 @@ func GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: Group, Version: Version}
 }
 
-// AddToScheme makes AutoNodePolicy and its list known to the scheme. It fails only when the scheme already holds other Go
-// types under these kinds.
+// AddToScheme makes AutoNodePolicy and its list known to the scheme. It fails only when the scheme already holds other
+// Go types under these kinds.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion(), &AutoNodePolicy{}, &AutoNodePolicyList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion())

@@ -1,9 +1,9 @@
-// Package limit is what the requirements of a policy ask of a NodeClaim, one label at a time, in a form that can be judged
-// here and written as an expression for an API server.
+// Package limit computes what a policy's requirements ask of a NodeClaim, one label at a time. The form can be judged
+// here, or written as an expression for an API server.
 //
-// A claim is judged by its entries, not by what they fold to: an expression cannot fold. So the rule knows how Karpenter and
-// Joiner write what a pool folds to, and takes that; of what others write by hand it may refuse more than it must, and
-// never takes what lies outside, with one exception (see [Limit.Allows]).
+// A claim is judged by its entries, not by what they fold to, since an expression cannot fold. The rule accepts
+// entries as Karpenter and Joiner write them. It may refuse harmless entries that others write by hand. It never
+// accepts a claim outside of the policy, with one exception (see [Limit.Allows]).
 package limit
 
 import (
@@ -16,21 +16,24 @@ import (
 // Limit is what a policy asks of a claim for one label.
 type Limit struct {
 	Key fold.Key
-	// Names are all names of the label. Labels with more than one are well known: no instance type fits a contradiction (K2).
+	// Names are all names of the label. Labels with more than one name are well known: no instance type fits a
+	// contradiction of such a label (K2).
 	Names []string
 	// Finite says that Values are all that is allowed.
 	Finite bool
 	Values []string
 	// Absent says that only a node without the label is allowed.
 	Absent bool
-	// Where neither holds, anything but Except is allowed, with Low and High only integers between them, both included.
+	// With neither, anything except Except is allowed. Low and High allow only integers from Low to High, both
+	// included.
 	Except    []string
 	Low, High *int64
 	// Present says that a node must have the label.
 	Present bool
 }
 
-// Of returns the limits of a policy that passes its check, ordered by key. Labels that it leaves open have none.
+// Of returns the limits of a policy, ordered by key. The policy must pass its check. Labels that it leaves open have
+// no limit.
 func Of(entries []fold.Requirement) []Limit {
 	set, _, _ := fold.Of(entries)
 	var limits []Limit
@@ -58,7 +61,7 @@ func Of(entries []fold.Requirement) []Limit {
 	return limits
 }
 
-// add narrows the limit by an entry, and reports whether that lists what is allowed.
+// add narrows the limit by an entry, and reports whether the entry lists what is allowed.
 func (l *Limit) add(entry fold.Requirement) (lists bool) {
 	switch entry.Operator {
 	case fold.In:
@@ -76,7 +79,8 @@ func (l *Limit) add(entry fold.Requirement) (lists bool) {
 	return false
 }
 
-// bound returns the least and the largest integer that an entry with a bound allows, nil for no bound on that side.
+// bound returns the smallest and the largest integer that an entry allows, nil for no bound on that side. ok is false
+// if the entry is no valid bound.
 func bound(entry fold.Requirement) (low, high *int64, ok bool) {
 	if len(entry.Values) != 1 {
 		return nil, nil, false
@@ -115,21 +119,25 @@ func smaller(a, b *int64) *int64 {
 	return a
 }
 
-// Allows reports whether what a claim says of the label lies within the limit: entries are all of the claim's requirements,
-// labels its labels.
+// Allows reports whether a claim's entries and label lie within the limit. entries are all requirements of the claim,
+// labels all its labels.
 //
-// There is one thing that it takes although it lies outside: where a claim has bounds for a label, exclusions of numbers are
-// not asked for. Karpenter leaves them out of its claims then, and would launch nothing; the nodes that come of it are
-// seen afterwards.
+// There is one exception: if a claim has bounds for a label, Allows does not ask for excluded numbers. Karpenter then
+// leaves them out of its claims, and could launch nothing otherwise. Nodes outside of the policy are found afterwards
+//
 func (l Limit) Allows(entries []fold.Requirement, labels map[string]string) bool {
 	for _, name := range l.Names {
 		if value, found := labels[name]; found && !l.takes(value) {
 			return false
 		}
 	}
-	own := slices.DeleteFunc(slices.Clone(entries), func(r fold.Requirement) bool { return !slices.Contains(l.Names, r.Key) })
+	own := slices.DeleteFunc(slices.Clone(entries), func(r fold.Requirement) bool {
+		return !slices.Contains(l.Names, r.Key)
+	})
 	has := func(operators ...fold.Operator) bool {
-		return slices.ContainsFunc(own, func(r fold.Requirement) bool { return slices.Contains(operators, r.Operator) })
+		return slices.ContainsFunc(own, func(r fold.Requirement) bool {
+			return slices.Contains(operators, r.Operator)
+		})
 	}
 	lists := func() bool {
 		return (len(own) == 1 || len(l.Names) > 1) && slices.ContainsFunc(own, func(r fold.Requirement) bool {
@@ -166,21 +174,21 @@ func (l Limit) takes(value string) bool {
 		(l.Low == nil || number >= *l.Low) && (l.High == nil || number <= *l.High)
 }
 
-// withinBounds holds when the entries have the limit's bounds, or narrower ones, and leave something between them.
+// withinBounds reports whether the entries have the limit's bounds or narrower ones, and leave something between them.
 func (l Limit) withinBounds(own []fold.Requirement) bool {
 	var low, high *int64
 	for _, entry := range own {
 		if least, most, ok := bound(entry); ok {
 			low, high = larger(low, least), smaller(high, most)
 		} else if !slices.Contains([]fold.Operator{fold.NotIn, fold.Exists}, entry.Operator) {
-			return false // nothing that the API takes
+			return false // the API refuses it
 		}
 	}
 	return (l.Low == nil || low != nil && *low >= *l.Low) && (l.High == nil || high != nil && *high <= *l.High) &&
 		(low == nil || high == nil || *low <= *high)
 }
 
-// excludedBy holds when the entries exclude all that the limit does.
+// excludedBy reports whether the entries exclude all that the limit excludes.
 func (l Limit) excludedBy(own []fold.Requirement) bool {
 	return !slices.ContainsFunc(l.Except, func(value string) bool {
 		return !slices.ContainsFunc(own, func(r fold.Requirement) bool {

@@ -32,9 +32,11 @@ func TestConfigurationKnowsThatPodsAreWhole(t *testing.T) {
 func TestConfigurationMixesPods(t *testing.T) {
 	t.Parallel()
 	p := Problem{
-		Items: []Item{{Amounts: []float64{3.0 / 16, 1.0 / 16}, Count: 4}, {Amounts: []float64{1.0 / 16, 3.0 / 16}, Count: 4}},
-		Bins:  []Bin{{Room: []float64{4.0 / 16, 4.0 / 16}, Price: 1}, {Room: []float64{3.0 / 16, 1.0 / 16}, Price: 0.4}},
-		rows:  2,
+		Items: []Item{{Amounts: []float64{3.0 / 16, 1.0 / 16}, Count: 4},
+			{Amounts: []float64{1.0 / 16, 3.0 / 16}, Count: 4}},
+		Bins: []Bin{{Room: []float64{4.0 / 16, 4.0 / 16}, Price: 1},
+			{Room: []float64{3.0 / 16, 1.0 / 16}, Price: 0.4}},
+		rows: 2,
 	}
 	if got := p.Configuration(time.Minute); math.Abs(got-4) > 1e-3*4 || got > 4+1e-9 {
 		t.Errorf("bound %v; want 4", got)

@@ -11,8 +11,8 @@ type column struct {
 	price   float64
 }
 
-// pricing looks for columns under dual prices y of the rows, all at least 0: the column with the least price less value,
-// and the largest factor by which y may be multiplied so that no column at all is worth more than its price.
+// pricing looks for columns under dual prices y of the rows, all at least 0: the column with the least price less
+// value, and the largest factor by which y may be multiplied so that no column at all is worth more than its price.
 type pricing func(y []float64) (best column, factor float64)
 
 // maxIterations bounds column generation; the bound is valid after any number of iterations.
@@ -68,7 +68,8 @@ func Columns(demand []float64, from start, price pricing, more func() bool) answ
 			}
 			entering, reduced = s.generated(y, known.duals, ask)
 		}
-		if reduced > -tolerance*max(1, known.bound) || known.bound > closeEnough*s.objective() || !s.enter(entering) || !more() {
+		if reduced > -tolerance*max(1, known.bound) || known.bound > closeEnough*s.objective() || !s.enter(entering) ||
+			!more() {
 			break
 		}
 	}

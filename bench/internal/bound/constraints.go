@@ -14,19 +14,21 @@ import (
 // stand there and its pods can be bound to them in some order, as kube-scheduler's filters allow; that is what the
 // oracle checks.
 //
-//   - Anti-affinity over hostnames that chooses the pods that have it: a node has one of them at most, whatever the order.
-//   - Spread over hostnames with maxSkew m that counts the pods that have it (the selector matches their own labels). When
-//     the last of them is bound to a node, c matching pods being there already, kube-scheduler has seen c + 1 - min <= m.
-//     min is the least count of any node. Counts only grow, and over N nodes sum to T - 1 at most, T being all pods that
-//     the selector matches, so min <= floor((T-1)/N). All nodes count, since pods with this constraint have no node
-//     selection. So a node has m + floor((T-1)/N) pods of the group at most. N is unknown, but no plan has fewer nodes
-//     than the largest group that keeps apart has pods. Fewer nodes would only raise the bound on a node's pods.
+//   - Anti-affinity over hostnames that chooses the pods that have it: a node has one of them at most, whatever the
+//     order.
+//   - Spread over hostnames with maxSkew m that counts the pods that have it (the selector matches their own labels).
+//     When the last of them is bound to a node, c matching pods being there already, kube-scheduler has seen c + 1 -
+//     min <= m. min is the least count of any node. Counts only grow, and over N nodes sum to T - 1 at most, T being
+//     all pods that the selector matches, so min <= floor((T-1)/N). All nodes count, since pods with this constraint
+//     have no node selection. So a node has m + floor((T-1)/N) pods of the group at most. N is unknown, but no plan
+//     has fewer nodes than the largest group that keeps apart has pods. Fewer nodes would only raise the bound on a
+//     node's pods.
 //   - Spread over hostnames that does not count its own pods (the selector of most pods of diverse-N) says nothing
 //     about how many of them a node has, nor how many matching ones come after them. Nothing is taken from it.
 //   - Zones: pod affinity puts a group into one zone, and spread evens zones out. Each zone may have as many nodes of
 //     every type as wanted. Where prices are the same in all zones, as in diverse-N, it costs nothing but what is left
-//     over on one node for each group and zone. Elsewhere every node is taken to have the price of its cheapest zone. Nothing is
-//     taken from either, which keeps the bound valid.
+//     over on one node for each group and zone. Elsewhere every node is taken to have the price of its cheapest zone.
+//     Nothing is taken from either, which keeps the bound valid.
 
 // group is pods of which a node has so many at most.
 type group struct {
@@ -43,7 +45,9 @@ func apart(pods []*corev1.Pod) []group {
 		for _, name := range refusals(pod) {
 			g, known := found[name]
 			if !known {
-				g = group{name: name, most: 1, has: func(p *corev1.Pod) bool { return slices.Contains(refusals(p), name) }}
+				g = group{name: name, most: 1, has: func(p *corev1.Pod) bool {
+					return slices.Contains(refusals(p), name)
+				}}
 			}
 			g.pods++
 			found[name] = g
@@ -63,9 +67,11 @@ func refusals(pod *corev1.Pod) []string {
 	}
 	var names []string
 	for _, term := range pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
-		simple := len(term.Namespaces)+len(term.MatchLabelKeys)+len(term.MismatchLabelKeys) == 0 && term.NamespaceSelector == nil
+		simple := len(term.Namespaces)+len(term.MatchLabelKeys)+len(term.MismatchLabelKeys) == 0 &&
+			term.NamespaceSelector == nil
 		if name := fmt.Sprintf("apart:%s:%v", pod.Namespace, labelsOf(term.LabelSelector)); simple &&
-			term.TopologyKey == corev1.LabelHostname && matches(term.LabelSelector, pod) && !slices.Contains(names, name) {
+			term.TopologyKey == corev1.LabelHostname && matches(term.LabelSelector, pod) &&
+			!slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -85,10 +91,11 @@ func spread(pods []*corev1.Pod, nodes int) []group {
 						total++
 					}
 				}
-				g = group{name: name, most: int64(c.MaxSkew) + int64((total-1)/max(nodes, 1)), has: func(p *corev1.Pod) bool {
-					_, member := evened(p)[name]
-					return member
-				}}
+				g = group{name: name, most: int64(c.MaxSkew) + int64((total-1)/max(nodes, 1)),
+					has: func(p *corev1.Pod) bool {
+						_, member := evened(p)[name]
+						return member
+					}}
 			}
 			g.pods++
 			found[name] = g
@@ -104,8 +111,10 @@ func evened(pod *corev1.Pod) map[string]corev1.TopologySpreadConstraint {
 	}
 	var list map[string]corev1.TopologySpreadConstraint
 	for _, c := range pod.Spec.TopologySpreadConstraints {
-		simple := len(c.MatchLabelKeys) == 0 && (c.NodeTaintsPolicy == nil || *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyIgnore)
-		if simple && c.TopologyKey == corev1.LabelHostname && c.WhenUnsatisfiable == corev1.DoNotSchedule && matches(c.LabelSelector, pod) {
+		simple := len(c.MatchLabelKeys) == 0 &&
+			(c.NodeTaintsPolicy == nil || *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyIgnore)
+		if simple && c.TopologyKey == corev1.LabelHostname && c.WhenUnsatisfiable == corev1.DoNotSchedule &&
+			matches(c.LabelSelector, pod) {
 			if list == nil {
 				list = map[string]corev1.TopologySpreadConstraint{}
 			}
@@ -135,7 +144,8 @@ func labelsOf(s *metav1.LabelSelector) map[string]string {
 	return s.MatchLabels
 }
 
-// nodesFor returns a number of nodes than which no plan has fewer: one for each pod of the largest group that keeps apart.
+// nodesFor returns a number of nodes than which no plan has fewer: one for each pod of the largest group that keeps
+// apart.
 func nodesFor(groups []group) int {
 	nodes := 1
 	for _, g := range groups {

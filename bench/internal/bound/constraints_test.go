@@ -25,7 +25,8 @@ type wish struct {
 }
 
 func (w wish) pod(i int) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint(i), Labels: map[string]string{"value": w.label}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint(i),
+		Labels: map[string]string{"value": w.label}}}
 	p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(w.cores, resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(w.memory, resource.DecimalSI),
@@ -35,7 +36,8 @@ func (w wish) pod(i int) *corev1.Pod {
 	}
 	if w.spread != "" {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
-			MaxSkew: w.skew, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: of(w.spread),
+			MaxSkew: w.skew, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: of(w.spread),
 		}}
 	}
 	if w.apart != "" {
@@ -51,8 +53,9 @@ func types(list ...[3]int64) catalog.Catalog { // cores, memory, price
 	var c catalog.Catalog
 	for i, t := range list {
 		c.Types = append(c.Types, catalog.Type{
-			Name:     fmt.Sprintf("t%d", i),
-			Capacity: resources.Amounts{resources.NameCPU: 1000 * t[0], resources.NameMemory: t[1], resources.NamePods: 10},
+			Name: fmt.Sprintf("t%d", i),
+			Capacity: resources.Amounts{resources.NameCPU: 1000 * t[0], resources.NameMemory: t[1],
+				resources.NamePods: 10},
 			Offerings: []catalog.Offering{
 				{Zone: "a", CapacityType: catalog.OnDemand, Price: resources.Money(t[2]) * 1_000_000, Available: true},
 			},
@@ -77,8 +80,8 @@ func boundsOf(s scenario.Scenario) map[string]float64 {
 	return bounds
 }
 
-// Four small pods that keep apart want a node each, so four that spread over nodes and count themselves go to one each, too.
-// Without that, three of the cheapest nodes and one large one would do.
+// Four small pods that keep apart want a node each, so four that spread over nodes and count themselves go to one
+// each, too. Without that, three of the cheapest nodes and one large one would do.
 func TestSpreadPodsGetTheirShareOfTheNodes(t *testing.T) {
 	t.Parallel()
 	var wishes []wish
@@ -119,7 +122,8 @@ func TestNoPlanIsBelowABound(t *testing.T) {
 			}
 			wishes = append(wishes, w)
 		}
-		c := types([3]int64{4, 4, 4 + dice.Int64N(3)}, [3]int64{6, 9, 6 + dice.Int64N(4)}, [3]int64{12, 12, 8 + dice.Int64N(6)})
+		c := types([3]int64{4, 4, 4 + dice.Int64N(3)}, [3]int64{6, 9, 6 + dice.Int64N(4)},
+			[3]int64{12, 12, 8 + dice.Int64N(6)})
 		least := cheapest(wishes, c)
 		bounds := boundsOf(problemOf(wishes, c))
 		for kind, bound := range bounds {
@@ -172,7 +176,8 @@ func priced(wishes []wish, node []int, nodes int, c catalog.Catalog) float64 {
 		least := math.Inf(1)
 		for _, t := range c.Types {
 			has := scenario.Allocatable(t)
-			if cores*1000 <= has[resources.NameCPU] && memory <= has[resources.NameMemory] && pods <= has[resources.NamePods] {
+			if cores*1000 <= has[resources.NameCPU] && memory <= has[resources.NameMemory] &&
+				pods <= has[resources.NamePods] {
 				least = min(least, t.Offerings[0].Price.Dollars())
 			}
 		}

@@ -131,8 +131,8 @@ func (b Bin) covers(other Bin) bool {
 	return b.Price <= other.Price
 }
 
-// Simple returns the simple bound in dollars per hour: for each row the whole demand at the cheapest price per unit, the
-// largest counts.
+// Simple returns the simple bound in dollars per hour: for each row the whole demand at the cheapest price per unit,
+// the largest counts.
 func (p Problem) Simple() float64 {
 	highest := 0.0
 	for row := range p.rows {

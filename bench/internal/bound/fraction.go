@@ -40,8 +40,8 @@ func (p Problem) fractional(values []float64, items []int, room []float64) fract
 	return p.bounded(values, items, room, duals, basis, x)
 }
 
-// entering returns what would raise the value most, an item or (-1) the slack of a row that is worth less than nothing,
-// with its column; nil when nothing would.
+// entering returns what would raise the value most, an item or (-1) the slack of a row that is worth less than
+// nothing, with its column; nil when nothing would.
 func (p Problem) entering(values []float64, items []int, duals []float64) (item int, amounts []float64) {
 	for row, dual := range duals {
 		if dual < -tolerance {
@@ -88,8 +88,8 @@ func pivot(inverse [][]float64, basis []int, x []float64, entering int, amounts 
 	return true
 }
 
-// bounded makes duals valid, so that no item is worth more than its amounts at these prices: then nothing that fits into
-// room is worth more than the room.
+// bounded makes duals valid, so that no item is worth more than its amounts at these prices: then nothing that fits
+// into room is worth more than the room.
 func (p Problem) bounded(values []float64, items []int, room, duals []float64, basis []int, x []float64) fraction {
 	f := fraction{counts: make([]float64, len(p.Items)), duals: make([]float64, len(room))}
 	total := 0.0

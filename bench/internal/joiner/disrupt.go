@@ -33,8 +33,8 @@ func NewDisrupter(s scenario.Scenario, costs Costs) (*Disrupter, error) {
 	return &Disrupter{Planner: p, scenario: s, nodes: nodes}, nil
 }
 
-// Round plans one round on a snapshot of the store, whatever time is left: the first verb that finds something to do has
-// it, in the order emptiness, consolidation; or drift alone.
+// Round plans one round on a snapshot of the store, whatever time is left: the first verb that finds something to do
+// has it, in the order emptiness, consolidation; or drift alone.
 func (d *Disrupter) Round(time.Duration) (rounds.Step, error) {
 	s := d.store.Snapshot()
 	budgets := map[string][]engine.Budget{scenario.Pool: {{Max: scenario.Budget(d.nodes)}}}
@@ -51,7 +51,8 @@ func (d *Disrupter) Round(time.Duration) (rounds.Step, error) {
 	}
 	for _, l := range p.Launches {
 		step.Launches = append(step.Launches, outcome.Launch{
-			Type: l.Cheapest.Type, Zone: l.Cheapest.Zone, CapacityType: l.Cheapest.CapacityType, Price: l.Cheapest.Price,
+			Type: l.Cheapest.Type, Zone: l.Cheapest.Zone, CapacityType: l.Cheapest.CapacityType,
+			Price: l.Cheapest.Price,
 		})
 	}
 	return step, nil
@@ -83,8 +84,8 @@ func (d *Disrupter) RemoveNode(n scenario.Node) error {
 // Bind takes in that a pod runs on a node.
 func (d *Disrupter) Bind(pod *corev1.Pod) error { return d.store.Apply(pod) }
 
-// Place plans for pods that are pending again, as the provisioning controller does; for all of them, or for those that the model of
-// kube-scheduler leaves (see ByScheduler).
+// Place plans for pods that are pending again, as the provisioning controller does; for all of them, or for those that
+// the model of kube-scheduler leaves (see ByScheduler).
 func (d *Disrupter) Place(pods []*corev1.Pod, _ []scenario.Node) (outcome.Outcome, error) {
 	for _, pod := range pods {
 		if err := d.Add(pod); err != nil {

@@ -46,7 +46,8 @@ func NewStore(s scenario.Scenario, costs Costs) (*world.Store, error) {
 		return nil, err
 	}
 	store := world.New(world.Config{PriceTolerance: costs.PriceTolerance, NodeOverheadPrice: overhead})
-	if err := store.SetCatalog(world.ClassRef{Group: class.Group, Kind: class.Kind, Name: class.Name}, s.Catalog); err != nil {
+	if err := store.SetCatalog(world.ClassRef{Group: class.Group, Kind: class.Kind, Name: class.Name},
+		s.Catalog); err != nil {
 		return nil, err
 	}
 	if err := store.Apply(pool(s, &class)); err != nil {
@@ -71,16 +72,20 @@ func New(s scenario.Scenario, costs Costs) (*Planner, error) {
 }
 
 func pool(s scenario.Scenario, class *karpenterv1.NodeClassReference) *karpenterv1.NodePool {
-	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: scenario.Pool, UID: "uid-of-pool", ResourceVersion: "1"}}
+	pool := &karpenterv1.NodePool{
+		ObjectMeta: metav1.ObjectMeta{Name: scenario.Pool, UID: "uid-of-pool", ResourceVersion: "1"},
+	}
 	pool.Spec.Template.Spec.NodeClassRef = class
 	if s.OnDemandOnly {
 		pool.Spec.Template.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{{
-			Key: string(catalog.LabelCapacityType), Operator: corev1.NodeSelectorOpIn, Values: []string{catalog.OnDemand},
+			Key: string(catalog.LabelCapacityType), Operator: corev1.NodeSelectorOpIn,
+			Values: []string{catalog.OnDemand},
 		}}
 	}
 	if s.Disrupt != "" {
 		pool.Spec.Disruption = karpenterv1.Disruption{
-			ConsolidateAfter: karpenterv1.NillableDuration{Duration: new(time.Duration)}, ConsolidationPolicy: karpenterv1.ConsolidationPolicyWhenEmptyOrUnderutilized,
+			ConsolidateAfter:    karpenterv1.NillableDuration{Duration: new(time.Duration)},
+			ConsolidationPolicy: karpenterv1.ConsolidationPolicyWhenEmptyOrUnderutilized,
 		}
 	}
 	if s.NodeLimit > 0 {
@@ -98,7 +103,8 @@ func ObjectsOf(s scenario.Scenario, n scenario.Node) (*corev1.Node, *karpenterv1
 	}
 	claim := &karpenterv1.NodeClaim{ObjectMeta: claimMeta(n, node)}
 	claim.Spec.NodeClassRef = &class
-	claim.Status = karpenterv1.NodeClaimStatus{ProviderID: n.ProviderID(), NodeName: n.Name, Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable}
+	claim.Status = karpenterv1.NodeClaimStatus{ProviderID: n.ProviderID(), NodeName: n.Name,
+		Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable}
 	conditions := []string{"Launched", "Registered", "Initialized", "Consolidatable"}
 	if s.Disrupt == scenario.Drift {
 		conditions = append(conditions, "Drifted")
@@ -131,7 +137,8 @@ func (p *Planner) addNode(s scenario.Scenario, n scenario.Node) error {
 }
 
 func claimMeta(n scenario.Node, node *corev1.Node) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: n.Name, UID: types.UID("uid-of-claim-" + n.Name), ResourceVersion: "1", Labels: node.Labels}
+	return metav1.ObjectMeta{Name: n.Name, UID: types.UID("uid-of-claim-" + n.Name), ResourceVersion: "1",
+		Labels: node.Labels}
 }
 
 // Fresh plans for all pods of a scenario, bound ones too, as if there were no node yet.
@@ -181,7 +188,8 @@ func (p *Planner) Note() string { return "" }
 func (p *Planner) Outcome() (outcome.Outcome, error) {
 	result := outcome.Outcome{Existing: map[string][]string{}}
 	for _, l := range p.plan.Launches {
-		launch := outcome.Launch{Type: l.Cheapest.Type, Zone: l.Cheapest.Zone, CapacityType: l.Cheapest.CapacityType, Price: l.Cheapest.Price}
+		launch := outcome.Launch{Type: l.Cheapest.Type, Zone: l.Cheapest.Zone, CapacityType: l.Cheapest.CapacityType,
+			Price: l.Cheapest.Price}
 		for _, pod := range l.Pods {
 			launch.Pods = append(launch.Pods, pod.String())
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest/waves"
 )
 
-// This file lets a model of kube-scheduler place the pods that have moved. It spreads them over nodes, where a plan packs them: what
-// looks best when all goes as planned may be the worst of all then.
+// This file lets a model of kube-scheduler place the pods that have moved. It spreads them over nodes, where a plan
+// packs them: what looks best when all goes as planned may be the worst of all then.
 
 // scheduled is the model's part of a run.
 type scheduled struct {
@@ -20,10 +20,12 @@ type scheduled struct {
 	displaced, launched int
 }
 
-// ByScheduler has the model place pods from now on. The dice draw the order in which pods come, and decide among equal nodes.
+// ByScheduler has the model place pods from now on. The dice draw the order in which pods come, and decide among equal
+// nodes.
 func (d *Disrupter) ByScheduler(dice *rand.Rand) { d.model.dice = dice }
 
-// Displaced returns for how many pods the model found no node that was there, and how many nodes were launched for them.
+// Displaced returns for how many pods the model found no node that was there, and how many nodes were launched for
+// them.
 func (d *Disrupter) Displaced() (pods, launched int) { return d.model.displaced, d.model.launched }
 
 // placeByScheduler has the model bind pending pods, and plans for those that it finds no node for.

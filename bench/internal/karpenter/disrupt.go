@@ -63,15 +63,15 @@ func NewDisrupter(s scenario.Scenario, config Config) (*Disrupter, error) {
 	return d, nil
 }
 
-// Round asks one method after the other, as its disruption controller does; the first that finds something to do has the
-// round.
+// Round asks one method after the other, as its disruption controller does; the first that finds something to do has
+// the round.
 func (d *Disrupter) Round(left time.Duration) (rounds.Step, error) {
 	ctx, cancel := context.WithTimeout(d.ctx, left)
 	defer cancel()
 	d.commands = nil
 	for _, method := range d.methods {
-		candidates, totals, err := disruption.GetCandidatesWithTotals(ctx, d.cluster, d.client, d.recorder, d.clock, d.cloud,
-			method.ShouldDisrupt, method.Class(), d.queue, nil)
+		candidates, totals, err := disruption.GetCandidatesWithTotals(ctx, d.cluster, d.client, d.recorder, d.clock,
+			d.cloud, method.ShouldDisrupt, method.Class(), d.queue, nil)
 		if err != nil {
 			return rounds.Step{}, fmt.Errorf("listing candidates: %w", err)
 		}
@@ -81,7 +81,8 @@ func (d *Disrupter) Round(left time.Duration) (rounds.Step, error) {
 		if setter, ok := method.(disruption.NodePoolTotalsSetter); ok {
 			setter.SetNodePoolTotals(totals)
 		}
-		budgets, err := disruption.BuildDisruptionBudgetMapping(ctx, d.cluster, d.clock, d.client, d.cloud, d.recorder, method.Reason())
+		budgets, err := disruption.BuildDisruptionBudgetMapping(ctx, d.cluster, d.clock, d.client, d.cloud, d.recorder,
+			method.Reason())
 		if err != nil {
 			return rounds.Step{}, fmt.Errorf("counting budgets: %w", err)
 		}

@@ -14,14 +14,15 @@ import (
 
 const templates = 5000
 
-// D-06, P-34: for the same manifest our drift hash is Karpenter's, so that a takeover drifts no node. Templates are drawn
-// as JSON, the way users write them, and read into both sides' types.
+// D-06, P-34: for the same manifest our drift hash is Karpenter's, so that a takeover drifts no node. Templates are
+// drawn as JSON, the way users write them, and read into both sides' types.
 func TestHashIsKarpentersForGeneratedTemplates(t *testing.T) {
 	t.Parallel()
 	dice := rand.New(rand.NewPCG(34, 6))
 	hashes := map[string]bool{}
 	for range templates {
-		manifest, err := json.Marshal(object{"metadata": object{"name": "p"}, "spec": object{"template": template(dice)}})
+		manifest, err := json.Marshal(object{"metadata": object{"name": "p"},
+			"spec": object{"template": template(dice)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,18 +50,20 @@ func TestHashIsKarpentersForGeneratedTemplates(t *testing.T) {
 
 type object = map[string]any
 
-// template draws a NodePool's spec.template. Everything may be missing, empty or there, but for the reference to a node
+// template draws a NodePool's spec.template. Everything may be missing, empty or there, except the reference to a node
 // class, which the API demands.
 func template(dice *rand.Rand) object {
 	group, kind := pick(dice, "karpenter.kwok.sh", "karpenter.k8s.aws"), pick(dice, "KWOKNodeClass", "EC2NodeClass")
-	spec := object{"requirements": []object{}, "nodeClassRef": object{"group": group, "kind": kind, "name": word(dice)}}
+	spec := object{"requirements": []object{}, "nodeClassRef": object{"group": group, "kind": kind,
+		"name": word(dice)}}
 	for _, list := range []string{"taints", "startupTaints"} {
 		if dice.IntN(2) > 0 {
 			spec[list] = taints(dice)
 		}
 	}
 	if dice.IntN(2) > 0 {
-		spec["expireAfter"] = pick(dice, "Never", "0s", "720h", "90m", "1h30m", fmt.Sprintf("%dh%dm%ds", dice.IntN(999), dice.IntN(200), dice.IntN(200)))
+		spec["expireAfter"] = pick(dice, "Never", "0s", "720h", "90m", "1h30m",
+			fmt.Sprintf("%dh%dm%ds", dice.IntN(999), dice.IntN(200), dice.IntN(200)))
 	}
 	if dice.IntN(2) > 0 {
 		spec["terminationGracePeriod"] = pick(dice, "0s", "5m", "48h", fmt.Sprintf("%ds", dice.IntN(1<<20)))
@@ -89,7 +92,8 @@ func taints(dice *rand.Rand) []object {
 			taint["value"] = pick(dice, "", word(dice))
 		}
 		if dice.IntN(4) == 0 {
-			taint["timeAdded"] = fmt.Sprintf("20%02d-%02d-%02dT%02d:00:00Z", 10+dice.IntN(30), 1+dice.IntN(12), 1+dice.IntN(28), dice.IntN(24))
+			taint["timeAdded"] = fmt.Sprintf("20%02d-%02d-%02dT%02d:00:00Z", 10+dice.IntN(30), 1+dice.IntN(12),
+				1+dice.IntN(28), dice.IntN(24))
 		}
 		list = append(list, taint)
 		if dice.IntN(8) == 0 {

@@ -77,7 +77,8 @@ func New(s scenario.Scenario, config Config) (*Planner, error) {
 	byNode := func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }
 	p.pools = []*v1.NodePool{pool(s)}
 	p.client = fakeclient.NewClientBuilder().WithIndex(&corev1.Pod{}, "spec.nodeName", byNode).Build()
-	if s.Disrupt != "" { // as the scheduling benchmark of Karpenter's has it, planning for pending pods knows no objects
+	// as the scheduling benchmark of Karpenter's has it, planning for pending pods knows no objects
+	if s.Disrupt != "" {
 		p.objects = newReader(p.client, p.pools)
 		p.client = p.objects
 	}
@@ -94,7 +95,8 @@ func New(s scenario.Scenario, config Config) (*Planner, error) {
 
 func pool(s scenario.Scenario) *v1.NodePool {
 	pool := &v1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: scenario.Pool, UID: "uid-of-pool"}}
-	pool.Spec.Template.Spec.NodeClassRef = &v1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
+	pool.Spec.Template.Spec.NodeClassRef = &v1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass",
+		Name: "default"}
 	if s.OnDemandOnly {
 		pool.Spec.Template.Spec.Requirements = []v1.NodeSelectorRequirementWithMinValues{{
 			Key: v1.CapacityTypeLabelKey, Operator: corev1.NodeSelectorOpIn, Values: []string{v1.CapacityTypeOnDemand},
@@ -102,8 +104,9 @@ func pool(s scenario.Scenario) *v1.NodePool {
 	}
 	if s.Disrupt != "" {
 		pool.Spec.Disruption = v1.Disruption{
-			ConsolidateAfter: v1.NillableDuration{Duration: new(time.Duration)}, ConsolidationPolicy: v1.ConsolidationPolicyWhenEmptyOrUnderutilized,
-			Budgets: []v1.Budget{{Nodes: fmt.Sprintf("%d%%", scenario.BudgetPercent)}},
+			ConsolidateAfter:    v1.NillableDuration{Duration: new(time.Duration)},
+			ConsolidationPolicy: v1.ConsolidationPolicyWhenEmptyOrUnderutilized,
+			Budgets:             []v1.Budget{{Nodes: fmt.Sprintf("%d%%", scenario.BudgetPercent)}},
 		}
 	}
 	if s.NodeLimit > 0 {
@@ -123,7 +126,8 @@ func (p *Planner) addNode(s scenario.Scenario, n scenario.Node) error {
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: types.UID("uid-of-claim-" + n.Name), Labels: node.Labels},
 		Spec:       v1.NodeClaimSpec{NodeClassRef: p.pools[0].Spec.Template.Spec.NodeClassRef},
 		Status: v1.NodeClaimStatus{
-			ProviderID: n.ProviderID(), NodeName: n.Name, Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable,
+			ProviderID: n.ProviderID(), NodeName: n.Name, Capacity: node.Status.Capacity,
+			Allocatable: node.Status.Allocatable,
 		},
 	}
 	for _, condition := range conditions(s) {
@@ -177,7 +181,8 @@ func (p *Planner) Plan() error {
 	if err != nil {
 		return fmt.Errorf("building the topology: %w", err)
 	}
-	s := scheduling.NewScheduler(p.ctx, p.client, p.pools, p.cluster, nodes, topology, p.types, nil, p.recorder, p.clock, nil, nil, opts...)
+	s := scheduling.NewScheduler(p.ctx, p.client, p.pools, p.cluster, nodes, topology, p.types, nil, p.recorder,
+		p.clock, nil, nil, opts...)
 	ctx, cancel := context.WithTimeout(p.ctx, p.config.Limit)
 	defer cancel()
 	start := time.Now()

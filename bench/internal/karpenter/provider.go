@@ -100,7 +100,8 @@ func (p *Planner) Outcome() (outcome.Outcome, error) {
 	return result, nil
 }
 
-// queued returns the names of pods in the order in which the peer takes them up: the largest by CPU first, then by memory.
+// queued returns the names of pods in the order in which the peer takes them up: the largest by CPU first, then by
+// memory.
 func queued(pods []*corev1.Pod) []string {
 	amount := func(pod *corev1.Pod, name corev1.ResourceName) int64 {
 		return pod.Spec.Containers[0].Resources.Requests.Name(name, resource.DecimalSI).MilliValue()
@@ -134,7 +135,8 @@ func cheapest(types cloudprovider.InstanceTypes, demands scheduling.Requirements
 				return best, err
 			}
 			if !found || price < best.Price {
-				best, found = outcome.Launch{Type: t.Name, Zone: o.Zone(), CapacityType: o.CapacityType(), Price: price}, true
+				best, found = outcome.Launch{Type: t.Name, Zone: o.Zone(), CapacityType: o.CapacityType(),
+					Price: price}, true
 			}
 		}
 	}

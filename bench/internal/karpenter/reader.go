@@ -12,8 +12,8 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// reader is a client that knows pods, nodes and pools as the cache of Karpenter's own client does: indexed by what they are
-// asked for, and copied when they are read. All else is asked of a client that knows no objects.
+// reader is a client that knows pods, nodes and pools as the cache of Karpenter's own client does: indexed by what
+// they are asked for, and copied when they are read. All else is asked of a client that knows no objects.
 type reader struct {
 	client.Client
 	pools  []*v1.NodePool
@@ -98,7 +98,8 @@ func (r *reader) listPods(list *corev1.PodList, o *client.ListOptions, shared bo
 	list.Items = make([]corev1.Pod, 0, 16)
 	for key, pod := range from {
 		switch {
-		case o.Namespace != "" && key.Namespace != o.Namespace, o.LabelSelector != nil && !o.LabelSelector.Matches(labelsOf(pod)):
+		case o.Namespace != "" && key.Namespace != o.Namespace, o.LabelSelector != nil &&
+			!o.LabelSelector.Matches(labelsOf(pod)):
 		case shared:
 			list.Items = append(list.Items, *pod)
 		default:

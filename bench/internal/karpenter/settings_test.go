@@ -16,12 +16,13 @@ import (
 func kinds() map[string]settings.Kind {
 	return map[string]settings.Kind{
 		"*flag.stringValue": settings.Text, "*flag.intValue": settings.Number, "*flag.int64Value": settings.Number,
-		"*flag.durationValue": settings.Duration, "*flag.float64Value": settings.Decimal, "flag.boolFuncValue": settings.Switch,
+		"*flag.durationValue": settings.Duration, "*flag.float64Value": settings.Decimal,
+		"flag.boolFuncValue": settings.Switch,
 	}
 }
 
-// K-01: the table of settings has each flag of Karpenter's core and of its provider for simulated nodes, with its default and
-// its type, and no other.
+// K-01: the table of settings has each flag of Karpenter's core and of its provider for simulated nodes, with its
+// default and its type, and no other.
 func TestK01_TheTableIsKarpenters(t *testing.T) {
 	seen := map[string]bool{}
 	for _, set := range []struct {
@@ -33,7 +34,8 @@ func TestK01_TheTableIsKarpenters(t *testing.T) {
 		flags.VisitAll(func(f *flag.Flag) {
 			seen[f.Name] = true
 			found, known := settings.Find(f.Name)
-			want := settings.Setting{Name: f.Name, Kind: kinds()[fmt.Sprintf("%T", f.Value)], Default: f.DefValue, Origin: set.origin}
+			want := settings.Setting{Name: f.Name, Kind: kinds()[fmt.Sprintf("%T", f.Value)], Default: f.DefValue,
+				Origin: set.origin}
 			if want.Kind == settings.Switch {
 				want.Default = defaultOf(t, set.flags, f)
 			}

@@ -16,8 +16,9 @@ func instanceTypes(c catalog.Catalog) []*cloudprovider.InstanceType {
 	var list []*cloudprovider.InstanceType
 	for _, t := range c.Types {
 		it := &cloudprovider.InstanceType{
-			Name: t.Name, Capacity: corev1.ResourceList{}, Requirements: scheduling.NewRequirements(in(catalog.LabelInstanceType, t.Name)),
-			Overhead: &cloudprovider.InstanceTypeOverhead{KubeReserved: corev1.ResourceList{}},
+			Name: t.Name, Capacity: corev1.ResourceList{},
+			Requirements: scheduling.NewRequirements(in(catalog.LabelInstanceType, t.Name)),
+			Overhead:     &cloudprovider.InstanceTypeOverhead{KubeReserved: corev1.ResourceList{}},
 		}
 		for name, amount := range t.Capacity {
 			it.Capacity[corev1.ResourceName(name)] = translate.Quantity(name, amount)
@@ -35,8 +36,9 @@ func instanceTypes(c catalog.Catalog) []*cloudprovider.InstanceType {
 				zones, capacityTypes = append(zones, o.Zone), append(capacityTypes, o.CapacityType)
 			}
 			it.Offerings = append(it.Offerings, &cloudprovider.Offering{
-				Requirements: scheduling.NewRequirements(in(catalog.LabelZone, o.Zone), in(catalog.LabelCapacityType, o.CapacityType)),
-				Price:        o.Price.Dollars(), Available: o.Available,
+				Requirements: scheduling.NewRequirements(in(catalog.LabelZone, o.Zone),
+					in(catalog.LabelCapacityType, o.CapacityType)),
+				Price: o.Price.Dollars(), Available: o.Available,
 			})
 		}
 		it.Requirements.Add(in(catalog.LabelZone, zones...), in(catalog.LabelCapacityType, capacityTypes...))

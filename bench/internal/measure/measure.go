@@ -21,8 +21,8 @@ type Cost struct {
 }
 
 // Settle prepares for measuring: the heap is collected and given back, and the peak of memory begins anew, so that it
-// is that of the work to come and of what it works on. Where the kernel cannot reset the peak, it is that of the process
-// so far.
+// is that of the work to come and of what it works on. Where the kernel cannot reset the peak, it is that of the
+// process so far.
 func Settle() {
 	debug.FreeOSMemory()
 	_ = ForgetPeakOf(os.Getpid())

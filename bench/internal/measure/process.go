@@ -35,7 +35,8 @@ func CPUSecondsOf(pid int) (float64, error) {
 
 // ForgetPeakOf lets the peak of a process' memory begin anew.
 func ForgetPeakOf(pid int) error {
-	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil { // see proc_pid_clear_refs(5)
+	// see proc_pid_clear_refs(5)
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
 		return fmt.Errorf("resetting the peak of memory: %w", err)
 	}
 	return nil

@@ -1,6 +1,6 @@
-// Package oracle has plans checked by kube-scheduler's own filter plugins (P-21), either side's alike. The plugins are linked
-// into a program of the module localcluster, oraclecheck, which is asked as a process: so this module need not take in the
-// scheduler.
+// Package oracle has plans checked by kube-scheduler's own filter plugins (P-21), either side's alike. The plugins are
+// linked into a program of the module localcluster, oraclecheck, which is asked as a process: so this module need not
+// take in the scheduler.
 package oracle
 
 import (
@@ -39,9 +39,9 @@ type answer struct {
 // ErrTooLong is the error of a plan that was not judged within the limit.
 var ErrTooLong = errors.New("the plan was not judged in time")
 
-// Check binds every pod of a plan where it was planned, in some order that kube-scheduler would admit, and returns in words
-// what stands in the way of the rest: nothing for a valid plan. program is the file of oraclecheck. Each launch becomes the
-// node that costs least of those that its claim allows. After limit it gives up with [ErrTooLong].
+// Check binds every pod of a plan where it was planned, in some order that kube-scheduler would admit, and returns in
+// words what stands in the way of the rest: nothing for a valid plan. program is the file of oraclecheck. Each launch
+// becomes the node that costs least of those that its claim allows. After limit it gives up with [ErrTooLong].
 func Check(program string, s scenario.Scenario, o outcome.Outcome, limit time.Duration) ([]string, error) {
 	q, err := ask(s, o)
 	if err != nil {
@@ -77,7 +77,8 @@ func ask(s scenario.Scenario, o outcome.Outcome) (question, error) {
 		Placed:     map[string]string{}, Order: o.Order,
 	}
 	for i, l := range o.Launches {
-		node, err := scenario.Node{Name: fmt.Sprintf("planned-%06d", i), Type: l.Type, Zone: l.Zone, CapacityType: l.CapacityType}.Object(s.Catalog)
+		node, err := scenario.Node{Name: fmt.Sprintf("planned-%06d", i), Type: l.Type, Zone: l.Zone,
+			CapacityType: l.CapacityType}.Object(s.Catalog)
 		if err != nil {
 			return q, err
 		}
@@ -109,8 +110,8 @@ func place(placed map[string]string, node string, pods []string) error {
 	return nil
 }
 
-// addNodes adds the nodes that exist, with their pods. Where no pod is tied to another one, a node that gets none has no
-// part in any answer and is left out.
+// addNodes adds the nodes that exist, with their pods. Where no pod is tied to another one, a node that gets none has
+// no part in any answer and is left out.
 func addNodes(q *question, s scenario.Scenario, o outcome.Outcome) error {
 	all := slices.ContainsFunc(q.Pods, tied)
 	for _, n := range s.Nodes {
@@ -132,13 +133,15 @@ func addNodes(q *question, s scenario.Scenario, o outcome.Outcome) error {
 // tied reports whether a pod has constraints on other pods.
 func tied(pod *corev1.Pod) bool {
 	a := pod.Spec.Affinity
-	return len(pod.Spec.TopologySpreadConstraints) > 0 || a != nil && (a.PodAffinity != nil || a.PodAntiAffinity != nil)
+	return len(pod.Spec.TopologySpreadConstraints) > 0 ||
+		a != nil && (a.PodAffinity != nil || a.PodAntiAffinity != nil)
 }
 
 // Find returns an error that says how to build the program when it is not there.
 func Find(program string) error {
 	if _, err := os.Stat(program); err != nil {
-		return fmt.Errorf("plans cannot be checked: %w; build the program with make oraclecheck, or give -oracle=none", err)
+		return fmt.Errorf("plans cannot be checked: %w; build the program with make oraclecheck, or give -oracle=none",
+			err)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
-// Package peer runs Karpenter's own controller for KWOK nodes as a process in a local cluster: what Joiner takes over from
-// (P-34), and what it is measured against (B-10 to B-13). The binary is the module's own program, built by make: see the
-// tool line of go.mod.
+// Package peer runs Karpenter's own controller for KWOK nodes as a process in a local cluster: what Joiner takes over
+// from (P-34), and what it is measured against (B-10 to B-13). The binary is the module's own program, built by make:
+// see the tool line of go.mod.
 package peer
 
 import (
@@ -26,19 +26,20 @@ const (
 	admins = "system:masters"
 )
 
-// Program is the peer's controller with its defaults, but for the election of a leader. env (NAME=value) overrides them.
+// Program is the peer's controller with its defaults, without leader election. env (NAME=value) overrides them.
 func Program(path string, env ...string) rig.Program {
-	return rig.Program{Name: User, Groups: []string{admins}, Path: path, Command: func(at rig.Place) ([]string, []string) {
-		return nil, append([]string{
-			"KUBECONFIG=" + at.Kubeconfig,
-			"KUBERNETES_MIN_VERSION=1.19.0-0", // it ends without
-			"SYSTEM_NAMESPACE=" + namespace,
-			"LEADER_ELECTION_NAMESPACE=" + namespace,
-			"DISABLE_LEADER_ELECTION=true",
-			fmt.Sprintf("METRICS_PORT=%d", at.MetricsPort),
-			fmt.Sprintf("HEALTH_PROBE_PORT=%d", at.HealthPort),
-		}, env...)
-	}}
+	return rig.Program{Name: User, Groups: []string{admins}, Path: path,
+		Command: func(at rig.Place) ([]string, []string) {
+			return nil, append([]string{
+				"KUBECONFIG=" + at.Kubeconfig,
+				"KUBERNETES_MIN_VERSION=1.19.0-0", // it ends without
+				"SYSTEM_NAMESPACE=" + namespace,
+				"LEADER_ELECTION_NAMESPACE=" + namespace,
+				"DISABLE_LEADER_ELECTION=true",
+				fmt.Sprintf("METRICS_PORT=%d", at.MetricsPort),
+				fmt.Sprintf("HEALTH_PROBE_PORT=%d", at.HealthPort),
+			}, env...)
+		}}
 }
 
 // Install installs the peer's own CRDs, over those that are there.

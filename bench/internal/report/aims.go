@@ -8,7 +8,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
 
-// Aims prints each aim of docs/spec/performance.md that the lines can tell about, what was measured, and whether it is met.
+// Aims prints each aim of docs/spec/performance.md that the lines can tell about, what was measured, and whether it is
+// met.
 func Aims(w io.Writer, lines []Line) {
 	for _, l := range lines {
 		if l.Side != Joiner {
@@ -39,7 +40,8 @@ func Aims(w io.Writer, lines []Line) {
 			aim(w, "B-02", l.Scenario, faster >= 300, "%.0f times the peer's pods/s; aim 300", faster)
 		case l.Scenario == "plain-100k":
 			aim(w, "B-03", l.Scenario, l.CPUSeconds < 3, "%.2f s of CPU; aim below 3", l.CPUSeconds)
-			aim(w, "B-03", l.Scenario, l.PeakRSSBytes < 3<<29, "%s at the peak; aim below 1.5 GiB", bytes(l.PeakRSSBytes))
+			aim(w, "B-03", l.Scenario, l.PeakRSSBytes < 3<<29, "%s at the peak; aim below 1.5 GiB",
+				bytes(l.PeakRSSBytes))
 		case found && strings.HasPrefix(l.Scenario, "limit-"):
 			aim(w, "L-11", l.Scenario, l.Nodes <= 3, "%d NodeClaims at a limit of 3; the peer %d", l.Nodes, peer.Nodes)
 		case strings.HasPrefix(l.Scenario, "one-more-pod-"):
@@ -53,17 +55,20 @@ func Aims(w io.Writer, lines []Line) {
 		if l.FreshPrice > 0 {
 			aim(w, "B-17", l.Scenario, l.PricePerHour <= 1.02*l.FreshPrice,
 				"%.3f of a fresh plan's price (%.3f of %.3f $/h; %.3f of the bound), %d nodes for %d; aim 1.02",
-				l.PricePerHour/l.FreshPrice, l.PricePerHour, l.FreshPrice, l.PricePerHour/l.LowerBound, l.Nodes, l.FreshNodes)
+				l.PricePerHour/l.FreshPrice, l.PricePerHour, l.FreshPrice, l.PricePerHour/l.LowerBound, l.Nodes,
+				l.FreshNodes)
 		}
 		if strings.HasPrefix(l.Scenario, "drift-") {
 			whole := scenario.Budget(sizeOf(l.Scenario))
 			aim(w, "B-06", l.Scenario, l.FirstRound == whole, "%d of %d nodes in the first round", l.FirstRound, whole)
 		}
 		if found && !peer.CutOff && !l.CutOff && peer.PodsPlaced <= l.PodsPlaced {
-			aim(w, "price", l.Scenario, l.PricePerHour <= peer.PricePerHour, "%.3f $/h; the peer %.3f", l.PricePerHour, peer.PricePerHour)
+			aim(w, "price", l.Scenario, l.PricePerHour <= peer.PricePerHour, "%.3f $/h; the peer %.3f", l.PricePerHour,
+				peer.PricePerHour)
 		}
 		if strings.HasPrefix(l.Scenario, "plain-") && l.LowerBound > 0 {
-			aim(w, "price", l.Scenario, l.PricePerHour <= 1.03*l.LowerBound, "%.4f of the lower bound; aim 1.03", l.PricePerHour/l.LowerBound)
+			aim(w, "price", l.Scenario, l.PricePerHour <= 1.03*l.LowerBound, "%.4f of the lower bound; aim 1.03",
+				l.PricePerHour/l.LowerBound)
 		}
 		if strings.HasPrefix(l.Scenario, "diverse-") && l.LowerBound > 0 && l.PodsUnplaced == 0 {
 			aim(w, "price", l.Scenario, l.PricePerHour <= 1.10*l.LowerBound, "%.4f of the lower bound (%s); aim 1.10",

@@ -27,8 +27,8 @@ type Point struct {
 	Setting
 	Nodes        int     `json:"nodes"`
 	PricePerHour float64 `json:"price_per_hour"`
-	// LeastNodes is how many nodes every plan of that price has at least, and LeastWithin the same for the price that the
-	// tolerance allows beside Joiner's own cheapest. Constraints between pods are not in these bounds.
+	// LeastNodes is how many nodes every plan of that price has at least, and LeastWithin the same for the price that
+	// the tolerance allows beside Joiner's own cheapest. Constraints between pods are not in these bounds.
 	LeastNodes  int `json:"least_nodes"`
 	LeastWithin int `json:"least_nodes_within_tolerance"`
 	// Violations is nil where nobody has checked the plan.
@@ -63,11 +63,12 @@ func Frontiers(w io.Writer, lines []Line, earlier []Record) error {
 		fmt.Fprintln(t, "side\tsetting\tnodes\t$/h\tabove the cheapest\tno plan of that price below\tviolations\t")
 		for _, p := range l.Frontier {
 			fmt.Fprintf(t, "%s\t%s\t%d\t%.3f\t%.1f %%\t%d nodes\t%s\t\n", Joiner, p.Setting, p.Nodes, p.PricePerHour,
-				100*(p.PricePerHour/l.Frontier[0].PricePerHour-1), p.LeastNodes, violations(Record{Violations: p.Violations}))
+				100*(p.PricePerHour/l.Frontier[0].PricePerHour-1), p.LeastNodes,
+				violations(Record{Violations: p.Violations}))
 		}
 		if peer, from, found := peerOf(lines, earlier, l.Scenario); found {
-			fmt.Fprintf(t, "%s\t%s\t%s%d\t%.3f\t\t\t%s\t\n", Karpenter, from, more(peer), peer.Nodes, peer.PricePerHour,
-				violations(peer))
+			fmt.Fprintf(t, "%s\t%s\t%s%d\t%.3f\t\t\t%s\t\n", Karpenter, from, more(peer), peer.Nodes,
+				peer.PricePerHour, violations(peer))
 		}
 		if err := t.Flush(); err != nil {
 			return err

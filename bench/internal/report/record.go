@@ -30,8 +30,8 @@ type Record struct {
 	// Rounds and FirstRound are of disruptions only: how many rounds did something, and nodes that went in the first.
 	Rounds     int `json:"rounds,omitempty"`
 	FirstRound int `json:"first_round,omitempty"`
-	// FreshPrice and FreshNodes are what a plan of Joiner's for all pods of the cluster is, were there no node yet (B-17); after
-	// consolidation only. The price is in dollars per hour.
+	// FreshPrice and FreshNodes are what a plan of Joiner's for all pods of the cluster is, were there no node yet
+	// (B-17); after consolidation only. The price is in dollars per hour.
 	FreshPrice float64 `json:"fresh_price_per_hour,omitempty"`
 	FreshNodes int     `json:"fresh_nodes,omitempty"`
 	// Frontier is nodes against price (B-20), of some scenarios on Joiner's side.
@@ -55,8 +55,8 @@ type Rest struct {
 
 // System is what else is known of a phase in which a whole controller ran (B-10 to B-13).
 type System struct {
-	// NodesPlanned is how many claims came until the first pod was bound, or as the first ones, and after them each within a second of the
-	// one before: those of the first plan of the phase that launches any (B-16, B-11).
+	// NodesPlanned is how many claims came until the first pod was bound, or as the first ones, and after them each
+	// within a second of the one before: those of the first plan of the phase that launches any (B-16, B-11).
 	NodesPlanned  int `json:"nodes_planned"`
 	NodesLaunched int `json:"nodes_launched"`
 	NodesRemoved  int `json:"nodes_removed"`
@@ -67,7 +67,8 @@ type System struct {
 	Elsewhere int `json:"bound_elsewhere,omitempty"`
 	// PassedOver is of kube-scheduler alone: the seconds until it had found no node for each pod.
 	PassedOver float64 `json:"passed_over_seconds,omitempty"`
-	// RoundSeconds and RoundPrices are the time of each round and the price at its end, by time; the record is the median's.
+	// RoundSeconds and RoundPrices are the time of each round and the price at its end, by time; the record is the
+	// median's.
 	RoundSeconds []float64 `json:"round_seconds"`
 	RoundPrices  []float64 `json:"round_prices"`
 }

@@ -18,7 +18,8 @@ func TestResultsHaveTheKeysOfTheSpec(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "results.json")
 	none := 0
-	if err := Write(file, []Record{{Scenario: "a", Side: Joiner}, {Scenario: "a", Side: Karpenter, Violations: &none}}); err != nil {
+	if err := Write(file,
+		[]Record{{Scenario: "a", Side: Joiner}, {Scenario: "a", Side: Karpenter, Violations: &none}}); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(file)
@@ -34,7 +35,8 @@ func TestResultsHaveTheKeysOfTheSpec(t *testing.T) {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
-	want := "allocated_bytes cpu_seconds lower_bound nodes peak_rss_bytes pods_placed pods_unplaced price_per_hour scenario side violations wall_seconds"
+	want :=
+		"allocated_bytes cpu_seconds lower_bound nodes peak_rss_bytes pods_placed pods_unplaced price_per_hour scenario side violations wall_seconds"
 	if got := strings.Join(keys, " "); got != want {
 		t.Errorf("keys %s; want %s", got, want)
 	}
@@ -70,8 +72,8 @@ func TestAimsSayWhatIsNotMet(t *testing.T) {
 	}
 }
 
-// Consolidation that was cut off on our side has not met its aim, however long the peer took, and has no price to compare;
-// drift has, when the first round took the whole budget (B-05, B-06).
+// Consolidation that was cut off on our side has not met its aim, however long the peer took, and has no price to
+// compare; drift has, when the first round took the whole budget (B-05, B-06).
 func TestAimsOfDisruption(t *testing.T) {
 	t.Parallel()
 	own := Line{Record: Record{Scenario: "consolidate-2000", Side: Joiner, PricePerHour: 1, CutOff: true}}
@@ -81,7 +83,8 @@ func TestAimsOfDisruption(t *testing.T) {
 	var b strings.Builder
 	Aims(&b, []Line{own, peer, drifted})
 	text := b.String()
-	if strings.Count(text, "NOT MET") != 1 || !strings.Contains(text, "cut off") || strings.Contains(text, "the peer") || !strings.Contains(text, "200 of 200") {
+	if strings.Count(text, "NOT MET") != 1 || !strings.Contains(text, "cut off") ||
+		strings.Contains(text, "the peer") || !strings.Contains(text, "200 of 200") {
 		t.Errorf("aims:\n%s", text)
 	}
 }
@@ -91,7 +94,8 @@ func TestCutOffIsNoFigure(t *testing.T) {
 	t.Parallel()
 	own := Line{Record: Record{Scenario: "plain-100k", Side: Joiner, PodsPlaced: 100, PricePerHour: 2}}
 	own.WallSeconds, own.CPUSeconds = 2, 2
-	peer := Line{Record: Record{Scenario: "plain-100k", Side: Karpenter, PodsPlaced: 10, PodsUnplaced: 90, PricePerHour: 1, CutOff: true}}
+	peer := Line{Record: Record{Scenario: "plain-100k", Side: Karpenter, PodsPlaced: 10, PodsUnplaced: 90,
+		PricePerHour: 1, CutOff: true}}
 	peer.WallSeconds, peer.CPUSeconds = 1200, 1200
 	var table, aims strings.Builder
 	if err := Tables(&table, []Line{own, peer}); err != nil {
@@ -115,7 +119,8 @@ func TestWholeControllersAreComparedPerNode(t *testing.T) {
 	t.Parallel()
 	phase := func(scenario, side string, seconds, price float64, launched, removed, requests int) Line {
 		l := Line{Record: Record{Scenario: scenario, Side: side, PricePerHour: price, System: &System{
-			NodesPlanned: 16, NodesLaunched: launched, NodesRemoved: removed, Requests: map[string]int{"patch nodes": requests}, RoundSeconds: []float64{seconds},
+			NodesPlanned: 16, NodesLaunched: launched, NodesRemoved: removed,
+			Requests: map[string]int{"patch nodes": requests}, RoundSeconds: []float64{seconds},
 		}}}
 		l.WallSeconds, l.CPUSeconds, l.PeakRSSBytes = seconds, seconds/10, 1<<20
 		return l
@@ -150,14 +155,17 @@ func TestWholeControllersAreComparedPerNode(t *testing.T) {
 	}
 }
 
-// What is left after consolidation is measured by a fresh plan for the same pods: 1.02 times its price meets B-17, more does not.
+// What is left after consolidation is measured by a fresh plan for the same pods: 1.02 times its price meets B-17,
+// more does not.
 func TestAimOfTheEndStateIsAFreshPlan(t *testing.T) {
 	t.Parallel()
 	for price, verdict := range map[float64]string{10.2: "met ", 10.3: "NOT MET"} {
-		own := Line{Record: Record{Scenario: "consolidate-200", Side: Joiner, PricePerHour: price, Nodes: 61, LowerBound: 8, FreshPrice: 10, FreshNodes: 43}}
+		own := Line{Record: Record{Scenario: "consolidate-200", Side: Joiner, PricePerHour: price, Nodes: 61,
+			LowerBound: 8, FreshPrice: 10, FreshNodes: 43}}
 		var b strings.Builder
 		Aims(&b, []Line{own})
-		if text := b.String(); !strings.HasPrefix(text, verdict) || !strings.Contains(text, "B-17") || !strings.Contains(text, "61 nodes for 43") {
+		if text := b.String(); !strings.HasPrefix(text, verdict) || !strings.Contains(text, "B-17") ||
+			!strings.Contains(text, "61 nodes for 43") {
 			t.Errorf("at %v $/h:\n%s", price, text)
 		}
 	}
@@ -252,7 +260,8 @@ func TestAimOfTheDiversePriceIsTheBound(t *testing.T) {
 			LowerBound: 10, LowerBoundKind: "constrained"}}
 		var b strings.Builder
 		Aims(&b, []Line{own})
-		if !strings.Contains(b.String(), "of the lower bound (constrained); aim 1.10") || strings.Contains(b.String(), "NOT MET") == met {
+		if !strings.Contains(b.String(), "of the lower bound (constrained); aim 1.10") ||
+			strings.Contains(b.String(), "NOT MET") == met {
 			t.Errorf("%v $/h: %s", price, b.String())
 		}
 	}

@@ -35,7 +35,8 @@ func restAims(w io.Writer, l, peer Record) {
 	aim(w, "B-22", l.Scenario, l.CPUSeconds <= restCPU*l.WallSeconds, "%s at rest; aim 2 %%%s", cpu(l), beside(cpu))
 	aim(w, "B-22", l.Scenario, perSecond(l) <= restRequests, "%s; aim 1%s", requests(l), beside(requests))
 	aim(w, "B-22", l.Scenario, l.PeakRSSBytes <= restMemory, "%s; aim 300 MiB%s", memory(l), beside(memory))
-	aim(w, "B-22", l.Scenario, l.Rest.ReadySeconds <= restReady, "ready %s after a restart; aim 10 s%s", ready(l), beside(ready))
+	aim(w, "B-22", l.Scenario, l.Rest.ReadySeconds <= restReady, "ready %s after a restart; aim 10 s%s", ready(l),
+		beside(ready))
 	aim(w, "B-22", l.Scenario, l.Rest.Went == 0, "after a restart %s; aim no node%s", went(l), beside(went))
 }
 

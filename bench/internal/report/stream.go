@@ -8,15 +8,15 @@ const (
 	streamSnapshot = 0.001    // seconds
 )
 
-// Stream is what else is known of a recorded stream that was taken in. The record's CPU seconds are those of taking it in, without
-// decoding.
+// Stream is what else is known of a recorded stream that was taken in. The record's CPU seconds are those of taking it
+// in, without decoding.
 type Stream struct {
 	Events           int     `json:"events"`
 	Pods             int     `json:"pods"` // at the end
 	Nodes            int     `json:"nodes"`
 	DecodeCPUSeconds float64 `json:"decode_cpu_seconds"` // of JSON, which client-go does
-	// BytesPerNode is of the heap, for a node with its NodeClaim and with the objects. BytesPerPod is without the objects that a
-	// cache of client-go keeps.
+	// BytesPerNode is of the heap, for a node with its NodeClaim and with the objects. BytesPerPod is without the
+	// objects that a cache of client-go keeps.
 	BytesPerNode          int64   `json:"bytes_per_node"`
 	BytesPerPod           int64   `json:"bytes_per_pod"`
 	BytesPerPodWithObject int64   `json:"bytes_per_pod_with_object"`
@@ -28,10 +28,14 @@ type Stream struct {
 func streamAims(w io.Writer, l Record) {
 	s := l.Stream
 	rate := float64(s.Events) / l.CPUSeconds
-	aim(w, "B-19", l.Scenario, rate >= streamRate, "%.0f events a second of CPU (%d events, %d nodes, %d pods); aim 50,000; "+
-		"decoding took %.1f s of CPU, taking in %.1f s", rate, s.Events, s.Nodes, s.Pods, s.DecodeCPUSeconds, l.CPUSeconds)
+	aim(w, "B-19", l.Scenario, rate >= streamRate,
+		"%.0f events a second of CPU (%d events, %d nodes, %d pods); aim 50,000; "+
+			"decoding took %.1f s of CPU, taking in %.1f s", rate, s.Events, s.Nodes, s.Pods, s.DecodeCPUSeconds,
+		l.CPUSeconds)
 	aim(w, "B-19", l.Scenario, s.SnapshotSeconds < streamSnapshot,
-		"a snapshot after one event %.0f µs, 99 of 100 within %.0f µs; aim 1 ms", 1e6*s.SnapshotSeconds, 1e6*s.Snapshot99Seconds)
-	aim(w, "B-19", l.Scenario, true, "memory: %d bytes for a node with its NodeClaim, %d for a pod, %d with its object",
+		"a snapshot after one event %.0f µs, 99 of 100 within %.0f µs; aim 1 ms", 1e6*s.SnapshotSeconds,
+		1e6*s.Snapshot99Seconds)
+	aim(w, "B-19", l.Scenario, true,
+		"memory: %d bytes for a node with its NodeClaim, %d for a pod, %d with its object",
 		s.BytesPerNode, s.BytesPerPod, s.BytesPerPodWithObject)
 }

@@ -39,17 +39,20 @@ func Tables(w io.Writer, lines []Line) error {
 // table prints lines of planning, and for each of Joiner's how many times less it took than the peer.
 func table(w io.Writer, lines []Line) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "scenario\tside\twall\tpods/s\tCPU\tallocated\tper pod\tpeak RSS\tplaced\tunplaced\tnodes\t$/h\tover bound\tviolations\twall ratio\tCPU ratio\t")
+	fmt.Fprintln(t,
+		"scenario\tside\twall\tpods/s\tCPU\tallocated\tper pod\tpeak RSS\tplaced\tunplaced\tnodes\t$/h\tover bound\tviolations\twall ratio\tCPU ratio\t")
 	for _, l := range lines {
 		pods := max(1, l.PodsPlaced+l.PodsUnplaced)
 		wall, cpu := "", ""
 		if peer, found := find(lines, l.Scenario, Karpenter); found && l.Side == Joiner && !l.CutOff {
-			wall, cpu = more(peer)+ratio(peer.WallSeconds, l.WallSeconds), more(peer)+ratio(peer.CPUSeconds, l.CPUSeconds)
+			wall, cpu = more(peer)+ratio(peer.WallSeconds, l.WallSeconds),
+				more(peer)+ratio(peer.CPUSeconds, l.CPUSeconds)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%.0f\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.3f\t%s\t%s\t%s\t%s\t\n",
-			l.Scenario, l.Side, more(l.Record)+seconds(l.WallSeconds), float64(l.PodsPlaced)/l.WallSeconds, more(l.Record)+seconds(l.CPUSeconds),
-			bytes(l.AllocatedBytes), bytes(l.AllocatedBytes/uint64(pods)), bytes(l.PeakRSSBytes), l.PodsPlaced, l.PodsUnplaced, l.Nodes,
-			l.PricePerHour, over(l.Record), violations(l.Record), wall, cpu)
+			l.Scenario, l.Side, more(l.Record)+seconds(l.WallSeconds), float64(l.PodsPlaced)/l.WallSeconds,
+			more(l.Record)+seconds(l.CPUSeconds),
+			bytes(l.AllocatedBytes), bytes(l.AllocatedBytes/uint64(pods)), bytes(l.PeakRSSBytes), l.PodsPlaced,
+			l.PodsUnplaced, l.Nodes, l.PricePerHour, over(l.Record), violations(l.Record), wall, cpu)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -118,8 +121,8 @@ func violations(r Record) string {
 	return strconv.Itoa(*r.Violations)
 }
 
-// Exponents prints, for every kind of scenario that ran in more than one size, how the cost of each side grows with it:
-// the exponent of the least-squares line through the logarithms.
+// Exponents prints, for every kind of scenario that ran in more than one size, how the cost of each side grows with
+// it: the exponent of the least-squares line through the logarithms.
 func Exponents(w io.Writer, lines []Line) {
 	type key struct{ kind, side string }
 	var order []key

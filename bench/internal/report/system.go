@@ -22,8 +22,8 @@ func perNode(l Record) (nodes, least int) {
 
 func rate(n, nodes int) float64 { return float64(n) / float64(max(1, nodes)) }
 
-// systemTable prints what whole controllers took, how Joiner's figures relate to the peer's, and who asked the API server
-// for what.
+// systemTable prints what whole controllers took, how Joiner's figures relate to the peer's, and who asked the API
+// server for what.
 func systemTable(w io.Writer, lines []Line) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "scenario\tside\twall\tall rounds\tCPU\tpeak RSS\tbound\tunbound\t"+
@@ -78,7 +78,8 @@ func requestTable(w io.Writer, scenario string, lines []Line) error {
 			sum[kind] += rate(n, nodes)
 		}
 	}
-	kinds := slices.SortedFunc(maps.Keys(sum), func(a, b string) int { return cmp.Or(cmp.Compare(sum[b], sum[a]), cmp.Compare(a, b)) })
+	kinds := slices.SortedFunc(maps.Keys(sum),
+		func(a, b string) int { return cmp.Or(cmp.Compare(sum[b], sum[a]), cmp.Compare(a, b)) })
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "%s, requests per node", scenario)
@@ -99,7 +100,8 @@ func requestTable(w io.Writer, scenario string, lines []Line) error {
 // mostWaves is how many times as many nodes may be launched as the first plan had (B-16).
 const mostWaves = 1.15
 
-// wavesAim prints for one of Joiner's lines what came beside the first plan: B-16, and of B-11 what is launched on the way.
+// wavesAim prints for one of Joiner's lines what came beside the first plan: B-16, and of B-11 what is launched on the
+// way.
 func wavesAim(w io.Writer, l Record) {
 	if strings.HasPrefix(l.Scenario, system.Apply) {
 		times := rate(l.NodesLaunched, l.NodesPlanned)
@@ -108,7 +110,8 @@ func wavesAim(w io.Writer, l Record) {
 		return
 	}
 	later := max(0, l.NodesLaunched-l.NodesPlanned)
-	aim(w, "B-11", l.Scenario, later == 0, "%d nodes launched on the way, %d of them not in the first plan that launches any; aim 0",
+	aim(w, "B-11", l.Scenario, later == 0,
+		"%d nodes launched on the way, %d of them not in the first plan that launches any; aim 0",
 		l.NodesLaunched, later)
 }
 
@@ -119,21 +122,23 @@ const leastAsExpected = 95
 func expectedAim(w io.Writer, l Record) {
 	if all := l.Expected + l.Elsewhere; all > 0 {
 		share := 100 * float64(l.Expected) / float64(all)
-		aim(w, "K-60", l.Scenario, share >= leastAsExpected, "%.0f %% of %d pods were bound where a plan expected them; aim %d %%",
-			share, all, leastAsExpected)
+		aim(w, "K-60", l.Scenario, share >= leastAsExpected,
+			"%.0f %% of %d pods were bound where a plan expected them; aim %d %%", share, all, leastAsExpected)
 	}
 }
 
 // systemAims prints the aims B-10 to B-13 for one of Joiner's lines.
 func systemAims(w io.Writer, lines []Line, l, peer Record) {
 	below := func(id, what string, own, other, factor float64) {
-		aim(w, id, l.Scenario, other > 0 && own <= factor*other, "%s %.2f of the peer's; aim %.2g", what, own/other, factor)
+		aim(w, id, l.Scenario, other > 0 && own <= factor*other, "%s %.2f of the peer's; aim %.2g", what, own/other,
+			factor)
 	}
 	apply := strings.HasPrefix(l.Scenario, system.Apply)
 	if apply {
 		if alone, found := find(lines, l.Scenario, Scheduler); found {
 			own, other := l.WallSeconds-alone.WallSeconds, peer.WallSeconds-alone.WallSeconds
-			below("B-10", fmt.Sprintf("time above kube-scheduler's own %.1f s: %.1f s and %.1f s,", alone.WallSeconds, own, other), own, other, 0.5)
+			below("B-10", fmt.Sprintf("time above kube-scheduler's own %.1f s: %.1f s and %.1f s,", alone.WallSeconds,
+				own, other), own, other, 0.5)
 		}
 		below("B-10", "time", l.WallSeconds, peer.WallSeconds, 0.5)
 		below("B-10", "price", l.PricePerHour, peer.PricePerHour, 1)
@@ -143,8 +148,10 @@ func systemAims(w io.Writer, lines []Line, l, peer Record) {
 	}
 	nodes, least := perNode(l)
 	peerNodes, _ := perNode(peer)
-	own, other := rate(system.Requests(l.Requests).Total(), nodes), rate(system.Requests(peer.Requests).Total(), peerNodes)
-	below("B-12", fmt.Sprintf("%.1f requests per node against %.1f (at least %d),", own, other, least), own, other, 0.5)
+	own, other := rate(system.Requests(l.Requests).Total(), nodes),
+		rate(system.Requests(peer.Requests).Total(), peerNodes)
+	below("B-12", fmt.Sprintf("%.1f requests per node against %.1f (at least %d),", own, other, least), own, other,
+		0.5)
 	below("B-13", "CPU", l.CPUSeconds, peer.CPUSeconds, 0.5)
 	below("B-13", "peak RSS", float64(l.PeakRSSBytes), float64(peer.PeakRSSBytes), 0.5)
 }

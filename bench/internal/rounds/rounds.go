@@ -1,5 +1,5 @@
-// Package rounds carries out disruptions in memory: a side plans a round, what it plans is done, and so on until nothing
-// more is planned. Only the planning is measured. It is the same for both sides; see docs/benchmarks.md.
+// Package rounds carries out disruptions in memory: a side plans a round, what it plans is done, and so on until
+// nothing more is planned. Only the planning is measured. It is the same for both sides; see docs/benchmarks.md.
 package rounds
 
 import (
@@ -66,8 +66,8 @@ type Result struct {
 	Violations    []string
 }
 
-// Do plans and carries out until nothing more is planned. Drift ends when as many nodes have gone as the budget allows at
-// the beginning.
+// Do plans and carries out until nothing more is planned. Drift ends when as many nodes have gone as the budget allows
+// at the beginning.
 func (r *Run) Do() (Result, error) {
 	r.nodes, r.version = slices.Clone(r.Scenario.Nodes), 1_000_000_000
 	quota := scenario.Budget(len(r.nodes))
@@ -97,8 +97,8 @@ func (r *Run) Do() (Result, error) {
 			return result, err
 		}
 		if r.Trace != nil {
-			r.Trace(fmt.Sprintf("round %d: %.3f s, %d nodes go, %d come; %d nodes, %.3f $/h", result.Rounds, cost.WallSeconds,
-				len(step.Removes), len(step.Launches), len(r.nodes), price.Dollars()))
+			r.Trace(fmt.Sprintf("round %d: %.3f s, %d nodes go, %d come; %d nodes, %.3f $/h", result.Rounds,
+				cost.WallSeconds, len(step.Removes), len(step.Launches), len(r.nodes), price.Dollars()))
 		}
 		result.CutOff = r.Limit > 0 && seconds(result.Cost.WallSeconds) >= r.Limit
 		if result.CutOff || len(step.Removes) == 0 || r.Scenario.Disrupt == scenario.Drift && result.Removed >= quota {
@@ -151,10 +151,12 @@ func (r *Run) carryOut(step Step, result *Result) error {
 		return err
 	}
 	if placed.Placed()+len(placed.Unplaced) != len(r.pending) {
-		return fmt.Errorf("%d pods were to be placed; %d were, and %d not", len(r.pending), placed.Placed(), len(placed.Unplaced))
+		return fmt.Errorf("%d pods were to be placed; %d were, and %d not", len(r.pending), placed.Placed(),
+			len(placed.Unplaced))
 	}
 	if r.Check != nil {
-		violations, err := r.Check(scenario.Scenario{Catalog: r.Scenario.Catalog, Nodes: r.nodes, Pending: r.pending}, placed)
+		violations, err := r.Check(scenario.Scenario{Catalog: r.Scenario.Catalog, Nodes: r.nodes, Pending: r.pending},
+			placed)
 		if err != nil {
 			return err
 		}
@@ -168,7 +170,8 @@ func (r *Run) carryOut(step Step, result *Result) error {
 func (r *Run) launch(launches []outcome.Launch, round int, kind string) ([]scenario.Node, error) {
 	var fresh []scenario.Node
 	for i, l := range launches {
-		n := scenario.Node{Name: fmt.Sprintf("%s-%05d-%04d", kind, round, i), Type: l.Type, Zone: l.Zone, CapacityType: l.CapacityType}
+		n := scenario.Node{Name: fmt.Sprintf("%s-%05d-%04d", kind, round, i), Type: l.Type, Zone: l.Zone,
+			CapacityType: l.CapacityType}
 		if err := r.Side.AddNode(n); err != nil {
 			return nil, err
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/bench/internal/scenario"
 )
 
-// Both sides, on a small cluster: every round keeps the budget, all pods have a place at the end, and it costs less (B-05);
-// the drifted nodes of the first budget are replaced (B-06).
+// Both sides, on a small cluster: every round keeps the budget, all pods have a place at the end, and it costs less
+// (B-05); the drifted nodes of the first budget are replaced (B-06).
 func TestBothSides(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"consolidate-20", "drift-20"} {
@@ -42,7 +42,8 @@ func TestBothSides(t *testing.T) {
 				t.Fatalf("%s, %s: %v", name, side, err)
 			}
 			if result.Placed != pods || result.Unplaced != 0 || result.FirstRemoved > 2 {
-				t.Errorf("%s, %s: %d pods of %d placed, %d nodes in the first round: %+v", name, side, result.Placed, pods, result.FirstRemoved, result)
+				t.Errorf("%s, %s: %d pods of %d placed, %d nodes in the first round: %+v", name, side, result.Placed,
+					pods, result.FirstRemoved, result)
 			}
 			if s.Disrupt == scenario.Consolidate && (result.After >= result.Before || result.Nodes == len(s.Nodes)) {
 				t.Errorf("%s, %s: nothing was gained: %+v", name, side, result)

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// apps is workloads that are drawn, each with one of the constraints that people write, on one of the catalogues. It is there to find
-// kinds of workloads for which one side's plan is dearer than it need be.
+// apps is workloads that are drawn, each with one of the constraints that people write, on one of the catalogues. It
+// is there to find kinds of workloads for which one side's plan is dearer than it need be.
 func apps(s source, n int) (Scenario, error) { return appsOf(s, n, 1+s.IntN(8)) }
 
 // shops is apps with more workloads, of which each has fewer pods.
@@ -51,15 +51,17 @@ type appKind struct {
 func appKinds(zone string) []appKind {
 	spread := func(key string, skew int32, when corev1.UnsatisfiableConstraintAction) func(*podSpec) {
 		return func(p *podSpec) {
-			p.spread = append(p.spread, corev1.TopologySpreadConstraint{MaxSkew: skew, TopologyKey: key, WhenUnsatisfiable: when,
-				LabelSelector: selector(p.labels)})
+			p.spread = append(p.spread, corev1.TopologySpreadConstraint{MaxSkew: skew, TopologyKey: key,
+				WhenUnsatisfiable: when, LabelSelector: selector(p.labels)})
 		}
 	}
 	both := func(first, second func(*podSpec)) func(*podSpec) { return func(p *podSpec) { first(p); second(p) } }
 	apart := func(key string) func(*podSpec) {
 		return func(p *podSpec) {
 			terms := near(p.labels, key)
-			p.affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
+			p.affinity = &corev1.Affinity{
+				PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms},
+			}
 		}
 	}
 	ratherApart := func(p *podSpec) {
@@ -71,10 +73,13 @@ func appKinds(zone string) []appKind {
 	together := func(key string) func(*podSpec) {
 		return func(p *podSpec) {
 			terms := near(p.labels, key)
-			p.affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
+			p.affinity = &corev1.Affinity{
+				PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms},
+			}
 		}
 	}
-	const hard, soft, host, zones = corev1.DoNotSchedule, corev1.ScheduleAnyway, corev1.LabelHostname, corev1.LabelTopologyZone
+	const hard, soft, host, zones = corev1.DoNotSchedule, corev1.ScheduleAnyway, corev1.LabelHostname,
+		corev1.LabelTopologyZone
 	return []appKind{
 		{"plain", func(*podSpec) {}}, {"plain", func(*podSpec) {}},
 		{"zones", spread(zones, 1, hard)},
@@ -93,8 +98,8 @@ func appKinds(zone string) []appKind {
 	}
 }
 
-// thinned is nodes that were full of the workloads of apps, of whose pods a tenth to four tenths are left, drawn for each workload. How
-// they stand was drawn too, so that spread ones are no longer even.
+// thinned is nodes that were full of the workloads of apps, of whose pods a tenth to four tenths are left, drawn for
+// each workload. How they stand was drawn too, so that spread ones are no longer even.
 func thinned(s source, nodes int) (Scenario, error) {
 	catalogue, err := aws()
 	if err != nil {
@@ -119,7 +124,8 @@ func thinned(s source, nodes int) (Scenario, error) {
 	scenario := Scenario{Catalog: catalogue, OnDemandOnly: true, Disrupt: Consolidate}
 	version := 0
 	for i := range nodes {
-		node := Node{Name: numbered("node", i), Type: pick(s, fullTypes()), Zone: pick(s, zones), CapacityType: catalog.OnDemand}
+		node := Node{Name: numbered("node", i), Type: pick(s, fullTypes()), Zone: pick(s, zones),
+			CapacityType: catalog.OnDemand}
 		at := slices.IndexFunc(catalogue.Types, func(t catalog.Type) bool { return t.Name == node.Type })
 		room, there := Allocatable(catalogue.Types[at]), map[string]int{}
 		for vain := 0; vain < vainDraws; {
@@ -127,7 +133,8 @@ func thinned(s source, nodes int) (Scenario, error) {
 			p := own.podSpec
 			inZone := strings.Contains(own.kind, "together") || own.kind == "in-zone"
 			alone := strings.Contains(own.kind, "hosts") || strings.Contains(own.kind, "apart")
-			if memory := p.mebibytes << 20; p.milliCores > room[resources.NameCPU] || memory > room[resources.NameMemory] ||
+			if memory := p.mebibytes << 20; p.milliCores > room[resources.NameCPU] ||
+				memory > room[resources.NameMemory] ||
 				inZone && node.Zone != zones[0] || alone && there[own.name] > 0 {
 				vain++
 				continue

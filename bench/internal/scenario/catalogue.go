@@ -30,15 +30,18 @@ func linear() (catalog.Catalog, error) {
 			return c, fmt.Errorf("linear type %d: %w", i, err)
 		}
 		t := catalog.Type{
-			Name:     fmt.Sprintf("linear-%d", i),
-			Labels:   requirement.NewSet(requirement.OneOf(labelArch, "amd64"), requirement.OneOf(labelOS, "linux")),
-			Capacity: resources.Amounts{resources.NameCPU: 1000 * i, resources.NameMemory: memory, resources.NamePods: 10 * i},
+			Name:   fmt.Sprintf("linear-%d", i),
+			Labels: requirement.NewSet(requirement.OneOf(labelArch, "amd64"), requirement.OneOf(labelOS, "linux")),
+			Capacity: resources.Amounts{resources.NameCPU: 1000 * i, resources.NameMemory: memory,
+				resources.NamePods: 10 * i},
 			Overhead: resources.Amounts{resources.NameCPU: 100, resources.NameMemory: 10 << 20},
 		}
 		for zone, name := range linearZones() {
-			t.Offerings = append(t.Offerings, catalog.Offering{Zone: name, CapacityType: catalog.OnDemand, Price: price, Available: true})
+			t.Offerings = append(t.Offerings, catalog.Offering{Zone: name, CapacityType: catalog.OnDemand,
+				Price: price, Available: true})
 			if zone < 2 {
-				t.Offerings = append(t.Offerings, catalog.Offering{Zone: name, CapacityType: catalog.Spot, Price: price, Available: true})
+				t.Offerings = append(t.Offerings, catalog.Offering{Zone: name, CapacityType: catalog.Spot,
+					Price: price, Available: true})
 			}
 		}
 		c.Types = append(c.Types, t)
@@ -47,7 +50,8 @@ func linear() (catalog.Catalog, error) {
 }
 
 func wellKnown() map[requirement.Key]bool {
-	return map[requirement.Key]bool{catalog.LabelInstanceType: true, catalog.LabelZone: true, catalog.LabelCapacityType: true, labelArch: true, labelOS: true}
+	return map[requirement.Key]bool{catalog.LabelInstanceType: true, catalog.LabelZone: true,
+		catalog.LabelCapacityType: true, labelArch: true, labelOS: true}
 }
 
 // awsZones is how many zones of the catalogue B-03 uses.

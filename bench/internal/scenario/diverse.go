@@ -42,11 +42,17 @@ func diverse(s source, n int) (Scenario, error) {
 	add("host-spread", fifth, spread(corev1.LabelHostname))
 	add("together", fifth, func(p *podSpec) {
 		p.labels = map[string]string{"together": s.value()}
-		p.affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: near(p.labels, corev1.LabelTopologyZone)}}
+		p.affinity = &corev1.Affinity{
+			PodAffinity: &corev1.PodAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: near(p.labels, corev1.LabelTopologyZone),
+			},
+		}
 	})
 	add("apart", fifth, func(p *podSpec) {
 		p.labels = map[string]string{"app": "apart"}
-		p.affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: near(p.labels, corev1.LabelHostname)}}
+		p.affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: near(p.labels, corev1.LabelHostname),
+		}}
 	})
 	types, err := linear()
 	return Scenario{Catalog: types, Pending: pods}, err
@@ -65,15 +71,18 @@ func preferences(s source, n int) (Scenario, error) {
 		p := podSpec{name: numbered("web", i), labels: labels, resourceRev: i}
 		s.size(&p)
 		p.affinity = &corev1.Affinity{
-			NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
-				Weight: 1, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
-					Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{linearZones()[0]},
+			NodeAffinity: &corev1.NodeAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+					Weight: 1, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
+						Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn,
+						Values: []string{linearZones()[0]},
+					}}},
 				}}},
-			}}},
-			PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
-				{Weight: 10, PodAffinityTerm: near(labels, corev1.LabelTopologyZone)[0]},
-				{Weight: 1, PodAffinityTerm: near(labels, corev1.LabelHostname)[0]},
-			}},
+			PodAntiAffinity: &corev1.PodAntiAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+					{Weight: 10, PodAffinityTerm: near(labels, corev1.LabelTopologyZone)[0]},
+					{Weight: 1, PodAffinityTerm: near(labels, corev1.LabelHostname)[0]},
+				}},
 		}
 		pods = append(pods, p.pod())
 	}

@@ -61,7 +61,8 @@ func full(s source, nodes int) (Scenario, error) {
 	zones := []string{"us-east-1a", "us-east-1b", "us-east-1c"}
 	version := 0
 	for i := range nodes {
-		node := Node{Name: numbered("node", i), Type: pick(s, fullTypes()), Zone: pick(s, zones), CapacityType: catalog.OnDemand}
+		node := Node{Name: numbered("node", i), Type: pick(s, fullTypes()), Zone: pick(s, zones),
+			CapacityType: catalog.OnDemand}
 		at := slices.IndexFunc(catalogue.Types, func(t catalog.Type) bool { return t.Name == node.Type })
 		if at < 0 {
 			return scenario, fmt.Errorf("node %s: instance type %q is not in the catalogue", node.Name, node.Type)
@@ -77,7 +78,8 @@ func full(s source, nodes int) (Scenario, error) {
 }
 
 func fullTypes() []string {
-	return []string{"m5.2xlarge", "m5.4xlarge", "c5.2xlarge", "c5.4xlarge", "r5.2xlarge", "m6i.4xlarge", "m7g.2xlarge", "m5.8xlarge"}
+	return []string{"m5.2xlarge", "m5.4xlarge", "c5.2xlarge", "c5.4xlarge", "r5.2xlarge", "m6i.4xlarge", "m7g.2xlarge",
+		"m5.8xlarge"}
 }
 
 // fill draws pods until a node with that room is full. No two pods that keep apart come onto it.
@@ -93,8 +95,8 @@ func fill(s source, kinds []podSpec, room resources.Amounts) []podSpec {
 			p = keptApart(p, s.IntN(tiedApps))
 		}
 		memory := p.mebibytes << 20
-		if p.milliCores > room[resources.NameCPU] || memory > room[resources.NameMemory] || room[resources.NamePods] == 0 ||
-			p.affinity != nil && there[p.labels["app"]] {
+		if p.milliCores > room[resources.NameCPU] || memory > room[resources.NameMemory] ||
+			room[resources.NamePods] == 0 || p.affinity != nil && there[p.labels["app"]] {
 			vain++
 			continue
 		}
@@ -110,19 +112,22 @@ func fill(s source, kinds []podSpec, room resources.Amounts) []podSpec {
 func spreadOverZones(p podSpec, app int) podSpec {
 	p.labels = map[string]string{"app": fmt.Sprintf("spread-%02d", app)}
 	p.spread = []corev1.TopologySpreadConstraint{{
-		MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector(p.labels),
+		MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule,
+		LabelSelector: selector(p.labels),
 	}}
 	return p
 }
 
 func keptApart(p podSpec, app int) podSpec {
 	p.labels = map[string]string{"app": fmt.Sprintf("apart-%02d", app)}
-	p.affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: near(p.labels, corev1.LabelHostname)}}
+	p.affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: near(p.labels, corev1.LabelHostname),
+	}}
 	return p
 }
 
-// Bound returns the pod as it is bound to a node; or, when the name is "", the pending one that is made in its place, with a
-// UID of its own. version is its resource version, which must grow.
+// Bound returns the pod as it is bound to a node; or, when the name is "", the pending one that is made in its place,
+// with a UID of its own. version is its resource version, which must grow.
 func Bound(pod *corev1.Pod, node string, version int) *corev1.Pod {
 	bound := pod.DeepCopy()
 	bound.Spec.NodeName, bound.ResourceVersion = node, fmt.Sprint(version)

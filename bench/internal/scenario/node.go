@@ -13,7 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// Object returns the Node object of n as a cluster of either side would show it, and the amounts that its claim states.
+// Object returns the Node object of n as a cluster of either side would show it, and the amounts that its claim
+// states.
 func (n Node) Object(c catalog.Catalog) (*corev1.Node, error) {
 	for _, t := range c.Types {
 		if t.Name != n.Type {
@@ -31,8 +32,9 @@ func (n Node) Object(c catalog.Catalog) (*corev1.Node, error) {
 			}
 		}
 		return &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: types.UID("uid-" + n.Name), Labels: labels, ResourceVersion: "1"},
-			Spec:       corev1.NodeSpec{ProviderID: n.ProviderID()},
+			ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: types.UID("uid-" + n.Name), Labels: labels,
+				ResourceVersion: "1"},
+			Spec: corev1.NodeSpec{ProviderID: n.ProviderID()},
 			Status: corev1.NodeStatus{
 				Capacity: capacity, Allocatable: allocatable,
 				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},

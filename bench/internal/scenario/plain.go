@@ -38,7 +38,8 @@ const leastWeight = 0.1
 
 // workload draws distinct kinds of pods: 50m to 8 cores, and 0.25 to 10 GiB for each core.
 func workload(s source) []podSpec {
-	cpus := []int64{50, 100, 150, 200, 250, 300, 400, 500, 600, 750, 1000, 1250, 1500, 2000, 2500, 3000, 4000, 6000, 8000}
+	cpus := []int64{50, 100, 150, 200, 250, 300, 400, 500, 600, 750, 1000, 1250, 1500, 2000, 2500, 3000, 4000, 6000,
+		8000}
 	perCore := []float64{0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 10}
 	seen := map[[2]int64]bool{}
 	var kinds []podSpec
@@ -50,7 +51,8 @@ func workload(s source) []podSpec {
 			memory += 16
 		}
 		seen[[2]int64{cpu, memory}] = true
-		kinds = append(kinds, podSpec{milliCores: cpu, mebibytes: memory, labels: map[string]string{"app": fmt.Sprintf("app-%03d", len(kinds))}})
+		kinds = append(kinds, podSpec{milliCores: cpu, mebibytes: memory,
+			labels: map[string]string{"app": fmt.Sprintf("app-%03d", len(kinds))}})
 	}
 	return kinds
 }
@@ -88,7 +90,8 @@ func oneMorePod(s source, nodes int) (Scenario, error) {
 		scenario.Nodes = append(scenario.Nodes, node)
 	}
 	for i := range oneMorePods {
-		p := podSpec{name: numbered("more", i), milliCores: 4000, mebibytes: 4096, labels: map[string]string{"app": "more"}, resourceRev: version + 10 + 2*i}
+		p := podSpec{name: numbered("more", i), milliCores: 4000, mebibytes: 4096,
+			labels: map[string]string{"app": "more"}, resourceRev: version + 10 + 2*i}
 		scenario.Pending = append(scenario.Pending, p.pod())
 	}
 	return scenario, nil

@@ -10,8 +10,8 @@ import (
 
 func TestScenariosAreAFunctionOfNameAndSeed(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"diverse-100", "preferences-50", "plain-1k", "one-more-pod-10", "consolidate-20", "drift-20",
-		"hosts-50", "apps-50", "shops-50", "thinned-10"} {
+	for _, name := range []string{"diverse-100", "preferences-50", "plain-1k", "one-more-pod-10", "consolidate-20",
+		"drift-20", "hosts-50", "apps-50", "shops-50", "thinned-10"} {
 		first, err := Make(name, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +49,8 @@ func TestDiverseIsAFifthOfEachKind(t *testing.T) { // B-01
 		}
 		count[kind]++
 	}
-	want := map[string]int{"plain": 23, corev1.LabelTopologyZone: 20, corev1.LabelHostname: 20, "together": 20, "apart": 20}
+	want := map[string]int{"plain": 23, corev1.LabelTopologyZone: 20, corev1.LabelHostname: 20, "together": 20,
+		"apart": 20}
 	if !reflect.DeepEqual(count, want) || len(s.Catalog.Types) != 400 {
 		t.Errorf("%d types, kinds %v; want %v", len(s.Catalog.Types), count, want)
 	}
@@ -122,7 +123,8 @@ func TestFallenClusters(t *testing.T) { // B-05, B-06
 
 func TestBadNamesAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"", "diverse", "diverse-", "diverse-0", "diverse-x", "plain--5", "other-5", "plain-99999999"} {
+	for _, name := range []string{"", "diverse", "diverse-", "diverse-0", "diverse-x", "plain--5", "other-5",
+		"plain-99999999"} {
 		if _, err := Make(name, 1); err == nil || !strings.Contains(err.Error(), "want") {
 			t.Errorf("%q: error %v", name, err)
 		}

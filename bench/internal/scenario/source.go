@@ -45,15 +45,18 @@ func (p podSpec) pod() *corev1.Pod {
 		Spec: corev1.PodSpec{
 			NodeName: p.node, SchedulerName: corev1.DefaultSchedulerName, RestartPolicy: corev1.RestartPolicyAlways,
 			TopologySpreadConstraints: p.spread, Affinity: p.affinity, NodeSelector: p.nodeSelector,
-			Containers: []corev1.Container{{Name: "main", Image: "image", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-				corev1.ResourceCPU:    *resource.NewMilliQuantity(p.milliCores, resource.DecimalSI),
-				corev1.ResourceMemory: *resource.NewQuantity(p.mebibytes<<20, resource.BinarySI),
-			}}}},
+			Containers: []corev1.Container{
+				{Name: "main", Image: "image", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+					corev1.ResourceCPU:    *resource.NewMilliQuantity(p.milliCores, resource.DecimalSI),
+					corev1.ResourceMemory: *resource.NewQuantity(p.mebibytes<<20, resource.BinarySI),
+				}}}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}
 	if p.node == "" {
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		pod.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
+		}
 	} else {
 		pod.Status.Phase = corev1.PodRunning
 	}

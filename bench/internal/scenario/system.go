@@ -100,7 +100,8 @@ func deployed(workloads []Workload, n int) []*corev1.Pod {
 	for _, w := range workloads {
 		for i := range n * w.Percent / 100 {
 			labels := map[string]string{"app": w.Name}
-			p := podSpec{name: numbered(w.Name, i), milliCores: w.MilliCores, mebibytes: w.Mebibytes, labels: labels, resourceRev: len(pods)}
+			p := podSpec{name: numbered(w.Name, i), milliCores: w.MilliCores, mebibytes: w.Mebibytes, labels: labels,
+				resourceRev: len(pods)}
 			if w.Apart {
 				p.affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 					RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
@@ -129,7 +130,8 @@ func genericLinux() (catalog.Catalog, error) {
 	c := catalog.Catalog{WellKnown: wellKnown()}
 	allowed := requirement.NewSet(requirement.OneOf(labelArch, "amd64"), requirement.OneOf(labelOS, "linux"))
 	for _, t := range inventory.Catalog().Types {
-		if t.Labels = requirement.NewSet(t.Labels.Get(labelArch), t.Labels.Get(labelOS)); !t.Labels.Get(labelArch).Has("amd64") || !t.Labels.Get(labelOS).Has("linux") {
+		t.Labels = requirement.NewSet(t.Labels.Get(labelArch), t.Labels.Get(labelOS))
+		if !t.Labels.Get(labelArch).Has("amd64") || !t.Labels.Get(labelOS).Has("linux") {
 			continue
 		}
 		t.Labels = allowed

@@ -1,5 +1,5 @@
-// Package stream plays a recorded stream of watch events into Joiner's store (B-19): a cluster comes into being, and a part
-// of its pods is replaced. The recording is JSON, one event a line, as an API server sends them.
+// Package stream plays a recorded stream of watch events into Joiner's store (B-19): a cluster comes into being, and a
+// part of its pods is replaced. The recording is JSON, one event a line, as an API server sends them.
 package stream
 
 import (
@@ -43,8 +43,8 @@ type event struct {
 	Object json.RawMessage `json:"object"`
 }
 
-// Record writes the events by which the scenario's cluster comes into being: its NodeClaims and nodes, and each pod as it is
-// made, bound, and begins to run. Then one pod of ten goes, and another one comes.
+// Record writes the events by which the scenario's cluster comes into being: its NodeClaims and nodes, and each pod as
+// it is made, bound, and begins to run. Then one pod of ten goes, and another one comes.
 func Record(s scenario.Scenario, to io.Writer) error {
 	r := recorder{out: json.NewEncoder(to), version: 10}
 	for _, n := range s.Nodes {
@@ -89,7 +89,8 @@ func (r *recorder) life(pod *corev1.Pod) {
 	r.write("MODIFIED", "Pod", bound)
 	running := bound.DeepCopy()
 	running.Status.Phase = corev1.PodRunning
-	running.Status.Conditions = append(running.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+	running.Status.Conditions = append(running.Status.Conditions,
+		corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 	r.write("MODIFIED", "Pod", running)
 }
 
@@ -228,7 +229,8 @@ func (p *player) takeIn(events []event, objects []client.Object) error {
 	return nil
 }
 
-// weigh tells what the store takes beside the objects of the cache, and with them. What both share counts for the cache.
+// weigh tells what the store takes beside the objects of the cache, and with them. What both share counts for the
+// cache.
 func (p *player) weigh() {
 	p.store.Snapshot()
 	all := heap()
@@ -261,7 +263,8 @@ func (p *player) snapshots() error {
 	last := p.store.Snapshot()
 	for i, old := range p.some {
 		pod := old.DeepCopy()
-		pod.Name, pod.UID, pod.ResourceVersion = "one-more", types.UID(fmt.Sprint("uid-of-one-more-", i)), strconv.Itoa(10_000_000+2*i)
+		pod.Name, pod.UID, pod.ResourceVersion = "one-more", types.UID(fmt.Sprint("uid-of-one-more-", i)),
+			strconv.Itoa(10_000_000+2*i)
 		start := time.Now()
 		if err := p.store.Apply(pod); err != nil {
 			return err

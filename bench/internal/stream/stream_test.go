@@ -25,7 +25,8 @@ func TestB19_ARecordingIsTakenIn(t *testing.T) {
 	}
 	again := pods / replaced
 	if want := 2*nodes + 3*pods + 4*again; got.Events != want {
-		t.Errorf("%d events, want %d: two for a node, three for a pod, four for each that is replaced", got.Events, want)
+		t.Errorf("%d events, want %d: two for a node, three for a pod, four for each that is replaced", got.Events,
+			want)
 	}
 	if got.Nodes != nodes || got.Pods != pods {
 		t.Errorf("%d nodes and %d pods, want %d and %d", got.Nodes, got.Pods, nodes, pods)

@@ -24,7 +24,7 @@ const priceLabel = "eks-node-viewer/instance-price"
 // onePlan is how far apart the claims of one plan come at most.
 const onePlan = time.Second
 
-// fleet is what there is, kept by watches.
+// fleet holds the nodes, claims and pods of the cluster, kept current by watches.
 type fleet struct {
 	stop func()
 
@@ -33,15 +33,17 @@ type fleet struct {
 	claims            map[types.UID]bool // true: initialized and not on their way out
 	nodes             map[types.UID]float64
 	launched, removed int // nodes so far
-	// planned is how many claims of the phase came before the first pod was bound, or were the first of all, and after them each
-	// within a second of the one before: those of the first plan that launches any. claimed is when the last of them came.
+	// planned is how many claims of the phase came before the first pod was bound, or were the first of all, and after
+	// them each within a second of the one before: those of the first plan that launches any. claimed is when the last
+	// of them came.
 	planned int
 	claimed time.Time
-	// changed is when something last happened to what is launched and removed: a claim or node came, was told to go, or
-	// went; a pod was bound or went.
+	// changed is when something last happened to what is launched and removed: a claim or node came, was told to go,
+	// or went; a pod was bound or went.
 	changed time.Time
 	bound   time.Time // when the last pod was bound
-	// over are the pods that kube-scheduler has found no node for, at least once, and passed when it first did so of the last.
+	// over are the pods that kube-scheduler has found no node for, at least once, and passed when it first did so of
+	// the last.
 	over   map[types.UID]bool
 	passed time.Time
 	broken error
@@ -64,8 +66,8 @@ func see(ctx context.Context, api client.WithWatch) (*fleet, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	f := &fleet{
-		pods: map[types.UID]bool{}, claims: map[types.UID]bool{}, nodes: map[types.UID]float64{}, over: map[types.UID]bool{},
-		stop: func() { cancel(); running.Wait() },
+		pods: map[types.UID]bool{}, claims: map[types.UID]bool{}, nodes: map[types.UID]float64{},
+		over: map[types.UID]bool{}, stop: func() { cancel(); running.Wait() },
 	}
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &karpenterv1.NodeClaimList{}, &corev1.NodeList{}} {
 		if err := api.List(ctx, list); err != nil {
@@ -160,7 +162,8 @@ func set[S comparable](f *fleet, known map[types.UID]S, uid types.UID, gone bool
 // passedOver says that kube-scheduler has looked for a node for the pod, and found none.
 func passedOver(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
+			c.Reason == corev1.PodReasonUnschedulable
 	})
 }
 
@@ -183,8 +186,8 @@ func (f *fleet) begin() {
 func (f *fleet) look() (sight, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := sight{claims: len(f.claims), nodes: len(f.nodes), launched: f.launched, removed: f.removed, planned: f.planned,
-		changed: f.changed, lastBound: f.bound, over: len(f.over), passed: f.passed}
+	s := sight{claims: len(f.claims), nodes: len(f.nodes), launched: f.launched, removed: f.removed,
+		planned: f.planned, changed: f.changed, lastBound: f.bound, over: len(f.over), passed: f.passed}
 	for _, bound := range f.pods {
 		if bound {
 			s.bound++
@@ -204,5 +207,6 @@ func (f *fleet) look() (sight, error) {
 
 // String says what is there, for messages.
 func (s sight) String() string {
-	return fmt.Sprintf("%d pods bound, %d not; %d claims, %d of them ready, %d nodes", s.bound, s.unbound, s.claims, s.ready, s.nodes)
+	return fmt.Sprintf("%d pods bound, %d not; %d claims, %d of them ready, %d nodes", s.bound, s.unbound, s.claims,
+		s.ready, s.nodes)
 }

@@ -23,10 +23,13 @@ func TestAFleetIsWhatTheWatchesTell(t *testing.T) {
 	t.Parallel()
 	f, start := empty(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	meta := func(uid types.UID) metav1.ObjectMeta { return metav1.ObjectMeta{UID: uid, Namespace: "default"} }
-	pending, bound := &corev1.Pod{ObjectMeta: meta("p")}, &corev1.Pod{ObjectMeta: meta("p"), Spec: corev1.PodSpec{NodeName: "n"}}
+	pending, bound := &corev1.Pod{ObjectMeta: meta("p")},
+		&corev1.Pod{ObjectMeta: meta("p"), Spec: corev1.PodSpec{NodeName: "n"}}
 	claim := &karpenterv1.NodeClaim{ObjectMeta: meta("c")}
 	ready := claim.DeepCopy()
-	ready.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeInitialized, Status: metav1.ConditionTrue}}
+	ready.Status.Conditions = []karpenterv1.Condition{
+		{Type: karpenterv1.ConditionTypeInitialized, Status: metav1.ConditionTrue},
+	}
 	leaving := ready.DeepCopy()
 	leaving.DeletionTimestamp = &metav1.Time{Time: start}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{UID: "n", Labels: map[string]string{priceLabel: "0.25"}}}
@@ -36,18 +39,24 @@ func TestAFleetIsWhatTheWatchesTell(t *testing.T) {
 		want    sight
 	}{
 		{event: watch.Event{Type: watch.Added, Object: pending}, changes: true, want: sight{unbound: 1}},
-		{event: watch.Event{Type: watch.Added, Object: claim}, changes: true, want: sight{planned: 1, unbound: 1, claims: 1}},
+		{event: watch.Event{Type: watch.Added, Object: claim}, changes: true,
+			want: sight{planned: 1, unbound: 1, claims: 1}},
 		{event: watch.Event{Type: watch.Added, Object: node}, changes: true,
 			want: sight{planned: 1, unbound: 1, claims: 1, nodes: 1, launched: 1, price: 0.25}},
 		{event: watch.Event{Type: watch.Modified, Object: node},
 			want: sight{planned: 1, unbound: 1, claims: 1, nodes: 1, launched: 1, price: 0.25}},
 		{event: watch.Event{Type: watch.Modified, Object: ready}, changes: true,
 			want: sight{planned: 1, unbound: 1, claims: 1, ready: 1, nodes: 1, launched: 1, price: 0.25}},
-		{event: watch.Event{Type: watch.Modified, Object: bound}, changes: true, want: sight{planned: 1, bound: 1, claims: 1, ready: 1, nodes: 1, launched: 1, price: 0.25}},
-		{event: watch.Event{Type: watch.Modified, Object: leaving}, changes: true, want: sight{planned: 1, bound: 1, claims: 1, nodes: 1, launched: 1, price: 0.25}},
-		{event: watch.Event{Type: watch.Deleted, Object: bound}, changes: true, want: sight{planned: 1, claims: 1, nodes: 1, launched: 1, price: 0.25}},
-		{event: watch.Event{Type: watch.Deleted, Object: node}, changes: true, want: sight{planned: 1, claims: 1, launched: 1, removed: 1}},
-		{event: watch.Event{Type: watch.Deleted, Object: leaving}, changes: true, want: sight{planned: 1, launched: 1, removed: 1}},
+		{event: watch.Event{Type: watch.Modified, Object: bound}, changes: true,
+			want: sight{planned: 1, bound: 1, claims: 1, ready: 1, nodes: 1, launched: 1, price: 0.25}},
+		{event: watch.Event{Type: watch.Modified, Object: leaving}, changes: true,
+			want: sight{planned: 1, bound: 1, claims: 1, nodes: 1, launched: 1, price: 0.25}},
+		{event: watch.Event{Type: watch.Deleted, Object: bound}, changes: true,
+			want: sight{planned: 1, claims: 1, nodes: 1, launched: 1, price: 0.25}},
+		{event: watch.Event{Type: watch.Deleted, Object: node}, changes: true,
+			want: sight{planned: 1, claims: 1, launched: 1, removed: 1}},
+		{event: watch.Event{Type: watch.Deleted, Object: leaving}, changes: true,
+			want: sight{planned: 1, launched: 1, removed: 1}},
 	} {
 		now := start.Add(time.Duration(i) * time.Second)
 		f.take(row.event, now)
@@ -71,14 +80,16 @@ func TestAFleetIsWhatTheWatchesTell(t *testing.T) {
 	}
 }
 
-// B-16: claims of the first plan may still come while pods are bound already; what comes a second after the last of them is not of it.
+// B-16: claims of the first plan may still come while pods are bound already; what comes a second after the last of
+// them is not of it.
 func TestWhatIsOfTheFirstPlan(t *testing.T) {
 	t.Parallel()
 	f, start := empty(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i, at := range []int{0, 3000, 3900, 4900, 5901, 6000} { // milliseconds
 		if i == 2 {
-			f.take(watch.Event{Type: watch.Modified, Object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p", Namespace: "default"},
-				Spec: corev1.PodSpec{NodeName: "n"}}}, start.Add(3500*time.Millisecond))
+			f.take(watch.Event{Type: watch.Modified,
+				Object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p", Namespace: "default"},
+					Spec: corev1.PodSpec{NodeName: "n"}}}, start.Add(3500*time.Millisecond))
 		}
 		claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{UID: types.UID(rune('a' + i))}}
 		f.take(watch.Event{Type: watch.Added, Object: claim}, start.Add(time.Duration(at)*time.Millisecond))
@@ -101,12 +112,16 @@ func TestWhatIsOfTheFirstPlan(t *testing.T) {
 func TestRequestsAreCountedByPhase(t *testing.T) {
 	t.Parallel()
 	line := func(user, verb, resource, at string) string {
-		return `{"stage":"ResponseComplete","verb":"` + verb + `","user":{"username":"` + user + `"},"objectRef":{"resource":"` + resource +
-			`","apiGroup":"karpenter.sh","subresource":"status"},"requestReceivedTimestamp":"2026-01-02T03:04:` + at + `Z"}` + "\n"
+		return `{"stage":"ResponseComplete","verb":"` + verb + `","user":{"username":"` + user +
+			`"},"objectRef":{"resource":"` + resource +
+			`","apiGroup":"karpenter.sh","subresource":"status"},"requestReceivedTimestamp":"2026-01-02T03:04:` + at +
+			`Z"}` + "\n"
 	}
 	log := filepath.Join(t.TempDir(), "audit.log")
-	text := line("joiner", "patch", "nodeclaims", "04") + line("joiner", "patch", "nodeclaims", "05") + line("joiner", "watch", "nodeclaims", "06") +
-		line("admin", "patch", "nodeclaims", "07") + line("joiner", "patch", "nodeclaims", "08") + line("joiner", "get", "nodeclaims", "10")
+	text := line("joiner", "patch", "nodeclaims", "04") + line("joiner", "patch", "nodeclaims", "05") +
+		line("joiner", "watch", "nodeclaims", "06") +
+		line("admin", "patch", "nodeclaims", "07") + line("joiner", "patch", "nodeclaims", "08") +
+		line("joiner", "get", "nodeclaims", "10")
 	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +131,8 @@ func TestRequestsAreCountedByPhase(t *testing.T) {
 		t.Fatal(err)
 	}
 	const patches, gets = "patch nodeclaims.karpenter.sh/status", "get nodeclaims.karpenter.sh/status"
-	if phases[0].Requests[patches] != 2 || phases[0].Requests.Total() != 2 || phases[1].Requests[gets] != 1 || phases[1].Requests.Total() != 1 {
+	if phases[0].Requests[patches] != 2 || phases[0].Requests.Total() != 2 || phases[1].Requests[gets] != 1 ||
+		phases[1].Requests.Total() != 1 {
 		t.Errorf("counted %v and %v, want two patches and one get", phases[0].Requests, phases[1].Requests)
 	}
 }
@@ -125,11 +141,13 @@ func TestRequestsAreCountedByPhase(t *testing.T) {
 func TestB22_WritesAfterARestart(t *testing.T) {
 	t.Parallel()
 	line := func(user, verb, resource, at string) string {
-		return `{"stage":"ResponseComplete","verb":"` + verb + `","user":{"username":"` + user + `"},"objectRef":{"resource":"` + resource +
+		return `{"stage":"ResponseComplete","verb":"` + verb + `","user":{"username":"` + user +
+			`"},"objectRef":{"resource":"` + resource +
 			`"},"requestReceivedTimestamp":"2026-01-02T03:04:` + at + `Z"}` + "\n"
 	}
 	log := filepath.Join(t.TempDir(), "audit.log")
-	text := line("joiner", "patch", "nodes", "04") + line("joiner", "patch", "nodes", "05") + line("joiner", "list", "nodes", "06") +
+	text := line("joiner", "patch", "nodes", "04") + line("joiner", "patch", "nodes", "05") +
+		line("joiner", "list", "nodes", "06") +
 		line("joiner", "update", "leases", "06") + line("admin", "patch", "nodes", "07")
 	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

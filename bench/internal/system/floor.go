@@ -21,9 +21,10 @@ const Scheduler = "kube-scheduler"
 // podsPerNode is how many pods a node of the floor gets on average. Both sides plan 20 to 21.
 const podsPerNode = 20
 
-// floor measures what kube-scheduler takes for so many pods of the workload, whoever launches the nodes: how long until it has
-// passed over each of them in an empty cluster, which is what both sides wait for; then, once nodes with room for all are there,
-// how long until all are bound. A controller that plans in no time and whose machines come at once needs as long as both.
+// floor measures what kube-scheduler takes for so many pods of the workload, whoever launches the nodes: how long
+// until it has passed over each of them in an empty cluster, which is what both sides wait for; then, once nodes with
+// room for all are there, how long until all are bound. A controller that plans in no time and whose machines come at
+// once needs as long as both.
 func floor(ctx context.Context, r *rig.Rig, pods int) (p Phase, err error) {
 	seen, err := see(ctx, r.Client)
 	if err != nil {
@@ -88,8 +89,8 @@ func (w watcher) until(ctx context.Context, done func(sight) bool) (sight, error
 	}
 }
 
-// roomyNode is a node that is ready, with room for all pods: those that keep apart find the first nodes full otherwise, and wait for
-// further ones, as with controllers.
+// roomyNode is a node that is ready, with room for all pods: those that keep apart find the first nodes full
+// otherwise, and wait for further ones, as with controllers.
 func roomyNode(name string) *corev1.Node {
 	room := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("4k"), corev1.ResourceMemory: resource.MustParse("16Ti"),
@@ -98,7 +99,8 @@ func roomyNode(name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Annotations: map[string]string{cluster.FakeNodeAnnotation: cluster.FakeNodeValue},
-			Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64"},
+			Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux",
+				corev1.LabelArchStable: "amd64"},
 		},
 		Status: corev1.NodeStatus{
 			Capacity: room, Allocatable: room,

@@ -18,16 +18,16 @@ func (r Requests) Total() int {
 
 // The least requests that a controller could do with, which nobody is known to reach.
 const (
-	// LeastUp are for a node: create its NodeClaim, create the Node (which on KWOK the controller does), write down which
-	// instance it is, label the Node and take its taint off, write down that it is initialized.
+	// LeastUp are for a node: create its NodeClaim, create the Node (which on KWOK the controller does), write down
+	// which instance it is, label the Node and take its taint off, write down that it is initialized.
 	LeastUp = 5
-	// LeastDown are for a node: taint it, delete its NodeClaim, delete the Node, and take the finalizer off both. Evictions
-	// of pods come on top.
+	// LeastDown are for a node: taint it, delete its NodeClaim, delete the Node, and take the finalizer off both.
+	// Evictions of pods come on top.
 	LeastDown = 5
 )
 
-// countRequests reads from the audit log what a user has asked for in each phase. Watches do not count: they are a matter
-// of the process, not of nodes.
+// countRequests reads from the audit log what a user has asked for in each phase. Watches do not count: they are a
+// matter of the process, not of nodes.
 func countRequests(log, user string, phases []Phase) error {
 	for i := range phases {
 		phases[i].Requests = Requests{}

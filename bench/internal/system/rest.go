@@ -23,8 +23,8 @@ const (
 	fillLimit = 40 * time.Minute
 )
 
-// Rest is what was seen of a controller while nothing happened in its cluster, and after it was killed and started again
-// (B-22).
+// Rest is what was seen of a controller while nothing happened in its cluster, and after it was killed and started
+// again (B-22).
 type Rest struct {
 	Side        string
 	Nodes, Pods int
@@ -33,7 +33,8 @@ type Rest struct {
 	Requests Requests // in that time, watches aside
 	// ReadySeconds is the time from the start of a new process until it says that it is ready.
 	ReadySeconds float64
-	// Writes are its requests after that which change something, watches and leases aside; Went the nodes that went or came.
+	// Writes are its requests after that which change something, watches and leases aside; Went the nodes that went or
+	// came.
 	Writes Requests
 	Went   int
 	CutOff bool // the cluster was not there in its time: nothing else counts
@@ -41,9 +42,11 @@ type Rest struct {
 
 // String is a line for people.
 func (r Rest) String() string {
-	return fmt.Sprintf("%d nodes, %d pods; at rest %.2f %% of a core, %.2f requests a second (%s), %d MiB; after a restart ready in %.1f s, "+
-		"%d writes (%s), %d nodes came or went", r.Nodes, r.Pods, 100*r.CPUSeconds/r.WallSeconds,
-		float64(r.Requests.Total())/r.WallSeconds, r.Requests, r.PeakRSSBytes>>20, r.ReadySeconds, r.Writes.Total(), r.Writes, r.Went)
+	return fmt.Sprintf(
+		"%d nodes, %d pods; at rest %.2f %% of a core, %.2f requests a second (%s), %d MiB; after a restart ready in %.1f s, "+
+			"%d writes (%s), %d nodes came or went", r.Nodes, r.Pods, 100*r.CPUSeconds/r.WallSeconds,
+		float64(r.Requests.Total())/r.WallSeconds, r.Requests, r.PeakRSSBytes>>20, r.ReadySeconds, r.Writes.Total(),
+		r.Writes, r.Went)
 }
 
 // String lists the kinds with their numbers, the most frequent first.
@@ -60,8 +63,8 @@ func (r Requests) String() string {
 	return b.String()
 }
 
-// Rest fills a cluster with nodes of ten pods each and looks at each side's controller while nothing happens. Each side
-// has a control plane of its own.
+// Rest fills a cluster with nodes of ten pods each and looks at each side's controller while nothing happens. Each
+// side has a control plane of its own.
 func (c Config) Rest(ctx context.Context, nodes int) (all []Rest, err error) {
 	for _, side := range c.Sides {
 		one, err := c.rest(ctx, side, nodes)
@@ -162,7 +165,8 @@ func (w watcher) fill(ctx context.Context, nodes int) (sight, error) {
 	}
 	for {
 		now, err := w.look()
-		if err != nil || time.Since(now.changed) > quiet && time.Since(began) > quiet || time.Since(began) > fillLimit {
+		if err != nil || time.Since(now.changed) > quiet && time.Since(began) > quiet ||
+			time.Since(began) > fillLimit {
 			return now, err
 		}
 		if err := w.pause(ctx); err != nil {

@@ -14,9 +14,9 @@ import (
 
 const (
 	look = 20 * time.Millisecond // how often what was seen is looked at
-	// settle is for how long nothing may happen before the workload shrinks; quiet, how long until the shrunk cluster counts
-	// as done. The longest pause that either side makes on purpose is the peer's: 15 s until it acts on what it has planned,
-	// and up to 10 s until it plans again.
+	// settle is for how long nothing may happen before the workload shrinks; quiet, how long until the shrunk cluster
+	// counts as done. The longest pause that either side makes on purpose is the peer's: 15 s until it acts on what it
+	// has planned, and up to 10 s until it plans again.
 	settle = 5 * time.Second
 	quiet  = 60 * time.Second
 	// These bound a phase.
@@ -41,8 +41,8 @@ type Phase struct {
 	Launched, Removed, Left int     // nodes
 	Price                   float64 // of the nodes at the end, in dollars per hour
 	Requests                Requests
-	// Expected are the pods that kube-scheduler bound where a plan expected them, Elsewhere those that it bound to another node
-	// (K-60). Only Joiner counts them.
+	// Expected are the pods that kube-scheduler bound where a plan expected them, Elsewhere those that it bound to
+	// another node (K-60). Only Joiner counts them.
 	Expected, Elsewhere int
 	// PassedOver is of kube-scheduler alone: the seconds until it had found no node for each pod.
 	PassedOver float64
@@ -54,7 +54,8 @@ type Phase struct {
 func (p Phase) String() string {
 	return fmt.Sprintf("%.1f s, %.1f s of CPU, %d MiB; %d pods bound, %d nodes planned first, "+
 		"%d came, %d went, %d are left for %.3f $/h; %d requests", p.WallSeconds,
-		p.CPUSeconds, p.PeakRSSBytes>>20, p.Bound, p.Planned, p.Launched, p.Removed, p.Left, p.Price, p.Requests.Total())
+		p.CPUSeconds, p.PeakRSSBytes>>20, p.Bound, p.Planned, p.Launched, p.Removed, p.Left, p.Price,
+		p.Requests.Total())
 }
 
 // round runs one controller from an empty cluster to an empty cluster.
@@ -73,9 +74,10 @@ func round(ctx context.Context, r *rig.Rig, program rig.Program, pods int) (phas
 	if err := w.prepare(ctx); err != nil {
 		return nil, err
 	}
-	apply, err := w.phase(ctx, step{Apply, applyLimit, workload(pods), func(s sight) time.Time { return s.lastBound }, func(s sight) bool {
-		return s.bound == pods && s.ready == s.claims && s.nodes == s.claims && time.Since(s.changed) > settle
-	}})
+	apply, err := w.phase(ctx, step{Apply, applyLimit, workload(pods), func(s sight) time.Time { return s.lastBound },
+		func(s sight) bool {
+			return s.bound == pods && s.ready == s.claims && s.nodes == s.claims && time.Since(s.changed) > settle
+		}})
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +85,11 @@ func round(ctx context.Context, r *rig.Rig, program rig.Program, pods int) (phas
 		return nil, err
 	}
 	smaller := nodePool("100%") + workload(pods/10)
-	shrink, err := w.phase(ctx, step{Shrink, shrinkLimit, smaller, func(s sight) time.Time { return s.changed }, func(s sight) bool {
-		return s.bound == pods/10 && s.unbound == 0 && s.ready == s.claims && s.nodes == s.claims && time.Since(s.changed) > quiet
-	}})
+	shrink, err := w.phase(ctx, step{Shrink, shrinkLimit, smaller, func(s sight) time.Time { return s.changed },
+		func(s sight) bool {
+			return s.bound == pods/10 && s.unbound == 0 && s.ready == s.claims && s.nodes == s.claims &&
+				time.Since(s.changed) > quiet
+		}})
 	if err != nil {
 		return nil, err
 	}
@@ -96,10 +100,11 @@ func round(ctx context.Context, r *rig.Rig, program rig.Program, pods int) (phas
 	return phases, w.tidy(ctx)
 }
 
-// bindings reads how many pods were bound where they were expected, and how many elsewhere; none of a controller that does not
-// count them.
+// bindings reads how many pods were bound where they were expected, and how many elsewhere; none of a controller that
+// does not count them.
 func bindings(ctx context.Context, port int) (expected, elsewhere int, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", port), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", port),
+		nil)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -145,7 +150,8 @@ type step struct {
 	done      func(sight) bool      // nothing more will happen
 }
 
-// phase applies manifests and waits until done says so. Time and CPU are those until the end, requests those until done.
+// phase applies manifests and waits until done says so. Time and CPU are those until the end, requests those until
+// done.
 func (w watcher) phase(ctx context.Context, do step) (Phase, error) {
 	w.begin()
 	before, err := w.look()

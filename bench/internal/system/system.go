@@ -1,9 +1,10 @@
-// Package system measures whole controllers, Joiner's and the peer's, on one local control plane: pods are applied until
-// all are bound (B-10), nine of ten go away (B-11), and the API server's audit log (B-12) and the kernel (B-13) say what
-// that took. Both run as processes, in turns, each with its defaults; what the world looks like comes from watches.
+// Package system measures whole controllers, Joiner's and the peer's, on one local control plane: pods are applied
+// until all are bound (B-10), nine of ten go away (B-11), and the API server's audit log (B-12) and the kernel (B-13)
+// say what that took. Both run as processes, in turns, each with its defaults; what the world looks like comes from
+// watches.
 //
-// Start at Run. workload.go is what is asked of them, fleet.go what is seen, round.go how it is measured, floor.go what
-// kube-scheduler takes of it.
+// Start at Run. workload.go is what is asked of them, fleet.go what is seen, round.go how it is measured, floor.go
+// what kube-scheduler takes of it.
 package system
 
 import (
@@ -22,8 +23,8 @@ type Config struct {
 	ControlPlane string // path of the built program
 	Rounds       int
 	Sides        []Side // they take turns in this order
-	// SchedulerQPS is how many requests a second kube-scheduler's client may make, twice as many at once; 0 is what the local
-	// control plane has, 1,000. A scheduler without flags has 50.
+	// SchedulerQPS is how many requests a second kube-scheduler's client may make, twice as many at once; 0 is what
+	// the local control plane has, 1,000. A scheduler without flags has 50.
 	SchedulerQPS int
 	// Dir keeps the control plane's state, its audit log and the logs of all programs; empty: they go.
 	Dir string
@@ -55,8 +56,8 @@ func (c Config) Run(ctx context.Context, pods int) (phases []Phase, err error) {
 		if err != nil {
 			return phases, fmt.Errorf("round %d of %s: %w", i+1, Scheduler, err)
 		}
-		fmt.Fprintf(c.Log, "%s-%d, round %d: %s takes %.1f s, %.1f of them to pass over all pods\n", alone.Name, pods, i+1,
-			Scheduler, alone.WallSeconds, alone.PassedOver)
+		fmt.Fprintf(c.Log, "%s-%d, round %d: %s takes %.1f s, %.1f of them to pass over all pods\n", alone.Name, pods,
+			i+1, Scheduler, alone.WallSeconds, alone.PassedOver)
 		phases = append(phases, alone)
 		for _, side := range c.Sides {
 			both, err := round(ctx, r, side.Program, pods)

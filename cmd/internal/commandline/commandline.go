@@ -48,11 +48,11 @@ type Program struct {
 	Example string
 	Groups  []Group
 	Start   func(ctx context.Context) error
-	// Excuses is told of a variable that cannot be read, and says whether the program goes on with the default. Without it
-	// there is no excuse.
+	// Excuses is told of a variable that cannot be read, and says whether the program goes on with the default.
+	// Without it there is no excuse.
 	Excuses func(Mistake) bool
-	// Unknown is told of the flags that the program does not have, without their dashes, where the flag UnknownFlags lets it
-	// go on without them. A program without it has no such flag.
+	// Unknown is told of the flags that the program does not have, without their dashes, where the flag UnknownFlags
+	// lets it go on without them. A program without it has no such flag.
 	Unknown func(names []string)
 }
 
@@ -85,9 +85,10 @@ func Main(program func(logs io.Writer) Program) {
 	os.Exit(code)
 }
 
-// Run parses args and the environment, runs the program, and returns the exit code: 0 when it was asked to stop, 2 after
-// a mistake of the user's and 1 on any other failure, each with one line on stderr for each thing that is wrong.
-func Run(ctx context.Context, p Program, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
+// Run parses args and the environment, runs the program, and returns the exit code: 0 when it was asked to stop, 2
+// after a mistake of the user's and 1 on any other failure, each with one line on stderr for each thing that is wrong.
+func Run(ctx context.Context, p Program, args []string, lookup func(string) (string, bool),
+	stdout, stderr io.Writer) int {
 	command := New(p, lookup)
 	args = p.known(command.Flags(), doubled(command.Flags(), args), lookup)
 	command.SetArgs(args)
@@ -114,15 +115,16 @@ func noArguments(_ *cobra.Command, args []string) error {
 		return nil
 	}
 	return UsageError{fmt.Errorf(
-		"it takes no argument, and %q is one: the value of a switch follows it with =, such as --switch=false", args[0])}
+		"it takes no argument, and %q is one: the value of a switch follows it with =, such as --switch=false",
+		args[0])}
 }
 
 // New returns the command of a program; lookup reads the environment.
 func New(p Program, lookup func(string) (string, bool)) *cobra.Command {
 	command := &cobra.Command{
 		Use: p.Name, Short: p.Short, Args: noArguments, SilenceErrors: true, SilenceUsage: true,
-		// Without a template of ours: with one the linker keeps every method of every type that a program uses, since a template may call
-		// any of them, and joiner is nearly twice as large.
+		// Without a template of ours: with one the linker keeps every method of every type that a program uses, since
+		// a template may call any of them, and joiner is nearly twice as large.
 		Version: Version(debug.ReadBuildInfo()),
 		RunE: func(command *cobra.Command, _ []string) error {
 			settings, err := settle(p, command.Flags(), lookup)
@@ -146,7 +148,8 @@ func New(p Program, lookup func(string) (string, bool)) *cobra.Command {
 	}
 	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
-			err = fmt.Errorf("%w%s", err, settings{program: p.Name, flags: command.Flags()}.meant(unknown.GetSpecifiedName()))
+			err = fmt.Errorf("%w%s", err,
+				settings{program: p.Name, flags: command.Flags()}.meant(unknown.GetSpecifiedName()))
 		}
 		return UsageError{err}
 	})
@@ -214,7 +217,8 @@ const Levels = "debug, info, warn or error; SIGUSR1 switches to debug while runn
 
 // ParseLevel reads the value of --log-level.
 func ParseLevel(text string) (slog.Level, error) {
-	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn,
+		"error": slog.LevelError}
 	level, found := levels[text]
 	if !found {
 		names := []string{"debug", "info", "warn", "error"}
@@ -223,16 +227,17 @@ func ParseLevel(text string) (slog.Level, error) {
 	return level, nil
 }
 
-// NewLogger returns a logger of JSON lines, which the Kubernetes libraries use too, two levels lower. Its level changes at
-// each SIGUSR1 until stop is called.
+// NewLogger returns a logger of JSON lines, which the Kubernetes libraries use too, two levels lower. Its level
+// changes at each SIGUSR1 until stop is called.
 func NewLogger(logs io.Writer, level slog.Level) (log logr.Logger, stop func()) {
 	var current slog.LevelVar
 	return use(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: &current}), &current, level)
 }
 
-// NewLoggerAs is NewLogger with one of the layouts of --log-format, to paths: files, stdout or stderr, where stdout is logs. An error
-// names the path or the layout.
-func NewLoggerAs(logs io.Writer, format string, paths []string, level slog.Level) (log logr.Logger, stop func(), err error) {
+// NewLoggerAs is NewLogger with one of the layouts of --log-format, to paths: files, stdout or stderr, where stdout is
+// logs. An error names the path or the layout.
+func NewLoggerAs(logs io.Writer, format string, paths []string,
+	level slog.Level) (log logr.Logger, stop func(), err error) {
 	sink, end, err := open(logs, paths)
 	if err != nil {
 		return logr.Logger{}, nil, err
@@ -245,7 +250,8 @@ func NewLoggerAs(logs io.Writer, format string, paths []string, level slog.Level
 	case JoinerFormat:
 	default:
 		end()
-		return logr.Logger{}, nil, fmt.Errorf("--log-format is %q: want %s or %s", format, KarpenterFormat, JoinerFormat)
+		return logr.Logger{}, nil, fmt.Errorf("--log-format is %q: want %s or %s", format, KarpenterFormat,
+			JoinerFormat)
 	}
 	log, unswitch := use(handler, &current, level)
 	return log, func() { unswitch(); end() }, nil
@@ -275,7 +281,8 @@ func open(logs io.Writer, paths []string) (sink zapcore.WriteSyncer, end func(),
 		sinks, ends = append(sinks, opened), append(ends, closing)
 	}
 	if len(sinks) == 0 {
-		return nil, nil, errors.New("--log-output-paths is empty: want stdout, stderr or files, several with commas between them")
+		return nil, nil,
+			errors.New("--log-output-paths is empty: want stdout, stderr or files, several with commas between them")
 	}
 	return zapcore.NewMultiWriteSyncer(sinks...), end, nil
 }

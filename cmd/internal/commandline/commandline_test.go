@@ -23,13 +23,16 @@ func TestTheHelpHasEveryFlagUnderItsHeading(t *testing.T) {
 	serving := commandline.NewGroup("Serving", func(flags *pflag.FlagSet) {
 		flags.Int("metrics-port", 8080, "where to listen")
 	})
-	program := commandline.Program{Name: "joiner", Short: "It launches nodes.", Example: "batch-idle-duration", Groups: []commandline.Group{planning, serving}}
+	program := commandline.Program{Name: "joiner", Short: "It launches nodes.", Example: "batch-idle-duration",
+		Groups: []commandline.Group{planning, serving}}
 	var out, err bytes.Buffer
-	if code := commandline.Run(t.Context(), program, []string{"--help"}, func(string) (string, bool) { return "", false }, &out, &err); code != 0 || err.Len() > 0 {
+	if code := commandline.Run(t.Context(), program, []string{"--help"},
+		func(string) (string, bool) { return "", false }, &out, &err); code != 0 || err.Len() > 0 {
 		t.Fatalf("exit %d, %q", code, err.String())
 	}
 	rest := out.String()
-	for _, next := range []string{"It launches nodes.", "--batch-idle-duration is BATCH_IDLE_DURATION", "Planning:", "--batch-idle-duration duration", "Serving:", "--metrics-port int"} {
+	for _, next := range []string{"It launches nodes.", "--batch-idle-duration is BATCH_IDLE_DURATION", "Planning:",
+		"--batch-idle-duration duration", "Serving:", "--metrics-port int"} {
 		_, after, found := strings.Cut(rest, next)
 		if !found {
 			t.Fatalf("%q is not in the help, or in another place:\n%s", next, out.String())

@@ -56,8 +56,8 @@ func settle(p Program, flags *pflag.FlagSet, lookup func(string) (string, bool))
 	return s, err
 }
 
-// environment sets flags from variables. One that cannot be read leaves its flag to the file and the default (K-03); it is an
-// error unless it is excused.
+// environment sets flags from variables. One that cannot be read leaves its flag to the file and the default (K-03);
+// it is an error unless it is excused.
 func (s settings) environment(lookup func(string) (string, bool)) error {
 	var faults []error
 	s.flags.VisitAll(func(flag *pflag.Flag) {
@@ -92,7 +92,8 @@ func (s settings) file(path string) error {
 	}
 	values, err := decoded(data)
 	if err != nil {
-		return fmt.Errorf("--config %s: it is no YAML object: %s", path, strings.Join(strings.Fields(err.Error()), " "))
+		return fmt.Errorf("--config %s: it is no YAML object: %s", path,
+			strings.Join(strings.Fields(err.Error()), " "))
 	}
 	var faults []error
 	wrong := func(format string, args ...any) {

@@ -42,7 +42,8 @@ func (p *trial) program() commandline.Program {
 }
 
 // tried runs the program with a file; $FILE in args stands for its path.
-func tried(t *testing.T, content string, environment map[string]string, args ...string) (p trial, code int, out, failures string) {
+func tried(t *testing.T, content string, environment map[string]string,
+	args ...string) (p trial, code int, out, failures string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -62,7 +63,8 @@ const header = "apiVersion: config.joiner.sh/v1\nkind: JoinerTrialConfig\n"
 // U-13: a flag wins over a variable, a variable over the file, the file over the default.
 func TestU13_WhichSettingWins(t *testing.T) {
 	t.Parallel()
-	p, code, _, failures := tried(t, header+"idle: 3s\nport: 3\nshare: 0.25\nproviders: [ec2, 'a,b']\ntags: {team: red, a: 'x,y'}\n",
+	p, code, _, failures := tried(t,
+		header+"idle: 3s\nport: 3\nshare: 0.25\nproviders: [ec2, 'a,b']\ntags: {team: red, a: 'x,y'}\n",
 		map[string]string{"IDLE": "2s", "PORT": "2", "CONFIG": "nothing of ours"}, "--config", "$FILE", "--idle", "1s")
 	if code != 0 || !p.started {
 		t.Fatalf("exit %d: %s", code, failures)
@@ -78,8 +80,10 @@ func TestU13_WhatIsInForceIsPrinted(t *testing.T) {
 	t.Parallel()
 	p, code, out, failures := tried(t, header+"share: 0.25\nproviders: [ec2, 'a,b']\ntags: {team: red}\n",
 		map[string]string{"NAME": "x: \"y\" # z"}, "--config", "$FILE", "--quick", "--print-config")
-	want := header + `idle: "1s" # default` + "\n" + `name: "x: \"y\" # z" # variable NAME` + "\nport: 8080 # default\n" +
-		`providers: ["ec2","a,b"] # file` + "\nquick: true # flag\nshare: 0.25 # file\n" + `tags: {"team":"red"} # file` + "\n"
+	want := header + `idle: "1s" # default` + "\n" + `name: "x: \"y\" # z" # variable NAME` +
+		"\nport: 8080 # default\n" +
+		`providers: ["ec2","a,b"] # file` + "\nquick: true # flag\nshare: 0.25 # file\n" +
+		`tags: {"team":"red"} # file` + "\n"
 	if code != 0 || p.started || out != want {
 		t.Fatalf("exit %d, started %t, %s\n%s\nwant\n%s", code, p.started, failures, out, want)
 	}
@@ -114,7 +118,8 @@ func TestU13_MistakesInAFileAreNamed(t *testing.T) {
 	} {
 		p, code, _, failures := tried(t, content, nil, "--config", "$FILE")
 		first, _, _ := strings.Cut(failures, "\n")
-		if code != 2 || p.started || !strings.HasPrefix(first, "joiner-trial: --config FILE: ") || !strings.Contains(first, want) {
+		if code != 2 || p.started || !strings.HasPrefix(first, "joiner-trial: --config FILE: ") ||
+			!strings.Contains(first, want) {
 			t.Errorf("%q: exit %d\n%swant %s", content, code, failures, want)
 		}
 	}
@@ -122,7 +127,8 @@ func TestU13_MistakesInAFileAreNamed(t *testing.T) {
 		strings.Count(failures, "do you mean") != 2 {
 		t.Errorf("two mistakes: exit %d\n%s", code, failures)
 	}
-	if _, code, _, failures := tried(t, "", nil, "--config", "/nowhere"); code != 2 || !strings.Contains(failures, "/nowhere") {
+	if _, code, _, failures := tried(t, "", nil, "--config", "/nowhere"); code != 2 ||
+		!strings.Contains(failures, "/nowhere") {
 		t.Errorf("a file that is not there: exit %d\n%s", code, failures)
 	}
 	if _, code, _, failures := tried(t, "", nil, "--pord", "1"); code != 2 ||

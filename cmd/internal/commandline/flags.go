@@ -16,8 +16,8 @@ const (
 	WarnUnknown   = "warn"
 )
 
-// doubled gives flags their second dash that were written with one, as Go's own flags may be (K-01): those of the set. We
-// have none of a single letter but help.
+// doubled gives flags their second dash that were written with one, as Go's own flags may be (K-01): those of the set.
+// We have none of a single letter but help.
 func doubled(flags *pflag.FlagSet, args []string) []string {
 	args = slices.Clone(args)
 	for i, arg := range args {

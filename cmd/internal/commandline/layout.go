@@ -17,8 +17,9 @@ import (
 
 // The layouts of --log-format (K-17).
 const (
-	// KarpenterFormat has Karpenter's keys in their order: level, time, logger, message, commit, controller, then the objects under their
-	// kinds and the rest. Of lines with one message the first hundred a second are written, then each hundredth.
+	// KarpenterFormat has Karpenter's keys in their order: level, time, logger, message, commit, controller, then the
+	// objects under their kinds and the rest. Of lines with one message the first hundred a second are written, then
+	// each hundredth.
 	KarpenterFormat = "karpenter"
 	// JoinerFormat has time, level, msg, logger and the objects by short names. It writes every line.
 	JoinerFormat = "joiner"

@@ -62,24 +62,28 @@ func logged(t *testing.T, format string, level slog.Level, write func(log logr.L
 // K-17: a line has Karpenter's keys in their order, objects under their kinds, a time in UTC with milliseconds.
 func TestK17_ALineHasKarpentersKeys(t *testing.T) {
 	got := logged(t, commandline.KarpenterFormat, slog.LevelInfo, func(log logr.Logger) {
-		log.WithName("nodeclaim.lifecycle").Info("registered", "event", "Registered", "claim", "default-a", "node", "n1", "pool", "default")
-		log.WithName("provisioner").Error(errors.New("the API server is away"), "could not plan", "pod", "shop/web-0", "pods", []string{"a/b"})
+		log.WithName("nodeclaim.lifecycle").Info("registered", "event", "Registered", "claim", "default-a", "node",
+			"n1", "pool", "default")
+		log.WithName("provisioner").Error(errors.New("the API server is away"), "could not plan", "pod", "shop/web-0",
+			"pods", []string{"a/b"})
 	})
 	keys, values := keysOf(t, got[0])
-	want := []string{"level", "time", "logger", "message", "commit", "controller", "NodeClaim", "Node", "NodePool", "event"}
+	want := []string{"level", "time", "logger", "message", "commit", "controller", "NodeClaim", "Node", "NodePool",
+		"event"}
 	if !slices.Equal(keys, want) {
 		t.Errorf("keys %v, want %v", keys, want)
 	}
 	if at := values["time"].(string); !regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`).MatchString(at) {
 		t.Errorf("time %s", at)
 	}
-	if values["level"] != "INFO" || values["message"] != "registered" || values["controller"] != "nodeclaim.lifecycle" ||
-		values["NodeClaim"].(map[string]any)["name"] != "default-a" {
+	if values["level"] != "INFO" || values["message"] != "registered" ||
+		values["controller"] != "nodeclaim.lifecycle" || values["NodeClaim"].(map[string]any)["name"] != "default-a" {
 		t.Errorf("%s", got[0])
 	}
 	_, values = keysOf(t, got[1])
 	pod := values["Pod"].(map[string]any)
-	if values["level"] != "ERROR" || values["error"] != "the API server is away" || pod["namespace"] != "shop" || pod["name"] != "web-0" {
+	if values["level"] != "ERROR" || values["error"] != "the API server is away" || pod["namespace"] != "shop" ||
+		pod["name"] != "web-0" {
 		t.Errorf("%s", got[1])
 	}
 }
@@ -110,7 +114,8 @@ func TestK17_TheOtherLayout(t *testing.T) {
 	}
 }
 
-// K-18: of lines with one message the first hundred of a second are written, then each hundredth; others are not touched by it.
+// K-18: of lines with one message the first hundred of a second are written, then each hundredth; others are not
+// touched by it.
 func TestK18_RepeatedLinesAreFew(t *testing.T) {
 	got := logged(t, commandline.KarpenterFormat, slog.LevelInfo, func(log logr.Logger) {
 		for range 1000 {
@@ -118,7 +123,8 @@ func TestK18_RepeatedLinesAreFew(t *testing.T) {
 		}
 		log.Info("once")
 	})
-	// The thousand lines take far less than a second; where the clock's second ends among them, twice as many are written.
+	// The thousand lines take far less than a second; where the clock's second ends among them, twice as many are
+	// written.
 	if n := len(got); n < 110 || n > 220 || !strings.Contains(got[n-1], `"once"`) {
 		t.Errorf("%d lines, the last is %s; want 110 to 220, and the other message", n, got[n-1])
 	}
@@ -128,7 +134,8 @@ func TestK18_RepeatedLinesAreFew(t *testing.T) {
 func TestK17_WhereTheLogGoes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "joiner.log")
 	var out lines
-	log, stop, err := commandline.NewLoggerAs(&out, commandline.KarpenterFormat, []string{"stdout", file}, slog.LevelInfo)
+	log, stop, err := commandline.NewLoggerAs(&out, commandline.KarpenterFormat, []string{"stdout", file},
+		slog.LevelInfo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +150,8 @@ func TestK17_WhereTheLogGoes(t *testing.T) {
 		format, want string
 		paths        []string
 	}{
-		{commandline.KarpenterFormat, missing, []string{missing}}, {"yaml", `--log-format is "yaml"`, []string{"stdout"}},
+		{commandline.KarpenterFormat, missing, []string{missing}},
+		{"yaml", `--log-format is "yaml"`, []string{"stdout"}},
 		{commandline.JoinerFormat, "--log-output-paths is empty", nil},
 	} {
 		_, _, err := commandline.NewLoggerAs(&out, row.format, row.paths, slog.LevelInfo)

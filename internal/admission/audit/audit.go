@@ -13,18 +13,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// Config is what an [Auditor] needs.
+// Config is the configuration of an [Auditor].
 type Config struct {
-	// Policy is the one that is, or will be, in force. Groups are audited whatever their mode.
+	// Policy is the policy that is, or will be, in force. Groups are audited whatever their mode.
 	Policy *evaluator.Policy
 	// Ignored are the parts of the live source that have no effect.
 	Ignored []evaluator.Ignored
-	// Live is what was found of the live source.
+	// Live is what was found out about the live source.
 	Live LiveConfig
-	// Cluster are the ports of the evaluator. Its nodes are all there before the first pod is looked at.
+	// Cluster are the ports of the evaluator. It must know all nodes before the first pod is judged.
 	Cluster evaluator.Cluster
-	// Owner names what a user edits to change a pod: for the controller of a pod, the one behind it, such as the Deployment of
-	// a ReplicaSet. It is asked for pods that are found only. Nil leaves each controller as it is.
+	// Owner returns the workload that a user edits to change a pod: the one behind the pod's controller, such as the
+	// Deployment of a ReplicaSet. It is called only for pods with findings. If nil, the controller itself is named.
 	Owner func(namespace string, controller metav1.OwnerReference) Owner
 }
 
@@ -34,20 +34,21 @@ type Owner struct {
 	Name string `json:"name"`
 }
 
-// Auditor looks at one pod after another, so that thousands of them need no memory. It is not for several goroutines.
+// Auditor judges one pod after another, so that thousands of them need no memory. It is not safe for concurrent use.
 type Auditor struct {
 	config Config
 	report Report
 	groups map[string]*Group
-	told   map[string]bool // group and owner of the findings: their templates are found already
+	told   map[string]bool // group and owner of the findings so far: their templates need no finding
 }
 
-// New makes an Auditor. It counts the nodes of the cluster.
+// New returns an Auditor. It counts the nodes of the cluster.
 func New(config Config) *Auditor {
 	a := &Auditor{config: config, groups: map[string]*Group{}, told: map[string]bool{}}
 	a.report.Findings = []Finding{}
 	for _, effective := range config.Policy.Effective() {
-		a.groups[effective.Group] = &Group{Name: effective.Group, Mode: string(effective.Mode), Authorized: map[string]int{}}
+		a.groups[effective.Group] = &Group{Name: effective.Group, Mode: string(effective.Mode),
+			Authorized: map[string]int{}}
 	}
 	for node := range config.Cluster.Nodes.All() {
 		a.report.Nodes++
@@ -68,8 +69,8 @@ func New(config Config) *Auditor {
 	return a
 }
 
-// Look judges a pod; one that has ended is left out. It keeps nothing of it but names. An error is that of a port, without which
-// nothing can be said.
+// Look judges a pod, and ignores one that has ended. It keeps only names of the pod. It returns an error if a port
+// fails.
 func (a *Auditor) Look(pod *corev1.Pod) error {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil
@@ -94,8 +95,8 @@ func (a *Auditor) Look(pod *corev1.Pod) error {
 	return nil
 }
 
-// LookAtWorkload judges the pods that a workload would make next. It is called after the last pod: what was found of a pod of the
-// workload is not told again.
+// LookAtWorkload judges the pods that a workload would make next. Call it after the last pod: it reports no workload
+// whose pods already have findings.
 func (a *Auditor) LookAtWorkload(object evaluator.WorkloadObject, kind string) error {
 	inspections, err := a.config.Policy.InspectWorkload(object, a.config.Cluster)
 	if err != nil {
@@ -104,7 +105,8 @@ func (a *Auditor) LookAtWorkload(object evaluator.WorkloadObject, kind string) e
 	a.report.Workloads++
 	for _, i := range inspections {
 		f := Finding{
-			Group: i.Group, Class: i.Class, Namespace: object.GetNamespace(), Owner: &Owner{Kind: kind, Name: object.GetName()},
+			Group: i.Group, Class: i.Class, Namespace: object.GetNamespace(),
+			Owner:   &Owner{Kind: kind, Name: object.GetName()},
 			Reasons: i.Reasons, Message: i.Found, Authorize: i.Authorize,
 		}
 		f.Action = f.action(i.Steps)
@@ -115,7 +117,8 @@ func (a *Auditor) LookAtWorkload(object evaluator.WorkloadObject, kind string) e
 	return nil
 }
 
-// LookAtEntries judges the entries of the lists that name a namespace (A-11). An error is that of a port.
+// LookAtEntries judges the entries of the lists that name a namespace (A-11). It returns an error if the port
+// Namespace fails.
 func (a *Auditor) LookAtEntries() error {
 	if a.config.Cluster.Namespace == nil {
 		return nil
@@ -132,7 +135,7 @@ func (a *Auditor) LookAtEntries() error {
 	return nil
 }
 
-// LookAtNodes finds the nodes of groups without a taint (A-13).
+// LookAtNodes reports the nodes of groups that have no taint (A-13).
 func (a *Auditor) LookAtNodes() {
 	for node := range a.config.Cluster.Nodes.All() {
 		if evaluator.Tainted(node) {
@@ -142,7 +145,8 @@ func (a *Auditor) LookAtNodes() {
 			a.report.Bare = append(a.report.Bare, nodeFinding(group, node.Name))
 		}
 	}
-	slices.SortFunc(a.report.Bare, func(x, y NodeFinding) int { return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Node, y.Node)) })
+	slices.SortFunc(a.report.Bare,
+		func(x, y NodeFinding) int { return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Node, y.Node)) })
 }
 
 func (a *Auditor) finding(pod *corev1.Pod, i evaluator.Inspection) Finding {
@@ -161,7 +165,7 @@ func (a *Auditor) finding(pod *corev1.Pod, i evaluator.Inspection) Finding {
 	return f
 }
 
-// action says where the steps are to be taken: those for a pod that is to be deleted stand for themselves.
+// action adds to the steps where to take them. Steps that delete the pod need no addition.
 func (f Finding) action(steps string) string {
 	lost := slices.Contains(f.Reasons, evaluator.UnknownNode)
 	override := f.Class == evaluator.OverrideWaiting || f.Class == evaluator.OverrideInUse
@@ -176,8 +180,8 @@ func (f Finding) action(steps string) string {
 	return "if it is created again, " + steps
 }
 
-// Report returns what was found, in an order that does not depend on that of the pods: by group, namespace, owner, class (the
-// weightiest first) and name.
+// Report returns the findings, in an order that does not depend on that of the pods: by group, namespace, owner, class
+// (the weightiest first), action and name.
 func (a *Auditor) Report() Report {
 	report, classes := a.report, evaluator.Classes()
 	for _, effective := range a.config.Policy.Effective() {
@@ -187,8 +191,10 @@ func (a *Auditor) Report() Report {
 	}
 	report.Findings = slices.Clone(report.Findings)
 	slices.SortFunc(report.Findings, func(x, y Finding) int {
-		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.owner(), y.owner()),
-			cmp.Compare(slices.Index(classes, x.Class), slices.Index(classes, y.Class)), cmp.Compare(x.Action, y.Action), cmp.Compare(x.Name, y.Name))
+		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Namespace, y.Namespace),
+			cmp.Compare(x.owner(), y.owner()),
+			cmp.Compare(slices.Index(classes, x.Class), slices.Index(classes, y.Class)),
+			cmp.Compare(x.Action, y.Action), cmp.Compare(x.Name, y.Name))
 	})
 	return report
 }

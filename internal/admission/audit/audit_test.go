@@ -60,8 +60,8 @@ func look(t *testing.T, a *audit.Auditor, lines ...string) error {
 	return nil
 }
 
-// H14: programs read the report as JSON. What there is none of is an empty list, so that they need not ask; signs stand
-// as they are.
+// H14: programs read the report as JSON. What there is none of is an empty list, so that they need not ask; signs
+// stand as they are.
 func TestTheReportAsJSON(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -87,7 +87,8 @@ func TestTheReportAsJSON(t *testing.T) {
   "nodes": 2
 }
 `},
-		{[]string{"shop/web-1 node=cp1 owner=ReplicaSet/web tolerate=cp=<5>", "deployment shop/idle node=cp1"}, `"findings": [
+		{[]string{"shop/web-1 node=cp1 owner=ReplicaSet/web tolerate=cp=<5>", "deployment shop/idle node=cp1"},
+			`"findings": [
     {
       "group": "ControlPlane",
       "class": "AimsAtProtectedNode",

@@ -29,15 +29,19 @@ func entryFinding(pin evaluator.Pin) EntryFinding {
 		}
 		f.Action = "remove the entry"
 	case evaluator.Replaced:
-		f.Message = fmt.Sprintf("the namespace %q has the UID %s now: the entry authorizes nobody", pin.Namespace, pin.Now)
-		f.Action = fmt.Sprintf("find out who made the namespace anew; then remove the entry, or write %q instead", bare+"@"+pin.Now)
+		f.Message = fmt.Sprintf("the namespace %q has the UID %s now: the entry authorizes nobody", pin.Namespace,
+			pin.Now)
+		f.Action = fmt.Sprintf("find out who made the namespace anew; then remove the entry, or write %q instead",
+			bare+"@"+pin.Now)
 	default:
-		f.Message = fmt.Sprintf("it holds for any namespace %q: whoever may delete it and make it anew keeps the entry", pin.Namespace)
+		f.Message = fmt.Sprintf(
+			"it holds for any namespace %q: whoever may delete it and make it anew keeps the entry", pin.Namespace)
 		f.Action = fmt.Sprintf("write %q instead", bare+"@"+pin.Now)
 	}
 	return f
 }
 
 func (f EntryFinding) describe(b *strings.Builder) {
-	fmt.Fprintf(b, "\nEntry %q of group %s (%s): %s: %s\n  -> %s\n", f.Entry, f.Group, f.Source, f.State, f.Message, f.Action)
+	fmt.Fprintf(b, "\nEntry %q of group %s (%s): %s: %s\n  -> %s\n", f.Entry, f.Group, f.Source, f.State, f.Message,
+		f.Action)
 }

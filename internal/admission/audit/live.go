@@ -10,14 +10,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// LiveConfig is what was found of the live source (A-18).
+// LiveConfig is what was found out about the live source (A-18).
 type LiveConfig struct {
-	// Source is the one that counts. Empty: nothing is told.
+	// Source is the live source. If empty, the report does not mention it.
 	Source evaluator.Source
-	// Served says whether the cluster has the kind Scheduler, and Scheduler is the object, nil where there is none.
+	// Served says that the cluster has the kind Scheduler. Scheduler is the object, nil if there is none.
 	Served    bool
 	Scheduler *configv1.Scheduler
-	// Groups are the NodeSchedulingGroups of the cluster, also where they are not the source.
+	// Groups are the NodeSchedulingGroups of the cluster, even if they are not the source.
 	Groups []groupsv1alpha1.NodeSchedulingGroup
 }
 
@@ -39,7 +39,7 @@ type Live struct {
 const addEntries = "joinerctl audit control-plane --suggest -o yaml --policy-file FILE | " +
 	"kubectl apply --server-side --field-manager=joinerctl -f -"
 
-// live says where entries and modes are written, in the cluster as it is.
+// live says where entries and modes are written in this cluster.
 func (c LiveConfig) live(mode configv1.GroupMode) *Live {
 	own := groupsv1alpha1.NameOf(configv1.ControlPlane)
 	live := &Live{Source: c.Source, AddEntries: addEntries}
@@ -49,12 +49,13 @@ func (c LiveConfig) live(mode configv1.GroupMode) *Live {
 			configv1.GroupVersion())
 		live.SetMode = c.setInScheduler()
 		for _, group := range c.Groups {
-			live.NotCounted = append(live.NotCounted, fmt.Sprintf("%s %s: mode %q, %s", groupsv1alpha1.Kind, group.Name,
-				group.Spec.Mode,
+			live.NotCounted = append(live.NotCounted, fmt.Sprintf("%s %s: mode %q, %s", groupsv1alpha1.Kind,
+				group.Name, group.Spec.Mode,
 				entries(len(group.Spec.AuthorizedUsers))))
 		}
 	case evaluator.FromGroups:
-		live.Message = fmt.Sprintf("%s %q (%s), since %s", groupsv1alpha1.Kind, own, groupsv1alpha1.GroupVersion(), c.lacks())
+		live.Message = fmt.Sprintf("%s %q (%s), since %s", groupsv1alpha1.Kind, own, groupsv1alpha1.GroupVersion(),
+			c.lacks())
 		live.SetMode = c.setInGroup(own)
 	default:
 		live.Message = fmt.Sprintf("none, since %s and no kind %s: the file of the policy decides alone", c.lacks(),
@@ -63,8 +64,9 @@ func (c LiveConfig) live(mode configv1.GroupMode) *Live {
 		live.AddEntries = ""
 	}
 	if c.Source != evaluator.FromScheduler && c.Scheduler != nil && c.Scheduler.Spec.MastersSchedulable {
-		live.Note = fmt.Sprintf("spec.mastersSchedulable of Scheduler %s is true, which opens the control plane nodes to all "+
-			"pods: ", configv1.SchedulerName)
+		live.Note = fmt.Sprintf(
+			"spec.mastersSchedulable of Scheduler %s is true, which opens the control plane nodes to all "+
+				"pods: ", configv1.SchedulerName)
 		if mode == configv1.Enable {
 			live.Note += "the mode Enable holds all the same; set one of them otherwise"
 		} else {
@@ -85,7 +87,8 @@ func (c LiveConfig) lacks() string {
 func (c LiveConfig) setInGroup(name string) string {
 	for _, group := range c.Groups {
 		if group.Name == name {
-			return fmt.Sprintf(`kubectl patch nodeschedulinggroup %s --type=merge -p '{"spec":{"mode":"Inform"}}'`, name)
+			return fmt.Sprintf(`kubectl patch nodeschedulinggroup %s --type=merge -p '{"spec":{"mode":"Inform"}}'`,
+				name)
 		}
 	}
 	return create(groupsv1alpha1.GroupVersion().String(), groupsv1alpha1.Kind, name,
@@ -96,18 +99,21 @@ func (c LiveConfig) setInScheduler() string {
 	const patch = "kubectl patch scheduler " + configv1.SchedulerName
 	if c.Scheduler == nil {
 		return create(configv1.GroupVersion().String(), "Scheduler", configv1.SchedulerName,
-			map[string]any{"schedulingGroups": []any{map[string]any{"name": configv1.ControlPlane, "mode": configv1.Inform}}})
+			map[string]any{
+				"schedulingGroups": []any{map[string]any{"name": configv1.ControlPlane, "mode": configv1.Inform}},
+			})
 	}
 	for i, group := range c.Scheduler.Spec.SchedulingGroups {
 		if group.Name == configv1.ControlPlane {
-			return fmt.Sprintf(`%s --type=json -p '[{"op":"add","path":"/spec/schedulingGroups/%d/mode","value":"Inform"}]'`,
+			return fmt.Sprintf(
+				`%s --type=json -p '[{"op":"add","path":"/spec/schedulingGroups/%d/mode","value":"Inform"}]'`,
 				patch, i)
 		}
 	}
 	return patch + ` --type=merge -p '{"spec":{"schedulingGroups":[{"name":"ControlPlane","mode":"Inform"}]}}'`
 }
 
-// create is a command that makes an object which is not there.
+// create returns a command that creates an object.
 func create(version, kind, name string, spec map[string]any) string {
 	text, err := json.Marshal(map[string]any{"apiVersion": version, "kind": kind,
 		"metadata": map[string]any{"name": name}, "spec": spec})

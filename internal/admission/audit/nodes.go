@@ -8,8 +8,8 @@ import (
 // nodeWithoutTaint is the class of a [NodeFinding].
 const nodeWithoutTaint = "NodeWithoutTaint"
 
-// NodeFinding is a node of a group without a taint: pods that may not be there are refused only when they are bound to it, and the scheduler
-// may have ended other pods to make room for them (A-13).
+// NodeFinding is a node of a group without a taint: pods that may not be there are refused only when they are bound to
+// it, and the scheduler may have ended other pods to make room for them (A-13).
 type NodeFinding struct {
 	Group string `json:"group"`
 	Class string `json:"class"`
@@ -22,7 +22,9 @@ type NodeFinding struct {
 func nodeFinding(group, node string) NodeFinding {
 	return NodeFinding{Group: group, Class: nodeWithoutTaint, Node: node,
 		Message: "it has no taint that keeps pods off: a pod that may not be there is refused only when it is bound, and pods of lower priority may have ended for it before",
-		Action:  fmt.Sprintf("kubectl taint node %s node-role.kubernetes.io/control-plane:NoSchedule, or another taint that its pods tolerate", node)}
+		Action: fmt.Sprintf(
+			"kubectl taint node %s node-role.kubernetes.io/control-plane:NoSchedule, or another taint that its pods tolerate",
+			node)}
 }
 
 func (f NodeFinding) describe(b *strings.Builder) {

@@ -18,8 +18,8 @@ const maxNames = 5
 type Finding struct {
 	Group string          `json:"group"`
 	Class evaluator.Class `json:"class"`
-	// Namespace and Name are the pod's, Node is where it is, "" while it waits. Name is "" where it is the pod template of the
-	// owner that was found.
+	// Namespace and Name are the pod's, Node is where it is, "" while it waits. Name is "" where it is the pod
+	// template of the owner that was found.
 	Namespace string `json:"namespace"`
 	Name      string `json:"name,omitempty"`
 	Node      string `json:"node,omitempty"`
@@ -33,7 +33,7 @@ type Finding struct {
 	Authorize string `json:"authorize"`
 }
 
-// owner is the workload of a pod, or the pod itself.
+// owner names the workload of a pod, or the pod itself.
 func (f Finding) owner() string {
 	if f.Owner == nil {
 		return fmt.Sprintf("Pod %s/%s", f.Namespace, f.Name)
@@ -41,7 +41,7 @@ func (f Finding) owner() string {
 	return fmt.Sprintf("%s %s/%s", f.Owner.Kind, f.Namespace, f.Owner.Name)
 }
 
-// pod is the name of the pod with its node.
+// pod returns the name of the pod with its node.
 func (f Finding) pod() string {
 	if f.Name == "" {
 		return "its pod template"
@@ -52,7 +52,7 @@ func (f Finding) pod() string {
 	return f.Name + " on " + f.Node
 }
 
-// Group is what there is of a protected group beside the findings.
+// Group describes a protected group, without the findings.
 type Group struct {
 	Name string `json:"name"`
 	// Mode is the one in force.
@@ -82,7 +82,7 @@ type Report struct {
 	Nodes     int `json:"nodes"`
 }
 
-// Clean says whether nothing is left to do.
+// Clean reports whether nothing is left to do.
 func (r Report) Clean() bool { return r.left() == 0 }
 
 func (r Report) left() int { return len(r.Findings) + len(r.Entries) + len(r.Bare) }
@@ -95,8 +95,9 @@ func (r Report) WriteJSON(out io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// WriteText writes the report for people: the live source, each group with what is right about it, then what is not,
-// one paragraph for the pods of a workload that have the same thing wrong with them, and a line that sums up.
+// WriteText writes the report for people: the live source; for each group, what is right, then the findings, with one
+// paragraph for the pods of a workload that need the same action; then entries, nodes and ignored parts, and a summary
+// line.
 func (r Report) WriteText(out io.Writer) error {
 	var b strings.Builder
 	r.Live.describe(&b)
@@ -128,7 +129,8 @@ func (r Report) WriteText(out io.Writer) error {
 	if n := r.left(); n > 0 {
 		verdict = count(n, "finding")
 	}
-	fmt.Fprintf(&b, "%s; looked at %s, %s and %s\n", verdict, count(r.Pods, "pod"), count(r.Workloads, "workload"), count(r.Nodes, "node"))
+	fmt.Fprintf(&b, "%s; looked at %s, %s and %s\n", verdict, count(r.Pods, "pod"), count(r.Workloads, "workload"),
+		count(r.Nodes, "node"))
 	_, err := io.WriteString(out, b.String())
 	return err
 }
@@ -145,19 +147,20 @@ func (g Group) describe(b *strings.Builder) {
 		namespaces = append(namespaces, fmt.Sprintf("%s %d", namespace, g.Authorized[namespace]))
 		sum += g.Authorized[namespace]
 	}
-	fmt.Fprintf(b, "%s, with %s and %s of authorized namespaces", count(g.Nodes, "node"), count(g.Static, "static pod"), count(sum, "pod"))
+	fmt.Fprintf(b, "%s, with %s and %s of authorized namespaces", count(g.Nodes, "node"),
+		count(g.Static, "static pod"), count(sum, "pod"))
 	if len(namespaces) > 0 {
 		fmt.Fprintf(b, " (%s)", strings.Join(namespaces, ", "))
 	}
 	b.WriteString("\n")
 }
 
-// alike says whether two findings are told in one paragraph.
+// alike reports whether two findings belong in one paragraph.
 func (f Finding) alike(other Finding) bool {
 	return f.Class == other.Class && f.owner() == other.owner() && f.Action == other.Action
 }
 
-// describe tells findings that are alike.
+// describe writes a paragraph for findings that are alike.
 func describe(b *strings.Builder, findings []Finding) {
 	first := findings[0]
 	fmt.Fprintf(b, "\n%s: %s: %s\n", first.owner(), first.Class, consequence(first.Class))

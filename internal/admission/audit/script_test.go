@@ -12,9 +12,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator/schedulingtest"
 )
 
-// TestScripts runs every script below testdata/scripts. Its clusters are written as those of the evaluator; the lines of the
-// command audit are the pods of the cluster, and then its workloads (KIND NAMESPACE/NAME ATTRIBUTES), and it prints the report.
-// With the words entries and nodes these are looked at too.
+// TestScripts runs every script below testdata/scripts. Its clusters are written as those of the evaluator; the lines
+// of the command audit are the pods of the cluster, and then its workloads (KIND NAMESPACE/NAME ATTRIBUTES), and it
+// prints the report. With the words entries and nodes these are looked at too.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -40,7 +40,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// run audits the pods of a script, and if asked the entries of the lists. The workload behind a ReplicaSet is a Deployment of its name.
+// run audits the pods of a script, and if asked the entries of the lists. The workload behind a ReplicaSet is a
+// Deployment of its name.
 func run(world *schedulingtest.World, input string, entries, nodes bool) (audit.Report, error) {
 	policy, ignored, err := evaluator.New(world.Sources)
 	if err != nil {

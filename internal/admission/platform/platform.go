@@ -86,10 +86,10 @@ const scheduler = "system:kube-scheduler"
 
 func hows() []How { return []How{Deployment, Job, Pod, DaemonSet, NodeName, Affinity, Static} }
 
-// Load reads the list that is part of the program.
+// Load returns the list that is embedded in the program.
 func Load() (List, error) { return Read(components) }
 
-// Read reads a list and checks it. The error names each row that is wrong, its value and what is allowed.
+// Read parses a list and checks it. The error names each wrong row, its value and what is allowed.
 func Read(document []byte) (List, error) {
 	var list List
 	if err := yaml.UnmarshalStrict(document, &list); err != nil {
@@ -101,7 +101,7 @@ func Read(document []byte) (List, error) {
 	return list, nil
 }
 
-// source is where a row was read: REPOSITORY@COMMIT PATH, and how many files of that kind are beside it.
+// source matches where a row was read: REPOSITORY@COMMIT PATH, and how many more files of that kind are beside it.
 var source = regexp.MustCompile(`^[a-z0-9-]+@(v[0-9.]+|[0-9a-f]{9,40}) [A-Za-z0-9_.{}/-]+( \+[0-9]+)?$`)
 
 func (l List) check() error {
@@ -145,7 +145,8 @@ func (l List) check() error {
 				wrong("%s.pods[%d].how is %q: it must be one of %v", path, j, way.How, hows())
 			}
 			if listed := actors[way.Actor]; listed == (way.How == Static) {
-				wrong("%s.pods[%d].actor is %q: it must be one of the actors, and none for static pods", path, j, way.Actor)
+				wrong("%s.pods[%d].actor is %q: it must be one of the actors, and none for static pods", path, j,
+					way.Actor)
 			}
 		}
 		errs = append(errs, sourced(path, c.Sources)...)
@@ -166,7 +167,7 @@ func sourced(path string, sources []string) []error {
 	return errs
 }
 
-// spell is the entry of an actor alone.
+// spell returns the entry of an actor alone.
 func spell(actor string) string {
 	if namespace, name, account := strings.Cut(actor, "/"); account {
 		return "user:system:serviceaccount:" + namespace + ":" + name
@@ -174,7 +175,7 @@ func spell(actor string) string {
 	return actor
 }
 
-// wanted is the entry that a component must have.
+// wanted returns the entry that a component must have.
 func (c Component) wanted() string {
 	if !slices.ContainsFunc(c.Pods, func(w Way) bool { return w.How != Static }) {
 		return ""
@@ -182,7 +183,7 @@ func (c Component) wanted() string {
 	return "namespace:" + c.Namespace
 }
 
-// Entries are those of the whole platform: actors, people, namespaces.
+// Entries returns the entries of the whole platform: actors, people, namespaces.
 func (l List) Entries() []string {
 	var entries []string
 	for _, a := range slices.Concat(l.Actors, l.People) {
@@ -196,8 +197,8 @@ func (l List) Entries() []string {
 	return entries
 }
 
-// Config is what the plugin is configured with on OpenShift: the group of the control plane nodes without a mode,
-// so that nothing happens until Scheduler says so (A-39).
+// Config returns the plugin's configuration on OpenShift: the group of the control plane nodes without a mode, so that
+// nothing happens until Scheduler sets one (A-39).
 func (l List) Config() *v1alpha1.NodeSchedulingPolicyConfig {
 	const label = "node-role.kubernetes.io/"
 	return &v1alpha1.NodeSchedulingPolicyConfig{

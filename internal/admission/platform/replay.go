@@ -11,17 +11,17 @@ type Step struct {
 	User, Request string
 }
 
-// Line is the request of the user, or of another one.
+// Line returns the request as sent by user, which may be another than s.User.
 func (s Step) Line(user string) string { return user + " " + s.Request }
 
-// aim is what pods of the platform say to come to a control plane node. Manifests differ in which of both roles
-// they tolerate, and many tolerate everything.
+// aim is how pods of the platform ask for a control plane node. Manifests differ in which of the two roles they
+// tolerate, and many tolerate everything.
 const aim = " tolerate=node-role.kubernetes.io/master:NoSchedule" +
 	" tolerate=node-role.kubernetes.io/control-plane:NoSchedule" +
 	" select=node-role.kubernetes.io/control-plane="
 
-// Replay is how the pods of a component come to a node: for each way the creation of a pod of its own, with the
-// name before it, and its binding where the scheduler binds it.
+// Replay returns how the pods of a component come to a node. For each way, it has the creation of a pod, whose name
+// begins with prefix, and the binding if the scheduler binds it.
 func (c Component) Replay(prefix, node string) []Step {
 	var steps []Step
 	for i, way := range c.Pods {
@@ -49,7 +49,7 @@ func (c Component) Replay(prefix, node string) []Step {
 	return steps
 }
 
-// user is an actor in the language of scripts.
+// user returns an actor in the language of scripts.
 func user(actor string) string {
 	if strings.Contains(actor, "/") {
 		return "sa:" + actor

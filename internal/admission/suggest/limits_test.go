@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/admission/suggest"
 )
 
-// A-41: an audit log may bring as many actors as a list has entries, and names that no list takes are left out with a note.
+// A-41: an audit log may bring as many actors as a list has entries, and names that no list takes are left out with a
+// note.
 func TestA41_AnAuditLogIsBounded(t *testing.T) {
 	t.Parallel()
 	const most = 1000
@@ -36,8 +37,8 @@ func TestA41_AnAuditLogIsBounded(t *testing.T) {
 	}
 	read("one too many")
 	text, report := yamlOf(t, collector)
-	if strings.Count(text, "# - \"user-") != most-1 || strings.Contains(text, "one too many") || len(report.Notes) != 2 ||
-		report.Notes[1] != "more than 1000 actors of a group: the others are left out" {
+	if strings.Count(text, "# - \"user-") != most-1 || strings.Contains(text, "one too many") ||
+		len(report.Notes) != 2 || report.Notes[1] != "more than 1000 actors of a group: the others are left out" {
 		t.Errorf("notes %.3000q", report.Notes)
 	}
 }
@@ -127,7 +128,8 @@ func TestA41_FailuresAreErrors(t *testing.T) {
 func TestA41_WhoBindsIsTheScheduler(t *testing.T) {
 	t.Parallel()
 	collector := collect(t, inform(t, ""), suggest.File)
-	for scheduler, namespace := range map[string]string{"default-scheduler": "openshift-dns", "second": "openshift-etcd"} {
+	for scheduler, namespace := range map[string]string{"default-scheduler": "openshift-dns",
+		"second": "openshift-etcd"} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pod"}}
 		pod.Spec.NodeName, pod.Spec.SchedulerName = "cp1", scheduler
 		if err := collector.Look(pod); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// event is what is read of a line of an audit log (audit.k8s.io/v1).
+// event is the part of an audit log event (audit.k8s.io/v1) that is read.
 type event struct {
 	Kind             string            `json:"kind"`
 	APIVersion       string            `json:"apiVersion"`
@@ -43,8 +43,9 @@ type status struct {
 	Code int `json:"code"`
 }
 
-// ReadAuditLog takes an audit log of API servers, one event on each line: who it was that placed pods, as the door
-// noted it. It takes what passed, with an entry (authorized) or in the mode Inform without one.
+// ReadAuditLog reads an audit log of API servers, one event on each line. It notes who placed pods, from the
+// annotations of the door. It takes only requests that passed: with an entry (authorized), or without one in mode
+// Inform.
 func (c *Collector) ReadAuditLog(in io.Reader) error {
 	decoder := json.NewDecoder(bufio.NewReader(in))
 	for number := 1; ; number++ {
@@ -57,13 +58,14 @@ func (c *Collector) ReadAuditLog(in io.Reader) error {
 			return fmt.Errorf("event %d: %w: it must be an event of an audit log, in JSON", number, err)
 		}
 		if group, _, _ := strings.Cut(e.APIVersion, "/"); group != "audit.k8s.io" || e.Kind != "Event" {
-			return fmt.Errorf("event %d: it is %q of %q: it must be an Event of audit.k8s.io", number, e.Kind, e.APIVersion)
+			return fmt.Errorf("event %d: it is %q of %q: it must be an Event of audit.k8s.io", number, e.Kind,
+				e.APIVersion)
 		}
 		c.event(e)
 	}
 }
 
-// event takes one event.
+// event notes the needs that one event shows.
 func (c *Collector) event(e event) {
 	failed := e.ResponseStatus != nil && e.ResponseStatus.Code >= 400
 	if e.Stage != "ResponseComplete" || e.ObjectRef == nil || failed || strings.Contains(e.RequestURI, "dryRun=") {
@@ -97,8 +99,8 @@ func (c *Collector) event(e event) {
 	}
 }
 
-// noted is an annotation of the door, whose values are those of groups. The plugin writes it below its prefix, and
-// the API server below the name of the webhook, which is the same.
+// noted returns the values of an annotation of the door, one for each group. The plugin writes it with its prefix. For
+// a webhook, the API server uses the webhook's name as prefix, which is the same.
 func noted(annotations map[string]string, key string) []string {
 	return strings.Split(annotations[evaluator.AuditPrefix+"/"+key], ",")
 }
@@ -108,8 +110,8 @@ var (
 	label  = regexp.MustCompile(`([a-z_]+)="((?:[^"\\]|\\.)*)"`)
 )
 
-// ReadMetrics takes what a door shows at /metrics: how often each entry let somebody pass (H19). Those of several
-// replicas are added.
+// ReadMetrics reads a door's /metrics: how often each entry let a request pass (H19). Call it for each replica: the
+// counts are added.
 func (c *Collector) ReadMetrics(in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)

@@ -19,8 +19,8 @@ type Class string
 const (
 	// Platform: the list of the platform's components has it (A-40).
 	Platform Class = "platform"
-	// Known: an entry that is there covers it, or it is Kubernetes' own: the namespace kube-system, and controllers that
-	// put pods there which may be there.
+	// Known: an entry that is there covers it, or it is Kubernetes' own: the namespace kube-system, and controllers
+	// that put pods there which may be there.
 	Known Class = "known"
 	// Unknown: somebody has to decide about it.
 	Unknown Class = "unknown"
@@ -38,7 +38,7 @@ type Entry struct {
 	Source evaluator.Source `json:"source,omitempty"`
 }
 
-// Adds says whether the entry is to be added as it is, without anybody's decision.
+// Adds reports whether to add the entry without anybody's decision.
 func (e Entry) Adds() bool { return e.Source == "" && e.Class != Unknown }
 
 // Group is what is suggested for a group.
@@ -58,13 +58,13 @@ type Report struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Complete says whether nothing is to be added.
+// Complete reports whether there is nothing to add without a decision.
 func (r Report) Complete() bool {
 	return !slices.ContainsFunc(r.Groups, func(g Group) bool { return slices.ContainsFunc(g.Entries, Entry.Adds) })
 }
 
-// Report returns what was found, in an order that does not depend on that of the pods. An error is that of the port
-// to namespaces.
+// Report returns the suggestions, in an order that does not depend on that of the pods. It returns an error if a
+// namespace cannot be read.
 func (c *Collector) Report() (Report, error) {
 	report := Report{Groups: []Group{}}
 	for _, name := range c.order {
@@ -83,7 +83,7 @@ func (c *Collector) Report() (Report, error) {
 
 func (c *Collector) group(name string) (Group, error) {
 	group := Group{Name: name, Target: c.config.Target(name), Entries: []Entry{}}
-	found := map[string]map[string]bool{} // entries that are there, and what uses them
+	found := map[string]map[string]bool{} // existing entries, and what uses them
 	uses := func(entry, what string) {
 		if found[entry] == nil {
 			found[entry] = map[string]bool{}
@@ -94,7 +94,7 @@ func (c *Collector) group(name string) (Group, error) {
 	for _, entry := range c.config.Platform.Entries() {
 		listed[entry] = true
 	}
-	fine := map[string]bool{} // namespaces that are the platform's, or covered by an entry
+	fine := map[string]bool{} // namespaces of the platform, or covered by an entry
 	if g := c.groups[name]; g.member != "" {
 		for _, namespace := range slices.Sorted(maps.Keys(g.namespaces)) {
 			covered := c.probe(name, "", nil, namespace).NamespaceEntry
@@ -103,7 +103,8 @@ func (c *Collector) group(name string) (Group, error) {
 				uses(covered, told(g.namespaces[namespace].reasons))
 				continue
 			}
-			entry := Entry{Text: "namespace:" + namespace, Class: Unknown, Reason: told(g.namespaces[namespace].reasons)}
+			entry := Entry{Text: "namespace:" + namespace, Class: Unknown,
+				Reason: told(g.namespaces[namespace].reasons)}
 			switch {
 			case listed[entry.Text]:
 				entry.Class = Platform
@@ -128,7 +129,7 @@ func (c *Collector) group(name string) (Group, error) {
 	return group, nil
 }
 
-// suggestActor adds an actor, unless an entry covers it.
+// suggestActor suggests an entry for an actor, unless an entry covers it.
 func (c *Collector) suggestActor(group *Group, user string, n *need, fine, listed map[string]bool,
 	uses func(string, string)) error {
 	reason := told(n.reasons) + " in " + told(n.serves)
@@ -143,13 +144,13 @@ func (c *Collector) suggestActor(group *Group, user string, n *need, fine, liste
 		entry.Class = Platform
 	case strings.HasPrefix(user, account+"kube-system:") && slices.ContainsFunc(slices.Collect(maps.Keys(n.serves)),
 		func(s string) bool { return fine[s] }):
-		entry.Class = Known // a controller of Kubernetes itself, for pods that may be there
+		entry.Class = Known // a controller of Kubernetes itself, for allowed pods
 	}
 	return c.suggest(group, entry, namespace)
 }
 
-// suggest adds an entry that is not there, with the UID of the namespace that it names, unless only the platform
-// can have one of that name.
+// suggest adds a new entry, with the UID of the namespace that it names. It omits the UID if only the platform can
+// have a namespace of that name.
 func (c *Collector) suggest(group *Group, entry Entry, namespace string) error {
 	if namespace != "" && !strings.HasPrefix(namespace, "openshift-") && !strings.HasPrefix(namespace, "kube-") &&
 		c.config.Cluster.Namespace != nil {
@@ -180,8 +181,8 @@ func (c *Collector) suggest(group *Group, entry Entry, namespace string) error {
 	return nil
 }
 
-// present adds the entries that are there. Those of people are called unused only where metrics say so: no pod
-// shows who created it.
+// present adds the existing entries. It calls those of people unused only if the metrics say so: no pod shows who
+// created it.
 func (c *Collector) present(group *Group, found map[string]map[string]bool, listed map[string]bool) {
 	seen := map[string]bool{}
 	for _, e := range c.full.Entries() {
@@ -206,8 +207,8 @@ func (c *Collector) present(group *Group, found map[string]map[string]bool, list
 	slices.Sort(group.Unused)
 }
 
-// person says whether an entry is neither of a namespace nor of a service account nor of the scheduler: pods show
-// nothing of its use.
+// person reports whether an entry is not for a namespace, a service account or the scheduler: then pods do not show
+// its use.
 func person(text string) bool {
 	bare, _, _ := strings.Cut(strings.TrimPrefix(text, "user:"), "@")
 	switch {
@@ -219,7 +220,7 @@ func person(text string) bool {
 	return !strings.Contains(bare, "/")
 }
 
-// spell is the entry of a user, of its own half.
+// spell returns the entry that authorizes a user as actor only.
 func spell(user string) string {
 	if strings.Contains(user, "/") || strings.HasPrefix(user, account) {
 		return "user:" + user
@@ -232,7 +233,7 @@ func spell(user string) string {
 	return user
 }
 
-// valid says what the door would say of an entry.
+// valid returns the error that a door would return for an entry.
 func valid(text string) error {
 	return evaluator.Check(&v1alpha1.NodeSchedulingPolicyConfig{Groups: []v1alpha1.SchedulingPolicyGroup{{
 		Name: "ControlPlane", LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},

@@ -88,14 +88,17 @@ func take(collector *suggest.Collector, line string) error {
 	words := strings.Fields(line)
 	switch first := words[0]; {
 	case first == "uses":
-		return collector.ReadMetrics(strings.NewReader(fmt.Sprintf("node_scheduling_policy_entry_uses_total{entry=%q,group=%q,source=\"Config\"} %s\n",
-			words[2], words[1], words[3])))
+		return collector.ReadMetrics(
+			strings.NewReader(
+				fmt.Sprintf("node_scheduling_policy_entry_uses_total{entry=%q,group=%q,source=\"Config\"} %s\n",
+					words[2], words[1], words[3])))
 	case first == "event":
 		name, groups, _ := strings.Cut(strings.TrimSuffix(words[1], "]"), "[")
 		if groups != "" {
 			groups = `"` + strings.ReplaceAll(groups, ",", `", "`) + `"`
 		}
-		text := passed(name, groups, "pods", map[string]string{"binds": "binding"}[words[2]], words[3], words[4], words[5])
+		text := passed(name, groups, "pods", map[string]string{"binds": "binding"}[words[2]], words[3], words[4],
+			words[5])
 		if len(words) > 6 {
 			text = strings.Replace(text, `"ControlPlane"`, `"`+words[6]+`"`, 1)
 		}

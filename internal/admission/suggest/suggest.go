@@ -16,38 +16,38 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// maxActors bounds what an audit log brings: a list of Scheduler has at most that many entries.
+// maxActors bounds the actors from an audit log: a list in Scheduler has at most that many entries.
 const maxActors = 1000
 
-// Config is what a [Collector] needs.
+// Config is the configuration of a [Collector].
 type Config struct {
-	// Sources are those of the policy in force.
+	// Sources are the sources of the policy in force.
 	Sources evaluator.Sources
-	// Cluster are the ports of the evaluator. Its nodes are all there.
+	// Cluster are the ports of the evaluator. It must know all nodes.
 	Cluster evaluator.Cluster
-	// Platform is the list that the class platform comes from.
+	// Platform is the list of entries with class platform.
 	Platform platform.List
-	// Owner names the workload behind a controller, as for the audit. Nil leaves each controller as it is.
+	// Owner returns the workload behind a controller, as in the audit. If nil, the controller itself is named.
 	Owner func(namespace string, controller metav1.OwnerReference) audit.Owner
-	// Target says where the entries of a group are to be written.
+	// Target returns where to write the entries of a group.
 	Target func(group string) Target
 }
 
 // Target is a source of entries.
 type Target string
 
-// The targets. A further source of entries is a further target: it needs a name here, the text in [Report.WriteYAML],
-// and whoever knows the cluster to choose it in Config.Target.
+// The targets. A further source of entries needs a further target: its name here, its text in [Report.WriteYAML], and
+// its choice in Config.Target.
 const (
 	// Scheduler is the cluster's Scheduler, which is written while the cluster runs.
 	Scheduler Target = "Scheduler"
-	// Groups are the cluster's NodeSchedulingGroups, where Scheduler has no field for it.
+	// Groups are the cluster's NodeSchedulingGroups, if Scheduler has no field for entries.
 	Groups Target = "NodeSchedulingGroup"
 	// File is the file that the door reads when it starts.
 	File Target = "File"
 )
 
-// Collector looks at one thing after another and remembers who needs what. It is not for several goroutines.
+// Collector looks at one object after another, and remembers who needs which entry. It is not safe for concurrent use.
 type Collector struct {
 	config Config
 	bare   *evaluator.Policy // the same groups without a single entry: it finds every pod that needs one
@@ -61,21 +61,21 @@ type Collector struct {
 
 type use struct{ group, entry string }
 
-// needs are those of a group.
+// needs are the needs of a group.
 type needs struct {
 	member     string // a node of the group
 	namespaces map[string]*need
 	actors     map[string]*need // by user name
 }
 
-// need is why a namespace or an actor has to be listed.
+// need is why a namespace or an actor must be listed.
 type need struct {
 	groups  []string        // of the actor, as it logged in
 	reasons map[string]bool // what was found
 	serves  map[string]bool // the namespaces whose pods the actor puts there
 }
 
-// New makes a Collector. An error is that of the policy.
+// New returns a Collector, or an error if the policy is invalid.
 func New(config Config) (*Collector, error) {
 	c := &Collector{config: config, groups: map[string]*needs{}, notes: map[string]bool{}, uses: map[use]float64{}}
 	var err error
@@ -99,7 +99,7 @@ func New(config Config) (*Collector, error) {
 	return c, nil
 }
 
-// without are the sources without entries.
+// without returns the sources without entries.
 func without(sources evaluator.Sources) evaluator.Sources {
 	config := sources.Config.DeepCopy()
 	config.Authorization, config.EntryPins = v1alpha1.Lists, v1alpha1.PinsWarn
@@ -109,7 +109,7 @@ func without(sources evaluator.Sources) evaluator.Sources {
 	return evaluator.Sources{Config: config, SelfNamespace: sources.SelfNamespace}
 }
 
-// enabled are the sources with every group in the mode Enable, so that each of them is judged.
+// enabled returns the sources with every group in mode Enable, so that each of them is judged.
 func enabled(sources evaluator.Sources) evaluator.Sources {
 	config := sources.Config.DeepCopy()
 	config.Authorization = v1alpha1.Lists
@@ -129,7 +129,7 @@ func enabled(sources evaluator.Sources) evaluator.Sources {
 	return all
 }
 
-// Look takes a pod. One that has ended, and one that came by the emergency override, need no entry.
+// Look notes what a pod needs. Pods that have ended, and those placed by the emergency override, need no entry.
 func (c *Collector) Look(pod *corev1.Pod) error {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil
@@ -156,7 +156,7 @@ func (c *Collector) Look(pod *corev1.Pod) error {
 	return nil
 }
 
-// LookAtWorkload takes what makes pods and may have none at the moment.
+// LookAtWorkload notes what the pods of a workload need, since it may have none at the moment.
 func (c *Collector) LookAtWorkload(object evaluator.WorkloadObject, kind string) error {
 	inspections, err := c.bare.InspectWorkload(object, c.config.Cluster)
 	if err != nil {
@@ -175,8 +175,8 @@ func (c *Collector) LookAtWorkload(object evaluator.WorkloadObject, kind string)
 	return nil
 }
 
-// creator is the account that creates the pods of a kind, "" if it is none of Kubernetes. Accounts are the
-// controllers' own where kube-controller-manager uses them, which it does on OpenShift and by kubeadm.
+// creator returns the service account that creates the pods of a kind, "" if it is not a kind of Kubernetes. It
+// assumes that each controller has its own account, as on OpenShift and with kubeadm.
 func creator(kind string) string {
 	switch kind {
 	case "ReplicaSet", "StatefulSet", "Job":
@@ -195,7 +195,7 @@ const (
 	defaultScheduler = "default-scheduler"
 )
 
-// needed notes what a pod needs: its namespace, who creates it and who binds it.
+// needed notes the needs of a pod: its namespace, who creates it and who binds it.
 func (c *Collector) needed(group, namespace, reason, kind, scheduler string) {
 	g := c.groups[group]
 	c.namespace(g, namespace, reason)
@@ -214,8 +214,8 @@ func (c *Collector) needed(group, namespace, reason, kind, scheduler string) {
 	c.actor(g, kubeScheduler, nil, namespace, "binds pods")
 }
 
-// creates takes the operators that the list of the platform names as creators of pods in a namespace, and says
-// whether there are any.
+// creates notes the operators that the platform's list names as creators of pods in a namespace, and reports whether
+// there are any.
 func (c *Collector) creates(g *needs, namespace string) bool {
 	found := false
 	for _, row := range c.config.Platform.Components {
@@ -238,7 +238,7 @@ func (c *Collector) namespace(g *needs, name, reason string) {
 	g.namespaces[name].reasons[reason] = true
 }
 
-// actor notes who puts pods of a namespace there. The groups of a service account are known by its name.
+// actor notes who puts pods of a namespace there. The groups of a service account follow from its name.
 func (c *Collector) actor(g *needs, user string, groups []string, namespace, reason string) {
 	if g.actors[user] == nil {
 		if len(g.actors) >= maxActors {
@@ -254,7 +254,7 @@ func (c *Collector) actor(g *needs, user string, groups []string, namespace, rea
 	g.actors[user].serves[namespace] = true
 }
 
-// home is the namespace of a service account.
+// home returns the namespace of a service account.
 func home(user string) (string, bool) {
 	rest, is := strings.CutPrefix(user, account)
 	if !is {
@@ -264,7 +264,7 @@ func home(user string) (string, bool) {
 	return namespace, is
 }
 
-// probe asks which entries cover an actor and a namespace now.
+// probe asks the evaluator which entries cover an actor and a namespace now.
 func (c *Collector) probe(group, user string, groups []string, namespace string) evaluator.Finding {
 	member := c.groups[group].member
 	verdict := c.full.Evaluate(&evaluator.Request{
@@ -280,7 +280,7 @@ func (c *Collector) probe(group, user string, groups []string, namespace string)
 	return evaluator.Finding{}
 }
 
-// note keeps what could not be found out, once.
+// note keeps a note about what could not be found out, once.
 func (c *Collector) note(format string, args ...any) { c.notes[fmt.Sprintf(format, args...)] = true }
 
 // told joins at most three texts.

@@ -168,7 +168,8 @@ func expect(t *testing.T, world *schedulingtest.World, allowed bool, line string
 // passed is an event of an audit log.
 func passed(user, groups, resource, subresource, namespace, decision, reason string) string {
 	const door = "nodeschedulingpolicy.scheduling.openshift.io/"
-	return fmt.Sprintf(`{"kind": "Event", "apiVersion": "audit.k8s.io/v1", "stage": "ResponseComplete", "verb": "create",
+	return fmt.Sprintf(
+		`{"kind": "Event", "apiVersion": "audit.k8s.io/v1", "stage": "ResponseComplete", "verb": "create",
 		"user": {"username": %q, "groups": [%s]}, "responseStatus": {"code": 201},
 		"objectRef": {"resource": %q, "subresource": %q, "namespace": %q},
 		"annotations": {%q: %q, %q: "ControlPlane", %q: %q}}`+"\n", user, groups, resource, subresource, namespace,
@@ -193,8 +194,8 @@ func TestA41_TheAuditLogTellsWhoItWas(t *testing.T) {
 			`"requestURI": "/x?dryRun=All", "verb"`, 1) +
 		strings.Replace(passed("judy", "", "pods", "", "tmp", "inform", "NodeName"), "ResponseComplete",
 			"RequestReceived", 1) +
-		strings.Replace(passed("system:admin", "", "pods", "", "openshift-dns", "inform", "NodeName"), `"verb": "create"`,
-			`"verb": "patch", "impersonatedUser": {"username": "mallory"}`, 1)
+		strings.Replace(passed("system:admin", "", "pods", "", "openshift-dns", "inform", "NodeName"),
+			`"verb": "create"`, `"verb": "patch", "impersonatedUser": {"username": "mallory"}`, 1)
 	if err := collector.ReadAuditLog(strings.NewReader(log)); err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +311,8 @@ func TestA41_WhatPodsShowAndWhatNot(t *testing.T) {
 	}
 	text, report := yamlOf(t, collector)
 	for _, line := range []string{
-		`- "namespace:openshift-etcd"  # platform: CronJob backup`, `  - "namespace:kube-system"  # known: DaemonSet proxy`,
+		`- "namespace:openshift-etcd"  # platform: CronJob backup`,
+		`  - "namespace:kube-system"  # known: DaemonSet proxy`,
 		`- "user:system:serviceaccount:kube-system:job-controller"  # platform: creates pods of a Job in openshift-etcd`,
 		`kube-system:replication-controller"  # unknown: creates pods of a ReplicationController in lost`,
 		"the user of the scheduler second, which pods of namespace own ask for, is not known: give --audit-log",

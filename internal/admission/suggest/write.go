@@ -22,8 +22,8 @@ func (r Report) WriteJSON(out io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// WriteText writes the report for people: what is to be added, what somebody has to decide about, what is there,
-// and what nothing uses.
+// WriteText writes the report for people: entries to add, entries to decide about, existing entries in use, and unused
+// ones.
 func (r Report) WriteText(out io.Writer) error {
 	var b strings.Builder
 	for _, g := range r.Groups {
@@ -38,7 +38,8 @@ func (r Report) WriteText(out io.Writer) error {
 		} {
 			for _, e := range g.Entries {
 				if part.takes(e) {
-					fmt.Fprintf(&b, "  %-9s  %-8s  %s  (%s)\n", part.title, e.Class, printable(e.Text), printable(e.Reason))
+					fmt.Fprintf(&b, "  %-9s  %-8s  %s  (%s)\n", part.title, e.Class, printable(e.Text),
+						printable(e.Reason))
 				}
 			}
 		}
@@ -58,8 +59,8 @@ func (r Report) WriteText(out io.Writer) error {
 	return err
 }
 
-// WriteYAML writes what is to be applied: for the live source a manifest of the entries that it has and those that it
-// lacks, for the file the list of each group. What is unknown is a comment.
+// WriteYAML writes what to apply: for the live source, a manifest with its existing and missing entries; for the file,
+// the list of each group. Unknown entries are comments.
 func (r Report) WriteYAML(out io.Writer) error {
 	var b strings.Builder
 	separate := ""
@@ -82,7 +83,8 @@ func (r Report) WriteYAML(out io.Writer) error {
 			writeGroups(&b, groups)
 			continue
 		default:
-			b.WriteString("# The lists of these groups in the file of the policy; the door reads it when it starts.\ngroups:\n")
+			b.WriteString(
+				"# The lists of these groups in the file of the policy; the door reads it when it starts.\ngroups:\n")
 		}
 		for _, g := range groups {
 			g.writeYAML(&b, indent+"- ", source)
@@ -111,14 +113,14 @@ func writeGroups(b *strings.Builder, groups []Group) {
 }
 
 // writeYAML writes the list of a group: the entries that its source has, and the new ones. The first line begins with
-// a text, and the others with as many blanks.
+// begin, the others with as many blanks.
 func (g Group) writeYAML(b *strings.Builder, begin string, source evaluator.Source) {
 	fmt.Fprintf(b, "%sname: %s\n", begin, g.Name)
 	indent := strings.Repeat(" ", len(begin))
 	lines, written := "", 0
 	for _, e := range g.Entries {
 		if e.Source != "" && e.Source != source {
-			continue // it stands in the other list
+			continue // it is in the other list
 		}
 		reason := e.Reason
 		switch {
@@ -147,10 +149,11 @@ func (g Group) writeYAML(b *strings.Builder, begin string, source evaluator.Sour
 	}
 }
 
-// quoted is a text as YAML spells it, on one line: a printable one needs an escape for quotes and backslashes only.
+// quoted returns a text as YAML spells it, on one line. A printable text needs escapes only for quotes and
+// backslashes.
 func quoted(text string) string { return strconv.Quote(printable(text)) }
 
-// printable keeps what users choose, such as their names, from beginning a line of its own.
+// printable replaces unprintable characters, so that text of users, such as their names, cannot begin a new line.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

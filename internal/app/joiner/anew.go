@@ -6,7 +6,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 )
 
-// Change takes in that an object has changed, or that another one stands in its place (kube.MadeAnew).
+// Change takes in an object that changed, or one that replaced another of the same name (kube.MadeAnew).
 func (f *Feed) Change(old, fresh client.Object) {
 	if kube.MadeAnew(old, fresh) {
 		f.Remove(old)

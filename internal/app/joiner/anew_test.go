@@ -14,7 +14,9 @@ import (
 func TestAPodMadeAnewHasLeftItsNode(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c1"}, Status: karpenterv1.NodeClaimStatus{NodeName: "n1"}}
+	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c1"}, Status: karpenterv1.NodeClaimStatus{
+		NodeName: "n1",
+	}}
 	if err := s.server.Create(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +29,8 @@ func TestAPodMadeAnewHasLeftItsNode(t *testing.T) {
 	s.woken = nil
 	s.parts.Feed.Change(first, second)
 	if !slices.Contains(s.woken, Claims+" c1") || !slices.Contains(s.woken, Provisioning) {
-		t.Errorf("woken %v: want the claim of the node that the first one has left, and planning for the second", s.woken)
+		t.Errorf("woken %v: want the claim of the node that the first one has left, and planning for the second",
+			s.woken)
 	}
 	s.woken = nil
 	s.parts.Feed.Change(second, second)

@@ -9,9 +9,10 @@ import (
 	"sync/atomic"
 )
 
-// atOnce lets a number of requests in at the same time; the others wait as long as their client does. A request takes a
-// place once all of it has arrived, so whoever sends slowly holds none. What has arrived is at most so many bytes in all
-// requests together, beyond which requests are turned away, and one byte more than largest in each: the handler refuses that.
+// atOnce serves a number of requests at the same time; the others wait as long as their client does. A request
+// takes a place once its body has arrived, so a slow sender holds none. All requests together hold at most most bytes;
+// beyond that, requests are turned away. Of each body it reads at most one byte more than largest: the handler refuses
+// that.
 func atOnce(places int, largest, most int64, handler http.Handler) http.Handler {
 	slots := make(chan struct{}, places)
 	var arrived atomic.Int64
@@ -20,7 +21,8 @@ func atOnce(places int, largest, most int64, handler http.Handler) http.Handler 
 		defer arriving.forget()
 		body, err := io.ReadAll(arriving)
 		if errors.Is(err, errTooMuch) {
-			http.Error(w, fmt.Sprintf("requests of more than %d bytes are waiting: try again", most), http.StatusServiceUnavailable)
+			http.Error(w, fmt.Sprintf("requests of more than %d bytes are waiting: try again", most),
+				http.StatusServiceUnavailable)
 			return
 		}
 		if err != nil {
@@ -41,7 +43,7 @@ func atOnce(places int, largest, most int64, handler http.Handler) http.Handler 
 // errTooMuch says that requests hold too many bytes.
 var errTooMuch = errors.New("too many bytes")
 
-// counted reads, and counts what it has read with what others have.
+// counted is a reader that adds what it reads to a count shared with others.
 type counted struct {
 	from io.Reader
 	all  *atomic.Int64

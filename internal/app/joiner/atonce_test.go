@@ -37,8 +37,8 @@ func TestSlowRequestsHoldNoPlaces(t *testing.T) {
 	}
 }
 
-// what has arrived is bounded in all requests together, and free again after them; places are bounded too, and wait for
-// nobody who is gone.
+// what has arrived is bounded in all requests together, and free again after them; places are bounded too, and
+// wait for nobody who is gone.
 func TestRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -50,7 +50,8 @@ func TestRequestsAreBounded(t *testing.T) {
 	first := make(chan string)
 	go func() { first <- answered(t, handler, strings.Repeat("a", 10)) }()
 	<-entered
-	if answer := answered(t, handler, strings.Repeat("b", 10)); !strings.HasPrefix(answer, "503 requests of more than 15 bytes") {
+	if answer := answered(t, handler, strings.Repeat("b", 10)); !strings.HasPrefix(answer,
+		"503 requests of more than 15 bytes") {
 		t.Errorf("too many bytes: %s", answer)
 	}
 	second := make(chan string)
@@ -83,7 +84,8 @@ func echo() http.Handler {
 func answered(t *testing.T, handler http.Handler, body string) string {
 	t.Helper()
 	recorder := httptest.NewRecorder()
-	handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(body)))
+	handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/",
+		strings.NewReader(body)))
 	return recorder.Result().Status[:4] + recorder.Body.String()
 }
 

@@ -20,7 +20,8 @@ func apiServer(t *testing.T, status int, served map[string][]string) *rest.Confi
 		w.Header().Set("Content-Type", "application/json")
 		if status != http.StatusOK {
 			w.WriteHeader(status)
-			_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Code: int32(status), Reason: metav1.StatusReason(http.StatusText(status))})
+			_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Code: int32(status),
+				Reason: metav1.StatusReason(http.StatusText(status))})
 			return
 		}
 		groupVersion := strings.TrimPrefix(r.URL.Path, "/apis/")
@@ -46,7 +47,8 @@ func apiServer(t *testing.T, status int, served map[string][]string) *rest.Confi
 func TestAClusterWithOurKindsIsFine(t *testing.T) {
 	t.Parallel()
 	config := apiServer(t, http.StatusOK, map[string][]string{
-		"karpenter.sh/v1": {"nodepools", "nodeclaims"}, "karpenter.sh/v1alpha1": {"nodeoverlays"}, "karpenter.kwok.sh/v1alpha1": {"kwoknodeclasses"},
+		"karpenter.sh/v1": {"nodepools", "nodeclaims"}, "karpenter.sh/v1alpha1": {"nodeoverlays"},
+		"karpenter.kwok.sh/v1alpha1": {"kwoknodeclasses"},
 	})
 	if found, err := checkCluster(t.Context(), config, Plugins(), false); err != nil || len(found) != 1 {
 		t.Fatalf("%v plug-ins, error %v: want one", found, err)
@@ -56,8 +58,11 @@ func TestAClusterWithOurKindsIsFine(t *testing.T) {
 // U-13: missing CRDs are named, with what to do.
 func TestMissingKindsAreNamed(t *testing.T) {
 	t.Parallel()
-	_, err := checkCluster(t.Context(), apiServer(t, http.StatusOK, map[string][]string{"karpenter.sh/v1": {"nodepools"}}), Plugins(), false)
-	want(t, err, "nodeclaims.karpenter.sh, nodeoverlays.karpenter.sh, ec2nodeclasses.karpenter.k8s.aws or kwoknodeclasses.karpenter.kwok.sh", "kubectl apply -f api/crd")
+	_, err := checkCluster(t.Context(),
+		apiServer(t, http.StatusOK, map[string][]string{"karpenter.sh/v1": {"nodepools"}}), Plugins(), false)
+	want(t, err,
+		"nodeclaims.karpenter.sh, nodeoverlays.karpenter.sh, ec2nodeclasses.karpenter.k8s.aws or kwoknodeclasses.karpenter.kwok.sh",
+		"kubectl apply -f api/crd")
 	if strings.Contains(err.Error(), "nodepools") {
 		t.Errorf("error %q names a kind that is there", err)
 	}
@@ -100,8 +105,8 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 	c.LaunchTimeout, c.InitializationTimeout = 0, -time.Second
 	c.LeaderElectionName, c.SystemNamespace = "", ""
 	err := c.Validate()
-	want(t, err, "--metrics-port is 70000", "--kube-client-qps is 0", "--kube-client-burst is -1", "--launch-timeout is 0s",
-		"--initialization-timeout is -1s", "--leader-election-name", "--system-namespace")
+	want(t, err, "--metrics-port is 70000", "--kube-client-qps is 0", "--kube-client-burst is -1",
+		"--launch-timeout is 0s", "--initialization-timeout is -1s", "--leader-election-name", "--system-namespace")
 	c = DefaultConfig()
 	c.HealthProbePort = c.MetricsPort
 	want(t, c.Validate(), "both 8080")

@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// commitmentsEvery is how often the file of commitments is looked at. A ConfigMap that is mounted changes a minute after the
-// object does.
+// commitmentsEvery is how often the file of commitments is read. A mounted ConfigMap changes about a minute after its
+// object.
 const commitmentsEvery = 30 * time.Second
 
 // readCommitments reads the file of --commitments-file (K-55).
@@ -35,17 +35,18 @@ func readCommitments(path string) (text []byte, list []cluster.Commitment, err e
 	return text, list, nil
 }
 
-// commitmentsKeeper tells the store when the file of commitments changes. While it cannot be read, what it said last holds.
+// commitmentsKeeper tells the store when the file of commitments changes. While the file cannot be read, its last
+// readable content holds.
 type commitmentsKeeper struct {
 	path  string
 	tell  func([]cluster.Commitment)
 	read  prometheus.Gauge
 	log   logr.Logger
 	last  []byte // the text that holds
-	fault string // what was said last of a file that cannot be read
+	fault string // the last error that was logged of an unreadable file
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: who does not lead has the picture too.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: replicas that do not lead keep a snapshot too.
 func (*commitmentsKeeper) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.

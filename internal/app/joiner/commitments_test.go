@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// K-55. A file that changes is read anew. One that cannot be read any more changes nothing: the log says so once, and a metric
-// as long as it is so.
+// K-55. A file that changes is read anew. One that cannot be read any more changes nothing: the log says so once, and
+// a metric as long as it is so.
 func TestK55_CommitmentsAreReadAnew(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "commitments.yaml")
@@ -33,7 +33,8 @@ func TestK55_CommitmentsAreReadAnew(t *testing.T) {
 		t.Helper()
 		k.look()
 		if k.look(); len(told) != looks || len(lines) != said || gauge(t, k.read) != read {
-			t.Fatalf("after %s it was told %d times, said %q, and the metric is %v", after, len(told), lines, gauge(t, k.read))
+			t.Fatalf("after %s it was told %d times, said %q, and the metric is %v", after, len(told), lines,
+				gauge(t, k.read))
 		}
 	}
 	write("commitments:\n- {name: a, instances: 1}\n")
@@ -42,7 +43,8 @@ func TestK55_CommitmentsAreReadAnew(t *testing.T) {
 	check("a change", 2, 2, 1)
 	write("commitments:\n- {name: a, instances: 0}\n")
 	check("a fault", 2, 3, 0)
-	if !strings.Contains(lines[2], "commitments[0].instances is 0: want a number above 0") || !strings.Contains(lines[2], path) {
+	if !strings.Contains(lines[2], "commitments[0].instances is 0: want a number above 0") ||
+		!strings.Contains(lines[2], path) {
 		t.Errorf("it says %s", lines[2])
 	}
 	if err := os.Remove(path); err != nil {
@@ -62,7 +64,8 @@ func TestK55_AFileOfCommitmentsThatCannotBeReadStopsTheStart(t *testing.T) {
 	t.Parallel()
 	config := DefaultConfig()
 	config.CommitmentsFile = filepath.Join(t.TempDir(), "none.yaml")
-	if _, err := pictureOf(config, nil); err == nil || !strings.HasPrefix(err.Error(), "--commitments-file "+config.CommitmentsFile+": ") {
+	if _, err := pictureOf(config, nil); err == nil ||
+		!strings.HasPrefix(err.Error(), "--commitments-file "+config.CommitmentsFile+": ") {
 		t.Errorf("the error is %v", err)
 	}
 }

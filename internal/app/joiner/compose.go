@@ -1,8 +1,9 @@
-// Package joiner is the composition root of the controller: it puts the store, the applier, the provider and the controllers together.
+// Package joiner is the composition root of the controller: it puts the store, the applier, the provider and the
+// controllers together.
 //
-// [Compose] does so over ports and knows no API server: what it returns are step functions and the events that wake
-// them, so that the simulator runs the very controllers that are shipped. [Run] is the other half, for a real cluster:
-// client, caches, leader election, servers, signals. Only here and in package serve do goroutines begin and end.
+// [Compose] does so over ports and knows no API server. It returns step functions and the events that wake them, so
+// the simulator runs the same controllers that are shipped. [Run] is the other half, for a real cluster: client,
+// caches, leader election, servers, signals. Only here and in package serve do goroutines begin and end.
 //
 //	compose.go   ports → controllers
 //	feed.go      what a watch event means for the store, and whom it wakes
@@ -56,7 +57,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// Names of the controllers: those of Karpenter that do the same job (K-11), since dashboards select by them.
+// Names of the controllers. They are those of Karpenter's controllers with the same job (K-11), since dashboards
+// select by them.
 const (
 	Provisioning = "provisioner"
 	Disruption   = "disruption"
@@ -72,7 +74,7 @@ const (
 	Repair       = "node.repair"
 )
 
-// Settings are what of the configuration the controllers need.
+// Settings is the part of the configuration that the controllers need.
 type Settings struct {
 	BatchIdle, BatchMax time.Duration
 	Timeouts            claim.Timeouts
@@ -81,13 +83,14 @@ type Settings struct {
 	SpotToSpot          bool
 	MinSaving           resources.Money // per hour
 	NodeRepair          bool            // replaces unhealthy nodes (D-13)
-	RepairOnlyOwnVeto   bool            // karpenter.sh/do-not-disrupt does not keep them (K-49)
-	TakeoverGrace       time.Duration   // after the first start on a cluster of another program's (K-27)
-	MinSavingPercent    int             // of what is replaced
+	RepairOnlyOwnVeto   bool            // karpenter.sh/do-not-disrupt does not keep nodes from repair (K-49)
+	TakeoverGrace       time.Duration   // after the first start on a cluster that another program managed (K-27)
+	MinSavingPercent    int             // of the price of what is replaced
 	StaticOff           bool            // nobody acts on spec.replicas (D-12)
 	BuffersServed       bool            // there are CapacityBuffers (K-35)
-	BuffersOff          bool            // and no room is kept for them
-	// DeprecatedMetrics measures conditions by their old names too, Unobserved not at all; ConditionEvents tells of changes.
+	BuffersOff          bool            // no room is kept for them
+	// DeprecatedMetrics measures conditions by their old names too. Unobserved measures none. ConditionEvents sends
+	// events when conditions change.
 	DeprecatedMetrics, Unobserved, ConditionEvents bool
 	// ObserveOnly leaves out the controllers that act (K-26).
 	ObserveOnly bool
@@ -95,32 +98,32 @@ type Settings struct {
 
 // Deps are the ports to everything outside.
 type Deps struct {
-	Client client.Client // reads from caches with the index fields of indexes.go, writes to the API server
+	Client client.Client // reads from caches with the index fields of Indexes, writes to the API server
 	Live   client.Reader // reads from the API server
-	// Applied is Client for what decisions write; nil is Client itself.
+	// Applied is the client that writes decisions; nil means Client.
 	Applied client.Client
 	Store   *world.Store
-	// Plugged are the providers; Fleet holds the same ones, as Store has it.
+	// Plugged are the providers. Fleet holds the same ones; Store uses it too.
 	Plugged []plugin.Parts
 	Fleet   *fleet.Fleet
 	Events  event.Recorder
-	// Registerer takes the metrics; each Compose needs its own.
+	// Registerer takes the metrics. Each call of Compose needs its own.
 	Registerer prometheus.Registerer
 	// Ready reports whether the store has seen everything that exists.
 	Ready func() bool
-	// Identity names this process among those that may work at the same time.
+	// Identity distinguishes this process from others that may run at the same time.
 	Identity string
-	// Wake calls a controller with a request, after a delay; equal requests that wait may be merged into the earliest.
+	// Wake calls a controller with a request after a delay. Equal waiting requests may be merged into the earliest.
 	Wake func(controller string, request reconcile.Request, after time.Duration)
-	// Each calls do with 0 to n-1, possibly at the same time, and returns when all calls have. Nil: one after the other.
+	// Each calls do with 0 to n-1, possibly at the same time, and returns when all calls have. Nil calls them one
+	// after the other.
 	Each func(n int, do func(i int))
-	// Planned is told what was planned with and what came out, by the name of the question (dump.Question); nil tells
-	// nobody.
+	// Planned is told the inputs and the result of each plan. Question is a dump.Question. Nil tells nobody.
 	Planned func(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan)
-	// Decided is told each decision and returns its ID; nil keeps none.
+	// Decided is told each decision and returns its ID; nil keeps no history.
 	Decided func(apply.Decision, apply.About) string
 	Now     func() time.Time
-	// Ran is how long the process has run, by a clock that nobody sets; nil counts by Now.
+	// Ran returns how long the process has run, by a monotonic clock; nil uses Now.
 	Ran func() time.Duration
 	Log logr.Logger
 }
@@ -131,8 +134,8 @@ type Parts struct {
 	Controllers []kube.Controller
 
 	metrics  *metrics.Set
-	pending  *pendingPods // of a process that only observes
-	standing *standing    // is no controller: it decides nothing, and nothing waits for it
+	pending  *pendingPods // for a process that only observes
+	standing *standing    // no controller: it decides nothing, and nothing waits for it
 }
 
 // Compose wires the controllers. It calls none of the ports.
@@ -151,10 +154,11 @@ func Compose(settings Settings, deps Deps) Parts {
 		idle: settings.BatchIdle,
 		wake: deps.Wake, claimOf: claimByNode(deps.Client), now: deps.Now, log: deps.Log.WithName("world"),
 	}
-	return Parts{Feed: feed, Controllers: controllers, metrics: c.metrics, pending: c.pending, standing: &standing{conditions: feed.conditions,
-		client: deps.Client, picture: deps.Store, fleet: deps.Fleet, metrics: c.metrics, settings: settings,
-		paused: c.disrupting.LastPaused, ready: deps.Ready, now: deps.Now, log: deps.Log.WithName("standing"),
-	}}
+	return Parts{Feed: feed, Controllers: controllers, metrics: c.metrics, pending: c.pending,
+		standing: &standing{conditions: feed.conditions,
+			client: deps.Client, picture: deps.Store, fleet: deps.Fleet, metrics: c.metrics, settings: settings,
+			paused: c.disrupting.LastPaused, ready: deps.Ready, now: deps.Now, log: deps.Log.WithName("standing"),
+		}}
 }
 
 // composition is what several controllers share.
@@ -199,7 +203,7 @@ func newComposition(settings Settings, deps Deps) *composition {
 	})
 	limit := apply.NewClusterLimit(settings.MaxClaims, settings.SystemNamespace)
 	if settings.ObserveOnly {
-		limit = nil // it makes nothing, and writes nothing down
+		limit = nil // it creates nothing, and writes no table
 	}
 	c.applier = apply.New(apply.Config{
 		Client: applied, Live: deps.Live, Store: deps.Store, Fleet: deps.Fleet,
@@ -232,7 +236,7 @@ func newComposition(settings Settings, deps Deps) *composition {
 	return c
 }
 
-// conditions measures conditions, nil when nobody wants to know.
+// conditions returns the metrics of conditions, nil when they are switched off.
 func (c *composition) conditions() *metrics.Conditions {
 	if c.Unobserved {
 		return nil
@@ -240,7 +244,7 @@ func (c *composition) conditions() *metrics.Conditions {
 	return metrics.NewConditions(c.Registerer, classLabels(c.Plugged), c.DeprecatedMetrics)
 }
 
-// countCreated counts a NodeClaim that was made, by why.
+// countCreated counts a created NodeClaim by its reason.
 func (c *composition) countCreated(d apply.Decision, about apply.About) {
 	if d.Outcome != apply.Done || d.Verb == apply.Remove {
 		return
@@ -252,7 +256,7 @@ func (c *composition) countCreated(d apply.Decision, about apply.About) {
 	c.metrics.Claims.Created.WithLabelValues(reason, about.Pool, strconv.FormatBool(about.Relaxed)).Inc()
 }
 
-// moving returns how many pods have to move with a claim.
+// moving returns how many pods have to move when a claim goes.
 func (c *composition) moving(claim string) (pods int) {
 	for _, node := range c.Store.Snapshot().Nodes {
 		if node.Claim != claim {
@@ -267,22 +271,25 @@ func (c *composition) moving(claim string) (pods int) {
 	return pods
 }
 
-// podsOf returns the pods that were promised a place on a claim, as far as an event needs them.
+// podsOf returns the pods that are promised a place on a claim, with the fields that an event needs.
 func (c *composition) podsOf(claim string) (pods []*corev1.Pod) {
 	for _, pod := range c.Store.Snapshot().Pending {
 		if pod.Promised == claim {
-			pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: types.UID(pod.UID)}})
+			pods = append(pods,
+				&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name,
+					UID: types.UID(pod.UID)}})
 		}
 	}
 	return pods
 }
 
-// keep has the room of pods kept on a claim's node that is about to open, and returns for how long it should wait.
+// keep keeps the places of pods on a claim's node that is about to open, and returns how long the node should stay
+// closed.
 func (c *composition) keep(ctx context.Context, claim, node string) time.Duration {
 	return c.places.Open(ctx, c.Store.Snapshot(), claim, node)
 }
 
-// removed is told of NodeClaims that controllers take away which find that they failed, broke or lose their machine.
+// removed records the removal of a NodeClaim by a controller that found it failed, broken or losing its machine.
 func (c *composition) removed(claim *karpenterv1.NodeClaim, cause, why string) {
 	if c.Decided != nil {
 		c.Decided(apply.Decision{Verb: apply.Remove, Cause: cause, Outcome: apply.Done}, apply.About{Why: why,
@@ -290,7 +297,7 @@ func (c *composition) removed(claim *karpenterv1.NodeClaim, cause, why string) {
 	}
 }
 
-// joined is told of NodeClaims whose nodes are ready for pods.
+// joined records that the node of a NodeClaim is ready for pods.
 func (c *composition) joined(claim *karpenterv1.NodeClaim, after time.Duration) {
 	if c.Decided != nil {
 		c.Decided(apply.Decision{Verb: apply.Launch, Cause: "Launched", Outcome: apply.Joined}, apply.About{
@@ -299,7 +306,7 @@ func (c *composition) joined(claim *karpenterv1.NodeClaim, after time.Duration) 
 	}
 }
 
-// clouds are the providers as a controller calls them: each call is measured.
+// clouds returns the providers as one controller calls them: each call is measured.
 func (c *composition) clouds(controller string) *fleet.Fleet {
 	return c.Fleet.Through(func(cloud provider.Provider) provider.Provider {
 		m := measured{Provider: cloud, controller: controller, metrics: c.metrics.Cloud, now: c.Now}
@@ -310,12 +317,13 @@ func (c *composition) clouds(controller string) *fleet.Fleet {
 	})
 }
 
-// decide are the controllers that plan: what is launched for pods, and what goes.
+// decide returns the controllers that plan: what to launch for pods, and which nodes go.
 func (c *composition) decide() []kube.Controller {
 	return []kube.Controller{
 		{Name: Provisioning, Workers: 1, Start: true, Reconciler: provisioning.New(provisioning.Config{
-			Picture: c.Store, Applier: c.applier, Window: c.window, Brake: c.brake, Events: c.Events, Metrics: c.metrics.Plans,
-			InVain: c.metrics.Pools.InVain, Told: func(pool string) { c.Wake(Pools, kube.Requests(pool)[0], 0) },
+			Picture: c.Store, Applier: c.applier, Window: c.window, Brake: c.brake, Events: c.Events,
+			Metrics: c.metrics.Plans,
+			InVain:  c.metrics.Pools.InVain, Told: func(pool string) { c.Wake(Pools, kube.Requests(pool)[0], 0) },
 			Learn: c.Store.Learn, Keeps: c.Store.HasBuffers,
 			Ready: c.Ready, Planned: c.Planned, Buffered: c.buffered, Release: c.places.Release,
 			Now: c.Now, Log: c.Log.WithName(Provisioning),
@@ -324,7 +332,8 @@ func (c *composition) decide() []kube.Controller {
 	}
 }
 
-// buffered takes in what a plan says of CapacityBuffers and headroom, and has those say it that stand otherwise than before.
+// buffered takes in what a plan says of CapacityBuffers and headroom, and wakes the controllers of those whose state
+// changed.
 func (c *composition) buffered(s *cluster.Snapshot, p plan.Plan) {
 	for _, name := range c.board.Take(s, p) {
 		if pool, is := cluster.PoolOfHeadroom(name.String()); is {
@@ -335,29 +344,32 @@ func (c *composition) buffered(s *cluster.Snapshot, p plan.Plan) {
 	}
 }
 
-// headroom is how the room stands that a NodePool keeps free.
+// headroom returns the state of the room that a NodePool keeps free.
 func (c *composition) headroom(name string) pool.Headroom {
 	pods, on := c.Store.Headroom(name)
 	room, _ := c.board.Of(types.NamespacedName{Namespace: cluster.HeadroomNamespace, Name: name})
 	return pool.Headroom{On: on, Pods: pods, Room: room}
 }
 
-// buffers is the controller of CapacityBuffers, if there is that kind.
+// buffers returns the controller of CapacityBuffers, if that kind is served.
 func (c *composition) buffers() []kube.Controller {
 	if !c.BuffersServed {
 		return nil
 	}
-	return []kube.Controller{{Name: Buffers, Workers: 1, Watches: bufferWatches(), Reconciler: buffer.New(buffer.Config{
-		Client: c.Client, Verdicts: c.Store, Board: c.board, Off: c.BuffersOff, Events: c.Events, Now: c.Now,
-	})}}
+	return []kube.Controller{
+		{Name: Buffers, Workers: 1, Watches: bufferWatches(), Reconciler: buffer.New(buffer.Config{
+			Client: c.Client, Verdicts: c.Store, Board: c.board, Off: c.BuffersOff, Events: c.Events, Now: c.Now,
+		})}}
 }
 
-// machines are the controllers of a machine's life: from claim to node, and back.
+// machines returns the controllers of a machine's life: from claim to node, and back.
 func (c *composition) machines() []kube.Controller {
 	claims := claim.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.clouds(Claims), Catalogs: c.catalogs, PodEvents: c.podEvents,
-		Timeouts: c.Timeouts, PodsOf: c.podsOf, Keep: c.keep, Holder: c.Identity, Events: c.Events, Removed: c.removed, Joined: c.joined,
-		Reboots: c.NodeRepair, Unseen: c.unseen, Metrics: c.metrics, Now: c.Now, Ran: c.Ran, Log: c.Log.WithName(Claims),
+		Timeouts: c.Timeouts, PodsOf: c.podsOf, Keep: c.keep, Holder: c.Identity, Events: c.Events, Removed: c.removed,
+		Joined:  c.joined,
+		Reboots: c.NodeRepair, Unseen: c.unseen, Metrics: c.metrics, Now: c.Now, Ran: c.Ran,
+		Log: c.Log.WithName(Claims),
 	}
 	nodes := node.Config{
 		Client: c.Client, Live: c.Live, Fleet: c.clouds(Nodes), Events: c.Events, Metrics: c.metrics,
@@ -367,15 +379,16 @@ func (c *composition) machines() []kube.Controller {
 		nodes.Rebooter = c.clouds(Nodes)
 	}
 	return []kube.Controller{
-		// It starts at once, to know which claims are older than the process (P-40). A launch waits for its cloud, and clouds
-		// launch many in one call: so many may wait (E-29).
-		{Name: Claims, Workers: 500, Start: true, Reconciler: claim.New(claims), Watches: claimWatches(c.Client, c.Plugged)},
+		// It starts at once, to know which claims are older than the process (P-40). Each launch waits for its cloud,
+		// and clouds launch many in one call: hence the many workers (E-29).
+		{Name: Claims, Workers: 500, Start: true, Reconciler: claim.New(claims),
+			Watches: claimWatches(c.Client, c.Plugged)},
 		{Name: Garbage, Workers: 1, Start: true, Reconciler: claim.NewCollector(claims)},
 		{Name: Nodes, Workers: 20, Reconciler: node.New(nodes), Watches: nodeWatches(c.Client)},
 	}
 }
 
-// pools are the controllers of what users write: NodePools and NodeOverlays.
+// pools returns the controllers of what users write: NodePools and NodeOverlays.
 func (c *composition) pools() []kube.Controller {
 	var held time.Duration
 	for _, parts := range c.Plugged {
@@ -393,12 +406,13 @@ func (c *composition) pools() []kube.Controller {
 	}
 }
 
-// tell are the controllers that pass on: what clouds announce, and what users should know.
+// tell returns the controllers that pass on what clouds announce and what users should know.
 func (c *composition) tell() []kube.Controller {
 	return []kube.Controller{
 		{Name: Interruption, Workers: 1, Start: true, Reconciler: interruption.New(interruption.Config{
-			Client: c.Client, Fleet: c.clouds(Interruption), Catalogs: c.catalogs, Events: c.Events, Removed: c.removed,
-			Claims: c.metrics.Claims, Metrics: c.metrics.Interruptions, Now: c.Now, Log: c.Log.WithName(Interruption),
+			Client: c.Client, Fleet: c.clouds(Interruption), Catalogs: c.catalogs, Events: c.Events,
+			Removed: c.removed,
+			Claims:  c.metrics.Claims, Metrics: c.metrics.Interruptions, Now: c.Now, Log: c.Log.WithName(Interruption),
 		}), Watches: interruptionWatches(c.Plugged)},
 		{Name: PodNotices, Workers: 1, Watches: podNoticeWatches(),
 			Reconciler: &notice.Pods{Client: c.Client, Events: c.Events, Now: c.Now}},
@@ -407,24 +421,26 @@ func (c *composition) tell() []kube.Controller {
 	}
 }
 
-// repair is the controller of unhealthy nodes, if that is on.
+// repair returns the controller of unhealthy nodes, if that is on.
 func (c *composition) repair() []kube.Controller {
 	if !c.NodeRepair {
 		return nil
 	}
-	return []kube.Controller{{Name: Repair, Workers: 1, Start: true, Reconciler: c.repairing, Watches: repairWatches()}}
+	return []kube.Controller{
+		{Name: Repair, Workers: 1, Start: true, Reconciler: c.repairing, Watches: repairWatches()},
+	}
 }
 
 func (c *composition) newRepair() *repair.Controller {
 	return repair.New(repair.Config{
 		Client: c.Client, Live: c.Live, Picture: c.Store, Applier: c.applier, Fleet: c.Fleet,
-		Paused: func(ctx context.Context) (string, error) { return c.disrupting.Paused(ctx) }, Events: c.Events, Removed: c.removed,
-		Metrics: c.metrics.Claims, Decisions: c.metrics.Disruption, Ready: c.Ready, Now: c.Now,
+		Paused: func(ctx context.Context) (string, error) { return c.disrupting.Paused(ctx) }, Events: c.Events,
+		Removed: c.removed, Metrics: c.metrics.Claims, Decisions: c.metrics.Disruption, Ready: c.Ready, Now: c.Now,
 		Log: c.Log.WithName(Repair), OnlyOwnVeto: c.RepairOnlyOwnVeto,
 	})
 }
 
-// provided are the controllers that the providers bring along.
+// provided returns the controllers that the providers bring along.
 func (c *composition) provided() []kube.Controller {
 	var controllers []kube.Controller
 	for _, parts := range c.Plugged {

@@ -45,13 +45,15 @@ type stage struct {
 
 func newStage(t *testing.T, objects ...client.Object) *stage {
 	t.Helper()
-	identify := interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+	identify := interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object,
+		opts ...client.CreateOption) error {
 		if o.GetUID() == "" {
 			o.SetUID(types.UID("uid-" + o.GetName())) // as a real API server does
 		}
 		return c.Create(ctx, o, opts...)
 	}}
-	s := &stage{t: t, server: controllertest.NewServer(t).WithInterceptorFuncs(identify).Build(), clock: controllertest.NewClock()}
+	s := &stage{t: t, server: controllertest.NewServer(t).WithInterceptorFuncs(identify).Build(),
+		clock: controllertest.NewClock()}
 	if err := kwokv1alpha1.AddToScheme(s.server.Scheme()); err != nil {
 		t.Fatal(err)
 	}
@@ -60,15 +62,18 @@ func newStage(t *testing.T, objects ...client.Object) *stage {
 		t.Fatal(err)
 	}
 	store := world.New(world.Config{Now: s.clock.Now})
-	machines, err := kwok.New(kwok.Config{Cluster: plug.NewCluster(s.server, s.server, "kube-system"), Inventory: inventory, Now: s.clock.Now, Correct: store.Corrected})
+	machines, err := kwok.New(kwok.Config{Cluster: plug.NewCluster(s.server, s.server, "kube-system"),
+		Inventory: inventory, Now: s.clock.Now, Correct: store.Corrected})
 	if err != nil {
 		t.Fatal(err)
 	}
 	config := DefaultConfig()
 	s.kept = newDecisions(config, s.server, s.server, logr.Discard())
 	s.parts = Compose(config.Settings(), Deps{
-		Client: s.server, Live: s.server, Store: store, Fleet: fleet.New(machines), Plugged: []plugin.Parts{plug.PartsOf(machines, s.clock.Now)}, Events: &controllertest.Tape{},
-		Registerer: prometheus.NewRegistry(), Ready: func() bool { return true }, Now: s.clock.Now, Log: logr.Discard(),
+		Client: s.server, Live: s.server, Store: store, Fleet: fleet.New(machines),
+		Plugged: []plugin.Parts{plug.PartsOf(machines, s.clock.Now)}, Events: &controllertest.Tape{},
+		Registerer: prometheus.NewRegistry(), Ready: func() bool { return true }, Now: s.clock.Now,
+		Log: logr.Discard(),
 		Planned: func(question string, snapshot *cluster.Snapshot, terms engine.Terms, p plan.Plan) {
 			s.inputs.noted(question, snapshot, terms, p)
 			s.noted = append(s.noted, s.inputs.last)
@@ -89,7 +94,8 @@ func newStage(t *testing.T, objects ...client.Object) *stage {
 // tell shows the feed all that the API server has.
 func (s *stage) tell() {
 	s.t.Helper()
-	for _, list := range []client.ObjectList{&karpenterv1.NodePoolList{}, &karpenterv1.NodeClaimList{}, &corev1.NodeList{}, &corev1.PodList{}} {
+	for _, list := range []client.ObjectList{&karpenterv1.NodePoolList{}, &karpenterv1.NodeClaimList{},
+		&corev1.NodeList{}, &corev1.PodList{}} {
 		if err := s.server.List(s.t.Context(), list); err != nil {
 			s.t.Fatal(err)
 		}
@@ -118,7 +124,8 @@ func (s *stage) tell() {
 func (s *stage) run(name, request string) reconcile.Result {
 	s.t.Helper()
 	i := slices.IndexFunc(s.parts.Controllers, func(c kube.Controller) bool { return c.Name == name })
-	result, err := s.parts.Controllers[i].Reconciler.Reconcile(s.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: request}})
+	result, err := s.parts.Controllers[i].Reconciler.Reconcile(s.t.Context(),
+		reconcile.Request{NamespacedName: types.NamespacedName{Name: request}})
 	if err != nil {
 		s.t.Fatalf("%s %s: %v", name, request, err)
 	}
@@ -147,11 +154,13 @@ func pending(name string) *corev1.Pod {
 func manifests() []client.Object {
 	return []client.Object{
 		&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
-		&karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "pool"}, Spec: karpenterv1.NodePoolSpec{
-			Template: karpenterv1.NodeClaimTemplate{Spec: karpenterv1.NodeClaimTemplateSpec{
-				NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"},
+		&karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "pool"},
+			Spec: karpenterv1.NodePoolSpec{
+				Template: karpenterv1.NodeClaimTemplate{Spec: karpenterv1.NodeClaimTemplateSpec{
+					NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass",
+						Name: "default"},
+				}},
 			}},
-		}},
 		pending("web"),
 	}
 }
@@ -178,7 +187,8 @@ func TestFromAPendingPodToANodeAndBack(t *testing.T) {
 	s.clock.Advance(time.Minute)
 	s.run(Claims, claim.Name)
 	var node corev1.Node
-	if err := s.server.Get(t.Context(), types.NamespacedName{Name: claim.Name}, &node); err != nil || node.Labels[karpenterv1.NodeRegisteredLabelKey] != "true" {
+	if err := s.server.Get(t.Context(), types.NamespacedName{Name: claim.Name}, &node); err != nil ||
+		node.Labels[karpenterv1.NodeRegisteredLabelKey] != "true" {
 		t.Fatalf("node %v, error %v: want it registered", node.Labels, err)
 	}
 	if err := s.server.Delete(t.Context(), claim); err != nil {
@@ -187,14 +197,15 @@ func TestFromAPendingPodToANodeAndBack(t *testing.T) {
 	s.run(Claims, claim.Name)
 	s.run(Nodes, claim.Name)
 	s.run(Claims, claim.Name)
-	if err := s.server.Get(t.Context(), types.NamespacedName{Name: claim.Name}, &karpenterv1.NodeClaim{}); !apierrors.IsNotFound(err) {
+	if err := s.server.Get(t.Context(), types.NamespacedName{Name: claim.Name},
+		&karpenterv1.NodeClaim{}); !apierrors.IsNotFound(err) {
 		t.Fatalf("error %v: want the claim gone", err)
 	}
 }
 
 // P-25, P-31: who is woken by what; the store is told first.
-// P-40: the controller of claims takes a step at the start, before there is any claim: what is made after that no process before
-// can have launched.
+// P-40: the controller of claims takes a step at the start, before there is any claim: what is made after that no
+// process before can have launched.
 func TestTheControllerOfClaimsBeginsAtTheStart(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -225,7 +236,9 @@ func TestTheFeedWakesWhomItConcerns(t *testing.T) {
 	if result := s.run(Provisioning, ""); result.RequeueAfter <= time.Second {
 		t.Errorf("planning waits %s for a batch although a claim has failed", result.RequeueAfter)
 	}
-	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c1"}, Status: karpenterv1.NodeClaimStatus{NodeName: "n1"}}
+	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c1"}, Status: karpenterv1.NodeClaimStatus{
+		NodeName: "n1",
+	}}
 	if err := s.server.Create(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}

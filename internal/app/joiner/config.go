@@ -17,15 +17,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// Config is everything that a user can set. Fields are named like their flags.
+// Config is everything that a user can set. Its fields are named like their flags.
 type Config struct {
 	REST *rest.Config
 
 	MetricsPort, HealthProbePort int // 0 serves nothing
 	EnableProfiling              bool
-	ReadPort                     int // of the read API, on the loopback; 0 is none
-	// HistoryRetention is how long decisions are kept, and HistoryMaxSize how many bytes ConfigMaps hold of them; with 0
-	// for one of them decisions are kept in memory only.
+	ReadPort                     int // of the read API, on the loopback; 0 serves none
+	// HistoryRetention is how long decisions are kept, HistoryMaxSize how many bytes of them ConfigMaps hold. With 0
+	// for either, decisions are kept in memory only.
 	HistoryRetention time.Duration
 	HistoryMaxSize   int
 	Conversion
@@ -36,60 +36,64 @@ type Config struct {
 	ObserveOnly             bool // writes nothing, and needs no lease (K-26)
 	LeaderElectionName      string
 	LeaderElectionNamespace string // "" is SystemNamespace
-	SystemNamespace         string // where boot records of simulated machines are kept
+	SystemNamespace         string // of what Joiner keeps: pause switch, history, boot records of simulated machines
 
 	BatchIdleDuration, BatchMaxDuration time.Duration
 	PreferencePolicy                    string // Respect or Ignore
 	MinValuesPolicy                     string // Strict or BestEffort
-	// IgnoreDRARequests leaves pods alone that ask for devices by ResourceClaims (K-41). Without it they are expected on nodes
-	// that are there and have these, where the API server has claims at all (K-42).
+	// IgnoreDRARequests ignores pods that ask for devices by ResourceClaims (K-41). Without it they are expected on
+	// existing nodes that have these devices, if the API server serves claims at all (K-42).
 	IgnoreDRARequests bool
-	// RepairVeto says which annotations keep an unhealthy node from repair: RepairVetoBoth or RepairVetoKarpenter (K-49).
+	// RepairVeto says which annotations keep an unhealthy node from repair (K-49): RepairVetoBoth or
+	// RepairVetoKarpenter.
 	RepairVeto string
-	// DefaultSpreadConstraints is the setting of translate.ParseDefaultSpread.
+	// DefaultSpreadConstraints is the text for translate.ParseDefaultSpread.
 	DefaultSpreadConstraints string
-	// SchedulerConfig is the same as Karpenter takes it, see spreadOf; "" when it is not given.
+	// SchedulerConfig is the same setting in Karpenter's form, see spreadOf; "" when it is not given.
 	SchedulerConfig                    string
 	LaunchTimeout, RegistrationTimeout time.Duration
 	InitializationTimeout              time.Duration // 0 waits for ever
 
-	// TakeoverGrace is how long nothing is removed voluntarily after the first start on a cluster of another program's
-	// (K-27); 0 is none.
+	// TakeoverGrace is how long nothing is removed voluntarily after the first start on a cluster that another program
+	// managed (K-27); 0 is no grace.
 	TakeoverGrace time.Duration
 
-	FeatureGates string // of ParseGates
-	// IgnoredSettings and InvalidSettings are the settings that were given and have no effect, and those that could not be
-	// read and have their default. They are for metrics only.
+	FeatureGates string // the text for ParseGates
+	// IgnoredSettings are settings that were given and have no effect. InvalidSettings could not be read and have
+	// their default. Both are for metrics only.
 	IgnoredSettings, InvalidSettings []string
-	// ConsolidationMinSaving is what a replacement has to save, in dollars per hour; 0 is any saving.
+	// ConsolidationMinSaving is what a replacement has to save, in dollars per hour; 0 accepts any saving.
 	ConsolidationMinSaving float64
-	// PriceTolerance is by how much fewer nodes may be dearer than the cheapest ones, in percent, from 0 to 100 (P-22).
+	// PriceTolerance is how much dearer than the cheapest nodes a plan with fewer nodes may be, in percent, from 0 to
+	// 100 (P-22).
 	PriceTolerance int
-	// MaxNodes is the most nodes and NodeClaims that the whole cluster should have, of whatever program; 0 for no limit
-	// (K-53).
+	// MaxNodes is the most nodes and NodeClaims that the whole cluster should have, whoever manages them; 0 is no
+	// limit (K-53).
 	MaxNodes int64
-	// MaxNodeClaimsHard is the most NodeClaims that the whole cluster may have, guaranteed; 0 for no limit (K-53, ADR 0023).
+	// MaxNodeClaimsHard is the most NodeClaims that the whole cluster may have, guaranteed; 0 is no limit (K-53, ADR
+	// 0023).
 	MaxNodeClaimsHard int64
-	// NodeOverheadPrice is what a node costs beside its price, in dollars per hour, where its NodePool does not say
-	// (B-20).
+	// NodeOverheadPrice is what a node costs beside its price, in dollars per hour (B-20). A NodePool may set its own.
 	NodeOverheadPrice float64
-	// CommitmentsFile is the file of what is paid for whether nodes use it or not; "" for none (K-55).
+	// CommitmentsFile is the file of commitments, which are paid for whether nodes use them or not; "" for none
+	// (K-55).
 	CommitmentsFile string
-	// ConsolidationMinSavingPercent is the same as a part of what is replaced, from 0 to 99; the greater one of both counts.
+	// ConsolidationMinSavingPercent is the same in percent of what is replaced, from 0 to 99. The greater of both
+	// counts.
 	ConsolidationMinSavingPercent int
 
 	Observability
 
-	// Providers are the names of those to have; none: all whose node classes the cluster knows.
+	// Providers are the names of the providers to run; none means all whose node classes the API server knows.
 	Providers []string
 	// Plugins are the providers to choose from, with their settings.
 	Plugins []plugin.Plugin
 
-	buffersServed bool // the API server knows CapacityBuffers
-	devicesServed bool // the API server knows claims for devices, and they are looked at
+	buffersServed bool // the API server serves CapacityBuffers
+	devicesServed bool // the API server serves device claims, and they are looked at
 }
 
-// What may be done with preferences of pods (P-05): they shape the nodes that are launched for them, or play no part.
+// Values of PreferencePolicy (P-05): preferences of pods shape the nodes that are launched for them, or are ignored.
 const (
 	PreferencesRespected = "Respect"
 	PreferencesIgnored   = "Ignore"
@@ -97,20 +101,22 @@ const (
 	RepairVetoKarpenter  = "Karpenter" // do-not-repair alone, as in Karpenter
 )
 
-// What happens when fewer values are left than a pool's minValues demands (P-09): nothing is launched, or with what there is.
+// Values of MinValuesPolicy (P-09), for when fewer values are left than a pool's minValues demands: launch nothing, or
+// launch a node with the values that are left.
 const (
 	MinValuesStrict     = "Strict"
 	MinValuesBestEffort = "BestEffort"
 )
 
-// DefaultConfig returns the values that hold when nothing is set: Karpenter's where it has the setting.
+// DefaultConfig returns the default configuration: Karpenter's values where it has the setting.
 func DefaultConfig() Config {
 	return Config{
 		MetricsPort: 8080, HealthProbePort: 8081, ReadPort: 8082, KubeClientQPS: 200, KubeClientBurst: 300,
 		Conversion:       Conversion{WebhookPort: 8443, CertLifetime: certificate.Lifetime},
 		HistoryRetention: 7 * 24 * time.Hour, HistoryMaxSize: mostHistory,
 		LeaderElectionName: "karpenter-leader-election", SystemNamespace: "kube-system",
-		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected, DefaultSpreadConstraints: translate.DefaultSpreadNone, MinValuesPolicy: MinValuesStrict,
+		BatchIdleDuration: time.Second, BatchMaxDuration: 10 * time.Second, PreferencePolicy: PreferencesRespected,
+		DefaultSpreadConstraints: translate.DefaultSpreadNone, MinValuesPolicy: MinValuesStrict,
 		IgnoreDRARequests:             true,
 		RepairVeto:                    RepairVetoBoth,
 		TakeoverGrace:                 15 * time.Minute,
@@ -118,15 +124,17 @@ func DefaultConfig() Config {
 		PriceTolerance:                engine.DefaultPriceTolerance,
 		Plugins:                       Plugins(),
 		Observability:                 defaultObservability(),
-		LaunchTimeout:                 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, InitializationTimeout: time.Hour,
+		LaunchTimeout:                 5 * time.Minute, RegistrationTimeout: 15 * time.Minute,
+		InitializationTimeout: time.Hour,
 	}
 }
 
-// portFaults says what is wrong with the ports.
+// portFaults returns an error for each bad port.
 func (c Config) portFaults() (faults []error) {
 	port := func(flag string, value int) {
 		if value < 0 || value > 65535 {
-			faults = append(faults, fmt.Errorf("--%s is %d: want a port from 1 to 65535, or 0 to serve nothing", flag, value))
+			faults = append(faults, fmt.Errorf("--%s is %d: want a port from 1 to 65535, or 0 to serve nothing", flag,
+				value))
 		}
 	}
 	port("metrics-port", c.MetricsPort)
@@ -138,30 +146,36 @@ func (c Config) portFaults() (faults []error) {
 				c.ReadPort))
 	}
 	if c.MetricsPort != 0 && c.MetricsPort == c.HealthProbePort {
-		faults = append(faults, fmt.Errorf("--metrics-port and --health-probe-port are both %d: give each its own", c.MetricsPort))
+		faults = append(faults, fmt.Errorf("--metrics-port and --health-probe-port are both %d: give each its own",
+			c.MetricsPort))
 	}
 	return faults
 }
 
-// observeFaults says what goes not with a process that writes nothing.
+// observeFaults returns an error for settings that conflict with ObserveOnly.
 func (c Config) observeFaults() []error {
 	if c.ObserveOnly && c.V1beta1 {
-		return []error{errors.New("--v1beta1 writes CustomResourceDefinitions, and --observe-only writes nothing: give one of them")}
+		return []error{
+			errors.New(
+				"--v1beta1 writes CustomResourceDefinitions, and --observe-only writes nothing: give one of them"),
+		}
 	}
 	return nil
 }
 
-// planFaults says what is wrong with the numbers that plans go by.
+// planFaults returns an error for each bad number that plans depend on.
 func (c Config) planFaults() (faults []error) {
 	if percent := c.PriceTolerance; percent < 0 || percent > 100 {
 		faults = append(faults, fmt.Errorf("--price-tolerance is %d: want percent from 0 to 100", percent))
 	}
 	if c.MaxNodes < 0 {
-		faults = append(faults, fmt.Errorf("--max-nodes is %d: want a number of nodes above 0, or 0 for no limit", c.MaxNodes))
+		faults = append(faults, fmt.Errorf("--max-nodes is %d: want a number of nodes above 0, or 0 for no limit",
+			c.MaxNodes))
 	}
 	if c.MaxNodeClaimsHard < 0 {
-		faults = append(faults, fmt.Errorf("--max-node-claims-hard is %d: want a number of NodeClaims above 0, or 0 for no limit",
-			c.MaxNodeClaimsHard))
+		faults = append(faults,
+			fmt.Errorf("--max-node-claims-hard is %d: want a number of NodeClaims above 0, or 0 for no limit",
+				c.MaxNodeClaimsHard))
 	}
 	return faults
 }
@@ -179,8 +193,9 @@ func (c Config) Validate() error {
 	faults = append(faults, c.observeFaults()...)
 	faults = append(faults, c.Observability.validate())
 	faults = append(faults, c.Conversion.validate(c.MetricsPort, c.HealthProbePort))
-	if !(c.KubeClientQPS > 0) { // NaN is neither
-		faults = append(faults, fmt.Errorf("--kube-client-qps is %v: want requests per second above 0", c.KubeClientQPS))
+	if !(c.KubeClientQPS > 0) { // also true for NaN
+		faults = append(faults, fmt.Errorf("--kube-client-qps is %v: want requests per second above 0",
+			c.KubeClientQPS))
 	}
 	if c.KubeClientBurst <= 0 {
 		faults = append(faults, fmt.Errorf("--kube-client-burst is %d: want a number above 0", c.KubeClientBurst))
@@ -192,7 +207,8 @@ func (c Config) Validate() error {
 			c.PreferencePolicy, PreferencesRespected, PreferencesIgnored))
 	}
 	if c.RepairVeto != RepairVetoBoth && c.RepairVeto != RepairVetoKarpenter {
-		faults = append(faults, fmt.Errorf("--repair-veto is %q: want %s or %s", c.RepairVeto, RepairVetoBoth, RepairVetoKarpenter))
+		faults = append(faults, fmt.Errorf("--repair-veto is %q: want %s or %s", c.RepairVeto, RepairVetoBoth,
+			RepairVetoKarpenter))
 	}
 	if chosen, err := named(c.Plugins, c.Providers); err != nil {
 		faults = append(faults, err)
@@ -200,18 +216,21 @@ func (c Config) Validate() error {
 		faults = append(faults, err)
 	}
 	if c.MinValuesPolicy != MinValuesStrict && c.MinValuesPolicy != MinValuesBestEffort {
-		faults = append(faults, fmt.Errorf("--min-values-policy is %q: want %s or %s", c.MinValuesPolicy, MinValuesStrict, MinValuesBestEffort))
+		faults = append(faults, fmt.Errorf("--min-values-policy is %q: want %s or %s", c.MinValuesPolicy,
+			MinValuesStrict, MinValuesBestEffort))
 	}
 	if _, err := spreadOf(c.SchedulerConfig, c.DefaultSpreadConstraints); err != nil {
 		faults = append(faults, err)
 	}
 	if _, err := translate.ParseDefaultSpread(c.DefaultSpreadConstraints); err != nil {
-		faults = append(faults, fmt.Errorf("--default-spread-constraints: %s", strings.ReplaceAll(err.Error(), "\n", "; ")))
+		faults = append(faults,
+			fmt.Errorf("--default-spread-constraints: %s", strings.ReplaceAll(err.Error(), "\n", "; ")))
 	}
 	positive("launch-timeout", c.LaunchTimeout)
 	positive("registration-timeout", c.RegistrationTimeout)
 	if c.InitializationTimeout < 0 {
-		faults = append(faults, fmt.Errorf("--initialization-timeout is %s: want a duration, or 0 to wait for ever", c.InitializationTimeout))
+		faults = append(faults, fmt.Errorf("--initialization-timeout is %s: want a duration, or 0 to wait for ever",
+			c.InitializationTimeout))
 	}
 	if c.TakeoverGrace < 0 {
 		faults = append(faults, fmt.Errorf("--takeover-grace is %s: want a duration, or 0 for none", c.TakeoverGrace))
@@ -219,46 +238,55 @@ func (c Config) Validate() error {
 	if _, _, err := ParseGates(c.FeatureGates); err != nil {
 		faults = append(faults, err)
 	}
+	faults = append(faults, c.savingFaults()...)
+	faults = append(faults, c.planFaults()...)
+	if c.LeaderElectionName == "" && !c.DisableLeaderElection {
+		const unnamed = "--leader-election-name is empty: want the name of the lease, or set --disable-leader-election"
+		faults = append(faults, errors.New(unnamed))
+	}
+	if c.SystemNamespace == "" {
+		const unnamed = "--system-namespace is empty: want the namespace that this program may keep its own objects in"
+		faults = append(faults, errors.New(unnamed))
+	}
+	return errors.Join(faults...)
+}
+
+// savingFaults returns an error for each bad setting of node costs and consolidation savings.
+func (c Config) savingFaults() (faults []error) {
 	if _, err := resources.FromDollars(c.ConsolidationMinSaving); err != nil {
 		faults = append(faults, fmt.Errorf("--consolidation-min-saving: %w", err))
 	}
-	faults = append(faults, c.planFaults()...)
 	if _, err := resources.FromDollars(c.NodeOverheadPrice); err != nil {
 		faults = append(faults, fmt.Errorf("--node-overhead-price: %w", err))
 	}
 	if percent := c.ConsolidationMinSavingPercent; percent < 0 || percent > 99 {
 		faults = append(faults, fmt.Errorf("--consolidation-min-saving-percent is %d: want 0 to 99", percent))
 	}
-	if c.LeaderElectionName == "" && !c.DisableLeaderElection {
-		faults = append(faults, errors.New("--leader-election-name is empty: want the name of the lease, or set --disable-leader-election"))
-	}
-	if c.SystemNamespace == "" {
-		faults = append(faults, errors.New("--system-namespace is empty: want the namespace that this program may keep its own objects in"))
-	}
-	return errors.Join(faults...)
+	return faults
 }
 
-// Settings returns what of the configuration, which is valid, the controllers need.
+// Settings returns the part of a valid configuration that the controllers need.
 func (c Config) Settings() Settings {
 	gates, _, _ := ParseGates(c.FeatureGates)
 	saving, _ := resources.FromDollars(c.ConsolidationMinSaving)
 	return Settings{
-		// The longer pause would never end a batch, and Karpenter runs with it (K-03).
+		// An idle pause longer than the maximum would never end a batch; Karpenter accepts one (K-03).
 		BatchIdle: min(c.BatchIdleDuration, c.BatchMaxDuration), BatchMax: c.BatchMaxDuration,
-		Timeouts:        claim.Timeouts{Launch: c.LaunchTimeout, Registration: c.RegistrationTimeout, Initialization: c.InitializationTimeout},
+		Timeouts: claim.Timeouts{Launch: c.LaunchTimeout, Registration: c.RegistrationTimeout,
+			Initialization: c.InitializationTimeout},
 		SystemNamespace: c.SystemNamespace, MaxClaims: c.MaxNodeClaimsHard,
 		SpotToSpot: gates.SpotToSpotConsolidation,
 		MinSaving:  saving, MinSavingPercent: c.ConsolidationMinSavingPercent,
 		TakeoverGrace: c.TakeoverGrace,
-		NodeRepair:    gates.NodeRepair, RepairOnlyOwnVeto: c.RepairVeto == RepairVetoKarpenter, StaticOff: !gates.StaticCapacity,
-		BuffersServed: c.buffersServed, BuffersOff: !gates.CapacityBuffer,
+		NodeRepair:    gates.NodeRepair, RepairOnlyOwnVeto: c.RepairVeto == RepairVetoKarpenter,
+		StaticOff: !gates.StaticCapacity, BuffersServed: c.buffersServed, BuffersOff: !gates.CapacityBuffer,
 		DeprecatedMetrics: c.DeprecatedMetrics, Unobserved: c.DisableClusterStateObservability,
 		ConditionEvents: c.ConditionEvents && !c.DisableClusterStateObservability && !c.ObserveOnly,
 		ObserveOnly:     c.ObserveOnly,
 	}
 }
 
-// lease names the lease of the leader; empty without leader election.
+// lease returns the name of the leader's lease; empty without leader election.
 func (c Config) lease() types.NamespacedName {
 	if c.DisableLeaderElection || c.ObserveOnly {
 		return types.NamespacedName{}

@@ -27,32 +27,34 @@ import (
 )
 
 const (
-	// conversionSecret is the Secret of the webhook's certificates, in the system namespace. deploy/v1beta1.yaml names it too.
+	// conversionSecret is the Secret of the webhook's certificates, in the system namespace. deploy/v1beta1.yaml names
+	// it too.
 	conversionSecret = "joiner-v1beta1-certificates"
 	// conversionWithin bounds how long a start waits for a certificate, or for an API server to serve changed CRDs.
 	conversionWithin = 30 * time.Second
 	// conversionsAtOnce bounds the reviews that are converted at the same time. The others wait.
 	conversionsAtOnce = 128
-	// conversionBytes bounds the reviews that are in memory: some of the largest, or very many of one object, as most are.
+	// conversionBytes bounds the reviews that are in memory: some of the largest, or very many of one object, as most
+	// are.
 	conversionBytes = 8 * convert.MaxReview
 	// poolWithin bounds the question for one NodePool.
 	poolWithin = time.Second
-	// retryEvery is between two tries of a start.
+	// retryEvery is the pause between two attempts during the start.
 	retryEvery = 200 * time.Millisecond
 )
 
-// conversion serves v1beta1. It runs beside the manager and not in it: the manager fills its caches before it starts anything
-// else, and the API server cannot list what is stored in v1beta1 without the webhook.
+// conversion serves v1beta1. It runs beside the manager, not in it. The manager fills its caches before it starts
+// anything else, and without the webhook the API server cannot list objects stored in v1beta1.
 type conversion struct {
 	pools       *poolExpiry       // nil when v1beta1 is off
-	definitions *definitionKeeper // nil without rights
-	failed      chan error        // at most one, of a server that cannot go on
+	definitions *definitionKeeper // nil when the rights are missing
+	failed      chan error        // at most one error, of a server that cannot go on
 	stop        context.CancelFunc
 	running     sync.WaitGroup
 }
 
-// openVersions serves v1beta1 or takes it away (V-20), and then makes sure that the cluster has what Run needs. The caller has
-// to close what it returns. The plug-ins are those that Run is to have.
+// openVersions serves v1beta1 or takes it away (V-20), and then makes sure that the cluster has what Run needs. It
+// also returns the plug-ins that Run is to use. The caller has to close the conversion.
 func openVersions(
 	ctx context.Context, config Config, registry prometheus.Registerer, end context.CancelFunc, log logr.Logger,
 ) (c *conversion, installed []plugin.Plugin, err error) {
@@ -104,9 +106,10 @@ func openVersions(
 	return c, installed, nil
 }
 
-// startConversion serves the webhook, in every replica, and then puts v1beta1 into the CRDs. It returns when both is done; the
-// webhook is served until close. A later failure calls end and stands in failed.
-func startConversion(ctx context.Context, config Config, direct client.Client, registry prometheus.Registerer, end context.CancelFunc, log logr.Logger) (_ *conversion, changed []string, err error) {
+// startConversion serves the webhook, in every replica, and then puts v1beta1 into the CRDs. It returns when both are
+// done; the webhook is served until close. A later failure calls end and is sent to failed.
+func startConversion(ctx context.Context, config Config, direct client.Client, registry prometheus.Registerer,
+	end context.CancelFunc, log logr.Logger) (_ *conversion, changed []string, err error) {
 	own, err := conversionCertificates(ctx, config, direct, log)
 	if err != nil {
 		return nil, nil, err
@@ -116,19 +119,22 @@ func startConversion(ctx context.Context, config Config, direct client.Client, r
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := registry.Register(serve.ExpiryMetric("karpenter_v1beta1_certificate_expiry_timestamp_seconds", own)); err != nil {
+	if err := registry.Register(serve.ExpiryMetric("karpenter_v1beta1_certificate_expiry_timestamp_seconds",
+		own)); err != nil {
 		return nil, nil, err
 	}
 	listener, err := serve.ListenPort("webhook-port", config.WebhookPort)
 	if err != nil {
 		return nil, nil, err
 	}
-	secured := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: own.GetCertificate, NextProtos: []string{"http/1.1"}}
-	// The webhook outlives ctx: steps under way may need it, until close.
+	secured := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: own.GetCertificate,
+		NextProtos: []string{"http/1.1"}}
+	// The webhook outlives ctx, until close: steps under way may need it.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.running.Go(func() {
-		served := serve.Server{Listener: tls.NewListener(listener, secured), Handler: handler, AnswerWithin: serve.AnswerWithin}
+		served := serve.Server{Listener: tls.NewListener(listener, secured), Handler: handler,
+			AnswerWithin: serve.AnswerWithin}
 		if err := served.Start(serving); err != nil && serving.Err() == nil {
 			c.failed <- fmt.Errorf("serving the conversion webhook: %w", err)
 			end()
@@ -148,8 +154,9 @@ func startConversion(ctx context.Context, config Config, direct client.Client, r
 	return c, changed, nil
 }
 
-// endConversion fails while v1beta1 cannot be taken away. The leader takes it away: another one may still be set to serve it.
-// Without the right to read CRDs nothing is done: whoever served v1beta1 had it.
+// endConversion prepares to take v1beta1 away, and fails while that is impossible. Only the leader takes it away:
+// another leader may still be set to serve it. Without the right to read CRDs nothing is done: whoever served v1beta1
+// had it.
 func endConversion(ctx context.Context, direct client.Client, log logr.Logger) (*conversion, error) {
 	c := &conversion{stop: func() {}}
 	_, err := servedDefinitions(ctx, direct)
@@ -163,7 +170,7 @@ func endConversion(ctx context.Context, direct client.Client, log logr.Logger) (
 	return c, err
 }
 
-// add lets a manager run what only the leader does.
+// add registers with the manager what only the leader runs.
 func (c *conversion) add(mgr manager.Manager) error {
 	if c.definitions == nil {
 		return nil
@@ -171,7 +178,7 @@ func (c *conversion) add(mgr manager.Manager) error {
 	return mgr.Add(c.definitions)
 }
 
-// failure returns why it could not go on, or nil.
+// failure returns why the webhook could not go on, or nil.
 func (c *conversion) failure() error {
 	select {
 	case err := <-c.failed:
@@ -195,14 +202,14 @@ func directClient(config Config) (client.Client, error) {
 	named := rest.CopyConfig(config.REST)
 	named.QPS, named.Burst = config.KubeClientQPS, config.KubeClientBurst
 	named.UserAgent, named.Timeout = "joiner", serve.CertificateStepWithin
-	direct, err := client.New(named, client.Options{Scheme: scheme}) // a cache would answer with the past
+	direct, err := client.New(named, client.Options{Scheme: scheme}) // a cache would answer with old state
 	if err != nil {
 		return nil, fmt.Errorf("the kubeconfig for %s cannot be used: %w", config.REST.Host, err)
 	}
 	return direct, nil
 }
 
-// firstCertificate steps until there is one. That the CRDs do not name the webhook yet is no failure.
+// firstCertificate steps until there is a certificate. It is no failure that the CRDs do not name the webhook yet.
 func firstCertificate(ctx context.Context, own serve.KeptCertificates) error {
 	ctx, cancel := context.WithTimeout(ctx, conversionWithin)
 	defer cancel()
@@ -215,7 +222,8 @@ func firstCertificate(ctx context.Context, own serve.KeptCertificates) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("--v1beta1 has no certificate (the rights for its Secret %s are in deploy/v1beta1.yaml): %w",
+			return fmt.Errorf(
+				"--v1beta1 has no certificate (the rights for its Secret %s are in deploy/v1beta1.yaml): %w",
 				conversionSecret, errors.Join(err, ctx.Err()))
 		case <-ticks.C:
 		}
@@ -228,9 +236,11 @@ func conversionHandler(pools *poolExpiry, registry prometheus.Registerer, log lo
 		return nil, err
 	}
 	unconverted := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "karpenter_v1beta1_unconverted_objects_total", Help: "Answers of the conversion webhook in which another object stands for one that cannot be converted.",
+		Name: "karpenter_v1beta1_unconverted_objects_total",
+		Help: "Answers of the conversion webhook in which another object stands for one that cannot be converted.",
 	}, []string{"kind"})
-	door, err := webhook.NewConversion(webhook.ConversionConfig{Converter: converter, Observe: observeHeld(unconverted, log)})
+	door, err := webhook.NewConversion(webhook.ConversionConfig{Converter: converter,
+		Observe: observeHeld(unconverted, log)})
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +249,7 @@ func conversionHandler(pools *poolExpiry, registry prometheus.Registerer, log lo
 	return mux, registry.Register(unconverted)
 }
 
-// observeHeld counts objects that could not be converted, and logs each when what is wrong with it is new.
+// observeHeld counts objects that could not be converted, and logs each one when its problems change.
 func observeHeld(count *prometheus.CounterVec, log logr.Logger) func([]convert.Held) {
 	const most = 1000 // objects that are remembered
 	var mu sync.Mutex
@@ -256,21 +266,22 @@ func observeHeld(count *prometheus.CounterVec, log logr.Logger) func([]convert.H
 			said[key] = text
 			mu.Unlock()
 			if !known {
-				log.Info("an object of v1beta1 cannot be converted; another one stands for it", "kind", h.Kind, "name", h.Name, "problem", text)
+				log.Info("an object of v1beta1 cannot be converted; another one stands for it", "kind", h.Kind, "name",
+					h.Name, "problem", text)
 			}
 		}
 	}
 }
 
-// poolExpiry knows when NodeClaims of a NodePool expire: from the cache, and while that is not filled by asking for the one
-// pool. It never waits for the cache: filling it may need the conversion of NodePools. A NodeClaim that an API server has read
-// in the meantime would otherwise never expire until it is written.
+// poolExpiry knows when NodeClaims of a NodePool expire. It reads the cache; while that is not filled, it asks for the
+// one pool. It never waits for the cache: filling it may need the conversion of NodePools. Without an answer, a
+// NodeClaim that an API server reads in the meantime would not expire until it is written.
 type poolExpiry struct {
 	live   client.Reader
 	cached atomic.Pointer[toolscache.SharedIndexInformer]
 }
 
-// watch makes use of a cache, if there is anybody to ask.
+// watch makes poolExpiry use a cache. A nil poolExpiry does nothing.
 func (p *poolExpiry) watch(ctx context.Context, pools cache.Cache) error {
 	if p == nil {
 		return nil

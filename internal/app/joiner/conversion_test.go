@@ -49,15 +49,19 @@ func TestSettingsOfConversion(t *testing.T) {
 		{func(c *Conversion) { c.KarpenterService = "" }, "--v1beta1 needs --karpenter-service"},
 		{func(c *Conversion) { c.WebhookURL = "https://a" }, "and not both"},
 		{func(c *Conversion) { c.KarpenterService = "NO" }, `--karpenter-service is "NO"`},
-		{func(c *Conversion) { c.KarpenterService, c.WebhookURL = "", "http://a" }, `--webhook-url is "http://a": want https`},
+		{func(c *Conversion) { c.KarpenterService, c.WebhookURL = "", "http://a" },
+			`--webhook-url is "http://a": want https`},
 		{func(c *Conversion) { c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile = "a", "b", "c" }, ""},
-		{func(c *Conversion) { c.TLSCertFile, c.TLSKeyFile = "a", "b" }, `--tls-cert-file, --tls-key-file and --tls-ca-file are "a", "b" and "": want all three, or none`},
+		{func(c *Conversion) { c.TLSCertFile, c.TLSKeyFile = "a", "b" },
+			`--tls-cert-file, --tls-key-file and --tls-ca-file are "a", "b" and "": want all three, or none`},
 		{func(c *Conversion) { c.CertLifetime = time.Second }, "--cert-lifetime is 1s: want at least 1m"},
-		{func(c *Conversion) { c.KarpenterService, c.WebhookURL = "", "https://a/b" }, `--webhook-url is "https://a/b"`},
+		{func(c *Conversion) { c.KarpenterService, c.WebhookURL = "", "https://a/b" },
+			`--webhook-url is "https://a/b"`},
 	} {
 		c := good
 		row.change(&c)
-		if err := c.validate(8080, 8081); (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
+		if err := c.validate(8080, 8081); (err == nil) != (row.want == "") ||
+			err != nil && !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%+v: %v; want %q", c, err, row.want)
 		}
 	}
@@ -112,7 +116,8 @@ func TestDefinitionsAreSwitchedOnAndOff(t *testing.T) {
 	t.Parallel()
 	c := installed(t, classes, interceptor.Funcs{})
 	hook := crd.Webhook{URL: "https://a/convert", CABundle: []byte("first")}
-	if changed, err := serveV1beta1(t.Context(), c, hook); err != nil || !slices.Equal(changed, []string{claims, pools}) {
+	if changed, err := serveV1beta1(t.Context(), c, hook); err != nil ||
+		!slices.Equal(changed, []string{claims, pools}) {
 		t.Fatalf("changed %v, %v", changed, err)
 	}
 	if got := versions(t, c, pools); got != "v1,v1beta1 Webhook" {
@@ -133,12 +138,13 @@ func TestDefinitionsAreSwitchedOnAndOff(t *testing.T) {
 	}
 }
 
-// V-20: while one CRD has v1beta1 in the storage, none is switched off, and the message says which and what to do. What
-// somebody else converts is not touched.
+// V-20: while one CRD has v1beta1 in the storage, none is switched off, and the message says which and what to do.
+// What somebody else converts is not touched.
 func TestStoredV1beta1CannotBeSwitchedOff(t *testing.T) {
 	t.Parallel()
 	c := installed(t, "", interceptor.Funcs{})
-	if _, err := serveV1beta1(t.Context(), c, crd.Webhook{URL: "https://a/convert", CABundle: []byte("first")}); err != nil {
+	if _, err := serveV1beta1(t.Context(), c,
+		crd.Webhook{URL: "https://a/convert", CABundle: []byte("first")}); err != nil {
 		t.Fatal(err)
 	}
 	stored, err := definition(t.Context(), c, pools)
@@ -150,7 +156,9 @@ func TestStoredV1beta1CannotBeSwitchedOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed, err := withdrawV1beta1(t.Context(), c)
-	if err == nil || !strings.Contains(err.Error(), pools) || !strings.Contains(err.Error(), "joinerctl migrate storage") || strings.Contains(err.Error(), claims) || len(changed) != 0 {
+	if err == nil || !strings.Contains(err.Error(), pools) ||
+		!strings.Contains(err.Error(), "joinerctl migrate storage") || strings.Contains(err.Error(), claims) ||
+		len(changed) != 0 {
 		t.Errorf("changed %v, %v", changed, err)
 	}
 	if got := versions(t, c, claims); got != "v1,v1beta1 Webhook" {
@@ -160,7 +168,8 @@ func TestStoredV1beta1CannotBeSwitchedOff(t *testing.T) {
 	if err := c.Update(t.Context(), stored); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := withdrawV1beta1(t.Context(), c); err != nil || versions(t, c, pools) != "v1,v1beta1 Webhook" || versions(t, c, claims) != "v1 None" {
+	if _, err := withdrawV1beta1(t.Context(), c); err != nil || versions(t, c, pools) != "v1,v1beta1 Webhook" ||
+		versions(t, c, claims) != "v1 None" {
 		t.Errorf("%v, pools %s, claims %s", err, versions(t, c, pools), versions(t, c, claims))
 	}
 }
@@ -168,23 +177,28 @@ func TestStoredV1beta1CannotBeSwitchedOff(t *testing.T) {
 // V-20: without the rights of deploy/v1beta1.yaml off does nothing, and on says what is missing.
 func TestConversionWithoutRights(t *testing.T) {
 	t.Parallel()
-	c := installed(t, "", interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "customresourcedefinitions"}, pools, nil)
-	}})
+	c := installed(t, "",
+		interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object,
+			...client.GetOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "customresourcedefinitions"}, pools, nil)
+		}})
 	if off, err := endConversion(t.Context(), c, logr.Discard()); err != nil || off.definitions != nil {
 		t.Errorf("off: %v, %v", off, err)
 	}
-	_, _, err := startConversion(t.Context(), Config{Conversion: Conversion{V1beta1: true, WebhookURL: "https://localhost", CertLifetime: time.Hour}}, c, prometheus.NewRegistry(), func() {}, logr.Discard())
+	_, _, err := startConversion(t.Context(),
+		Config{Conversion: Conversion{V1beta1: true, WebhookURL: "https://localhost", CertLifetime: time.Hour}}, c,
+		prometheus.NewRegistry(), func() {}, logr.Discard())
 	if err == nil || !strings.Contains(err.Error(), "deploy/v1beta1.yaml") {
 		t.Errorf("on: %v", err)
 	}
-	if manifest := deploy.V1beta1()["v1beta1.yaml"]; !bytes.Contains(manifest, []byte("name: "+conversionSecret+"\n")) {
+	if manifest := deploy.V1beta1()["v1beta1.yaml"]; !bytes.Contains(manifest,
+		[]byte("name: "+conversionSecret+"\n")) {
 		t.Error("deploy/v1beta1.yaml makes another Secret")
 	}
 }
 
-// V-20, V-24: the webhook answers with a certificate that the CRDs trust, before any cache is there and without leading; it asks
-// for one NodePool meanwhile, and counts and logs what cannot be converted once.
+// V-20, V-24: the webhook answers with a certificate that the CRDs trust, before any cache is there and without
+// leading; it asks for one NodePool meanwhile, and counts and logs what cannot be converted once.
 func TestTheWebhookAnswersBeforeTheCaches(t *testing.T) {
 	t.Parallel()
 	c := installed(t, "", interceptor.Funcs{})
@@ -199,18 +213,21 @@ func TestTheWebhookAnswersBeforeTheCaches(t *testing.T) {
 	config.WebhookPort, config.WebhookURL = freePort(t)
 	registry := prometheus.NewRegistry()
 	var log lines
-	served, changed, err := startConversion(t.Context(), config, c, registry, func() { t.Error("the server ended") }, funcr.New(log.add, funcr.Options{}))
+	served, changed, err := startConversion(t.Context(), config, c, registry, func() { t.Error("the server ended") },
+		funcr.New(log.add, funcr.Options{}))
 	if err != nil || len(changed) != 3 {
 		t.Fatalf("changed %v, %v", changed, err)
 	}
 	var secret corev1.Secret
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: config.SystemNamespace, Name: conversionSecret}, &secret); err != nil {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: config.SystemNamespace, Name: conversionSecret},
+		&secret); err != nil {
 		t.Fatal(err)
 	}
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(secret.Data["ca.crt"])
 	for _, most := range []uint16{tls.VersionTLS11, tls.VersionTLS13} {
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS10, MaxVersion: most}}
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS10,
+			MaxVersion: most}}
 		body := post(t, &http.Client{Transport: transport}, config.WebhookURL+"/convert")
 		if most == tls.VersionTLS11 && body != "" {
 			t.Error("TLS 1.1 is answered")
@@ -222,7 +239,9 @@ func TestTheWebhookAnswersBeforeTheCaches(t *testing.T) {
 	}
 	served.close()
 	families, err := registry.Gather()
-	if err != nil || len(families) != 2 || families[0].GetMetric()[0].GetGauge().GetValue() < float64(time.Now().Unix()) || families[1].GetMetric()[0].GetCounter().GetValue() != 1 {
+	if err != nil || len(families) != 2 ||
+		families[0].GetMetric()[0].GetGauge().GetValue() < float64(time.Now().Unix()) ||
+		families[1].GetMetric()[0].GetCounter().GetValue() != 1 {
 		t.Errorf("metrics %v, %v", families, err)
 	}
 	if strings.Count(strings.Join(log.said, "\n"), "spec.weight") != 1 {
@@ -230,8 +249,8 @@ func TestTheWebhookAnswersBeforeTheCaches(t *testing.T) {
 	}
 }
 
-// freePort returns a port that no other test is given until this one ends, and the URL of a webhook there. It lies below
-// those that the kernel gives. Its number is held by UDP, which keeps nobody from listening there.
+// freePort returns a port that no other test is given until this one ends, and the URL of a webhook there. It lies
+// below those that the kernel gives. Its number is held by UDP, which keeps nobody from listening there.
 func freePort(t *testing.T) (port int, url string) {
 	t.Helper()
 	for port := 12000; port < 20000; port++ {
@@ -306,7 +325,8 @@ type filled struct {
 func (f *filled) HasSynced() bool            { return f.synced }
 func (f *filled) GetStore() toolscache.Store { return f.store }
 
-// V-20: when a pool's claims expire is asked of the API server until the cache is filled, and of the cache from then on.
+// V-20: when a pool's claims expire is asked of the API server until the cache is filled, and of the cache from then
+// on.
 func TestPoolsAreReadFromTheCacheOnceItIsFilled(t *testing.T) {
 	t.Parallel()
 	pool := &karpenterv1.NodePool{}

@@ -16,8 +16,10 @@ import (
 // filesEvery is how often the files of certificates are read.
 const filesEvery = 10 * time.Second
 
-// conversionCertificates are those of the conversion webhook: its own, or from files. The CRDs are told whom to trust.
-func conversionCertificates(ctx context.Context, config Config, direct client.Client, log logr.Logger) (serve.KeptCertificates, error) {
+// conversionCertificates returns the certificates of the conversion webhook: its own, or from files. It writes the CA
+// bundle into the CRDs.
+func conversionCertificates(ctx context.Context, config Config, direct client.Client,
+	log logr.Logger) (serve.KeptCertificates, error) {
 	names, err := convertedNames()
 	if err != nil {
 		return serve.KeptCertificates{}, err
@@ -26,14 +28,18 @@ func conversionCertificates(ctx context.Context, config Config, direct client.Cl
 	for i, name := range names {
 		if _, err := definition(ctx, direct, name); client.IgnoreNotFound(err) != nil {
 			return serve.KeptCertificates{}, fmt.Errorf(
-				"reading the CustomResourceDefinition %s (the rights for --v1beta1 are in deploy/v1beta1.yaml): %w", name, err)
+				"reading the CustomResourceDefinition %s (the rights for --v1beta1 are in deploy/v1beta1.yaml): %w",
+				name, err)
 		}
-		targets[i] = certificate.IfPresent(certificate.ConvertedDefinition(direct, name)) // EC2NodeClass may be installed later
+		// EC2NodeClass may be installed later
+		targets[i] = certificate.IfPresent(certificate.ConvertedDefinition(direct, name))
 	}
 	hosts := []string{config.host(config.SystemNamespace)}
 	if config.TLSCertFile != "" {
-		given, err := certificate.NewGiven(certificate.GivenConfig{Read: config.readCertificates, Hosts: hosts, Targets: targets}, time.Now())
-		return serve.KeptCertificates{Stepped: given, Every: filesEvery, Within: serve.CertificateStepWithin, Log: log}, err
+		given, err := certificate.NewGiven(certificate.GivenConfig{Read: config.readCertificates, Hosts: hosts,
+			Targets: targets}, time.Now())
+		return serve.KeptCertificates{Stepped: given, Every: filesEvery, Within: serve.CertificateStepWithin,
+			Log: log}, err
 	}
 	own, err := serve.NewOwnCertificates(certificate.Config{
 		Terms:   certificate.Terms{Name: "joiner", Hosts: hosts, Lifetime: config.CertLifetime},
@@ -43,7 +49,7 @@ func conversionCertificates(ctx context.Context, config Config, direct client.Cl
 	return own.KeptCertificates, err
 }
 
-// readCertificates reads the files of certificates that somebody else keeps.
+// readCertificates reads the certificate files that somebody else maintains.
 func (c Conversion) readCertificates() (content certificate.Content, err error) {
 	for _, file := range []struct {
 		flag, path string

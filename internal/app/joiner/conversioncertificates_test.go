@@ -22,13 +22,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/certificate"
 )
 
-// folder writes a certificate of an authority of its own, as a Secret of somebody else is mounted, and returns the settings
-// that name it.
+// folder writes a certificate of an authority of its own, as a Secret of somebody else is mounted, and returns the
+// settings that name it.
 func folder(t *testing.T, host string) (c Conversion) {
 	t.Helper()
 	cluster := installed(t, "", interceptor.Funcs{})
 	keeper, err := certificate.NewKeeper(certificate.Config{
-		Terms: certificate.Terms{Name: "somebody", Hosts: []string{host}, Lifetime: time.Hour}, Store: certificate.SecretStore(cluster, "space", "s"),
+		Terms: certificate.Terms{Name: "somebody", Hosts: []string{host}, Lifetime: time.Hour},
+		Store: certificate.SecretStore(cluster, "space", "s"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -46,11 +47,13 @@ func folder(t *testing.T, host string) (c Conversion) {
 			t.Fatal(err)
 		}
 	}
-	c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile = filepath.Join(at, "tls.crt"), filepath.Join(at, "tls.key"), filepath.Join(at, "ca.crt")
+	c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile = filepath.Join(at, "tls.crt"), filepath.Join(at, "tls.key"),
+		filepath.Join(at, "ca.crt")
 	return c
 }
 
-// V-20: with a Secret of somebody else the webhook shows that certificate, the CRDs trust its authority, and no Secret is made.
+// V-20: with a Secret of somebody else the webhook shows that certificate, the CRDs trust its authority, and no Secret
+// is made.
 func TestTheWebhookShowsACertificateFromFiles(t *testing.T) {
 	t.Parallel()
 	c := installed(t, "", interceptor.Funcs{})
@@ -58,7 +61,8 @@ func TestTheWebhookShowsACertificateFromFiles(t *testing.T) {
 	config.Conversion = folder(t, "localhost")
 	config.V1beta1 = true
 	config.WebhookPort, config.WebhookURL = freePort(t)
-	served, changed, err := startConversion(t.Context(), config, c, prometheus.NewRegistry(), func() { t.Error("the server ended") }, logr.Discard())
+	served, changed, err := startConversion(t.Context(), config, c, prometheus.NewRegistry(),
+		func() { t.Error("the server ended") }, logr.Discard())
 	if err != nil || len(changed) != 3 {
 		t.Fatalf("changed %v, %v", changed, err)
 	}
@@ -68,19 +72,23 @@ func TestTheWebhookShowsACertificateFromFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, _, _ := unstructured.NestedString(found.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+		text, _, _ := unstructured.NestedString(found.Object, "spec", "conversion", "webhook", "clientConfig",
+			"caBundle")
 		bundle, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		trusted := x509.NewCertPool()
 		trusted.AppendCertsFromPEM(bundle)
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}
-		if body := post(t, &http.Client{Transport: transport}, config.WebhookURL+"/convert"); !strings.Contains(body, "ConversionReview") {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12},
+			DisableKeepAlives: true}
+		if body := post(t, &http.Client{Transport: transport}, config.WebhookURL+"/convert"); !strings.Contains(body,
+			"ConversionReview") {
 			t.Errorf("to who trusts %s it answers %q", name, body)
 		}
 	}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: config.SystemNamespace, Name: conversionSecret}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: config.SystemNamespace, Name: conversionSecret},
+		&corev1.Secret{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a Secret of its own: %v", err)
 	}
 }
@@ -89,19 +97,27 @@ func TestTheWebhookShowsACertificateFromFiles(t *testing.T) {
 func TestBadFilesOfCertificatesAreNamed(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(c, other *Conversion){
-		"--tls-cert-file: open ":                              func(c, _ *Conversion) { c.TLSCertFile += "x" },
-		"--tls-ca-file: open ":                                func(c, _ *Conversion) { c.TLSCAFile += "x" },
-		"private key does not match":                          func(c, other *Conversion) { c.TLSKeyFile = other.TLSKeyFile },
-		"tls.crt is not trusted by who trusts --tls-ca-file ": func(c, other *Conversion) { c.TLSCAFile = other.TLSCAFile },
-		`tls.crt is not for "joiner.kube-system.svc"`:         func(c, _ *Conversion) { c.WebhookURL, c.KarpenterService = "", "joiner" },
+		"--tls-cert-file: open ": func(c, _ *Conversion) { c.TLSCertFile += "x" },
+		"--tls-ca-file: open ":   func(c, _ *Conversion) { c.TLSCAFile += "x" },
+		"private key does not match": func(c, other *Conversion) {
+			c.TLSKeyFile = other.TLSKeyFile
+		},
+		"tls.crt is not trusted by who trusts --tls-ca-file ": func(c, other *Conversion) {
+			c.TLSCAFile = other.TLSCAFile
+		},
+		`tls.crt is not for "joiner.kube-system.svc"`: func(c, _ *Conversion) {
+			c.WebhookURL, c.KarpenterService = "", "joiner"
+		},
 	} {
 		config := DefaultConfig()
 		config.Conversion = folder(t, "localhost")
 		config.WebhookURL = "https://localhost"
 		other := folder(t, "localhost")
 		change(&config.Conversion, &other)
-		_, _, err := startConversion(t.Context(), config, installed(t, "", interceptor.Funcs{}), prometheus.NewRegistry(), func() {}, logr.Discard())
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "PRIVATE") {
+		_, _, err := startConversion(t.Context(), config, installed(t, "", interceptor.Funcs{}),
+			prometheus.NewRegistry(), func() {}, logr.Discard())
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") ||
+			strings.Contains(err.Error(), "PRIVATE") {
 			t.Errorf("%v\nwant %s", err, want)
 		}
 	}

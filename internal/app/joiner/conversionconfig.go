@@ -14,18 +14,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/webhook"
 )
 
-// Conversion is how v1beta1 is served beside v1 (V-20). Fields are named like their flags.
+// Conversion configures how v1beta1 is served beside v1 (V-20). Its fields are named like their flags.
 type Conversion struct {
 	V1beta1          bool   // the webhook and the version in the CRDs, together
 	WebhookPort      int    // of the webhook, and of the service in front of it
 	KarpenterService string // that service, in the system namespace; "" with WebhookURL
 	WebhookURL       string // for API servers that cannot reach services: https, host and port
 
-	CertLifetime                       time.Duration // of certificates of its own
-	TLSCertFile, TLSKeyFile, TLSCAFile string        // instead: all three, that somebody else keeps
+	CertLifetime                       time.Duration // of certificates that the program makes itself
+	TLSCertFile, TLSKeyFile, TLSCAFile string        // instead of those; all three, maintained by somebody else
 }
 
-// validate returns an error for each field that cannot work. Without V1beta1 the others mean nothing: charts set them always.
+// validate returns an error for each field that cannot work. Without V1beta1 it ignores the other fields, which charts
+// always set.
 func (c Conversion) validate(otherPorts ...int) error {
 	if !c.V1beta1 {
 		return nil
@@ -41,10 +42,13 @@ func (c Conversion) validate(otherPorts ...int) error {
 		}
 	}
 	if (c.KarpenterService == "") == (c.WebhookURL == "") {
-		fault("--v1beta1 needs --karpenter-service, by which the API server finds the webhook, or --webhook-url, and not both: they are %q and %q", c.KarpenterService, c.WebhookURL)
+		fault(
+			"--v1beta1 needs --karpenter-service, by which the API server finds the webhook, or --webhook-url, and not both: they are %q and %q",
+			c.KarpenterService, c.WebhookURL)
 	}
 	if problems := validation.IsDNS1035Label(c.KarpenterService); c.KarpenterService != "" && len(problems) > 0 {
-		fault("--karpenter-service is %q: want the name of a service (%s)", c.KarpenterService, strings.Join(problems, "; "))
+		fault("--karpenter-service is %q: want the name of a service (%s)", c.KarpenterService,
+			strings.Join(problems, "; "))
 	}
 	if c.WebhookURL != "" {
 		at, err := url.Parse(c.WebhookURL)
@@ -54,7 +58,9 @@ func (c Conversion) validate(otherPorts ...int) error {
 		}
 	}
 	if given := c.TLSCertFile != ""; given != (c.TLSKeyFile != "") || given != (c.TLSCAFile != "") {
-		fault("--tls-cert-file, --tls-key-file and --tls-ca-file are %q, %q and %q: want all three, or none for certificates of its own", c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile)
+		fault(
+			"--tls-cert-file, --tls-key-file and --tls-ca-file are %q, %q and %q: want all three, or none for certificates of its own",
+			c.TLSCertFile, c.TLSKeyFile, c.TLSCAFile)
 	}
 	if c.CertLifetime < certificate.MinLifetime {
 		fault("--cert-lifetime is %s: want at least %s", c.CertLifetime, certificate.MinLifetime)
@@ -62,7 +68,7 @@ func (c Conversion) validate(otherPorts ...int) error {
 	return errors.Join(faults...)
 }
 
-// webhook is what CRDs say of a valid configuration.
+// webhook returns what CRDs say of the webhook, for a valid configuration.
 func (c Conversion) webhook(namespace string, bundle []byte) crd.Webhook {
 	if c.WebhookURL != "" {
 		return crd.Webhook{URL: strings.TrimRight(c.WebhookURL, "/") + webhook.ConversionPath, CABundle: bundle}
@@ -71,7 +77,7 @@ func (c Conversion) webhook(namespace string, bundle []byte) crd.Webhook {
 		Port: int32(c.WebhookPort), CABundle: bundle}
 }
 
-// host is the name by which API servers call.
+// host returns the name by which API servers call the webhook.
 func (c Conversion) host(namespace string) string {
 	if c.WebhookURL == "" {
 		return c.KarpenterService + "." + namespace + ".svc"

@@ -31,27 +31,28 @@ const (
 	leastHistory = history.Slots << 10 // below that a page would hold a decision or two
 )
 
-// historyEvery is the least time between two writes, and lastWrite how long the one at the end may take.
+// historyEvery is the least time between two writes. lastWrite bounds the write at the end.
 const (
 	historyEvery = time.Minute
 	lastWrite    = 5 * time.Second
 )
 
-// historyFaults says what is wrong with the settings of the history.
+// historyFaults returns an error for each bad setting of the history.
 func (c Config) historyFaults() (faults []error) {
 	if c.HistoryRetention < 0 {
 		faults = append(faults, fmt.Errorf("--history-retention is %s: want a duration, or 0 to keep decisions in "+
 			"memory only", c.HistoryRetention))
 	}
 	if size := c.HistoryMaxSize; size != 0 && (size < leastHistory || size > mostHistory) {
-		faults = append(faults, fmt.Errorf("--history-max-size is %d: want bytes from %d to %d, or 0 to keep decisions in "+
-			"memory only", size, leastHistory, mostHistory))
+		faults = append(faults,
+			fmt.Errorf("--history-max-size is %d: want bytes from %d to %d, or 0 to keep decisions in "+
+				"memory only", size, leastHistory, mostHistory))
 	}
 	return faults
 }
 
-// decisions keeps what was decided: in memory, and while this process leads in ConfigMaps (U-32). Whoever decides waits
-// for no call: a decision goes into memory, and is written later.
+// decisions keeps the history of decisions in memory, and in ConfigMaps while this process leads (U-32). Whoever
+// decides never waits for a call: a decision goes into memory, and is written later.
 type decisions struct {
 	client    client.Client
 	live      client.Reader
@@ -67,7 +68,7 @@ type decisions struct {
 	notes []string // what is missing, and why
 
 	versions map[int]string // of the ConfigMaps as this process knows them, by slot; run alone has it
-	refused  bool           // the log was told of the right that is missing
+	refused  bool           // the missing right has been logged
 }
 
 func newDecisions(config Config, c client.Client, live client.Reader, log logr.Logger) *decisions {
@@ -82,10 +83,11 @@ func newDecisions(config Config, c client.Client, live client.Reader, log logr.L
 		kept: history.New(retention, origin.Sum64())}
 }
 
-// decided takes in a decision, and returns its ID. One line of the log tells each (U-14); what the applier tells
-// itself, it tells with the ID.
+// decided records a decision and returns its ID. It logs one line for each (U-14), apart from decisions that the
+// applier logs itself, with that ID.
 func (d *decisions) decided(what apply.Decision, about apply.About) string {
-	r := history.Record{Verb: string(what.Verb), Cause: what.Cause, Outcome: string(what.Outcome), NodePool: about.Pool,
+	r := history.Record{Verb: string(what.Verb), Cause: what.Cause, Outcome: string(what.Outcome),
+		NodePool:  about.Pool,
 		NodeClaim: about.Claim, Node: about.Node, Replaces: about.Replaces, Pods: len(about.Pods),
 		Types: about.Types[:min(len(about.Types), 3)], TypeCount: len(about.Types),
 		Before: dollars(about.Before), After: dollars(about.After), BasedOn: about.BasedOn, Why: about.Why}
@@ -115,14 +117,14 @@ func (d *decisions) add(r history.Record) (string, bool) {
 	if d.kept.Dirty() {
 		select {
 		case d.news <- struct{}{}:
-		default: // it is known already
+		default: // a wake-up is already waiting
 		}
 	}
 	return id, isNew
 }
 
-// Start reads what the leader before has left, and writes until ctx ends, as a part of the manager that runs while this
-// process leads. Planning goes on meanwhile, and without it.
+// Start reads what the previous leader left, and writes new decisions until ctx ends. The manager runs it while this
+// process leads. Planning does not wait for it.
 func (d *decisions) Start(ctx context.Context) error {
 	if d.pageSize == 0 {
 		return nil
@@ -146,7 +148,7 @@ func (d *decisions) Start(ctx context.Context) error {
 	return nil
 }
 
-// wait reports whether ctx goes on after a while.
+// wait waits for a while, and reports whether ctx goes on.
 func wait(ctx context.Context, while time.Duration) bool {
 	timer := time.NewTimer(while)
 	defer timer.Stop()
@@ -158,8 +160,8 @@ func wait(ctx context.Context, while time.Duration) bool {
 	}
 }
 
-// load reads all pages, and puts them before what was decided since the start. It reports false when it is to be tried
-// again; then nothing is written.
+// load reads all pages, and puts them before what was decided since the start. If it returns false, the caller should
+// try again; nothing is written until then.
 func (d *decisions) load(ctx context.Context) bool {
 	var pages []history.Page
 	skipped := 0
@@ -197,7 +199,7 @@ func (d *decisions) load(ctx context.Context) bool {
 	return true
 }
 
-// write writes what is new; what fails is tried again with the next decision, or after a while.
+// write writes what is new. After a failure it is tried again with the next decision, or after a while.
 func (d *decisions) write(ctx context.Context) {
 	d.mutex.Lock()
 	dirty := d.kept.Dirty()
@@ -230,10 +232,10 @@ func (d *decisions) write(ctx context.Context) {
 	}
 }
 
-// notWritten is told while decisions cannot be written.
+// notWritten is the note of answers while decisions cannot be written.
 const notWritten = "decisions are in the controller's memory only: they cannot be written to its ConfigMaps"
 
-// failed tells of a call that failed; of a right that is missing once.
+// failed logs a failed call; a missing right only once.
 func (d *decisions) failed(doing string, err error) {
 	d.mutex.Lock()
 	if !slices.Contains(d.notes, notWritten) {
@@ -271,8 +273,8 @@ func (d *decisions) put(ctx context.Context, p history.Packed) error {
 	return errors.Join(err, d.lookAgain(ctx, slot))
 }
 
-// lookAgain finds out how a ConfigMap is that somebody else has written, or an answer of which was lost. The next
-// write puts the page in its place.
+// lookAgain reads the version of a ConfigMap that somebody else has written, or whose answer was lost. The next write
+// replaces its page.
 func (d *decisions) lookAgain(ctx context.Context, slot int) error {
 	var found corev1.ConfigMap
 	err := d.live.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: history.ConfigMap(slot)}, &found)
@@ -284,10 +286,10 @@ func (d *decisions) lookAgain(ctx context.Context, slot int) error {
 	return nil
 }
 
-// mostAnswered bounds an answer whose limit is not given.
+// mostAnswered is the limit of an answer when the request gives none.
 const mostAnswered = 20_000
 
-// serve answers with the decisions that a request asks for, newest first.
+// serve answers with the decisions that match a request, newest first.
 func (d *decisions) serve(w http.ResponseWriter, r *http.Request) {
 	filter, err := history.FromQuery(r.URL.Query())
 	if err != nil {

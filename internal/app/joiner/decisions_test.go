@@ -55,7 +55,8 @@ func (c *calls) server(t *testing.T) client.WithWatch {
 
 func launched(claim string) (apply.Decision, apply.About) {
 	return apply.Decision{Verb: apply.Launch, Cause: apply.CausePending, Outcome: apply.Done},
-		apply.About{Pool: "default", Claim: claim, Pods: []plan.PodRef{{Namespace: "shop", Name: "web"}}, After: 70_000}
+		apply.About{Pool: "default", Claim: claim, Pods: []plan.PodRef{{Namespace: "shop", Name: "web"}},
+			After: 70_000}
 }
 
 func recordsOf(d *decisions) []history.Record {
@@ -118,7 +119,8 @@ func TestU32_TheHistorySurvivesTheLeader(t *testing.T) {
 		stop = runs(t, second)
 		synctest.Wait()
 		now := recordsOf(second)
-		if len(now) != 103 || now[102].Verb != history.VerbLead || now[0].ID != told[0].ID || now[101].ID != told[101].ID {
+		if len(now) != 103 || now[102].Verb != history.VerbLead || now[0].ID != told[0].ID ||
+			now[101].ID != told[101].ID {
 			t.Errorf("the next leader has %d records, want 102 and its own", len(now))
 		}
 		second.decided(launched("default-3"))
@@ -149,7 +151,8 @@ func TestU32_WithoutTheRightItIsInMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.refuse = true
-		d := newDecisions(DefaultConfig(), server, server, funcr.New(func(string, string) { lines++ }, funcr.Options{}))
+		d := newDecisions(DefaultConfig(), server, server,
+			funcr.New(func(string, string) { lines++ }, funcr.Options{}))
 		stop := runs(t, d)
 		d.decided(launched("default-0"))
 		time.Sleep(10 * historyEvery)
@@ -191,8 +194,8 @@ func TestU25_TheReadAPIHasTheHistory(t *testing.T) {
 	}
 }
 
-// U-40: what nobody may know comes with the pods and the pool that are decided about, and is in no decision; neither in
-// a line of the log.
+// U-40: what nobody may know comes with the pods and the pool that are decided about, and is in no decision; neither
+// in a line of the log.
 func TestU40_TheHistoryTellsNoSecret(t *testing.T) {
 	t.Parallel()
 	const mark = "s3cr3t-m4rk"
@@ -211,7 +214,8 @@ func TestU40_TheHistoryTellsNoSecret(t *testing.T) {
 	s.kept.decided(apply.Decision{Verb: apply.Remove, Cause: "Empty", Outcome: apply.Done},
 		apply.About{Claim: s.only().Name})
 	data, err := json.Marshal(recordsOf(s.kept))
-	if err != nil || !strings.Contains(string(data), "default/web") || !strings.Contains(lines.String(), s.only().Name) {
+	if err != nil || !strings.Contains(string(data), "default/web") ||
+		!strings.Contains(lines.String(), s.only().Name) {
 		t.Fatalf("nothing was decided: %s %v, %s", data, err, lines.String())
 	}
 	if strings.Contains(string(data)+lines.String(), mark) {

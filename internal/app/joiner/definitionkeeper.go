@@ -16,19 +16,20 @@ const (
 	definitionsMost = 10 * time.Minute
 )
 
-// definitionKeeper keeps the versions in the CRDs as this replica is set to, while it leads (V-20). Only the leader does:
-// replicas with different settings, as in a rolling change, would undo each other's changes for ever. What the last leader is
-// set to holds. Against another program that writes the same fields it gives way more and more, and never quite.
+// definitionKeeper keeps the versions in the CRDs as this replica is configured, while it leads (V-20). Only the
+// leader does so: during a rolling change replicas with different settings would undo each other's changes for ever.
+// The settings of the last leader hold. Against another program that writes the same fields it backs off more and
+// more, but never gives up.
 type definitionKeeper struct {
-	// write makes the CRDs what they are to be, and returns the names of those that it changed.
+	// write brings the CRDs to the wanted state, and returns the names of those that it changed.
 	write func(context.Context) (changed []string, err error)
-	// optional ends the keeper when it lacks the rights.
+	// optional ends the keeper when the rights are missing.
 	optional bool
 	log      logr.Logger
 
-	pause         time.Duration // after the last change: twice the one before, unless that has lasted
-	changed, next time.Time     // the last change, and when there may be another
-	said          string        // the last failure
+	pause         time.Duration // after the last change: twice the one before, unless that change lasted
+	changed, next time.Time     // when the last change was, and when the next is allowed
+	said          string        // the last failure that was logged
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -48,7 +49,7 @@ func (k *definitionKeeper) Start(ctx context.Context) error {
 	return nil
 }
 
-// step looks once, and says whether there is nothing left to do for good.
+// step looks once, and reports whether the keeper can end.
 func (k *definitionKeeper) step(ctx context.Context, now time.Time) (done bool) {
 	if now.Before(k.next) {
 		return false

@@ -16,13 +16,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/api/crd"
 )
 
-// V-20: a CRD that is applied anew while v1beta1 is served, and one that is installed later, serve it at the leader's next look;
-// a replica that is set to off does not change what the leader keeps, and takes v1beta1 away once it leads itself.
+// V-20: a CRD that is applied anew while v1beta1 is served, and one that is installed later, serve it at the leader's
+// next look; a replica that is set to off does not change what the leader keeps, and takes v1beta1 away once it leads
+// itself.
 func TestTheLeaderKeepsTheVersions(t *testing.T) {
 	t.Parallel()
 	c := installed(t, classes, interceptor.Funcs{})
 	hook := crd.Webhook{URL: "https://a/convert", CABundle: []byte("first")}
-	on := &definitionKeeper{log: logr.Discard(), write: func(ctx context.Context) ([]string, error) { return serveV1beta1(ctx, c, hook) }}
+	on := &definitionKeeper{log: logr.Discard(), write: func(ctx context.Context) ([]string, error) {
+		return serveV1beta1(ctx, c, hook)
+	}}
 	now := time.Unix(0, 0)
 	look := func(k *definitionKeeper, want string) {
 		t.Helper()
@@ -66,8 +69,8 @@ func TestTheLeaderKeepsTheVersions(t *testing.T) {
 	look(on, "v1,v1beta1 Webhook")
 }
 
-// V-20: against a program that undoes every change the pauses get longer, up to a bound; a change after a quiet time is
-// answered at once again.
+// V-20: against a program that undoes every change the pauses get longer, up to a bound; a change after a quiet time
+// is answered at once again.
 func TestAnEndlessFightGetsRare(t *testing.T) {
 	t.Parallel()
 	disturbed, written := true, 0
@@ -104,7 +107,8 @@ func TestFailuresOfTheDefinitionKeeper(t *testing.T) {
 	t.Parallel()
 	var log lines
 	failure := errors.New("no")
-	k := &definitionKeeper{optional: true, log: funcr.New(log.add, funcr.Options{}), write: func(context.Context) ([]string, error) { return nil, failure }}
+	k := &definitionKeeper{optional: true, log: funcr.New(log.add, funcr.Options{}),
+		write: func(context.Context) ([]string, error) { return nil, failure }}
 	var ended []bool
 	for range 3 {
 		ended = append(ended, k.step(t.Context(), time.Now()))

@@ -19,12 +19,12 @@ import (
 	karpenterv1beta1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1beta1"
 )
 
-// servedAnnotation marks the CRDs in which this program serves v1beta1. Only those are its to change back: a CRD that another
+// servedAnnotation marks the CRDs in which this program serves v1beta1. It changes only those back: a CRD that another
 // program converts is left alone.
 const servedAnnotation = "joiner.sh/v1beta1"
 
-// serveV1beta1 makes the CRDs that the cluster has serve v1beta1 through a webhook (V-20), and returns the names of those that
-// it changed. What a CRD believes of the webhook's certificate is kept: the keeper of certificates writes that.
+// serveV1beta1 makes the installed CRDs serve v1beta1 through a webhook (V-20), and returns the names of those that it
+// changed. It keeps each CRD's CA bundle, which the keeper of certificates writes.
 func serveV1beta1(ctx context.Context, c client.Client, webhook crd.Webhook) (changed []string, err error) {
 	wanted, err := definitions(func() (map[string][]byte, error) { return crd.Converting(webhook) })
 	if err != nil {
@@ -32,7 +32,8 @@ func serveV1beta1(ctx context.Context, c client.Client, webhook crd.Webhook) (ch
 	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		written, err := changeDefinition(ctx, c, name, func(current *unstructured.Unstructured) error {
-			bundle, _, _ := unstructured.NestedString(current.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+			bundle, _, _ := unstructured.NestedString(current.Object, "spec", "conversion", "webhook", "clientConfig",
+				"caBundle")
 			if err := take(current, wanted[name]); err != nil {
 				return err
 			}
@@ -40,10 +41,14 @@ func serveV1beta1(ctx context.Context, c client.Client, webhook crd.Webhook) (ch
 			if bundle == "" {
 				return nil
 			}
-			return unstructured.SetNestedField(current.Object, bundle, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+			return unstructured.SetNestedField(current.Object, bundle, "spec", "conversion", "webhook", "clientConfig",
+				"caBundle")
 		})
 		if err != nil {
-			return changed, fmt.Errorf("serving v1beta1 in the CustomResourceDefinition %s (its rights are in deploy/v1beta1.yaml): %w", name, err)
+			return changed,
+				fmt.Errorf(
+					"serving v1beta1 in the CustomResourceDefinition %s (its rights are in deploy/v1beta1.yaml): %w",
+					name, err)
 		}
 		if written {
 			changed = append(changed, name)
@@ -52,7 +57,7 @@ func serveV1beta1(ctx context.Context, c client.Client, webhook crd.Webhook) (ch
 	return changed, nil
 }
 
-// withdrawV1beta1 undoes serveV1beta1, for all CRDs or for none, with the errors of servedDefinitions.
+// withdrawV1beta1 undoes serveV1beta1, for all CRDs or for none. It fails when servedDefinitions does.
 func withdrawV1beta1(ctx context.Context, c client.Client) (changed []string, err error) {
 	plain, err := definitions(crd.Manifests)
 	if err != nil {
@@ -68,7 +73,10 @@ func withdrawV1beta1(ctx context.Context, c client.Client) (changed []string, er
 			return take(current, plain[name])
 		})
 		if err != nil {
-			return changed, fmt.Errorf("taking v1beta1 out of the CustomResourceDefinition %s (its rights are in deploy/v1beta1.yaml): %w", name, err)
+			return changed,
+				fmt.Errorf(
+					"taking v1beta1 out of the CustomResourceDefinition %s (its rights are in deploy/v1beta1.yaml): %w",
+					name, err)
 		}
 		if written {
 			changed = append(changed, name)
@@ -77,8 +85,8 @@ func withdrawV1beta1(ctx context.Context, c client.Client) (changed []string, er
 	return changed, nil
 }
 
-// servedDefinitions returns the names of the CRDs in which this program serves v1beta1. An error names those that still have
-// objects of v1beta1 in the storage, which nobody could read any more without it.
+// servedDefinitions returns the names of the CRDs in which this program serves v1beta1. Its error names those with
+// objects still stored in v1beta1: without conversion nobody could read these any more.
 func servedDefinitions(ctx context.Context, c client.Client) (served []string, err error) {
 	names, err := convertedNames()
 	if err != nil {
@@ -98,8 +106,10 @@ func servedDefinitions(ctx context.Context, c client.Client) (served []string, e
 		served = append(served, name)
 		versions, _, _ := unstructured.NestedStringSlice(current.Object, "status", "storedVersions")
 		if slices.Contains(versions, karpenterv1beta1.Version) {
-			stored = append(stored, fmt.Errorf("--v1beta1 cannot be switched off: the CustomResourceDefinition %s has v1beta1 in status.storedVersions, so objects are still stored in it: "+
-				"start with --v1beta1, run joinerctl migrate storage, and switch it off then", name))
+			stored = append(stored,
+				fmt.Errorf(
+					"--v1beta1 cannot be switched off: the CustomResourceDefinition %s has v1beta1 in status.storedVersions, so objects are still stored in it: "+
+						"start with --v1beta1, run joinerctl migrate storage, and switch it off then", name))
 		}
 	}
 	return served, errors.Join(stored...)
@@ -139,8 +149,9 @@ func definition(ctx context.Context, c client.Client, name string) (*unstructure
 	return found, c.Get(ctx, client.ObjectKey{Name: name}, found)
 }
 
-// changeDefinition writes a CRD as change makes it, and says whether that was needed. One that does not exist is left so.
-func changeDefinition(ctx context.Context, c client.Client, name string, change func(*unstructured.Unstructured) error) (written bool, err error) {
+// changeDefinition writes a CRD as change makes it, and reports whether that was needed. A missing CRD is no error.
+func changeDefinition(ctx context.Context, c client.Client, name string,
+	change func(*unstructured.Unstructured) error) (written bool, err error) {
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		current, err := definition(ctx, c, name)
 		if err != nil {
@@ -156,7 +167,7 @@ func changeDefinition(ctx context.Context, c client.Client, name string, change 
 	return written && err == nil, err
 }
 
-// take gives a CRD the versions and the conversion of another one. Names and whatever else stands there stay.
+// take copies versions and conversion of one CRD to another. Everything else stays.
 func take(current, wanted *unstructured.Unstructured) error {
 	for _, field := range []string{"versions", "conversion"} {
 		value, found, err := unstructured.NestedFieldCopy(wanted.Object, "spec", field)

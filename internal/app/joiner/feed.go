@@ -30,22 +30,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// disruptAfter gathers changes of the cluster before the singleton that removes nodes looks at them.
+// disruptAfter is how long changes of the cluster are gathered before the disruption singleton looks at them.
 const disruptAfter = 2 * time.Second
 
-// stampAfter gathers the comings and goings of pods on a node before they are written to its claim.
+// stampAfter is how long pod events of a node are gathered before they are written to its claim.
 const stampAfter = time.Second
 
-// Feed tells the store, and whatever else remembers, what the watches show, and then wakes the singletons: in this
-// order, so that a controller never plans on a picture from before the event that woke it. It is safe for concurrent
-// use as long as the events of one kind come one after the other.
+// Feed passes watch events to the store, and to whatever else remembers them. Then it wakes the singletons: in this
+// order, so that no controller plans on a snapshot older than the event that woke it. It is safe for concurrent use as
+// long as events of one kind arrive one after the other.
 type Feed struct {
 	store     *world.Store
 	window    *provisioning.Window
 	podEvents *claim.PodEvents
 	brake     *provisioning.Brake
 	times     *metrics.PodTimes
-	// conditions measures conditions of objects, nil for not; tells says that their changes are events, too.
+	// conditions measures conditions of objects, nil for not at all. tells says that their changes are events too.
 	conditions *metrics.Conditions
 	tells      bool
 	events     event.Recorder
@@ -57,24 +57,27 @@ type Feed struct {
 	log        logr.Logger
 }
 
-// Kinds returns one empty object of each kind that the feed wants to hear of.
+// Kinds returns one empty object of each kind that the feed has to watch.
 func (f *Feed) Kinds() []client.Object {
 	kinds := append(f.store.Workloads(),
-		&corev1.Namespace{}, &storagev1.StorageClass{}, &corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}, &storagev1.CSINode{}, &storagev1.VolumeAttachment{},
-		&storagev1.CSIDriver{}, &storagev1.CSIStorageCapacity{},
+		&corev1.Namespace{}, &storagev1.StorageClass{}, &corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{},
+		&storagev1.CSINode{}, &storagev1.VolumeAttachment{}, &storagev1.CSIDriver{}, &storagev1.CSIStorageCapacity{},
 		&corev1.LimitRange{}, &nodev1.RuntimeClass{},
-		&appsv1.DaemonSet{}, &policyv1.PodDisruptionBudget{}, &karpenterv1alpha1.NodeOverlay{}, &karpenterv1.NodePool{}, &karpenterv1.NodeClaim{}, &corev1.Node{}, &corev1.Pod{},
+		&appsv1.DaemonSet{}, &policyv1.PodDisruptionBudget{}, &karpenterv1alpha1.NodeOverlay{},
+		&karpenterv1.NodePool{}, &karpenterv1.NodeClaim{}, &corev1.Node{}, &corev1.Pod{},
 	)
 	kinds = append(kinds, f.store.DeviceKinds()...)
-	for _, kind := range f.store.BufferKinds() { // some of them the store may want to hear of for another reason
-		if !slices.ContainsFunc(kinds, func(other client.Object) bool { return reflect.TypeOf(other) == reflect.TypeOf(kind) }) {
+	for _, kind := range f.store.BufferKinds() { // some may be there already, for another reason
+		if !slices.ContainsFunc(kinds, func(other client.Object) bool {
+			return reflect.TypeOf(other) == reflect.TypeOf(kind)
+		}) {
 			kinds = append(kinds, kind)
 		}
 	}
 	return kinds
 }
 
-// Apply takes in the state of an object.
+// Apply takes in the current state of an object.
 func (f *Feed) Apply(object client.Object) {
 	f.measure(object)
 	before := f.store.Version()
@@ -120,7 +123,7 @@ func (f *Feed) Remove(object client.Object) {
 		f.window.Remove(object)
 		f.times.Remove(object)
 		f.brake.Gone(object)
-		if object.Spec.NodeName == "" { // what was said of it holds no more
+		if object.Spec.NodeName == "" { // what the last plan said of it holds no more
 			f.wake(Provisioning, kube.Singleton(), f.idle)
 		}
 		if f.podEvents.Remove(object, f.now()) {
@@ -132,7 +135,7 @@ func (f *Feed) Remove(object client.Object) {
 		f.brake.RemoveNode(object.Name)
 	case *karpenterv1.NodeClaim:
 		if !condition.IsTrue(object.Status.Conditions, karpenterv1.ConditionTypeInitialized) {
-			f.window.Urge() // it failed: its pods have waited long enough (P-31)
+			f.window.Urge() // the claim failed: its pods have waited long enough (P-31)
 			f.wake(Provisioning, kube.Singleton(), 0)
 		}
 	}
@@ -140,13 +143,13 @@ func (f *Feed) Remove(object client.Object) {
 	f.wake(Disruption, kube.Singleton(), disruptAfter)
 }
 
-// measure takes in the conditions of an object, and tells of what has changed (K-14).
+// measure takes in the conditions of an object, and sends events for those that changed (K-14).
 func (f *Feed) measure(object client.Object) {
 	if f.conditions == nil {
 		return
 	}
 	for _, changed := range f.conditions.Apply(object) {
-		if !f.tells || !f.ours(object) || changed.From == "" { // that there is a condition at all is nothing to tell
+		if !f.tells || !f.ours(object) || changed.From == "" { // a first value is not worth an event
 			continue
 		}
 		text := fmt.Sprintf("Status condition %s was %s and is %s", changed.Type, changed.From, changed.Status)
@@ -160,15 +163,15 @@ func (f *Feed) measure(object client.Object) {
 	}
 }
 
-// ended takes in that an object is gone.
+// ended ends the measurement of an object that is gone, and sends an event about that.
 func (f *Feed) ended(object client.Object) {
 	if f.conditions != nil && f.conditions.Remove(object, f.now()) && f.tells && f.ours(object) {
 		f.events.Event(object, event.Normal, event.Finalized, "It is gone: its last finalizer was taken off")
 	}
 }
 
-// ours reports whether events may tell of an object's conditions: nodes of nobody and of other programs have many, and others care for
-// them.
+// ours reports whether events may tell of an object's conditions. Nodes without one of our pools have many conditions,
+// and other programs care for them.
 func (f *Feed) ours(object client.Object) bool {
 	switch o := object.(type) {
 	case *corev1.Node:
@@ -183,9 +186,9 @@ func (f *Feed) ours(object client.Object) bool {
 	return false
 }
 
-// podEvent wakes whoever cares that a pod came to a node or left it.
+// podEvent wakes the controllers that care that a pod came to a node or left it.
 func (f *Feed) podEvent(pod *corev1.Pod) {
-	if f.store.HasBuffers() { // it may have taken their room, or have left some (K-37)
+	if f.store.HasBuffers() { // it may have taken room of a buffer, or have left some (K-37)
 		f.wake(Provisioning, kube.Singleton(), f.idle)
 	}
 	if name, found := f.claimOf(pod.Spec.NodeName); found {

@@ -7,22 +7,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// Gates are what --feature-gates switches. It takes Karpenter's text, so that a deployment made for that applies as it
-// is.
+// Gates are the switches of --feature-gates. The flag takes Karpenter's text, so that a Karpenter deployment applies
+// unchanged.
 type Gates struct {
 	// SpotToSpotConsolidation lets spot nodes be replaced by cheaper spot nodes (D-05).
 	SpotToSpotConsolidation bool
 	// NodeRepair lets nodes that stay unhealthy be replaced (D-13).
 	NodeRepair bool
-	// ReservedCapacity lets nodes be launched in reservations (P-11), NodeOverlay lets NodeOverlays take effect (P-11),
-	// StaticCapacity lets spec.replicas be acted on (D-12), and CapacityBuffer lets room be kept for CapacityBuffers (K-35).
+	// ReservedCapacity allows launches in reservations (P-11). NodeOverlay makes NodeOverlays take effect (P-11).
+	// StaticCapacity acts on spec.replicas (D-12). CapacityBuffer keeps room for CapacityBuffers (K-35).
 	ReservedCapacity, NodeOverlay, StaticCapacity, CapacityBuffer bool
-	// TerminateFirstDrift lets a node that is to be replaced go first, where its static pool is at its limit, or what replaces
-	// it only fits in the reservation that it holds (K-48).
+	// TerminateFirstDrift lets a drifted node go before its replacement is there (K-48). That happens where its static
+	// pool is at its limit, or where the replacement only fits in the reservation that the node holds.
 	TerminateFirstDrift bool
 }
 
-// Notice is something that the log is told of a setting at the start.
+// Notice is a message about a setting that is logged at the start.
 type Notice = settings.Notice
 
 // ParseGates reads the text of --feature-gates, see [settings.ParseGates].
@@ -35,13 +35,13 @@ func ParseGates(text string) (Gates, []Notice, error) {
 	}, notices, err
 }
 
-// off says which parts of the picture are left out.
+// off returns which parts of the snapshot are left out.
 func (g Gates) off() world.Off {
-	return world.Off{Overlays: !g.NodeOverlay, Static: !g.StaticCapacity, Reserved: !g.ReservedCapacity, Buffers: !g.CapacityBuffer,
-		First: !g.TerminateFirstDrift}
+	return world.Off{Overlays: !g.NodeOverlay, Static: !g.StaticCapacity, Reserved: !g.ReservedCapacity,
+		Buffers: !g.CapacityBuffer, First: !g.TerminateFirstDrift}
 }
 
-// Notices names the settings that were given and have no effect, or another one than may be thought.
+// Notices returns messages about settings that have no effect, or another one than users may expect.
 func (c Config) Notices() []Notice {
 	_, notices, _ := ParseGates(c.FeatureGates)
 	if !c.IgnoreDRARequests {

@@ -21,15 +21,19 @@ func TestGatesSwitchOff(t *testing.T) {
 		"NodeRepair=true":           {ReservedCapacity: true, NodeRepair: true},
 		"StaticCapacity=":           {ReservedCapacity: true},
 		"ReservedCapacity=true":     {ReservedCapacity: true},
-		"NodeOverlay=false,StaticCapacity=false,ReservedCapacity=false":        {},
-		"NodeOverlay = true, StaticCapacity = true,ReservedCapacity=false":     {NodeOverlay: true, StaticCapacity: true},
-		"FromTomorrow=true,SpotToSpotConsolidation=true,CapacityBuffer=false ": {ReservedCapacity: true, SpotToSpotConsolidation: true},
+		"NodeOverlay=false,StaticCapacity=false,ReservedCapacity=false": {},
+		"NodeOverlay = true, StaticCapacity = true,ReservedCapacity=false": {
+			NodeOverlay: true, StaticCapacity: true,
+		},
+		"FromTomorrow=true,SpotToSpotConsolidation=true,CapacityBuffer=false ": {ReservedCapacity: true,
+			SpotToSpotConsolidation: true},
 	} {
 		if got, _, err := ParseGates(text); err != nil || got != want {
 			t.Errorf("%q: %+v, error %v; want %+v", text, got, err, want)
 		}
 	}
-	if off := (Gates{ReservedCapacity: true}).off(); off != (world.Off{Overlays: true, Static: true, Buffers: true, First: true}) {
+	if off := (Gates{ReservedCapacity: true}).off(); off != (world.Off{Overlays: true, Static: true, Buffers: true,
+		First: true}) {
 		t.Errorf("off %+v", off)
 	}
 	config := DefaultConfig()
@@ -48,17 +52,25 @@ func TestGatesWithoutEffectAreTold(t *testing.T) {
 	for text, want := range map[string][]string{
 		"": nil, all: nil,
 		"NodeOverlay=true,StaticCapacity=true," +
-			"CapacityBuffer=false,TerminateFirstRepair=true,TerminateFirstDrift=true,PodDeletionCostManagement=false": nil,
-		all + "PodDeletionCostManagement=true": {`"PodDeletionCostManagement=true": it has no effect, Joiner does not have this`},
-		all + "TerminateFirstRepair=false":     {`"TerminateFirstRepair=false": it has no effect, Joiner always does this`},
+			"CapacityBuffer=false,TerminateFirstRepair=true,TerminateFirstDrift=true,PodDeletionCostManagement=false": nil, all + "PodDeletionCostManagement=true": {
+			`"PodDeletionCostManagement=true": it has no effect, Joiner does not have this`,
+		},
+		all + "TerminateFirstRepair=false": {
+			`"TerminateFirstRepair=false": it has no effect, Joiner always does this`,
+		},
 		all + "FromTomorrow=false": {`"FromTomorrow=false": it has no effect, ` +
 			`there is no such gate; Joiner knows CapacityBuffer, NodeOverlay`},
-		all + "NodeRepairs=true":                 {`"NodeRepairs=true": it has no effect, there is no such gate; do you mean NodeRepair?`},
-		all + "FromTomorrow=":                    {`"FromTomorrow=": it has no effect, there is no such gate`},
-		all + "NodeRepair=true,NodeRepair=false": {"has NodeRepair as true and as false: the last one counts, NodeRepair=false"},
-		all + "NodeRepair=true,NodeRepair=true":  nil,
-		all + "NodeRepair=":                      {`"NodeRepair=": it has no value, so the gate keeps its default`},
-		"ReservedCapacity=true": {"does not name NodeOverlay, so it is off", "does not name StaticCapacity, so it is off",
+		all + "NodeRepairs=true": {
+			`"NodeRepairs=true": it has no effect, there is no such gate; do you mean NodeRepair?`,
+		},
+		all + "FromTomorrow=": {`"FromTomorrow=": it has no effect, there is no such gate`},
+		all + "NodeRepair=true,NodeRepair=false": {
+			"has NodeRepair as true and as false: the last one counts, NodeRepair=false",
+		},
+		all + "NodeRepair=true,NodeRepair=true": nil,
+		all + "NodeRepair=":                     {`"NodeRepair=": it has no value, so the gate keeps its default`},
+		"ReservedCapacity=true": {"does not name NodeOverlay, so it is off",
+			"does not name StaticCapacity, so it is off",
 			"does not name CapacityBuffer, so it is off", "does not name TerminateFirstDrift, so it is off"},
 	} {
 		config := Config{FeatureGates: text, IgnoreDRARequests: true}
@@ -84,7 +96,8 @@ func TestK42_TheSettingIsSaidToLaunchNothing(t *testing.T) {
 	}
 	c.IgnoreDRARequests = false
 	if notices := c.Notices(); len(notices) != 1 || notices[0].Idle ||
-		!strings.Contains(notices[0].Text, "IGNORE_DRA_REQUESTS") || !strings.Contains(notices[0].Text, "no node is launched") {
+		!strings.Contains(notices[0].Text, "IGNORE_DRA_REQUESTS") ||
+		!strings.Contains(notices[0].Text, "no node is launched") {
 		t.Errorf("notices %v; want one that names IGNORE_DRA_REQUESTS", notices)
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// inputs remembers what was planned with last, and what came out (U-41). Snapshots do not change, so nothing is
-// copied or written out: whoever plans waits for nobody who reads.
+// inputs remembers the newest inputs and results of planning (U-41). Snapshots do not change, so nothing is copied:
+// planning never waits for a reader.
 type inputs struct {
 	mutex        sync.Mutex
-	last, saying input // the newest, and the newest whose plan says something
+	last, saying input // the newest one, and the newest one whose plan says something
 	planned      bool
 }
 
@@ -24,7 +24,7 @@ type input struct {
 	plan     plan.Plan
 }
 
-// noted takes in a plan.
+// noted remembers a plan.
 func (in *inputs) noted(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan) {
 	own := input{question: dump.Question(question), snapshot: s, terms: terms, plan: p}
 	in.mutex.Lock()
@@ -35,7 +35,7 @@ func (in *inputs) noted(question string, s *cluster.Snapshot, terms engine.Terms
 	}
 }
 
-// newest returns the input of the newest plan that says something, else of the newest; false when nothing was
+// newest returns the newest input whose plan says something, else the newest one. It returns false when nothing was
 // planned yet.
 func (in *inputs) newest() (input, bool) {
 	in.mutex.Lock()
@@ -46,16 +46,16 @@ func (in *inputs) newest() (input, bool) {
 	return in.last, in.planned
 }
 
-// says reports whether the plan does something, or tells of a pod or a node that it does nothing for.
+// says reports whether the plan does something, or explains a pod or node for which it does nothing.
 func (i input) says() bool {
 	p := i.plan
 	return !p.Empty() || len(p.Nominations) > 0 || len(p.Unplaced) > 0 || len(p.Stays) > 0 || len(p.Held) > 0
 }
 
-// dump is the input as a file has it.
+// dump returns the input as the content of a dump file.
 func (i input) dump(program string) dump.Dump {
 	d := dump.Dump{Snapshot: i.snapshot, Terms: i.terms, Plans: []dump.Planned{{Question: i.question, Plan: i.plan}}}
-	if i.snapshot.Devices != nil { // a dump has none
+	if i.snapshot.Devices != nil { // a dump holds no devices
 		if without, err := dump.Make(i.snapshot, i.terms, i.question); err == nil {
 			d = without
 		}

@@ -10,22 +10,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// mostLasting bounds what is told of at a time: a cluster with more causes than that has one cause above them.
+// mostLasting bounds how many conditions are open at a time. A cluster with more causes has one cause above them.
 const mostLasting = 200
 
-// lasting tells the history what lasts: pods that wait and that nobody is doing anything for, by cause and pool, and a
-// pause of disruption (U-32). Each is a record when it begins and one when it ends, whatever becomes of single pods in
-// between. It is looked for as often as metrics are, so what is shorter than that may not be there. A new leader tells
-// again what has begun before it.
+// lasting records in the history what lasts (U-32): pods that wait while nothing is done for them, by cause and pool,
+// and a pause of disruption. Each gets a record when it begins and one when it ends, whatever happens to single pods
+// in between. The check runs as often as metrics do, so shorter conditions may be missed. A new leader records again
+// what began before it.
 type lasting struct {
 	add  func(history.Record) (id string, isNew bool)
 	open map[era]begun
 }
 
-// era is something that lasts. text tells two pauses apart.
+// era is a condition that lasts. text tells two pauses apart.
 type era struct{ verb, cause, pool, text string }
 
-// begun is the record that an era begins with, and when that was.
+// begun is the record that an era began with, and its time.
 type begun struct {
 	id string
 	at time.Time
@@ -35,7 +35,7 @@ func newLasting(add func(history.Record) (string, bool)) *lasting {
 	return &lasting{add: add, open: map[era]begun{}}
 }
 
-// found takes in what there is now; paused is what pauses disruption, "" when nothing does. A lasting that is nil keeps
+// found takes in the conditions that hold now. paused is what pauses disruption, "" for nothing. A nil lasting does
 // nothing.
 func (l *lasting) found(groups []view.PodGroup, paused string, now time.Time) {
 	if l == nil {
@@ -57,7 +57,7 @@ func (l *lasting) found(groups []view.PodGroup, paused string, now time.Time) {
 	}
 	for _, group := range groups {
 		if group.Explanation.State != view.Held || group.Cause == "" {
-			continue // something is done about them, or they came after the plan
+			continue // something is done about them, or they are newer than the plan
 		}
 		r := history.Record{Pods: len(group.Pods), Why: group.Explanation.Cause.Text}
 		for _, pod := range group.Pods[:min(len(group.Pods), history.MostPodNames)] {
@@ -68,14 +68,14 @@ func (l *lasting) found(groups []view.PodGroup, paused string, now time.Time) {
 	l.end(still, now)
 }
 
-// end tells what is not there any more, in the order in which it began.
+// end records the conditions that have ended, in the order in which they began.
 func (l *lasting) end(still map[era]bool, now time.Time) {
 	over := slices.DeleteFunc(slices.Collect(maps.Keys(l.open)), func(e era) bool { return still[e] })
 	slices.SortFunc(over, func(a, b era) int { return cmp.Compare(l.open[a].id, l.open[b].id) })
 	for _, e := range over {
 		from := l.open[e]
 		delete(l.open, e)
-		l.add(history.Record{Verb: e.verb, Cause: e.cause, NodePool: e.pool, Outcome: history.OutcomeEnded, Of: from.id,
-			Why: "after " + now.Sub(from.at).Round(time.Second).String()})
+		l.add(history.Record{Verb: e.verb, Cause: e.cause, NodePool: e.pool, Outcome: history.OutcomeEnded,
+			Of: from.id, Why: "after " + now.Sub(from.at).Round(time.Second).String()})
 	}
 }

@@ -26,7 +26,8 @@ func TestU32_WhatLastsIsToldTwice(t *testing.T) {
 	})
 	look := func(pods, paused string) {
 		t.Helper()
-		s, err := enginetest.Parse("type m cpu=4 zones=a od=0.2\npool p hard.nodes=1\nnode n type=m zone=a pool=p\n" + pods)
+		s, err := enginetest.Parse("type m cpu=4 zones=a od=0.2\npool p hard.nodes=1\nnode n type=m zone=a pool=p\n" +
+			pods)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,18 +27,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// This file is --observe-only (K-26): the process plans as ever, beside whoever acts in the cluster, and writes nothing. The client does
-// not send what controllers write, and below it a transport refuses whatever else would be written.
+// This file is --observe-only (K-26): the process plans beside whatever program acts in the cluster, and writes
+// nothing. Its client drops what controllers write, and a transport below refuses all other writes.
 
 const (
-	// gather is for how long pods are gathered before a plan: less than Karpenter's second, so that they still wait.
+	// gather is how long pods are gathered before a plan: less than Karpenter's second, so that they are still
+	// waiting.
 	gather       = 400 * time.Millisecond
-	observeEvery = time.Second      // how often it is looked whether something is due
-	disruptEvery = 10 * time.Second // the same for nodes that would go, at most
-	restEvery    = 30 * time.Second // how often the whole is played to its end, at most
+	observeEvery = time.Second      // how often to check whether something is due
+	disruptEvery = 10 * time.Second // how often to look for nodes to remove, at most
+	restEvery    = 30 * time.Second // how often to simulate the cluster to its end, at most
 )
 
-// readsOnly refuses every request that is no get, list or watch.
+// readsOnly refuses every request other than get, list and watch.
 type readsOnly struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -49,10 +50,10 @@ func (r readsOnly) RoundTrip(q *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(q)
 }
 
-// WrappedRoundTripper is how client-go finds what is below.
+// WrappedRoundTripper is how client-go finds the transport below.
 func (r readsOnly) WrappedRoundTripper() http.RoundTripper { return r.next }
 
-// onlooker is a client whose writes are not sent, and succeed: what a controller has written it does not write again until it sees a
+// onlooker is a client that drops writes and reports success: a controller does not repeat a write until it sees a
 // change.
 type onlooker struct{ client.Client }
 
@@ -73,7 +74,7 @@ func (o onlooker) SubResource(name string) client.SubResourceClient {
 	return onlookerOf{o.Client.SubResource(name), unsent{}}
 }
 
-// unsent are writes of subresources that are not sent.
+// unsent drops writes of subresources.
 type unsent struct{}
 
 func (unsent) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
@@ -94,14 +95,15 @@ type onlookerOf struct {
 	unsent
 }
 
-// onlooking are the controllers of a process that only observes: those of what users write, since they bring the catalogues, what of
-// a provider writes nothing, and what notes that pods wait.
+// onlooking returns the controllers of a process that only observes: those of NodePools and NodeOverlays, since they
+// bring the catalogues, those of providers that write nothing, and the one that notes pending pods.
 func (c *composition) onlooking() []kube.Controller {
 	pods := kube.Controller{Name: Provisioning, Workers: 1, Start: true, Reconciler: c.pending}
-	return append(append(c.pools(), pods), slices.DeleteFunc(c.provided(), func(each kube.Controller) bool { return !each.Looks })...)
+	return append(append(c.pools(), pods),
+		slices.DeleteFunc(c.provided(), func(each kube.Controller) bool { return !each.Looks })...)
 }
 
-// pendingPods is a step function that tells of launches some time after it was woken.
+// pendingPods is a step function that reports launches some time after it was woken.
 type pendingPods struct {
 	now   func() time.Time
 	ready func() bool
@@ -109,7 +111,7 @@ type pendingPods struct {
 	due   time.Time
 }
 
-// Reconcile implements reconcile.Reconciler. It has one worker.
+// Reconcile implements reconcile.Reconciler. It must have one worker only.
 func (p *pendingPods) Reconcile(context.Context, reconcile.Request) (reconcile.Result, error) {
 	now := p.now()
 	switch {
@@ -126,7 +128,7 @@ func (p *pendingPods) Reconcile(context.Context, reconcile.Request) (reconcile.R
 	return reconcile.Result{}, nil
 }
 
-// observer tells what Joiner would do.
+// observer logs and counts what Joiner would do.
 type observer struct {
 	client   client.Client // reads from a cache
 	kinds    []client.Object
@@ -140,13 +142,13 @@ type observer struct {
 	now      func() time.Time
 	log      logr.Logger
 
-	// planned is for what a launch was told: pods that wait, by UID, and missing replicas of static pools. going are the removals that were
-	// told, by claim and reason, as long as they stand.
+	// planned has what a launch was logged for: pending pods by UID, and missing replicas of static pools. going has
+	// the removals that were logged and still stand, by claim and reason.
 	planned, going          map[string]bool
 	nextDisrupted, nextRest time.Time
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: there is no leader among those who only look.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: an observer needs no leader.
 func (*observer) NeedLeaderElection() bool { return false }
 
 // Start looks until ctx ends.
@@ -167,7 +169,7 @@ func (o *observer) Start(ctx context.Context) error {
 	}
 }
 
-// look tells what is new of what would be done, and now and then where it would end.
+// look logs what is new among the launches and removals, and from time to time where they would lead.
 func (o *observer) look(ctx context.Context) error {
 	snapshot := o.store.Snapshot()
 	if now := o.now(); !now.Before(o.nextDisrupted) {
@@ -187,7 +189,7 @@ func (o *observer) look(ctx context.Context) error {
 	return nil
 }
 
-// launches tells each launch for pods that none was told for before. Pods that get a node before that are not seen waiting.
+// launches logs each launch for pods that had none logged before. It misses pods that get a node before it looks.
 func (o *observer) launches() {
 	snapshot := o.store.Snapshot()
 	told := map[string]bool{}
@@ -208,7 +210,7 @@ func (o *observer) launches() {
 				about = append(about, pod.UID)
 			}
 		}
-		if len(about) == 0 { // of a pool's own number: the first one that is missing, the second one
+		if len(about) == 0 { // of a pool's own number: the first missing node, the second one ...
 			if cause = apply.CauseReplicas; slices.Contains(launch.For, plan.AskFloor) {
 				cause = apply.CauseFloor
 			}
@@ -231,7 +233,7 @@ func (o *observer) launches() {
 	o.planned = told
 }
 
-// removals tells each node that a method would take away now, within the budgets.
+// removals logs each node that a method would remove now, within the budgets.
 func (o *observer) removals(ctx context.Context, snapshot *cluster.Snapshot) error {
 	var pools karpenterv1.NodePoolList
 	if err := o.client.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
@@ -251,7 +253,8 @@ func (o *observer) removals(ctx context.Context, snapshot *cluster.Snapshot) err
 			}
 			o.metrics.Removals.WithLabelValues(r.Pool, string(r.Reason)).Inc()
 			o.log.Info("would remove", "observed", true, "cause", r.Reason, "pool", r.Pool, "claim", r.Claim,
-				"node", r.Node, "replacements", len(p.Launches), "pricePerHour", priceOf(r.Price.OfNode()), "why", r.Why)
+				"node", r.Node, "replacements", len(p.Launches), "pricePerHour", priceOf(r.Price.OfNode()), "why",
+				r.Why)
 		}
 	}
 	o.going = going
@@ -265,7 +268,7 @@ func priceOf(price resources.Money) any {
 	return price.Dollars()
 }
 
-// rest plays the cluster to its end, and shows how many nodes each pool has then and what they cost.
+// rest simulates the cluster until nothing changes, and shows how many nodes each pool has then and what they cost.
 func (o *observer) rest(ctx context.Context) error {
 	var objects []client.Object
 	for _, kind := range o.kinds {
@@ -275,8 +278,8 @@ func (o *observer) rest(ctx context.Context) error {
 		}
 		objects = append(objects, some...)
 	}
-	stage, err := foretell.New(foretell.Input{Objects: objects, Offers: o.store.Catalogs(), Fleet: o.fleet, Now: o.now(),
-		MinSavingPercent: o.settings.MinSavingPercent, PriceTolerance: o.picture.PriceTolerance,
+	stage, err := foretell.New(foretell.Input{Objects: objects, Offers: o.store.Catalogs(), Fleet: o.fleet,
+		Now: o.now(), MinSavingPercent: o.settings.MinSavingPercent, PriceTolerance: o.picture.PriceTolerance,
 		NodeOverheadPrice: o.picture.NodeOverheadPrice, MaxNodes: o.picture.MaxNodes,
 		MaxClaims: o.picture.MaxClaims, Commitments: o.store.Snapshot().Commitments})
 	if err != nil {
@@ -302,8 +305,8 @@ func (o *observer) rest(ctx context.Context) error {
 	for pool, n := range nodes {
 		o.metrics.Nodes.WithLabelValues(pool).Set(float64(n))
 		o.metrics.Cost.WithLabelValues(pool).Set(prices[pool].Dollars())
-		o.log.Info("would come to rest", "observed", true, "pool", pool, "nodes", n, "pricePerHour", prices[pool].Dollars(),
-			"waiting", len(stage.Unplaced()), "atRest", stage.Record().Quiet)
+		o.log.Info("would come to rest", "observed", true, "pool", pool, "nodes", n, "pricePerHour",
+			prices[pool].Dollars(), "waiting", len(stage.Unplaced()), "atRest", stage.Record().Quiet)
 	}
 	return nil
 }
@@ -314,7 +317,8 @@ func (o *observer) list(ctx context.Context, kind client.Object) ([]client.Objec
 	if err != nil {
 		return nil, err
 	}
-	made, err := o.client.Scheme().New(schema.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind + "List"})
+	made, err := o.client.Scheme().New(schema.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind +
+		"List"})
 	if err != nil {
 		return nil, err
 	}

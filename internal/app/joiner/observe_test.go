@@ -22,7 +22,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// K-26: nothing that is written leaves a process that only observes, whichever way it is written, and what reads goes on.
+// K-26: nothing that is written leaves a process that only observes, whichever way it is written, and what reads goes
+// on.
 func TestK26_NothingIsSent(t *testing.T) {
 	t.Parallel()
 	sent := []string{}
@@ -48,15 +49,18 @@ func TestK26_NothingIsSent(t *testing.T) {
 			note("deleteAllOf")
 			return nil
 		},
-		SubResourceCreate: func(context.Context, client.Client, string, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(context.Context, client.Client, string, client.Object, client.Object,
+			...client.SubResourceCreateOption) error {
 			note("create of a subresource")
 			return nil
 		},
-		SubResourceUpdate: func(context.Context, client.Client, string, client.Object, ...client.SubResourceUpdateOption) error {
+		SubResourceUpdate: func(context.Context, client.Client, string, client.Object,
+			...client.SubResourceUpdateOption) error {
 			note("update of a subresource")
 			return nil
 		},
-		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch,
+			...client.SubResourcePatchOption) error {
 			note("patch of a subresource")
 			return nil
 		},
@@ -67,10 +71,12 @@ func TestK26_NothingIsSent(t *testing.T) {
 		sent = nil
 		ctx, merge := t.Context(), client.RawPatch("application/merge-patch+json", []byte(`{}`))
 		for what, err := range map[string]error{
-			"create": c.Create(ctx, pod.DeepCopy()), "update": c.Update(ctx, pod.DeepCopy()), "patch": c.Patch(ctx, pod.DeepCopy(), merge),
+			"create": c.Create(ctx, pod.DeepCopy()), "update": c.Update(ctx, pod.DeepCopy()),
+			"patch":  c.Patch(ctx, pod.DeepCopy(), merge),
 			"delete": c.Delete(ctx, pod.DeepCopy()), "deleteAllOf": c.DeleteAllOf(ctx, pod.DeepCopy()),
-			"status": c.Status().Patch(ctx, pod.DeepCopy(), merge), "update of status": c.Status().Update(ctx, pod.DeepCopy()),
-			"evict": c.SubResource("eviction").Create(ctx, pod.DeepCopy(), pod.DeepCopy()),
+			"status":           c.Status().Patch(ctx, pod.DeepCopy(), merge),
+			"update of status": c.Status().Update(ctx, pod.DeepCopy()),
+			"evict":            c.SubResource("eviction").Create(ctx, pod.DeepCopy(), pod.DeepCopy()),
 		} {
 			if err != nil {
 				t.Errorf("%s: %v", what, err)
@@ -97,7 +103,8 @@ func TestK26_OnlyReadsPass(t *testing.T) {
 	config.Wrap(func(http.RoundTripper) http.RoundTripper { return counts(func() { came++ }) })
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return readsOnly{next} })
 	transport := config.WrapTransport(http.DefaultTransport)
-	for method, passes := range map[string]bool{"GET": true, "HEAD": true, "POST": false, "PUT": false, "PATCH": false, "DELETE": false} {
+	for method, passes := range map[string]bool{"GET": true, "HEAD": true, "POST": false, "PUT": false, "PATCH": false,
+		"DELETE": false} {
 		came = 0
 		r, err := http.NewRequestWithContext(t.Context(), method, "http://api/api/v1/pods", nil)
 		if err != nil {
@@ -120,7 +127,8 @@ func (c counts) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
-// K-26: a launch is told once for the pods that it is for, a removal once as long as it stands, and where it would all end is shown.
+// K-26: a launch is told once for the pods that it is for, a removal once as long as it stands, and where it would all
+// end is shown.
 func TestK26_WhatWouldBeDoneIsToldOnce(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, manifests()...)
@@ -129,9 +137,11 @@ func TestK26_WhatWouldBeDoneIsToldOnce(t *testing.T) {
 	var told []string
 	picture := s.parts.standing.picture.(*world.Store)
 	o := &observer{
-		client: s.server, kinds: []client.Object{&karpenterv1.NodePool{}, &karpenterv1.NodeClaim{}, &corev1.Node{}, &corev1.Pod{}},
-		store: picture, fleet: s.parts.standing.fleet.(*fleet.Fleet), standing: s.parts.standing, metrics: s.parts.metrics.Own.Observed,
-		now: s.clock.Now, log: funcr.New(func(_, args string) { told = append(told, args) }, funcr.Options{}),
+		client: s.server, kinds: []client.Object{&karpenterv1.NodePool{}, &karpenterv1.NodeClaim{}, &corev1.Node{},
+			&corev1.Pod{}},
+		store: picture, fleet: s.parts.standing.fleet.(*fleet.Fleet), standing: s.parts.standing,
+		metrics: s.parts.metrics.Own.Observed,
+		now:     s.clock.Now, log: funcr.New(func(_, args string) { told = append(told, args) }, funcr.Options{}),
 	}
 	says := func(what string, times int) {
 		t.Helper()
@@ -174,12 +184,14 @@ func TestK26_WhatWouldBeDoneIsToldOnce(t *testing.T) {
 		ready bool
 		plans int
 		again time.Duration
-	}{{0, false, 0, gather}, {0, true, 0, gather}, {gather / 2, true, 0, gather / 2}, {gather / 2, true, 1, 0}, {0, true, 1, gather}} {
+	}{{0, false, 0, gather}, {0, true, 0, gather}, {gather / 2, true, 0, gather / 2}, {gather / 2, true, 1, 0},
+		{0, true, 1, gather}} {
 		s.clock.Advance(step.pass)
 		ready = step.ready
 		result, err := p.Reconcile(t.Context(), reconcile.Request{})
 		if err != nil || plans != step.plans || result.RequeueAfter != step.again {
-			t.Errorf("after %s: %d plans, again after %s (%v); want %d, %s", step.pass, plans, result.RequeueAfter, err, step.plans, step.again)
+			t.Errorf("after %s: %d plans, again after %s (%v); want %d, %s", step.pass, plans, result.RequeueAfter,
+				err, step.plans, step.again)
 		}
 	}
 }

@@ -28,14 +28,16 @@ func TestProbesAreAnsweredBeforeTheCaches(t *testing.T) {
 		case r.URL.Path == "/apis":
 			_, _ = io.WriteString(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
 		case r.URL.Path == "/api/v1":
-			_, _ = io.WriteString(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"nodes","kind":"Node","namespaced":false,"verbs":["list","watch"]},{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list"]}]}`)
+			_, _ = io.WriteString(w,
+				`{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"nodes","kind":"Node","namespaced":false,"verbs":["list","watch"]},{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list"]}]}`)
 		case r.URL.Query().Get("sendInitialEvents") != "":
 			w.WriteHeader(http.StatusBadRequest) // an older API server: the client lists instead
 		case r.URL.Query().Get("watch") != "":
 			<-r.Context().Done()
 		default:
 			<-listable
-			_, _ = io.WriteString(w, `{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`)
+			_, _ = io.WriteString(w,
+				`{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`)
 		}
 	}))
 	defer slow.Close()
@@ -49,7 +51,8 @@ func TestProbesAreAnsweredBeforeTheCaches(t *testing.T) {
 	}
 	url := "http://" + servers.Health().String()
 	ctx, end := context.WithCancel(t.Context())
-	mgr, err := newManager(ctx, config, serve.NewPrecedence(200, 300), nil, funcr.New(func(string, string) {}, funcr.Options{}))
+	mgr, err := newManager(ctx, config, serve.NewPrecedence(200, 300), nil,
+		funcr.New(func(string, string) {}, funcr.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}

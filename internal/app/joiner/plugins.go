@@ -11,10 +11,11 @@ import (
 	kwok "github.com/joiner-autoscaler/joiner/internal/provider/kwok/plug"
 )
 
-// Plugins returns the providers that there are, ordered by name, each with its settings as they are by default.
+// Plugins returns all providers with their default settings, ordered by name.
 func Plugins() []plugin.Plugin { return []plugin.Plugin{ec2.New(), kwok.New()} }
 
-// named returns the plug-ins with these names, all when there are none. The error names what is unknown, and what is allowed.
+// named returns the plug-ins with these names, or all if there are no names. The error names the unknown and the
+// allowed names.
 func named(all []plugin.Plugin, names []string) ([]plugin.Plugin, error) {
 	if len(names) == 0 {
 		return all, nil
@@ -29,15 +30,17 @@ func named(all []plugin.Plugin, names []string) ([]plugin.Plugin, error) {
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("--providers has %q: want one or more of %s, or nothing for those whose node classes the cluster knows",
-				name, strings.Join(known, ", "))
+			return nil,
+				fmt.Errorf(
+					"--providers has %q: want one or more of %s, or nothing for those whose node classes the cluster knows",
+					name, strings.Join(known, ", "))
 		}
 	}
 	return chosen, nil
 }
 
-// able returns the plug-ins that lack no setting (P-52). One that was asked for by name has to have all; others are left out, and
-// told is called for each of them.
+// able returns the plug-ins that lack no required setting (P-52). With byName, a plug-in that lacks one is an error.
+// Otherwise it is left out, and told is called for it.
 func able(plugins []plugin.Plugin, byName bool, told func(name, lacks string)) ([]plugin.Plugin, error) {
 	var list []plugin.Plugin
 	for _, p := range plugins {
@@ -46,7 +49,8 @@ func able(plugins []plugin.Plugin, byName bool, told func(name, lacks string)) (
 		case lacks == "":
 			list = append(list, p)
 		case byName:
-			return nil, fmt.Errorf("--providers has %q, and --%s is not set: the provider can do nothing without it", p.Name(), lacks)
+			return nil, fmt.Errorf("--providers has %q, and --%s is not set: the provider can do nothing without it",
+				p.Name(), lacks)
 		default:
 			told(p.Name(), lacks)
 		}
@@ -54,7 +58,7 @@ func able(plugins []plugin.Plugin, byName bool, told func(name, lacks string)) (
 	return list, nil
 }
 
-// fleetOf returns the fleet of what was plugged in.
+// fleetOf returns the fleet of the providers in plugged.
 func fleetOf(plugged []plugin.Parts) *fleet.Fleet {
 	f := fleet.New()
 	for _, parts := range plugged {

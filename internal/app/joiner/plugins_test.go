@@ -15,7 +15,8 @@ type sky struct{ plugin.Plugin }
 func (sky) Name() string { return "sky" }
 
 func (sky) Class() plugin.Class {
-	return plugin.Class{Resource: schema.GroupVersionResource{Group: "sky.example.com", Version: "v1", Resource: "skynodeclasses"}}
+	return plugin.Class{Resource: schema.GroupVersionResource{Group: "sky.example.com", Version: "v1",
+		Resource: "skynodeclasses"}}
 }
 
 func (sky) Lacks() string { return "sky-name" }
@@ -58,15 +59,18 @@ func TestProvidersWithoutTheirSettings(t *testing.T) {
 	want(t, err, `"sky"`, "--sky-name")
 }
 
-// A provider whose node classes the cluster does not know is left out, unless it was asked for by name or nothing is left.
+// A provider whose node classes the cluster does not know is left out, unless it was asked for by name or nothing is
+// left.
 func TestWhichProvidersACluterHasTheKindsOf(t *testing.T) {
 	t.Parallel()
 	ours := func(more map[string][]string) map[string][]string {
-		more["karpenter.sh/v1"], more["karpenter.sh/v1alpha1"] = []string{"nodepools", "nodeclaims"}, []string{"nodeoverlays"}
+		more["karpenter.sh/v1"], more["karpenter.sh/v1alpha1"] = []string{"nodepools", "nodeclaims"},
+			[]string{"nodeoverlays"}
 		return more
 	}
 	one := ours(map[string][]string{"karpenter.kwok.sh/v1alpha1": {"kwoknodeclasses"}})
-	both := ours(map[string][]string{"karpenter.kwok.sh/v1alpha1": {"kwoknodeclasses"}, "sky.example.com/v1": {"skynodeclasses"}})
+	both := ours(map[string][]string{"karpenter.kwok.sh/v1alpha1": {"kwoknodeclasses"},
+		"sky.example.com/v1": {"skynodeclasses"}})
 	all := []plugin.Plugin{kwok.New(), sky{}}
 	for name, c := range map[string]struct {
 		served  map[string][]string

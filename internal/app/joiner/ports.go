@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// measured is a provider whose calls are timed and counted.
+// measured wraps a provider: it times and counts the calls.
 type measured struct {
 	provider.Provider
 	controller string // who calls
@@ -28,7 +28,7 @@ func (m measured) observe(method string, start time.Time, err error) {
 	m.observeFor("", method, start, err)
 }
 
-// observeFor is observe for a call on behalf of a pool.
+// observeFor is observe for a call on behalf of a NodePool.
 func (m measured) observeFor(pool, method string, start time.Time, err error) {
 	m.metrics.Duration.WithLabelValues(m.controller, method, m.Name()).Observe(m.now().Sub(start).Seconds())
 	if err != nil {
@@ -36,7 +36,7 @@ func (m measured) observeFor(pool, method string, start time.Time, err error) {
 	}
 }
 
-// kindOf names an error from a closed set, for a label.
+// kindOf names the kind of an error, for a label, from a closed set.
 func kindOf(err error) string {
 	var capacity *provider.InsufficientCapacityError
 	var notReady *provider.NodeClassNotReadyError
@@ -65,7 +65,8 @@ func (m measured) Catalog(ctx context.Context, class string) (catalog.Catalog, e
 }
 
 // Launch implements provider.Provider.
-func (m measured) Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
+func (m measured) Launch(ctx context.Context, claim *karpenterv1.NodeClaim,
+	notAfter time.Time) (provider.Instance, error) {
 	start := m.now()
 	instance, err := m.Provider.Launch(ctx, claim, notAfter)
 	m.observeFor(translate.PoolOf(claim), "Create", start, err)
@@ -126,7 +127,7 @@ func (m measured) Notices(ctx context.Context) (provider.Notices, error) {
 	return notices, err
 }
 
-// wakingCatalogs tells the store what a class offers, and planning when that is news.
+// wakingCatalogs tells the store what a node class offers, and wakes planning when that changed.
 type wakingCatalogs struct {
 	store *world.Store
 	wake  func(controller string, request reconcile.Request, after time.Duration)

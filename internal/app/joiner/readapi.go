@@ -22,8 +22,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/history"
 )
 
-// readAPI answers what only a controller knows (U-41): GET, on the loopback of the pod. Whoever may forward a port
-// to the pod may read it.
+// readAPI answers what only a controller knows (U-41): GET requests, on the loopback of the pod. Whoever may forward a
+// port to the pod may read it.
 type readAPI struct {
 	inputs  *inputs
 	history *decisions
@@ -33,10 +33,10 @@ type readAPI struct {
 	log     logr.Logger
 }
 
-// pathDump is where the newest input is, packed as joinerctl replay reads it.
+// pathDump serves the newest input, packed as joinerctl replay reads it.
 const pathDump = "/joiner/v1/dump"
 
-// pathHistory is where decisions are, newest first, filtered by the query (U-25).
+// pathHistory serves the decisions, newest first, filtered by the query (U-25).
 const pathHistory = history.Path
 
 func (a readAPI) handler() http.Handler {
@@ -67,7 +67,7 @@ func (a readAPI) handler() http.Handler {
 	return readers.Guard(mux)
 }
 
-// standby says why this pod answers nothing; "" when it leads.
+// standby returns why this pod answers nothing; "" when it leads.
 func (a readAPI) standby(ctx context.Context) string {
 	select {
 	case <-a.elected:
@@ -77,7 +77,7 @@ func (a readAPI) standby(ctx context.Context) string {
 	}
 }
 
-// ownProgram is the name and version of this program.
+// ownProgram returns the name and version of this program.
 func ownProgram() string {
 	info, known := debug.ReadBuildInfo()
 	if !known {
@@ -86,7 +86,7 @@ func ownProgram() string {
 	return "joiner " + info.Main.Version
 }
 
-// leaderIn says who holds a lease.
+// leaderIn returns a function that says who holds a lease.
 func leaderIn(reader client.Reader, lease types.NamespacedName) func(context.Context) string {
 	return func(ctx context.Context) string {
 		var found coordinationv1.Lease
@@ -95,7 +95,7 @@ func leaderIn(reader client.Reader, lease types.NamespacedName) func(context.Con
 		}
 		if holder := found.Spec.HolderIdentity; holder != nil && *holder != "" {
 			name := *holder
-			if at := strings.LastIndex(name, "_"); at > 0 { // behind it is what is new at each start
+			if at := strings.LastIndex(name, "_"); at > 0 { // the part behind it changes with each start
 				name = name[:at]
 			}
 			return "the leader is " + name
@@ -104,7 +104,7 @@ func leaderIn(reader client.Reader, lease types.NamespacedName) func(context.Con
 	}
 }
 
-// newReadAPI makes it, with what it tells of how the cluster stands. epoch names this process.
+// newReadAPI makes a read API with the read model of stands. epoch identifies this process.
 func newReadAPI(known *inputs, kept *decisions, stands *standing, elected <-chan struct{},
 	leader func(context.Context) string, epoch string, log logr.Logger,
 ) readAPI {
@@ -114,15 +114,16 @@ func newReadAPI(known *inputs, kept *decisions, stands *standing, elected <-chan
 	return api
 }
 
-// addReadAPI serves it, unless the port is 0. A port that is taken is said, and no reason not to run.
+// addReadAPI serves the read API, unless the port is 0. A port in use is logged, and does not stop the process.
 func addReadAPI(ctx context.Context, config Config, mgr manager.Manager, p *process, log logr.Logger) error {
 	if config.ReadPort == 0 {
 		return nil
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", config.ReadPort))
 	if err != nil {
-		log.Info("the read API is not served, so there is no console, and joinerctl dump needs --rebuild: give --read-port a "+
-			"free port, or 0",
+		log.Info(
+			"the read API is not served, so there is no console, and joinerctl dump needs --rebuild: give --read-port a "+
+				"free port, or 0",
 			"port", config.ReadPort, "reason", serve.OneLine(err))
 		return nil
 	}

@@ -57,7 +57,8 @@ func TestU41_TheLeaderTellsWhatItPlannedWith(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, manifests()...)
 	leader := func(context.Context) string { return "the leader is joiner-b" }
-	api := newReadAPI(&s.inputs, newDecisions(DefaultConfig(), nil, nil, logr.Discard()), s.parts.standing, make(chan struct{}), leader, "e", logr.Discard())
+	api := newReadAPI(&s.inputs, newDecisions(DefaultConfig(), nil, nil, logr.Discard()), s.parts.standing,
+		make(chan struct{}), leader, "e", logr.Discard())
 	if code, body := asked(t, api, http.MethodGet, pathDump); code != http.StatusServiceUnavailable ||
 		string(body) != "this pod does not lead: the leader is joiner-b\n" {
 		t.Errorf("standby: %d %s", code, body)
@@ -129,7 +130,8 @@ func TestU41_TheNewestPlanThatSaysSomethingIsKept(t *testing.T) {
 	told("nothing to do", plan.Plan{}, 1)
 	told("nothing again", plan.Plan{Names: resources.Names{"cpu"}, BasedOn: 7}, 2)
 	for i, p := range []plan.Plan{
-		{Removes: []plan.Remove{{Claim: "c"}}}, {Launches: []plan.Launch{{Pool: "p"}}}, {Stays: []plan.Stay{{Claim: "c"}}},
+		{Removes: []plan.Remove{{Claim: "c"}}}, {Launches: []plan.Launch{{Pool: "p"}}},
+		{Stays: []plan.Stay{{Claim: "c"}}},
 		{Nominations: []plan.Nominate{{Node: "n"}}}, {Unplaced: []plan.Unplaced{{}}}, {Held: map[string]int{"p": 1}},
 	} {
 		told(fmt.Sprintf("plan %d", i), p, version+1)
@@ -164,19 +166,21 @@ func TestU41_TheLeaseNamesTheLeader(t *testing.T) {
 	}
 }
 
-// TestU41_TheLeaderTellsHowItsClusterStands: of the picture that its controllers planned with, with the cause that they
-// tell; a standby names the leader.
+// TestU41_TheLeaderTellsHowItsClusterStands: of the picture that its controllers planned with, with the cause that
+// they tell; a standby names the leader.
 func TestU41_TheLeaderTellsHowItsClusterStands(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, manifests()...)
 	s.provision()
 	leader := func(context.Context) string { return "the leader is joiner-b" }
-	api := newReadAPI(&s.inputs, newDecisions(DefaultConfig(), nil, nil, logr.Discard()), s.parts.standing, make(chan struct{}), leader, "e", logr.Discard())
+	api := newReadAPI(&s.inputs, newDecisions(DefaultConfig(), nil, nil, logr.Discard()), s.parts.standing,
+		make(chan struct{}), leader, "e", logr.Discard())
 	if code, body := asked(t, api, http.MethodGet, readers.PathView); code != http.StatusServiceUnavailable ||
 		string(body) != "this pod does not lead: the leader is joiner-b\n" {
 		t.Errorf("standby: %d %s", code, body)
 	}
-	api = newReadAPI(&s.inputs, newDecisions(DefaultConfig(), nil, nil, logr.Discard()), s.parts.standing, leads(), leader, "e", logr.Discard())
+	api = newReadAPI(&s.inputs, newDecisions(DefaultConfig(), nil, nil, logr.Discard()), s.parts.standing, leads(),
+		leader, "e", logr.Discard())
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- api.readers.Start(ctx) }()

@@ -22,7 +22,8 @@ type unlisted struct {
 	kind string
 }
 
-func (u *unlisted) GetInformer(ctx context.Context, object client.Object, options ...cache.InformerGetOption) (cache.Informer, error) {
+func (u *unlisted) GetInformer(ctx context.Context, object client.Object,
+	options ...cache.InformerGetOption) (cache.Informer, error) {
 	informer, err := u.FakeInformers.GetInformer(ctx, object, options...)
 	if serve.KindOf(object) == u.kind {
 		return never{informer}, err
@@ -34,7 +35,8 @@ type never struct{ cache.Informer }
 
 func (never) HasSynced() bool { return false }
 
-// U-13: a process that waits for a kind which it may not list is not ready, and says which one it is: of the feed's kinds or not.
+// U-13: a process that waits for a kind which it may not list is not ready, and says which one it is: of the feed's
+// kinds or not.
 func TestAKindThatMayNotBeListedShows(t *testing.T) {
 	t.Parallel()
 	scheme, err := newScheme(nil)
@@ -42,13 +44,15 @@ func TestAKindThatMayNotBeListedShows(t *testing.T) {
 		t.Fatal(err)
 	}
 	for kind, want := range map[string]string{
-		"": "", "VolumeAttachment": "VolumeAttachment", "Service": "Service", "Secret": "Secret", "ConfigMap": "ConfigMap",
+		"": "", "VolumeAttachment": "VolumeAttachment", "Service": "Service", "Secret": "Secret",
+		"ConfigMap": "ConfigMap",
 	} {
 		p := &process{synced: &serve.Syncs{}}
 		informers := &unlisted{&informertest.FakeInformers{Scheme: scheme}, kind}
 		plugged := []plugin.Parts{{Class: &corev1.Secret{}, Reads: []client.Object{&corev1.Service{}}}}
 		controllers := []kube.Controller{{Name: "one", Watches: []kube.Watch{{Object: &corev1.ConfigMap{}}}}}
-		if err := connect(t.Context(), informers, &Feed{store: world.New(world.Config{})}, plugged, controllers, p.synced); err != nil {
+		if err := connect(t.Context(), informers, &Feed{store: world.New(world.Config{})}, plugged, controllers,
+			p.synced); err != nil {
 			t.Fatal(err)
 		}
 		if text := p.why(); want == "" && text != "" || !strings.HasSuffix(text, want) {

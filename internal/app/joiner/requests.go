@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// countingCalls returns the connection with each call counted, by verb and kind (U-10). What is read from a cache is
-// no call.
+// countingCalls returns a copy of config that counts each call by verb and kind (U-10). Reads from a cache are no
+// calls.
 func countingCalls(config *rest.Config, requests *prometheus.CounterVec) *rest.Config {
 	own := rest.CopyConfig(config)
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return &counting{next, requests, kindsCalled()} })
@@ -30,18 +30,19 @@ func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// WrappedRoundTripper is how client-go finds what is below.
+// WrappedRoundTripper is how client-go finds the transport below.
 func (c *counting) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// otherKind stands for kinds that no controller of ours works with, and for paths that are of no kind.
+// otherKind stands for kinds that our controllers do not use, and for paths without a kind.
 const otherKind = "other"
 
-// kindsCalled are the kinds of the resources in paths: a closed set, so that no path makes a series.
+// kindsCalled maps resources in paths to kinds. It is a closed set, so that no path creates a metric series.
 func kindsCalled() map[string]string {
 	return map[string]string{
 		"pods": "Pod", "nodes": "Node", "namespaces": "Namespace", "configmaps": "ConfigMap", "events": "Event",
-		"secrets": "Secret", "persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim",
-		"daemonsets": "DaemonSet", "deployments": "Deployment", "replicasets": "ReplicaSet",
+		"secrets": "Secret", "persistentvolumes": "PersistentVolume",
+		"persistentvolumeclaims": "PersistentVolumeClaim",
+		"daemonsets":             "DaemonSet", "deployments": "Deployment", "replicasets": "ReplicaSet",
 		"statefulsets": "StatefulSet", "runtimeclasses": "RuntimeClass", "poddisruptionbudgets": "PodDisruptionBudget",
 		"storageclasses": "StorageClass", "csinodes": "CSINode", "volumeattachments": "VolumeAttachment",
 		"csidrivers": "CSIDriver", "csistoragecapacities": "CSIStorageCapacity",
@@ -53,7 +54,7 @@ func kindsCalled() map[string]string {
 	}
 }
 
-// callOf says of a call what it does and to what, of closed sets.
+// callOf returns the verb and kind of a call, each from a closed set.
 func (c *counting) callOf(r *http.Request) (verb, kind string) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
@@ -77,7 +78,7 @@ func (c *counting) callOf(r *http.Request) (verb, kind string) {
 	return verbOf(r, len(parts) > 1), kind
 }
 
-// verbOf is the verb as rights have it; named says that the path ends in a name.
+// verbOf returns the verb as RBAC names it; named says that the path ends in a name.
 func verbOf(r *http.Request, named bool) string {
 	switch r.Method {
 	case http.MethodGet:

@@ -52,8 +52,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// Run runs the controller on a real cluster until ctx ends; then it hands over and returns nil. Errors before anything
-// was started are for people, one line each.
+// Run runs the controller on a real cluster until ctx ends; then it hands over and returns nil. Errors before the
+// start are for people, one line each.
 func Run(ctx context.Context, config Config, log logr.Logger) error {
 	for _, p := range config.Plugins {
 		if err := p.Load(); err != nil {
@@ -99,7 +99,8 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		return err
 	}
 	p.scraper.counted = prometheus.Gatherers{p.registry, registry, ctrlmetrics.Registry}
-	if err := servers.Add(mgr, serve.MetricsHandler(p.scraper, config.EnableProfiling), serve.HealthHandlerOf(p.why)); err != nil {
+	if err := servers.Add(mgr, serve.MetricsHandler(p.scraper, config.EnableProfiling),
+		serve.HealthHandlerOf(p.why)); err != nil {
 		return err
 	}
 	if err := errors.Join(served.add(mgr), addReadAPI(ctx, config, mgr, p, log)); err != nil {
@@ -116,7 +117,7 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	return nil
 }
 
-// process is what of a running controller is needed after it was assembled.
+// process holds the parts of a running controller that are needed after assembly.
 type process struct {
 	registry *prometheus.Registry
 	synced   *serve.Syncs
@@ -127,7 +128,7 @@ type process struct {
 	scraper  *scraper
 }
 
-// why says why the process is not ready; "" when it is.
+// why returns why the process is not ready; "" when it is.
 func (p *process) why() string {
 	if missing := p.synced.Missing(); len(missing) > 0 {
 		return "caches are being filled: " + strings.Join(missing, ", ")
@@ -143,7 +144,7 @@ func (p *process) why() string {
 	return ""
 }
 
-// checkRepair refuses repair policies that cannot be, where nodes are repaired (K-49).
+// checkRepair refuses invalid repair policies of providers, if node repair is on (K-49).
 func checkRepair(config Config, owned *fleet.Fleet) error {
 	if !config.Settings().NodeRepair {
 		return nil
@@ -156,7 +157,7 @@ func checkRepair(config Config, owned *fleet.Fleet) error {
 	return nil
 }
 
-// pictureOf returns what of the configuration the store needs.
+// pictureOf returns the configuration of the store.
 func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
 	constraints, err := spreadOf(config.SchedulerConfig, config.DefaultSpreadConstraints)
 	if err != nil {
@@ -180,17 +181,17 @@ func pictureOf(config Config, owned *fleet.Fleet) (world.Config, error) {
 	off := gates.off()
 	off.Buffers = off.Buffers || !config.buffersServed
 	return world.Config{
-		Fleet: owned, Off: off, Devices: config.devicesServed, IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
-		RelaxMinValues: config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
-		PriceTolerance: config.PriceTolerance, NodeOverheadPrice: overhead, MaxNodes: config.MaxNodes, MaxClaims: config.MaxNodeClaimsHard,
-		Commitments: commitments,
+		Fleet: owned, Off: off, Devices: config.devicesServed,
+		IgnorePreferences: config.PreferencePolicy == PreferencesIgnored,
+		RelaxMinValues:    config.MinValuesPolicy == MinValuesBestEffort, DefaultSpread: spread,
+		PriceTolerance: config.PriceTolerance, NodeOverheadPrice: overhead, MaxNodes: config.MaxNodes,
+		MaxClaims: config.MaxNodeClaimsHard, Commitments: commitments,
 	}, err
 }
 
 // assemble wires ports, feed and controllers to a manager.
-func assemble(ctx context.Context, config Config, mgr manager.Manager, applied client.Client, plugins []plugin.Plugin, log logr.Logger) (
-	*process, error,
-) {
+func assemble(ctx context.Context, config Config, mgr manager.Manager, applied client.Client, plugins []plugin.Plugin,
+	log logr.Logger) (*process, error) {
 	var store *world.Store
 	p := &process{registry: prometheus.NewRegistry(), synced: &serve.Syncs{}, inputs: &inputs{},
 		history: newDecisions(config, mgr.GetClient(), mgr.GetAPIReader(), log.WithName("history"))}
@@ -244,7 +245,8 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, applied c
 	if err := p.scrapes(ctx, config, mgr.GetCache(), parts, store, log); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(mgr.Add(parts.standing), mgr.Add(p.history), p.observes(config, mgr, parts, store, picture, log)); err != nil {
+	if err := errors.Join(mgr.Add(parts.standing), mgr.Add(p.history),
+		p.observes(config, mgr, parts, store, picture, log)); err != nil {
 		return nil, fmt.Errorf("adding what shows how the cluster stands, and the history: %w", err)
 	}
 	if config.CommitmentsFile != "" {
@@ -258,7 +260,7 @@ func assemble(ctx context.Context, config Config, mgr manager.Manager, applied c
 	return p, nil
 }
 
-// observes adds what tells what would be done, to a process that does nothing.
+// observes adds the observer, in a process that only observes.
 func (p *process) observes(config Config, mgr manager.Manager, parts Parts, store *world.Store, picture world.Config,
 	log logr.Logger,
 ) error {
@@ -266,29 +268,31 @@ func (p *process) observes(config Config, mgr manager.Manager, parts Parts, stor
 		return nil
 	}
 	o := &observer{
-		client: mgr.GetClient(), kinds: parts.Feed.Kinds(), store: store, fleet: picture.Fleet, standing: parts.standing,
-		settings: config.Settings(), picture: picture, metrics: parts.metrics.Own.Observed, ready: p.synced.All, now: time.Now,
-		log: log.WithName("observer"),
+		client: mgr.GetClient(), kinds: parts.Feed.Kinds(), store: store, fleet: picture.Fleet,
+		standing: parts.standing,
+		settings: config.Settings(), picture: picture, metrics: parts.metrics.Own.Observed, ready: p.synced.All,
+		now: time.Now, log: log.WithName("observer"),
 	}
 	parts.pending.tell = o.launches
 	return mgr.Add(o)
 }
 
-// writes returns what controllers write with: a client, and what sends events.
-func writes(config Config, mgr manager.Manager) (client.Client, func(about client.Object, kind event.Kind, reason, message string)) {
+// writes returns what controllers write with: a client, and a function that sends events.
+func writes(config Config,
+	mgr manager.Manager) (client.Client, func(about client.Object, kind event.Kind, reason, message string)) {
 	if config.ObserveOnly {
 		return onlooker{mgr.GetClient()}, func(client.Object, event.Kind, string, string) {}
 	}
 	return mgr.GetClient(), event.To(mgr.GetEventRecorder("karpenter"))
 }
 
-// scrapes makes what answers scrapes.
+// scrapes sets up the handler of metrics scrapes.
 func (p *process) scrapes(ctx context.Context, config Config, informers cache.Cache, parts Parts, store *world.Store,
 	log logr.Logger,
 ) error {
 	showBuild(p.registry)
-	p.scraper = &scraper{options: config.served(p.plugged), metrics: parts.metrics, leads: parts.standing.leads.Load, synced: p.synced.All,
-		picture: store, now: time.Now, began: time.Now(), log: log.WithName("metrics")}
+	p.scraper = &scraper{options: config.served(p.plugged), metrics: parts.metrics, leads: parts.standing.leads.Load,
+		synced: p.synced.All, picture: store, now: time.Now, began: time.Now(), log: log.WithName("metrics")}
 	if config.DisableClusterStateObservability {
 		p.scraper.hidden = state.Observed()
 	}
@@ -324,8 +328,8 @@ func newScheme(plugins []plugin.Plugin) (*runtime.Scheme, error) {
 	var failures []error
 	kinds := []func(*runtime.Scheme) error{
 		coordinationv1.AddToScheme, // for events about the lease
-		corev1.AddToScheme, appsv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, resourcev1.AddToScheme,
-		karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, autoscalingv1beta1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme,
+		resourcev1.AddToScheme, karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, autoscalingv1beta1.AddToScheme,
 	}
 	for _, p := range plugins {
 		kinds = append(kinds, p.AddToScheme)
@@ -336,7 +340,8 @@ func newScheme(plugins []plugin.Plugin) (*runtime.Scheme, error) {
 	return scheme, errors.Join(failures...)
 }
 
-func newManager(ctx context.Context, config Config, turns *serve.Precedence, plugins []plugin.Plugin, log logr.Logger) (
+func newManager(ctx context.Context, config Config, turns *serve.Precedence, plugins []plugin.Plugin,
+	log logr.Logger) (
 	manager.Manager, error,
 ) {
 	scheme, err := newScheme(plugins)
@@ -358,9 +363,11 @@ func newManager(ctx context.Context, config Config, turns *serve.Precedence, plu
 			ReaderFailOnMissingInformer: true,
 			ByObject:                    narrow,
 		},
-		LeaderElection: !config.DisableLeaderElection && !config.ObserveOnly, LeaderElectionID: config.LeaderElectionName,
+		LeaderElection:          !config.DisableLeaderElection && !config.ObserveOnly,
+		LeaderElectionID:        config.LeaderElectionName,
 		LeaderElectionNamespace: config.leaseNamespace(), LeaderElectionReleaseOnCancel: true,
-		LeaderElectionConfig:    config.REST,                             // apart from the limited client, so that load never costs the lease
+		// apart from the limited client, so that load never costs the lease
+		LeaderElectionConfig:    config.REST,
 		Metrics:                 metricsserver.Options{BindAddress: "0"}, // serve.go does
 		HealthProbeBindAddress:  "0",
 		GracefulShutdownTimeout: &stop,
@@ -368,28 +375,28 @@ func newManager(ctx context.Context, config Config, turns *serve.Precedence, plu
 	})
 }
 
-// as returns the connection with the bound of a client.
+// as returns a copy of the connection with the rate limiter of one client.
 func as(config Config, bound flowcontrol.RateLimiter) *rest.Config {
 	own := rest.CopyConfig(config.REST)
 	own.RateLimiter, own.UserAgent = bound, "joiner"
 	return own
 }
 
-// newApplied returns the client by which decisions are written. Its requests go before all others: the claims of a plan are there
-// before their launches write about the first of them, so that they share fleets (E-61).
+// newApplied returns the client that writes decisions. Its requests go before all others. All claims of a plan should
+// exist before launches write about the first of them, so that they share fleets (E-61).
 func newApplied(mgr manager.Manager, config Config, turns *serve.Precedence) (client.Client, error) {
 	first := as(config, turns.First())
 	first.Wrap(turns.Among(true))
 	return client.New(first, client.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), // with a transport of its own: the manager's makes way
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), // with its own transport: the manager's gives way
 		Cache: &client.CacheOptions{Reader: mgr.GetCache()},
 	})
 }
 
-// connect starts an informer for each kind that anybody reads, and lets the feed hear of those it wants. All of them have to be filled
-// before the process is ready: nothing begins before that, so one that may not be listed must show.
-func connect(ctx context.Context, informers cache.Cache, feed *Feed, plugged []plugin.Parts, controllers []kube.Controller,
-	synced *serve.Syncs,
+// connect starts an informer for each kind that anybody reads, and passes the feed the events of its kinds. The
+// process is ready only when all informers are filled: a kind that may not be listed must show.
+func connect(ctx context.Context, informers cache.Cache, feed *Feed, plugged []plugin.Parts,
+	controllers []kube.Controller, synced *serve.Syncs,
 ) error {
 	indexes, reads := Indexes(), []client.Object{&storagev1.VolumeAttachment{}}
 	for _, parts := range plugged {
@@ -434,7 +441,7 @@ func connect(ctx context.Context, informers cache.Cache, feed *Feed, plugged []p
 	return nil
 }
 
-// deleted returns the object of a deletion, also of one that was missed and found out later.
+// deleted returns the object of a deletion, also of a missed one that was found later.
 func deleted(o any) client.Object {
 	if missed, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = missed.Obj
@@ -443,7 +450,7 @@ func deleted(o any) client.Object {
 	return object
 }
 
-// openPorts takes the ports for metrics and probes before anything else.
+// openPorts opens the ports for metrics and probes before anything else starts.
 func openPorts(config Config) (*serve.Ports, error) {
 	return serve.Open(
 		func() (net.Listener, error) { return serve.ListenPort("metrics-port", config.MetricsPort) },

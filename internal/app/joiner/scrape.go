@@ -31,28 +31,28 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/plugin"
 )
 
-// This file answers a scrape: what was counted, and the gauges of nodes, pods and conditions, which are made then,
-// of what the watches have shown (K-13). A replica that does not lead shows none of the latter.
+// This file answers a scrape: registered metrics, and gauges of nodes, pods and conditions. The gauges are made for
+// each scrape from what the watches have shown (K-13). A replica that does not lead shows no gauges.
 
-// Observability is what of metrics and events users can set; the fields are named like their flags.
+// Observability configures metrics and events. The fields are named like their flags.
 type Observability struct {
-	// DisableClusterStateObservability leaves out the gauges of nodes, pods and conditions, as Karpenter does.
+	// DisableClusterStateObservability leaves out the gauges of nodes, pods and conditions, as in Karpenter.
 	DisableClusterStateObservability bool
 	MetricsDetail                    string // DetailKarpenter or DetailBounded
 	MetricsMaxSeries                 int    // 0 is any number
 	DeprecatedMetrics                bool   // conditions by their old names too
 	ConditionEvents                  bool   // an event for each change of a condition
-	EventsQPS                        int    // per second, of all reasons; 0 is any number
+	EventsQPS                        int    // per second, for all reasons together; 0 is any number
 }
 
-// What is served of the state of the cluster (K-12): everything that Karpenter serves, or nothing with the name of a
-// node or a pod, and sums instead.
+// Values of MetricsDetail (K-12), for the state of the cluster: serve everything that Karpenter serves, or only sums,
+// without names of nodes and pods.
 const (
 	DetailKarpenter = "Karpenter"
 	DetailBounded   = "Bounded"
 )
 
-// defaultObservability serves what Karpenter serves.
+// defaultObservability returns defaults that serve what Karpenter serves.
 func defaultObservability() Observability {
 	return Observability{MetricsDetail: DetailKarpenter, MetricsMaxSeries: 500_000, DeprecatedMetrics: true,
 		ConditionEvents: true, EventsQPS: 20}
@@ -69,12 +69,13 @@ func (o Observability) validate() error {
 			o.MetricsMaxSeries))
 	}
 	if o.EventsQPS < 0 {
-		faults = append(faults, fmt.Errorf("--events-qps is %d: want events per second, or 0 for any number", o.EventsQPS))
+		faults = append(faults, fmt.Errorf("--events-qps is %d: want events per second, or 0 for any number",
+			o.EventsQPS))
 	}
 	return errors.Join(faults...)
 }
 
-// served are the options of what is made for a scrape.
+// served returns the options of the gauges that are made for a scrape.
 func (o Observability) served(plugged []plugin.Parts) state.Options {
 	options := state.Options{NodeLabels: metrics.NodeLabels(), ClassLabels: classLabels(plugged),
 		Bounded:    o.MetricsDetail == DetailBounded,
@@ -87,7 +88,7 @@ func (o Observability) served(plugged []plugin.Parts) state.Options {
 	return options
 }
 
-// classLabels are the label keys by which claims and nodes name their node class.
+// classLabels returns the label keys by which claims and nodes name their node class, sorted.
 func classLabels(plugged []plugin.Parts) (keys []string) {
 	for _, parts := range plugged {
 		kind := parts.Provider.NodeClass()
@@ -97,7 +98,7 @@ func classLabels(plugged []plugin.Parts) (keys []string) {
 	return keys
 }
 
-// showBuild shows what program runs, as far as it knows.
+// showBuild adds a metric with the version and commit of the program, as far as they are known.
 func showBuild(r prometheus.Registerer) {
 	version, commit := "", ""
 	if info, known := debug.ReadBuildInfo(); known {
@@ -111,10 +112,10 @@ func showBuild(r prometheus.Registerer) {
 	metrics.NewBuild(r).WithLabelValues(version, runtime.Version(), runtime.GOARCH, commit).Set(1)
 }
 
-// objects are what the watches have shown of a kind, without a copy.
+// objects returns what the watches have shown of a kind, without a copy.
 type objects func() []client.Object
 
-// objectsOf returns what an informer of the cache has.
+// objectsOf returns the content of an informer of the cache.
 func objectsOf(ctx context.Context, informers cache.Cache, kind client.Object) (objects, error) {
 	informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -134,7 +135,7 @@ func objectsOf(ctx context.Context, informers cache.Cache, kind client.Object) (
 	}, nil
 }
 
-// of returns the objects as those of one kind.
+// of returns the objects that have the given type.
 func of[T client.Object](list objects) (all []T) {
 	for _, o := range list() {
 		if object, ok := o.(T); ok {
@@ -147,7 +148,7 @@ func of[T client.Object](list objects) (all []T) {
 // scraper serves all metrics of the process.
 type scraper struct {
 	counted prometheus.Gatherer // what is registered
-	hidden  []string            // of that, what is left out
+	hidden  []string            // names of registered metrics that are left out
 	options state.Options
 	metrics *metrics.Set
 	leads   func() bool
@@ -164,7 +165,7 @@ type scraper struct {
 	dropped []string // families that the last scrape left out
 }
 
-// watch reads from the caches of a manager; of CapacityBuffers only where they are watched.
+// watch makes the scraper read from the caches of a manager; CapacityBuffers only if buffered.
 func (s *scraper) watch(ctx context.Context, informers cache.Cache, buffered bool) (err error) {
 	var failures []error
 	read := func(kind client.Object) objects {
@@ -183,18 +184,20 @@ func (s *scraper) watch(ctx context.Context, informers cache.Cache, buffered boo
 
 // ServeHTTP answers a scrape.
 func (s *scraper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	made := s.state() // first: it counts too
+	made := s.state() // first, since it counts too
 	counted, err := s.counted.Gather()
 	if err != nil {
 		http.Error(w, "gathering metrics: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
-	counted = slices.DeleteFunc(counted, func(f *dto.MetricFamily) bool { return slices.Contains(s.hidden, f.GetName()) })
+	counted = slices.DeleteFunc(counted, func(f *dto.MetricFamily) bool {
+		return slices.Contains(s.hidden, f.GetName())
+	})
 	serve.Text(w, r, written(counted, made))
 }
 
-// written are families in the order of their names. Names of what is registered and of what is made here differ, so
-// nothing is merged.
+// written returns the families in the order of their names. Registered names and names made here differ, so nothing is
+// merged.
 func written(counted []*dto.MetricFamily, made []*state.Text) []io.WriterTo {
 	type one struct {
 		name string
@@ -215,7 +218,7 @@ func written(counted []*dto.MetricFamily, made []*state.Text) []io.WriterTo {
 	return texts
 }
 
-// state makes the gauges of the state of the cluster; none while another replica leads.
+// state makes the gauges of the cluster's state; none while another replica leads.
 func (s *scraper) state() []*state.Text {
 	if !s.leads() {
 		return nil
@@ -234,7 +237,7 @@ func (s *scraper) state() []*state.Text {
 	return families
 }
 
-// tellDropped shows which families are left out, and says so once.
+// tellDropped shows which families are left out, and logs a change once.
 func (s *scraper) tellDropped(dropped []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,7 +255,7 @@ func (s *scraper) tellDropped(dropped []string) {
 	s.dropped = dropped
 }
 
-// costs are, by pool, what its machines cost per hour, as far as their prices are known.
+// costs returns, by pool, what its nodes cost in dollars per hour. Nodes without a known price are left out.
 func costs(snapshot *cluster.Snapshot) map[string]float64 {
 	costs := map[string]float64{}
 	for _, node := range snapshot.Nodes {

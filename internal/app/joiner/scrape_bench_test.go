@@ -26,7 +26,8 @@ func big() (nodes, pods, claims []client.Object) {
 		"ephemeral-storage": resource.MustParse("100Gi")}
 	for i := range 5000 {
 		name := fmt.Sprint("ip-10-0-0-", i, ".region.compute.internal")
-		labels := map[string]string{karpenterv1.NodePoolLabelKey: fmt.Sprint("pool-", i%20), "kubernetes.io/arch": "amd64",
+		labels := map[string]string{karpenterv1.NodePoolLabelKey: fmt.Sprint("pool-", i%20),
+			"kubernetes.io/arch":          "amd64",
 			"topology.kubernetes.io/zone": fmt.Sprint("zone-", i%3), karpenterv1.CapacityTypeLabelKey: "spot",
 			"node.kubernetes.io/instance-type": fmt.Sprint("m", i%50, ".4xlarge"), "kubernetes.io/os": "linux"}
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, CreationTimestamp: at}}
@@ -36,8 +37,11 @@ func big() (nodes, pods, claims []client.Object) {
 				Reason: "KubeletSaysSo", LastTransitionTime: at})
 		}
 		nodes = append(nodes, node)
-		claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pool-", i%20, "-", i), Labels: labels}}
-		for _, kind := range []string{"Launched", "Registered", "Initialized", "Ready", "ConsistentStateFound", "Consolidatable"} {
+		claim := &karpenterv1.NodeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pool-", i%20, "-", i), Labels: labels},
+		}
+		for _, kind := range []string{"Launched", "Registered", "Initialized", "Ready", "ConsistentStateFound",
+			"Consolidatable"} {
 			claim.Status.Conditions = append(claim.Status.Conditions, karpenterv1.Condition{Type: kind, Status: "True",
 				Reason: kind, LastTransitionTime: at})
 		}
@@ -47,7 +51,9 @@ func big() (nodes, pods, claims []client.Object) {
 				Name: fmt.Sprintf("web-%d-%d", i, j), OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1",
 					Kind: "ReplicaSet", Name: fmt.Sprint("web-", i%500), Controller: &controls}}}}
 			pod.Spec.NodeName, pod.Status.Phase = name, corev1.PodRunning
-			pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: asked, Limits: asked}}}
+			pod.Spec.Containers = []corev1.Container{
+				{Resources: corev1.ResourceRequirements{Requests: asked, Limits: asked}},
+			}
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 			pods = append(pods, pod)
 		}

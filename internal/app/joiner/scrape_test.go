@@ -33,7 +33,8 @@ func scraping(pods *[]client.Object, leads *bool, o Observability) *scraper {
 	none := func() []client.Object { return nil }
 	s := &scraper{counted: registry, options: o.served(nil), metrics: metrics.New(registry),
 		leads:  func() bool { return *leads },
-		synced: func() bool { return true }, picture: &still{cluster.New(cluster.Snapshot{})}, nodes: none, claims: none, pools: none, buffers: none,
+		synced: func() bool { return true }, picture: &still{cluster.New(cluster.Snapshot{})}, nodes: none,
+		claims: none, pools: none, buffers: none,
 		pods: func() []client.Object { return *pods }, now: func() time.Time {
 			return time.Unix(100,
 				0)
@@ -126,8 +127,8 @@ func TestK08_WithoutObservabilityPodsAreNotShown(t *testing.T) {
 	s.metrics.Pools.Limit.Show("a", map[string]float64{"cpu": 1})
 	s.metrics.Nodes.Created.WithLabelValues("a", "b").Inc()
 	series := gathered(t, s)
-	if series["karpenter_pods_state"]+series["karpenter_pods_bound_duration_seconds"]+series["karpenter_nodepools_limit"] != 0 ||
-		series["karpenter_nodes_created_total"] != 1 {
+	if series["karpenter_pods_state"]+series["karpenter_pods_bound_duration_seconds"]+
+		series["karpenter_nodepools_limit"] != 0 || series["karpenter_nodes_created_total"] != 1 {
 		t.Errorf("shown are %v", series)
 	}
 }

@@ -12,17 +12,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// shared keeps once what the pods of one workload have in common, which is most of a pod: its labels, its containers, what it
-// tolerates. The same holds of the requirements of NodeClaims, which list instance types, and of the amounts that nodes of
-// one type have (B-22). It is safe for concurrent use. What a cache holds is never written to, so that it may be shared.
+// shared saves memory: it keeps once what the pods of one workload have in common, which is most of a pod: labels,
+// containers, tolerations. The same goes for requirements of NodeClaims, which list instance types, and for the
+// resources of nodes of one type (B-22). It is safe for concurrent use. Sharing is safe, since objects in a cache are
+// never written to.
 type shared struct {
 	mu    sync.Mutex
-	last  map[types.UID]*corev1.Pod                 // by the pods' owner, one of them
-	lists map[list][]string                         // the values of requirements
-	types map[string]map[string]corev1.ResourceList // by instance type: the amounts of a kind that one of its nodes has
+	last  map[types.UID]*corev1.Pod // by the owner of pods, one of its pods
+	lists map[list][]string         // the values of requirements
+	// by instance type: the capacity and allocatable of one of its nodes or claims
+	types map[string]map[string]corev1.ResourceList
 }
 
-// list is what tells most lists of values apart.
+// list is a key that tells most lists of values apart.
 type list struct {
 	length      int
 	first, last string
@@ -30,7 +32,7 @@ type list struct {
 
 func listOf(values []string) list { return list{len(values), values[0], values[len(values)-1]} }
 
-// mostShared bounds for how many owners a pod is remembered, since some of them are gone; the same of lists and of types.
+// mostShared bounds for how many owners a pod is remembered, since owners disappear. It bounds lists and types too.
 const mostShared = 2_000
 
 func newShared() *shared {
@@ -38,7 +40,7 @@ func newShared() *shared {
 		types: map[string]map[string]corev1.ResourceList{}}
 }
 
-// transform is [translate.Spare] for a cache, and has objects share what they can.
+// transform is [translate.Spare] for a cache; it also makes objects share what they can.
 func (s *shared) transform(object any) (any, error) {
 	object, err := translate.Spare(object)
 	s.mu.Lock()
@@ -67,7 +69,7 @@ func (s *shared) transform(object any) (any, error) {
 	return object, err
 }
 
-// another returns the object that was remembered first under a key: this one, if none was.
+// another returns the object first remembered under a key: this one, if there was none.
 func another[K comparable, O any](known map[K]O, key K, object O) O {
 	if other, found := known[key]; found {
 		return other
@@ -79,22 +81,23 @@ func another[K comparable, O any](known map[K]O, key K, object O) O {
 	return object
 }
 
-// amounts has a node or a claim share what it holds with others of its type.
+// amounts makes a node or claim share its resource lists with others of its type.
 func (s *shared) amounts(instanceType, of string, capacity, allocatable *corev1.ResourceList) {
 	known := another(s.types, instanceType, map[string]corev1.ResourceList{})
-	for name, own := range map[string]*corev1.ResourceList{of + " capacity": capacity, of + " allocatable": allocatable} {
+	for name, own := range map[string]*corev1.ResourceList{of + " capacity": capacity,
+		of + " allocatable": allocatable} {
 		if len(*own) == 0 {
 			continue
 		}
 		if other := another(known, name, *own); equality.Semantic.DeepEqual(other, *own) {
 			*own = other
 		} else {
-			known[name] = *own // nodes of one type may differ; neighbours seldom do
+			known[name] = *own // nodes of one type may differ, but neighbours seldom do
 		}
 	}
 }
 
-// share makes a pod have what is equal in another one. Whatever [translate.Spare] leaves of a container counts.
+// share makes a pod share equal parts with another one. Whatever [translate.Spare] leaves of a container counts.
 func share(pod, other *corev1.Pod) {
 	shareOne(&pod.Labels, other.Labels)
 	shareOne(&pod.OwnerReferences, other.OwnerReferences)

@@ -18,17 +18,21 @@ import (
 func member(name string) *corev1.Pod {
 	yes, seconds, always := true, int64(300), corev1.ContainerRestartPolicyAlways
 	amounts := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
-	container := corev1.Container{Name: "main", Ports: []corev1.ContainerPort{{ContainerPort: 80}}, RestartPolicy: &always,
-		Resources: corev1.ResourceRequirements{Requests: amounts, Limits: amounts.DeepCopy(),
+	container := corev1.Container{Name: "main", Ports: []corev1.ContainerPort{{ContainerPort: 80}},
+		RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: amounts, Limits: amounts.DeepCopy(),
 			Claims: []corev1.ResourceClaim{{Name: "gpu"}}},
 		ResizePolicy: []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU}}}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Labels: map[string]string{"app": "web"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name),
+			Labels: map[string]string{"app": "web"},
 			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", UID: "owner",
 				Controller: &yes, BlockOwnerDeletion: &yes}}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{container}, InitContainers: []corev1.Container{container},
-			NodeSelector: map[string]string{"disk": "ssd"}, Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}},
-			Tolerations:               []corev1.Toleration{{Key: "k", Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds}},
+			NodeSelector: map[string]string{"disk": "ssd"},
+			Affinity:     &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}},
+			Tolerations: []corev1.Toleration{
+				{Key: "k", Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds},
+			},
 			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone"}}},
 	}
 }
@@ -39,17 +43,19 @@ func TestB22_PodsOfAWorkloadShareWhatIsEqual(t *testing.T) {
 	other := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
 	never, no := corev1.ContainerRestartPolicyNever, false
 	for name, change := range map[string]func(*corev1.Pod){
-		"nothing":             func(*corev1.Pod) {},
-		"labels":              func(p *corev1.Pod) { p.Labels["app"] = "other" },
-		"owners":              func(p *corev1.Pod) { p.OwnerReferences[0].Controller = &no },
-		"requests":            func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = other },
-		"limits":              func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits = other },
-		"claims":              func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Claims = nil },
-		"resize policy":       func(p *corev1.Pod) { p.Spec.Containers[0].ResizePolicy = nil },
-		"ports":               func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].HostPort = 80 },
-		"restart policy":      func(p *corev1.Pod) { p.Spec.InitContainers[0].RestartPolicy = &never },
-		"no restart policy":   func(p *corev1.Pod) { p.Spec.InitContainers[0].RestartPolicy = nil },
-		"another container":   func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "second"}) },
+		"nothing":           func(*corev1.Pod) {},
+		"labels":            func(p *corev1.Pod) { p.Labels["app"] = "other" },
+		"owners":            func(p *corev1.Pod) { p.OwnerReferences[0].Controller = &no },
+		"requests":          func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = other },
+		"limits":            func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits = other },
+		"claims":            func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Claims = nil },
+		"resize policy":     func(p *corev1.Pod) { p.Spec.Containers[0].ResizePolicy = nil },
+		"ports":             func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].HostPort = 80 },
+		"restart policy":    func(p *corev1.Pod) { p.Spec.InitContainers[0].RestartPolicy = &never },
+		"no restart policy": func(p *corev1.Pod) { p.Spec.InitContainers[0].RestartPolicy = nil },
+		"another container": func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "second"})
+		},
 		"tolerations":         func(p *corev1.Pod) { p.Spec.Tolerations[0].TolerationSeconds = nil },
 		"node selector":       func(p *corev1.Pod) { p.Spec.NodeSelector = nil },
 		"affinity":            func(p *corev1.Pod) { p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{} },
@@ -77,11 +83,14 @@ func TestB22_PodsOfAWorkloadShareWhatIsEqual(t *testing.T) {
 	}
 }
 
-// B-22: NodeClaims share lists of values, and with nodes of their type amounts; each says afterwards what it said before.
+// B-22: NodeClaims share lists of values, and with nodes of their type amounts; each says afterwards what it said
+// before.
 func TestB22_ClaimsAndNodesShareWhatIsEqual(t *testing.T) {
 	t.Parallel()
 	claim := func(cpu string, values ...string) *karpenterv1.NodeClaim {
-		c := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelInstanceTypeStable: "large"}}}
+		c := &karpenterv1.NodeClaim{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelInstanceTypeStable: "large"}},
+		}
 		c.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{
 			{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: values},
 			{Key: "gpu", Operator: corev1.NodeSelectorOpExists},
@@ -91,12 +100,13 @@ func TestB22_ClaimsAndNodesShareWhatIsEqual(t *testing.T) {
 		return c
 	}
 	node := func(cpu string) *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelInstanceTypeStable: "large"}},
-			Status: corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelInstanceTypeStable: "large"}},
+			Status:     corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}
 	}
 	s := newShared()
-	given := []client.Object{claim("4", "a", "b", "c"), claim("4", "a", "b", "c"), claim("4", "a", "x", "c"), claim("8", "a"), claim("4"),
-		node("4"), node("8"), node("4")}
+	given := []client.Object{claim("4", "a", "b", "c"), claim("4", "a", "b", "c"), claim("4", "a", "x", "c"),
+		claim("8", "a"), claim("4"), node("4"), node("8"), node("4")}
 	for _, object := range given {
 		want := object.DeepCopyObject()
 		if got, err := s.transform(object); got != any(object) || !reflect.DeepEqual(got, want) || err != nil {
@@ -120,7 +130,9 @@ func TestPodsOfFewOwnersAreRemembered(t *testing.T) {
 	t.Parallel()
 	s := newShared()
 	for i := range mostShared + 2 {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: types.UID(strconv.Itoa(i))}}}}
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: types.UID(strconv.Itoa(i))}}},
+		}
 		if _, err := s.transform(pod); err != nil || len(s.last) > mostShared {
 			t.Fatalf("pods of %d owners are remembered, want %d at most; error %v", len(s.last), mostShared, err)
 		}

@@ -21,21 +21,20 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// This file shows how the cluster stands as metrics (U-10): of the picture that planning works on and of its last
-// plan, in a goroutine of its own, so that planning waits for nothing. Only the leader does; another replica shows
-// nothing of it.
+// This file shows the state of the cluster as metrics (U-10), from the current snapshot and its last plan. It runs in
+// a goroutine of its own, so that planning waits for nothing. Only the leader does so; other replicas show none of it.
 
 const (
-	// lookEvery is how often the cluster is looked at: a series is gone that long after its object.
+	// lookEvery is how often the cluster is looked at: a series disappears that long after its object.
 	lookEvery = 10 * time.Second
-	// stayEvery is how often it is asked, at most, which nodes stay and why: the engine plans for that.
+	// stayEvery is how often, at most, the engine is asked which nodes stay and why: it has to plan for that.
 	stayEvery = 30 * time.Second
-	// stayShare keeps that question to a part of the time: after an answer that took long nobody asks for as many
-	// times that.
+	// stayShare keeps that question to a small part of the time: after an answer the pause is at least so many times
+	// as long as the answer took.
 	stayShare = 20
 )
 
-// standing looks at how the cluster stands.
+// standing measures the state of the cluster.
 type standing struct {
 	client  client.Client // reads from a cache
 	picture interface{ Snapshot() *cluster.Snapshot }
@@ -53,8 +52,8 @@ type standing struct {
 	leads      atomic.Bool
 	conditions *metrics.Conditions // nil when they are not measured
 
-	pools    map[string]bool // of which something is shown
-	unpriced map[string]bool // claims of which it was counted that they have no price
+	pools    map[string]bool // those with metrics
+	unpriced map[string]bool // claims already counted as having no price
 	staying  map[view.CauseOfPool]int
 	nextStay time.Time
 }
@@ -87,7 +86,7 @@ func (s *standing) Start(ctx context.Context) error {
 	}
 }
 
-// lead passes on whether this replica leads, to what only a leader shows or measures.
+// lead passes on whether this replica leads, to the parts that only show or measure in a leader.
 func (s *standing) lead(leads bool) {
 	s.leads.Store(leads)
 	s.metrics.Pods.Times.Lead(leads)
@@ -96,7 +95,7 @@ func (s *standing) lead(leads bool) {
 	}
 }
 
-// countUnpriced counts each claim once of whose machine no price is known.
+// countUnpriced counts each claim whose machine has no known price, once.
 func (s *standing) countUnpriced(snapshot *cluster.Snapshot) {
 	unpriced := map[string]bool{}
 	for _, node := range snapshot.Nodes {
@@ -111,7 +110,7 @@ func (s *standing) countUnpriced(snapshot *cluster.Snapshot) {
 	s.unpriced = unpriced
 }
 
-// look shows how the cluster stands now.
+// look shows the current state of the cluster.
 func (s *standing) look(ctx context.Context) error {
 	var pools karpenterv1.NodePoolList
 	var claims karpenterv1.NodeClaimList
@@ -144,7 +143,7 @@ func (s *standing) look(ctx context.Context) error {
 	return nil
 }
 
-// input is what consoles are told of (U-41). It changes nothing of s: readers ask while s looks.
+// input returns what consoles show (U-41). It does not change s: readers call it while s looks.
 func (s *standing) input(ctx context.Context) (readmodel.Input, error) {
 	if !s.ready() {
 		return readmodel.Input{}, errors.New("caches are being filled")
@@ -158,19 +157,19 @@ func (s *standing) input(ctx context.Context) (readmodel.Input, error) {
 		Terms: s.terms(snapshot, pools.Items, now), Remembered: s.memory(pools.Items, now), Paused: s.paused()}, nil
 }
 
-// terms are those of the disruption controller, with the budgets of now.
+// terms returns those of the disruption controller, with the budgets of now.
 func (s *standing) terms(snapshot *cluster.Snapshot, pools []karpenterv1.NodePool, now time.Time) engine.Terms {
 	terms := engine.Terms{Now: now.Unix(), Budgets: map[string][]engine.Budget{}, MinSaving: s.settings.MinSaving,
 		MinSavingPercent: s.settings.MinSavingPercent, SpotToSpot: s.settings.SpotToSpot}
 	sizes := engine.Sizes(snapshot)
 	for i := range pools {
-		// One that cannot be read counts as 0, and the disruption controller says so.
+		// An unreadable budget counts as 0; the disruption controller reports it.
 		terms.Budgets[pools[i].Name], _ = translate.ActiveBudgets(&pools[i], now, sizes[pools[i].Name])
 	}
 	return terms
 }
 
-// memory is what is remembered of each pool.
+// memory returns what is remembered of each pool.
 func (s *standing) memory(pools []karpenterv1.NodePool, now time.Time) func(string) view.Memory {
 	remembered, paused := map[string]view.Memory{}, s.paused()
 	for i := range pools {
@@ -182,7 +181,7 @@ func (s *standing) memory(pools []karpenterv1.NodePool, now time.Time) func(stri
 	return func(pool string) view.Memory { return remembered[pool] }
 }
 
-// forget takes away what was measured of pools that are gone, with their nodes.
+// forget deletes the metrics of pools that are gone together with their nodes.
 func (s *standing) forget(snapshot *cluster.Snapshot) {
 	known := map[string]bool{}
 	for _, pool := range snapshot.Pools {
@@ -199,7 +198,7 @@ func (s *standing) forget(snapshot *cluster.Snapshot) {
 	s.pools = known
 }
 
-// drains says of each pool with nodes that are being removed for how long the first of them has been.
+// drains returns, for each pool with nodes being removed, how long its first removal has been running.
 func drains(snapshot *cluster.Snapshot, claims []karpenterv1.NodeClaim, now time.Time) (rows []metrics.Row) {
 	since := map[string]time.Time{}
 	for i := range claims {
@@ -219,7 +218,7 @@ func drains(snapshot *cluster.Snapshot, claims []karpenterv1.NodeClaim, now time
 	return rows
 }
 
-// rowsOf are the series of the numbers.
+// rowsOf returns the metric series of the numbers.
 func rowsOf(n view.Numbers) (rows []metrics.Row) {
 	add := func(family metrics.Family, value float64, labels ...string) {
 		rows = append(rows, metrics.Row{Family: family, Labels: labels, Value: value})

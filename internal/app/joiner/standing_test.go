@@ -50,15 +50,18 @@ func looking(t *testing.T, script string, pools ...string) (*standing, *still, *
 	server := fake.NewClientBuilder().WithScheme(scheme)
 	for i, name := range pools {
 		pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		pool.Status.Conditions = []karpenterv1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready"}}
+		pool.Status.Conditions = []karpenterv1.Condition{
+			{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready"},
+		}
 		if i > 0 {
 			pool.Status.Conditions[0].Status = metav1.ConditionFalse
 		}
 		server.WithObjects(pool)
 	}
 	gone := metav1.Unix(1_000_000-90, 0)
-	server.WithObjects(&karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "old-claim", DeletionTimestamp: &gone,
-		Finalizers: []string{"karpenter.sh/termination"}}})
+	server.WithObjects(&karpenterv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "old-claim", DeletionTimestamp: &gone,
+			Finalizers: []string{"karpenter.sh/termination"}}})
 	registry, picture := prometheus.NewRegistry(), &still{snapshot}
 	s := &standing{client: server.Build(), picture: picture, fleet: owner{}, metrics: metrics.New(registry),
 		paused: func() string { return "" }, ready: func() bool { return true },
@@ -67,7 +70,8 @@ func looking(t *testing.T, script string, pools ...string) (*standing, *still, *
 	return s, picture, registry
 }
 
-// scrape are the series that joiner's own metrics have, with their values; of histograms and counters their names only.
+// scrape are the series that joiner's own metrics have, with their values; of histograms and counters their names
+// only.
 func scrape(t *testing.T, registry *prometheus.Registry) (series map[string]float64, count int) {
 	t.Helper()
 	families, err := registry.Gather()
@@ -149,14 +153,15 @@ func TestU10_HowTheClusterStandsIsShown(t *testing.T) {
 	shown, _ = scrape(t, registry)
 	for series := range shown {
 		if strings.Contains(series, "other") && !strings.Contains(series, "nodepool_ready") ||
-			strings.Contains(series, "staying") || strings.Contains(series, "waiting") || strings.Contains(series, "limited") {
+			strings.Contains(series, "staying") || strings.Contains(series, "waiting") ||
+			strings.Contains(series, "limited") {
 			t.Errorf("%s is still shown", series)
 		}
 	}
 	s.metrics.Own.Standing.Show(nil)
 	shown, _ = scrape(t, registry)
-	for _, own := range []string{"leader", "voluntary_disruption_paused", "takeover_grace_seconds", "last_plan_timestamp_seconds",
-		"plan_duration_seconds", "plan_pods"} {
+	for _, own := range []string{"leader", "voluntary_disruption_paused", "takeover_grace_seconds",
+		"last_plan_timestamp_seconds", "plan_duration_seconds", "plan_pods"} {
 		delete(shown, "joiner_"+own+"{}")
 	}
 	if len(shown) > 0 {
@@ -221,7 +226,8 @@ func TestU10_TheSeriesAreBounded(t *testing.T) {
 	for i := range pools {
 		pool := fmt.Sprint("pool-", i)
 		for _, code := range cause.WaitingCodes() {
-			n.Waiting[view.CauseOfPool{Cause: code, Pool: pool}], n.Staying[view.CauseOfPool{Cause: code, Pool: pool}] = 1, 1
+			n.Waiting[view.CauseOfPool{Cause: code, Pool: pool}],
+				n.Staying[view.CauseOfPool{Cause: code, Pool: pool}] = 1, 1
 			used += 2
 		}
 		for _, state := range view.NodeStates() {

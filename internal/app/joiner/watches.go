@@ -26,10 +26,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// countAfter gathers changes before what is made of many objects is counted anew: the claims of a pool, unhealthy nodes.
+// countAfter is how long changes are gathered before things made of many objects are counted anew: the claims of a
+// pool, unhealthy nodes.
 const countAfter = time.Second
 
-// indexClaimNode is the index field of the cache by which a node's name leads to its claim.
+// indexClaimNode is the index field of the cache from a node's name to its claim.
 const indexClaimNode = "status.nodeName"
 
 // Indexes returns the fields that the controllers list by.
@@ -45,8 +46,10 @@ func Indexes() []kube.Index {
 			Value: func(o client.Object) []string { return nonEmpty(get(o.(*karpenterv1.NodeClaim))) }}
 	}
 	return []kube.Index{
-		{Object: &corev1.Pod{}, Field: node.IndexPodNode, Value: pods(func(p *corev1.Pod) string { return p.Spec.NodeName })},
-		{Object: &corev1.Node{}, Field: claim.IndexNodeProviderID, Value: nodes(func(n *corev1.Node) string { return n.Spec.ProviderID })},
+		{Object: &corev1.Pod{}, Field: node.IndexPodNode,
+			Value: pods(func(p *corev1.Pod) string { return p.Spec.NodeName })},
+		{Object: &corev1.Node{}, Field: claim.IndexNodeProviderID,
+			Value: nodes(func(n *corev1.Node) string { return n.Spec.ProviderID })},
 		claims(node.IndexClaimProviderID, func(c *karpenterv1.NodeClaim) string { return c.Status.ProviderID }),
 		claims(indexClaimNode, func(c *karpenterv1.NodeClaim) string { return c.Status.NodeName }),
 		claims(pool.IndexClaimPool, translate.PoolOf),
@@ -62,8 +65,9 @@ func nonEmpty(value string) []string {
 
 func claimNames(ctx context.Context, reader client.Reader, field, value string) []string {
 	var claims karpenterv1.NodeClaimList
-	if value == "" || reader.List(ctx, &claims, client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy) != nil {
-		return nil // a cache fails only while it is not started, and then everything is listed again
+	if value == "" || reader.List(ctx, &claims, client.MatchingFields{field: value},
+		client.UnsafeDisableDeepCopy) != nil {
+		return nil // a cache fails only before it is started, and then everything is listed again
 	}
 	names := make([]string, len(claims.Items))
 	for i := range claims.Items {
@@ -84,27 +88,32 @@ func claimByNode(reader client.Reader) func(string) (string, bool) {
 
 func claimWatches(reader client.Reader, plugged []plugin.Parts) []kube.Watch {
 	watches := []kube.Watch{
-		{Object: &karpenterv1.NodeClaim{}, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
-			if fresh == nil || old != nil && sameForItself(old.(*karpenterv1.NodeClaim), fresh.(*karpenterv1.NodeClaim)) {
-				return nil
-			}
-			return kube.Itself(ctx, old, fresh)
-		}},
-		{Object: &corev1.Node{}, After: kube.OwnPatches, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
-			if old != nil && fresh != nil && sameForClaim(old.(*corev1.Node), fresh.(*corev1.Node)) {
-				return nil
-			}
-			if fresh == nil {
-				fresh = old
-			}
-			return kube.Requests(claimNames(ctx, reader, node.IndexClaimProviderID, fresh.(*corev1.Node).Spec.ProviderID)...)
-		}},
-		{Object: &karpenterv1.NodePool{}, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
-			if old == nil || fresh == nil || old.GetGeneration() == fresh.GetGeneration() {
-				return nil
-			}
-			return kube.Requests(claimNames(ctx, reader, pool.IndexClaimPool, fresh.GetName())...)
-		}},
+		{Object: &karpenterv1.NodeClaim{},
+			Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
+				if fresh == nil ||
+					old != nil && sameForItself(old.(*karpenterv1.NodeClaim), fresh.(*karpenterv1.NodeClaim)) {
+					return nil
+				}
+				return kube.Itself(ctx, old, fresh)
+			}},
+		{Object: &corev1.Node{}, After: kube.OwnPatches,
+			Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
+				if old != nil && fresh != nil && sameForClaim(old.(*corev1.Node), fresh.(*corev1.Node)) {
+					return nil
+				}
+				if fresh == nil {
+					fresh = old
+				}
+				return kube.Requests(claimNames(ctx, reader, node.IndexClaimProviderID,
+					fresh.(*corev1.Node).Spec.ProviderID)...)
+			}},
+		{Object: &karpenterv1.NodePool{},
+			Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
+				if old == nil || fresh == nil || old.GetGeneration() == fresh.GetGeneration() {
+					return nil
+				}
+				return kube.Requests(claimNames(ctx, reader, pool.IndexClaimPool, fresh.GetName())...)
+			}},
 	}
 	for _, parts := range plugged {
 		served := parts.Provider.NodeClass()
@@ -112,10 +121,11 @@ func claimWatches(reader client.Reader, plugged []plugin.Parts) []kube.Watch {
 			if old == nil || fresh == nil {
 				return nil
 			}
-			if maps.Equal(old.GetAnnotations(), fresh.GetAnnotations()) && (parts.Drifts == nil || !parts.Drifts(old, fresh)) {
+			if maps.Equal(old.GetAnnotations(), fresh.GetAnnotations()) &&
+				(parts.Drifts == nil || !parts.Drifts(old, fresh)) {
 				return nil
 			}
-			return kube.Requests(claimsOfClass(ctx, reader, served, fresh.GetName())...) // it may say that they drift
+			return kube.Requests(claimsOfClass(ctx, reader, served, fresh.GetName())...) // they may drift now
 		}
 		watches = append(watches, kube.Watch{Object: parts.Class, Requests: drift})
 	}
@@ -136,21 +146,22 @@ func claimsOfClass(ctx context.Context, reader client.Reader, kind schema.GroupK
 	return names
 }
 
-// refersTo reports whether a reference is to a node class of a kind.
+// refersTo reports whether a reference is to this node class of this kind.
 func refersTo(ref *karpenterv1.NodeClassReference, kind schema.GroupKind, class string) bool {
 	return ref != nil && ref.Name == class && ref.Group == kind.Group && ref.Kind == kind.Kind
 }
 
-// sameForItself reports whether only labels and annotations of a claim have changed: they are written by its own steps,
-// which are not over then. Its pool's label is put back when somebody changes it.
+// sameForItself reports whether at most labels and annotations of a claim have changed. Its own steps write those, and
+// go on anyway. The pool's label is an exception: it is put back when somebody changes it.
 func sameForItself(a, b *karpenterv1.NodeClaim) bool {
 	const pool = karpenterv1.NodePoolLabelKey
-	return a.Labels[pool] == b.Labels[pool] && a.Generation == b.Generation && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
+	return a.Labels[pool] == b.Labels[pool] && a.Generation == b.Generation &&
+		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) &&
 		slices.Equal(a.Finalizers, b.Finalizers) && patch.SameStatus(&a.Status, &b.Status)
 }
 
-// sameForClaim reports whether nothing has changed that a claim looks at: heartbeats are most of what nodes say. Its
-// pool's label is put back there too.
+// sameForClaim reports whether nothing has changed that matters to a claim: most changes of nodes are heartbeats. The
+// pool's label counts, since it is put back there too.
 func sameForClaim(a, b *corev1.Node) bool {
 	const pool = karpenterv1.NodePoolLabelKey
 	return a.Labels[pool] == b.Labels[pool] && a.Spec.ProviderID == b.Spec.ProviderID &&
@@ -168,18 +179,20 @@ func ready(n *corev1.Node) bool {
 
 func nodeWatches(reader client.Reader) []kube.Watch {
 	return []kube.Watch{
-		{Object: &karpenterv1.NodeClaim{}, Requests: func(_ context.Context, _, fresh client.Object) []reconcile.Request {
-			if claim, is := fresh.(*karpenterv1.NodeClaim); is && node.RebootDecided(claim) {
-				return kube.Requests(nonEmpty(claim.Status.NodeName)...)
-			}
-			return nil
-		}},
-		{Object: &corev1.Node{}, After: kube.OwnPatches, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
-			if fresh == nil || fresh.GetDeletionTimestamp() == nil {
+		{Object: &karpenterv1.NodeClaim{},
+			Requests: func(_ context.Context, _, fresh client.Object) []reconcile.Request {
+				if claim, is := fresh.(*karpenterv1.NodeClaim); is && node.RebootDecided(claim) {
+					return kube.Requests(nonEmpty(claim.Status.NodeName)...)
+				}
 				return nil
-			}
-			return kube.Itself(ctx, old, fresh)
-		}},
+			}},
+		{Object: &corev1.Node{}, After: kube.OwnPatches,
+			Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
+				if fresh == nil || fresh.GetDeletionTimestamp() == nil {
+					return nil
+				}
+				return kube.Itself(ctx, old, fresh)
+			}},
 		{Object: &corev1.Pod{}, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
 			pod, _ := fresh.(*corev1.Pod)
 			if fresh == nil {
@@ -199,41 +212,48 @@ func nodeWatches(reader client.Reader) []kube.Watch {
 	}
 }
 
-// sameForPool reports whether a claim counts as before: the conditions of claims change all the while.
+// sameForPool reports whether a claim counts as before: conditions of claims change all the time.
 func sameForPool(a, b *karpenterv1.NodeClaim) bool {
 	return translate.PoolOf(a) == translate.PoolOf(b) && patch.SameAmounts(a.Status.Capacity, b.Status.Capacity)
 }
 
 func sameBesideStatus(a, b client.Object) bool {
-	return a.GetGeneration() == b.GetGeneration() && (a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil) &&
+	return a.GetGeneration() == b.GetGeneration() &&
+		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil) &&
 		maps.Equal(a.GetAnnotations(), b.GetAnnotations())
 }
 
 func poolWatches(reader client.Reader, plugged []plugin.Parts) []kube.Watch {
 	watches := []kube.Watch{
-		{Object: &karpenterv1.NodePool{}, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
-			if old != nil && fresh != nil && sameBesideStatus(old, fresh) { // the status is its own, but for what nobody waits for
-				return nil
-			}
-			return kube.Itself(ctx, old, fresh)
-		}},
-		{Object: &karpenterv1.NodeClaim{}, After: countAfter, Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
-			if old != nil && fresh != nil && sameForPool(old.(*karpenterv1.NodeClaim), fresh.(*karpenterv1.NodeClaim)) {
-				return nil
-			}
-			if fresh == nil {
-				fresh = old
-			}
-			return kube.Requests(nonEmpty(translate.PoolOf(fresh.(*karpenterv1.NodeClaim)))...)
-		}},
+		{Object: &karpenterv1.NodePool{},
+			Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
+				// nobody else writes the status, apart from fields that nobody waits for
+				if old != nil && fresh != nil && sameBesideStatus(old, fresh) {
+					return nil
+				}
+				return kube.Itself(ctx, old, fresh)
+			}},
+		{Object: &karpenterv1.NodeClaim{}, After: countAfter,
+			Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
+				if old != nil && fresh != nil &&
+					sameForPool(old.(*karpenterv1.NodeClaim), fresh.(*karpenterv1.NodeClaim)) {
+					return nil
+				}
+				if fresh == nil {
+					fresh = old
+				}
+				return kube.Requests(nonEmpty(translate.PoolOf(fresh.(*karpenterv1.NodeClaim)))...)
+			}},
 	}
 	for _, parts := range plugged {
-		watches = append(watches, kube.Watch{Object: parts.Class, Requests: poolsOfClass(reader, parts.Provider.NodeClass())})
+		watches = append(watches,
+			kube.Watch{Object: parts.Class, Requests: poolsOfClass(reader, parts.Provider.NodeClass())})
 	}
 	return watches
 }
 
-func poolsOfClass(reader client.Reader, kind schema.GroupKind) func(context.Context, client.Object, client.Object) []reconcile.Request {
+func poolsOfClass(reader client.Reader, kind schema.GroupKind) func(context.Context, client.Object,
+	client.Object) []reconcile.Request {
 	return func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
 		if fresh == nil {
 			fresh = old
@@ -252,8 +272,8 @@ func poolsOfClass(reader client.Reader, kind schema.GroupKind) func(context.Cont
 	}
 }
 
-// disruptionWatches wake the singleton upon a change of a pool that the picture does not show: its budgets are of the
-// moment, so the engine is told of them when it plans. A budget that opens would otherwise wait for the next look.
+// disruptionWatches wake the singleton after changes of a pool that the snapshot does not show. Budgets depend on the
+// time, so the engine gets them when it plans. Otherwise a budget that opens would wait for the next look.
 func disruptionWatches() []kube.Watch {
 	return []kube.Watch{{Object: &karpenterv1.NodePool{}, After: disruptAfter,
 		Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
@@ -286,7 +306,7 @@ func overlayWatches(reader client.Reader) []kube.Watch {
 	}
 }
 
-// bufferWatches wake a buffer when somebody has written it. What it refers to is looked at from time to time.
+// bufferWatches wake a buffer when somebody has written it. The objects that it refers to are polled.
 func bufferWatches() []kube.Watch {
 	written := func(_ context.Context, old, fresh client.Object) []reconcile.Request {
 		if fresh == nil || old != nil && old.GetGeneration() == fresh.GetGeneration() {
@@ -298,30 +318,33 @@ func bufferWatches() []kube.Watch {
 }
 
 func podNoticeWatches() []kube.Watch {
-	return []kube.Watch{{Object: &corev1.Pod{}, Requests: func(_ context.Context, _, fresh client.Object) []reconcile.Request {
-		if fresh == nil || !notice.Concerns(fresh) {
-			return nil
-		}
-		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(fresh)}}
-	}}}
+	return []kube.Watch{
+		{Object: &corev1.Pod{}, Requests: func(_ context.Context, _, fresh client.Object) []reconcile.Request {
+			if fresh == nil || !notice.Concerns(fresh) {
+				return nil
+			}
+			return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(fresh)}}
+		}}}
 }
 
 func nodeNoticeWatches() []kube.Watch {
-	return []kube.Watch{{Object: &corev1.Node{}, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
-		if fresh == nil || !notice.Concerns(fresh) {
-			return nil
-		}
-		return kube.Itself(ctx, old, fresh)
-	}}, {Object: &karpenterv1.NodeClaim{}, Requests: func(_ context.Context, _, fresh client.Object) []reconcile.Request {
-		claim, is := fresh.(*karpenterv1.NodeClaim)
-		if !is || claim == nil || claim.Status.NodeName == "" || !notice.Concerns(claim) {
-			return nil
-		}
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: claim.Status.NodeName}}}
-	}}}
+	return []kube.Watch{
+		{Object: &corev1.Node{}, Requests: func(ctx context.Context, old, fresh client.Object) []reconcile.Request {
+			if fresh == nil || !notice.Concerns(fresh) {
+				return nil
+			}
+			return kube.Itself(ctx, old, fresh)
+		}}, {Object: &karpenterv1.NodeClaim{},
+			Requests: func(_ context.Context, _, fresh client.Object) []reconcile.Request {
+				claim, is := fresh.(*karpenterv1.NodeClaim)
+				if !is || claim == nil || claim.Status.NodeName == "" || !notice.Concerns(claim) {
+					return nil
+				}
+				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: claim.Status.NodeName}}}
+			}}}
 }
 
-// interruptionWatches wake the singleton upon whatever may bring notices.
+// interruptionWatches wake the singleton after changes that may bring notices.
 func interruptionWatches(plugged []plugin.Parts) []kube.Watch {
 	var watches []kube.Watch
 	for _, parts := range plugged {
@@ -339,7 +362,7 @@ func interruptionWatches(plugged []plugin.Parts) []kube.Watch {
 	return watches
 }
 
-// repairWatches wake the singleton when a condition of a node comes or goes; heartbeats change nothing.
+// repairWatches wake the singleton when a condition of a node appears, changes or goes; heartbeats do not.
 func repairWatches() []kube.Watch {
 	return []kube.Watch{{Object: &corev1.Node{}, After: countAfter,
 		Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
@@ -352,6 +375,7 @@ func repairWatches() []kube.Watch {
 
 func sameConditions(a, b *corev1.Node) bool {
 	return slices.EqualFunc(a.Status.Conditions, b.Status.Conditions, func(x, y corev1.NodeCondition) bool {
-		return x.Type == y.Type && x.Status == y.Status && x.Reason == y.Reason && x.LastTransitionTime.Equal(&y.LastTransitionTime)
+		return x.Type == y.Type && x.Status == y.Status && x.Reason == y.Reason &&
+			x.LastTransitionTime.Equal(&y.LastTransitionTime)
 	})
 }

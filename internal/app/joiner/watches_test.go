@@ -12,8 +12,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// V-13: a pool is counted anew when a claim comes, goes, or has another capacity, and looked at when it was changed; not for
-// every condition that is written on either.
+// V-13: a pool is counted anew when a claim comes, goes, or has another capacity, and looked at when it was changed;
+// not for every condition that is written on either.
 func TestAPoolIsWokenByWhatItCounts(t *testing.T) {
 	t.Parallel()
 	watches := poolWatches(nil, nil)
@@ -48,10 +48,14 @@ func TestAPoolIsWokenByWhatItCounts(t *testing.T) {
 		"claim: capacity": {claim(func(*karpenterv1.NodeClaim) {}), claim(func(c *karpenterv1.NodeClaim) {
 			c.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 		}), true},
-		"claim: pool":      {claim(func(c *karpenterv1.NodeClaim) { c.Labels = nil }), claim(func(*karpenterv1.NodeClaim) {}), true},
-		"pool: status":     {pool(func(*karpenterv1.NodePool) {}), pool(func(p *karpenterv1.NodePool) { p.Status.Nodes = new(int64(1)) }), false},
-		"pool: generation": {pool(func(*karpenterv1.NodePool) {}), pool(func(p *karpenterv1.NodePool) { p.Generation = 2 }), true},
-		"pool: hash":       {pool(func(*karpenterv1.NodePool) {}), pool(func(p *karpenterv1.NodePool) { p.Annotations = map[string]string{"a": "b"} }), true},
+		"claim: pool": {claim(func(c *karpenterv1.NodeClaim) { c.Labels = nil }),
+			claim(func(*karpenterv1.NodeClaim) {}), true},
+		"pool: status": {pool(func(*karpenterv1.NodePool) {}),
+			pool(func(p *karpenterv1.NodePool) { p.Status.Nodes = new(int64(1)) }), false},
+		"pool: generation": {pool(func(*karpenterv1.NodePool) {}),
+			pool(func(p *karpenterv1.NodePool) { p.Generation = 2 }), true},
+		"pool: hash": {pool(func(*karpenterv1.NodePool) {}),
+			pool(func(p *karpenterv1.NodePool) { p.Annotations = map[string]string{"a": "b"} }), true},
 	} {
 		if got := woken(each.old, each.fresh); got != each.want {
 			t.Errorf("%s: woken %t, want %t", name, got, each.want)

@@ -20,7 +20,7 @@ import (
 	ec2 "github.com/joiner-autoscaler/joiner/internal/provider/ec2/plug"
 )
 
-// defaultNodeBootstrapper is the service account by which the machines of OpenShift ask for their first certificate.
+// defaultNodeBootstrapper is the service account with which OpenShift machines request their first certificate.
 const defaultNodeBootstrapper = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
 
 // validateApproval returns an error when the approval of certificate requests is on and cannot work.
@@ -29,14 +29,15 @@ func (c Config) validateApproval() error {
 		return nil
 	}
 	if c.NodeBootstrapperUserName == "" || strings.HasPrefix(c.NodeBootstrapperUserName, "system:node:") {
-		return fmt.Errorf("--node-bootstrapper-user-name is %q: want the user name by which instances ask for their first certificate, usually %s",
+		return fmt.Errorf(
+			"--node-bootstrapper-user-name is %q: want the user name by which instances ask for their first certificate, usually %s",
 			c.NodeBootstrapperUserName, defaultNodeBootstrapper)
 	}
 	return nil
 }
 
-// instanceNames are the names of instances that the platforms can tell: those of simulated machines, and those that EC2 has under
-// the infra ID, which is the cluster's name there (E-47).
+// instanceNames returns the names of instances, as the platforms know them: those of simulated machines, and those of
+// EC2 for the infra ID, which is the cluster's name there (E-47).
 func (c Config) instanceNames(ctx context.Context, board *operator.Board) operator.InstanceNames {
 	simulated, aws := slices.Contains(c.Platforms, PlatformKWOK), slices.Contains(c.Platforms, PlatformAWS)
 	named := c.namesOnEC2(ctx, board)
@@ -61,8 +62,8 @@ func (c Config) instanceNames(ctx context.Context, board *operator.Board) operat
 	}
 }
 
-// namesOnEC2 asks EC2, about the cluster and in the region that a HostedControlPlane says, where one is asked. There is
-// one caller at a time.
+// namesOnEC2 asks EC2 for the names of instances. With InfraFromHosted the HostedControlPlane says the cluster and the
+// region. The result must not be called concurrently.
 func (c Config) namesOnEC2(process context.Context, board *operator.Board) operator.InstanceNames {
 	if c.InfraFrom != InfraFromHosted {
 		return ec2.NewNames(process, c.InfraID, "").Of
@@ -82,7 +83,7 @@ func (c Config) namesOnEC2(process context.Context, board *operator.Board) opera
 	}
 }
 
-// approval is the controller of certificate requests with what wakes it: a request, and what a request may wait for.
+// approval returns the controller of certificate requests. It wakes for requests, and for what a request may wait for.
 func (d operatorDeps) approval() kube.Controller {
 	return kube.Controller{
 		Name: Approval, Workers: 1, Start: true,
@@ -98,8 +99,8 @@ func (d operatorDeps) approval() kube.Controller {
 	}
 }
 
-// kubeletRequest lets requests of kubelets through that nobody has decided about, and those that are gone: they were
-// counted.
+// kubeletRequest wakes for kubelets' requests that nobody has decided about, and for those that are gone, since they
+// were counted.
 func kubeletRequest(_ context.Context, old, fresh client.Object) []reconcile.Request {
 	if fresh == nil {
 		fresh = old
@@ -111,7 +112,7 @@ func kubeletRequest(_ context.Context, old, fresh client.Object) []reconcile.Req
 	return []reconcile.Request{kube.Singleton()}
 }
 
-// claimOfInstance lets NodeClaims through whose instance or node has become known.
+// claimOfInstance wakes for NodeClaims whose instance or node has become known.
 func claimOfInstance(_ context.Context, old, fresh client.Object) []reconcile.Request {
 	if old == nil || fresh == nil {
 		return nil // it has no instance yet, or none any more
@@ -123,7 +124,7 @@ func claimOfInstance(_ context.Context, old, fresh client.Object) []reconcile.Re
 	return []reconcile.Request{kube.Singleton()}
 }
 
-// nodeOfInstance lets nodes through whose instance or addresses have become known. Heartbeats are most of what nodes say.
+// nodeOfInstance wakes for nodes whose instance or addresses have become known, not for heartbeats.
 func nodeOfInstance(_ context.Context, old, fresh client.Object) []reconcile.Request {
 	if fresh == nil {
 		return nil

@@ -19,8 +19,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/app/serve"
 )
 
-// checkGuest makes sure that the guest cluster answers, knows the operator under the name that its admission policies
-// will let pass, and serves the kinds that the operator reads and writes. Its errors are for people.
+// checkGuest makes sure that the guest cluster answers and serves the kinds that the operator reads and writes. It
+// also checks that the guest knows the operator by the name that the admission policies will let pass. Its errors are
+// for people.
 func checkGuest(ctx context.Context, config Config) error {
 	ctx, cancel := context.WithTimeout(ctx, serve.ReachWithin)
 	defer cancel()
@@ -32,8 +33,8 @@ func checkGuest(ctx context.Context, config Config) error {
 		return err
 	}
 	wanted := []schema.GroupVersionResource{
-		hypershiftv1beta1.GroupVersion().WithResource("openshiftnodepools"), karpenterv1.GroupVersion().WithResource("nodepools"),
-		karpenterv1.GroupVersion().WithResource("nodeclaims"),
+		hypershiftv1beta1.GroupVersion().WithResource("openshiftnodepools"),
+		karpenterv1.GroupVersion().WithResource("nodepools"), karpenterv1.GroupVersion().WithResource("nodeclaims"),
 	}
 	if slices.Contains(config.Platforms, PlatformAWS) {
 		wanted = append(wanted, hypershiftv1.GroupVersion().WithResource("openshiftec2nodeclasses"),
@@ -45,20 +46,22 @@ func checkGuest(ctx context.Context, config Config) error {
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		return fmt.Errorf("the API server of the guest cluster at %s does not know %s: install the CustomResourceDefinitions first "+
-			"(kubectl apply -f api/crd)", config.Guest.Host, strings.Join(missing, ", "))
+		return fmt.Errorf(
+			"the API server of the guest cluster at %s does not know %s: install the CustomResourceDefinitions first "+
+				"(kubectl apply -f api/crd)", config.Guest.Host, strings.Join(missing, ", "))
 	}
 	return nil
 }
 
-// checkIdentity asks the guest for the operator's own name. Under another one its own admission policies would lock it
-// out, and with it every change of a NodePool (G4).
+// checkIdentity asks the guest for the operator's own name. With a wrong name the operator's admission policies would
+// lock it out, and with it every change of a NodePool (G4).
 func checkIdentity(ctx context.Context, config *rest.Config, want string) error {
 	client, err := authenticationclient.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("asking the guest cluster who this operator is: %w", err)
 	}
-	review, err := client.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := client.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+		metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("asking the guest cluster at %s who this operator is: %w", config.Host, err)
 	}

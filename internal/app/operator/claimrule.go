@@ -15,10 +15,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 )
 
-// ClaimRule is the name of the controller that keeps the rule for NodeClaims.
+// ClaimRule is the name of the controller that maintains the rule for NodeClaims.
 const ClaimRule = "nodeclaimrule"
 
-// unwrapped are the kinds of node classes that no wrapper stands for: simulated nodes have no settings to protect.
+// unwrapped returns the kinds of node classes without a wrapper: simulated nodes have no settings to protect.
 func (c Config) unwrapped() []schema.GroupKind {
 	if !slices.Contains(c.Platforms, PlatformKWOK) {
 		return nil
@@ -37,10 +37,12 @@ func afterRule(kinds []operator.Kind, board *operator.Board) []operator.Kind {
 	return kinds
 }
 
-// claimRule is the controller with what wakes it; the policy's feed does, too.
+// claimRule returns the controller of that rule. The policy's feed wakes it too.
 func (d operatorDeps) claimRule() kube.Controller {
 	config := operator.ClaimRuleConfig{
-		Guest: d.guest, Board: d.board, AnyOf: d.unwrapped, Wake: func(ctx context.Context) { d.policyChanged(ctx, true) },
+		Guest: d.guest, Board: d.board, AnyOf: d.unwrapped, Wake: func(ctx context.Context) {
+			d.policyChanged(ctx, true)
+		},
 		Events: d.events, Metrics: d.metrics, Log: d.log.WithName(ClaimRule),
 	}
 	watches := []kube.Watch{
@@ -53,11 +55,12 @@ func (d operatorDeps) claimRule() kube.Controller {
 			watches = append(watches, kube.Watch{Object: kind.NewWrapper(), Requests: bornOrGone})
 		}
 	}
-	return kube.Controller{Name: ClaimRule, Workers: 1, Start: true, Reconciler: operator.NewClaimRuleController(config), Watches: watches}
+	return kube.Controller{Name: ClaimRule, Workers: 1, Start: true,
+		Reconciler: operator.NewClaimRuleController(config), Watches: watches}
 }
 
-// policyRead wakes who has to look again after the policy was read: where that changes the rule for NodeClaims, first who
-// writes it, and the others when it is there.
+// policyRead wakes the controllers that have to look again after the policy was read. If the rule for NodeClaims
+// changes, its writer comes first; the others follow when the rule is there.
 func (d operatorDeps) policyRead(ctx context.Context, forWrappers bool) {
 	if forWrappers {
 		d.bells.Ring(ClaimRule, kube.Singleton(), 0)

@@ -25,7 +25,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// Names of the operator's controllers that are there once; those of wrappers have the name of their kind.
+// Names of the operator's controllers that exist once. Controllers of wrappers are named by their kind.
 const (
 	PolicyStatus = "autonodepolicy"
 	Protection   = "protection"
@@ -40,33 +40,34 @@ const (
 const (
 	// wrapperWorkers is how many wrappers of a kind are worked on at the same time.
 	wrapperWorkers = 10
-	// policyAfter gathers what wrappers report before the policy's status is written.
+	// policyAfter is how long reports of wrappers are gathered before the policy's status is written.
 	policyAfter = time.Second
-	// conformanceAfter gathers what changes in the guest before everything is compared with the policy.
+	// conformanceAfter is how long changes in the guest are gathered before everything is compared with the policy
+	//
 	conformanceAfter = 10 * time.Second
 )
 
-// operatorDeps are what the operator's controllers are made of.
+// operatorDeps is what the operator's controllers are made of.
 type operatorDeps struct {
 	kinds       []operator.Kind // pools first
-	others      []operator.Kind // that another operator writes
+	others      []operator.Kind // written by another operator
 	owning      operator.Owning
 	guest       operator.GuestClient
 	live        client.Reader
 	management  operator.ManagementClient
 	board       *operator.Board
 	protections []merge.Protection
-	ofOthers    []merge.Protection // that another operator writes
+	ofOthers    []merge.Protection // written by another operator
 	unwanted    []merge.Protection
-	unwrapped   []schema.GroupKind // node classes of which NodeClaims may refer to any
+	unwrapped   []schema.GroupKind // kinds of node classes that NodeClaims may refer to freely
 	events      event.Recorder
 	metrics     operator.Metrics
 	bells       *serve.Bells
 	foreign     operator.ForeignRule
 	claimsOpen  bool
 	aws         bool
-	hosted      bool   // the HostedControlPlane says what the infrastructure is
-	infraID     string // of AWS, by a flag
+	hosted      bool   // the infrastructure comes from the HostedControlPlane
+	infraID     string // of AWS, from a flag
 	profile     string // the instance profile of all nodes; "" when none is given
 	teardown    bool
 	release     bool
@@ -74,11 +75,11 @@ type operatorDeps struct {
 	now         func() time.Time
 	log         logr.Logger
 
-	bootstrapper  string                 // whose certificate requests may be approved; "" when none are
+	bootstrapper  string                 // the user whose certificate requests may be approved; "" for no approvals
 	instanceNames operator.InstanceNames // with a bootstrapper
 }
 
-// split tells kinds that are written from those that are read only.
+// split separates kinds that the operator writes from those that it only reads.
 func split(all []operator.Kind) (own, others []operator.Kind) {
 	for _, kind := range all {
 		if kind.ByOther {
@@ -95,7 +96,8 @@ func (d operatorDeps) byOthers(product string) bool {
 	return slices.ContainsFunc(d.others, func(kind operator.Kind) bool { return kind.Product == product })
 }
 
-// kinds are the wrappers of the platforms: pools first, which every platform has (G25). Those of others are among them.
+// kinds returns the wrappers of the platforms, also those that another operator writes. Pools come first, since every
+// platform has them (G25).
 func (c Config) kinds(management operator.ManagementClient, board *operator.Board) ([]operator.Kind, error) {
 	owning, err := operator.NewOwning(c.Own)
 	if err != nil {
@@ -117,8 +119,10 @@ func (c Config) kinds(management operator.ManagementClient, board *operator.Boar
 		bootstrap = operator.BootstrapFromSecrets(management)
 	}
 	aws := operator.AWSConfig{
-		Infra:      merge.Infra{InfraID: c.InfraID, InstanceProfile: c.InstanceProfile, ResourceTags: c.resourceTags()},
-		RootVolume: volume, Bootstrap: bootstrap, VersionsFromStatus: c.UserDataSecrets, ReleaseVersion: c.ReleaseVersion,
+		Infra: merge.Infra{InfraID: c.InfraID, InstanceProfile: c.InstanceProfile,
+			ResourceTags: c.resourceTags()},
+		RootVolume: volume, Bootstrap: bootstrap, VersionsFromStatus: c.UserDataSecrets,
+		ReleaseVersion: c.ReleaseVersion,
 	}
 	if c.InfraFrom == InfraFromHosted {
 		aws.Hosted = func() (merge.Infra, bool) { hosted := board.Hosted(); return hosted.Infra, hosted.Known }
@@ -128,7 +132,7 @@ func (c Config) kinds(management operator.ManagementClient, board *operator.Boar
 	return []operator.Kind{pools.OnlyManaged(&classes), classes}, nil
 }
 
-// resourceTags are the hosted cluster's tags, in the order of their names.
+// resourceTags returns the hosted cluster's tags, in the order of their names.
 func (c Config) resourceTags() []merge.ResourceTag {
 	var tags []merge.ResourceTag
 	for _, group := range []struct {
@@ -143,7 +147,7 @@ func (c Config) resourceTags() []merge.ResourceTag {
 	return tags
 }
 
-// controllers are the step functions with what wakes them.
+// controllers returns the step functions with what wakes them.
 func (d operatorDeps) controllers() []kube.Controller {
 	if d.release {
 		return []kube.Controller{d.handOver()}
@@ -154,9 +158,10 @@ func (d operatorDeps) controllers() []kube.Controller {
 		controller := kube.Controller{
 			Name: kind.Wrapper, Workers: wrapperWorkers,
 			Reconciler: operator.New(operator.Config{
-				Kind: kind, Guest: d.guest, Live: d.live, Board: d.board, Foreign: d.foreign, Events: d.events, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(kind.Wrapper),
+				Kind: kind, Guest: d.guest, Live: d.live, Board: d.board, Foreign: d.foreign, Events: d.events,
+				Metrics: d.metrics, Now: d.now, Log: d.log.WithName(kind.Wrapper),
 			}),
-			// Once the last write of a step is seen, the event of its first one brings nothing new.
+			// By the time the last write of a step is seen, the event of its first write brings nothing new.
 			Watches: []kube.Watch{
 				{Object: kind.NewWrapper(), After: kube.OwnPatches, Requests: kube.Itself},
 				{Object: kind.NewProduct(), After: kube.OwnPatches, Requests: kube.Itself},
@@ -175,10 +180,11 @@ func (d operatorDeps) controllers() []kube.Controller {
 		Wake:   d.guestProtected,
 		Events: d.events, Metrics: d.metrics, Now: d.now, Log: d.log.WithName(Protection),
 	})
-	protection := kube.Controller{Name: Protection, Workers: 1, Start: true, Reconciler: protector, Watches: []kube.Watch{
-		{Object: &admissionv1.ValidatingAdmissionPolicy{}, Requests: d.ownProtection},
-		{Object: &admissionv1.ValidatingAdmissionPolicyBinding{}, Requests: d.ownProtection},
-	}}
+	protection := kube.Controller{Name: Protection, Workers: 1, Start: true, Reconciler: protector,
+		Watches: []kube.Watch{
+			{Object: &admissionv1.ValidatingAdmissionPolicy{}, Requests: d.ownProtection},
+			{Object: &admissionv1.ValidatingAdmissionPolicyBinding{}, Requests: d.ownProtection},
+		}}
 	controllers = append([]kube.Controller{protection, status}, controllers...)
 	if d.owning.Has(operator.PartNodeClaimRules) {
 		controllers = append(controllers, d.claimRule())
@@ -202,17 +208,18 @@ func (d operatorDeps) controllers() []kube.Controller {
 	return controllers
 }
 
-// policyStatus is the controller of the policy's status, without the watches of the kinds.
+// policyStatus returns the controller of the policy's status, without the watches of the kinds.
 func (d operatorDeps) policyStatus() kube.Controller {
 	config := operator.PolicyConfig{
 		Management: d.management, Guest: d.guest, Kinds: d.kinds, Board: d.board, ClaimsOpen: d.claimsOpen,
 		Metrics: d.metrics, Now: d.now, Log: d.log.WithName(PolicyStatus),
 		PoolsOfOthers: d.byOthers(conformance.NodePool), ClassesOfOthers: d.byOthers(conformance.EC2NodeClass),
 	}
-	return kube.Controller{Name: PolicyStatus, Workers: 1, Start: true, Reconciler: operator.NewPolicyController(config)}
+	return kube.Controller{Name: PolicyStatus, Workers: 1, Start: true,
+		Reconciler: operator.NewPolicyController(config)}
 }
 
-// handOver is the only controller of a release.
+// handOver returns the only controller of a release.
 func (d operatorDeps) handOver() kube.Controller {
 	return kube.Controller{Name: HandOver, Workers: 1, Start: true,
 		Reconciler: serve.NewCalm(operator.NewHandOver(operator.HandOverConfig{
@@ -222,7 +229,7 @@ func (d operatorDeps) handOver() kube.Controller {
 		}))}
 }
 
-// lasting are the controllers that a teardown does without.
+// lasting returns the controllers that a teardown does without.
 func (d operatorDeps) lasting() (controllers []kube.Controller) {
 	if d.aws && d.owning.Has(operator.PartDefaultClass) {
 		class := operator.DefaultClassConfig{Guest: d.guest, InfraID: d.infraID, Board: d.board, Metrics: d.metrics}
@@ -244,15 +251,15 @@ func (d operatorDeps) lasting() (controllers []kube.Controller) {
 	return controllers
 }
 
-// guestProtected wakes everybody: until then nobody writes (G22).
+// guestProtected wakes all controllers: nobody writes before the guest is protected (G22).
 func (d operatorDeps) guestProtected(ctx context.Context) {
 	d.bells.Ring(DefaultClass, kube.Singleton(), 0)
 	d.bells.Ring(Conformance, kube.Singleton(), 0)
 	d.policyChanged(ctx, true)
 }
 
-// verdictReached wakes the policy's status, which is made from what the controllers found out, and the pools of a node
-// class of which there is news.
+// verdictReached wakes the policy's status, which is made from what the controllers found. For a node class it
+// also wakes the pools that use it.
 func (d operatorDeps) verdictReached(kind, name string) {
 	d.bells.Ring(PolicyStatus, kube.Singleton(), policyAfter)
 	d.bells.Ring(Conformance, kube.Singleton(), conformanceAfter)
@@ -262,14 +269,14 @@ func (d operatorDeps) verdictReached(kind, name string) {
 	d.wakePoolsOf(name)
 }
 
-// wakePoolsOf wakes the pools whose user asks for a node class.
+// wakePoolsOf wakes the pools that refer to a node class.
 func (d operatorDeps) wakePoolsOf(name string) {
 	if d.byOthers(conformance.NodePool) {
 		return
 	}
 	var pools hypershiftv1beta1.OpenshiftNodePoolList
 	if d.guest.List(context.Background(), &pools, client.UnsafeDisableDeepCopy) != nil {
-		return // a cache fails only while it is not started, and then everything is listed again
+		return // a cache fails only before it is started, and then everything is listed again
 	}
 	for i := range pools.Items {
 		if operator.ClassOf(&pools.Items[i]) != name {
@@ -281,7 +288,7 @@ func (d operatorDeps) wakePoolsOf(name string) {
 	}
 }
 
-// classesOfOthers are what pools have to see of the node classes that another operator makes.
+// classesOfOthers returns the watches that pools need of node classes made by another operator.
 func (d operatorDeps) classesOfOthers() (watches []kube.Watch) {
 	wake := func(_ context.Context, old, fresh client.Object) []reconcile.Request {
 		switch {
@@ -301,7 +308,7 @@ func (d operatorDeps) classesOfOthers() (watches []kube.Watch) {
 	return watches
 }
 
-// allProtections are the admission policies that the operator writes, or has written under other flags.
+// allProtections returns the admission policies that the operator writes, or has written under other flags.
 func (d operatorDeps) allProtections() []merge.Protection {
 	all := slices.Concat(d.protections, d.unwanted)
 	if d.owning.Has(operator.PartNodeClaimRules) {
@@ -310,8 +317,8 @@ func (d operatorDeps) allProtections() []merge.Protection {
 	return all
 }
 
-// policyChanged wakes who has to look again after the policy was read: the policy's status always, the wrappers when what
-// is asked of them is different.
+// policyChanged wakes the controllers that have to look again after the policy was read: always the policy's status,
+// and the wrappers when their requirements changed.
 func (d operatorDeps) policyChanged(ctx context.Context, forWrappers bool) {
 	d.bells.Ring(PolicyStatus, kube.Singleton(), policyAfter)
 	d.bells.Ring(Conformance, kube.Singleton(), conformanceAfter)
@@ -321,9 +328,9 @@ func (d operatorDeps) policyChanged(ctx context.Context, forWrappers bool) {
 	for _, kind := range d.kinds {
 		list := kind.NewWrapperList()
 		if d.guest.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
-			continue // a cache fails only while it is not started, and then everything is listed again
+			continue // a cache fails only before it is started, and then everything is listed again
 		}
-		_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns none
+		_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns no error
 			for _, request := range kube.Requests(item.(client.Object).GetName()) {
 				d.bells.Ring(kind.Wrapper, request, 0)
 			}
@@ -332,7 +339,7 @@ func (d operatorDeps) policyChanged(ctx context.Context, forWrappers bool) {
 	}
 }
 
-// ownProtection wakes the controller of the admission policies for its own ones.
+// ownProtection wakes the controller of admission policies for its own policies and bindings.
 func (d operatorDeps) ownProtection(_ context.Context, old, fresh client.Object) []reconcile.Request {
 	if fresh == nil {
 		fresh = old

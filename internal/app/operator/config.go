@@ -17,30 +17,30 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 )
 
-// Config is everything that a user of joiner-operator can set. Fields are named like their flags.
+// Config is everything that a user of joiner-operator can set. Its fields are named like their flags.
 type Config struct {
 	Guest, Management *rest.Config
 
 	Namespace       string // of the hosted control plane, in the management cluster
-	GuestUserName   string // that the operator must have in the guest
-	OperandUserName string // of Karpenter in the guest, when nobody else has it
+	GuestUserName   string // of the operator in the guest
+	OperandUserName string // of Karpenter in the guest, if nobody else uses it
 	KubeClientQPS   float32
 	KubeClientBurst int
 
-	Own                   []string // parts of the hosted cluster that are written; see operator.NewOwning
+	Own                   []string // parts of the hosted cluster that the operator writes; see operator.NewOwning
 	OnPolicyUnreadable    string   // PolicyPermissive or PolicyKeepLast
 	FeatureGates          string
 	Platforms             []string // PlatformAWS, PlatformKWOK
 	InfraFrom             string   // InfraFromFlags or InfraFromHosted
 	InfraID               string
 	InstanceProfile       string
-	ResourceTags          map[string]string // of the hosted cluster; they win over those of users
-	OverridableTags       map[string]string // of the hosted cluster; those of users win
+	ResourceTags          map[string]string // of the hosted cluster; they override those of users
+	OverridableTags       map[string]string // of the hosted cluster; those of users override them
 	DefaultRootVolumeSize string
 	UserDataSecrets       bool
 	UserDataFile          string
 	AMIs                  []string // with UserDataFile
-	ReleaseVersion        string   // of OpenShift, with UserDataFile; "" for one that is not known
+	ReleaseVersion        string   // of OpenShift, with UserDataFile; "" when unknown
 
 	ProtectNodeClaims string // a merge.NodeClaimRule, or Auto
 	StrictAdmission   bool
@@ -54,38 +54,39 @@ type Config struct {
 	MetricsBindAddress, HealthProbeBindAddress string // "0" serves nothing
 }
 
-// What --on-policy-unreadable may be (G15).
+// Values of --on-policy-unreadable (G15).
 const (
 	PolicyPermissive = "Permissive"
 	PolicyKeepLast   = "KeepLast"
 )
 
-// What --infra-from may be.
+// Values of --infra-from.
 const (
 	InfraFromFlags  = "Flags"
 	InfraFromHosted = "HostedControlPlane"
 )
 
-// The platforms (G25).
+// Values of --platforms (G25).
 const (
 	PlatformAWS  = "AWS"
 	PlatformKWOK = "KWOK"
 )
 
-// nodeClaimsAuto is the word for the default rule of NodeClaims: by identity where the operand has one of its own, by content
-// otherwise.
+// nodeClaimsAuto asks for the default rule of NodeClaims: by identity if the operand has a user name of its own, by
+// content otherwise.
 const nodeClaimsAuto = "Auto"
 
 // gateAutoNodePolicy is the only feature gate (G24).
 const gateAutoNodePolicy = "AutoNodePolicy"
 
-// DefaultConfig returns the values that hold when nothing is set.
+// DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	return Config{
 		GuestUserName: merge.DefaultOperator, KubeClientQPS: 200, KubeClientBurst: 300,
 		Own: []string{operator.OwnFull}, InfraFrom: InfraFromFlags, OnPolicyUnreadable: PolicyPermissive,
 		FeatureGates: gateAutoNodePolicy + "=true", Platforms: []string{PlatformAWS},
-		DefaultRootVolumeSize: merge.DefaultRootVolumeSize, ProtectNodeClaims: nodeClaimsAuto, ForeignObjects: string(operator.ForeignQuarantine), NodeBootstrapperUserName: defaultNodeBootstrapper,
+		DefaultRootVolumeSize: merge.DefaultRootVolumeSize, ProtectNodeClaims: nodeClaimsAuto,
+		ForeignObjects: string(operator.ForeignQuarantine), NodeBootstrapperUserName: defaultNodeBootstrapper,
 		MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8081",
 	}
 }
@@ -100,9 +101,11 @@ func (c Config) Validate() error {
 		fault("--namespace is %q: want the name of a namespace (%s)", c.Namespace, strings.Join(problems, "; "))
 	}
 	if c.GuestUserName == "" {
-		fault("--guest-user-name is empty: want the user name of the certificate or token in --guest-kubeconfig, usually %s", merge.DefaultOperator)
+		fault(
+			"--guest-user-name is empty: want the user name of the certificate or token in --guest-kubeconfig, usually %s",
+			merge.DefaultOperator)
 	}
-	if !(c.KubeClientQPS > 0) { // NaN is neither
+	if !(c.KubeClientQPS > 0) { // also true for NaN
 		fault("--kube-client-qps is %v: want requests per second above 0", c.KubeClientQPS)
 	}
 	if c.KubeClientBurst <= 0 {
@@ -111,7 +114,8 @@ func (c Config) Validate() error {
 	if c.OnPolicyUnreadable != PolicyPermissive && c.OnPolicyUnreadable != PolicyKeepLast {
 		fault("--on-policy-unreadable is %q: want %s or %s", c.OnPolicyUnreadable, PolicyPermissive, PolicyKeepLast)
 	}
-	if rules := []operator.ForeignRule{operator.ForeignQuarantine, operator.ForeignReport, operator.ForeignDelete}; !slices.Contains(rules, operator.ForeignRule(c.ForeignObjects)) {
+	if rules := []operator.ForeignRule{operator.ForeignQuarantine, operator.ForeignReport,
+		operator.ForeignDelete}; !slices.Contains(rules, operator.ForeignRule(c.ForeignObjects)) {
 		fault("--foreign-objects is %q: want one of %s", c.ForeignObjects, rules)
 	}
 	if _, err := operator.NewOwning(c.Own); err != nil {
@@ -121,8 +125,9 @@ func (c Config) Validate() error {
 		fault("--infra-from is %q: want %s or %s", c.InfraFrom, InfraFromFlags, InfraFromHosted)
 	}
 	if c.Release && c.Teardown {
-		fault("--release and --teardown are both set: the one leaves what runs and the other deletes it; want one of " +
-			"them")
+		fault(
+			"--release and --teardown are both set: the one leaves what runs and the other deletes it; want one of " +
+				"them")
 	}
 	if _, err := c.policyEnabled(); err != nil {
 		faults = append(faults, err)
@@ -142,7 +147,8 @@ func (c Config) validatePlatforms() error {
 	}
 	for _, platform := range c.Platforms {
 		if platform != PlatformAWS && platform != PlatformKWOK {
-			faults = append(faults, fmt.Errorf("--platform is %q: want %s, %s or both with a comma between", platform, PlatformAWS, PlatformKWOK))
+			faults = append(faults, fmt.Errorf("--platform is %q: want %s, %s or both with a comma between", platform,
+				PlatformAWS, PlatformKWOK))
 		}
 	}
 	if !slices.Contains(c.Platforms, PlatformAWS) {
@@ -156,11 +162,12 @@ func (c Config) validateAWS() error {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	owning, err := operator.NewOwning(c.Own)
 	if err != nil {
-		return nil // told before
+		return nil // already reported
 	}
 	classes, flags := owning.Has(operator.PartEC2NodeClasses), c.InfraFrom == InfraFromFlags
 	if c.InfraID == "" && flags && (classes || owning.Has(operator.PartDefaultClass)) {
-		fault("--infra-id is missing: want the cluster's infrastructure ID, by which its subnets and security groups are found on AWS")
+		fault(
+			"--infra-id is missing: want the cluster's infrastructure ID, by which its subnets and security groups are found on AWS")
 	}
 	if c.InstanceProfile == "" && flags && classes {
 		fault("--instance-profile is missing: want the name of the instance profile of the cluster's nodes on AWS")
@@ -176,25 +183,32 @@ func (c Config) validateAWS() error {
 	case c.UserDataFile != "" && len(c.AMIs) == 0:
 		fault("--ami-ids is missing: want the machine images that go with --userdata-file, one for each architecture")
 	case c.UserDataFile == "" && !c.UserDataSecrets && classes:
-		fault("--userdata-file is missing: want the path of the user data that makes an instance a node of the cluster, or --userdata-secrets")
+		fault(
+			"--userdata-file is missing: want the path of the user data that makes an instance a node of the cluster, or --userdata-secrets")
 	case c.UserDataFile == "" && len(c.AMIs) > 0:
-		fault("--ami-ids is %s: it goes with --userdata-file; with --userdata-secrets the machine images stand on the Secrets", strings.Join(c.AMIs, ","))
+		fault(
+			"--ami-ids is %s: it goes with --userdata-file; with --userdata-secrets the machine images stand on the Secrets",
+			strings.Join(c.AMIs, ","))
 	}
 	if _, err := version.ParseSemantic(c.ReleaseVersion); c.ReleaseVersion != "" && err != nil {
-		fault("--release-version is %q: want the OpenShift release of --userdata-file, such as 4.21.0", c.ReleaseVersion)
+		fault("--release-version is %q: want the OpenShift release of --userdata-file, such as 4.21.0",
+			c.ReleaseVersion)
 	}
 	if c.ReleaseVersion != "" && c.UserDataSecrets {
-		fault("--release-version is %s: it goes with --userdata-file; with --userdata-secrets each node class has a version of its own", c.ReleaseVersion)
+		fault(
+			"--release-version is %s: it goes with --userdata-file; with --userdata-secrets each node class has a version of its own",
+			c.ReleaseVersion)
 	}
 	if volume, err := c.rootVolume(); err != nil {
 		faults = append(faults, err)
 	} else if volume.Size.Sign() <= 0 {
-		fault("--default-root-volume-size is %q: want a size above 0, such as %s", c.DefaultRootVolumeSize, merge.DefaultRootVolumeSize)
+		fault("--default-root-volume-size is %q: want a size above 0, such as %s", c.DefaultRootVolumeSize,
+			merge.DefaultRootVolumeSize)
 	}
 	return errors.Join(faults...)
 }
 
-// rootVolume is the root volume where the policy says nothing (G7).
+// rootVolume returns the root volume for policies that say nothing about it (G7).
 func (c Config) rootVolume() (merge.RootVolume, error) {
 	size, err := resource.ParseQuantity(c.DefaultRootVolumeSize)
 	if err != nil {
@@ -216,14 +230,15 @@ func (c Config) policyEnabled() (bool, error) {
 		name, value, _ := strings.Cut(part, "=")
 		on, err := strconv.ParseBool(strings.TrimSpace(value))
 		if strings.TrimSpace(name) != gateAutoNodePolicy || err != nil {
-			return false, fmt.Errorf("--feature-gates has %q: want %s=true or %s=false", part, gateAutoNodePolicy, gateAutoNodePolicy)
+			return false, fmt.Errorf("--feature-gates has %q: want %s=true or %s=false", part, gateAutoNodePolicy,
+				gateAutoNodePolicy)
 		}
 		enabled = on
 	}
 	return enabled, nil
 }
 
-// admission says which admission policies the flags ask for.
+// admission returns the admission policies that the flags ask for.
 func (c Config) admission() merge.AdmissionConfig {
 	rule := merge.NodeClaimRule(c.ProtectNodeClaims)
 	switch {
@@ -232,5 +247,6 @@ func (c Config) admission() merge.AdmissionConfig {
 	case c.ProtectNodeClaims == nodeClaimsAuto:
 		rule = merge.NodeClaimsByContent
 	}
-	return merge.AdmissionConfig{Operator: c.GuestUserName, Operand: c.OperandUserName, Strict: c.StrictAdmission, NodeClaims: rule}
+	return merge.AdmissionConfig{Operator: c.GuestUserName, Operand: c.OperandUserName, Strict: c.StrictAdmission,
+		NodeClaims: rule}
 }

@@ -25,7 +25,8 @@ func awsOperator() Config {
 func TestPlatformsDecideWhichWrappersThereAre(t *testing.T) {
 	t.Parallel()
 	for platforms, want := range map[string]string{
-		"AWS": "OpenshiftNodePool OpenshiftEC2NodeClass", "KWOK": "OpenshiftNodePool", "KWOK,AWS": "OpenshiftNodePool OpenshiftEC2NodeClass",
+		"AWS": "OpenshiftNodePool OpenshiftEC2NodeClass", "KWOK": "OpenshiftNodePool",
+		"KWOK,AWS": "OpenshiftNodePool OpenshiftEC2NodeClass",
 	} {
 		config := awsOperator()
 		config.Platforms = strings.Split(platforms, ",")
@@ -101,8 +102,8 @@ func TestA30_WhatIsWrittenIsDivided(t *testing.T) {
 	}
 }
 
-// what the HostedControlPlane says needs no flag; it pauses every controller but that of the policy's status, and
-// has the pools go with the cluster.
+// what the HostedControlPlane says needs no flag; it pauses every controller but that of the policy's status,
+// and has the pools go with the cluster.
 func TestA32_TheHostedControlPlaneTakesNoFlags(t *testing.T) {
 	t.Parallel()
 	config := DefaultConfig()
@@ -164,7 +165,8 @@ func TestApprovalIsAnOption(t *testing.T) {
 		teardown, want bool
 	}{{"", false, false}, {defaultNodeBootstrapper, false, true}, {defaultNodeBootstrapper, true, false}} {
 		found := false
-		for _, controller := range (operatorDeps{bootstrapper: c.bootstrapper, teardown: c.teardown, board: operator.NewBoard()}).controllers() {
+		for _, controller := range (operatorDeps{bootstrapper: c.bootstrapper, teardown: c.teardown,
+			board: operator.NewBoard()}).controllers() {
 			found = found || controller.Name == Approval
 		}
 		if found != c.want {
@@ -193,9 +195,10 @@ func TestWhatWakesTheApproval(t *testing.T) {
 		old, fresh client.Object
 		want       int
 	}{
-		"a request":               {kubeletRequest, nil, csr(certificatesv1.KubeletServingSignerName), 1},
-		"of another signer":       {kubeletRequest, nil, csr(certificatesv1.KubeAPIServerClientSignerName), 0},
-		"decided long ago":        {kubeletRequest, nil, csr(certificatesv1.KubeletServingSignerName, certificatesv1.CertificateSigningRequestCondition{}), 0},
+		"a request":         {kubeletRequest, nil, csr(certificatesv1.KubeletServingSignerName), 1},
+		"of another signer": {kubeletRequest, nil, csr(certificatesv1.KubeAPIServerClientSignerName), 0},
+		"decided long ago": {kubeletRequest, nil,
+			csr(certificatesv1.KubeletServingSignerName, certificatesv1.CertificateSigningRequestCondition{}), 0},
 		"gone":                    {kubeletRequest, csr(certificatesv1.KubeletServingSignerName), nil, 1},
 		"a node":                  {nodeOfInstance, nil, node(), 1},
 		"a heartbeat":             {nodeOfInstance, node(), node(), 0},

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 )
 
-// conformance is the controller that has everything in the guest compared with the policy, with what wakes it.
+// conformance returns the controller that compares everything in the guest with the policy.
 func (d operatorDeps) conformance() kube.Controller {
 	kinds := slices.Concat(d.kinds, d.others)
 	classes := slices.ContainsFunc(kinds,
@@ -40,7 +40,8 @@ func (d operatorDeps) conformance() kube.Controller {
 		if kind.Product == conformance.NodePool {
 			continue
 		}
-		controller.Watches = append(controller.Watches, kube.Watch{Object: kind.NewProduct(), After: conformanceAfter, Requests: judgedAnew})
+		controller.Watches = append(controller.Watches, kube.Watch{Object: kind.NewProduct(), After: conformanceAfter,
+			Requests: judgedAnew})
 		if kind.ByOther {
 			controller.Watches = append(controller.Watches,
 				kube.Watch{Object: kind.NewWrapper(), After: conformanceAfter, Requests: bornOrGone})
@@ -49,15 +50,16 @@ func (d operatorDeps) conformance() kube.Controller {
 	return controller
 }
 
-// judgedAnew lets through what changes how an object stands to the policy. Most of what nodes say are heartbeats.
+// judgedAnew wakes for changes that may change whether an object conforms to the policy, not for heartbeats.
 func judgedAnew(_ context.Context, old, fresh client.Object) []reconcile.Request {
-	if old != nil && fresh != nil && maps.Equal(old.GetLabels(), fresh.GetLabels()) && reflect.DeepEqual(decisive(old), decisive(fresh)) {
+	if old != nil && fresh != nil && maps.Equal(old.GetLabels(), fresh.GetLabels()) &&
+		reflect.DeepEqual(decisive(old), decisive(fresh)) {
 		return nil
 	}
 	return []reconcile.Request{kube.Singleton()}
 }
 
-// decisive is what of an object the policy speaks of, beside its labels.
+// decisive returns the parts of an object, beside its labels, that the policy is about.
 func decisive(object client.Object) any {
 	switch o := object.(type) {
 	case *corev1.Node:

@@ -12,33 +12,33 @@ import (
 const (
 	// readWithin bounds one request to the management cluster.
 	readWithin = 10 * time.Second
-	// rereadAfter is how long is watched before it is read again. A watch lives on when the right to read is taken away:
-	// this and a fifth is the longest time for which that goes unnoticed (G15).
+	// rereadAfter is how long to watch before reading again. A watch survives when the right to read is taken away:
+	// this time and a fifth bounds how long that goes unnoticed (G15).
 	rereadAfter = 90 * time.Second
-	// retryAfter is the pause after a failure. It is short so that a policy counts soon after it can be read again.
+	// retryAfter is the pause after a failure. It is short, so that a policy applies soon after it becomes readable.
 	retryAfter = 2 * time.Second
-	// feedPause keeps a management cluster that ends watches at once from being asked all the time.
+	// feedPause bounds the rate of requests to a management cluster that ends watches at once.
 	feedPause = 200 * time.Millisecond
 )
 
-// spread is by what part a time between two requests may be longer or shorter: after the restart of an API server the
-// feeds of all hosted clusters on it would otherwise ask at the same moment for ever.
+// spread is the fraction by which a time between two requests varies. Otherwise, after the restart of an API server,
+// the feeds of all hosted clusters on it would ask at the same moment for ever.
 const spread = 0.2
 
-// spreadOut is a time around the one given.
+// spreadOut returns a random time around d.
 func spreadOut(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (1 - spread + 2*spread*rand.Float64()))
 }
 
-// feed reads something of the management cluster and watches it, over and over. It is no informer: that would not tell when
-// its picture is old because reading is refused, and the controllers would wait for its first list.
+// feed reads something of the management cluster and watches it, over and over. It is no informer. An informer would
+// not tell that its state is old because reads are refused, and the controllers would wait for its first list.
 type feed struct {
 	what string // for the log
-	// read asks, takes the answer or the error, and returns the version to watch from.
+	// read asks, takes in the answer or the error, and returns the version to watch from.
 	read func(ctx context.Context) (version string, err error)
-	// watch tells of changes since a version, for some seconds.
+	// watch streams the changes since a version, for some seconds.
 	watch func(ctx context.Context, version string, seconds int64) (watch.Interface, error)
-	// follow takes what a watch tells, and reports whether there is more to expect of it.
+	// follow takes in an event of a watch, and reports whether more events are worth waiting for.
 	follow func(ctx context.Context, event watch.Event) bool
 	log    logr.Logger
 }
@@ -55,7 +55,7 @@ func (f feed) run(ctx context.Context) {
 	}
 }
 
-// round reads once, watches for a while, and says how long to pause before the next round.
+// round reads once, watches for a while, and returns how long to pause before the next round.
 func (f feed) round(ctx context.Context) time.Duration {
 	version, err := f.read(ctx)
 	switch {

@@ -19,17 +19,17 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 )
 
-// pausedAgainAfter is when a step that is paused is tried again.
+// pausedAgainAfter is the time after which a paused step is tried again.
 const pausedAgainAfter = 2 * time.Second
 
-// pausing lets nothing be written while the HostedControlPlane says so.
+// pausing pauses all writes while the HostedControlPlane says so.
 type pausing struct {
 	reconcile.Reconciler
 	board *operator.Board
 	now   func() time.Time
 }
 
-// Reconcile comes back later while it is paused: nothing that was asked for is lost.
+// Reconcile requeues the request while paused: no request is lost.
 func (p pausing) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if !p.board.BeginStep(p.now()) {
 		return reconcile.Result{RequeueAfter: pausedAgainAfter}, nil
@@ -38,8 +38,8 @@ func (p pausing) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	return p.Reconciler.Reconcile(ctx, request)
 }
 
-// firstHosted asks for the HostedControlPlane before anything begins. Only what nobody but the operator's own user can
-// mend keeps it from starting: several of them, and flags that say something else.
+// firstHosted asks for the HostedControlPlane before anything begins. It fails only for what the operator's own user
+// has to fix: several HostedControlPlanes, or flags that contradict it.
 func firstHosted(ctx context.Context, management operator.ManagementClient, given operator.HostedGiven,
 	board *operator.Board) error {
 	ctx, cancel := context.WithTimeout(ctx, serve.ReachWithin)
@@ -54,7 +54,7 @@ func firstHosted(ctx context.Context, management operator.ManagementClient, give
 	return nil
 }
 
-// hostedFeed follows the HostedControlPlane of the namespace and hangs up what is known of it.
+// hostedFeed follows the HostedControlPlane of the namespace and puts its state on the board.
 type hostedFeed struct {
 	client  operator.ManagementClient
 	board   *operator.Board
@@ -72,7 +72,8 @@ func (f *hostedFeed) Start(ctx context.Context) error {
 }
 
 func (f *hostedFeed) feed() feed {
-	return feed{what: "the HostedControlPlane", read: f.read, watch: f.client.WatchHosted, follow: f.follow, log: f.log}
+	return feed{what: "the HostedControlPlane", read: f.read, watch: f.client.WatchHosted, follow: f.follow,
+		log: f.log}
 }
 
 func (f *hostedFeed) read(ctx context.Context) (version string, err error) {
@@ -94,7 +95,7 @@ func (f *hostedFeed) read(ctx context.Context) (version string, err error) {
 	return version, nil
 }
 
-// follow takes what a watch tells, and reports whether there is more to expect of it.
+// follow takes in an event of a watch, and reports whether more events are worth waiting for.
 func (f *hostedFeed) follow(ctx context.Context, event watch.Event) bool {
 	plane, is := event.Object.(*unstructured.Unstructured)
 	switch {
@@ -113,7 +114,7 @@ func (f *hostedFeed) follow(ctx context.Context, event watch.Event) bool {
 	return true
 }
 
-// take hangs up what an answer changes and wakes whom that concerns.
+// take puts a changed answer on the board and wakes the controllers concerned.
 func (f *hostedFeed) take(ctx context.Context, planes []unstructured.Unstructured, err error) {
 	after := f.board.Hosted().Next(planes, err, f.given)
 	if !f.board.SetHosted(after) {
@@ -124,7 +125,7 @@ func (f *hostedFeed) take(ctx context.Context, planes []unstructured.Unstructure
 	f.changed(ctx)
 }
 
-// hostedChanged wakes everybody whose work follows from the HostedControlPlane.
+// hostedChanged wakes the controllers that depend on the HostedControlPlane.
 func (d operatorDeps) hostedChanged(ctx context.Context) {
 	d.bells.Ring(DefaultClass, kube.Singleton(), 0)
 	d.bells.Ring(Dismantling, kube.Singleton(), 0)

@@ -147,7 +147,8 @@ func TestA32_WhoIsPaused(t *testing.T) {
 	plane := hostedControlPlane("one", "infra")
 	for _, until := range []string{"true", ""} {
 		plane.Object["spec"].(map[string]any)["pausedUntil"] = until
-		board.SetHosted(operator.HostedReading{}.Next([]unstructured.Unstructured{*plane}, nil, operator.HostedGiven{}))
+		board.SetHosted(operator.HostedReading{}.Next([]unstructured.Unstructured{*plane}, nil,
+			operator.HostedGiven{}))
 		result, err := p.Reconcile(t.Context(), reconcile.Request{})
 		if paused := until != ""; err != nil || (result.RequeueAfter == pausedAgainAfter) != paused ||
 			(inner.steps == 0) != paused {

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 )
 
-// policyFeed follows the one policy that counts, and hangs up what is known of it (R40).
+// policyFeed follows the one policy that counts, and puts its state on the board (R40).
 type policyFeed struct {
 	client   operator.ManagementClient
 	board    *operator.Board
@@ -42,7 +42,7 @@ func (f *policyFeed) read(ctx context.Context) (version string, err error) {
 	return version, err
 }
 
-// follow takes what a watch tells, and reports whether there is more to expect of it.
+// follow takes in an event of a watch, and reports whether more events are worth waiting for.
 func (f *policyFeed) follow(ctx context.Context, event watch.Event) bool {
 	policy, isPolicy := event.Object.(*hypershiftv1beta1.AutoNodePolicy)
 	switch {
@@ -58,7 +58,7 @@ func (f *policyFeed) follow(ctx context.Context, event watch.Event) bool {
 	return true
 }
 
-// take hangs up what an answer changes and wakes whom that concerns.
+// take puts a changed answer on the board and wakes the controllers concerned.
 func (f *policyFeed) take(ctx context.Context, answer operator.Answer) {
 	before := f.board.Latest()
 	after := before.Next(answer, f.now(), f.keepLast)
@@ -76,7 +76,8 @@ func (f *policyFeed) tell(reading operator.Reading) {
 	log := f.log.WithValues("state", reading.State, "namespace", f.client.Namespace())
 	switch reading.State {
 	case operator.StatePermissive:
-		log.Error(reading.Cause, "the policy has been unreadable for a while: no policy is enforced until it can be read")
+		log.Error(reading.Cause,
+			"the policy has been unreadable for a while: no policy is enforced until it can be read")
 	case operator.StateDenied, operator.StateUnavailable:
 		log.Error(reading.Cause, "the policy cannot be read: what was applied last stays")
 	default:

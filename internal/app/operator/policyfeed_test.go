@@ -21,33 +21,41 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 )
 
-func newFeed(t *testing.T, list func(next func() error) error, objects ...client.Object) (*policyFeed, client.Client, chan bool) {
+func newFeed(t *testing.T, list func(next func() error) error,
+	objects ...client.Object) (*policyFeed, client.Client, chan bool) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := hypershiftv1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithIndex(&hypershiftv1beta1.AutoNodePolicy{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).
-		WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
+		WithIndex(&hypershiftv1beta1.AutoNodePolicy{}, "metadata.name", func(o client.Object) []string {
+			return []string{o.GetName()}
+		}).
+		WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, l client.ObjectList,
+			options ...client.ListOption) error {
 			return list(func() error { return c.List(ctx, l, options...) })
 		}}).Build()
 	changes := make(chan bool, 100)
 	return &policyFeed{
-		client: operator.ManagementClientOf(server, "hcp-a"), board: operator.NewBoard(), metrics: operator.NewMetrics(prometheus.NewRegistry()),
-		changed: func(_ context.Context, forWrappers bool) { changes <- forWrappers }, now: time.Now, log: logr.Discard(),
+		client: operator.ManagementClientOf(server, "hcp-a"), board: operator.NewBoard(),
+		metrics: operator.NewMetrics(prometheus.NewRegistry()),
+		changed: func(_ context.Context, forWrappers bool) { changes <- forWrappers }, now: time.Now,
+		log: logr.Discard(),
 	}, server, changes
 }
 
 func autoNodePolicy(name string) *hypershiftv1beta1.AutoNodePolicy {
-	return &hypershiftv1beta1.AutoNodePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "hcp-a", Name: name, UID: "u", Generation: 1}}
+	return &hypershiftv1beta1.AutoNodePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "hcp-a", Name: name, UID: "u",
+		Generation: 1}}
 }
 
 // R19, R20, R40: changes and the deletion of the policy are seen without reading again, those of others are not.
 func TestTheFeedFollowsThePolicy(t *testing.T) {
 	t.Parallel()
 	reads := 0
-	feed, server, changes := newFeed(t, func(next func() error) error { reads++; return next() }, autoNodePolicy("default"))
+	feed, server, changes := newFeed(t, func(next func() error) error { reads++; return next() },
+		autoNodePolicy("default"))
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- feed.Start(ctx) }()
@@ -57,12 +65,14 @@ func TestTheFeedFollowsThePolicy(t *testing.T) {
 	elsewhere := autoNodePolicy("default")
 	elsewhere.Namespace = "hcp-b"
 	for _, stranger := range []*hypershiftv1beta1.AutoNodePolicy{autoNodePolicy("other"), elsewhere} {
-		if before := feed.board.Reading().Policy; !feed.follow(ctx, watch.Event{Type: watch.Added, Object: stranger}) || feed.board.Reading().Policy != before {
+		if before := feed.board.Reading().Policy; !feed.follow(ctx,
+			watch.Event{Type: watch.Added, Object: stranger}) || feed.board.Reading().Policy != before {
 			t.Errorf("the policy %s/%s is taken for the one that counts", stranger.Namespace, stranger.Name)
 		}
 	}
 	var changed hypershiftv1beta1.AutoNodePolicy
-	for times := int64(2); feed.board.Reading().Policy.Generation == 1; times++ { // the watch may begin after the first change
+	// the watch may begin after the first change
+	for times := int64(2); feed.board.Reading().Policy.Generation == 1; times++ {
 		if err := server.Get(ctx, client.ObjectKeyFromObject(autoNodePolicy("default")), &changed); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +107,8 @@ func TestTheFeedAsksAgainAfterARefusal(t *testing.T) {
 		after time.Duration
 		want  operator.ReadState
 		wakes bool
-	}{{0, operator.StateDenied, true}, {operator.ConfirmAfter / 2, operator.StateDenied, false}, {operator.ConfirmAfter / 2, operator.StatePermissive, true}} {
+	}{{0, operator.StateDenied, true}, {operator.ConfirmAfter / 2, operator.StateDenied, false},
+		{operator.ConfirmAfter / 2, operator.StatePermissive, true}} {
 		now = now.Add(step.after)
 		if wait := feed.feed().round(t.Context()); wait <= 0 || wait > operator.ConfirmAfter/10 {
 			t.Errorf("it asks again after %s", wait)

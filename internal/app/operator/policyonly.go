@@ -15,9 +15,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 )
 
-// RunPolicyOnly runs what of an operator speaks with the management cluster, until ctx ends: the policy's feed, and
-// the writer of its status. The hosted cluster counts as protected and has nothing in it, so that none is needed: by
-// this it is measured what many operators cost one management cluster.
+// RunPolicyOnly runs only the parts of an operator that talk to the management cluster, until ctx ends: the policy's
+// feed, and the writer of its status. It needs no hosted cluster: that counts as protected and empty. It serves to
+// measure the load of many operators on one management cluster.
 func RunPolicyOnly(ctx context.Context, to *rest.Config, namespace string, log logr.Logger) error {
 	limited := bounded(to, DefaultConfig())
 	management, err := operator.NewManagementClient(limited, namespace)
@@ -25,7 +25,7 @@ func RunPolicyOnly(ctx context.Context, to *rest.Config, namespace string, log l
 		return err
 	}
 	stop := serve.StopWithin
-	mgr, err := manager.New(limited, manager.Options{ // whose cache and client nobody uses
+	mgr, err := manager.New(limited, manager.Options{ // nobody uses its cache and client
 		Logger: serve.Quiet(ctx, log), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		GracefulShutdownTimeout: &stop,
 	})

@@ -32,8 +32,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// Run runs the operator of AutoNodePolicy until ctx ends, or until a teardown or a release is done, and returns nil
-// then. Errors before anything was started are for people, one line each.
+// Run runs the operator of AutoNodePolicy until ctx ends, or until a teardown or a release is done; then it returns
+// nil. Errors before the start are for people, one line each.
 func Run(ctx context.Context, config Config, log logr.Logger) error {
 	servers, err := serve.OpenAddresses(config.MetricsBindAddress, config.HealthProbeBindAddress)
 	if err != nil {
@@ -58,11 +58,12 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		return err
 	}
 	registry := prometheus.Gatherers{p.registry, ctrlmetrics.Registry}
-	if err := servers.Add(mgr, serve.MetricsHandler(serve.Gathered(registry), false), serve.HealthHandler(p.ready)); err != nil {
+	if err := servers.Add(mgr, serve.MetricsHandler(serve.Gathered(registry), false),
+		serve.HealthHandler(p.ready)); err != nil {
 		return err
 	}
-	log.Info("started", "guest", config.Guest.Host, "management", config.Management.Host, "namespace", config.Namespace,
-		"platforms", config.Platforms)
+	log.Info("started", "guest", config.Guest.Host, "management", config.Management.Host, "namespace",
+		config.Namespace, "platforms", config.Platforms)
 	if err := serve.RunManager(ctx, mgr, serve.EndWithin); err != nil {
 		return fmt.Errorf("running: %w", err)
 	}
@@ -80,7 +81,8 @@ func newGuestManager(ctx context.Context, config Config, log logr.Logger) (manag
 	scheme := runtime.NewScheme()
 	var failures []error
 	for _, register := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, admissionv1.AddToScheme, certificatesv1.AddToScheme, hypershiftv1beta1.AddToScheme, hypershiftv1.AddToScheme, karpenterv1.AddToScheme, karpenterawsv1.AddToScheme,
+		corev1.AddToScheme, admissionv1.AddToScheme, certificatesv1.AddToScheme, hypershiftv1beta1.AddToScheme,
+		hypershiftv1.AddToScheme, karpenterv1.AddToScheme, karpenterawsv1.AddToScheme,
 	} {
 		failures = append(failures, register(scheme))
 	}
@@ -90,27 +92,29 @@ func newGuestManager(ctx context.Context, config Config, log logr.Logger) (manag
 	stop := serve.StopWithin
 	return manager.New(bounded(config.Guest, config), manager.Options{
 		Scheme: scheme, Logger: serve.Quiet(ctx, log),
-		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ReaderFailOnMissingInformer: true},
+		Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields(),
+			ReaderFailOnMissingInformer: true},
 		Metrics:                 metricsserver.Options{BindAddress: "0"}, // serve.go does
 		HealthProbeBindAddress:  "0",
 		GracefulShutdownTimeout: &stop,
 	})
 }
 
-// operatorProcess is what of a running operator is needed after it was assembled.
+// operatorProcess holds the parts of a running operator that are needed after assembly.
 type operatorProcess struct {
 	registry *prometheus.Registry
 	synced   *serve.Syncs
 	board    *operator.Board
 }
 
-// ready reports whether the caches are filled and the guest is protected (G22). That the policy can be read is no part of
-// it: a restart would not help.
+// ready reports whether the caches are filled and the guest is protected (G22). A readable policy is not required: a
+// restart would not help.
 func (p *operatorProcess) ready() bool { return p.synced.All() && p.board.Protected() }
 
 // assembleOperator wires the policy's feed and the controllers to a manager. done ends the process after a teardown.
 func assembleOperator(
-	ctx context.Context, config Config, mgr manager.Manager, management operator.ManagementClient, done func(), log logr.Logger,
+	ctx context.Context, config Config, mgr manager.Manager, management operator.ManagementClient, done func(),
+	log logr.Logger,
 ) (*operatorProcess, error) {
 	enabled, err := config.policyEnabled()
 	if err != nil {
@@ -126,7 +130,7 @@ func assembleOperator(
 	send := event.To(mgr.GetEventRecorder("joiner-operator"))
 	sink := func(about client.Object, kind event.Kind, reason, message string) {
 		send(about, kind, reason, message)
-		if kind == event.Warning { // for those who run the operator and do not see the guest; repetitions are left out
+		if kind == event.Warning { // for operators who do not see the guest; repetitions are left out
 			log.Info(message, "reason", reason, "name", about.GetName())
 		}
 	}
@@ -169,16 +173,16 @@ func assembleOperator(
 			return nil, err
 		}
 	}
-	if !enabled || config.Release { // a release asks for the policy itself
+	if !enabled || config.Release { // a release reads the policy itself
 		return p, nil
 	}
 	return p, mgr.Add(&policyFeed{
-		client: management, board: p.board, keepLast: config.OnPolicyUnreadable == PolicyKeepLast, changed: deps.policyRead,
-		metrics: set, now: time.Now, log: log.WithName("policy"),
+		client: management, board: p.board, keepLast: config.OnPolicyUnreadable == PolicyKeepLast,
+		changed: deps.policyRead, metrics: set, now: time.Now, log: log.WithName("policy"),
 	})
 }
 
-// divide says which kinds and admission policies are written, and which are others'.
+// divide separates the kinds and admission policies that this operator writes from those of others.
 func (d *operatorDeps) divide(config Config) (err error) {
 	if d.owning, err = operator.NewOwning(config.Own); err != nil {
 		return err
@@ -199,13 +203,13 @@ func (d *operatorDeps) divide(config Config) (err error) {
 	return nil
 }
 
-// given are the settings that the HostedControlPlane has to agree with.
+// given returns the settings that the HostedControlPlane has to agree with.
 func (c Config) given() operator.HostedGiven {
 	return operator.HostedGiven{Infra: merge.Infra{InfraID: c.InfraID, InstanceProfile: c.InstanceProfile,
 		ResourceTags: c.resourceTags()}}
 }
 
-// watchKinds starts an informer for each kind that a controller watches; they read no others.
+// watchKinds starts an informer for each kind that a controller watches. Controllers read no other kinds.
 func watchKinds(ctx context.Context, mgr manager.Manager, controllers []kube.Controller, synced *serve.Syncs) error {
 	for _, c := range controllers {
 		for _, watched := range c.Watches {

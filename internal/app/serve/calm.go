@@ -11,21 +11,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// A step that met a newer object than its cache had is repeated soon: the watch is on its way. While it meets that again
-// and again the watch is late, and the step is repeated ever more rarely; the event that comes at last wakes it anyway.
+// A step that met a newer object than its cache had is repeated soon: the watch event is on its way. If that happens
+// again and again, the watch is slow, and the step is repeated less and less often. The event wakes it anyway when it
+// arrives.
 const (
 	conflictAfter = 100 * time.Millisecond
 	conflictMost  = 3 * time.Second
 )
 
-// Calm makes the everyday collisions of optimistic writes a reason to look again, not an error in the log.
+// Calm turns the everyday conflicts of optimistic writes into a requeue instead of a logged error.
 type Calm struct {
 	reconcile.Reconciler
 	mu        sync.Mutex
-	collision map[reconcile.Request]time.Duration // how long the last collision in a row has made the request wait
+	collision map[reconcile.Request]time.Duration // the wait after the last of successive conflicts
 }
 
-// NewCalm returns the reconciler, calmed.
+// NewCalm returns the reconciler wrapped in Calm.
 func NewCalm(r reconcile.Reconciler) *Calm {
 	return &Calm{Reconciler: r, collision: map[reconcile.Request]time.Duration{}}
 }
@@ -47,8 +48,8 @@ func (c *Calm) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
-// All reports whether every error that was joined into err is of a kind. The predicates of apierrors look at the first
-// that they understand, and would let one conflict hide whatever else went wrong.
+// All reports whether every error that was joined into err is of a kind. The predicates of apierrors look only at the
+// first error that they understand, so one conflict would hide other errors.
 func All(err error, is func(error) bool) bool {
 	for each := err; each != nil; each = errors.Unwrap(each) {
 		if joined, several := each.(interface{ Unwrap() []error }); several {

@@ -21,16 +21,26 @@ func TestConflictsAreTriedAgainQuietly(t *testing.T) {
 		err   error
 		quiet bool
 	}{
-		"conflict":    {apierrors.NewConflict(resource, "n", errors.New("changed")), true},
-		"stale patch": {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Details: &metav1.StatusDetails{}}}, true},
-		"invalid": {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Details: &metav1.StatusDetails{
-			Causes: []metav1.StatusCause{{Field: "spec"}},
-		}}}, false},
+		"conflict": {apierrors.NewConflict(resource, "n", errors.New("changed")), true},
+		"stale patch": {
+			&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422,
+				Details: &metav1.StatusDetails{}}}, true,
+		},
+		"invalid": {
+			&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422,
+				Details: &metav1.StatusDetails{
+					Causes: []metav1.StatusCause{{Field: "spec"}},
+				}}}, false},
 		"other": {errors.New("boom"), false},
 		"conflicts only": {errors.Join(apierrors.NewConflict(resource, "n", errors.New("x")), nil,
 			fmt.Errorf("node m: %w", apierrors.NewConflict(resource, "m", errors.New("x")))), true},
-		"a conflict, then another": {errors.Join(apierrors.NewConflict(resource, "n", errors.New("x")), errors.New("boom")), false},
-		"another, then a conflict": {fmt.Errorf("draining: %w", errors.Join(errors.New("boom"), apierrors.NewConflict(resource, "n", errors.New("x")))), false},
+		"a conflict, then another": {
+			errors.Join(apierrors.NewConflict(resource, "n", errors.New("x")), errors.New("boom")), false,
+		},
+		"another, then a conflict": {
+			fmt.Errorf("draining: %w",
+				errors.Join(errors.New("boom"), apierrors.NewConflict(resource, "n", errors.New("x")))), false,
+		},
 		"conflicts within a refusal": {errors.Join(errors.Join(apierrors.NewConflict(resource, "n", errors.New("x")),
 			apierrors.NewForbidden(resource, "n", errors.New("denied")))), false},
 	} {
@@ -49,7 +59,9 @@ func TestCollisionsInARowAreRepeatedMoreAndMoreRarely(t *testing.T) {
 	t.Parallel()
 	outcome := apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n", errors.New("changed"))
 	var err error = outcome
-	step := NewCalm(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, err }))
+	step := NewCalm(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+		return reconcile.Result{}, err
+	}))
 	wait := func() time.Duration {
 		result, failure := step.Reconcile(t.Context(), reconcile.Request{})
 		if failure != nil {

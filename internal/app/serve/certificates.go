@@ -11,7 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/certificate"
 )
 
-// ExpiryMetric tells when what is shown ends, for an alert on a renewal that does not go on; 0 while there is nothing.
+// ExpiryMetric returns a gauge of when the served certificate ends, for an alert on a stuck renewal; 0 while there is
+// none.
 func ExpiryMetric(name string, shown interface {
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }) prometheus.Collector {
@@ -25,19 +26,19 @@ func ExpiryMetric(name string, shown interface {
 	})
 }
 
-// CertificateStepWithin bounds one step of a keeper of certificates that live long. A busy API server takes more than ten seconds
-// to check a large CustomResourceDefinition, and a write that is given up has to begin anew.
+// CertificateStepWithin bounds one step of a keeper of long-lived certificates. A busy API server takes more than ten
+// seconds to check a large CustomResourceDefinition, and a cancelled write has to start over.
 const CertificateStepWithin = 30 * time.Second
 
-// Stepped are certificates that are kept new by steps.
+// Stepped are certificates that are renewed by steps.
 type Stepped interface {
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// Bundle is what clients are to trust.
+	// Bundle returns the CA bundle for clients.
 	Bundle() []byte
 	Step(context.Context, time.Time) (certificate.Change, error)
 }
 
-// KeptCertificates makes the steps, in every replica.
+// KeptCertificates runs the steps, in every replica.
 type KeptCertificates struct {
 	Stepped
 	Every  time.Duration
@@ -45,13 +46,13 @@ type KeptCertificates struct {
 	Log    logr.Logger
 }
 
-// OwnCertificates are those that a webhook makes itself.
+// OwnCertificates are certificates that a webhook makes itself.
 type OwnCertificates struct {
 	KeptCertificates
 	keeper *certificate.Keeper
 }
 
-// NewOwnCertificates prepares certificates that the process makes itself.
+// NewOwnCertificates prepares certificates that the process will make itself.
 func NewOwnCertificates(config certificate.Config, log logr.Logger) (OwnCertificates, error) {
 	keeper, err := certificate.NewKeeper(config)
 	return OwnCertificates{KeptCertificates{Stepped: keeper, Every: config.Terms.Every(),
@@ -61,7 +62,7 @@ func NewOwnCertificates(config certificate.Config, log logr.Logger) (OwnCertific
 // Ready implements certificates.
 func (o OwnCertificates) Ready() bool { return o.keeper.Ready() }
 
-// Tokens are those that callers may end the path with.
+// Tokens returns the tokens that callers may put at the end of the path.
 func (o OwnCertificates) Tokens() []string { return o.keeper.Tokens() }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
@@ -82,7 +83,7 @@ func (k KeptCertificates) Start(ctx context.Context) error {
 	}
 }
 
-// step makes one step, and logs a failure that was not said last.
+// step runs one step, and logs a failure unless it equals the last one logged. It returns that failure.
 func (k KeptCertificates) step(ctx context.Context, said string) string {
 	bounded, cancel := context.WithTimeout(ctx, k.Within)
 	defer cancel()

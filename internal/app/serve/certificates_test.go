@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/certificate"
 )
 
-// a replica that has no certificate yet, or one that is not trusted, says so to probes; with one, the metric tells
-// when it ends.
+// a replica that has no certificate yet, or one that is not trusted, says so to probes; with one, the metric
+// tells when it ends.
 func TestReadinessAndExpiryFollowTheCertificate(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
@@ -25,7 +25,8 @@ func TestReadinessAndExpiryFollowTheCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).Build()
-	config := certificate.Config{Terms: certificate.Terms{Name: "hook", Hosts: []string{"hook.space.svc"}, Lifetime: time.Hour}, Store: certificate.SecretStore(cluster, "space", "own")}
+	config := certificate.Config{Terms: certificate.Terms{Name: "hook", Hosts: []string{"hook.space.svc"},
+		Lifetime: time.Hour}, Store: certificate.SecretStore(cluster, "space", "own")}
 	own, err := NewOwnCertificates(config, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +35,8 @@ func TestReadinessAndExpiryFollowTheCertificate(t *testing.T) {
 	registry.MustRegister(ExpiryMetric("joiner_webhook_certificate_expiry_timestamp_seconds", own))
 	expiry := func() float64 {
 		families, err := registry.Gather()
-		if err != nil || len(families) != 1 || families[0].GetName() != "joiner_webhook_certificate_expiry_timestamp_seconds" {
+		if err != nil || len(families) != 1 ||
+			families[0].GetName() != "joiner_webhook_certificate_expiry_timestamp_seconds" {
 			t.Fatalf("metrics %v, %v", families, err)
 		}
 		return families[0].GetMetric()[0].GetGauge().GetValue()

@@ -9,11 +9,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/certificate"
 )
 
-// V-20: one step may take as long as an API server under load needs for its writes, unless certificates live so short that the time which a
-// step writes down would be long past.
+// V-20: one step may take as long as an API server under load needs for its writes, unless certificates live so short
+// that the time which a step writes down would be long past.
 func TestV20_AStepHasTheTimeThatItsWritesNeed(t *testing.T) {
 	for lifetime, want := range map[time.Duration]time.Duration{
-		certificate.Lifetime: CertificateStepWithin, certificate.MinLifetime: 10 * time.Second, 24 * time.Hour: CertificateStepWithin,
+		certificate.Lifetime: CertificateStepWithin, certificate.MinLifetime: 10 * time.Second,
+		24 * time.Hour: CertificateStepWithin,
 	} {
 		own, err := NewOwnCertificates(certificate.Config{Terms: certificate.Terms{Name: "test", Hosts: []string{"a"},
 			Lifetime: lifetime}, Store: noStore{}}, logr.Discard())

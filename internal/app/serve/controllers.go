@@ -20,13 +20,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 )
 
-// The delays of a step that failed: short at first, and never so long that a healed fault goes unnoticed.
+// Delays after failed steps: short at first, and never so long that a healed fault goes unnoticed.
 const (
 	retryFirst = 100 * time.Millisecond
 	retryMost  = 10 * time.Second
 )
 
-// AddController gives one controller its queue and its watches.
+// AddController adds a controller to a manager, with its queue and watches.
 func AddController(ctx context.Context, mgr manager.Manager, c kube.Controller, bells *Bells, log logr.Logger) error {
 	built, err := controller.New(c.Name, mgr, controller.Options{
 		Reconciler: c.Reconciler, MaxConcurrentReconciles: c.Workers, SkipNameValidation: new(true),
@@ -57,14 +57,14 @@ func AddController(ctx context.Context, mgr manager.Manager, c kube.Controller, 
 // queue is the queue of one controller.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Bells wake controllers by name. A controller that has not started yet is not called: it starts by looking at
-// everything.
+// Bells wake controllers by name. They skip a controller that has not started yet: it looks at everything when it
+// starts.
 type Bells struct {
 	mu     sync.Mutex
 	queues map[string]queue
 }
 
-// NewBells returns bells that reach nobody yet.
+// NewBells returns bells without controllers.
 func NewBells() *Bells { return &Bells{queues: map[string]queue{}} }
 
 func (b *Bells) add(name string, q queue) {
@@ -87,7 +87,7 @@ func (b *Bells) Ring(name string, request reconcile.Request, after time.Duration
 	}
 }
 
-// Syncs knows whether every handler has seen the first list of its kind.
+// Syncs knows whether each handler has seen the first list of its kind.
 type Syncs struct {
 	mu    sync.Mutex
 	found []synced
@@ -98,17 +98,18 @@ type synced struct {
 	has  func() bool
 }
 
-// Add takes in one handler, by what it hears of.
+// Add adds a handler, with a name for what it waits for.
 func (s *Syncs) Add(what string, has func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.found = append(s.found, synced{what, has})
 }
 
-// All reports whether all of them have.
+// All reports whether every handler has seen its first list.
 func (s *Syncs) All() bool { return len(s.Missing()) == 0 }
 
-// Missing returns what has not been listed yet, each once and in order. What may not be listed stays there.
+// Missing returns the names of what has not been listed yet, sorted and without duplicates. A kind that may not be
+// listed stays in it.
 func (s *Syncs) Missing() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +126,7 @@ func (s *Syncs) Missing() []string {
 // KindOf names the kind of an object for people: Pod, EC2NodeClass.
 func KindOf(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }
 
-// handlerOf turns a watch into what the library calls.
+// handlerOf turns a watch into a handler of controller-runtime.
 func handlerOf(watch kube.Watch) handler.EventHandler {
 	put := func(ctx context.Context, q queue, old, fresh client.Object) {
 		for _, request := range watch.Heard(ctx, old, fresh) {
@@ -138,7 +139,9 @@ func handlerOf(watch kube.Watch) handler.EventHandler {
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e ctrlevent.CreateEvent, q queue) { put(ctx, q, nil, e.Object) },
-		UpdateFunc: func(ctx context.Context, e ctrlevent.UpdateEvent, q queue) { put(ctx, q, e.ObjectOld, e.ObjectNew) },
+		UpdateFunc: func(ctx context.Context, e ctrlevent.UpdateEvent, q queue) {
+			put(ctx, q, e.ObjectOld, e.ObjectNew)
+		},
 		DeleteFunc: func(ctx context.Context, e ctrlevent.DeleteEvent, q queue) { put(ctx, q, e.Object, nil) },
 	}
 }

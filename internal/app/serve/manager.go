@@ -13,8 +13,8 @@ const StopWithin = 10 * time.Second
 // EndWithin bounds how long a manager may take to end: its own bound, and that of its servers.
 const EndWithin = StopWithin + closeWithin
 
-// RunManager runs a manager until ctx ends. One that is still filling its caches then does not end (controller-runtime v0.24.1
-// goes round in a circle): it is left behind after a while, as the process ends.
+// RunManager runs a manager until ctx ends. While it fills its caches a manager may not stop (controller-runtime
+// v0.24.1 loops): after within it is left behind, as the process ends.
 func RunManager(ctx context.Context, mgr manager.Manager, within time.Duration) error {
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

@@ -10,13 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Ports are the listeners that were opened before anything else, so that a taken port is said at once.
+// Ports are listeners that are opened before anything else, so that a port in use is reported at once.
 type Ports struct {
 	metrics, health net.Listener // nil when not served
 	handedOver      bool
 }
 
-// Open takes the listeners for metrics and for probes; nil ones are not served.
+// Open opens the listeners for metrics and for probes; nil listeners are not served.
 func Open(metrics, health func() (net.Listener, error)) (*Ports, error) {
 	p := &Ports{}
 	var err error
@@ -30,7 +30,7 @@ func Open(metrics, health func() (net.Listener, error)) (*Ports, error) {
 	return p, nil
 }
 
-// OpenAddresses takes the listeners of --metrics-bind-address and --health-probe-bind-address.
+// OpenAddresses opens the listeners of --metrics-bind-address and --health-probe-bind-address.
 func OpenAddresses(metrics, health string) (*Ports, error) {
 	return Open(
 		func() (net.Listener, error) { return ListenAt("metrics-bind-address", metrics) },
@@ -38,7 +38,7 @@ func OpenAddresses(metrics, health string) (*Ports, error) {
 	)
 }
 
-// Health is the address of the probes, nil when they are not served.
+// Health returns the address of the probes, nil when they are not served.
 func (p *Ports) Health() net.Addr {
 	if p.health == nil {
 		return nil
@@ -46,8 +46,8 @@ func (p *Ports) Health() net.Addr {
 	return p.health.Addr()
 }
 
-// Add gives the listeners to the manager, which closes them. It starts servers of its own type before it fills the caches:
-// probes are answered meanwhile.
+// Add hands the listeners to the manager, which closes them. The manager starts its own type of server before it fills
+// the caches, so probes are answered meanwhile.
 func (p *Ports) Add(mgr manager.Manager, metrics, health http.Handler) error {
 	p.handedOver = true
 	if p.metrics != nil {
@@ -66,7 +66,7 @@ func early(listener net.Listener, handler http.Handler) *manager.Server {
 		ShutdownTimeout: new(closeWithin)}
 }
 
-// Close closes what was not handed over.
+// Close closes the listeners unless they were handed over.
 func (p *Ports) Close() {
 	if p.handedOver {
 		return
@@ -78,49 +78,54 @@ func (p *Ports) Close() {
 	}
 }
 
-// ListenPort takes a port; 0 is none. The flag is named when another process has it.
+// ListenPort listens on a port; for 0 it returns nil. If the port is in use, the error names the flag.
 func ListenPort(flag string, port int) (net.Listener, error) {
 	if port == 0 {
 		return nil, nil
 	}
 	listener, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 	if err != nil {
-		return nil, fmt.Errorf("--%s: port %d cannot be used, another process may have it: give a free port, or 0 to serve nothing (%s)",
+		return nil, fmt.Errorf(
+			"--%s: port %d cannot be used, another process may have it: give a free port, or 0 to serve nothing (%s)",
 			flag, port, OneLine(err))
 	}
 	return listener, nil
 }
 
-// ListenAt takes an address; "0" is none.
+// ListenAt listens on an address; for "0" it returns nil.
 func ListenAt(flag, address string) (net.Listener, error) {
 	if address == "0" {
 		return nil, nil
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("--%s: %s cannot be used, another process may have it: give a free one, or 0 to serve nothing (%s)",
+		return nil, fmt.Errorf(
+			"--%s: %s cannot be used, another process may have it: give a free one, or 0 to serve nothing (%s)",
 			flag, address, OneLine(err))
 	}
 	return listener, nil
 }
 
-// ValidateAddresses returns an error for --metrics-bind-address and --health-probe-bind-address that cannot work.
+// ValidateAddresses returns an error if --metrics-bind-address or --health-probe-bind-address cannot work.
 func ValidateAddresses(metrics, health string) error {
 	var faults []error
 	for _, address := range []struct{ flag, value string }{
 		{"metrics-bind-address", metrics}, {"health-probe-bind-address", health},
 	} {
 		if err := ValidAddress(address.value); err != nil {
-			faults = append(faults, fmt.Errorf("--%s is %q: want host:port or :port, or 0 to serve nothing", address.flag, address.value))
+			faults = append(faults, fmt.Errorf("--%s is %q: want host:port or :port, or 0 to serve nothing",
+				address.flag, address.value))
 		}
 	}
 	if metrics == health && metrics != "0" {
-		faults = append(faults, fmt.Errorf("--metrics-bind-address and --health-probe-bind-address are both %q: give each its own", metrics))
+		faults = append(faults,
+			fmt.Errorf("--metrics-bind-address and --health-probe-bind-address are both %q: give each its own",
+				metrics))
 	}
 	return errors.Join(faults...)
 }
 
-// ValidAddress returns an error for what is neither host:port nor :port nor 0.
+// ValidAddress returns an error unless the address is host:port, :port or 0.
 func ValidAddress(address string) error {
 	if address == "0" {
 		return nil

@@ -10,32 +10,36 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// Precedence bounds the requests of two clients together, and lets those of one go first. client-go's own limiter gives turns in the order
-// of asking: five hundred workers that have asked make everybody else wait for seconds. And an API server that is busy shares what it has
-// among all requests that it has got: so few of the others are under way while one that goes first is. Safe for concurrent use.
+// Precedence bounds the requests of two clients together, and lets those of one go first. The limiter of client-go is
+// first come, first served: five hundred waiting workers make everybody else wait for seconds. A busy API server also
+// divides its capacity among all requests that it has received. So only few of the other requests are under way while
+// one of the first client is. Safe for concurrent use.
 type Precedence struct {
 	bucket flowcontrol.RateLimiter
 	pause  time.Duration // from one token to the next
 
-	mu          sync.Mutex
-	asking      bool            // somebody asks the bucket; the others wait
-	first, rest []chan struct{} // of callers that wait, in the order in which they came; one is closed when its caller is to ask
-	row         int             // how many of the first have gone in a row while others waited
+	mu     sync.Mutex
+	asking bool // a caller polls the bucket; the others wait
+	// waiting callers, in the order of arrival; a channel is closed when its caller may poll
+	first, rest []chan struct{}
+	row         int // how many of first have gone in a row while rest waited
 
-	flying, others int             // requests that are under way: of the first, and of the rest
-	held           []chan struct{} // of requests of the rest that wait for others to end, in order; one is closed when its request may go
+	flying, others int // requests under way: of the first client, and of the rest
+	// waiting requests of the rest, in order; a channel is closed when its request may go
+	held []chan struct{}
 }
 
-// besideFirst is how many requests of the rest are under way beside those that go first.
+// besideFirst is how many requests of the rest may be under way beside those that go first.
 const besideFirst = 3
 
-// firstInRow is how many of the first go before one of the others has its turn: what goes first holds nothing up for good.
+// firstInRow is how many of the first go before one of the others has its turn, so that these never starve.
 const firstInRow = 9
 
-// NewPrecedence returns a bound of qps requests a second, which is more than 0, after up to burst at once.
+// NewPrecedence returns a limit of qps requests per second, after up to burst at once. qps must be above 0.
 func NewPrecedence(qps float32, burst int) *Precedence {
 	return &Precedence{
-		bucket: flowcontrol.NewTokenBucketRateLimiter(qps, burst), pause: time.Duration(float64(time.Second) / float64(qps)),
+		bucket: flowcontrol.NewTokenBucketRateLimiter(qps, burst),
+		pause:  time.Duration(float64(time.Second) / float64(qps)),
 	}
 }
 
@@ -45,7 +49,7 @@ func (p *Precedence) First() flowcontrol.RateLimiter { return lane{p, &p.first} 
 // Rest returns the limiter of the other client.
 func (p *Precedence) Rest() flowcontrol.RateLimiter { return lane{p, &p.rest} }
 
-// pass lets the next caller ask the bucket.
+// pass lets the next caller poll the bucket.
 func (p *Precedence) pass() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +92,7 @@ func (lane) Stop() {}
 // QPS implements flowcontrol.RateLimiter.
 func (l lane) QPS() float32 { return l.bucket.QPS() }
 
-// Wait implements flowcontrol.RateLimiter. The error is that of a context that has ended.
+// Wait implements flowcontrol.RateLimiter. It only fails with the error of an ended context.
 func (l lane) Wait(ctx context.Context) error {
 	if err := l.turn(ctx); err != nil {
 		return err
@@ -104,7 +108,7 @@ func (l lane) Wait(ctx context.Context) error {
 	return nil
 }
 
-// turn waits until the caller is the one who asks the bucket.
+// turn waits until the caller may poll the bucket.
 func (l lane) turn(ctx context.Context) error {
 	l.mu.Lock()
 	if !l.asking {
@@ -126,25 +130,26 @@ func (l lane) turn(ctx context.Context) error {
 		*l.waiting = slices.Delete(*l.waiting, i, i+1)
 	}
 	l.mu.Unlock()
-	if i < 0 { // called at that moment: the turn is the next one's
+	if i < 0 { // called at that moment: pass the turn on
 		l.pass()
 	}
 	return ctx.Err()
 }
 
-// Among returns a transport for the requests of the client that goes first, or of the other one. A watch is not counted: it goes on.
+// Among returns a transport for the client that goes first, or for the other one. Watches are not counted, since they
+// last.
 func (p *Precedence) Among(first bool) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return &crossing{next, p, first} }
 }
 
-// crossing is a transport whose requests make way.
+// crossing is the transport of one client; its requests wait in begin.
 type crossing struct {
 	next  http.RoundTripper
 	p     *Precedence
 	first bool
 }
 
-// WrappedRoundTripper is how client-go finds what is below.
+// WrappedRoundTripper is how client-go finds the transport below.
 func (c *crossing) WrappedRoundTripper() http.RoundTripper { return c.next }
 
 // RoundTrip implements http.RoundTripper.
@@ -159,7 +164,7 @@ func (c *crossing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// begin waits until a request may go. The error is that of a context that has ended.
+// begin waits until a request may go. It only fails with the error of an ended context.
 func (p *Precedence) begin(ctx context.Context, first bool) error {
 	p.mu.Lock()
 	switch {
@@ -183,7 +188,7 @@ func (p *Precedence) begin(ctx context.Context, first bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.Index(p.held, called)
-	if i < 0 { // it was called in the same moment, and counts as under way
+	if i < 0 { // called at that moment, so it counts as under way
 		p.others--
 		p.release()
 		return ctx.Err()
@@ -192,7 +197,7 @@ func (p *Precedence) begin(ctx context.Context, first bool) error {
 	return ctx.Err()
 }
 
-// end lets go who waits for a request that has ended.
+// end counts a request as ended, and releases requests that waited for that.
 func (p *Precedence) end(first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -204,7 +209,7 @@ func (p *Precedence) end(first bool) {
 	p.release()
 }
 
-// release lets those go that may. p.mu is held.
+// release lets go of the held requests that may go now. p.mu is held.
 func (p *Precedence) release() {
 	for len(p.held) > 0 && (p.flying == 0 || p.others < besideFirst) {
 		p.others++

@@ -89,8 +89,8 @@ func TestATurnIsLeftToTheNext(t *testing.T) {
 	})
 }
 
-// E-61: while a request that goes first is under way, few of the others are, and all the others go once it has ended. A watch
-// goes on, and who gives up leaves its place to the next one.
+// E-61: while a request that goes first is under way, few of the others are, and all the others go once it has ended.
+// A watch goes on, and who gives up leaves its place to the next one.
 func TestE61_OthersMakeWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -132,7 +132,8 @@ func TestE61_OthersMakeWay(t *testing.T) {
 		close(server.answer)
 		group.Wait()
 		if p.flying != 0 || p.others != 0 || len(p.held) != 0 {
-			t.Errorf("at the end %d of the first and %d others count as under way, and %d wait", p.flying, p.others, len(p.held))
+			t.Errorf("at the end %d of the first and %d others count as under way, and %d wait", p.flying, p.others,
+				len(p.held))
 		}
 		if got := server.came.Load(); got != 1+6+1 {
 			t.Errorf("%d requests came, want all but the one that gave up", got)

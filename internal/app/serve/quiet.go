@@ -6,9 +6,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Quiet is the logger for libraries. They tell every start and stop at the level at which we tell decisions, so what
-// they say is only heard when debugging; but for errors, and those not either once ctx has ended: what fails then fails
-// because we stop.
+// Quiet returns a logger for libraries. They log every start and stop at the level of our decisions, so their messages
+// only appear when debugging. Errors are logged as such until ctx has ended: later failures come from stopping.
 func Quiet(ctx context.Context, log logr.Logger) logr.Logger {
 	return logr.New(quietSink{LogSink: log.V(1).GetSink(), ended: func() bool { return ctx.Err() != nil }}).V(1)
 }

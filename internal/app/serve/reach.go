@@ -31,16 +31,19 @@ func CheckServer(ctx context.Context, config *rest.Config) (*discovery.Discovery
 	return client, reach(ctx, client, config.Host)
 }
 
-// Missing returns those of the resources, by name and group ("nodepools.karpenter.sh"), that the API server does not serve, in the
-// order given.
-func Missing(client discovery.DiscoveryInterface, host string, resources ...schema.GroupVersionResource) ([]string, error) {
+// Missing returns those resources that the API server does not serve, as name and group ("nodepools.karpenter.sh"), in
+// the order given.
+func Missing(client discovery.DiscoveryInterface, host string,
+	resources ...schema.GroupVersionResource) ([]string, error) {
 	var missing []string
 	for _, want := range resources {
 		served, err := client.ServerResourcesForGroupVersion(want.GroupVersion().String())
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("asking %s for the kinds of %s: %w", host, want.GroupVersion(), err)
 		}
-		if err != nil || !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == want.Resource }) {
+		if err != nil || !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool {
+			return r.Name == want.Resource
+		}) {
 			missing = append(missing, want.GroupResource().String())
 		}
 	}
@@ -56,15 +59,18 @@ func reach(ctx context.Context, client *discovery.DiscoveryClient, host string) 
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the API server at %s does not accept the credentials: check the user in --kubeconfig", host)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("the API server at %s forbids to read /version: bind the ClusterRole of deploy/rbac.yaml to this user: %w", host, err)
+		return fmt.Errorf(
+			"the API server at %s forbids to read /version: bind the ClusterRole of deploy/rbac.yaml to this user: %w",
+			host, err)
 	case errors.Is(err, context.Canceled):
 		return err
 	}
-	return fmt.Errorf("the API server at %s cannot be reached: check that it runs, and the server address in --kubeconfig (%s)",
+	return fmt.Errorf(
+		"the API server at %s cannot be reached: check that it runs, and the server address in --kubeconfig (%s)",
 		host, OneLine(err))
 }
 
-// OneLine is an error's text on one line.
+// OneLine returns an error's text on one line.
 func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // ServerVersion returns the version of the API server: major and minor, such as 1.34.

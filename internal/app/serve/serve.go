@@ -1,5 +1,6 @@
-// Package serve is what all programs have in common around their controllers: ports that are opened before anything else, metrics and
-// probes, certificates, queues and their watches, a manager that ends in time, and the first contact with an API server.
+// Package serve holds what all programs need around their controllers: ports that are opened before anything else,
+// metrics and probes, certificates, queues and their watches, a manager that ends in time, and the first contact with
+// an API server.
 package serve
 
 import (
@@ -12,14 +13,14 @@ import (
 )
 
 const (
-	// closeWithin bounds how long a server waits for answers under way.
+	// closeWithin bounds how long a stopping server waits for answers under way.
 	closeWithin = 2 * time.Second
 	// readWithin bounds how long a client may take to send a request.
 	readWithin = 30 * time.Second
-	// idleWithin is how long a connection may wait for its next request: longer than API servers keep one, which is 90 s,
-	// so that none is closed while a request is on its way.
+	// idleWithin is how long a connection may wait for its next request. It is longer than the 90 s of API servers, so
+	// that no connection is closed while a request is on its way.
 	idleWithin = 3 * time.Minute
-	// AnswerWithin bounds how long a webhook may take for a request, from its first byte: API servers wait at most 30 s.
+	// AnswerWithin bounds a webhook's work on one request, from its first byte. API servers wait at most 30 s.
 	AnswerWithin = 40 * time.Second
 )
 
@@ -27,11 +28,11 @@ const (
 type Server struct {
 	Listener net.Listener
 	Handler  http.Handler
-	// AnswerWithin bounds a request with its answer; 0 does not: a profile takes as long as was asked for.
+	// AnswerWithin bounds a request with its answer. 0 is no bound: a profile takes as long as was asked for.
 	AnswerWithin time.Duration
 }
 
-// web is the server with its bounds.
+// web returns the HTTP server with its timeouts.
 func (s Server) web() *http.Server {
 	return &http.Server{Handler: s.Handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: readWithin,
 		WriteTimeout: s.AnswerWithin, IdleTimeout: idleWithin, MaxHeaderBytes: 1 << 16}
@@ -56,10 +57,10 @@ func (s Server) Start(ctx context.Context) error {
 	return err
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: probes and metrics are for every replica.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves probes and metrics.
 func (s Server) NeedLeaderElection() bool { return false }
 
-// MetricsHandler serves metrics, and profiles when asked to.
+// MetricsHandler serves metrics, and profiles if profiling is on.
 func MetricsHandler(metrics http.Handler, profiling bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
@@ -72,7 +73,7 @@ func MetricsHandler(metrics http.Handler, profiling bool) http.Handler {
 	return mux
 }
 
-// HealthHandler answers the probes: the process lives, and ready says whether it is ready.
+// HealthHandler answers the probes: /healthz always succeeds, /readyz when ready returns true.
 func HealthHandler(ready func() bool) http.Handler {
 	return HealthHandlerOf(func() string {
 		if !ready() {
@@ -82,7 +83,7 @@ func HealthHandler(ready func() bool) http.Handler {
 	})
 }
 
-// HealthHandlerOf answers the probes: the process lives, and why says why it is not ready, "" when it is.
+// HealthHandlerOf answers the probes. why returns why the process is not ready, "" when it is.
 func HealthHandlerOf(why func() string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })

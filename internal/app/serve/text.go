@@ -13,12 +13,12 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// Gathered serves what a gatherer has, as Prometheus' library does.
+// Gathered serves the metrics of a gatherer with Prometheus' library.
 func Gathered(from prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(from, promhttp.HandlerOpts{})
 }
 
-// Family writes a family of the library's as text.
+// Family is a metric family of Prometheus' library that can write itself as text.
 type Family struct{ *dto.MetricFamily }
 
 // WriteTo implements io.WriterTo.
@@ -28,7 +28,7 @@ func (f Family) WriteTo(w io.Writer) (int64, error) {
 }
 
 // Text answers a scrape with families that are text already, compressed where the request allows it. It has no other
-// format: Prometheus takes this one whatever it asks for.
+// format: Prometheus accepts this one whatever it asks for.
 func Text(w http.ResponseWriter, r *http.Request, families []io.WriterTo) {
 	w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
 	to := bufio.NewWriterSize(w, 64<<10)
@@ -37,7 +37,7 @@ func Text(w http.ResponseWriter, r *http.Request, families []io.WriterTo) {
 	if takesGzip(r) {
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Header().Add("Vary", "Accept-Encoding")
-		// The text repeats itself so much that more effort makes it hardly smaller, and takes twice the time.
+		// The text is so repetitive that more effort makes it hardly smaller, and takes twice the time.
 		packed, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -48,12 +48,12 @@ func Text(w http.ResponseWriter, r *http.Request, families []io.WriterTo) {
 	}
 	for _, f := range families {
 		if _, err := f.WriteTo(out); err != nil {
-			panic(http.ErrAbortHandler) // else half a scrape would be taken for a whole one
+			panic(http.ErrAbortHandler) // otherwise half a scrape would look like a whole one
 		}
 	}
 }
 
-// takesGzip reports whether a request allows an answer that is compressed.
+// takesGzip reports whether a request accepts a gzip answer.
 func takesGzip(r *http.Request) bool {
 	for coding := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		name, weight, _ := strings.Cut(strings.ReplaceAll(coding, " ", ""), ";")

@@ -29,7 +29,8 @@ func TestK13_AScrapeIsText(t *testing.T) {
 	for _, tc := range []struct {
 		accepted string
 		packed   bool
-	}{{"", false}, {"gzip", true}, {"deflate, GZIP ; q=0.5", true}, {"gzip;q=0", false}, {"gzip;q=0.0, br", false}, {"identity", false}} {
+	}{{"", false}, {"gzip", true}, {"deflate, GZIP ; q=0.5", true}, {"gzip;q=0", false}, {"gzip;q=0.0, br", false},
+		{"identity", false}} {
 		request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 		request.Header.Set("Accept", "application/vnd.google.protobuf")
 		request.Header.Set("Accept-Encoding", tc.accepted)

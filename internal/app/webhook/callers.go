@@ -15,10 +15,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/webhook"
 )
 
-// Authentication is how callers show that they are API servers which were told of this webhook (A-14).
+// Authentication is how callers show that they are API servers configured with this webhook (A-14).
 type Authentication string
 
-// The ways.
+// Values of --authentication.
 const (
 	// ByPath: by the last element of the path, which is in the webhook's configuration only.
 	ByPath Authentication = "Path"
@@ -28,35 +28,41 @@ const (
 	Unverified Authentication = "None"
 )
 
-// tokenForm is what a token in a file may be: 32 random bytes are 43 of these signs.
+// tokenForm matches a valid token: 32 random bytes are 43 of these characters.
 var tokenForm = regexp.MustCompile(`^[A-Za-z0-9_-]{32,256}$`)
 
-// validateCallers checks the flags that say who may ask.
+// validateCallers checks the flags about who may call.
 func (c Config) validateCallers() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	switch c.Authentication {
 	case ByPath:
 		if c.OwnCertificates.CertSecretName == "" && c.PathTokenFile == "" {
-			fault("--path-token-file is missing: want the path of a file with the last element of the path by which the API server calls, "+
-				"or --cert-secret-name, or another --authentication than %s", ByPath)
+			fault(
+				"--path-token-file is missing: want the path of a file with the last element of the path by which the API server calls, "+
+					"or --cert-secret-name, or another --authentication than %s", ByPath)
 		}
 		if c.OwnCertificates.CertSecretName != "" && c.PathTokenFile != "" {
-			fault("--path-token-file is %q beside --cert-secret-name: with certificates of its own the webhook keeps the path", c.PathTokenFile)
+			fault(
+				"--path-token-file is %q beside --cert-secret-name: with certificates of its own the webhook keeps the path",
+				c.PathTokenFile)
 		}
 	case ByCertificate:
 		if c.ClientCAFile == "" {
-			fault("--client-ca-file is missing: want the authority of the certificates of --authentication=%s", ByCertificate)
+			fault("--client-ca-file is missing: want the authority of the certificates of --authentication=%s",
+				ByCertificate)
 		}
 		if len(c.ClientNames) == 0 {
-			fault("--client-names is missing: want the common names of the certificates of --authentication=%s", ByCertificate)
+			fault("--client-names is missing: want the common names of the certificates of --authentication=%s",
+				ByCertificate)
 		}
 	case Unverified:
 	default:
 		fault("--authentication is %q: want %s, %s or %s", c.Authentication, ByPath, ByCertificate, Unverified)
 	}
 	if c.Authentication != ByCertificate && (c.ClientCAFile != "" || len(c.ClientNames) > 0) {
-		fault("--client-ca-file and --client-names are for --authentication=%s, and it is %q", ByCertificate, c.Authentication)
+		fault("--client-ca-file and --client-names are for --authentication=%s, and it is %q", ByCertificate,
+			c.Authentication)
 	}
 	if c.Authentication != ByPath && c.PathTokenFile != "" {
 		fault("--path-token-file is for --authentication=%s, and it is %q", ByPath, c.Authentication)
@@ -64,7 +70,8 @@ func (c Config) validateCallers() error {
 	return errors.Join(faults...)
 }
 
-// verifier makes the way in that the flags name. Shown are the certificates, which know tokens where they are the webhook's own.
+// verifier returns the check of callers that the flags name. shown are the certificates; if they are the webhook's
+// own, they also hold tokens.
 func (c Config) verifier(shown certificates) (webhook.Caller, error) {
 	switch c.Authentication {
 	case ByCertificate:
@@ -82,20 +89,20 @@ func (c Config) verifier(shown certificates) (webhook.Caller, error) {
 	return webhook.ByPath(Path, file.tokens), nil
 }
 
-// tokenFile are the tokens of a file, one on each line. All are accepted, so that one can be renewed: put the new one beside the old one, then
-// into the configuration, and then take the old one away.
+// tokenFile holds the tokens of a file, one on each line. All are accepted, so that a token can be renewed: add the
+// new one beside the old one, then put it into the configuration, and then remove the old one.
 type tokenFile struct {
 	path  string
 	known atomic.Pointer[knownTokens]
 }
 
-// knownTokens is what was read of a file, and when.
+// knownTokens is what was read from a file, and when.
 type knownTokens struct {
 	tokens []string
 	at     time.Time
 }
 
-// tokensEvery is how long a token that was put into the file, or taken away, may wait.
+// tokensEvery is how long a change of the file may go unnoticed.
 const tokensEvery = 10 * time.Second
 
 func openTokens(path string) (*tokenFile, error) {
@@ -108,7 +115,8 @@ func openTokens(path string) (*tokenFile, error) {
 	return file, nil
 }
 
-// tokens are those of the file as it was a few seconds ago; while it cannot be read, those before.
+// tokens returns the tokens of the file as read a few seconds ago; while the file cannot be read, those of the last
+// good read.
 func (f *tokenFile) tokens() []string {
 	known := f.known.Load()
 	if now := time.Now(); now.Sub(known.at) > tokensEvery {
@@ -123,7 +131,7 @@ func (f *tokenFile) tokens() []string {
 	return known.tokens
 }
 
-// readTokens reads and checks the lines of a file. The error does not show them.
+// readTokens reads and checks the lines of a file. Its errors show no token.
 func readTokens(path string) ([]string, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -135,26 +143,28 @@ func readTokens(path string) ([]string, error) {
 			continue
 		}
 		if !tokenForm.MatchString(line) {
-			return nil, fmt.Errorf("--path-token-file %s: line %d is no token: want 32 to 256 letters, digits, - and _", path, i+1)
+			return nil, fmt.Errorf(
+				"--path-token-file %s: line %d is no token: want 32 to 256 letters, digits, - and _", path, i+1)
 		}
 		tokens = append(tokens, line)
 	}
 	if len(tokens) == 0 {
-		return nil, fmt.Errorf("--path-token-file %s has no token: want 32 to 256 letters, digits, - and _ on a line", path)
+		return nil, fmt.Errorf("--path-token-file %s has no token: want 32 to 256 letters, digits, - and _ on a line",
+			path)
 	}
 	return tokens, nil
 }
 
-// ExpiryMetric is the name of the metric that tells when the webhook's certificate ends.
+// ExpiryMetric is the name of the metric of when the webhook's certificate ends.
 const ExpiryMetric = "joiner_webhook_certificate_expiry_timestamp_seconds"
 
-// Rejections counts who was refused. It has no labels: callers would choose them.
+// Rejections counts refused callers. It has no labels, since callers would choose their values.
 func Rejections() prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "joiner_webhook", Name: "rejected_total",
 		Help: "Requests that showed neither the path nor the certificate of an API server, and were not answered."})
 }
 
-// handler lets API servers ask, and counts the others.
+// handler lets only API servers call next, and counts the other callers.
 func (c Config) handler(verify webhook.Caller, next http.Handler, rejected prometheus.Counter) http.Handler {
 	return webhook.Callers{Verify: verify, Next: next, Rejected: rejected.Inc}
 }

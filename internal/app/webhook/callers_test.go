@@ -34,7 +34,8 @@ func TestA14_CallersAreSetUpWhole(t *testing.T) {
 	}
 }
 
-// tokens of a file are renewed without a restart; a file that cannot be read leaves those before, and one without tokens is none.
+// tokens of a file are renewed without a restart; a file that cannot be read leaves those before, and one
+// without tokens is none.
 func TestA14_TokensOfAFileAreReadAnew(t *testing.T) {
 	t.Parallel()
 	const first, second = "abcdefghijklmnopqrstuvwxyz0123456789", "9876543210zyxwvutsrqponmlkjihgfedcba"

@@ -22,12 +22,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/certificate"
 )
 
-// OwnCertificates are the settings of a webhook that makes its certificates itself. Fields are named like their flags.
+// OwnCertificates configures a webhook that makes its certificates itself. Its fields are named like their flags.
 type OwnCertificates struct {
-	CertSecretName           string        // the Secret that replicas share, in --namespace; "" for certificates from files
+	// the Secret that replicas share, in --namespace; "" for certificates from files
+	CertSecretName           string
 	ServiceName              string        // the service in front of the webhook, in --namespace; "" for none
-	CertHosts                []string      // further names and addresses by which the API server calls
-	WebhookConfigurationName string        // whose caBundle is kept
+	CertHosts                []string      // more names and addresses by which the API server calls
+	WebhookConfigurationName string        // whose caBundle the webhook writes
 	Lifetime                 time.Duration // --cert-lifetime
 }
 
@@ -39,7 +40,7 @@ func (o OwnCertificates) hosts(namespace string) []string {
 	return hosts
 }
 
-// validateCertificates: they come either from files or from the webhook itself.
+// validateCertificates checks that the certificates come either from files or from the webhook itself.
 func (c Config) validateCertificates() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -50,16 +51,20 @@ func (c Config) validateCertificates() error {
 			{"tls-key-file", c.TLSKeyFile, "its key, in PEM"},
 		} {
 			if file.path == "" {
-				fault("--%s is missing: want the path of %s, or --cert-secret-name for certificates of its own", file.flag, file.want)
+				fault("--%s is missing: want the path of %s, or --cert-secret-name for certificates of its own",
+					file.flag, file.want)
 			}
 		}
 		if own.ServiceName != "" || len(own.CertHosts) > 0 || own.WebhookConfigurationName != "" {
-			fault("--service-name, --cert-hosts and --webhook-configuration-name are for certificates of its own: want --cert-secret-name too")
+			fault(
+				"--service-name, --cert-hosts and --webhook-configuration-name are for certificates of its own: want --cert-secret-name too")
 		}
 		return errors.Join(faults...)
 	}
 	if c.TLSCertFile != "" || c.TLSKeyFile != "" {
-		fault("--cert-secret-name is %q beside --tls-cert-file or --tls-key-file: want certificates of its own or from files, not both", own.CertSecretName)
+		fault(
+			"--cert-secret-name is %q beside --tls-cert-file or --tls-key-file: want certificates of its own or from files, not both",
+			own.CertSecretName)
 	}
 	if c.Namespace == "" {
 		fault("--namespace is missing: want the namespace of the Secret --cert-secret-name")
@@ -88,11 +93,11 @@ func (c Config) validateCertificates() error {
 	return errors.Join(faults...)
 }
 
-// certificates show a server's clients its certificate, and keep it new while they run.
+// certificates provide a server's certificate, and renew it while they run.
 type certificates interface {
 	manager.Runnable
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// Ready says whether clients may be sent here.
+	// Ready reports whether clients may be sent here.
 	Ready() bool
 }
 
@@ -111,7 +116,7 @@ func openCertificates(config Config, log logr.Logger) (certificates, error) {
 	}
 	named := rest.CopyConfig(config.Cluster)
 	named.UserAgent = "joiner-webhook"
-	direct, err := client.New(named, client.Options{Scheme: scheme}) // a cache would answer with the past
+	direct, err := client.New(named, client.Options{Scheme: scheme}) // a cache would answer with old state
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig for %s cannot be used: %w", config.Cluster.Host, err)
 	}
@@ -124,7 +129,8 @@ func openCertificates(config Config, log logr.Logger) (certificates, error) {
 	}, log)
 }
 
-// pathToKeep is what comes before the token in the path that the webhook keeps in its configuration. Without tokens it is left alone.
+// pathToKeep returns the path before the token that the webhook maintains in its configuration. Without tokens it
+// leaves the path alone.
 func pathToKeep(authentication Authentication) string {
 	if authentication == ByPath {
 		return Path
@@ -135,5 +141,5 @@ func pathToKeep(authentication Authentication) string {
 // filedCertificates come from files that somebody else renews.
 type filedCertificates struct{ *certwatcher.CertWatcher }
 
-// Ready implements certificates: who put the files there has to see to it that they are trusted.
+// Ready implements certificates: whoever maintains the files has to make clients trust them.
 func (filedCertificates) Ready() bool { return true }

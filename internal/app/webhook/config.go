@@ -15,18 +15,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// Config is everything that a user of joiner-webhook can set. Fields are named like their flags.
+// Config is everything that a user of joiner-webhook can set. Its fields are named like their flags.
 type Config struct {
 	Cluster *rest.Config
 
 	PolicyFile string // a NodeSchedulingPolicyConfig
-	Namespace  string // the webhook's own, which is not judged; "" when it runs outside the cluster
+	Namespace  string // the webhook's own, which is exempt; "" when it runs outside the cluster
 
 	BindAddress             string
 	TLSCertFile, TLSKeyFile string // both "" with OwnCertificates
 	OwnCertificates         OwnCertificates
 	Authentication          Authentication
-	PathTokenFile           string // "" with OwnCertificates: they have tokens
+	PathTokenFile           string // "" with OwnCertificates, which have tokens of their own
 	ClientCAFile            string
 	ClientNames             []string
 
@@ -36,11 +36,11 @@ type Config struct {
 	MetricsBindAddress, HealthProbeBindAddress string // "0" serves nothing
 }
 
-// DefaultConfig returns the values that hold when nothing is set.
+// DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	return Config{
 		BindAddress: ":8443", OwnCertificates: OwnCertificates{Lifetime: certificate.Lifetime}, Authentication: ByPath,
-		KubeClientQPS: 500, KubeClientBurst: 1000, // a verdict that needs a read waits for its turn
+		KubeClientQPS: 500, KubeClientBurst: 1000, // verdicts that need a read wait for this limit
 		MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8081",
 	}
 }
@@ -56,7 +56,7 @@ func (c Config) Validate() error {
 	if problems := validation.IsDNS1123Label(c.Namespace); c.Namespace != "" && len(problems) > 0 {
 		fault("--namespace is %q: want the name of a namespace (%s)", c.Namespace, strings.Join(problems, "; "))
 	}
-	if !(c.KubeClientQPS > 0) { // NaN is neither
+	if !(c.KubeClientQPS > 0) { // also true for NaN
 		fault("--kube-client-qps is %v: want requests per second above 0", c.KubeClientQPS)
 	}
 	if c.KubeClientBurst <= 0 {

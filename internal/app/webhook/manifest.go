@@ -18,22 +18,23 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/api/v1alpha1"
 )
 
-// Manifest is what a kube-apiserver has to know that reads its webhooks from files and not from its API (Kubernetes
-// 1.36, feature gate ManifestBasedAdmissionControlConfig). Fields are named like their flags.
+// Manifest configures what to print for a kube-apiserver that reads its webhooks from files (Kubernetes 1.36, feature
+// gate ManifestBasedAdmissionControlConfig). Its fields are named like their flags.
 type Manifest struct {
-	PrintManifestURL    string // by which the API server calls joiner-webhook; "" prints nothing
-	PrintManifestCAFile string // the authority of its certificate
+	PrintManifestURL    string // where the API server calls joiner-webhook; "" prints nothing
+	PrintManifestCAFile string // the CA of its certificate
 
-	// PrintAutomaticPolicies prints what an API server needs for emergencyOverride Automatic instead, as objects of
-	// its API: in files it takes no policy that looks at nodes.
+	// PrintAutomaticPolicies instead prints what an API server needs for emergencyOverride Automatic. These are
+	// objects for its API: files cannot hold policies that look at nodes.
 	PrintAutomaticPolicies bool
 }
 
-// staticSuffix is what names of configurations in files end in; kube-apiserver refuses others, and refuses these in its API.
+// staticSuffix ends the names of configurations in files. kube-apiserver refuses other names in files, and refuses
+// these names in its API.
 const staticSuffix = ".static.k8s.io"
 
-// Print writes the ValidatingWebhookConfiguration of the chart for this webhook, with a URL: kube-apiserver takes no Service in
-// a file. Its own namespace is exempt, as in the cluster. An error names the flag that is wrong.
+// Print writes the chart's ValidatingWebhookConfiguration for this webhook, with a URL: kube-apiserver accepts no
+// Service in a file. The webhook's own namespace is exempt, as in the cluster. An error names the wrong flag.
 func (m Manifest) Print(config Config, out io.Writer) error {
 	bundle, err := m.bundle()
 	if err != nil {
@@ -74,8 +75,7 @@ func (m Manifest) Print(config Config, out io.Writer) error {
 	return err
 }
 
-// PrintAutomatic writes the MutatingAdmissionPolicies of the chart for the policy of the file, with their bindings
-//
+// PrintAutomatic writes the chart's MutatingAdmissionPolicies for the policy of the file, with their bindings.
 func (m Manifest) PrintAutomatic(config Config, out io.Writer) error {
 	policy, err := config.readPolicy()
 	if err != nil {
@@ -101,7 +101,7 @@ func (m Manifest) PrintAutomatic(config Config, out io.Writer) error {
 	return err
 }
 
-// url is where the API server calls: with --authentication=Path it ends in the first token of --path-token-file.
+// url returns where the API server calls: with --authentication=Path it ends in the first token of --path-token-file.
 func (m Manifest) url(config Config) (string, error) {
 	if config.Authentication != ByPath {
 		return m.PrintManifestURL, nil
@@ -113,12 +113,13 @@ func (m Manifest) url(config Config) (string, error) {
 	return strings.TrimSuffix(m.PrintManifestURL, "/") + "/" + tokens[0], nil
 }
 
-// bundle reads and checks what the flags name.
+// bundle checks the flags, and returns the CA bundle that they name.
 func (m Manifest) bundle() ([]byte, error) {
 	var faults []error
 	if at, err := url.Parse(m.PrintManifestURL); err != nil || at.Scheme != "https" || at.Host == "" ||
 		at.RawQuery != "" || at.Fragment != "" {
-		faults = append(faults, fmt.Errorf("--print-manifest-url is %q: want https://HOST:PORT%s", m.PrintManifestURL, Path))
+		faults = append(faults, fmt.Errorf("--print-manifest-url is %q: want https://HOST:PORT%s", m.PrintManifestURL,
+			Path))
 	}
 	bundle, err := os.ReadFile(m.PrintManifestCAFile)
 	if err == nil {

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The manifest is the chart's configuration with a URL and a name that kube-apiserver takes in files; what the policy and the
-// flags say is in it, and wrong flags are named.
+// The manifest is the chart's configuration with a URL and a name that kube-apiserver takes in files; what the policy
+// and the flags say is in it, and wrong flags are named.
 func TestTheManifestForFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -51,7 +51,8 @@ func TestTheManifestForFiles(t *testing.T) {
 		t.Errorf("the manifest is %+v", object)
 	}
 	for _, w := range object.Webhooks {
-		if w.ClientConfig.Service != nil || *w.ClientConfig.URL != url+"/"+secret || !bytes.Equal(w.ClientConfig.CABundle, authority) {
+		if w.ClientConfig.Service != nil || *w.ClientConfig.URL != url+"/"+secret ||
+			!bytes.Equal(w.ClientConfig.CABundle, authority) {
 			t.Errorf("%s calls %+v", w.Name, w.ClientConfig)
 		}
 	}
@@ -63,7 +64,8 @@ func TestTheManifestForFiles(t *testing.T) {
 	config := DefaultConfig()
 	config.PolicyFile, config.PathTokenFile = file("policy.yaml", policy), file("short", "x")
 	err = Manifest{PrintManifestURL: url, PrintManifestCAFile: ca}.Print(config, &bytes.Buffer{})
-	if err == nil || !strings.Contains(err.Error(), "--path-token-file") || !strings.Contains(err.Error(), "line 1 is no token") {
+	if err == nil || !strings.Contains(err.Error(), "--path-token-file") ||
+		!strings.Contains(err.Error(), "line 1 is no token") {
 		t.Errorf("error %v, want what is wrong with the token", err)
 	}
 	err = Manifest{PrintManifestURL: "http://x", PrintManifestCAFile: config.PolicyFile}.Print(config, &bytes.Buffer{})

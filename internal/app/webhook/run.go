@@ -33,12 +33,13 @@ import (
 // Path is where joiner-webhook answers reviews of the node scheduling policy.
 const Path = "/node-scheduling"
 
-// collectorPercent is how much the heap may grow between two collections, instead of Go's 100: reviews are garbage at once, and
-// with the nodes of a large cluster in memory a collection on a busy machine is what the slowest verdicts wait for (B-14).
+// collectorPercent is how much the heap may grow between two garbage collections; Go's default is 100. Reviews become
+// garbage at once. With the nodes of a large cluster in memory, the slowest verdicts on a busy machine wait for
+// collections (B-14).
 const collectorPercent = 400
 
 // Run serves the node scheduling policy as a validating webhook until ctx ends, and returns nil then. Errors before
-// anything was started are for people, one line each.
+// the start are for people, one line each.
 func Run(ctx context.Context, config Config, log logr.Logger) error {
 	policy, err := config.readPolicy()
 	if err != nil {
@@ -64,7 +65,7 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
-	defer listener.Close() // the manager closes it too
+	defer listener.Close() // the manager closes it as well
 	servers, err := serve.OpenAddresses(config.MetricsBindAddress, config.HealthProbeBindAddress)
 	if err != nil {
 		return err
@@ -87,12 +88,14 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 		shown))); err != nil {
 		return err
 	}
-	if err := servers.Add(mgr, serve.MetricsHandler(serve.Gathered(prometheus.Gatherers{p.registry, ctrlmetrics.Registry}), false),
+	if err := servers.Add(mgr,
+		serve.MetricsHandler(serve.Gathered(prometheus.Gatherers{p.registry, ctrlmetrics.Registry}), false),
 		serve.HealthHandler(func() bool { return p.ready() && shown.Ready() })); err != nil {
 		return err
 	}
 	if err := errors.Join(mgr.Add(shown),
-		mgr.Add(serve.Server{Listener: tls.NewListener(listener, secured), Handler: config.handler(verify, p.handler, rejected), AnswerWithin: serve.AnswerWithin})); err != nil {
+		mgr.Add(serve.Server{Listener: tls.NewListener(listener, secured),
+			Handler: config.handler(verify, p.handler, rejected), AnswerWithin: serve.AnswerWithin})); err != nil {
 		return err
 	}
 	log.Info("started", "cluster", config.Cluster.Host, "address", listener.Addr().String(), "path", Path)
@@ -103,7 +106,8 @@ func Run(ctx context.Context, config Config, log logr.Logger) error {
 	return nil
 }
 
-// tls lacks the certificate. With --client-ca-file clients may show one of that authority; what they get without is the handler's.
+// tls returns the TLS settings without the certificate. With --client-ca-file clients may show a certificate of that
+// CA; the handler decides about clients without one.
 func (c Config) tls() (*tls.Config, error) {
 	secured := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	if c.ClientCAFile == "" {
@@ -142,15 +146,16 @@ func newWebhookManager(ctx context.Context, config Config, log logr.Logger) (man
 	})
 }
 
-// webhookProcess is what of a running webhook is needed after it was assembled.
+// webhookProcess holds the parts of a running webhook that are needed after assembly.
 type webhookProcess struct {
 	registry *prometheus.Registry
 	handler  http.Handler
 	ready    func() bool
 }
 
-// assembleWebhook puts together what judges. Without events it writes none: who asks is not known.
-func assembleWebhook(mgr manager.Manager, sources evaluator.Sources, events bool, log logr.Logger) (*webhookProcess, error) {
+// assembleWebhook wires the parts that judge requests. Without events it writes none: the caller is unverified.
+func assembleWebhook(mgr manager.Manager, sources evaluator.Sources, events bool,
+	log logr.Logger) (*webhookProcess, error) {
 	clients, err := kubernetes.NewForConfig(mgr.GetConfig())
 	if err != nil {
 		return nil, err

@@ -25,21 +25,26 @@ func issued(t *testing.T, name string) (tls.Certificate, []byte) {
 		t.Fatal(err)
 	}
 	sign := func(template, parent *x509.Certificate) []byte {
-		template.SerialNumber, template.NotBefore, template.NotAfter = big.NewInt(1), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+		template.SerialNumber, template.NotBefore, template.NotAfter = big.NewInt(1), time.Now().Add(-time.Hour),
+			time.Now().Add(time.Hour)
 		der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return der
 	}
-	root := &x509.Certificate{Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	root := &x509.Certificate{Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign}
 	authority := sign(root, root)
-	leaf := &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
-	return tls.Certificate{Certificate: [][]byte{sign(leaf, root)}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority})
+	leaf := &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{
+		x509.ExtKeyUsageClientAuth,
+	}}
+	return tls.Certificate{Certificate: [][]byte{sign(leaf, root)}, PrivateKey: key},
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority})
 }
 
-// with --authentication=ClientCertificate only a certificate of the authority with one of the names is answered, over TLS as it is
-// served.
+// with --authentication=ClientCertificate only a certificate of the authority with one of the names is answered,
+// over TLS as it is served.
 func TestA14_OnlyNamedCertificatesAreAnswered(t *testing.T) {
 	t.Parallel()
 	named, authority := issued(t, "kube-apiserver")

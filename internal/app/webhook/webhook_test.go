@@ -16,7 +16,8 @@ func TestWebhookConfigNamesWhatIsWrong(t *testing.T) {
 	config := DefaultConfig()
 	config.BindAddress, config.Namespace, config.KubeClientQPS = "8443", "A b", 0
 	err := config.Validate()
-	for _, want := range []string{"--policy-file is missing", "--tls-cert-file is missing", "--tls-key-file is missing", `--bind-address is "8443"`, `--namespace is "A b"`, "--kube-client-qps is 0"} {
+	for _, want := range []string{"--policy-file is missing", "--tls-cert-file is missing",
+		"--tls-key-file is missing", `--bind-address is "8443"`, `--namespace is "A b"`, "--kube-client-qps is 0"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
@@ -26,9 +27,11 @@ func TestWebhookConfigNamesWhatIsWrong(t *testing.T) {
 // X-12: certificates come from files or are the webhook's own; a mixture is refused, and names are checked.
 func TestCertificateSettings(t *testing.T) {
 	t.Parallel()
-	own := OwnCertificates{CertSecretName: "own", ServiceName: "hook", WebhookConfigurationName: "guard", Lifetime: time.Hour}
+	own := OwnCertificates{CertSecretName: "own", ServiceName: "hook", WebhookConfigurationName: "guard",
+		Lifetime: time.Hour}
 	valid := Config{Namespace: "space", OwnCertificates: own}
-	if err := valid.validateCertificates(); err != nil || !slices.Equal(own.hosts("space"), []string{"hook.space.svc"}) {
+	if err := valid.validateCertificates(); err != nil ||
+		!slices.Equal(own.hosts("space"), []string{"hook.space.svc"}) {
 		t.Errorf("%v, %v", own.hosts("space"), err)
 	}
 	for want, change := range map[string]func(*Config){
@@ -38,9 +41,11 @@ func TestCertificateSettings(t *testing.T) {
 		`--webhook-configuration-name is ""`: func(c *Config) { c.OwnCertificates.WebhookConfigurationName = "" },
 		`--service-name is "a.b"`:            func(c *Config) { c.OwnCertificates.ServiceName = "a.b" },
 		"--service-name is missing":          func(c *Config) { c.OwnCertificates.ServiceName = "" },
-		`--cert-hosts has "a b"`:             func(c *Config) { c.OwnCertificates.CertHosts = []string{"127.0.0.1", "a b"} },
-		"--cert-lifetime is 1s":              func(c *Config) { c.OwnCertificates.Lifetime = time.Second },
-		"want --cert-secret-name too":        func(c *Config) { c.OwnCertificates.CertSecretName = "" },
+		`--cert-hosts has "a b"`: func(c *Config) {
+			c.OwnCertificates.CertHosts = []string{"127.0.0.1", "a b"}
+		},
+		"--cert-lifetime is 1s":       func(c *Config) { c.OwnCertificates.Lifetime = time.Second },
+		"want --cert-secret-name too": func(c *Config) { c.OwnCertificates.CertSecretName = "" },
 	} {
 		config := valid
 		change(&config)
@@ -64,8 +69,10 @@ func TestOldTLSIsRefused(t *testing.T) {
 	defer server.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
-	for version, accepted := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
-		connection, err := tls.Dial("tcp", server.Listener.Addr().String(), &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: version, MaxVersion: version})
+	for version, accepted := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true,
+		tls.VersionTLS13: true} {
+		connection, err := tls.Dial("tcp", server.Listener.Addr().String(),
+			&tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: version, MaxVersion: version})
 		if (err == nil) != accepted {
 			t.Errorf("%s: %v", tls.VersionName(version), err)
 		}

@@ -21,7 +21,9 @@ func Approve(csr *certificatesv1.CertificateSigningRequest, facts Facts) Verdict
 		return v
 	}
 	if limit := len(facts.machines) + morePending; facts.pending > limit {
-		return later(TooManyPending, "%d requests of kubelets are pending: want at most %d, which is one for each NodeClaim and %d more", facts.pending, limit, morePending)
+		return later(TooManyPending,
+			"%d requests of kubelets are pending: want at most %d, which is one for each NodeClaim and %d more",
+			facts.pending, limit, morePending)
 	}
 	parsed, err := parse(csr.Spec.Request)
 	if err == nil {
@@ -31,7 +33,8 @@ func Approve(csr *certificatesv1.CertificateSigningRequest, facts Facts) Verdict
 		return no(Malformed, "%v", err)
 	}
 	if !slices.Contains(csr.Spec.Groups, authenticatedGroup) {
-		return no(WrongRequestor, "the requestor %q is in %q: want %s among them", csr.Spec.Username, csr.Spec.Groups, authenticatedGroup)
+		return no(WrongRequestor, "the requestor %q is in %q: want %s among them", csr.Spec.Username, csr.Spec.Groups,
+			authenticatedGroup)
 	}
 	v := forNode(csr, parsed, facts)
 	if v.Approve {
@@ -57,8 +60,10 @@ func forNode(csr *certificatesv1.CertificateSigningRequest, parsed *x509.Certifi
 	}
 	var v Verdict
 	switch itself := nodeUserPrefix + node; {
-	case (serving || csr.Spec.Username == itself) && (csr.Spec.Username != itself || !slices.Contains(csr.Spec.Groups, nodeGroup)):
-		v = no(WrongRequestor, "the requestor is %q in %q: want %q in %s", csr.Spec.Username, csr.Spec.Groups, itself, nodeGroup)
+	case (serving || csr.Spec.Username == itself) &&
+		(csr.Spec.Username != itself || !slices.Contains(csr.Spec.Groups, nodeGroup)):
+		v = no(WrongRequestor, "the requestor is %q in %q: want %q in %s", csr.Spec.Username, csr.Spec.Groups, itself,
+			nodeGroup)
 	case serving:
 		v = facts.serving(node, parsed)
 	case csr.Spec.Username == itself:
@@ -66,7 +71,8 @@ func forNode(csr *certificatesv1.CertificateSigningRequest, parsed *x509.Certifi
 	case csr.Spec.Username == facts.bootstrapper && facts.bootstrapper != "":
 		v = facts.first(csr, node, parsed)
 	default:
-		v = no(WrongRequestor, "the requestor is %q: want %q for a first certificate, or the node itself", csr.Spec.Username, facts.bootstrapper)
+		v = no(WrongRequestor, "the requestor is %q: want %q for a first certificate, or the node itself",
+			csr.Spec.Username, facts.bootstrapper)
 	}
 	v.Node = node
 	return v
@@ -78,7 +84,8 @@ func inTime(csr *certificatesv1.CertificateSigningRequest, facts Facts) (Verdict
 	case age > maxAge:
 		return no(OutOfTime, "it is %s old: want at most %s", age.Round(time.Second), maxAge), false
 	case age < -clockSkew:
-		return later(OutOfTime, "it was made %s after now: want at most %s, since clocks differ", (-age).Round(time.Second), clockSkew), false
+		return later(OutOfTime, "it was made %s after now: want at most %s, since clocks differ",
+			(-age).Round(time.Second), clockSkew), false
 	}
 	return Verdict{}, true
 }

@@ -7,9 +7,10 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 )
 
-// first decides about the first certificate of an instance. Whoever starts with the user data of a node may ask for any
-// name, so the name has to be that of an instance that is awaited, and one key gets it.
-func (f Facts) first(csr *certificatesv1.CertificateSigningRequest, node string, parsed *x509.CertificateRequest) Verdict {
+// first decides about the first certificate of an instance. Whoever starts with the user data of a node may ask for
+// any name, so the name has to be that of an instance that is awaited, and one key gets it.
+func (f Facts) first(csr *certificatesv1.CertificateSigningRequest, node string,
+	parsed *x509.CertificateRequest) Verdict {
 	if v, fits := withoutNames(parsed); !fits {
 		return v
 	}
@@ -30,31 +31,37 @@ func (f Facts) first(csr *certificatesv1.CertificateSigningRequest, node string,
 	case m.NodeName != "":
 		return no(Joined, "NodeClaim %s has node %s: its certificate was given out", m.Claim, m.NodeName).of(m.Claim)
 	case exists && existing.ProviderID != m.ProviderID:
-		return no(OtherInstance, "node %s has provider ID %q: want %q of NodeClaim %s", node, existing.ProviderID, m.ProviderID, m.Claim).of(m.Claim)
+		return no(OtherInstance, "node %s has provider ID %q: want %q of NodeClaim %s", node, existing.ProviderID,
+			m.ProviderID, m.Claim).of(m.Claim)
 	case exists:
 		return no(Joined, "node %s is there: its certificate was given out", node).of(m.Claim)
 	case csr.CreationTimestamp.Time.Before(m.Created.Add(-clockSkew)):
 		return no(OutOfTime, "it is older than NodeClaim %s", m.Claim).of(m.Claim)
 	case since > joinWithin || csr.CreationTimestamp.Sub(m.Created) > joinWithin:
-		return no(OutOfTime, "NodeClaim %s is %s old: want its instance to join within %s", m.Claim, since.Round(time.Second), joinWithin).of(m.Claim)
+		return no(OutOfTime, "NodeClaim %s is %s old: want its instance to join within %s", m.Claim,
+			since.Round(time.Second), joinWithin).of(m.Claim)
 	}
 	return f.onlyOne(csr, m, node, string(parsed.RawSubjectPublicKeyInfo))
 }
 
-// onlyOne lets the certificate of a NodeClaim go to one key. The same key may ask again, as a kubelet does that did not get
-// its answer: that gives nobody anything new. Of two keys neither is chosen. Of two requests the one that was made later is
-// then never approved while the other exists, whoever decides: each sees all that were made before.
+// onlyOne lets the certificate of a NodeClaim go to one key. The same key may ask again, as a kubelet does that did
+// not get its answer: that gives nobody anything new. Of two keys neither is chosen. Of two requests the one that was
+// made later is then never approved while the other exists, whoever decides: each sees all that were made before.
 func (f Facts) onlyOne(csr *certificatesv1.CertificateSigningRequest, m Machine, node, key string) Verdict {
 	for _, other := range f.asked[node] {
 		switch {
-		case other.key == key || other.created.Before(m.Created.Add(-clockSkew)): // the name may have been another instance's before
+		case other.key == key || other.created.Before(m.Created.Add(-clockSkew)):
+			// the name may have been another instance's before
 		case other.issued:
-			return no(Issued, "request %s, with another key, got the certificate of NodeClaim %s", other.name, m.Claim).of(m.Claim)
+			return no(Issued, "request %s, with another key, got the certificate of NodeClaim %s", other.name,
+				m.Claim).of(m.Claim)
 		case other.contest:
-			return later(Contested, "request %s asks for the same with another key: approve or deny one of them", other.name).of(m.Claim)
+			return later(Contested, "request %s asks for the same with another key: approve or deny one of them",
+				other.name).of(m.Claim)
 		}
 	}
-	return Verdict{Approve: true, Claim: m.Claim, Message: "the instance of NodeClaim " + m.Claim + " joins as " + node}
+	return Verdict{Approve: true, Claim: m.Claim, Message: "the instance of NodeClaim " + m.Claim + " joins as " +
+		node}
 }
 
 // renewal decides about a node that asks for a further certificate for itself.
@@ -66,12 +73,15 @@ func (f Facts) renewal(node string, parsed *x509.CertificateRequest) Verdict {
 	if !found {
 		return v
 	}
-	return Verdict{Approve: true, Claim: m.Claim, Message: "node " + node + " of NodeClaim " + m.Claim + " renews its certificate"}
+	return Verdict{Approve: true, Claim: m.Claim, Message: "node " + node + " of NodeClaim " + m.Claim +
+		" renews its certificate"}
 }
 
 func withoutNames(parsed *x509.CertificateRequest) (Verdict, bool) {
 	if len(parsed.Extensions) > 0 {
-		return no(WrongNames, "it asks for subject alternative names (%q, %v): want none, the certificate is by name of user", parsed.DNSNames, parsed.IPAddresses), false
+		return no(WrongNames,
+			"it asks for subject alternative names (%q, %v): want none, the certificate is by name of user",
+			parsed.DNSNames, parsed.IPAddresses), false
 	}
 	return Verdict{}, true
 }
@@ -92,9 +102,11 @@ func (f Facts) joined(node string) (Machine, Verdict, bool) {
 	m := f.machines[found[0]]
 	switch {
 	case m.ProviderID == "" || existing.ProviderID != m.ProviderID:
-		return m, later(OtherInstance, "node %s has provider ID %q: want %q of NodeClaim %s", node, existing.ProviderID, m.ProviderID, m.Claim).of(m.Claim), false
+		return m, later(OtherInstance, "node %s has provider ID %q: want %q of NodeClaim %s", node,
+			existing.ProviderID, m.ProviderID, m.Claim).of(m.Claim), false
 	case m.InstanceName != "" && m.InstanceName != node:
-		return m, no(OtherInstance, "the instance of NodeClaim %s joins as %s, not as %s", m.Claim, m.InstanceName, node).of(m.Claim), false
+		return m, no(OtherInstance, "the instance of NodeClaim %s joins as %s, not as %s", m.Claim, m.InstanceName,
+			node).of(m.Claim), false
 	}
 	return m, Verdict{}, true
 }

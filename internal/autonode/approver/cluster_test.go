@@ -28,8 +28,10 @@ func TestAFirstCertificateTakesANodeClaimThatIsAwaited(t *testing.T) {
 	}{
 		{"none", func(c *approver.Cluster) { c.Machines = nil }, approver.NoMachine, true},
 		{"unknown to the cloud", machine(func(m *approver.Machine) { m.InstanceName = "" }), approver.NoMachine, true},
-		{"of another name", machine(func(m *approver.Machine) { m.InstanceName = "x" + nodeName }), approver.NoMachine, true},
-		{"two", func(c *approver.Cluster) { c.Machines = append(c.Machines, c.Machines[0]) }, approver.Ambiguous, true},
+		{"of another name", machine(func(m *approver.Machine) { m.InstanceName = "x" + nodeName }), approver.NoMachine,
+			true},
+		{"two", func(c *approver.Cluster) { c.Machines = append(c.Machines, c.Machines[0]) }, approver.Ambiguous,
+			true},
 		{"not launched", machine(func(m *approver.Machine) { m.Launched = false }), approver.NotLaunched, true},
 		{"without instance", machine(func(m *approver.Machine) { m.ProviderID = "" }), approver.NotLaunched, true},
 		{"going", machine(func(m *approver.Machine) { m.Leaving = true }), approver.Leaving, false},
@@ -40,8 +42,11 @@ func TestAFirstCertificateTakesANodeClaimThatIsAwaited(t *testing.T) {
 		{"with a node of another instance", func(c *approver.Cluster) {
 			c.Nodes = append(c.Nodes, approver.Node{Name: nodeName, ProviderID: "aws:///a/i-2"})
 		}, approver.OtherInstance, false},
-		{"younger than the request", machine(func(m *approver.Machine) { m.Created = now().Add(-49 * time.Second) }), approver.OutOfTime, false},
-		{"that should have joined long ago", machine(func(m *approver.Machine) { m.Created = now().Add(-31 * time.Minute) }), approver.OutOfTime, false},
+		{"younger than the request", machine(func(m *approver.Machine) { m.Created = now().Add(-49 * time.Second) }),
+			approver.OutOfTime, false},
+		{"that should have joined long ago",
+			machine(func(m *approver.Machine) { m.Created = now().Add(-31 * time.Minute) }), approver.OutOfTime,
+			false},
 		{"and no bootstrapper", func(c *approver.Cluster) { c.Bootstrapper = "" }, approver.WrongRequestor, false},
 	} {
 		cluster := awaited()
@@ -64,10 +69,14 @@ func TestFurtherCertificatesTakeTheNodeOfANodeClaim(t *testing.T) {
 		{"no node", func(c *approver.Cluster) { c.Nodes = c.Nodes[:1] }, approver.NoNode, true},
 		{"no NodeClaim", func(c *approver.Cluster) { c.Machines = nil }, approver.NoMachine, true},
 		{"not registered", func(c *approver.Cluster) { c.Machines[0].NodeName = "" }, approver.NoMachine, true},
-		{"two NodeClaims", func(c *approver.Cluster) { c.Machines = append(c.Machines, c.Machines[0]) }, approver.Ambiguous, true},
-		{"another instance", func(c *approver.Cluster) { c.Nodes[1].ProviderID = "aws:///a/i-2" }, approver.OtherInstance, true},
-		{"no provider IDs", func(c *approver.Cluster) { c.Nodes[1].ProviderID, c.Machines[0].ProviderID = "", "" }, approver.OtherInstance, true},
-		{"another name in the cloud", func(c *approver.Cluster) { c.Machines[0].InstanceName = "other" }, approver.OtherInstance, false},
+		{"two NodeClaims", func(c *approver.Cluster) { c.Machines = append(c.Machines, c.Machines[0]) },
+			approver.Ambiguous, true},
+		{"another instance", func(c *approver.Cluster) { c.Nodes[1].ProviderID = "aws:///a/i-2" },
+			approver.OtherInstance, true},
+		{"no provider IDs", func(c *approver.Cluster) { c.Nodes[1].ProviderID, c.Machines[0].ProviderID = "", "" },
+			approver.OtherInstance, true},
+		{"another name in the cloud", func(c *approver.Cluster) { c.Machines[0].InstanceName = "other" },
+			approver.OtherInstance, false},
 	} {
 		for kind, of := range map[string]func(testing.TB, string) *ask{"renewal": renewal, "serving": serving} {
 			cluster := joined()
@@ -83,24 +92,34 @@ func TestFurtherCertificatesTakeTheNodeOfANodeClaim(t *testing.T) {
 func TestAnAddressOfTwoNodesIsNobodys(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]approver.Node{
-		"by address":          {Name: "thief", Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}},
-		"by another spelling": {Name: "thief", Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "::ffff:10.0.0.1"}}},
-		"by name":             {Name: "ip-10-0-0-1"},
-		"by its host's name":  {Name: "thief", Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "IP-10-0-0-1"}}},
+		"by address": {
+			Name: "thief", Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}},
+		},
+		"by another spelling": {
+			Name: "thief", Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "::ffff:10.0.0.1"}},
+		},
+		"by name": {Name: "ip-10-0-0-1"},
+		"by its host's name": {
+			Name: "thief", Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "IP-10-0-0-1"}},
+		},
 	} {
 		cluster := joined()
 		cluster.Nodes = append(cluster.Nodes, other)
-		if v := decide(t, serving(t, "a"), cluster); v.Reason != approver.WrongNames || !strings.Contains(v.Message, "other node") && !strings.Contains(v.Message, "another node") && !strings.Contains(v.Message, "node thief too") {
+		if v := decide(t, serving(t, "a"), cluster); v.Reason != approver.WrongNames ||
+			!strings.Contains(v.Message, "other node") && !strings.Contains(v.Message, "another node") &&
+				!strings.Contains(v.Message, "node thief too") {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
 	silent := joined() // the node does not list its own names, or lists them as something else
-	silent.Nodes[1].Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeInternalIP, Address: nodeName}}
+	silent.Nodes[1].Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"},
+		{Type: corev1.NodeInternalIP, Address: nodeName}}
 	if v := decide(t, serving(t, "a"), silent); v.Reason != approver.WrongNames || !v.Wait {
 		t.Errorf("a name that the node does not list: %+v", v)
 	}
 	cluster := joined()
-	cluster.Nodes[1].Addresses = append(cluster.Nodes[1].Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "127.0.0.1"})
+	cluster.Nodes[1].Addresses = append(cluster.Nodes[1].Addresses,
+		corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "127.0.0.1"})
 	a := serving(t, "a")
 	a.template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
 	if v := decide(t, a, cluster); v.Reason != approver.WrongNames {
@@ -118,7 +137,8 @@ func TestANodeClaimsCertificateGoesToOneKey(t *testing.T) {
 		want   approver.Reason
 	}{
 		{"pending", func(*ask) {}, approver.Contested},
-		{"approved", func(o *ask) { o.csr.Status.Conditions = condition(certificatesv1.CertificateApproved) }, approver.Issued},
+		{"approved", func(o *ask) { o.csr.Status.Conditions = condition(certificatesv1.CertificateApproved) },
+			approver.Issued},
 		{"approved for anybody", func(o *ask) {
 			o.csr.Status.Conditions, o.csr.Spec.Username = condition(certificatesv1.CertificateApproved), "eve"
 		}, approver.Issued},
@@ -127,14 +147,16 @@ func TestANodeClaimsCertificateGoesToOneKey(t *testing.T) {
 		{"approved, with the same key", func(o *ask) {
 			o.key, o.csr.Status.Conditions = a.key, condition(certificatesv1.CertificateApproved)
 		}, approver.Approved},
-		{"denied", func(o *ask) { o.csr.Status.Conditions = condition(certificatesv1.CertificateDenied) }, approver.Approved},
+		{"denied", func(o *ask) { o.csr.Status.Conditions = condition(certificatesv1.CertificateDenied) },
+			approver.Approved},
 		{"failed", func(o *ask) {
 			o.csr.Status.Conditions = condition(certificatesv1.CertificateApproved, certificatesv1.CertificateFailed)
 		}, approver.Approved},
 		{"by somebody who gets none", func(o *ask) { o.csr.Spec.Username = "eve" }, approver.Approved},
 		{"for another node", func(o *ask) { o.template.Subject.CommonName = "system:node:other" }, approver.Approved},
 		{"of the instance that had the name before", func(o *ask) {
-			o.csr.Status.Conditions, o.csr.CreationTimestamp = condition(certificatesv1.CertificateApproved), metav1.NewTime(now().Add(-3*time.Minute))
+			o.csr.Status.Conditions, o.csr.CreationTimestamp = condition(certificatesv1.CertificateApproved),
+				metav1.NewTime(now().Add(-3*time.Minute))
 		}, approver.Approved},
 	} {
 		other := first(t, "other")

@@ -15,9 +15,9 @@ const (
 	clockSkew = 10 * time.Second
 	// maxAge is how long a request may be approved. A kubelet gives up after 15 minutes and asks again.
 	maxAge = time.Hour
-	// joinWithin is how long after a NodeClaim was made its first certificate may be asked for and approved. NodeClaims that
-	// do not register are given up after 15 minutes. It must stay well below the hour for which the cluster remembers
-	// approved requests, since those tell that a certificate was issued.
+	// joinWithin is how long after a NodeClaim was made its first certificate may be asked for and approved.
+	// NodeClaims that do not register are given up after 15 minutes. It must stay well below the hour for which the
+	// cluster remembers approved requests, since those tell that a certificate was issued.
 	joinWithin = 30 * time.Minute
 	// morePending is how many requests may wait beyond one for each NodeClaim.
 	morePending = 100
@@ -49,7 +49,8 @@ type Cluster struct {
 	Bootstrapper string
 	Machines     []Machine
 	Nodes        []Node
-	// Requests are all certificate requests of the cluster, as the API server had them after the one to decide was made.
+	// Requests are all certificate requests of the cluster, as the API server had them after the one to decide was
+	// made.
 	Requests []certificatesv1.CertificateSigningRequest
 }
 
@@ -79,7 +80,8 @@ type request struct {
 func NewFacts(cluster Cluster) Facts {
 	f := Facts{
 		now: cluster.Now, bootstrapper: cluster.Bootstrapper, machines: cluster.Machines,
-		byInstance: map[string][]int{}, byNode: map[string][]int{}, nodes: map[string]Node{}, holders: map[string][]string{}, asked: map[string][]request{},
+		byInstance: map[string][]int{}, byNode: map[string][]int{}, nodes: map[string]Node{},
+		holders: map[string][]string{}, asked: map[string][]request{},
 	}
 	for i, machine := range cluster.Machines {
 		if machine.InstanceName != "" {
@@ -129,14 +131,15 @@ func (f *Facts) note(csr *certificatesv1.CertificateSigningRequest) {
 	}
 	name, _ := strings.CutPrefix(parsed.Subject.CommonName, nodeUserPrefix) // whatever else the subject says
 	f.asked[name] = append(f.asked[name], request{
-		name: csr.Name, key: string(parsed.RawSubjectPublicKeyInfo), created: csr.CreationTimestamp.Time, issued: issued(csr),
-		contest: Pending(csr) && recent && csr.Spec.Username == f.bootstrapper,
+		name: csr.Name, key: string(parsed.RawSubjectPublicKeyInfo), created: csr.CreationTimestamp.Time,
+		issued: issued(csr), contest: Pending(csr) && recent && csr.Spec.Username == f.bootstrapper,
 	})
 }
 
 // Kubelets reports whether a request is for a kubelet's certificate of either kind.
 func Kubelets(csr *certificatesv1.CertificateSigningRequest) bool {
-	return csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName || csr.Spec.SignerName == certificatesv1.KubeletServingSignerName
+	return csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName ||
+		csr.Spec.SignerName == certificatesv1.KubeletServingSignerName
 }
 
 // Pending reports whether nobody has decided about a request.
@@ -147,7 +150,9 @@ func Pending(csr *certificatesv1.CertificateSigningRequest) bool {
 // issued reports whether a request has led to a certificate, or still will.
 func issued(csr *certificatesv1.CertificateSigningRequest) bool {
 	has := func(kind certificatesv1.RequestConditionType) bool {
-		return slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == kind })
+		return slices.ContainsFunc(csr.Status.Conditions,
+			func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == kind })
 	}
-	return len(csr.Status.Certificate) > 0 || has(certificatesv1.CertificateApproved) && !has(certificatesv1.CertificateDenied) && !has(certificatesv1.CertificateFailed)
+	return len(csr.Status.Certificate) > 0 || has(certificatesv1.CertificateApproved) &&
+		!has(certificatesv1.CertificateDenied) && !has(certificatesv1.CertificateFailed)
 }

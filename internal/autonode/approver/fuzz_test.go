@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/approver"
 )
 
-// FuzzApprove sends arbitrary bytes as a first request and as one for serving: nothing panics, and what is approved is for
-// the node alone, by a naive reading.
+// FuzzApprove sends arbitrary bytes as a first request and as one for serving: nothing panics, and what is approved is
+// for the node alone, by a naive reading.
 func FuzzApprove(f *testing.F) {
 	for _, a := range []*ask{first(f, "a"), serving(f, "a")} {
 		f.Add(a.make(f).Spec.Request)
@@ -30,7 +30,8 @@ func FuzzApprove(f *testing.F) {
 			}
 			block, _ := pem.Decode(data)
 			parsed, err := x509.ParseCertificateRequest(block.Bytes)
-			if err != nil || parsed.CheckSignature() != nil || parsed.Subject.String() != "CN="+itself+",O=system:nodes" {
+			if err != nil || parsed.CheckSignature() != nil || parsed.Subject.String() != "CN="+itself+
+				",O=system:nodes" {
 				t.Fatalf("approved: %v, %v", parsed.Subject, err)
 			}
 			for _, name := range parsed.DNSNames {

@@ -25,7 +25,8 @@ func drawCluster(t *rapid.T, keys []crypto.Signer, pems map[string][]byte) appro
 	c := approver.Cluster{Now: now(), Bootstrapper: bootstrapper}
 	for i := range rapid.IntRange(0, 3).Draw(t, "machines") {
 		c.Machines = append(c.Machines, approver.Machine{
-			Claim: fmt.Sprint("claim-", i), Created: ago("made"), Launched: rapid.Bool().Draw(t, "launched"), Leaving: rapid.Bool().Draw(t, "leaving"),
+			Claim: fmt.Sprint("claim-", i), Created: ago("made"), Launched: rapid.Bool().Draw(t, "launched"),
+			Leaving:    rapid.Bool().Draw(t, "leaving"),
 			ProviderID: ids.Draw(t, "id"), NodeName: names.Draw(t, "node"), InstanceName: names.Draw(t, "instance"),
 		})
 	}
@@ -38,15 +39,20 @@ func drawCluster(t *rapid.T, keys []crypto.Signer, pems map[string][]byte) appro
 		key := rapid.IntRange(0, len(keys)-1).Draw(t, "key")
 		name := rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "for")
 		csr := certificatesv1.CertificateSigningRequest{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("csr-", i), CreationTimestamp: metav1.NewTime(ago("asked"))},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("csr-", i),
+				CreationTimestamp: metav1.NewTime(ago("asked"))},
 			Spec: certificatesv1.CertificateSigningRequestSpec{
-				SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName, Groups: []string{"system:nodes", "system:authenticated"}, Request: pems[fmt.Sprint(key, name)],
+				SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+				Groups:     []string{"system:nodes", "system:authenticated"}, Request: pems[fmt.Sprint(key, name)],
 				Username: rapid.SampledFrom([]string{bootstrapper, "system:node:n1", "eve"}).Draw(t, "user"),
-				Usages:   []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+				Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature,
+					certificatesv1.UsageClientAuth},
 			},
 		}
 		if rapid.Bool().Draw(t, "decided") {
-			csr.Status.Conditions = condition(rapid.SampledFrom([]certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied}).Draw(t, "how"))
+			csr.Status.Conditions =
+				condition(rapid.SampledFrom([]certificatesv1.RequestConditionType{certificatesv1.CertificateApproved,
+					certificatesv1.CertificateDenied}).Draw(t, "how"))
 		}
 		c.Requests = append(c.Requests, csr)
 	}
@@ -65,8 +71,8 @@ func keysAndRequests(t *testing.T) ([]crypto.Signer, map[string][]byte) {
 	return keys, pems
 }
 
-// Whatever is asked, in whatever order it is looked at: of the first certificates one key at most gets each NodeClaim's,
-// the NodeClaim's instance has that name and is awaited, and nobody but the bootstrapper gets one.
+// Whatever is asked, in whatever order it is looked at: of the first certificates one key at most gets each
+// NodeClaim's, the NodeClaim's instance has that name and is awaited, and nobody but the bootstrapper gets one.
 func TestLawOneKeyForEachNodeClaim(t *testing.T) {
 	t.Parallel()
 	keys, pems := keysAndRequests(t)
@@ -78,7 +84,8 @@ func TestLawOneKeyForEachNodeClaim(t *testing.T) {
 			for i := range c.Requests {
 				csr := &c.Requests[i]
 				v := approver.Approve(csr, facts)
-				if !slices.Contains(approver.Reasons(), v.Reason) || v.Approve != (v.Reason == approver.Approved) || v.Approve && v.Wait || !v.Approve && v.Message == "" {
+				if !slices.Contains(approver.Reasons(), v.Reason) || v.Approve != (v.Reason == approver.Approved) ||
+					v.Approve && v.Wait || !v.Approve && v.Message == "" {
 					t.Fatalf("%+v", v)
 				}
 				if !v.Approve {
@@ -94,7 +101,8 @@ func TestLawOneKeyForEachNodeClaim(t *testing.T) {
 					}
 					continue
 				}
-				if m.InstanceName != v.Node || !m.Launched || m.Leaving || m.ProviderID == "" || m.NodeName != "" || now().Sub(m.Created) > 30*time.Minute {
+				if m.InstanceName != v.Node || !m.Launched || m.Leaving || m.ProviderID == "" || m.NodeName != "" ||
+					now().Sub(m.Created) > 30*time.Minute {
 					t.Fatalf("%+v for %+v", v, m)
 				}
 				if before, given := got[v.Claim]; given && before != string(csr.Spec.Request) {
@@ -115,11 +123,21 @@ func TestLawOrderDoesNotMatter(t *testing.T) {
 	keys, pems := keysAndRequests(t)
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCluster(t, keys, pems)
-		mixed := approver.Cluster{Now: c.Now, Bootstrapper: c.Bootstrapper, Machines: slices.Clone(c.Machines), Nodes: slices.Clone(c.Nodes), Requests: slices.Clone(c.Requests)}
+		mixed := approver.Cluster{Now: c.Now, Bootstrapper: c.Bootstrapper, Machines: slices.Clone(c.Machines),
+			Nodes: slices.Clone(c.Nodes), Requests: slices.Clone(c.Requests)}
 		order := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "order"), 0))
-		order.Shuffle(len(mixed.Machines), func(i, j int) { mixed.Machines[i], mixed.Machines[j] = mixed.Machines[j], mixed.Machines[i] })
-		order.Shuffle(len(mixed.Nodes), func(i, j int) { mixed.Nodes[i], mixed.Nodes[j] = mixed.Nodes[j], mixed.Nodes[i] })
-		order.Shuffle(len(mixed.Requests), func(i, j int) { mixed.Requests[i], mixed.Requests[j] = mixed.Requests[j], mixed.Requests[i] })
+		order.Shuffle(len(mixed.Machines), func(i, j int) {
+			mixed.Machines[i], mixed.Machines[j] = mixed.Machines[j],
+				mixed.Machines[i]
+		})
+		order.Shuffle(len(mixed.Nodes), func(i, j int) {
+			mixed.Nodes[i], mixed.Nodes[j] = mixed.Nodes[j],
+				mixed.Nodes[i]
+		})
+		order.Shuffle(len(mixed.Requests), func(i, j int) {
+			mixed.Requests[i], mixed.Requests[j] = mixed.Requests[j],
+				mixed.Requests[i]
+		})
 		one, other := approver.NewFacts(c), approver.NewFacts(mixed)
 		for i := range c.Requests {
 			a, b := approver.Approve(&c.Requests[i], one), approver.Approve(&c.Requests[i], other)

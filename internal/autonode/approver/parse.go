@@ -60,13 +60,16 @@ func nodeOf(request *x509.CertificateRequest) (string, error) {
 	}
 	name, found := strings.CutPrefix(subject.CommonName, nodeUserPrefix)
 	if !found {
-		return "", fmt.Errorf("its common name is %q: want %s and the name of a node", subject.CommonName, nodeUserPrefix)
+		return "", fmt.Errorf("its common name is %q: want %s and the name of a node", subject.CommonName,
+			nodeUserPrefix)
 	}
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return "", fmt.Errorf("its common name is %q, and %q is no name of a node: %s", subject.CommonName, name, strings.Join(problems, "; "))
+		return "", fmt.Errorf("its common name is %q, and %q is no name of a node: %s", subject.CommonName, name,
+			strings.Join(problems, "; "))
 	}
 	if len(subject.Names) != 2 { // of several common names the last one counts for some, the first for others
-		return "", fmt.Errorf("its subject has %d parts: want one organization and one common name", len(subject.Names))
+		return "", fmt.Errorf("its subject has %d parts: want one organization and one common name",
+			len(subject.Names))
 	}
 	return name, nil
 }
@@ -84,11 +87,13 @@ func onlyNames(request *x509.CertificateRequest) error {
 	return nil
 }
 
-// sameUsages reports whether the usages are the wanted ones, each once, with or without the optional one, which goes with
-// RSA keys.
+// sameUsages reports whether the usages are the wanted ones, each once, with or without the optional one, which goes
+// with RSA keys.
 func sameUsages(usages []certificatesv1.KeyUsage, wanted ...certificatesv1.KeyUsage) bool {
 	got := slices.Sorted(slices.Values(usages))
-	for _, allowed := range [][]certificatesv1.KeyUsage{wanted, append(slices.Clone(wanted), certificatesv1.UsageKeyEncipherment)} {
+	for _, allowed := range [][]certificatesv1.KeyUsage{
+		wanted, append(slices.Clone(wanted), certificatesv1.UsageKeyEncipherment),
+	} {
 		if slices.Equal(got, slices.Sorted(slices.Values(allowed))) {
 			return true
 		}

@@ -10,12 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// serving decides about the certificate that a kubelet shows to the API server: it may be for addresses of its node only. A
-// kubelet writes the addresses of its node itself, so they are believed as far as no other node has them, and names only
-// as far as they are the node's own.
+// serving decides about the certificate that a kubelet shows to the API server: it may be for addresses of its node
+// only. A kubelet writes the addresses of its node itself, so they are believed as far as no other node has them, and
+// names only as far as they are the node's own.
 func (f Facts) serving(node string, parsed *x509.CertificateRequest) Verdict {
 	if len(parsed.EmailAddresses)+len(parsed.URIs) > 0 {
-		return no(WrongNames, "it asks for e-mail addresses %q and URIs %v: want names and IP addresses only", parsed.EmailAddresses, parsed.URIs)
+		return no(WrongNames, "it asks for e-mail addresses %q and URIs %v: want names and IP addresses only",
+			parsed.EmailAddresses, parsed.URIs)
 	}
 	if len(parsed.DNSNames)+len(parsed.IPAddresses) == 0 {
 		return no(WrongNames, "it asks for no name and no IP address: want those of its node")
@@ -39,7 +40,8 @@ func (f Facts) serving(node string, parsed *x509.CertificateRequest) Verdict {
 			return later(WrongNames, "%v", err).of(m.Claim)
 		}
 	}
-	return Verdict{Approve: true, Claim: m.Claim, Message: fmt.Sprintf("node %s of NodeClaim %s serves under addresses of its own", node, m.Claim)}
+	return Verdict{Approve: true, Claim: m.Claim,
+		Message: fmt.Sprintf("node %s of NodeClaim %s serves under addresses of its own", node, m.Claim)}
 }
 
 // ownName demands that a name is the node's, in full or without its domain, and stands among its addresses.
@@ -54,7 +56,8 @@ func (f Facts) ownName(node Node, name string) error {
 		return named && strings.EqualFold(a.Address, name)
 	})
 	if !stands {
-		return fmt.Errorf("it asks for the name %q: want one of the addresses of node %s, which are %s", name, node.Name, listed(node.Addresses))
+		return fmt.Errorf("it asks for the name %q: want one of the addresses of node %s, which are %s", name,
+			node.Name, listed(node.Addresses))
 	}
 	return f.onlyHolder(node, wanted)
 }
@@ -69,7 +72,8 @@ func (f Facts) ownIP(node Node, ip netip.Addr) error {
 		return err == nil && own.Unmap() == ip && (a.Type == corev1.NodeInternalIP || a.Type == corev1.NodeExternalIP)
 	})
 	if at < 0 {
-		return fmt.Errorf("it asks for the IP address %s: want one of the addresses of node %s, which are %s", ip, node.Name, listed(node.Addresses))
+		return fmt.Errorf("it asks for the IP address %s: want one of the addresses of node %s, which are %s", ip,
+			node.Name, listed(node.Addresses))
 	}
 	return f.onlyHolder(node, ip.String())
 }

@@ -31,7 +31,8 @@ const (
 // Reasons returns all reasons, in the order in which they are checked for.
 func Reasons() []Reason {
 	return []Reason{
-		Approved, NotPending, OtherSigner, OutOfTime, TooManyPending, Malformed, WrongUsages, WrongSubject, WrongRequestor, WrongNames,
+		Approved, NotPending, OtherSigner, OutOfTime, TooManyPending, Malformed, WrongUsages, WrongSubject,
+		WrongRequestor, WrongNames,
 		NoMachine, Ambiguous, NotLaunched, Leaving, Joined, Issued, Contested, NoNode, OtherInstance,
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/autonodepolicy/fold"
 )
 
-// folded is what a list of entries and labels allows together (K1). An entry that cannot be read allows nothing for its label.
+// folded is what a list of entries and labels allows together (K1). An entry that cannot be read allows nothing for
+// its label.
 func folded(entries []karpenterv1.NodeSelectorRequirementWithMinValues, labels map[string]string) fold.Set {
 	read := make([]fold.Requirement, len(entries))
 	for i, e := range entries {
@@ -47,11 +48,12 @@ func label(labels map[string]string, key fold.Key) (string, bool) {
 	return labels[slices.Min(aliases)], true
 }
 
-// onEveryType are the labels that every instance type of every provider has a value for. What allows none of these launches
-// nothing. On other labels Karpenter launches nodes without the label when nothing is left of it (K2).
+// onEveryType are the labels that every instance type of every provider has a value for. What allows none of these
+// launches nothing. On other labels Karpenter launches nodes without the label when nothing is left of it (K2).
 func onEveryType() []fold.Key {
 	return []fold.Key{
-		corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, corev1.LabelArchStable, corev1.LabelOSStable, karpenterv1.CapacityTypeLabelKey,
+		corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, corev1.LabelArchStable, corev1.LabelOSStable,
+		karpenterv1.CapacityTypeLabelKey,
 	}
 }
 

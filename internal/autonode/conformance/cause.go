@@ -20,9 +20,11 @@ type Cause string
 
 // The causes.
 const (
-	AlteredOnWrite           Cause = "AlteredOnWrite"           // the API server stored something else than the operator sent
-	WrittenByOther           Cause = "WrittenByOther"           // it was as wanted, and is not any more
-	Foreign                  Cause = "Foreign"                  // made beside the wrappers while the guest was not protected
+	// the API server stored something else than the operator sent
+	AlteredOnWrite Cause = "AlteredOnWrite"
+	WrittenByOther Cause = "WrittenByOther" // it was as wanted, and is not any more
+	// made beside the wrappers while the guest was not protected
+	Foreign                  Cause = "Foreign"
 	HandMade                 Cause = "HandMade"                 // a claim or node that no NodePool made
 	NodeClassUnmanaged       Cause = "NodeClassUnmanaged"       // a node class that is not the operator's
 	VersionNotSupported      Cause = "VersionNotSupported"      // a release that the operator has no bootstrap data of
@@ -44,7 +46,8 @@ const (
 // Causes returns every cause, in the order of their declaration.
 func Causes() []Cause {
 	return []Cause{
-		AlteredOnWrite, WrittenByOther, Foreign, HandMade, NodeClassUnmanaged, VersionNotSupported, IncompatibleRequirements,
+		AlteredOnWrite, WrittenByOther, Foreign, HandMade, NodeClassUnmanaged, VersionNotSupported,
+		IncompatibleRequirements,
 		PolicyInvalid, PolicyUnreadable, PolicyChanged, TooManyRequirements, BootstrapMissing, OperatorError,
 		ProtectionMissing, NotOwned, Legacy,
 		CloudRefused, CloudDiffers, Unclear,
@@ -54,7 +57,8 @@ func Causes() []Cause {
 // Party returns whose business a cause is.
 func (c Cause) Party() Party {
 	switch c {
-	case AlteredOnWrite, WrittenByOther, Foreign, HandMade, NodeClassUnmanaged, VersionNotSupported, IncompatibleRequirements:
+	case AlteredOnWrite, WrittenByOther, Foreign, HandMade, NodeClassUnmanaged, VersionNotSupported,
+		IncompatibleRequirements:
 		return Tenant
 	case PolicyInvalid, PolicyUnreadable, PolicyChanged, TooManyRequirements:
 		return Provider

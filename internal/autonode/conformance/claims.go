@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/autonodepolicy/fold"
 )
 
-// claim judges a NodeClaim: a NodePool that exists owns it, what it asks for lies inside of the policy, and so does what it
-// got.
+// claim judges a NodeClaim: a NodePool that exists owns it, what it asks for lies inside of the policy, and so
+// does what it got.
 func (l *look) claim(claim *karpenterv1.NodeClaim) {
 	if claim.DeletionTimestamp != nil {
 		return
@@ -38,7 +38,8 @@ func (l *look) owned(claim *karpenterv1.NodeClaim) bool {
 	return false
 }
 
-// asked judges what a claim says of one label of the policy: in its requirements, and in its labels, which say what it got.
+// asked judges what a claim says of one label of the policy: in its requirements, and in its labels, which say what it
+// got.
 func (l *look) asked(claim *karpenterv1.NodeClaim, allowed fold.Allowed, set fold.Set) {
 	key := allowed.Key()
 	_, labelled := label(claim.Labels, key)
@@ -70,8 +71,9 @@ func (l *look) asked(claim *karpenterv1.NodeClaim, allowed fold.Allowed, set fol
 	}
 }
 
-// gotElse is why a claim that asks for what the policy allows carries a label that it does not allow. The node's label was written
-// from the machine itself: when both agree, the cloud gave another machine; otherwise somebody wrote one of them.
+// gotElse is why a claim that asks for what the policy allows carries a label that it does not allow. The node's label
+// was written from the machine itself: when both agree, the cloud gave another machine; otherwise somebody wrote one
+// of them.
 func (l *look) gotElse(claim *karpenterv1.NodeClaim, allowed fold.Allowed) Cause {
 	for i := range l.Objects.Nodes {
 		node := &l.Objects.Nodes[i]
@@ -85,8 +87,8 @@ func (l *look) gotElse(claim *karpenterv1.NodeClaim, allowed fold.Allowed) Cause
 	return CloudDiffers
 }
 
-// astray remembers which label of a claim is outside of the policy and why, so that its node is not blamed for another cause.
-// A claim without a machine has no node that could ask.
+// astray remembers which label of a claim is outside of the policy and why, so that its node is not blamed for another
+// cause. A claim without a machine has no node that could ask.
 func (l *look) astray(claim *karpenterv1.NodeClaim, key fold.Key, state State, cause Cause) {
 	id := claim.Status.ProviderID
 	if l.strays[id] == nil {
@@ -102,7 +104,8 @@ func (l *look) image(claim *karpenterv1.NodeClaim) {
 		return
 	}
 	f := Finding{
-		NodeClaim, claim.Name, NotConforming, CloudDiffers, "status.imageID", fmt.Sprintf("is %s, which the provider did not give", id),
+		NodeClaim, claim.Name, NotConforming, CloudDiffers, "status.imageID",
+		fmt.Sprintf("is %s, which the provider did not give", id),
 	}
 	if claim.CreationTimestamp.Time.Before(l.Memory.Began) {
 		f.State, f.Cause = NotKnown, Unclear
@@ -111,8 +114,8 @@ func (l *look) image(claim *karpenterv1.NodeClaim) {
 	l.add(f)
 }
 
-// node judges a node that an autoscaler made: a claim that exists has its machine, and its labels lie inside of the policy. Nodes
-// without a label of Karpenter's and without a claim are others', such as those of a CAPI NodePool.
+// node judges a node that an autoscaler made: a claim that exists has its machine, and its labels lie inside of the
+// policy. Nodes without a label of Karpenter's and without a claim are others', such as those of a CAPI NodePool.
 func (l *look) node(node *corev1.Node) {
 	if node.DeletionTimestamp != nil {
 		return

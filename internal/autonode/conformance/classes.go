@@ -12,8 +12,9 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// class judges an EC2NodeClass. The operator's own is to be as the operator found it good, in every field, and to have the root
-// volume of the policy. One that is not the operator's may not have another root volume, image or profile than the provider's.
+// class judges an EC2NodeClass. The operator's own is to be as the operator found it good, in every field, and to have
+// the root volume of the policy. One that is not the operator's may not have another root volume, image or profile
+// than the provider's.
 func (l *look) class(class *awsv1.EC2NodeClass) {
 	if class.DeletionTimestamp != nil {
 		return
@@ -51,7 +52,8 @@ func (l *look) strayClass(class *awsv1.EC2NodeClass) {
 		l.add(Finding{EC2NodeClass, class.Name, state, cause, field, message})
 	}
 	if cause == Foreign {
-		add("", "delete it, or make an OpenshiftEC2NodeClass of this name: it was made past the wrappers while nothing kept people from that")
+		add("",
+			"delete it, or make an OpenshiftEC2NodeClass of this name: it was made past the wrappers while nothing kept people from that")
 	}
 	if field, message := l.rootVolume(class); field != "" {
 		add(field, message)
@@ -63,13 +65,14 @@ func (l *look) strayClass(class *awsv1.EC2NodeClass) {
 			}
 		}
 	}
-	if profile := class.Spec.InstanceProfile; l.Memory.Profile != "" && (profile == nil || *profile != l.Memory.Profile) {
+	if profile := class.Spec.InstanceProfile; l.Memory.Profile != "" &&
+		(profile == nil || *profile != l.Memory.Profile) {
 		add("spec.instanceProfile", fmt.Sprintf("is not %s, which the provider gives", l.Memory.Profile))
 	}
 }
 
-// rootVolume compares the root volume of a class with the policy's; the field is "" when it is as the policy says, or the policy
-// says nothing.
+// rootVolume compares the root volume of a class with the policy's; the field is "" when it is as the policy says, or
+// the policy says nothing.
 func (l *look) rootVolume(class *awsv1.EC2NodeClass) (field, message string) {
 	if l.Policy == nil || l.Policy.Spec.EC2NodeClassDefaults.RootVolume == nil {
 		return "", ""

@@ -175,16 +175,22 @@ func bordersOfPools(add func(string, func(world))) {
 	})
 	add("no node class", func(w world) { w.pool.Spec.Template.Spec.NodeClassRef = nil })
 	add("a KWOKNodeClass of another group", func(w world) {
-		w.pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "example.com", Kind: "KWOKNodeClass", Name: "c"}
+		w.pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "example.com",
+			Kind: "KWOKNodeClass", Name: "c"}
 	})
 	add("another kind of the group of KWOK", func(w world) {
-		w.pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "Other", Name: "c"}
+		w.pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh",
+			Kind: "Other", Name: "c"}
 	})
 	add("an EC2NodeClass of another group", func(w world) {
-		w.pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "example.com", Kind: awsv1.EC2NodeClassKind, Name: "c"}
+		w.pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "example.com",
+			Kind: awsv1.EC2NodeClassKind, Name: "c"}
 	})
 	add("a class that could never be written", func(w world) {
-		w.wrote("EC2NodeClass", "c", func(r *conformance.Written) { r.Class, r.Failed = nil, conformance.BootstrapMissing })
+		w.wrote("EC2NodeClass", "c", func(r *conformance.Written) {
+			r.Class, r.Failed = nil,
+				conformance.BootstrapMissing
+		})
 	})
 	add("a class that is written over on its way", func(w world) {
 		w.wrote("EC2NodeClass", "c", func(r *conformance.Written) { r.Class, r.Altered = nil, true })
@@ -220,11 +226,13 @@ func bordersOfClasses(add func(string, func(world))) {
 		*w.class.Spec.BlockDeviceMappings[0].EBS = awsv1.BlockDevice{}
 		own(w)
 	})
-	add("a type in capitals", func(w world) { w.class.Spec.BlockDeviceMappings[0].EBS.VolumeType = new("GP3"); own(w) })
+	add("a type in capitals",
+		func(w world) { w.class.Spec.BlockDeviceMappings[0].EBS.VolumeType = new("GP3"); own(w) })
 	add("no type", func(w world) { w.class.Spec.BlockDeviceMappings[0].EBS.VolumeType = nil; own(w) })
 	add("no encryption", func(w world) { w.class.Spec.BlockDeviceMappings[0].EBS.Encrypted = nil; own(w) })
 	add("no iops", func(w world) { w.class.Spec.BlockDeviceMappings[0].EBS.IOPS = nil; own(w) })
-	add("another throughput", func(w world) { w.class.Spec.BlockDeviceMappings[0].EBS.Throughput = new(int64(1)); own(w) })
+	add("another throughput",
+		func(w world) { w.class.Spec.BlockDeviceMappings[0].EBS.Throughput = new(int64(1)); own(w) })
 	add("another size", func(w world) {
 		w.class.Spec.BlockDeviceMappings[0].EBS.VolumeSize.Add(*w.class.Spec.BlockDeviceMappings[0].EBS.VolumeSize)
 		own(w)
@@ -234,7 +242,8 @@ func bordersOfClasses(add func(string, func(world))) {
 		second.RootVolume, second.EBS.VolumeSize = new(false), nil
 		third := *second.DeepCopy()
 		third.RootVolume = nil
-		w.class.Spec.BlockDeviceMappings = append([]awsv1.BlockDeviceMapping{second, third}, w.class.Spec.BlockDeviceMappings...)
+		w.class.Spec.BlockDeviceMappings = append([]awsv1.BlockDeviceMapping{second, third},
+			w.class.Spec.BlockDeviceMappings...)
 		w.class.Spec.BlockDeviceMappings[2].EBS.IOPS = nil
 		own(w)
 	})
@@ -284,7 +293,8 @@ func bordersOfClasses(add func(string, func(world))) {
 	add("an old class of somebody's with a root volume of its own", stray(func(w world) {
 		w.class.Spec.BlockDeviceMappings[0].EBS.Encrypted = nil
 	}))
-	add("an old class of somebody's with a profile of its own", stray(func(w world) { w.class.Spec.InstanceProfile = new("admin") }))
+	add("an old class of somebody's with a profile of its own",
+		stray(func(w world) { w.class.Spec.InstanceProfile = new("admin") }))
 	add("an old class of somebody's, where the operator gives neither images nor profile", stray(func(w world) {
 		w.Memory.Images, w.Memory.Profile = nil, ""
 		w.class.Spec.InstanceProfile, w.class.Spec.AMISelectorTerms[0].ID = nil, "ami-2"
@@ -292,7 +302,8 @@ func bordersOfClasses(add func(string, func(world))) {
 }
 
 func bordersOfMachines(add func(string, func(world))) {
-	add("an owner of another kind with the pool's uid", func(w world) { w.claim.OwnerReferences[0].Kind = "Deployment" })
+	add("an owner of another kind with the pool's uid",
+		func(w world) { w.claim.OwnerReferences[0].Kind = "Deployment" })
 	add("a label by its alias", func(w world) {
 		delete(w.node.Labels, instanceType)
 		w.node.Labels[corev1.LabelInstanceType] = "d"

@@ -41,14 +41,14 @@ const (
 // Product names an object that the operator writes.
 type Product struct{ Kind, Name string }
 
-// Written is what this process last made of a product: after a write, or after a look that found it as it is to be.
+// Written is what this process last made of a product: after a write, or after a look that found it as it should be.
 type Written struct {
 	UID types.UID
 	// Policy is the generation of the policy that it was made for.
 	Policy int64
 	// Altered is set when the answer to a write was not what was sent.
 	Altered bool
-	// Failed is why the product is not as it is to be, in the operator's own words; "" when it is.
+	// Failed is why the product is not as it should be, in the operator's own words; "" when it is.
 	Failed Cause
 	// Class is the spec that the operator found to be as wanted; nil for pools, and for a class that never was.
 	Class *awsv1.EC2NodeClassSpec
@@ -62,7 +62,8 @@ type Memory struct {
 	Protected time.Time
 	// Unprotected is set while an admission policy of the operator's is not in force.
 	Unprotected bool
-	// PolicySince is since when the policy's present generation is in force; zero when it was before the process began.
+	// PolicySince is since when the policy's present generation is in force; zero when it was before the process
+	// began.
 	PolicySince time.Time
 	// Written is what was made, by product.
 	Written map[Product]Written
@@ -79,7 +80,8 @@ type Memory struct {
 
 // Settings are the tolerances.
 type Settings struct {
-	// Grace is how long objects may be older than the policy before that is a finding: their nodes are being replaced (A-21: 24 h).
+	// Grace is how long objects may be older than the policy before that is a finding: their nodes are being replaced
+	// 24 h).
 	Grace time.Duration
 	// Clocks is how far the clocks of API server and operator may be apart (A-07: 10 s).
 	Clocks time.Duration

@@ -22,7 +22,8 @@ import (
 // values are what entries are drawn from, by label.
 func values() map[string][]string {
 	return map[string][]string{
-		instanceType: {"a", "b", "c", "d"}, zone: {"z1", "z2", "z9"}, team: {"red", "blue", "green"}, gpus: {"1", "2", "4"},
+		instanceType: {"a", "b", "c", "d"}, zone: {"z1", "z2", "z9"}, team: {"red", "blue", "green"},
+		gpus: {"1", "2", "4"},
 	}
 }
 
@@ -68,28 +69,36 @@ func draw(t *rapid.T, merged merging) conformance.Input {
 	for i := range rapid.IntRange(1, 3).Draw(t, "pools") {
 		wrapper := &hypershiftv1beta1.OpenshiftNodePool{ObjectMeta: meta(fmt.Sprintf("p%d", i), made)}
 		wrapper.Spec.Template.Spec.Requirements = rapid.SliceOfN(drawEntry(), 0, 3).Draw(t, "entries")
-		wrapper.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind, Name: "c"}
+		wrapper.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{
+			Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind, Name: "c",
+		}
 		if rapid.IntRange(0, 3).Draw(t, "labelled") == 0 {
-			wrapper.Spec.Template.ObjectMeta.Labels = map[string]string{team: rapid.SampledFrom(values()[team]).Draw(t, "team")}
+			wrapper.Spec.Template.ObjectMeta.Labels = map[string]string{
+				team: rapid.SampledFrom(values()[team]).Draw(t, "team"),
+			}
 		}
 		pool := merged(policy, wrapper)
 		if pool == nil {
 			continue
 		}
 		pool.UID, pool.CreationTimestamp = wrapper.UID, wrapper.CreationTimestamp
-		input.Memory.Written[conformance.Product{Kind: "NodePool", Name: pool.Name}] = conformance.Written{UID: pool.UID, Policy: 3}
+		input.Memory.Written[conformance.Product{Kind: "NodePool", Name: pool.Name}] = conformance.Written{
+			UID: pool.UID, Policy: 3,
+		}
 		input.Objects.Pools = append(input.Objects.Pools, *pool)
 		addMachine(&input, pool)
 	}
 	return input
 }
 
-// addMachine adds a claim of the pool and its node, as an autoscaler makes them; a pool that launches nothing has none.
+// addMachine adds a claim of the pool and its node, as an autoscaler makes them; a pool that launches nothing has
+// none.
 func addMachine(input *conformance.Input, pool *karpenterv1.NodePool) {
 	set, _, err := translate.PoolRequirements(pool)
-	if err != nil || len(set.EmptyKeys()) > 0 || slices.ContainsFunc([]string{instanceType, zone, arch}, func(key string) bool {
-		return !set.Get(requirement.Key(key)).AllowsPresent()
-	}) {
+	if err != nil || len(set.EmptyKeys()) > 0 ||
+		slices.ContainsFunc([]string{instanceType, zone, arch}, func(key string) bool {
+			return !set.Get(requirement.Key(key)).AllowsPresent()
+		}) {
 		return
 	}
 	labels := map[string]string{karpenterv1.NodePoolLabelKey: pool.Name}
@@ -107,7 +116,8 @@ func addMachine(input *conformance.Input, pool *karpenterv1.NodePool) {
 		claim.Spec.Requirements = append(claim.Spec.Requirements, in(label, value))
 	}
 	claim.Status.ProviderID = "aws:///z1/" + claim.Name
-	node := corev1.Node{ObjectMeta: meta("node-of-"+pool.Name, made), Spec: corev1.NodeSpec{ProviderID: claim.Status.ProviderID}}
+	node := corev1.Node{ObjectMeta: meta("node-of-"+pool.Name, made),
+		Spec: corev1.NodeSpec{ProviderID: claim.Status.ProviderID}}
 	node.Labels = map[string]string{karpenterv1.NodeRegisteredLabelKey: "true"}
 	for label, value := range labels {
 		node.Labels[label] = value
@@ -152,12 +162,14 @@ func TestA20_WrongMergesAreFound(t *testing.T) {
 		}),
 		"the last entry of the policy is dropped": pools(func(policy *provided, _ *asked, pool *karpenterv1.NodePool) {
 			n := len(policy.Spec.NodePoolDefaults.Requirements)
-			pool.Spec.Template.Spec.Requirements = slices.Delete(slices.Clone(pool.Spec.Template.Spec.Requirements), n-1, n)
+			pool.Spec.Template.Spec.Requirements = slices.Delete(slices.Clone(pool.Spec.Template.Spec.Requirements),
+				n-1, n)
 		}),
 		"the user's entries only": pools(func(_ *provided, wrapper *asked, pool *karpenterv1.NodePool) {
 			pool.Spec.Template.Spec.Requirements = wrapper.Spec.Template.Spec.Requirements
 		}),
-		"the user's entry wins for its label": pools(func(policy *provided, wrapper *asked, pool *karpenterv1.NodePool) {
+		"the user's entry wins for its label": pools(func(policy *provided, wrapper *asked,
+			pool *karpenterv1.NodePool) {
 			own := wrapper.Spec.Template.Spec.Requirements
 			left := slices.DeleteFunc(slices.Clone(policy.Spec.NodePoolDefaults.Requirements), func(e entry) bool {
 				return slices.ContainsFunc(own, func(o entry) bool { return o.Key == e.Key })
@@ -165,12 +177,15 @@ func TestA20_WrongMergesAreFound(t *testing.T) {
 			pool.Spec.Template.Spec.Requirements = append(left, own...)
 		}),
 		"the closing entry is forgotten": pools(func(_ *provided, _ *asked, pool *karpenterv1.NodePool) {
-			pool.Spec.Template.Spec.Requirements = slices.DeleteFunc(slices.Clone(pool.Spec.Template.Spec.Requirements), func(e entry) bool {
-				return e.Key == instanceType && e.Operator == "DoesNotExist"
-			})
+			pool.Spec.Template.Spec.Requirements =
+				slices.DeleteFunc(slices.Clone(pool.Spec.Template.Spec.Requirements), func(e entry) bool {
+					return e.Key == instanceType && e.Operator == "DoesNotExist"
+				})
 		}),
 		"the class is forgotten": pools(func(_ *provided, _ *asked, pool *karpenterv1.NodePool) {
-			pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind, Name: "other"}
+			pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{
+				Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind, Name: "other",
+			}
 		}),
 		"the policy is forgotten": pools(func(_ *provided, wrapper *asked, pool *karpenterv1.NodePool) {
 			*pool = *rightly(nil, wrapper)
@@ -179,7 +194,9 @@ func TestA20_WrongMergesAreFound(t *testing.T) {
 		found := 0
 		rapid.Check(t, func(t *rapid.T) {
 			input := draw(t, wrongly)
-			if slices.ContainsFunc(conformance.Look(input).Findings, func(f conformance.Finding) bool { return f.State == wrong }) {
+			if slices.ContainsFunc(conformance.Look(input).Findings, func(f conformance.Finding) bool {
+				return f.State == wrong
+			}) {
 				found++
 			}
 		})
@@ -196,9 +213,11 @@ func TestA20_ASkippedPoolIsFound(t *testing.T) {
 	w := newWorld()
 	w.wrote("NodePool", "p", func(r *conformance.Written) { r.Policy = 2 })
 	w.Policy.Spec.NodePoolDefaults.Requirements[0].Values = []string{"a", "b"}
-	w.claim.CreationTimestamp, w.node.CreationTimestamp = metav1.Time{Time: at(changed - 1)}, metav1.Time{Time: at(changed - 1)}
+	w.claim.CreationTimestamp, w.node.CreationTimestamp = metav1.Time{Time: at(changed - 1)},
+		metav1.Time{Time: at(changed - 1)}
 	report := conformance.Look(*w.Input)
-	if len(report.Findings) != 1 || report.Findings[0].Cause != conformance.OperatorError || report.Findings[0].Kind != conformance.NodePool {
+	if len(report.Findings) != 1 || report.Findings[0].Cause != conformance.OperatorError ||
+		report.Findings[0].Kind != conformance.NodePool {
 		t.Errorf("found %+v", report.Findings)
 	}
 }
@@ -217,7 +236,8 @@ func BenchmarkLook(b *testing.B) {
 		}
 		claim.Spec.Requirements[0] = in(instanceType, many...)
 		claim.Labels[instanceType], node.Labels[instanceType] = "t1", "t1"
-		input.Objects.Claims, input.Objects.Nodes = append(input.Objects.Claims, *claim), append(input.Objects.Nodes, *node)
+		input.Objects.Claims, input.Objects.Nodes = append(input.Objects.Claims, *claim),
+			append(input.Objects.Nodes, *node)
 	}
 	types := make([]string, 1000)
 	for i := range types {
@@ -249,9 +269,10 @@ func TestA22_TheCondition(t *testing.T) {
 		do                      func(world)
 		status, reason, message string
 	}{
-		"all is well":          {func(world) {}, "True", "Conforms", ""},
-		"nothing is there":     {func(w world) { w.Objects = conformance.Objects{} }, "True", "NoObjects", ""},
-		"a claim made by hand": {func(w world) { w.claim.OwnerReferences = nil }, "False", "NotConforming", "1 HandMade (Tenant): NodeClaim k"},
+		"all is well":      {func(world) {}, "True", "Conforms", ""},
+		"nothing is there": {func(w world) { w.Objects = conformance.Objects{} }, "True", "NoObjects", ""},
+		"a claim made by hand": {func(w world) { w.claim.OwnerReferences = nil }, "False", "NotConforming",
+			"1 HandMade (Tenant): NodeClaim k"},
 		"nodes are being replaced": {func(w world) {
 			w.claim.CreationTimestamp = metav1.Time{Time: at(changed - 1)}
 			w.claim.Spec.Requirements[0] = in(instanceType, "d")

@@ -100,7 +100,8 @@ func (l *look) policyItself() {
 	}
 	switch l.State {
 	case PolicyIsBad:
-		l.add(Finding{Policy, name, NotKnown, PolicyInvalid, "", "mend the policy: it is not valid, and the last valid one holds"})
+		l.add(Finding{Policy, name, NotKnown, PolicyInvalid, "",
+			"mend the policy: it is not valid, and the last valid one holds"})
 	case PolicyIsUnread:
 		l.add(Finding{Policy, name, NotKnown, PolicyUnreadable, "",
 			"give the operator the right to read the policy: it cannot, and enforces none"})
@@ -142,7 +143,8 @@ func ageAt(made, since time.Time) age {
 	return younger
 }
 
-// late says what becomes of an object that is outside of the policy because it is older: its node is replaced, for a while.
+// late says what becomes of an object that is outside of the policy because it is older: its node is replaced, for a
+// while.
 func (l *look) late() State {
 	since := l.Memory.PolicySince
 	if since.IsZero() {
@@ -165,8 +167,8 @@ func (l *look) byAge(object metav1.Object, otherwise Cause) (State, Cause) {
 	return NotConforming, otherwise
 }
 
-// stray is the cause of a product that the operator has not written: it was there before the guest was protected, or was made
-// while the protection was away.
+// stray is the cause of a product that the operator has not written: it was there before the guest was protected, or
+// was made while the protection was away.
 func (l *look) stray(object metav1.Object) (State, Cause) {
 	switch {
 	case l.fresh():
@@ -202,7 +204,8 @@ func (l *look) whose(w Written) (State, Cause) {
 
 func (l *look) report() Report {
 	slices.SortStableFunc(l.found, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Cause, b.Cause))
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Field, b.Field),
+			cmp.Compare(a.Cause, b.Cause))
 	})
 	return newReport(l.found, l.judged)
 }

@@ -37,18 +37,24 @@ const (
 // NodePools.
 func poolWays() []way {
 	entries := func(change func([]entry) []entry) func(world) {
-		return func(w world) { w.pool.Spec.Template.Spec.Requirements = change(w.pool.Spec.Template.Spec.Requirements) }
+		return func(w world) {
+			w.pool.Spec.Template.Spec.Requirements = change(w.pool.Spec.Template.Spec.Requirements)
+		}
 	}
 	const field = "spec.template.spec.requirements"
 	by := conformance.WrittenByOther
 	return []way{
-		{"an entry of the policy taken out", entries(func(l []entry) []entry { return l[1:] }), "NodePool p", wrong, by, field},
-		{"an exclusion taken out", entries(func(l []entry) []entry { return slices.Delete(l, 1, 2) }), "NodePool p", wrong, by, field},
+		{"an entry of the policy taken out", entries(func(l []entry) []entry { return l[1:] }), "NodePool p", wrong,
+			by, field},
+		{"an exclusion taken out", entries(func(l []entry) []entry { return slices.Delete(l, 1, 2) }), "NodePool p",
+			wrong, by, field},
 		{"the user's entries only", entries(func(l []entry) []entry { return l[3:] }), "NodePool p", wrong, by, field},
 		{"no entries", entries(func([]entry) []entry { return nil }), "NodePool p", wrong, by, field},
-		{"a value too many", entries(func(l []entry) []entry { return []entry{in(instanceType, "a", "d"), l[1], l[2]} }),
+		{"a value too many",
+			entries(func(l []entry) []entry { return []entry{in(instanceType, "a", "d"), l[1], l[2]} }),
 			"NodePool p", wrong, by, field},
-		{"minValues lowered", entries(func(l []entry) []entry { l[0].MinValues = new(1); return l }), "NodePool p", wrong, by, field},
+		{"minValues lowered", entries(func(l []entry) []entry { l[0].MinValues = new(1); return l }), "NodePool p",
+			wrong, by, field},
 		{"an entry that cannot be read", entries(func(l []entry) []entry {
 			return append(l, entry{Key: team, Operator: "Perhaps", Values: []string{"red"}})
 		}), "NodePool p", wrong, conformance.IncompatibleRequirements, field},
@@ -56,7 +62,8 @@ func poolWays() []way {
 			"NodePool p", wrong, conformance.IncompatibleRequirements, field},
 		{"another node class", func(w world) { w.pool.Spec.Template.Spec.NodeClassRef.Name = "rogue" },
 			"NodePool p", wrong, conformance.NodeClassUnmanaged, "spec.template.spec.nodeClassRef"},
-		{"a kind of class that nobody manages", func(w world) { w.pool.Spec.Template.Spec.NodeClassRef.Kind = "Rogue" },
+		{"a kind of class that nobody manages",
+			func(w world) { w.pool.Spec.Template.Spec.NodeClassRef.Kind = "Rogue" },
 			"NodePool p", wrong, conformance.NodeClassUnmanaged, "spec.template.spec.nodeClassRef"},
 		{"altered on its way", func(w world) {
 			w.pool.Spec.Template.Spec.Requirements = nil
@@ -101,21 +108,27 @@ func classWays() []way {
 	own := func(do func(world)) func(world) {
 		return func(w world) {
 			do(w)
-			w.wrote("EC2NodeClass", "c", func(r *conformance.Written) { r.Class, r.Policy = w.class.Spec.DeepCopy(), 2 })
+			w.wrote("EC2NodeClass", "c", func(r *conformance.Written) {
+				r.Class, r.Policy = w.class.Spec.DeepCopy(),
+					2
+			})
 		}
 	}
 	return []way{
 		{"another image", func(w world) { w.class.Spec.AMISelectorTerms[0].ID = "ami-2" },
 			"EC2NodeClass c", wrong, by, "spec.amiSelectorTerms[0].id"},
-		{"another profile", func(w world) { w.class.Spec.InstanceProfile = new("admin") }, "EC2NodeClass c", wrong, by, "spec.instanceProfile"},
-		{"other user data", func(w world) { w.class.Spec.UserData = new("curl evil") }, "EC2NodeClass c", wrong, by, "spec.userData"},
+		{"another profile", func(w world) { w.class.Spec.InstanceProfile = new("admin") }, "EC2NodeClass c", wrong, by,
+			"spec.instanceProfile"},
+		{"other user data", func(w world) { w.class.Spec.UserData = new("curl evil") }, "EC2NodeClass c", wrong, by,
+			"spec.userData"},
 		{"a group added", func(w world) {
 			w.class.Spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{ID: "sg-1"}}
 		}, "EC2NodeClass c", wrong, by, "spec.securityGroupSelectorTerms"},
 		{"a tag", func(w world) { w.class.Spec.Tags["team"] = "blue" }, "EC2NodeClass c", wrong, by, "spec.tags.team"},
 		{"a smaller root volume", root(func(d *awsv1.BlockDevice) { d.VolumeSize = new(resource.MustParse("10Gi")) }),
 			"EC2NodeClass c", wrong, by, "spec.blockDeviceMappings[0].ebs.volumeSize"},
-		{"a policy's root volume that was never written: size", own(root(func(d *awsv1.BlockDevice) { d.VolumeSize = nil })),
+		{"a policy's root volume that was never written: size",
+			own(root(func(d *awsv1.BlockDevice) { d.VolumeSize = nil })),
 			"EC2NodeClass c", wrong, conformance.OperatorError, "spec.blockDeviceMappings[0].ebs.volumeSize"},
 		{"type", own(root(func(d *awsv1.BlockDevice) { d.VolumeType = new("gp2") })),
 			"EC2NodeClass c", wrong, conformance.OperatorError, "spec.blockDeviceMappings[0].ebs.volumeType"},
@@ -126,7 +139,8 @@ func classWays() []way {
 		{"throughput", own(root(func(d *awsv1.BlockDevice) { d.Throughput = nil })),
 			"EC2NodeClass c", wrong, conformance.OperatorError, "spec.blockDeviceMappings[0].ebs.throughput"},
 		{"two root volumes", own(func(w world) {
-			w.class.Spec.BlockDeviceMappings = append(w.class.Spec.BlockDeviceMappings, w.class.Spec.BlockDeviceMappings[0])
+			w.class.Spec.BlockDeviceMappings = append(w.class.Spec.BlockDeviceMappings,
+				w.class.Spec.BlockDeviceMappings[0])
 		}), "EC2NodeClass c", wrong, conformance.OperatorError, "spec.blockDeviceMappings[1]"},
 		{"no root volume", own(func(w world) { w.class.Spec.BlockDeviceMappings = nil }),
 			"EC2NodeClass c", wrong, conformance.OperatorError, "spec.blockDeviceMappings"},
@@ -134,9 +148,12 @@ func classWays() []way {
 			w.wrote("EC2NodeClass", "c", func(r *conformance.Written) { r.Altered, r.Class = true, nil })
 		}, "EC2NodeClass c", wrong, conformance.AlteredOnWrite, "spec"},
 		{"a release that is not there", func(w world) {
-			w.wrote("EC2NodeClass", "c", func(r *conformance.Written) { r.Failed, r.Class = conformance.VersionNotSupported, nil })
+			w.wrote("EC2NodeClass", "c", func(r *conformance.Written) {
+				r.Failed, r.Class = conformance.VersionNotSupported, nil
+			})
 		}, "EC2NodeClass c", wrong, conformance.VersionNotSupported, "spec"},
-		{"a class made in a gap", func(w world) { w.class.UID = "another" }, "EC2NodeClass c", wrong, conformance.Foreign, ""},
+		{"a class made in a gap", func(w world) { w.class.UID = "another" }, "EC2NodeClass c", wrong,
+			conformance.Foreign, ""},
 		{"older than the protection, with an image of its own", func(w world) {
 			w.class.UID, w.class.CreationTimestamp = "another", metav1.Time{Time: at(protected - 1)}
 			w.class.Spec.AMISelectorTerms[0].ID = "ami-2"
@@ -151,7 +168,8 @@ func classWays() []way {
 // NodeClaims and Nodes.
 func machineWays() []way {
 	old := func(w world) {
-		w.claim.CreationTimestamp, w.node.CreationTimestamp = metav1.Time{Time: at(changed - 1)}, metav1.Time{Time: at(changed - 1)}
+		w.claim.CreationTimestamp, w.node.CreationTimestamp = metav1.Time{Time: at(changed - 1)},
+			metav1.Time{Time: at(changed - 1)}
 	}
 	asks := func(e entry) func(world) { return func(w world) { w.claim.Spec.Requirements[0] = e } }
 	both := func(key, value string) func(world) {
@@ -159,7 +177,8 @@ func machineWays() []way {
 	}
 	hand := conformance.HandMade
 	return []way{
-		{"no owner", func(w world) { w.claim.OwnerReferences = nil }, "NodeClaim k", wrong, hand, "metadata.ownerReferences"},
+		{"no owner", func(w world) { w.claim.OwnerReferences = nil }, "NodeClaim k", wrong, hand,
+			"metadata.ownerReferences"},
 		{"an owner of that name and another uid", func(w world) { w.claim.OwnerReferences[0].UID = "forged" },
 			"NodeClaim k", wrong, hand, "metadata.ownerReferences"},
 		{"another type", asks(in(instanceType, "d")), "NodeClaim k", wrong, hand, "spec.requirements"},
@@ -172,7 +191,8 @@ func machineWays() []way {
 			w.claim.Spec.Requirements = w.claim.Spec.Requirements[1:]
 			delete(w.claim.Labels, instanceType)
 		}, "NodeClaim k", wrong, hand, "spec.requirements"},
-		{"an excluded zone", func(w world) { w.claim.Spec.Requirements[1] = in(zone, "z9") }, "NodeClaim k", wrong, hand, "spec.requirements"},
+		{"an excluded zone", func(w world) { w.claim.Spec.Requirements[1] = in(zone, "z9") }, "NodeClaim k", wrong,
+			hand, "spec.requirements"},
 		{"outside, and older than the policy", func(w world) { old(w); asks(in(instanceType, "d"))(w) },
 			"NodeClaim k", replacing, conformance.PolicyChanged, "spec.requirements"},
 		{"outside, older than the policy, and its time is over", func(w world) {
@@ -186,7 +206,9 @@ func machineWays() []way {
 			asks(in(instanceType, "d"))(w)
 		}, "NodeClaim k", wrong, conformance.Unclear, "spec.requirements"},
 		{"a claim of another node class", func(w world) {
-			w.claim.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind, Name: "rogue"}
+			w.claim.Spec.NodeClassRef = &karpenterv1.NodeClassReference{
+				Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind, Name: "rogue",
+			}
 		}, "NodeClaim k", wrong, conformance.NodeClassUnmanaged, "spec.nodeClassRef"},
 		{"a claim with another image", func(w world) { w.claim.Status.ImageID = "ami-2" },
 			"NodeClaim k", wrong, conformance.CloudDiffers, "status.imageID"},
@@ -196,15 +218,18 @@ func machineWays() []way {
 		}, "NodeClaim k", unknown, conformance.Unclear, "status.imageID"},
 		{"the cloud gave another type", both(instanceType, "d"),
 			"NodeClaim k", wrong, conformance.CloudDiffers, "metadata.labels[" + instanceType + "]"},
-		{"the same, of the node", both(instanceType, "d"), "Node n", wrong, conformance.CloudDiffers, "metadata.labels[" + instanceType + "]"},
-		{"the cloud gave an excluded zone", both(zone, "z9"), "NodeClaim k", wrong, conformance.CloudDiffers, "metadata.labels[" + zone + "]"},
+		{"the same, of the node", both(instanceType, "d"), "Node n", wrong, conformance.CloudDiffers,
+			"metadata.labels[" + instanceType + "]"},
+		{"the cloud gave an excluded zone", both(zone, "z9"), "NodeClaim k", wrong, conformance.CloudDiffers,
+			"metadata.labels[" + zone + "]"},
 		{"somebody wrote the claim's label", func(w world) { w.claim.Labels[instanceType] = "d" },
 			"NodeClaim k", wrong, conformance.WrittenByOther, "metadata.labels[" + instanceType + "]"},
 		{"somebody wrote the node's label", func(w world) { w.node.Labels[instanceType] = "d" },
 			"Node n", wrong, conformance.WrittenByOther, "metadata.labels[" + instanceType + "]"},
 		{"somebody took the node's label off", func(w world) { delete(w.node.Labels, team) },
 			"Node n", wrong, conformance.WrittenByOther, "metadata.labels[" + team + "]"},
-		{"a node older than the policy", func(w world) { old(w); asks(in(instanceType, "d"))(w); both(instanceType, "d")(w) },
+		{"a node older than the policy",
+			func(w world) { old(w); asks(in(instanceType, "d"))(w); both(instanceType, "d")(w) },
 			"Node n", replacing, conformance.PolicyChanged, "metadata.labels[" + instanceType + "]"},
 		{"a node without a claim", func(w world) { w.Objects.Claims = nil }, "Node n", wrong, hand, "spec.providerID"},
 		{"a node that poses as another machine", func(w world) { w.node.Spec.ProviderID = "aws:///z1/i-2" },
@@ -219,15 +244,17 @@ func machineWays() []way {
 // the policy itself, and what keeps it in force.
 func policyWays() []way {
 	return []way{
-		{"not valid", func(w world) { w.State = conformance.PolicyIsBad }, "AutoNodePolicy default", unknown, conformance.PolicyInvalid, ""},
+		{"not valid", func(w world) { w.State = conformance.PolicyIsBad }, "AutoNodePolicy default", unknown,
+			conformance.PolicyInvalid, ""},
 		{"not to be read", func(w world) { w.State = conformance.PolicyIsUnread },
 			"AutoNodePolicy default", unknown, conformance.PolicyUnreadable, ""},
-		{"not protected", func(w world) { w.Memory.Unprotected = true }, "AutoNodePolicy default", wrong, conformance.ProtectionMissing, ""},
+		{"not protected", func(w world) { w.Memory.Unprotected = true }, "AutoNodePolicy default", wrong,
+			conformance.ProtectionMissing, ""},
 	}
 }
 
-// each way to differ is found, with kind, name, cause and field. What is found beside it, the texts and the counts stand
-// in testdata/ways.txt.
+// each way to differ is found, with kind, name, cause and field. What is found beside it, the texts and
+// the counts stand in testdata/ways.txt.
 func TestA19_EachWayToDifferIsFound(t *testing.T) {
 	t.Parallel()
 	if report := conformance.Look(conforming()); len(report.Findings) > 0 {
@@ -240,9 +267,11 @@ func TestA19_EachWayToDifferIsFound(t *testing.T) {
 	for _, way := range ways {
 		report := way.look()
 		if !slices.ContainsFunc(report.Findings, func(f conformance.Finding) bool {
-			return f.Kind+" "+f.Name == way.object && f.State == way.state && f.Cause == way.cause && strings.HasPrefix(f.Field, way.field)
+			return f.Kind+" "+f.Name == way.object && f.State == way.state && f.Cause == way.cause &&
+				strings.HasPrefix(f.Field, way.field)
 		}) {
-			t.Errorf("%s: want %s %s %s at %q, found %+v", way.name, way.object, way.state, way.cause, way.field, report.Findings)
+			t.Errorf("%s: want %s %s %s at %q, found %+v", way.name, way.object, way.state, way.cause, way.field,
+				report.Findings)
 		}
 	}
 }
@@ -311,9 +340,11 @@ func TestA19_WhatIsNotJudged(t *testing.T) {
 	for name, do := range map[string]func(world){
 		"being deleted": func(w world) {
 			gone := metav1.Time{Time: w.Now}
-			w.pool.Spec.Template.Spec.Requirements, w.claim.OwnerReferences, w.class.Spec.InstanceProfile = nil, nil, nil
+			w.pool.Spec.Template.Spec.Requirements, w.claim.OwnerReferences, w.class.Spec.InstanceProfile = nil, nil,
+				nil
 			w.node.Labels[instanceType] = "d"
-			w.pool.DeletionTimestamp, w.class.DeletionTimestamp, w.claim.DeletionTimestamp, w.node.DeletionTimestamp = &gone, &gone, &gone, &gone
+			w.pool.DeletionTimestamp, w.class.DeletionTimestamp, w.claim.DeletionTimestamp,
+				w.node.DeletionTimestamp = &gone, &gone, &gone, &gone
 		},
 		"a node of a CAPI NodePool": func(w world) {
 			other := corev1.Node{ObjectMeta: meta("capi", made), Spec: corev1.NodeSpec{ProviderID: "aws:///z1/i-9"}}
@@ -324,13 +355,15 @@ func TestA19_WhatIsNotJudged(t *testing.T) {
 			w.claim.Spec.Requirements[0] = in(instanceType, "d")
 		},
 		"a class of KWOK": func(w world) {
-			w.pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "any"}
+			w.pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh",
+				Kind: "KWOKNodeClass", Name: "any"}
 		},
 		"labels before the node registers": func(w world) {
 			w.node.Labels = nil
 		},
 		"a pool that contradicts the policy on a label of every type": func(w world) {
-			w.pool.Spec.Template.Spec.Requirements = append(w.pool.Spec.Template.Spec.Requirements, in(instanceType, "d"))
+			w.pool.Spec.Template.Spec.Requirements = append(w.pool.Spec.Template.Spec.Requirements,
+				in(instanceType, "d"))
 		},
 	} {
 		w := newWorld()

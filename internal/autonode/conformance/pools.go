@@ -9,8 +9,8 @@ import (
 
 const requirementsField = "spec.template.spec.requirements"
 
-// pool judges a NodePool: what its entries and template labels allow together lies inside of the policy, minValues are at least
-// the policy's, and its node class is the operator's.
+// pool judges a NodePool: what its entries and template labels allow together lies inside of the policy, minValues are
+// at least the policy's, and its node class is the operator's.
 func (l *look) pool(pool *karpenterv1.NodePool) {
 	if pool.DeletionTimestamp != nil {
 		return
@@ -39,7 +39,8 @@ func (l *look) pool(pool *karpenterv1.NodePool) {
 		case has.Empty() && shut: // it launches nothing
 		case has.Empty() && ours && !w.Altered && w.Failed == "":
 			l.add(Finding{NodePool, pool.Name, NotConforming, IncompatibleRequirements, requirementsField, fmt.Sprintf(
-				"change the pool's entries for %s: with the policy they leave nothing, and Karpenter launches nodes without the label", key)})
+				"change the pool's entries for %s: with the policy they leave nothing, and Karpenter launches nodes without the label",
+				key)})
 		case has.Empty() || !within(allowed, has):
 			add(requirementsField, "allows %s, the policy %s", describe(has), describe(allowed))
 		}
@@ -47,14 +48,15 @@ func (l *look) pool(pool *karpenterv1.NodePool) {
 	least := leastOf(entries)
 	for allowed := range l.allowed.All() {
 		if want := l.least[allowed.Key()]; least[allowed.Key()] < want {
-			add(requirementsField, "asks for %d values of %s at least, the policy for %d", least[allowed.Key()], allowed.Key(), want)
+			add(requirementsField, "asks for %d values of %s at least, the policy for %d", least[allowed.Key()],
+				allowed.Key(), want)
 		}
 	}
 	l.classRef(NodePool, pool.Name, "spec.template.spec.nodeClassRef", pool.Spec.Template.Spec.NodeClassRef)
 }
 
-// classRef judges which node class an object names: one that the operator keeps. Node classes of KWOK start no machines that the
-// policy is about.
+// classRef judges which node class an object names: one that the operator keeps. Node classes of KWOK start no
+// machines that the policy is about.
 func (l *look) classRef(kind, name, field string, ref *karpenterv1.NodeClassReference) {
 	if ref == nil {
 		return // the API server takes none without
@@ -72,14 +74,17 @@ func (l *look) classRef(kind, name, field string, ref *karpenterv1.NodeClassRefe
 		}
 		if found { // the class's own cause is this object's too
 			state, cause := l.whose(w)
-			l.add(Finding{kind, name, state, cause, field, fmt.Sprintf("EC2NodeClass %s never was as the policy wants it", ref.Name)})
+			l.add(Finding{kind, name, state, cause, field,
+				fmt.Sprintf("EC2NodeClass %s never was as the policy wants it", ref.Name)})
 			return
 		}
 		if l.fresh() && !l.Memory.Others[EC2NodeClass] {
-			l.add(Finding{kind, name, NotKnown, Unclear, field, fmt.Sprintf("EC2NodeClass %s has not been looked at yet", ref.Name)})
+			l.add(Finding{kind, name, NotKnown, Unclear, field,
+				fmt.Sprintf("EC2NodeClass %s has not been looked at yet", ref.Name)})
 			return
 		}
 	}
 	l.add(Finding{kind, name, NotConforming, NodeClassUnmanaged, field, fmt.Sprintf(
-		"make an OpenshiftEC2NodeClass of the name %s, or name another one: %s %s is not the operator's", ref.Name, ref.Kind, ref.Name)})
+		"make an OpenshiftEC2NodeClass of the name %s, or name another one: %s %s is not the operator's", ref.Name,
+		ref.Kind, ref.Name)})
 }

@@ -23,8 +23,8 @@ const (
 	ReasonReplacing     = "Replacing"
 )
 
-// Count is how many objects of a kind are in a state, for a cause. An object with several findings counts once, with its gravest,
-// and among those with the cause that comes first by name.
+// Count is how many objects of a kind are in a state, for a cause. An object with several findings counts once, with
+// its gravest, and among those with the cause that comes first by name.
 type Count struct {
 	Kind    string
 	State   State

@@ -42,7 +42,9 @@ func in(key string, values ...string) entry {
 }
 
 func meta(name string, minutes int) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name), CreationTimestamp: metav1.Time{Time: at(minutes)}}
+	return metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name), CreationTimestamp: metav1.Time{
+		Time: at(minutes),
+	}}
 }
 
 // conforming is a cluster with one object of each kind, all as the policy wants them.
@@ -61,20 +63,27 @@ func conforming() conformance.Input {
 	class.Spec = awsv1.EC2NodeClassSpec{
 		AMIFamily: new("Custom"), AMISelectorTerms: []awsv1.AMISelectorTerm{{ID: "ami-1"}},
 		UserData: new("ignite"), InstanceProfile: new("nodes"),
-		BlockDeviceMappings: []awsv1.BlockDeviceMapping{{DeviceName: new("/dev/xvda"), RootVolume: new(true), EBS: &awsv1.BlockDevice{
-			VolumeSize: new(resource.MustParse("75Gi")), VolumeType: new("gp3"), Encrypted: new(true),
-			IOPS: new(int64(3000)), Throughput: new(int64(125)),
-		}}},
+		BlockDeviceMappings: []awsv1.BlockDeviceMapping{
+			{DeviceName: new("/dev/xvda"), RootVolume: new(true), EBS: &awsv1.BlockDevice{
+				VolumeSize: new(resource.MustParse("75Gi")), VolumeType: new("gp3"), Encrypted: new(true),
+				IOPS: new(int64(3000)), Throughput: new(int64(125)),
+			}}},
 		Tags: map[string]string{"team": "red"},
 	}
 	pool := karpenterv1.NodePool{ObjectMeta: meta("p", made)}
 	pool.Spec.Template.ObjectMeta.Labels = map[string]string{team: "red"}
-	pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind, Name: "c"}
-	pool.Spec.Template.Spec.Requirements = append(policy.DeepCopy().Spec.NodePoolDefaults.Requirements, in(instanceType, "b", "c"))
-	labels := map[string]string{instanceType: "b", zone: "z1", arch: "amd64", team: "red", karpenterv1.NodePoolLabelKey: "p"}
+	pool.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{
+		Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind, Name: "c",
+	}
+	pool.Spec.Template.Spec.Requirements = append(policy.DeepCopy().Spec.NodePoolDefaults.Requirements,
+		in(instanceType, "b", "c"))
+	labels := map[string]string{instanceType: "b", zone: "z1", arch: "amd64", team: "red",
+		karpenterv1.NodePoolLabelKey: "p"}
 	claim := karpenterv1.NodeClaim{ObjectMeta: meta("k", made)}
 	claim.Labels = labels
-	claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "p", UID: pool.UID}}
+	claim.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "p", UID: pool.UID},
+	}
 	claim.Spec.NodeClassRef = pool.Spec.Template.Spec.NodeClassRef
 	claim.Spec.Requirements = []entry{in(instanceType, "b"), in(zone, "z1", "z2"), in(team, "red")}
 	claim.Status.ProviderID, claim.Status.ImageID = "aws:///z1/i-1", "ami-1"
@@ -89,8 +98,9 @@ func conforming() conformance.Input {
 			Began: at(began), Protected: at(protected), PolicySince: at(changed),
 			Images: map[string]bool{"ami-1": true}, Profile: "nodes",
 			Written: map[conformance.Product]conformance.Written{
-				{Kind: "NodePool", Name: "p"}:     {UID: pool.UID, Policy: 3},
-				{Kind: "EC2NodeClass", Name: "c"}: {UID: class.UID, Policy: 3, Class: class.DeepCopy().Spec.DeepCopy()},
+				{Kind: "NodePool", Name: "p"}: {UID: pool.UID, Policy: 3},
+				{Kind: "EC2NodeClass", Name: "c"}: {UID: class.UID, Policy: 3,
+					Class: class.DeepCopy().Spec.DeepCopy()},
 			},
 		},
 		Objects: conformance.Objects{

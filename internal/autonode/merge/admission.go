@@ -25,7 +25,8 @@ type (
 const (
 	// DefaultOperator is the user name that the operator has in the guest cluster unless it is told another (G4).
 	DefaultOperator = admission.DefaultOperator
-	// NodeClaimsAuto is NodeClaimsByIdentity when the operand has an identity of its own, and NodeClaimsOpen otherwise.
+	// NodeClaimsAuto is NodeClaimsByIdentity when the operand has an identity of its own, and NodeClaimsOpen
+	// otherwise.
 	NodeClaimsAuto = admission.NodeClaimsAuto
 	// NodeClaimsOpen protects nothing.
 	NodeClaimsOpen = admission.NodeClaimsOpen
@@ -41,7 +42,8 @@ func Admission(config AdmissionConfig) ([]Protection, error) {
 	return admission.Policies(labelled(config))
 }
 
-// Unwanted returns what Admission leaves out under this configuration and not under every one; see [admission.Unwanted].
+// Unwanted returns what Admission leaves out under this configuration and not under every one; see
+// [admission.Unwanted].
 func Unwanted(config AdmissionConfig) []Protection { return admission.Unwanted(labelled(config)) }
 
 const (
@@ -57,17 +59,19 @@ const (
 const ruleNote = "joiner-operator writes this rule anew with each generation of the policy. If it is of another one, " +
 	"the operator does not run or is older than the rule: run one that knows it, or delete the binding %s and then this policy."
 
-// ClaimRule returns the rule for NodeClaims of a policy, nil for none, with the label of what the operator manages. They
-// may refer to the EC2NodeClasses of these names, and to any of the kinds of anyOf. See [admission.ClaimRule.Protection] for
-// what is left out, and the error. The rule says of which generation of the policy it is, also to whom it refuses
-//
-func ClaimRule(of *hypershiftv1beta1.AutoNodePolicy, classes []string, anyOf []schema.GroupKind) (rule Protection, leftOut []string, err error) {
+// ClaimRule returns the rule for NodeClaims of a policy, nil for none, with the label of what the operator manages
+// . They may refer to the EC2NodeClasses of these names, and to any of the kinds of anyOf. See
+// [admission.ClaimRule.Protection] for what is left out, and the error. The rule says of which generation of the
+// policy it is, also to whom it refuses.
+func ClaimRule(of *hypershiftv1beta1.AutoNodePolicy, classes []string,
+	anyOf []schema.GroupKind) (rule Protection, leftOut []string, err error) {
 	wanted := admission.ClaimRule{Labels: labelled(AdmissionConfig{}).Labels}
 	if provided := Policy(of); provided != nil {
 		wanted.Requirements = provided.Requirements
 	}
 	for _, name := range classes {
-		wanted.Classes = append(wanted.Classes, policy.NodeClass{Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind, Name: name})
+		wanted.Classes = append(wanted.Classes, policy.NodeClass{Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind,
+			Name: name})
 	}
 	for _, kind := range anyOf {
 		wanted.Kinds = append(wanted.Kinds, policy.NodeClassKind{Group: kind.Group, Kind: kind.Kind})

@@ -8,7 +8,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 )
 
-// BenchmarkNodePool merges a policy that lists 800 instance types with a pool that lists 20 (B-15 does so for 500 pools).
+// BenchmarkNodePool merges a policy that lists 800 instance types with a pool that lists 20 (B-15 does so for 500
+// pools).
 func BenchmarkNodePool(b *testing.B) {
 	policy, pool := &hypershiftv1beta1.AutoNodePolicy{}, &hypershiftv1beta1.OpenshiftNodePool{}
 	types := make([]string, 800)

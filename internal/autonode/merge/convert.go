@@ -56,7 +56,8 @@ func Policy(p *hypershiftv1beta1.AutoNodePolicy) *policy.Policy {
 		return nil
 	}
 	return &policy.Policy{
-		Requirements: FromAPI(p.Spec.NodePoolDefaults.Requirements), RootVolume: change(p.Spec.EC2NodeClassDefaults.RootVolume),
+		Requirements: FromAPI(p.Spec.NodePoolDefaults.Requirements),
+		RootVolume:   change(p.Spec.EC2NodeClassDefaults.RootVolume),
 	}
 }
 
@@ -65,7 +66,8 @@ func change(volume *hypershiftv1beta1.RootVolume) *policy.RootVolumeChange {
 		return nil
 	}
 	return &policy.RootVolumeChange{
-		Size: volume.VolumeSize, Type: volume.VolumeType, Encrypted: volume.Encrypted, IOPS: volume.IOPS, Throughput: volume.Throughput,
+		Size: volume.VolumeSize, Type: volume.VolumeType, Encrypted: volume.Encrypted, IOPS: volume.IOPS,
+		Throughput: volume.Throughput,
 	}
 }
 
@@ -73,7 +75,8 @@ func change(volume *hypershiftv1beta1.RootVolume) *policy.RootVolumeChange {
 func FromAPI(list []Requirement) []fold.Requirement {
 	entries := make([]fold.Requirement, len(list))
 	for i, entry := range list {
-		entries[i] = fold.Requirement{Key: entry.Key, Operator: fold.Operator(entry.Operator), Values: entry.Values, MinValues: entry.MinValues}
+		entries[i] = fold.Requirement{Key: entry.Key, Operator: fold.Operator(entry.Operator), Values: entry.Values,
+			MinValues: entry.MinValues}
 	}
 	return entries
 }
@@ -83,7 +86,8 @@ func toAPI(list []fold.Requirement) []Requirement {
 	entries := make([]Requirement, len(list))
 	for i, entry := range list {
 		entries[i] = Requirement{
-			Key: entry.Key, Operator: corev1.NodeSelectorOperator(entry.Operator), Values: entry.Values, MinValues: entry.MinValues,
+			Key: entry.Key, Operator: corev1.NodeSelectorOperator(entry.Operator), Values: entry.Values,
+			MinValues: entry.MinValues,
 		}
 	}
 	return entries
@@ -94,14 +98,16 @@ func value(kind string, c policy.Condition) condition.Value {
 	return condition.Value{Type: kind, Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message}
 }
 
-// rootMapping returns a root volume as the block device mapping of an EC2NodeClass. It is marked as the volume with the kubelet's
-// data, or the ephemeral storage of a node would be taken from whichever mapping is last. size is what policy.NormalSize says.
+// rootMapping returns a root volume as the block device mapping of an EC2NodeClass. It is marked as the volume with
+// the kubelet's data, or the ephemeral storage of a node would be taken from whichever mapping is last. size is what
+// policy.NormalSize says.
 func rootMapping(v RootVolume, size resource.Quantity) awsv1.BlockDeviceMapping {
 	return awsv1.BlockDeviceMapping{
 		DeviceName: new(RootDevice),
 		RootVolume: new(true),
 		EBS: &awsv1.BlockDevice{
-			VolumeSize: &size, VolumeType: new(v.Type), Encrypted: new(v.Encrypted), IOPS: copied(v.IOPS), Throughput: copied(v.Throughput),
+			VolumeSize: &size, VolumeType: new(v.Type), Encrypted: new(v.Encrypted), IOPS: copied(v.IOPS),
+			Throughput: copied(v.Throughput),
 		},
 	}
 }

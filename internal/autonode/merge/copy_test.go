@@ -21,8 +21,8 @@ func statuses() []metav1.ConditionStatus {
 	return []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}
 }
 
-// fullPool has every field of an OpenshiftNodePool's spec, weight and replicas side by side though the API allows one of
-// them: the merge copies whatever is there.
+// fullPool has every field of an OpenshiftNodePool's spec, weight and replicas side by side though the API allows one
+// of them: the merge copies whatever is there.
 const fullPool = `
 metadata:
   name: full
@@ -71,7 +71,8 @@ func TestEveryFieldOfAPoolIsCopied(t *testing.T) {
 	if got.Name != "full" || got.ResourceVersion != "" || got.UID != "" || len(got.Finalizers) != 0 {
 		t.Errorf("metadata %+v", got.ObjectMeta)
 	}
-	if want := map[string]string{"a": "b", merge.ManagedByLabel: merge.ManagedByValue}; !reflect.DeepEqual(got.Labels, want) {
+	if want := map[string]string{"a": "b", merge.ManagedByLabel: merge.ManagedByValue}; !reflect.DeepEqual(got.Labels,
+		want) {
 		t.Errorf("labels %v, want %v", got.Labels, want)
 	}
 	kept := map[string]string{"karpenter.sh/graceful-expiration": "true", "example.com/a": "1", "example.com/b": "2"}
@@ -81,8 +82,8 @@ func TestEveryFieldOfAPoolIsCopied(t *testing.T) {
 			t.Fatalf("annotations %v, want %v: hashes belong to the object they are of", got.Annotations, kept)
 		}
 	}
-	owner := metav1.OwnerReference{APIVersion: "karpenter.hypershift.openshift.io/v1beta1", Kind: "OpenshiftNodePool", Name: "full",
-		UID: "1234", Controller: new(true), BlockOwnerDeletion: new(true)}
+	owner := metav1.OwnerReference{APIVersion: "karpenter.hypershift.openshift.io/v1beta1", Kind: "OpenshiftNodePool",
+		Name: "full", UID: "1234", Controller: new(true), BlockOwnerDeletion: new(true)}
 	if want := []metav1.OwnerReference{owner}; !reflect.DeepEqual(got.OwnerReferences, want) {
 		t.Errorf("owners %v, want %v", got.OwnerReferences, want)
 	}
@@ -94,7 +95,8 @@ func everyFieldIsSet(t *testing.T, part any) {
 	value := reflect.ValueOf(part)
 	for i := range value.NumField() {
 		if value.Field(i).IsZero() {
-			t.Errorf("%s.%s is not set in the example: add it, and see that the merge copies it", value.Type(), value.Type().Field(i).Name)
+			t.Errorf("%s.%s is not set in the example: add it, and see that the merge copies it", value.Type(),
+				value.Type().Field(i).Name)
 		}
 	}
 }
@@ -126,7 +128,8 @@ func TestAPolicyChangesTheRootVolumeOnly(t *testing.T) {
 		wrapper.Spec.Tags = map[string]string{"a": "b"}
 		before := wrapper.DeepCopy()
 		policy := &hypershiftv1beta1.AutoNodePolicy{}
-		policy.Spec.EC2NodeClassDefaults.RootVolume = &hypershiftv1beta1.RootVolume{VolumeType: new("io2"), IOPS: new(int64(100))}
+		policy.Spec.EC2NodeClassDefaults.RootVolume = &hypershiftv1beta1.RootVolume{VolumeType: new("io2"),
+			IOPS: new(int64(100))}
 		without := merge.EC2NodeClass(nil, wrapper, merge.DefaultRootVolume(), defaultInfra()).EC2NodeClass
 		with := merge.EC2NodeClass(policy, wrapper, merge.DefaultRootVolume(), defaultInfra()).EC2NodeClass
 		if !reflect.DeepEqual(wrapper, before) {
@@ -136,7 +139,8 @@ func TestAPolicyChangesTheRootVolumeOnly(t *testing.T) {
 		for _, mapping := range with.Spec.BlockDeviceMappings {
 			if *mapping.DeviceName == merge.RootDevice || mapping.RootVolume != nil && *mapping.RootVolume {
 				roots++
-				if *mapping.EBS.VolumeType != "io2" || *mapping.EBS.IOPS != 100 || mapping.EBS.VolumeSize.String() != "75Gi" || mapping.EBS.KMSKeyID != nil {
+				if *mapping.EBS.VolumeType != "io2" || *mapping.EBS.IOPS != 100 ||
+					mapping.EBS.VolumeSize.String() != "75Gi" || mapping.EBS.KMSKeyID != nil {
 					t.Errorf("root volume %+v", mapping.EBS)
 				}
 			}

@@ -43,8 +43,8 @@ type ResourceTag struct {
 	Overridable bool
 }
 
-// Wait is why nothing can be written yet that will be possible later without anyone changing policy or wrapper. It is no
-// failure.
+// Wait is why nothing can be written yet that will be possible later without anyone changing policy or wrapper. It is
+// no failure.
 type Wait struct {
 	// Reason is one of the constants below.
 	Reason string
@@ -62,8 +62,8 @@ const (
 
 // EC2NodeClassResult is what a policy and an OpenshiftEC2NodeClass come to.
 type EC2NodeClassResult struct {
-	// EC2NodeClass is what to write: name, labels, annotations, owner and spec. It is nil when Problems or Wait says why
-	// nothing is written; what was written before then stays as it is (G14).
+	// EC2NodeClass is what to write: name, labels, annotations, owner and spec. It is nil when Problems or Wait says
+	// why nothing is written; what was written before then stays as it is (G14).
 	EC2NodeClass *awsv1.EC2NodeClass
 	// Problems keep the EC2NodeClass from being written.
 	Problems []Problem
@@ -71,8 +71,8 @@ type EC2NodeClassResult struct {
 	Wait *Wait
 	// Overridden are the fields of the wrapper that are about the root volume and have no effect (G6).
 	Overridden []string
-	// IgnoredTags are the keys, sorted, of tags of the wrapper that have no effect: the hosted cluster has its own value for
-	// them, or they belong to the autoscaler.
+	// IgnoredTags are the keys, sorted, of tags of the wrapper that have no effect: the hosted cluster has its own
+	// value for them, or they belong to the autoscaler.
 	IgnoredTags []string
 }
 
@@ -86,12 +86,13 @@ func (r EC2NodeClassResult) RootVolume() condition.Value {
 		"without effect: "+strings.Join(r.Overridden, ", ")+": the root volume is the provider's")
 }
 
-// EC2NodeClass merges a policy, nil for none, with an OpenshiftEC2NodeClass (R28 to R33). defaults is the root volume where
-// the policy says nothing, usually [DefaultRootVolume]. The root volume of the result is the provider's, whatever the
-// wrapper says about it; everything else is the wrapper's, in the words of Karpenter's API, with the hosted cluster's values
-// where it is silent. Neither argument is changed or referred to by the result. A policy that fails [Check] gives a
-// Problem.
-func EC2NodeClass(of *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1.OpenshiftEC2NodeClass, defaults RootVolume, infra Infra) EC2NodeClassResult {
+// EC2NodeClass merges a policy, nil for none, with an OpenshiftEC2NodeClass (R28 to R33). defaults is the root volume
+// where the policy says nothing, usually [DefaultRootVolume]. The root volume of the result is the provider's,
+// whatever the wrapper says about it; everything else is the wrapper's, in the words of Karpenter's API, with the
+// hosted cluster's values where it is silent. Neither argument is changed or referred to by the result. A policy that
+// fails [Check] gives a Problem.
+func EC2NodeClass(of *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1.OpenshiftEC2NodeClass,
+	defaults RootVolume, infra Infra) EC2NodeClassResult {
 	provided := Policy(of)
 	result := EC2NodeClassResult{Problems: policy.Invalid(provided)}
 	root := defaults
@@ -114,11 +115,12 @@ func EC2NodeClass(of *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1.Op
 	tags, ignored := mergeTags(own.Tags, infra.ResourceTags)
 	result.IgnoredTags = ignored
 	result.EC2NodeClass = &awsv1.EC2NodeClass{
-		TypeMeta:   metav1.TypeMeta{APIVersion: awsv1.GroupVersion().String(), Kind: awsv1.EC2NodeClassKind},
-		ObjectMeta: objectMeta(wrapper.ObjectMeta, hypershiftv1.GroupVersion().WithKind(hypershiftv1.OpenshiftEC2NodeClassKind)),
+		TypeMeta: metav1.TypeMeta{APIVersion: awsv1.GroupVersion().String(), Kind: awsv1.EC2NodeClassKind},
+		ObjectMeta: objectMeta(wrapper.ObjectMeta,
+			hypershiftv1.GroupVersion().WithKind(hypershiftv1.OpenshiftEC2NodeClassKind)),
 		Spec: awsv1.EC2NodeClassSpec{
-			AMIFamily: new("Custom"), AMISelectorTerms: amis(infra.Bootstrap.AMIs), UserData: new(infra.Bootstrap.UserData),
-			InstanceProfile:                  new(infra.InstanceProfile),
+			AMIFamily: new("Custom"), AMISelectorTerms: amis(infra.Bootstrap.AMIs),
+			UserData: new(infra.Bootstrap.UserData), InstanceProfile: new(infra.InstanceProfile),
 			SubnetSelectorTerms:              subnets(own.SubnetSelectorTerms, infra.InfraID),
 			SecurityGroupSelectorTerms:       securityGroups(own.SecurityGroupSelectorTerms, infra.InfraID),
 			CapacityReservationSelectorTerms: capacityReservations(own.CapacityReservationSelectorTerms),
@@ -134,8 +136,8 @@ func EC2NodeClass(of *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1.Op
 	return result
 }
 
-// missing returns the first thing that is not there yet and without which the API server would refuse the EC2NodeClass, or
-// instances would not become nodes.
+// missing returns the first thing that is not there yet and without which the API server would refuse the
+// EC2NodeClass, or instances would not become nodes.
 func missing(own hypershiftv1.OpenshiftEC2NodeClassSpec, infra Infra) *Wait {
 	switch {
 	case infra.Bootstrap == nil || infra.Bootstrap.UserData == "":
@@ -143,16 +145,19 @@ func missing(own hypershiftv1.OpenshiftEC2NodeClassSpec, infra Infra) *Wait {
 	case len(infra.Bootstrap.AMIs) == 0:
 		return &Wait{ReasonAMIMissing, "the machine image of this node class is not known yet"}
 	case infra.InfraID == "" && (len(own.SubnetSelectorTerms) == 0 || len(own.SecurityGroupSelectorTerms) == 0):
-		return &Wait{ReasonInfraIDMissing, "the infrastructure ID of the hosted cluster is not known yet, and subnets or security groups are to be found by it"}
+		return &Wait{ReasonInfraIDMissing,
+			"the infrastructure ID of the hosted cluster is not known yet, and subnets or security groups are to be found by it"}
 	case infra.InstanceProfile == "":
-		return &Wait{ReasonInstanceProfileMissing, "the instance profile of the hosted cluster's nodes is not known yet"}
+		return &Wait{ReasonInstanceProfileMissing,
+			"the instance profile of the hosted cluster's nodes is not known yet"}
 	}
 	return nil
 }
 
-// blockDevices puts the provider's root volume before the other disks of the wrapper. It names the fields of mappings for
-// the root volume, which are left out (G6), and what an EC2NodeClass would not accept.
-func blockDevices(root RootVolume, own []hypershiftv1.BlockDeviceMapping) ([]awsv1.BlockDeviceMapping, []string, []Problem) {
+// blockDevices puts the provider's root volume before the other disks of the wrapper. It names the fields of mappings
+// for the root volume, which are left out (G6), and what an EC2NodeClass would not accept.
+func blockDevices(root RootVolume,
+	own []hypershiftv1.BlockDeviceMapping) ([]awsv1.BlockDeviceMapping, []string, []Problem) {
 	size, _ := policy.NormalSize(root.Size) // RootVolume.Check has seen that it fits
 	mappings := []awsv1.BlockDeviceMapping{rootMapping(root, size)}
 	var overridden []string
@@ -182,8 +187,8 @@ const maxGiB = 58 << 10
 
 func ebs(field string, own hypershiftv1.BlockDevice) (*awsv1.BlockDevice, []Problem) {
 	volume := &awsv1.BlockDevice{
-		IOPS: own.IOPS, Throughput: own.Throughput, KMSKeyID: optional(own.KMSKeyID), SnapshotID: optional(own.SnapshotID),
-		VolumeType:          optional(strings.ToLower(string(own.VolumeType))),
+		IOPS: own.IOPS, Throughput: own.Throughput, KMSKeyID: optional(own.KMSKeyID),
+		SnapshotID: optional(own.SnapshotID), VolumeType: optional(strings.ToLower(string(own.VolumeType))),
 		DeleteOnTermination: flag(own.DeleteOnTermination, hypershiftv1.DeleteOnTerminationDelete),
 		Encrypted:           flag(own.Encrypted, hypershiftv1.EncryptionEncrypted),
 	}
@@ -199,9 +204,9 @@ func ebs(field string, own hypershiftv1.BlockDevice) (*awsv1.BlockDevice, []Prob
 	return volume, nil
 }
 
-// mergeTags returns the tags of an EC2NodeClass, and the keys of the wrapper's that have no effect. The hosted cluster's tags
-// win where they are not Overridable, and tags that the autoscaler sets itself are left out, since the API would refuse
-// them.
+// mergeTags returns the tags of an EC2NodeClass, and the keys of the wrapper's that have no effect. The hosted
+// cluster's tags win where they are not Overridable, and tags that the autoscaler sets itself are left out, since the
+// API would refuse them.
 func mergeTags(own map[string]string, cluster []ResourceTag) (map[string]string, []string) {
 	merged := map[string]string{}
 	for key, value := range own {
@@ -231,7 +236,8 @@ func mergeTags(own map[string]string, cluster []ResourceTag) (map[string]string,
 // reservedTag reports whether the autoscaler sets the tag itself, or AWS does for it.
 func reservedTag(key string) bool {
 	return strings.HasPrefix(key, "kubernetes.io/cluster") ||
-		slices.Contains([]string{"", "eks:eks-cluster-name", "karpenter.sh/nodepool", "karpenter.sh/nodeclaim", awsv1.NodeClassLabelKey}, key)
+		slices.Contains([]string{"", "eks:eks-cluster-name", "karpenter.sh/nodepool", "karpenter.sh/nodeclaim",
+			awsv1.NodeClassLabelKey}, key)
 }
 
 func amis(ids []string) []awsv1.AMISelectorTerm {
@@ -256,7 +262,8 @@ func subnets(own []hypershiftv1.SubnetSelectorTerm, infraID string) []awsv1.Subn
 	return terms
 }
 
-// securityGroups translates the wrapper's terms; without any, the security groups tagged for the cluster's nodes are chosen.
+// securityGroups translates the wrapper's terms; without any, the security groups tagged for the cluster's nodes are
+// chosen.
 func securityGroups(own []hypershiftv1.SecurityGroupSelectorTerm, infraID string) []awsv1.SecurityGroupSelectorTerm {
 	if len(own) == 0 {
 		return []awsv1.SecurityGroupSelectorTerm{{Tags: map[string]string{"karpenter.sh/discovery": infraID}}}

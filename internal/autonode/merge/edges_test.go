@@ -42,8 +42,8 @@ func TestWhoMayWriteIsChecked(t *testing.T) {
 	}
 }
 
-// R34 to R38, G5: each policy is about the API group of its kind. A configuration has the policy of NodeClaims or wants
-// it deleted, wherever an operator of another configuration left it.
+// R34 to R38, G5: each policy is about the API group of its kind. A configuration has the policy of NodeClaims or
+// wants it deleted, wherever an operator of another configuration left it.
 func TestWhatIsProtectedAndWhatGoes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

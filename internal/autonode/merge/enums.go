@@ -5,8 +5,8 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// HyperShift's wrappers write enumerations in PascalCase where Karpenter has booleans and lower-case words. An empty value
-// of a wrapper is one that is not set.
+// HyperShift's wrappers write enumerations in PascalCase where Karpenter has booleans and lower-case words. An empty
+// value of a wrapper is one that is not set.
 
 // optional returns nil for the empty text.
 func optional(text string) *string {
@@ -36,8 +36,8 @@ func detailedMonitoring(value hypershiftv1.Monitoring) *bool {
 	return flag(value, hypershiftv1.MonitoringDetailed)
 }
 
-// metadataOptions translates the options, and writes those that are not set as the schema of EC2NodeClass would fill them in,
-// so that what is wanted can be compared with what is stored.
+// metadataOptions translates the options, and writes those that are not set as the schema of EC2NodeClass would fill
+// them in, so that what is wanted can be compared with what is stored.
 func metadataOptions(own *hypershiftv1.MetadataOptions) *awsv1.MetadataOptions {
 	if own == nil {
 		own = &hypershiftv1.MetadataOptions{}
@@ -54,7 +54,8 @@ func metadataOptions(own *hypershiftv1.MetadataOptions) *awsv1.MetadataOptions {
 	return options
 }
 
-// word translates an enumeration of two values into one of two words; the second is also that of a value that is not set.
+// word translates an enumeration of two values into one of two words; the second is also that of a value that is not
+// set.
 func word[T ~string](value, first T, ifFirst, otherwise string) *string {
 	if value == first {
 		return new(ifFirst)

@@ -18,7 +18,10 @@ func FuzzNodePool(f *testing.F) {
 		{"{}", "{}"},
 		{"nodePoolDefaults: {requirements: [{key: a, operator: In, values: [x, y], minValues: 2}]}",
 			"template: {spec: {requirements: [{key: a, operator: NotIn, values: [x]}]}}"},
-		{"nodePoolDefaults: {requirements: [{key: a, operator: In, values: [x]}, {key: a, operator: Lt, values: ['3']}]}", "{}"},
+		{
+			"nodePoolDefaults: {requirements: [{key: a, operator: In, values: [x]}, {key: a, operator: Lt, values: ['3']}]}",
+			"{}",
+		},
 		{"nodePoolDefaults: {requirements: [{key: '', operator: Gte, values: ['-1']}]}", "{}"},
 		{"ec2NodeClassDefaults: {rootVolume: {volumeSize: 1e30, volumeType: IO1}}", "{}"},
 		{"nodePoolDefaults: {requirements: [{key: kubernetes.io/arch, operator: Exists}]}",
@@ -65,7 +68,8 @@ func FuzzEC2NodeClass(f *testing.F) {
 		{"{}", "{}"},
 		{"ec2NodeClassDefaults: {rootVolume: {volumeSize: 100Gi, volumeType: GP3, throughput: 250}}",
 			"blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeSizeGiB: 1}}, {rootVolume: RootVolume}]"},
-		{"ec2NodeClassDefaults: {rootVolume: {volumeSize: 0.1m}}", "blockDeviceMappings: [{ebs: {volumeSizeGiB: -9223372036854775808}}]"},
+		{"ec2NodeClassDefaults: {rootVolume: {volumeSize: 0.1m}}",
+			"blockDeviceMappings: [{ebs: {volumeSizeGiB: -9223372036854775808}}]"},
 		{"{}", "{tags: {'': a, b: c}, subnetSelectorTerms: [{}], metadataOptions: {access: Elsewhere}}"},
 	} {
 		f.Add([]byte(seed[0]), []byte(seed[1]))
@@ -85,7 +89,8 @@ func FuzzEC2NodeClass(f *testing.F) {
 			return
 		}
 		for i, mapping := range result.EC2NodeClass.Spec.BlockDeviceMappings {
-			root := mapping.RootVolume != nil && *mapping.RootVolume || mapping.DeviceName != nil && *mapping.DeviceName == merge.RootDevice
+			root := mapping.RootVolume != nil && *mapping.RootVolume ||
+				mapping.DeviceName != nil && *mapping.DeviceName == merge.RootDevice
 			if root != (i == 0) {
 				t.Fatalf("mapping %d: root volume %t", i, root)
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// karpenterSet is how Karpenter holds what is allowed for a label (K1, K2): some values, or all but some, within bounds. It
-// has no place for "a node without the label": the empty set stands for that, and for a contradiction too.
+// karpenterSet is how Karpenter holds what is allowed for a label (K1, K2): some values, or all but some, within
+// bounds. It has no place for "a node without the label": the empty set stands for that, and for a contradiction too.
 type karpenterSet struct {
 	allBut    bool
 	values    []string
@@ -78,8 +78,8 @@ func (s karpenterSet) takesTypesWithout() bool {
 	return s.allBut == (len(s.values) > 0)
 }
 
-// karpenterLaunches reports whether Karpenter would find an instance type for the pool. A and B have no GPUs, C has 1. Labels
-// that no type defines are not looked at: a node gets them from the pool.
+// karpenterLaunches reports whether Karpenter would find an instance type for the pool. A and B have no GPUs, C has 1.
+// Labels that no type defines are not looked at: a node gets them from the pool.
 func karpenterLaunches(pool *karpenterv1.NodePool) bool {
 	folded := map[string]karpenterSet{}
 	add := func(entry merge.Requirement) {
@@ -96,7 +96,8 @@ func karpenterLaunches(pool *karpenterv1.NodePool) bool {
 	for key, value := range pool.Spec.Template.ObjectMeta.Labels {
 		add(merge.Requirement{Key: key, Operator: "In", Values: []string{value}})
 	}
-	for _, kind := range []map[string]string{{instanceType: "A"}, {instanceType: "B"}, {instanceType: "C", gpus: "1"}} {
+	for _, kind := range []map[string]string{{instanceType: "A"}, {instanceType: "B"},
+		{instanceType: "C", gpus: "1"}} {
 		fits := true
 		for _, key := range []string{instanceType, gpus} {
 			set, asked := folded[key]
@@ -110,8 +111,8 @@ func karpenterLaunches(pool *karpenterv1.NodePool) bool {
 	return false
 }
 
-// G10, K2: if Karpenter would launch a node for the merged pool, then something is left for each label of the policy. Without
-// the closing entry, or with labels in the vocabulary that some types lack, this does not hold.
+// G10, K2: if Karpenter would launch a node for the merged pool, then something is left for each label of the policy.
+// Without the closing entry, or with labels in the vocabulary that some types lack, this does not hold.
 func TestKarpenterLaunchesNothingPastAContradiction(t *testing.T) {
 	t.Parallel()
 	launched := 0
@@ -125,7 +126,8 @@ func TestKarpenterLaunchesNothingPastAContradiction(t *testing.T) {
 		allowed, _, _ := translate.Requirements(policy.Spec.NodePoolDefaults.Requirements)
 		for r := range allowed.All() {
 			if left := result.Folded.Get(r.Key()); left.Empty() {
-				t.Fatalf("Karpenter launches although nothing is left for %s: %v", r.Key(), spelled(result.NodePool.Spec.Template.Spec.Requirements))
+				t.Fatalf("Karpenter launches although nothing is left for %s: %v", r.Key(),
+					spelled(result.NodePool.Spec.Template.Spec.Requirements))
 			}
 		}
 	})
@@ -134,8 +136,8 @@ func TestKarpenterLaunchesNothingPastAContradiction(t *testing.T) {
 	}
 }
 
-// K2, the reason for the law above: a contradiction on a label of every type keeps Karpenter from launching, on any other
-// label it does not.
+// K2, the reason for the law above: a contradiction on a label of every type keeps Karpenter from launching, on any
+// other label it does not.
 func TestWhatAContradictionMeansToKarpenter(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]bool{instanceType: false, gpus: true, team: true} {

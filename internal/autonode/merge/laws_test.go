@@ -65,14 +65,16 @@ func pair(t *rapid.T) (*hypershiftv1beta1.AutoNodePolicy, *hypershiftv1beta1.Ope
 	pool.Spec.Template.Spec.Requirements = rapid.SliceOfN(entry(), 0, 4).Draw(t, "pool")
 	for _, key := range []string{team, gpus} {
 		if rapid.IntRange(0, 4).Draw(t, "label "+key) == 0 {
-			pool.Spec.Template.ObjectMeta.Labels = map[string]string{key: rapid.SampledFrom(universe()[key]).Draw(t, "value of "+key)}
+			pool.Spec.Template.ObjectMeta.Labels = map[string]string{
+				key: rapid.SampledFrom(universe()[key]).Draw(t, "value of "+key),
+			}
 		}
 	}
 	return policy, pool
 }
 
-// R10, R16, R19: the policy's entries come first, then the user's, each as it is; merging is a function of its arguments and
-// changes none; what is written is nothing of theirs.
+// R10, R16, R19: the policy's entries come first, then the user's, each as it is; merging is a function of its
+// arguments and changes none; what is written is nothing of theirs.
 func TestEntriesStayAsTheyAreAndInOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -83,7 +85,8 @@ func TestEntriesStayAsTheyAreAndInOrder(t *testing.T) {
 			t.Fatalf("not written: %v", result.Problems)
 		}
 		written := result.NodePool.Spec.Template.Spec.Requirements
-		want := slices.Concat(policyBefore.Spec.NodePoolDefaults.Requirements, poolBefore.Spec.Template.Spec.Requirements)
+		want := slices.Concat(policyBefore.Spec.NodePoolDefaults.Requirements,
+			poolBefore.Spec.Template.Spec.Requirements)
 		if result.Closed {
 			want = append(want, merge.Requirement{Key: instanceType, Operator: "DoesNotExist"})
 		}
@@ -93,7 +96,8 @@ func TestEntriesStayAsTheyAreAndInOrder(t *testing.T) {
 		if !reflect.DeepEqual(policy, policyBefore) || !reflect.DeepEqual(pool, poolBefore) {
 			t.Fatal("an argument was changed")
 		}
-		if again := merge.NodePool(policy, pool, merge.NodePoolSettings{}); !reflect.DeepEqual(again.NodePool, result.NodePool) {
+		if again := merge.NodePool(policy, pool, merge.NodePoolSettings{}); !reflect.DeepEqual(again.NodePool,
+			result.NodePool) {
 			t.Fatal("the second merge differs")
 		}
 		for _, r := range written {
@@ -120,8 +124,9 @@ func spelled(list []merge.Requirement) []string {
 	return texts
 }
 
-// R11, R12, R15, K1: what is left is the policy's set and the user's, as every planner reads the written pool, and the labels
-// that fit the merged pool fit the policy and the user's pool, one by one: merging never widens and never loses anything.
+// R11, R12, R15, K1: what is left is the policy's set and the user's, as every planner reads the written pool, and the
+// labels that fit the merged pool fit the policy and the user's pool, one by one: merging never widens and never loses
+// anything.
 func TestMergingIsIntersection(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -148,14 +153,16 @@ func TestMergingIsIntersection(t *testing.T) {
 			}
 		}
 		if len(result.Conflicts) == 0 && !slices.ContainsFunc(nodes(), func(labels map[string]string) bool {
-			return result.Folded.Without(karpenterv1.NodePoolLabelKey).Without("karpenter.k8s.aws/ec2nodeclass").Matches(labels)
+			return result.Folded.Without(karpenterv1.NodePoolLabelKey).Without(
+				"karpenter.k8s.aws/ec2nodeclass").Matches(labels)
 		}) {
 			t.Fatalf("no conflict is named, and no node fits %s", result.Folded)
 		}
 	})
 }
 
-// nodes is every node of the universe, and some with values that no entry lists: each has a type, and the other labels or not.
+// nodes is every node of the universe, and some with values that no entry lists: each has a type, and the other labels
+// or not.
 func nodes() []map[string]string {
 	var list []map[string]string
 	for _, kind := range append([]string{"D"}, universe()[instanceType]...) {
@@ -230,7 +237,8 @@ func TestReadyIsTheSameInAnyOrder(t *testing.T) {
 			}}
 			targets = append(targets, merge.PoolTarget(pool))
 		}
-		if a, b := merge.Ready(policy, targets), merge.Ready(policy, rapid.Permutation(targets).Draw(t, "order")); a != b {
+		if a, b := merge.Ready(policy, targets),
+			merge.Ready(policy, rapid.Permutation(targets).Draw(t, "order")); a != b {
 			t.Fatalf("%v and %v", a, b)
 		}
 	})
@@ -240,9 +248,12 @@ func TestReadyIsTheSameInAnyOrder(t *testing.T) {
 func TestValuesAreCheckedAsTheAPIDoes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		value := rapid.OneOf(rapid.String(), rapid.StringMatching(`[-a-zA-Z0-9_.]{0,65}`), rapid.StringMatching(`[a-z]{62,64}`)).Draw(t, "value")
+		value := rapid.OneOf(rapid.String(), rapid.StringMatching(`[-a-zA-Z0-9_.]{0,65}`),
+			rapid.StringMatching(`[a-z]{62,64}`)).Draw(t, "value")
 		policy := &hypershiftv1beta1.AutoNodePolicy{}
-		policy.Spec.NodePoolDefaults.Requirements = []merge.Requirement{{Key: team, Operator: "In", Values: []string{value}}}
+		policy.Spec.NodePoolDefaults.Requirements = []merge.Requirement{
+			{Key: team, Operator: "In", Values: []string{value}},
+		}
 		if got, want := len(merge.Check(policy)) == 0, len(validation.IsValidLabelValue(value)) == 0; got != want {
 			t.Fatalf("%q is accepted: %t, want %t", value, got, want)
 		}

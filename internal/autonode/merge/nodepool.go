@@ -17,7 +17,8 @@ import (
 
 // NodePoolSettings are what the merge depends on beside policy and wrapper.
 type NodePoolSettings struct {
-	// Vocabulary are the labels that every instance type of the guest's provider has; nil means policy.CommonVocabulary.
+	// Vocabulary are the labels that every instance type of the guest's provider has; nil means
+	// policy.CommonVocabulary.
 	Vocabulary Vocabulary
 	// NodeClasses are the kinds of node classes that a wrapper may refer to beside EC2NodeClass and
 	// OpenshiftEC2NodeClass: on a guest whose nodes are made by KWOK, KWOKNodeClass of karpenter.kwok.sh (G20).
@@ -26,35 +27,37 @@ type NodePoolSettings struct {
 
 // NodePoolResult is what a policy and an OpenshiftNodePool come to.
 type NodePoolResult struct {
-	// NodePool is what to write: name, labels, annotations, owner and spec. It is nil when Problems says why nothing is
-	// written; what was written before then stays as it is, and what does not exist is not created (G12, G14).
+	// NodePool is what to write: name, labels, annotations, owner and spec. It is nil when Problems says why nothing
+	// is written; what was written before then stays as it is, and what does not exist is not created (G12, G14).
 	NodePool *karpenterv1.NodePool
 	// Problems keep the NodePool from being written.
 	Problems []Problem
 	// Folded is what policy and wrapper allow together, template labels, name and node class included (K1).
 	Folded fold.Set
-	// Conflicts are the labels for which nothing is left, by key (G9). The NodePool is written nevertheless: it launches no
-	// node (R13).
+	// Conflicts are the labels for which nothing is left, by key (G9). The NodePool is written nevertheless: it
+	// launches no node (R13).
 	Conflicts []Conflict
-	// MinValues are the labels with fewer values left than minValues asks for, by key (G11). The NodePool is written as it
-	// is: minValues is never lowered.
+	// MinValues are the labels with fewer values left than minValues asks for, by key (G11). The NodePool is written
+	// as it is: minValues is never lowered.
 	MinValues []Shortage
 	// Closed says that the NodePool ends with an entry that no instance type satisfies, since Karpenter would take the
 	// conflict for permission (G10).
 	Closed bool
 }
 
-// Compatible returns the condition RequirementsCompatible of the wrapper (G9, G11). It is Unknown when nothing was merged.
+// Compatible returns the condition RequirementsCompatible of the wrapper (G9, G11). It is Unknown when nothing was
+// merged.
 func (r NodePoolResult) Compatible() condition.Value {
 	return value(hypershiftv1beta1.ConditionTypeRequirementsCompatible, policy.Merged{
 		Problems: r.Problems, Conflicts: r.Conflicts, MinValues: r.MinValues,
 	}.Compatible())
 }
 
-// NodePool merges a policy, nil for none, with an OpenshiftNodePool (R9 to R18). The entries of the policy come first, then
-// those of the wrapper, each as it is and in its order (R10). All other fields are copied (R9). Neither argument is
-// changed or referred to by the result. A policy that fails [Check] gives a Problem (G14).
-func NodePool(of *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1beta1.OpenshiftNodePool, settings NodePoolSettings) NodePoolResult {
+// NodePool merges a policy, nil for none, with an OpenshiftNodePool (R9 to R18). The entries of the policy come first,
+// then those of the wrapper, each as it is and in its order (R10). All other fields are copied (R9). Neither argument
+// is changed or referred to by the result. A policy that fails [Check] gives a Problem (G14).
+func NodePool(of *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1beta1.OpenshiftNodePool,
+	settings NodePoolSettings) NodePoolResult {
 	provided := Policy(of)
 	if problems := policy.Invalid(provided); len(problems) > 0 {
 		return NodePoolResult{Problems: problems}
@@ -68,12 +71,14 @@ func NodePool(of *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1beta1.O
 		Requirements: FromAPI(wrapper.Spec.Template.Spec.Requirements),
 	}, settings.Vocabulary)
 	result := NodePoolResult{
-		Problems: merged.Problems, Folded: merged.Folded, Conflicts: merged.Conflicts, MinValues: merged.MinValues, Closed: merged.Closed,
+		Problems: merged.Problems, Folded: merged.Folded, Conflicts: merged.Conflicts, MinValues: merged.MinValues,
+		Closed: merged.Closed,
 	}
 	if len(result.Problems) > 0 {
 		return result
 	}
-	result.NodePool = build(wrapper, &karpenterv1.NodeClassReference{Group: class.Group, Kind: class.Kind, Name: class.Name})
+	result.NodePool = build(wrapper, &karpenterv1.NodeClassReference{Group: class.Group, Kind: class.Kind,
+		Name: class.Name})
 	result.NodePool.Spec.Template.Spec.Requirements = toAPI(merged.Requirements)
 	return result
 }
@@ -90,7 +95,7 @@ func nodeClassRef(ref *karpenterv1.NodeClassReference, further []schema.GroupKin
 	return policy.ResolveNodeClass(&policy.NodeClass{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}, kinds...)
 }
 
-// build copies a wrapper into a NodePool, but for the requirements (R9).
+// build copies a wrapper into a NodePool, without the requirements (R9).
 func build(wrapper *hypershiftv1beta1.OpenshiftNodePool, class *karpenterv1.NodeClassReference) *karpenterv1.NodePool {
 	from := wrapper.DeepCopy().Spec
 	template := from.Template
@@ -102,10 +107,12 @@ func build(wrapper *hypershiftv1beta1.OpenshiftNodePool, class *karpenterv1.Node
 				ObjectMeta: template.ObjectMeta,
 				Spec: karpenterv1.NodeClaimTemplateSpec{
 					Taints: template.Spec.Taints, StartupTaints: template.Spec.StartupTaints, NodeClassRef: class,
-					TerminationGracePeriod: template.Spec.TerminationGracePeriod, ExpireAfter: template.Spec.ExpireAfter,
+					TerminationGracePeriod: template.Spec.TerminationGracePeriod,
+					ExpireAfter:            template.Spec.ExpireAfter,
 				},
 			},
-			Disruption: from.Disruption, Limits: from.Limits, HardLimits: from.HardLimits, Weight: from.Weight, Replicas: from.Replicas,
+			Disruption: from.Disruption, Limits: from.Limits, HardLimits: from.HardLimits, Weight: from.Weight,
+			Replicas: from.Replicas,
 		},
 	}
 }
@@ -118,16 +125,18 @@ const (
 	ManagedByValue = "joiner-operator"
 )
 
-// ownAnnotations are annotations that belong to the object they stand on, and so are not copied to what is made from it.
+// ownAnnotations are annotations that belong to the object they stand on, and so are not copied to what is made from
+// it.
 var ownAnnotations = []string{
 	"kubectl.kubernetes.io/last-applied-configuration",
-	karpenterv1.NodePoolHashAnnotationKey, karpenterv1.NodePoolHashVersionAnnotationKey, karpenterv1.DisruptionBackoffAnnotationKey,
+	karpenterv1.NodePoolHashAnnotationKey, karpenterv1.NodePoolHashVersionAnnotationKey,
+	karpenterv1.DisruptionBackoffAnnotationKey,
 	awsv1.Group + "/ec2nodeclass-hash", awsv1.Group + "/ec2nodeclass-hash-version",
 }
 
-// objectMeta returns the metadata of what is made from a wrapper: its name, labels and annotations, with the wrapper as the
-// owner. The garbage collector cannot delete what is owned, since the admission policies refuse that; the operator does
-// (G18).
+// objectMeta returns the metadata of what is made from a wrapper: its name, labels and annotations, with the wrapper
+// as the owner. The garbage collector cannot delete what is owned, since the admission policies refuse that; the
+// operator does (G18).
 func objectMeta(wrapper metav1.ObjectMeta, kind schema.GroupVersionKind) metav1.ObjectMeta {
 	labels := map[string]string{}
 	maps.Copy(labels, wrapper.Labels)

@@ -14,13 +14,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 )
 
-// A-25, G14: by itself, too, the public package writes nothing for a policy that is not valid, folds a pool without a node
-// class, and takes every character of a label's value.
+// A-25, G14: by itself, too, the public package writes nothing for a policy that is not valid, folds a pool without a
+// node class, and takes every character of a label's value.
 func TestThePublicMergeByItself(t *testing.T) {
 	t.Parallel()
-	own := policy.Pool{Name: "web", Requirements: []fold.Requirement{{Key: team, Operator: fold.In, Values: []string{"a_b.c-d"}}}}
+	own := policy.Pool{
+		Name: "web", Requirements: []fold.Requirement{{Key: team, Operator: fold.In, Values: []string{"a_b.c-d"}}},
+	}
 	invalid := &policy.Policy{Requirements: []fold.Requirement{{Key: "", Operator: fold.Exists}}}
-	if merged := policy.MergeRequirements(invalid, own, nil); merged.Requirements != nil || len(merged.Problems) != 1 || merged.Folded.Len() != 0 {
+	if merged := policy.MergeRequirements(invalid, own, nil); merged.Requirements != nil ||
+		len(merged.Problems) != 1 || merged.Folded.Len() != 0 {
 		t.Errorf("an invalid policy comes to %+v", merged)
 	}
 	merged := policy.MergeRequirements(&policy.Policy{Requirements: own.Requirements}, own, nil)
@@ -38,7 +41,8 @@ func TestConforms(t *testing.T) {
 		{Key: instanceType, Operator: fold.In, Values: []string{"A", "B"}},
 	}
 	fine := []fold.Requirement{
-		{Key: instanceType, Operator: fold.In, Values: []string{"B"}}, {Key: gpus, Operator: fold.Gte, Values: []string{"2"}},
+		{Key: instanceType, Operator: fold.In, Values: []string{"B"}},
+		{Key: gpus, Operator: fold.Gte, Values: []string{"2"}},
 		{Key: team, Operator: fold.NotIn, Values: []string{"red", "blue", "green"}},
 	}
 	for _, c := range []struct {
@@ -48,11 +52,13 @@ func TestConforms(t *testing.T) {
 		want     []fold.Key
 	}{
 		{0, fine[0], nil, nil},
-		{0, fold.Requirement{Key: instanceType, Operator: fold.In, Values: []string{"B", "C"}}, nil, []fold.Key{instanceType}},
+		{0, fold.Requirement{Key: instanceType, Operator: fold.In, Values: []string{"B", "C"}}, nil,
+			[]fold.Key{instanceType}},
 		{1, fold.Requirement{Key: gpus, Operator: fold.Gte, Values: []string{"1"}}, nil, []fold.Key{gpus}},
 		{2, fold.Requirement{Key: team, Operator: fold.NotIn, Values: []string{"red"}}, nil, []fold.Key{team}},
 		{2, fold.Requirement{Key: team, Operator: fold.DoesNotExist}, nil, nil},
-		{2, fold.Requirement{Key: "other", Operator: fold.Exists}, map[string]string{gpus: "1"}, []fold.Key{team, gpus}},
+		{2, fold.Requirement{Key: "other", Operator: fold.Exists}, map[string]string{gpus: "1"},
+			[]fold.Key{team, gpus}},
 	} {
 		claim := policy.Claim{Requirements: slices.Clone(fine), Labels: c.labels}
 		claim.Requirements[c.replaced] = c.by
@@ -62,8 +68,8 @@ func TestConforms(t *testing.T) {
 	}
 }
 
-// the rule for NodeClaims is made from the policy's requirements, the EC2NodeClasses of these names and the kinds given, and
-// carries the operator's label.
+// the rule for NodeClaims is made from the policy's requirements, the EC2NodeClasses of these names and the
+// kinds given, and carries the operator's label.
 func TestTheRuleForNodeClaimsOfAPolicy(t *testing.T) {
 	t.Parallel()
 	kinds := []schema.GroupKind{{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"}}
@@ -87,10 +93,12 @@ func TestTheRuleForNodeClaimsOfAPolicy(t *testing.T) {
 		validations := rule.Policy.Spec.Validations
 		const ec2 = "object.spec.nodeClassRef.group == 'karpenter.k8s.aws' && object.spec.nodeClassRef.kind == 'EC2NodeClass' && object.spec.nodeClassRef.name in {'large': 0}"
 		const kwok = "object.spec.nodeClassRef.group == 'karpenter.kwok.sh' && object.spec.nodeClassRef.kind == 'KWOKNodeClass'"
-		if want := "has(object.spec.nodeClassRef) && ((" + ec2 + ") || (" + kwok + "))"; validations[0].Expression != want {
+		if want := "has(object.spec.nodeClassRef) && ((" + ec2 + ") || (" + kwok +
+			"))"; validations[0].Expression != want {
 			t.Errorf("%s, want %s", validations[0].Expression, want)
 		}
-		if rule.Policy.Labels[merge.ManagedByLabel] != merge.ManagedByValue || rule.Binding.Labels[merge.ManagedByLabel] != merge.ManagedByValue {
+		if rule.Policy.Labels[merge.ManagedByLabel] != merge.ManagedByValue ||
+			rule.Binding.Labels[merge.ManagedByLabel] != merge.ManagedByValue {
 			t.Errorf("labels %v and %v", rule.Policy.Labels, rule.Binding.Labels)
 		}
 		if (len(validations) == 2) != (of != nil) || slices.Contains(leftOut, "many") != (of != nil) {
@@ -101,9 +109,11 @@ func TestTheRuleForNodeClaimsOfAPolicy(t *testing.T) {
 	if _, _, err := merge.ClaimRule(p, nil, nil); err == nil {
 		t.Error("a policy that is not valid makes a rule")
 	}
-	bad := &hypershiftv1beta1.OpenshiftNodePool{} // the policy comes first: what users are told does not depend on their own mistakes
+	// the policy comes first: what users are told does not depend on their own mistakes
+	bad := &hypershiftv1beta1.OpenshiftNodePool{}
 	bad.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Kind: "Other"}
-	if result := merge.NodePool(p, bad, merge.NodePoolSettings{}); result.Problems[0].Reason != policy.ReasonInvalidRequirements {
+	if result := merge.NodePool(p, bad,
+		merge.NodePoolSettings{}); result.Problems[0].Reason != policy.ReasonInvalidRequirements {
 		t.Errorf("%v", result.Problems)
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// Target is what the readiness of a policy asks of one wrapper. It holds no contents of the guest beyond the name (G28).
+// Target is what the readiness of a policy asks of one wrapper. It holds no contents of the guest beyond the name
+// (G28).
 type Target struct {
 	kind, name string
 	deleting   bool
@@ -32,12 +33,15 @@ func PoolTarget(pool *hypershiftv1beta1.OpenshiftNodePool) Target {
 
 // EC2NodeClassTarget returns what the readiness of a policy asks of an OpenshiftEC2NodeClass.
 func EC2NodeClassTarget(class *hypershiftv1.OpenshiftEC2NodeClass) Target {
-	return newTarget(hypershiftv1.OpenshiftEC2NodeClassKind, class.ObjectMeta, class.Status.Conditions, class.Status.ObservedPolicy)
+	return newTarget(hypershiftv1.OpenshiftEC2NodeClassKind, class.ObjectMeta, class.Status.Conditions,
+		class.Status.ObservedPolicy)
 }
 
-func newTarget(kind string, meta metav1.ObjectMeta, conditions []karpenterv1.Condition, observed *hypershiftv1.ObservedPolicy) Target {
+func newTarget(kind string, meta metav1.ObjectMeta, conditions []karpenterv1.Condition,
+	observed *hypershiftv1.ObservedPolicy) Target {
 	applied, _ := condition.Get(conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
-	return Target{kind: kind, name: meta.Name, deleting: meta.DeletionTimestamp != nil, applied: applied, observed: observed}
+	return Target{kind: kind, name: meta.Name, deleting: meta.DeletionTimestamp != nil, applied: applied,
+		observed: observed}
 }
 
 // state is where a wrapper is with this generation of the policy.
@@ -70,16 +74,17 @@ func (t Target) reason() string {
 	return t.applied.Reason
 }
 
-// Ready returns the condition Ready of a policy, for its present generation, from what all wrappers of the guest say, in any
-// order (R42, R43, G16). Only one writer sets it: the wrappers' own controllers say PolicyApplied of their wrapper.
+// Ready returns the condition Ready of a policy, for its present generation, from what all wrappers of the guest say,
+// in any order (R42, R43, G16). Only one writer sets it: the wrappers' own controllers say PolicyApplied of their
+// wrapper.
 //
 //   - False when the policy fails [Check], with the reason of the first problem (R44).
 //   - False when it could not be applied to some wrapper, with the reason of the first of them by kind and name.
 //   - Unknown while some wrapper has not reported this generation.
 //   - True otherwise, also when there is nothing to apply it to, which is the reason NoTargets.
 //
-// Wrappers that are being deleted do not count. Users who ask for what the policy excludes do not make it less ready; the
-// message counts them (G9). Of the guest, the message has names only, at most 10.
+// Wrappers that are being deleted do not count. Users who ask for what the policy excludes do not make it less ready;
+// the message counts them (G9). Of the guest, the message has names only, at most 10.
 func Ready(policy *hypershiftv1beta1.AutoNodePolicy, targets []Target) condition.Value {
 	const kind = hypershiftv1beta1.ConditionTypeReady
 	if problems := Check(policy); len(problems) > 0 {
@@ -93,7 +98,8 @@ func Ready(policy *hypershiftv1beta1.AutoNodePolicy, targets []Target) condition
 		return strings.Compare(a.name, b.name)
 	})
 	if len(alive) == 0 {
-		return condition.True(kind, hypershiftv1beta1.ReasonNoTargets, "there is no OpenshiftNodePool and no node class yet")
+		return condition.True(kind, hypershiftv1beta1.ReasonNoTargets,
+			"there is no OpenshiftNodePool and no node class yet")
 	}
 	byState := map[state][]Target{}
 	for _, target := range alive {
@@ -105,7 +111,8 @@ func Ready(policy *hypershiftv1beta1.AutoNodePolicy, targets []Target) condition
 	case len(byState[failed]) > 0:
 		return condition.False(kind, byState[failed][0].reason(), counts+"; failed for "+listed(byState[failed], true))
 	case len(byState[waiting]) > 0:
-		return condition.Unknown(kind, hypershiftv1beta1.ReasonProgressing, counts+"; not yet to "+listed(byState[waiting], false))
+		return condition.Unknown(kind, hypershiftv1beta1.ReasonProgressing, counts+"; not yet to "+
+			listed(byState[waiting], false))
 	}
 	return condition.True(kind, hypershiftv1beta1.ReasonApplied, counts+conflicting(alive)+". "+consequences)
 }
@@ -145,5 +152,7 @@ func conflicting(targets []Target) string {
 	if count == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %d of the pools can launch no node, since their users ask for what the policy excludes or contradict themselves", count)
+	return fmt.Sprintf(
+		"; %d of the pools can launch no node, since their users ask for what the policy excludes or contradict themselves",
+		count)
 }

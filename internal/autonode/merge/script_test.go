@@ -88,7 +88,8 @@ func parse(t *testing.T, d *datadriven.TestData) script {
 			}
 			template.ObjectMeta.Labels[long(key)] = value
 		case words[0] == "class" && len(words) == 4:
-			template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: words[1], Kind: words[2], Name: words[3]}
+			template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: words[1], Kind: words[2],
+				Name: words[3]}
 		case words[0] == "allow" && len(words) == 3:
 			s.settings.NodeClasses = append(s.settings.NodeClasses, schema.GroupKind{Group: words[1], Kind: words[2]})
 		default:
@@ -191,14 +192,17 @@ func atoi(t *testing.T, d *datadriven.TestData, text string) int {
 	return number
 }
 
-// nodePool prints each entry that is written, with whose it is; what is left for each label; and the wrapper's condition.
+// nodePool prints each entry that is written, with whose it is; what is left for each label; and the wrapper's
+// condition.
 func (s script) nodePool() string {
 	result := merge.NodePool(s.policy, s.pool, s.settings)
 	public, said := s.byThePublicPackage()
-	if own := result.Compatible(); own.Reason != said.Reason || own.Message != said.Message || string(own.Status) != string(said.Status) {
+	if own := result.Compatible(); own.Reason != said.Reason || own.Message != said.Message ||
+		string(own.Status) != string(said.Status) {
 		return fmt.Sprintf("package policy says %+v, the conversion %+v\n", said, own)
 	}
-	if result.NodePool != nil && !reflect.DeepEqual(merge.FromAPI(result.NodePool.Spec.Template.Spec.Requirements), public.Requirements) {
+	if result.NodePool != nil && !reflect.DeepEqual(merge.FromAPI(result.NodePool.Spec.Template.Spec.Requirements),
+		public.Requirements) {
 		return fmt.Sprintf("package policy writes %+v\n", public.Requirements)
 	}
 	var b strings.Builder
@@ -207,7 +211,8 @@ func (s script) nodePool() string {
 	} else {
 		spec := result.NodePool.Spec.Template.Spec
 		if s.pool.Spec.Template.Spec.NodeClassRef != nil {
-			fmt.Fprintf(&b, "class  %s %s %s\n", spec.NodeClassRef.Group, spec.NodeClassRef.Kind, spec.NodeClassRef.Name)
+			fmt.Fprintf(&b, "class  %s %s %s\n", spec.NodeClassRef.Group, spec.NodeClassRef.Kind,
+				spec.NodeClassRef.Name)
 		}
 		s.list(&b, spec.Requirements, result.Closed)
 		left := result.Folded.Without(karpenterv1.NodePoolLabelKey)
@@ -235,7 +240,8 @@ func (s script) byThePublicPackage() (policy.Merged, policy.Condition) {
 	}
 	class, problem := policy.ResolveNodeClass(ref, kinds...)
 	merged := policy.MergeRequirements(merge.Policy(s.policy), policy.Pool{
-		Name: s.pool.Name, NodeClass: class, Labels: template.ObjectMeta.Labels, Requirements: merge.FromAPI(template.Spec.Requirements),
+		Name: s.pool.Name, NodeClass: class, Labels: template.ObjectMeta.Labels,
+		Requirements: merge.FromAPI(template.Spec.Requirements),
 	}, s.settings.Vocabulary)
 	if problem != nil && len(policy.Invalid(merge.Policy(s.policy))) == 0 {
 		merged = policy.Merged{Problems: []policy.Problem{*problem}}
@@ -323,7 +329,8 @@ func ready(t *testing.T, d *datadriven.TestData) string {
 	return shorten(text(merge.Ready(policy, targets))) + "\n"
 }
 
-func describeTarget(t *testing.T, d *datadriven.TestData, words []string, meta *metav1.ObjectMeta, conditions *[]karpenterv1.Condition, observed **hypershiftv1.ObservedPolicy) {
+func describeTarget(t *testing.T, d *datadriven.TestData, words []string, meta *metav1.ObjectMeta,
+	conditions *[]karpenterv1.Condition, observed **hypershiftv1.ObservedPolicy) {
 	t.Helper()
 	*observed = &hypershiftv1.ObservedPolicy{UID: "this", Generation: 7}
 	add := func(kind string, status metav1.ConditionStatus, reason string) {
@@ -347,7 +354,8 @@ func describeTarget(t *testing.T, d *datadriven.TestData, words []string, meta *
 		case "deleting":
 			meta.DeletionTimestamp = new(metav1.Unix(1, 0))
 		case "conflict":
-			add(hypershiftv1beta1.ConditionTypeRequirementsCompatible, metav1.ConditionFalse, "NoCompatibleInstanceTypes")
+			add(hypershiftv1beta1.ConditionTypeRequirementsCompatible, metav1.ConditionFalse,
+				"NoCompatibleInstanceTypes")
 		default:
 			d.Fatalf(t, "unknown state %q", word)
 		}

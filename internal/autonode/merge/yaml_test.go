@@ -101,13 +101,14 @@ func marshal(t *testing.T, d *datadriven.TestData, value any) string {
 	return string(out)
 }
 
-// admission reads operator=NAME operand=NAME strict nodeclaims=RULE, and prints the parts of the policies that differ; with
-// full, all of the first.
+// admission reads operator=NAME operand=NAME strict nodeclaims=RULE, and prints the parts of the policies that differ;
+// with full, all of the first.
 func admission(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
 	config := merge.AdmissionConfig{Operator: merge.DefaultOperator, Strict: d.HasArg("strict")}
 	var rule string
-	for name, into := range map[string]*string{"operator": &config.Operator, "operand": &config.Operand, "nodeclaims": &rule} {
+	for name, into := range map[string]*string{"operator": &config.Operator, "operand": &config.Operand,
+		"nodeclaims": &rule} {
 		if d.HasArg(name) {
 			d.ScanArgs(t, name, into)
 		}
@@ -125,7 +126,8 @@ func admission(t *testing.T, d *datadriven.TestData) string {
 			return b.String()
 		}
 		rules := p.Policy.Spec.MatchConstraints.ResourceRules[0]
-		fmt.Fprintf(&b, "%s, bound by %s\n  %v of %v\n", p.Policy.Name, p.Binding.Name, rules.Operations, rules.Resources)
+		fmt.Fprintf(&b, "%s, bound by %s\n  %v of %v\n", p.Policy.Name, p.Binding.Name, rules.Operations,
+			rules.Resources)
 		for _, condition := range p.Policy.Spec.MatchConditions {
 			fmt.Fprintf(&b, "  only if %s\n", condition.Expression)
 		}

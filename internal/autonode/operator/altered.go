@@ -23,9 +23,9 @@ type Difference struct {
 // Any reports whether there is any.
 func (d Difference) Any() bool { return len(d.Policy)+len(d.Other) > 0 }
 
-// differing compares the spec that is stored with the one that was wanted. A field that the wanted one leaves out has to be
-// absent, or to be what the API server fills in, by the defaults of the kind's definition. decides says of which paths the
-// policy speaks.
+// differing compares the spec that is stored with the one that was wanted. A field that the wanted one leaves out has
+// to be absent, or to be what the API server fills in, by the defaults of the kind's definition. decides says of which
+// paths the policy speaks.
 func differing(stored, wanted any, defaults map[string]string, decides func(path string) bool) Difference {
 	if equality.Semantic.DeepEqual(stored, wanted) {
 		return Difference{}
@@ -101,8 +101,9 @@ func alteration(kind string, paths []string) string {
 	if more := len(paths) - len(shown); more > 0 {
 		shown = append(shown, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("the guest's API server stores the %s with other settings than were written, in %s: look for a mutating admission policy "+
-		"or webhook, or a changed definition", kind, strings.Join(shown, ", "))
+	return fmt.Sprintf(
+		"the guest's API server stores the %s with other settings than were written, in %s: look for a mutating admission policy "+
+			"or webhook, or a changed definition", kind, strings.Join(shown, ", "))
 }
 
 // under returns a function that says of which paths the policy speaks: those and what is below them.

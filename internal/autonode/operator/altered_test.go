@@ -71,8 +71,9 @@ func TestA01_TheTableHasEveryDefaultOfTheDefinitions(t *testing.T) {
 	}
 }
 
-// A-01, generated: of every leaf of an EC2NodeClass it is found when it is there and was not written, when it is missing,
-// and when it is another. The mutants "an EC2NodeClass is always as written" and "the root volume alone counts" die here.
+// A-01, generated: of every leaf of an EC2NodeClass it is found when it is there and was not written, when it is
+// missing, and when it is another. The mutants "an EC2NodeClass is always as written" and "the root volume alone
+// counts" die here.
 func TestA01_EveryLeafOfAnEC2NodeClassCounts(t *testing.T) {
 	t.Parallel()
 	kind := EC2NodeClasses(AWSConfig{})
@@ -81,7 +82,8 @@ func TestA01_EveryLeafOfAnEC2NodeClassCounts(t *testing.T) {
 	visit = func(path string, schema map[string]any, build func(leaf any) any) {
 		properties, _ := schema["properties"].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(properties)) {
-			visit(path+"."+name, properties[name].(map[string]any), func(leaf any) any { return build(map[string]any{name: leaf}) })
+			visit(path+"."+name, properties[name].(map[string]any),
+				func(leaf any) any { return build(map[string]any{name: leaf}) })
 		}
 		if items, is := schema["items"].(map[string]any); is {
 			visit(path+"[0]", items, func(leaf any) any { return build([]any{leaf}) })
@@ -100,7 +102,9 @@ func TestA01_EveryLeafOfAnEC2NodeClassCounts(t *testing.T) {
 		} {
 			top, _, _ := strings.Cut(strings.TrimPrefix(path, "spec."), "[")
 			got := kind.Altered(c.stored, c.wanted)
-			if !slices.ContainsFunc(got.Policy, func(p string) bool { return p == path || strings.HasPrefix(path, p) && strings.Contains(p, top) }) {
+			if !slices.ContainsFunc(got.Policy, func(p string) bool {
+				return p == path || strings.HasPrefix(path, p) && strings.Contains(p, top)
+			}) {
 				t.Errorf("%s %s: %+v", path, what, got)
 			}
 		}
@@ -122,7 +126,8 @@ func leafValues(t *testing.T, path string, schema map[string]any) (one, other an
 		return true, false
 	case strings.HasPrefix(kind, "integer"):
 		return 7, 8
-	case strings.Contains(path, "evictionSoftGracePeriod"), strings.Contains(path, "Duration"), strings.Contains(path, "Period"), strings.Contains(path, "MinimumGCAge"):
+	case strings.Contains(path, "evictionSoftGracePeriod"), strings.Contains(path, "Duration"),
+		strings.Contains(path, "Period"), strings.Contains(path, "MinimumGCAge"):
 		return "3m0s", "4m0s"
 	case strings.Contains(path, "volumeSize"):
 		return "3Gi", "4Gi"
@@ -143,12 +148,13 @@ func classOf(t *testing.T, spec any) *karpenterawsv1.EC2NodeClass {
 	return &class
 }
 
-// A-01: what the API server fills in is no alteration: the whole object, or a field beside one that was written. Another
-// value than the default is.
+// A-01: what the API server fills in is no alteration: the whole object, or a field beside one that was written.
+// Another value than the default is.
 func TestA01_DefaultsAreNoAlterations(t *testing.T) {
 	t.Parallel()
 	kind := EC2NodeClasses(AWSConfig{})
-	filled := map[string]any{"httpEndpoint": "enabled", "httpProtocolIPv6": "disabled", "httpPutResponseHopLimit": 1, "httpTokens": "required"}
+	filled := map[string]any{"httpEndpoint": "enabled", "httpProtocolIPv6": "disabled", "httpPutResponseHopLimit": 1,
+		"httpTokens": "required"}
 	with := func(key string, value any) map[string]any {
 		changed := maps.Clone(filled)
 		changed[key] = value
@@ -158,11 +164,14 @@ func TestA01_DefaultsAreNoAlterations(t *testing.T) {
 		wanted, stored map[string]any
 		paths          []string
 	}{
-		"all filled in":             {nil, filled, nil},
-		"one written":               {map[string]any{"httpTokens": "optional"}, with("httpTokens", "optional"), nil},
-		"a default taken for all":   {nil, with("httpTokens", "optional"), []string{"spec.metadataOptions.httpTokens"}},
-		"a default beside it":       {map[string]any{"httpTokens": "required"}, with("httpPutResponseHopLimit", 2), []string{"spec.metadataOptions.httpPutResponseHopLimit"}},
-		"what was written replaced": {map[string]any{"httpTokens": "optional"}, filled, []string{"spec.metadataOptions.httpTokens"}},
+		"all filled in": {nil, filled, nil},
+		"one written":   {map[string]any{"httpTokens": "optional"}, with("httpTokens", "optional"), nil},
+		"a default taken for all": {nil, with("httpTokens", "optional"),
+			[]string{"spec.metadataOptions.httpTokens"}},
+		"a default beside it": {map[string]any{"httpTokens": "required"}, with("httpPutResponseHopLimit", 2),
+			[]string{"spec.metadataOptions.httpPutResponseHopLimit"}},
+		"what was written replaced": {map[string]any{"httpTokens": "optional"}, filled,
+			[]string{"spec.metadataOptions.httpTokens"}},
 	} {
 		class := func(options map[string]any) *karpenterawsv1.EC2NodeClass {
 			if options == nil {

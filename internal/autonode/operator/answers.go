@@ -10,9 +10,9 @@ import (
 // maxSuperseded bounds how many of its own writes in a row the operator remembers for one object. A step makes two.
 const maxSuperseded = 4
 
-// answers remembers what the API server answered to the operator's last writes of each wrapper: until the watch has caught
-// up, a step that starts from the cache would write the same again, and be refused. It is safe for concurrent use. What it
-// forgets costs a request at most.
+// answers remembers what the API server answered to the operator's last writes of each wrapper: until the watch has
+// caught up, a step that starts from the cache would write the same again, and be refused. It is safe for concurrent
+// use. What it forgets costs a request at most.
 type answers struct {
 	mu   sync.Mutex
 	last map[string]answer
@@ -36,7 +36,8 @@ func (a *answers) remember(over string, object client.Object) {
 	a.last[object.GetName()] = next
 }
 
-// newest returns the answer to the last write, when the cache still shows what was written over, and else what it shows.
+// newest returns the answer to the last write, when the cache still shows what was written over, and else what it
+// shows.
 func (a *answers) newest(cached client.Object) client.Object {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,7 +12,9 @@ import (
 func TestOwnWritesCountBeforeTheWatchShowsThem(t *testing.T) {
 	t.Parallel()
 	at := func(version string) *hypershiftv1beta1.OpenshiftNodePool {
-		return &hypershiftv1beta1.OpenshiftNodePool{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u", ResourceVersion: version}}
+		return &hypershiftv1beta1.OpenshiftNodePool{
+			ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u", ResourceVersion: version},
+		}
 	}
 	a := newAnswers()
 	a.remember("1", at("2"))

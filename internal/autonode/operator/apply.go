@@ -28,8 +28,8 @@ const (
 	behindAgainAfter = 100 * time.Millisecond
 )
 
-// apply makes the product as policy and wrapper want it, and returns how that went, nil when the step is to be repeated first.
-// Where the policy is not known, or is wrong by itself, what was written last stays (G14, G15).
+// apply makes the product as policy and wrapper want it, and returns how that went, nil when the step is to be
+// repeated first. Where the policy is not known, or is wrong by itself, what was written last stays (G14, G15).
 func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, *outcome, error) {
 	if err := c.addFinalizer(ctx, s.wrapper); err != nil {
 		return reconcile.Result{}, nil, err
@@ -39,7 +39,8 @@ func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, *out
 	if s.reading.Known() {
 		made, err := c.config.Kind.Make(ctx, s.reading.Policy, s.wrapper)
 		if err != nil { // of the management cluster: the cause is for its log, not for users
-			c.config.Log.Error(err, "what the object is made from cannot be read", "kind", c.config.Kind.Product, "name", s.name)
+			c.config.Log.Error(err, "what the object is made from cannot be read", "kind", c.config.Kind.Product,
+				"name", s.name)
 			made = Made{Missing: "what nodes start with cannot be read at the moment", RetryAfter: unreadAgainAfter}
 		}
 		later, err := c.guardClass(ctx, s, &made)
@@ -82,8 +83,8 @@ type refusal struct {
 	again           time.Duration // 0 waits for an event
 }
 
-// write creates or updates the product where it differs. An error is one that passes; what the API server refuses for good
-// is part of the outcome.
+// write creates or updates the product where it differs. An error is one that passes; what the API server refuses for
+// good is part of the outcome.
 func (c *Controller) write(ctx context.Context, s scene, out *outcome) error {
 	wanted := out.made.Product
 	kind := c.config.Kind.Product
@@ -105,7 +106,8 @@ func (c *Controller) write(ctx context.Context, s scene, out *outcome) error {
 		return nil
 	}
 	if s.product.GetDeletionTimestamp() != nil {
-		out.refused = &refusal{reason: ReasonDeleting, message: fmt.Sprintf("the %s is being deleted and will be created again", kind)}
+		out.refused = &refusal{reason: ReasonDeleting,
+			message: fmt.Sprintf("the %s is being deleted and will be created again", kind)}
 		return nil
 	}
 	fresh := s.product.DeepCopyObject().(client.Object)
@@ -142,9 +144,9 @@ func (c *Controller) remember(before, answer, wanted client.Object) {
 	}
 }
 
-// verify looks whether the product is what it was to be, after a write that was accepted and at every other look.
-// Admission in the guest belongs to its admin, and may change what the operator writes: that is no success. Writing the
-// same again changes nothing and so wakes nobody; it is tried again after a while.
+// verify looks whether the product is what it was to be, after a write that was accepted and at every other look
+// . Admission in the guest belongs to its admin, and may change what the operator writes: that is no success.
+// Writing the same again changes nothing and so wakes nobody; it is tried again after a while.
 func (c *Controller) verify(out *outcome) {
 	if out.refused != nil || out.product == nil {
 		return
@@ -157,12 +159,14 @@ func (c *Controller) verify(out *outcome) {
 	}
 }
 
-// overwriteMetadata gives product the owner, the labels and the annotations of wanted, and reports whether that changed
-// anything. Those of others stay: Karpenter keeps its hash there.
+// overwriteMetadata gives product the owner, the labels and the annotations of wanted, and reports whether that
+// changed anything. Those of others stay: Karpenter keeps its hash there.
 func overwriteMetadata(product, wanted client.Object) (changed bool) {
-	labels, annotations := union(product.GetLabels(), wanted.GetLabels()), union(product.GetAnnotations(), wanted.GetAnnotations())
+	labels, annotations := union(product.GetLabels(), wanted.GetLabels()),
+		union(product.GetAnnotations(), wanted.GetAnnotations())
 	owners := ownedBy(product.GetOwnerReferences(), wanted.GetOwnerReferences())
-	delete(annotations, LimitsAnnotation) // who has a wrapper is in quarantine no more; union has made a map of its own
+	// who has a wrapper is in quarantine no more; union has made a map of its own
+	delete(annotations, LimitsAnnotation)
 	changed = !maps.Equal(labels, product.GetLabels()) || !maps.Equal(annotations, product.GetAnnotations()) ||
 		!equality.Semantic.DeepEqual(owners, product.GetOwnerReferences())
 	product.SetLabels(labels)
@@ -177,9 +181,11 @@ func refused(kind string, err error) *refusal {
 	case err == nil:
 		return nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return &refusal{reason: ReasonRefusedInvalid, message: fmt.Sprintf("the API server does not accept the %s: %s", kind, err), again: refusedAgainAfter}
+		return &refusal{reason: ReasonRefusedInvalid, message: fmt.Sprintf("the API server does not accept the %s: %s",
+			kind, err), again: refusedAgainAfter}
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		return &refusal{reason: ReasonRefused, message: fmt.Sprintf("the %s cannot be written: %s", kind, err), again: refusedAgainAfter}
+		return &refusal{reason: ReasonRefused, message: fmt.Sprintf("the %s cannot be written: %s", kind, err),
+			again: refusedAgainAfter}
 	}
 	return nil
 }
@@ -188,7 +194,8 @@ func refused(kind string, err error) *refusal {
 func (c *Controller) repaired(s scene, what string) {
 	state := c.config.Kind.State(s.wrapper)
 	was, policy := applied(*state.Conditions, s.wrapper.GetGeneration()), *state.ObservedPolicy
-	if v, found := c.config.Board.Verdict(c.config.Kind.Wrapper, s.wrapper); found { // the status is a hint of an earlier process
+	// the status is a hint of an earlier process
+	if v, found := c.config.Board.Verdict(c.config.Kind.Wrapper, s.wrapper); found {
 		was, policy = v.applied(), v.Observed
 	}
 	if !was || !samePolicy(policy, s.reading.Policy) {
@@ -196,13 +203,15 @@ func (c *Controller) repaired(s scene, what string) {
 	}
 	kind := c.config.Kind.Product
 	c.config.Metrics.Repairs.WithLabelValues(kind).Inc()
-	c.config.Events.Event(s.wrapper, event.Warning, ReasonRestored, fmt.Sprintf("%s %s had been %s by somebody else and was restored", kind, s.name, what))
+	c.config.Events.Event(s.wrapper, event.Warning, ReasonRestored,
+		fmt.Sprintf("%s %s had been %s by somebody else and was restored", kind, s.name, what))
 }
 
 // warn tells users of wrapper and product what they have to know about policy and merge (G9).
 func (c *Controller) warn(s scene, out outcome) {
 	if s.reading.State == StatePermissive { // G15
-		c.config.Events.Event(s.wrapper, event.Warning, hypershiftv1beta1.ReasonPolicyUnreadable, "the provider's policy may not be read, so none is applied")
+		c.config.Events.Event(s.wrapper, event.Warning, hypershiftv1beta1.ReasonPolicyUnreadable,
+			"the provider's policy may not be read, so none is applied")
 	}
 	if out.made.Warning == "" {
 		return
@@ -218,7 +227,8 @@ func (c *Controller) addFinalizer(ctx context.Context, wrapper client.Object) er
 	if !controllerutil.AddFinalizer(wrapper, c.config.Kind.Finalizer) {
 		return nil
 	}
-	if err := c.config.Guest.Patch(ctx, wrapper, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := c.config.Guest.Patch(ctx, wrapper,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("adding the finalizer to %s %s: %w", c.config.Kind.Wrapper, wrapper.GetName(), err)
 	}
 	c.answers.remember(before.GetResourceVersion(), wrapper)
@@ -230,16 +240,17 @@ func (c *Controller) dropFinalizer(ctx context.Context, wrapper client.Object) e
 	if !controllerutil.RemoveFinalizer(wrapper, c.config.Kind.Finalizer) {
 		return nil
 	}
-	err := c.config.Guest.Patch(ctx, wrapper, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := c.config.Guest.Patch(ctx, wrapper,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("taking the finalizer off %s %s: %w", c.config.Kind.Wrapper, wrapper.GetName(), err)
 	}
 	return nil
 }
 
-// report hangs up what was found out and writes the wrapper's status where it differs. It returns when to write a status
-// again that the guest's API server stored otherwise: until then it would only be changed again. The verdict does not
-// depend on what becomes of the status.
+// report hangs up what was found out and writes the wrapper's status where it differs. It returns when to write a
+// status again that the guest's API server stored otherwise: until then it would only be changed again. The
+// verdict does not depend on what becomes of the status.
 func (c *Controller) report(ctx context.Context, s scene, out outcome) (again time.Duration, err error) {
 	kind := c.config.Kind
 	now := c.config.Now()

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// approvalAgainAfter is when a request is looked at again whose node may become known: a cloud tells nobody when it
-	// learns the name of an instance.
+	// approvalAgainAfter is when a request is looked at again whose node may become known: a cloud tells nobody when
+	// it learns the name of an instance.
 	approvalAgainAfter = 10 * time.Second
 	// approvalReason is the reason of the condition Approved that the operator gives.
 	approvalReason = "NodeOfNodeClaim"
@@ -40,9 +40,9 @@ type ApprovalConfig struct {
 	Log          logr.Logger
 }
 
-// ApprovalController approves the certificate requests of kubelets whose node belongs to a NodeClaim, and leaves all others
-// alone. It is one step for all pending requests, so that clouds are asked once for many. It remembers nothing: what was
-// given out stands in the requests.
+// ApprovalController approves the certificate requests of kubelets whose node belongs to a NodeClaim, and leaves all
+// others alone. It is one step for all pending requests, so that clouds are asked once for many. It remembers nothing:
+// what was given out stands in the requests.
 type ApprovalController struct {
 	config ApprovalConfig
 }
@@ -99,19 +99,22 @@ func undecided(csr certificatesv1.CertificateSigningRequest) bool {
 	return approver.Kubelets(&csr) && approver.Pending(&csr)
 }
 
-// tell says of a request that belongs to a NodeClaim why it is left alone, unless that passes by itself. Those of others
-// are none of the operator's business.
+// tell says of a request that belongs to a NodeClaim why it is left alone, unless that passes by itself. Those of
+// others are none of the operator's business.
 func (c *ApprovalController) tell(csr *certificatesv1.CertificateSigningRequest, verdict approver.Verdict) {
 	if verdict.Claim == "" || verdict.Wait && verdict.Reason != approver.Contested {
-		c.config.Log.V(1).Info("left a certificate request alone", "request", csr.Name, "reason", verdict.Reason, "message", verdict.Message)
+		c.config.Log.V(1).Info("left a certificate request alone", "request", csr.Name, "reason", verdict.Reason,
+			"message", verdict.Message)
 		return
 	}
-	c.config.Events.Event(csr, event.Warning, ReasonNotApproved, fmt.Sprintf("left alone, for NodeClaim %s: %s", verdict.Claim, verdict.Message))
+	c.config.Events.Event(csr, event.Warning, ReasonNotApproved,
+		fmt.Sprintf("left alone, for NodeClaim %s: %s", verdict.Claim, verdict.Message))
 }
 
 // approve writes the approval of the very request that was decided about, unless the cluster has changed. It reports
 // whether it did.
-func (c *ApprovalController) approve(ctx context.Context, s surroundings, csr *certificatesv1.CertificateSigningRequest, verdict approver.Verdict) (bool, error) {
+func (c *ApprovalController) approve(ctx context.Context, s surroundings,
+	csr *certificatesv1.CertificateSigningRequest, verdict approver.Verdict) (bool, error) {
 	same, err := c.confirm(ctx, s, verdict)
 	if err != nil || !same {
 		return false, err
@@ -129,12 +132,13 @@ func (c *ApprovalController) approve(ctx context.Context, s surroundings, csr *c
 		return false, fmt.Errorf("approving certificate request %s of node %s: %w", csr.Name, verdict.Node, err)
 	}
 	c.config.Metrics.Approvals.WithLabelValues(csr.Spec.SignerName).Inc()
-	c.config.Log.Info("approved a certificate request", "request", csr.Name, "signer", csr.Spec.SignerName, "node", verdict.Node, "claim", verdict.Claim)
+	c.config.Log.Info("approved a certificate request", "request", csr.Name, "signer", csr.Spec.SignerName, "node",
+		verdict.Node, "claim", verdict.Claim)
 	return true, nil
 }
 
-// confirm asks the API server itself about the NodeClaim and the node that a verdict rests on: the cache may be behind, and
-// a certificate cannot be taken back.
+// confirm asks the API server itself about the NodeClaim and the node that a verdict rests on: the cache may be
+// behind, and a certificate cannot be taken back.
 func (c *ApprovalController) confirm(ctx context.Context, s surroundings, verdict approver.Verdict) (bool, error) {
 	var claim karpenterv1.NodeClaim
 	err := c.config.Live.Get(ctx, client.ObjectKey{Name: verdict.Claim}, &claim)
@@ -144,7 +148,9 @@ func (c *ApprovalController) confirm(ctx context.Context, s surroundings, verdic
 	if err != nil {
 		return false, fmt.Errorf("reading NodeClaim %s: %w", verdict.Claim, err)
 	}
-	if claim.UID != s.uids[claim.Name] || !slices.ContainsFunc(s.cluster.Machines, func(m approver.Machine) bool { return same(m, machineOf(&claim, m.InstanceName)) }) {
+	if claim.UID != s.uids[claim.Name] || !slices.ContainsFunc(s.cluster.Machines, func(m approver.Machine) bool {
+		return same(m, machineOf(&claim, m.InstanceName))
+	}) {
 		return false, nil
 	}
 	at := slices.IndexFunc(s.cluster.Nodes, func(n approver.Node) bool { return n.Name == verdict.Node })

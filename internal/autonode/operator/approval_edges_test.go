@@ -75,7 +75,8 @@ func TestAnApprovalSaysWhatItRestsOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, now := csr.Status.Conditions[0], controllertest.Start()
-	if got.Reason != "NodeOfNodeClaim" || got.Message != "joiner-operator: the instance of NodeClaim web-1 joins as web-1" ||
+	if got.Reason != "NodeOfNodeClaim" ||
+		got.Message != "joiner-operator: the instance of NodeClaim web-1 joins as web-1" ||
 		!got.LastUpdateTime.Time.Equal(now) || !got.LastTransitionTime.Time.Equal(now) {
 		t.Errorf("the approval is %+v", got)
 	}
@@ -93,7 +94,8 @@ func TestOnlyWhatIsPendingIsLookedAt(t *testing.T) {
 		t.Errorf("again after %s, %d questions to the cloud; nothing is pending", again, asked)
 	}
 	shown := a.reasons()
-	if _, approved := shown["Approved"]; approved || len(shown) != len(approver.Reasons())-1 || shown["NoMachine"] != 0 {
+	if _, approved := shown["Approved"]; approved || len(shown) != len(approver.Reasons())-1 ||
+		shown["NoMachine"] != 0 {
 		t.Errorf("shown are %v; want each reason to be left alone, and 0", shown)
 	}
 	a = newApprovals(t, launchedClaim("web-1"), decidedRequest(t, "decided", "web-2"), otherSigner(t, "other"),
@@ -148,7 +150,8 @@ func TestARequestThatGoesMeanwhileIsNoFailure(t *testing.T) {
 // Nothing is given out on what could not be read: each failure is told, and nothing is approved.
 func TestNoFailureToApproveIsSwallowed(t *testing.T) {
 	t.Parallel()
-	for _, request := range []func(*testing.T, string, string) *certificatesv1.CertificateSigningRequest{kubeletRequest,
+	for _, request := range []func(*testing.T, string, string) *certificatesv1.CertificateSigningRequest{
+		kubeletRequest,
 		renewalRequest} {
 		controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
 			csr, claim := request(t, "ours", "web-1"), launchedClaim("web-1")
@@ -209,7 +212,8 @@ func TestWhoIsToldOfARequestThatIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	starting, leaving := launchedClaim("web-1"), launchedClaim("web-1")
 	starting.Status.Conditions[0].Status = metav1.ConditionFalse
-	leaving.Finalizers, leaving.DeletionTimestamp = []string{"karpenter.sh/termination"}, &metav1.Time{Time: controllertest.Start()}
+	leaving.Finalizers, leaving.DeletionTimestamp = []string{"karpenter.sh/termination"},
+		&metav1.Time{Time: controllertest.Start()}
 	wrong := kubeletRequest(t, "wrong", "web-1")
 	wrong.Spec.Usages = nil
 	for name, c := range map[string]struct {

@@ -45,7 +45,8 @@ type approvals struct {
 
 func newApprovals(t *testing.T, objects ...client.Object) *approvals {
 	t.Helper()
-	a := &approvals{t: t, tape: &controllertest.Tape{}, registry: prometheus.NewRegistry(), names: operator.SimulatedInstanceNames}
+	a := &approvals{t: t, tape: &controllertest.Tape{}, registry: prometheus.NewRegistry(),
+		names: operator.SimulatedInstanceNames}
 	a.metrics = operator.NewMetrics(a.registry)
 	a.live = a.server(objects)
 	a.cached = a.live
@@ -55,18 +56,21 @@ func newApprovals(t *testing.T, objects ...client.Object) *approvals {
 func (a *approvals) server(objects []client.Object) client.WithWatch {
 	a.t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, certificatesv1.AddToScheme, karpenterv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, certificatesv1.AddToScheme,
+		karpenterv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			a.t.Fatal(err)
 		}
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&certificatesv1.CertificateSigningRequest{}, &karpenterv1.NodeClaim{}).Build()
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(
+		&certificatesv1.CertificateSigningRequest{}, &karpenterv1.NodeClaim{}).Build()
 }
 
 // guest reads from the cache and writes to the API server; the fake one calls an approval what it calls a status.
 func (a *approvals) guest() operator.GuestClient {
 	return operator.GuestClient{Client: interceptor.NewClient(a.cached, interceptor.Funcs{
-		SubResourceUpdate: func(ctx context.Context, _ client.Client, sub string, o client.Object, options ...client.SubResourceUpdateOption) error {
+		SubResourceUpdate: func(ctx context.Context, _ client.Client, sub string, o client.Object,
+			options ...client.SubResourceUpdateOption) error {
 			if sub != "approval" {
 				a.t.Errorf("the operator wrote %s of %s", sub, o.GetName())
 			}
@@ -102,7 +106,9 @@ func (a *approvals) approved(name string, want bool) {
 	if err := a.live.Get(a.t.Context(), types.NamespacedName{Name: name}, &csr); err != nil {
 		a.t.Fatal(err)
 	}
-	if want && (len(csr.Status.Conditions) != 1 || csr.Status.Conditions[0].Type != certificatesv1.CertificateApproved || csr.Status.Conditions[0].Status != corev1.ConditionTrue) ||
+	if want && (len(csr.Status.Conditions) != 1 ||
+		csr.Status.Conditions[0].Type != certificatesv1.CertificateApproved ||
+		csr.Status.Conditions[0].Status != corev1.ConditionTrue) ||
 		!want && len(csr.Status.Conditions) != 0 {
 		a.t.Errorf("%s has the conditions %v, want it approved: %t", name, csr.Status.Conditions, want)
 	}
@@ -131,24 +137,32 @@ func kubeletRequest(t *testing.T, name, node string) *certificatesv1.Certificate
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}}, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}},
+	}, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(controllertest.Start())},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
-			Username: bootstrapper, Groups: []string{"system:authenticated"}, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName, Username: bootstrapper,
+			Groups: []string{"system:authenticated"}, Usages: []certificatesv1.KeyUsage{
+				certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth,
+			},
 		},
 	}
 }
 
 func launchedClaim(name string) *karpenterv1.NodeClaim {
 	return &karpenterv1.NodeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(controllertest.Start().Add(-time.Minute))},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name),
+			CreationTimestamp: metav1.NewTime(controllertest.Start().Add(-time.Minute))},
 		Status: karpenterv1.NodeClaimStatus{
-			ProviderID: "kwok://" + name, Conditions: []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeLaunched, Status: metav1.ConditionTrue}},
+			ProviderID: "kwok://" + name, Conditions: []karpenterv1.Condition{
+				{Type: karpenterv1.ConditionTypeLaunched, Status: metav1.ConditionTrue},
+			},
 		},
 	}
 }
@@ -157,7 +171,8 @@ func TestRequestsOfOurNodesAreApprovedAndOthersLeftAlone(t *testing.T) {
 	t.Parallel()
 	other := kubeletRequest(t, "signer", "web-1")
 	other.Spec.SignerName = "example.com/signer"
-	a := newApprovals(t, launchedClaim("web-1"), kubeletRequest(t, "ours", "web-1"), kubeletRequest(t, "foreign", "worker"), other)
+	a := newApprovals(t, launchedClaim("web-1"), kubeletRequest(t, "ours", "web-1"),
+		kubeletRequest(t, "foreign", "worker"), other)
 	result := a.mustStep()
 	a.approved("ours", true)
 	a.approved("foreign", false)
@@ -165,7 +180,8 @@ func TestRequestsOfOurNodesAreApprovedAndOthersLeftAlone(t *testing.T) {
 	if result.RequeueAfter == 0 { // its NodeClaim may come
 		t.Error("the request that waits is not looked at again")
 	}
-	if got := a.metric("autonode_certificate_approvals_total", certificatesv1.KubeAPIServerClientKubeletSignerName); got != 1 {
+	if got := a.metric("autonode_certificate_approvals_total",
+		certificatesv1.KubeAPIServerClientKubeletSignerName); got != 1 {
 		t.Errorf("%v approvals are counted", got)
 	}
 	if got := a.metric("autonode_certificate_requests_left", "NoMachine"); got != 1 {
@@ -174,7 +190,8 @@ func TestRequestsOfOurNodesAreApprovedAndOthersLeftAlone(t *testing.T) {
 	if got := a.tape.Said(); len(got) != 0 {
 		t.Errorf("events %v: requests of others are not ours to talk about", got)
 	}
-	if a.mustStep(); a.metric("autonode_certificate_approvals_total", certificatesv1.KubeAPIServerClientKubeletSignerName) != 1 {
+	if a.mustStep(); a.metric("autonode_certificate_approvals_total",
+		certificatesv1.KubeAPIServerClientKubeletSignerName) != 1 {
 		t.Error("a second step approved again")
 	}
 }
@@ -187,13 +204,16 @@ func TestTheAPIServerIsAskedBeforeAnApproval(t *testing.T) {
 	reborn := launchedClaim("web-1")
 	reborn.UID = "uid-2"
 	decided := kubeletRequest(t, "earlier", "web-1")
-	decided.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
+	decided.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+		{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue},
+	}
 	for name, live := range map[string][]client.Object{
 		"another key got it":     {launchedClaim("web-1"), decided},
 		"the NodeClaim is gone":  {},
 		"it is another one":      {reborn},
 		"its node is registered": {registered},
-		"its node is there":      {launchedClaim("web-1"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}, Spec: corev1.NodeSpec{ProviderID: "kwok://web-1"}}},
+		"its node is there": {launchedClaim("web-1"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "web-1"},
+			Spec: corev1.NodeSpec{ProviderID: "kwok://web-1"}}},
 	} {
 		csr := kubeletRequest(t, "ours", "web-1")
 		a := newApprovals(t, append(live, csr)...)
@@ -210,7 +230,8 @@ func TestTheAPIServerIsAskedAboutTheNode(t *testing.T) {
 	t.Parallel()
 	claim := launchedClaim("web-1")
 	claim.Status.NodeName = "web-1"
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}, Spec: corev1.NodeSpec{ProviderID: "kwok://web-1"}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "web-1"},
+		Spec: corev1.NodeSpec{ProviderID: "kwok://web-1"}}
 	moved := node.DeepCopy()
 	moved.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
 	other := node.DeepCopy()
@@ -250,7 +271,8 @@ func TestFailuresApproveNothing(t *testing.T) {
 	}
 	a.approved("ours", false)
 	a.names, a.approvalFails = operator.SimulatedInstanceNames, errors.New("refused")
-	if _, err := a.step(); err == nil || !strings.Contains(err.Error(), "approving certificate request ours of node web-1: refused") {
+	if _, err := a.step(); err == nil ||
+		!strings.Contains(err.Error(), "approving certificate request ours of node web-1: refused") {
 		t.Errorf("error %v", err)
 	}
 	a.approvalFails = nil
@@ -263,7 +285,8 @@ func TestRenewalsDoNotWaitForTheCloud(t *testing.T) {
 	t.Parallel()
 	claim := launchedClaim("web-1")
 	claim.Status.NodeName = "web-1"
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}, Spec: corev1.NodeSpec{ProviderID: "kwok://web-1"}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "web-1"},
+		Spec: corev1.NodeSpec{ProviderID: "kwok://web-1"}}
 	a := newApprovals(t, claim, node, renewalRequest(t, "ours", "web-1"))
 	a.names = func(context.Context, []string) (map[string]string, error) { return nil, errors.New("no credentials") }
 	if _, err := a.step(); err == nil || !strings.Contains(err.Error(), "no credentials") {
@@ -279,14 +302,16 @@ func TestContestedRequestsAreToldOf(t *testing.T) {
 	a.mustStep()
 	a.approved("one", false)
 	a.approved("two", false)
-	if got := a.tape.Said(); len(got) != 2 || !strings.HasPrefix(got[0], "one "+operator.ReasonNotApproved) || !strings.Contains(got[0], "another key") {
+	if got := a.tape.Said(); len(got) != 2 || !strings.HasPrefix(got[0], "one "+operator.ReasonNotApproved) ||
+		!strings.Contains(got[0], "another key") {
 		t.Errorf("events %v", got)
 	}
 }
 
 func TestNamesOfSimulatedInstances(t *testing.T) {
 	t.Parallel()
-	names, err := operator.SimulatedInstanceNames(t.Context(), []string{"kwok://web-1", "kwok://", "aws:///us-east-1a/i-1"})
+	names, err := operator.SimulatedInstanceNames(t.Context(),
+		[]string{"kwok://web-1", "kwok://", "aws:///us-east-1a/i-1"})
 	if err != nil || len(names) != 1 || names["kwok://web-1"] != "web-1" {
 		t.Errorf("names %v, error %v", names, err)
 	}

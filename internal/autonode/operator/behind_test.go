@@ -39,7 +39,8 @@ func TestAStepGoesOnFromItsOwnWrites(t *testing.T) {
 		clear(s.guestWrites)
 		patches = 0
 		if again := s.step(s.pools, "web").RequeueAfter; again != 0 || len(s.guestWrites) != 0 || patches != 0 {
-			t.Errorf("%s: again after %s, the writes are %v and %d patches; want none", when, again, s.guestWrites, patches)
+			t.Errorf("%s: again after %s, the writes are %v and %d patches; want none", when, again, s.guestWrites,
+				patches)
 		}
 	}
 	cache.freeze(s.wrapper("web")) // without finalizer and status
@@ -118,7 +119,12 @@ func TestWhoseNodePoolGoesWithItsWrapper(t *testing.T) {
 			restart: true, silent: true, retired: true, orphaned: true},
 		"with its owner": {change: owner(ours, "OpenshiftNodePool"), restart: true, silent: true,
 			retired: true, orphaned: true},
-		"with the label of another":      {change: func(p *karpenterv1.NodePool) { strip(p); p.Labels = map[string]string{merge.ManagedByLabel: "me"} }, restart: true, silent: true},
+		"with the label of another": {
+			change: func(p *karpenterv1.NodePool) {
+				strip(p)
+				p.Labels = map[string]string{merge.ManagedByLabel: "me"}
+			}, restart: true, silent: true,
+		},
 		"with the owner of another kind": {change: owner(ours, "OpenshiftEC2NodeClass"), restart: true, silent: true},
 		"with the owner of another group": {change: owner("example.com", "OpenshiftNodePool"), restart: true,
 			silent: true},
@@ -157,8 +163,8 @@ func TestWhoseNodePoolGoesWithItsWrapper(t *testing.T) {
 			s.step(s.pools, "web")
 			s.step(s.pools, "web")
 			if gone := s.nodePool("web") == nil; gone != want || s.wrapper("web") != nil {
-				t.Errorf("%s, orphan %t: the NodePool is gone: %t, want %t; the wrapper is %v, want it gone", name, orphan, gone,
-					want, s.wrapper("web"))
+				t.Errorf("%s, orphan %t: the NodePool is gone: %t, want %t; the wrapper is %v, want it gone", name,
+					orphan, gone, want, s.wrapper("web"))
 			}
 		}
 	}

@@ -29,7 +29,8 @@ type Board struct {
 // NewBoard returns a board before the first answer.
 func NewBoard() *Board {
 	starting := Reading{State: StateStarting}
-	return &Board{reading: starting, rule: ruleBoard{latest: starting}, verdicts: map[verdictKey]Verdict{}, memory: newMemory()}
+	return &Board{reading: starting, rule: ruleBoard{latest: starting}, verdicts: map[verdictKey]Verdict{},
+		memory: newMemory()}
 }
 
 // Reading returns what is known of the policy, as far as the rule for NodeClaims is there for it; see [Board.Latest].
@@ -39,8 +40,8 @@ func (b *Board) Reading() Reading {
 	return b.reading
 }
 
-// Set hangs up a reading and returns the one before. Where there is a rule for NodeClaims to be written first, [Board.Reading]
-// returns it only after that.
+// Set hangs up a reading and returns the one before. Where there is a rule for NodeClaims to be written first,
+// [Board.Reading] returns it only after that.
 func (b *Board) Set(reading Reading) (before Reading) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,14 +52,15 @@ func (b *Board) Set(reading Reading) (before Reading) {
 	return before
 }
 
-// Protected reports whether the admission policies have been there once since the start: nothing is written before (G22).
+// Protected reports whether the admission policies have been there once since the start: nothing is written before
+// (G22).
 func (b *Board) Protected() bool { return b.protected.Load() }
 
 // Protect says that they are there, and reports whether that is news.
 func (b *Board) Protect() bool { return !b.protected.Swap(true) }
 
-// SetMissing says which admission policies and bindings are not in force at the moment, and tells whoever listens when that is
-// news.
+// SetMissing says which admission policies and bindings are not in force at the moment, and tells whoever listens when
+// that is news.
 func (b *Board) SetMissing(names []string) {
 	b.mu.Lock()
 	news, tell := !slices.Equal(b.missing, names), b.tell

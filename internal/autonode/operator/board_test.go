@@ -79,7 +79,8 @@ func TestA06_WhatIsClosedOrWaitsDoesNotStand(t *testing.T) {
 		s.reading.State = c.state
 		v := verdict("NodePool", s, outcome{product: pool, made: &c.made}, Verdict{})
 		if v.stands.found != c.found || v.cause != c.cause {
-			t.Errorf("%s: it stands: %t, the cause is %q, want %t and %q", name, v.stands.found, v.cause, c.found, c.cause)
+			t.Errorf("%s: it stands: %t, the cause is %q, want %t and %q", name, v.stands.found, v.cause, c.found,
+				c.cause)
 		}
 	}
 }

@@ -25,12 +25,13 @@ const (
 	secretPoolSuffix     = "-karpenter"
 )
 
-// BootstrapFromSecrets finds what nodes start with in the Secrets of the hosted control plane. It lists them each time:
-// they are few, and to watch them would be one more right.
+// BootstrapFromSecrets finds what nodes start with in the Secrets of the hosted control plane. It lists them each
+// time: they are few, and to watch them would be one more right.
 func BootstrapFromSecrets(management ManagementClient) func(context.Context, string) (*merge.Bootstrap, error) {
 	return func(ctx context.Context, class string) (*merge.Bootstrap, error) {
 		var list corev1.SecretList
-		if err := management.client.List(ctx, &list, client.InNamespace(management.namespace), client.MatchingLabels{secretLabel: "true"}); err != nil {
+		if err := management.client.List(ctx, &list, client.InNamespace(management.namespace),
+			client.MatchingLabels{secretLabel: "true"}); err != nil {
 			return nil, fmt.Errorf("listing the user data Secrets of namespace %s: %w", management.namespace, err)
 		}
 		return bootstrapOf(list.Items, management.namespace, class), nil
@@ -43,7 +44,8 @@ func bootstrapOf(secrets []corev1.Secret, namespace, class string) *merge.Bootst
 	for i := range secrets {
 		secret := &secrets[i]
 		_, pool, _ := strings.Cut(secret.Annotations[secretPoolAnnotation], "/")
-		if secret.Labels[secretTokenLabel] == "true" || pool != class+secretPoolSuffix || secret.Namespace != namespace || secret.DeletionTimestamp != nil {
+		if secret.Labels[secretTokenLabel] == "true" || pool != class+secretPoolSuffix ||
+			secret.Namespace != namespace || secret.DeletionTimestamp != nil {
 			continue
 		}
 		if found == nil || secret.Name < found.Name {
@@ -64,7 +66,8 @@ func bootstrapOf(secrets []corev1.Secret, namespace, class string) *merge.Bootst
 
 // BootstrapFromFile reads the user data of all node classes from a file, such as one of a Secret mounted into the
 // operator's pod, which takes no right to read Secrets. read is os.ReadFile.
-func BootstrapFromFile(path string, amis []string, read func(string) ([]byte, error)) func(context.Context, string) (*merge.Bootstrap, error) {
+func BootstrapFromFile(path string, amis []string, read func(string) ([]byte, error)) func(context.Context,
+	string) (*merge.Bootstrap, error) {
 	return func(context.Context, string) (*merge.Bootstrap, error) {
 		data, err := read(path)
 		if errors.Is(err, fs.ErrNotExist) {

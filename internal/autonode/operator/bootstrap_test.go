@@ -14,7 +14,9 @@ func TestWhichSecretNodesStartWith(t *testing.T) {
 	t.Parallel()
 	secret := func(name string, changes ...func(*corev1.Secret)) corev1.Secret {
 		s := corev1.Secret{Data: map[string][]byte{"value": []byte(name)}, ObjectMeta: metav1.ObjectMeta{
-			Namespace: "hcp", Name: name, Annotations: map[string]string{"hypershift.openshift.io/nodePool": "clusters/big-karpenter"},
+			Namespace: "hcp", Name: name, Annotations: map[string]string{
+				"hypershift.openshift.io/nodePool": "clusters/big-karpenter",
+			},
 			Labels: map[string]string{"hypershift.openshift.io/ami": "ami-1"}}}
 		for _, change := range changes {
 			change(&s)
@@ -46,7 +48,8 @@ func TestWhichSecretNodesStartWith(t *testing.T) {
 	}{"one": {"ami-1", "", []string{"ami-1"}}, "both": {"ami-1", "ami-2", []string{"ami-1",
 		"ami-2"}}, "the same": {"ami-1", "ami-1", []string{"ami-1"}}, "none": {"", "", nil}} {
 		found := bootstrapOf([]corev1.Secret{secret("a", func(s *corev1.Secret) {
-			s.Labels = map[string]string{"hypershift.openshift.io/ami": c.amd, "hypershift.openshift.io/ami-arm64": c.arm}
+			s.Labels = map[string]string{"hypershift.openshift.io/ami": c.amd,
+				"hypershift.openshift.io/ami-arm64": c.arm}
 		})}, "hcp", "big")
 		if found == nil || !slices.Equal(found.AMIs, c.want) {
 			t.Errorf("%s: found %v, want the images %v", name, found, c.want)

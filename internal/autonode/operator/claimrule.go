@@ -31,15 +31,17 @@ type ClaimRuleConfig struct {
 	Log     logr.Logger
 }
 
-// ClaimRuleController keeps the rule that NodeClaims lie within the policy and refer to managed node classes. It is
-// written before anything else follows a new generation of the policy, and before a new node class: see [Board.Reading] and
-// [AfterRule]. It is one step, at the start and whenever the policy, a node class or the rule changes.
+// ClaimRuleController keeps the rule that NodeClaims lie within the policy and refer to managed node classes.
+// It is written before anything else follows a new generation of the policy, and before a new node class: see
+// [Board.Reading] and [AfterRule]. It is one step, at the start and whenever the policy, a node class or the rule
+// changes.
 type ClaimRuleController struct {
 	config ClaimRuleConfig
 	writer *ProtectionController
 }
 
-// NewClaimRuleController returns the controller. From then on the board shows a reading only when the rule is there for it.
+// NewClaimRuleController returns the controller. From then on the board shows a reading only when the rule is there
+// for it.
 func NewClaimRuleController(config ClaimRuleConfig) *ClaimRuleController {
 	config.Board.wantRule()
 	return &ClaimRuleController{config: config, writer: NewProtectionController(ProtectionConfig{
@@ -47,14 +49,15 @@ func NewClaimRuleController(config ClaimRuleConfig) *ClaimRuleController {
 	})}
 }
 
-// ClaimRule names the rule with its binding, for a teardown and to tell its events from others. Its contents are those of no policy.
+// ClaimRule names the rule with its binding, for a teardown and to tell its events from others. Its contents are those
+// of no policy.
 func ClaimRule() merge.Protection {
 	rule, _, _ := merge.ClaimRule(nil, nil, nil) // no policy is always a valid one
 	return rule
 }
 
-// Reconcile writes the rule for the latest reading where it differs, and then lets the reading count. Where the policy is not
-// known or not valid, the rule for the last one stays (G14).
+// Reconcile writes the rule for the latest reading where it differs, and then lets the reading count. Where the policy
+// is not known or not valid, the rule for the last one stays (G14).
 func (c *ClaimRuleController) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	board := c.config.Board
 	reading := board.Latest()
@@ -97,7 +100,8 @@ func (c *ClaimRuleController) Reconcile(ctx context.Context, _ reconcile.Request
 	board.wroteRule(writtenRule{reading: decided, classes: classes, leftOut: leftOut})
 	news = board.setRuleMissing() || news
 	if board.cover(reading) || news {
-		c.config.Log.Info("the rule for NodeClaims is there; it leaves out what it would be too large with", "labels", leftOut)
+		c.config.Log.Info("the rule for NodeClaims is there; it leaves out what it would be too large with", "labels",
+			leftOut)
 		c.config.Wake(ctx)
 	}
 	return reconcile.Result{}, nil

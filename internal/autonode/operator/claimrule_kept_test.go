@@ -18,7 +18,8 @@ import (
 // backwards lists the guest's objects from the last to the first while backwards is set: a cache has no order.
 func (s *scene) backwards(backwards *bool) client.WithWatch {
 	return interceptor.NewClient(s.guest, interceptor.Funcs{
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList,
+			options ...client.ListOption) error {
 			if err := c.List(ctx, list, options...); err != nil || !*backwards {
 				return err
 			}

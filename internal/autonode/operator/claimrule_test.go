@@ -29,8 +29,9 @@ import (
 func (s *scene) ruler(server client.Client, woken *int) *operator.ClaimRuleController {
 	s.t.Helper()
 	return operator.NewClaimRuleController(operator.ClaimRuleConfig{
-		Guest: operator.GuestClient{Client: server}, Board: s.board, Class: s.kinds[1], AnyOf: []schema.GroupKind{{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"}},
-		Wake: func(context.Context) { *woken++ }, Events: s.tape, Metrics: s.metrics, Log: logr.Discard(),
+		Guest: operator.GuestClient{Client: server}, Board: s.board, Class: s.kinds[1],
+		AnyOf: []schema.GroupKind{{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"}},
+		Wake:  func(context.Context) { *woken++ }, Events: s.tape, Metrics: s.metrics, Log: logr.Discard(),
 	})
 }
 
@@ -48,8 +49,12 @@ func (s *scene) rule() *admissionv1.ValidatingAdmissionPolicy {
 
 // speaksOf reports whether the rule has something to say of a text.
 func speaksOf(rule *admissionv1.ValidatingAdmissionPolicy, text string) bool {
-	return slices.ContainsFunc(rule.Spec.Validations, func(v admissionv1.Validation) bool { return strings.Contains(v.Expression, text) }) ||
-		slices.ContainsFunc(rule.Spec.Variables, func(v admissionv1.Variable) bool { return strings.Contains(v.Expression, text) })
+	return slices.ContainsFunc(rule.Spec.Validations, func(v admissionv1.Validation) bool {
+		return strings.Contains(v.Expression, text)
+	}) ||
+		slices.ContainsFunc(rule.Spec.Variables, func(v admissionv1.Variable) bool {
+			return strings.Contains(v.Expression, text)
+		})
 }
 
 // restored counts the events that tell of a restored rule.
@@ -85,7 +90,8 @@ func TestA04_TheRuleComesBeforeThePools(t *testing.T) {
 		s.read()
 		before := s.nodePool("web")
 		s.step(s.pools, "web")
-		if after := s.nodePool("web"); (before == nil) != (after == nil) || after != nil && after.ResourceVersion != before.ResourceVersion {
+		if after := s.nodePool("web"); (before == nil) != (after == nil) ||
+			after != nil && after.ResourceVersion != before.ResourceVersion {
 			t.Fatalf("generation %d: the pool was written before the rule", generation+1)
 		}
 		s.step(c, "")
@@ -108,8 +114,8 @@ func TestA04_TheRuleComesBeforeThePools(t *testing.T) {
 	}
 }
 
-// A-04, G14, G15: a policy that is not valid leaves the last rule; without a policy, and where it may not be read, the rule has
-// the node classes only.
+// A-04, G14, G15: a policy that is not valid leaves the last rule; without a policy, and where it may not be read, the
+// rule has the node classes only.
 func TestA04_WhichPolicyTheRuleIsFor(t *testing.T) {
 	t.Parallel()
 	const zone = "topology.kubernetes.io/zone"
@@ -127,8 +133,10 @@ func TestA04_WhichPolicyTheRuleIsFor(t *testing.T) {
 		{"a policy", operator.Answer{Policy: policyOf(1, in(zone, "a"))}, true, 0},
 		{"an invalid one", operator.Answer{Policy: invalid}, true, 0},
 		{"a failure that passes", operator.Answer{Err: errors.New("down")}, true, 0},
-		{"refused for a moment", operator.Answer{Err: apierrors.NewForbidden(schema.GroupResource{}, "", nil)}, true, 0},
-		{"refused for good", operator.Answer{Err: apierrors.NewForbidden(schema.GroupResource{}, "", nil)}, false, operator.ConfirmAfter},
+		{"refused for a moment", operator.Answer{Err: apierrors.NewForbidden(schema.GroupResource{}, "", nil)}, true,
+			0},
+		{"refused for good", operator.Answer{Err: apierrors.NewForbidden(schema.GroupResource{}, "", nil)}, false,
+			operator.ConfirmAfter},
 		{"a policy again", operator.Answer{Policy: policyOf(3, in(zone, "a"))}, true, 0},
 		{"deleted", operator.Answer{}, false, 0},
 	} {
@@ -144,8 +152,8 @@ func TestA04_WhichPolicyTheRuleIsFor(t *testing.T) {
 	}
 }
 
-// the rule has every node class with a wrapper and all of the kinds without wrappers; a node class is written only
-// when the rule has it.
+// the rule has every node class with a wrapper and all of the kinds without wrappers; a node class is
+// written only when the rule has it.
 func TestA04_TheRuleComesBeforeANodeClass(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{class("default")})
@@ -230,14 +238,16 @@ func TestA04_NoFailureToWriteTheRuleIsSwallowed(t *testing.T) {
 	})
 }
 
-// where the guest's admin takes away the right to write the rule, the policy reaches the pools all the same; the failure
-// is told, and tried again.
+// where the guest's admin takes away the right to write the rule, the policy reaches the pools all the same; the
+// failure is told, and tried again.
 func TestA04_ALostRightDoesNotKeepThePolicyFromThePools(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{class("default")}, policyOf(1, in("topology.kubernetes.io/zone", "a")))
-	forbidden := interceptor.NewClient(s.guest, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
-		return apierrors.NewForbidden(schema.GroupResource{}, "rule", errors.New("taken away"))
-	}})
+	forbidden := interceptor.NewClient(s.guest,
+		interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object,
+			...client.CreateOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{}, "rule", errors.New("taken away"))
+		}})
 	woken := 0
 	c := s.ruler(forbidden, &woken)
 	s.read()
@@ -254,7 +264,8 @@ func TestA04_ALostRightDoesNotKeepThePolicyFromThePools(t *testing.T) {
 		said, _ := condition.Get(s.stored().Status.Conditions, hypershiftv1beta1.ConditionTypeProtected)
 		return said.Reason + ": " + said.Message
 	}
-	if got := protected(); !strings.HasPrefix(got, hypershiftv1beta1.ReasonProtectionMissing+": ") || !strings.Contains(got, operator.ClaimRule().Policy.Name) {
+	if got := protected(); !strings.HasPrefix(got, hypershiftv1beta1.ReasonProtectionMissing+": ") ||
+		!strings.Contains(got, operator.ClaimRule().Policy.Name) {
 		t.Errorf("the policy says %s", got)
 	}
 	if s.step(s.ruler(s.guest, &woken), ""); woken != 2 {

@@ -52,7 +52,9 @@ func TestANodeClassIsWrittenWhenItChanges(t *testing.T) {
 	if !slices.Contains(said.Finalizers, "hypershift.openshift.io/ec2-nodeclass-finalizer") {
 		t.Errorf("finalizers %v", said.Finalizers)
 	}
-	if got := s.classSays("big", hypershiftv1beta1.ConditionTypeRootVolumeOverridden); got.Status != metav1.ConditionFalse || got.Reason != hypershiftv1beta1.ReasonNoRootVolumeMapping {
+	if got := s.classSays("big",
+		hypershiftv1beta1.ConditionTypeRootVolumeOverridden); got.Status != metav1.ConditionFalse ||
+		got.Reason != hypershiftv1beta1.ReasonNoRootVolumeMapping {
 		t.Errorf("RootVolumeOverridden is %+v", got)
 	}
 	s.clock.Advance(time.Minute)
@@ -87,14 +89,16 @@ func TestHowSoonANodeClassIsLookedAtAgain(t *testing.T) {
 	if again := s.step(s.classes, "big").RequeueAfter; again != time.Second {
 		t.Errorf("what is missing is looked for after %s, want 1s", again)
 	}
-	if got := s.classSays("big", hypershiftv1beta1.ConditionTypePolicyApplied).Message; got != "the user data of this node class is not there yet" {
+	if got := s.classSays("big",
+		hypershiftv1beta1.ConditionTypePolicyApplied).Message; got != "the user data of this node class is not there yet" {
 		t.Errorf("it waits for %q", got)
 	}
 	s.unread = errForbidden
 	if again := s.step(s.classes, "big").RequeueAfter; again != 10*time.Second {
 		t.Errorf("what cannot be read is read after %s, want 10s", again)
 	}
-	if got := s.classSays("big", hypershiftv1beta1.ConditionTypePolicyApplied).Message; got != "what nodes start with cannot be read at the moment" {
+	if got := s.classSays("big",
+		hypershiftv1beta1.ConditionTypePolicyApplied).Message; got != "what nodes start with cannot be read at the moment" {
 		t.Errorf("it says %q", got)
 	}
 	s.bootstrap, s.unread = bootstrap, nil
@@ -106,7 +110,8 @@ func TestHowSoonANodeClassIsLookedAtAgain(t *testing.T) {
 	if again := s.step(s.classes, "big").RequeueAfter; again != time.Minute {
 		t.Errorf("while it is going: again after %s, want 1m", again)
 	}
-	if got := s.classSays("big", hypershiftv1beta1.ConditionTypePolicyApplied).Message; got != "the EC2NodeClass is being deleted and will be created again" {
+	if got := s.classSays("big",
+		hypershiftv1beta1.ConditionTypePolicyApplied).Message; got != "the EC2NodeClass is being deleted and will be created again" {
 		t.Errorf("it says %q", got)
 	}
 }
@@ -182,7 +187,8 @@ func TestTheWrapperShowsWhatItsNodeClassHasFound(t *testing.T) {
 		ZoneID: "use1-az1"}}; !reflect.DeepEqual(got.Subnets, want) {
 		t.Errorf("subnets %v, want %v", got.Subnets, want)
 	}
-	if want := []hypershiftv1.SecurityGroup{{ID: "sg-1", Name: "nodes"}}; !reflect.DeepEqual(got.SecurityGroups, want) {
+	if want := []hypershiftv1.SecurityGroup{{ID: "sg-1", Name: "nodes"}}; !reflect.DeepEqual(got.SecurityGroups,
+		want) {
 		t.Errorf("security groups %v, want %v", got.SecurityGroups, want)
 	}
 	want := []hypershiftv1.CapacityReservation{shown("cr-1", hypershiftv1.InstanceMatchCriteriaOpen),
@@ -197,7 +203,8 @@ func TestTheWrapperShowsWhatItsNodeClassHasFound(t *testing.T) {
 	made.Status = karpenterawsv1.EC2NodeClassStatus{}
 	s.must(s.guest.Status().Update(t.Context(), made))
 	s.step(s.classes, "big")
-	if got := s.classWrapper("big").Status; len(got.Subnets)+len(got.SecurityGroups)+len(got.CapacityReservations) != 0 {
+	if got := s.classWrapper("big").Status; len(got.Subnets)+len(got.SecurityGroups)+
+		len(got.CapacityReservations) != 0 {
 		t.Errorf("it still shows %v", got)
 	}
 }

@@ -19,8 +19,8 @@ import (
 // PolicyName is the only name that a policy may have to count (R5).
 const PolicyName = "default"
 
-// GuestClient reaches the guest cluster: reads come from a cache, writes go to the API server. It is a type of its own so
-// that the two clusters cannot be mixed up.
+// GuestClient reaches the guest cluster: reads come from a cache, writes go to the API server. It is a type of its own
+// so that the two clusters cannot be mixed up.
 type GuestClient struct{ client.Client }
 
 // ManagementClient reaches one namespace of the management cluster, for exactly what R41 allows: the policy and its
@@ -31,8 +31,8 @@ type ManagementClient struct {
 	namespace string
 }
 
-// NewManagementClient returns a client of the namespace. Nothing is requested before it is used: a cluster that does not
-// answer, or does not know the kind, is a state of reading and no reason not to start.
+// NewManagementClient returns a client of the namespace. Nothing is requested before it is used: a cluster that does
+// not answer, or does not know the kind, is a state of reading and no reason not to start.
 func NewManagementClient(config *rest.Config, namespace string) (ManagementClient, error) {
 	scheme := runtime.NewScheme()
 	for _, register := range []func(*runtime.Scheme) error{corev1.AddToScheme, hypershiftv1beta1.AddToScheme} {
@@ -42,9 +42,11 @@ func NewManagementClient(config *rest.Config, namespace string) (ManagementClien
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.AddSpecific(hypershiftv1beta1.GroupVersion().WithKind("AutoNodePolicy"),
-		hypershiftv1beta1.GroupVersion().WithResource("autonodepolicies"), hypershiftv1beta1.GroupVersion().WithResource("autonodepolicy"), meta.RESTScopeNamespace)
+		hypershiftv1beta1.GroupVersion().WithResource("autonodepolicies"),
+		hypershiftv1beta1.GroupVersion().WithResource("autonodepolicy"), meta.RESTScopeNamespace)
 	mapper.AddSpecific(corev1.SchemeGroupVersion.WithKind("Secret"),
-		corev1.SchemeGroupVersion.WithResource("secrets"), corev1.SchemeGroupVersion.WithResource("secret"), meta.RESTScopeNamespace)
+		corev1.SchemeGroupVersion.WithResource("secrets"), corev1.SchemeGroupVersion.WithResource("secret"),
+		meta.RESTScopeNamespace)
 	mapper.AddSpecific(hostedControlPlane,
 		hostedControlPlane.GroupVersion().WithResource("hostedcontrolplanes"),
 		hostedControlPlane.GroupVersion().WithResource("hostedcontrolplane"), meta.RESTScopeNamespace)
@@ -67,9 +69,11 @@ func (m ManagementClient) onlyPolicy() []client.ListOption {
 	return []client.ListOption{client.InNamespace(m.namespace), client.MatchingFields{"metadata.name": PolicyName}}
 }
 
-// Policy asks the API server for the policy, nil when there is none, and returns the resource version to watch from. It
-// lists, because the answer to a list tells a kind that is not served (not found) from a policy that does not exist.
-func (m ManagementClient) Policy(ctx context.Context) (policy *hypershiftv1beta1.AutoNodePolicy, version string, err error) {
+// Policy asks the API server for the policy, nil when there is none, and returns the resource version to watch from.
+// It lists, because the answer to a list tells a kind that is not served (not found) from a policy that does not
+// exist.
+func (m ManagementClient) Policy(
+	ctx context.Context) (policy *hypershiftv1beta1.AutoNodePolicy, version string, err error) {
 	var list hypershiftv1beta1.AutoNodePolicyList
 	if err := m.client.List(ctx, &list, m.onlyPolicy()...); err != nil {
 		return nil, "", fmt.Errorf("reading AutoNodePolicy %s/%s: %w", m.namespace, PolicyName, err)
@@ -89,6 +93,7 @@ func (m ManagementClient) Watch(ctx context.Context, version string, seconds int
 
 // WriteStatus writes what differs between the policy's status and the one given, unless anybody has changed the policy
 // since it was read: then the error is a conflict (G16, G29).
-func (m ManagementClient) WriteStatus(ctx context.Context, policy *hypershiftv1beta1.AutoNodePolicy, status *hypershiftv1beta1.AutoNodePolicyStatus) error {
+func (m ManagementClient) WriteStatus(ctx context.Context, policy *hypershiftv1beta1.AutoNodePolicy,
+	status *hypershiftv1beta1.AutoNodePolicyStatus) error {
 	return m.client.Status().Patch(ctx, policy.DeepCopy(), patch.Status(policy, &policy.Status, status))
 }

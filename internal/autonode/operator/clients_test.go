@@ -34,7 +34,9 @@ func newFar(t *testing.T) *far {
 	policy := policyOf(3)
 	policy.TypeMeta = metav1.TypeMeta{APIVersion: hypershiftv1beta1.GroupVersion().String(), Kind: "AutoNodePolicy"}
 	secret := corev1.Secret{Data: map[string][]byte{"value": []byte("boot")}, ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: "s", Annotations: map[string]string{"hypershift.openshift.io/nodePool": "clusters/big-karpenter"}}}
+		Namespace: namespace, Name: "s", Annotations: map[string]string{
+			"hypershift.openshift.io/nodePool": "clusters/big-karpenter",
+		}}}
 	answers := map[string]any{
 		"/apis/" + hypershiftv1beta1.GroupVersion().String() + "/namespaces/" + namespace +
 			"/autonodepolicies": hypershiftv1beta1.AutoNodePolicyList{

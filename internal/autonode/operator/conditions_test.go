@@ -67,7 +67,8 @@ func TestWhatKeepsAWrapperFromBeingAppliedStandsInReady(t *testing.T) {
 		if s.step(s.pools, "web"); len(s.tape.Said()) != 0 {
 			t.Errorf("%s: said %q, want it in the conditions alone", name, s.tape.Said())
 		}
-		for _, kind := range []string{hypershiftv1beta1.ConditionTypePolicyApplied, hypershiftv1beta1.ConditionTypeReady} {
+		for _, kind := range []string{hypershiftv1beta1.ConditionTypePolicyApplied,
+			hypershiftv1beta1.ConditionTypeReady} {
 			s.says("web", kind, metav1.ConditionFalse, c.reason)
 			said := messageOf(s.wrapper("web"), kind)
 			for _, part := range c.says {
@@ -122,7 +123,8 @@ func TestANodePoolThatIsGoingIsWaitedFor(t *testing.T) {
 	}
 	for _, kind := range []string{hypershiftv1beta1.ConditionTypePolicyApplied, hypershiftv1beta1.ConditionTypeReady} {
 		s.says("web", kind, metav1.ConditionUnknown, operator.ReasonDeleting)
-		if said := messageOf(s.wrapper("web"), kind); said != "the NodePool is being deleted and will be created again" {
+		if said := messageOf(s.wrapper("web"),
+			kind); said != "the NodePool is being deleted and will be created again" {
 			t.Errorf("%s says %q", kind, said)
 		}
 	}
@@ -183,8 +185,8 @@ func TestHowCurrentTheNodePoolsWordIs(t *testing.T) {
 	s.change("web", func(p *karpenterv1.NodePool) { p.Generation = 2 })
 	pool := s.nodePool("web")
 	say := func(kind string, generation int64) karpenterv1.Condition {
-		return karpenterv1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, ObservedGeneration: generation,
-			LastTransitionTime: metav1.NewTime(s.clock.Now())}
+		return karpenterv1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind,
+			ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(s.clock.Now())}
 	}
 	pool.Status.Conditions = []karpenterv1.Condition{say("Current", 2), say("Old", 1), say("Timeless", 0)}
 	s.must(s.guest.Status().Update(t.Context(), pool))

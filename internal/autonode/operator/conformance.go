@@ -37,7 +37,8 @@ const ReasonNotConforming = conformance.ReasonNotConforming
 
 // ConformanceConfig is what the controller of conformance works with; all fields are required but Profile and Others.
 type ConformanceConfig struct {
-	Guest    GuestClient   // reads from a cache that watches NodePools, NodeClaims, Nodes and, with Classes, EC2NodeClasses
+	// reads from a cache that watches NodePools, NodeClaims, Nodes and, with Classes, EC2NodeClasses
+	Guest    GuestClient
 	Live     client.Reader // reads from the guest's API server
 	Classes  bool          // whether the guest has EC2NodeClasses
 	Profile  string        // the instance profile of all nodes; "" when the operator gives none
@@ -51,8 +52,9 @@ type ConformanceConfig struct {
 	Log      logr.Logger
 }
 
-// ConformanceController has everything in the guest compared with the policy, and tells what it finds: as a condition of the
-// policy, in metrics, and by events about the objects. It writes nothing else. It has one worker.
+// ConformanceController has everything in the guest compared with the policy, and tells what it finds: as a condition
+// of the policy, in metrics, and by events about the objects. It writes nothing else. It has one
+// worker.
 type ConformanceController struct {
 	config ConformanceConfig
 
@@ -95,7 +97,8 @@ func (c *ConformanceController) Reconcile(ctx context.Context, _ reconcile.Reque
 	if fresh := c.began.Add(c.config.Settings.Settle).Sub(now); fresh > 0 {
 		again = fresh
 		if report.Condition().Status == metav1.ConditionUnknown {
-			return reconcile.Result{RequeueAfter: again}, nil // what an earlier process found stays until this one has looked around
+			// what an earlier process found stays until this one has looked around
+			return reconcile.Result{RequeueAfter: again}, nil
 		}
 	}
 	said := report.Condition()
@@ -132,7 +135,8 @@ func (c *ConformanceController) state(now time.Time) (state conformance.PolicySt
 	if len(merge.Check(reading.Policy)) > 0 {
 		return conformance.PolicyIsBad, true // the last valid one holds
 	}
-	if before := c.policy; !first && (before == nil || before.UID != reading.Policy.UID || before.Generation != reading.Policy.Generation) {
+	if before := c.policy; !first && (before == nil || before.UID != reading.Policy.UID ||
+		before.Generation != reading.Policy.Generation) {
 		c.since = now
 	}
 	c.policy = reading.Policy
@@ -189,11 +193,13 @@ func (c *ConformanceController) gather(ctx context.Context, now time.Time) (conf
 		claims  karpenterv1.NodeClaimList
 		nodes   corev1.NodeList
 	)
-	lists := map[string]client.ObjectList{conformance.NodePool: &pools, conformance.NodeClaim: &claims, conformance.Node: &nodes}
+	lists := map[string]client.ObjectList{conformance.NodePool: &pools, conformance.NodeClaim: &claims,
+		conformance.Node: &nodes}
 	if c.config.Classes {
 		lists[conformance.EC2NodeClass] = &classes
 	}
-	for _, kind := range []string{conformance.NodePool, conformance.EC2NodeClass, conformance.NodeClaim, conformance.Node} {
+	for _, kind := range []string{conformance.NodePool, conformance.EC2NodeClass, conformance.NodeClaim,
+		conformance.Node} {
 		list := lists[kind]
 		if list == nil {
 			continue
@@ -205,7 +211,8 @@ func (c *ConformanceController) gather(ctx context.Context, now time.Time) (conf
 	if live {
 		c.live = now
 	}
-	return conformance.Objects{Pools: pools.Items, Classes: classes.Items, Claims: claims.Items, Nodes: nodes.Items}, nil
+	return conformance.Objects{Pools: pools.Items, Classes: classes.Items, Claims: claims.Items, Nodes: nodes.Items},
+		nil
 }
 
 // tell says of each object that does not conform what is wrong, once an hour.

@@ -59,24 +59,29 @@ func (s *scene) conforming(status metav1.ConditionStatus, reason string, parts .
 	said, _ := condition.Get(s.stored().Status.Conditions, hypershiftv1beta1.ConditionTypeConforming)
 	lacks := slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(said.Message, part) })
 	if said.Status != status || said.Reason != reason || lacks {
-		s.t.Errorf("Conforming is %q %q %q, want %s %s with %q", said.Status, said.Reason, said.Message, status, reason, parts)
+		s.t.Errorf("Conforming is %q %q %q, want %s %s with %q", said.Status, said.Reason, said.Message, status,
+			reason, parts)
 	}
 	s.read() // the feed brings what was written
 }
 
 // handMade is a NodeClaim that no pool made.
 func handMade(name string) *karpenterv1.NodeClaim {
-	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "web"}}}
+	claim := &karpenterv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "web"}},
+	}
 	claim.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{in(instanceType, "a")}
-	claim.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default"}
+	claim.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass",
+		Name: "default"}
 	return claim
 }
 
-// a claim made by hand is found, told by condition, event and metric, and told no more when it is gone. The
-// policy stays Ready.
+// a claim made by hand is found, told by condition, event and metric, and told no more when it
+// is gone. The policy stays Ready.
 func TestA22_WhatDoesNotConformIsTold(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, []client.Object{class("default"), wrapper("web", in(instanceType, "a"))}, policyOf(1, in(instanceType, "a", "b")))
+	s := newScene(t, []client.Object{class("default"), wrapper("web", in(instanceType, "a"))},
+		policyOf(1, in(instanceType, "a", "b")))
 	s.read()
 	c := s.looking(s.guest)
 	if again := s.step(c, "").RequeueAfter; again != time.Minute {
@@ -96,7 +101,8 @@ func TestA22_WhatDoesNotConformIsTold(t *testing.T) {
 	if n := c.objects("NodeClaim", "NotConforming", "HandMade", "Tenant"); n != 1 {
 		t.Errorf("the metric has %v claims made by hand", n)
 	}
-	if at := controllertest.Count(t, c.registry, "autonode_conformance_checked_timestamp_seconds"); at != float64(s.clock.Now().Unix()) {
+	if at := controllertest.Count(t, c.registry, "autonode_conformance_checked_timestamp_seconds"); at != float64(
+		s.clock.Now().Unix()) {
 		t.Errorf("checked at %v", at)
 	}
 	events := s.told(operator.ReasonNotConforming)
@@ -121,7 +127,8 @@ func TestA22_WhatDoesNotConformIsTold(t *testing.T) {
 // a tightened policy replaces nodes for a while; a policy that is not valid is the provider's.
 func TestA21_AChangedPolicyIsTheProviders(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, []client.Object{class("default"), wrapper("web", in(instanceType, "a", "b"))}, policyOf(1, in(instanceType, "a", "b")))
+	s := newScene(t, []client.Object{class("default"), wrapper("web", in(instanceType, "a", "b"))},
+		policyOf(1, in(instanceType, "a", "b")))
 	s.read()
 	c := s.looking(s.guest)
 	s.step(c, "")
@@ -131,7 +138,9 @@ func TestA21_AChangedPolicyIsTheProviders(t *testing.T) {
 	claim.CreationTimestamp = metav1.Time{Time: s.clock.Now()}
 	claim.Spec.Requirements = []karpenterv1.NodeSelectorRequirementWithMinValues{in(instanceType, "b")}
 	pool := s.nodePool("web")
-	claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "web", UID: pool.UID}}
+	claim.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "web", UID: pool.UID},
+	}
 	s.must(s.guest.Create(t.Context(), claim))
 	s.clock.Advance(time.Hour)
 	tight := policyOf(2, in(instanceType, "a"))
@@ -180,7 +189,8 @@ func TestA20_OnceAnHourTheAPIServerIsAsked(t *testing.T) {
 	s.read()
 	asked := 0
 	failing := error(nil)
-	listing := func(ctx context.Context, server client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+	listing := func(ctx context.Context, server client.WithWatch, list client.ObjectList,
+		options ...client.ListOption) error {
 		if _, is := list.(*corev1.NodeList); is {
 			asked++
 		}
@@ -196,12 +206,14 @@ func TestA20_OnceAnHourTheAPIServerIsAsked(t *testing.T) {
 		t.Errorf("the API server was asked %d times within two hours of the start, want once", asked)
 	}
 	failing = errors.New("not now")
-	if _, err := c.Reconcile(t.Context(), request("")); err == nil || !strings.Contains(err.Error(), "listing NodePools: not now") {
+	if _, err := c.Reconcile(t.Context(), request("")); err == nil ||
+		!strings.Contains(err.Error(), "listing NodePools: not now") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// G15, A-22: before the first answer of the management cluster nothing is judged; when the policy may not be read, that is told.
+// G15, A-22: before the first answer of the management cluster nothing is judged; when the policy may not be read,
+// that is told.
 func TestA22_WithoutAPolicyToBeRead(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{handMade("rogue")}, policyOf(1, in(instanceType, "a", "b")))

@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// Config is what the controller of a kind of wrapper works with; all fields are required, but for Foreign.
+// Config is what the controller of a kind of wrapper works with; all fields but Foreign are required.
 type Config struct {
 	Kind    Kind
 	Guest   GuestClient   // reads from a cache that watches wrappers and products
@@ -32,8 +32,9 @@ type Config struct {
 	Log     logr.Logger
 }
 
-// Controller makes the product of each wrapper of one kind and keeps it as it is to be: gather, decide, act, one name a
-// step. It remembers only what it wrote last, to tell its own writes from those of others, and hangs what it found out on the board.
+// Controller makes the product of each wrapper of one kind and keeps it as it should be: gather, decide, act, one name
+// a step. It remembers only what it wrote last, to tell its own writes from those of others, and hangs what it found
+// out on the board.
 type Controller struct {
 	config  Config
 	written *written // products
@@ -145,8 +146,8 @@ func (c *Controller) orphan(ctx context.Context, s scene) (reconcile.Result, err
 	return reconcile.Result{}, c.delete(ctx, s.product)
 }
 
-// reallyGone returns an error unless the API server itself says that there is no wrapper of that name: the cache is not
-// believed, since nodes go with a product.
+// reallyGone returns an error unless the API server itself says that there is no wrapper of that name: the cache is
+// not believed, since nodes go with a product.
 func (c *Controller) reallyGone(ctx context.Context, name string) error {
 	err := c.config.Live.Get(ctx, client.ObjectKey{Name: name}, c.config.Kind.NewWrapper())
 	if apierrors.IsNotFound(err) {
@@ -180,14 +181,15 @@ func (c *Controller) delete(ctx context.Context, product client.Object) error {
 	return nil
 }
 
-// own reports whether a product is the operator's: it carries the signs of that, or this process has had it in its hands.
+// own reports whether a product is the operator's: it carries the signs of that, or this process has had it in its
+// hands.
 func (c *Controller) own(product client.Object) bool {
 	return managed(product, c.config.Kind.Wrapper) || c.written.holds(product)
 }
 
-// adopted reports whether the product of that name has been the wrapper's before, as an earlier process said: whoever takes
-// label and owner off a product and then deletes the wrapper does not set it free. That the status may be forged does not
-// matter: who says too much of a wrapper loses a product that no policy reaches.
+// adopted reports whether the product of that name has been the wrapper's before, as an earlier process said: whoever
+// takes label and owner off a product and then deletes the wrapper does not set it free. That the status may be forged
+// does not matter: who says too much of a wrapper loses a product that no policy reaches.
 func (c *Controller) adopted(wrapper client.Object) bool {
 	return condition.IsTrue(*c.config.Kind.State(wrapper).Conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
 }

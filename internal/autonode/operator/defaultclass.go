@@ -24,8 +24,8 @@ type DefaultClassConfig struct {
 	Metrics Metrics
 }
 
-// DefaultClassController makes an OpenshiftEC2NodeClass named default when there is none, so that a pool needs no node class
-// of its own. One that is there is left as it is: in a cluster of HyperShift's another controller may write it.
+// DefaultClassController makes an OpenshiftEC2NodeClass named default when there is none, so that a pool needs no node
+// class of its own. One that is there is left as it is: in a cluster of HyperShift's another controller may write it.
 type DefaultClassController struct {
 	config DefaultClassConfig
 }
@@ -61,12 +61,15 @@ func (c *DefaultClassController) Reconcile(ctx context.Context, _ reconcile.Requ
 // defaultClass says what a class that says nothing would mean; an empty spec is not accepted.
 func defaultClass(infraID string) *hypershiftv1.OpenshiftEC2NodeClass {
 	return &hypershiftv1.OpenshiftEC2NodeClass{
-		ObjectMeta: metav1.ObjectMeta{Name: DefaultClassName, Labels: map[string]string{merge.ManagedByLabel: merge.ManagedByValue}},
+		ObjectMeta: metav1.ObjectMeta{Name: DefaultClassName,
+			Labels: map[string]string{merge.ManagedByLabel: merge.ManagedByValue}},
 		Spec: hypershiftv1.OpenshiftEC2NodeClassSpec{
 			SubnetSelectorTerms: []hypershiftv1.SubnetSelectorTerm{{Tags: map[string]string{
 				"kubernetes.io/role/internal-elb": "1", "kubernetes.io/cluster/" + infraID: "*",
 			}}},
-			SecurityGroupSelectorTerms: []hypershiftv1.SecurityGroupSelectorTerm{{Tags: map[string]string{"karpenter.sh/discovery": infraID}}},
+			SecurityGroupSelectorTerms: []hypershiftv1.SecurityGroupSelectorTerm{
+				{Tags: map[string]string{"karpenter.sh/discovery": infraID}},
+			},
 		},
 	}
 }

@@ -52,7 +52,9 @@ func TestThereIsADefaultNodeClass(t *testing.T) {
 		SubnetSelectorTerms: []hypershiftv1.SubnetSelectorTerm{{Tags: map[string]string{
 			"kubernetes.io/role/internal-elb": "1", "kubernetes.io/cluster/infra": "*",
 		}}},
-		SecurityGroupSelectorTerms: []hypershiftv1.SecurityGroupSelectorTerm{{Tags: map[string]string{"karpenter.sh/discovery": "infra"}}},
+		SecurityGroupSelectorTerms: []hypershiftv1.SecurityGroupSelectorTerm{
+			{Tags: map[string]string{"karpenter.sh/discovery": "infra"}},
+		},
 	}
 	if !reflect.DeepEqual(made.Spec, want) || made.Labels[merge.ManagedByLabel] != merge.ManagedByValue {
 		t.Errorf("made %+v with the labels %v", made.Spec, made.Labels)

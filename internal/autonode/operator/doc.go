@@ -1,7 +1,8 @@
 // Package operator enforces the AutoNodePolicy of one hosted cluster (docs/spec/autonode-policy.md). It works on two
-// clusters, with a client type for each: [ManagementClient] reads the policy and writes its status, [GuestClient] reads
-// what users write (wrappers: OpenshiftNodePool, OpenshiftEC2NodeClass) and writes what is made from it (products: NodePool,
-// EC2NodeClass). What a policy and a wrapper come to is decided by package merge; here is when that may be written.
+// clusters, with a client type for each: [ManagementClient] reads the policy and writes its status, [GuestClient]
+// reads what users write (wrappers: OpenshiftNodePool, OpenshiftEC2NodeClass) and writes what is made from it
+// (products: NodePool, EC2NodeClass). What a policy and a wrapper come to is decided by package merge; here is when
+// that may be written.
 //
 //	reading.go      what is known of the policy, and when that is nothing: the states of G15
 //	board.go        where that hangs for the controllers
@@ -15,7 +16,8 @@
 //	release.go      what nodes of an EC2NodeClass start with
 //	nodeclassref.go which node classes a NodePool may refer to
 //	policy.go       the policy's conditions, by a single writer
-//	memory.go       what the operator remembers of its own writes; conformance.go has everything compared with the policy
+//	memory.go       what the operator remembers of its own writes
+//	conformance.go  has everything compared with the policy
 //	protection.go   the admission policies that keep others from writing products
 //	owning.go       what of all this is another operator's
 //	hosted.go       what a HostedControlPlane says of its cluster

@@ -28,7 +28,8 @@ func (s *scene) behind(server client.WithWatch) *prometheus.Registry {
 	s.metrics = operator.NewMetrics(registry)
 	make := func(kind operator.Kind) *operator.Controller {
 		return operator.New(operator.Config{
-			Kind: kind, Guest: operator.GuestClient{Client: server}, Live: server, Board: s.board, Events: s.tape, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
+			Kind: kind, Guest: operator.GuestClient{Client: server}, Live: server, Board: s.board, Events: s.tape,
+			Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
 		})
 	}
 	s.pools, s.classes = make(s.kinds[0]), make(s.kinds[1])
@@ -49,8 +50,8 @@ func (s *scene) steps(r reconcile.Reconciler, name string, world ...func()) func
 	}
 }
 
-// R9, R19, R24: whatever of the wrapper or of its product cannot be read or written is tried again: made, changed, repaired and
-// taken down.
+// R9, R19, R24: whatever of the wrapper or of its product cannot be read or written is tried again: made, changed,
+// repaired and taken down.
 func TestNoFailureOfTheGuestIsSwallowed(t *testing.T) {
 	t.Parallel()
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
@@ -60,7 +61,8 @@ func TestNoFailureOfTheGuestIsSwallowed(t *testing.T) {
 		return s.steps(s.pools, "web",
 			nil,
 			func() {
-				s.board.Set(operator.Reading{}.Next(operator.Answer{Policy: policyOf(2, in(instanceType, "a", "b"))}, s.clock.Now(), false))
+				s.board.Set(operator.Reading{}.Next(operator.Answer{Policy: policyOf(2, in(instanceType, "a", "b"))},
+					s.clock.Now(), false))
 			},
 			func() {
 				if err := s.guest.Delete(t.Context(), s.nodePool("web")); err != nil {
@@ -76,19 +78,22 @@ func TestNoFailureOfTheGuestIsSwallowed(t *testing.T) {
 	})
 }
 
-// G16: what the guest's API server does not take stands on the wrapper, with its words and the kind of the refusal, and is
-// not an error that is tried again and again; what it could not answer is.
+// G16: what the guest's API server does not take stands on the wrapper, with its words and the kind of the refusal,
+// and is not an error that is tried again and again; what it could not answer is.
 func TestARefusalStandsOnTheWrapper(t *testing.T) {
 	t.Parallel()
-	kind, resource := schema.GroupKind{Group: karpenterv1.Group, Kind: "NodePool"}, schema.GroupResource{Group: karpenterv1.Group, Resource: "nodepools"}
+	kind, resource := schema.GroupKind{Group: karpenterv1.Group, Kind: "NodePool"},
+		schema.GroupResource{Group: karpenterv1.Group, Resource: "nodepools"}
 	for name, c := range map[string]struct {
 		answer error
 		reason string
 		says   string
 	}{
-		"invalid":     {apierrors.NewInvalid(kind, "web", nil), operator.ReasonRefusedInvalid, "does not accept the NodePool"},
+		"invalid": {apierrors.NewInvalid(kind, "web", nil), operator.ReasonRefusedInvalid,
+			"does not accept the NodePool"},
 		"bad request": {apierrors.NewBadRequest("no such field"), operator.ReasonRefusedInvalid, "no such field"},
-		"forbidden":   {apierrors.NewForbidden(resource, "web", errors.New("by a policy")), operator.ReasonRefused, "by a policy"},
+		"forbidden": {apierrors.NewForbidden(resource, "web", errors.New("by a policy")), operator.ReasonRefused,
+			"by a policy"},
 		"no such API": {apierrors.NewNotFound(resource, "web"), operator.ReasonRefused, "cannot be written"},
 		"no answer":   {apierrors.NewInternalError(errors.New("etcd is slow")), "", ""},
 	} {
@@ -97,7 +102,8 @@ func TestARefusalStandsOnTheWrapper(t *testing.T) {
 			s.read()
 			if verb == "update" {
 				s.step(s.pools, "web")
-				s.board.Set(operator.Reading{}.Next(operator.Answer{Policy: policyOf(2, in(instanceType, "a", "b"))}, s.clock.Now(), false))
+				s.board.Set(operator.Reading{}.Next(operator.Answer{Policy: policyOf(2, in(instanceType, "a", "b"))},
+					s.clock.Now(), false))
 			}
 			refuse := func(o client.Object) error {
 				if _, is := o.(*karpenterv1.NodePool); is {
@@ -106,13 +112,15 @@ func TestARefusalStandsOnTheWrapper(t *testing.T) {
 				return nil
 			}
 			registry := s.behind(interceptor.NewClient(s.guest, interceptor.Funcs{
-				Create: func(ctx context.Context, inner client.WithWatch, o client.Object, options ...client.CreateOption) error {
+				Create: func(ctx context.Context, inner client.WithWatch, o client.Object,
+					options ...client.CreateOption) error {
 					if err := refuse(o); err != nil {
 						return err
 					}
 					return inner.Create(ctx, o, options...)
 				},
-				Update: func(ctx context.Context, inner client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+				Update: func(ctx context.Context, inner client.WithWatch, o client.Object,
+					options ...client.UpdateOption) error {
 					if err := refuse(o); err != nil {
 						return err
 					}
@@ -130,7 +138,8 @@ func TestARefusalStandsOnTheWrapper(t *testing.T) {
 				t.Errorf("%s, %s: error %v, want the refusal on the wrapper", name, verb, err)
 			}
 			s.says("web", hypershiftv1beta1.ConditionTypePolicyApplied, metav1.ConditionFalse, c.reason)
-			if got := messageOf(s.wrapper("web"), hypershiftv1beta1.ConditionTypePolicyApplied); !strings.Contains(got, c.says) {
+			if got := messageOf(s.wrapper("web"), hypershiftv1beta1.ConditionTypePolicyApplied); !strings.Contains(got,
+				c.says) {
 				t.Errorf("%s, %s: %q does not say %q", name, verb, got, c.says)
 			}
 			if n := controllertest.Count(t, registry, "autonode_writes_total", verb); n != 1 {
@@ -149,8 +158,8 @@ func messageOf(w *hypershiftv1beta1.OpenshiftNodePool, kind string) string {
 	return ""
 }
 
-// R23: what somebody else changed or deleted is restored, once, and told and counted as such; what the operator writes itself, for
-// another policy or another wrapper, is not.
+// R23: what somebody else changed or deleted is restored, once, and told and counted as such; what the operator writes
+// itself, for another policy or another wrapper, is not.
 func TestARepairIsToldAndCounted(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{wrapper("web", in("team", "a"))}, policyOf(1, in(instanceType, "a")))
@@ -158,7 +167,8 @@ func TestARepairIsToldAndCounted(t *testing.T) {
 	registry := s.behind(s.guest)
 	repairs := func() float64 { return controllertest.Count(t, registry, "autonode_repairs_total", "NodePool") }
 	s.step(s.pools, "web")
-	s.board.Set(operator.Reading{}.Next(operator.Answer{Policy: policyOf(2, in(instanceType, "a", "b"))}, s.clock.Now(), false))
+	s.board.Set(operator.Reading{}.Next(operator.Answer{Policy: policyOf(2, in(instanceType, "a", "b"))},
+		s.clock.Now(), false))
 	s.step(s.pools, "web")
 	if n := repairs(); n != 0 || len(s.tape.Said()) != 0 {
 		t.Errorf("%v repairs, said %q: the operator wrote all of it itself", n, s.tape.Said())
@@ -167,7 +177,8 @@ func TestARepairIsToldAndCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.step(s.pools, "web")
-	if n := repairs(); n != 1 || !strings.Contains(strings.Join(s.tape.Said(), "\n"), "web "+operator.ReasonRestored+": NodePool web had been deleted") {
+	if n := repairs(); n != 1 || !strings.Contains(strings.Join(s.tape.Said(), "\n"), "web "+operator.ReasonRestored+
+		": NodePool web had been deleted") {
 		t.Errorf("%v repairs, said %q: want the deletion told", n, s.tape.Said())
 	}
 	s.merged("web", in(instanceType, "a", "b"), in("team", "a"))
@@ -179,7 +190,8 @@ func TestAnObjectTheCacheDoesNotShowIsWaitedFor(t *testing.T) {
 	s := newScene(t, []client.Object{wrapper("web")}, policyOf(1, in(instanceType, "a")))
 	s.read()
 	s.behind(interceptor.NewClient(s.guest, interceptor.Funcs{
-		Create: func(ctx context.Context, inner client.WithWatch, o client.Object, options ...client.CreateOption) error {
+		Create: func(ctx context.Context, inner client.WithWatch, o client.Object,
+			options ...client.CreateOption) error {
 			return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "nodepools"}, o.GetName())
 		},
 	}))

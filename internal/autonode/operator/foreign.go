@@ -16,14 +16,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 )
 
-// ForeignRule says what becomes of a product without a wrapper that was made when the guest was protected already: in a gap of
-// the admission policies, or past them. What is older is left alone under each of them (G18).
+// ForeignRule says what becomes of a product without a wrapper that was made when the guest was protected already: in
+// a gap of the admission policies, or past them. What is older is left alone under each of them (G18).
 type ForeignRule string
 
 // The rules. Each tells of a foreign product by an event and a metric.
 const (
-	// ForeignQuarantine lets a NodePool launch nothing more; its nodes stay. An EC2NodeClass without a wrapper is used by no
-	// pool of a wrapper anyway.
+	// ForeignQuarantine lets a NodePool launch nothing more; its nodes stay. An EC2NodeClass without a wrapper is used
+	// by no pool of a wrapper anyway.
 	ForeignQuarantine ForeignRule = "Quarantine"
 	// ForeignReport leaves it alone.
 	ForeignReport ForeignRule = "Report"
@@ -40,9 +40,9 @@ const (
 	sinceAgainAfter = time.Second
 )
 
-// protectedSince returns since when the guest is protected. The memory of that is the policy's condition ProtectedOnce, on the
-// management cluster, where no user of the guest writes; without a policy it is the start of this process. It is not known
-// while the policy is not, or has not said so yet.
+// protectedSince returns since when the guest is protected. The memory of that is the policy's condition
+// ProtectedOnce, on the management cluster, where no user of the guest writes; without a policy it is the start of
+// this process. It is not known while the policy is not, or has not said so yet.
 func (b *Board) protectedSince() (since time.Time, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,7 +78,8 @@ func (c *Controller) stranger(ctx context.Context, s scene) (reconcile.Result, e
 	foreign, known := c.config.Board.foreign(s.product)
 	if !foreign {
 		c.config.Events.Event(s.product, event.Warning, ReasonUnmanaged, fmt.Sprintf(
-			"no %s of this name exists, so the provider's policy does not hold for this %s; create one to bring it under the policy, its nodes stay", kind.Wrapper, kind.Product))
+			"no %s of this name exists, so the provider's policy does not hold for this %s; create one to bring it under the policy, its nodes stay",
+			kind.Wrapper, kind.Product))
 		if !known {
 			return reconcile.Result{RequeueAfter: sinceAgainAfter}, nil
 		}
@@ -102,7 +103,8 @@ func (c *Controller) stranger(ctx context.Context, s scene) (reconcile.Result, e
 	}
 	c.config.Metrics.Writes.WithLabelValues(kind.Product, "update").Inc()
 	if err := c.config.Guest.Update(ctx, changed); err != nil {
-		return reconcile.Result{}, fmt.Errorf("limiting %s %s, which was made past the admission policies: %w", kind.Product, s.name, err)
+		return reconcile.Result{}, fmt.Errorf("limiting %s %s, which was made past the admission policies: %w",
+			kind.Product, s.name, err)
 	}
 	return reconcile.Result{}, nil
 }

@@ -25,7 +25,9 @@ import (
 func madeAt(name string, at time.Time) []client.Object {
 	meta := metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(at)}
 	return []client.Object{
-		&karpenterv1.NodePool{ObjectMeta: meta, Spec: karpenterv1.NodePoolSpec{Limits: karpenterv1.Limits{"cpu": resource.MustParse("100")}}},
+		&karpenterv1.NodePool{ObjectMeta: meta, Spec: karpenterv1.NodePoolSpec{
+			Limits: karpenterv1.Limits{"cpu": resource.MustParse("100")},
+		}},
 		&karpenterawsv1.EC2NodeClass{ObjectMeta: meta},
 	}
 }
@@ -35,8 +37,12 @@ func strangers(t *testing.T, rule operator.ForeignRule) *scene {
 	t.Helper()
 	start := controllertest.NewClock().Now().Add(-time.Minute).Truncate(time.Second)
 	policy := policyOf(1)
-	policy.Status.Conditions = []karpenterv1.Condition{{Type: hypershiftv1beta1.ConditionTypeProtectedOnce, Status: "True", LastTransitionTime: metav1.NewTime(start)}}
-	s := newScene(t, slices.Concat(madeAt("legacy", start.Add(10*time.Second)), madeAt("foreign", start.Add(11*time.Second))), policy)
+	policy.Status.Conditions = []karpenterv1.Condition{
+		{Type: hypershiftv1beta1.ConditionTypeProtectedOnce, Status: "True",
+			LastTransitionTime: metav1.NewTime(start)},
+	}
+	s := newScene(t, slices.Concat(madeAt("legacy", start.Add(10*time.Second)),
+		madeAt("foreign", start.Add(11*time.Second))), policy)
 	s.read()
 	s.under(rule)
 	return s
@@ -48,7 +54,8 @@ func (s *scene) under(rule operator.ForeignRule) { s.underBehind(rule, s.guest) 
 func (s *scene) underBehind(rule operator.ForeignRule, server client.WithWatch) {
 	make := func(kind operator.Kind) *operator.Controller {
 		return operator.New(operator.Config{
-			Kind: kind, Guest: operator.GuestClient{Client: server}, Live: server, Board: s.board, Foreign: rule, Events: s.tape, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
+			Kind: kind, Guest: operator.GuestClient{Client: server}, Live: server, Board: s.board, Foreign: rule,
+			Events: s.tape, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
 		})
 	}
 	s.pools, s.classes = make(s.kinds[0]), make(s.kinds[1])
@@ -71,15 +78,16 @@ func amounts(limits karpenterv1.Limits) string {
 	return strings.Join(all, " ")
 }
 
-// A-07: what was made more than 10 s after the guest was protected is foreign: told, counted, and by the rule limited or
-// deleted. What is older is left alone in all three.
+// A-07: what was made more than 10 s after the guest was protected is foreign: told, counted, and by the rule limited
+// or deleted. What is older is left alone in all three.
 func TestA07_WhatIsForeignIsTreatedByTheRule(t *testing.T) {
 	t.Parallel()
 	for rule, c := range map[operator.ForeignRule]struct {
 		limits string // of the foreign pool
 		gone   bool
 	}{
-		operator.ForeignQuarantine: {limits: "cpu=0"}, operator.ForeignReport: {limits: "cpu=100"}, operator.ForeignDelete: {gone: true}, "": {limits: "cpu=100"},
+		operator.ForeignQuarantine: {limits: "cpu=0"}, operator.ForeignReport: {limits: "cpu=100"},
+		operator.ForeignDelete: {gone: true}, "": {limits: "cpu=100"},
 	} {
 		s := strangers(t, rule)
 		s.everyone()
@@ -94,7 +102,9 @@ func TestA07_WhatIsForeignIsTreatedByTheRule(t *testing.T) {
 			t.Errorf("%s: the old pool became %+v", rule, legacy)
 		}
 		said := strings.Join(s.tape.Said(), "\n")
-		for _, part := range []string{"legacy Unmanaged: no OpenshiftNodePool", "foreign Foreign: this NodePool was made past", "foreign Foreign: this EC2NodeClass was", "(--foreign-objects=" + string(rule) + ")"} {
+		for _, part := range []string{"legacy Unmanaged: no OpenshiftNodePool",
+			"foreign Foreign: this NodePool was made past", "foreign Foreign: this EC2NodeClass was",
+			"(--foreign-objects=" + string(rule) + ")"} {
 			if !strings.Contains(said, part) {
 				t.Errorf("%s: %q is not in\n%s", rule, part, said)
 			}
@@ -113,9 +123,12 @@ func TestA07_AdoptionEndsTheQuarantine(t *testing.T) {
 	if kept := s.nodePool("foreign").Annotations[operator.LimitsAnnotation]; kept != `{"cpu":"100"}` {
 		t.Errorf("the former limits are kept as %q", kept)
 	}
-	s.change("foreign", func(p *karpenterv1.NodePool) { p.Spec.Limits = karpenterv1.Limits{"cpu": resource.MustParse("7")} })
+	s.change("foreign", func(p *karpenterv1.NodePool) {
+		p.Spec.Limits = karpenterv1.Limits{"cpu": resource.MustParse("7")}
+	})
 	s.everyone() // somebody raises them in another gap
-	if pool := s.nodePool("foreign"); amounts(pool.Spec.Limits) != "cpu=0" || pool.Annotations[operator.LimitsAnnotation] != `{"cpu":"100"}` {
+	if pool := s.nodePool("foreign"); amounts(pool.Spec.Limits) != "cpu=0" ||
+		pool.Annotations[operator.LimitsAnnotation] != `{"cpu":"100"}` {
 		t.Errorf("it became %+v", pool)
 	}
 	s.must(s.guest.Create(t.Context(), wrapper("foreign")))
@@ -131,18 +144,20 @@ func TestA07_APoolWithReplicasIsLimitedByNodes(t *testing.T) {
 	s := strangers(t, operator.ForeignQuarantine)
 	s.change("foreign", func(p *karpenterv1.NodePool) { p.Spec.Replicas, p.Spec.Limits = new(int64(3)), nil })
 	s.everyone()
-	if pool := s.nodePool("foreign"); amounts(pool.Spec.Limits) != "nodes=0" || pool.Annotations[operator.LimitsAnnotation] != "null" {
+	if pool := s.nodePool("foreign"); amounts(pool.Spec.Limits) != "nodes=0" ||
+		pool.Annotations[operator.LimitsAnnotation] != "null" {
 		t.Errorf("it became %+v", pool)
 	}
 }
 
-// A-07: without a policy the memory is the start of the process. While nobody knows since when the guest is protected, nothing is
-// foreign, and it is looked at again.
+// A-07: without a policy the memory is the start of the process. While nobody knows since when the guest is protected,
+// nothing is foreign, and it is looked at again.
 func TestA07_SinceWhenTheGuestIsProtected(t *testing.T) {
 	t.Parallel()
 	clock := controllertest.NewClock()
 	objects := func() []client.Object {
-		return slices.Concat(madeAt("legacy", clock.Now().Add(10*time.Second)), madeAt("foreign", clock.Now().Add(11*time.Second)))
+		return slices.Concat(madeAt("legacy", clock.Now().Add(10*time.Second)),
+			madeAt("foreign", clock.Now().Add(11*time.Second)))
 	}
 	for name, c := range map[string]struct {
 		answer  operator.Answer
@@ -165,7 +180,8 @@ func TestA07_SinceWhenTheGuestIsProtected(t *testing.T) {
 			t.Errorf("%s: again after %s, want %s", name, again, c.again)
 		}
 		s.step(s.pools, "legacy")
-		if limited := amounts(s.nodePool("foreign").Spec.Limits) == "cpu=0"; limited != c.foreign || amounts(s.nodePool("legacy").Spec.Limits) != "cpu=100" {
+		if limited := amounts(s.nodePool("foreign").Spec.Limits) == "cpu=0"; limited != c.foreign ||
+			amounts(s.nodePool("legacy").Spec.Limits) != "cpu=100" {
 			t.Errorf("%s: limited %t, want %t", name, limited, c.foreign)
 		}
 	}
@@ -192,7 +208,8 @@ func TestA07_ProtectedOnceIsTheMemory(t *testing.T) {
 		return once
 	}
 	first := says("at first", "True", "")
-	if first.Status != metav1.ConditionTrue || !first.LastTransitionTime.Time.Equal(s.clock.Now().Truncate(time.Second)) {
+	if first.Status != metav1.ConditionTrue ||
+		!first.LastTransitionTime.Time.Equal(s.clock.Now().Truncate(time.Second)) {
 		t.Errorf("ProtectedOnce is %+v", first)
 	}
 	s.clock.Advance(time.Hour)
@@ -213,11 +230,14 @@ func TestA07_ForeignObjectsAreCounted(t *testing.T) {
 	t.Parallel()
 	s := strangers(t, operator.ForeignReport)
 	registry := s.behind(s.guest)
-	s.must(s.guest.Create(t.Context(), &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "ours", CreationTimestamp: metav1.NewTime(s.clock.Now()),
-		Labels: map[string]string{merge.ManagedByLabel: merge.ManagedByValue}}}))
+	s.must(s.guest.Create(t.Context(),
+		&karpenterv1.NodePool{
+			ObjectMeta: metav1.ObjectMeta{Name: "ours", CreationTimestamp: metav1.NewTime(s.clock.Now()),
+				Labels: map[string]string{merge.ManagedByLabel: merge.ManagedByValue}}}))
 	s.step(s.summing(s.guest, s.management), "")
 	for _, kind := range []string{"NodePool", "EC2NodeClass"} {
-		if foreign, all := controllertest.Count(t, registry, "autonode_foreign_objects", kind), controllertest.Count(t, registry, "autonode_unmanaged_objects", kind); foreign != 1 || all != 2 {
+		if foreign, all := controllertest.Count(t, registry, "autonode_foreign_objects", kind),
+			controllertest.Count(t, registry, "autonode_unmanaged_objects", kind); foreign != 1 || all != 2 {
 			t.Errorf("%v of %v %ss are foreign", foreign, all, kind)
 		}
 	}

@@ -23,7 +23,8 @@ import (
 // an object is told of once an hour, and anew when it was in order in between.
 func TestA23_WhatIsWrongAgainIsToldAgain(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, []client.Object{class("default"), wrapper("web", in(instanceType, "a"))}, policyOf(1, in(instanceType, "a", "b")))
+	s := newScene(t, []client.Object{class("default"), wrapper("web", in(instanceType, "a"))},
+		policyOf(1, in(instanceType, "a", "b")))
 	s.read()
 	c := s.looking(s.guest)
 	s.step(c, "")
@@ -46,13 +47,20 @@ func TestA23_WhatIsWrongAgainIsToldAgain(t *testing.T) {
 func TestA19_EveryKindIsLookedAt(t *testing.T) {
 	t.Parallel()
 	for _, classes := range []bool{true, false} {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "poses", Labels: map[string]string{karpenterv1.NodePoolLabelKey: "web"}}}
-		s := newScene(t, []client.Object{class("default"), node, &karpenterawsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "rogue"}}},
+		node := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "poses", Labels: map[string]string{karpenterv1.NodePoolLabelKey: "web"},
+			},
+		}
+		s := newScene(t,
+			[]client.Object{class("default"), node,
+				&karpenterawsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "rogue"}}},
 			policyOf(1, in(instanceType, "a", "b")))
 		s.read()
 		asked := 0
 		guest := interceptor.NewClient(s.guest, interceptor.Funcs{
-			List: func(ctx context.Context, server client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			List: func(ctx context.Context, server client.WithWatch, list client.ObjectList,
+				options ...client.ListOption) error {
 				if _, is := list.(*karpenterawsv1.EC2NodeClassList); is {
 					asked++
 				}
@@ -60,8 +68,10 @@ func TestA19_EveryKindIsLookedAt(t *testing.T) {
 			}})
 		l := &looker{t: t, registry: prometheus.NewRegistry()}
 		l.ConformanceController = operator.NewConformanceController(operator.ConformanceConfig{
-			Guest: operator.GuestClient{Client: guest}, Live: guest, Classes: classes, Profile: "nodes", Settings: conformance.DefaultSettings(),
-			Board: s.board, Wake: func() {}, Events: s.tape, Metrics: operator.NewMetrics(l.registry), Now: s.clock.Now, Log: logr.Discard(),
+			Guest: operator.GuestClient{Client: guest}, Live: guest, Classes: classes, Profile: "nodes",
+			Settings: conformance.DefaultSettings(),
+			Board:    s.board, Wake: func() {}, Events: s.tape, Metrics: operator.NewMetrics(l.registry),
+			Now: s.clock.Now, Log: logr.Discard(),
 		})
 		s.step(l, "")
 		s.clock.Advance(2 * time.Minute)
@@ -107,19 +117,23 @@ func TestA21_TheProfileIsTheOneThatWasGiven(t *testing.T) {
 	var made karpenterawsv1.EC2NodeClass
 	first.must(first.guest.Get(t.Context(), client.ObjectKey{Name: "default"}, &made))
 	for profile, want := range map[string]bool{"nodes": true, "another": false} {
-		stray := &karpenterawsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "stray", UID: "of-its-own"}, Spec: *made.Spec.DeepCopy()}
+		stray := &karpenterawsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "stray", UID: "of-its-own"},
+			Spec: *made.Spec.DeepCopy()}
 		s := newScene(t, []client.Object{stray}, policyOf(1, in(instanceType, "a", "b")))
 		s.read()
 		l := &looker{t: t, registry: prometheus.NewRegistry()}
 		l.ConformanceController = operator.NewConformanceController(operator.ConformanceConfig{
-			Guest: operator.GuestClient{Client: s.guest}, Live: s.guest, Classes: true, Profile: profile, Settings: conformance.DefaultSettings(),
-			Board: s.board, Wake: func() {}, Events: s.tape, Metrics: operator.NewMetrics(l.registry), Now: s.clock.Now, Log: logr.Discard(),
+			Guest: operator.GuestClient{Client: s.guest}, Live: s.guest, Classes: true, Profile: profile,
+			Settings: conformance.DefaultSettings(),
+			Board:    s.board, Wake: func() {}, Events: s.tape, Metrics: operator.NewMetrics(l.registry),
+			Now: s.clock.Now, Log: logr.Discard(),
 		})
 		s.step(l, "")
 		s.clock.Advance(2 * time.Minute)
 		s.step(l, "")
 		said := strings.Join(s.tape.Said(), "\n")
-		if told := strings.Contains(said, "spec.instanceProfile is not another, which the provider gives"); told == want {
+		if told := strings.Contains(said,
+			"spec.instanceProfile is not another, which the provider gives"); told == want {
 			t.Errorf("given %s, the class with nodes is told of: %t, want %t\n%s", profile, told, !want, said)
 		}
 	}
@@ -137,7 +151,8 @@ func TestA21_ImagesOfTheProviderAreKnown(t *testing.T) {
 		t.Fatalf("the class chooses no image: %+v", made.Spec.AMISelectorTerms)
 	}
 	for name, image := range map[string]string{"same": made.Spec.AMISelectorTerms[0].ID, "other": "ami-other"} {
-		stray := &karpenterawsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: *made.Spec.DeepCopy()}
+		stray := &karpenterawsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
+			Spec: *made.Spec.DeepCopy()}
 		stray.Spec.AMISelectorTerms[0].ID = image
 		stray.Spec.InstanceProfile = new("wrong") // so that both are told of
 		s.must(s.guest.Create(t.Context(), stray))
@@ -151,7 +166,8 @@ func TestA21_ImagesOfTheProviderAreKnown(t *testing.T) {
 		t.Errorf("not both are told of:\n%s", said)
 	}
 	for line := range strings.Lines(said) {
-		if told := strings.Contains(line, "chooses images"); told != strings.HasPrefix(line, "other ") && strings.Contains(line, "NotConforming") {
+		if told := strings.Contains(line, "chooses images"); told != strings.HasPrefix(line, "other ") &&
+			strings.Contains(line, "NotConforming") {
 			t.Errorf("images are told: %t: %s", told, line)
 		}
 	}

@@ -34,7 +34,7 @@ type HandOverConfig struct {
 }
 
 // HandOver gives a hosted cluster back to HyperShift's own operator: what only this operator knows goes, and
-// what runs stays. NodePools, EC2NodeClasses and nodes are not touched but for labels and owners, and the admission
+// what runs stays. NodePools, EC2NodeClasses and nodes keep everything except labels and owners, and the admission
 // policy that HyperShift has under the same name stays in force. No other controller runs beside it. It may be cut
 // short at any place and begun again.
 type HandOver struct {
@@ -114,8 +114,8 @@ func (h *HandOver) sayReleased(ctx context.Context) error {
 	return nil
 }
 
-// product takes the signs of this operator off a product. Its owner stays where HyperShift's operator has the same one,
-// and where the user has deleted it: then the garbage collector ends what was begun.
+// product takes the signs of this operator off a product. Its owner stays where HyperShift's operator has the same
+// one, and where the user has deleted it: then the garbage collector ends what was begun.
 func (h *HandOver) product(ctx context.Context, kind Kind, product client.Object, going bool) error {
 	labels, owners := without(product.GetLabels(), merge.ManagedByLabel), product.GetOwnerReferences()
 	if !kind.Shared && !going {
@@ -148,7 +148,8 @@ func (h *HandOver) wrapper(ctx context.Context, kind Kind, wrapper client.Object
 	if !changed {
 		return nil
 	}
-	err := h.config.Guest.Patch(ctx, wrapper, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := h.config.Guest.Patch(ctx, wrapper,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("releasing %s %s: %w", kind.Wrapper, wrapper.GetName(), err)
 	}

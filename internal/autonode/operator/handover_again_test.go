@@ -49,7 +49,8 @@ func TestA33_AReleaseThatIsBegunAgain(t *testing.T) {
 	s.must(s.guest.Update(t.Context(), labelled))
 	s.step(s.handOver(s.guest, &done), "")
 	left := s.classWrapper("big")
-	if !maps.Equal(left.Labels, map[string]string{"team": "a"}) || !slices.Equal(left.Finalizers, labelled.Finalizers) {
+	if !maps.Equal(left.Labels, map[string]string{"team": "a"}) ||
+		!slices.Equal(left.Finalizers, labelled.Finalizers) {
 		t.Errorf("the class's wrapper has the labels %v and the finalizers %v", left.Labels, left.Finalizers)
 	}
 	writes := 0
@@ -110,7 +111,8 @@ func TestA33_AReleaseWithoutAPolicy(t *testing.T) {
 		s, done := releasing(t), 0
 		s.step(s.handOverOf(s.guest, interceptor.NewClient(s.management, funcs), &done), "")
 		if done != 1 || len(s.nodePool("web").OwnerReferences) > 0 {
-			t.Errorf("%s: done %d times, the NodePool has the owners %v", what, done, s.nodePool("web").OwnerReferences)
+			t.Errorf("%s: done %d times, the NodePool has the owners %v", what, done,
+				s.nodePool("web").OwnerReferences)
 		}
 	}
 }

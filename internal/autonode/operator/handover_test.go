@@ -74,7 +74,8 @@ func TestA33_WhatAReleaseTakesAway(t *testing.T) {
 		len(now.OwnerReferences) != len(class.OwnerReferences) {
 		t.Errorf("the EC2NodeClass has labels %v and owners %v", now.Labels, now.OwnerReferences)
 	}
-	if finalizers := s.classWrapper("big").Finalizers; !slices.Equal(finalizers, []string{operator.EC2ClassFinalizer}) {
+	if finalizers := s.classWrapper("big").Finalizers; !slices.Equal(finalizers,
+		[]string{operator.EC2ClassFinalizer}) {
 		t.Errorf("the class's wrapper has the finalizers %v, want the one that HyperShift has too", finalizers)
 	}
 	var policies admissionv1.ValidatingAdmissionPolicyList

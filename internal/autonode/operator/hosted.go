@@ -57,8 +57,8 @@ type Hosted struct {
 	// PausedUntil is when reconciling goes on: a time, or "true"; "" for not paused.
 	PausedUntil string
 	Deleting    bool
-	// LeavesClasses says that node classes are not to be touched: the cluster has no Karpenter on AWS, or an annotation
-	// says so.
+	// LeavesClasses says that node classes are not to be touched: the cluster has no Karpenter on AWS, or an
+	// annotation says so.
 	LeavesClasses bool
 }
 
@@ -71,7 +71,8 @@ func readHosted(plane *unstructured.Unstructured) Hosted {
 	h := Hosted{Region: text("spec", "platform", "aws", "region"), PausedUntil: text("spec", "pausedUntil"),
 		Deleting: plane.GetDeletionTimestamp() != nil}
 	h.Infra = merge.Infra{InfraID: text("spec", "infraID"), InstanceProfile: plane.GetAnnotations()[profileAnnotation]}
-	tags, _, _ := unstructured.NestedSlice(plane.Object, "spec", "platform", "aws", "resourceTags") // none beside an error
+	// none beside an error
+	tags, _, _ := unstructured.NestedSlice(plane.Object, "spec", "platform", "aws", "resourceTags")
 	for _, tag := range tags {
 		fields, _ := tag.(map[string]any)
 		key, _ := fields["key"].(string)
@@ -126,11 +127,13 @@ func (r HostedReading) Next(planes []unstructured.Unstructured, err error, given
 	hosted := readHosted(&planes[0])
 	for _, c := range []struct{ flag, given, said, field string }{
 		{"--infra-id", given.Infra.InfraID, hosted.Infra.InfraID, "spec.infraID"},
-		{"--instance-profile", given.Infra.InstanceProfile, hosted.Infra.InstanceProfile, "annotation " + profileAnnotation},
+		{"--instance-profile", given.Infra.InstanceProfile, hosted.Infra.InstanceProfile, "annotation " +
+			profileAnnotation},
 	} {
 		if c.given != "" && c.given != c.said {
 			return keep(hypershiftv1beta1.ReasonHostedDiffers,
-				"%s is %q, and the %s of HostedControlPlane %s is %q: take the flag away", c.flag, c.given, c.field, names[0], c.said)
+				"%s is %q, and the %s of HostedControlPlane %s is %q: take the flag away", c.flag, c.given, c.field,
+				names[0], c.said)
 		}
 	}
 	if len(given.Infra.ResourceTags) > 0 && !slices.Equal(given.Infra.ResourceTags, hosted.Infra.ResourceTags) {
@@ -168,7 +171,8 @@ func (r HostedReading) condition(now time.Time) condition.Value {
 			"the hosted cluster is being deleted, its NodePools first")
 	case r.LeavesClasses:
 		return condition.True(kind, hypershiftv1beta1.ReasonHostedLeavesClasses,
-			"node classes are left alone: spec.autoNode is not Karpenter on AWS, or the annotation "+overrideAnnotation+" is set")
+			"node classes are left alone: spec.autoNode is not Karpenter on AWS, or the annotation "+
+				overrideAnnotation+" is set")
 	}
 	return condition.True(kind, hypershiftv1beta1.ReasonHostedFound, "")
 }
@@ -192,7 +196,8 @@ func (b *Board) Hosted() HostedReading {
 // Paused reports whether nothing may be written in the guest.
 func (b *Board) Paused(now time.Time) bool { return b.Hosted().paused(now) }
 
-// BeginStep begins a step that may write in the guest, unless it is paused. Who begins one ends it with [Board.EndStep].
+// BeginStep begins a step that may write in the guest, unless it is paused. Who begins one ends it with
+// [Board.EndStep].
 func (b *Board) BeginStep(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -108,7 +108,8 @@ func TestA32_WhatThePolicySaysOfTheHostedControlPlane(t *testing.T) {
 	}{
 		"not asked for": {},
 		"found":         {known, metav1.ConditionTrue, hypershiftv1beta1.ReasonHostedFound, ""},
-		"going":         {read(going), metav1.ConditionFalse, hypershiftv1beta1.ReasonHostedDeleting, "is being deleted"},
+		"going": {read(going), metav1.ConditionFalse, hypershiftv1beta1.ReasonHostedDeleting,
+			"is being deleted"},
 		"not read": {known.Next(nil, errors.New("away"), operator.HostedGiven{}), metav1.ConditionFalse,
 			hypershiftv1beta1.ReasonHostedUnreadable, "cannot be read: away"},
 		"gone": {known.Next(nil, nil, operator.HostedGiven{}), metav1.ConditionFalse,

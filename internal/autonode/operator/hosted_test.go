@@ -23,7 +23,8 @@ import (
 )
 
 // plane is a HostedControlPlane of a cluster with Karpenter on AWS, changed.
-func plane(name string, changes ...func(spec map[string]any, annotations map[string]string)) unstructured.Unstructured {
+func plane(name string,
+	changes ...func(spec map[string]any, annotations map[string]string)) unstructured.Unstructured {
 	annotations := map[string]string{"hypershift.openshift.io/aws-karpenter-default-instance-profile": "nodes"}
 	spec := map[string]any{
 		"infraID": "infra",
@@ -160,7 +161,8 @@ func TestA32_PausedIsSaidWhenNothingIsWrittenAnyMore(t *testing.T) {
 	if !s.board.BeginStep(s.clock.Now()) {
 		t.Fatal("a step is held up before the pause")
 	}
-	s.board.SetHosted(read(plane("one", func(spec map[string]any, _ map[string]string) { spec["pausedUntil"] = "true" })))
+	s.board.SetHosted(
+		read(plane("one", func(spec map[string]any, _ map[string]string) { spec["pausedUntil"] = "true" })))
 	if s.board.BeginStep(s.clock.Now()) {
 		t.Error("a step begins while it is paused")
 	}

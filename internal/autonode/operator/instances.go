@@ -16,8 +16,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// InstanceNames asks a cloud by which names instances join as nodes. The answer is by provider ID, and leaves out what the
-// cloud does not know: first certificates are approved by this name only. An error is that of asking, and may pass.
+// InstanceNames asks a cloud by which names instances join as nodes. The answer is by provider ID, and leaves out what
+// the cloud does not know: first certificates are approved by this name only. An error is that of asking, and may
+// pass.
 type InstanceNames func(ctx context.Context, providerIDs []string) (map[string]string, error)
 
 // simulatedPrefix begins the provider IDs of simulated machines; the node's name follows.
@@ -72,7 +73,8 @@ func (c *ApprovalController) gather(ctx context.Context) (surroundings, error) {
 		s.cluster.Machines = append(s.cluster.Machines, machineOf(claim, names[claim.Status.ProviderID]))
 	}
 	for _, node := range nodes.Items {
-		s.cluster.Nodes = append(s.cluster.Nodes, approver.Node{Name: node.Name, ProviderID: node.Spec.ProviderID, Addresses: node.Status.Addresses})
+		s.cluster.Nodes = append(s.cluster.Nodes, approver.Node{Name: node.Name, ProviderID: node.Spec.ProviderID,
+			Addresses: node.Status.Addresses})
 	}
 	return s, nil
 }
@@ -99,7 +101,8 @@ func concerned(claims []karpenterv1.NodeClaim, requests []certificatesv1.Certifi
 func machineOf(claim *karpenterv1.NodeClaim, instanceName string) approver.Machine {
 	launched, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeLaunched)
 	return approver.Machine{
-		Claim: claim.Name, Created: claim.CreationTimestamp.Time, Launched: launched.Status == "True", Leaving: claim.DeletionTimestamp != nil,
+		Claim: claim.Name, Created: claim.CreationTimestamp.Time, Launched: launched.Status == "True",
+		Leaving:    claim.DeletionTimestamp != nil,
 		ProviderID: claim.Status.ProviderID, NodeName: claim.Status.NodeName, InstanceName: instanceName,
 	}
 }

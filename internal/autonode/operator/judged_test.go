@@ -127,8 +127,8 @@ func TestA19_WhatCannotBeJudgedIsLookedAtSoon(t *testing.T) {
 	}
 }
 
-// while the protection of the guest has a gap, that is found, ours or another operator's. It is told by the
-// policy's condition, and about no object; what else is found is told as ever.
+// while the protection of the guest has a gap, that is found, ours or another operator's. It is told by
+// the policy's condition, and about no object; what else is found is told as ever.
 func TestA21_AGapInTheProtectionIsFound(t *testing.T) {
 	t.Parallel()
 	for name, gap := range map[string]func(*scene){
@@ -137,7 +137,8 @@ func TestA21_AGapInTheProtectionIsFound(t *testing.T) {
 			all, err := merge.Admission(merge.AdmissionConfig{Operator: merge.DefaultOperator})
 			s.must(err)
 			s.step(operator.NewProtectionController(operator.ProtectionConfig{
-				Guest: operator.GuestClient{Client: s.guest}, Others: all[:1], Board: s.board, Wake: func(context.Context) {},
+				Guest: operator.GuestClient{Client: s.guest}, Others: all[:1], Board: s.board,
+				Wake:   func(context.Context) {},
 				Events: s.tape, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
 			}), "")
 		},
@@ -166,7 +167,8 @@ func TestA21_WhatHasNoWrapperIsForeignOrInherited(t *testing.T) {
 	t.Parallel()
 	since := controllertest.NewClock().Now().Truncate(time.Second)
 	for status, want := range map[metav1.ConditionStatus]map[string]string{
-		metav1.ConditionTrue:  {"young": "Foreign: delete it, or make an OpenshiftNodePool", "old": "Legacy: spec.template."},
+		metav1.ConditionTrue: {"young": "Foreign: delete it, or make an OpenshiftNodePool",
+			"old": "Legacy: spec.template."},
 		metav1.ConditionFalse: {"young": "Unknown: spec.template.", "old": "Unknown: spec.template."},
 	} {
 		policy := policyOf(1, in(instanceType, "a"))
@@ -196,7 +198,8 @@ func TestA21_WhatHasNoWrapperIsForeignOrInherited(t *testing.T) {
 	}
 }
 
-// withoutWrappersOfClasses is the guest, of which the wrappers of node classes cannot be listed when there is an error.
+// withoutWrappersOfClasses is the guest, of which the wrappers of node classes cannot be listed when there is an
+// error.
 func (s *scene) withoutWrappersOfClasses(failure func() error) client.WithWatch {
 	type listed = client.ObjectList
 	return interceptor.NewClient(s.guest, interceptor.Funcs{
@@ -209,8 +212,8 @@ func (s *scene) withoutWrappersOfClasses(failure func() error) client.WithWatch 
 	})
 }
 
-// what a HostedControlPlane says of node classes counts where the guest has them; classes that are not left alone
-// are the operator's.
+// what a HostedControlPlane says of node classes counts where the guest has them; classes that are not left
+// alone are the operator's.
 func TestA32_WhoseClassesAreJudged(t *testing.T) {
 	t.Parallel()
 	leaving := read(plane("one", func(spec map[string]any, _ map[string]string) { delete(spec, "autoNode") }))

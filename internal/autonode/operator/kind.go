@@ -31,14 +31,14 @@ type Kind struct {
 	Make func(ctx context.Context, policy *hypershiftv1beta1.AutoNodePolicy, wrapper client.Object) (Made, error)
 	// Overwrite gives the product the spec of the wanted one.
 	Overwrite func(product, wanted client.Object)
-	// Quarantine lets a product that nobody manages launch nothing, and reports whether that changed anything; nil where nothing
-	// can be launched without a pool.
+	// Quarantine lets a product that nobody manages launch nothing, and reports whether that changed anything; nil
+	// where nothing can be launched without a pool.
 	Quarantine func(product client.Object) (changed bool)
 	// Altered compares the product as it is stored with the wanted one, field by field.
 	Altered func(product, wanted client.Object) Difference
 	// State returns the parts of the wrapper's status that every wrapper has.
 	State func(wrapper client.Object) State
-	// Mirror copies the product's status into the wrapper's, but for the conditions, which it returns (R26).
+	// Mirror copies the product's status into the wrapper's. It returns the conditions instead (R26).
 	Mirror func(wrapper, product client.Object) []karpenterv1.Condition
 	// PatchStatus returns the patch between two states of a wrapper's status, nil when they say the same.
 	PatchStatus func(before, after client.Object) client.Patch
@@ -53,8 +53,8 @@ type Kind struct {
 	// leaves them tied to each other.
 	Shared bool
 
-	// class returns the name of the EC2NodeClass that a product refers to, and whether it is to have a wrapper of classes; nil
-	// where products refer to none. See OnlyManaged.
+	// class returns the name of the EC2NodeClass that a product refers to, and whether that should have a wrapper of
+	// classes; nil where products refer to none. See OnlyManaged.
 	class   func(product client.Object) (name string, ofWrapper bool)
 	classes *Kind
 }

@@ -21,9 +21,9 @@ import (
 
 // laws that a changed line broke and no test noticed. Each test names the change that it is against.
 
-// A-09 (a), G22: with the admission policies held back for 5 s nothing else is written, by nobody, and the policy says nothing.
-// Mutants: Protected is always true; a wrapper, the default class or the policy's status does not ask for it; the wait until
-// an API server has put an admission policy into force is left out.
+// A-09 (a), G22: with the admission policies held back for 5 s nothing else is written, by nobody, and the policy says
+// nothing. Mutants: Protected is always true; a wrapper, the default class or the policy's status does not ask for it;
+// the wait until an API server has put an admission policy into force is left out.
 func TestA09a_NothingIsWrittenBeforeAdmission(t *testing.T) {
 	t.Parallel()
 	s := newUnprotectedScene(t, []client.Object{wrapper("web"), class("big")}, policyOf(1, in(instanceType, "a")))
@@ -38,7 +38,8 @@ func TestA09a_NothingIsWrittenBeforeAdmission(t *testing.T) {
 				}
 			default:
 				if held {
-					return apierrors.NewForbidden(schema.GroupResource{Resource: "validatingadmissionpolicies"}, o.GetName(), errors.New("not yet"))
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "validatingadmissionpolicies"},
+						o.GetName(), errors.New("not yet"))
 				}
 			}
 			return c.Create(ctx, o, options...)
@@ -79,8 +80,8 @@ func TestA09a_NothingIsWrittenBeforeAdmission(t *testing.T) {
 	}
 }
 
-// A-09 (b), R25: a product is deleted for want of its wrapper only when the API server itself says so. A cache that is 5 s
-// behind costs no pool and no node. Mutants: the cache is asked again; what the API server says is not looked at.
+// A-09 (b), R25: a product is deleted for want of its wrapper only when the API server itself says so. A cache that is
+// 5 s behind costs no pool and no node. Mutants: the cache is asked again; what the API server says is not looked at.
 func TestA09b_ACacheThatLagsCostsNoPool(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{wrapper("web"), class("big")}, policyOf(1, in(instanceType, "a")))
@@ -92,8 +93,8 @@ func TestA09b_ACacheThatLagsCostsNoPool(t *testing.T) {
 	cache.hide(s.classWrapper("big"))
 	lagging := func(kind operator.Kind) *operator.Controller {
 		return operator.New(operator.Config{
-			Kind: kind, Guest: operator.GuestClient{Client: cache}, Live: s.guest, Board: s.board, Events: s.tape, Metrics: s.metrics,
-			Now: s.clock.Now, Log: logr.Discard(),
+			Kind: kind, Guest: operator.GuestClient{Client: cache}, Live: s.guest, Board: s.board, Events: s.tape,
+			Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
 		})
 	}
 	pools, classes := lagging(s.kinds[0]), lagging(s.kinds[1])
@@ -105,7 +106,8 @@ func TestA09b_ACacheThatLagsCostsNoPool(t *testing.T) {
 		}
 		s.clock.Advance(100 * time.Millisecond)
 	}
-	if pool, class := s.nodePool("web"), s.madeClass("big"); pool == nil || pool.DeletionTimestamp != nil || class.DeletionTimestamp != nil {
+	if pool, class := s.nodePool("web"), s.madeClass("big"); pool == nil || pool.DeletionTimestamp != nil ||
+		class.DeletionTimestamp != nil {
 		t.Error("a product went because the cache had not caught up")
 	}
 	s.deleteWrapper("web") // it is held by its finalizer, and is then really gone
@@ -117,8 +119,8 @@ func TestA09b_ACacheThatLagsCostsNoPool(t *testing.T) {
 	}
 }
 
-// A-09 (c): what this process has looked at is its own, though an earlier one wrote it: signs taken off, status forged, wrapper
-// taken away at once. Mutant: only what was written by this process counts.
+// A-09 (c): what this process has looked at is its own, though an earlier one wrote it: signs taken off, status
+// forged, wrapper taken away at once. Mutant: only what was written by this process counts.
 func TestA09c_WhatWasLookedAtIsNotSetFree(t *testing.T) {
 	t.Parallel()
 	for name, orphan := range map[string]bool{"the wrapper is deleted": false, "and its finalizer taken off": true} {

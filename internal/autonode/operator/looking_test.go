@@ -14,7 +14,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/operator"
 )
 
-// a process that has just begun comes back when it can judge, and does not overwrite what an earlier one found before that.
+// a process that has just begun comes back when it can judge, and does not overwrite what an earlier one found
+// before that.
 func TestA22_AProcessThatHasJustBegunComesBack(t *testing.T) {
 	t.Parallel()
 	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "stray"}}
@@ -49,7 +50,8 @@ func TestA21_WhatIsJudgedByWhileThePolicyIsNotRead(t *testing.T) {
 		{"deleted", []operator.Answer{{}}, "Conforms  "},
 		{"deleted, and then a failure", []operator.Answer{{}, {Err: errors.New("down")}}, "Conforms  "},
 	} {
-		s := newScene(t, []client.Object{class("default"), wrapper("web", in(instanceType, "a", "b"))}, policyOf(1, in(instanceType, "a")))
+		s := newScene(t, []client.Object{class("default"), wrapper("web", in(instanceType, "a", "b"))},
+			policyOf(1, in(instanceType, "a")))
 		s.read()
 		look := s.looking(s.guest)
 		s.step(look, "")

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// memory is what the operator remembers of its own writes for package conformance, and what that package found. Whoever
-// uses it holds the board's lock.
+// memory is what the operator remembers of its own writes for package conformance, and what that package found.
+// Whoever uses it holds the board's lock.
 type memory struct {
 	written    map[conformance.Product]conformance.Written
 	images     map[string]bool // that were given to node classes since the start

@@ -69,7 +69,8 @@ func TestA21_WhatIsRememberedOfAClass(t *testing.T) {
 			conformance.Written{Failed: conformance.BootstrapMissing}, "", []string{"ami-1"}},
 		"waiting for a release": {[]outcome{waiting("u", "ami-1", unresolved)},
 			conformance.Written{Failed: conformance.VersionNotSupported}, "", nil},
-		"altered on its way": {[]outcome{good("u", "ami-1"), refusing(hypershiftv1beta1.ReasonAlteredOnWrite, "ami-2")},
+		"altered on its way": {
+			[]outcome{good("u", "ami-1"), refusing(hypershiftv1beta1.ReasonAlteredOnWrite, "ami-2")},
 			conformance.Written{Altered: true}, "", []string{"ami-1"}},
 		"refused": {[]outcome{good("u", "ami-1"), refusing(ReasonRefused, "ami-2")},
 			conformance.Written{Failed: conformance.OperatorError}, "", []string{"ami-1"}},
@@ -114,7 +115,8 @@ func TestA21_WhatIsForgotten(t *testing.T) {
 	} {
 		board := NewBoard()
 		for _, product := range products {
-			board.made(product.Kind, product.Name, readPolicy(7, 1), outcome{product: imaged("u", "ami-1"), made: &Made{}})
+			board.made(product.Kind, product.Name, readPolicy(7, 1),
+				outcome{product: imaged("u", "ami-1"), made: &Made{}})
 		}
 		happens(board)
 		written, _ := board.remembered()
@@ -131,7 +133,7 @@ func TestA21_WhatIsForgotten(t *testing.T) {
 	}
 }
 
-// the cause of a pool that is not as it is to be. Without a policy nothing is the provider's.
+// the cause of a pool that is not as it should be. Without a policy nothing is the provider's.
 func TestA45_TheCauseOfAPool(t *testing.T) {
 	t.Parallel()
 	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "x", UID: "u"}}
@@ -140,7 +142,8 @@ func TestA45_TheCauseOfAPool(t *testing.T) {
 	*entries = append(*entries, karpenterv1.NodeSelectorRequirementWithMinValues{Key: (*entries)[0].Key,
 		Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}})
 	none := Reading{State: StateRead}
-	const unmanaged, notApplied = hypershiftv1beta1.ReasonNodeClassUnmanaged, hypershiftv1beta1.ReasonNodeClassNotApplied
+	const unmanaged, notApplied = hypershiftv1beta1.ReasonNodeClassUnmanaged,
+		hypershiftv1beta1.ReasonNodeClassNotApplied
 	const notSupported = hypershiftv1beta1.ReasonVersionNotSupported
 	const tooMany, notValid = hypershiftv1beta1.ReasonTooManyRequirements, hypershiftv1beta1.ReasonInvalidRequirements
 	for name, c := range map[string]struct {
@@ -148,9 +151,10 @@ func TestA45_TheCauseOfAPool(t *testing.T) {
 		reason  string // of the problem, "" for none
 		want    conformance.Cause
 	}{
-		"it waits for its class":          {readPolicy(7, 1), "", ""},
-		"too many entries":                {readPolicy(7, 1), tooMany, conformance.IncompatibleRequirements},
-		"too many entries of the policy":  {readPolicy(7, merge.MaxRequirements), tooMany, conformance.TooManyRequirements},
+		"it waits for its class": {readPolicy(7, 1), "", ""},
+		"too many entries":       {readPolicy(7, 1), tooMany, conformance.IncompatibleRequirements},
+		"too many entries of the policy": {readPolicy(7, merge.MaxRequirements), tooMany,
+			conformance.TooManyRequirements},
 		"too many entries without one":    {none, tooMany, conformance.IncompatibleRequirements},
 		"the policy is not valid":         {invalid, tooMany, conformance.PolicyInvalid},
 		"its entries are not valid":       {none, notValid, conformance.IncompatibleRequirements},

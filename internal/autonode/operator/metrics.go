@@ -26,7 +26,8 @@ type Metrics struct {
 	Approvals *prometheus.CounterVec // signer
 	Pending   *prometheus.GaugeVec   // reason
 	Conforms  *prometheus.GaugeVec   // kind, state, cause, party: what the last look found
-	Checked   *prometheus.GaugeVec   // no labels: when that was, in seconds since 1970; not there before the first look
+	// no labels: when that was, in seconds since 1970; not there before the first look
+	Checked *prometheus.GaugeVec
 }
 
 // NewMetrics registers the metrics.
@@ -42,25 +43,41 @@ func NewMetrics(registerer prometheus.Registerer) Metrics {
 		return vec
 	}
 	m := Metrics{
-		ReadState: gauge("policy_read_state", "1 for the state in which the AutoNodePolicy is known, 0 for the others. Permissive means that no policy is enforced because none can be read.", "state"),
-		Reads:     counter("policy_reads_total", "Attempts to read the AutoNodePolicy from the management cluster.", "result"),
-		Writes:    counter("writes_total", "Writes of objects in the guest cluster.", "kind", "verb"),
-		Repairs:   counter("repairs_total", "Objects that somebody else had changed or deleted and that were restored.", "kind"),
-		Altered:   counter("altered_writes_total", "Writes that were accepted and that the guest's API server stores with other settings than were written.", "kind"),
-		Wrappers: gauge("wrappers", "Wrappers by whether the policy is applied to them, and whose business it is that it is not.",
+		ReadState: gauge("policy_read_state",
+			"1 for the state in which the AutoNodePolicy is known, 0 for the others. Permissive means that no policy is enforced because none can be read.",
+			"state"),
+		Reads: counter("policy_reads_total", "Attempts to read the AutoNodePolicy from the management cluster.",
+			"result"),
+		Writes: counter("writes_total", "Writes of objects in the guest cluster.", "kind", "verb"),
+		Repairs: counter("repairs_total",
+			"Objects that somebody else had changed or deleted and that were restored.", "kind"),
+		Altered: counter("altered_writes_total",
+			"Writes that were accepted and that the guest's API server stores with other settings than were written.",
+			"kind"),
+		Wrappers: gauge("wrappers",
+			"Wrappers by whether the policy is applied to them, and whose business it is that it is not.",
 			"kind", "applied", "party"),
 		NotReady: gauge("policy_not_ready",
 			"1 for each party whose business it is that the AutoNodePolicy is not Ready, 0 for the others.", "party"),
-		Protected: gauge("protected", "1 for whether the guest's admission policies are in force, in the words of the condition Protected, "+
-			"0 for the other reasons. "+
-			"InForce means that they all are.", "reason"),
-		Unmanaged: gauge("unmanaged_objects", "Karpenter objects that belong to no wrapper and were not made by the operator. They are left alone, and the policy does not hold for them.", "kind"),
-		Foreign:   gauge("foreign_objects", "Those of the unmanaged objects that were made when the guest was protected already, past its admission policies.", "kind"),
-		Approvals: counter("certificate_approvals_total", "Certificate requests of kubelets that the operator approved.", "signer"),
-		Pending:   gauge("certificate_requests_left", "Pending certificate requests of kubelets that the operator leaves alone, by why.", "reason"),
-		Conforms: gauge("conformance_objects", "NodePools, EC2NodeClasses, NodeClaims and nodes by how they stand to the policy, why, and whose business it is.",
+		Protected: gauge("protected",
+			"1 for whether the guest's admission policies are in force, in the words of the condition Protected, "+
+				"0 for the other reasons. "+
+				"InForce means that they all are.", "reason"),
+		Unmanaged: gauge("unmanaged_objects",
+			"Karpenter objects that belong to no wrapper and were not made by the operator. They are left alone, and the policy does not hold for them.",
+			"kind"),
+		Foreign: gauge("foreign_objects",
+			"Those of the unmanaged objects that were made when the guest was protected already, past its admission policies.",
+			"kind"),
+		Approvals: counter("certificate_approvals_total",
+			"Certificate requests of kubelets that the operator approved.", "signer"),
+		Pending: gauge("certificate_requests_left",
+			"Pending certificate requests of kubelets that the operator leaves alone, by why.", "reason"),
+		Conforms: gauge("conformance_objects",
+			"NodePools, EC2NodeClasses, NodeClaims and nodes by how they stand to the policy, why, and whose business it is.",
 			"kind", "state", "cause", "party"),
-		Checked: gauge("conformance_checked_timestamp_seconds", "When everything in the guest was compared with the policy last."),
+		Checked: gauge("conformance_checked_timestamp_seconds",
+			"When everything in the guest was compared with the policy last."),
 	}
 	m.ShowState(StateStarting)
 	for _, kind := range []string{conformance.NodePool, conformance.EC2NodeClass, alteredStatus} {
@@ -98,12 +115,14 @@ type wrapperState struct {
 
 // showWrappers shows how many wrappers of a kind are in each state.
 func (m Metrics) showWrappers(kind string, counts map[wrapperState]int) {
-	for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown} {
+	for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse,
+		metav1.ConditionUnknown} {
 		for _, party := range append(conformance.Parties(), conformance.Nobody) {
 			if status == metav1.ConditionTrue && party != conformance.Nobody {
 				continue
 			}
-			m.Wrappers.WithLabelValues(kind, string(status), string(party)).Set(float64(counts[wrapperState{status, party}]))
+			m.Wrappers.WithLabelValues(kind, string(status),
+				string(party)).Set(float64(counts[wrapperState{status, party}]))
 		}
 	}
 }

@@ -55,7 +55,8 @@ func TestOneReadStateIsShown(t *testing.T) {
 	m.ShowState(operator.StateRead)
 	families, err := registry.Gather()
 	if err != nil || len(families) != 2 || families[1].GetName() != "autonode_policy_read_state" {
-		t.Fatalf("%d families, error %v: want that of altered writes, which begins with 0, and this one", len(families), err)
+		t.Fatalf("%d families, error %v: want that of altered writes, which begins with 0, and this one",
+			len(families), err)
 	}
 	shown, sum := families[1].GetMetric(), 0.0
 	for _, state := range shown {
@@ -71,7 +72,8 @@ func TestReadsAreCounted(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	m := operator.NewMetrics(registry)
-	if got := controllertest.Count(t, registry, "autonode_policy_read_state", string(operator.StateStarting)); got != 1 {
+	if got := controllertest.Count(t, registry, "autonode_policy_read_state",
+		string(operator.StateStarting)); got != 1 {
 		t.Errorf("Starting shows %v, want 1", got)
 	}
 	for _, err := range []error{nil, nil, nil, errForbidden, errNotServed, errBusy} {

@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 )
 
-// EC2ClassFinalizer is on every OpenshiftEC2NodeClass whose EC2NodeClass may exist. It is HyperShift's own name, so that a
-// cluster can be handed over either way.
+// EC2ClassFinalizer is on every OpenshiftEC2NodeClass whose EC2NodeClass may exist. It is HyperShift's own name, so
+// that a cluster can be handed over either way.
 const EC2ClassFinalizer = "hypershift.openshift.io/ec2-nodeclass-finalizer"
 
 const (
@@ -29,7 +29,7 @@ const (
 
 // AWSConfig is what the node classes of AWS need beside policy and wrapper.
 type AWSConfig struct {
-	// Infra is what is known of the hosted cluster, but for Bootstrap.
+	// Infra is what is known of the hosted cluster, without Bootstrap.
 	Infra merge.Infra
 	// Hosted is where Infra comes from instead, nil for nowhere; it is not known before one was read.
 	Hosted func() (infra merge.Infra, known bool)
@@ -37,8 +37,8 @@ type AWSConfig struct {
 	RootVolume merge.RootVolume
 	// Bootstrap returns what nodes of a node class start with, nil when it is not there yet.
 	Bootstrap func(ctx context.Context, class string) (*merge.Bootstrap, error)
-	// VersionsFromStatus says that Bootstrap follows the version of a class, and that its status.version tells which one it is
-	// of. Otherwise Bootstrap is of ReleaseVersion, "" for one that is not known.
+	// VersionsFromStatus says that Bootstrap follows the version of a class, and that its status.version tells which
+	// one it is of. Otherwise Bootstrap is of ReleaseVersion, "" for one that is not known.
 	VersionsFromStatus bool
 	ReleaseVersion     string
 }
@@ -50,9 +50,12 @@ func EC2NodeClasses(config AWSConfig) Kind {
 	return Kind{
 		Wrapper: hypershiftv1.OpenshiftEC2NodeClassKind, Product: karpenterawsv1.EC2NodeClassKind,
 		Finalizer: EC2ClassFinalizer, Shared: true,
-		NewWrapper: func() client.Object { return &hypershiftv1.OpenshiftEC2NodeClass{} }, NewWrapperList: func() client.ObjectList { return &hypershiftv1.OpenshiftEC2NodeClassList{} },
-		NewProduct: func() client.Object { return &karpenterawsv1.EC2NodeClass{} }, NewProductList: func() client.ObjectList { return &karpenterawsv1.EC2NodeClassList{} },
-		Make: func(ctx context.Context, policy *hypershiftv1beta1.AutoNodePolicy, wrapper client.Object) (Made, error) {
+		NewWrapper:     func() client.Object { return &hypershiftv1.OpenshiftEC2NodeClass{} },
+		NewWrapperList: func() client.ObjectList { return &hypershiftv1.OpenshiftEC2NodeClassList{} },
+		NewProduct:     func() client.Object { return &karpenterawsv1.EC2NodeClass{} },
+		NewProductList: func() client.ObjectList { return &karpenterawsv1.EC2NodeClassList{} },
+		Make: func(ctx context.Context, policy *hypershiftv1beta1.AutoNodePolicy,
+			wrapper client.Object) (Made, error) {
 			class := wrapper.(*hypershiftv1.OpenshiftEC2NodeClass)
 			release, err := config.releaseOf(ctx, class, before)
 			if err != nil {
@@ -73,7 +76,8 @@ func EC2NodeClasses(config AWSConfig) Kind {
 			wanted.(*karpenterawsv1.EC2NodeClass).Spec.DeepCopyInto(&product.(*karpenterawsv1.EC2NodeClass).Spec)
 		},
 		Altered: func(product, wanted client.Object) Difference {
-			return differing(&product.(*karpenterawsv1.EC2NodeClass).Spec, &wanted.(*karpenterawsv1.EC2NodeClass).Spec, defaults, under("spec"))
+			return differing(&product.(*karpenterawsv1.EC2NodeClass).Spec, &wanted.(*karpenterawsv1.EC2NodeClass).Spec,
+				defaults, under("spec"))
 		},
 		State: func(wrapper client.Object) State {
 			status := &wrapper.(*hypershiftv1.OpenshiftEC2NodeClass).Status
@@ -95,7 +99,8 @@ func EC2NodeClasses(config AWSConfig) Kind {
 
 // madeClass puts a merge of a node class into the form that all wrappers have.
 func madeClass(result merge.EC2NodeClassResult, release release) Made {
-	made := Made{Problems: result.Problems, Conditions: []condition.Value{result.RootVolume(), release.said}, RetryAfter: bootstrapAgainAfter}
+	made := Made{Problems: result.Problems, Conditions: []condition.Value{result.RootVolume(), release.said},
+		RetryAfter: bootstrapAgainAfter}
 	if result.Wait != nil {
 		made.Missing, made.RetryAfter = result.Wait.Message, missingAgainAfter
 		if release.missing != "" {
@@ -107,20 +112,25 @@ func madeClass(result merge.EC2NodeClassResult, release release) Made {
 		made.Product = result.EC2NodeClass
 	}
 	if len(result.IgnoredTags) > 0 {
-		made.WarningReason, made.Warning = ReasonIgnoredTags, "spec.tags: the hosted cluster or the autoscaler has its own value for "+strings.Join(result.IgnoredTags, ", ")
+		made.WarningReason, made.Warning = ReasonIgnoredTags,
+			"spec.tags: the hosted cluster or the autoscaler has its own value for "+
+				strings.Join(result.IgnoredTags, ", ")
 	}
 	return made
 }
 
 // mirrorClass copies what the EC2NodeClass has found, in the words of the wrapper's API.
 func mirrorClass(wrapper, product client.Object) []karpenterv1.Condition {
-	status, said := &wrapper.(*hypershiftv1.OpenshiftEC2NodeClass).Status, product.(*karpenterawsv1.EC2NodeClass).Status.DeepCopy()
+	status, said := &wrapper.(*hypershiftv1.OpenshiftEC2NodeClass).Status,
+		product.(*karpenterawsv1.EC2NodeClass).Status.DeepCopy()
 	status.Subnets, status.SecurityGroups, status.CapacityReservations = nil, nil, nil
 	for _, subnet := range said.Subnets {
-		status.Subnets = append(status.Subnets, hypershiftv1.Subnet{ID: subnet.ID, Zone: subnet.Zone, ZoneID: subnet.ZoneID})
+		status.Subnets = append(status.Subnets, hypershiftv1.Subnet{ID: subnet.ID, Zone: subnet.Zone,
+			ZoneID: subnet.ZoneID})
 	}
 	for _, group := range said.SecurityGroups {
-		status.SecurityGroups = append(status.SecurityGroups, hypershiftv1.SecurityGroup{ID: group.ID, Name: group.Name})
+		status.SecurityGroups = append(status.SecurityGroups,
+			hypershiftv1.SecurityGroup{ID: group.ID, Name: group.Name})
 	}
 	for _, reservation := range said.CapacityReservations {
 		criteria := hypershiftv1.InstanceMatchCriteriaOpen
@@ -128,8 +138,8 @@ func mirrorClass(wrapper, product client.Object) []karpenterv1.Condition {
 			criteria = hypershiftv1.InstanceMatchCriteriaTargeted
 		}
 		status.CapacityReservations = append(status.CapacityReservations, hypershiftv1.CapacityReservation{
-			ID: reservation.ID, AvailabilityZone: reservation.AvailabilityZone, EndTime: reservation.EndTime, InstanceMatchCriteria: criteria,
-			InstanceType: reservation.InstanceType, OwnerID: reservation.OwnerID,
+			ID: reservation.ID, AvailabilityZone: reservation.AvailabilityZone, EndTime: reservation.EndTime,
+			InstanceMatchCriteria: criteria, InstanceType: reservation.InstanceType, OwnerID: reservation.OwnerID,
 		})
 	}
 	return said.Conditions

@@ -22,13 +22,13 @@ import (
 const (
 	// classAgainAfter is when a class that is being made is looked for again, should nothing tell of it.
 	classAgainAfter = 10 * time.Second
-	// classPatience is for how long a pool says nothing new while its class is being brought in line with a policy, which
-	// mostly takes a moment: two writes of each pool's status would be one too many.
+	// classPatience is for how long a pool says nothing new while its class is being brought in line with a policy,
+	// which mostly takes a moment: two writes of each pool's status would be one too many.
 	classPatience = 5 * time.Second
 )
 
-// OnlyManaged returns the kind of pools whose EC2NodeClass has to be made from a wrapper of classes, nil for a platform that
-// has none. Node classes of other kinds have no wrapper, and are managed by definition.
+// OnlyManaged returns the kind of pools whose EC2NodeClass has to be made from a wrapper of classes, nil for a
+// platform that has none. Node classes of other kinds have no wrapper, and are managed by definition.
 func (k Kind) OnlyManaged(classes *Kind) Kind {
 	k.class = func(product client.Object) (string, bool) {
 		ref := product.(*karpenterv1.NodePool).Spec.Template.Spec.NodeClassRef
@@ -54,10 +54,11 @@ func ClassOf(pool *hypershiftv1beta1.OpenshiftNodePool) string {
 type classState int
 
 const (
-	classManaged    classState = iota
-	classPending               // there is a wrapper, whose product is not in line with this policy yet, or was not looked at
-	classNotApplied            // it could not be brought in line
-	classUnmanaged             // there is no wrapper
+	classManaged classState = iota
+	// there is a wrapper, whose product is not in line with this policy yet, or was not looked at
+	classPending
+	classNotApplied // it could not be brought in line
+	classUnmanaged  // there is no wrapper
 )
 
 // lookAtClass finds out how it stands with the node class that a product refers to. That there is no wrapper is only
@@ -113,8 +114,8 @@ func (c *Controller) lookAtOthersClass(ctx context.Context, name string) (classS
 	return classManaged, nil
 }
 
-// guardClass lets a pool launch nodes of managed classes only: otherwise a new product is not made, and one that is there is
-// closed. It reports whether to leave the step at that for now.
+// guardClass lets a pool launch nodes of managed classes only: otherwise a new product is not made, and one that is
+// there is closed. It reports whether to leave the step at that for now.
 func (c *Controller) guardClass(ctx context.Context, s scene, made *Made) (later bool, err error) {
 	kind := c.config.Kind
 	if kind.class == nil || made.Product == nil {
@@ -132,7 +133,8 @@ func (c *Controller) guardClass(ctx context.Context, s scene, made *Made) (later
 	case classManaged:
 		made.Conditions = append(made.Conditions, condition.True(said, hypershiftv1beta1.ReasonManaged, ""))
 	case classPending:
-		made.Missing, made.RetryAfter = fmt.Sprintf("node class %s is not in line with the provider's policy yet", name), classAgainAfter
+		made.Missing, made.RetryAfter = fmt.Sprintf("node class %s is not in line with the provider's policy yet",
+			name), classAgainAfter
 		if kind.classes.ByOther || c.config.Board.leavesClasses() {
 			made.Missing = fmt.Sprintf("node class %s is not made yet", name)
 		}
@@ -143,11 +145,16 @@ func (c *Controller) guardClass(ctx context.Context, s scene, made *Made) (later
 			closePool(made.Product)
 		}
 	case classNotApplied, classUnmanaged:
-		problem := merge.Problem{Reason: hypershiftv1beta1.ReasonNodeClassUnmanaged, Field: "spec.template.spec.nodeClassRef", Message: fmt.Sprintf(
-			"names node class %s, which no OpenshiftEC2NodeClass of this name stands behind: create it, or name another. Until then the pool launches nothing", name)}
+		problem := merge.Problem{Reason: hypershiftv1beta1.ReasonNodeClassUnmanaged,
+			Field: "spec.template.spec.nodeClassRef", Message: fmt.Sprintf(
+				"names node class %s, which no OpenshiftEC2NodeClass of this name stands behind: create it, or name another. Until then the pool launches nothing",
+				name)}
 		if state == classNotApplied {
 			problem.Reason = hypershiftv1beta1.ReasonNodeClassNotApplied
-			problem.Message = fmt.Sprintf("names node class %s, whose OpenshiftEC2NodeClass says in PolicyApplied why it is not applied. Until it is, the pool launches nothing", name)
+			problem.Message =
+				fmt.Sprintf(
+					"names node class %s, whose OpenshiftEC2NodeClass says in PolicyApplied why it is not applied. Until it is, the pool launches nothing",
+					name)
 		}
 		made.Problems = append(made.Problems, problem)
 		made.Conditions = append(made.Conditions, condition.False(said, problem.Reason, problem.String()))
@@ -162,7 +169,8 @@ func (c *Controller) guardClass(ctx context.Context, s scene, made *Made) (later
 
 // nothing is the entry that no instance type satisfies and that the API accepts (G10).
 func nothing() karpenterv1.NodeSelectorRequirementWithMinValues {
-	return karpenterv1.NodeSelectorRequirementWithMinValues{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpDoesNotExist}
+	return karpenterv1.NodeSelectorRequirementWithMinValues{Key: corev1.LabelInstanceTypeStable,
+		Operator: corev1.NodeSelectorOpDoesNotExist}
 }
 
 // closePool makes a NodePool that launches nothing. A list that is full loses its last entry: nothing is left anyway.

@@ -126,7 +126,8 @@ func TestA30_AClassOfAnotherThatIsGoing(t *testing.T) {
 func TestA30_NoFailureToLookAtAClassOfAnotherIsSwallowed(t *testing.T) {
 	t.Parallel()
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
-		s := alongside(t, policyOf(1, in(instanceType, "a")), ofClass("web", "big"), class("big"), othersClass("big", "90Gi"))
+		s := alongside(t, policyOf(1, in(instanceType, "a")), ofClass("web", "big"), class("big"),
+			othersClass("big", "90Gi"))
 		s.behind(f.Wrap(s.guest))
 		return s.steps(s.pools, "web", nil, func() {
 			s.change("web", func(pool *karpenterv1.NodePool) { pool.Labels = nil })

@@ -19,9 +19,11 @@ import (
 )
 
 // ofClass is a pool that refers to an EC2NodeClass.
-func ofClass(pool, class string, requirements ...karpenterv1.NodeSelectorRequirementWithMinValues) *hypershiftv1beta1.OpenshiftNodePool {
+func ofClass(pool, class string,
+	requirements ...karpenterv1.NodeSelectorRequirementWithMinValues) *hypershiftv1beta1.OpenshiftNodePool {
 	w := wrapper(pool, requirements...)
-	w.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: karpenterawsv1.Group, Kind: karpenterawsv1.EC2NodeClassKind, Name: class}
+	w.Spec.Template.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: karpenterawsv1.Group,
+		Kind: karpenterawsv1.EC2NodeClassKind, Name: class}
 	return w
 }
 
@@ -46,7 +48,8 @@ func (s *scene) managed(pool string, status metav1.ConditionStatus, reason strin
 	}
 }
 
-// a pool of a class that no wrapper stands behind is not made; one that is there is closed. Both follow the class.
+// a pool of a class that no wrapper stands behind is not made; one that is there is closed. Both follow the
+// class.
 func TestA06_APoolFollowsItsClass(t *testing.T) {
 	t.Parallel()
 	s := guarding(t, ofClass("new", "big"), ofClass("there", "big"), class("big"))
@@ -69,7 +72,8 @@ func TestA06_APoolFollowsItsClass(t *testing.T) {
 		s.step(s.classes, "big")
 		s.step(s.classes, "big")
 	}
-	if said := s.policySays(metav1.ConditionFalse, hypershiftv1beta1.ReasonNodeClassUnmanaged); !strings.Contains(said, "OpenshiftNodePool new (NodeClassUnmanaged), OpenshiftNodePool there") {
+	if said := s.policySays(metav1.ConditionFalse, hypershiftv1beta1.ReasonNodeClassUnmanaged); !strings.Contains(said,
+		"OpenshiftNodePool new (NodeClassUnmanaged), OpenshiftNodePool there") {
 		t.Errorf("the policy says %q", said)
 	}
 
@@ -102,12 +106,14 @@ func TestA06_AFullPoolIsClosedToo(t *testing.T) {
 	s.must(s.guest.Delete(t.Context(), s.classWrapper("big")))
 	s.step(s.pools, "full")
 	entries := s.nodePool("full").Spec.Template.Spec.Requirements
-	if len(entries) != merge.MaxRequirements || entries[len(entries)-1].Operator != "DoesNotExist" || entries[len(entries)-2].Key != many[len(many)-2].Key {
+	if len(entries) != merge.MaxRequirements || entries[len(entries)-1].Operator != "DoesNotExist" ||
+		entries[len(entries)-2].Key != many[len(many)-2].Key {
 		t.Errorf("%d entries, the last %+v", len(entries), entries[len(entries)-1])
 	}
 }
 
-// while its class follows a new policy, a pool follows too, and says nothing new for 5 s: mostly the class is quicker.
+// while its class follows a new policy, a pool follows too, and says nothing new for 5 s: mostly the class is
+// quicker.
 func TestA06_APoolDoesNotWaitForItsClassWithThePolicy(t *testing.T) {
 	t.Parallel()
 	s := guarding(t, ofClass("web", "big"), class("big"))
@@ -116,7 +122,8 @@ func TestA06_APoolDoesNotWaitForItsClassWithThePolicy(t *testing.T) {
 	s.learn(operator.Answer{Policy: policyOf(2, in(instanceType, "b"))})
 	clear(s.guestWrites)
 	for range 2 {
-		if again := s.step(s.pools, "web").RequeueAfter; again != 5*time.Second || s.guestWrites["status OpenshiftNodePool"] != 0 {
+		if again := s.step(s.pools, "web").RequeueAfter; again != 5*time.Second ||
+			s.guestWrites["status OpenshiftNodePool"] != 0 {
 			t.Errorf("again after %s, writes %v", again, s.guestWrites)
 		}
 	}
@@ -134,8 +141,8 @@ func TestA06_APoolDoesNotWaitForItsClassWithThePolicy(t *testing.T) {
 	}
 }
 
-// what a user gets wrong in a wrapper leaves the class as it was, and its pools open; for another policy it is not
-// applied. One that is altered, or was touched since, is not what it was.
+// what a user gets wrong in a wrapper leaves the class as it was, and its pools open; for another policy it is
+// not applied. One that is altered, or was touched since, is not what it was.
 func TestA06_AClassThatStandsIsUsed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -157,11 +164,14 @@ func TestA06_AClassThatStandsIsUsed(t *testing.T) {
 		s.step(s.pools, "web")
 		wrong := s.classWrapper("big")
 		wrong.Generation = 2
-		wrong.Spec.BlockDeviceMappings = []hypershiftv1.BlockDeviceMapping{{DeviceName: "/dev/sdb", EBS: &hypershiftv1.BlockDevice{VolumeSizeGiB: new(int64(1 << 20))}}}
+		wrong.Spec.BlockDeviceMappings = []hypershiftv1.BlockDeviceMapping{
+			{DeviceName: "/dev/sdb", EBS: &hypershiftv1.BlockDevice{VolumeSizeGiB: new(int64(1 << 20))}},
+		}
 		s.must(s.guest.Update(t.Context(), wrong))
 		c.change(s)
 		s.step(s.classes, "big")
-		if said := s.classSays("big", hypershiftv1beta1.ConditionTypePolicyApplied); said.Status != metav1.ConditionFalse {
+		if said := s.classSays("big",
+			hypershiftv1beta1.ConditionTypePolicyApplied); said.Status != metav1.ConditionFalse {
 			t.Fatalf("%s: the class says %+v", name, said)
 		}
 		s.step(s.pools, "web")
@@ -184,7 +194,8 @@ func TestA06_AWrapperThatTheCacheDoesNotShowIsThere(t *testing.T) {
 	cache := newStale(s.guest)
 	cache.hide(s.classWrapper("big"))
 	pools := operator.New(operator.Config{
-		Kind: s.kinds[0], Guest: operator.GuestClient{Client: cache}, Live: s.guest, Board: s.board, Events: s.tape, Metrics: s.metrics, Now: s.clock.Now,
+		Kind: s.kinds[0], Guest: operator.GuestClient{Client: cache}, Live: s.guest, Board: s.board, Events: s.tape,
+		Metrics: s.metrics, Now: s.clock.Now,
 	})
 	s.step(pools, "web")
 	s.managed("web", metav1.ConditionTrue, hypershiftv1beta1.ReasonManaged)
@@ -196,16 +207,19 @@ func TestA06_ClassesOfOtherPlatforms(t *testing.T) {
 	t.Parallel()
 	simulated := schema.GroupKind{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"}
 	kwok := ofClass("kwok", "default")
-	kwok.Spec.Template.Spec.NodeClassRef.Group, kwok.Spec.Template.Spec.NodeClassRef.Kind = simulated.Group, simulated.Kind
+	kwok.Spec.Template.Spec.NodeClassRef.Group, kwok.Spec.Template.Spec.NodeClassRef.Kind = simulated.Group,
+		simulated.Kind
 	s := newScene(t, []client.Object{kwok, wrapper("aws")}, policyOf(1))
-	s.kinds[0] = operator.NodePools(merge.NodePoolSettings{NodeClasses: []schema.GroupKind{simulated}}).OnlyManaged(nil)
+	s.kinds[0] = operator.NodePools(merge.NodePoolSettings{NodeClasses: []schema.GroupKind{simulated}}).OnlyManaged(
+		nil)
 	s.read()
 	s.behind(s.guest)
 	s.step(s.pools, "kwok")
 	s.managed("kwok", metav1.ConditionTrue, hypershiftv1beta1.ReasonManaged)
 	s.step(s.pools, "aws")
 	s.managed("aws", metav1.ConditionFalse, hypershiftv1beta1.ReasonNodeClassUnmanaged)
-	for pool, want := range map[*hypershiftv1beta1.OpenshiftNodePool]string{kwok: "", wrapper("x"): "default", ofClass("x", "big"): "big"} {
+	for pool, want := range map[*hypershiftv1beta1.OpenshiftNodePool]string{kwok: "", wrapper("x"): "default",
+		ofClass("x", "big"): "big"} {
 		if got := operator.ClassOf(pool); got != want {
 			t.Errorf("the class of %s is %q, want %q", pool.Name, got, want)
 		}

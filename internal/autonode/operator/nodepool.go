@@ -21,11 +21,16 @@ const PoolFinalizer = hypershiftv1beta1.Group + "/nodepool"
 func NodePools(settings merge.NodePoolSettings) Kind {
 	defaults := karpenterv1.NodePoolSpecDefaults()
 	// The labels of the template fold as the requirements do (K1). Limits, taints, budgets are the user's own.
-	decided := under("spec.template.spec.requirements", "spec.template.spec.nodeClassRef", "spec.template.metadata.labels")
+	decided := under("spec.template.spec.requirements", "spec.template.spec.nodeClassRef",
+		"spec.template.metadata.labels")
 	return Kind{
 		Wrapper: "OpenshiftNodePool", Product: "NodePool", Finalizer: PoolFinalizer,
-		NewWrapper: func() client.Object { return &hypershiftv1beta1.OpenshiftNodePool{} }, NewWrapperList: func() client.ObjectList { return &hypershiftv1beta1.OpenshiftNodePoolList{} },
-		NewProduct: func() client.Object { return &karpenterv1.NodePool{} }, NewProductList: func() client.ObjectList { return &karpenterv1.NodePoolList{} },
+		NewWrapper:     func() client.Object { return &hypershiftv1beta1.OpenshiftNodePool{} },
+		NewWrapperList: func() client.ObjectList { return &hypershiftv1beta1.OpenshiftNodePoolList{} },
+		NewProduct:     func() client.Object { return &karpenterv1.NodePool{} },
+		NewProductList: func() client.ObjectList {
+			return &karpenterv1.NodePoolList{}
+		},
 		Make: func(_ context.Context, policy *hypershiftv1beta1.AutoNodePolicy, wrapper client.Object) (Made, error) {
 			return madePool(merge.NodePool(policy, wrapper.(*hypershiftv1beta1.OpenshiftNodePool), settings)), nil
 		},
@@ -34,14 +39,16 @@ func NodePools(settings merge.NodePoolSettings) Kind {
 		},
 		Quarantine: quarantine,
 		Altered: func(product, wanted client.Object) Difference {
-			return differing(&product.(*karpenterv1.NodePool).Spec, &wanted.(*karpenterv1.NodePool).Spec, defaults, decided)
+			return differing(&product.(*karpenterv1.NodePool).Spec, &wanted.(*karpenterv1.NodePool).Spec, defaults,
+				decided)
 		},
 		State: func(wrapper client.Object) State {
 			status := &wrapper.(*hypershiftv1beta1.OpenshiftNodePool).Status
 			return State{Conditions: &status.Conditions, ObservedPolicy: &status.ObservedPolicy}
 		},
 		Mirror: func(wrapper, product client.Object) []karpenterv1.Condition {
-			status, said := &wrapper.(*hypershiftv1beta1.OpenshiftNodePool).Status, product.(*karpenterv1.NodePool).Status.DeepCopy()
+			status, said := &wrapper.(*hypershiftv1beta1.OpenshiftNodePool).Status,
+				product.(*karpenterv1.NodePool).Status.DeepCopy()
 			status.Resources, status.Nodes = said.Resources, said.Nodes
 			return said.Conditions
 		},
@@ -58,14 +65,16 @@ func NodePools(settings merge.NodePoolSettings) Kind {
 	}
 }
 
-// madePool puts a merge of a pool into the form that all wrappers have. A pool that nothing can satisfy is written, and its
-// user told (G9).
+// madePool puts a merge of a pool into the form that all wrappers have. A pool that nothing can satisfy is written,
+// and its user told (G9).
 func madePool(result merge.NodePoolResult) Made {
 	made := Made{Problems: result.Problems, Conditions: []condition.Value{result.Compatible()}}
 	if result.NodePool != nil {
 		made.Product = result.NodePool
 	}
-	if i := slices.IndexFunc(made.Conditions, func(v condition.Value) bool { return v.Status == metav1.ConditionFalse }); i >= 0 {
+	if i := slices.IndexFunc(made.Conditions, func(v condition.Value) bool {
+		return v.Status == metav1.ConditionFalse
+	}); i >= 0 {
 		made.Warning, made.WarningReason = made.Conditions[i].Message, made.Conditions[i].Reason
 	}
 	return made

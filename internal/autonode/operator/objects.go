@@ -16,7 +16,8 @@ const (
 	bindingKind = "ValidatingAdmissionPolicyBinding"
 )
 
-// kindOf is the kind of a part of an admission policy, for people and metrics: answers of the API server do not carry it.
+// kindOf is the kind of a part of an admission policy, for people and metrics: answers of the API server do not carry
+// it.
 func kindOf(object client.Object) string {
 	if _, binding := object.(*admissionv1.ValidatingAdmissionPolicyBinding); binding {
 		return bindingKind

@@ -92,8 +92,8 @@ func (o Owning) Split(all []merge.Protection) (own, others []merge.Protection) {
 	return own, others
 }
 
-// guards reports whether somebody else's admission policy does what ours would: it refuses, when it cannot be evaluated
-// too, and sees every request that ours sees. What its expressions let pass is its owner's business.
+// guards reports whether somebody else's admission policy does what ours would: it refuses, when it cannot be
+// evaluated too, and sees every request that ours sees. What its expressions let pass is its owner's business.
 func guards(ours merge.Protection, policy *admissionv1.ValidatingAdmissionPolicy) bool {
 	spec := policy.Spec
 	if spec.FailurePolicy != nil && *spec.FailurePolicy != admissionv1.Fail || len(spec.Validations) == 0 ||
@@ -106,7 +106,8 @@ func guards(ours merge.Protection, policy *admissionv1.ValidatingAdmissionPolicy
 				func(rule admissionv1.NamedRuleWithOperations) bool {
 					return len(rule.ResourceNames) == 0 &&
 						either(rule.Operations, operation, admissionv1.OperationAll) &&
-						either(rule.APIGroups, want.APIGroups[0], "*") && either(rule.Resources, want.Resources[0], "*")
+						either(rule.APIGroups, want.APIGroups[0], "*") &&
+						either(rule.Resources, want.Resources[0], "*")
 				}) {
 				return false
 			}
@@ -125,8 +126,8 @@ func binds(policy string, binding *admissionv1.ValidatingAdmissionPolicyBinding)
 		slices.Contains(binding.Spec.ValidationActions, admissionv1.Deny)
 }
 
-// notOwned is what the policy's readiness becomes when the policy asks for something that this operator does not write:
-// that is not applied, whatever somebody else writes there. What the policy itself lacks comes first.
+// notOwned is what the policy's readiness becomes when the policy asks for something that this operator does not
+// write: that is not applied, whatever somebody else writes there. What the policy itself lacks comes first.
 func notOwned(policy *hypershiftv1beta1.AutoNodePolicy, poolsOfOthers, classesOfOthers bool,
 	ready condition.Value) condition.Value {
 	if len(merge.Check(policy)) > 0 {

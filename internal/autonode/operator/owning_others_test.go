@@ -41,8 +41,8 @@ func TestA30_ThePartsThatAreNamedAreOwned(t *testing.T) {
 	}
 }
 
-// othersProtector looks through server at the admission policy that another operator keeps for node classes, and writes
-// none.
+// othersProtector looks through server at the admission policy that another operator keeps for node classes, and
+// writes none.
 func (s *scene) othersProtector(server client.Client) (*operator.ProtectionController, merge.Protection) {
 	s.t.Helper()
 	all, err := merge.Admission(merge.AdmissionConfig{Operator: merge.DefaultOperator})
@@ -125,7 +125,8 @@ func TestA30_WhatIsNotOwnedComesLast(t *testing.T) {
 		s := newScene(t, nil, test.policy)
 		s.read()
 		s.policy = operator.NewPolicyController(operator.PolicyConfig{
-			Management: s.managementClient(), Guest: operator.GuestClient{Client: s.guest}, Kinds: s.kinds, Board: s.board,
+			Management: s.managementClient(), Guest: operator.GuestClient{Client: s.guest}, Kinds: s.kinds,
+			Board:         s.board,
 			PoolsOfOthers: test.poolsOfOthers, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
 		})
 		if s.policySays(test.status, test.reason); t.Failed() {

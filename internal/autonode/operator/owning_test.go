@@ -82,7 +82,8 @@ func TestA30_PoolsUseTheClassesOfAnotherOperator(t *testing.T) {
 	s.merged("web", in(instanceType, "a"))
 	s.policySays(metav1.ConditionTrue, hypershiftv1beta1.ReasonApplied)
 	if wrapper := s.classWrapper("big"); len(wrapper.Finalizers) > 0 || len(wrapper.Status.Conditions) > 0 {
-		t.Errorf("the wrapper was written: finalizers %v, conditions %v", wrapper.Finalizers, wrapper.Status.Conditions)
+		t.Errorf("the wrapper was written: finalizers %v, conditions %v", wrapper.Finalizers,
+			wrapper.Status.Conditions)
 	}
 	s.must(s.guest.Delete(t.Context(), class("big")))
 	s.step(s.pools, "web")

@@ -89,7 +89,8 @@ func TestA45_WhoseBusinessItIsThatAPolicyIsNotReady(t *testing.T) {
 			notReady: "party=Tenant 1", wrappers: "applied=False,kind=OpenshiftEC2NodeClass,party=Tenant 1"},
 		{what: "the guest alters what is written", guest: []client.Object{wrapper("web")}, policy: policyOf(1,
 			in(instanceType, "a")),
-			happens: altering, notReady: "party=Tenant 1", wrappers: "applied=False,kind=OpenshiftNodePool,party=Tenant 1"},
+			happens: altering, notReady: "party=Tenant 1",
+			wrappers: "applied=False,kind=OpenshiftNodePool,party=Tenant 1"},
 		{what: "the policy leaves no room for a user's entry", guest: []client.Object{asking("web")}, policy: full(),
 			notReady: "party=Provider 1", wrappers: "applied=False,kind=OpenshiftNodePool,party=Provider 1"},
 		{what: "the policy is not valid", guest: []client.Object{wrapper("web")}, policy: policyOf(1, in(instanceType,
@@ -99,8 +100,9 @@ func TestA45_WhoseBusinessItIsThatAPolicyIsNotReady(t *testing.T) {
 			in(instanceType, "a")),
 			happens: func(s *scene) { s.bootstrap = nil }, notReady: "party=Service 1",
 			wrappers: "applied=Unknown,kind=OpenshiftEC2NodeClass,party=Service 1"},
-		{what: "two have to do something", guest: []client.Object{failing("web"), class("default")}, policy: policyOf(1,
-			in(instanceType, "a")),
+		{what: "two have to do something", guest: []client.Object{failing("web"), class("default")},
+			policy: policyOf(1,
+				in(instanceType, "a")),
 			happens: func(s *scene) { s.bootstrap = nil }, notReady: "party=Service 1; party=Tenant 1",
 			wrappers: "applied=False,kind=OpenshiftNodePool,party=Tenant 1; " +
 				"applied=Unknown,kind=OpenshiftEC2NodeClass,party=Service 1"},
@@ -213,8 +215,8 @@ func TestA23_WhetherTheGuestIsProtectedIsShown(t *testing.T) {
 		s.step(protector, "")
 		said("a while later", hypershiftv1beta1.ReasonInForce)
 		open := operator.NewPolicyController(operator.PolicyConfig{
-			Management: s.managementClient(), Guest: operator.GuestClient{Client: s.guest}, Kinds: s.kinds, Board: s.board,
-			ClaimsOpen: true, Metrics: s.metrics, Now: s.clock.Now,
+			Management: s.managementClient(), Guest: operator.GuestClient{Client: s.guest}, Kinds: s.kinds,
+			Board: s.board, ClaimsOpen: true, Metrics: s.metrics, Now: s.clock.Now,
 		})
 		s.step(open, "")
 		if got := shown(t, registry, "autonode_protected"); got != "reason="+hypershiftv1beta1.ReasonOpenByFlag+" 1" {
@@ -223,8 +225,8 @@ func TestA23_WhetherTheGuestIsProtectedIsShown(t *testing.T) {
 	}
 }
 
-// a release that is not had, or not yet, is the business of who asks for it; without bootstrap data for anybody it is the
-// operator's.
+// a release that is not had, or not yet, is the business of who asks for it; without bootstrap data for
+// anybody it is the operator's.
 func TestA45_AReleaseThatIsNotHadIsTheTenants(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]string{"4.21.0": "party=Tenant 1", "": "party=Service 1"} {

@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// PolicyConfig is what the controller of the policy's status works with; all fields are required but for the booleans.
+// PolicyConfig is what the controller of the policy's status works with; all fields except the booleans are required.
 type PolicyConfig struct {
 	Management ManagementClient
 	Guest      GuestClient
@@ -29,16 +29,16 @@ type PolicyConfig struct {
 	Board      *Board
 	// ClaimsOpen says that NodeClaims are not protected, since a flag says so.
 	ClaimsOpen bool
-	// PoolsOfOthers and ClassesOfOthers say that another operator writes these, so that what the policy asks of them is
-	// not applied.
+	// PoolsOfOthers and ClassesOfOthers say that another operator writes these, so that what the policy asks of them
+	// is not applied.
 	PoolsOfOthers, ClassesOfOthers bool
 	Metrics                        Metrics
 	Now                            func() time.Time
 	Log                            logr.Logger
 }
 
-// readyAfterStart is how long a policy's Ready that an earlier process has written is left as it is, while this one has not
-// looked at all wrappers yet.
+// readyAfterStart is how long a policy's Ready that an earlier process has written is left as it is, while this one
+// has not looked at all wrappers yet.
 const readyAfterStart = time.Minute
 
 // pausedAgainAfter is when it is looked again whether a pause is over.
@@ -47,8 +47,8 @@ const pausedAgainAfter = 10 * time.Second
 // stepsEndWithin is when it is looked again whether the steps that a pause found under way are through.
 const stepsEndWithin = 200 * time.Millisecond
 
-// PolicyController is the only writer of the policy's status (G16). A step looks at all wrappers and writes at most once.
-// It has one worker.
+// PolicyController is the only writer of the policy's status (G16). A step looks at all wrappers and writes at most
+// once. It has one worker.
 type PolicyController struct {
 	config  PolicyConfig
 	started time.Time // of the first step
@@ -60,8 +60,8 @@ func NewPolicyController(config PolicyConfig) *PolicyController {
 	return &PolicyController{config: config}
 }
 
-// Reconcile sums up what the controllers found out of the wrappers for the policy's present generation. A conflict is an error: somebody has changed
-// the policy, and the feed's next answer brings it (G29).
+// Reconcile sums up what the controllers found out of the wrappers for the policy's present generation. A conflict is
+// an error: somebody has changed the policy, and the feed's next answer brings it (G29).
 func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if c.started.IsZero() {
 		c.started = c.config.Now()
@@ -106,7 +106,8 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 		return result, nil
 	}
 	if err := c.config.Management.WriteStatus(ctx, policy, status); client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("writing the status of AutoNodePolicy %s/%s: %w", policy.Namespace, policy.Name, err)
+		return reconcile.Result{}, fmt.Errorf("writing the status of AutoNodePolicy %s/%s: %w", policy.Namespace,
+			policy.Name, err)
 	}
 	c.config.Log.V(1).Info("wrote the policy's status", "ready", ready.Status, "reason", ready.Reason)
 	return result, nil
@@ -133,9 +134,10 @@ func (c *PolicyController) showWhose(reading Reading, found surveyed) {
 	c.config.Metrics.ShowNotReady(whose)
 }
 
-// sayProtected says whether all admission policies are in force, and since when they were so for the first time, which never
-// changes any more. It reports whether that changed the status.
-func (c *PolicyController) sayProtected(policy *hypershiftv1beta1.AutoNodePolicy, status *hypershiftv1beta1.AutoNodePolicyStatus) (changed bool) {
+// sayProtected says whether all admission policies are in force, and since when they were so for the first time, which
+// never changes any more. It reports whether that changed the status.
+func (c *PolicyController) sayProtected(policy *hypershiftv1beta1.AutoNodePolicy,
+	status *hypershiftv1beta1.AutoNodePolicyStatus) (changed bool) {
 	changed = condition.Set(&status.Conditions, policy.Generation, c.protected(), c.config.Now())
 	const once = hypershiftv1beta1.ConditionTypeProtectedOnce
 	if len(c.missing())+len(c.config.Board.missingOfOthers()) == 0 && !condition.IsTrue(status.Conditions, once) {
@@ -161,12 +163,15 @@ func (c *PolicyController) protected() condition.Value {
 			"everybody may make NodeClaims: take --protect-nodeclaims=Open away")
 	case len(missing) > 0:
 		return condition.False(kind, hypershiftv1beta1.ReasonProtectionMissing,
-			"somebody has changed or deleted these in the hosted cluster, and they are being restored: "+strings.Join(missing, ", "))
+			"somebody has changed or deleted these in the hosted cluster, and they are being restored: "+
+				strings.Join(missing, ", "))
 	case len(ofOthers) > 0:
 		return condition.False(kind, hypershiftv1beta1.ReasonProtectionMissing,
-			"another operator is to write these in the hosted cluster, and they are missing or do not protect: "+strings.Join(ofOthers, ", "))
+			"another operator is to write these in the hosted cluster, and they are missing or do not protect: "+
+				strings.Join(ofOthers, ", "))
 	case !c.config.Board.Protected(): // not since the start; nothing is said of a policy then
-		return condition.False(kind, hypershiftv1beta1.ReasonProtectionMissing, "the admission policies are not in force yet")
+		return condition.False(kind, hypershiftv1beta1.ReasonProtectionMissing,
+			"the admission policies are not in force yet")
 	case len(leftOut) > 0:
 		return condition.False(kind, hypershiftv1beta1.ReasonRuleTooLarge, fmt.Sprintf(
 			"the policy has too many values for the rule that NodeClaims have to keep, so it does not have %s: list fewer; NodeClaims outside are found afterwards",
@@ -175,8 +180,8 @@ func (c *PolicyController) protected() condition.Value {
 	return condition.True(kind, hypershiftv1beta1.ReasonInForce, "")
 }
 
-// leave returns for how long Ready is left as an earlier process has written it: while this one does not know yet, a minute
-// after the start at most.
+// leave returns for how long Ready is left as an earlier process has written it: while this one does not know yet, a
+// minute after the start at most.
 func (c *PolicyController) leave(policy *hypershiftv1beta1.AutoNodePolicy, ready condition.Value) time.Duration {
 	said, _ := condition.Get(policy.Status.Conditions, ready.Type)
 	c.settled = c.settled || ready.Status != metav1.ConditionUnknown
@@ -192,7 +197,8 @@ func alteredStatuses(names []string) string {
 	if more := len(names) - len(shown); more > 0 {
 		shown = append(shown, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("The guest's API server changes the status of %d of them, which then tells its users something else: %s.",
+	return fmt.Sprintf(
+		"The guest's API server changes the status of %d of them, which then tells its users something else: %s.",
 		len(names), strings.Join(shown, ", "))
 }
 

@@ -41,7 +41,8 @@ func (s *scene) policySays(status metav1.ConditionStatus, reason string) string 
 	s.step(s.policy, "")
 	ready, _ := condition.Get(s.stored().Status.Conditions, hypershiftv1beta1.ConditionTypeReady)
 	if ready.Status != status || ready.Reason != reason {
-		s.t.Errorf("the policy says Ready=%s %s (%s), want %s %s", ready.Status, ready.Reason, ready.Message, status, reason)
+		s.t.Errorf("the policy says Ready=%s %s (%s), want %s %s", ready.Status, ready.Reason, ready.Message, status,
+			reason)
 	}
 	s.read() // what was written is read back
 	return ready.Message
@@ -70,7 +71,8 @@ func TestReadySumsUpTheWrappers(t *testing.T) {
 	}
 	s.must(s.guest.Create(t.Context(), wrapper("full", many...)))
 	s.step(s.pools, "full")
-	if message := s.policySays(metav1.ConditionFalse, hypershiftv1beta1.ReasonTooManyRequirements); !strings.Contains(message, "full") {
+	message := s.policySays(metav1.ConditionFalse, hypershiftv1beta1.ReasonTooManyRequirements)
+	if !strings.Contains(message, "full") {
 		t.Errorf("the message does not name the pool: %s", message)
 	}
 }
@@ -123,13 +125,17 @@ func TestANodeClassWaitsForWhatNodesStartWith(t *testing.T) {
 	var waiting hypershiftv1.OpenshiftEC2NodeClass
 	s.must(s.guest.Get(t.Context(), types.NamespacedName{Name: "big"}, &waiting))
 	said, _ := condition.Get(waiting.Status.Conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
-	if said.Reason != operator.ReasonWaiting || strings.Contains(said.Message, "forbidden") || result.RequeueAfter == 0 {
-		t.Errorf("it says %v and looks again after %s, want it to wait without telling what the management cluster said", said, result.RequeueAfter)
+	if said.Reason != operator.ReasonWaiting || strings.Contains(said.Message, "forbidden") ||
+		result.RequeueAfter == 0 {
+		t.Errorf(
+			"it says %v and looks again after %s, want it to wait without telling what the management cluster said",
+			said, result.RequeueAfter)
 	}
 	s.bootstrap, s.unread = bootstrap, nil
 	s.step(s.classes, "big")
 	s.must(s.guest.Get(t.Context(), types.NamespacedName{Name: "big"}, &made))
-	if root := made.Spec.BlockDeviceMappings; len(root) != 1 || root[0].EBS.VolumeSize.String() != "75Gi" || *root[0].EBS.IOPS != 4000 || *made.Spec.UserData != "boot" {
+	if root := made.Spec.BlockDeviceMappings; len(root) != 1 || root[0].EBS.VolumeSize.String() != "75Gi" ||
+		*root[0].EBS.IOPS != 4000 || *made.Spec.UserData != "boot" {
 		t.Errorf("the spec is %+v", made.Spec)
 	}
 }
@@ -140,14 +146,19 @@ func TestBootstrapComesFromTheSecretOfTheClass(t *testing.T) {
 	secret := func(name, pool string, labels map[string]string) *corev1.Secret {
 		labels["hypershift.openshift.io/managed-by-karpenter"] = "true"
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels,
-			Annotations: map[string]string{"hypershift.openshift.io/nodePool": pool}}, Data: map[string][]byte{"value": []byte(name)}}
+			Annotations: map[string]string{"hypershift.openshift.io/nodePool": pool}},
+			Data: map[string][]byte{"value": []byte(name)}}
 	}
 	s := newScene(t, nil,
-		secret("a-token", "clusters/big-karpenter", map[string]string{"hypershift.openshift.io/ignition-config": "true"}),
-		secret("user-data-big", "clusters/big-karpenter", map[string]string{"hypershift.openshift.io/ami": "ami-1", "hypershift.openshift.io/ami-arm64": "ami-2"}),
-		secret("user-data-other", "clusters/other-karpenter", map[string]string{"hypershift.openshift.io/ami": "ami-3"}))
+		secret("a-token", "clusters/big-karpenter",
+			map[string]string{"hypershift.openshift.io/ignition-config": "true"}),
+		secret("user-data-big", "clusters/big-karpenter", map[string]string{"hypershift.openshift.io/ami": "ami-1",
+			"hypershift.openshift.io/ami-arm64": "ami-2"}),
+		secret("user-data-other", "clusters/other-karpenter",
+			map[string]string{"hypershift.openshift.io/ami": "ami-3"}))
 	look := operator.BootstrapFromSecrets(s.managementClient())
-	if found, err := look(t.Context(), "big"); err != nil || found == nil || found.UserData != "user-data-big" || strings.Join(found.AMIs, " ") != "ami-1 ami-2" {
+	if found, err := look(t.Context(), "big"); err != nil || found == nil || found.UserData != "user-data-big" ||
+		strings.Join(found.AMIs, " ") != "ami-1 ami-2" {
 		t.Errorf("found %v, error %v", found, err)
 	}
 	if found, err := look(t.Context(), "none"); err != nil || found != nil {
@@ -170,7 +181,8 @@ func TestTheGuestIsProtectedAndStaysSo(t *testing.T) {
 	s := newUnprotectedScene(t, nil)
 	woken := 0
 	c := operator.NewProtectionController(operator.ProtectionConfig{
-		Guest: operator.GuestClient{Client: s.guest}, Wanted: protections(t), Board: s.board, Wake: func(context.Context) { woken++ },
+		Guest: operator.GuestClient{Client: s.guest}, Wanted: protections(t), Board: s.board,
+		Wake:   func(context.Context) { woken++ },
 		Events: s.tape, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
 	})
 	result := s.step(c, "")
@@ -206,7 +218,8 @@ func TestAProtectionThatIsSwitchedOffGoes(t *testing.T) {
 		wanted, err := merge.Admission(config)
 		s.must(err)
 		s.step(operator.NewProtectionController(operator.ProtectionConfig{
-			Guest: operator.GuestClient{Client: s.guest}, Wanted: wanted, Unwanted: merge.Unwanted(config), Board: s.board, Wake: func(context.Context) {},
+			Guest: operator.GuestClient{Client: s.guest}, Wanted: wanted, Unwanted: merge.Unwanted(config),
+			Board: s.board, Wake: func(context.Context) {},
 			Events: s.tape, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
 		}), "")
 		var policies admissionv1.ValidatingAdmissionPolicyList
@@ -243,7 +256,8 @@ func TestATeardownDeletesWrappersFirst(t *testing.T) {
 	}
 	done := errors.New("not done")
 	teardown := operator.NewTeardown(operator.TeardownConfig{
-		Guest: operator.GuestClient{Client: s.guest}, Kinds: s.kinds, Protections: protections(t), Board: s.board, Done: func() { done = nil }, Log: logr.Discard(),
+		Guest: operator.GuestClient{Client: s.guest}, Kinds: s.kinds, Protections: protections(t), Board: s.board,
+		Done: func() { done = nil }, Log: logr.Discard(),
 	})
 	s.step(teardown, "")
 	var held hypershiftv1.OpenshiftEC2NodeClass
@@ -258,7 +272,8 @@ func TestATeardownDeletesWrappersFirst(t *testing.T) {
 	}
 	var policies admissionv1.ValidatingAdmissionPolicyList
 	s.must(s.guest.List(t.Context(), &policies))
-	if done != nil || s.wrapper("web") != nil || s.nodePool("web") != nil || len(policies.Items) > 0 || !s.board.Released() {
+	if done != nil || s.wrapper("web") != nil || s.nodePool("web") != nil || len(policies.Items) > 0 ||
+		!s.board.Released() {
 		t.Errorf("%v; wrapper %v, %d admission policies left", done, s.wrapper("web"), len(policies.Items))
 	}
 }

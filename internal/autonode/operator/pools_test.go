@@ -24,7 +24,8 @@ func (s *scene) says(name, kind string, status metav1.ConditionStatus, reason st
 	s.t.Helper()
 	said, _ := condition.Get(s.wrapper(name).Status.Conditions, kind)
 	if said.Status != status || said.Reason != reason {
-		s.t.Errorf("%s says %s=%s %s (%s), want %s %s", name, kind, said.Status, said.Reason, said.Message, status, reason)
+		s.t.Errorf("%s says %s=%s %s (%s), want %s %s", name, kind, said.Status, said.Reason, said.Message, status,
+			reason)
 	}
 }
 
@@ -39,7 +40,8 @@ func (s *scene) merged(name string, want ...karpenterv1.NodeSelectorRequirementW
 	}
 }
 
-// R9, R10, R24: the wrapper gets its finalizer, the NodePool the policy's entries first, and a second step does nothing.
+// R9, R10, R24: the wrapper gets its finalizer, the NodePool the policy's entries first, and a second step does
+// nothing.
 func TestAStepMakesTheNodePoolAndTheNextOneNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{wrapper("web", in("team", "a"))}, policyOf(1, in(instanceType, "m5.large")))
@@ -48,12 +50,14 @@ func TestAStepMakesTheNodePoolAndTheNextOneNothing(t *testing.T) {
 	s.merged("web", in(instanceType, "m5.large"), in("team", "a"))
 	s.says("web", hypershiftv1beta1.ConditionTypePolicyApplied, metav1.ConditionTrue, hypershiftv1beta1.ReasonApplied)
 	s.says("web", hypershiftv1beta1.ConditionTypeReady, metav1.ConditionUnknown, operator.ReasonNotReported)
-	if got := s.wrapper("web"); !slices.Contains(got.Finalizers, operator.PoolFinalizer) || got.Status.ObservedPolicy == nil || got.Status.ObservedPolicy.Generation != 1 {
+	if got := s.wrapper("web"); !slices.Contains(got.Finalizers, operator.PoolFinalizer) ||
+		got.Status.ObservedPolicy == nil || got.Status.ObservedPolicy.Generation != 1 {
 		t.Errorf("finalizers %v, observed policy %v", got.Finalizers, got.Status.ObservedPolicy)
 	}
 	before := len(s.guestWrites)
 	s.step(s.pools, "web")
-	if want := map[string]int{"create NodePool": 1, "status OpenshiftNodePool": 1}; !reflect.DeepEqual(s.guestWrites, want) || before != len(want) {
+	if want := map[string]int{"create NodePool": 1, "status OpenshiftNodePool": 1}; !reflect.DeepEqual(s.guestWrites,
+		want) || before != len(want) {
 		t.Errorf("the writes are %v, want %v", s.guestWrites, want)
 	}
 }
@@ -65,11 +69,13 @@ func TestAChangeOfThePolicyIsOneWrite(t *testing.T) {
 	s.read()
 	s.step(s.pools, "web")
 	clear(s.guestWrites)
-	s.board.Set(operator.Reading{}.Next(operator.Answer{Policy: policyOf(2, in(instanceType, "a", "b"))}, s.clock.Now(), false))
+	s.board.Set(operator.Reading{}.Next(operator.Answer{Policy: policyOf(2, in(instanceType, "a", "b"))},
+		s.clock.Now(), false))
 	s.step(s.pools, "web")
 	s.step(s.pools, "web")
 	s.merged("web", in(instanceType, "a", "b"), in("team", "a"))
-	if want := map[string]int{"update NodePool": 1, "status OpenshiftNodePool": 1}; !reflect.DeepEqual(s.guestWrites, want) {
+	if want := map[string]int{"update NodePool": 1, "status OpenshiftNodePool": 1}; !reflect.DeepEqual(s.guestWrites,
+		want) {
 		t.Errorf("the writes are %v, want %v", s.guestWrites, want)
 	}
 }
@@ -93,12 +99,17 @@ func TestWhatWasAppliedLastStays(t *testing.T) {
 		status metav1.ConditionStatus
 		reason string
 	}{
-		"cannot be read":        {operator.Answer{Err: errBusy}, metav1.ConditionUnknown, operator.ReasonPolicyUnknown},
-		"refused for a moment":  {operator.Answer{Err: errForbidden}, metav1.ConditionUnknown, operator.ReasonPolicyUnknown},
-		"contradicts itself":    {operator.Answer{Policy: policyOf(2, in(instanceType, "a"), in(instanceType, "b"))}, metav1.ConditionFalse, hypershiftv1beta1.ReasonConflictingRequirements},
-		"has a restricted name": {operator.Answer{Policy: policyOf(2, in("karpenter.sh/nodepool", "a"))}, metav1.ConditionFalse, hypershiftv1beta1.ReasonInvalidRequirements},
+		"cannot be read": {operator.Answer{Err: errBusy}, metav1.ConditionUnknown,
+			operator.ReasonPolicyUnknown},
+		"refused for a moment": {operator.Answer{Err: errForbidden}, metav1.ConditionUnknown,
+			operator.ReasonPolicyUnknown},
+		"contradicts itself": {operator.Answer{Policy: policyOf(2, in(instanceType, "a"), in(instanceType, "b"))},
+			metav1.ConditionFalse, hypershiftv1beta1.ReasonConflictingRequirements},
+		"has a restricted name": {operator.Answer{Policy: policyOf(2, in("karpenter.sh/nodepool", "a"))},
+			metav1.ConditionFalse, hypershiftv1beta1.ReasonInvalidRequirements},
 	} {
-		s := newScene(t, []client.Object{wrapper("web", in("team", "a")), wrapper("new")}, policyOf(1, in(instanceType, "a")))
+		s := newScene(t, []client.Object{wrapper("web", in("team", "a")), wrapper("new")},
+			policyOf(1, in(instanceType, "a")))
 		s.read()
 		s.step(s.pools, "web")
 		s.board.Set(s.board.Reading().Next(test.answer, s.clock.Now(), false))
@@ -125,7 +136,8 @@ func TestWithoutTheRightToReadThereIsNoPolicyAfterAWhile(t *testing.T) {
 	s.board.Set(s.board.Reading().Next(operator.Answer{Err: errForbidden}, s.clock.Now(), false))
 	s.step(s.pools, "web")
 	s.merged("web", in("team", "a"))
-	s.says("web", hypershiftv1beta1.ConditionTypePolicyApplied, metav1.ConditionFalse, hypershiftv1beta1.ReasonPolicyUnreadable)
+	s.says("web", hypershiftv1beta1.ConditionTypePolicyApplied, metav1.ConditionFalse,
+		hypershiftv1beta1.ReasonPolicyUnreadable)
 	s.says("web", hypershiftv1beta1.ConditionTypeReady, metav1.ConditionUnknown, operator.ReasonNotReported)
 	if said := s.tape.Said(); len(said) != 1 || !strings.Contains(said[0], hypershiftv1beta1.ReasonPolicyUnreadable) {
 		t.Errorf("said %q, want an event", said)
@@ -142,18 +154,22 @@ func TestAPoolWithNothingLeftSaysSo(t *testing.T) {
 	s.read()
 	s.step(s.pools, "web")
 	s.merged("web", in(instanceType, "a"), in(instanceType, "b"))
-	s.says("web", hypershiftv1beta1.ConditionTypeRequirementsCompatible, metav1.ConditionFalse, hypershiftv1beta1.ReasonNoCompatibleInstanceTypes)
-	s.says("web", hypershiftv1beta1.ConditionTypeReady, metav1.ConditionFalse, hypershiftv1beta1.ReasonNoCompatibleInstanceTypes)
+	s.says("web", hypershiftv1beta1.ConditionTypeRequirementsCompatible, metav1.ConditionFalse,
+		hypershiftv1beta1.ReasonNoCompatibleInstanceTypes)
+	s.says("web", hypershiftv1beta1.ConditionTypeReady, metav1.ConditionFalse,
+		hypershiftv1beta1.ReasonNoCompatibleInstanceTypes)
 	s.says("web", hypershiftv1beta1.ConditionTypePolicyApplied, metav1.ConditionTrue, hypershiftv1beta1.ReasonApplied)
 	// Not even while the policy cannot be read does Karpenter's own word hide that.
 	pool := s.nodePool("web")
-	pool.Status.Conditions = []karpenterv1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", LastTransitionTime: metav1.NewTime(s.clock.Now())}}
+	pool.Status.Conditions = []karpenterv1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready",
+		LastTransitionTime: metav1.NewTime(s.clock.Now())}}
 	s.must(s.guest.Status().Update(t.Context(), pool))
 	said := s.tape.Said()
 	for _, answer := range []operator.Answer{{Policy: s.board.Reading().Policy}, {Err: errBusy}} {
 		s.board.Set(s.board.Reading().Next(answer, s.clock.Now(), false))
 		s.step(s.pools, "web")
-		s.says("web", hypershiftv1beta1.ConditionTypeReady, metav1.ConditionFalse, hypershiftv1beta1.ReasonNoCompatibleInstanceTypes)
+		s.says("web", hypershiftv1beta1.ConditionTypeReady, metav1.ConditionFalse,
+			hypershiftv1beta1.ReasonNoCompatibleInstanceTypes)
 		clear(s.guestWrites)
 		s.clock.Advance(time.Minute)
 		if s.step(s.pools, "web"); len(s.guestWrites) > 0 {
@@ -196,14 +212,24 @@ func (s *scene) must(err error) {
 	}
 }
 
-// R25, G18: what lost its wrapper is deleted when it is the operator's own; what others made is left alone, and adopted
-// when a wrapper of its name comes.
+// R25, G18: what lost its wrapper is deleted when it is the operator's own; what others made is left alone, and
+// adopted when a wrapper of its name comes.
 func TestOrphansAreDeletedAndStrangersAdopted(t *testing.T) {
 	t.Parallel()
-	orphan := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Labels: map[string]string{merge.ManagedByLabel: merge.ManagedByValue}}}
-	owned := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "owned", OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: "karpenter.hypershift.openshift.io/v1beta1", Kind: "OpenshiftNodePool", Name: "owned", UID: "gone"}}}}
-	stranger := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "stranger", Annotations: map[string]string{"karpenter.sh/nodepool-hash": "1"}}}
+	orphan := &karpenterv1.NodePool{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "orphan", Labels: map[string]string{merge.ManagedByLabel: merge.ManagedByValue},
+		},
+	}
+	owned := &karpenterv1.NodePool{
+		ObjectMeta: metav1.ObjectMeta{Name: "owned", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "karpenter.hypershift.openshift.io/v1beta1", Kind: "OpenshiftNodePool", Name: "owned",
+				UID: "gone"}}}}
+	stranger := &karpenterv1.NodePool{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "stranger", Annotations: map[string]string{"karpenter.sh/nodepool-hash": "1"},
+		},
+	}
 	s := newScene(t, []client.Object{orphan, owned, stranger}, policyOf(1, in(instanceType, "a")))
 	s.read()
 	for _, name := range []string{"orphan", "owned", "stranger"} {
@@ -219,7 +245,8 @@ func TestOrphansAreDeletedAndStrangersAdopted(t *testing.T) {
 	s.step(s.pools, "stranger")
 	s.merged("stranger", in(instanceType, "a"))
 	adopted := s.nodePool("stranger")
-	if adopted.Annotations["karpenter.sh/nodepool-hash"] != "1" || adopted.Labels[merge.ManagedByLabel] == "" || len(adopted.OwnerReferences) != 1 {
+	if adopted.Annotations["karpenter.sh/nodepool-hash"] != "1" || adopted.Labels[merge.ManagedByLabel] == "" ||
+		len(adopted.OwnerReferences) != 1 {
 		t.Errorf("the adopted pool has %v", adopted.ObjectMeta)
 	}
 }
@@ -231,7 +258,8 @@ func TestTheWrapperShowsTheNodePoolsStatus(t *testing.T) {
 	s.read()
 	s.step(s.pools, "web")
 	pool := s.nodePool("web")
-	said := karpenterv1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", LastTransitionTime: metav1.NewTime(s.clock.Now().Add(-time.Hour))}
+	said := karpenterv1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready",
+		LastTransitionTime: metav1.NewTime(s.clock.Now().Add(-time.Hour))}
 	other := said
 	other.Type = "NodeClassReady"
 	pool.Status = karpenterv1.NodePoolStatus{Conditions: []karpenterv1.Condition{said, other}, Nodes: new(int64(3))}

@@ -35,8 +35,8 @@ type ProtectionConfig struct {
 	Log      logr.Logger
 }
 
-// ProtectionController keeps the admission policies of the guest and their bindings as they are to be (R34 to R38). It is
-// one step for all of them, at the start and whenever one changes.
+// ProtectionController keeps the admission policies of the guest and their bindings as they are to be (R34 to R38). It
+// is one step for all of them, at the start and whenever one changes.
 type ProtectionController struct {
 	config  ProtectionConfig
 	pending []string // what was written and may not be in force everywhere yet; there is one worker
@@ -47,7 +47,8 @@ func NewProtectionController(config ProtectionConfig) *ProtectionController {
 	return &ProtectionController{config: config}
 }
 
-// Reconcile writes what is missing or different, and deletes what is unwanted. The first time that all is as wanted, the others may begin (G22).
+// Reconcile writes what is missing or different, and deletes what is unwanted. The first time that all is as wanted,
+// the others may begin (G22).
 func (c *ProtectionController) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if c.config.Board.Released() {
 		return reconcile.Result{}, nil
@@ -60,7 +61,8 @@ func (c *ProtectionController) Reconcile(ctx context.Context, _ reconcile.Reques
 	for _, wanted := range c.config.Wanted {
 		for _, object := range []client.Object{wanted.Policy.DeepCopy(), wanted.Binding.DeepCopy()} {
 			changed, err := c.ensure(ctx, object)
-			if name := kindOf(object) + " " + object.GetName(); (changed || err != nil) && !slices.Contains(c.pending, name) {
+			if name := kindOf(object) + " " + object.GetName(); (changed || err != nil) &&
+				!slices.Contains(c.pending, name) {
 				c.pending = append(c.pending, name)
 			}
 			if err != nil {
@@ -121,7 +123,7 @@ func (c *ProtectionController) lookAtOthers(ctx context.Context) error {
 	return nil
 }
 
-// ensure makes the object in the cluster like the wanted one, but for metadata that others may add.
+// ensure makes the object in the cluster like the wanted one. Metadata that others add stays.
 func (c *ProtectionController) ensure(ctx context.Context, wanted client.Object) (changed bool, err error) {
 	kind := kindOf(wanted)
 	found := emptyLike(wanted)
@@ -135,7 +137,8 @@ func (c *ProtectionController) ensure(ctx context.Context, wanted client.Object)
 		return true, nil
 	case err != nil:
 		return false, fmt.Errorf("reading %s %s: %w", kind, wanted.GetName(), err)
-	case sameProtection(wanted, found): // also when it is going: a finalizer holds it, and it is in force until it goes
+	case sameProtection(wanted, found):
+		// also when it is going: a finalizer holds it, and it is in force until it goes
 		return false, nil
 	}
 	adopt(wanted, found)
@@ -154,7 +157,8 @@ func (c *ProtectionController) remove(ctx context.Context, unwanted client.Objec
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading %s %s: %w", kind, unwanted.GetName(), err)
 	}
-	if err != nil || found.GetDeletionTimestamp() != nil || found.GetLabels()[merge.ManagedByLabel] != merge.ManagedByValue {
+	if err != nil || found.GetDeletionTimestamp() != nil ||
+		found.GetLabels()[merge.ManagedByLabel] != merge.ManagedByValue {
 		return nil
 	}
 	c.config.Metrics.Writes.WithLabelValues(kind, "delete").Inc()
@@ -169,7 +173,8 @@ func (c *ProtectionController) remove(ctx context.Context, unwanted client.Objec
 func (c *ProtectionController) report(object client.Object) {
 	kind := kindOf(object)
 	c.config.Metrics.Repairs.WithLabelValues(kind).Inc()
-	c.config.Events.Event(object, event.Warning, ReasonRestored, fmt.Sprintf("%s %s had been changed or deleted and was restored", kind, object.GetName()))
+	c.config.Events.Event(object, event.Warning, ReasonRestored,
+		fmt.Sprintf("%s %s had been changed or deleted and was restored", kind, object.GetName()))
 }
 
 // sameProtection compares the specs. What the API server fills in is part of the wanted ones.

@@ -93,8 +93,10 @@ func TestHowLongAProtectionIsWaitedFor(t *testing.T) {
 	}
 	s.weaken()
 	binding := "ValidatingAdmissionPolicyBinding " + poolBinding
-	if again := s.step(c, "").RequeueAfter; again != 2*time.Second || !s.board.Protected() || !slices.Equal(s.board.Missing(), []string{binding}) {
-		t.Errorf("again after %s, protected %t, missing %q: a repair holds nobody up, and is not in force yet", again, s.board.Protected(), s.board.Missing())
+	if again := s.step(c, "").RequeueAfter; again != 2*time.Second || !s.board.Protected() ||
+		!slices.Equal(s.board.Missing(), []string{binding}) {
+		t.Errorf("again after %s, protected %t, missing %q: a repair holds nobody up, and is not in force yet", again,
+			s.board.Protected(), s.board.Missing())
 	}
 	s.clock.Advance(2 * time.Second)
 	if again := s.step(c, "").RequeueAfter; again != 0 || len(s.board.Missing()) != 0 {
@@ -111,7 +113,8 @@ func TestAProtectionIsRestoredAroundWhatOthersAdded(t *testing.T) {
 	registry := s.behind(s.guest)
 	var updated []types.UID
 	c := s.protector(interceptor.NewClient(s.guest, interceptor.Funcs{
-		Update: func(ctx context.Context, inner client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+		Update: func(ctx context.Context, inner client.WithWatch, o client.Object,
+			options ...client.UpdateOption) error {
 			updated = append(updated, o.GetUID())
 			return inner.Update(ctx, o, options...)
 		},
@@ -157,8 +160,8 @@ func TestAProtectionIsRestoredAroundWhatOthersAdded(t *testing.T) {
 	}
 }
 
-// an admission policy that is being deleted is in force until it goes: it is not written, nor deleted again, nor told of.
-// One that is weakened then is restored, or a finalizer would hold it so for good.
+// an admission policy that is being deleted is in force until it goes: it is not written, nor deleted again, nor
+// told of. One that is weakened then is restored, or a finalizer would hold it so for good.
 func TestAProtectionThatIsGoingIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := newUnprotectedScene(t, nil)
@@ -184,7 +187,8 @@ func TestAProtectionThatIsGoingIsLeftAlone(t *testing.T) {
 	}
 	s.weaken()
 	s.step(c, "")
-	if got := s.binding(); got.Spec.ValidationActions[0] != admissionv1.Deny || got.DeletionTimestamp == nil || len(s.tape.Said()) != 1 {
+	if got := s.binding(); got.Spec.ValidationActions[0] != admissionv1.Deny || got.DeletionTimestamp == nil ||
+		len(s.tape.Said()) != 1 {
 		t.Errorf("it says %v, and said %q", got.Spec.ValidationActions, s.tape.Said())
 	}
 	if n := controllertest.Count(t, registry, "autonode_writes_total", "delete"); n != 0 {

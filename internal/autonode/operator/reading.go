@@ -9,8 +9,8 @@ import (
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 )
 
-// ConfirmAfter is how long the management cluster must refuse to show the policy until it counts as unreadable (G15): a
-// Role that is being replaced, or a CRD that is being installed, must not open the cluster for a moment.
+// ConfirmAfter is how long the management cluster must refuse to show the policy until it counts as unreadable (G15):
+// a Role that is being replaced, or a CRD that is being installed, must not open the cluster for a moment.
 const ConfirmAfter = 30 * time.Second
 
 // ReadState says how the policy is known. It is a label of a metric: the set is closed.
@@ -22,8 +22,8 @@ const (
 	StateStarting ReadState = "Starting"
 	// StateRead is when the policy is known, or known not to exist.
 	StateRead ReadState = "Read"
-	// StateDenied is when reading is refused (403, or the kind is not served), but not for long enough, or for good when
-	// the operator is to keep what was applied last.
+	// StateDenied is when reading is refused (403, or the kind is not served), but not for long enough, or for good
+	// when the operator is to keep what was applied last.
 	StateDenied ReadState = "Denied"
 	// StatePermissive is when reading was refused for ConfirmAfter: as if there was no policy (R45).
 	StatePermissive ReadState = "Permissive"

@@ -27,7 +27,9 @@ var (
 // R45, G15: which answers, at which second, lead to which state.
 func TestTheStatesOfReadingThePolicy(t *testing.T) {
 	t.Parallel()
-	policy := &hypershiftv1beta1.AutoNodePolicy{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "u", Generation: 3}}
+	policy := &hypershiftv1beta1.AutoNodePolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "u", Generation: 3},
+	}
 	type step struct {
 		second int
 		answer operator.Answer

@@ -20,7 +20,8 @@ func released(t *testing.T, secrets bool, release string, guest ...client.Object
 	t.Helper()
 	s := newScene(t, guest, policyOf(1))
 	s.kinds[1] = operator.EC2NodeClasses(operator.AWSConfig{
-		Infra: merge.Infra{InfraID: "infra", InstanceProfile: "nodes"}, RootVolume: merge.DefaultRootVolume(), VersionsFromStatus: secrets, ReleaseVersion: release,
+		Infra: merge.Infra{InfraID: "infra", InstanceProfile: "nodes"}, RootVolume: merge.DefaultRootVolume(),
+		VersionsFromStatus: secrets, ReleaseVersion: release,
 		Bootstrap: func(context.Context, string) (*merge.Bootstrap, error) { return s.bootstrap, s.unread },
 	})
 	s.read()
@@ -39,18 +40,23 @@ func (s *scene) asks(version, resolved string) {
 	s.must(s.guest.Status().Update(s.t.Context(), class))
 }
 
-// starts steps and demands what the class says of its version, what of the policy, and what nodes start with; "" for no class.
-func (s *scene) starts(what string, resolved metav1.ConditionStatus, reason string, applied metav1.ConditionStatus, userData string) {
+// starts steps and demands what the class says of its version, what of the policy, and what nodes start with; "" for
+// no class.
+func (s *scene) starts(what string, resolved metav1.ConditionStatus, reason string, applied metav1.ConditionStatus,
+	userData string) {
 	s.t.Helper()
 	s.step(s.classes, "big")
-	if said := s.classSays("big", hypershiftv1beta1.ConditionTypeVersionResolved); said.Status != resolved || said.Reason != reason {
-		s.t.Errorf("%s: VersionResolved is %s %s (%s), want %s %s", what, said.Status, said.Reason, said.Message, resolved, reason)
+	if said := s.classSays("big", hypershiftv1beta1.ConditionTypeVersionResolved); said.Status != resolved ||
+		said.Reason != reason {
+		s.t.Errorf("%s: VersionResolved is %s %s (%s), want %s %s", what, said.Status, said.Reason, said.Message,
+			resolved, reason)
 	}
 	if said := s.classSays("big", hypershiftv1beta1.ConditionTypePolicyApplied); said.Status != applied {
 		s.t.Errorf("%s: PolicyApplied is %s %s (%s), want %s", what, said.Status, said.Reason, said.Message, applied)
 	}
 	ready := s.classSays("big", hypershiftv1beta1.ConditionTypeReady)
-	if resolved == metav1.ConditionFalse && applied != metav1.ConditionUnknown && (ready.Status != resolved || ready.Reason != reason) {
+	if resolved == metav1.ConditionFalse && applied != metav1.ConditionUnknown &&
+		(ready.Status != resolved || ready.Reason != reason) {
 		s.t.Errorf("%s: Ready is %+v", what, ready)
 	}
 	var class karpenterawsv1.EC2NodeClass
@@ -60,14 +66,16 @@ func (s *scene) starts(what string, resolved metav1.ConditionStatus, reason stri
 	}
 }
 
-// with Secrets the version of a class is what HyperShift says in its status. Until that is what was asked for, nodes start as
-// before; the root volume of the policy follows all the same, or a version that nobody has would hold it back.
+// with Secrets the version of a class is what HyperShift says in its status. Until that is what was asked for,
+// nodes start as before; the root volume of the policy follows all the same, or a version that nobody has would hold
+// it back.
 func TestA08_WithSecretsTheStatusTellsTheVersion(t *testing.T) {
 	t.Parallel()
 	s := released(t, true, "", class("big"))
 	s.asks("4.21.0", "")
 	s.starts("asked for at once", "False", hypershiftv1beta1.ReasonVersionNotResolved, "Unknown", "")
-	if said := s.classSays("big", hypershiftv1beta1.ConditionTypePolicyApplied); !strings.Contains(said.Message, "version 4.21.0") {
+	if said := s.classSays("big", hypershiftv1beta1.ConditionTypePolicyApplied); !strings.Contains(said.Message,
+		"version 4.21.0") {
 		t.Errorf("it waits for %q", said.Message)
 	}
 	s.asks("4.21.0", "4.21.0")
@@ -92,8 +100,8 @@ func TestA08_WithSecretsTheStatusTellsTheVersion(t *testing.T) {
 	s.starts("and asked for another", "False", hypershiftv1beta1.ReasonVersionNotResolved, "True", "the new one")
 }
 
-// with a file there is one release. A class that asks for another is not made; one that is there stays, says so, and follows
-// the policy.
+// with a file there is one release. A class that asks for another is not made; one that is there stays, says so,
+// and follows the policy.
 func TestA08_WithAFileThereIsOneRelease(t *testing.T) {
 	t.Parallel()
 	for release, says := range map[string]string{

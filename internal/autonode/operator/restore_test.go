@@ -44,8 +44,10 @@ func TestWhatTheGuestFillsInIsNotWrittenAgain(t *testing.T) {
 		if s.updates() != want {
 			t.Errorf("start %d: %d updates, want %d", start, s.updates(), want)
 		}
-		s.says("web", hypershiftv1beta1.ConditionTypePolicyApplied, metav1.ConditionTrue, hypershiftv1beta1.ReasonApplied)
-		s.says("web", hypershiftv1beta1.ConditionTypeSpecAltered, metav1.ConditionTrue, hypershiftv1beta1.ReasonAlteredOnWrite)
+		s.says("web", hypershiftv1beta1.ConditionTypePolicyApplied, metav1.ConditionTrue,
+			hypershiftv1beta1.ReasonApplied)
+		s.says("web", hypershiftv1beta1.ConditionTypeSpecAltered, metav1.ConditionTrue,
+			hypershiftv1beta1.ReasonAlteredOnWrite)
 	}
 	s.clock.Advance(20 * time.Second) // what fills in may have gone
 	if s.step(s.pools, "web"); s.updates() != 2 {
@@ -100,7 +102,8 @@ func TestWhatAdmissionChangesOfThePolicyIsTold(t *testing.T) {
 		if again := s.step(s.pools, "web").RequeueAfter; again != 20*time.Second || s.updates() != try {
 			t.Errorf("try %d: again after %s, %d updates", try, again, s.updates())
 		}
-		for _, kind := range []string{hypershiftv1beta1.ConditionTypePolicyApplied, hypershiftv1beta1.ConditionTypeReady} {
+		for _, kind := range []string{hypershiftv1beta1.ConditionTypePolicyApplied,
+			hypershiftv1beta1.ConditionTypeReady} {
 			s.says("web", kind, metav1.ConditionFalse, hypershiftv1beta1.ReasonAlteredOnWrite)
 			if said := messageOf(s.wrapper("web"), kind); !strings.Contains(said,
 				"stores the NodePool with other settings than were written, in spec.template.spec.requirements[0].values[0]: ") {
@@ -126,8 +129,9 @@ func TestWhatOthersChangeIsPutBack(t *testing.T) {
 		writes int
 		told   float64
 	}{
-		"the spec":      {func(p *karpenterv1.NodePool) { p.Spec.Weight, p.Generation = new(int32(9)), 2 }, 1, 1},
-		"the policy":    {func(p *karpenterv1.NodePool) { p.Spec.Template.Spec.Requirements, p.Generation = nil, 2 }, 1, 1},
+		"the spec": {func(p *karpenterv1.NodePool) { p.Spec.Weight, p.Generation = new(int32(9)), 2 }, 1, 1},
+		"the policy": {func(p *karpenterv1.NodePool) { p.Spec.Template.Spec.Requirements, p.Generation = nil, 2 },
+			1, 1},
 		"a label":       {func(p *karpenterv1.NodePool) { delete(p.Labels, merge.ManagedByLabel) }, 1, 0},
 		"an annotation": {func(p *karpenterv1.NodePool) { p.Annotations = nil }, 1, 0},
 		"the owner":     {func(p *karpenterv1.NodePool) { p.OwnerReferences = nil }, 1, 0},
@@ -208,8 +212,8 @@ func TestTheOwnersOfOthersStayWhenOursIsPutBack(t *testing.T) {
 			{APIVersion: "v1", Kind: "ConfigMap", Name: "y", UID: "y", Controller: new(false)}}
 	})
 	s.step(s.pools, "web")
-	if owners := s.nodePool("web").OwnerReferences; len(owners) != 3 || owners[0].Name != "x" || owners[1].Name != "y" ||
-		owners[2].UID != "uid-web" {
+	if owners := s.nodePool("web").OwnerReferences; len(owners) != 3 || owners[0].Name != "x" ||
+		owners[1].Name != "y" || owners[2].UID != "uid-web" {
 		t.Errorf("the owners are %v", owners)
 	}
 }
@@ -240,7 +244,8 @@ func TestWhenADeletionCountsAsSomebodyElses(t *testing.T) {
 		s := newScene(t, []client.Object{wrapper("web")})
 		s.learn(operator.Answer{Policy: c.before})
 		registry := s.behind(interceptor.NewClient(s.admitted(asWritten), interceptor.Funcs{
-			Create: func(ctx context.Context, inner client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			Create: func(ctx context.Context, inner client.WithWatch, o client.Object,
+				options ...client.CreateOption) error {
 				if c.refused != nil && s.wrapper("web").Status.Conditions != nil {
 					return c.refused
 				}

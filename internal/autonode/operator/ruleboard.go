@@ -30,7 +30,8 @@ func (w writtenRule) same(reading Reading, classes []string) bool {
 	return w.reading.SameForWrappers(reading) && slices.Equal(w.classes, classes)
 }
 
-// changesRule reports whether a reading says what the rule is to be: it is known what to apply, and the policy is valid.
+// changesRule reports whether a reading says what the rule is to be: it is known what to apply, and the policy is
+// valid.
 func changesRule(reading Reading) bool {
 	return reading.Known() && (reading.Policy == nil || len(merge.Check(reading.Policy)) == 0)
 }
@@ -42,8 +43,8 @@ func (b *Board) Latest() Reading {
 	return b.rule.latest
 }
 
-// RuleLeftOut returns the labels of the policy that the rule for NodeClaims does not have, since it would be too large: what
-// lies outside of them is only found afterwards.
+// RuleLeftOut returns the labels of the policy that the rule for NodeClaims does not have, since it would be too
+// large: what lies outside of them is only found afterwards.
 func (b *Board) RuleLeftOut() []string {
 	if written := b.ruleWritten(); written != nil {
 		return slices.Clone(written.leftOut)
@@ -58,7 +59,8 @@ func (b *Board) ruleMissing() []string {
 	return b.rule.missing
 }
 
-// setRuleMissing hangs up what of the rule could not be written, none when it is whole, and reports whether that is news.
+// setRuleMissing hangs up what of the rule could not be written, none when it is whole, and reports whether that is
+// news.
 func (b *Board) setRuleMissing(missing ...string) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -113,11 +115,13 @@ const ruledAgainAfter = 200 * time.Millisecond
 // AfterRule is the kind of a node class that is written only when the rule for NodeClaims has it.
 func AfterRule(kind Kind, board *Board) Kind {
 	plain := kind.Make
-	kind.Make = func(ctx context.Context, policy *hypershiftv1beta1.AutoNodePolicy, wrapper client.Object) (Made, error) {
+	kind.Make = func(ctx context.Context, policy *hypershiftv1beta1.AutoNodePolicy,
+		wrapper client.Object) (Made, error) {
 		made, err := plain(ctx, policy, wrapper)
 		written := board.ruleWritten()
 		if made.Product != nil && (written == nil || !slices.Contains(written.classes, wrapper.GetName())) {
-			made.Product, made.Missing, made.RetryAfter = nil, "the rule for NodeClaims does not have this node class yet", ruledAgainAfter
+			made.Product, made.Missing, made.RetryAfter = nil,
+				"the rule for NodeClaims does not have this node class yet", ruledAgainAfter
 		}
 		return made, err
 	}

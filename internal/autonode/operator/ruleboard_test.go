@@ -57,7 +57,8 @@ func TestA04_ANewClassIsNoRestoration(t *testing.T) {
 	s.step(c, "")
 	s.must(s.guest.Create(t.Context(), class("large")))
 	if s.step(c, ""); !speaksOf(s.rule(), "'large'") || s.restored() != 0 {
-		t.Errorf("the rule has the new class: %t, %d events of a restoration", speaksOf(s.rule(), "'large'"), s.restored())
+		t.Errorf("the rule has the new class: %t, %d events of a restoration", speaksOf(s.rule(), "'large'"),
+			s.restored())
 	}
 }
 
@@ -90,7 +91,8 @@ func TestA04_APolicyThatComesMeanwhileWaits(t *testing.T) {
 	meanwhile := func() { s.learn(operator.Answer{Policy: policyOf(2, in(zoneLabel, "b"))}) }
 	woken := 0
 	c := s.ruler(interceptor.NewClient(s.guest, interceptor.Funcs{
-		Create: func(ctx context.Context, server client.WithWatch, o client.Object, options ...client.CreateOption) error {
+		Create: func(ctx context.Context, server client.WithWatch, o client.Object,
+			options ...client.CreateOption) error {
 			meanwhile()
 			return server.Create(ctx, o, options...)
 		},
@@ -104,8 +106,8 @@ func TestA04_APolicyThatComesMeanwhileWaits(t *testing.T) {
 	}
 }
 
-// a node class that the rule does not have yet waits for it, and looks again soon. What else it waits for is told
-// first.
+// a node class that the rule does not have yet waits for it, and looks again soon. What else it waits for is
+// told first.
 func TestA04_WhatANodeClassWaitsFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -126,8 +128,8 @@ func TestA04_WhatANodeClassWaitsFor(t *testing.T) {
 		said := s.classSays("big", hypershiftv1beta1.ConditionTypePolicyApplied)
 		if !strings.Contains(said.Message, c.says) || said.Reason != operator.ReasonWaiting || again != c.again ||
 			s.ec2Class("big") {
-			t.Errorf("%s: it says %s %q, again after %s; the class is made: %t", name, said.Reason, said.Message, again,
-				s.ec2Class("big"))
+			t.Errorf("%s: it says %s %q, again after %s; the class is made: %t", name, said.Reason, said.Message,
+				again, s.ec2Class("big"))
 		}
 	}
 }

@@ -55,28 +55,36 @@ func newUnprotectedScene(t *testing.T, guest []client.Object, management ...clie
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, admissionv1.AddToScheme, karpenterv1.AddToScheme, karpenterawsv1.AddToScheme, hypershiftv1.AddToScheme, hypershiftv1beta1.AddToScheme,
+		corev1.AddToScheme, admissionv1.AddToScheme, karpenterv1.AddToScheme, karpenterawsv1.AddToScheme,
+		hypershiftv1.AddToScheme, hypershiftv1beta1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s := &scene{
-		t: t, guestWrites: map[string]int{}, board: operator.NewBoard(), tape: &controllertest.Tape{}, clock: controllertest.NewClock(),
-		metrics: operator.NewMetrics(prometheus.NewRegistry()), bootstrap: &merge.Bootstrap{UserData: "boot", AMIs: []string{"ami-1"}},
+		t: t, guestWrites: map[string]int{}, board: operator.NewBoard(), tape: &controllertest.Tape{},
+		clock:     controllertest.NewClock(),
+		metrics:   operator.NewMetrics(prometheus.NewRegistry()),
+		bootstrap: &merge.Bootstrap{UserData: "boot", AMIs: []string{"ami-1"}},
 	}
 	s.guest = fake.NewClientBuilder().WithScheme(scheme).WithObjects(guest...).
-		WithStatusSubresource(&hypershiftv1beta1.OpenshiftNodePool{}, &hypershiftv1.OpenshiftEC2NodeClass{}, &karpenterv1.NodePool{}, &karpenterawsv1.EC2NodeClass{}).
+		WithStatusSubresource(&hypershiftv1beta1.OpenshiftNodePool{}, &hypershiftv1.OpenshiftEC2NodeClass{},
+			&karpenterv1.NodePool{}, &karpenterawsv1.EC2NodeClass{}).
 		WithInterceptorFuncs(s.counting()).Build()
-	s.management = fake.NewClientBuilder().WithScheme(scheme).WithObjects(management...).WithStatusSubresource(&hypershiftv1beta1.AutoNodePolicy{}).
-		WithIndex(&hypershiftv1beta1.AutoNodePolicy{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
+	s.management = fake.NewClientBuilder().WithScheme(scheme).WithObjects(management...).WithStatusSubresource(
+		&hypershiftv1beta1.AutoNodePolicy{}).
+		WithIndex(&hypershiftv1beta1.AutoNodePolicy{}, "metadata.name", func(o client.Object) []string {
+			return []string{o.GetName()}
+		}).Build()
 	s.kinds = []operator.Kind{operator.NodePools(merge.NodePoolSettings{}), operator.EC2NodeClasses(operator.AWSConfig{
 		Infra: merge.Infra{InfraID: "infra", InstanceProfile: "nodes"}, RootVolume: merge.DefaultRootVolume(),
 		Bootstrap: func(context.Context, string) (*merge.Bootstrap, error) { return s.bootstrap, s.unread },
 	})}
 	s.pools, s.classes = s.controller(s.kinds[0]), s.controller(s.kinds[1])
 	s.policy = operator.NewPolicyController(operator.PolicyConfig{
-		Management: s.managementClient(), Guest: operator.GuestClient{Client: s.guest}, Kinds: s.kinds, Board: s.board, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
+		Management: s.managementClient(), Guest: operator.GuestClient{Client: s.guest}, Kinds: s.kinds, Board: s.board,
+		Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
 	})
 	return s
 }
@@ -87,7 +95,8 @@ func (s *scene) managementClient() operator.ManagementClient {
 
 func (s *scene) controller(kind operator.Kind) *operator.Controller {
 	return operator.New(operator.Config{
-		Kind: kind, Guest: operator.GuestClient{Client: s.guest}, Live: s.guest, Board: s.board, Events: s.tape, Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
+		Kind: kind, Guest: operator.GuestClient{Client: s.guest}, Live: s.guest, Board: s.board, Events: s.tape,
+		Metrics: s.metrics, Now: s.clock.Now, Log: logr.Discard(),
 	})
 }
 
@@ -114,7 +123,8 @@ func (s *scene) counting() interceptor.Funcs {
 			count("delete", o)
 			return c.Delete(ctx, o, options...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch,
+			options ...client.SubResourcePatchOption) error {
 			count("status", o)
 			return c.SubResource(sub).Patch(ctx, o, patch, options...)
 		},
@@ -162,10 +172,12 @@ func (s *scene) wrapper(name string) *hypershiftv1beta1.OpenshiftNodePool {
 }
 
 func in(key string, values ...string) karpenterv1.NodeSelectorRequirementWithMinValues {
-	return karpenterv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+	return karpenterv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn,
+		Values: values}
 }
 
-func wrapper(name string, requirements ...karpenterv1.NodeSelectorRequirementWithMinValues) *hypershiftv1beta1.OpenshiftNodePool {
+func wrapper(name string,
+	requirements ...karpenterv1.NodeSelectorRequirementWithMinValues) *hypershiftv1beta1.OpenshiftNodePool {
 	return &hypershiftv1beta1.OpenshiftNodePool{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: 1},
 		Spec: hypershiftv1beta1.OpenshiftNodePoolSpec{Template: hypershiftv1beta1.OpenshiftNodeClaimTemplate{
@@ -174,10 +186,14 @@ func wrapper(name string, requirements ...karpenterv1.NodeSelectorRequirementWit
 	}
 }
 
-func policyOf(generation int64, requirements ...karpenterv1.NodeSelectorRequirementWithMinValues) *hypershiftv1beta1.AutoNodePolicy {
+func policyOf(generation int64,
+	requirements ...karpenterv1.NodeSelectorRequirementWithMinValues) *hypershiftv1beta1.AutoNodePolicy {
 	return &hypershiftv1beta1.AutoNodePolicy{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: operator.PolicyName, UID: "uid-policy", Generation: generation},
-		Spec:       hypershiftv1beta1.AutoNodePolicySpec{NodePoolDefaults: hypershiftv1beta1.NodePoolDefaults{Requirements: requirements}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: operator.PolicyName, UID: "uid-policy",
+			Generation: generation},
+		Spec: hypershiftv1beta1.AutoNodePolicySpec{NodePoolDefaults: hypershiftv1beta1.NodePoolDefaults{
+			Requirements: requirements,
+		}},
 	}
 }
 

@@ -43,12 +43,12 @@ const (
 // outcome is how a step went for the product.
 type outcome struct {
 	made    *Made         // nil when the policy is not known
-	refused *refusal      // nil when the product is as it is to be
+	refused *refusal      // nil when the product is as it should be
 	altered Difference    // of the product from the one that was written
 	product client.Object // as it is after the step; nil when there is none
 }
 
-// describe sets the conditions and the observed policy of a wrapper. It is pure but for what state points to.
+// describe sets the conditions and the observed policy of a wrapper. It is pure, apart from what state points to.
 func describe(state State, s scene, out outcome, mirrored []karpenterv1.Condition, now time.Time) {
 	generation := s.wrapper.GetGeneration()
 	if out.product != nil {
@@ -56,7 +56,8 @@ func describe(state State, s scene, out outcome, mirrored []karpenterv1.Conditio
 		takeOver(state.Conditions, mirrored)
 	}
 	// While nothing new is known, what the conditions say of the last generation stays.
-	if out.made != nil || out.product == nil || !hasType(*state.Conditions, hypershiftv1beta1.ConditionTypePolicyApplied) {
+	if out.made != nil || out.product == nil ||
+		!hasType(*state.Conditions, hypershiftv1beta1.ConditionTypePolicyApplied) {
 		if out.made != nil {
 			for _, value := range out.made.Conditions {
 				condition.Set(state.Conditions, generation, value, now)
@@ -76,7 +77,8 @@ func verdictOf(reading Reading, out outcome) condition.Value {
 	const kind = hypershiftv1beta1.ConditionTypePolicyApplied
 	switch {
 	case out.made == nil: // what the management cluster says is not for users of the guest
-		return condition.Unknown(kind, ReasonPolicyUnknown, "the provider's policy cannot be read at the moment; what was applied last stays")
+		return condition.Unknown(kind, ReasonPolicyUnknown,
+			"the provider's policy cannot be read at the moment; what was applied last stays")
 	case len(out.made.Problems) > 0:
 		texts := make([]string, len(out.made.Problems))
 		for i, problem := range out.made.Problems {
@@ -90,25 +92,28 @@ func verdictOf(reading Reading, out outcome) condition.Value {
 	case out.refused != nil:
 		return condition.False(kind, out.refused.reason, cut(out.refused.message))
 	case reading.State == StatePermissive:
-		return condition.False(kind, hypershiftv1beta1.ReasonPolicyUnreadable, "the provider's policy may not be read, so none is applied")
+		return condition.False(kind, hypershiftv1beta1.ReasonPolicyUnreadable,
+			"the provider's policy may not be read, so none is applied")
 	case reading.Policy == nil:
 		return condition.True(kind, hypershiftv1beta1.ReasonNoPolicy, "")
 	}
 	return condition.True(kind, hypershiftv1beta1.ReasonApplied, "")
 }
 
-// setAltered says which of the user's own fields are not stored as they were written. That is no matter of the policy.
+// setAltered says which of the user's own fields are not stored as they were written. That is no matter of the policy
+//
 func setAltered(conditions *[]karpenterv1.Condition, generation int64, paths []string, now time.Time) {
 	const kind = hypershiftv1beta1.ConditionTypeSpecAltered
 	if len(paths) == 0 {
 		condition.Clear(conditions, kind)
 		return
 	}
-	condition.Set(conditions, generation, condition.True(kind, hypershiftv1beta1.ReasonAlteredOnWrite, cut(alteration("NodePool", paths))), now)
+	condition.Set(conditions, generation, condition.True(kind, hypershiftv1beta1.ReasonAlteredOnWrite,
+		cut(alteration("NodePool", paths))), now)
 }
 
-// setReady sets Ready from the other conditions: what keeps the product from being written or from launching nodes comes
-// first, then what the product says itself.
+// setReady sets Ready from the other conditions: what keeps the product from being written or from launching nodes
+// comes first, then what the product says itself.
 func setReady(conditions *[]karpenterv1.Condition, mirrored []karpenterv1.Condition, now time.Time) {
 	const kind = hypershiftv1beta1.ConditionTypeReady
 	applied, _ := condition.Get(*conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
@@ -128,14 +133,16 @@ func setReady(conditions *[]karpenterv1.Condition, mirrored []karpenterv1.Condit
 		*conditions = append(*conditions, said)
 		return
 	default:
-		ready = condition.Unknown(kind, ReasonNotReported, "Karpenter has not said yet whether what was made from this object can be used")
+		ready = condition.Unknown(kind, ReasonNotReported,
+			"Karpenter has not said yet whether what was made from this object can be used")
 	}
 	condition.Set(conditions, applied.ObservedGeneration, ready, now)
 }
 
 // ownConditions are those that the operator sets itself.
 var ownConditions = []string{
-	hypershiftv1beta1.ConditionTypePolicyApplied, hypershiftv1beta1.ConditionTypeRequirementsCompatible, hypershiftv1beta1.ConditionTypeRootVolumeOverridden,
+	hypershiftv1beta1.ConditionTypePolicyApplied, hypershiftv1beta1.ConditionTypeRequirementsCompatible,
+	hypershiftv1beta1.ConditionTypeRootVolumeOverridden,
 	hypershiftv1beta1.ConditionTypeSpecAltered, hypershiftv1beta1.ConditionTypeNodeClassManaged,
 	hypershiftv1beta1.ConditionTypeVersionResolved,
 	hypershiftv1beta1.ConditionTypeReady, // the product's own counts in it
@@ -148,8 +155,8 @@ func takeOver(conditions *[]karpenterv1.Condition, mirrored []karpenterv1.Condit
 	*conditions = append(list, slices.DeleteFunc(slices.Clone(mirrored), own)...)
 }
 
-// current gives conditions of the product the wrapper's generation: what is current for the one is current for the other,
-// but the generations of both count on their own.
+// current gives conditions of the product the wrapper's generation: what is current for the one is current for the
+// other, but the generations of both count on their own.
 func current(said []karpenterv1.Condition, wrapper, product client.Object) []karpenterv1.Condition {
 	list := slices.Clone(said)
 	for i := range list {

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// what a newer operator said of the policy, and this one does not know, stays as it was. On a wrapper it goes: what an
-// operator does not know there is the product's.
+// what a newer operator said of the policy, and this one does not know, stays as it was. On a wrapper it goes:
+// what an operator does not know there is the product's.
 func TestA48_WhatANewerOperatorSaidStays(t *testing.T) {
 	t.Parallel()
 	later := karpenterv1.Condition{Type: "Later", Status: metav1.ConditionTrue, Reason: "Newer",

@@ -142,7 +142,8 @@ func TestA21_AClassWhoseWrapperIsGoneIsForgotten(t *testing.T) {
 	}
 	s.clock.Advance(2 * time.Minute)
 	s.step(look, "")
-	if n := look.objects("NodePool", string(conformance.NotConforming), string(conformance.NodeClassUnmanaged)); n != 1 {
+	if n := look.objects("NodePool", string(conformance.NotConforming),
+		string(conformance.NodeClassUnmanaged)); n != 1 {
 		t.Errorf("%v pools name a class that is not the operator's, want one: %q", n, s.tape.Said())
 	}
 }
@@ -173,7 +174,9 @@ func TestThatACloudCannotBeAskedForNamesIsTold(t *testing.T) {
 // a NodePool that is on its way while its cluster goes is not deleted again.
 func TestA32_ANodePoolThatIsGoingIsNotDeletedAgain(t *testing.T) {
 	t.Parallel()
-	held := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "alone", Finalizers: []string{"example.com/held"}}}
+	held := &karpenterv1.NodePool{
+		ObjectMeta: metav1.ObjectMeta{Name: "alone", Finalizers: []string{"example.com/held"}},
+	}
 	s := newScene(t, []client.Object{held})
 	going := plane("one")
 	going.SetDeletionTimestamp(new(metav1.Now()))
@@ -195,7 +198,8 @@ func TestWhatCannotBeRestoredIsMissing(t *testing.T) {
 	s := newUnprotectedScene(t, nil)
 	fails := false
 	c := s.protector(interceptor.NewClient(s.guest, interceptor.Funcs{
-		Update: func(ctx context.Context, inner client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+		Update: func(ctx context.Context, inner client.WithWatch, o client.Object,
+			options ...client.UpdateOption) error {
 			if fails {
 				return apierrors.NewInternalError(errors.New("etcd is slow"))
 			}

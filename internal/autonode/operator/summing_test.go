@@ -81,7 +81,8 @@ func TestA32_WhenAPausedPolicyIsLookedAtAgain(t *testing.T) {
 		s.clock.Now())
 	s.must(s.management.Status().Update(t.Context(), said))
 	s.read()
-	s.board.SetHosted(read(plane("one", func(spec map[string]any, _ map[string]string) { spec["pausedUntil"] = "true" })))
+	s.board.SetHosted(
+		read(plane("one", func(spec map[string]any, _ map[string]string) { spec["pausedUntil"] = "true" })))
 	for _, test := range []struct{ after, again time.Duration }{
 		{0, 10 * time.Second}, {56 * time.Second, 4 * time.Second}, {4 * time.Second, 10 * time.Second},
 	} {

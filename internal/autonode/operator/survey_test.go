@@ -30,7 +30,9 @@ func TestWrappersAndStrangersAreCounted(t *testing.T) {
 	t.Parallel()
 	forged := func(name string) *hypershiftv1beta1.OpenshiftNodePool {
 		w := wrapper(name)
-		w.Status.Conditions = []karpenterv1.Condition{{Type: hypershiftv1beta1.ConditionTypePolicyApplied, Status: "True"}}
+		w.Status.Conditions = []karpenterv1.Condition{
+			{Type: hypershiftv1beta1.ConditionTypePolicyApplied, Status: "True"},
+		}
 		return w
 	}
 	pool := func(name string, labels map[string]string) *karpenterv1.NodePool {
@@ -45,7 +47,8 @@ func TestWrappersAndStrangersAreCounted(t *testing.T) {
 	registry := s.behind(s.guest)
 	s.board.Protect()
 	s.learn(operator.Answer{}) // there is no policy
-	for name, status := range map[string]metav1.ConditionStatus{"a": "True", "b": "True", "c": "False", "d": "Unknown"} {
+	for name, status := range map[string]metav1.ConditionStatus{"a": "True", "b": "True", "c": "False",
+		"d": "Unknown"} {
 		s.board.Reach("OpenshiftNodePool", name, operator.Verdict{
 			UID: types.UID("uid-" + name), Generation: 1,
 			Conditions: []karpenterv1.Condition{{Type: hypershiftv1beta1.ConditionTypePolicyApplied, Status: status}},

@@ -48,12 +48,16 @@ func (s *scene) writing(admit func(*karpenterawsv1.EC2NodeClass) error) client.W
 	})
 }
 
-// a class that is altered on its way, or whose change is refused, is not what was wanted, and its pools are closed.
+// a class that is altered on its way, or whose change is refused, is not what was wanted, and its pools are
+// closed.
 func TestA06_AClassThatIsNotAsItWasWantedClosesItsPools(t *testing.T) {
 	t.Parallel()
 	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "ec2nodeclasses"}, "big", errors.New("no"))
 	for name, admit := range map[string]func(*karpenterawsv1.EC2NodeClass) error{
-		"altered": func(c *karpenterawsv1.EC2NodeClass) error { c.Spec.Tags = map[string]string{"evil": "1"}; return nil },
+		"altered": func(c *karpenterawsv1.EC2NodeClass) error {
+			c.Spec.Tags = map[string]string{"evil": "1"}
+			return nil
+		},
 		"refused": func(*karpenterawsv1.EC2NodeClass) error { return refusal },
 	} {
 		s := guarding(t, ofClass("web", "big"), class("big"))
@@ -68,7 +72,8 @@ func TestA06_AClassThatIsNotAsItWasWantedClosesItsPools(t *testing.T) {
 		s.managed("web", metav1.ConditionFalse, hypershiftv1beta1.ReasonNodeClassNotApplied)
 		s.merged("web", in(instanceType, "a"), closing)
 		said := messageOf(s.wrapper("web"), hypershiftv1beta1.ConditionTypeNodeClassManaged)
-		if want := "spec.template.spec.nodeClassRef: names node class big, whose OpenshiftEC2NodeClass says"; !strings.HasPrefix(said, want) {
+		want := "spec.template.spec.nodeClassRef: names node class big, whose OpenshiftEC2NodeClass says"
+		if !strings.HasPrefix(said, want) {
 			t.Errorf("%s: it says %q", name, said)
 		}
 		if n := controllertest.Count(t, registry, "autonode_altered_writes_total", "EC2NodeClass"); (n == 1) != (name == "altered") {
@@ -116,12 +121,14 @@ func TestA06_WhatIsClosedAlready(t *testing.T) {
 	s.step(s.pools, "web")
 	s.merged("web", in(instanceType, "a"), closing)
 	said := messageOf(s.wrapper("web"), hypershiftv1beta1.ConditionTypePolicyApplied)
-	if want := "spec.template.spec.nodeClassRef: names node class big, which no OpenshiftEC2NodeClass of this name"; !strings.HasPrefix(said, want) {
+	want := "spec.template.spec.nodeClassRef: names node class big, which no OpenshiftEC2NodeClass of this name"
+	if !strings.HasPrefix(said, want) {
 		t.Errorf("it says %q", said)
 	}
 	s.learn(operator.Answer{Policy: policyOf(2, in(instanceType, "a"), in(instanceType, "b"))}) // contradicts itself
 	s.step(s.pools, "other")
-	s.says("other", hypershiftv1beta1.ConditionTypePolicyApplied, metav1.ConditionFalse, hypershiftv1beta1.ReasonConflictingRequirements)
+	s.says("other", hypershiftv1beta1.ConditionTypePolicyApplied, metav1.ConditionFalse,
+		hypershiftv1beta1.ReasonConflictingRequirements)
 	s.merged("other", in(instanceType, "a"))
 	wrapped := ofClass("x", "big")
 	wrapped.Spec.Template.Spec.NodeClassRef.Group = hypershiftv1beta1.Group
@@ -150,7 +157,8 @@ func TestA03_TheEndOfAWrapperIsTold(t *testing.T) {
 	}
 }
 
-// a repair is told by what the operator knows, whatever the status says; only another process goes by the status.
+// a repair is told by what the operator knows, whatever the status says; only another process goes by the
+// status.
 func TestA03_ARepairIsNotHiddenByTheStatus(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]bool{"known": false, "after a restart": true} {
@@ -179,7 +187,8 @@ func TestA03_AChangedStatusDoesNotHoldBackNews(t *testing.T) {
 	s.read()
 	patches := 0
 	s.behind(interceptor.NewClient(s.guest, interceptor.Funcs{
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			options ...client.SubResourcePatchOption) error {
 			patches++
 			if err := c.SubResource(sub).Patch(ctx, o, p, options...); err != nil {
 				return err
@@ -213,7 +222,8 @@ func TestA03_TenAlteredStatusesAreNamed(t *testing.T) {
 	s.read()
 	s.must(s.guest.Delete(t.Context(), going))
 	s.behind(interceptor.NewClient(s.guest, interceptor.Funcs{
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			options ...client.SubResourcePatchOption) error {
 			if err := c.SubResource(sub).Patch(ctx, o, p, options...); err != nil {
 				return err
 			}

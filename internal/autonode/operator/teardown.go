@@ -27,9 +27,9 @@ type TeardownConfig struct {
 	Log         logr.Logger
 }
 
-// Teardown deletes the wrappers, not what was made from them: that would be made again (G19). Each kind waits for the one
-// before, because node classes are held up by pools. The admission policies go last, or nobody could write NodePools in a
-// cluster without the operator.
+// Teardown deletes the wrappers, not what was made from them: that would be made again (G19). Each kind waits for the
+// one before, because node classes are held up by pools. The admission policies go last, or nobody could write
+// NodePools in a cluster without the operator.
 type Teardown struct {
 	config TeardownConfig
 }
@@ -63,9 +63,9 @@ func (t *Teardown) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	return reconcile.Result{}, nil
 }
 
-// Dismantling takes the pools of a hosted cluster away while that is being deleted (A-32, U8): OpenshiftNodePools, then
-// what is left of NodePools. Their NodeClaims and machines go with them; node classes stay until the cluster goes, and
-// so does the protection.
+// Dismantling takes the pools of a hosted cluster away while that is being deleted (A-32, U8): OpenshiftNodePools,
+// then what is left of NodePools. Their NodeClaims and machines go with them; node classes stay until the cluster
+// goes, and so does the protection.
 type Dismantling struct {
 	config TeardownConfig
 }

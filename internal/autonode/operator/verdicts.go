@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// Verdict is what a step of this process found out about a wrapper. The policy's readiness is made from verdicts alone:
-// the status of a wrapper is written for its users, and whoever administers the guest can change it.
+// Verdict is what a step of this process found out about a wrapper. The policy's readiness is made from
+// verdicts alone: the status of a wrapper is written for its users, and whoever administers the guest can change it.
 type Verdict struct {
 	// UID and Generation are the wrapper's.
 	UID        types.UID
@@ -28,7 +28,8 @@ type Verdict struct {
 
 	// cause is why the policy is not applied, "" when it is or when that is not known.
 	cause conformance.Cause
-	// stands is the product when it is as policy and wrapper want it, or has been so for this policy and was not touched since.
+	// stands is the product when it is as policy and wrapper want it, or has been so for this policy and was not
+	// touched since.
 	stands        standing
 	statusAltered time.Time // when the guest's API server stored another status than was written; zero: it did not
 }
@@ -40,8 +41,8 @@ type standing struct {
 	generation int64
 }
 
-// standingAfter is how a product stands after a step. What could not be merged leaves it as it was before; what could not be
-// written, or is altered, does not.
+// standingAfter is how a product stands after a step. What could not be merged leaves it as it was before; what could
+// not be written, or is altered, does not.
 func standingAfter(s scene, out outcome, before Verdict) standing {
 	if out.product == nil {
 		return standing{}
@@ -111,8 +112,8 @@ func (b *Board) Forget(kind, name string) {
 	}
 }
 
-// Verdict returns the verdict about a wrapper as it is now; there is none about another object of that name, nor about an
-// earlier generation of it.
+// Verdict returns the verdict about a wrapper as it is now; there is none about another object of that name, nor about
+// an earlier generation of it.
 func (b *Board) Verdict(kind string, wrapper client.Object) (Verdict, bool) {
 	v, found := b.lastVerdict(kind, wrapper)
 	if v.Generation < wrapper.GetGeneration() {

@@ -27,14 +27,16 @@ func failing(name string) *hypershiftv1beta1.OpenshiftNodePool {
 	return w
 }
 
-// whatever stands in the status of a wrapper, Ready of the policy is made from what the operator found out: it does not
-// become better, nor worse.
+// whatever stands in the status of a wrapper, Ready of the policy is made from what the operator found out: it
+// does not become better, nor worse.
 func TestA03_AForgedStatusDoesNotCount(t *testing.T) {
 	t.Parallel()
 	for name, forge := range map[string]func(*hypershiftv1beta1.OpenshiftNodePoolStatus){
 		"status": func(s *hypershiftv1beta1.OpenshiftNodePoolStatus) {
 			for i := range s.Conditions {
-				s.Conditions[i].Status = map[metav1.ConditionStatus]metav1.ConditionStatus{"True": "False", "False": "True", "Unknown": "True"}[s.Conditions[i].Status]
+				s.Conditions[i].Status = map[metav1.ConditionStatus]metav1.ConditionStatus{
+					"True": "False", "False": "True", "Unknown": "True",
+				}[s.Conditions[i].Status]
 			}
 		},
 		"reason": func(s *hypershiftv1beta1.OpenshiftNodePoolStatus) {
@@ -53,7 +55,8 @@ func TestA03_AForgedStatusDoesNotCount(t *testing.T) {
 		},
 		"none": func(s *hypershiftv1beta1.OpenshiftNodePoolStatus) { s.ObservedPolicy = nil },
 	} {
-		for pool, want := range map[*hypershiftv1beta1.OpenshiftNodePool]metav1.ConditionStatus{wrapper("web"): "True", failing("web"): "False"} {
+		for pool, want := range map[*hypershiftv1beta1.OpenshiftNodePool]metav1.ConditionStatus{wrapper("web"): "True",
+			failing("web"): "False"} {
 			s := newScene(t, []client.Object{pool.DeepCopy()}, policyOf(1, in(instanceType, "a")))
 			s.read()
 			s.step(s.pools, "web")
@@ -72,7 +75,8 @@ func TestA03_AForgedStatusDoesNotCount(t *testing.T) {
 	}
 }
 
-// what was found out about an earlier generation of a wrapper, or of another of that name, does not count for this one.
+// what was found out about an earlier generation of a wrapper, or of another of that name, does not count for
+// this one.
 func TestA03_AVerdictIsAboutOneGenerationOfOneWrapper(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{wrapper("web")}, policyOf(1, in(instanceType, "a")))
@@ -98,8 +102,8 @@ func TestA03_AVerdictIsAboutOneGenerationOfOneWrapper(t *testing.T) {
 	}
 }
 
-// where the operator can neither write nor is refused, nobody knows how it stands: an admin whose webhook fails must not
-// hold on to the last good word.
+// where the operator can neither write nor is refused, nobody knows how it stands: an admin whose webhook fails
+// must not hold on to the last good word.
 func TestA03_AFailureTakesTheVerdictDown(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, []client.Object{wrapper("web")}, policyOf(1, in(instanceType, "a")))
@@ -114,12 +118,14 @@ func TestA03_AFailureTakesTheVerdictDown(t *testing.T) {
 	s.policySays(metav1.ConditionUnknown, hypershiftv1beta1.ReasonProgressing)
 }
 
-// after a start nothing is known. A Ready that an earlier process wrote for this generation stays for a minute; then it
-// is Unknown and names what is missing. What fails is said at once.
+// after a start nothing is known. A Ready that an earlier process wrote for this generation stays for a minute;
+// then it is Unknown and names what is missing. What fails is said at once.
 func TestA03_AfterAStartReadyIsLeftForAMinute(t *testing.T) {
 	t.Parallel()
 	policy := policyOf(3, in(instanceType, "a"))
-	policy.Status.Conditions = []karpenterv1.Condition{{Type: hypershiftv1beta1.ConditionTypeReady, Status: "True", Reason: "Before", ObservedGeneration: 3}}
+	policy.Status.Conditions = []karpenterv1.Condition{
+		{Type: hypershiftv1beta1.ConditionTypeReady, Status: "True", Reason: "Before", ObservedGeneration: 3},
+	}
 	s := newScene(t, []client.Object{wrapper("web"), class("big")}, policy)
 	s.read()
 	if again := s.step(s.policy, "").RequeueAfter; again != time.Minute {
@@ -134,7 +140,8 @@ func TestA03_AfterAStartReadyIsLeftForAMinute(t *testing.T) {
 	s.step(s.pools, "web")
 	s.policySays(metav1.ConditionTrue, "Before")
 	s.clock.Advance(50 * time.Second)
-	if said := s.policySays(metav1.ConditionUnknown, hypershiftv1beta1.ReasonProgressing); !strings.Contains(said, "not yet to OpenshiftEC2NodeClass big") {
+	if said := s.policySays(metav1.ConditionUnknown, hypershiftv1beta1.ReasonProgressing); !strings.Contains(said,
+		"not yet to OpenshiftEC2NodeClass big") {
 		t.Errorf("it says %q", said)
 	}
 	s = newScene(t, []client.Object{failing("web"), class("big")}, policy)
@@ -148,14 +155,18 @@ func TestA03_ReadyIsNotLeftOnceItWasKnown(t *testing.T) {
 	t.Parallel()
 	for name, generation := range map[string]int64{"another generation": 2, "known once": 3} {
 		policy := policyOf(3, in(instanceType, "a"))
-		policy.Status.Conditions = []karpenterv1.Condition{{Type: hypershiftv1beta1.ConditionTypeReady, Status: "True", Reason: "Before", ObservedGeneration: generation}}
+		policy.Status.Conditions = []karpenterv1.Condition{
+			{Type: hypershiftv1beta1.ConditionTypeReady, Status: "True", Reason: "Before",
+				ObservedGeneration: generation},
+		}
 		s := newScene(t, nil, policy)
 		s.read()
 		if generation == 3 {
 			s.policySays(metav1.ConditionTrue, hypershiftv1beta1.ReasonNoTargets)
 		}
 		s.must(s.guest.Create(t.Context(), wrapper("later")))
-		if said := s.policySays(metav1.ConditionUnknown, hypershiftv1beta1.ReasonProgressing); !strings.Contains(said, "later") {
+		if said := s.policySays(metav1.ConditionUnknown, hypershiftv1beta1.ReasonProgressing); !strings.Contains(said,
+			"later") {
 			t.Errorf("%s: it says %q", name, said)
 		}
 	}
@@ -168,13 +179,15 @@ func TestA03_AStatusThatIsChangedOnItsWayIsTold(t *testing.T) {
 	s.read()
 	meddling, patches := true, 0
 	registry := s.behind(interceptor.NewClient(s.guest, interceptor.Funcs{
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			options ...client.SubResourcePatchOption) error {
 			patches++
 			if err := c.SubResource(sub).Patch(ctx, o, p, options...); err != nil || !meddling {
 				return err
 			}
 			w := o.(*hypershiftv1beta1.OpenshiftNodePool)
-			condition.Set(&w.Status.Conditions, 1, condition.False(hypershiftv1beta1.ConditionTypePolicyApplied, "Forged", ""), s.clock.Now())
+			condition.Set(&w.Status.Conditions, 1, condition.False(hypershiftv1beta1.ConditionTypePolicyApplied,
+				"Forged", ""), s.clock.Now())
 			return c.SubResource(sub).Update(ctx, w)
 		},
 	}))
@@ -191,7 +204,8 @@ func TestA03_AStatusThatIsChangedOnItsWayIsTold(t *testing.T) {
 			}
 		}
 		said := s.policySays(metav1.ConditionTrue, hypershiftv1beta1.ReasonApplied)
-		if !strings.HasSuffix(said, "changes the status of 1 of them, which then tells its users something else: OpenshiftNodePool web.") {
+		if !strings.HasSuffix(said,
+			"changes the status of 1 of them, which then tells its users something else: OpenshiftNodePool web.") {
 			t.Errorf("it says %q", said)
 		}
 		if n := controllertest.Count(t, registry, "autonode_altered_writes_total", "status"); n != float64(try) {
@@ -203,7 +217,8 @@ func TestA03_AStatusThatIsChangedOnItsWayIsTold(t *testing.T) {
 	if again := s.step(s.pools, "web").RequeueAfter; again != 0 {
 		t.Errorf("again after %s", again)
 	}
-	if said := s.policySays(metav1.ConditionTrue, hypershiftv1beta1.ReasonApplied); strings.Contains(said, "changes the status") {
+	if said := s.policySays(metav1.ConditionTrue, hypershiftv1beta1.ReasonApplied); strings.Contains(said,
+		"changes the status") {
 		t.Errorf("it says %q", said)
 	}
 	s.says("web", hypershiftv1beta1.ConditionTypePolicyApplied, metav1.ConditionTrue, hypershiftv1beta1.ReasonApplied)

@@ -9,9 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// written remembers the last write of each product, for three questions that the cache cannot answer: is what it shows older
-// than the operator's own write; is a difference only what the API server fills in, so that writing again would change
-// nothing; and is it the operator's own, though somebody took the signs of that off. It is safe for concurrent use. What it forgets costs a request at most.
+// written remembers the last write of each product, for three questions that the cache cannot answer: is what it shows
+// older than the operator's own write; is a difference only what the API server fills in, so that writing again would
+// change nothing; and is it the operator's own, though somebody took the signs of that off. It is safe for concurrent
+// use. What it forgets costs a request at most.
 type written struct {
 	mu   sync.Mutex
 	last map[string]record
@@ -48,8 +49,8 @@ func (w *written) hold(product client.Object) {
 	w.held[product.GetName()] = product.GetUID()
 }
 
-// holds reports whether the product is one that a wrapper had since the operator's start, whatever became of its labels and
-// owners, which everybody may change.
+// holds reports whether the product is one that a wrapper had since the operator's start, whatever became of its
+// labels and owners, which everybody may change.
 func (w *written) holds(product client.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,7 +65,8 @@ func (w *written) forget(name string) {
 	delete(w.held, name)
 }
 
-// newest returns the product as it is known best: the answer to the last write, when the cache shows what was written over.
+// newest returns the product as it is known best: the answer to the last write, when the cache shows what was written
+// over.
 func (w *written) newest(cached client.Object) client.Object {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +83,8 @@ func (w *written) same(product, wanted client.Object, now time.Time) bool {
 	last, found := w.last[product.GetName()]
 	w.mu.Unlock()
 	return found && last.after.GetUID() == product.GetUID() && product.GetGeneration() > 0 &&
-		last.after.GetGeneration() == product.GetGeneration() && now.Sub(last.at) < refusedAgainAfter && last.wanted == spelled(wanted)
+		last.after.GetGeneration() == product.GetGeneration() && now.Sub(last.at) < refusedAgainAfter &&
+		last.wanted == spelled(wanted)
 }
 
 // spelled is a value of an API type as JSON; those always marshal.

@@ -18,13 +18,15 @@ func writtenPool(uid string, values ...string) *karpenterv1.NodePool {
 	return &karpenterv1.NodePool{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", UID: types.UID(uid), ResourceVersion: "1", Generation: 1},
 		Spec: karpenterv1.NodePoolSpec{Template: karpenterv1.NodeClaimTemplate{Spec: karpenterv1.NodeClaimTemplateSpec{
-			Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: values}},
+			Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{
+				{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: values},
+			},
 		}}},
 	}
 }
 
-// labels and owners can be taken off by everybody; what this process wrote stays its own, and another object of that
-// name is not.
+// labels and owners can be taken off by everybody; what this process wrote stays its own, and another object of
+// that name is not.
 func TestWhatWasWrittenIsKnownWithoutItsLabels(t *testing.T) {
 	t.Parallel()
 	w := newWritten()
@@ -68,8 +70,8 @@ func TestWhatIsForgottenIsNotShown(t *testing.T) {
 	}
 }
 
-// what the policy decides has to be stored as it was written: requirements, node class and the labels of the
-// template. A difference elsewhere is told apart.
+// what the policy decides has to be stored as it was written: requirements, node class and the labels of
+// the template. A difference elsewhere is told apart.
 func TestWhatThePolicyDecidesIsToldFromTheRest(t *testing.T) {
 	t.Parallel()
 	kind := NodePools(merge.NodePoolSettings{})
@@ -81,13 +83,23 @@ func TestWhatThePolicyDecidesIsToldFromTheRest(t *testing.T) {
 		"spec.template.spec.expireAfter": {func(p *karpenterv1.NodePool) {
 			p.Spec.Template.Spec.ExpireAfter = karpenterv1.NillableDuration{Duration: new(time.Hour)}
 		}, false},
-		"spec.template.metadata.annotations.x": {func(p *karpenterv1.NodePool) { p.Spec.Template.ObjectMeta.Annotations = map[string]string{"x": "y"} }, false},
-		"spec.template.spec.nodeClassRef.name": {func(p *karpenterv1.NodePool) { p.Spec.Template.Spec.NodeClassRef.Name = "another" }, true},
-		"spec.template.metadata.labels.team":   {func(p *karpenterv1.NodePool) { p.Spec.Template.ObjectMeta.Labels = map[string]string{"team": "a"} }, true},
+		"spec.template.metadata.annotations.x": {
+			func(p *karpenterv1.NodePool) { p.Spec.Template.ObjectMeta.Annotations = map[string]string{"x": "y"} },
+			false,
+		},
+		"spec.template.spec.nodeClassRef.name": {
+			func(p *karpenterv1.NodePool) { p.Spec.Template.Spec.NodeClassRef.Name = "another" }, true,
+		},
+		"spec.template.metadata.labels.team": {
+			func(p *karpenterv1.NodePool) { p.Spec.Template.ObjectMeta.Labels = map[string]string{"team": "a"} }, true,
+		},
 		"spec.template.spec.requirements": {func(p *karpenterv1.NodePool) {
-			p.Spec.Template.Spec.Requirements = append(p.Spec.Template.Spec.Requirements, p.Spec.Template.Spec.Requirements[0])
+			p.Spec.Template.Spec.Requirements = append(p.Spec.Template.Spec.Requirements,
+				p.Spec.Template.Spec.Requirements[0])
 		}, true},
-		"spec.template.spec.requirements[0].values[0]": {func(p *karpenterv1.NodePool) { p.Spec.Template.Spec.Requirements[0].Values[0] = "b" }, true},
+		"spec.template.spec.requirements[0].values[0]": {
+			func(p *karpenterv1.NodePool) { p.Spec.Template.Spec.Requirements[0].Values[0] = "b" }, true,
+		},
 	} {
 		wanted, stored := writtenPool("u", "a"), writtenPool("u", "a")
 		for _, p := range []*karpenterv1.NodePool{wanted, stored} {

@@ -10,19 +10,19 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// Rowed is an answer with a list of its own: custom columns are of its entries. Of other answers they are one row.
+// Rowed is an answer with a list: custom columns show its entries. Other answers are one row of custom columns.
 type Rowed interface {
-	// Rows is the name of the list in the answer's JSON.
+	// Rows returns the name of the list in the answer's JSON.
 	Rows() string
 }
 
-// column is one of custom-columns: its heading, and the part of an entry that stands below it.
+// column is one of custom-columns: its heading, and the path of its value in an entry.
 type column struct {
 	heading string
 	path    *jsonpath.JSONPath
 }
 
-// columnsOf reads what kubectl takes after custom-columns=: HEADING:.path,HEADING:.path.
+// columnsOf parses the text after custom-columns=, as in kubectl: HEADING:.path,HEADING:.path.
 func columnsOf(text string) (list []column, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		heading, path, found := strings.Cut(part, ":")
@@ -41,7 +41,7 @@ func columnsOf(text string) (list []column, err error) {
 	return list, nil
 }
 
-// missing stands where an entry has no such part, as kubectl has it.
+// missing stands for a value that an entry does not have, as in kubectl.
 const missing = "<none>"
 
 // writeColumns writes a row for each entry.

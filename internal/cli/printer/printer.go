@@ -1,6 +1,5 @@
 // Package printer writes the answers of commands in the forms that --output names (U-13): tables for people, JSON and
-// YAML for programs, names and templates for scripts. A table is a function of the same value that the other forms
-// show.
+// YAML for programs, names and templates for scripts. Tables are made from the same value as the other forms.
 package printer
 
 import (
@@ -19,31 +18,31 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Answer is what a command found. It is written to JSON as it is, so it has apiVersion and kind (U-29).
+// Answer is what a command found. It is encoded as JSON directly, so it has apiVersion and kind (U-29).
 type Answer interface {
-	// Clean reports whether nothing is to be done.
+	// Clean reports whether nothing has to be done.
 	Clean() bool
 	// WriteText writes it for people.
 	WriteText(out io.Writer) error
 }
 
-// Tabular is an answer whose table has a row of headers, or more columns when there is room.
+// Tabular is an answer with a table: headers are optional, and a wide table has more columns.
 type Tabular interface {
 	WriteTable(out io.Writer, wide, headers bool) error
 }
 
 // Named is an answer about objects.
 type Named interface {
-	// Names are the objects that need attention, each as arguments of kubectl: nodepool/gpu, or pod/web-0 -n shop.
+	// Names returns the objects that need attention, each as arguments of kubectl: nodepool/gpu, or pod/web-0 -n shop.
 	Names() []string
 }
 
-// Applicable is an answer that stands for objects to be applied: its YAML is theirs.
+// Applicable is an answer whose YAML form is manifests to apply.
 type Applicable interface {
 	WriteYAML(out io.Writer) error
 }
 
-// The forms. Two of them take a template after a =.
+// Forms of --output. The last three take an argument after =.
 const (
 	Table      = "table"
 	Text       = "text" // another word for Table
@@ -56,24 +55,24 @@ const (
 	Columns    = "custom-columns"
 )
 
-// All are the forms that every answer has.
+// All returns the forms that every answer has.
 func All() []string { return []string{Table, Wide, JSON, YAML, Name, JSONPath, GoTemplate, Columns} }
 
-// What --color takes.
+// Values of --color.
 const (
 	colorAuto   = "auto"
 	colorAlways = "always"
 	colorNever  = "never"
 )
 
-// Flags are those of a command that prints an answer.
+// Flags are the output flags of a command that prints an answer.
 type Flags struct {
 	output, color string
 	noHeaders     bool
 	forms         []string
 }
 
-// Add adds the flags; without forms every form is allowed.
+// Add adds the flags. Without forms, every form is allowed.
 func (f *Flags) Add(flags *pflag.FlagSet, forms ...string) {
 	f.forms = forms
 	if len(forms) == 0 {
@@ -100,15 +99,15 @@ func (f *Flags) allowed() string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// Surroundings are what a printer has to know of where it writes.
+// Surroundings describe where a printer writes.
 type Surroundings struct {
-	// Terminal says that a person reads along.
+	// Terminal says that the output is a terminal.
 	Terminal bool
 	// Plain says that the environment wants no colours.
 	Plain bool
-	// Codes are the words that are painted.
+	// Codes are the words to paint.
 	Codes []string
-	// Rename makes a text what its reader types, where the program has another name; nil leaves it.
+	// Rename adapts a text to the name that users call the program by; nil changes nothing.
 	Rename func(string) string
 }
 
@@ -124,7 +123,7 @@ type Printer struct {
 	columns   []column
 }
 
-// Printer returns the printer that the flags ask for. The error names the flag, its value and what is allowed.
+// Printer returns the printer that the flags ask for. Errors name the flag, its value and what is allowed.
 func (f *Flags) Printer(where Surroundings) (*Printer, error) {
 	form, argument, given := strings.Cut(f.output, "=")
 	takes := form == JSONPath || form == GoTemplate || form == Columns
@@ -170,10 +169,10 @@ func (f *Flags) Printer(where Surroundings) (*Printer, error) {
 // ForPeople reports whether the form is a table.
 func (p *Printer) ForPeople() bool { return p.form == Table || p.form == Wide || p.form == Text }
 
-// Paints reports whether colours are wanted.
+// Paints reports whether the printer uses colours.
 func (p *Printer) Paints() bool { return p.paint }
 
-// Print writes an answer, and below a table the footer: at once or, when it cannot be made, not at all (U-30).
+// Print writes an answer, and the footer below a table. It writes everything or, on an error, nothing (U-30).
 func (p *Printer) Print(out io.Writer, a Answer, footer string) error {
 	var b bytes.Buffer
 	if err := p.write(&b, a); err != nil {
@@ -240,7 +239,7 @@ func writeJSON(out io.Writer, a any) error {
 	return encoder.Encode(a)
 }
 
-// generic is the answer as templates see it: with the names of its JSON.
+// generic returns the answer as templates see it, with its JSON names.
 func generic(a Answer) (any, error) {
 	data, err := json.Marshal(a)
 	if err != nil {
@@ -251,13 +250,13 @@ func generic(a Answer) (any, error) {
 	return content, err
 }
 
-// Bold and yellow, and back.
+// Escape sequences: bold and yellow on, and off.
 const (
 	paintOn  = "\x1b[1;33m"
 	paintOff = "\x1b[0m"
 )
 
-// painted marks the codes in a text whose columns are in line already.
+// painted highlights the codes in a text that is already aligned.
 func painted(text string, codes []string) string {
 	isWord := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' }
 	var b strings.Builder

@@ -52,8 +52,8 @@ func TestU13_PaintChangesNoLetter(t *testing.T) {
 	t.Parallel()
 	codes := []string{"NoCapacity", "Paused"}
 	rapid.Check(t, func(t *rapid.T) {
-		parts := rapid.SliceOf(rapid.SampledFrom([]string{"NoCapacity", "Paused", "NoCapacityx", "x", " ", "\n", "—", "é",
-			": ", "/"}))
+		parts := rapid.SliceOf(rapid.SampledFrom([]string{"NoCapacity", "Paused", "NoCapacityx", "x", " ", "\n", "—",
+			"é", ": ", "/"}))
 		text := strings.Join(parts.Draw(t, "text"), "")
 		out, err := printed(t, printer.Surroundings{Codes: codes}, answer{text: text}, "", "--color", "always")
 		plain := strings.NewReplacer("\x1b[1;33m", "", "\x1b[0m", "").Replace(out)
@@ -75,7 +75,8 @@ func TestU30_NothingHalfIsPrinted(t *testing.T) {
 	for _, args := range [][]string{nil, {"-o", "go-template={{.Kind}} {{.Kind.x}}"}, {"-o",
 		"jsonpath={.Kind} {.Kind[0].x}"},
 		{"-o", "name"}} {
-		out, err := printed(t, printer.Surroundings{}, answer{Kind: "K", text: "half", fails: broken}, "footer", args...)
+		out, err := printed(t, printer.Surroundings{}, answer{Kind: "K", text: "half", fails: broken}, "footer",
+			args...)
 		if err == nil || out != "" || !strings.HasPrefix(err.Error(), "writing the answer: ") {
 			t.Errorf("%v: %q, %v", args, out, err)
 		}

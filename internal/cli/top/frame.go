@@ -12,29 +12,29 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// The smallest screen that the views are made for.
+// Smallest screen for the views.
 const (
 	leastWidth  = 60
 	leastHeight = 15
 )
 
-// above are the lines over the rows of a view: who leads, what the nodes come to, how many there are, and the title.
+// above is the number of lines over the rows of a view: who leads, the nodes' totals, counts, and the title.
 const above = 4
 
-// whatLeast is how much room the last column has before others are left out.
+// whatLeast is the least width of the last column; other columns are dropped first.
 const whatLeast = 24
 
-// barsFrom is how wide a screen is that has bars.
+// barsFrom is the least width of a screen with bars.
 const barsFrom = 110
 
-// View is the screen. Nothing is left switched on when the program ends: the screen says itself what it needs.
+// View returns the screen. It carries its own terminal modes, so none stay on when the program ends.
 func (m Model) View() tea.View {
 	v := tea.NewView(m.Frame())
 	v.AltScreen = true
 	return v
 }
 
-// Frame is the screen as text: as many lines as it is high, none longer than it is wide.
+// Frame returns the screen as text: as many lines as it is high, none longer than it is wide.
 func (m Model) Frame() string {
 	var lines []string
 	if m.width < leastWidth || m.height < leastHeight {
@@ -53,7 +53,7 @@ func (m Model) Frame() string {
 	return strings.Join(lines[:min(len(lines), max(m.height, 1))], "\n")
 }
 
-// heading is who leads, and at the right when that was seen.
+// heading returns the line with who leads and, at the right, when the data was read.
 func (m Model) heading() string {
 	right := m.look.At.UTC().Format("15:04:05") + "  every " + m.every().Round(time.Second).String()
 	if m.failure != "" || m.now.Sub(m.look.At) > m.every()+m.look.Took+staleAfter {
@@ -68,7 +68,7 @@ func (m Model) heading() string {
 	return left + strings.Repeat(" ", max(0, m.width-ansi.StringWidth(left)-ansi.StringWidth(right))) + right
 }
 
-// staleAfter is how long a look may take until what is shown is called stale.
+// staleAfter is how late a look may be before the data is called stale.
 const staleAfter = 10 * time.Second
 
 // title names the view.
@@ -79,7 +79,8 @@ func (m Model) title() string {
 	case pools:
 		return "── pools ──"
 	case detail:
-		return "── " + strings.ToLower(m.about.Kind) + " " + strings.TrimPrefix(m.about.Namespace+"/"+m.about.Name, "/") +
+		return "── " + strings.ToLower(m.about.Kind) + " " + strings.TrimPrefix(m.about.Namespace+"/"+m.about.Name,
+			"/") +
 			" ──"
 	case help:
 		return "── keys ──"
@@ -97,7 +98,7 @@ func (m Model) title() string {
 	return text + " ──"
 }
 
-// keys are those that do something here.
+// keys returns the keys that work on this screen.
 func (m Model) keys() string {
 	switch {
 	case m.typing:
@@ -110,7 +111,7 @@ func (m Model) keys() string {
 	return "↑↓ row  enter explain  esc back  n nodes  w waiting  o pools  ? help  q quit"
 }
 
-// emphasis makes a text stand out, where that is wanted. What it says it says without.
+// emphasis highlights a text, if wanted. The text must make sense without it.
 func (m Model) emphasis(text string) string {
 	if !m.settings.Paint {
 		return text
@@ -118,13 +119,13 @@ func (m Model) emphasis(text string) string {
 	return ansi.NewStyle().Bold().Styled(text)
 }
 
-// line is a row of a view: number is that of the object it is of, -1 for headings.
+// line is a row of a view. number is the index of its object, -1 for headings.
 type line struct {
 	text   string
 	number int
 }
 
-// lines are all rows of the view.
+// lines returns all rows of the view.
 func (m Model) lines() []line {
 	switch m.screen {
 	case waiting:
@@ -147,7 +148,7 @@ func plain(texts []string) []line {
 	return list
 }
 
-// last is the greatest number of a row.
+// last returns the greatest number of a row.
 func (m Model) last() int {
 	last := 0
 	for _, l := range m.lines() {
@@ -156,13 +157,13 @@ func (m Model) last() int {
 	return last
 }
 
-// room is how many rows there is room for.
+// room returns how many rows fit on the screen.
 func (m Model) room() int { return max(1, m.height-above-2) }
 
-// scrolls reports whether the cursor moves the text, and marks no row.
+// scrolls reports whether the cursor scrolls the text instead of marking a row.
 func (m Model) scrolls() bool { return m.screen == detail || m.screen == help }
 
-// visible are the rows around the cursor. A row of headers stays.
+// visible returns the rows around the cursor. A row of headers stays in place.
 func (m Model) visible() []string {
 	list, cursor := m.lines(), min(m.cursors[m.screen], m.last())
 	var out []string
@@ -189,7 +190,7 @@ func (m Model) visible() []string {
 	return out
 }
 
-// table puts cells in columns. headings stand before the rows whose number they have.
+// table aligns cells in columns. It puts each heading before the row of its number.
 func table(head []string, rows [][]string, headings map[int]string) []line {
 	widths := make([]int, len(head))
 	for _, row := range append([][]string{head}, rows...) {
@@ -217,13 +218,13 @@ func table(head []string, rows [][]string, headings map[int]string) []line {
 	return list
 }
 
-// column is one of the nodes' view.
+// column is a column of the view of nodes.
 type column struct {
 	head string
 	cell func(whatif.TopNode) string
 }
 
-// columns are those of nodes, from which drop are left out.
+// columns returns the columns of the view of nodes, without those in drop.
 func (m Model) columns(drop []string) []column {
 	t := m.look.Top
 	list := []column{{"NODE", func(n whatif.TopNode) string { return n.Name }},
@@ -236,7 +237,8 @@ func (m Model) columns(drop []string) []column {
 		{"TYPE", whatif.TopNode.Type}, {"ZONE", whatif.TopNode.Zone}, {"CAPACITY", whatif.TopNode.Capacity},
 		{"$/H", t.Price}}
 	for i, u := range t.Totals.Use {
-		list = append(list, column{strings.ToUpper(u.Resource), func(n whatif.TopNode) string { return m.use(n.Use[i]) }})
+		list = append(list,
+			column{strings.ToUpper(u.Resource), func(n whatif.TopNode) string { return m.use(n.Use[i]) }})
 	}
 	list = append(list, column{"PODS", whatif.TopNode.PodCount},
 		column{"AGE", func(n whatif.TopNode) string { return t.Age(n.Created) }}, column{"STATE", t.What})
@@ -246,7 +248,7 @@ func (m Model) columns(drop []string) []column {
 	return slices.DeleteFunc(list, func(c column) bool { return slices.Contains(drop, c.head) })
 }
 
-// use is how much of a resource is asked for: a share, with a bar where there is room, or amounts.
+// use formats how much of a resource is requested: as a percentage, with a bar where there is room, or as amounts.
 func (m Model) use(u whatif.Use) string {
 	switch {
 	case u.Percent == nil:
@@ -261,7 +263,7 @@ func (m Model) use(u whatif.Use) string {
 
 const barWidth = 8
 
-// bar shows a share in eighths of letters.
+// bar draws a percentage in eighths of a character.
 func bar(percent, width int) string {
 	eighths := min(max(percent, 0), 100) * width * 8 / 100
 	text := strings.Repeat("█", eighths/8)
@@ -271,7 +273,7 @@ func bar(percent, width int) string {
 	return text + strings.Repeat(" ", width-len([]rune(text)))
 }
 
-// dropped are the columns that go where there is little room, in the order in which they go.
+// dropped returns the columns that may be left out on narrow screens, in the order in which they go.
 func dropped() []string { return []string{"ZONE", "CAPACITY", "AGE", "MEMORY"} }
 
 func (m Model) nodeLines() []line {
@@ -312,7 +314,7 @@ func (m Model) waitingLines() []line {
 	return table([]string{"CAUSE", "PODS", "FOR", "SUCH AS", "WHY"}, rows, nil)
 }
 
-// detailLines are what explain says of the object, and its pods.
+// detailLines returns what explain says about the object, and its pods.
 func (m Model) detailLines() []line {
 	texts := strings.Split(strings.TrimSuffix(m.text, "\n"), "\n")
 	if m.text == "" {
@@ -342,7 +344,7 @@ func helpText() []string {
 		"L launching  J joining  I initializing  R ready  N not ready  C chosen  D draining  S stays  U unmanaged"}
 }
 
-// small is what a screen shows that is too small for views.
+// small returns the content of a screen that is too small for views.
 func (m Model) small() []string {
 	lines := []string{fmt.Sprintf("%dx%d is too small: %dx%d", m.width, m.height, leastWidth, leastHeight),
 		m.look.Top.Counts()}

@@ -1,5 +1,5 @@
-// Package top is the program for terminals behind joinerctl top (U-05): update and view are functions of what was
-// looked at last, of keys and of the size, so that frames are tested without a terminal.
+// Package top is the terminal program behind joinerctl top (U-05). Update and View are functions of the last look, of
+// keys and of the size, so frames can be tested without a terminal.
 package top
 
 import (
@@ -12,19 +12,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// Look is what was seen of a cluster at one time.
+// Look is the state of a cluster at one time.
 type Look struct {
 	Top whatif.Top
 	At  time.Time
-	// Took is how long it took to look.
+	// Took is how long the look took.
 	Took time.Duration
-	// Explain is what explain says of an object, as text.
+	// Explain returns what explain says about an object, as text.
 	Explain func(whatif.About) string
 }
 
-// Settings are those of a run.
+// Settings configure a run.
 type Settings struct {
-	// Every is how long to wait between two looks.
+	// Every is the pause between two looks.
 	Every time.Duration
 	// Paint allows colours and other emphasis.
 	Paint bool
@@ -43,12 +43,12 @@ const (
 	help
 )
 
-// Model is what the program knows. Use [New].
+// Model is the state of the program. Use [New].
 type Model struct {
 	settings      Settings
 	look          Look
 	now           time.Time
-	failure       string // why the last look failed; "" when it did not
+	failure       string // why the last look failed; "" if it did not
 	width, height int
 
 	screen  screen
@@ -60,19 +60,19 @@ type Model struct {
 	group   string
 	amounts bool
 
-	// about is what the detail is about, text what explain says of it, and pods those that belong to it.
+	// about is the object of the detail view, text what explain says about it, and pods its pods.
 	about whatif.About
 	text  string
 	pods  []string
 }
 
-// New returns a Model of a first look, in the order of nodes that was asked for.
+// New returns a Model of a first look, with nodes in the given order.
 func New(settings Settings, first Look, sort string) Model {
 	return Model{settings: settings, look: first, now: first.At, sort: sort, width: 80, height: 24,
 		cursors: map[screen]int{}}
 }
 
-// The messages of the program to itself.
+// Messages of the program to itself.
 type (
 	looked    Look
 	failed    struct{ err error }
@@ -84,7 +84,7 @@ type (
 	}
 )
 
-// tick is how often the clock of the screen is moved on.
+// tick is how often the clock on the screen advances.
 const tick = time.Second
 
 // Init waits for the next look, and for the clock.
@@ -92,13 +92,14 @@ func (m Model) Init() tea.Cmd { return tea.Batch(m.later(), ticking()) }
 
 func ticking() tea.Cmd { return tea.Tick(tick, func(t time.Time) tea.Msg { return clock(t) }) }
 
-// rest is how much longer to wait than a look takes: so looking takes a tenth of the time at most (U-05).
+// rest is how many times as long as a look the pause after it is, so that looking takes at most a tenth of the time
+// (U-05).
 const rest = 9
 
-// Pause is how long to wait after a look that took so long, where every is asked for.
+// Pause returns how long to wait after a look that took that long, when every was asked for.
 func Pause(every, took time.Duration) time.Duration { return max(every, rest*took) }
 
-// every is how long it is from the end of a look to the next one.
+// every returns the time from the end of a look to the next one.
 func (m Model) every() time.Duration { return Pause(m.settings.Every, m.look.Took) }
 
 func (m Model) later() tea.Cmd {
@@ -113,7 +114,7 @@ func (m Model) fetch() tea.Msg {
 	return looked(look)
 }
 
-// explain asks anew for what the detail shows.
+// explain asks again for the text of the detail view.
 func (m Model) explain() tea.Cmd {
 	if m.screen != detail || m.look.Explain == nil {
 		return nil
@@ -122,7 +123,7 @@ func (m Model) explain() tea.Cmd {
 	return func() tea.Msg { return explained{about, say(about)} }
 }
 
-// Update is the next Model.
+// Update returns the next Model.
 func (m Model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	switch message := message.(type) {
 	case tea.WindowSizeMsg:
@@ -152,7 +153,7 @@ func (m Model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// key is what a key does.
+// key handles a key.
 func (m Model) key(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	name := key.String()
 	m.cursors = copied(m.cursors)
@@ -215,7 +216,7 @@ func next(now string, list ...string) string {
 	return list[(slices.Index(list, now)+1)%len(list)]
 }
 
-// typed adds to the filter.
+// typed changes the filter by a key.
 func (m Model) typed(name, text string) Model {
 	switch name {
 	case "enter":
@@ -241,7 +242,7 @@ func (m *Model) open(to screen) {
 	m.screen, m.cursors[to] = to, 0
 }
 
-// leave goes back to where this screen was entered from; in the nodes it ends the filter.
+// leave returns to the previous screen. On the first one it goes to the nodes and ends the filter.
 func (m *Model) leave() {
 	if len(m.back) == 0 {
 		m.screen, m.filter = nodes, ""
@@ -251,7 +252,7 @@ func (m *Model) leave() {
 	m.screen, m.back = m.back[last], m.back[:last:last]
 }
 
-// enter shows more of what the cursor is on.
+// enter shows more about the row under the cursor.
 func (m Model) enter() (tea.Model, tea.Cmd) {
 	at := m.cursors[m.screen]
 	switch m.screen {
@@ -279,7 +280,7 @@ func (m Model) enter() (tea.Model, tea.Cmd) {
 	return m, m.explain()
 }
 
-// podsOf are the pods of a node, or those that wait for the same as a pod.
+// podsOf returns the pods of a node, or those that wait for the same reason as a pod.
 func (m Model) podsOf(about whatif.About) []string {
 	switch about.Kind {
 	case "Node":
@@ -298,7 +299,7 @@ func (m Model) podsOf(about whatif.About) []string {
 	return nil
 }
 
-// nodes are those that the filter leaves, in their order: group by group.
+// nodes returns the nodes that match the filter, sorted, group by group.
 func (m Model) nodes() []whatif.TopNode {
 	var list []whatif.TopNode
 	for _, n := range m.look.Top.Items {

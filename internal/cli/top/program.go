@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// Run shows the Model until its user quits, or ctx ends. The terminal is left as it was.
+// Run shows the Model until the user quits or ctx ends. It restores the terminal.
 func Run(ctx context.Context, m Model, in io.Reader, out io.Writer) error {
 	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
 		tea.WithoutSignalHandler()).Run()
@@ -25,7 +25,7 @@ func Run(ctx context.Context, m Model, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// Told is what explain says of an object.
+// Told returns what explain says about an object.
 func Told(w *whatif.World, about whatif.About) string {
 	var e whatif.Explained
 	var err error

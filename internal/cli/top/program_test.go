@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	look, err := exampleLook()
 	if err == nil {
-		err = Run(ctx, New(Settings{Every: time.Second, Paint: true, Look: exampleLook}, look, "price"), os.Stdin, os.Stdout)
+		err = Run(ctx, New(Settings{Every: time.Second, Paint: true, Look: exampleLook}, look, "price"), os.Stdin,
+			os.Stdout)
 	}
 	stop()
 	if err != nil && !errors.Is(err, context.Canceled) {

@@ -21,8 +21,8 @@ func pages() [][3]string {
 		{"table", "/nodes?as=table", "NotInitialized"}, {"node", "/nodes/ip-10-0-0-30", "DoNotDisruptNode"},
 		{"waiting", "/pods", "HardLimitNodes"}, {"cause", "/pods?cause=HardLimitNodes&pool=gpu", "ml/train-6"},
 		{"pod", "/pods/shop/huge", "PodTooLarge"}, {"pools", "/pools", "12 of 12"},
-		{"pool", "/pools/gpu", "LimitReached"}, {"history", "/history", "release week"}, {"about", "/about", "Snapshot of the engine"},
-		{"gone", "/nodes/nobody", "knows of no node"}}
+		{"pool", "/pools/gpu", "LimitReached"}, {"history", "/history", "release week"},
+		{"about", "/about", "Snapshot of the engine"}, {"gone", "/nodes/nobody", "knows of no node"}}
 }
 
 // shows waits until the page says something.
@@ -42,9 +42,10 @@ func (b *tab) dark(on bool) {
 func (b *tab) axe(rules string) string {
 	b.t.Helper()
 	b.do(rules)
-	return ask[string](b, `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]})`+
-		`.then((r) => r.violations.map((v) => v.id + ": " + v.nodes.slice(0, 3)`+
-		`.map((n) => n.html + " " + n.failureSummary).join(" | ")).join("\n"))`)
+	return ask[string](b,
+		`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]})`+
+			`.then((r) => r.violations.map((v) => v.id + ": " + v.nodes.slice(0, 3)`+
+			`.map((n) => n.html + " " + n.failureSummary).join(" | ")).join("\n"))`)
 }
 
 // TestU38_EveryPageIsAccessible in both themes, wide and narrow, without scrolling sideways: axe finds nothing.
@@ -127,7 +128,8 @@ func TestU08_WhatChangesIsShown(t *testing.T) {
 	b.run(chromedp.Click(chromedp.CSS("button[title^='Stop showing']")))
 	s.show("node later type=p3.2xlarge zone=a pool=gpu capacity=on-demand\n")
 	b.until(`document.querySelector(".live").textContent.includes("frozen")`)
-	if n := ask[int](b, "new Promise((d) => setTimeout(() => d(document.querySelectorAll('.box').length), 2500))"); n != 300 {
+	if n := ask[int](b,
+		"new Promise((d) => setTimeout(() => d(document.querySelectorAll('.box').length), 2500))"); n != 300 {
 		t.Errorf("%d boxes while it is frozen", n)
 	}
 	b.run(chromedp.Click(chromedp.CSS("button[title^='Stop showing']")))
@@ -149,7 +151,8 @@ func TestU08_TheHistoryIsShown(t *testing.T) {
 	b.shows("release week")
 	b.at("/")
 	b.shows("taken back")
-	s.kept.Add(history.Record{Verb: "remove", Cause: "Empty", Outcome: "done", NodePool: "own", NodeClaim: "own-3"}, time.Now())
+	s.kept.Add(history.Record{Verb: "remove", Cause: "Empty", Outcome: "done", NodePool: "own", NodeClaim: "own-3"},
+		time.Now())
 	s.show("node fresh type=p3.2xlarge zone=a pool=gpu capacity=on-demand\n")
 	b.shows("remove Empty")
 }
@@ -186,8 +189,8 @@ func TestU38_TheKeyboardIsEnough(t *testing.T) {
 // TestU08_NamesAreText, whatever they look like.
 func TestU08_NamesAreText(t *testing.T) {
 	const evil = `<img/src=x/onerror=alert(1)>`
-	s := newStand(t, "type m cpu=4 zones=a od=0.2\npool "+evil+" blocked="+evil+"\nnode "+evil+"1 type=m zone=a pool="+evil+
-		"\npod "+evil+"2 ns="+evil+" cpu=64\n")
+	s := newStand(t, "type m cpu=4 zones=a od=0.2\npool "+evil+" blocked="+evil+"\nnode "+evil+"1 type=m zone=a pool="+
+		evil+"\npod "+evil+"2 ns="+evil+" cpu=64\n")
 	b := s.opened(1440, 900)
 	for _, page := range []string{"/", "/nodes", "/nodes?as=table", "/pods", "/pools", "/pods?q=%3Cimg",
 		"/nodes?q=%3Cimg"} {

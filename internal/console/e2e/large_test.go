@@ -24,12 +24,13 @@ func (s *stand) churn(step int) {
 	s.input.Store(&in)
 }
 
-// TestU08_AVeryLargeCluster of 5,000 nodes and 100,000 pods is shown with a few hundred boxes and rows, wide and at 360
-// px, and what changes is shown there too.
+// TestU08_AVeryLargeCluster of 5,000 nodes and 100,000 pods is shown with a few hundred boxes and rows, wide and at
+// 360 px, and what changes is shown there too.
 func TestU08_AVeryLargeCluster(t *testing.T) {
 	s := newStand(t, veryLarge())
 	b := s.opened(1440, 900)
-	large := [][3]string{{"overview", "/", "5,000"}, {"nodes", "/nodes", "5,000"}, {"table", "/nodes?as=table", "5,000"},
+	large := [][3]string{{"overview", "/", "5,000"}, {"nodes", "/nodes", "5,000"},
+		{"table", "/nodes?as=table", "5,000"},
 		{"pool", "/nodes?pool=team-07&cause=DoNotDisruptNode", "of 5,000"}, {"one", "/pools/team-07", "team-07"},
 		{"waiting", "/pods", "PoolNotReady"}}
 	for _, size := range []int64{1440, 360} {
@@ -56,8 +57,8 @@ func TestU08_AVeryLargeCluster(t *testing.T) {
 	b.shows("55 wait")
 }
 
-// BenchmarkU08_ThePage is what a browser needs for the console: from the navigation to the first view, processor time of
-// the page for that and for a second in which 50 pods move, the longest task meanwhile, and the heap after half a
+// BenchmarkU08_ThePage is what a browser needs for the console: from the navigation to the first view, processor time
+// of the page for that and for a second in which 50 pods move, the longest task meanwhile, and the heap after half a
 // minute. Time depends on what else the machine does; processor time does not.
 func BenchmarkU08_ThePage(b *testing.B) {
 	for _, size := range [][2]int{{300, 3000}, {5000, 100000}} {

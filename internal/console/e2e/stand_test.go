@@ -89,11 +89,11 @@ func decided() *history.Log {
 		at = at.Add(time.Hour)
 		kept.Add(r, at)
 	}
-	add(history.Record{Verb: "launch", Cause: "Pending", Outcome: "done", NodePool: "default", NodeClaim: "ip-10-0-1-7", Pods: 27,
-		PodNames: []string{"shop/web-0", "shop/web-1"}, Types: []string{"m5.large", "m5.xlarge", "m5.2xlarge"}, TypeCount: 14,
-		Before: new(0.0), After: new(0.096)})
-	add(history.Record{Verb: "launch", Cause: "Launched", Outcome: "joined", NodePool: "default", NodeClaim: "ip-10-0-1-7",
-		Node: "ip-10-0-1-7", Why: "after 41s"})
+	add(history.Record{Verb: "launch", Cause: "Pending", Outcome: "done", NodePool: "default",
+		NodeClaim: "ip-10-0-1-7", Pods: 27, PodNames: []string{"shop/web-0", "shop/web-1"},
+		Types: []string{"m5.large", "m5.xlarge", "m5.2xlarge"}, TypeCount: 14, Before: new(0.0), After: new(0.096)})
+	add(history.Record{Verb: "launch", Cause: "Launched", Outcome: "joined", NodePool: "default",
+		NodeClaim: "ip-10-0-1-7", Node: "ip-10-0-1-7", Why: "after 41s"})
 	add(history.Record{Verb: "wait", Cause: "HardLimitNodes", Outcome: "begun", NodePool: "gpu", Pods: 7,
 		PodNames: []string{"ml/train-0"}, Why: "nodes 12 of 12 (hard limit)"})
 	add(history.Record{Verb: "remove", Cause: "Underutilized", Outcome: "planned", NodePool: "default",

@@ -12,13 +12,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// Board has how buffers stand by the last plan. It is safe for concurrent use. The zero value knows of none.
+// Board has the state of buffers as of the last plan. It is safe for concurrent use. The zero value is empty.
 type Board struct {
 	mu    sync.Mutex
 	rooms map[string]view.Room // by namespace/name
 }
 
-// Of returns how a buffer stands; known is false before a plan has seen it.
+// Of returns the state of a buffer. known is false until a plan has seen it.
 func (b *Board) Of(name types.NamespacedName) (room view.Room, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -26,7 +26,7 @@ func (b *Board) Of(name types.NamespacedName) (room view.Room, known bool) {
 	return room, known
 }
 
-// Take takes in a plan for the buffers of s, and returns those that stand otherwise than before, ordered by name.
+// Take records a plan for the buffers of s. It returns those whose state has changed, ordered by name.
 func (b *Board) Take(s *cluster.Snapshot, p plan.Plan) []types.NamespacedName {
 	fresh := view.Rooms(s, p)
 	b.mu.Lock()

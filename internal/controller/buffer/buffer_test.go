@@ -27,16 +27,24 @@ func (v verdict) BufferVerdict(types.NamespacedName) (translate.BufferVerdict, i
 	return translate.BufferVerdict(v), 3, true
 }
 
-// K-36, K-04: a buffer says whether it is known what it asks for, whether there is room, and what limits it; as the plan for a
-// cluster leaves it.
+// resolved is a buffer of which it is known what it asks for.
+func resolved(pods int, limited string) verdict {
+	return verdict{Reason: translate.BufferResolved, Pods: pods, Limited: limited,
+		Source: &translate.BufferSource{Template: &corev1.PodTemplateSpec{}, Generation: 7}}
+}
+
+// spoken is a condition as a line.
+func spoken(c *metav1.Condition) string {
+	return strings.Join([]string{c.Type, string(c.Status), c.Reason, c.Message}, " ")
+}
+
+// K-36, K-04: a buffer says whether it is known what it asks for, whether there is room, and what limits it; as the
+// plan for a cluster leaves it.
 func TestK36_WhatABufferSays(t *testing.T) {
 	t.Parallel()
 	const machine = "type m5.large  cpu=2 mem=8Gi zones=a od=0.096\n"
-	const there, one, two = "node n1 type=m5.large zone=a pool=default\n", "buffer room-0 cpu=1500m\n", "buffer room-0..1 cpu=1500m\n"
-	resolved := func(pods int, limited string) verdict {
-		return verdict{Reason: translate.BufferResolved, Pods: pods, Limited: limited,
-			Source: &translate.BufferSource{Template: &corev1.PodTemplateSpec{}, Generation: 7}}
-	}
+	const there, one, two = "node n1 type=m5.large zone=a pool=default\n", "buffer room-0 cpu=1500m\n",
+		"buffer room-0..1 cpu=1500m\n"
 	for name, row := range map[string]struct {
 		verdict verdict
 		off     bool
@@ -44,28 +52,36 @@ func TestK36_WhatABufferSays(t *testing.T) {
 		says    []string // type status reason, and a part of the message
 	}{
 		"there": {resolved(1, ""), false, machine + "pool default\n" + there + one, []string{
-			"ReadyForProvisioning True Resolved it asks for room for 1 pod", "Provisioning True FitsExistingCapacity there is room for 1 pod",
-			"LimitedByQuotas False WithinLimits"}},
+			"ReadyForProvisioning True Resolved it asks for room for 1 pod",
+			"Provisioning True FitsExistingCapacity there is room for 1 pod", "LimitedByQuotas False WithinLimits"}},
 		"on its way": {resolved(2, ""), false, machine + "pool default\n" + there + two, []string{
 			"Provisioning False RequiresNewCapacity there is room for 1 of 2 pods, for 1 it is on its way"}},
 		"a limit": {resolved(2, ""), false, machine + "pool default nodes=1\n" + there + two, []string{
 			"Provisioning False LimitReached there is room for 1 of 2 pods, " +
 				"for 1 there is none: SoftLimitNodes: pool default: nodes 1 of 1 (soft limit)",
 			"LimitedByQuotas True LimitReached SoftLimitNodes: pool default: nodes 1 of 1"}},
-		"its own limits": {resolved(1, "spec.limits.cpu is 2: that is room for 1 of 4 pods"), false, machine + "pool default\n" + there + one,
+		"its own limits": {resolved(1, "spec.limits.cpu is 2: that is room for 1 of 4 pods"), false,
+			machine + "pool default\n" + there + one,
 			[]string{"Provisioning True FitsExistingCapacity", "LimitedByQuotas True OwnLimits spec.limits.cpu is 2"}},
 		"it fits nowhere": {resolved(1, ""), false, machine + "pool default\nbuffer room-0 cpu=9\n", []string{
 			"Provisioning False RequiresNewCapacity there is room for 0 of 1 pod, " +
 				"for 1 there is none: PodTooLarge: pool default: cpu=9 is more than",
 			"LimitedByQuotas False WithinLimits"}},
-		"no plan yet": {resolved(1, ""), false, "", []string{"Provisioning False RequiresNewCapacity no plan has been made for it yet"}},
-		"nothing":     {resolved(0, ""), false, "", []string{"Provisioning False BufferEmpty", "ReadyForProvisioning True Resolved"}},
-		"not resolved": {verdict{Reason: translate.BufferTemplateNotFound, Message: "there is no PodTemplate shop/web"}, false, "", []string{
-			"ReadyForProvisioning False PodTemplateNotFound there is no PodTemplate shop/web", "Provisioning False NotReadyForProvisioning"}},
+		"no plan yet": {resolved(1, ""), false, "",
+			[]string{"Provisioning False RequiresNewCapacity no plan has been made for it yet"}},
+		"nothing": {resolved(0, ""), false, "",
+			[]string{"Provisioning False BufferEmpty", "ReadyForProvisioning True Resolved"}},
+		"not resolved": {verdict{Reason: translate.BufferTemplateNotFound,
+			Message: "there is no PodTemplate shop/web"}, false, "", []string{
+			"ReadyForProvisioning False PodTemplateNotFound there is no PodTemplate shop/web",
+			"Provisioning False NotReadyForProvisioning"}},
 		"switched off": {resolved(1, ""), true, "", []string{
-			"ReadyForProvisioning False FeatureGateDisabled the feature gate CapacityBuffer is off", "Provisioning False NotReadyForProvisioning"}},
+			"ReadyForProvisioning False FeatureGateDisabled the feature gate CapacityBuffer is off",
+			"Provisioning False NotReadyForProvisioning"}},
 	} {
-		b := &autoscalingv1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "room", Generation: 3}}
+		b := &autoscalingv1beta1.CapacityBuffer{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "room", Generation: 3},
+		}
 		b.Spec.PodTemplateRef = &autoscalingv1beta1.LocalObjectRef{Name: "web"}
 		scheme := runtime.NewScheme()
 		if err := autoscalingv1beta1.AddToScheme(scheme); err != nil {
@@ -85,8 +101,8 @@ func TestK36_WhatABufferSays(t *testing.T) {
 				t.Errorf("%s: %v stand otherwise, and nothing has changed", name, changed)
 			}
 		}
-		controller := buffer.New(buffer.Config{Client: server, Verdicts: row.verdict, Board: board, Off: row.off, Events: tape,
-			Now: controllertest.NewClock().Now})
+		controller := buffer.New(buffer.Config{Client: server, Verdicts: row.verdict, Board: board, Off: row.off,
+			Events: tape, Now: controllertest.NewClock().Now})
 		request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "room"}}
 		version := ""
 		for range 3 { // from the second time on there is nothing to write
@@ -106,7 +122,7 @@ func TestK36_WhatABufferSays(t *testing.T) {
 			c := meta.FindStatusCondition(b.Status.Conditions, kind)
 			if c == nil {
 				t.Errorf("%s: no condition %s", name, kind)
-			} else if got := strings.Join([]string{c.Type, string(c.Status), c.Reason, c.Message}, " "); !strings.HasPrefix(got, want) {
+			} else if got := spoken(c); !strings.HasPrefix(got, want) {
 				t.Errorf("%s: it says\n%s\nwant\n%s", name, got, want)
 			}
 		}
@@ -114,8 +130,8 @@ func TestK36_WhatABufferSays(t *testing.T) {
 			t.Errorf("%s: said %q; want an event while the gate is off alone", name, said)
 		}
 		if row.verdict.Source != nil && !row.off {
-			if g := b.Status.PodTemplateGeneration; g == nil || *g != 7 || *b.Status.Replicas != int32(row.verdict.Pods) ||
-				b.Status.PodTemplateRef.Name != "web" {
+			if g := b.Status.PodTemplateGeneration; g == nil || *g != 7 ||
+				*b.Status.Replicas != int32(row.verdict.Pods) || b.Status.PodTemplateRef.Name != "web" {
 				t.Errorf("%s: the status is %+v", name, b.Status)
 			}
 		}

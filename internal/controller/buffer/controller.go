@@ -1,6 +1,6 @@
-// Package buffer keeps what a CapacityBuffer says about itself true: whether it is known what it asks for, whether the room
-// is there, and what limits it (K-36). It decides nothing: the store resolves buffers, the engine plans for them, and this
-// says in conditions what came of that.
+// Package buffer keeps the status of CapacityBuffers up to date: whether the request is understood, whether the room
+// exists, and what limits it (K-36). It decides nothing. The store resolves buffers, the engine plans for them, and
+// this package writes the result as conditions.
 package buffer
 
 import (
@@ -34,26 +34,26 @@ const (
 	WithinLimits            = "WithinLimits"
 )
 
-// lookEvery is how often a buffer is looked at: what it refers to may have changed. It costs a look into memory (K-36).
+// lookEvery is how often a buffer is checked: what it refers to may have changed. A check reads only memory (K-36).
 const lookEvery = 2 * time.Second
 
-// Verdicts knows what a buffer asks for, and of which generation of it that is; known is false for one that it has not seen.
+// Verdicts knows what a buffer asks for, and of which generation. known is false for a buffer that it has not seen.
 type Verdicts interface {
 	BufferVerdict(name types.NamespacedName) (verdict translate.BufferVerdict, generation int64, known bool)
 }
 
-// Config is what the controller works with; all fields are required.
+// Config configures the controller; all fields are required.
 type Config struct {
 	Client   client.Client // reads from a cache
 	Verdicts Verdicts
 	Board    *Board
-	// Off says that the feature gate is off: nothing is planned for buffers, and they say so (K-04).
+	// Off says that the feature gate is off: buffers are not planned for, and their status says so (K-04).
 	Off    bool
 	Events event.Recorder
 	Now    func() time.Time
 }
 
-// Controller keeps CapacityBuffers' status.
+// Controller keeps the status of CapacityBuffers.
 type Controller struct {
 	config Config
 }
@@ -61,7 +61,7 @@ type Controller struct {
 // New returns the controller.
 func New(config Config) *Controller { return &Controller{config: config} }
 
-// Reconcile brings the status of the CapacityBuffer of that name up to date, with one patch at most.
+// Reconcile updates the status of one CapacityBuffer, with at most one patch.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var b autoscalingv1beta1.CapacityBuffer
 	if err := c.config.Client.Get(ctx, request.NamespacedName, &b); err != nil {
@@ -72,12 +72,13 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	before := b.DeepCopy()
 	if c.config.Off {
-		c.config.Events.Event(&b, event.Warning, event.FeatureGateDisabled, "The buffer has no effect: "+gateOff) // once an hour
+		// once an hour
+		c.config.Events.Event(&b, event.Warning, event.FeatureGateDisabled, "The buffer has no effect: "+gateOff)
 		c.sayOff(&b)
 	} else {
 		verdict, generation, known := c.config.Verdicts.BufferVerdict(request.NamespacedName)
 		if !known || generation != b.Generation {
-			return reconcile.Result{RequeueAfter: lookEvery / 10}, nil // its watch is on its way
+			return reconcile.Result{RequeueAfter: lookEvery / 10}, nil // its watch event is on its way
 		}
 		c.say(&b, verdict)
 	}
@@ -94,19 +95,21 @@ const gateOff = "the feature gate CapacityBuffer is off (--feature-gates)"
 
 func (c *Controller) sayOff(b *autoscalingv1beta1.CapacityBuffer) {
 	b.Status.PodTemplateRef, b.Status.PodTemplateGeneration, b.Status.Replicas = nil, nil, nil
-	c.set(b, autoscalingv1beta1.ConditionTypeReadyForProvisioning, metav1.ConditionFalse, event.FeatureGateDisabled, gateOff)
+	c.set(b, autoscalingv1beta1.ConditionTypeReadyForProvisioning, metav1.ConditionFalse, event.FeatureGateDisabled,
+		gateOff)
 	c.set(b, autoscalingv1beta1.ConditionTypeProvisioning, metav1.ConditionFalse, NotReadyForProvisioning, gateOff)
 	meta.RemoveStatusCondition(&b.Status.Conditions, autoscalingv1beta1.ConditionTypeLimitedByQuotas)
 }
 
-// say writes into the status what the buffer asks for and how it stands.
+// say writes into the status what the buffer asks for and its state.
 func (c *Controller) say(b *autoscalingv1beta1.CapacityBuffer, v translate.BufferVerdict) {
 	status := &b.Status
 	status.ProvisioningStrategy = b.Spec.ProvisioningStrategy
 	status.PodTemplateRef, status.PodTemplateGeneration, status.Replicas = nil, nil, nil
 	if !v.Ready() {
 		c.set(b, autoscalingv1beta1.ConditionTypeReadyForProvisioning, metav1.ConditionFalse, v.Reason, v.Message)
-		c.set(b, autoscalingv1beta1.ConditionTypeProvisioning, metav1.ConditionFalse, NotReadyForProvisioning, v.Message)
+		c.set(b, autoscalingv1beta1.ConditionTypeProvisioning, metav1.ConditionFalse, NotReadyForProvisioning,
+			v.Message)
 		meta.RemoveStatusCondition(&status.Conditions, autoscalingv1beta1.ConditionTypeLimitedByQuotas)
 		return
 	}
@@ -130,7 +133,7 @@ func (c *Controller) say(b *autoscalingv1beta1.CapacityBuffer, v translate.Buffe
 	switch {
 	case v.Pods == 0:
 		c.set(b, kind, metav1.ConditionFalse, Empty, "it asks for no room")
-	case !known || now.Asked() != v.Pods: // no plan has seen it as it is now
+	case !known || now.Asked() != v.Pods: // no plan has seen its current form
 		if meta.FindStatusCondition(status.Conditions, kind) == nil {
 			c.set(b, kind, metav1.ConditionFalse, RequiresNewCapacity, "no plan has been made for it yet")
 		}
@@ -152,7 +155,8 @@ func pods(n int) string {
 	return fmt.Sprintf("%d pods", n)
 }
 
-func (c *Controller) set(b *autoscalingv1beta1.CapacityBuffer, kind string, value metav1.ConditionStatus, reason, message string) {
+func (c *Controller) set(b *autoscalingv1beta1.CapacityBuffer, kind string, value metav1.ConditionStatus,
+	reason, message string) {
 	meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
 		Type: kind, Status: value, Reason: reason, Message: message, ObservedGeneration: b.Generation,
 		LastTransitionTime: metav1.NewTime(c.config.Now()),

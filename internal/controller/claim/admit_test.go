@@ -85,7 +85,8 @@ func TestWhatAWaitingClaimSays(t *testing.T) {
 			t.Errorf("%s: events %q", name, said)
 		}
 		if result.RequeueAfter != 2*time.Second || r.cloud.launches != 0 {
-			t.Errorf("%s: %d launches, asks again after %s; want none, 2s", name, r.cloud.launches, result.RequeueAfter)
+			t.Errorf("%s: %d launches, asks again after %s; want none, 2s", name, r.cloud.launches,
+				result.RequeueAfter)
 		}
 		r.clock.Advance(time.Hour)
 		if r.reconcile(t); r.claim(t).DeletionTimestamp == nil {
@@ -113,10 +114,10 @@ func TestClaimsOfAPoolReadItOnce(t *testing.T) {
 	lists, second := 0, reconcile.Request{NamespacedName: types.NamespacedName{Name: "c2"}}
 	r.config.Fleet = fleet.New(peer{r.cloud, func() {
 		lists++
-		if result, err := r.step.Reconcile(t.Context(), second); err != nil || result.RequeueAfter != 50*time.Millisecond ||
-			r.cloud.launches != 0 {
-			t.Errorf("meanwhile: %d launches, asks again after %s, error %v; want to come again in 50ms", r.cloud.launches,
-				result.RequeueAfter, err)
+		if result, err := r.step.Reconcile(t.Context(), second); err != nil ||
+			result.RequeueAfter != 50*time.Millisecond || r.cloud.launches != 0 {
+			t.Errorf("meanwhile: %d launches, asks again after %s, error %v; want to come again in 50ms",
+				r.cloud.launches, result.RequeueAfter, err)
 		}
 	}})
 	r.step = claim.New(r.config)
@@ -151,7 +152,8 @@ func TestOnlyAClaimThatLivesIsLaunched(t *testing.T) {
 		r.step = claim.New(r.config)
 		result := r.reconcile(t)
 		if r.cloud.launches != c.launches || c.launches == 0 && result.RequeueAfter != 2*time.Second {
-			t.Errorf("%s: %d launches, asks again after %s; want %d", name, r.cloud.launches, result.RequeueAfter, c.launches)
+			t.Errorf("%s: %d launches, asks again after %s; want %d", name, r.cloud.launches, result.RequeueAfter,
+				c.launches)
 		}
 	}
 }
@@ -177,7 +179,8 @@ func TestNoFailureAtTheGateIsSwallowed(t *testing.T) {
 				r.config.Holder = "a"
 				r.fail(f)
 				return func() error {
-					_, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
+					_, err := r.step.Reconcile(t.Context(),
+						reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
 					if r.cloud.launches > 0 {
 						t.Errorf("%d launches", r.cloud.launches)
 					}

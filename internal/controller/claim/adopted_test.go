@@ -35,7 +35,9 @@ func TestWhatAdoptionAdds(t *testing.T) {
 	}{
 		"bare": {func(*corev1.Node) {}, []types.UID{"u1"}, []string{corev1.TaintNodeNotReady, "boot", "team"}},
 		"another owner": {func(n *corev1.Node) {
-			n.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Rack", Name: "r", UID: "rack"}}
+			n.OwnerReferences = []metav1.OwnerReference{
+				{APIVersion: "example.com/v1", Kind: "Rack", Name: "r", UID: "rack"},
+			}
 		}, []types.UID{"rack", "u1"}, []string{corev1.TaintNodeNotReady, "boot", "team"}},
 		"adopted already": {func(n *corev1.Node) {
 			n.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: "c1",
@@ -118,8 +120,8 @@ func TestANodeIsRegisteredByOnePatch(t *testing.T) {
 	}
 }
 
-// B-12: a node that its kubelet has written meanwhile is registered by a second patch in the same step, as far as the watch has shown the
-// change; the instance is not asked for again.
+// B-12: a node that its kubelet has written meanwhile is registered by a second patch in the same step, as far as the
+// watch has shown the change; the instance is not asked for again.
 func TestANodeThatChangesDuringItsRegistrationIsRegistered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())
@@ -127,14 +129,16 @@ func TestANodeThatChangesDuringItsRegistrationIsRegistered(t *testing.T) {
 	r.create(t, joined())
 	patches := 0
 	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			options ...client.PatchOption) error {
 			if node, is := o.(*corev1.Node); is {
 				if patches++; patches == 1 {
 					fresh := node.DeepCopy()
 					if err := c.Get(ctx, client.ObjectKeyFromObject(node), fresh); err != nil {
 						return err
 					}
-					fresh.Spec.Taints = append(fresh.Spec.Taints, corev1.Taint{Key: "others", Effect: corev1.TaintEffectNoSchedule})
+					fresh.Spec.Taints = append(fresh.Spec.Taints,
+						corev1.Taint{Key: "others", Effect: corev1.TaintEffectNoSchedule})
 					if err := c.Update(ctx, fresh); err != nil {
 						return err
 					}
@@ -153,8 +157,9 @@ func TestANodeThatChangesDuringItsRegistrationIsRegistered(t *testing.T) {
 	}
 	if patches != 2 || r.cloud.launches != launches || r.is(t, karpenterv1.ConditionTypeRegistered) != "True" ||
 		!slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == "others" }) {
-		t.Errorf("%d patches, %d launches, Registered=%s, taints %+v; want 2, none, True, and the taint of others kept", patches,
-			r.cloud.launches-launches, r.is(t, karpenterv1.ConditionTypeRegistered), node.Spec.Taints)
+		t.Errorf(
+			"%d patches, %d launches, Registered=%s, taints %+v; want 2, none, True, and the taint of others kept",
+			patches, r.cloud.launches-launches, r.is(t, karpenterv1.ConditionTypeRegistered), node.Spec.Taints)
 	}
 }
 
@@ -187,8 +192,10 @@ func TestPlacesAreKeptBeforeTheNodeOpens(t *testing.T) {
 	r.step = claim.New(r.config)
 	r.reconcile(t)
 	r.reconcile(t)
-	if want := []string{"c1 on " + node.Name}; !slices.Equal(kept, want) || r.is(t, karpenterv1.ConditionTypeRegistered) != "True" {
-		t.Errorf("kept %v, Registered=%s; want %v once, True", kept, r.is(t, karpenterv1.ConditionTypeRegistered), want)
+	if want := []string{"c1 on " + node.Name}; !slices.Equal(kept, want) ||
+		r.is(t, karpenterv1.ConditionTypeRegistered) != "True" {
+		t.Errorf("kept %v, Registered=%s; want %v once, True", kept, r.is(t, karpenterv1.ConditionTypeRegistered),
+			want)
 	}
 }
 
@@ -197,7 +204,9 @@ func TestANodeThatIsNotToOpenYetStaysClosed(t *testing.T) {
 	t.Parallel()
 	r, _ := aboutToOpen(t)
 	closed := func(n *corev1.Node) bool {
-		return slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == karpenterv1.UnregisteredTaintKey })
+		return slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool {
+			return taint.Key == karpenterv1.UnregisteredTaintKey
+		})
 	}
 	wait := 200 * time.Millisecond
 	r.config.Keep = func(context.Context, string, string) time.Duration { return wait }
@@ -205,17 +214,19 @@ func TestANodeThatIsNotToOpenYetStaysClosed(t *testing.T) {
 	for range 2 {
 		if after := r.reconcile(t).RequeueAfter; after != wait || !closed(r.node(t)) ||
 			r.is(t, karpenterv1.ConditionTypeRegistered) == "True" {
-			t.Fatalf("next look after %s, taints %+v, Registered=%s; want %s, and the node closed", after, r.node(t).Spec.Taints,
-				r.is(t, karpenterv1.ConditionTypeRegistered), wait)
+			t.Fatalf("next look after %s, taints %+v, Registered=%s; want %s, and the node closed", after,
+				r.node(t).Spec.Taints, r.is(t, karpenterv1.ConditionTypeRegistered), wait)
 		}
 	}
 	wait = 0
 	if r.reconcile(t); closed(r.node(t)) || r.is(t, karpenterv1.ConditionTypeRegistered) != "True" {
-		t.Errorf("taints %+v, Registered=%s; want the node open", r.node(t).Spec.Taints, r.is(t, karpenterv1.ConditionTypeRegistered))
+		t.Errorf("taints %+v, Registered=%s; want the node open", r.node(t).Spec.Taints,
+			r.is(t, karpenterv1.ConditionTypeRegistered))
 	}
 }
 
-// B-12: what others write onto the node while places are kept is in the picture by which it is opened: no patch is refused.
+// B-12: what others write onto the node while places are kept is in the picture by which it is opened: no patch is
+// refused.
 func TestANodeIsOpenedAsItIsOncePlacesAreKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())
@@ -230,8 +241,9 @@ func TestANodeIsOpenedAsItIsOncePlacesAreKept(t *testing.T) {
 	taints := r.node(t).Spec.Taints
 	if r.writes != 2 || r.is(t, karpenterv1.ConditionTypeRegistered) != "True" ||
 		!slices.ContainsFunc(taints, func(taint corev1.Taint) bool { return taint.Key == "team" }) {
-		t.Errorf("%d writes, Registered=%s, taints %+v; want that of the node, that of the claim, and what others wrote", r.writes,
-			r.is(t, karpenterv1.ConditionTypeRegistered), taints)
+		t.Errorf(
+			"%d writes, Registered=%s, taints %+v; want that of the node, that of the claim, and what others wrote",
+			r.writes, r.is(t, karpenterv1.ConditionTypeRegistered), taints)
 	}
 }
 
@@ -271,7 +283,8 @@ func TestWhatANodeLacks(t *testing.T) {
 		"nothing":           {asks("cpu"), func(*corev1.Node) {}, ""},
 		"not ready":         {asks("cpu"), conditions(corev1.NodeReady, "False"), "node n1 is not ready"},
 		"another condition": {asks("cpu"), conditions(corev1.NodeMemoryPressure, "True"), "node n1 is not ready"},
-		"asks for none":     {corev1.ResourceList{"cpu": resource.MustParse("1"), "gpu": {}}, func(*corev1.Node) {}, ""},
+		"asks for none": {corev1.ResourceList{"cpu": resource.MustParse("1"), "gpu": {}}, func(*corev1.Node) {},
+			""},
 		"several, in order": {asks("h", "g", "f", "e", "d", "c", "b", "a"), func(*corev1.Node) {},
 			"the node does not offer [a b c d e f g h] yet"},
 		"a resource of none": {asks("gpu"), func(n *corev1.Node) { n.Status.Allocatable["gpu"] = resource.Quantity{} },
@@ -332,8 +345,8 @@ func TestALabelThatIsRightIsLeftAlone(t *testing.T) {
 	}
 }
 
-// D-03: only what happens on an initialized node is stamped, what came before with its first stamp, and a stamp is never put back: a
-// process that has just started knows of no event.
+// D-03: only what happens on an initialized node is stamped, what came before with its first stamp, and a stamp is
+// never put back: a process that has just started knows of no event.
 func TestWhatIsStamped(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, aPool(), newClaim(), joined())

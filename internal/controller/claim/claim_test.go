@@ -25,7 +25,8 @@ func TestAClaimBecomesANode(t *testing.T) {
 	r := newRig(t, newClaim())
 	r.reconcile(t)
 	c := r.claim(t)
-	if r.is(t, karpenterv1.ConditionTypeLaunched) != "True" || c.Status.ProviderID != "fake://u1" || c.Labels[corev1.LabelTopologyZone] != "a" || r.writes != 2 {
+	if r.is(t, karpenterv1.ConditionTypeLaunched) != "True" || c.Status.ProviderID != "fake://u1" ||
+		c.Labels[corev1.LabelTopologyZone] != "a" || r.writes != 2 {
 		t.Fatalf("claim %+v after %d writes: want it launched with two, labels and status", c.Status, r.writes)
 	}
 	if err := r.server.Create(t.Context(), joined()); err != nil {
@@ -33,24 +34,31 @@ func TestAClaimBecomesANode(t *testing.T) {
 	}
 	r.reconcile(t)
 	n := r.node(t)
-	if r.is(t, karpenterv1.ConditionTypeRegistered) != "True" || r.is(t, karpenterv1.ConditionTypeInitialized) != "Unknown" || r.writes != 4 {
-		t.Fatalf("conditions %+v after %d writes: want it registered with two more", r.claim(t).Status.Conditions, r.writes)
+	if r.is(t, karpenterv1.ConditionTypeRegistered) != "True" ||
+		r.is(t, karpenterv1.ConditionTypeInitialized) != "Unknown" || r.writes != 4 {
+		t.Fatalf("conditions %+v after %d writes: want it registered with two more", r.claim(t).Status.Conditions,
+			r.writes)
 	}
 	has := func(key string) bool {
 		return slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key })
 	}
-	if has(karpenterv1.UnregisteredTaintKey) || !has("team") || !has("boot") || n.Labels["team"] != "a" || n.Labels[karpenterv1.NodeRegisteredLabelKey] != "true" ||
-		!slices.Contains(n.Finalizers, karpenterv1.TerminationFinalizer) || len(n.OwnerReferences) != 1 || n.OwnerReferences[0].UID != "u1" {
-		t.Fatalf("node %+v %+v: want the claim's labels, taints, finalizer and owner on it", n.ObjectMeta, n.Spec.Taints)
+	if has(karpenterv1.UnregisteredTaintKey) || !has("team") || !has("boot") || n.Labels["team"] != "a" ||
+		n.Labels[karpenterv1.NodeRegisteredLabelKey] != "true" ||
+		!slices.Contains(n.Finalizers, karpenterv1.TerminationFinalizer) || len(n.OwnerReferences) != 1 ||
+		n.OwnerReferences[0].UID != "u1" {
+		t.Fatalf("node %+v %+v: want the claim's labels, taints, finalizer and owner on it", n.ObjectMeta,
+			n.Spec.Taints)
 	}
 	r.makeReady(t)
 	r.reconcile(t)
-	if r.is(t, karpenterv1.ConditionTypeInitialized) != "True" || r.is(t, karpenterv1.ConditionTypeReady) != "True" || r.node(t).Labels[karpenterv1.NodeInitializedLabelKey] != "true" {
+	if r.is(t, karpenterv1.ConditionTypeInitialized) != "True" || r.is(t, karpenterv1.ConditionTypeReady) != "True" ||
+		r.node(t).Labels[karpenterv1.NodeInitializedLabelKey] != "true" {
 		t.Fatalf("conditions %+v: want it initialized and ready", r.claim(t).Status.Conditions)
 	}
 	before := r.writes
 	if r.reconcile(t); r.writes != before || r.cloud.launches != 1 {
-		t.Fatalf("%d writes and %d launches: a step with nothing to do must do nothing", r.writes-before, r.cloud.launches)
+		t.Fatalf("%d writes and %d launches: a step with nothing to do must do nothing", r.writes-before,
+			r.cloud.launches)
 	}
 }
 
@@ -68,7 +76,8 @@ func TestAReadyNodeTakesOnePatch(t *testing.T) {
 	before := r.writes
 	r.reconcile(t)
 	if r.is(t, karpenterv1.ConditionTypeReady) != "True" || r.writes-before != 2 {
-		t.Fatalf("ready %s after %d writes, want True after one of the node and one of the claim", r.is(t, karpenterv1.ConditionTypeReady), r.writes-before)
+		t.Fatalf("ready %s after %d writes, want True after one of the node and one of the claim",
+			r.is(t, karpenterv1.ConditionTypeReady), r.writes-before)
 	}
 }
 
@@ -80,7 +89,8 @@ func TestWhatIsMissingForInitializationIsNamed(t *testing.T) {
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "boot", Effect: corev1.TaintEffectNoSchedule})
 		},
 		"taint node.kubernetes.io/network-unavailable": func(n *corev1.Node) {
-			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNetworkUnavailable, Effect: corev1.TaintEffectNoSchedule})
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNetworkUnavailable,
+				Effect: corev1.TaintEffectNoSchedule})
 		},
 		"does not offer [cpu]": func(n *corev1.Node) { n.Status.Allocatable = nil },
 	} {
@@ -92,33 +102,43 @@ func TestWhatIsMissingForInitializationIsNamed(t *testing.T) {
 		r.put(t, n)
 		writes, named := r.writes, want == "is not ready" // which is what it lacked first
 		if result := r.reconcile(t); r.writes != writes || result.RequeueAfter > 5*time.Second && !named {
-			t.Errorf("%d writes, again after %s: want none for what a young node lacks, and a look once it should be ready", r.writes-writes, result.RequeueAfter)
+			t.Errorf(
+				"%d writes, again after %s: want none for what a young node lacks, and a look once it should be ready",
+				r.writes-writes, result.RequeueAfter)
 		}
 		r.clock.Advance(5 * time.Second)
 		r.reconcile(t)
-		i := slices.IndexFunc(r.claim(t).Status.Conditions, func(c karpenterv1.Condition) bool { return c.Type == karpenterv1.ConditionTypeInitialized })
+		i := slices.IndexFunc(r.claim(t).Status.Conditions, func(c karpenterv1.Condition) bool {
+			return c.Type == karpenterv1.ConditionTypeInitialized
+		})
 		if got := r.claim(t).Status.Conditions[i]; got.Status == "True" || !strings.Contains(got.Message, want) {
 			t.Errorf("Initialized=%s %q, want it to say %q", got.Status, got.Message, want)
 		}
 	}
 }
 
-// P-31: insufficient capacity ends the claim at once, and planning learns what was found out before its pods come back.
+// P-31: insufficient capacity ends the claim at once, and planning learns what was found out before its pods come
+// back.
 func TestInsufficientCapacityGivesTheClaimUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())
 	r.older(t)
-	r.cloud.failure = &provider.InsufficientCapacityError{Asked: "m", Tried: []provider.Offering{{Type: "m", Zone: "a", CapacityType: "spot"}}}
+	r.cloud.failure = &provider.InsufficientCapacityError{
+		Asked: "m", Tried: []provider.Offering{{Type: "m", Zone: "a", CapacityType: "spot"}},
+	}
 	r.reconcile(t)
 	if c := r.claim(t); c.DeletionTimestamp == nil || r.catalogs.told != 1 {
-		t.Fatalf("deleted %v, planning told %d times: want it deleted and planning told", c.DeletionTimestamp, r.catalogs.told)
+		t.Fatalf("deleted %v, planning told %d times: want it deleted and planning told", c.DeletionTimestamp,
+			r.catalogs.told)
 	}
 	for _, kind := range []string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeReady} {
-		if got, _ := condition.Get(r.claim(t).Status.Conditions, kind); got.Status != "False" || got.Reason != "InsufficientCapacity" {
+		if got, _ := condition.Get(r.claim(t).Status.Conditions, kind); got.Status != "False" ||
+			got.Reason != "InsufficientCapacity" {
 			t.Errorf("%s is %s (%s), want False (InsufficientCapacity)", kind, got.Status, got.Reason)
 		}
 	}
-	if said := r.tape.Said(); len(said) != 1 || !strings.Contains(said[0], "InsufficientCapacityError") || !strings.Contains(said[0], "m/a/spot") {
+	if said := r.tape.Said(); len(said) != 1 || !strings.Contains(said[0], "InsufficientCapacityError") ||
+		!strings.Contains(said[0], "m/a/spot") {
 		t.Fatalf("said %q, want the offering named", said)
 	}
 	if r.reconcile(t); r.claim(t) != nil {
@@ -144,7 +164,9 @@ func TestAnUnknownFailureOfTheLaunchIsAnError(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())
 	r.cloud.failure = errors.New("connection reset")
-	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}}); err == nil || r.claim(t).DeletionTimestamp != nil {
+	if _, err := r.step.Reconcile(t.Context(),
+		reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}}); err == nil ||
+		r.claim(t).DeletionTimestamp != nil {
 		t.Fatalf("error %v: want it returned and the claim kept", err)
 	}
 }
@@ -152,7 +174,8 @@ func TestAnUnknownFailureOfTheLaunchIsAnError(t *testing.T) {
 // P-30: each stage has its timeout, its reason and an event.
 func TestEachStageTimesOut(t *testing.T) {
 	t.Parallel()
-	for reason, after := range map[string]time.Duration{"RegistrationTimeout": 15 * time.Minute, "InitializationTimeout": time.Hour} {
+	for reason, after := range map[string]time.Duration{"RegistrationTimeout": 15 * time.Minute,
+		"InitializationTimeout": time.Hour} {
 		r := newRig(t, newClaim())
 		r.reconcile(t)
 		if reason == "InitializationTimeout" {
@@ -167,9 +190,12 @@ func TestEachStageTimesOut(t *testing.T) {
 		}
 		r.clock.Advance(time.Second)
 		r.reconcile(t)
-		found := slices.ContainsFunc(r.claim(t).Status.Conditions, func(c karpenterv1.Condition) bool { return c.Reason == reason && c.Status == "False" })
+		found := slices.ContainsFunc(r.claim(t).Status.Conditions, func(c karpenterv1.Condition) bool {
+			return c.Reason == reason && c.Status == "False"
+		})
 		if r.claim(t).DeletionTimestamp == nil || !found {
-			t.Fatalf("%s: deleted %v, conditions %+v", reason, r.claim(t).DeletionTimestamp, r.claim(t).Status.Conditions)
+			t.Fatalf("%s: deleted %v, conditions %+v", reason, r.claim(t).DeletionTimestamp,
+				r.claim(t).Status.Conditions)
 		}
 	}
 }
@@ -193,15 +219,17 @@ func TestAClaimExpires(t *testing.T) {
 	}
 }
 
-// D-07: a pool may ask for its expired nodes to be replaced within its budgets: then the claim is only marked, until the pool
-// changes its mind.
+// D-07: a pool may ask for its expired nodes to be replaced within its budgets: then the claim is only marked, until
+// the pool changes its mind.
 func TestAClaimExpiresGracefullyWhenItsPoolAsks(t *testing.T) {
 	t.Parallel()
 	c := newClaim()
 	lifetime := time.Hour
 	c.Spec.ExpireAfter = karpenterv1.NillableDuration{Duration: &lifetime}
 	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{
-		Name: c.Labels[karpenterv1.NodePoolLabelKey], Annotations: map[string]string{karpenterv1.GracefulExpirationAnnotationKey: "true"},
+		Name: c.Labels[karpenterv1.NodePoolLabelKey], Annotations: map[string]string{
+			karpenterv1.GracefulExpirationAnnotationKey: "true",
+		},
 	}}
 	pool.Spec.Template.Spec.NodeClassRef = c.Spec.NodeClassRef
 	r := newRig(t, c, joined())
@@ -265,7 +293,8 @@ func TestADeletedClaimGoesInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.reconcile(t)
-	if r.node(t).DeletionTimestamp == nil || len(r.cloud.machines) != 1 || r.claim(t).Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey] == "" {
+	if r.node(t).DeletionTimestamp == nil || len(r.cloud.machines) != 1 ||
+		r.claim(t).Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey] == "" {
 		t.Fatal("first the node is deleted and the deadline written down; the instance stays")
 	}
 	gone := r.node(t)
@@ -273,7 +302,8 @@ func TestADeletedClaimGoesInOrder(t *testing.T) {
 	if err := r.server.Update(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
-	if result := r.reconcile(t); result.RequeueAfter == 0 || r.is(t, karpenterv1.ConditionTypeInstanceTerminating) != "True" {
+	if result := r.reconcile(t); result.RequeueAfter == 0 ||
+		r.is(t, karpenterv1.ConditionTypeInstanceTerminating) != "True" {
 		t.Fatal("the instance is terminating: ask again")
 	}
 	if r.reconcile(t); r.claim(t) != nil || len(r.cloud.machines) != 0 {
@@ -321,7 +351,8 @@ func TestGarbageIsCollectedBothWays(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())
 	r.reconcile(t)
-	orphan := provider.Instance{ProviderID: "fake://orphan", ClaimName: "gone", ClaimUID: "gone", Launched: controllertest.Start()}
+	orphan := provider.Instance{ProviderID: "fake://orphan", ClaimName: "gone", ClaimUID: "gone",
+		Launched: controllertest.Start()}
 	clear(r.cloud.machines)
 	r.cloud.machines[orphan.ProviderID] = orphan
 	collector := claim.NewCollector(r.config)
@@ -346,7 +377,8 @@ func TestAnInstanceOfAClaimTheCacheHasNotSeenIsKept(t *testing.T) {
 	r.clock.Advance(time.Minute)
 	config := r.config
 	config.Client = newRig(t).server // a cache that knows nothing yet
-	if _, err := claim.NewCollector(config).Reconcile(t.Context(), reconcile.Request{}); err != nil || len(r.cloud.machines) != 1 {
+	if _, err := claim.NewCollector(config).Reconcile(t.Context(), reconcile.Request{}); err != nil ||
+		len(r.cloud.machines) != 1 {
 		t.Fatalf("machines %v, error %v: want the instance kept", r.cloud.machines, err)
 	}
 }
@@ -373,7 +405,8 @@ func TestPodEventsAreStampedAndStartTheQuietTime(t *testing.T) {
 	r.clock.Advance(4 * time.Second)
 	r.events.Remove(pod, r.clock.Now())
 	if result := r.reconcile(t); r.claim(t).Status.LastPodEventTime != first || result.RequeueAfter != 6*time.Second {
-		t.Fatalf("stamp %v, again after %s: want it written 6 s later", r.claim(t).Status.LastPodEventTime, result.RequeueAfter)
+		t.Fatalf("stamp %v, again after %s: want it written 6 s later", r.claim(t).Status.LastPodEventTime,
+			result.RequeueAfter)
 	}
 	r.clock.Advance(6 * time.Second)
 	r.reconcile(t)
@@ -381,7 +414,8 @@ func TestPodEventsAreStampedAndStartTheQuietTime(t *testing.T) {
 		t.Fatalf("stamp %v, want when the pod went", got)
 	}
 	r.clock.Advance(24 * time.Second)
-	if result := r.reconcile(t); r.is(t, karpenterv1.ConditionTypeConsolidatable) == "True" || result.RequeueAfter != 2*time.Second {
+	if result := r.reconcile(t); r.is(t, karpenterv1.ConditionTypeConsolidatable) == "True" ||
+		result.RequeueAfter != 2*time.Second {
 		t.Fatalf("again after %s: want the decision to come first", result.RequeueAfter)
 	}
 	r.clock.Advance(2 * time.Second)
@@ -396,7 +430,8 @@ func TestPodEventsAreStampedAndStartTheQuietTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.clock.Advance(time.Minute)
-	r.events.Apply(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "q"}, Spec: corev1.PodSpec{NodeName: "n1"}}, r.clock.Now())
+	r.events.Apply(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "q"}, Spec: corev1.PodSpec{NodeName: "n1"}},
+		r.clock.Now())
 	if result := r.reconcile(t); r.is(t, karpenterv1.ConditionTypeConsolidatable) != "True" ||
 		result.RequeueAfter > 0 && result.RequeueAfter <= 2*time.Second {
 		t.Fatal("without a quiet time a pod that comes must not switch the condition off and on")

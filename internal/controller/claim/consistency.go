@@ -13,13 +13,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// shareThatCounts is how much of what was promised a node has to have, in percent: what is below counts as a contradiction
+// shareThatCounts is how much of the promised resources a node must have, in percent. Less counts as a contradiction
 // between node and claim (K-14).
 const shareThatCounts = 90
 
-// compare says whether the node has what its claim was promised, once it is initialized: in the condition
-// ConsistentStateFound and, where it lacks something, in an event. Nothing else follows: pods are planned by what the node
-// offers.
+// compare checks whether an initialized node has what its claim was promised. It sets the condition
+// ConsistentStateFound and, if something is lacking, reports an event. Nothing else follows: pods are planned by what
+// the node offers.
 func (c *Controller) compare(w *work) {
 	if !w.is(karpenterv1.ConditionTypeInitialized) || w.node == nil || w.node.DeletionTimestamp != nil {
 		return
@@ -32,12 +32,12 @@ func (c *Controller) compare(w *work) {
 		c.set(w, condition.False(karpenterv1.ConditionTypeConsistentStateFound, "ConsistencyCheckFailed", text))
 		c.config.Events.Event(w.claim, event.Warning, event.FailedConsistencyCheck, text)
 	case w.fresh || known.Status == metav1.ConditionFalse:
-		// A claim from before this condition is not patched for it: there would be a patch for each at once.
+		// A claim older than this condition is not patched just for it: all would be patched at once.
 		c.set(w, condition.True(karpenterv1.ConditionTypeConsistentStateFound, "ConsistentStateFound", ""))
 	}
 }
 
-// contradictions are the resources that pods asked for and of which the node has too little, in order.
+// contradictions returns the requested resources of which the node has too little, sorted.
 func contradictions(node *corev1.Node, claim *karpenterv1.NodeClaim) (issues []string) {
 	for name, requested := range claim.Spec.Resources.Requests {
 		promised, has := claim.Status.Capacity[name], node.Status.Capacity[name]
@@ -45,8 +45,8 @@ func contradictions(node *corev1.Node, claim *karpenterv1.NodeClaim) (issues []s
 			continue
 		}
 		if share := 100 * has.AsApproximateFloat64() / promised.AsApproximateFloat64(); share < shareThatCounts {
-			issues = append(issues, fmt.Sprintf("node %s has %s of %s, and %s were promised (%.1f %%)", node.Name, has.String(), name,
-				promised.String(), share))
+			issues = append(issues, fmt.Sprintf("node %s has %s of %s, and %s were promised (%.1f %%)", node.Name,
+				has.String(), name, promised.String(), share))
 		}
 	}
 	slices.Sort(issues)

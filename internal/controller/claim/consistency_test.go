@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// K-14: a node that has less than nine tenths of what was promised contradicts its claim: a condition and an event say how
-// much. What no pod asked for does not count, and the condition goes back when the node has it.
+// K-14: a node that has less than nine tenths of what was promised contradicts its claim: a condition and an event say
+// how much. What no pod asked for does not count, and the condition goes back when the node has it.
 func TestK14_ANodeWithLessThanPromisedIsTold(t *testing.T) {
 	t.Parallel()
 	cpu, promised := corev1.ResourceCPU, resource.MustParse("100")
@@ -41,7 +41,8 @@ func TestK14_ANodeWithLessThanPromisedIsTold(t *testing.T) {
 			}
 			r.setCapacity(t, has)
 			r.reconcile(t)
-			said := strings.Contains(strings.Join(r.tape.Said(), "\n"), "FailedConsistencyCheck: node n1 has "+has+" of cpu, and 100 were promised (89.0 %)")
+			said := strings.Contains(strings.Join(r.tape.Said(), "\n"), "FailedConsistencyCheck: node n1 has "+has+
+				" of cpu, and 100 were promised (89.0 %)")
 			if got := state(); got != want || said != (want == metav1.ConditionFalse) {
 				t.Errorf("%s of 100 cpu, %s asked for: %q, told %t; want %q", has, asked, got, said, want)
 			}

@@ -1,21 +1,21 @@
-// Package claim takes NodeClaims through their life (P-30 to P-34): launch, registration, initialization, the watch over
-// pods that come and go, drift, expiration, and the end. Each is a step in a file of its own:
+// Package claim takes NodeClaims through their life (P-30 to P-34): launch, registration, initialization, watching
+// pods, drift, expiration and the end. Each step has its own file:
 //
 //	poollabel.go       a claim stays with the pool that it was made for
-//	gate.go            whether it may have an instance now, as to its pool's hard limit
+//	gate.go            whether its pool's hard limit lets it have an instance now
 //	record.go          until when its launch may land
 //	launch.go          the provider makes the instance
 //	registration.go    the Node joins and is matched
 //	initialization.go  the Node is ready for pods
-//	liveness.go        none of these takes for ever
+//	liveness.go        timeouts of these stages
 //	podevents.go       when a pod last came or went, and whether the node may be consolidated
-//	drift.go           whether the claim is still what its pool would make
-//	expiration.go      the claim has lived long enough
+//	drift.go           whether its pool would still make the claim like this
+//	expiration.go      the claim's lifetime is over
 //	finalization.go    Node, instance and claim go, in this order
 //	garbage.go         instances without claim, claims without instance
 //
-// A step reads the objects as they are, does what is missing, and can be repeated at any point: what was done is seen
-// on the objects, not remembered. Changes to the claim's status are collected and written in one patch at the end.
+// A step reads the current objects, does what is missing, and can be repeated at any point. The objects show what was
+// done; nothing is remembered. Changes of the claim's status are collected and written in one patch at the end.
 //
 // Start with [Controller.Reconcile].
 package claim
@@ -47,22 +47,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// IndexNodeProviderID is the index field of the cache by which a claim finds its node.
+// IndexNodeProviderID is the cache's index field by which a claim finds its node.
 const IndexNodeProviderID = "spec.providerID"
 
-// Catalogs is told what node classes offer after a launch has found something unavailable.
+// Catalogs receives the catalogue of a node class after a launch has found something unavailable.
 type Catalogs interface {
 	SetCatalog(class world.ClassRef, c catalog.Catalog) error
 }
 
-// Timeouts bound how long a claim may take; 0 means for ever.
+// Timeouts bound how long a claim may take; 0 means no timeout.
 type Timeouts struct {
 	Launch         time.Duration // from the claim's creation
 	Registration   time.Duration // from the launch
 	Initialization time.Duration // from the registration
 }
 
-// Config is what the controllers of this package work with; all fields are required.
+// Config configures the controllers of this package. All fields are required unless they say otherwise.
 type Config struct {
 	Client    client.Client // reads from a cache with the index fields of this package
 	Live      client.Reader // reads from the API server
@@ -72,21 +72,22 @@ type Config struct {
 	Timeouts  Timeouts
 	Events    event.Recorder
 	Removed   removal.Told // for the history (U-32)
-	// Joined is told of each claim whose node has become ready for pods, how long after the claim was made.
+	// Joined is called for each claim whose node has become ready for pods, with the time since the claim was created;
+	// nil does nothing.
 	Joined  func(*karpenterv1.NodeClaim, time.Duration)
 	Metrics *metrics.Set
-	Unseen  *unseen.Objects // by this process; nil waits for no cache
-	// PodsOf returns the pods that are expected on a claim, as far as an event needs them; nil knows of none.
+	Unseen  *unseen.Objects // this process's writes; nil never waits
+	// PodsOf returns the pods that are expected on a claim, with the fields that an event needs; nil returns none.
 	PodsOf func(claim string) []*corev1.Pod
-	// Keep has the room of pods kept that a claim's node was launched for, before the node opens, and returns for how long it should
-	// not open yet; nil keeps none.
+	// Keep reserves room for the pods of a claim's launch before its node opens. It returns how long the node must
+	// wait; nil reserves nothing.
 	Keep func(ctx context.Context, claim, node string) (wait time.Duration)
-	// Reboots says that nodes are rebooted here, where their provider can.
+	// Reboots says that this installation reboots nodes, if their provider can.
 	Reboots bool
-	// Holder names this process, for the record of who may have a launch on its way. No two processes have the same.
+	// Holder names this process, for the record of who may have a launch under way. It must be unique.
 	Holder string
 	Now    func() time.Time
-	// Ran is how long the process has run, by a clock that nobody sets; nil counts by Now.
+	// Ran returns how long the process has run, by a clock that nobody sets; nil uses Now.
 	Ran func() time.Duration
 	Log logr.Logger
 }
@@ -95,7 +96,7 @@ type Config struct {
 type Controller struct {
 	config Config
 	began  func() time.Time // when this process made its first step
-	// attempts supplements what is on the objects: losing it with the process costs a wait, see findInstance.
+	// attempts supplements the objects. If the process ends, losing it costs a wait, see findInstance.
 	attempts *attempts
 	gate     *gate
 }
@@ -109,18 +110,19 @@ func New(config Config) *Controller {
 	return &Controller{config: config, began: sync.OnceValue(config.Now), attempts: newAttempts(), gate: newGate()}
 }
 
-// attempts remembers, for claims that have not ended, when this process last asked for their instance: the answer may not
-// have reached the API server yet. It remembers refusals too: a cached claim may not carry the refusal yet, and a launch
-// from that picture might succeed after the claim was given up. It is safe for concurrent use.
+// attempts remembers, for claims that have not ended, when this process last requested their instance: the API server
+// may not have the answer yet. It also remembers refusals. A cached claim may lack the refusal, and a launch from it
+// might succeed after the claim was given up. It is safe for concurrent use.
 type attempts struct {
 	mu      sync.Mutex
 	at      map[types.UID]time.Time
 	refused map[types.UID]refusal
-	open    map[types.UID]bool // a launch was not answered, or has made a machine
+	open    map[types.UID]bool // a launch was not answered, or created a machine
 	nodes   map[types.UID]bool // the cache has shown their nodes since they were deleted
 }
 
-// refusal is why the provider makes no instance for a claim: a reason of the condition Launched, and words.
+// refusal is why the provider creates no instance for a claim: the reason of the condition Launched, the event and the
+// text.
 type refusal struct{ reason, event, message string }
 
 func newAttempts() *attempts {
@@ -128,7 +130,7 @@ func newAttempts() *attempts {
 		nodes: map[types.UID]bool{}}
 }
 
-// note takes in the answer to a launch.
+// note records the answer to a launch.
 func (a *attempts) note(claim types.UID, now time.Time, answer error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -171,14 +173,14 @@ func (a *attempts) forget(claim types.UID) {
 	delete(a.nodes, claim)
 }
 
-// sawNode notes that the cache has shown the node of a deleted claim.
+// sawNode records that the cache has shown the node of a deleted claim.
 func (a *attempts) sawNode(claim types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.nodes[claim] = true
 }
 
-// hadNode reports whether it has: a node that the cache does not show after that is gone.
+// hadNode reports whether sawNode was called. If the cache does not show the node after that, it is gone.
 func (a *attempts) hadNode(claim types.UID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -189,14 +191,14 @@ func (a *attempts) hadNode(claim types.UID) bool {
 type work struct {
 	claim *karpenterv1.NodeClaim
 	cloud provider.Provider
-	node  *corev1.Node // nil while there is none; the cache's own at first, which is copied before it is changed
+	node  *corev1.Node // nil if there is none; at first the cache's own: copy before changes
 	again time.Duration
-	fresh bool     // initialized in this very step
-	young bool     // launched in this very step
-	saved []func() // what to tell once the status is written, and so will not be told again by a repeated step
+	fresh bool     // initialized in this step
+	young bool     // launched in this step
+	saved []func() // reports to make after the status is written, so that a repeated step does not repeat them
 }
 
-// askAgain makes the next step come after d at the latest, which is more than 0.
+// askAgain schedules the next step after d or earlier; d must be more than 0.
 func (w *work) askAgain(d time.Duration) {
 	if w.again == 0 || d < w.again {
 		w.again = d
@@ -206,8 +208,8 @@ func (w *work) askAgain(d time.Duration) {
 // is reports whether a condition of the claim is true.
 func (w *work) is(kind string) bool { return condition.IsTrue(w.claim.Status.Conditions, kind) }
 
-// Reconcile does the next step for the NodeClaim of that name. A request without a name comes at the start of the process, before
-// there is any claim of its own.
+// Reconcile does the next step for the NodeClaim of that name. A request without a name comes at the start of the
+// process, before any claim's request.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	c.began()
 	var claim karpenterv1.NodeClaim
@@ -229,7 +231,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if claim.DeletionTimestamp != nil {
 		return c.finalize(ctx, w)
 	}
-	before := &karpenterv1.NodeClaim{Status: *claim.Status.DeepCopy()}               // what the patch of the status is made from
+	// the base of the status patch
+	before := &karpenterv1.NodeClaim{Status: *claim.Status.DeepCopy()}
 	if !controllerutil.ContainsFinalizer(&claim, karpenterv1.TerminationFinalizer) { // made by hand (P-33)
 		bare := claim.DeepCopy()
 		controllerutil.AddFinalizer(&claim, karpenterv1.TerminationFinalizer)
@@ -252,7 +255,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if err := c.saveStatus(ctx, before, w.claim); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			if !w.young { // pods may run there by now: the collector drains it
+			if !w.young { // pods may run there by now: the collector will drain it
 				return reconcile.Result{}, nil
 			}
 			return reconcile.Result{}, c.abandon(ctx, w)
@@ -266,7 +269,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: w.again}, err
 }
 
-// advance takes a launched claim as far as it gets now.
+// advance takes a launched claim as far as is possible now.
 func (c *Controller) advance(ctx context.Context, w *work) error {
 	var err error
 	if w.node, err = c.nodeOf(ctx, w.claim); err != nil {
@@ -293,10 +296,11 @@ func (c *Controller) advance(ctx context.Context, w *work) error {
 	return c.watchPods(ctx, w)
 }
 
-// sumUp sets Ready, which is all of the three stages.
+// sumUp sets Ready, which combines the three stages.
 func (c *Controller) sumUp(w *work) {
 	value := condition.True(karpenterv1.ConditionTypeReady, "Ready", "")
-	for _, kind := range []string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered, karpenterv1.ConditionTypeInitialized} {
+	for _, kind := range []string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered,
+		karpenterv1.ConditionTypeInitialized} {
 		if !w.is(kind) {
 			value = condition.Unknown(karpenterv1.ConditionTypeReady, "Not"+kind, "")
 			break
@@ -314,20 +318,22 @@ func (c *Controller) saveStatus(ctx context.Context, before, claim *karpenterv1.
 	if patch.SameStatus(&before.Status, &claim.Status) {
 		return nil
 	}
-	if err := c.config.Client.Status().Patch(ctx, claim, patch.Status(before, &before.Status, &claim.Status)); err != nil {
+	if err := c.config.Client.Status().Patch(ctx, claim,
+		patch.Status(before, &before.Status, &claim.Status)); err != nil {
 		return fmt.Errorf("writing the status of NodeClaim %s: %w", claim.Name, err)
 	}
 	return nil
 }
 
-// nodeOf returns the node of a launched claim, nil while there is none that is ours: a claim may name another program's
-// machine. It is the cache's own and must not be changed.
+// nodeOf returns the node of a launched claim, or nil if none is ours: a claim may name another program's machine. The
+// node is the cache's own and must not be changed.
 func (c *Controller) nodeOf(ctx context.Context, claim *karpenterv1.NodeClaim) (*corev1.Node, error) {
 	if claim.Status.ProviderID == "" {
 		return nil, nil
 	}
 	var nodes corev1.NodeList
-	if err := c.config.Client.List(ctx, &nodes, client.MatchingFields{IndexNodeProviderID: claim.Status.ProviderID}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.config.Client.List(ctx, &nodes, client.MatchingFields{IndexNodeProviderID: claim.Status.ProviderID},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("looking for the node of NodeClaim %s: %w", claim.Name, err)
 	}
 	for i := range nodes.Items {
@@ -338,8 +344,9 @@ func (c *Controller) nodeOf(ctx context.Context, claim *karpenterv1.NodeClaim) (
 	return nil, nil
 }
 
-// poolOf reads the pool of one of our claims; nil when it is gone, or another program's by now.
-func (c *Controller) poolOf(ctx context.Context, reader client.Reader, claim *karpenterv1.NodeClaim) (*karpenterv1.NodePool, error) {
+// poolOf reads the pool of one of our claims. It returns nil if the pool is gone or is another program's by now.
+func (c *Controller) poolOf(ctx context.Context, reader client.Reader,
+	claim *karpenterv1.NodeClaim) (*karpenterv1.NodePool, error) {
 	name := translate.PoolOf(claim)
 	if name == "" {
 		return nil, nil
@@ -354,8 +361,8 @@ func (c *Controller) poolOf(ctx context.Context, reader client.Reader, claim *ka
 	return &pool, nil
 }
 
-// optimistic makes a merge patch that fails when the object has changed meanwhile: lists such as conditions, taints and
-// finalizers are replaced as a whole, so a patch made from an old object would undo what others wrote.
+// optimistic returns a merge patch that fails if the object has changed. Lists such as conditions, taints and
+// finalizers are replaced as a whole, so a patch from an old object would undo what others wrote.
 func optimistic(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }

@@ -17,27 +17,28 @@ import (
 )
 
 const (
-	// driftEvery is how often a provider is asked about a machine of which nothing else is heard.
+	// driftEvery is how often the provider is asked about a machine without other events.
 	driftEvery = 5 * time.Minute
-	// driftUntold is when a provider is asked again that could not tell: after a start it may not have reached its cloud yet.
+	// driftUntold is the delay after a provider could not answer: after a start it may not have reached its cloud yet.
 	driftUntold = 30 * time.Second
 )
 
-// noPool stands for a claim that has no pool of ours any more: nothing can be said of its drift.
+// noPool marks a claim whose pool is gone or not ours any more: its drift cannot be judged.
 const noPool = "NoPool"
 
-// watchDrift keeps the condition Drifted (D-06): the claim is not any more what its pool and its node class would make.
+// watchDrift updates the condition Drifted (D-06): the claim differs from what its pool and node class would make now.
 func (c *Controller) watchDrift(ctx context.Context, w *work) {
 	name := translate.PoolOf(w.claim)
 	reason, text, err := c.driftOf(ctx, c.config.Client, w, name)
 	if reason != "" && reason != noPool && !w.is(karpenterv1.ConditionTypeDrifted) {
-		// The claim may have been made from a later state of the pool than the cache has.
+		// The claim may come from a newer version of the pool than the cache has.
 		reason, text, err = c.driftOf(ctx, c.config.Live, w, name)
 	}
 	if err != nil {
-		c.config.Log.V(1).Info("could not tell whether a claim has drifted", "claim", w.claim.Name, "reason", err.Error())
+		c.config.Log.V(1).Info("could not tell whether a claim has drifted", "claim", w.claim.Name, "reason",
+			err.Error())
 		w.askAgain(untold(err))
-		return // what else there is to do for the claim must not wait for this
+		return // the claim's other steps must not wait for this
 	}
 	if reason == noPool {
 		return
@@ -47,7 +48,8 @@ func (c *Controller) watchDrift(ctx context.Context, w *work) {
 	case "":
 		condition.Clear(&w.claim.Status.Conditions, karpenterv1.ConditionTypeDrifted)
 	default:
-		if known, _ := condition.Get(w.claim.Status.Conditions, karpenterv1.ConditionTypeDrifted); known.Reason != reason {
+		if known, _ := condition.Get(w.claim.Status.Conditions,
+			karpenterv1.ConditionTypeDrifted); known.Reason != reason {
 			w.saved = append(w.saved, func() {
 				c.config.Events.Event(w.claim, event.Normal, event.Drifted, reason+": "+text)
 				c.config.Log.Info("drifted", "claim", w.claim.Name, "pool", name, "reason", reason, "why", text)
@@ -57,7 +59,7 @@ func (c *Controller) watchDrift(ctx context.Context, w *work) {
 	}
 }
 
-// untold is when to ask again after an error. A node class that is not ready says so itself once it is.
+// untold returns when to ask again after an error. A node class that is not ready triggers a step itself once it is.
 func untold(err error) time.Duration {
 	var notReady *provider.NodeClassNotReadyError
 	if errors.As(err, &notReady) || errors.Is(err, provider.ErrNodeClassNotFound) {
@@ -66,8 +68,9 @@ func untold(err error) time.Duration {
 	return driftUntold
 }
 
-// driftOf returns why a claim has drifted, as a reason and in words; "" when it has not. The pool is read by reader.
-func (c *Controller) driftOf(ctx context.Context, reader client.Reader, w *work, name string) (reason, text string, err error) {
+// driftOf returns why a claim has drifted, as a reason and as text; "" if it has not. reader reads the pool.
+func (c *Controller) driftOf(ctx context.Context, reader client.Reader, w *work,
+	name string) (reason, text string, err error) {
 	pool, err := c.poolOf(ctx, reader, w.claim)
 	if err != nil {
 		return "", "", err
@@ -77,14 +80,16 @@ func (c *Controller) driftOf(ctx context.Context, reader client.Reader, w *work,
 	}
 	if reason, text = translate.Drift(pool, w.claim, w.node); reason != "" ||
 		pool.Annotations[karpenterv1.ConversionProblemAnnotationKey] != "" {
-		return reason, text, nil // a pool that could not be converted only stands for another, which nobody can read (V-24)
+		// a pool that could not be converted only stands for another, which nobody can read (V-24)
+		return reason, text, nil
 	}
 	reason, err = w.cloud.Drifted(ctx, w.claim)
 	if err != nil {
 		return "", "", fmt.Errorf("asking %s: %w", w.cloud.Name(), err)
 	}
 	if reason == provider.DriftInstanceTypeNotFound {
-		return reason, "the instance type " + w.claim.Labels[corev1.LabelInstanceTypeStable] + " is not offered any more", nil
+		return reason, "the instance type " + w.claim.Labels[corev1.LabelInstanceTypeStable] +
+			" is not offered any more", nil
 	}
 	return reason, "the provider says so", nil
 }

@@ -24,7 +24,8 @@ func driftRig(t *testing.T) (*rig, *karpenterv1.NodePool) {
 	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "p"}}
 	pool.Spec.Template.Spec.NodeClassRef = newClaim().Spec.NodeClassRef
 	c := newClaim()
-	c.Annotations = map[string]string{karpenterv1.NodePoolHashAnnotationKey: translate.Hash(pool), karpenterv1.NodePoolHashVersionAnnotationKey: translate.HashVersion}
+	c.Annotations = map[string]string{karpenterv1.NodePoolHashAnnotationKey: translate.Hash(pool),
+		karpenterv1.NodePoolHashVersionAnnotationKey: translate.HashVersion}
 	r := newRig(t, pool, c)
 	r.reconcile(t)
 	return r, pool
@@ -141,7 +142,9 @@ func TestAPoolThatCouldNotBeConvertedDriftsNothing(t *testing.T) {
 	t.Parallel()
 	r, _ := driftRig(t)
 	r.edit(t, func(p *karpenterv1.NodePool) {
-		p.Annotations = map[string]string{karpenterv1.ConversionProblemAnnotationKey: "spec.template.spec.taints[0].key is 1: it must be a string"}
+		p.Annotations = map[string]string{
+			karpenterv1.ConversionProblemAnnotationKey: "spec.template.spec.taints[0].key is 1: it must be a string",
+		}
 		p.Spec.Template.ObjectMeta.Labels = map[string]string{"generation": "2"}
 	})
 	r.reconcile(t)
@@ -156,8 +159,8 @@ func TestAPoolThatCouldNotBeConvertedDriftsNothing(t *testing.T) {
 func TestWhichLabelsDrift(t *testing.T) {
 	t.Parallel()
 	in := func(values ...string) karpenterv1.NodeSelectorRequirementWithMinValues {
-		return karpenterv1.NodeSelectorRequirementWithMinValues{Key: "example.com/disk", Operator: corev1.NodeSelectorOpIn,
-			Values: values}
+		return karpenterv1.NodeSelectorRequirementWithMinValues{Key: "example.com/disk",
+			Operator: corev1.NodeSelectorOpIn, Values: values}
 	}
 	notIn := in("hdd")
 	notIn.Operator = corev1.NodeSelectorOpNotIn
@@ -174,11 +177,13 @@ func TestWhichLabelsDrift(t *testing.T) {
 		"other on the node":  {in("ssd"), "", "hdd", true, "example.com/disk=hdd: NodePool default asks for", nil},
 		"missing": {in("ssd"), "", "", true,
 			"the label example.com/disk is missing: NodePool default asks for", nil},
-		"missing, not yet there":        {in("ssd"), "", "", false, "", nil},
-		"missing, and may be":           {notIn, "", "", true, "", nil},
-		"not yet there, and other":      {in("ssd"), "hdd", "", false, "example.com/disk=hdd: NodePool default asks for", nil},
-		"missing, node not initialized": {in("ssd"), "", "", false, "", func(r *rig) { r.create(t, joined()); r.reconcile(t) }},
-		"missing, node gone":            {in("ssd"), "", "", true, "", func(r *rig) { r.dropNode(t) }},
+		"missing, not yet there": {in("ssd"), "", "", false, "", nil},
+		"missing, and may be":    {notIn, "", "", true, "", nil},
+		"not yet there, and other": {in("ssd"), "hdd", "", false,
+			"example.com/disk=hdd: NodePool default asks for", nil},
+		"missing, node not initialized": {in("ssd"), "", "", false, "",
+			func(r *rig) { r.create(t, joined()); r.reconcile(t) }},
+		"missing, node gone": {in("ssd"), "", "", true, "", func(r *rig) { r.dropNode(t) }},
 	} {
 		r, _ := driftRig(t)
 		if c.initialized {
@@ -260,8 +265,10 @@ func TestWhatTheProviderSaysAboutDrift(t *testing.T) {
 		&provider.NodeClassNotReadyError{Class: "default", Reason: "it is new"}: 5 * time.Minute,
 	} {
 		r.cloud.drifted, r.cloud.undriftable = "", err
-		if result := r.reconcile(t); r.drifted(t) != provider.DriftInstanceTypeNotFound || result.RequeueAfter != after {
-			t.Errorf("%v: drifted %q, asks again after %s: want it as it was, and %s", err, r.drifted(t), result.RequeueAfter, after)
+		if result := r.reconcile(t); r.drifted(t) != provider.DriftInstanceTypeNotFound ||
+			result.RequeueAfter != after {
+			t.Errorf("%v: drifted %q, asks again after %s: want it as it was, and %s", err, r.drifted(t),
+				result.RequeueAfter, after)
 		}
 	}
 	r.cloud.undriftable, r.cloud.drifted = nil, "ImageDrift"

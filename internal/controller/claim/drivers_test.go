@@ -22,7 +22,9 @@ func TestK58_ANodeWaitsForTheDriversThatItsPodsNeed(t *testing.T) {
 	says := func(status metav1.ConditionStatus, message string) {
 		t.Helper()
 		list := r.claim(t).Status.Conditions
-		i := slices.IndexFunc(list, func(c karpenterv1.Condition) bool { return c.Type == karpenterv1.ConditionTypeInitialized })
+		i := slices.IndexFunc(list, func(c karpenterv1.Condition) bool {
+			return c.Type == karpenterv1.ConditionTypeInitialized
+		})
 		if list[i].Status != status || list[i].Message != message {
 			t.Errorf("Initialized=%s %q; want %s %q", list[i].Status, list[i].Message, status, message)
 		}

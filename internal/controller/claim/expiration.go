@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// checkAge deletes a claim that has taken too long or lived long enough, and reports whether it did. Otherwise the next
-// step is asked for in time.
+// checkAge deletes a claim that has taken too long or lived long enough, and reports whether it did. Otherwise it
+// schedules the next step in time.
 func (c *Controller) checkAge(ctx context.Context, w *work) (bool, error) {
 	if gone, err := c.overdue(ctx, w); gone {
 		return true, err
@@ -20,13 +20,12 @@ func (c *Controller) checkAge(ctx context.Context, w *work) (bool, error) {
 	return c.expired(ctx, w)
 }
 
-// gracefulAgain is how soon to look again at an expired claim whose pool has it replaced within its budgets: the pool may
-// change its mind.
+// gracefulAgain is how soon to check again an expired claim that is replaced within budgets: its pool may change.
 const gracefulAgain = time.Minute
 
 // expired deletes a claim when expireAfter has passed since its creation. It is forceful: neither budgets nor
-// do-not-disrupt hold it up, only the drain does (D-07). When its pool asks for expiration within the budgets, the claim is
-// only marked as expired, and the controller of disruption does the rest.
+// do-not-disrupt delay it, only the drain does (D-07). If the pool asks for expiration within budgets, the claim is
+// only marked as expired, and the disruption controller does the rest.
 func (c *Controller) expired(ctx context.Context, w *work) (bool, error) {
 	lifetime := w.claim.Spec.ExpireAfter.Duration
 	if lifetime == nil {
@@ -62,8 +61,8 @@ func (c *Controller) expired(ctx context.Context, w *work) (bool, error) {
 	return true, c.remove(ctx, w, "Expired", message)
 }
 
-// expiresGracefully reports whether the claim's pool wants it replaced within its budgets. A claim that never became a node
-// is nothing to be careful with.
+// expiresGracefully reports whether the claim's pool wants it replaced within budgets. A claim without an initialized
+// node needs no such care.
 func (c *Controller) expiresGracefully(ctx context.Context, claim *karpenterv1.NodeClaim) (bool, error) {
 	if !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized) {
 		return false, nil

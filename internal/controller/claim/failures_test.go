@@ -68,7 +68,8 @@ func (r *rig) play(t *testing.T, world ...func()) func() error {
 			if happens != nil {
 				happens()
 			}
-			if _, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}}); err != nil {
+			if _, err := r.step.Reconcile(t.Context(),
+				reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}}); err != nil {
 				return err
 			}
 		}
@@ -91,13 +92,16 @@ func (r *rig) delete(t *testing.T) {
 }
 
 func aPool() *karpenterv1.NodePool {
-	return &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "p"}, Spec: karpenterv1.NodePoolSpec{
-		Template: karpenterv1.NodeClaimTemplate{Spec: karpenterv1.NodeClaimTemplateSpec{NodeClassRef: newClaim().Spec.NodeClassRef}},
-	}}
+	return &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "p"},
+		Spec: karpenterv1.NodePoolSpec{
+			Template: karpenterv1.NodeClaimTemplate{
+				Spec: karpenterv1.NodeClaimTemplateSpec{NodeClassRef: newClaim().Spec.NodeClassRef},
+			},
+		}}
 }
 
-// P-30: what fails on the way from a claim to a node is done again. The health of registration and drift may wait for the next
-// step; those read the pool.
+// P-30: what fails on the way from a claim to a node is done again. The health of registration and drift may wait for
+// the next step; those read the pool.
 func TestNoFailureOnTheWayToANodeIsSwallowed(t *testing.T) {
 	t.Parallel()
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
@@ -105,7 +109,8 @@ func TestNoFailureOnTheWayToANodeIsSwallowed(t *testing.T) {
 		c.Finalizers = nil // made by hand
 		r := newRig(t, c)
 		r.fail(f)
-		return r.play(t, nil, func() { r.create(t, joined()); r.clock.Advance(2 * time.Second) }, func() { r.makeReady(t) }, nil)
+		return r.play(t, nil, func() { r.create(t, joined()); r.clock.Advance(2 * time.Second) },
+			func() { r.makeReady(t) }, nil)
 	}, "get v1.NodePool")
 }
 
@@ -115,7 +120,8 @@ func TestNoFailureInAPoolIsSwallowed(t *testing.T) {
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
 		r := newRig(t, newClaim(), aPool())
 		r.fail(f)
-		return r.play(t, nil, func() { r.create(t, joined()); r.makeReady(t); r.clock.Advance(2 * time.Second) }, func() { r.clock.Advance(time.Hour) })
+		return r.play(t, nil, func() { r.create(t, joined()); r.makeReady(t); r.clock.Advance(2 * time.Second) },
+			func() { r.clock.Advance(time.Hour) })
 	}, "get v1.NodePool", "patch status v1.NodePool")
 }
 
@@ -183,7 +189,8 @@ func TestNoFailureToFindTheInstanceIsSwallowed(t *testing.T) {
 // P-30, P-31: a claim whose launch was refused goes, and what fails on its way is done again.
 func TestNoFailureToGiveUpIsSwallowed(t *testing.T) {
 	t.Parallel()
-	for _, failure := range []error{&provider.InsufficientCapacityError{}, &provider.NodeClassNotReadyError{}, provider.ErrNodeClassNotFound} {
+	for _, failure := range []error{&provider.InsufficientCapacityError{}, &provider.NodeClassNotReadyError{},
+		provider.ErrNodeClassNotFound} {
 		controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
 			r := newRig(t, newClaim())
 			r.cloud.failure = failure
@@ -230,15 +237,18 @@ func TestNoFailureOfTheCollectorIsSwallowed(t *testing.T) {
 		r := newRig(t, newClaim())
 		r.reconcile(t) // this one loses its machine
 		r.cloud.machines = map[string]provider.Instance{
-			"fake://orphan": {ProviderID: "fake://orphan", ClaimName: "gone", ClaimUID: "gone", Launched: controllertest.Start()},
+			"fake://orphan": {ProviderID: "fake://orphan", ClaimName: "gone", ClaimUID: "gone",
+				Launched: controllertest.Start()},
 		}
 		r.clock.Advance(time.Hour)
 		r.fail(f)
 		collector := claim.NewCollector(r.config)
 		return func() error {
 			result, err := collector.Reconcile(t.Context(), reconcile.Request{})
-			if err == nil && (len(r.cloud.machines) > 0 || r.claim(t).DeletionTimestamp == nil || result.RequeueAfter != 10*time.Second) {
-				t.Errorf("machines %v, claim %v, again after %s: want both collected, and to look in 10s", r.cloud.machines, r.claim(t).DeletionTimestamp, result.RequeueAfter)
+			if err == nil && (len(r.cloud.machines) > 0 || r.claim(t).DeletionTimestamp == nil ||
+				result.RequeueAfter != 10*time.Second) {
+				t.Errorf("machines %v, claim %v, again after %s: want both collected, and to look in 10s",
+					r.cloud.machines, r.claim(t).DeletionTimestamp, result.RequeueAfter)
 			}
 			return err
 		}
@@ -250,7 +260,8 @@ func TestANodeThatGoesDuringItsRegistrationIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim(), joined())
 	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
 			if _, is := o.(*corev1.Node); is {
 				return apierrors.NewNotFound(corev1.Resource("nodes"), o.GetName())
 			}

@@ -63,7 +63,8 @@ func (c *cloud) Catalog(context.Context, string) (catalog.Catalog, error) {
 	return catalog.Catalog{}, c.catalog
 }
 
-func (c *cloud) Launch(_ context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
+func (c *cloud) Launch(_ context.Context, claim *karpenterv1.NodeClaim,
+	notAfter time.Time) (provider.Instance, error) {
 	c.launches++
 	c.notAfter, c.labels = notAfter, maps.Clone(claim.Labels)
 	if c.failure != nil {
@@ -158,11 +159,13 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 		clock: controllertest.NewClock(), events: claim.NewPodEvents(),
 	}
 	r.server = controllertest.NewServer(t, objects...).WithInterceptorFuncs(interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
 			r.writes++
 			return c.Patch(ctx, o, p, opts...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			r.writes++
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
@@ -226,14 +229,18 @@ func (r *rig) is(t *testing.T, kind string) metav1.ConditionStatus {
 func newClaim() *karpenterv1.NodeClaim {
 	return &karpenterv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "c1", UID: "u1", CreationTimestamp: metav1.NewTime(controllertest.Start()), Finalizers: []string{karpenterv1.TerminationFinalizer},
-			Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default", "team": "a"},
+			Name: "c1", UID: "u1", CreationTimestamp: metav1.NewTime(controllertest.Start()),
+			Finalizers: []string{karpenterv1.TerminationFinalizer},
+			Labels:     map[string]string{karpenterv1.NodePoolLabelKey: "default", "team": "a"},
 		},
 		Spec: karpenterv1.NodeClaimSpec{
-			NodeClassRef:  &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"},
+			NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass",
+				Name: "default"},
 			Taints:        []corev1.Taint{{Key: "team", Value: "a", Effect: corev1.TaintEffectNoSchedule}},
 			StartupTaints: []corev1.Taint{{Key: "boot", Effect: corev1.TaintEffectNoSchedule}},
-			Resources:     karpenterv1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+			Resources: karpenterv1.ResourceRequirements{
+				Requests: corev1.ResourceList{"cpu": resource.MustParse("1")},
+			},
 		},
 	}
 }
@@ -241,7 +248,8 @@ func newClaim() *karpenterv1.NodeClaim {
 // joined is the node of the claim's machine as its kubelet makes it.
 func joined() *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1", CreationTimestamp: metav1.NewTime(controllertest.Start().Add(-time.Minute))},
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1",
+			CreationTimestamp: metav1.NewTime(controllertest.Start().Add(-time.Minute))},
 		Spec: corev1.NodeSpec{ProviderID: "fake://u1", Taints: []corev1.Taint{
 			{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute},
 			{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule},

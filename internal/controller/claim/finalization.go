@@ -18,14 +18,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// terminateAgainAfter is when the provider is asked again whether an instance is gone.
+// terminateAgainAfter is the delay until the provider is asked again whether an instance is gone.
 const terminateAgainAfter = 2 * time.Second
 
-// lookAgain is how often the provider's list is asked for the machine of a deleted claim whose launch may still land.
+// lookAgain is how often the provider's list is checked for the machine of a deleted claim whose launch may still
+// land.
 const lookAgain = 10 * time.Second
 
-// finalize takes a deleted claim to its end: its node first, which drains; then the instance, until it is proved gone;
-// then the finalizer (P-40).
+// finalize takes a deleted claim to its end (P-40): first its node, which drains, then the instance, until it is
+// proved gone, then the finalizer.
 func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(w.claim, karpenterv1.TerminationFinalizer) {
 		return reconcile.Result{}, nil
@@ -58,7 +59,8 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 		return reconcile.Result{}, err
 	}
 	if node != nil && !gone {
-		return reconcile.Result{RequeueAfter: w.again}, c.deleteNode(ctx, node) // its going calls this claim again, if the watch shows it
+		// its end wakes this claim again, if the watch shows it
+		return reconcile.Result{RequeueAfter: w.again}, c.deleteNode(ctx, node)
 	}
 	if !gone {
 		gone, err = c.endInstance(ctx, w)
@@ -73,7 +75,7 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 		return reconcile.Result{RequeueAfter: terminateAgainAfter}, client.IgnoreNotFound(err)
 	}
 	removal := patch.RemoveFinalizer
-	if w.claim.Status.ProviderID == "" { // another leader may name a machine on it until the API server has this write
+	if w.claim.Status.ProviderID == "" { // until this write, another leader may still record a machine on it
 		removal = patch.RemoveFinalizerOfUnchanged
 	}
 	if err := c.config.Client.Patch(ctx, w.claim, removal(w.claim, karpenterv1.TerminationFinalizer)); err != nil {
@@ -88,7 +90,7 @@ func (c *Controller) finalize(ctx context.Context, w *work) (reconcile.Result, e
 	return reconcile.Result{}, nil
 }
 
-// measureEnd measures how long the claim took to go, and its machine. The times on the claim are of whole seconds.
+// measureEnd measures how long the claim and its machine took to go. The times on the claim are in whole seconds.
 func (c *Controller) measureEnd(claim *karpenterv1.NodeClaim, pool string) {
 	now, ended := c.config.Now(), c.config.Metrics.Claims
 	ended.Termination.WithLabelValues(pool).Observe(max(0, now.Sub(claim.DeletionTimestamp.Time).Seconds()))
@@ -102,27 +104,29 @@ func (c *Controller) measureEnd(claim *karpenterv1.NodeClaim, pool string) {
 	ended.InstanceTermination.WithLabelValues(pool).Observe(max(0, now.Sub(since).Seconds()))
 }
 
-// letGo reports whether a node goes without our waiting for it any more: it was drained, and its instance ended. Somebody else's
-// finalizer may hold it for long; its claim is not to use up the budgets of its pool meanwhile (D-08).
+// letGo reports whether a node will go without further waiting: it is drained and its instance has ended. Somebody
+// else's finalizer may hold it for long, and meanwhile its claim must not use up the pool's budgets (D-08).
 func letGo(node *corev1.Node) bool {
 	return node.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(node, karpenterv1.TerminationFinalizer)
 }
 
-// setDeadline writes down when the drain has to be over: the grace period counts from the first deletion, whatever
-// happens to the pool meanwhile (P-41).
+// setDeadline records when the drain must be over. The grace period counts from the first deletion, whatever happens
+// to the pool meanwhile (P-41).
 func (c *Controller) setDeadline(ctx context.Context, claim *karpenterv1.NodeClaim) error {
 	grace := claim.Spec.TerminationGracePeriod
 	if grace == nil || claim.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey] != "" {
 		return nil
 	}
-	// An earlier deadline may stand there that the cache does not show: of an interruption, say. It must not be put off.
+	// There may be an earlier deadline, such as an interruption's, that the cache does not show yet. It must not be
+	// postponed.
 	due := claim.DeletionTimestamp.Add(grace.Duration).UTC().Format(time.RFC3339)
-	return c.config.Client.Patch(ctx, claim, patch.Annotation(claim, karpenterv1.NodeClaimTerminationTimestampAnnotationKey, due))
+	return c.config.Client.Patch(ctx, claim,
+		patch.Annotation(claim, karpenterv1.NodeClaimTerminationTimestampAnnotationKey, due))
 }
 
-// lateNode looks for the node of a claim that the cache does not show: the watch may be late, and an instance that is ended
-// now would take pods with it that nobody drained. Only the API server knows; nil when it has none. A node that is not
-// registered yet has no pods.
+// lateNode looks for the node of a claim when the cache does not show it. The watch may be late, and ending the
+// instance now would kill undrained pods. Only the API server knows; it returns nil if that has none. A node that is
+// not registered yet has no pods.
 func (c *Controller) lateNode(ctx context.Context, claim *karpenterv1.NodeClaim) (*corev1.Node, error) {
 	var nodes corev1.NodeList
 	switch pool := translate.PoolOf(claim); {
@@ -132,14 +136,16 @@ func (c *Controller) lateNode(ctx context.Context, claim *karpenterv1.NodeClaim)
 			return nil, client.IgnoreNotFound(err)
 		}
 		nodes.Items = append(nodes.Items, node)
-	case pool != "": // registered perhaps, by a process that ended before it wrote that down
-		registered := client.MatchingLabels{karpenterv1.NodeRegisteredLabelKey: "true", karpenterv1.NodePoolLabelKey: pool}
+	case pool != "": // perhaps registered by a process that ended before it recorded that
+		registered := client.MatchingLabels{karpenterv1.NodeRegisteredLabelKey: "true",
+			karpenterv1.NodePoolLabelKey: pool}
 		if err := c.config.Live.List(ctx, &nodes, registered); err != nil {
 			return nil, fmt.Errorf("looking for the node of NodeClaim %s: %w", claim.Name, err)
 		}
 	}
 	for i := range nodes.Items {
-		if nodes.Items[i].Spec.ProviderID == claim.Status.ProviderID && c.config.Fleet.OwnsNode(&nodes.Items[i], claim, nil) {
+		if nodes.Items[i].Spec.ProviderID == claim.Status.ProviderID &&
+			c.config.Fleet.OwnsNode(&nodes.Items[i], claim, nil) {
 			return &nodes.Items[i], nil
 		}
 	}
@@ -150,15 +156,16 @@ func (c *Controller) deleteNode(ctx context.Context, node *corev1.Node) error {
 	if node.DeletionTimestamp != nil {
 		return nil
 	}
-	if err := c.config.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID}); client.IgnoreNotFound(err) != nil {
+	err := c.config.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID})
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting node %s: %w", node.Name, err)
 	}
 	return nil
 }
 
-// findInstance looks for the instance of a claim that does not know of one, because it was deleted during its launch or the
-// answer was lost, by the claim's UID, and writes it down: the instance may have joined and run pods by now. It returns how
-// long the provider's list may still lack the instance. There is none when the provider has refused each launch.
+// findInstance looks by the claim's UID for the instance of a claim that names none: it was deleted during its launch,
+// or the answer was lost. It records the instance, which may have joined and run pods by now. It returns how long the
+// provider's list may still lack the instance. If the provider has refused each launch, none exists.
 func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, error) {
 	ends, recorded := recordEnds(w.claim)
 	if w.claim.Status.ProviderID != "" || c.provedNone(w.claim) {
@@ -185,7 +192,7 @@ func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, 
 	if left := ends.Sub(asked); left > 0 {
 		return min(left, lookAgain), nil
 	}
-	var fresh karpenterv1.NodeClaim // a launch of ours that took long may have been written a moment ago
+	var fresh karpenterv1.NodeClaim // a slow launch of ours may just have been recorded
 	if err := c.config.Live.Get(ctx, client.ObjectKeyFromObject(w.claim), &fresh); client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("reading NodeClaim %s: %w", w.claim.Name, err)
 	}
@@ -195,12 +202,12 @@ func (c *Controller) findInstance(ctx context.Context, w *work) (time.Duration, 
 	return 0, nil
 }
 
-// mayLand is how long after it was sent a launch may land, and then be missing from the provider's list.
+// mayLand is how long after it was sent a launch may land and still be missing from the provider's list.
 const mayLand = provider.LaunchFor + provider.ClockSkew + provider.ListLag
 
-// launchEnds returns when it is sure that the provider's list shows whatever was launched for a deleted claim without
-// a record. A launch that was not answered may still be on its way: one of this process, or one of the process
-// before, when the claim is older than this one.
+// launchEnds returns when the provider's list certainly shows every launch for a deleted claim without a record. An
+// unanswered launch may still be under way. It is this process's or, if the claim is older than this process, an
+// earlier one's.
 func (c *Controller) launchEnds(claim *karpenterv1.NodeClaim) time.Time {
 	ends := claim.DeletionTimestamp.Add(grace)
 	later := func(at time.Time) {
@@ -217,7 +224,7 @@ func (c *Controller) launchEnds(claim *karpenterv1.NodeClaim) time.Time {
 	return ends
 }
 
-// instanceGone reports whether the claim's instance is proved gone, as it is in the usual order: its node has ended it.
+// instanceGone reports whether the claim's instance is proved gone. Usually it is, because its node has ended it.
 func (c *Controller) instanceGone(ctx context.Context, w *work) (bool, error) {
 	if w.claim.Status.ProviderID == "" {
 		return true, nil
@@ -233,7 +240,8 @@ func (c *Controller) instanceGone(ctx context.Context, w *work) (bool, error) {
 func (c *Controller) endInstance(ctx context.Context, w *work) (bool, error) {
 	err := w.cloud.Terminate(ctx, w.claim.Status.ProviderID, nil)
 	if err != nil && !errors.Is(err, provider.ErrNotFound) {
-		return false, fmt.Errorf("ending instance %s of NodeClaim %s: %w", w.claim.Status.ProviderID, w.claim.Name, err)
+		return false, fmt.Errorf("ending instance %s of NodeClaim %s: %w", w.claim.Status.ProviderID, w.claim.Name,
+			err)
 	}
 	return err != nil, nil
 }

@@ -25,9 +25,9 @@ func going() *karpenterv1.NodeClaim {
 	return c
 }
 
-// P-32: a claim without a record waits until the list must show what was launched: 30 s after its deletion when no launch can be
-// on its way; when the process before may have sent one, until that can neither land nor be missing from the list. The list is
-// asked every 10 s until then.
+// P-32: a claim without a record waits until the list must show what was launched: 30 s after its deletion when no
+// launch can be on its way; when the process before may have sent one, until that can neither land nor be missing from
+// the list. The list is asked every 10 s until then.
 func TestAClaimWithoutARecordWaitsForTheList(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ created, deleted, gone time.Duration }{ // since this process began
@@ -91,7 +91,8 @@ func TestWhatWasWrittenOntoTheClaimAMomentAgoCounts(t *testing.T) {
 		r.cloud.machines["fake://late"] = provider.Instance{ProviderID: "fake://late", ClaimName: "c1"} // not by UID
 		r.step = claim.New(r.config)
 		r.reconcile(t)
-		r.clock.Advance(provider.LaunchFor + provider.ClockSkew + provider.ListLag) // the first moment of which it is sure
+		// the first moment of which it is sure
+		r.clock.Advance(provider.LaunchFor + provider.ClockSkew + provider.ListLag)
 		r.reconcile(t)
 		if got := len(r.cloud.ended) > 0; got != ended {
 			t.Errorf("claim %s on the API server: machines ended %v, want it ended: %t", uid, r.cloud.ended, ended)
@@ -167,13 +168,15 @@ func TestTheNodeGoesBeforeTheMachine(t *testing.T) {
 		r.cloud.machines["fake://u1"] = provider.Instance{ProviderID: "fake://u1", ClaimUID: "u1"}
 		var deleted []string
 		r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
-			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList,
+				options ...client.ListOption) error {
 				if _, nodes := list.(*corev1.NodeList); nodes {
 					return nil // the watch is late
 				}
 				return c.List(ctx, list, options...)
 			},
-			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object,
+				options ...client.DeleteOption) error {
 				var asked client.DeleteOptions
 				if asked.ApplyOptions(options); asked.Preconditions == nil || asked.Preconditions.UID == nil ||
 					*asked.Preconditions.UID != "n1" {
@@ -196,8 +199,8 @@ func TestTheNodeGoesBeforeTheMachine(t *testing.T) {
 	}
 }
 
-// P-40: a claim whose instance is proved gone waits for its node all the same, until that was drained; it is deleted if
-// it was not yet. Without a node nothing more is asked, neither of the API server nor of the cloud.
+// P-40: a claim whose instance is proved gone waits for its node all the same, until that was drained; it is deleted
+// if it was not yet. Without a node nothing more is asked, neither of the API server nor of the cloud.
 func TestANodeWithoutItsInstanceIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	deleted := &metav1.Time{Time: controllertest.Start()}
@@ -227,10 +230,11 @@ func TestANodeWithoutItsInstanceIsWaitedFor(t *testing.T) {
 		if err := r.server.List(t.Context(), &nodes); err != nil {
 			t.Fatal(err)
 		}
-		leaves := len(nodes.Items) == 0 && name == "never adopted" || len(nodes.Items) > 0 && nodes.Items[0].DeletionTimestamp != nil
+		leaves := len(nodes.Items) == 0 && name == "never adopted" ||
+			len(nodes.Items) > 0 && nodes.Items[0].DeletionTimestamp != nil
 		if waits := r.claim(t) != nil; waits != c.waits || leaves != c.leaves || len(r.cloud.ended) > 0 {
-			t.Errorf("%s: the claim waits %t, its node leaves %t, ended %v; want %t, %t, none", name, waits, leaves, r.cloud.ended,
-				c.waits, c.leaves)
+			t.Errorf("%s: the claim waits %t, its node leaves %t, ended %v; want %t, %t, none", name, waits, leaves,
+				r.cloud.ended, c.waits, c.leaves)
 		}
 	}
 }
@@ -267,8 +271,8 @@ func TestWhatWasRememberedGoesWithTheClaim(t *testing.T) {
 	}
 }
 
-// P-40: a claim that had no machine when it was let go is kept when another leader has named one on it by the time that the
-// write lands (simulation with EC2, seed 2864). The machine ends before it.
+// P-40: a claim that had no machine when it was let go is kept when another leader has named one on it by the time
+// that the write lands (simulation with EC2, seed 2864). The machine ends before it.
 func TestAMachineThatIsNamedMeanwhileKeepsItsClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())

@@ -40,7 +40,9 @@ func TestNothingIsWrittenOntoAPoolThatIsNotOurs(t *testing.T) {
 			p.Spec.Template.Spec.NodeClassRef.Kind = "EC2NodeClass"
 		},
 		"stands for another": func(p *karpenterv1.NodePool) {
-			p.Annotations = map[string]string{karpenterv1.ConversionProblemAnnotationKey: "spec.x is 1: it must be a string"}
+			p.Annotations = map[string]string{
+				karpenterv1.ConversionProblemAnnotationKey: "spec.x is 1: it must be a string",
+			}
 		},
 	} {
 		pool, c := aPool(), newClaim()
@@ -75,8 +77,8 @@ func TestWhoseClaimAccountsForAMachine(t *testing.T) {
 		foreign.Labels[karpenterv1.NodePoolLabelKey] = "other"
 		foreign.OwnerReferences[0].Name = "other"
 		r := newRig(t, hardPool(2), made("c1", "pool-uid"), made("own", "pool-uid"), foreign)
-		r.cloud.machines["fake://m"] = provider.Instance{ProviderID: "fake://m", ClaimName: of, ClaimUID: "uid-of-" + of,
-			Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}, Launched: controllertest.Start()}
+		r.cloud.machines["fake://m"] = provider.Instance{ProviderID: "fake://m", ClaimName: of, ClaimUID: "uid-of-" +
+			of, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}, Launched: controllertest.Start()}
 		if r.reconcile(t); r.cloud.launches != launches {
 			t.Errorf("with the machine of the %s claim: %d launches, want %d", of, r.cloud.launches, launches)
 		}

@@ -19,25 +19,25 @@ import (
 )
 
 const (
-	// collectEvery is how often instances and claims are compared, and collectFirst how often during the first while of a process that
-	// leads: who led before may have ended in the middle of a launch (E-55).
+	// collectEvery is how often instances and claims are compared. A new leader uses collectFirst for a while: the
+	// previous leader may have ended in the middle of a launch (E-55).
 	collectEvery = 2 * time.Minute
 	collectFirst = 10 * time.Second
 	firstWhile   = 3 * time.Minute
-	// grace is how young an instance or a launch may be and not be judged: lists of clouds lag behind.
+	// grace is the minimum age of instances and launches for a comparison: the lists of clouds lag behind.
 	grace = 30 * time.Second
 )
 
-// Collector is the singleton that compares instances and claims, both ways (P-32).
+// Collector is the singleton that compares instances with claims and claims with instances (P-32).
 type Collector struct {
 	config Config
-	began  time.Time // the first comparison; a new leader begins anew
+	began  time.Time // time of the first comparison; a new leader starts again
 }
 
 // NewCollector returns the collector.
 func NewCollector(config Config) *Collector { return &Collector{config: config} }
 
-// Reconcile compares once. The request means nothing. It is never called twice at a time.
+// Reconcile compares once. It ignores the request. It never runs concurrently.
 func (g *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	var claims karpenterv1.NodeClaimList
 	if err := g.config.Client.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
@@ -58,13 +58,15 @@ func (g *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 			failures = append(failures, fmt.Errorf("listing instances of %s: %w", cloud.Name(), err))
 			continue
 		}
-		failures = append(failures, g.collectInstances(ctx, cloud, instances, claims.Items), g.collectClaims(ctx, cloud, instances, claims.Items))
+		failures = append(failures, g.collectInstances(ctx, cloud, instances, claims.Items),
+			g.collectClaims(ctx, cloud, instances, claims.Items))
 	}
 	return reconcile.Result{RequeueAfter: again}, errors.Join(failures...)
 }
 
-// collectInstances ends instances that no claim knows.
-func (g *Collector) collectInstances(ctx context.Context, cloud provider.Provider, instances []provider.Instance, claims []karpenterv1.NodeClaim) error {
+// collectInstances ends instances without a claim.
+func (g *Collector) collectInstances(ctx context.Context, cloud provider.Provider, instances []provider.Instance,
+	claims []karpenterv1.NodeClaim) error {
 	known := map[string]bool{}
 	for i := range claims {
 		known[string(claims[i].UID)] = true
@@ -80,7 +82,8 @@ func (g *Collector) collectInstances(ctx context.Context, cloud provider.Provide
 		claimed, err := g.claimed(ctx, instance)
 		switch {
 		case err != nil:
-			failures = append(failures, fmt.Errorf("looking for the NodeClaim of instance %s: %w", instance.ProviderID, err))
+			failures = append(failures, fmt.Errorf("looking for the NodeClaim of instance %s: %w", instance.ProviderID,
+				err))
 		case !claimed:
 			orphans = append(orphans, instance)
 		}
@@ -94,13 +97,14 @@ func (g *Collector) collectInstances(ctx context.Context, cloud provider.Provide
 	}
 	for _, orphan := range orphans {
 		if err := g.endOrphan(ctx, cloud, orphan, nodes[orphan.ProviderID]); err != nil {
-			failures = append(failures, fmt.Errorf("ending instance %s without a NodeClaim: %w", orphan.ProviderID, err))
+			failures = append(failures, fmt.Errorf("ending instance %s without a NodeClaim: %w", orphan.ProviderID,
+				err))
 		}
 	}
 	return errors.Join(failures...)
 }
 
-// claimed reports whether the API server itself has a claim for the instance.
+// claimed reports whether the API server has a claim for the instance.
 func (g *Collector) claimed(ctx context.Context, instance provider.Instance) (bool, error) {
 	if instance.ClaimName == "" {
 		return false, nil
@@ -112,9 +116,9 @@ func (g *Collector) claimed(ctx context.Context, instance provider.Instance) (bo
 	return instance.ClaimUID == "" || instance.ClaimUID == string(claim.UID), nil
 }
 
-// adoptedNodes returns the nodes with our finalizer, whose pods must be drained, by provider ID. The API server is asked: a
-// node that the cache shows as it was before its registration, or not at all, would lose its pods with its instance. All
-// nodes are listed, once a round and only when there are orphans, since labels may have been changed by hand.
+// adoptedNodes returns, by provider ID, the nodes with our finalizer, whose pods must be drained. It asks the API
+// server: if the cache lacks a node or shows it before its registration, its pods would die with the instance. It
+// lists all nodes, once a round and only if there are orphans, since labels may have been changed by hand.
 func (g *Collector) adoptedNodes(ctx context.Context) (map[string]*corev1.Node, error) {
 	var nodes corev1.NodeList
 	if err := g.config.Live.List(ctx, &nodes); err != nil {
@@ -129,16 +133,18 @@ func (g *Collector) adoptedNodes(ctx context.Context) (map[string]*corev1.Node, 
 	return byID, nil
 }
 
-// endOrphan ends one instance without a claim. Its node, nil if it has none that we adopted, is deleted first, so that
+// endOrphan ends one instance without a claim. node is its adopted node, or nil. The node is deleted first, so that
 // its pods are drained; the node's controller then ends the instance.
-func (g *Collector) endOrphan(ctx context.Context, cloud provider.Provider, instance provider.Instance, node *corev1.Node) error {
+func (g *Collector) endOrphan(ctx context.Context, cloud provider.Provider, instance provider.Instance,
+	node *corev1.Node) error {
 	if node != nil {
 		if node.DeletionTimestamp != nil {
-			return nil // is draining
+			return nil // it is draining
 		}
 		return client.IgnoreNotFound(g.config.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID}))
 	}
-	g.config.Log.Info("ending an instance without a NodeClaim", "providerID", instance.ProviderID, "claim", instance.ClaimName)
+	g.config.Log.Info("ending an instance without a NodeClaim", "providerID", instance.ProviderID, "claim",
+		instance.ClaimName)
 	if err := cloud.Terminate(ctx, instance.ProviderID, nil); err != nil && !errors.Is(err, provider.ErrNotFound) {
 		return err
 	}
@@ -146,7 +152,8 @@ func (g *Collector) endOrphan(ctx context.Context, cloud provider.Provider, inst
 }
 
 // collectClaims deletes claims whose instance has vanished.
-func (g *Collector) collectClaims(ctx context.Context, cloud provider.Provider, instances []provider.Instance, claims []karpenterv1.NodeClaim) error {
+func (g *Collector) collectClaims(ctx context.Context, cloud provider.Provider, instances []provider.Instance,
+	claims []karpenterv1.NodeClaim) error {
 	alive := map[string]bool{}
 	for _, instance := range instances {
 		alive[instance.ProviderID] = true
@@ -156,8 +163,8 @@ func (g *Collector) collectClaims(ctx context.Context, cloud provider.Provider, 
 		claim := &claims[i]
 		since, _ := condition.Since(claim.Status.Conditions, karpenterv1.ConditionTypeLaunched)
 		if !g.serves(cloud, claim) || claim.DeletionTimestamp != nil ||
-			!condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeLaunched) || alive[claim.Status.ProviderID] ||
-			g.config.Now().Sub(since) < grace {
+			!condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeLaunched) ||
+			alive[claim.Status.ProviderID] || g.config.Now().Sub(since) < grace {
 			continue
 		}
 		_, err := cloud.Get(ctx, claim.Status.ProviderID) // the list may lag; this answer is proof
@@ -168,7 +175,8 @@ func (g *Collector) collectClaims(ctx context.Context, cloud provider.Provider, 
 			failures = append(failures, fmt.Errorf("looking for the instance of NodeClaim %s: %w", claim.Name, err))
 			continue
 		}
-		failures = append(failures, (&Controller{config: g.config}).removeVanished(ctx, &work{claim: claim.DeepCopy()}))
+		failures = append(failures, (&Controller{config: g.config}).removeVanished(ctx,
+			&work{claim: claim.DeepCopy()}))
 	}
 	return errors.Join(failures...)
 }
@@ -180,14 +188,14 @@ func (g *Collector) serves(cloud provider.Provider, claim *karpenterv1.NodeClaim
 }
 
 // vanished deletes a claim whose node had joined and is gone, once the provider has proved that its instance is gone
-// too: its pods need not wait for the next comparison.
+// too. So its pods need not wait for the next comparison.
 func (c *Controller) vanished(ctx context.Context, w *work) (bool, error) {
 	if w.node != nil || !w.is(karpenterv1.ConditionTypeRegistered) {
 		return false, nil
 	}
 	_, err := w.cloud.Get(ctx, w.claim.Status.ProviderID)
 	if err == nil {
-		return false, nil // the instance may come back with its node; the comparison goes on looking
+		return false, nil // the instance and its node may come back; the comparison keeps checking
 	}
 	if !errors.Is(err, provider.ErrNotFound) {
 		return false, fmt.Errorf("looking for the instance of NodeClaim %s: %w", w.claim.Name, err)

@@ -80,16 +80,18 @@ func TestWhichInstancesAreEnded(t *testing.T) {
 		age      time.Duration
 		ended    bool
 	}{
-		"of a claim that is gone":      {provider.Instance{ClaimName: "gone", ClaimUID: "gone"}, time.Hour, true},
-		"of nobody":                    {provider.Instance{}, time.Hour, true},
-		"of a claim before":            {provider.Instance{ClaimName: "c1", ClaimUID: "before"}, time.Hour, true},
-		"of a name that is gone":       {provider.Instance{ClaimName: "gone"}, time.Hour, true},
-		"ended already":                {provider.Instance{ClaimName: "gone", Terminating: true}, time.Hour, false},
-		"known by its UID":             {provider.Instance{ClaimUID: "uid-of-c1"}, time.Hour, false},
-		"known by its ID":              {provider.Instance{ProviderID: "fake://own"}, time.Hour, false},
-		"perhaps of a claim":           {provider.Instance{ClaimName: "c1"}, time.Hour, false},
-		"of a claim that is gone, 29s": {provider.Instance{ClaimName: "gone", ClaimUID: "gone"}, 30*time.Second - 1, false},
-		"of a claim that is gone, 30s": {provider.Instance{ClaimName: "gone", ClaimUID: "gone"}, 30 * time.Second, true},
+		"of a claim that is gone": {provider.Instance{ClaimName: "gone", ClaimUID: "gone"}, time.Hour, true},
+		"of nobody":               {provider.Instance{}, time.Hour, true},
+		"of a claim before":       {provider.Instance{ClaimName: "c1", ClaimUID: "before"}, time.Hour, true},
+		"of a name that is gone":  {provider.Instance{ClaimName: "gone"}, time.Hour, true},
+		"ended already":           {provider.Instance{ClaimName: "gone", Terminating: true}, time.Hour, false},
+		"known by its UID":        {provider.Instance{ClaimUID: "uid-of-c1"}, time.Hour, false},
+		"known by its ID":         {provider.Instance{ProviderID: "fake://own"}, time.Hour, false},
+		"perhaps of a claim":      {provider.Instance{ClaimName: "c1"}, time.Hour, false},
+		"of a claim that is gone, 29s": {provider.Instance{ClaimName: "gone", ClaimUID: "gone"}, 30*time.Second - 1,
+			false},
+		"of a claim that is gone, 30s": {provider.Instance{ClaimName: "gone", ClaimUID: "gone"}, 30 * time.Second,
+			true},
 	} {
 		fresh := newClaim()
 		fresh.Name, fresh.UID = "fresh", "fresh" // and has no instance yet
@@ -103,7 +105,8 @@ func TestWhichInstancesAreEnded(t *testing.T) {
 				}
 				return c.Get(ctx, key, o, options...)
 			},
-			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList,
+				options ...client.ListOption) error {
 				lists++
 				return c.List(ctx, list, options...)
 			},
@@ -138,8 +141,8 @@ func TestTheNodeOfAnOrphanIsDrainedFirst(t *testing.T) {
 		ended, del bool
 	}{
 		"ours": {func(*corev1.Node) {}, false, true},
-		"is draining": {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: controllertest.Start()} }, false,
-			false},
+		"is draining": {func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: controllertest.Start()} },
+			false, false},
 		"no finalizer":  {func(n *corev1.Node) { n.Finalizers = nil }, true, false},
 		"not adopted":   {func(n *corev1.Node) { n.Finalizers = []string{"example.com/other"} }, true, false},
 		"of another ID": {func(n *corev1.Node) { n.Spec.ProviderID = "fake://another" }, true, false},
@@ -151,13 +154,15 @@ func TestTheNodeOfAnOrphanIsDrainedFirst(t *testing.T) {
 		r.cloud.machines["fake://u1"] = provider.Instance{ProviderID: "fake://u1", ClaimName: "gone"}
 		var deleted []string
 		r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
-			List: func(ctx context.Context, w client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			List: func(ctx context.Context, w client.WithWatch, list client.ObjectList,
+				options ...client.ListOption) error {
 				if _, nodes := list.(*corev1.NodeList); nodes {
 					return nil // the watch is late: the cache has no node yet
 				}
 				return w.List(ctx, list, options...)
 			},
-			Delete: func(_ context.Context, _ client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			Delete: func(_ context.Context, _ client.WithWatch, o client.Object,
+				options ...client.DeleteOption) error {
 				var asked client.DeleteOptions
 				if asked.ApplyOptions(options); asked.Preconditions == nil || asked.Preconditions.UID == nil ||
 					*asked.Preconditions.UID != "n1" {
@@ -171,8 +176,8 @@ func TestTheNodeOfAnOrphanIsDrainedFirst(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if ended := len(r.cloud.machines) == 0; ended != c.ended || (len(deleted) == 1) != c.del {
-			t.Errorf("%s: ended %t, nodes deleted %v; want it ended: %t, the node deleted: %t", name, ended, deleted, c.ended,
-				c.del)
+			t.Errorf("%s: ended %t, nodes deleted %v; want it ended: %t, the node deleted: %t", name, ended, deleted,
+				c.ended, c.del)
 		}
 	}
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
@@ -272,7 +277,8 @@ func TestACloudThatFailsHoldsUpNoOther(t *testing.T) {
 			t.Errorf("%s: the claim of the other cloud is still there", name)
 		}
 		var b karpenterv1.NodeClaim
-		if err := r.server.Get(t.Context(), types.NamespacedName{Name: "b"}, &b); err != nil || b.DeletionTimestamp != nil {
+		if err := r.server.Get(t.Context(), types.NamespacedName{Name: "b"}, &b); err != nil ||
+			b.DeletionTimestamp != nil {
 			t.Errorf("%s: the claim of the cloud that failed is deleted, error %v", name, err)
 		}
 		if err := r.server.Get(t.Context(), types.NamespacedName{Name: "c"}, &b); err != nil ||
@@ -312,7 +318,8 @@ func TestAClaimGoesAtOnceWithNodeAndInstance(t *testing.T) {
 		registered, node bool
 		gone             bool
 	}{
-		"node and instance gone": {true, false, true}, "node is there": {true, true, false}, "never registered": {false,
+		"node and instance gone": {true, false, true}, "node is there": {true, true, false},
+		"never registered": {false,
 			false, false},
 	} {
 		r := newRig(t, newClaim())
@@ -393,7 +400,8 @@ func TestANewLeaderComparesOften(t *testing.T) {
 			want = 10 * time.Second
 		}
 		if result.RequeueAfter != want {
-			t.Fatalf("%s after the start the next comparison is %s later, want %s", r.clock.Now().Sub(began), result.RequeueAfter, want)
+			t.Fatalf("%s after the start the next comparison is %s later, want %s", r.clock.Now().Sub(began),
+				result.RequeueAfter, want)
 		}
 		r.clock.Advance(result.RequeueAfter)
 	}

@@ -19,44 +19,44 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file is the gate before a launch (L-14). Slots keep the number of claims, as far as creates rest on the
-// limit of now. Machines are what limits are about, so a claim's right to one is checked once more, on the API
-// server itself: its pool is the one that it was made for, and the pool has no more claims than its hard limit. Of
-// more claims than that, the one that was made last sees them all, and waits. docs/limits.md has the proof.
+// This file is the gate before a launch (L-14). Slots limit the number of claims, as long as creates rest on the
+// current limit. But limits are about machines, so a claim's right to one is checked again on the API server. Its pool
+// must be the one that it was made for, and must not have more claims than its hard limit. If there are too many, the
+// newest claim sees them all and waits. docs/limits.md has the proof.
 
 const (
-	// sightFor is how long a pool's sight serves further claims.
+	// sightFor is how long a pool's sight is used for further claims.
 	sightFor = 5 * time.Second
-	// sightAgain is when to ask again while another step of this process reads the pool.
+	// sightAgain is the delay while another step of this process reads the pool.
 	sightAgain = 50 * time.Millisecond
-	// heldAgain is when a claim asks again that has to wait for others to go.
+	// heldAgain is the delay of a claim that has to wait for others to go.
 	heldAgain = 2 * time.Second
 )
 
-// The reasons of a launch that waits, or that is not to be.
+// Reasons of a launch that waits or must not happen.
 const (
 	reasonHeld     = "HardLimit"
 	reasonPoolGone = "NodePoolGone"
 )
 
-// sight is a pool as the API server and the provider have it: read in the order of the fields.
+// sight is a pool as the API server and the provider have it, read in the order of the fields.
 type sight struct {
 	at      moment                // when the reading began
 	pool    *karpenterv1.NodePool // nil when it is gone
 	hard    int64                 // limit.None when there is none
 	invalid error
-	claims  map[types.UID]*karpenterv1.NodeClaim // that count for the pool; nil without a hard limit
-	strays  int                                  // machines of the pool beside those of its claims
+	claims  map[types.UID]*karpenterv1.NodeClaim // those that count for the pool; nil without a hard limit
+	strays  int                                  // machines of the pool that none of its claims has
 }
 
-// moment is a time by the clock of the wall, and how long the process has run then, by one that nobody sets. Neither is enough to
-// tell how old something is: the first jumps, the second may stand still while the machine sleeps.
+// moment is a wall clock time and how long the process had run, by a clock that nobody sets. Neither alone tells how
+// old something is: the first jumps, and the second may stop while the machine sleeps.
 type moment struct {
 	wall time.Time
 	ran  time.Duration
 }
 
-// within reports whether a moment is less than so long after another one, by both clocks.
+// within reports whether a moment is less than limit after another one, by both clocks.
 func (m moment) within(limit time.Duration, from moment) bool {
 	wall := m.wall.Round(0).Sub(from.wall.Round(0))
 	return wall >= 0 && wall < limit && m.ran-from.ran < limit
@@ -73,8 +73,8 @@ type gate struct {
 
 func newGate() *gate { return &gate{sights: map[string]*sight{}, reading: map[string]bool{}} }
 
-// begin returns a sight that serves the claim. Without one the caller is to read the pool, unless somebody does
-// already.
+// begin returns a sight that serves the claim. Without one, read says that the caller must read the pool; otherwise
+// another step is reading it.
 func (g *gate) begin(pool string, claim *karpenterv1.NodeClaim, now moment) (s *sight, read bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,7 +95,7 @@ func (g *gate) end(pool string, s *sight) {
 	g.sights[pool] = s // nil when the pool could not be read
 }
 
-// serves reports whether the sight says yes to a claim. A no is not believed of one that is not fresh.
+// serves reports whether the sight permits a claim. A refusal counts only from a fresh sight.
 func (s *sight) serves(claim *karpenterv1.NodeClaim) bool {
 	if s.pool == nil || s.invalid != nil {
 		return false
@@ -106,11 +106,11 @@ func (s *sight) serves(claim *karpenterv1.NodeClaim) bool {
 	return s.hard == limit.None || s.claims[claim.UID] != nil && s.count() <= s.hard
 }
 
-// count is how many machines the pool has, or may come to have by the claims that there are.
+// count returns how many machines the pool has, or may get for its existing claims.
 func (s *sight) count() int64 { return int64(len(s.claims) + s.strays) }
 
-// admit reports whether the claim may be launched, and until when the launch may land. What has no right to a
-// machine is given up; what has to wait says so, and asks to be called again.
+// admit reports whether the claim may be launched, and until when the launch may land. A claim with no right to a
+// machine is given up. One that has to wait gets that in its status and asks to be called again.
 func (c *Controller) admit(ctx context.Context, w *work) (bool, time.Time, error) {
 	name := translate.PoolOf(w.claim)
 	_, uid, owned := translate.OwningPool(w.claim)
@@ -133,8 +133,9 @@ func (c *Controller) admit(ctx context.Context, w *work) (bool, time.Time, error
 		return false, time.Time{}, c.hold(ctx, w, fmt.Sprintf("NodePool %s: %v", name, s.invalid))
 	}
 	live := s.claims[w.claim.UID]
-	if live == nil || live.DeletionTimestamp != nil || !controllerutil.ContainsFinalizer(live, karpenterv1.TerminationFinalizer) {
-		w.askAgain(heldAgain) // the watch is going to show it
+	if live == nil || live.DeletionTimestamp != nil ||
+		!controllerutil.ContainsFinalizer(live, karpenterv1.TerminationFinalizer) {
+		w.askAgain(heldAgain) // the watch will show it
 		return false, time.Time{}, nil
 	}
 	if s.count() > s.hard {
@@ -147,8 +148,8 @@ func (c *Controller) admit(ctx context.Context, w *work) (bool, time.Time, error
 	return c.record(ctx, w, s.at.wall.Add(provider.LaunchFor))
 }
 
-// sightOf returns a sight of the pool that serves the claim or was read for it; nil while another step reads the
-// pool.
+// sightOf returns a sight of the pool that serves the claim or was read for it. It returns nil while another step
+// reads the pool.
 func (c *Controller) sightOf(ctx context.Context, w *work, name string) (*sight, error) {
 	s, read := c.gate.begin(name, w.claim, c.moment())
 	if !read {
@@ -157,15 +158,15 @@ func (c *Controller) sightOf(ctx context.Context, w *work, name string) (*sight,
 	defer func() { c.gate.end(name, s) }()
 	fresh, err := c.look(ctx, w.cloud, name)
 	if err != nil {
-		return nil, fmt.Errorf("looking whether NodePool %s may have an instance for NodeClaim %s: %w", name, w.claim.Name, err)
+		return nil, fmt.Errorf("looking whether NodePool %s may have an instance for NodeClaim %s: %w", name,
+			w.claim.Name, err)
 	}
 	s = fresh
 	return s, nil
 }
 
-// look reads a pool and, when it has a hard limit, all claims, and then the machines. In this order: what is
-// counted is at least as new as the limit, and a claim whose finalizer is taken off in between was counted as a
-// claim.
+// look reads a pool and, if it has a hard limit, all claims and then the machines. The order matters: the counts are
+// at least as new as the limit, and a claim that loses its finalizer in between was counted as a claim.
 func (c *Controller) look(ctx context.Context, cloud provider.Provider, name string) (*sight, error) {
 	s := &sight{at: c.moment(), pool: &karpenterv1.NodePool{}, hard: limit.None}
 	if err := c.config.Live.Get(ctx, client.ObjectKey{Name: name}, s.pool); err != nil {
@@ -202,7 +203,7 @@ func (c *Controller) letGo(ctx context.Context, w *work, why string) error {
 	return c.giveUp(ctx, w, karpenterv1.ConditionTypeLaunched, reasonPoolGone, event.NodePoolGone, why)
 }
 
-// hold says on a claim why it has no machine yet, and asks again soon.
+// hold writes onto a claim why it has no machine yet, and asks again soon.
 func (c *Controller) hold(ctx context.Context, w *work, why string) error {
 	if gone, err := c.checkAge(ctx, w); err != nil || gone {
 		return err

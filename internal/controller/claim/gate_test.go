@@ -46,7 +46,8 @@ func (r *rig) holder(name string) *claim.Controller {
 	return r.step
 }
 
-// L-14: of more claims than the hard limit one that has no machine waits, and says why; it is launched once there is room.
+// L-14: of more claims than the hard limit one that has no machine waits, and says why; it is launched once there is
+// room.
 func TestAClaimAboveTheHardLimitWaits(t *testing.T) {
 	t.Parallel()
 	relabelled := made("other", "pool-uid")
@@ -57,7 +58,8 @@ func TestAClaimAboveTheHardLimitWaits(t *testing.T) {
 	launched, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeLaunched)
 	if r.cloud.launches != 0 || again.RequeueAfter == 0 || launched.Status != "Unknown" ||
 		!strings.Contains(launched.Message, "NodePool default has 2 NodeClaims, limit 1 (hard limit)") {
-		t.Fatalf("%d launches, asks again after %s, condition %+v: want it to wait and say why", r.cloud.launches, again.RequeueAfter, launched)
+		t.Fatalf("%d launches, asks again after %s, condition %+v: want it to wait and say why", r.cloud.launches,
+			again.RequeueAfter, launched)
 	}
 	relabelled.Finalizers = nil
 	if err := r.server.Update(t.Context(), relabelled); err != nil {
@@ -75,7 +77,8 @@ func TestAClaimAboveTheHardLimitWaits(t *testing.T) {
 func TestAMachineWithoutAClaimCounts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, hardPool(1), made("c1", "pool-uid"))
-	stray := provider.Instance{ProviderID: "fake://stray", ClaimUID: "gone", Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}}
+	stray := provider.Instance{ProviderID: "fake://stray", ClaimUID: "gone",
+		Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}}
 	r.cloud.machines[stray.ProviderID] = stray
 	if r.reconcile(t); r.cloud.launches != 0 {
 		t.Fatal("launched beside a machine that nobody accounts for")
@@ -92,14 +95,16 @@ func TestAClaimOfAPoolBeforeIsLetGo(t *testing.T) {
 	for name, pools := range map[string][]client.Object{"gone": nil, "made anew": {hardPool(-1)}} {
 		r := newRig(t, append(pools, made("c1", "pool-before"))...)
 		r.reconcile(t)
-		if c := r.claim(t); r.cloud.launches != 0 || c.DeletionTimestamp == nil || !strings.Contains(strings.Join(r.tape.Said(), "\n"), name) {
-			t.Errorf("%s: %d launches, deleted %v, events %v", name, r.cloud.launches, c.DeletionTimestamp, r.tape.Said())
+		if c := r.claim(t); r.cloud.launches != 0 || c.DeletionTimestamp == nil ||
+			!strings.Contains(strings.Join(r.tape.Said(), "\n"), name) {
+			t.Errorf("%s: %d launches, deleted %v, events %v", name, r.cloud.launches, c.DeletionTimestamp,
+				r.tape.Said())
 		}
 	}
 }
 
-// L-14: until when a launch may land stands on the claim before the launch; who takes it over meanwhile says that several may
-// have one on its way.
+// L-14: until when a launch may land stands on the claim before the launch; who takes it over meanwhile says that
+// several may have one on its way.
 func TestTheRecordOfALaunch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, hardPool(1), made("c1", "pool-uid"))
@@ -107,7 +112,8 @@ func TestTheRecordOfALaunch(t *testing.T) {
 	record := func() string { return r.claim(t).Annotations[karpenterv1.LaunchUntilAnnotationKey] }
 	try := func(holder string) {
 		t.Helper()
-		_, _ = r.holder(holder).Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
+		_, _ = r.holder(holder).Reconcile(t.Context(),
+			reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
 	}
 	try("a")
 	until := r.clock.Now().Add(provider.LaunchFor)
@@ -136,8 +142,8 @@ func TestNoLimitNoRecord(t *testing.T) {
 	}
 }
 
-// L-14: a deleted claim whose machine is not known keeps its finalizer until no launch for it can land and be missing from the
-// list; a refusal frees it at once, when nobody else may have a launch on its way.
+// L-14: a deleted claim whose machine is not known keeps its finalizer until no launch for it can land and be missing
+// from the list; a refusal frees it at once, when nobody else may have a launch on its way.
 func TestADeletedClaimWaitsForItsLaunch(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -156,7 +162,8 @@ func TestADeletedClaimWaitsForItsLaunch(t *testing.T) {
 			r := newRig(t, hardPool(1), made("c1", "pool-uid"))
 			r.holder("a")
 			if r.cloud.failure = test.before; test.before != nil {
-				_, _ = r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
+				_, _ = r.step.Reconcile(t.Context(),
+					reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
 			}
 			if test.refused {
 				r.cloud.failure = &provider.InsufficientCapacityError{}
@@ -190,7 +197,8 @@ func TestTheLabelOfTheClaimsPoolIsPutBack(t *testing.T) {
 	c.Labels[karpenterv1.NodePoolLabelKey] = "elsewhere"
 	r := newRig(t, hardPool(1), c)
 	r.reconcile(t)
-	if label := r.claim(t).Labels[karpenterv1.NodePoolLabelKey]; label != "default" || !strings.Contains(strings.Join(r.tape.Said(), "\n"), event.NodePoolLabelRestored) {
+	if label := r.claim(t).Labels[karpenterv1.NodePoolLabelKey]; label != "default" ||
+		!strings.Contains(strings.Join(r.tape.Said(), "\n"), event.NodePoolLabelRestored) {
 		t.Errorf("label %q, events %v", label, r.tape.Said())
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
-// P-40, D-08: a node that somebody else's finalizer holds after we have let it go does not hold its claim, once the instance is
-// proved gone: the claim would use up its pool's budget for as long as the node hangs.
+// P-40, D-08: a node that somebody else's finalizer holds after we have let it go does not hold its claim, once the
+// instance is proved gone: the claim would use up its pool's budget for as long as the node hangs.
 func TestANodeHeldBySomebodyElseDoesNotHoldItsClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())
@@ -32,7 +32,8 @@ func TestANodeHeldBySomebodyElseDoesNotHoldItsClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	if result := r.reconcile(t); result.RequeueAfter == 0 || r.claim(t) == nil || len(r.cloud.machines) != 1 {
-		t.Fatalf("again after %s, %d machines: the claim stays until its instance is proved gone", result.RequeueAfter, len(r.cloud.machines))
+		t.Fatalf("again after %s, %d machines: the claim stays until its instance is proved gone", result.RequeueAfter,
+			len(r.cloud.machines))
 	}
 	clear(r.cloud.machines)
 	if r.reconcile(t); r.claim(t) != nil || r.node(t).DeletionTimestamp == nil {

@@ -19,14 +19,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// initialize marks the node as fit for pods, once it is ready, its startup taints and the passing taints of a new node
-// are gone, and it offers every resource that the claim asks for (P-30).
+// initialize marks the node as fit for pods (P-30). It must be ready and offer every resource that the claim requests.
+// Its startup taints and a new node's passing taints must be gone.
 func (c *Controller) initialize(ctx context.Context, w *work) error {
 	if w.is(karpenterv1.ConditionTypeInitialized) || !w.is(karpenterv1.ConditionTypeRegistered) {
 		return nil
 	}
 	if w.node == nil || w.node.DeletionTimestamp != nil {
-		return nil // the node went; finalization or garbage collection will find out
+		return nil // the node is gone; finalization or garbage collection will see that
 	}
 	if reason := lacking(w.node, w.claim); reason != "" {
 		c.lack(w, reason)
@@ -51,16 +51,17 @@ func (c *Controller) initialize(ctx context.Context, w *work) error {
 	w.fresh = true
 	w.saved = append(w.saved, func() {
 		c.reached(w, metrics.StageInitialized)
-		c.config.Log.Info("initialized", "event", "Initialized", "claim", w.claim.Name, "node", w.node.Name, "pool", translate.PoolOf(w.claim))
+		c.config.Log.Info("initialized", "event", "Initialized", "claim", w.claim.Name, "node", w.node.Name, "pool",
+			translate.PoolOf(w.claim))
 	})
 	return nil
 }
 
-// driverPause is how long after its node lacked a CSI driver a claim is looked at again.
+// driverPause is the delay until a claim whose node lacks a CSI driver is checked again.
 const driverPause = 2 * time.Second
 
-// lackingDriver says which CSI driver the node lacks without which none of the pods that it was launched for is bound, "" for none
-// (K-58). As long as the node is not initialized, they are expected there.
+// lackingDriver returns which missing CSI driver keeps all pods of the launch from being bound, "" for none (K-58). As
+// long as the node is not initialized, they are expected there.
 func (c *Controller) lackingDriver(ctx context.Context, w *work) (string, error) {
 	if len(translate.DriversNeeded(w.claim)) == 0 {
 		return "", nil
@@ -73,16 +74,17 @@ func (c *Controller) lackingDriver(ctx context.Context, w *work) (string, error)
 		node = nil
 	}
 	if driver := translate.MissingDriver(w.claim, node); driver != "" {
-		return fmt.Sprintf("CSINode %s does not name the CSI driver %s yet, which pods wait for", w.node.Name, driver), nil
+		return fmt.Sprintf("CSINode %s does not name the CSI driver %s yet, which pods wait for", w.node.Name, driver),
+			nil
 	}
 	return "", nil
 }
 
-// patience is for how long after its registration a node is expected to lack now this and now that: what it lacked first
-// stays in the condition, and one that is then still not ready says what it lacks.
+// patience is how long after its registration a node may lack changing things. Until then the condition keeps the
+// first lack; a node that is not ready after that reports the current one.
 const patience = 5 * time.Second
 
-// lack writes down why the node is not initialized, and at first not every passing reason.
+// lack records why the node is not initialized, but at first not every passing reason.
 func (c *Controller) lack(w *work, reason string) {
 	known, _ := condition.Get(w.claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
 	if known.Status == metav1.ConditionUnknown && known.Message != reason {
@@ -95,7 +97,7 @@ func (c *Controller) lack(w *work, reason string) {
 	c.set(w, condition.Unknown(karpenterv1.ConditionTypeInitialized, "NodeNotInitialized", reason))
 }
 
-// lacking says what keeps the node from being initialized, "" when nothing does.
+// lacking returns what keeps the node from being initialized, "" for nothing.
 func lacking(node *corev1.Node, claim *karpenterv1.NodeClaim) string {
 	if reboots(claim) {
 		return "node " + node.Name + " is being rebooted"
@@ -126,7 +128,7 @@ func lacking(node *corev1.Node, claim *karpenterv1.NodeClaim) string {
 	return ""
 }
 
-// passingTaints are taints that a new node has for a while, whoever put them there.
+// passingTaints are taints that a new node has for a while, whoever added them.
 func passingTaints() []corev1.Taint {
 	return []corev1.Taint{
 		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule},

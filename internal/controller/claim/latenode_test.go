@@ -11,8 +11,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
 )
 
-// P-40: the watch of nodes is late, so the cache has no node for a claim that is deleted: the instance is not ended before
-// the node, which the API server has, was drained. Also when its registration was not written onto the claim (simulation).
+// P-40: the watch of nodes is late, so the cache has no node for a claim that is deleted: the instance is not ended
+// before the node, which the API server has, was drained. Also when its registration was not written onto the claim
+// (simulation).
 func TestANodeThatTheCacheDoesNotShowIsDrained(t *testing.T) {
 	t.Parallel()
 	for _, written := range []bool{true, false} {
@@ -33,7 +34,8 @@ func TestANodeThatTheCacheDoesNotShowIsDrained(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
-			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList,
+				options ...client.ListOption) error {
 				if _, nodes := list.(*corev1.NodeList); nodes {
 					return nil
 				}
@@ -43,13 +45,14 @@ func TestANodeThatTheCacheDoesNotShowIsDrained(t *testing.T) {
 		r.step = claim.New(r.config)
 		r.reconcile(t)
 		if len(r.cloud.machines) != 1 || r.node(t).DeletionTimestamp == nil {
-			t.Fatalf("written %v: %d machines, node %+v: want the machine to stay until its node is drained", written, len(r.cloud.machines), r.node(t).ObjectMeta)
+			t.Fatalf("written %v: %d machines, node %+v: want the machine to stay until its node is drained", written,
+				len(r.cloud.machines), r.node(t).ObjectMeta)
 		}
 	}
 }
 
-// B-12, P-40: once the cache has shown the node of a deleted claim, one that it does not show any more is gone: the API server is not
-// asked. After a restart it is.
+// B-12, P-40: once the cache has shown the node of a deleted claim, one that it does not show any more is gone: the
+// API server is not asked. After a restart it is.
 func TestANodeThatWasSeenIsNotAskedFor(t *testing.T) {
 	t.Parallel()
 	for same, want := range map[bool]int{true: 0, false: 1} {
@@ -61,13 +64,14 @@ func TestANodeThatWasSeenIsNotAskedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := 0
-		r.config.Live = interceptor.NewClient(r.server, interceptor.Funcs{Get: func(ctx context.Context, server client.WithWatch,
-			key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-			if _, node := object.(*corev1.Node); node {
-				asked++
-			}
-			return server.Get(ctx, key, object, opts...)
-		}})
+		r.config.Live = interceptor.NewClient(r.server,
+			interceptor.Funcs{Get: func(ctx context.Context, server client.WithWatch,
+				key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+				if _, node := object.(*corev1.Node); node {
+					asked++
+				}
+				return server.Get(ctx, key, object, opts...)
+			}})
 		r.step = claim.New(r.config)
 		r.reconcile(t) // deletes the node, which our finalizer holds
 		if !same {
@@ -80,7 +84,8 @@ func TestANodeThatWasSeenIsNotAskedFor(t *testing.T) {
 		}
 		r.reconcile(t)
 		if asked != want || len(r.cloud.ended) != 1 {
-			t.Errorf("the same process %t: asked %d times, want %d; machines ended %v", same, asked, want, r.cloud.ended)
+			t.Errorf("the same process %t: asked %d times, want %d; machines ended %v", same, asked, want,
+				r.cloud.ended)
 		}
 	}
 }

@@ -19,34 +19,35 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// launchAgainAfter is when a launch that failed for a cause of its own is tried again; the launch timeout ends it.
+// launchAgainAfter is when a launch is tried again after it failed for a reason of its own. The launch timeout ends
+// the tries.
 const launchAgainAfter = 10 * time.Second
 
-// The reasons of a launch that was given up because the provider has refused it: there is no instance then.
+// Reasons of launches that were given up because the provider refused them: no instance exists then.
 const (
 	reasonNoCapacity    = "InsufficientCapacity"
 	reasonClassNotReady = "NodeClassNotReady"
 )
 
-// launch asks the provider for the instance, once, and reports whether there is one. What it learns about the instance
-// goes onto the claim: labels at once, the rest with the status. Launching is idempotent by the claim's UID, so when
-// the answer or a later patch is lost the next step asks again and gets the same instance (P-32).
+// launch requests the instance from the provider, once, and reports whether it exists. It writes what it learns onto
+// the claim: labels at once, the rest with the status. Launching is idempotent by the claim's UID. So if the answer or
+// a later patch is lost, the next step asks again and gets the same instance (P-32).
 func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 	if w.is(karpenterv1.ConditionTypeLaunched) {
 		return true, nil
 	}
-	if why, given := givenUp(w.claim); given { // the last process ended before the deletion: a launch now might succeed
+	// the last process ended before it deleted the claim, and a launch might succeed now
+	if why, given := givenUp(w.claim); given {
 		return false, c.remove(ctx, w, why.Reason, why.Message)
 	}
-	if why, refused := c.attempts.refusal(w.claim.UID); refused { // the watch has not shown it yet
+	if why, refused := c.attempts.refusal(w.claim.UID); refused { // not in the cache yet
 		return false, c.giveUpLaunch(ctx, w, why)
 	}
 	admitted, notAfter, err := c.admit(ctx, w)
 	if !admitted {
 		return false, err
 	}
-	// A patch on the way here may have brought a label that was changed by hand, and the machine gets the claim's
-	// labels.
+	// An earlier patch may have returned a label that was changed by hand, and the machine gets the claim's labels.
 	if err := c.keepPool(ctx, w); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
@@ -58,8 +59,8 @@ func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 	w.young = true
 	before := w.claim.DeepCopy()
 	if mergeMissing(&w.claim.Labels, instance.Labels) || !instance.Fence.Open(w.claim) {
-		// For this very claim: another one may have the name by now, since slots are used again. Behind the fence: the write of the
-		// status below tests the version that this one brings.
+		// For this claim only: another may have the name by now, since slots are reused. Behind the fence: the status
+		// write below tests the version that this patch returns.
 		change := patch.Meta(before, w.claim)
 		if fence := instance.Fence; fence.Annotation != "" {
 			change = patch.MetaWhere(before, w.claim, fence.Annotation, fence.Value)
@@ -72,22 +73,25 @@ func (c *Controller) launch(ctx context.Context, w *work) (bool, error) {
 			return false, fmt.Errorf("labelling NodeClaim %s: %w", w.claim.Name, err)
 		}
 	}
-	if named := w.claim.Status.ProviderID; named != "" && named != instance.ProviderID { // another process was faster, and two came
-		return false, fmt.Errorf("NodeClaim %s has got machine %s, and names %s by now, which stays", w.claim.Name, instance.ProviderID, named)
+	// another process was faster, and there are two machines
+	if named := w.claim.Status.ProviderID; named != "" && named != instance.ProviderID {
+		return false, fmt.Errorf("NodeClaim %s has got machine %s, and names %s by now, which stays", w.claim.Name,
+			instance.ProviderID, named)
 	}
 	w.claim.Status.ProviderID, w.claim.Status.ImageID = instance.ProviderID, instance.ImageID
 	w.claim.Status.Capacity, w.claim.Status.Allocatable = instance.Capacity, instance.Allocatable
 	c.set(w, condition.True(karpenterv1.ConditionTypeLaunched, "Launched", ""))
 	w.saved = append(w.saved, func() {
 		c.reached(w, metrics.StageLaunched)
-		c.config.Log.Info("launched", "event", "Launched", "claim", w.claim.Name, "pool", translate.PoolOf(w.claim), "type", instance.Type,
-			"zone", instance.Zone, "capacityType", instance.CapacityType, "pricePerHour", instance.Price.String(), "providerID", instance.ProviderID)
+		c.config.Log.Info("launched", "event", "Launched", "claim", w.claim.Name, "pool", translate.PoolOf(w.claim),
+			"type", instance.Type, "zone", instance.Zone, "capacityType", instance.CapacityType, "pricePerHour",
+			instance.Price.String(), "providerID", instance.ProviderID)
 	})
 	return true, nil
 }
 
-// launchFailed gives the claim up when no further try can help, so that its pods are planned again at once (P-30,
-// P-31), and otherwise says what is wrong and asks to be called again.
+// launchFailed gives the claim up if no further try can help, so that its pods are planned again at once (P-30, P-31).
+// Otherwise it reports the failure and asks to be called again.
 func (c *Controller) launchFailed(ctx context.Context, w *work, failure error) error {
 	var capacity *provider.InsufficientCapacityError
 	var notReady *provider.NodeClassNotReadyError
@@ -117,14 +121,15 @@ func (c *Controller) launchFailed(ctx context.Context, w *work, failure error) e
 	return client.IgnoreNotFound(c.saveStatus(ctx, before, w.claim))
 }
 
-// givenUp reports whether the claim is over because the provider has refused to launch it, and why.
+// givenUp reports whether the provider refused to launch the claim, which ends it, and why.
 func givenUp(claim *karpenterv1.NodeClaim) (karpenterv1.Condition, bool) {
 	launched, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeLaunched)
-	return launched, launched.Status == "False" && (launched.Reason == reasonNoCapacity || launched.Reason == reasonClassNotReady)
+	return launched, launched.Status == "False" &&
+		(launched.Reason == reasonNoCapacity || launched.Reason == reasonClassNotReady)
 }
 
-// refreshCatalog makes planning see what the launch found out, before the claim goes and its pods are planned again. A
-// failure does no harm but a plan that fails once more: the pool's controller refreshes too.
+// refreshCatalog shows planning what the launch found out, before the claim is deleted and its pods are planned again.
+// A failure only lets one more plan fail: the pool's controller refreshes too.
 func (c *Controller) refreshCatalog(ctx context.Context, w *work) {
 	ref := w.claim.Spec.NodeClassRef
 	offered, err := w.cloud.Catalog(ctx, ref.Name)
@@ -136,18 +141,19 @@ func (c *Controller) refreshCatalog(ctx context.Context, w *work) {
 	}
 }
 
-// giveUpLaunch gives a claim up whose launch the provider has refused: no instance is asked for again, so there is none.
+// giveUpLaunch gives up a claim whose launch the provider has refused. No instance is requested again, so none exists.
 func (c *Controller) giveUpLaunch(ctx context.Context, w *work, why refusal) error {
 	c.attempts.refuse(w.claim.UID, why)
 	if why.event == event.InsufficientCapacity {
 		for _, pod := range c.podsOf(w.claim.Name) {
-			c.config.Events.Event(pod, event.Warning, why.event, "NodeClaim "+w.claim.Name+" that it was to run on is given up: "+why.message)
+			c.config.Events.Event(pod, event.Warning, why.event, "NodeClaim "+w.claim.Name+
+				" that it was to run on is given up: "+why.message)
 		}
 	}
 	return c.giveUp(ctx, w, karpenterv1.ConditionTypeLaunched, why.reason, why.event, why.message)
 }
 
-// podsOf returns the pods that a claim was made for, as far as they are known.
+// podsOf returns the known pods that a claim was made for.
 func (c *Controller) podsOf(claim string) []*corev1.Pod {
 	if c.config.PodsOf == nil {
 		return nil
@@ -155,7 +161,7 @@ func (c *Controller) podsOf(claim string) []*corev1.Pod {
 	return c.config.PodsOf(claim)
 }
 
-// giveUp says on the claim why it has failed, and deletes it.
+// giveUp writes onto the claim why it failed, and deletes it.
 func (c *Controller) giveUp(ctx context.Context, w *work, kind, reason, eventReason, message string) error {
 	before := w.claim.DeepCopy()
 	c.set(w, condition.False(kind, reason, message))
@@ -175,21 +181,24 @@ func (c *Controller) remove(ctx context.Context, w *work, reason, message string
 	pool := translate.PoolOf(w.claim)
 	c.config.Metrics.Claims.Disrupt(w.claim, reason, "")
 	c.config.Removed.Tell(w.claim, reason, message)
-	c.config.Log.Info("deleted NodeClaim", "event", "NodeClaimDeleting", "claim", w.claim.Name, "pool", pool, "reason", reason, "why", message)
+	c.config.Log.Info("deleted NodeClaim", "event", "NodeClaimDeleting", "claim", w.claim.Name, "pool", pool, "reason",
+		reason, "why", message)
 	return nil
 }
 
-// abandon ends the instance of a claim that has vanished while it was being launched: somebody took its finalizer off.
+// abandon ends the instance of a claim that vanished during its launch: somebody removed its finalizer.
 func (c *Controller) abandon(ctx context.Context, w *work) error {
-	if err := w.cloud.Terminate(ctx, w.claim.Status.ProviderID, nil); err != nil && !errors.Is(err, provider.ErrNotFound) {
+	if err := w.cloud.Terminate(ctx, w.claim.Status.ProviderID, nil); err != nil &&
+		!errors.Is(err, provider.ErrNotFound) {
 		return fmt.Errorf("ending the instance of vanished NodeClaim %s: %w", w.claim.Name, err)
 	}
-	c.config.Log.Info("ended the instance of a NodeClaim that vanished", "claim", w.claim.Name, "providerID", w.claim.Status.ProviderID)
+	c.config.Log.Info("ended the instance of a NodeClaim that vanished", "claim", w.claim.Name, "providerID",
+		w.claim.Status.ProviderID)
 	return nil
 }
 
-// mergeMissing adds to labels what it does not have yet, and reports whether that changed it. What the claim says
-// itself stays.
+// mergeMissing adds the entries of more that labels lacks, and reports whether that changed labels. The claim's own
+// values stay.
 func mergeMissing(labels *map[string]string, more map[string]string) bool {
 	changed := false
 	for key, value := range more {

@@ -28,8 +28,9 @@ func TestTheLabelsOfTheMachineGoOntoTheClaim(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ before, want map[string]string }{
 		"none yet": {nil, map[string]string{corev1.LabelTopologyZone: "a", corev1.LabelInstanceTypeStable: "m"}},
-		"said it": {map[string]string{corev1.LabelTopologyZone: "own"}, map[string]string{corev1.LabelTopologyZone: "own",
-			corev1.LabelInstanceTypeStable: "m"}},
+		"said it": {map[string]string{corev1.LabelTopologyZone: "own"},
+			map[string]string{corev1.LabelTopologyZone: "own",
+				corev1.LabelInstanceTypeStable: "m"}},
 		"said both": {map[string]string{corev1.LabelTopologyZone: "own", corev1.LabelInstanceTypeStable: "n"},
 			map[string]string{corev1.LabelTopologyZone: "own", corev1.LabelInstanceTypeStable: "n"}},
 	} {
@@ -101,8 +102,8 @@ func TestAClaimThatGoesDuringItsLaunchTakesItsMachine(t *testing.T) {
 	}
 }
 
-// P-32: the machine of a claim that vanished is ended, or the failure is told; that its end takes a while is none. So it
-// is when the labels of the machine cannot be written any more, and when the status cannot.
+// P-32: the machine of a claim that vanished is ended, or the failure is told; that its end takes a while is none. So
+// it is when the labels of the machine cannot be written any more, and when the status cannot.
 func TestAFailureToEndTheMachineOfAVanishedClaimIsTold(t *testing.T) {
 	t.Parallel()
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "nodeclaims"}, "c1")
@@ -124,7 +125,8 @@ func TestAFailureToEndTheMachineOfAVanishedClaimIsTold(t *testing.T) {
 			})
 			r.step = claim.New(r.config)
 			r.cloud.endless, r.cloud.slow = endless, true
-			_, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
+			_, err := r.step.Reconcile(t.Context(),
+				reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
 			if !errors.Is(err, endless) || err != nil && !strings.Contains(err.Error(),
 				"ending the instance of vanished NodeClaim c1") {
 				t.Errorf("status %t: error %v, want %v", status, err, endless)
@@ -167,7 +169,8 @@ func TestARefusedClaimIsGivenUpInTheEnd(t *testing.T) {
 	r.reconcile(t)
 	ready, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeReady)
 	if r.claim(t).DeletionTimestamp == nil || ready.Reason != "InsufficientCapacity" || r.cloud.launches != 1 {
-		t.Errorf("deleted %v, Ready since %s, %d launches", r.claim(t).DeletionTimestamp, ready.Reason, r.cloud.launches)
+		t.Errorf("deleted %v, Ready since %s, %d launches", r.claim(t).DeletionTimestamp, ready.Reason,
+			r.cloud.launches)
 	}
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
 		r := refused(t)
@@ -195,15 +198,16 @@ func TestWhenALaunchIsAskedForAgain(t *testing.T) {
 		says    string
 	}{
 		"too late": {provider.ErrExpired, 50 * time.Millisecond, ""},
-		"refused":  {&provider.LaunchError{ConditionReason: "Quota", Message: "no quota"}, 10 * time.Second, "no quota"},
+		"refused": {&provider.LaunchError{ConditionReason: "Quota", Message: "no quota"}, 10 * time.Second,
+			"no quota"},
 	} {
 		r := newRig(t, newClaim())
 		r.cloud.failure = c.failure
 		result := r.reconcile(t)
 		launched, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeLaunched)
 		if result.RequeueAfter != c.again || launched.Message != c.says {
-			t.Errorf("%s: asks again after %s, says %q; want %s, %q", name, result.RequeueAfter, launched.Message, c.again,
-				c.says)
+			t.Errorf("%s: asks again after %s, says %q; want %s, %q", name, result.RequeueAfter, launched.Message,
+				c.again, c.says)
 		}
 		if said := strings.Join(r.tape.Said(), "\n"); strings.Contains(said, "LaunchFailed") != (c.says != "") ||
 			!strings.Contains(said, c.says) {
@@ -223,7 +227,8 @@ func TestARefusalOnTheClaimIsFinal(t *testing.T) {
 		"no capacity":     {condition.False(karpenterv1.ConditionTypeLaunched, "InsufficientCapacity", "none"), 0},
 		"class not ready": {condition.False(karpenterv1.ConditionTypeLaunched, "NodeClassNotReady", "not ready"), 0},
 		"quota":           {condition.False(karpenterv1.ConditionTypeLaunched, "Quota", "no quota"), 1},
-		"waits":           {condition.Unknown(karpenterv1.ConditionTypeLaunched, "InsufficientCapacity", "perhaps"), 1},
+		"waits": {condition.Unknown(karpenterv1.ConditionTypeLaunched, "InsufficientCapacity", "perhaps"),
+			1},
 	} {
 		one := newClaim()
 		condition.Set(&one.Status.Conditions, 0, c.value, controllertest.Start())
@@ -252,7 +257,8 @@ func TestPlanningLearnsWhatALaunchFoundOut(t *testing.T) {
 		r.cloud.failure, r.cloud.catalog = c.failure, c.catalog
 		r.reconcile(t)
 		if r.catalogs.told != c.told || r.claim(t).DeletionTimestamp == nil {
-			t.Errorf("%s: told %d times, want %d; the claim %v", name, r.catalogs.told, c.told, r.claim(t).DeletionTimestamp)
+			t.Errorf("%s: told %d times, want %d; the claim %v", name, r.catalogs.told, c.told,
+				r.claim(t).DeletionTimestamp)
 		}
 		if ref := r.catalogs.about; c.told > 0 && (ref.Group != "karpenter.kwok.sh" || ref.Kind != "KWOKNodeClass" ||
 			ref.Name != "default") {
@@ -307,8 +313,9 @@ func TestAPassingTaintKeepsANodeFromBeingInitialized(t *testing.T) {
 		r.clock.Advance(time.Minute)
 		r.reconcile(t)
 		got, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeInitialized)
-		if lasts := key == "example.com/else"; lasts != (got.Status == "True") || !lasts && !strings.Contains(got.Message,
-			text) {
+		if lasts := key == "example.com/else"; lasts != (got.Status == "True") ||
+			!lasts && !strings.Contains(got.Message,
+				text) {
 			t.Errorf("with %s the claim says %+v", text, got)
 		}
 	}

@@ -10,27 +10,30 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// stage is a part of a claim's way to a usable node that must not take for ever (P-30).
+// stage is a stage on a claim's way to a usable node, with a timeout (P-30).
 type stage struct {
 	name      string
-	condition string    // is true when the stage is over
+	condition string    // true when the stage is over
 	start     time.Time // zero while the stage has not begun
 	timeout   time.Duration
 	remedy    string // where to look
 }
 
-// overdue gives the claim up when the stage it is in has taken too long, and reports whether it did. Otherwise the next
-// step is asked for in time.
+// overdue gives the claim up if its current stage has taken too long, and reports whether it did. Otherwise it
+// schedules the next step in time.
 func (c *Controller) overdue(ctx context.Context, w *work) (bool, error) {
-	if reboots(w.claim) { // the time until it is initialized began long ago, and endReboot has one of its own
+	if reboots(w.claim) { // its initialization timeout began long ago, and endReboot has its own
 		return false, nil
 	}
 	launched, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeLaunched)
 	registered, _ := condition.Since(w.claim.Status.Conditions, karpenterv1.ConditionTypeRegistered)
 	stages := []stage{
-		{"Launch", karpenterv1.ConditionTypeLaunched, w.claim.CreationTimestamp.Time, c.config.Timeouts.Launch, "look at the events of the NodeClaim for what the provider answered"},
-		{"Registration", karpenterv1.ConditionTypeRegistered, launched, c.config.Timeouts.Registration, "look at the instance's console: its kubelet has not joined the cluster"},
-		{"Initialization", karpenterv1.ConditionTypeInitialized, registered, c.config.Timeouts.Initialization, "look at the node: it is not ready, keeps a startup taint or lacks a resource"},
+		{"Launch", karpenterv1.ConditionTypeLaunched, w.claim.CreationTimestamp.Time, c.config.Timeouts.Launch,
+			"look at the events of the NodeClaim for what the provider answered"},
+		{"Registration", karpenterv1.ConditionTypeRegistered, launched, c.config.Timeouts.Registration,
+			"look at the instance's console: its kubelet has not joined the cluster"},
+		{"Initialization", karpenterv1.ConditionTypeInitialized, registered, c.config.Timeouts.Initialization,
+			"look at the node: it is not ready, keeps a startup taint or lacks a resource"},
 	}
 	for _, s := range stages {
 		if w.is(s.condition) {
@@ -45,8 +48,8 @@ func (c *Controller) overdue(ctx context.Context, w *work) (bool, error) {
 		}
 		message := fmt.Sprintf("not %s after %s; %s", s.condition, s.timeout, s.remedy)
 		if s.condition == karpenterv1.ConditionTypeRegistered {
-			c.reportHealth(ctx, w, condition.False(karpenterv1.ConditionTypeNodeRegistrationHealthy, "RegistrationTimeout",
-				"NodeClaim "+w.claim.Name+": "+message))
+			c.reportHealth(ctx, w, condition.False(karpenterv1.ConditionTypeNodeRegistrationHealthy,
+				"RegistrationTimeout", "NodeClaim "+w.claim.Name+": "+message))
 		}
 		return true, c.giveUp(ctx, w, s.condition, s.name+"Timeout", event.Timeout, message)
 	}

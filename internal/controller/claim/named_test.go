@@ -15,13 +15,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
 
-// overtaken is a cloud that is asked by two processes at a time: while it makes a machine, the other one writes down its own.
+// overtaken is a cloud that is asked by two processes at a time: while it makes a machine, the other one writes down
+// its own.
 type overtaken struct {
 	*cloud
 	server client.Client
 }
 
-func (o *overtaken) Launch(ctx context.Context, of *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
+func (o *overtaken) Launch(ctx context.Context, of *karpenterv1.NodeClaim,
+	notAfter time.Time) (provider.Instance, error) {
 	var stored karpenterv1.NodeClaim
 	if err := o.server.Get(ctx, client.ObjectKeyFromObject(of), &stored); err != nil {
 		return provider.Instance{}, err
@@ -33,7 +35,8 @@ func (o *overtaken) Launch(ctx context.Context, of *karpenterv1.NodeClaim, notAf
 	return o.cloud.Launch(ctx, of, notAfter)
 }
 
-// P-32, E-38: a claim keeps the machine that it names. What another process has launched for it meanwhile is collected.
+// P-32, E-38: a claim keeps the machine that it names. What another process has launched for it meanwhile is
+// collected.
 func TestAClaimKeepsTheMachineThatItNames(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())

@@ -17,27 +17,27 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// Pods come and go in bursts, and each stamp of lastPodEventTime is a request: dedupe is the least time between two of one claim, and
-// dedupeIdle where no quiet time runs.
+// Pods come and go in bursts, and each write of lastPodEventTime is a request. dedupe is the minimum time between two
+// writes for one claim, dedupeIdle that where no quiet time runs.
 const (
 	dedupe     = 10 * time.Second
 	dedupeIdle = time.Minute
 )
 
-// afterDecision is how long after a node's quiet time the condition is set: by then the singleton that removes nodes has
-// looked at it, and a node that goes needs no condition that would only collide with the intent.
+// afterDecision is how long after a node's quiet time the condition is set. By then the disruption singleton has
+// looked at the node. A node that is removed needs no condition, which would only collide with the intent.
 const afterDecision = 2 * time.Second
 
-// PodEvents remembers when a pod last came to a node or left it, as the watches tell. A pod that is deleted at once is
-// never seen again, so this cannot be read off the objects. What is lost with the process is at most what was not yet
-// written to the claim. It is safe for concurrent use and calls nothing while locked.
+// PodEvents remembers from the watches when a pod last came to a node or left it. Objects cannot tell, because a
+// deleted pod is never seen again. A process that ends loses at most what is not yet on the claim. It is safe for
+// concurrent use and calls nothing while locked.
 type PodEvents struct {
 	mu   sync.Mutex
 	pods map[types.UID]podState
 	last map[string]time.Time // by node
 }
 
-// podState is what of a pod makes an event when it changes.
+// podState is the part of a pod whose change is an event.
 type podState struct {
 	node   string
 	ending bool // terminating or finished
@@ -48,8 +48,8 @@ func NewPodEvents() *PodEvents {
 	return &PodEvents{pods: map[types.UID]podState{}, last: map[string]time.Time{}}
 }
 
-// Apply takes in the state of a pod at now, and reports whether that is an event for its node. A pod that is new here
-// came when it was bound, which may be long ago: the process has just started.
+// Apply records the state of a pod at now, and reports whether that is an event for its node. A pod that is new here
+// came when it was bound. That may be long ago if the process has just started.
 func (p *PodEvents) Apply(pod *corev1.Pod, now time.Time) bool {
 	if pod.Spec.NodeName == "" || slices.ContainsFunc(pod.OwnerReferences, ownedByDaemonSet) {
 		return false
@@ -73,11 +73,11 @@ func (p *PodEvents) Apply(pod *corev1.Pod, now time.Time) bool {
 	return true
 }
 
-// Remove takes in that a pod is gone at now, and reports whether that is an event for its node.
+// Remove records that a pod is gone at now, and reports whether that is an event for its node.
 func (p *PodEvents) Remove(pod *corev1.Pod, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	known := p.pods[pod.UID] // on no node when it was never seen
+	known := p.pods[pod.UID] // without a node if it was never seen
 	delete(p.pods, pod.UID)
 	if _, stands := p.last[known.node]; !stands || known.ending {
 		return false
@@ -111,7 +111,7 @@ func boundAt(pod *corev1.Pod, now time.Time) time.Time {
 
 func ownedByDaemonSet(owner metav1.OwnerReference) bool { return owner.Kind == "DaemonSet" }
 
-// watchPods stamps the time of the last pod event, and keeps the condition Consolidatable (D-03).
+// watchPods writes the time of the last pod event, and updates the condition Consolidatable (D-03).
 func (c *Controller) watchPods(ctx context.Context, w *work) error {
 	if !w.is(karpenterv1.ConditionTypeInitialized) || w.is(karpenterv1.ConditionTypeDisruptionReason) {
 		return nil // too early, or decided
@@ -122,7 +122,8 @@ func (c *Controller) watchPods(ctx context.Context, w *work) error {
 		c.stamp(w, dedupeIdle)
 		return nil
 	}
-	if err := c.config.Client.Get(ctx, types.NamespacedName{Name: name}, pool, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.config.Client.Get(ctx, types.NamespacedName{Name: name}, pool,
+		client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	c.stamp(w, stampEvery(pool.Spec.Disruption.ConsolidateAfter))
@@ -135,20 +136,21 @@ func (c *Controller) watchPods(ctx context.Context, w *work) error {
 	if now.Before(begins) {
 		condition.Clear(&w.claim.Status.Conditions, karpenterv1.ConditionTypeConsolidatable)
 	}
-	if left := begins.Add(afterDecision).Sub(now); left <= 0 || w.fresh && !now.Before(begins) { // one write for both conditions
+	// one write for both conditions
+	if left := begins.Add(afterDecision).Sub(now); left <= 0 || w.fresh && !now.Before(begins) {
 		c.set(w, condition.True(karpenterv1.ConditionTypeConsolidatable, "Consolidatable", ""))
 	} else if !w.is(karpenterv1.ConditionTypeConsolidatable) {
 		w.askAgain(left)
-	} // else it was true before this event too: without a quiet time, bursts of pods would only switch it off and on
+	} // else it was true before this event too: with no quiet time, bursts of pods would only toggle it
 	return nil
 }
 
-// stampEvery returns the least time between two stamps in a pool. A quiet time shorter than dedupe must not run out while
-// an event waits to be written.
+// stampEvery returns the minimum time between two writes in a pool. A quiet time shorter than dedupe must not end
+// while an event waits to be written.
 func stampEvery(consolidateAfter karpenterv1.NillableDuration) time.Duration {
 	quiet := consolidateAfter.Duration
 	switch {
-	case quiet == nil || *quiet == 0: // nobody goes by it until the pool is changed
+	case quiet == nil || *quiet == 0: // nobody uses it until the pool is changed
 		return dedupeIdle
 	case *quiet <= dedupe:
 		return 0
@@ -156,10 +158,11 @@ func stampEvery(consolidateAfter karpenterv1.NillableDuration) time.Duration {
 	return dedupe
 }
 
-// stamp writes the time of the last pod event, at most every so often; an event that comes too soon after the last
-// stamp, or, where no quiet time runs, after the node was initialized, is written later, never lost.
+// stamp writes the time of the last pod event, at most once per every. An event that comes too soon is written later,
+// never lost. Too soon is after the last write or, where no quiet time runs, after the node's initialization.
 func (c *Controller) stamp(w *work, every time.Duration) {
-	last, stamped := c.config.PodEvents.Last(w.claim.Status.NodeName).Truncate(time.Second), w.claim.Status.LastPodEventTime.Time
+	last, stamped := c.config.PodEvents.Last(w.claim.Status.NodeName).Truncate(time.Second),
+		w.claim.Status.LastPodEventTime.Time
 	if !last.After(stamped) {
 		return
 	}
@@ -167,7 +170,8 @@ func (c *Controller) stamp(w *work, every time.Duration) {
 	if every == dedupeIdle && since.After(stamped) { // pods come right after a node
 		stamped = since
 	}
-	if wait := stamped.Add(every).Sub(c.config.Now()); wait > 0 && !w.fresh { // else it goes with what is written anyhow
+	// a fresh node's status is written anyway
+	if wait := stamped.Add(every).Sub(c.config.Now()); wait > 0 && !w.fresh {
 		w.askAgain(wait)
 		return
 	}

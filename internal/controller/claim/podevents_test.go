@@ -22,7 +22,8 @@ func on(node string, changes ...func(*corev1.Pod)) *corev1.Pod {
 
 func bound(since time.Time, kind corev1.PodConditionType, status corev1.ConditionStatus) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kind, Status: status, LastTransitionTime: metav1.NewTime(since)})
+		p.Status.Conditions = append(p.Status.Conditions,
+			corev1.PodCondition{Type: kind, Status: status, LastTransitionTime: metav1.NewTime(since)})
 	}
 }
 
@@ -46,8 +47,9 @@ func TestWhatIsAPodEvent(t *testing.T) {
 		"without a node":         {{on(""), false, false}, {on("", ending), false, false}},
 		"of a DaemonSet":         {{on("n", daemon), false, false}},
 		"nothing new":            {{on("n"), false, true}, {on("n"), false, false}},
-		"ends":                   {{on("n"), false, true}, {on("n", ending), false, true}, {on("n", ending), false, false}},
-		"finishes":               {{on("n"), false, true}, {on("n", finished), false, true}},
+		"ends": {{on("n"), false, true}, {on("n", ending), false, true},
+			{on("n", ending), false, false}},
+		"finishes": {{on("n"), false, true}, {on("n", finished), false, true}},
 		"ends, bound long ago": {{on("n", bound(start, corev1.PodScheduled, "True")), false, true},
 			{on("n", bound(start, corev1.PodScheduled, "True"), ending), false, true}},
 		"goes":                      {{on("n"), false, true}, {on("n"), true, true}, {on("n"), true, false}},
@@ -74,7 +76,8 @@ func TestWhatIsAPodEvent(t *testing.T) {
 	}
 }
 
-// D-03: after a start a pod that is seen for the first time came when it was bound; what is in the future, or was never bound, now.
+// D-03: after a start a pod that is seen for the first time came when it was bound; what is in the future, or was
+// never bound, now.
 func TestAPodThatIsNewCameWhenItWasBound(t *testing.T) {
 	t.Parallel()
 	now := controllertest.Start()
@@ -83,7 +86,8 @@ func TestAPodThatIsNewCameWhenItWasBound(t *testing.T) {
 		pod  *corev1.Pod
 		want time.Time
 	}{
-		"bound":             {on("n", bound(now.Add(-2*time.Hour), corev1.PodReady, "True"), bound(early, corev1.PodScheduled, "True")), early},
+		"bound": {on("n", bound(now.Add(-2*time.Hour), corev1.PodReady, "True"),
+			bound(early, corev1.PodScheduled, "True")), early},
 		"not bound":         {on("n", bound(early, corev1.PodScheduled, "False")), now},
 		"ready":             {on("n", bound(early, corev1.PodReady, "True")), now},
 		"bound soon":        {on("n", bound(now.Add(time.Minute), corev1.PodScheduled, "True")), now},
@@ -98,8 +102,8 @@ func TestAPodThatIsNewCameWhenItWasBound(t *testing.T) {
 	}
 }
 
-// An older pod that is seen later does not put the clock back; a node that is gone is forgotten, and pods that go with it are no
-// events.
+// An older pod that is seen later does not put the clock back; a node that is gone is forgotten, and pods that go with
+// it are no events.
 func TestTheLastEventOfANode(t *testing.T) {
 	t.Parallel()
 	now := controllertest.Start()

@@ -61,8 +61,9 @@ func TestALabelThatChangesDuringTheLaunchReachesNothing(t *testing.T) {
 			r.clock.Advance(2 * time.Second)
 		}
 		got := map[string]string{
-			"machine": r.cloud.labels[karpenterv1.NodePoolLabelKey], "claim": r.claim(t).Labels[karpenterv1.NodePoolLabelKey],
-			"node": r.node(t).Labels[karpenterv1.NodePoolLabelKey],
+			"machine": r.cloud.labels[karpenterv1.NodePoolLabelKey],
+			"claim":   r.claim(t).Labels[karpenterv1.NodePoolLabelKey],
+			"node":    r.node(t).Labels[karpenterv1.NodePoolLabelKey],
 		}
 		for what, label := range got {
 			if label != "default" {
@@ -78,7 +79,8 @@ func TestALabelThatChangesDuringTheLaunchReachesNothing(t *testing.T) {
 // L-13: the label of a node is put back as that of its claim is; a claim made by hand is where its label says.
 func TestTheLabelOfTheNodesPoolIsPutBack(t *testing.T) {
 	t.Parallel()
-	for want, c := range map[string]*karpenterv1.NodeClaim{"default": made("c1", "pool-uid"), "elsewhere": newClaim()} {
+	for want, c := range map[string]*karpenterv1.NodeClaim{"default": made("c1", "pool-uid"),
+		"elsewhere": newClaim()} {
 		joins := joined()
 		joins.Spec.ProviderID = "fake://" + string(c.UID)
 		r := newRig(t, hardPool(1), c, joins)
@@ -119,12 +121,13 @@ func TestANodeThatGoesKeepsTheLabelItWasGiven(t *testing.T) {
 	}
 	r.reconcile(t)
 	if n := r.node(t); n.DeletionTimestamp == nil || n.Labels[karpenterv1.NodePoolLabelKey] != "elsewhere" {
-		t.Errorf("deleted %t, label %q; want it deleted, and as it was", n.DeletionTimestamp != nil, n.Labels[karpenterv1.NodePoolLabelKey])
+		t.Errorf("deleted %t, label %q; want it deleted, and as it was", n.DeletionTimestamp != nil,
+			n.Labels[karpenterv1.NodePoolLabelKey])
 	}
 }
 
-// a node names its node class, as Karpenter's do. So it is known whose it is when its claim is gone, also where that was made by
-// hand in a pool of another program.
+// a node names its node class, as Karpenter's do. So it is known whose it is when its claim is gone, also where
+// that was made by hand in a pool of another program.
 func TestANodeNamesItsNodeClass(t *testing.T) {
 	t.Parallel()
 	c := newClaim()
@@ -144,7 +147,8 @@ func TestWithoutItsLabelAClaimIsNotLaunched(t *testing.T) {
 	r := newRig(t, hardPool(1), made("c1", "pool-uid"))
 	patches := 0
 	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
 			if patches++; patches > 1 {
 				return controllertest.ErrRefused
 			}

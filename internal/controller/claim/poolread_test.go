@@ -81,9 +81,11 @@ func TestAPoolThatCannotBeReadIsNotGone(t *testing.T) {
 		}
 		r.config.Client = poolReads(r.server, func(string) error { return controllertest.ErrRefused })
 		r.step = claim.New(r.config)
-		result, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
+		result, err := r.step.Reconcile(t.Context(),
+			reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
 		if errors.Is(err, controllertest.ErrRefused) != c.fails || result.RequeueAfter != c.again {
-			t.Errorf("%s: error %v, asks again after %s; want one: %t, %s", name, err, result.RequeueAfter, c.fails, c.again)
+			t.Errorf("%s: error %v, asks again after %s; want one: %t, %s", name, err, result.RequeueAfter, c.fails,
+				c.again)
 		}
 		if r.drifted(t) != "NodePoolDrifted" || r.claim(t).DeletionTimestamp != nil {
 			t.Errorf("%s: drifted %q, deleted %v", name, r.drifted(t), r.claim(t).DeletionTimestamp)
@@ -208,8 +210,10 @@ func TestNoFailureUnderAHardLimitIsSwallowed(t *testing.T) {
 		r.config.Holder = "a"
 		r.fail(f)
 		return func() error {
-			_, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
-			if record := r.claim(t).Annotations[karpenterv1.LaunchUntilAnnotationKey]; r.cloud.launches > 0 && record == "" {
+			_, err := r.step.Reconcile(t.Context(),
+				reconcile.Request{NamespacedName: types.NamespacedName{Name: "c1"}})
+			if record := r.claim(t).Annotations[karpenterv1.LaunchUntilAnnotationKey]; r.cloud.launches > 0 &&
+				record == "" {
 				t.Errorf("%d launches without a record", r.cloud.launches)
 			}
 			return err

@@ -31,12 +31,13 @@ func settled(t *testing.T, quiet *time.Duration, change func(*karpenterv1.NodeCl
 }
 
 func (r *rig) podComes(name string) {
-	r.events.Apply(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(name)}, Spec: corev1.PodSpec{NodeName: "n1"}},
+	r.events.Apply(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(name)},
+		Spec: corev1.PodSpec{NodeName: "n1"}},
 		r.clock.Now())
 }
 
-// D-03, B-12: pod events are stamped every 10 s at most; at once in a pool whose quiet time is no longer than that, each minute where
-// none runs, and in none is one lost.
+// D-03, B-12: pod events are stamped every 10 s at most; at once in a pool whose quiet time is no longer than that,
+// each minute where none runs, and in none is one lost.
 func TestHowOftenPodEventsAreStamped(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -68,7 +69,8 @@ func TestHowOftenPodEventsAreStamped(t *testing.T) {
 		result := r.reconcile(t)
 		stamped := r.claim(t).Status.LastPodEventTime.Time
 		if at := stamped.Equal(r.clock.Now()); at != (c.wait == 0) || c.wait > 0 && result.RequeueAfter != c.wait {
-			t.Errorf("%s: stamped at once %t, asks again after %s; want it after %s", name, at, result.RequeueAfter, c.wait)
+			t.Errorf("%s: stamped at once %t, asks again after %s; want it after %s", name, at, result.RequeueAfter,
+				c.wait)
 		}
 	}
 }

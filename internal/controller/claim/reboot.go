@@ -19,33 +19,34 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file ends reboots: Joiner's own (K-49), and those that Karpenter 1.15 began before Joiner took over (K-30). Until a reboot
-// has ended its claim is not initialized, so that nobody gives it up for being slow. The node is tainted until it runs anew.
+// This file ends reboots: Joiner's own (K-49), and those that Karpenter 1.15 began before Joiner took over (K-30).
+// Until its reboot has ended, a claim is not initialized but cannot time out. The node is tainted until it has
+// restarted.
 
-// rebootWithin is how long a node may take to be ready again, from when its provider took the reboot on.
+// rebootWithin is how long a node may take to be ready again after its provider accepted the reboot.
 const rebootWithin = 20 * time.Minute
 
-// reboots reports whether somebody has begun to reboot the claim's node and nobody has ended that.
+// reboots reports whether a reboot of the claim's node has begun and not ended.
 func reboots(claim *karpenterv1.NodeClaim) bool {
 	return condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeRebooting)
 }
 
-// endReboot ends the reboot of the claim's node once it is clear what has become of it, and reports whether the claim is given up.
+// endReboot ends the reboot of the claim's node once its result is clear. It reports whether the claim is given up.
 //
-//   - It was not asked for yet: the controller of nodes goes on, where nodes are rebooted. Else the node opens again.
-//   - The node runs anew, which its boot ID tells: it opens. Once it is ready, the reboot has succeeded.
-//   - It does not within 20 min: the reboot has failed. The node opens if it is ready, and whoever repairs nodes replaces it if
-//     it is still unhealthy. A node that is not ready is given up.
+//   - Not requested yet: the controller of nodes continues if nodes are rebooted here. Otherwise the node opens again.
+//   - The node has restarted, as its boot ID shows: it opens. Once it is ready, the reboot has succeeded.
+//   - It has not within 20 min: the reboot has failed. If the node is ready it opens, and the repair controller
+//     replaces it if it is still unhealthy. If it is not ready, the claim is given up.
 func (c *Controller) endReboot(ctx context.Context, w *work) (gone bool, err error) {
 	known, found := condition.Get(w.claim.Status.Conditions, karpenterv1.ConditionTypeRebooting)
 	if !found {
 		return false, nil
 	}
 	if w.node, err = c.nodeOf(ctx, w.claim); err != nil || w.node == nil {
-		return false, err // without a node others decide
+		return false, err // without a node, others decide
 	}
 	if known.Status != metav1.ConditionTrue {
-		return false, c.unfence(ctx, w) // of a reboot that was taken back, or was not taken on
+		return false, c.unfence(ctx, w) // of a reboot that was withdrawn or not accepted
 	}
 	old, asked := w.claim.Annotations[karpenterv1.RebootPreBootIDAnnotationKey]
 	issued := known.Reason != karpenterv1.ReasonRebootRequested
@@ -67,7 +68,8 @@ func (c *Controller) endReboot(ctx context.Context, w *work) (gone bool, err err
 		if err := c.unfence(ctx, w); err != nil {
 			return false, err
 		}
-		c.config.Events.Event(w.claim, event.Normal, event.RebootObserved, "Node "+w.node.Name+" runs anew, as its boot ID tells")
+		c.config.Events.Event(w.claim, event.Normal, event.RebootObserved, "Node "+w.node.Name+
+			" runs anew, as its boot ID tells")
 	}
 	total := known.LastTransitionTime.Time
 	switch ready := isReady(w.node); {
@@ -88,10 +90,12 @@ func (c *Controller) endReboot(ctx context.Context, w *work) (gone bool, err err
 	return true, c.giveUpRebooted(ctx, w, total)
 }
 
-// giveUpRebooted gives a claim up whose node did not come back. Its drain ends as that before the reboot did: nothing answers there.
+// giveUpRebooted gives up a claim whose node did not come back. Its drain has the same bound as the one before the
+// reboot: nothing answers there.
 func (c *Controller) giveUpRebooted(ctx context.Context, w *work, begun time.Time) error {
 	message := fmt.Sprintf("node %s is not ready %s after it was to be rebooted", w.node.Name, rebootWithin)
-	if err := c.giveUp(ctx, w, karpenterv1.ConditionTypeRebooting, karpenterv1.ReasonRebootFailed, event.Timeout, message); err != nil {
+	if err := c.giveUp(ctx, w, karpenterv1.ConditionTypeRebooting, karpenterv1.ReasonRebootFailed, event.Timeout,
+		message); err != nil {
 		return err
 	}
 	c.tellFailed(w, begun, message)
@@ -102,16 +106,17 @@ func (c *Controller) giveUpRebooted(ctx context.Context, w *work, begun time.Tim
 	return removal.Bound(ctx, c.config.Client, w.claim, c.config.Now().Add(grace), c.config.Now())
 }
 
-// tellFailed tells of a reboot whose node did not come back in time.
+// tellFailed reports a reboot whose node did not come back in time.
 func (c *Controller) tellFailed(w *work, begun time.Time, message string) {
 	c.config.Events.Event(w.claim, event.Warning, event.RebootFailed, message)
 	c.config.Metrics.Nodes.Rebooted(metrics.RebootTimeout, c.config.Now().Sub(begun).Seconds())
 }
 
-// unfence takes the taint of a reboot off the node.
+// unfence removes the taint of a reboot from the node.
 func (c *Controller) unfence(ctx context.Context, w *work) error {
 	node := w.node.DeepCopy()
-	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.RebootingTaintKey })
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints,
+		func(t corev1.Taint) bool { return t.Key == karpenterv1.RebootingTaintKey })
 	if len(node.Spec.Taints) == len(w.node.Spec.Taints) {
 		return nil
 	}
@@ -122,14 +127,15 @@ func (c *Controller) unfence(ctx context.Context, w *work) error {
 	return nil
 }
 
-// open takes the marks of a reboot off node and claim. A step that is repeated finds the rest of them: the condition goes last.
+// open removes the marks of a reboot from node and claim. The condition goes last, so a repeated step finds the
+// remaining marks.
 func (c *Controller) open(ctx context.Context, w *work, reason, message string) error {
 	if err := c.unfence(ctx, w); err != nil {
 		return err
 	}
 	bare, status := w.claim.DeepCopy(), w.claim.Status.DeepCopy()
-	for _, key := range []string{karpenterv1.RebootPreBootIDAnnotationKey, karpenterv1.RebootTerminationGracePeriodAnnotationKey,
-		karpenterv1.RebootAskedAnnotationKey} {
+	for _, key := range []string{karpenterv1.RebootPreBootIDAnnotationKey,
+		karpenterv1.RebootTerminationGracePeriodAnnotationKey, karpenterv1.RebootAskedAnnotationKey} {
 		delete(w.claim.Annotations, key)
 	}
 	if len(w.claim.Annotations) < len(bare.Annotations) {
@@ -140,8 +146,8 @@ func (c *Controller) open(ctx context.Context, w *work, reason, message string) 
 	}
 	c.set(w, condition.False(karpenterv1.ConditionTypeRebooting, reason, message))
 	w.saved = append(w.saved, func() {
-		c.config.Log.Info("ended a reboot", "claim", w.claim.Name, "node", w.node.Name, "pool", translate.PoolOf(w.claim),
-			"reason", reason, "message", message)
+		c.config.Log.Info("ended a reboot", "claim", w.claim.Name, "node", w.node.Name, "pool",
+			translate.PoolOf(w.claim), "reason", reason, "message", message)
 	})
 	return nil
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
 
-// K-30: reboots that Karpenter began are ended, whatever has become of them, and no node is given up for being rebooted.
+// K-30: reboots that Karpenter began are ended, whatever has become of them, and no node is given up for being
+// rebooted.
 func TestK30_RebootsAreEnded(t *testing.T) {
 	t.Parallel()
 	const asked, decided = "RebootIssued", "RebootRequested"
@@ -31,15 +32,19 @@ func TestK30_RebootsAreEnded(t *testing.T) {
 		gone    bool
 		isReady bool // the claim
 	}{
-		"decided, and not asked for":     {phase: decided, bootID: "old", ready: true, reason: "RebootFailed", isReady: true},
+		"decided, and not asked for": {phase: decided, bootID: "old", ready: true, reason: "RebootFailed",
+			isReady: true},
 		"decided, and the node is sick":  {phase: decided, bootID: "old", reason: "RebootFailed", isReady: true},
 		"asked for, and not begun":       {phase: asked, bootID: "old", ready: true, after: time.Minute},
 		"the node is down":               {phase: asked, bootID: "old", after: 19 * time.Minute},
 		"it runs anew, and is not ready": {phase: asked, bootID: "new", after: time.Minute},
 		"its boot ID is not known":       {phase: asked, ready: true, after: time.Minute},
-		"it runs anew":                   {phase: asked, bootID: "new", ready: true, after: time.Minute, reason: "RebootSucceeded", isReady: true},
-		"it never rebooted":              {phase: asked, bootID: "old", ready: true, after: 20 * time.Minute, reason: "RebootFailed", isReady: true},
-		"it never came back":             {phase: asked, bootID: "old", after: 20 * time.Minute, reason: "RebootFailed", gone: true},
+		"it runs anew": {phase: asked, bootID: "new", ready: true, after: time.Minute,
+			reason: "RebootSucceeded", isReady: true},
+		"it never rebooted": {phase: asked, bootID: "old", ready: true, after: 20 * time.Minute,
+			reason: "RebootFailed", isReady: true},
+		"it never came back": {phase: asked, bootID: "old", after: 20 * time.Minute,
+			reason: "RebootFailed", gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,11 +71,14 @@ func TestK30_RebootsAreEnded(t *testing.T) {
 			got := r.claim(t)
 			now, _ := condition.Get(got.Status.Conditions, karpenterv1.ConditionTypeRebooting)
 			if c.reason == "" {
-				if now.Status != "True" || now.Reason != c.phase || result.RequeueAfter <= 0 || result.RequeueAfter > 20*time.Minute-c.after {
-					t.Errorf("Rebooting=%s (%s), again after %s: want it to go on, and a look in time", now.Status, now.Reason, result.RequeueAfter)
+				if now.Status != "True" || now.Reason != c.phase || result.RequeueAfter <= 0 ||
+					result.RequeueAfter > 20*time.Minute-c.after {
+					t.Errorf("Rebooting=%s (%s), again after %s: want it to go on, and a look in time", now.Status,
+						now.Reason, result.RequeueAfter)
 				}
 			} else if now.Status != "False" || now.Reason != c.reason || !strings.Contains(now.Message, "n1") {
-				t.Errorf("Rebooting=%s (%s) %q, want False (%s) that names the node", now.Status, now.Reason, now.Message, c.reason)
+				t.Errorf("Rebooting=%s (%s) %q, want False (%s) that names the node", now.Status, now.Reason,
+					now.Message, c.reason)
 			}
 			if gone := got.DeletionTimestamp != nil; gone != c.gone {
 				t.Errorf("given up: %t, want %t", gone, c.gone)
@@ -78,13 +86,15 @@ func TestK30_RebootsAreEnded(t *testing.T) {
 			if isReady := r.is(t, karpenterv1.ConditionTypeReady) == "True"; isReady != c.isReady {
 				t.Errorf("the claim is ready: %t, want %t", isReady, c.isReady)
 			}
-			tainted := slices.ContainsFunc(r.node(t).Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.RebootingTaintKey })
+			tainted := slices.ContainsFunc(r.node(t).Spec.Taints,
+				func(t corev1.Taint) bool { return t.Key == karpenterv1.RebootingTaintKey })
 			_, marked := got.Annotations[karpenterv1.RebootTerminationGracePeriodAnnotationKey]
 			stays := c.reason == "" || c.gone
 			if fenced := stays && c.bootID != "new"; tainted != fenced || marked != stays {
 				t.Errorf("tainted: %t, annotated: %t, want %t and %t", tainted, marked, fenced, stays)
 			}
-			if other := r.node(t).Spec.Taints; !slices.ContainsFunc(other, func(t corev1.Taint) bool { return t.Key == "team" }) {
+			if other := r.node(t).Spec.Taints; !slices.ContainsFunc(other,
+				func(t corev1.Taint) bool { return t.Key == "team" }) {
 				t.Errorf("the node's own taint went, too: %v", other)
 			}
 		})
@@ -95,7 +105,8 @@ func TestK30_RebootsAreEnded(t *testing.T) {
 func reboots(t *testing.T, r *rig, phase string) {
 	t.Helper()
 	node := r.node(t)
-	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: karpenterv1.RebootingTaintKey, Effect: corev1.TaintEffectNoSchedule})
+	node.Spec.Taints = append(node.Spec.Taints,
+		corev1.Taint{Key: karpenterv1.RebootingTaintKey, Effect: corev1.TaintEffectNoSchedule})
 	r.put(t, node)
 	claim := r.claim(t)
 	claim.Annotations = map[string]string{karpenterv1.RebootTerminationGracePeriodAnnotationKey: "10m"}
@@ -116,9 +127,10 @@ type rebooting struct{ *cloud }
 
 func (rebooting) Reboot(context.Context, string, string) error { return nil }
 
-// K-49: a reboot of Joiner's own is left to the controller of nodes until it is taken on. When the node runs anew it opens, and is
-// told; when it is ready again the reboot has succeeded, and is counted once. One that does not come back in time has failed:
-// the node opens if it is ready, for whoever repairs it, and goes if not, with the drain bounded.
+// K-49: a reboot of Joiner's own is left to the controller of nodes until it is taken on. When the node runs anew it
+// opens, and is told; when it is ready again the reboot has succeeded, and is counted once. One that does not come
+// back in time has failed: the node opens if it is ready, for whoever repairs it, and goes if not, with the drain
+// bounded.
 func TestK49_HowARebootEnds(t *testing.T) {
 	t.Parallel()
 	const asked, decided = karpenterv1.ReasonRebootIssued, karpenterv1.ReasonRebootRequested
@@ -171,7 +183,8 @@ func TestK49_HowARebootEnds(t *testing.T) {
 		if on := now.Status == "True"; on != (c.reason == "") || !on && now.Reason != c.reason {
 			t.Errorf("%s: Rebooting=%s (%s), want %q", name, now.Status, now.Reason, c.reason)
 		}
-		fenced := slices.ContainsFunc(r.node(t).Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.RebootingTaintKey })
+		fenced := slices.ContainsFunc(r.node(t).Spec.Taints,
+			func(t corev1.Taint) bool { return t.Key == karpenterv1.RebootingTaintKey })
 		if gone := got.DeletionTimestamp != nil; gone != c.gone || fenced != c.fenced {
 			t.Errorf("%s: given up %t, fenced %t; want %t and %t", name, gone, fenced, c.gone, c.fenced)
 		}

@@ -13,18 +13,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
-// This file keeps on a claim of a hard-limited pool until when its launch may land, and whose it is. It is written
-// before the launch, and never onto a claim that is being deleted. So what a deleted claim says there is final:
-// the claim keeps its finalizer, and with it its slot, until no launch can land any more and the provider lists
-// none; or until it is proved sooner that there is none.
+// This file records on a claim of a hard-limited pool until when its launch may land, and which process launches it.
+// The record is written before the launch, and never onto a claim that is being deleted. So the record of a deleted
+// claim is final. The claim keeps its finalizer, and with it its slot, until no launch can land any more and the
+// provider lists none. It ends sooner if it is proved that no instance exists.
 
-// several stands for a launch that more than one process may have on its way.
+// several is the holder when more than one process may have a launch under way.
 const several = "several"
 
-// leastLeft is how much of a record's time must be left for another launch to rest on it.
+// leastLeft is the minimum time left in a record for another launch to rely on it.
 const leastLeft = 20 * time.Second
 
-// launchRecord is what stands on a claim.
+// launchRecord is the record on a claim.
 type launchRecord struct {
 	until  time.Time
 	holder string
@@ -32,7 +32,7 @@ type launchRecord struct {
 
 func (r launchRecord) String() string { return r.until.UTC().Format(time.RFC3339) + " " + r.holder }
 
-// recordOf reads the record. One that was edited into nonsense is found and not valid: nobody knows its end.
+// recordOf reads the record. A record with an invalid edit is found but not valid: its end is unknown.
 func recordOf(claim *karpenterv1.NodeClaim) (r launchRecord, found, valid bool) {
 	text, found := claim.Annotations[karpenterv1.LaunchUntilAnnotationKey]
 	until, holder, _ := strings.Cut(text, " ")
@@ -40,8 +40,8 @@ func recordOf(claim *karpenterv1.NodeClaim) (r launchRecord, found, valid bool) 
 	return launchRecord{at, holder}, found, err == nil && holder != ""
 }
 
-// record makes sure that the claim says until when its launch may land, and returns that. most is what the
-// sight allows.
+// record makes sure that the claim has a record of until when its launch may land, and returns that time. most is what
+// the sight allows.
 func (c *Controller) record(ctx context.Context, w *work, most time.Time) (bool, time.Time, error) {
 	known, found, valid := recordOf(w.claim)
 	now, holder := c.config.Now(), c.config.Holder
@@ -61,7 +61,8 @@ func (c *Controller) record(ctx context.Context, w *work, most time.Time) (bool,
 		if client.IgnoreNotFound(err) == nil {
 			return false, time.Time{}, nil
 		}
-		return false, time.Time{}, fmt.Errorf("writing onto NodeClaim %s until when its launch may land: %w", w.claim.Name, err)
+		return false, time.Time{}, fmt.Errorf("writing onto NodeClaim %s until when its launch may land: %w",
+			w.claim.Name, err)
 	}
 	return true, earlier(next.until, most), nil
 }
@@ -73,22 +74,22 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// recordEnds returns when it is sure that the provider's list shows whatever was launched for a deleted claim. It
-// is not known for a claim without a record.
+// recordEnds returns when the provider's list certainly shows every launch for a deleted claim. It is unknown for a
+// claim without a record.
 func recordEnds(claim *karpenterv1.NodeClaim) (time.Time, bool) {
 	known, found, valid := recordOf(claim)
 	if !found {
 		return time.Time{}, false
 	}
-	if !valid { // edited by hand: no launch rests on a younger sight than the deletion
+	if !valid { // edited by hand: no launch rests on a sight from after the deletion
 		known.until = claim.DeletionTimestamp.Add(provider.LaunchFor + provider.ClockSkew)
 	}
 	return known.until.Add(provider.ClockSkew + provider.ListLag), true
 }
 
-// provedNone reports whether a deleted claim certainly has no machine: the provider has refused it, and no other
-// launch for it can be on its way. Only this process ever had any, and each of them was answered. A refusal alone is
-// no proof: an earlier launch whose answer was lost may land after it.
+// provedNone reports whether a deleted claim certainly has no machine. The provider has refused it, only this process
+// ever launched for it, and each launch was answered. A refusal alone proves nothing: an earlier launch whose answer
+// was lost may land after it.
 func (c *Controller) provedNone(claim *karpenterv1.NodeClaim) bool {
 	known, found, valid := recordOf(claim)
 	onlyWe := valid && known.holder == c.config.Holder

@@ -29,7 +29,8 @@ func TestWhatIsRecordedBeforeALaunch(t *testing.T) {
 		"own, edited to be long": {stamp(time.Hour) + " a", "a", stamp(time.Hour) + " a", time.Minute},
 		"several, 20s left": {stamp(20*time.Second) + " several", "a", stamp(20*time.Second) + " several",
 			20 * time.Second},
-		"several, 19s left":     {stamp(19*time.Second) + " several", "a", stamp(time.Minute) + " several", time.Minute},
+		"several, 19s left": {stamp(19*time.Second) + " several", "a", stamp(time.Minute) + " several",
+			time.Minute},
 		"another's":             {stamp(30*time.Second) + " b", "a", stamp(time.Minute) + " several", time.Minute},
 		"another's, long":       {stamp(time.Hour) + " b", "a", stamp(time.Hour) + " several", time.Minute},
 		"another's, just ended": {stamp(-59*time.Second) + " b", "a", stamp(time.Minute) + " several", time.Minute},
@@ -50,7 +51,8 @@ func TestWhatIsRecordedBeforeALaunch(t *testing.T) {
 			t.Errorf("%s: the record is %q, want %q", name, got, c.want)
 		}
 		if got := r.cloud.notAfter.Sub(controllertest.Start()); r.cloud.launches != 1 || got != c.notAfter {
-			t.Errorf("%s: %d launches, which may land for %s; want one, for %s", name, r.cloud.launches, got, c.notAfter)
+			t.Errorf("%s: %d launches, which may land for %s; want one, for %s", name, r.cloud.launches, got,
+				c.notAfter)
 		}
 	}
 }
@@ -108,7 +110,8 @@ func TestHowLongADeletedClaimWaits(t *testing.T) {
 		if c.waits > 0 {
 			r.clock.Advance(c.waits - 1)
 			if result := r.reconcile(t); r.claim(t) == nil || result.RequeueAfter != 1 {
-				t.Errorf("%s: gone %t 1ns before %s, asks again after %s", name, r.claim(t) == nil, c.waits, result.RequeueAfter)
+				t.Errorf("%s: gone %t 1ns before %s, asks again after %s", name, r.claim(t) == nil, c.waits,
+					result.RequeueAfter)
 				continue
 			}
 			r.clock.Advance(1)

@@ -25,7 +25,8 @@ func TestRefusedClaimIsNotLaunchedFromAnOldCache(t *testing.T) {
 	before := r.claim(t)
 	var stale *karpenterv1.NodeClaim
 	r.config.Client = interceptor.NewClient(r.server, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
+			opts ...client.GetOption) error {
 			if claim, is := into.(*karpenterv1.NodeClaim); is && stale != nil {
 				stale.DeepCopyInto(claim)
 				return nil
@@ -42,18 +43,20 @@ func TestRefusedClaimIsNotLaunchedFromAnOldCache(t *testing.T) {
 	}
 	stale, r.cloud.failure = before, nil
 	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(before)}
-	if _, err := r.step.Reconcile(t.Context(), request); err != nil && !apierrors.IsConflict(err) { // the picture is old
+	// the picture is old
+	if _, err := r.step.Reconcile(t.Context(), request); err != nil && !apierrors.IsConflict(err) {
 		t.Fatal(err)
 	}
 	stale = nil
 	r.reconcile(t)
 	if r.claim(t) != nil || r.cloud.launches != 1 || len(r.cloud.machines) != 0 {
-		t.Fatalf("claim %v, %d launches, machines %v; want no claim, one launch, no machine", r.claim(t), r.cloud.launches, r.cloud.machines)
+		t.Fatalf("claim %v, %d launches, machines %v; want no claim, one launch, no machine", r.claim(t),
+			r.cloud.launches, r.cloud.machines)
 	}
 }
 
-// P-40: a refusal says nothing about an earlier launch for the claim that was not answered. It may land after the refusal,
-// so the claim stays until the provider's list would show the machine, and ends it. Found by simulation.
+// P-40: a refusal says nothing about an earlier launch for the claim that was not answered. It may land after the
+// refusal, so the claim stays until the provider's list would show the machine, and ends it. Found by simulation.
 func TestRefusalAfterALaunchWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	const late = 21 * time.Second

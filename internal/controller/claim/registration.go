@@ -24,24 +24,26 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// settleTime is how long a node that is not ready yet is left to its kubelet, which writes to it all the while: our patch
-// would collide with it, and often the node is ready in a moment and one patch does for both steps (B-12). No pod could run there
-// before that anyway. Nodes say in whole seconds when they were created, so it is up to a second less.
+// settleTime is how long a node that is not ready yet is left to its kubelet. The kubelet writes to it all the time,
+// and our patch would collide. Often the node is ready in a moment, and one patch serves both steps (B-12). No pod
+// could run there earlier anyway. Creation times are in whole seconds, so it is up to a second less.
 const settleTime = 3 * time.Second
 
-// register matches the claim with its node, once that has joined: the node gets the claim's labels, annotations and
-// taints, our finalizer and the claim as its owner, and loses the taint karpenter.sh/unregistered, all in one patch. If
-// the node is ready already, that patch marks it initialized too.
+// register matches the claim with its node, once the node has joined. In one patch the node gets the claim's labels,
+// annotations and taints, our finalizer and the claim as its owner, and loses the taint karpenter.sh/unregistered. If
+// the node is ready already, that patch also marks it as initialized.
 func (c *Controller) register(ctx context.Context, w *work) error {
 	if w.is(karpenterv1.ConditionTypeRegistered) {
 		return nil
 	}
 	if w.node == nil {
-		c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeNotFound", "the node has not joined the cluster yet"))
+		c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeNotFound",
+			"the node has not joined the cluster yet"))
 		return nil
 	}
 	if w.node.DeletionTimestamp != nil {
-		c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeTerminating", "the node is being deleted"))
+		c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeTerminating",
+			"the node is being deleted"))
 		return nil
 	}
 	opened, err := c.openFirst(ctx, w)
@@ -54,14 +56,16 @@ func (c *Controller) register(ctx context.Context, w *work) error {
 		pool := translate.PoolOf(w.claim)
 		c.reached(w, metrics.StageRegistered)
 		c.config.Metrics.Nodes.Created.WithLabelValues(pool, w.node.Labels[corev1.LabelTopologyZone]).Inc()
-		c.config.Log.Info("registered", "event", "Registered", "claim", w.claim.Name, "node", w.node.Name, "pool", pool)
-		c.reportHealth(ctx, w, condition.True(karpenterv1.ConditionTypeNodeRegistrationHealthy, "NodeRegistrationHealthy", ""))
+		c.config.Log.Info("registered", "event", "Registered", "claim", w.claim.Name, "node", w.node.Name, "pool",
+			pool)
+		c.reportHealth(ctx, w, condition.True(karpenterv1.ConditionTypeNodeRegistrationHealthy,
+			"NodeRegistrationHealthy", ""))
 	})
 	return nil
 }
 
-// openFirst writes the claim's part onto its node, which then is open to pods. It reports false when there is nothing to open yet, and says
-// so in the condition Registered, or when other nodes open before.
+// openFirst writes the claim's part onto its node, which opens it to pods. It reports false if there is nothing to
+// open yet, which it sets in the condition Registered, or if other nodes must open first.
 func (c *Controller) openFirst(ctx context.Context, w *work) (bool, error) {
 	for prepared, tried := false, false; ; {
 		before := w.node
@@ -70,7 +74,8 @@ func (c *Controller) openFirst(ctx context.Context, w *work) (bool, error) {
 		missing := lacking(w.node, w.claim)
 		if age := c.config.Now().Sub(w.node.CreationTimestamp.Time); age < settleTime && missing != "" {
 			w.askAgain(settleTime - age)
-			c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeNotFound", "the node has not joined the cluster yet"))
+			c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeNotFound",
+				"the node has not joined the cluster yet"))
 			return false, nil
 		}
 		if !prepared {
@@ -79,7 +84,7 @@ func (c *Controller) openFirst(ctx context.Context, w *work) (bool, error) {
 				w.askAgain(wait)
 				return false, nil
 			}
-			// That takes its time, and others write to a fresh node meanwhile.
+			// That takes time, and others write to a fresh node meanwhile.
 			fresh, err := c.nodeOf(ctx, w.claim)
 			if err != nil {
 				return false, err
@@ -92,31 +97,34 @@ func (c *Controller) openFirst(ctx context.Context, w *work) (bool, error) {
 		if missing == "" {
 			w.node.Labels[karpenterv1.NodeInitializedLabelKey] = "true"
 		}
-		if equality.Semantic.DeepEqual(before, w.node) { // an earlier step has done it, and its claim was not written
+		if equality.Semantic.DeepEqual(before, w.node) { // an earlier step did it, but did not write the claim
 			return true, nil
 		}
 		err := c.config.Client.Patch(ctx, w.node, patch.Node(before, w.node))
 		if err == nil {
 			return true, nil
 		}
-		if client.IgnoreNotFound(err) == nil { // it went a moment ago, and the watch has not shown that yet
+		if client.IgnoreNotFound(err) == nil { // it just went away, and the cache does not show that yet
 			w.node = nil
-			c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeNotFound", "the node is gone; it has not joined again yet"))
+			c.set(w, condition.Unknown(karpenterv1.ConditionTypeRegistered, "NodeNotFound",
+				"the node is gone; it has not joined again yet"))
 			return false, nil
 		}
-		// Others write to a fresh node all the while. What the watch has shown since is tried at once: a new step would
-		// ask for the instance once more.
+		// Others write to a fresh node all the time. The cache's newer version is tried at once: a new step would
+		// request the instance again.
 		fresh, lookErr := c.nodeOf(ctx, w.claim)
-		if tried || !apierrors.IsInvalid(err) || lookErr != nil || fresh == nil || fresh.ResourceVersion == before.ResourceVersion {
+		if tried || !apierrors.IsInvalid(err) || lookErr != nil || fresh == nil ||
+			fresh.ResourceVersion == before.ResourceVersion {
 			return false, fmt.Errorf("registering node %s: %w", before.Name, err)
 		}
 		w.node, tried = fresh, true
 	}
 }
 
-// beforeOpening does what has to be done before pods may come to a node, and returns for how long none should come yet.
+// beforeOpening does what must be done before pods may come to a node. It returns how long the node must wait.
 func (c *Controller) beforeOpening(ctx context.Context, w *work, node *corev1.Node) time.Duration {
-	if !hasTaint(node.Spec.Taints, corev1.Taint{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}) &&
+	if !hasTaint(node.Spec.Taints, corev1.Taint{Key: karpenterv1.UnregisteredTaintKey,
+		Effect: corev1.TaintEffectNoExecute}) &&
 		node.Labels[karpenterv1.NodeRegisteredLabelKey] == "" {
 		c.config.Events.Event(w.claim, event.Warning, event.UnregisteredTaintMissing, "Node "+node.Name+
 			" joined without the taint karpenter.sh/unregistered:NoExecute: pods could be placed on it too early; add the taint in its bootstrap")
@@ -127,14 +135,14 @@ func (c *Controller) beforeOpening(ctx context.Context, w *work, node *corev1.No
 	return c.config.Keep(ctx, w.claim.Name, node.Name)
 }
 
-// adopt makes the node one of ours. What is on the node beyond the claim stays.
+// adopt makes the node ours. It keeps what the node has beyond the claim.
 func adopt(node *corev1.Node, claim *karpenterv1.NodeClaim) {
 	node.Labels = with(node.Labels, claim.Labels)
 	node.Labels[karpenterv1.NodeRegisteredLabelKey] = "true"
 	if pool := translate.PoolOf(claim); pool != "" {
 		node.Labels[karpenterv1.NodePoolLabelKey] = pool
 	}
-	if class := claim.Spec.NodeClassRef; class != nil { // it tells whose the node is when its claim is gone
+	if class := claim.Spec.NodeClassRef; class != nil { // shows whose the node is when its claim is gone
 		node.Labels[fleet.ClassLabel(schema.GroupKind{Group: class.Group, Kind: class.Kind})] = class.Name
 	}
 	node.Annotations = with(node.Annotations, claim.Annotations)
@@ -142,7 +150,8 @@ func adopt(node *corev1.Node, claim *karpenterv1.NodeClaim) {
 	if !slices.ContainsFunc(node.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.UID }) {
 		block := true
 		node.OwnerReferences = append(node.OwnerReferences, metav1.OwnerReference{
-			APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodeClaim", Name: claim.Name, UID: claim.UID, BlockOwnerDeletion: &block,
+			APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodeClaim", Name: claim.Name, UID: claim.UID,
+			BlockOwnerDeletion: &block,
 		})
 	}
 	if node.Labels[karpenterv1.NodeDoNotSyncTaintsLabelKey] != "true" {
@@ -152,10 +161,11 @@ func adopt(node *corev1.Node, claim *karpenterv1.NodeClaim) {
 			}
 		}
 	}
-	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.UnregisteredTaintKey })
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints,
+		func(t corev1.Taint) bool { return t.Key == karpenterv1.UnregisteredTaintKey })
 }
 
-// with returns a map that has the entries of both, those of more where both have one.
+// with returns a map with the entries of both; those of more win.
 func with(entries, more map[string]string) map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, entries)
@@ -168,15 +178,16 @@ func hasTaint(taints []corev1.Taint, taint corev1.Taint) bool {
 	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 }
 
-// reportHealth tells the pool whether its nodes join. It is information only, so a failure is not worth a retry: the
-// next claim of the pool reports again.
+// reportHealth writes onto the pool whether its nodes join. It is information only and not worth a retry: the pool's
+// next claim reports again.
 func (c *Controller) reportHealth(ctx context.Context, w *work, value condition.Value) {
 	known, _ := c.poolOf(ctx, c.config.Client, w.claim)
 	if known == nil || c.config.Unseen.Behind(known) > 0 { // nodes that join together report the same
 		return
 	}
 	pool := known.DeepCopy()
-	if known, _ := condition.Get(pool.Status.Conditions, value.Type); patch.LosesOriginal(pool) || known.Status == value.Status {
+	if known, _ := condition.Get(pool.Status.Conditions, value.Type); patch.LosesOriginal(pool) ||
+		known.Status == value.Status {
 		return
 	}
 	before := pool.DeepCopy()

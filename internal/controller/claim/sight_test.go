@@ -16,14 +16,16 @@ func claimOf(uid, poolUID string) *karpenterv1.NodeClaim {
 	c := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid)}}
 	if poolUID != "" {
 		c.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodePool", Name: "default", UID: types.UID(poolUID),
+			APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodePool", Name: "default",
+			UID: types.UID(poolUID),
 		}}
 	}
 	return c
 }
 
 func sightAt(at time.Time) *sight {
-	return &sight{at: moment{wall: at}, hard: limit.None, pool: &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{UID: "p"}}}
+	return &sight{at: moment{wall: at}, hard: limit.None,
+		pool: &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{UID: "p"}}}
 }
 
 // L-14: a sight of a pool is believed for less than 5 s and never when the clock was set back. One step reads at a
@@ -31,7 +33,8 @@ func sightAt(at time.Time) *sight {
 func TestASightIsSharedForFiveSeconds(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for age, shared := range map[time.Duration]bool{0: true, 5*time.Second - 1: true, 5 * time.Second: false, -1: false} {
+	for age, shared := range map[time.Duration]bool{0: true, 5*time.Second - 1: true, 5 * time.Second: false,
+		-1: false} {
 		g, known := newGate(), sightAt(start)
 		if s, read := g.begin("default", claimOf("u", "p"), moment{wall: start}); s != nil || !read {
 			t.Fatalf("a pool that nobody has read: %v, read %t", s, read)

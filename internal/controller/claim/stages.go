@@ -9,9 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// reached measures how long the claim took to the stage that it has just reached. The times that stand on the claim
-// are of whole seconds; where one is missing, nothing is measured. A node that is ready for pods is
-// told, once.
+// reached measures how long the claim took for the stage that it has just reached. The times on the claim are in whole
+// seconds; if one is missing, nothing is measured. It reports a node that is ready for pods once.
 func (c *Controller) reached(w *work, stage string) {
 	since := func(kind string) time.Time {
 		at, _ := condition.Since(w.claim.Status.Conditions, kind)

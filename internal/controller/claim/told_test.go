@@ -50,8 +50,8 @@ func (r *rig) setHealth(t *testing.T, value condition.Value) {
 	}
 }
 
-// V-13: a node that joins makes the registration of its pool healthy, whatever was known before; one that times out makes it
-// unhealthy and names the claim. What is known already is not written again.
+// V-13: a node that joins makes the registration of its pool healthy, whatever was known before; one that times out
+// makes it unhealthy and names the claim. What is known already is not written again.
 func TestTheHealthOfRegistrationFollowsTheNodes(t *testing.T) {
 	t.Parallel()
 	const kind = karpenterv1.ConditionTypeNodeRegistrationHealthy
@@ -83,7 +83,9 @@ func TestTheHealthOfRegistrationFollowsTheNodes(t *testing.T) {
 			case before != nil && before.Status == want:
 			case joins && got.Reason != "NodeRegistrationHealthy":
 				t.Errorf("%s: reason %s", name, got.Reason)
-			case !joins && (got.Reason != "RegistrationTimeout" || !strings.Contains(got.Message, "NodeClaim c1: not Registered after 15m0s")):
+			case !joins &&
+				(got.Reason != "RegistrationTimeout" ||
+					!strings.Contains(got.Message, "NodeClaim c1: not Registered after 15m0s")):
 				t.Errorf("%s: %s %q, want the claim to be named", name, got.Reason, got.Message)
 			}
 		}
@@ -130,7 +132,8 @@ func stages(t *testing.T, registry *prometheus.Registry) string {
 	return strings.Join(all, " ")
 }
 
-// U-10, U-32: how long each stage took is measured once for each claim, and that its node is ready for pods is told once.
+// U-10, U-32: how long each stage took is measured once for each claim, and that its node is ready for pods is told
+// once.
 func TestU10_StagesAreMeasured(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim(), joined())
@@ -173,7 +176,8 @@ func TestClaimsAndNodesAreCounted(t *testing.T) {
 	}
 	r.clock.Advance(time.Hour)
 	r.reconcile(t) // initialization times out
-	if n := count("karpenter_nodeclaims_disrupted_total", "initialization_timeout", "default", "spot", "graceful"); n != 1 {
+	if n := count("karpenter_nodeclaims_disrupted_total", "initialization_timeout", "default", "spot",
+		"graceful"); n != 1 {
 		t.Errorf("%v claims were disrupted by their timeout, want 1", n)
 	}
 	n := r.node(t)
@@ -188,7 +192,8 @@ func TestClaimsAndNodesAreCounted(t *testing.T) {
 		t.Errorf("%v claims were terminated, want 1", n)
 	}
 	// K-08: its end, and that of its machine, are measured.
-	for _, name := range []string{"karpenter_nodeclaims_termination_duration_seconds", "karpenter_nodeclaims_instance_termination_duration_seconds"} {
+	for _, name := range []string{"karpenter_nodeclaims_termination_duration_seconds",
+		"karpenter_nodeclaims_instance_termination_duration_seconds"} {
 		if n := controllertest.Observed(t, registry, name, "default"); n != 1 {
 			t.Errorf("%s was observed %d times, want once", name, n)
 		}
@@ -207,7 +212,8 @@ func TestANodeIsAdopted(t *testing.T) {
 	r := newRig(t, c, n)
 	r.reconcile(t)
 	got := r.node(t)
-	if got.Labels["kubelet"] != "yes" || got.Labels["team"] != "a" || got.Labels[karpenterv1.NodeRegisteredLabelKey] != "true" || got.Labels[corev1.LabelTopologyZone] != "a" {
+	if got.Labels["kubelet"] != "yes" || got.Labels["team"] != "a" ||
+		got.Labels[karpenterv1.NodeRegisteredLabelKey] != "true" || got.Labels[corev1.LabelTopologyZone] != "a" {
 		t.Errorf("labels %v", got.Labels)
 	}
 	if got.Annotations["note"] != "claim" || got.Annotations["kubelet"] != "yes" {
@@ -217,7 +223,8 @@ func TestANodeIsAdopted(t *testing.T) {
 		t.Fatalf("owners %v, want the claim", got.OwnerReferences)
 	}
 	owner := got.OwnerReferences[0]
-	if owner.Kind != "NodeClaim" || owner.APIVersion != "karpenter.sh/v1" || owner.Name != "c1" || owner.UID != "u1" || owner.BlockOwnerDeletion == nil || !*owner.BlockOwnerDeletion {
+	if owner.Kind != "NodeClaim" || owner.APIVersion != "karpenter.sh/v1" || owner.Name != "c1" || owner.UID != "u1" ||
+		owner.BlockOwnerDeletion == nil || !*owner.BlockOwnerDeletion {
 		t.Errorf("owner %+v, want the claim, which may not go before its node", owner)
 	}
 	var taints []string
@@ -235,7 +242,8 @@ func TestANodeIsAdopted(t *testing.T) {
 	}
 }
 
-// P-30: a node that joins without the taint may have pods already: users are told, once. One that was registered before is none.
+// P-30: a node that joins without the taint may have pods already: users are told, once. One that was registered
+// before is none.
 func TestANodeWithoutTheTaintIsTold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -254,22 +262,25 @@ func TestANodeWithoutTheTaintIsTold(t *testing.T) {
 		c.change(n)
 		r := newRig(t, newClaim(), n)
 		r.reconcile(t)
-		if told := strings.Contains(strings.Join(r.tape.Said(), "\n"), "c1 UnregisteredTaintMissing: Node n1 joined without"); told != c.told {
+		if told := strings.Contains(strings.Join(r.tape.Said(), "\n"),
+			"c1 UnregisteredTaintMissing: Node n1 joined without"); told != c.told {
 			t.Errorf("%s: said %q", name, r.tape.Said())
 		}
 	}
 }
 
-// A node that is new and not ready is left to its kubelet for its first seconds, then registered; one that is ready at once is not
-// waited for.
+// A node that is new and not ready is left to its kubelet for its first seconds, then registered; one that is ready at
+// once is not waited for.
 func TestANewNodeSettles(t *testing.T) {
 	t.Parallel()
 	n := joined()
 	n.CreationTimestamp = metav1.NewTime(controllertest.Start())
 	r := newRig(t, newClaim(), n)
 	r.clock.Advance(400 * time.Millisecond)
-	if result := r.reconcile(t); r.is(t, karpenterv1.ConditionTypeRegistered) == "True" || result.RequeueAfter != 2600*time.Millisecond {
-		t.Errorf("Registered=%s, again after %s: want it in 2.6s", r.is(t, karpenterv1.ConditionTypeRegistered), result.RequeueAfter)
+	if result := r.reconcile(t); r.is(t, karpenterv1.ConditionTypeRegistered) == "True" ||
+		result.RequeueAfter != 2600*time.Millisecond {
+		t.Errorf("Registered=%s, again after %s: want it in 2.6s", r.is(t, karpenterv1.ConditionTypeRegistered),
+			result.RequeueAfter)
 	}
 	r.clock.Advance(2600 * time.Millisecond)
 	if r.reconcile(t); r.is(t, karpenterv1.ConditionTypeRegistered) != "True" {
@@ -294,12 +305,14 @@ func TestANodeThatGoesIsNotRegistered(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.reconcile(t)
-	if got, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeRegistered); got.Status != "Unknown" || got.Reason != "NodeTerminating" {
+	if got, _ := condition.Get(r.claim(t).Status.Conditions,
+		karpenterv1.ConditionTypeRegistered); got.Status != "Unknown" || got.Reason != "NodeTerminating" {
 		t.Errorf("Registered=%s %s, want NodeTerminating", got.Status, got.Reason)
 	}
 	r = newRig(t, newClaim())
 	r.reconcile(t)
-	if got, _ := condition.Get(r.claim(t).Status.Conditions, karpenterv1.ConditionTypeRegistered); got.Reason != "NodeNotFound" {
+	if got, _ := condition.Get(r.claim(t).Status.Conditions,
+		karpenterv1.ConditionTypeRegistered); got.Reason != "NodeNotFound" {
 		t.Errorf("Registered=%s %s, want NodeNotFound", got.Status, got.Reason)
 	}
 }
@@ -336,7 +349,9 @@ func TestAStageWithoutABeginningDoesNotTimeOut(t *testing.T) {
 	t.Parallel()
 	c := newClaim()
 	c.Status.ProviderID = "fake://u1"
-	c.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeLaunched, Status: metav1.ConditionTrue}}
+	c.Status.Conditions = []karpenterv1.Condition{
+		{Type: karpenterv1.ConditionTypeLaunched, Status: metav1.ConditionTrue},
+	}
 	r := newRig(t, c)
 	if r.reconcile(t); r.claim(t).DeletionTimestamp != nil {
 		t.Errorf("it is given up: %+v", r.claim(t).Status.Conditions)

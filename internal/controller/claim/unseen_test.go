@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/unseen"
 )
 
-// B-12: while the cache does not show what the process wrote of a claim, or of its node, no step begins from it: it would be refused.
-// A pool that it has just written is not told once more that nodes join.
+// B-12: while the cache does not show what the process wrote of a claim, or of its node, no step begins from it: it
+// would be refused. A pool that it has just written is not told once more that nodes join.
 func TestNoStepBeginsFromWhatWasOvertaken(t *testing.T) {
 	t.Parallel()
 	for name, object := range map[string]client.Object{
@@ -36,7 +36,8 @@ func TestNoStepBeginsFromWhatWasOvertaken(t *testing.T) {
 		result := r.reconcile(t)
 		if name == "its pool" {
 			var pool karpenterv1.NodePool
-			if err := r.server.Get(t.Context(), client.ObjectKey{Name: key}, &pool); err != nil || len(pool.Status.Conditions) > 0 {
+			if err := r.server.Get(t.Context(), client.ObjectKey{Name: key}, &pool); err != nil ||
+				len(pool.Status.Conditions) > 0 {
 				t.Errorf("%s was written, and says %v (%v)", name, pool.Status.Conditions, err)
 			}
 			continue

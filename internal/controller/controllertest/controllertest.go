@@ -1,5 +1,5 @@
-// Package controllertest holds the small fakes that the tests of the controllers share: an API server in memory, a clock
-// that stands still, a recorder that remembers. Only tests import it.
+// Package controllertest has small fakes for the tests of the controllers: an API server in memory, a clock that
+// stands still, a recorder that remembers. Only tests import it.
 package controllertest
 
 import (
@@ -22,16 +22,17 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// Start is when the tests' clock stands: a whole second, as the API keeps time.
+// Start returns the time of the tests' clock: a whole second, as in the API.
 func Start() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-// NewServer returns a builder of an API server in memory that knows our kinds and theirs, holds the objects, and finds
-// pods by node, nodes by provider ID and claims by provider ID and pool, as the caches of the process do.
+// NewServer returns a builder of an API server in memory with these objects. It knows our kinds and Kubernetes', and
+// has the indexes of the process's caches: pods by node, nodes by provider ID, claims by provider ID, node and pool.
 func NewServer(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, karpenterv1.AddToScheme,
+		karpenterv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -42,14 +43,20 @@ func NewServer(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&karpenterv1.NodeClaim{}, &karpenterv1.NodePool{}, &karpenterv1alpha1.NodeOverlay{}).
-		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
-		WithIndex(&corev1.Node{}, "spec.providerID", func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
-		WithIndex(&karpenterv1.NodeClaim{}, "status.providerID", claimField(func(c *karpenterv1.NodeClaim) string { return c.Status.ProviderID })).
-		WithIndex(&karpenterv1.NodeClaim{}, "status.nodeName", claimField(func(c *karpenterv1.NodeClaim) string { return c.Status.NodeName })).
+		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string {
+			return []string{o.(*corev1.Pod).Spec.NodeName}
+		}).
+		WithIndex(&corev1.Node{}, "spec.providerID", func(o client.Object) []string {
+			return []string{o.(*corev1.Node).Spec.ProviderID}
+		}).
+		WithIndex(&karpenterv1.NodeClaim{}, "status.providerID",
+			claimField(func(c *karpenterv1.NodeClaim) string { return c.Status.ProviderID })).
+		WithIndex(&karpenterv1.NodeClaim{}, "status.nodeName",
+			claimField(func(c *karpenterv1.NodeClaim) string { return c.Status.NodeName })).
 		WithIndex(&karpenterv1.NodeClaim{}, "nodepool", claimField(translate.PoolOf))
 }
 
-// Clock is a clock that only moves when told.
+// Clock is a clock that moves only with Advance.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -72,7 +79,7 @@ func (c *Clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// Tape is a recorder that remembers what was said, as "name reason: message".
+// Tape is a recorder that remembers events as "name reason: message".
 type Tape struct {
 	mu   sync.Mutex
 	said []string
@@ -85,7 +92,7 @@ func (t *Tape) Event(about client.Object, _ event.Kind, reason, message string) 
 	t.said = append(t.said, fmt.Sprintf("%s %s: %s", about.GetName(), reason, message))
 }
 
-// Said returns what was said so far.
+// Said returns the events so far.
 func (t *Tape) Said() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Observed is how often a histogram or summary observed something with these values of labels.
+// Observed returns how many observations a histogram or summary has with these label values.
 func Observed(t *testing.T, registry *prometheus.Registry, name string, labels ...string) uint64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -30,7 +30,7 @@ func Observed(t *testing.T, registry *prometheus.Registry, name string, labels .
 	return times
 }
 
-// Count is the sum of the series of a counter or gauge that have these values of labels, as a scrape sees them.
+// Count returns the sum of a counter's or gauge's series with these label values, as in a scrape.
 func Count(t *testing.T, registry *prometheus.Registry, name string, labels ...string) float64 {
 	t.Helper()
 	families, err := registry.Gather()

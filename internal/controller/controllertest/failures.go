@@ -12,18 +12,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// ErrRefused is what a call gets that [Failures] lets fail.
+// ErrRefused is the error of a call that [Failures] makes fail.
 var ErrRefused = errors.New("the API server gave no answer")
 
-// Failures stands between a controller and its API server, counts the calls, and lets one of them fail. Others than the API
-// server count their calls with Call.
+// Failures sits between a controller and its API server, counts the calls, and makes one of them fail. Other
+// dependencies count their calls with Call.
 type Failures struct {
 	at    int // the number of the call that fails, from 1
 	calls int
 	name  string // the call that failed
 }
 
-// Call counts a call and says whether it fails.
+// Call counts a call and returns an error if it must fail.
 func (f *Failures) Call(format string, args ...any) error {
 	f.calls++
 	if f.calls != f.at {
@@ -39,7 +39,8 @@ func (f *Failures) Wrap(server client.WithWatch) client.WithWatch {
 		return f.Call("%s %s", verb, strings.TrimPrefix(fmt.Sprintf("%T", o), "*"))
 	}
 	return interceptor.NewClient(server, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			options ...client.GetOption) error {
 			return unless(call("get", o), func() error { return c.Get(ctx, key, o, options...) })
 		},
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
@@ -54,16 +55,19 @@ func (f *Failures) Wrap(server client.WithWatch) client.WithWatch {
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
 			return unless(call("update", o), func() error { return c.Update(ctx, o, options...) })
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			options ...client.PatchOption) error {
 			return unless(call("patch", o), func() error { return c.Patch(ctx, o, p, options...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
 			options ...client.SubResourcePatchOption) error {
-			return unless(call("patch "+sub, o), func() error { return c.SubResource(sub).Patch(ctx, o, p, options...) })
+			return unless(call("patch "+sub, o),
+				func() error { return c.SubResource(sub).Patch(ctx, o, p, options...) })
 		},
 		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, s client.Object,
 			options ...client.SubResourceCreateOption) error {
-			return unless(call("create "+sub, o), func() error { return c.SubResource(sub).Create(ctx, o, s, options...) })
+			return unless(call("create "+sub, o),
+				func() error { return c.SubResource(sub).Create(ctx, o, s, options...) })
 		},
 	})
 }
@@ -75,10 +79,11 @@ func unless(err error, call func() error) error {
 	return call()
 }
 
-// EachFailureIsTold plays a scene again and again, and in each round another call fails, until one round has no call left that
-// could. The step must return the failure, so that it is called again: what is swallowed is never done. Calls that may fail
-// without a word are given by name ("get v1.Pod"). It returns the names of the calls that failed, in order.
-func EachFailureIsTold(t *testing.T, scene func(t *testing.T, f *Failures) (step func() error), courtesies ...string) []string {
+// EachFailureIsTold repeats a scene and makes another call fail each time, until no call is left. The step must return
+// the failure, so that it is called again: a swallowed failure is never retried. courtesies names calls that may fail
+// silently ("get v1.Pod"). It returns the names of the failed calls, in order.
+func EachFailureIsTold(t *testing.T, scene func(t *testing.T, f *Failures) (step func() error),
+	courtesies ...string) []string {
 	t.Helper()
 	var failed []string
 	for n := 1; ; n++ {

@@ -6,16 +6,16 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// Everything owns all there is, for tests in which no other program manages nodes.
+// Everything owns every object, for tests without another program's nodes.
 type Everything struct{}
 
-// OwnsPool is true.
+// OwnsPool returns true.
 func (Everything) OwnsPool(*karpenterv1.NodePool) bool { return true }
 
-// OwnsClaim is true.
+// OwnsClaim returns true.
 func (Everything) OwnsClaim(*karpenterv1.NodeClaim) bool { return true }
 
-// OwnsNode is true.
+// OwnsNode returns true.
 func (Everything) OwnsNode(*corev1.Node, *karpenterv1.NodeClaim, *karpenterv1.NodePool) bool {
 	return true
 }

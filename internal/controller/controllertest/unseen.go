@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/unseen"
 )
 
-// Write has objects remember that the process has written a newer state of obj than every cache shows.
+// Write makes objects remember that this process wrote a newer version of obj than any cache shows.
 func Write(t *testing.T, objects *unseen.Objects, obj client.Object) {
 	t.Helper()
 	fresh := obj.DeepCopyObject().(client.Object)

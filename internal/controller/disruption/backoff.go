@@ -11,11 +11,10 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// This file keeps on a NodePool that it is left alone for a while after a command of it had to be taken back (D-06): a new
-// process, which would otherwise try at once, finds it there. The annotation stays until a command succeeds, so that the next
-// pause is longer.
+// This file records on a NodePool that it is left alone for a while after its command was taken back (D-06). Otherwise
+// a new process would try at once. The annotation stays until a command succeeds, so that the next pause is longer.
 
-// recall reads what an earlier process has noted. What cannot be read counts as nothing: it costs a try.
+// recall reads the record of an earlier process. An unreadable record is ignored: that costs one try.
 func (c *Controller) recall(pool *karpenterv1.NodePool) {
 	untilText, lengthText, _ := strings.Cut(pool.Annotations[karpenterv1.DisruptionBackoffAnnotationKey], " ")
 	until, err := time.Parse(time.RFC3339, untilText)
@@ -25,7 +24,7 @@ func (c *Controller) recall(pool *karpenterv1.NodePool) {
 	}
 }
 
-// backOff notes that a command of the pool was taken back, for first or longer.
+// backOff records that a command of the pool was taken back. The pool pauses for first or longer.
 func (c *Controller) backOff(ctx context.Context, r round, name string, first time.Duration) error {
 	p, begins := c.memory.failed(name, first, r.now)
 	if !begins {
@@ -34,13 +33,13 @@ func (c *Controller) backOff(ctx context.Context, r round, name string, first ti
 	return c.note(ctx, r, name, p.until.UTC().Format(time.RFC3339)+" "+p.length.String())
 }
 
-// succeeded notes that a command of the pool was carried out.
+// succeeded records that a command of the pool was carried out.
 func (c *Controller) succeeded(ctx context.Context, r round, name string) error {
 	c.memory.settled(name)
 	return c.note(ctx, r, name, "")
 }
 
-// note writes the annotation; "" takes it off.
+// note writes the annotation; "" removes it.
 func (c *Controller) note(ctx context.Context, r round, name, text string) error {
 	pool := r.pools[name]
 	if pool == nil || pool.Annotations[karpenterv1.DisruptionBackoffAnnotationKey] == text {
@@ -58,6 +57,6 @@ func (c *Controller) note(ctx context.Context, r round, name, text string) error
 	if err := c.config.Client.Patch(ctx, own, client.MergeFrom(pool)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("noting on NodePool %s that it is left alone for a while: %w", name, err)
 	}
-	r.pools[name] = own // the next one of this round finds it noted
+	r.pools[name] = own // for the next call in this round
 	return nil
 }

@@ -13,20 +13,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// This file counts what is searched for and what is begun (K-08), and tells of moves that make the cluster cheaper
-// (K-16).
+// This file counts searches and begun commands (K-08), and reports moves that make the cluster cheaper (K-16).
 
-// begun is a command of a plan that was begun: nodes that go together, and what replaces them.
+// begun is a begun command of a plan: nodes that go together, and their replacements.
 type begun struct {
 	removes       []plan.Remove
 	launches      []string // pool/type
 	before, after resources.Money
 }
 
-// prices says what the nodes cost before and after.
+// prices returns what the nodes cost before and after.
 func (b *begun) prices() string { return fmt.Sprintf("%s/h before, %s/h after", b.before, b.after) }
 
-// decision names the command as Karpenter does.
+// decision returns Karpenter's name for the command.
 func (b *begun) decision() string {
 	if len(b.launches) > 0 {
 		return metrics.Replace
@@ -34,7 +33,7 @@ func (b *begun) decision() string {
 	return metrics.Delete
 }
 
-// begunBy returns the commands of a plan that were begun, in its order.
+// begunBy returns the begun commands of a plan, in its order.
 func begunBy(p plan.Plan, outcome apply.Outcome) (commands []*begun) {
 	groups := map[string]*begun{}
 	for _, remove := range p.Removes {
@@ -66,7 +65,7 @@ func begunBy(p plan.Plan, outcome apply.Outcome) (commands []*begun) {
 	return commands
 }
 
-// evaluates measures how long the search for nodes takes that may go for a reason: until what it returns is called.
+// evaluates measures a search for nodes to remove for a reason, until the returned function is called.
 func (c *Controller) evaluates(reason plan.DisruptionReason) func() {
 	begin := c.config.Now()
 	c.config.Metrics.Plans.Running.Begin(metrics.Disrupter, 0, begin)
@@ -79,7 +78,7 @@ func (c *Controller) evaluates(reason plan.DisruptionReason) func() {
 	}
 }
 
-// countCommand counts a command when it begins, and once more for each pool that loses a node.
+// countCommand counts a command when it begins, in total and for each pool that loses a node.
 func (c *Controller) countCommand(r round, g *begun) {
 	reason := string(g.removes[0].Reason)
 	label, kind := metrics.Reason(reason), metrics.ConsolidationType(reason, len(g.removes))
@@ -108,7 +107,7 @@ func (c *Controller) countMoves(r round, removes []plan.Remove) {
 	}
 }
 
-// countEmpty counts the empty nodes that a plan has chosen: they go by one command.
+// countEmpty counts the empty nodes that a plan has chosen as one command.
 func (c *Controller) countEmpty(p plan.Plan, outcome apply.Outcome) {
 	removes := slices.DeleteFunc(slices.Clone(p.Removes), func(remove plan.Remove) bool {
 		return !slices.Contains(outcome.Marked, remove.Claim)
@@ -129,8 +128,8 @@ func (c *Controller) countDecision(decision, reason, kind string, removes []plan
 	}
 }
 
-// eligible counts the nodes that a search can choose from now, by reason, when somebody asks: nil, for nothing, where no
-// round has looked yet, as in a replica that does not lead.
+// eligible counts, by reason, the nodes that a search can choose from now. It returns nil before the first round, as
+// in a replica that does not lead.
 func (c *Controller) eligible() map[string]int {
 	owned := c.memory.ownedPools()
 	if owned == nil {
@@ -150,7 +149,7 @@ func (c *Controller) eligible() map[string]int {
 	return count
 }
 
-// reportCandidates tells of nodes that a search has found to be dearer than necessary (K-16).
+// reportCandidates reports nodes that a search found dearer than necessary (K-16).
 func (c *Controller) reportCandidates(p plan.Plan) {
 	all := apply.Outcome{}
 	for _, remove := range p.Removes {
@@ -165,7 +164,7 @@ func (c *Controller) reportCandidates(p plan.Plan) {
 	}
 }
 
-// reportRejected tells of nodes of a command of consolidation that stay all the same.
+// reportRejected reports the nodes of a consolidation command that stay after all.
 func (c *Controller) reportRejected(v engine.Verdict, staying []engine.Intent) {
 	if !engine.ForMoney(v.Intents[0].Reason) {
 		return
@@ -176,7 +175,7 @@ func (c *Controller) reportRejected(v engine.Verdict, staying []engine.Intent) {
 			g.before += i.Node.Price
 		}
 	}
-	if v.Act == engine.Undo { // else what came replaces others
+	if v.Act == engine.Undo { // else the replacements replace other nodes
 		for _, n := range v.Replacements {
 			g.launches = append(g.launches, n.ID())
 			if n.Price != resources.Unpriced {
@@ -185,12 +184,12 @@ func (c *Controller) reportRejected(v engine.Verdict, staying []engine.Intent) {
 		}
 	}
 	for _, i := range staying {
-		c.tell(removeBy(i), event.ConsolidationRejected, fmt.Sprintf("%s: it stays: %s; %s; %s", v.Ground, v.Why, g.prices(),
-			g.with()))
+		c.tell(removeBy(i), event.ConsolidationRejected, fmt.Sprintf("%s: it stays: %s; %s; %s", v.Ground, v.Why,
+			g.prices(), g.with()))
 	}
 }
 
-// reportWaits tells of replacements that are waited for, and for whose sake (K-16).
+// reportWaits reports replacements that are being waited for, and the nodes that wait for them (K-16).
 func (c *Controller) reportWaits(v engine.Verdict) {
 	var names []string
 	for _, i := range v.Intents {
@@ -205,7 +204,7 @@ func (c *Controller) reportWaits(v engine.Verdict) {
 	}
 }
 
-// with says what replaces the nodes.
+// with returns what replaces the nodes, as text.
 func (b *begun) with() string {
 	switch {
 	case len(b.launches) > 0:
@@ -216,8 +215,8 @@ func (b *begun) with() string {
 	return "nothing replaces it"
 }
 
-// approvals returns the commands as they are told of: nodes of a pool that nothing replaces were chosen together, and go together,
-// though each is a command of its own.
+// approvals returns the commands as they are reported. A pool's nodes without a replacement were chosen together and
+// go together, although each is its own command.
 func approvals(commands []*begun) []*begun {
 	var list []*begun
 	unreplaced := map[string]*begun{} // by pool
@@ -238,8 +237,8 @@ func approvals(commands []*begun) []*begun {
 	return list
 }
 
-// reportApproved tells of nodes that go since that is cheaper: of one about it and its claim, of several that go together
-// about their pools, as Karpenter does (K-16). What each of them costs was said of it as a candidate.
+// reportApproved reports nodes that go because that is cheaper (K-16). As in Karpenter, one node is reported on it and
+// its claim, several that go together on their pools. Each node's price was reported when it was a candidate.
 func (c *Controller) reportApproved(r round, g *begun) {
 	var nodes, pools []string
 	if len(g.removes) == 1 {
@@ -255,7 +254,8 @@ func (c *Controller) reportApproved(r round, g *begun) {
 	for _, name := range pools {
 		if pool := r.pools[name]; pool != nil {
 			c.config.Events.Event(pool, event.Normal, event.ConsolidationApproved,
-				fmt.Sprintf("%d nodes go together: %s; %s: %s", len(nodes), g.prices(), g.with(), strings.Join(nodes, ", ")))
+				fmt.Sprintf("%d nodes go together: %s; %s: %s", len(nodes), g.prices(), g.with(),
+					strings.Join(nodes, ", ")))
 		}
 	}
 }

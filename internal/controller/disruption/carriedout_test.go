@@ -159,8 +159,8 @@ func TestTheMarksOfACommandAreCompletedFirst(t *testing.T) {
 	r.reconcile(t)
 	if marked, deleting := r.state(t); len(marked) != 3 || len(deleting) != 0 || !r.tainted(t, "b") || !r.tainted(t,
 		"c") {
-		t.Fatalf("marked %v, deleting %v, b tainted %t, c tainted %t: want the taints, and nothing gone", marked, deleting,
-			r.tainted(t, "b"), r.tainted(t, "c"))
+		t.Fatalf("marked %v, deleting %v, b tainted %t, c tainted %t: want the taints, and nothing gone", marked,
+			deleting, r.tainted(t, "b"), r.tainted(t, "c"))
 	}
 	r.sync(t)
 	r.reconcile(t)
@@ -186,7 +186,8 @@ func TestANodeThatGoesIsToldAndCounted(t *testing.T) {
 	} {
 		r := row.scene(t)
 		r.over(interceptor.NewClient(r.server, interceptor.Funcs{
-			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object,
+				options ...client.DeleteOption) error {
 				if row.conflict {
 					return apierrors.NewConflict(schema.GroupResource{Resource: "nodeclaims"}, o.GetName(), nil)
 				}
@@ -194,8 +195,8 @@ func TestANodeThatGoesIsToldAndCounted(t *testing.T) {
 			},
 		}))
 		r.reconcile(t)
-		count := controllertest.Count(t, r.registry, "karpenter_nodeclaims_disrupted_total", metrics.Reason(row.reason),
-			"default", "graceful")
+		count := controllertest.Count(t, r.registry, "karpenter_nodeclaims_disrupted_total",
+			metrics.Reason(row.reason), "default", "graceful")
 		told := strings.Contains(strings.Join(r.tape.Said(), "\n"),
 			"a DisruptionTerminating: The node is removed: "+row.reason)
 		if goes := !row.conflict; (count == 1) != goes || told != goes {
@@ -361,8 +362,12 @@ func TestHeldNodesAreToldOnTheirPools(t *testing.T) {
 func TestANodeThatGoesSaysNothingOfWhatWouldHoldIt(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*testing.T, *rig){
-		"goes":         func(t *testing.T, r *rig) { t.Helper(); r.goes(t, "a") },
-		"is marked":    func(t *testing.T, r *rig) { t.Helper(); r.choose(t, "NodeLimitExceeded", "a"); r.setLimit(t, "0") },
+		"goes": func(t *testing.T, r *rig) { t.Helper(); r.goes(t, "a") },
+		"is marked": func(t *testing.T, r *rig) {
+			t.Helper()
+			r.choose(t, "NodeLimitExceeded", "a")
+			r.setLimit(t, "0")
+		},
 		"nothing does": func(t *testing.T, r *rig) { t.Helper(); r.create(t, podOn("a")); r.sync(t) },
 	} {
 		objects := limitedFleet("9", "a")
@@ -409,7 +414,8 @@ func TestWhenItIsJudgedWhetherACommandFits(t *testing.T) {
 	r.sync(t)
 	r.reconcile(t)
 	if _, deleting := r.state(t); !slices.Equal(deleting, []string{"a"}) {
-		t.Errorf("deleting %v, said %q: want a gone, a small node for its pod is cheaper still", deleting, r.tape.Said())
+		t.Errorf("deleting %v, said %q: want a gone, a small node for its pod is cheaper still", deleting,
+			r.tape.Said())
 	}
 }
 

@@ -1,13 +1,13 @@
-// Package disruption removes nodes that are not needed, or not as they are (D-01 to D-10). Its methods, of which one acts at a
-// time: trimming, of nodes above a limit or above the replicas of a static pool; emptiness, of nodes that no pod needs; drift,
-// of nodes that are not any more what their pool would make; and consolidation, of nodes that cost more than necessary. All
-// but the first keep to the budgets of the pools. The engine chooses; the applier writes the intent onto claim and node;
-// and in a later step, once the watches show the intent, the removal is judged again on the newest picture and carried
-// out or undone. All memory is on the API objects, so a restart goes on where the last process stopped.
+// Package disruption removes nodes that are not needed, or no longer right (D-01 to D-10). Its methods, of which one
+// acts at a time: trimming (nodes above a limit or a static pool's replicas), emptiness (nodes that no pod needs),
+// expiration, drift (nodes that differ from what their pool would make) and consolidation (nodes that cost more than
+// necessary). All except trimming keep to the pools' budgets. The engine chooses, and the applier writes the intent
+// onto claim and node. In a later step, once the watches show the intent, the removal is judged again on the newest
+// snapshot and carried out or undone. All memory is on the API objects, so a restart continues where the last process
+// stopped.
 //
-// proceed.go goes on with what is under way, as engine.Judge says; trim.go counts what is too many; move.go begins commands,
-// replacement.go looks after what was launched for them, blocked.go says what holds a removal up.
-// Start with [Controller.Reconcile].
+// proceed.go continues what is under way, as engine.Judge says; trim.go counts surplus nodes; move.go begins commands;
+// replacement.go handles replacements; blocked.go reports what blocks a removal. Start with [Controller.Reconcile].
 package disruption
 
 import (
@@ -34,15 +34,15 @@ import (
 )
 
 const (
-	// pollEvery is when to look again although nothing was heard: budgets open by the clock.
+	// pollEvery is how often to check without an event: budgets open by schedule.
 	pollEvery = time.Minute
-	// proceedAfter is when to look at intents that were just written.
+	// proceedAfter is when to check intents that were just written.
 	proceedAfter = time.Second
-	// notReadyAfter is how soon to ask again while the picture of the cluster is not complete yet.
+	// notReadyAfter is how soon to ask again while the snapshot is incomplete.
 	notReadyAfter = time.Second
 )
 
-// Picture is where snapshots come from.
+// Picture provides snapshots.
 type Picture interface {
 	Snapshot() *cluster.Snapshot
 }
@@ -58,40 +58,40 @@ type Applier interface {
 	Narrow(ctx context.Context, replacement plan.Remove, replaces []string, together int) error
 }
 
-// Owners says whose pools and claims are; see package fleet.
+// Owners says which pools and claims are ours; see package fleet.
 type Owners interface {
 	OwnsPool(pool *karpenterv1.NodePool) bool
 	OwnsClaim(claim *karpenterv1.NodeClaim) bool
 }
 
-// Config is what the controller works with; all fields but Recovered, Each and Planned are required.
+// Config configures the controller; all fields except Recovered, Each and Planned are required.
 type Config struct {
 	Client  client.Client // reads from a cache
-	Live    client.Reader // reads from the API server: where the truth must not be late
+	Live    client.Reader // reads from the API server, where a cache could be too old
 	Picture Picture
 	Applier Applier
 	Fleet   Owners
-	// Namespace is where the pause switch is, and what the first start found.
+	// Namespace is the namespace of the pause switch and of the first start's ConfigMap.
 	Namespace string
-	// Grace is how long nothing is removed voluntarily after the first start on a cluster of another program's; 0 is none
-	// (K-27).
+	// Grace is how long nothing is removed voluntarily after the first start on another program's cluster; 0 means no
+	// grace (K-27).
 	Grace time.Duration
-	// MinSaving is what a replacement has to save per hour, MinSavingPercent the same as a part of what is replaced, SpotToSpot
-	// whether it may be spot for spot (D-04, D-05).
+	// MinSaving is the minimum saving of a replacement per hour, MinSavingPercent the same as a percentage of what is
+	// replaced. SpotToSpot says whether spot may replace spot (D-04, D-05).
 	MinSaving        resources.Money
 	MinSavingPercent int
 	SpotToSpot       bool
 	Events           event.Recorder
 	Metrics          *metrics.Set
-	Ready            func() bool // the picture holds everything that exists
-	// Recovered says why a claim that is marked as unhealthy is not to be repaired any more, "" when it still is (K-49); nil when
-	// no node is repaired.
+	Ready            func() bool // snapshots have everything that exists
+	// Recovered returns why a claim marked as unhealthy need not be repaired any more, "" if repair is still due
+	// (K-49). It is nil if no nodes are repaired.
 	Recovered func(ctx context.Context, claim string) (string, error)
-	// Each calls do with 0 to n-1 and returns when all calls have; they may run at the same time. Nil: one after the other.
+	// Each calls do with 0 to n-1, possibly concurrently, and returns when all calls have. Nil: one after the other.
 	Each func(n int, do func(i int))
-	// Leave is told, before nodes are removed, of the pods that leave them for places that were found.
+	// Leave is called, before nodes are removed, with the pods that leave them for places that were found.
 	Leave func(pods []*cluster.Pod)
-	// Planned is told what was planned with and what came out; nil tells nobody.
+	// Planned is called with each plan and its input; nil does nothing.
 	Planned func(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan)
 	Now     func() time.Time
 	Log     logr.Logger
@@ -119,28 +119,28 @@ func New(config Config) *Controller {
 	return c
 }
 
-// round is what one step works on.
+// round is the data of one step.
 type round struct {
 	snapshot *cluster.Snapshot
 	now      time.Time
 	pools    map[string]*karpenterv1.NodePool
 	budgets  map[string][]engine.Budget
-	// moving are the pools of which nodes with pods on them are marked to go.
+	// moving are the pools with nodes that have pods and are marked for removal.
 	moving map[string]bool
-	// claims are filled as intents are read.
+	// claims are those read with their intents, by name.
 	claims map[string]*karpenterv1.NodeClaim
-	// counted are claims as the API server has them, filled as pools are counted.
+	// counted are claims as the API server has them, filled when pools are counted.
 	counted map[string]*karpenterv1.NodeClaim
-	// paused says why nothing is disrupted that budgets bound; "" when it may be (D-14). That ends at pausedUntil,
-	// unless that is zero (U-27).
+	// paused is why disruption under budgets is paused; "" if it is not (D-14). The pause ends at pausedUntil, unless
+	// that is zero (U-27).
 	paused      string
 	pausedUntil time.Time
-	asked       bool // the API server, in this round
-	// graced says that the grace of the first start is why, which holds trimming too (K-27).
+	asked       bool // the switch was read from the API server in this round
+	// graced says that the grace of the first start is active, which also stops trimming (K-27).
 	graced bool
 }
 
-// Reconcile goes on with removals under way and begins new ones. The request means nothing: there is one for everything.
+// Reconcile continues removals under way and begins new ones. It ignores the request.
 func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if !c.config.Ready() {
 		return reconcile.Result{RequeueAfter: notReadyAfter}, nil
@@ -156,7 +156,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		failure = errors.Join(failure, err)
 	}
 	trimming, err := c.trim(ctx, r)
-	if trimming || err != nil { // the picture has changed: what else may go is decided on the next one
+	if trimming || err != nil { // the cluster has changed: decide the rest on the next snapshot
 		return reconcile.Result{RequeueAfter: proceedAfter}, errors.Join(failure, err)
 	}
 	if r.paused != "" {
@@ -178,27 +178,27 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	var begun bool
 	rest := pollEvery
-	// One method acts at a time: each has to see what the others have written.
+	// One method acts at a time: each must see what the others have written.
 	if !released && len(outcome.Marked) == 0 {
 		if begun, rest, err = c.move(ctx, r); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	cameOn := !r.asked && !c.memory.switchIsOff(r.now) // the switch, within this round
+	cameOn := !r.asked && !c.memory.switchIsOff(r.now) // the switch was turned on within this round
 	if underway || released || begun || len(outcome.Marked) > 0 || cameOn {
 		return reconcile.Result{RequeueAfter: proceedAfter}, nil
 	}
 	return reconcile.Result{RequeueAfter: min(rest, c.untilNext(r))}, nil
 }
 
-// planned passes on what was planned with.
+// planned passes a plan and its input on.
 func (c *Controller) planned(question string, r round, terms engine.Terms, p plan.Plan) {
 	if c.config.Planned != nil {
 		c.config.Planned(question, r.snapshot, terms, p)
 	}
 }
 
-// gather takes the picture, and the budgets of this moment.
+// gather collects the snapshot and the current budgets.
 func (c *Controller) gather(ctx context.Context) (round, error) {
 	r := round{
 		snapshot: c.config.Picture.Snapshot(), now: c.config.Now(),
@@ -209,7 +209,7 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 	if err := c.config.Client.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
 		return r, fmt.Errorf("listing NodePools: %w", err)
 	}
-	for _, pool := range r.snapshot.Pools { // of one that is not listed, for a moment, nobody knows the budgets
+	for _, pool := range r.snapshot.Pools { // a pool missing in the list for a moment has unknown budgets
 		r.budgets[pool.Name] = []engine.Budget{{Max: 0}}
 	}
 	sizes := engine.Sizes(r.snapshot)
@@ -219,8 +219,9 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 			continue
 		}
 		budgets, err := translate.ActiveBudgets(pool, r.now, sizes[pool.Name])
-		if err != nil { // counts as a budget of 0: whoever wrote it wanted to be protected
-			c.config.Events.Event(pool, event.Warning, event.DisruptionBlocked, "A disruption budget cannot be read, nothing is disrupted: "+err.Error())
+		if err != nil { // counts as a budget of 0: whoever wrote it wanted protection
+			c.config.Events.Event(pool, event.Warning, event.DisruptionBlocked,
+				"A disruption budget cannot be read, nothing is disrupted: "+err.Error())
 		}
 		r.pools[pool.Name], r.budgets[pool.Name] = pool, budgets
 		c.recall(pool)
@@ -232,7 +233,7 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 	if err != nil {
 		return r, err
 	}
-	if r.graced = why != ""; r.graced && r.paused == "" { // a pause may last longer, and somebody wrote why
+	if r.graced = why != ""; r.graced && r.paused == "" { // a pause may last longer, and has a written reason
 		r.paused, r.pausedUntil = why, until
 	}
 	c.pause(&r)
@@ -240,8 +241,8 @@ func (c *Controller) gather(ctx context.Context) (round, error) {
 	return r, nil
 }
 
-// untilNext returns when something next changes by time alone, and a while when nothing does soon: a node's quiet time or rest ends, a
-// budget comes into force or goes out of it, a pool is not left alone any more.
+// untilNext returns the time until something changes by time alone, at most pollEvery: a node's quiet time or rest
+// ends, a budget starts or ends, a pool's pause ends.
 func (c *Controller) untilNext(r round) time.Duration {
 	next := pollEvery
 	for _, pool := range r.pools {

@@ -21,7 +21,8 @@ func TestAChoiceThatIsNotTrueIsNone(t *testing.T) {
 		want  engine.CountedClaim
 	}{
 		"nothing": {nil, engine.CountedClaim{}},
-		"true":    {new(condition.True(kind, reason, "")), engine.CountedClaim{Marked: true, Intent: "NodeLimitExceeded"}},
+		"true": {new(condition.True(kind, reason, "")),
+			engine.CountedClaim{Marked: true, Intent: "NodeLimitExceeded"}},
 		"false":   {new(condition.False(kind, reason, "")), engine.CountedClaim{}},
 		"unknown": {new(condition.Unknown(kind, reason, "")), engine.CountedClaim{}},
 	} {

@@ -68,8 +68,8 @@ func TestWhatANodeSaysThatStays(t *testing.T) {
 		"pool gone, new": {func(_ *cluster.Pool, n *cluster.Node) { n.Pool, n.Initialized = "gone", false },
 			[]*cluster.Pod{{}}, ""},
 		"no pool": {func(_ *cluster.Pool, n *cluster.Node) { n.Pool = "" }, []*cluster.Pod{{}}, ""},
-		"pool gone, bare": {func(_ *cluster.Pool, n *cluster.Node) { n.Pool, n.Claim = "gone", "" }, []*cluster.Pod{{}},
-			""},
+		"pool gone, bare": {func(_ *cluster.Pool, n *cluster.Node) { n.Pool, n.Claim = "gone", "" },
+			[]*cluster.Pod{{}}, ""},
 		"not ready": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, n.NotReady = true, true },
 			[]*cluster.Pod{{}}, ""},
 		"goes": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, n.Deleting = true, true },
@@ -78,7 +78,8 @@ func TestWhatANodeSaysThatStays(t *testing.T) {
 			[]*cluster.Pod{{}}, ""},
 		"held": {func(_ *cluster.Pool, n *cluster.Node) { n.Held = "a budget" }, []*cluster.Pod{{}},
 			"PodDisruptionBudget"},
-		"held, empty": {func(_ *cluster.Pool, n *cluster.Node) { n.Held, n.ConsolidatableAt = "a budget", 1001 }, nil, ""},
+		"held, empty": {func(_ *cluster.Pool, n *cluster.Node) { n.Held, n.ConsolidatableAt = "a budget", 1001 }, nil,
+			""},
 		"static": {func(p *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, p.Static = true, true },
 			[]*cluster.Pod{{}}, ""},
 		"not quiet yet": {func(_ *cluster.Pool, n *cluster.Node) { n.DoNotDisrupt, n.ConsolidatableAt = true, 1001 },
@@ -119,8 +120,8 @@ func TestWhatANodeSaysThatStays(t *testing.T) {
 func TestPausesGrow(t *testing.T) {
 	t.Parallel()
 	m, now := newMemory(), at(1000)
-	for _, want := range []time.Duration{10 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute,
-		16 * time.Minute, 16 * time.Minute} {
+	for _, want := range []time.Duration{10 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute,
+		8 * time.Minute, 16 * time.Minute, 16 * time.Minute} {
 		first := time.Minute
 		if want < first {
 			first = want
@@ -129,7 +130,8 @@ func TestPausesGrow(t *testing.T) {
 		if !begins || p.length != want || !p.until.Equal(now.Add(want)) || !m.pauseEnds(now).Equal(p.until) {
 			t.Errorf("pause %+v, begins %t, ends %s; want %s", p, begins, m.pauseEnds(now), want)
 		}
-		if again, begins := m.failed("a", first, p.until.Add(-1)); begins || again != p || !m.paused("a", p.until.Add(-1)) {
+		if again, begins := m.failed("a", first, p.until.Add(-1)); begins || again != p ||
+			!m.paused("a", p.until.Add(-1)) {
 			t.Errorf("while it pauses: %+v, begins %t", again, begins)
 		}
 		if now = p.until; m.paused("a", now) || !m.pauseEnds(now).IsZero() {
@@ -144,7 +146,8 @@ func TestPausesGrow(t *testing.T) {
 	m.recall("b", pause{length: time.Second, until: now.Add(time.Second)})
 	m.recall("c", pause{length: time.Second, until: now.Add(time.Hour)})
 	if !m.paused("a", now.Add(59*time.Second)) || !m.pauseEnds(now).Equal(now.Add(time.Second)) {
-		t.Errorf("a is paused: %t; the first pause ends at %s", m.paused("a", now.Add(59*time.Second)), m.pauseEnds(now))
+		t.Errorf("a is paused: %t; the first pause ends at %s", m.paused("a", now.Add(59*time.Second)),
+			m.pauseEnds(now))
 	}
 }
 
@@ -162,7 +165,8 @@ func TestAFruitlessSearchIsNotRepeatedAtOnce(t *testing.T) {
 		want  time.Duration
 	}{
 		{q, 0, time.Minute}, {q, 59, time.Second}, {q, 61, 0},
-		{question{version: 2}, 0, 10 * time.Second}, {question{version: 1, due: 1}, 9, time.Second}, {question{version: 1,
+		{question{version: 2}, 0, 10 * time.Second}, {question{version: 1, due: 1}, 9, time.Second},
+		{question{version: 1,
 			allowed: "a"}, 11, 0},
 	} {
 		if rest := m.rest(c.q, at(1000+c.after)); rest != c.want {

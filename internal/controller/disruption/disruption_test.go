@@ -39,7 +39,8 @@ type rig struct {
 
 func newRig(t *testing.T, objects ...client.Object) *rig {
 	t.Helper()
-	r := &rig{server: controllertest.NewServer(t, objects...).Build(), clock: controllertest.NewClock(), tape: &controllertest.Tape{}}
+	r := &rig{server: controllertest.NewServer(t, objects...).Build(), clock: controllertest.NewClock(),
+		tape: &controllertest.Tape{}}
 	r.clock.Advance(time.Hour)
 	r.restart()
 	r.sync(t)
@@ -54,11 +55,13 @@ func (r *rig) restart() {
 
 // over puts the controller over that API server; its picture stays. change changes how it is configured.
 func (r *rig) over(server client.WithWatch, change ...func(*disruption.Config)) {
-	applier := apply.New(apply.Config{Client: server, Live: server, Store: r.store, Fleet: controllertest.Everything{}, Now: r.clock.Now, Log: logr.Discard()})
+	applier := apply.New(apply.Config{Client: server, Live: server, Store: r.store, Fleet: controllertest.Everything{},
+		Now: r.clock.Now, Log: logr.Discard()})
 	r.registry = prometheus.NewRegistry()
 	set := metrics.New(r.registry)
 	config := disruption.Config{
-		Client: server, Live: server, Picture: r.store, Applier: applier, Fleet: controllertest.Everything{}, Events: r.tape, Metrics: set, Namespace: "kube-system",
+		Client: server, Live: server, Picture: r.store, Applier: applier, Fleet: controllertest.Everything{},
+		Events: r.tape, Metrics: set, Namespace: "kube-system",
 		Ready: func() bool { return true }, Leave: func([]*cluster.Pod) {}, Now: r.clock.Now, Log: logr.Discard(),
 	}
 	for _, c := range change {
@@ -69,7 +72,8 @@ func (r *rig) over(server client.WithWatch, change ...func(*disruption.Config)) 
 
 func (r *rig) sync(t *testing.T) {
 	t.Helper()
-	for _, list := range []client.ObjectList{&karpenterv1.NodePoolList{}, &karpenterv1.NodeClaimList{}, &corev1.NodeList{}, &corev1.PodList{}} {
+	for _, list := range []client.ObjectList{&karpenterv1.NodePoolList{}, &karpenterv1.NodeClaimList{},
+		&corev1.NodeList{}, &corev1.PodList{}} {
 		if err := r.server.List(t.Context(), list); err != nil {
 			t.Fatal(err)
 		}
@@ -138,31 +142,40 @@ func (r *rig) tainted(t *testing.T, name string) bool {
 
 func newPool(budget string) *karpenterv1.NodePool {
 	after := 30 * time.Second
-	return &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "p"}, Spec: karpenterv1.NodePoolSpec{
-		Template: karpenterv1.NodeClaimTemplate{Spec: karpenterv1.NodeClaimTemplateSpec{
-			NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"},
-		}},
-		Disruption: karpenterv1.Disruption{
-			ConsolidateAfter: karpenterv1.NillableDuration{Duration: &after}, ConsolidationPolicy: karpenterv1.ConsolidationPolicyWhenEmpty,
-			Budgets: []karpenterv1.Budget{{Nodes: intstr.FromString(budget)}},
-		},
-	}}
+	return &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "p"},
+		Spec: karpenterv1.NodePoolSpec{
+			Template: karpenterv1.NodeClaimTemplate{Spec: karpenterv1.NodeClaimTemplateSpec{
+				NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass",
+					Name: "default"},
+			}},
+			Disruption: karpenterv1.Disruption{
+				ConsolidateAfter:    karpenterv1.NillableDuration{Duration: &after},
+				ConsolidationPolicy: karpenterv1.ConsolidationPolicyWhenEmpty,
+				Budgets:             []karpenterv1.Budget{{Nodes: intstr.FromString(budget)}},
+			},
+		}}
 }
 
 // machine is an initialized node with its claim, quiet for most of an hour.
 func machine(name string) (*corev1.Node, *karpenterv1.NodeClaim) {
-	labels := map[string]string{karpenterv1.NodePoolLabelKey: "default", karpenterv1.NodeRegisteredLabelKey: "true", karpenterv1.NodeInitializedLabelKey: "true"}
+	labels := map[string]string{karpenterv1.NodePoolLabelKey: "default", karpenterv1.NodeRegisteredLabelKey: "true",
+		karpenterv1.NodeInitializedLabelKey: "true"}
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("n-" + name), Labels: labels},
 		Spec:       corev1.NodeSpec{ProviderID: "kwok://" + name},
-		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
 	}
 	claim := &karpenterv1.NodeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("c-" + name), Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}},
-		Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}},
-		Status:     karpenterv1.NodeClaimStatus{NodeName: name, ProviderID: "kwok://" + name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("c-" + name),
+			Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}},
+		Spec: karpenterv1.NodeClaimSpec{NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh",
+			Kind: "KWOKNodeClass", Name: "default"}},
+		Status: karpenterv1.NodeClaimStatus{NodeName: name, ProviderID: "kwok://" + name},
 	}
-	for _, kind := range []string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered, karpenterv1.ConditionTypeInitialized} {
+	for _, kind := range []string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered,
+		karpenterv1.ConditionTypeInitialized} {
 		condition.Set(&claim.Status.Conditions, 0, condition.True(kind, kind, ""), controllertest.Start())
 	}
 	return n, claim
@@ -178,7 +191,8 @@ func fleet(budget string, names ...string) []client.Object {
 }
 
 func podOn(node string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "p"}, Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "p"},
+		Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 }
 
 // D-10: one step writes the intent, a later one, which sees it, deletes.
@@ -272,7 +286,8 @@ func TestHalfAnIntentIsCompletedBeforeTheDeletion(t *testing.T) {
 	t.Parallel()
 	objects := fleet("100%", "a")
 	claim := objects[2].(*karpenterv1.NodeClaim)
-	condition.Set(&claim.Status.Conditions, 0, condition.True(karpenterv1.ConditionTypeDisruptionReason, string(plan.Empty), ""), controllertest.Start())
+	condition.Set(&claim.Status.Conditions, 0, condition.True(karpenterv1.ConditionTypeDisruptionReason,
+		string(plan.Empty), ""), controllertest.Start())
 	r := newRig(t, objects...)
 	r.reconcile(t)
 	if all, _ := r.claims(t); all != 1 || !r.tainted(t, "a") {
@@ -314,7 +329,8 @@ func TestAnUnreadableBudgetProtectsAndIsTold(t *testing.T) {
 	objects := fleet("100%", "a")
 	schedule, duration := "whenever", karpenterv1.Duration{Duration: time.Hour}
 	pool := objects[0].(*karpenterv1.NodePool)
-	pool.Spec.Disruption.Budgets = append(pool.Spec.Disruption.Budgets, karpenterv1.Budget{Nodes: intstr.FromString("5"), Schedule: &schedule, Duration: &duration})
+	pool.Spec.Disruption.Budgets = append(pool.Spec.Disruption.Budgets,
+		karpenterv1.Budget{Nodes: intstr.FromString("5"), Schedule: &schedule, Duration: &duration})
 	r := newRig(t, objects...)
 	r.reconcile(t)
 	if _, marked := r.claims(t); marked != 0 {

@@ -25,8 +25,8 @@ func (r *rig) eligibleNow(t *testing.T) map[string]float64 {
 	return nil
 }
 
-// K-08, K-13: how many nodes may go is counted when it is asked for, of the picture of that moment, and by no replica that
-// has not worked yet.
+// K-08, K-13: how many nodes may go is counted when it is asked for, of the picture of that moment, and by no replica
+// that has not worked yet.
 func TestK13_NodesThatMayGoAreCountedWhenAsked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleet("0", "a", "b")...)
@@ -34,12 +34,14 @@ func TestK13_NodesThatMayGoAreCountedWhenAsked(t *testing.T) {
 		t.Errorf("before any round %v are shown", shown)
 	}
 	r.reconcile(t)
-	if shown, want := r.eligibleNow(t), map[string]float64{"empty": 2, "drifted": 0, "underutilized": 0}; !maps.Equal(shown, want) {
+	if shown, want := r.eligibleNow(t),
+		map[string]float64{"empty": 2, "drifted": 0, "underutilized": 0}; !maps.Equal(shown, want) {
 		t.Errorf("shown are %v, want %v", shown, want)
 	}
 	r.create(t, podOn("b")) // which only the picture knows, and no round
 	r.sync(t)
-	if shown, want := r.eligibleNow(t), map[string]float64{"empty": 1, "drifted": 0, "underutilized": 0}; !maps.Equal(shown, want) {
+	if shown, want := r.eligibleNow(t),
+		map[string]float64{"empty": 1, "drifted": 0, "underutilized": 0}; !maps.Equal(shown, want) {
 		t.Errorf("with a pod: shown are %v, want %v", shown, want)
 	}
 }

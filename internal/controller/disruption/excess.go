@@ -15,23 +15,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file tells two kinds of nodes above a soft limit apart (L-40). When a user lowers the limit, or adds nodes by
-// hand, while Joiner runs, they go at once. When a pool was above its limit before Joiner came, nobody asked for its
-// nodes to go: Karpenter does not remove nodes above a limit. Such a pool is told so, and is brought down within its
-// budgets.
+// This file distinguishes two kinds of nodes above a soft limit (L-40). If a user lowers the limit or adds nodes by
+// hand while Joiner runs, surplus nodes go at once. If a pool was above its limit before Joiner came, nobody asked for
+// that: Karpenter does not remove nodes above a limit. Such a pool gets an event, and is reduced within its budgets.
 //
-// The mark on the NodePool decides (karpenterv1.AboveLimitAnnotationKey), and it is written before any node goes.
-// Without a mark for the limit of now, budgets hold. What a process has seen of a pool is kept here only. When that
-// is lost, the process has seen no excess come about, and budgets hold again.
+// The mark on the NodePool decides (karpenterv1.AboveLimitAnnotationKey), and is written before any node goes. Without
+// a mark for the current limit, budgets apply. Only the process itself remembers what it has seen of a pool. If that
+// is lost, the new process has seen no excess arise, and budgets apply again.
 
-// witness is what a process has last seen of a pool.
+// witness is what this process last saw of a pool.
 type witness struct {
-	limit   int64 // the soft one; 0 when settled, for then it does not matter
-	settled bool  // the pool was not above it, or what is above came about later
+	limit   int64 // the soft limit; 0 if settled, because it does not matter then
+	settled bool  // the pool was not above it, or the excess arose later
 }
 
-// markExcess brings the marks of all pools up to date, and reports whether it wrote one: what goes is decided on the
-// next picture then.
+// markExcess updates the marks of all pools, and reports whether it wrote one. In that case the next snapshot decides
+// what goes.
 func (c *Controller) markExcess(ctx context.Context, r round) (bool, error) {
 	wrote := false
 	var failures []error
@@ -48,7 +47,7 @@ func (c *Controller) markExcess(ctx context.Context, r round) (bool, error) {
 		changed, err := c.markPool(ctx, object, mark)
 		if err != nil {
 			failures = append(failures, err)
-			seen[object.UID] = known // as if it had not been looked at
+			seen[object.UID] = known // as if not checked
 			continue
 		}
 		if wrote = wrote || changed; changed && mark == karpenterv1.AboveLimitInherited {
@@ -59,8 +58,8 @@ func (c *Controller) markExcess(ctx context.Context, r round) (bool, error) {
 	return wrote, errors.Join(failures...)
 }
 
-// judgeExcess returns the mark that a pool has to have, and what is to be remembered of it. known is what was seen
-// before, the zero value when nothing was.
+// judgeExcess returns the mark that a pool must have, and what to remember of it. known is what was seen before; zero
+// if nothing was.
 func judgeExcess(s *cluster.Snapshot, pool *cluster.Pool, mark string, known witness) (string, witness) {
 	most, bound := translate.SoftBound(pool)
 	if !bound {
@@ -73,7 +72,7 @@ func judgeExcess(s *cluster.Snapshot, pool *cluster.Pool, mark string, known wit
 	case count <= most:
 		return "", witness{settled: true}
 	case pool.Limits.Excess(pool.Kept(), count, int64(len(leaving))) <= 0 && mark == "":
-		// What is above leaves already. Whoever comes now cannot know why it does.
+		// The surplus nodes are leaving already. A process that starts now cannot know why.
 		return "", witness{limit: most, settled: known.settled}
 	case mark == atOnce:
 		return mark, witness{settled: true}
@@ -83,8 +82,8 @@ func judgeExcess(s *cluster.Snapshot, pool *cluster.Pool, mark string, known wit
 	return karpenterv1.AboveLimitInherited, witness{limit: most}
 }
 
-// markPool writes the mark, "" for none, and reports whether it had to. Somebody else may have written another one
-// meanwhile: then the write is refused, and the next round looks again.
+// markPool writes the mark, "" for none, and reports whether it had to. If somebody else has written one meanwhile,
+// the write is refused, and the next round tries again.
 func (c *Controller) markPool(ctx context.Context, pool *karpenterv1.NodePool, mark string) (bool, error) {
 	const key = karpenterv1.AboveLimitAnnotationKey
 	if pool.Annotations[key] == mark {
@@ -105,7 +104,7 @@ func (c *Controller) markPool(ctx context.Context, pool *karpenterv1.NodePool, m
 	return true, nil
 }
 
-// reportInherited tells about a pool that was above its limit before.
+// reportInherited reports a pool that was above its limit before.
 func (c *Controller) reportInherited(s *cluster.Snapshot, pool *cluster.Pool, object *karpenterv1.NodePool) {
 	staying, leaving := engine.Leaving(s, pool.Name)
 	count := int64(len(staying) + len(leaving))

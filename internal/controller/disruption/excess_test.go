@@ -66,16 +66,19 @@ func (r *rig) after(t *testing.T, rounds, want int, mark string) {
 	}
 	marked, deleting := r.state(t)
 	if len(marked)+len(deleting) != want || r.aboveLimit(t) != mark {
-		t.Fatalf("marked %v, deleting %v, mark %q: want %d to go, and the mark %q", marked, deleting, r.aboveLimit(t), want, mark)
+		t.Fatalf("marked %v, deleting %v, mark %q: want %d to go, and the mark %q", marked, deleting, r.aboveLimit(t),
+			want, mark)
 	}
 }
 
-// L-40: a pool that was above its soft limit before goes down within its budget, also when the process starts anew, and is told.
+// L-40: a pool that was above its soft limit before goes down within its budget, also when the process starts anew,
+// and is told.
 func TestAnInheritedExcessGoesWithinBudgets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, softFleet("1", "1", "a", "b", "c", "d")...)
 	r.after(t, 1, 0, "Inherited") // it is told before anything goes
-	want := "default NodeLimitExceeded: 4 nodes, limit 1 (soft limit): the pool was above the limit when Joiner first saw it, so 3 nodes are removed as the disruption budgets allow, not at once"
+	want :=
+		"default NodeLimitExceeded: 4 nodes, limit 1 (soft limit): the pool was above the limit when Joiner first saw it, so 3 nodes are removed as the disruption budgets allow, not at once"
 	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, want) {
 		t.Errorf("said:\n%s\nwant %s", said, want)
 	}
@@ -95,8 +98,8 @@ func TestAnInheritedExcessGoesWithinBudgets(t *testing.T) {
 	}
 }
 
-// L-40: an excess that Joiner saw come about goes at once: a limit that is lowered, or set, and claims that come by hand. A new
-// process goes on with that.
+// L-40: an excess that Joiner saw come about goes at once: a limit that is lowered, or set, and claims that come by
+// hand. A new process goes on with that.
 func TestAnExcessThatCameAboutGoesAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -125,7 +128,8 @@ func TestAnExcessThatCameAboutGoesAtOnce(t *testing.T) {
 		row.change(t, r)
 		r.reconcile(t)
 		if marked, deleting := r.state(t); r.aboveLimit(t) != row.mark || len(marked)+len(deleting) != 0 {
-			t.Fatalf("%s: mark %q, marked %v, deleting %v: want the mark %q before anything goes", name, r.aboveLimit(t), marked, deleting, row.mark)
+			t.Fatalf("%s: mark %q, marked %v, deleting %v: want the mark %q before anything goes", name,
+				r.aboveLimit(t), marked, deleting, row.mark)
 		}
 		r.restart() // the mark is all that is left
 		r.sync(t)
@@ -152,12 +156,13 @@ func TestAMarkForAnotherLimitIsNone(t *testing.T) {
 	newRig(t, objects...).after(t, 4, 0, "Inherited")
 }
 
-// L-40, D-14: what is chosen within budgets is taken back when they are tightened, when disruption is paused, and when the node must
-// not be disrupted any more; the reason is told.
+// L-40, D-14: what is chosen within budgets is taken back when they are tightened, when disruption is paused, and when
+// the node must not be disrupted any more; the reason is told.
 func TestAnInheritedExcessIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*testing.T, *rig){
-		"the budgets of NodePool default let no node be disrupted now for the reason Empty": func(t *testing.T, r *rig) {
+		"the budgets of NodePool default let no node be disrupted now for the reason Empty": func(t *testing.T,
+			r *rig) {
 			t.Helper()
 			r.change(t, func(pool *karpenterv1.NodePool) {
 				pool.Spec.Disruption.Budgets = []karpenterv1.Budget{{Nodes: intstr.FromString("0")}}
@@ -165,7 +170,10 @@ func TestAnInheritedExcessIsTakenBack(t *testing.T) {
 		},
 		"voluntary disruption is paused by ConfigMap kube-system/joiner-disruption": func(t *testing.T, r *rig) {
 			t.Helper()
-			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: disruption.SwitchName}, Data: map[string]string{disruption.SwitchPaused: "true"}}
+			object := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: disruption.SwitchName},
+				Data:       map[string]string{disruption.SwitchPaused: "true"},
+			}
 			if err := r.server.Create(t.Context(), object); err != nil {
 				t.Fatal(err)
 			}
@@ -224,8 +232,8 @@ func TestAPoolThatCannotBeUnderstoodIsNotMarked(t *testing.T) {
 	}
 }
 
-// L-31, L-40: while a node is replaced the pool is above its limit, and what a process knows of it stays as it was: whoever saw the
-// pool within its limit removes at once what comes on top; whoever did not lets budgets hold.
+// L-31, L-40: while a node is replaced the pool is above its limit, and what a process knows of it stays as it was:
+// whoever saw the pool within its limit removes at once what comes on top; whoever did not lets budgets hold.
 func TestARollKeepsWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	for name, mark := range map[string]string{"seen": "AtOnce 3", "not seen": "Inherited"} {
@@ -233,7 +241,8 @@ func TestARollKeepsWhatWasSeen(t *testing.T) {
 		if name == "seen" {
 			r.reconcile(t)
 		}
-		r.appear(t, "y", map[string]string{karpenterv1.ReplacesAnnotationKey: "a", karpenterv1.ReplacementsAnnotationKey: "1"})
+		r.appear(t, "y", map[string]string{karpenterv1.ReplacesAnnotationKey: "a",
+			karpenterv1.ReplacementsAnnotationKey: "1"})
 		r.mark(t, "a", "Drifted")
 		r.sync(t)
 		r.reconcile(t)
@@ -267,7 +276,8 @@ func TestAReplacementIsNoInheritedExcess(t *testing.T) {
 	objects := softFleet("2", "100%", "a", "b", "c")
 	for _, o := range objects {
 		if claim, ok := o.(*karpenterv1.NodeClaim); ok && claim.Name == "c" {
-			claim.Annotations = map[string]string{karpenterv1.ReplacesAnnotationKey: "a", karpenterv1.ReplacementsAnnotationKey: "1"}
+			claim.Annotations = map[string]string{karpenterv1.ReplacesAnnotationKey: "a",
+				karpenterv1.ReplacementsAnnotationKey: "1"}
 		}
 	}
 	r := newRig(t, objects...)

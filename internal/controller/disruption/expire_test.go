@@ -30,7 +30,8 @@ func (r *rig) expire(t *testing.T, graceful bool, names ...string) {
 		if err := r.server.Get(t.Context(), types.NamespacedName{Name: name}, &claim); err != nil {
 			t.Fatal(err)
 		}
-		condition.Set(&claim.Status.Conditions, 0, condition.True(karpenterv1.ConditionTypeExpired, "Expired", ""), r.clock.Now())
+		condition.Set(&claim.Status.Conditions, 0, condition.True(karpenterv1.ConditionTypeExpired, "Expired", ""),
+			r.clock.Now())
 		if err := r.server.Status().Update(t.Context(), &claim); err != nil {
 			t.Fatal(err)
 		}
@@ -38,8 +39,8 @@ func (r *rig) expire(t *testing.T, graceful bool, names ...string) {
 	r.sync(t)
 }
 
-// D-07: expired nodes are replaced within the budget, each after its replacement is there; and when the pool changes its mind
-// that is undone.
+// D-07: expired nodes are replaced within the budget, each after its replacement is there; and when the pool changes
+// its mind that is undone.
 func TestExpiredNodesAreReplacedWithinTheBudget(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "1", map[string]string{"a": "small", "b": "small"}, "1500m")
@@ -54,7 +55,8 @@ func TestExpiredNodesAreReplacedWithinTheBudget(t *testing.T) {
 	replacements := r.replacements(t)
 	marked, deleting := r.state(t)
 	if len(marked) != 1 || len(deleting) != 0 || len(replacements) != 1 {
-		t.Fatalf("marked %v, deleting %v, replacements %v: want one, waiting for its replacement", marked, deleting, replacements)
+		t.Fatalf("marked %v, deleting %v, replacements %v: want one, waiting for its replacement", marked, deleting,
+			replacements)
 	}
 	r.join(t, replacements[0], "small")
 	r.turn(t)

@@ -44,7 +44,9 @@ func replacing(t *testing.T, joined bool) *rig {
 	if joined {
 		r.join(t, replacements[0], "small")
 		r.change(t, func(pool *karpenterv1.NodePool) {
-			pool.Annotations = map[string]string{karpenterv1.DisruptionBackoffAnnotationKey: "2026-01-02T03:04:05Z 10s"}
+			pool.Annotations = map[string]string{
+				karpenterv1.DisruptionBackoffAnnotationKey: "2026-01-02T03:04:05Z 10s",
+			}
 		})
 	}
 	r.clock.Advance(2 * time.Second)

@@ -22,7 +22,9 @@ func fullFleet(t *testing.T, annotations map[string]string) *rig {
 	pool := newPool("2")
 	pool.Annotations = annotations
 	pool.Spec.HardLimits = karpenterv1.Limits{"nodes": resource.MustParse("2")}
-	pool.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue}}
+	pool.Status.Conditions = []karpenterv1.Condition{
+		{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue},
+	}
 	objects := []client.Object{pool, podAsking("web-a", "a", "1500m"), podAsking("web-b", "b", "1500m")}
 	for _, name := range []string{"a", "b"} {
 		n, claim := sized(name, "small")
@@ -46,8 +48,8 @@ func TestK48_OneNodeGoesFirstAtTheHardLimit(t *testing.T) {
 	}
 	marked, deleting := r.state(t)
 	if len(marked) != 0 || len(deleting) != 1 || len(r.list(t)) != 2 {
-		t.Fatalf("marked %v, deleting %v, %d claims: want one gone first, the other one waiting, and nothing launched", marked,
-			deleting, len(r.list(t)))
+		t.Fatalf("marked %v, deleting %v, %d claims: want one gone first, the other one waiting, and nothing launched",
+			marked, deleting, len(r.list(t)))
 	}
 	if n := controllertest.Count(t, r.registry, firstDecisions, "default", "drifted", "hard-limit"); n != 1 {
 		t.Errorf("%s is %v, want 1", firstDecisions, n)
@@ -59,7 +61,8 @@ func TestK48_OneNodeGoesFirstAtTheHardLimit(t *testing.T) {
 	}
 }
 
-// K-48, L-34: without the annotation, or with a value that is none, both stay, and the pool says that its hard limit is why.
+// K-48, L-34: without the annotation, or with a value that is none, both stay, and the pool says that its hard limit
+// is why.
 func TestK48_NoneGoesFirstUnasked(t *testing.T) {
 	t.Parallel()
 	for _, annotations := range []map[string]string{nil, {karpenterv1.TerminateFirstAnnotationKey: "yes"},
@@ -81,25 +84,30 @@ func TestK48_NoneGoesFirstUnasked(t *testing.T) {
 func (r *rig) reserve(t *testing.T) {
 	t.Helper()
 	err := r.store.SetCatalog(world.ClassRef{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"},
-		catalog.Catalog{Types: []catalog.Type{{Name: "small", Capacity: resources.Amounts{"cpu": 2000, "memory": 8 << 30, "pods": 110},
-			Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.Reserved, Reservation: 2,
-				Price: 1_000_000, Available: true}}}}})
+		catalog.Catalog{
+			Types: []catalog.Type{
+				{Name: "small", Capacity: resources.Amounts{"cpu": 2000, "memory": 8 << 30, "pods": 110},
+					Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.Reserved, Reservation: 2,
+						Price: 1_000_000, Available: true}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// K-48: a node that holds a reservation which is used up goes before what replaces it, one of the pool at a time; with the gate
-// TerminateFirstDrift off none does.
+// K-48: a node that holds a reservation which is used up goes before what replaces it, one of the pool at a time; with
+// the gate TerminateFirstDrift off none does.
 func TestK48_ANodeLeavesItsReservationFirst(t *testing.T) {
 	t.Parallel()
 	for _, off := range []bool{false, true} {
 		pool := newPool("2")
-		pool.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue}}
+		pool.Status.Conditions = []karpenterv1.Condition{
+			{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue},
+		}
 		objects := []client.Object{pool, podAsking("web-a", "a", "1500m"), podAsking("web-b", "b", "1500m")}
 		for _, name := range []string{"a", "b"} {
 			n, claim := sized(name, "small")
-			n.Labels[karpenterv1.CapacityTypeLabelKey], claim.Labels[karpenterv1.CapacityTypeLabelKey] = catalog.Reserved, catalog.Reserved
+			n.Labels[karpenterv1.CapacityTypeLabelKey],
+				claim.Labels[karpenterv1.CapacityTypeLabelKey] = catalog.Reserved, catalog.Reserved
 			claim.Finalizers = []string{karpenterv1.TerminationFinalizer}
 			objects = append(objects, n, claim)
 		}
@@ -114,13 +122,14 @@ func TestK48_ANodeLeavesItsReservationFirst(t *testing.T) {
 		marked, deleting := r.state(t)
 		want := map[bool]int{false: 1, true: 0}[off]
 		if len(marked) != 0 || len(deleting) != want || len(r.list(t)) != 2 {
-			t.Fatalf("off %t: marked %v, deleting %v, %d claims: want %d gone first, and nothing launched", off, marked, deleting,
-				len(r.list(t)), want)
+			t.Fatalf("off %t: marked %v, deleting %v, %d claims: want %d gone first, and nothing launched", off,
+				marked, deleting, len(r.list(t)), want)
 		}
 		if off {
 			continue
 		}
-		if n := controllertest.Count(t, r.registry, firstDecisions, "default", "drifted", "no-reserved-capacity"); n != 1 {
+		if n := controllertest.Count(t, r.registry, firstDecisions, "default", "drifted",
+			"no-reserved-capacity"); n != 1 {
 			t.Errorf("%s is %v, want 1", firstDecisions, n)
 		}
 	}

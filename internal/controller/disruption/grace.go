@@ -19,12 +19,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file is the grace of the first start (K-27). Where Joiner has never been and another program made NodeClaims, nothing
-// is removed voluntarily for a while: whoever switched can look at what is due first. It is a pause that ends by itself,
-// and unlike one it holds trimming too. A ConfigMap remembers it, so that a restart neither begins it anew nor ends it.
+// This file is the grace of the first start (K-27). If Joiner is new in a cluster and another program made its
+// NodeClaims, nothing is removed voluntarily for a while. So whoever switched can first see what is due. The grace is
+// a pause that ends by itself and, unlike other pauses, also stops trimming. A ConfigMap records it, so that a restart
+// neither restarts nor ends it.
 
-// grace says why the first start holds, and until when; "" when it does not. It asks the API server each round until the
-// grace is over, and never again.
+// grace returns why the first start holds, and until when; "" if it does not. It asks the API server each round until
+// the grace is over, and then never again.
 func (c *Controller) grace(ctx context.Context, r round) (why string, until time.Time, err error) {
 	if c.config.Grace <= 0 || c.memory.graceOver() {
 		return "", until, nil
@@ -50,7 +51,7 @@ func (c *Controller) grace(ctx context.Context, r round) (why string, until time
 	return g.By(key.String()), g.Until, nil
 }
 
-// firstStart looks at whose NodeClaims there are, on the API server itself, and writes down what follows.
+// firstStart reads from the API server whose NodeClaims exist, and records the resulting grace.
 func (c *Controller) firstStart(ctx context.Context, r round, object *corev1.ConfigMap) error {
 	var claims karpenterv1.NodeClaimList
 	if err := c.config.Live.List(ctx, &claims); err != nil {
@@ -63,7 +64,7 @@ func (c *Controller) firstStart(ctx context.Context, r round, object *corev1.Con
 		}
 	}
 	length := c.config.Grace
-	if others == 0 { // there is nothing to take over
+	if others == 0 { // nothing to take over
 		length = 0
 	}
 	now := c.config.Now()
@@ -76,22 +77,23 @@ func (c *Controller) firstStart(ctx context.Context, r round, object *corev1.Con
 		object.Data[translate.TakeoverHeld] = strings.Join(held, "\n")
 	}
 	if err := c.config.Client.Create(ctx, object); err != nil {
-		if apierrors.IsAlreadyExists(err) { // another process was first: what it wrote holds
+		if apierrors.IsAlreadyExists(err) { // another process was first: its record counts
 			key := client.ObjectKeyFromObject(object)
 			return c.config.Live.Get(ctx, key, object)
 		}
-		return fmt.Errorf("writing what the first start found, ConfigMap %s/%s: %w", object.Namespace, object.Name, err)
+		return fmt.Errorf("writing what the first start found, ConfigMap %s/%s: %w", object.Namespace, object.Name,
+			err)
 	}
 	if length > 0 {
-		c.config.Log.Info("first start on a cluster with nodes of another program: nothing is removed voluntarily for a while",
+		c.config.Log.Info(
+			"first start on a cluster with nodes of another program: nothing is removed voluntarily for a while",
 			"nodeclaims", others, "held", held, "until", now.Add(length).UTC().Format(time.RFC3339),
 			"configMap", object.Namespace+"/"+object.Name)
 	}
 	return nil
 }
 
-// dueAtFirst says of each pool what of it the grace holds, as the first start finds it: a line for each pool of which
-// anything is due.
+// dueAtFirst returns what the grace holds back at the first start: a line for each pool where anything is due.
 func dueAtFirst(r round) (lines []string) {
 	for _, pool := range r.snapshot.Pools {
 		if r.pools[pool.Name] == nil || pool.Held {
@@ -123,14 +125,15 @@ func dueAtFirst(r round) (lines []string) {
 			}
 		}
 		if len(parts) > 0 {
-			lines = append(lines, fmt.Sprintf("NodePool %s, %d nodes: %s", pool.Name, pool.Used.Nodes, strings.Join(parts, ", ")))
+			lines = append(lines, fmt.Sprintf("NodePool %s, %d nodes: %s", pool.Name, pool.Used.Nodes,
+				strings.Join(parts, ", ")))
 		}
 	}
 	slices.Sort(lines)
 	return lines
 }
 
-// GraceLeft is how long the grace of the first start still lasts, as the last round has found it; 0 when there is none.
+// GraceLeft returns how long the grace of the first start still lasts, as of the last round; 0 if there is none.
 func (c *Controller) GraceLeft() time.Duration {
 	return max(0, c.memory.graceEnds().Sub(c.config.Now()))
 }

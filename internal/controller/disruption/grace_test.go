@@ -33,7 +33,8 @@ func (r *rig) starts(t *testing.T) {
 func (r *rig) takeover(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	var object corev1.ConfigMap
-	err := r.server.Get(t.Context(), types.NamespacedName{Namespace: "kube-system", Name: translate.TakeoverName}, &object)
+	err := r.server.Get(t.Context(), types.NamespacedName{Namespace: "kube-system", Name: translate.TakeoverName},
+		&object)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -50,8 +51,9 @@ func (r *rig) markedAre(t *testing.T, want int, when string) {
 	}
 }
 
-// K-27: where another program made NodeClaims and Joiner has never been, nothing is chosen for the time of grace, with one
-// cause that pools are told; a restart neither begins it anew nor ends it; then work goes on, and another start is none.
+// K-27: where another program made NodeClaims and Joiner has never been, nothing is chosen for the time of grace, with
+// one cause that pools are told; a restart neither begins it anew nor ends it; then work goes on, and another start is
+// none.
 func TestK27_TheFirstStartHolds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleet("100%", "a", "b")...)
@@ -67,7 +69,8 @@ func TestK27_TheFirstStartHolds(t *testing.T) {
 	if data["nodeclaims"] != "2" || data["until"] != end || data["started"] != began.UTC().Format(time.RFC3339) {
 		t.Errorf("written is %v", data)
 	}
-	why := "voluntary disruption is paused after the first start, by ConfigMap kube-system/joiner-takeover until " + end
+	why := "voluntary disruption is paused after the first start, by ConfigMap kube-system/joiner-takeover until " +
+		end
 	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, "default DisruptionPaused: "+why) ||
 		!strings.Contains(r.step.LastPaused(), why) {
 		t.Errorf("said %s; paused is %s", said, r.step.LastPaused())

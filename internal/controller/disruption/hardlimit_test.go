@@ -33,8 +33,8 @@ func TestWhenAHardLimitHoldsAPoolUp(t *testing.T) {
 		"above":                   {1, 2, nil, ready, true},
 		"no room, budget of one":  {1, 1, []engine.Budget{{Max: 1}}, ready, true},
 		"no room, budget of none": {1, 1, []engine.Budget{{Max: 0}}, ready, false},
-		"no room, other reasons": {1, 1, []engine.Budget{{Max: 0, Reasons: []plan.DisruptionReason{plan.Empty}}}, ready,
-			true},
+		"no room, other reasons": {1, 1, []engine.Budget{{Max: 0, Reasons: []plan.DisruptionReason{plan.Empty}}},
+			ready, true},
 		"no room, budget used up": {1, 1, []engine.Budget{{Max: 1}}, broken, false},
 		"room":                    {2, 1, []engine.Budget{{Max: 9}}, ready, false},
 		"room, budget of none":    {2, 1, []engine.Budget{{Max: 0}}, ready, false},
@@ -71,7 +71,8 @@ func dues() map[string]due {
 		"full, stuck":           {0, both, true, true},
 		"full, neither":         {0, func(*cluster.Pool, *cluster.Node) {}, false, false},
 		"full, expires at once": {0, func(_ *cluster.Pool, n *cluster.Node) { n.Expired = true }, false, false},
-		"full, young":           {0, func(p *cluster.Pool, _ *cluster.Node) { p.ExpiresGracefully = true }, false, false},
+		"full, young": {0, func(p *cluster.Pool, _ *cluster.Node) { p.ExpiresGracefully = true }, false,
+			false},
 		"full, protected": {0, func(p *cluster.Pool, n *cluster.Node) {
 			both(p, n)
 			n.DoNotDisrupt = true

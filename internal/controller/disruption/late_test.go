@@ -14,8 +14,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// D-10: a replacement that joins and is not initialized for ten minutes undoes its command: the node that it replaces takes
-// pods again, and the replacement is let go. Before, that node kept its taint until the initialization timeout of an hour.
+// D-10: a replacement that joins and is not initialized for ten minutes undoes its command: the node that it replaces
+// takes pods again, and the replacement is let go. Before, that node kept its taint until the initialization timeout
+// of an hour.
 func TestAReplacementThatIsNeverReadyUndoesItsCommand(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "100%", map[string]string{"a": "large"}, "1500m")
@@ -63,5 +64,9 @@ func TestAReplacementThatIsNeverReadyUndoesItsCommand(t *testing.T) {
 
 // unready is the node of a claim, which has joined and is not ready.
 func unready(claim *karpenterv1.NodeClaim) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: claim.Name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}}, Spec: corev1.NodeSpec{ProviderID: claim.Status.ProviderID}}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: claim.Name, Labels: map[string]string{
+			karpenterv1.NodePoolLabelKey: "default",
+		}}, Spec: corev1.NodeSpec{ProviderID: claim.Status.ProviderID},
+	}
 }

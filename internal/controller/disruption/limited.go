@@ -9,14 +9,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// This file tells that limits on nodes, and not the prices, are why nothing is replaced to save money (L-34, K-53).
+// This file reports that limits on nodes, and not prices, keep nodes from being replaced to save money (L-34, K-53).
 
-// nearLimit is how many launches a limit has to leave room for to be out of the question: a command that needs more is rare, and
-// the search is made once more for what is near.
+// nearLimit is for how many launches a limit must have room to be ruled out as the cause. Commands with more launches
+// are rare. For nearer limits the search is repeated.
 const nearLimit = 10
 
-// near returns the pools of which a node limit, hard or soft, leaves little room, and whether the hard limit of the whole cluster
-// does.
+// near returns the pools whose node limit, hard or soft, leaves little room. whole says that the hard limit of the
+// whole cluster does.
 func near(r round) (pools map[string]bool, whole bool) {
 	pools = map[string]bool{}
 	for _, pool := range r.snapshot.Pools {
@@ -29,7 +29,7 @@ func near(r round) (pools map[string]bool, whole bool) {
 	return pools, r.snapshot.ClaimsUnknown == "" && left != limit.None && left < nearLimit
 }
 
-// unlimited returns the cluster as if some pools had no hard limit.
+// unlimited returns the cluster as if these pools had no hard limit.
 func unlimited(s *cluster.Snapshot, names map[string]bool) *cluster.Snapshot {
 	parts := *s
 	parts.Pools = slices.Clone(parts.Pools)
@@ -43,12 +43,12 @@ func unlimited(s *cluster.Snapshot, names map[string]bool) *cluster.Snapshot {
 	return cluster.New(parts)
 }
 
-// unbounded is unlimited without soft limits either and, with whole, without the hard limit of the whole cluster.
+// unbounded is unlimited, also without soft limits and, with whole, without the hard limit of the whole cluster.
 func unbounded(s *cluster.Snapshot, names map[string]bool, whole bool) *cluster.Snapshot {
 	free := unlimited(s, names)
 	for _, pool := range free.Pools {
 		if names[pool.Name] {
-			pool.Limits.SoftNodes = limit.None // the copy that was made
+			pool.Limits.SoftNodes = limit.None // unlimited has copied this pool
 		}
 	}
 	if whole {
@@ -57,8 +57,8 @@ func unbounded(s *cluster.Snapshot, names map[string]bool, whole bool) *cluster.
 	return free
 }
 
-// reportLimited tells of pools in which something would be replaced by something cheaper, were it not for a limit on nodes: its
-// own, or that of the whole cluster. The plan is made once more as if there were none that is near.
+// reportLimited reports pools where only a limit on nodes prevents a cheaper replacement: their own, or that of the
+// whole cluster. It repeats the plan without the limits that are near.
 func (c *Controller) reportLimited(r round, terms engine.Terms, p plan.Plan) {
 	if len(p.Removes) > 0 {
 		return
@@ -75,7 +75,7 @@ func (c *Controller) reportLimited(r round, terms engine.Terms, p plan.Plan) {
 	}
 }
 
-// limitsOf says which limit the commands of a plan that was made without limits would exceed, by the pool that would lose nodes.
+// limitsOf returns which limit the commands of a plan without limits would exceed, by the pool that would lose nodes.
 func limitsOf(s *cluster.Snapshot, free plan.Plan) map[string]string {
 	gone, home := map[string]int64{}, map[string]string{}
 	for _, remove := range free.Removes {
@@ -99,7 +99,7 @@ func limitsOf(s *cluster.Snapshot, free plan.Plan) map[string]string {
 			continue
 		}
 		hard, soft, own := pool.Limits.HardNodes, pool.Limits.SoftNodes, by[name]
-		switch { // nobody is told of the limit of another pool
+		switch { // another pool's limit is not reported
 		case own && hard != limit.None && pool.Used.Nodes+come[name] > hard:
 			found[name] = "node hard limit"
 		case left != limit.None && int64(len(free.Launches)) > left:

@@ -98,8 +98,8 @@ func TestThePoolAtItsLimitIsToldWhenNothingElseIsLeft(t *testing.T) {
 	}
 }
 
-// L-34, K-53: it is told which limit keeps a cheaper node away: the pool's own, hard or soft, or that of the whole cluster; also
-// one that leaves room for a launch, and for fewer than a replacement needs.
+// L-34, K-53: it is told which limit keeps a cheaper node away: the pool's own, hard or soft, or that of the whole
+// cluster; also one that leaves room for a launch, and for fewer than a replacement needs.
 func TestL34_WhichLimitKeepsACheaperNodeAway(t *testing.T) {
 	t.Parallel()
 	soft := func(t *testing.T, r *rig) {
@@ -137,7 +137,8 @@ func TestL34_WhichLimitKeepsACheaperNodeAway(t *testing.T) {
 		r.turn(t)
 		said := strings.Join(r.tape.Said(), "\n")
 		if c.want == "" && len(r.toldOfLimit()) != 0 ||
-			c.want != "" && !strings.Contains(said, "No allowed disruptions for disruption reason Underutilized due to "+c.want) {
+			c.want != "" &&
+				!strings.Contains(said, "No allowed disruptions for disruption reason Underutilized due to "+c.want) {
 			t.Errorf("%s: said\n%s\nwant to be told of %q", name, said, c.want)
 		}
 	}

@@ -12,46 +12,47 @@ import (
 )
 
 const (
-	// passingPause is how long a pool is left alone after a command of it was taken back, since the cluster had changed, and
-	// failurePause the same when a replacement failed; it doubles each time, up to lastPause.
+	// passingPause is how long a pool is left alone after its command was taken back because the cluster had changed.
+	// failurePause applies if a replacement failed. The pause doubles each time, up to lastPause.
 	passingPause = 10 * time.Second
 	failurePause = time.Minute
 	lastPause    = 16 * time.Minute
-	// fruitlessPause is the least time between two searches for something cheaper when the last one has found nothing.
+	// fruitlessPause is the minimum time between two searches for something cheaper after one that found nothing.
 	fruitlessPause = 10 * time.Second
 )
 
-// memory is what supplements the API objects: that commands of a pool failed, which stands on the NodePool too (backoff.go),
-// and that there was nothing to do. It is safe for concurrent use.
+// memory supplements the API objects: which pools' commands failed (also on the NodePool, see backoff.go), and that
+// there was nothing to do. It is safe for concurrent use.
 type memory struct {
 	mu        sync.Mutex
 	pauses    map[string]pause // by pool
-	pausedWhy string           // what the switch said last
-	off       time.Time        // when the switch was last asked and was off; zero when it was not
-	// owned are the pools that are ours, as the last round has found them; nil before there was one.
+	pausedWhy string           // last reason of the switch
+	off       time.Time        // when the switch was last read as off; zero if it was on
+	// owned are our pools as of the last round; nil before the first round.
 	owned []string
-	// grace is the end of that of the first start, zero for none, and graceDone says that it is over for good (K-27).
+	// grace is when the grace of the first start ends, zero for no grace. graceDone says that it is over for good
+	// (K-27).
 	grace     time.Time
 	graceDone bool
-	// witnesses is what was last seen of pools with limits, by their UID (excess.go). Only the disruption step uses it.
+	// witnesses is what was last seen of pools with limits, by UID (excess.go). Only the disruption step uses it.
 	witnesses map[types.UID]witness
 	looked    struct {
 		question question
 		at       time.Time
 	}
-	// passing is what was last seen of pools on whose nodes pods end (passing.go).
+	// passing is what was last seen of pools on whose nodes pods are ending (passing.go).
 	passing map[string]passage
-	asked   int // how far nodes were asked why they stay
-	// deleted are the claims, by UID, that this process has deleted, and of which no picture has shown yet that they go.
+	asked   int // index of the next node to explain
+	// deleted are the claims, by UID, that this process has deleted while no snapshot shows that yet.
 	deleted map[string]bool
 }
 
-// question is what the answer to whether something can be made cheaper depends on.
+// question is the input of a search for something cheaper.
 type question struct {
-	version uint64 // of the picture
-	due     int    // quiet times and rests of nodes that have ended
+	version uint64 // of the snapshot
+	due     int    // number of nodes' quiet times and rests that have ended
 	allowed string // what the budgets allow in each pool
-	passing string // the pools in which nothing is replaced, since their workloads shrink
+	passing string // pools without replacements because their workloads shrink
 }
 
 type pause struct {
@@ -63,14 +64,15 @@ func newMemory() *memory {
 	return &memory{pauses: map[string]pause{}, passing: map[string]passage{}, deleted: map[string]bool{}}
 }
 
-// noteDeleted notes that a claim was deleted.
+// noteDeleted records that a claim was deleted.
 func (m *memory) noteDeleted(uid string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.deleted[uid] = true
 }
 
-// deletedUnseen returns the claims, by UID, that were deleted and that a picture still has as staying. The others are forgotten.
+// deletedUnseen returns the deleted claims, by UID, that a snapshot does not show as deleting yet. It forgets the
+// others.
 func (m *memory) deletedUnseen(s *cluster.Snapshot) map[string]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,21 +86,21 @@ func (m *memory) deletedUnseen(s *cluster.Snapshot) map[string]bool {
 	return maps.Clone(unseen)
 }
 
-// foundPaused notes what the switch said.
+// foundPaused records the reason of the switch.
 func (m *memory) foundPaused(why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pausedWhy = why
 }
 
-// pausedBy returns what the switch said last.
+// pausedBy returns the last reason of the switch.
 func (m *memory) pausedBy() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pausedWhy
 }
 
-// foundSwitch notes whether the switch is off.
+// foundSwitch records whether the switch is off.
 func (m *memory) foundSwitch(off bool, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,28 +110,28 @@ func (m *memory) foundSwitch(off bool, now time.Time) {
 	}
 }
 
-// switchIsOff reports whether the switch was off a moment ago.
+// switchIsOff reports whether the switch was recently read as off.
 func (m *memory) switchIsOff(now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return !m.off.IsZero() && now.Sub(m.off) < switchAge
 }
 
-// foundPools notes which pools are ours.
+// foundPools records which pools are ours.
 func (m *memory) foundPools(names []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.owned = slices.AppendSeq([]string{}, slices.Values(names))
 }
 
-// ownedPools returns them; nil before any round.
+// ownedPools returns our pools; nil before the first round.
 func (m *memory) ownedPools() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.owned
 }
 
-// foundGrace notes what the first start's ConfigMap said: until when nothing goes, or that it is over.
+// foundGrace records the first start's ConfigMap: until when nothing is removed, or that the grace is over.
 func (m *memory) foundGrace(on bool, until time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,8 +152,8 @@ func (m *memory) graceEnds() time.Time {
 	return m.grace
 }
 
-// failed notes that a command of the pool was taken back, and returns the pause that follows, which is no shorter than first;
-// false when the pool pauses already: it is another node of the same command.
+// failed records that a command of the pool was taken back. It returns the pause that follows, at least first. It
+// returns false if the pool is already paused: this is another node of the same command.
 func (m *memory) failed(pool string, first time.Duration, now time.Time) (pause, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -165,7 +167,7 @@ func (m *memory) failed(pool string, first time.Duration, now time.Time) (pause,
 	return p, true
 }
 
-// recall takes in a pause that an earlier process has noted, unless a later one is known.
+// recall records an earlier process's pause, unless a later one is known.
 func (m *memory) recall(pool string, p pause) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -174,21 +176,21 @@ func (m *memory) recall(pool string, p pause) {
 	}
 }
 
-// settled notes that a command of the pool was carried out.
+// settled records that a command of the pool was carried out.
 func (m *memory) settled(pool string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.pauses, pool)
 }
 
-// paused reports whether the pool is to be left alone.
+// paused reports whether the pool must be left alone.
 func (m *memory) paused(pool string, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return now.Before(m.pauses[pool].until)
 }
 
-// pauseEnds returns when the next pool's pause ends; zero when none is left alone.
+// pauseEnds returns when the next pool's pause ends; zero if there is none.
 func (m *memory) pauseEnds(now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -201,14 +203,14 @@ func (m *memory) pauseEnds(now time.Time) time.Time {
 	return next
 }
 
-// fruitless notes that a search found nothing.
+// fruitless records that a search found nothing.
 func (m *memory) fruitless(q question, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.looked.question, m.looked.at = q, now
 }
 
-// next returns which of so many nodes are asked now, at most so many: those after the last ones, and then the first
+// next returns which of the nodes to explain now, at most most of them: those after the last ones, then the first
 // again.
 func (m *memory) next(of, most int) (first, count int) {
 	m.mu.Lock()
@@ -221,13 +223,13 @@ func (m *memory) next(of, most int) (first, count int) {
 	return first, count
 }
 
-// rest returns how long the next search has to wait; 0 when it may be done now. The same question is asked again only
-// after a while: whatever may change its answer is part of it.
+// rest returns how long the next search has to wait; 0 for not at all. An unchanged question waits longer: nothing
+// that could change its answer has changed.
 func (m *memory) rest(q question, now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.looked.at.IsZero() || m.looked.question.passing != "" && q.passing == "" {
-		return 0 // or the last search was not about replacements at all
+		return 0 // none yet, or the last one left replacements out
 	}
 	wait := fruitlessPause
 	if m.looked.question == q {

@@ -17,12 +17,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// This file chooses nodes to go although pods run on them: expired ones first, then drifted ones, and when there are none,
-// those whose going makes the cluster cheaper (D-04, D-06). proceed.go carries it out.
+// This file chooses nodes with pods for removal: first expired ones, then drifted ones and, if there are none, those
+// whose removal makes the cluster cheaper (D-04, D-06). proceed.go carries it out.
 
-// move plans the next commands, and begins them. What is under way is taken for carried out, so a slow replacement holds up
-// nobody else: drift goes on as far as the budgets allow. A pool that is being consolidated is left alone until that is over,
-// because what comes for it would make a better place for its pods than yet another node. rest is when to look again.
+// move plans the next commands and begins them. It treats commands under way as carried out, so a slow replacement
+// delays nothing else: drift continues as far as budgets allow. A pool that is being consolidated is left alone until
+// that is over. Its new nodes will be a better place for its pods than yet another node. rest is when to check again.
 func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.Duration, err error) {
 	terms := c.terms(r)
 	done := c.evaluates(plan.Expired)
@@ -62,7 +62,7 @@ func (c *Controller) move(ctx context.Context, r round) (begun bool, rest time.D
 	return len(outcome.Marked) > 0, proceedAfter, err
 }
 
-// questionOf returns what the answer of a search depends on.
+// questionOf returns the question of a search.
 func questionOf(r round, terms engine.Terms) question {
 	q := question{version: r.snapshot.Version}
 	for _, node := range r.snapshot.Nodes {
@@ -81,7 +81,7 @@ func questionOf(r round, terms engine.Terms) question {
 	return q
 }
 
-// terms are the budgets of this moment; pools whose last command failed have none to spare for a while.
+// terms returns the current terms. Pools that pause after a failed command have a zero budget.
 func (c *Controller) terms(r round) engine.Terms {
 	terms := engine.Terms{
 		Now: r.now.Unix(), Budgets: map[string][]engine.Budget{},
@@ -97,7 +97,7 @@ func (c *Controller) terms(r round) engine.Terms {
 	return terms
 }
 
-// reportCommands tells about what was begun: each node, what replaces it, and the price before and after (D-01).
+// reportCommands reports what was begun: each node, its replacement, and the price before and after (D-01).
 func (c *Controller) reportCommands(r round, p plan.Plan, outcome apply.Outcome) {
 	commands := begunBy(p, outcome)
 	for _, g := range approvals(commands) {
@@ -110,18 +110,18 @@ func (c *Controller) reportCommands(r round, p plan.Plan, outcome apply.Outcome)
 			if len(g.launches) > 0 {
 				text += ", once " + strings.Join(g.launches, ", ") + " is there"
 			}
-			if len(g.launches) > 0 || !engine.ForMoney(remove.Reason) { // else its approval has said it
+			if len(g.launches) > 0 || !engine.ForMoney(remove.Reason) { // else the approval has reported it
 				c.config.Events.Event(claimRef(remove), event.Normal, event.DisruptionLaunching, text)
 			}
-			c.config.Log.Info("disrupting", "event", "Disrupting", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool,
-				"command-id", g.removes[0].Claim, "reason", remove.Reason, "decision", g.decision(),
+			c.config.Log.Info("disrupting", "event", "Disrupting", "claim", remove.Claim, "node", remove.Node, "pool",
+				remove.Pool, "command-id", g.removes[0].Claim, "reason", remove.Reason, "decision", g.decision(),
 				"disrupted-node-count", len(g.removes), "replacement-node-count", len(g.launches),
 				"pricePerHourBefore", g.before.String(), "pricePerHourAfter", g.after.String())
 		}
 	}
 }
 
-// reportStays tells of nodes that are due to be replaced and cannot be (D-02).
+// reportStays reports nodes that are due for replacement but cannot be replaced (D-02).
 func (c *Controller) reportStays(r round, p plan.Plan, reason plan.DisruptionReason) {
 	for _, stay := range p.Stays {
 		c.config.Events.Event(claimRef(plan.Remove{Claim: stay.Claim, ClaimUID: stay.ClaimUID}), event.Normal,
@@ -129,7 +129,7 @@ func (c *Controller) reportStays(r round, p plan.Plan, reason plan.DisruptionRea
 	}
 }
 
-// poolOf names the pool of a claim.
+// poolOf returns the name of a claim's pool.
 func poolOf(r round, claim string) string {
 	for _, node := range r.snapshot.Nodes {
 		if node.Claim == claim {
@@ -141,16 +141,17 @@ func poolOf(r round, claim string) string {
 
 // full reports whether a hard limit leaves a pool no room for a replacement although its budgets allow one (L-30).
 func full(r round, terms engine.Terms, pool *cluster.Pool, reason plan.DisruptionReason) bool {
-	if pool.Limits.HardNodes == limit.None { // so it is mostly, and there are many pools
+	if pool.Limits.HardNodes == limit.None { // usual, and there are many pools
 		return false
 	}
-	budget := min(engine.Allowed(terms.Budgets[pool.Name], reason), len(r.snapshot.Nodes)) - engine.Taken(r.snapshot)[pool.Name]
+	budget := min(engine.Allowed(terms.Budgets[pool.Name], reason), len(r.snapshot.Nodes)) -
+		engine.Taken(r.snapshot)[pool.Name]
 	answer := pool.Limits.Replacements(budget, pool.Used.Nodes)
 	return answer.ByLimit && answer.Allowed == 0
 }
 
-// reportDueBlocked tells of pools whose drifted or expired nodes stay because of their hard limit (L-34): it leaves no room, or
-// less than what replaces the node of the pool that is next. For the latter the plan is made again as if there were no such limit.
+// reportDueBlocked reports pools whose drifted or expired nodes stay because of their hard limit (L-34). It leaves no
+// room, or less than the next node's replacement needs. For the latter, the plan is repeated without these limits.
 func (c *Controller) reportDueBlocked(r round, terms engine.Terms, p plan.Plan, reason plan.DisruptionReason,
 	again func(*cluster.Snapshot, engine.Terms) plan.Plan) {
 	due, tight := map[string]bool{}, map[string]bool{}

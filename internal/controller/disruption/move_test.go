@@ -15,9 +15,7 @@ import (
 
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 	"github.com/joiner-autoscaler/joiner/internal/condition"
-	"github.com/joiner-autoscaler/joiner/internal/controller/disruption"
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
-	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
@@ -28,10 +26,13 @@ func (r *rig) offer(t *testing.T) {
 	offering := func(price resources.Money) []catalog.Offering {
 		return []catalog.Offering{{Zone: "a", CapacityType: catalog.OnDemand, Price: price, Available: true}}
 	}
-	err := r.store.SetCatalog(world.ClassRef{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}, catalog.Catalog{Types: []catalog.Type{
-		{Name: "small", Capacity: resources.Amounts{"cpu": 2000, "memory": 8 << 30, "pods": 110}, Offerings: offering(1_000_000)},
-		{Name: "large", Capacity: resources.Amounts{"cpu": 8000, "memory": 32 << 30, "pods": 110}, Offerings: offering(4_000_000)},
-	}})
+	err := r.store.SetCatalog(world.ClassRef{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"},
+		catalog.Catalog{Types: []catalog.Type{
+			{Name: "small", Capacity: resources.Amounts{"cpu": 2000, "memory": 8 << 30, "pods": 110},
+				Offerings: offering(1_000_000)},
+			{Name: "large", Capacity: resources.Amounts{"cpu": 8000, "memory": 32 << 30, "pods": 110},
+				Offerings: offering(4_000_000)},
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,12 +41,15 @@ func (r *rig) offer(t *testing.T) {
 // sized makes a machine of an instance type what its provider and kubelet say that it is.
 func sized(name, kind string) (*corev1.Node, *karpenterv1.NodeClaim) {
 	n, claim := machine(name)
-	room := corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("110")}
+	room := corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("8Gi"),
+		"pods": resource.MustParse("110")}
 	if kind == "large" {
-		room = corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi"), "pods": resource.MustParse("110")}
+		room = corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi"),
+			"pods": resource.MustParse("110")}
 	}
 	for key, value := range map[string]string{
-		corev1.LabelInstanceTypeStable: kind, corev1.LabelTopologyZone: "a", karpenterv1.CapacityTypeLabelKey: catalog.OnDemand, corev1.LabelHostname: name,
+		corev1.LabelInstanceTypeStable: kind, corev1.LabelTopologyZone: "a",
+		karpenterv1.CapacityTypeLabelKey: catalog.OnDemand, corev1.LabelHostname: name,
 	} {
 		n.Labels[key] = value
 		if key != corev1.LabelHostname {
@@ -60,8 +64,14 @@ func sized(name, kind string) (*corev1.Node, *karpenterv1.NodeClaim) {
 func podAsking(name, node, cpu string) *corev1.Pod {
 	pod := podOn(node)
 	pod.Name, pod.UID, pod.Labels = name, types.UID(name), map[string]string{"app": "web"}
-	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "rs", Controller: new(true)}}
-	pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}
+	pod.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "rs", Controller: new(true)},
+	}
+	pod.Spec.Containers = []corev1.Container{
+		{Name: "main", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)},
+		}},
+	}
 	return pod
 }
 
@@ -70,7 +80,9 @@ func clusterOf(t *testing.T, budget string, machines map[string]string, cpu stri
 	t.Helper()
 	pool := newPool(budget)
 	pool.Spec.Disruption.ConsolidationPolicy = karpenterv1.ConsolidationPolicyWhenEmptyOrUnderutilized
-	pool.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue}}
+	pool.Status.Conditions = []karpenterv1.Condition{
+		{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue},
+	}
 	objects := []client.Object{pool}
 	for name, kind := range machines {
 		n, claim := sized(name, kind)
@@ -150,7 +162,8 @@ func (r *rig) drift(t *testing.T, names ...string) {
 		if err := r.server.Get(t.Context(), types.NamespacedName{Name: name}, &claim); err != nil {
 			t.Fatal(err)
 		}
-		condition.Set(&claim.Status.Conditions, 0, condition.True(karpenterv1.ConditionTypeDrifted, "NodePoolDrifted", ""), r.clock.Now())
+		condition.Set(&claim.Status.Conditions, 0, condition.True(karpenterv1.ConditionTypeDrifted, "NodePoolDrifted",
+			""), r.clock.Now())
 		if err := r.server.Status().Update(t.Context(), &claim); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +178,8 @@ func TestAnUnderusedNodeGoes(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small"}, "500m")
 		r.turn(t)
-		if marked, deleting := r.state(t); len(marked) != 1 || len(deleting) != 0 || !r.tainted(t, marked[0]) || len(r.list(t)) != 2 {
+		if marked, deleting := r.state(t); len(marked) != 1 || len(deleting) != 0 || !r.tainted(t, marked[0]) ||
+			len(r.list(t)) != 2 {
 			t.Fatalf("marked %v, deleting %v: want one marked", marked, deleting)
 		}
 		if restarts {
@@ -178,15 +192,16 @@ func TestAnUnderusedNodeGoes(t *testing.T) {
 			t.Fatalf("restarts %v: marked %v, deleting %v: want one deleted", restarts, marked, deleting)
 		}
 		said := strings.Join(r.tape.Said(), "\n")
-		if !strings.Contains(said, "ConsolidationApproved: It goes: 1.000/h before, 0.000/h after; nothing replaces it") ||
+		if !strings.Contains(said,
+			"ConsolidationApproved: It goes: 1.000/h before, 0.000/h after; nothing replaces it") ||
 			strings.Contains(said, "DisruptionLaunching") {
 			t.Errorf("said %s, want its price once", said)
 		}
 	}
 }
 
-// D-10: what replaces a node is launched after the mark, and the node is deleted after that is initialized and not before,
-// whichever process does it.
+// D-10: what replaces a node is launched after the mark, and the node is deleted after that is initialized and not
+// before, whichever process does it.
 func TestAReplacementComesBeforeTheRemoval(t *testing.T) {
 	t.Parallel()
 	for _, restarts := range []bool{false, true} {
@@ -205,7 +220,8 @@ func TestAReplacementComesBeforeTheRemoval(t *testing.T) {
 		for range 3 {
 			again()
 		}
-		if marked, deleting := r.state(t); !slices.Equal(marked, []string{"a"}) || len(deleting) != 0 || len(r.list(t)) != 2 {
+		if marked, deleting := r.state(t); !slices.Equal(marked, []string{"a"}) || len(deleting) != 0 ||
+			len(r.list(t)) != 2 {
 			t.Fatalf("restarts %v: marked %v, deleting %v: want it to wait", restarts, marked, deleting)
 		}
 		r.join(t, replacements[0], "small")
@@ -225,7 +241,8 @@ func TestAReplacementComesBeforeTheRemoval(t *testing.T) {
 	}
 }
 
-// D-10: a replacement fails: the marks are taken off, what else was launched goes, and the pool is left alone for a while.
+// D-10: a replacement fails: the marks are taken off, what else was launched goes, and the pool is left alone for a
+// while.
 func TestAFailedReplacementUndoesItsCommand(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "100%", map[string]string{"a": "large"}, "1500m")
@@ -268,7 +285,9 @@ func TestASlowReplacementHoldsUpNobodyElse(t *testing.T) {
 	r := clusterOf(t, "1", map[string]string{"a": "small"}, "1500m")
 	slow := newPool("1")
 	slow.Name, slow.UID = "slow", "slow"
-	slow.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue}}
+	slow.Status.Conditions = []karpenterv1.Condition{
+		{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue},
+	}
 	n, claim := sized("s", "small")
 	n.Labels[karpenterv1.NodePoolLabelKey], claim.Labels[karpenterv1.NodePoolLabelKey] = "slow", "slow"
 	pod := podAsking("on-s", "s", "1500m")
@@ -354,7 +373,9 @@ func TestAPodDisruptionBudgetHoldsANode(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "1", map[string]string{"a": "large"}, "1500m")
 	pdb := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "pdb"},
-		Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		}}
 	if err := r.store.Apply(pdb); err != nil {
 		t.Fatal(err)
 	}
@@ -430,14 +451,15 @@ func TestTheHardLimitStopsReplacements(t *testing.T) {
 		if marked, _ := r.state(t); len(marked) != 0 || len(r.list(t)) != 1 {
 			t.Fatalf("%s: marked %v", reason, marked)
 		}
-		if want := "default DisruptionBlocked: No allowed disruptions for disruption reason " + reason + " due to node hard limit"; !slices.Contains(r.tape.Said(), want) {
+		if want := "default DisruptionBlocked: No allowed disruptions for disruption reason " + reason +
+			" due to node hard limit"; !slices.Contains(r.tape.Said(), want) {
 			t.Errorf("said %q, want %q", r.tape.Said(), want)
 		}
 	}
 }
 
-// L-30, L-34: the limit leaves room for one node, and what replaces the drifted one is two. It stays, and the pool says why. With
-// room for both, it goes.
+// L-30, L-34: the limit leaves room for one node, and what replaces the drifted one is two. It stays, and the pool
+// says why. With room for both, it goes.
 func TestARoomTooSmallForTheReplacementsIsTold(t *testing.T) {
 	t.Parallel()
 	const want = "default DisruptionBlocked: No allowed disruptions for disruption reason Drifted due to node hard limit"
@@ -455,43 +477,5 @@ func TestARoomTooSmallForTheReplacementsIsTold(t *testing.T) {
 		if slices.Contains(r.tape.Said(), want) != blocked {
 			t.Errorf("limit %s: said %q, want %q: %t", limit, r.tape.Said(), want, blocked)
 		}
-	}
-}
-
-// P-23, B-11: before a node is removed it is told which pods leave it for places that were found. Where nobody asks for places, as above
-// a limit, nobody is told.
-func TestPodsThatLeaveAreTold(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		cpu  string
-		want int
-	}{"its pod fits elsewhere": {"500m", 1}, "its pod fits nowhere": {"1500m", 0}} {
-		r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small"}, c.cpu)
-		var told []*cluster.Pod
-		r.over(r.server, func(config *disruption.Config) {
-			config.Leave = func(pods []*cluster.Pod) {
-				if _, deleting := r.state(t); len(deleting) > 0 {
-					t.Errorf("%s: told when %v is being removed", name, deleting)
-				}
-				told = append(told, pods...)
-			}
-		})
-		for range 4 {
-			r.turn(t)
-		}
-		_, deleting := r.state(t)
-		if len(told) != c.want || len(deleting) != c.want || c.want > 0 && told[0].Name != "on-"+deleting[0] {
-			t.Errorf("%s: told of %v, removed %v; want %d pod", name, told, deleting, c.want)
-		}
-	}
-	r := newRig(t, append(limitedFleet("1", "a", "b"), podAsking("on-a", "a", "500m"), podAsking("on-b", "b", "500m"))...)
-	r.over(r.server, func(config *disruption.Config) {
-		config.Leave = func(pods []*cluster.Pod) { t.Errorf("told of %v, and nobody asked where they go", pods) }
-	})
-	for range 3 {
-		r.turn(t)
-	}
-	if _, deleting := r.state(t); len(deleting) != 1 {
-		t.Errorf("removed %v, want one of two above the limit", deleting)
 	}
 }

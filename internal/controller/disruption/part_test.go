@@ -20,12 +20,14 @@ func halved(t *testing.T) (*rig, string) {
 	r := clusterOf(t, "100%", map[string]string{"a": "large", "b": "large"}, "1500m")
 	for _, name := range []string{"on-a", "on-b"} {
 		var pod corev1.Pod
-		if err := r.server.Get(t.Context(), types.NamespacedName{Namespace: podOn("a").Namespace, Name: name}, &pod); err != nil {
+		if err := r.server.Get(t.Context(), types.NamespacedName{Namespace: podOn("a").Namespace, Name: name},
+			&pod); err != nil {
 			t.Fatal(err)
 		}
 		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname,
-				LabelSelector: &metav1.LabelSelector{MatchLabels: pod.Labels}}}}}
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+				{TopologyKey: corev1.LabelHostname,
+					LabelSelector: &metav1.LabelSelector{MatchLabels: pod.Labels}}}}}
 		if err := r.server.Update(t.Context(), &pod); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +101,8 @@ func TestWhatCameAndSavesNothingIsNotKept(t *testing.T) {
 	r.join(t, came, "large") // not what was planned
 	r.clock.Advance(time.Second)
 	r.turn(t)
-	if marked, deleting := r.state(t); len(marked) != 0 || len(deleting) != 0 || r.tainted(t, "a") || r.tainted(t, "b") {
+	if marked, deleting := r.state(t); len(marked) != 0 || len(deleting) != 0 || r.tainted(t, "a") ||
+		r.tainted(t, "b") {
 		t.Fatalf("marked %v, deleting %v: want all taken back", marked, deleting)
 	}
 }

@@ -7,30 +7,31 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// This file notices that a workload shrinks, or rolls: pods end on nodes that stay (D-15, B-11). Nobody has to tell
-// which workload, nor how far it has got: as long as pods end one after the other, more may follow, and what replaces
-// the nodes of those that are left now may be for nothing. Pods that end on nodes which go are ours, and do not count.
+// This file notices when a workload shrinks or rolls: pods end on nodes that stay (D-15, B-11). It need not know which
+// workload, or how far it has got. As long as pods end one after the other, more may follow. Replacements for the
+// nodes of the remaining pods may then be useless. Pods that end on nodes being removed are our doing, and do not
+// count.
 
 const (
-	// calmAfter is how long after the last such pod was seen a pool is calm again. Controllers delete pods in batches, and many
-	// pods end within a second, so that there are gaps.
+	// calmAfter is how long after the last such pod a pool counts as calm again. Controllers delete pods in batches,
+	// and many pods end within a second, so there are gaps.
 	calmAfter = 5 * time.Second
-	// passesWithin is how long a pool may wait for calm. Where pods end all the time, for instance because they are
-	// short-lived, or where one never ends, nothing passes, and nodes are replaced as ever.
+	// passesWithin is the longest that a pool waits for calm. If pods end all the time, for instance short-lived ones,
+	// or one never ends, nodes are replaced as usual.
 	passesWithin = 2 * time.Minute
 )
 
-// passage is when pods of a pool began to end, and when one was seen last.
+// passage is when pods of a pool began to end, and when one was last seen ending.
 type passage struct {
 	since, last time.Time
 }
 
-// holds reports whether the pool is waited for.
+// holds reports whether to wait for the pool.
 func (p passage) holds(now time.Time) bool {
 	return now.Sub(p.last) < calmAfter && now.Sub(p.since) < passesWithin
 }
 
-// passingIn notes in which pools of s pods are ending, and returns those that are to be waited for; nil for none.
+// passingIn records in which pools of s pods are ending, and returns the pools to wait for; nil for none.
 func (m *memory) passingIn(s *cluster.Snapshot, now time.Time) map[string]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,7 +63,8 @@ func (m *memory) passingIn(s *cluster.Snapshot, now time.Time) map[string]bool {
 
 func isEnding(pod *cluster.Pod) bool { return pod.Terminating && !pod.Fixed }
 
-// passingEnds returns when the next pool is waited for no more, if nothing else happens there; zero when none is.
+// passingEnds returns when the next pool need not be waited for any more, if nothing else happens there; zero for
+// none.
 func (m *memory) passingEnds(now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()

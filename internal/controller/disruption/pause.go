@@ -18,12 +18,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file is the pause switch (D-14): one ConfigMap stops everything that budgets bound, in the whole cluster, as if each
-// NodePool had a budget of 0 nodes for every reason. What is marked and not deleted yet is taken back; what is being drained
-// goes on, because a deletion cannot be taken back. What budgets do not bound goes on too.
+// This file is the pause switch (D-14). One ConfigMap stops everything under budgets in the whole cluster, as if each
+// NodePool had a budget of 0 nodes for every reason. Marks without a deletion are taken back. Drains continue, because
+// a deletion cannot be taken back. What budgets do not bound continues too.
 
-// SwitchName is the name of the ConfigMap, in the system namespace, and the others are its keys: whether disruption is
-// paused, true or false, why, which is repeated in events, and until when.
+// SwitchName is the name of the ConfigMap, in the system namespace. The others are its keys: whether disruption is
+// paused (true or false), why (repeated in events), and until when.
 const (
 	SwitchName   = translate.SwitchName
 	SwitchPaused = translate.SwitchPaused
@@ -31,23 +31,23 @@ const (
 	SwitchUntil  = translate.SwitchUntil
 )
 
-// switchAge is for how long a round that has nothing to carry out takes the word of an earlier one that the switch is off: most
-// rounds begin nothing, and each that does asks before.
+// switchAge is how long a round with nothing to carry out trusts an earlier reading of the switch as off. Most rounds
+// begin nothing, and a round that begins something reads it first.
 const switchAge = 10 * time.Second
 
-// LastPaused is Paused as the last round has found it.
+// LastPaused returns the result of Paused as of the last round.
 func (c *Controller) LastPaused() string { return c.memory.pausedBy() }
 
-// Paused says why voluntary disruption is paused, "" when it is not, also to other controllers that keep to the switch.
-// It asks the API server itself: once the switch is written, no later round begins anything, or carries anything out. A value
-// that is neither true nor false counts as true, because whoever wrote it wanted something held up. So does one whose end
-// cannot be read.
+// Paused returns why voluntary disruption is paused, "" if it is not. Other controllers that obey the switch use it
+// too. It asks the API server: once the switch is written, no later round begins or carries out anything. A value
+// other than true or false counts as true, because whoever wrote it wanted a pause. So does a pause whose end cannot
+// be read.
 func (c *Controller) Paused(ctx context.Context) (string, error) {
 	why, _, err := c.readSwitch(ctx)
 	return why, err
 }
 
-// readSwitch says why voluntary disruption is paused, and when that ends by itself: zero when it does not (U-27).
+// readSwitch returns why voluntary disruption is paused, and when that ends by itself; zero if it does not (U-27).
 func (c *Controller) readSwitch(ctx context.Context) (why string, until time.Time, err error) {
 	var object corev1.ConfigMap
 	key := types.NamespacedName{Namespace: c.config.Namespace, Name: SwitchName}
@@ -67,8 +67,8 @@ func (c *Controller) readSwitch(ctx context.Context) (why string, until time.Tim
 	return pause.By(key.String()), pause.Until, nil
 }
 
-// glance sets what the switch says, for a round that knows its picture. It asks the API server if there is something to carry out,
-// or if nobody has for a while.
+// glance reads the switch for a round that has its snapshot. It asks the API server if there is something to carry
+// out, or if it was not read recently.
 func (c *Controller) glance(ctx context.Context, r *round) error {
 	if !goesOn(r.snapshot) && c.memory.switchIsOff(r.now) {
 		return nil
@@ -80,15 +80,15 @@ func (c *Controller) glance(ctx context.Context, r *round) error {
 	return err
 }
 
-// goesOn reports whether there is an intent to carry out or to take back, or something that was launched to replace others.
+// goesOn reports whether there is an intent to carry out or take back, or a replacement to handle.
 func goesOn(s *cluster.Snapshot) bool {
 	return slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool {
 		return n.Disrupting && !n.Deleting || len(n.Replaces) > 0
 	})
 }
 
-// begin writes the intents of a plan down. A round that went by what an earlier one had read asks the switch before, and if that
-// is on it begins nothing: the next round asks for itself, and tells why.
+// begin writes the intents of a plan. If the round used an earlier reading of the switch, it reads the switch first.
+// If that is on, it begins nothing; the next round reads it again and reports why.
 func (c *Controller) begin(ctx context.Context, r round, p plan.Plan) (apply.Outcome, error) {
 	if len(p.Removes) > 0 && !r.asked {
 		if why, _, err := c.readSwitch(ctx); err != nil || why != "" {
@@ -99,7 +99,7 @@ func (c *Controller) begin(ctx context.Context, r round, p plan.Plan) (apply.Out
 	return c.config.Applier.Apply(ctx, p)
 }
 
-// pause makes the budgets of a paused round, and tells about it.
+// pause sets the budgets of a paused round, and reports the pause.
 func (c *Controller) pause(r *round) {
 	c.memory.foundPaused(r.paused)
 	if r.paused == "" {

@@ -35,7 +35,8 @@ func (r *rig) pausedGauge(t *testing.T, want float64) {
 	t.Error("there is no metric")
 }
 
-// D-14: while the switch is on nothing is chosen, whatever the budgets say; event and metric tell it; off, and it goes on.
+// D-14: while the switch is on nothing is chosen, whatever the budgets say; event and metric tell it; off, and it goes
+// on.
 func TestThePauseSwitchStopsEverything(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, append(fleet("100%", "a", "b"), pauseSwitch("true"))...)
@@ -43,7 +44,8 @@ func TestThePauseSwitchStopsEverything(t *testing.T) {
 	if _, marked := r.claims(t); marked != 0 {
 		t.Fatalf("%d nodes are marked while disruption is paused", marked)
 	}
-	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, "default DisruptionPaused: voluntary disruption is paused by ConfigMap kube-system/joiner-disruption: release week") {
+	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said,
+		"default DisruptionPaused: voluntary disruption is paused by ConfigMap kube-system/joiner-disruption: release week") {
 		t.Fatalf("said %s", said)
 	}
 	r.pausedGauge(t, 1)
@@ -81,14 +83,15 @@ func TestWhatThePauseSwitchMaySay(t *testing.T) {
 		if _, marked := r.claims(t); marked != want {
 			t.Errorf("paused: %q: %d nodes are marked, want %d", value, marked, want)
 		}
-		if said := strings.Join(r.tape.Said(), "\n"); strings.Contains(said, "want true or false") != (value == "yes") {
+		if said := strings.Join(r.tape.Said(), "\n"); strings.Contains(said,
+			"want true or false") != (value == "yes") {
 			t.Errorf("paused: %q: said %s", value, said)
 		}
 	}
 }
 
-// TestU27_APauseEndsByItself: until its time nothing is chosen and the next round comes then; at its time work goes on,
-// whoever leads then, and the ConfigMap may stay.
+// TestU27_APauseEndsByItself: until its time nothing is chosen and the next round comes then; at its time work goes
+// on, whoever leads then, and the ConfigMap may stay.
 func TestU27_APauseEndsByItself(t *testing.T) {
 	t.Parallel()
 	object := pauseSwitch("true")

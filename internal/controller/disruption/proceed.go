@@ -20,9 +20,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// proceed asks what becomes of each node that carries an intent, and does it: the engine judges, by the table by
-// which the nodes were chosen (engine.Judge). It reports whether there was any intent, and notes the pools of those
-// with pods on them.
+// proceed continues the removals under way. For each node with an intent the engine decides what to do (engine.Judge),
+// by the same table that chose the nodes. It reports whether there was any intent. It records in r.moving the pools of
+// those with pods on them.
 func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err error) {
 	docket := engine.Docket{Paused: r.paused, Unlisted: map[string]bool{}, Counts: map[string]engine.Count{},
 		Recovered: map[string]string{}}
@@ -30,7 +30,7 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err e
 		docket.Unlisted[pool.Name] = r.pools[pool.Name] == nil
 	}
 	var failures []error
-	counted, gone := map[string]bool{}, c.memory.deletedUnseen(r.snapshot) // pools; claims by UID
+	counted, gone := map[string]bool{}, c.memory.deletedUnseen(r.snapshot) // by pool; by claim UID
 	for _, node := range r.snapshot.Nodes {
 		if !node.Disrupting || node.Deleting || node.Claim == "" {
 			continue
@@ -43,7 +43,8 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err e
 		if !i.Marked {
 			continue
 		}
-		// One that goes already uses up the budget, which is all that the others have to know of it, unless its pods need places.
+		// A deleted claim already uses up the budget. The others need to know nothing else of it, unless its pods need
+		// places.
 		if gone[node.ClaimUID] && !engine.Moves(i.Reason) && !engine.TooMany(i.Reason) {
 			continue
 		}
@@ -82,7 +83,7 @@ func (c *Controller) proceed(ctx context.Context, r round) (underway bool, err e
 	return underway, errors.Join(failures...)
 }
 
-// recovered says why a node that is marked as unhealthy is not to be repaired any more; "" when it still is.
+// recovered returns why a node marked as unhealthy need not be repaired any more; "" if repair is still due.
 func (c *Controller) recovered(ctx context.Context, claim string) (string, error) {
 	if c.config.Recovered == nil {
 		return "the feature gate NodeRepair is off", nil
@@ -90,14 +91,14 @@ func (c *Controller) recovered(ctx context.Context, claim string) (string, error
 	return c.config.Recovered(ctx, claim)
 }
 
-// deed is what became of the removal of one intent.
+// deed is the result of one intent's removal.
 type deed struct {
 	deleted bool
 	err     error
 }
 
-// together makes the calls of all verdicts that delete, or complete a mark, at the same time: what one waits for is the API
-// server, and none is about another's node. It returns the deeds of each verdict, in the order of its intents.
+// together makes the calls of all verdicts that delete, or complete a mark, concurrently. They only wait for the API
+// server, and each is about another node. It returns the deeds of each verdict, in the order of its intents.
 func (c *Controller) together(ctx context.Context, r round, verdicts []engine.Verdict) [][]deed {
 	type job struct {
 		act engine.Act
@@ -131,7 +132,8 @@ func (c *Controller) together(ctx context.Context, r round, verdicts []engine.Ve
 	return done
 }
 
-// delete deletes a claim. One of a pool that has too many is deleted only as it was counted (L-42).
+// delete deletes a claim. If its pool has too many, the claim is deleted only if unchanged since it was counted
+// (L-42).
 func (c *Controller) delete(ctx context.Context, r round, i engine.Intent) (bool, error) {
 	if engine.TooMany(i.Reason) {
 		return c.config.Applier.DeleteUnchanged(ctx, removeBy(i), r.counted[i.Node.Claim].ResourceVersion)
@@ -139,8 +141,8 @@ func (c *Controller) delete(ctx context.Context, r round, i engine.Intent) (bool
 	return c.config.Applier.Delete(ctx, removeBy(i))
 }
 
-// intentOf reads what stands on a claim and on its node. An intent that is not Marked could not be read, or there is none: the node
-// is being rebooted.
+// intentOf reads the intent from a claim and its node. If it is not Marked, it could not be read or does not exist:
+// the node is being rebooted.
 func (c *Controller) intentOf(ctx context.Context, r round, node *cluster.Node) (engine.Intent, error) {
 	tainted, err := c.tainted(ctx, node.Name)
 	if err != nil {
@@ -154,16 +156,16 @@ func (c *Controller) intentOf(ctx context.Context, r round, node *cluster.Node) 
 		Since: max(0, mark.LastTransitionTime.Unix())}, nil
 }
 
-// judgedBy are the terms of this moment. Pools that are left alone for a while go on with what is under way.
+// judgedBy returns the terms for judging. Pauses of pools do not apply: commands under way continue.
 func (c *Controller) judgedBy(r round) engine.Terms {
 	return engine.Terms{Now: r.now.Unix(), Budgets: r.budgets, MinSaving: c.config.MinSaving,
 		MinSavingPercent: c.config.MinSavingPercent, SpotToSpot: c.config.SpotToSpot}
 }
 
-// carryOut does what a verdict says, as far as that is not done yet, and tells of it.
+// carryOut carries out a verdict, as far as that is not done yet, and reports it.
 func (c *Controller) carryOut(ctx context.Context, r round, v engine.Verdict, done []deed) error {
 	switch v.Act {
-	case engine.Mark: // a process ended between the two parts of the intent, or the watch has not shown the second yet
+	case engine.Mark: // a process ended between the intent's two writes, or the cache lacks the second
 		return failuresOf(done)
 	case engine.Wait:
 		c.reportWaits(v)
@@ -185,7 +187,7 @@ func failuresOf(done []deed) error {
 	return errors.Join(failures...)
 }
 
-// removed tells of claims that were deleted.
+// removed reports claims that were deleted.
 func (c *Controller) removed(ctx context.Context, r round, v engine.Verdict, done []deed) error {
 	failures := []error{failuresOf(done)}
 	if v.Failed && slices.ContainsFunc(done, func(d deed) bool { return d.deleted }) {
@@ -204,8 +206,8 @@ func (c *Controller) removed(ctx context.Context, r round, v engine.Verdict, don
 	return errors.Join(failures...)
 }
 
-// undoAll takes intents of a verdict back; what was launched for them is let go in a later step, see replacement.go.
-// Pools whose nodes were to move are left alone for a while.
+// undoAll takes back intents of a verdict. A later step handles their replacements, see replacement.go. Pools whose
+// nodes were to move are left alone for a while.
 func (c *Controller) undoAll(ctx context.Context, r round, v engine.Verdict, intents []engine.Intent) error {
 	var failures []error
 	reason, first := v.Intents[0].Reason, passingPause
@@ -223,8 +225,7 @@ func (c *Controller) undoAll(ctx context.Context, r round, v engine.Verdict, int
 	return errors.Join(failures...)
 }
 
-// countUndo counts a verdict that takes intents back, unless it is about what is too many: that was validated by
-// nobody.
+// countUndo counts a verdict that takes intents back, except for surplus nodes: nothing was validated there.
 func (c *Controller) countUndo(v engine.Verdict) {
 	reason := v.Intents[0].Reason
 	switch {
@@ -236,17 +237,17 @@ func (c *Controller) countUndo(v engine.Verdict) {
 	}
 }
 
-// countFailed counts a command of which a replacement failed, whatever becomes of its nodes.
+// countFailed counts a command with a failed replacement, whatever happens to its nodes.
 func (c *Controller) countFailed(v engine.Verdict) {
 	reason := string(v.Intents[0].Reason)
 	c.config.Metrics.Disruption.Failures.WithLabelValues(metrics.Replace, metrics.Reason(reason),
 		metrics.ConsolidationType(reason, len(v.Intents))).Inc()
 }
 
-// narrow makes what came of a command replace only a part of its nodes (D-10). The others stay, and their pools are
-// left alone for a while after a launch that failed, or until the part is done. A process that ends in between
-// leaves a smaller command, and marks that nothing replaces: the next one goes on with the first and takes the
-// second back.
+// narrow lets the replacements that came replace only a part of the command's nodes (D-10). The others stay. Their
+// pools are left alone for a while after a failed launch, or until the part is done. A process that ends in between
+// leaves a smaller command, and marks without a replacement. The next one continues the first and takes the second
+// back.
 func (c *Controller) narrow(ctx context.Context, r round, v engine.Verdict) error {
 	var names []string
 	for _, node := range v.Part {
@@ -277,35 +278,36 @@ func removeBy(i engine.Intent) plan.Remove {
 		Price: i.Node.Price, Reason: i.Reason}
 }
 
-// undo takes an intent back, and says why.
+// undo takes an intent back and reports why.
 func (c *Controller) undo(ctx context.Context, remove plan.Remove, why string) error {
 	if err := c.config.Applier.Undo(ctx, remove); err != nil {
 		return err
 	}
 	c.config.Events.Event(claimRef(remove), event.Normal, event.DisruptionCancelled, "The node stays: "+why)
-	c.config.Log.Info("cancelled a removal", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason", why)
+	c.config.Log.Info("cancelled a removal", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool, "reason",
+		why)
 	return nil
 }
 
-// reportRemoval tells about a claim that was just deleted.
+// reportRemoval reports a claim that was just deleted.
 func (c *Controller) reportRemoval(r round, node *cluster.Node, remove plan.Remove) {
 	reason := string(remove.Reason)
 	c.config.Metrics.Claims.Disrupt(claimFor(r, node), reason, policyOf(r, remove))
 	c.tell(remove, event.DisruptionTerminating, "The node is removed: "+reason)
-	c.config.Log.Info("removing", "event", "NodeClaimDeleting", "claim", remove.Claim, "node", remove.Node, "pool", remove.Pool,
-		"reason", reason, "savesPerHour", remove.Price.String(), "moves", moved(node))
+	c.config.Log.Info("removing", "event", "NodeClaimDeleting", "claim", remove.Claim, "node", remove.Node, "pool",
+		remove.Pool, "reason", reason, "savesPerHour", remove.Price.String(), "moves", moved(node))
 }
 
 // moved lists the pods that have to leave with a node, as namespace/name (D-01).
 func moved(node *cluster.Node) []string {
-	list := []string{} // not nil: the log then says [] and not null
+	list := []string{} // not nil: so the log says [] and not null
 	for _, pod := range leaving(node) {
 		list = append(list, pod.Ref())
 	}
 	return list
 }
 
-// leaving are the pods that have to leave with a node.
+// leaving returns the pods that have to leave with a node.
 func leaving(node *cluster.Node) (pods []*cluster.Pod) {
 	for _, pod := range node.Pods {
 		if !pod.Fixed {
@@ -315,8 +317,8 @@ func leaving(node *cluster.Node) (pods []*cluster.Pod) {
 	return pods
 }
 
-// markOf reads an intent from the claim, whose reason is "" when the claim has none. An intent without a reason is an
-// old taint, or one of which the cache has not seen the first part yet, so where there is a taint the API server itself is asked.
+// markOf reads the intent from a claim; its Reason is "" if there is none. A taint without an intent is old, or the
+// cache lacks the intent's first part. So if there is a taint, it also asks the API server.
 func (c *Controller) markOf(ctx context.Context, r round, name string, tainted bool) (karpenterv1.Condition, error) {
 	readers := []client.Reader{c.config.Client}
 	if tainted {
@@ -330,14 +332,15 @@ func (c *Controller) markOf(ctx context.Context, r round, name string, tainted b
 		if r.claims != nil {
 			r.claims[name] = &claim
 		}
-		if found, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason); found.Status == metav1.ConditionTrue {
+		if found, _ := condition.Get(claim.Status.Conditions,
+			karpenterv1.ConditionTypeDisruptionReason); found.Status == metav1.ConditionTrue {
 			return found, nil
 		}
 	}
 	return karpenterv1.Condition{}, nil
 }
 
-// tainted reports whether the watches show the taint on the node; a claim without a node needs none.
+// tainted reports whether the cache shows the taint on the node; a claim without a node needs none.
 func (c *Controller) tainted(ctx context.Context, name string) (bool, error) {
 	if name == "" {
 		return true, nil
@@ -346,15 +349,16 @@ func (c *Controller) tainted(ctx context.Context, name string) (bool, error) {
 	if err := c.config.Client.Get(ctx, types.NamespacedName{Name: name}, &node); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.DisruptedTaintKey }), nil
+	return slices.ContainsFunc(node.Spec.Taints,
+		func(t corev1.Taint) bool { return t.Key == karpenterv1.DisruptedTaintKey }), nil
 }
 
-// claimRef makes as much of a claim as an event needs.
+// claimRef returns as much of a claim as an event needs.
 func claimRef(remove plan.Remove) *karpenterv1.NodeClaim {
 	return &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: remove.Claim, UID: types.UID(remove.ClaimUID)}}
 }
 
-// tell tells of a claim and, where it has one, of its node (K-14).
+// tell reports an event on a claim and, if it has one, its node (K-14).
 func (c *Controller) tell(remove plan.Remove, reason, text string) {
 	c.config.Events.Event(claimRef(remove), event.Normal, reason, text)
 	if remove.Node != "" {
@@ -362,7 +366,7 @@ func (c *Controller) tell(remove plan.Remove, reason, text string) {
 	}
 }
 
-// claimFor returns the claim of a node as this round has read it, or as much of it as the node tells.
+// claimFor returns the claim of a node as read in this round, or as much of it as the node shows.
 func claimFor(r round, node *cluster.Node) *karpenterv1.NodeClaim {
 	if claim := r.claims[node.Claim]; claim != nil {
 		return claim
@@ -370,7 +374,7 @@ func claimFor(r round, node *cluster.Node) *karpenterv1.NodeClaim {
 	return &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: node.Claim, Labels: node.Labels}}
 }
 
-// policyOf returns the consolidation policy by which a node goes; "" where another reason than consolidation has it go.
+// policyOf returns the consolidation policy by which a node goes; "" if the reason is not consolidation.
 func policyOf(r round, remove plan.Remove) string {
 	consolidates := remove.Reason == plan.Empty || remove.Reason == plan.Underutilized
 	if found := r.pools[remove.Pool]; found != nil && consolidates {

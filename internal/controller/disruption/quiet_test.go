@@ -34,7 +34,8 @@ func TestTheEndOfTheQuietTimeIsNotMissed(t *testing.T) {
 	}
 }
 
-// D-15: a node that has just replaced others is replaced by a cheaper one when its rest ends, and that moment is not missed.
+// D-15: a node that has just replaced others is replaced by a cheaper one when its rest ends, and that moment is not
+// missed.
 func TestTheEndOfTheRestIsNotMissed(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "100%", map[string]string{"a": "large"}, "1500m")
@@ -70,7 +71,8 @@ func TestABudgetThatOpensIsNotMissed(t *testing.T) {
 	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "default"}, &pool); err != nil {
 		t.Fatal(err)
 	}
-	pool.Spec.Disruption.Budgets = append(pool.Spec.Disruption.Budgets, karpenterv1.Budget{Nodes: intstr.FromString("0"), Schedule: &schedule, Duration: &shut})
+	pool.Spec.Disruption.Budgets = append(pool.Spec.Disruption.Budgets,
+		karpenterv1.Budget{Nodes: intstr.FromString("0"), Schedule: &schedule, Duration: &shut})
 	if err := r.server.Update(t.Context(), &pool); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// fate is what became of a claim: whether it is marked, and whether it still says that it replaces others, or that it did (D-15).
+// fate is what became of a claim: whether it is marked, and whether it still says that it replaces others, or that it
+// did (D-15).
 func (r *rig) fate(t *testing.T, name string) string {
 	t.Helper()
 	var claim karpenterv1.NodeClaim
@@ -134,7 +135,8 @@ func TestAnIntentThatTheCacheDoesNotShowCounts(t *testing.T) {
 	live.mark(t, "a", "Empty")
 	r.spare(t, "a")
 	r.over(r.server, func(c *disruption.Config) { c.Live = live.server })
-	if r.reconcile(t); !r.tainted(t, "a") || strings.Contains(strings.Join(r.tape.Said(), "\n"), "DisruptionCancelled") {
+	if r.reconcile(t); !r.tainted(t, "a") ||
+		strings.Contains(strings.Join(r.tape.Said(), "\n"), "DisruptionCancelled") {
 		t.Errorf("tainted %t, said %q", r.tainted(t, "a"), r.tape.Said())
 	}
 }
@@ -370,8 +372,8 @@ func TestWhatIsSettled(t *testing.T) {
 			if err := r.server.Get(t.Context(), types.NamespacedName{Name: "a"}, &claim); err != nil {
 				t.Fatal(err)
 			}
-			condition.Set(&claim.Status.Conditions, 0, condition.False(karpenterv1.ConditionTypeDisruptionReason, "Empty",
-				""), r.clock.Now())
+			condition.Set(&claim.Status.Conditions, 0, condition.False(karpenterv1.ConditionTypeDisruptionReason,
+				"Empty", ""), r.clock.Now())
 			if err := r.server.Status().Update(t.Context(), &claim); err != nil {
 				t.Fatal(err)
 			}

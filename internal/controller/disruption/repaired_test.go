@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/disruption"
 )
 
-// K-49: a node that is marked as unhealthy goes when somebody says that it still is; it stays when nobody repairs nodes any more, when it
-// has recovered, and while that cannot be told. A replacement that failed is counted.
+// K-49: a node that is marked as unhealthy goes when somebody says that it still is; it stays when nobody repairs
+// nodes any more, when it has recovered, and while that cannot be told. A replacement that failed is counted.
 func TestK49_AnUnhealthyNodeGoesUnlessItHasRecovered(t *testing.T) {
 	t.Parallel()
 	says := func(why string, err error) func(context.Context, string) (string, error) {
@@ -37,12 +37,15 @@ func TestK49_AnUnhealthyNodeGoesUnlessItHasRecovered(t *testing.T) {
 		said             string
 		failures         float64
 	}{
-		"unhealthy":  {recovered: says("", nil), together: 1, deleting: 1, said: "a DisruptionTerminating: The node is removed: Unhealthy"},
+		"unhealthy": {recovered: says("", nil), together: 1, deleting: 1,
+			said: "a DisruptionTerminating: The node is removed: Unhealthy"},
 		"one failed": {recovered: says("", nil), together: 2, deleting: 1, failures: 1},
 		"healthy": {recovered: says("it is healthy again", nil), together: 1,
 			said: "a DisruptionCancelled: The node stays: node a: it is healthy again"},
-		"the gate is off": {together: 1, said: "a DisruptionCancelled: The node stays: node a: the feature gate NodeRepair is off"},
-		"no answer":       {recovered: says("", errors.New("no answer")), together: 1, marked: 1},
+		"the gate is off": {
+			together: 1, said: "a DisruptionCancelled: The node stays: node a: the feature gate NodeRepair is off",
+		},
+		"no answer": {recovered: says("", errors.New("no answer")), together: 1, marked: 1},
 	} {
 		r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small"}, "900m")
 		r.choose(t, "Unhealthy", "a")
@@ -58,14 +61,15 @@ func TestK49_AnUnhealthyNodeGoesUnlessItHasRecovered(t *testing.T) {
 		if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, c.said) {
 			t.Errorf("%s: said %q", name, said)
 		}
-		if n := controllertest.Count(t, r.registry, "karpenter_voluntary_disruption_queue_failures_total"); n != c.failures {
+		if n := controllertest.Count(t, r.registry,
+			"karpenter_voluntary_disruption_queue_failures_total"); n != c.failures {
 			t.Errorf("%s: %v failures were counted, want %v", name, n, c.failures)
 		}
 	}
 }
 
-// K-49: a node that is being rebooted takes no pods, and is none that anybody has marked: it is not looked at each second,
-// and nobody is told that it stays.
+// K-49: a node that is being rebooted takes no pods, and is none that anybody has marked: it is not looked at each
+// second, and nobody is told that it stays.
 func TestK49_ANodeThatIsRebootedIsNoRemoval(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small"}, "900m")
@@ -73,20 +77,22 @@ func TestK49_ANodeThatIsRebootedIsNoRemoval(t *testing.T) {
 	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "a"}, &n); err != nil {
 		t.Fatal(err)
 	}
-	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: karpenterv1.RebootingTaintKey, Effect: corev1.TaintEffectNoSchedule})
+	n.Spec.Taints = append(n.Spec.Taints,
+		corev1.Taint{Key: karpenterv1.RebootingTaintKey, Effect: corev1.TaintEffectNoSchedule})
 	if err := r.server.Update(t.Context(), &n); err != nil {
 		t.Fatal(err)
 	}
 	r.sync(t)
 	asked := 0
 	r.over(r.server, func(config *disruption.Config) {
-		config.Live = interceptor.NewClient(r.server, interceptor.Funcs{Get: func(ctx context.Context, server client.WithWatch,
-			key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-			if _, is := object.(*karpenterv1.NodeClaim); is {
-				asked++
-			}
-			return server.Get(ctx, key, object, options...)
-		}})
+		config.Live = interceptor.NewClient(r.server,
+			interceptor.Funcs{Get: func(ctx context.Context, server client.WithWatch,
+				key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				if _, is := object.(*karpenterv1.NodeClaim); is {
+					asked++
+				}
+				return server.Get(ctx, key, object, options...)
+			}})
 	})
 	if again := r.reconcile(t).RequeueAfter; again < 10*time.Second || asked > 0 {
 		t.Errorf("looked at again after %s, asked for %d claims", again, asked)
@@ -96,8 +102,8 @@ func TestK49_ANodeThatIsRebootedIsNoRemoval(t *testing.T) {
 	}
 }
 
-// K-49: the controller of repair marks and launches while this one looks. A moment after the mark nobody concludes that nothing replaces
-// the node.
+// K-49: the controller of repair marks and launches while this one looks. A moment after the mark nobody concludes
+// that nothing replaces the node.
 func TestK49_WhatWasMarkedAMomentAgoIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small"}, "900m")

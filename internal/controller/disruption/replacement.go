@@ -16,11 +16,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// This file looks after claims that were launched to replace others. Once those are gone, they are claims like any other.
-// When those stay after all, because another replacement failed or the pods found no place, what was launched for them goes
-// again unless something needs it by now (D-10).
+// This file handles claims that were launched to replace others. Once those are gone, the replacements are claims like
+// any other. The old ones may stay after all, because another replacement failed or pods found no place. Then their
+// replacement is removed, unless something needs it by now (D-10).
 
-// release looks at each replacement that no intent waits for, and reports whether it wrote anything.
+// release checks each replacement whose replaced claims are not leaving, and reports whether there was any.
 func (c *Controller) release(ctx context.Context, r round) (bool, error) {
 	leaving := map[string]bool{} // claims
 	for _, node := range r.snapshot.Nodes {
@@ -49,8 +49,8 @@ func (c *Controller) releaseOne(ctx context.Context, r round, node *cluster.Node
 	for _, name := range node.Replaces {
 		var claim karpenterv1.NodeClaim
 		key := types.NamespacedName{Name: name}
-		// What replaces a claim is younger than it: where the cache shows the one and not the other, the other is gone. An intent
-		// that was written just before the replacement was launched it may not show yet.
+		// A replacement is younger than the claim it replaces. So if the cache shows it but not the old claim, the old
+		// claim is gone. But the cache may lack an intent that was written just before the launch.
 		err := c.config.Client.Get(ctx, key, &claim)
 		if err == nil && !leaves(&claim) {
 			claim = karpenterv1.NodeClaim{}
@@ -75,7 +75,8 @@ func (c *Controller) releaseOne(ctx context.Context, r round, node *cluster.Node
 	return err
 }
 
-// leaves reports whether a claim is on its way out, or marked for it.
+// leaves reports whether a claim is being deleted or marked for removal.
 func leaves(claim *karpenterv1.NodeClaim) bool {
-	return claim.DeletionTimestamp != nil || condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
+	return claim.DeletionTimestamp != nil ||
+		condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
 }

@@ -231,7 +231,8 @@ func TestAPoolThatIsGoneIsNotMarked(t *testing.T) {
 func TestAVainSearchIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "100%", map[string]string{"a": "small"}, "1500m")
-	searches := func() int { return strings.Count(strings.Join(r.tape.Said(), "\n"), "a Unconsolidatable") / 2 } // node and claim
+	// node and claim
+	searches := func() int { return strings.Count(strings.Join(r.tape.Said(), "\n"), "a Unconsolidatable") / 2 }
 	r.reconcile(t)
 	if again := r.reconcile(t).RequeueAfter; searches() != 1 || again != time.Minute {
 		t.Fatalf("%d searches, the next round comes after %s; want one, 1m", searches(), again)

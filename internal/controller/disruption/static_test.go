@@ -23,7 +23,9 @@ func staticFleet(t *testing.T, hard string) *rig {
 	if hard != "" {
 		pool.Spec.HardLimits = karpenterv1.Limits{"nodes": resource.MustParse(hard)}
 	}
-	pool.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue}}
+	pool.Status.Conditions = []karpenterv1.Condition{
+		{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue},
+	}
 	objects := []client.Object{pool, podAsking("web", "a", "1500m")}
 	for _, name := range []string{"a", "b"} {
 		n, claim := sized(name, "small")
@@ -42,7 +44,8 @@ func TestAStaticPoolRollsOneForOne(t *testing.T) {
 	r.drift(t, "a")
 	r.turn(t)
 	replacements := r.replacements(t)
-	if marked, deleting := r.state(t); !slices.Equal(marked, []string{"a"}) || len(replacements) != 1 || len(deleting) != 0 {
+	if marked, deleting := r.state(t); !slices.Equal(marked, []string{"a"}) || len(replacements) != 1 ||
+		len(deleting) != 0 {
 		t.Fatalf("marked %v, replacements %v, deleting %v: want a replacement first", marked, replacements, deleting)
 	}
 	r.turn(t)
@@ -65,7 +68,8 @@ func TestAStaticPoolAtItsHardLimitTerminatesFirst(t *testing.T) {
 	r.turn(t)
 	r.turn(t)
 	r.turn(t)
-	if marked, deleting := r.state(t); len(marked) != 0 || !slices.Equal(deleting, []string{"b"}) || len(r.list(t)) != 2 {
+	if marked, deleting := r.state(t); len(marked) != 0 || !slices.Equal(deleting, []string{"b"}) ||
+		len(r.list(t)) != 2 {
 		t.Fatalf("marked %v, deleting %v: want the empty node gone, and the other one waiting", marked, deleting)
 	}
 	r.lose(t, "b")
@@ -92,7 +96,8 @@ func TestAStaticPoolKeepsANodeWhoseReplacementFailed(t *testing.T) {
 	}
 }
 
-// inseparable puts two pods on node a that require each other's node, under a budget by which one of them may go at a time.
+// inseparable puts two pods on node a that require each other's node, under a budget by which one of them may go at a
+// time.
 func (r *rig) inseparable(t *testing.T) *policyv1.PodDisruptionBudget {
 	t.Helper()
 	tied := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "tied"}}
@@ -119,8 +124,8 @@ func (r *rig) inseparable(t *testing.T) *policyv1.PodDisruptionBudget {
 	return pdb
 }
 
-// D-12, D-02: a node of a static pool whose drain would never end stays, and says so; once the budget lets its pods go together, it
-// goes. Found by churn.
+// D-12, D-02: a node of a static pool whose drain would never end stays, and says so; once the budget lets its pods go
+// together, it goes. Found by churn.
 func TestAStaticPoolKeepsANodeWhoseDrainWouldNotEnd(t *testing.T) {
 	t.Parallel()
 	r := staticFleet(t, "2")

@@ -63,7 +63,8 @@ func TestTheRemovalsOfARoundGoTogether(t *testing.T) {
 		r.sync(t)
 		server := &slow{answer: make(chan struct{})}
 		r.over(interceptor.NewClient(r.server, interceptor.Funcs{
-			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object,
+				options ...client.DeleteOption) error {
 				server.wait()
 				return c.Delete(ctx, o, options...)
 			},
@@ -92,7 +93,8 @@ func TestMarksAreCompletedTogether(t *testing.T) {
 		r.sync(t)
 		server := &slow{answer: make(chan struct{})}
 		r.over(interceptor.NewClient(r.server, interceptor.Funcs{
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+				options ...client.PatchOption) error {
 				if _, node := o.(*corev1.Node); node {
 					server.wait()
 				}
@@ -109,7 +111,8 @@ func TestMarksAreCompletedTogether(t *testing.T) {
 	})
 }
 
-// D-10: of two commands that replace a node each, one goes on once its own replacement is there; it does not wait for the other's.
+// D-10: of two commands that replace a node each, one goes on once its own replacement is there; it does not wait for
+// the other's.
 func TestANodeGoesOnceItsOwnReplacementIsThere(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small"}, "1500m")
@@ -153,7 +156,8 @@ func TestASuccessIsNotedOnce(t *testing.T) {
 	r.choose(t, "Drifted", "a", "b", "c")
 	writes := 0
 	r.over(interceptor.NewClient(r.server, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			options ...client.PatchOption) error {
 			if _, pool := o.(*karpenterv1.NodePool); pool {
 				writes++
 			}

@@ -34,9 +34,12 @@ func TestWhatIsToldOfACommand(t *testing.T) {
 	}}
 	tape := &controllertest.Tape{}
 	registry := prometheus.NewRegistry()
-	New(Config{Events: tape, Metrics: metrics.New(registry)}).reportCommands(round{snapshot: cluster.New(cluster.Snapshot{})}, p,
+	New(Config{Events: tape, Metrics: metrics.New(registry)}).reportCommands(round{
+		snapshot: cluster.New(cluster.Snapshot{}),
+	}, p,
 		apply.Outcome{Marked: []string{"a", "b", "c"}})
-	together := " DisruptionLaunching: The node is to go: Drifted: 5.000/h before, 2.000/h after, once default/m is there"
+	together :=
+		" DisruptionLaunching: The node is to go: Drifted: 5.000/h before, 2.000/h after, once default/m is there"
 	want := []string{"a" + together, "b" + together,
 		"c DisruptionLaunching: The node is to go: Drifted: 0.000/h before, 0.000/h after"}
 	if said := tape.Said(); !slices.Equal(said, want) {
@@ -71,9 +74,9 @@ func decisions(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return all
 }
 
-// K-16: nodes that go since that is cheaper are candidates first, each with the price before and after and with what replaces
-// it, and approved once they are marked: one by itself, of several that go together the pool hears. K-08: the command
-// counts once.
+// K-16: nodes that go since that is cheaper are candidates first, each with the price before and after and with what
+// replaces it, and approved once they are marked: one by itself, of several that go together the pool hears. K-08: the
+// command counts once.
 func TestK16_AMoveIsToldWithItsPrices(t *testing.T) {
 	t.Parallel()
 	registry, tape := prometheus.NewRegistry(), &controllertest.Tape{}
@@ -98,10 +101,12 @@ func TestK16_AMoveIsToldWithItsPrices(t *testing.T) {
 			t.Errorf("said %q, want %q", tape.Said(), want)
 		}
 	}
-	if slices.ContainsFunc(tape.Said(), func(said string) bool { return strings.Contains(said, "ConsolidationApproved: It goes") }) {
+	if slices.ContainsFunc(tape.Said(),
+		func(said string) bool { return strings.Contains(said, "ConsolidationApproved: It goes") }) {
 		t.Errorf("said %q, want the approval of several nodes of their pool alone (B-12)", tape.Said())
 	}
-	if got, want := decisions(t, registry), map[string]float64{"replace underutilized multi": 1}; !maps.Equal(got, want) {
+	if got, want := decisions(t, registry), map[string]float64{"replace underutilized multi": 1}; !maps.Equal(got,
+		want) {
 		t.Errorf("decisions %v, want %v", got, want)
 	}
 	if n := controllertest.Count(t, registry, "karpenter_consolidation_moves_total", "approved", "default",
@@ -114,7 +119,8 @@ func TestK16_AMoveIsToldWithItsPrices(t *testing.T) {
 		Replacements: []*cluster.Node{coming}}
 	c.reportWaits(v)
 	for why, ground := range map[string]engine.Ground{"the budgets allow none": engine.GroundBudget,
-		"its pods have no place elsewhere any more": engine.GroundScheduling, "pod a is planned onto it": engine.GroundChurn} {
+		"its pods have no place elsewhere any more": engine.GroundScheduling,
+		"pod a is planned onto it":                  engine.GroundChurn} {
 		v.Why, v.Ground = why, ground
 		c.reportRejected(v, v.Intents)
 		want := "n1 ConsolidationRejected: " + string(ground) + ": it stays: " + why +
@@ -123,8 +129,9 @@ func TestK16_AMoveIsToldWithItsPrices(t *testing.T) {
 			t.Errorf("said %q, want %q", tape.Said(), want)
 		}
 	}
-	if want := "new DisruptionWaitingReadiness: NodeClaim new has to be ready before n1 goes"; !slices.Contains(tape.Said(), want) {
-		t.Errorf("said %q, want %q", tape.Said(), want)
+	const waiting = "new DisruptionWaitingReadiness: NodeClaim new has to be ready before n1 goes"
+	if !slices.Contains(tape.Said(), waiting) {
+		t.Errorf("said %q, want %q", tape.Said(), waiting)
 	}
 }
 
@@ -150,7 +157,8 @@ func TestTheTermsAreAsConfigured(t *testing.T) {
 	}
 }
 
-// K-08: a node that goes for another reason than consolidation is counted without the consolidation policy of its pool.
+// K-08: a node that goes for another reason than consolidation is counted without the consolidation policy of its
+// pool.
 func TestK08_ThePolicyByWhichANodeGoes(t *testing.T) {
 	t.Parallel()
 	pool := &karpenterv1.NodePool{}
@@ -167,7 +175,8 @@ func TestK08_ThePolicyByWhichANodeGoes(t *testing.T) {
 	}
 }
 
-// K-16, B-12: nodes of a pool that nothing replaces go together, so their pool hears of all of them at once; each is a command.
+// K-16, B-12: nodes of a pool that nothing replaces go together, so their pool hears of all of them at once; each is a
+// command.
 func TestNodesThatNothingReplacesAreApprovedTogether(t *testing.T) {
 	t.Parallel()
 	registry, tape := prometheus.NewRegistry(), &controllertest.Tape{}

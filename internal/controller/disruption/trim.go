@@ -18,12 +18,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file removes nodes above a limit (L-40 to L-44) and above the replicas of a static pool (D-12). It goes the way of
-// every removal: the intent is written, and judged again before it is carried out. Because no node more than the excess
-// may go (L-42), also with two controllers at once, that second judgement is made on the API server's own list, and a claim
-// is deleted only as it stands there, and only while not more claims are leaving than have to: see docs/limits.md.
+// This file removes nodes above a limit (L-40 to L-44) and above the replicas of a static pool (D-12). As in every
+// removal, the intent is written, and judged again before it is carried out. No more nodes than the excess may go
+// (L-42), even with two controllers at once. So the second judgement uses the API server's own list. A claim is
+// deleted only if it is unchanged there, and only while no more claims are leaving than have to: see docs/limits.md.
 
-// trim chooses nodes that are too many, and tells about it (L-44). It reports whether any intent was written.
+// trim chooses surplus nodes, and reports them (L-44). It returns whether any intent or mark was written.
 func (c *Controller) trim(ctx context.Context, r round) (bool, error) {
 	if wrote, err := c.markExcess(ctx, r); wrote || err != nil || r.graced {
 		return wrote, err
@@ -42,17 +42,19 @@ func (c *Controller) reportTrim(r round, p plan.Plan, outcome apply.Outcome) {
 			continue
 		}
 		chosen[remove.Pool]++
-		c.config.Events.Event(claimRef(remove), event.Normal, string(remove.Reason), "The node is removed, its NodePool has too many: "+remove.Why)
+		c.config.Events.Event(claimRef(remove), event.Normal, string(remove.Reason),
+			"The node is removed, its NodePool has too many: "+remove.Why)
 	}
 	for _, remove := range p.Removes {
 		if n := chosen[remove.Pool]; n > 0 && r.pools[remove.Pool] != nil {
-			c.config.Events.Event(r.pools[remove.Pool], event.Normal, string(remove.Reason), fmt.Sprintf("%s: removing %d", remove.Why, n))
+			c.config.Events.Event(r.pools[remove.Pool], event.Normal, string(remove.Reason),
+				fmt.Sprintf("%s: removing %d", remove.Why, n))
 			delete(chosen, remove.Pool)
 		}
 	}
 }
 
-// count reads a pool and its claims on the API server, and keeps the claims: they are deleted only as they are there.
+// count reads a pool and its claims from the API server. It keeps the claims, which are deleted only if unchanged.
 func (c *Controller) count(ctx context.Context, r round, name string) (engine.Count, error) {
 	var count engine.Count
 	var object karpenterv1.NodePool
@@ -60,14 +62,14 @@ func (c *Controller) count(ctx context.Context, r round, name string) (engine.Co
 	case client.IgnoreNotFound(err) != nil:
 		return count, fmt.Errorf("reading NodePool %s: %w", name, err)
 	case err == nil && c.config.Fleet.OwnsPool(&object):
-		count.Pool, _ = translate.Pool(resources.NewSpace(), &object) // what is wrong with it stands in Invalid
+		count.Pool, _ = translate.Pool(resources.NewSpace(), &object) // Invalid says what is wrong with it
 		count.HeldBy = translate.PoolPauseOf(&object).By()
 	}
 	var claims karpenterv1.NodeClaimList
 	if err := c.config.Live.List(ctx, &claims); err != nil { // all: a label may have been changed by hand
 		return count, fmt.Errorf("listing the NodeClaims of NodePool %s: %w", name, err)
 	}
-	// What another program has under our label can never be too many here: as the plan counted.
+	// Another program's claims with our label can never be surplus here. The plan counts the same way.
 	own := slices.DeleteFunc(claims.Items, func(claim karpenterv1.NodeClaim) bool {
 		return translate.PoolOf(&claim) != name || !c.config.Fleet.OwnsClaim(&claim)
 	})
@@ -78,7 +80,7 @@ func (c *Controller) count(ctx context.Context, r round, name string) (engine.Co
 	return count, nil
 }
 
-// countedClaim is what the engine has to know of a claim. An intent that is not true any more is none.
+// countedClaim returns what the engine needs to know of a claim. An intent that is no longer true does not count.
 func countedClaim(claim *karpenterv1.NodeClaim) engine.CountedClaim {
 	counted := engine.CountedClaim{Name: claim.Name, Deleting: claim.DeletionTimestamp != nil,
 		Replaces: translate.Replaces(claim)}

@@ -51,7 +51,9 @@ func (r *rig) state(t *testing.T) (marked, deleting []string) {
 		switch {
 		case c.DeletionTimestamp != nil:
 			deleting = append(deleting, c.Name)
-		case slices.ContainsFunc(c.Status.Conditions, func(c karpenterv1.Condition) bool { return c.Type == karpenterv1.ConditionTypeDisruptionReason }):
+		case slices.ContainsFunc(c.Status.Conditions, func(c karpenterv1.Condition) bool {
+			return c.Type == karpenterv1.ConditionTypeDisruptionReason
+		}):
 			marked = append(marked, c.Name)
 		}
 	}
@@ -101,7 +103,8 @@ func TestNodesAboveTheLimitGo(t *testing.T) {
 	}
 }
 
-// L-42: the limit is raised while nodes go: what is deleted goes on, what is only chosen stays, and nothing else is chosen.
+// L-42: the limit is raised while nodes go: what is deleted goes on, what is only chosen stays, and nothing else is
+// chosen.
 func TestARaisedLimitTakesChoicesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limitedFleet("1", "a", "b", "c")...)
@@ -150,8 +153,8 @@ func TestK52_APausedPoolKeepsItsNodes(t *testing.T) {
 	}
 }
 
-// pausing is an API server that is listed and, before the answer is used, something else happens; so it does before writes
-// of the one who has it (see second).
+// pausing is an API server that is listed and, before the answer is used, something else happens; so it does before
+// writes of the one who has it (see second).
 type pausing struct {
 	client.Reader
 	meanwhile func()
@@ -171,7 +174,8 @@ func second(t *testing.T, r *rig, live *pausing) *rig {
 			live.meanwhile()
 			return c.Delete(ctx, o, options...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch,
+			options ...client.SubResourcePatchOption) error {
 			live.meanwhile()
 			return c.SubResource(sub).Patch(ctx, o, patch, options...)
 		},
@@ -179,9 +183,11 @@ func second(t *testing.T, r *rig, live *pausing) *rig {
 	other := &rig{server: r.server, clock: r.clock, tape: &controllertest.Tape{}}
 	other.store = world.New(world.Config{Now: r.clock.Now})
 	other.step = disruption.New(disruption.Config{
-		Client: r.server, Live: live, Picture: other.store, Fleet: controllertest.Everything{}, Events: other.tape, Metrics: metrics.New(prometheus.NewRegistry()),
-		Applier: apply.New(apply.Config{Client: writes, Live: r.server, Store: other.store, Fleet: controllertest.Everything{}, Now: r.clock.Now, Log: logr.Discard()}),
-		Ready:   func() bool { return true }, Now: r.clock.Now, Log: logr.Discard(),
+		Client: r.server, Live: live, Picture: other.store, Fleet: controllertest.Everything{}, Events: other.tape,
+		Metrics: metrics.New(prometheus.NewRegistry()),
+		Applier: apply.New(apply.Config{Client: writes, Live: r.server, Store: other.store,
+			Fleet: controllertest.Everything{}, Now: r.clock.Now, Log: logr.Discard()}),
+		Ready: func() bool { return true }, Now: r.clock.Now, Log: logr.Discard(),
 	})
 	other.sync(t)
 	return other
@@ -209,7 +215,8 @@ func TestTwoControllersDeleteTheExcessOnly(t *testing.T) {
 			}
 		}}
 		b = second(t, a, live)
-		for i, name := range []string{"a", "b", "c", "d", "e"} { // the two see different loads, and so choose different nodes
+		// the two see different loads, and so choose different nodes
+		for i, name := range []string{"a", "b", "c", "d", "e"} {
 			if i < 3 {
 				pod := podOn(name)
 				pod.Name, pod.UID = name, types.UID(name)
@@ -249,7 +256,9 @@ func TestTheHardLimitIsTold(t *testing.T) {
 	r := newRig(t)
 	pool := newPool("100%")
 	r.step.ReportHardLimit(pool, plan.Underutilized)
-	if want := "default DisruptionBlocked: No allowed disruptions for disruption reason Underutilized due to node hard limit"; !slices.Contains(r.tape.Said(), want) {
+	want :=
+		"default DisruptionBlocked: No allowed disruptions for disruption reason Underutilized due to node hard limit"
+	if !slices.Contains(r.tape.Said(), want) {
 		t.Errorf("said %q; want %q", r.tape.Said(), want)
 	}
 	families, err := r.registry.Gather()
@@ -257,7 +266,8 @@ func TestTheHardLimitIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, family := range families {
-		if family.GetName() == "karpenter_nodepools_disruptions_blocked_by_node_limit_total" && family.GetMetric()[0].GetCounter().GetValue() == 1 {
+		if family.GetName() == "karpenter_nodepools_disruptions_blocked_by_node_limit_total" &&
+			family.GetMetric()[0].GetCounter().GetValue() == 1 {
 			return
 		}
 	}

@@ -32,14 +32,15 @@ func (r *rig) mark(t *testing.T, name, reason string) {
 	if err := r.server.Get(t.Context(), types.NamespacedName{Name: name}, &claim); err != nil {
 		t.Fatal(err)
 	}
-	condition.Set(&claim.Status.Conditions, 0, condition.True(karpenterv1.ConditionTypeDisruptionReason, reason, ""), r.clock.Now())
+	condition.Set(&claim.Status.Conditions, 0, condition.True(karpenterv1.ConditionTypeDisruptionReason, reason, ""),
+		r.clock.Now())
 	if err := r.server.Status().Update(t.Context(), &claim); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// L-42: a delete rests on the claim as it was listed. An intent that was taken back between the list and the delete keeps the
-// claim, although the list had it.
+// L-42: a delete rests on the claim as it was listed. An intent that was taken back between the list and the delete
+// keeps the claim, although the list had it.
 func TestAClaimThatChangedAfterTheListStays(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limitedFleet("2", "a", "b", "c")...)
@@ -59,7 +60,8 @@ func TestAClaimThatChangedAfterTheListStays(t *testing.T) {
 	}
 }
 
-// L-42, L-41: of two that are chosen where one is too many, the last in the trimming order is taken back, whatever its name.
+// L-42, L-41: of two that are chosen where one is too many, the last in the trimming order is taken back, whatever its
+// name.
 func TestTheLastInTheOrderIsTakenBack(t *testing.T) {
 	t.Parallel()
 	objects := append(limitedFleet("2", "a", "b", "c"), podOn("a"))
@@ -85,13 +87,14 @@ func TestADormantPoolIsLeftAlone(t *testing.T) {
 	r.mark(t, "b", "NodeLimitExceeded")
 	r.sync(t)
 	r.after(t, 3, 0, "")
-	if said := strings.Join(r.tape.Said(), "\n"); strings.Count(said, "The node stays: the feature gate StaticCapacity is off") != 2 {
+	if said := strings.Join(r.tape.Said(), "\n"); strings.Count(said,
+		"The node stays: the feature gate StaticCapacity is off") != 2 {
 		t.Errorf("said:\n%s\nwant both taken back", said)
 	}
 }
 
-// L-42: two controllers have each chosen a node, and one is too many. The last in the trimming order is taken back first, and
-// nothing is deleted in that step.
+// L-42: two controllers have each chosen a node, and one is too many. The last in the trimming order is taken back
+// first, and nothing is deleted in that step.
 func TestTheSurplusIsTakenBackBeforeAnythingGoes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limitedFleet("3", "a", "b", "c", "d")...)

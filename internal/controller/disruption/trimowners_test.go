@@ -71,7 +71,8 @@ func madeFor(t *testing.T, r *rig, name, pool string) {
 		t.Fatal(err)
 	}
 	claim.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodePool", Name: pool, UID: types.UID("uid-of-" + pool),
+		APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodePool", Name: pool,
+		UID: types.UID("uid-of-" + pool),
 	}}
 	if err := r.server.Update(t.Context(), claim); err != nil {
 		t.Fatal(err)

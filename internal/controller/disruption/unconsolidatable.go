@@ -8,13 +8,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// asked is of how many nodes a search that has found nothing asks why they stay: for each a plan is made.
+// asked is how many nodes are explained after a search that found nothing: each needs a plan.
 const asked = 20
 
-// reportUnconsolidatable tells of nodes that were looked at and stay because nothing cheaper was found (D-02), rarely:
-// it is nothing that a user has to act on. In a large cluster it tells of some, and of the next ones after the next
-// search. Budgets are told of the pool. What forbids that a node goes is told elsewhere, and so is what one that has drifted or
-// expired waits for.
+// reportUnconsolidatable reports nodes that stay because nothing cheaper was found (D-02). It does so rarely: a user
+// need not act on it. In a large cluster it reports some nodes, and the next ones after the next search. Budgets are
+// reported on the pool. Reported elsewhere are what forbids that a node goes, and what a drifted or expired node waits
+// for.
 func (c *Controller) reportUnconsolidatable(r round, terms engine.Terms) {
 	var nodes []*cluster.Node
 	held, taken := map[string]bool{}, engine.Taken(r.snapshot)
@@ -25,10 +25,11 @@ func (c *Controller) reportUnconsolidatable(r round, terms engine.Terms) {
 		}
 		allowed := engine.Allowed(terms.Budgets[node.Pool], plan.Underutilized)
 		standing, so := engine.WhyBudget(node.Pool, allowed, taken[node.Pool], plan.Underutilized)
-		if so { // it holds for all nodes of the pool, so nothing is planned for any of them
+		if so { // it applies to all nodes of the pool, so none needs a plan
 			held[node.Pool] = true
 			if pool := r.pools[node.Pool]; pool != nil {
-				c.config.Events.Event(pool, event.Normal, event.DisruptionBlocked, view.Standing(standing, node.Pool).Event())
+				c.config.Events.Event(pool, event.Normal, event.DisruptionBlocked,
+					view.Standing(standing, node.Pool).Event())
 			}
 			continue
 		}

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// D-02: a node that was looked at and stays says why, and one that goes does not. Where the budgets let none go, the pool says so.
+// D-02: a node that was looked at and stays says why, and one that goes does not. Where the budgets let none go, the
+// pool says so.
 func TestANodeThatNothingIsCheaperThanSaysSo(t *testing.T) {
 	t.Parallel()
 	for budget, want := range map[string]string{

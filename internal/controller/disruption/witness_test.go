@@ -45,8 +45,9 @@ func TestWhatIsKnownOfAnExcess(t *testing.T) {
 		steps steps
 		want  string
 	}{
-		"raised at once":               {steps{to("4"), round, to("1"), round, to("2"), round}, "AtOnce 2"},
-		"raised, by another process":   {steps{to("4"), round, to("1"), round, anew, round, to("2"), round}, "AtOnce 2"},
+		"raised at once": {steps{to("4"), round, to("1"), round, to("2"), round}, "AtOnce 2"},
+		"raised, by another process": {steps{to("4"), round, to("1"), round, anew, round, to("2"), round},
+			"AtOnce 2"},
 		"raised, unseen by another":    {steps{to("4"), round, to("1"), round, anew, to("2"), round}, "Inherited"},
 		"inherited, refused":           {steps{to("3"), refused, to("2"), round}, "Inherited"},
 		"inherited, lowered, refused":  {steps{to("3"), round, to("2"), refused, round}, "AtOnce 2"},

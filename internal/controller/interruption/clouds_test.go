@@ -91,7 +91,8 @@ func TestTheSoonestCloudSaysWhenToAskAgain(t *testing.T) {
 	t.Parallel()
 	const none, soon, late = 0, 3 * time.Second, 7 * time.Second
 	for _, c := range []struct{ first, second, third, want time.Duration }{
-		{late, soon, none, soon}, {soon, late, none, soon}, {late, none, soon, soon}, {none, late, soon, soon}, {none, none,
+		{late, soon, none, soon}, {soon, late, none, soon}, {late, none, soon, soon}, {none, late, soon, soon},
+		{none, none,
 			none, none},
 	} {
 		r := newRig(t)
@@ -163,7 +164,8 @@ func TestWhoIsToldOfANotice(t *testing.T) {
 			"claim c1 Warning TerminatingOnInterruption"}},
 		"it may end": {provider.RebalanceRecommended, false, []string{
 			"claim c1 Normal SpotRebalanceRecommendation", "node n1 Normal SpotRebalanceRecommendation"}},
-		"it has no node": {provider.RebalanceRecommended, true, []string{"claim c1 Normal SpotRebalanceRecommendation"}},
+		"it has no node": {provider.RebalanceRecommended, true,
+			[]string{"claim c1 Normal SpotRebalanceRecommendation"}},
 	} {
 		r := newRig(t, provider.Notice{ID: "1", Kind: c.notice, ProviderID: "fake://1"})
 		if c.nodeless {

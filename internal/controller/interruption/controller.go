@@ -1,9 +1,9 @@
-// Package interruption acts upon what clouds say about the future of machines (P-43): the NodeClaim of a machine that will
-// be taken away is deleted at once, so that its node is tainted and drained and its pods are planned elsewhere, and what
-// the cloud lacks is not asked for again for a while. Budgets do not hold it up: the machine goes anyway.
+// Package interruption acts on clouds' notices about machines (P-43). It deletes the NodeClaim of a doomed machine at
+// once. So its node is tainted and drained, and its pods are planned elsewhere. An offering that the cloud lacks is
+// not requested for a while. Budgets do not apply: the machine goes anyway.
 //
-// It is a singleton that asks each provider for its notices. Nothing is remembered: a notice is acknowledged after all was
-// done about it, and doing so twice does no harm.
+// It is a singleton that asks each provider for its notices. It keeps no state: a notice is acknowledged after
+// everything was done about it, and doing so twice is harmless.
 package interruption
 
 import (
@@ -28,19 +28,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// indexClaimProviderID is the index field of the cache by which a machine leads to its claim.
+// indexClaimProviderID is the cache's index field for finding the claim of a machine.
 const indexClaimProviderID = "status.providerID"
 
-// unknownAgainAfter is when a notice of a machine without a claim is looked at again: the answer to its launch may not
-// have been written down yet.
+// unknownAgainAfter is the delay until a notice about a machine without a claim is checked again. The result of its
+// launch may not be recorded yet.
 const unknownAgainAfter = 5 * time.Second
 
-// Catalogs is told what node classes offer once something has become unavailable.
+// Catalogs receives the catalogues of node classes after something has become unavailable.
 type Catalogs interface {
 	SetCatalog(class world.ClassRef, c catalog.Catalog) error
 }
 
-// Config is what the controller works with; all fields are required.
+// Config configures the controller; all fields are required.
 type Config struct {
 	Client   client.Client // reads from a cache with the index field above
 	Fleet    *fleet.Fleet
@@ -53,7 +53,7 @@ type Config struct {
 	Log      logr.Logger
 }
 
-// Controller is the singleton that acts upon notices.
+// Controller is the singleton that acts on notices.
 type Controller struct {
 	config Config
 }
@@ -61,7 +61,7 @@ type Controller struct {
 // New returns the controller.
 func New(config Config) *Controller { return &Controller{config: config} }
 
-// Reconcile acts upon all notices that wait. The request means nothing.
+// Reconcile acts on all waiting notices. It ignores the request.
 func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	var again time.Duration
 	soon := func(d time.Duration) {
@@ -80,7 +80,8 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		for _, notice := range notices.List {
 			known, err := c.handle(ctx, cloud, notice)
 			if err != nil {
-				failures = append(failures, fmt.Errorf("notice %s of %s about %s: %w", notice.Kind, cloud.Name(), notice.ProviderID, err))
+				failures = append(failures, fmt.Errorf("notice %s of %s about %s: %w", notice.Kind, cloud.Name(),
+					notice.ProviderID, err))
 			}
 			if !known {
 				soon(unknownAgainAfter)
@@ -90,8 +91,9 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: again}, errors.Join(failures...)
 }
 
-// handle acts upon one notice, and reports whether its machine has a claim.
-func (c *Controller) handle(ctx context.Context, cloud provider.Provider, notice provider.Notice) (known bool, err error) {
+// handle acts on one notice, and reports whether its machine has a claim.
+func (c *Controller) handle(ctx context.Context, cloud provider.Provider,
+	notice provider.Notice) (known bool, err error) {
 	claim, err := c.claimOf(ctx, cloud, notice.ProviderID)
 	if err != nil || claim == nil {
 		return err != nil, err
@@ -115,20 +117,22 @@ func (c *Controller) handle(ctx context.Context, cloud provider.Provider, notice
 }
 
 // claimOf returns the claim of a machine, nil when none is known.
-func (c *Controller) claimOf(ctx context.Context, cloud provider.Provider, providerID string) (*karpenterv1.NodeClaim, error) {
+func (c *Controller) claimOf(ctx context.Context, cloud provider.Provider,
+	providerID string) (*karpenterv1.NodeClaim, error) {
 	var claims karpenterv1.NodeClaimList
 	if err := c.config.Client.List(ctx, &claims, client.MatchingFields{indexClaimProviderID: providerID}); err != nil {
 		return nil, fmt.Errorf("looking for its NodeClaim: %w", err)
 	}
 	for i := range claims.Items {
-		if serving := c.config.Fleet.For(claims.Items[i].Spec.NodeClassRef); serving != nil && serving.NodeClass() == cloud.NodeClass() {
+		if serving := c.config.Fleet.For(claims.Items[i].Spec.NodeClassRef); serving != nil &&
+			serving.NodeClass() == cloud.NodeClass() {
 			return &claims.Items[i], nil
 		}
 	}
 	return nil, nil
 }
 
-// tell says on the claim and its node what the cloud has said.
+// tell reports the notice as events on the claim and its node.
 func (c *Controller) tell(claim *karpenterv1.NodeClaim, notice provider.Notice) {
 	text, kind := sentence(notice.Kind), event.Warning
 	if !notice.Kind.Ends() {
@@ -139,12 +143,13 @@ func (c *Controller) tell(claim *karpenterv1.NodeClaim, notice provider.Notice) 
 	}
 	c.config.Events.Event(claim, kind, string(notice.Kind), text)
 	if claim.Status.NodeName != "" {
-		c.config.Events.Event(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: claim.Status.NodeName}}, kind, string(notice.Kind), text)
+		c.config.Events.Event(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: claim.Status.NodeName}}, kind,
+			string(notice.Kind), text)
 	}
 	c.config.Metrics.Received.WithLabelValues(messageType(notice.Kind)).Inc()
 }
 
-// markUnavailable keeps the replacement from asking for what the cloud has just taken away.
+// markUnavailable keeps the replacement from requesting what the cloud has just taken away.
 func (c *Controller) markUnavailable(ctx context.Context, cloud provider.Provider, claim *karpenterv1.NodeClaim) {
 	cloud.MarkUnavailable(provider.Offering{
 		Type: claim.Labels[string(catalog.LabelInstanceType)], Zone: claim.Labels[string(catalog.LabelZone)],
@@ -160,8 +165,8 @@ func (c *Controller) markUnavailable(ctx context.Context, cloud provider.Provide
 	}
 }
 
-// remove deletes the claim, and makes its drain end before the machine does: pods that a PodDisruptionBudget holds would
-// be lost with it otherwise, without a grace period.
+// remove deletes the claim, and makes its drain end before the machine does. Otherwise pods held by a
+// PodDisruptionBudget would be lost without a grace period.
 func (c *Controller) remove(ctx context.Context, claim *karpenterv1.NodeClaim, notice provider.Notice) error {
 	if claim.DeletionTimestamp == nil {
 		if err := removal.Delete(ctx, c.config.Client, claim); err != nil {
@@ -169,9 +174,11 @@ func (c *Controller) remove(ctx context.Context, claim *karpenterv1.NodeClaim, n
 		}
 		pool := claim.Labels[karpenterv1.NodePoolLabelKey]
 		c.config.Claims.Disrupt(claim, string(notice.Kind), "")
-		c.config.Events.Event(claim, event.Warning, event.TerminatingOnInterruption, "The node is drained: "+sentence(notice.Kind))
+		c.config.Events.Event(claim, event.Warning, event.TerminatingOnInterruption, "The node is drained: "+
+			sentence(notice.Kind))
 		c.config.Removed.Tell(claim, string(notice.Kind), "")
-		c.config.Log.Info("interrupted", "claim", claim.Name, "node", claim.Status.NodeName, "pool", pool, "reason", string(notice.Kind), "goneAt", notice.Gone)
+		c.config.Log.Info("interrupted", "claim", claim.Name, "node", claim.Status.NodeName, "pool", pool, "reason",
+			string(notice.Kind), "goneAt", notice.Gone)
 	}
 	return removal.Bound(ctx, c.config.Client, claim, notice.Gone, c.config.Now())
 }
@@ -195,7 +202,7 @@ func sentence(kind provider.NoticeKind) string {
 	return "the cloud says that the machine is unhealthy"
 }
 
-// messageType names a notice in metrics, as dashboards know it.
+// messageType returns the name of a notice in metrics, as dashboards know it.
 func messageType(kind provider.NoticeKind) string {
 	switch kind {
 	case provider.SpotInterrupted:

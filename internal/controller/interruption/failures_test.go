@@ -47,8 +47,8 @@ func TestNoFailureAboutANoticeIsSwallowed(t *testing.T) {
 		r := newRig(t, interrupted())
 		set := metrics.New(prometheus.NewRegistry())
 		r.step = interruption.New(interruption.Config{
-			Client: f.Wrap(r.server), Fleet: fleet.New(failing{r.cloud, f}), Catalogs: r.cloud, Events: &r.tape, Claims: set.Claims, Metrics: set.Interruptions,
-			Now: controllertest.Start, Log: logr.Discard(),
+			Client: f.Wrap(r.server), Fleet: fleet.New(failing{r.cloud, f}), Catalogs: r.cloud, Events: &r.tape,
+			Claims: set.Claims, Metrics: set.Interruptions, Now: controllertest.Start, Log: logr.Discard(),
 		})
 		return func() error {
 			result, err := r.step.Reconcile(t.Context(), reconcile.Request{})
@@ -63,27 +63,33 @@ func TestNoFailureAboutANoticeIsSwallowed(t *testing.T) {
 	})
 }
 
-// U-09, U-10: what a cloud says is told and counted in words that users and dashboards know; what does not end the machine
-// is no warning, and deletes nothing.
+// U-09, U-10: what a cloud says is told and counted in words that users and dashboards know; what does not end the
+// machine is no warning, and deletes nothing.
 func TestEachNoticeIsToldAndCounted(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[provider.NoticeKind]struct{ text, message string }{
-		provider.SpotInterrupted:                {"the cloud takes the spot machine back", "spot_interrupted"},
-		provider.CapacityReservationInterrupted: {"the cloud takes the machine's capacity reservation back", "capacity_reservation_interrupted"},
-		provider.CapacityBlockExpiring:          {"the capacity block that the machine runs in ends soon", "capacity_block_expiring"},
-		provider.RebalanceRecommended:           {"the cloud says that the spot machine may be taken back soon", "rebalance_recommendation"},
-		provider.InstanceStopping:               {"the machine is being stopped", "instance_stopped"},
-		provider.InstanceTerminating:            {"the machine is being terminated", "instance_terminated"},
-		provider.InstanceUnhealthy:              {"the cloud says that the machine is unhealthy", "instance_unhealthy"},
+		provider.SpotInterrupted: {"the cloud takes the spot machine back", "spot_interrupted"},
+		provider.CapacityReservationInterrupted: {"the cloud takes the machine's capacity reservation back",
+			"capacity_reservation_interrupted"},
+		provider.CapacityBlockExpiring: {"the capacity block that the machine runs in ends soon",
+			"capacity_block_expiring"},
+		provider.RebalanceRecommended: {"the cloud says that the spot machine may be taken back soon",
+			"rebalance_recommendation"},
+		provider.InstanceStopping:    {"the machine is being stopped", "instance_stopped"},
+		provider.InstanceTerminating: {"the machine is being terminated", "instance_terminated"},
+		provider.InstanceUnhealthy: {"the cloud says that the machine is unhealthy",
+			"instance_unhealthy"},
 	} {
 		r := newRig(t, provider.Notice{ID: "1", Kind: kind, ProviderID: "fake://1"})
 		if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil {
 			t.Fatal(err)
 		}
-		if said := r.tape.Said(); len(said) < 2 || said[0] != "c1 "+string(kind)+": "+want.text || said[1] != "n1 "+string(kind)+": "+want.text {
+		if said := r.tape.Said(); len(said) < 2 || said[0] != "c1 "+string(kind)+": "+want.text ||
+			said[1] != "n1 "+string(kind)+": "+want.text {
 			t.Errorf("%s: said %q, want %q on claim and node", kind, said, want.text)
 		}
-		if n := controllertest.Count(t, r.registry, "karpenter_interruption_received_messages_total", want.message); n != 1 {
+		if n := controllertest.Count(t, r.registry, "karpenter_interruption_received_messages_total",
+			want.message); n != 1 {
 			t.Errorf("%s: counted %v times as %s, want once", kind, n, want.message)
 		}
 	}
@@ -131,19 +137,21 @@ func (c clouds) NodeClass() schema.GroupKind {
 
 func (c clouds) Notices(ctx context.Context) (provider.Notices, error) {
 	if c.broken {
-		return provider.Notices{List: []provider.Notice{{Kind: provider.InstanceStopping, ProviderID: "fake://1"}}}, errors.New("throttled")
+		return provider.Notices{List: []provider.Notice{{Kind: provider.InstanceStopping, ProviderID: "fake://1"}}},
+			errors.New("throttled")
 	}
 	return c.cloud.Notices(ctx)
 }
 
-// One cloud that cannot be asked does not keep another one's notices from being heard, and what came with its failure counts for
-// nothing.
+// One cloud that cannot be asked does not keep another one's notices from being heard, and what came with its failure
+// counts for nothing.
 func TestACloudThatFailsHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, interrupted())
 	set := metrics.New(prometheus.NewRegistry())
 	r.step = interruption.New(interruption.Config{
-		Client: r.server, Fleet: fleet.New(clouds{&cloud{}, true}, clouds{r.cloud, false}), Catalogs: r.cloud, Events: &r.tape,
+		Client: r.server, Fleet: fleet.New(clouds{&cloud{}, true}, clouds{r.cloud, false}), Catalogs: r.cloud,
+		Events: &r.tape,
 		Claims: set.Claims, Metrics: set.Interruptions, Now: controllertest.Start, Log: logr.Discard(),
 	})
 	result, err := r.step.Reconcile(t.Context(), reconcile.Request{})
@@ -153,7 +161,8 @@ func TestACloudThatFailsHoldsUpNoOther(t *testing.T) {
 	if len(r.cloud.notices.List) != 0 || r.claim(t).DeletionTimestamp == nil {
 		t.Error("the notice of the second cloud was not acted upon")
 	}
-	if said := r.tape.Said(); slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, "being stopped") }) {
+	if said := r.tape.Said(); slices.ContainsFunc(said,
+		func(s string) bool { return strings.Contains(s, "being stopped") }) {
 		t.Errorf("said %q: the first cloud said nothing that counts", said)
 	}
 }

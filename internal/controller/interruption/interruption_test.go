@@ -42,7 +42,9 @@ func (c *cloud) Acknowledge(_ context.Context, n provider.Notice) error {
 	if c.failure != nil {
 		return c.failure
 	}
-	c.notices.List = slices.DeleteFunc(slices.Clone(c.notices.List), func(each provider.Notice) bool { return each.ID == n.ID })
+	c.notices.List = slices.DeleteFunc(slices.Clone(c.notices.List), func(each provider.Notice) bool {
+		return each.ID == n.ID
+	})
 	return nil
 }
 func (c *cloud) MarkUnavailable(o provider.Offering) { c.marked = append(c.marked, o) }
@@ -69,17 +71,21 @@ type rig struct {
 func newRig(t *testing.T, notices ...provider.Notice) *rig {
 	t.Helper()
 	claim := &karpenterv1.NodeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "c1", UID: "u1", Finalizers: []string{karpenterv1.TerminationFinalizer}, Labels: map[string]string{
-			"node.kubernetes.io/instance-type": "m", "topology.kubernetes.io/zone": "a", "karpenter.sh/capacity-type": "spot", karpenterv1.NodePoolLabelKey: "pool",
-		}},
-		Spec:   karpenterv1.NodeClaimSpec{NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "c1", UID: "u1", Finalizers: []string{karpenterv1.TerminationFinalizer},
+			Labels: map[string]string{
+				"node.kubernetes.io/instance-type": "m", "topology.kubernetes.io/zone": "a",
+				"karpenter.sh/capacity-type": "spot", karpenterv1.NodePoolLabelKey: "pool",
+			}},
+		Spec: karpenterv1.NodeClaimSpec{NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh",
+			Kind: "KWOKNodeClass", Name: "default"}},
 		Status: karpenterv1.NodeClaimStatus{ProviderID: "fake://1", NodeName: "n1"},
 	}
-	r := &rig{cloud: &cloud{notices: provider.Notices{List: notices}}, server: controllertest.NewServer(t, claim).Build(), registry: prometheus.NewRegistry()}
+	r := &rig{cloud: &cloud{notices: provider.Notices{List: notices}},
+		server: controllertest.NewServer(t, claim).Build(), registry: prometheus.NewRegistry()}
 	set := metrics.New(r.registry)
 	r.step = interruption.New(interruption.Config{
-		Client: r.server, Fleet: fleet.New(r.cloud), Catalogs: r.cloud, Events: &r.tape, Claims: set.Claims, Metrics: set.Interruptions,
-		Now: controllertest.Start, Log: logr.Discard(),
+		Client: r.server, Fleet: fleet.New(r.cloud), Catalogs: r.cloud, Events: &r.tape, Claims: set.Claims,
+		Metrics: set.Interruptions, Now: controllertest.Start, Log: logr.Discard(),
 	})
 	return r
 }
@@ -94,7 +100,8 @@ func (r *rig) claim(t *testing.T) *karpenterv1.NodeClaim {
 }
 
 func interrupted() provider.Notice {
-	return provider.Notice{ID: "1", Kind: provider.SpotInterrupted, ProviderID: "fake://1", Gone: controllertest.Start().Add(2 * time.Minute)}
+	return provider.Notice{ID: "1", Kind: provider.SpotInterrupted, ProviderID: "fake://1",
+		Gone: controllertest.Start().Add(2 * time.Minute)}
 }
 
 // P-43: the claim is deleted at once, its drain ends before the machine does, the offering is marked, users are told.
@@ -107,19 +114,24 @@ func TestAnInterruptedMachineIsDrainedAtOnce(t *testing.T) {
 		}
 	}
 	claim := r.claim(t)
-	if claim.DeletionTimestamp == nil || claim.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey] != "2026-01-02T03:06:05Z" {
-		t.Errorf("deleted %v, annotations %v: want it deleted, and drained before the machine goes", claim.DeletionTimestamp, claim.Annotations)
+	if claim.DeletionTimestamp == nil ||
+		claim.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey] != "2026-01-02T03:06:05Z" {
+		t.Errorf("deleted %v, annotations %v: want it deleted, and drained before the machine goes",
+			claim.DeletionTimestamp, claim.Annotations)
 	}
-	if want := (provider.Offering{Type: "m", Zone: "a", CapacityType: "spot"}); len(r.cloud.marked) != 1 || r.cloud.marked[0] != want {
+	if want := (provider.Offering{Type: "m", Zone: "a", CapacityType: "spot"}); len(r.cloud.marked) != 1 ||
+		r.cloud.marked[0] != want {
 		t.Errorf("marked %v, want %v once", r.cloud.marked, want)
 	}
 	said := strings.Join(r.tape.Said(), "\n")
-	for _, want := range []string{"c1 SpotInterrupted: ", "n1 SpotInterrupted: ", "c1 TerminatingOnInterruption: ", "gone at 2026-01-02T03:06:05Z"} {
+	for _, want := range []string{"c1 SpotInterrupted: ", "n1 SpotInterrupted: ", "c1 TerminatingOnInterruption: ",
+		"gone at 2026-01-02T03:06:05Z"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("said\n%s\nwant %q", said, want)
 		}
 	}
-	for _, name := range []string{"karpenter_interruption_received_messages_total", "karpenter_interruption_deleted_messages_total", "karpenter_nodeclaims_disrupted_total"} {
+	for _, name := range []string{"karpenter_interruption_received_messages_total",
+		"karpenter_interruption_deleted_messages_total", "karpenter_nodeclaims_disrupted_total"} {
 		if got := r.counted(t, name); got != 1 {
 			t.Errorf("%s is %v, want 1", name, got)
 		}
@@ -165,11 +177,14 @@ func TestARecommendationIsOnlyTold(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, provider.Notice{ID: "1", Kind: provider.RebalanceRecommended, ProviderID: "fake://1"})
 	r.cloud.notices.Again = 7 * time.Second
-	if result, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter != 7*time.Second {
+	if result, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil ||
+		result.RequeueAfter != 7*time.Second {
 		t.Fatalf("result %+v, error %v: want to be called when the provider says", result, err)
 	}
-	if claim := r.claim(t); claim.DeletionTimestamp != nil || len(r.cloud.marked) != 0 || len(r.cloud.notices.List) != 0 {
-		t.Errorf("deleted %v, marked %v, notices %v: want nothing done but the notice acknowledged", claim.DeletionTimestamp, r.cloud.marked, r.cloud.notices.List)
+	if claim := r.claim(t); claim.DeletionTimestamp != nil || len(r.cloud.marked) != 0 ||
+		len(r.cloud.notices.List) != 0 {
+		t.Errorf("deleted %v, marked %v, notices %v: want nothing done but the notice acknowledged",
+			claim.DeletionTimestamp, r.cloud.marked, r.cloud.notices.List)
 	}
 	if said := r.tape.Said(); len(said) != 2 || !strings.HasPrefix(said[0], "c1 SpotRebalanceRecommendation: ") {
 		t.Errorf("said %q", said)
@@ -180,8 +195,10 @@ func TestARecommendationIsOnlyTold(t *testing.T) {
 func TestANoticeOfAnUnknownMachineWaits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, provider.Notice{ID: "2", Kind: provider.InstanceStopping, ProviderID: "fake://2"})
-	if result, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter <= 0 || len(r.cloud.notices.List) != 1 {
-		t.Fatalf("result %+v, error %v, notices %v: want it kept and looked at again", result, err, r.cloud.notices.List)
+	if result, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter <= 0 ||
+		len(r.cloud.notices.List) != 1 {
+		t.Fatalf("result %+v, error %v, notices %v: want it kept and looked at again", result, err,
+			r.cloud.notices.List)
 	}
 	if r.claim(t).DeletionTimestamp != nil {
 		t.Error("another machine's claim was deleted")

@@ -7,7 +7,7 @@ import (
 )
 
 // Amounts is a gauge with the labels resource_type and nodepool, in the resource's own unit, cpu in cores. It
-// remembers what it shows, because a pool is shown again and again and mostly nothing has changed. It is safe for
+// remembers its series, because a pool is exported again and again and mostly nothing has changed. It is safe for
 // concurrent use.
 type Amounts struct {
 	*prometheus.GaugeVec
@@ -19,7 +19,7 @@ func newAmounts(vec *prometheus.GaugeVec) *Amounts {
 	return &Amounts{GaugeVec: vec, shown: map[string]map[string]prometheus.Gauge{}}
 }
 
-// Show shows the amounts of a pool by resource, and of the pool nothing else; none when it is gone.
+// Show replaces the amounts of a pool, by resource; amounts is empty if the pool is gone.
 func (a *Amounts) Show(pool string, amounts map[string]float64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

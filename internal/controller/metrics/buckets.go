@@ -6,7 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// durationBuckets are Karpenter's for durations, from a cached answer (5 ms) to a stuck one (10 min) (K-08).
+// durationBuckets returns Karpenter's buckets for durations, from a cached answer (5 ms) to a stuck one (10 min)
+// (K-08).
 func durationBuckets() []float64 {
 	buckets := steps(.005, .005, .01) // 5, 10 ms
 	buckets = append(buckets, .025)
@@ -19,7 +20,7 @@ func durationBuckets() []float64 {
 	return append(buckets, 40, 50, 60, 120, 150, 300, 450, 600)
 }
 
-// steps are the numbers from first to last, rounded to thousandths.
+// steps returns the numbers from first to last, rounded to thousandths.
 func steps(first, by, last float64) (all []float64) {
 	for i := range int((last-first)/by + 1.5) {
 		all = append(all, float64(int((first+float64(i)*by)*1000+.5))/1000)
@@ -27,7 +28,7 @@ func steps(first, by, last float64) (all []float64) {
 	return all
 }
 
-// lifetimeBuckets are Karpenter's for the lives of nodes, from a quarter of an hour to 30 days.
+// lifetimeBuckets returns Karpenter's buckets for node lifetimes, from a quarter of an hour to 30 days.
 func lifetimeBuckets() (seconds []float64) {
 	const day = 24 * time.Hour
 	for _, life := range []time.Duration{15 * time.Minute, 30 * time.Minute, 45 * time.Minute, time.Hour,
@@ -40,5 +41,5 @@ func lifetimeBuckets() (seconds []float64) {
 	return seconds
 }
 
-// rebootBuckets are Karpenter's for reboots, from 10 s to 21 min.
+// rebootBuckets returns Karpenter's buckets for reboots, from 10 s to 21 min.
 func rebootBuckets() []float64 { return prometheus.ExponentialBuckets(10, 2, 8) }

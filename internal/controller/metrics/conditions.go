@@ -16,8 +16,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// This file measures the conditions of objects (K-10): how often and after what time they change. The names are
-// those of the library that Karpenter uses. How conditions stand is shown by package state.
+// This file measures the conditions of objects (K-10): how often they change, and after what time. The names are those
+// of the library that Karpenter uses. Package state exports the current conditions.
 
 // The kinds whose conditions are measured.
 const (
@@ -27,24 +27,24 @@ const (
 	KindCapacityBuffer = "CapacityBuffer"
 )
 
-// DeprecatedPrefix is that of the metrics which all kinds share.
+// DeprecatedPrefix is the prefix of the metrics that all kinds share.
 const DeprecatedPrefix = "operator_"
 
 // ConditionKind is a kind whose conditions are measured.
 type ConditionKind struct {
 	Name string
-	// Group is its API group: the old names have it as a label.
+	// Group is its API group, a label of the old names.
 	Group string
-	// Copied are the label keys of its objects that its metrics have as labels, as [PromLabel] writes them.
+	// Copied are the label keys of its objects that are also labels of its metrics, named by [PromLabel].
 	Copied []string
-	// Deprecated is set for kinds that have metrics by the old names too.
+	// Deprecated is true for kinds that also have metrics with the old names.
 	Deprecated bool
 }
 
-// Prefix is that of the kind's metrics.
+// Prefix returns the prefix of the kind's metrics.
 func (k ConditionKind) Prefix() string { return "operator_" + strings.ToLower(k.Name) + "_" }
 
-// ConditionKinds lists the kinds. classes are the label keys by which objects name their node class.
+// ConditionKinds returns the kinds. classes are the label keys by which objects name their node class.
 func ConditionKinds(classes []string) []ConditionKind {
 	claim := append(slices.Clone(classes), karpenterv1.NodePoolLabelKey)
 	return []ConditionKind{
@@ -55,12 +55,12 @@ func ConditionKinds(classes []string) []ConditionKind {
 	}
 }
 
-// PromLabel writes a label key as the name of a label of metrics.
+// PromLabel converts a label key to the name of a metric's label.
 func PromLabel(key string) string {
 	return strings.NewReplacer("/", "_", ".", "_", "-", "_").Replace(key)
 }
 
-// PromLabels writes several.
+// PromLabels is PromLabel for several keys.
 func PromLabels(keys []string) []string {
 	names := make([]string, len(keys))
 	for i, key := range keys {
@@ -69,7 +69,7 @@ func PromLabels(keys []string) []string {
 	return names
 }
 
-// ConditionsOf returns the conditions of an object of the kinds above, nil for another.
+// ConditionsOf returns the conditions of an object of the kinds above, nil for other kinds.
 func ConditionsOf(object client.Object) []karpenterv1.Condition {
 	switch o := object.(type) {
 	case *karpenterv1.NodeClaim:
@@ -95,18 +95,18 @@ func ConditionsOf(object client.Object) []karpenterv1.Condition {
 	return nil
 }
 
-// Transition is a condition that has changed its status, or was not there before: its old status is then "", or Unknown
-// where it is a step of the object's life.
+// Transition is a condition whose status has changed, or that is new. From is the old status. For a new condition it
+// is "", or Unknown if the condition is a step of the object's life.
 type Transition struct {
 	karpenterv1.Condition
 	From metav1.ConditionStatus
 }
 
-// Conditions measures how the conditions of objects change. It remembers what it saw last of each object, and observes
+// Conditions measures how the conditions of objects change. It remembers the last state of each object, and observes
 // only while its process leads. It is safe for concurrent use.
 type Conditions struct {
 	kinds map[string]*conditionMetrics
-	old   *conditionMetrics // nil when the old names are not served
+	old   *conditionMetrics // nil if the old names are not served
 
 	mu    sync.Mutex
 	leads bool
@@ -126,7 +126,7 @@ type conditionMetrics struct {
 	terminated  *prometheus.HistogramVec // what is copied
 }
 
-// NewConditions returns the metrics of conditions, registered on r; with deprecated by their old names too.
+// NewConditions returns the metrics of conditions, registered on r; with deprecated also under their old names.
 func NewConditions(r prometheus.Registerer, classes []string, deprecated bool) *Conditions {
 	c := &Conditions{kinds: map[string]*conditionMetrics{}, known: map[types.UID][]seenCondition{}}
 	for _, kind := range ConditionKinds(classes) {
@@ -134,7 +134,8 @@ func NewConditions(r prometheus.Registerer, classes []string, deprecated bool) *
 			prometheus.ExponentialBuckets(.5, 2, 15))
 	}
 	if deprecated {
-		c.old = newConditionMetrics(r, DeprecatedPrefix, ConditionKind{}, []string{"group", "kind"}, prometheus.DefBuckets)
+		c.old = newConditionMetrics(r, DeprecatedPrefix, ConditionKind{}, []string{"group", "kind"},
+			prometheus.DefBuckets)
 	}
 	return c
 }
@@ -155,15 +156,15 @@ func newConditionMetrics(r prometheus.Registerer, prefix string, kind ConditionK
 	return m
 }
 
-// Lead says whether this process leads.
+// Lead sets whether this process leads.
 func (c *Conditions) Lead(leads bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leads = leads
 }
 
-// Apply takes in the state of an object and returns what of its conditions has changed, in their order. Of an
-// object that is seen for the first time nothing has. Objects of other kinds have no conditions here.
+// Apply records the state of an object and returns its changed conditions, in their order. An object seen for the
+// first time has none. Objects of other kinds have no conditions here. It returns nil if this process does not lead.
 func (c *Conditions) Apply(object client.Object) (changed []Transition) {
 	m := c.of(object)
 	if m == nil {
@@ -178,7 +179,7 @@ func (c *Conditions) Apply(object client.Object) (changed []Transition) {
 		i := slices.IndexFunc(before, func(s seenCondition) bool { return s.kind == condition.Type })
 		switch {
 		case !seen || i >= 0 && before[i].status == condition.Status:
-		case i < 0 && condition.Status == metav1.ConditionUnknown: // as before, when there was no condition
+		case i < 0 && condition.Status == metav1.ConditionUnknown: // the same as no condition
 		case i < 0 && m.step(condition.Type):
 			changed = append(changed, Transition{condition, metav1.ConditionUnknown})
 			c.observe(m, object, condition, seenCondition{condition.Type, metav1.ConditionUnknown,
@@ -195,7 +196,8 @@ func (c *Conditions) Apply(object client.Object) (changed []Transition) {
 		return nil
 	}
 	for _, t := range changed {
-		m.transitions.WithLabelValues(append([]string{t.Type, string(t.Status), t.Reason}, m.copied(object)...)...).Inc()
+		m.transitions.WithLabelValues(append([]string{t.Type, string(t.Status), t.Reason},
+			m.copied(object)...)...).Inc()
 		if c.old != nil && m.Deprecated {
 			c.old.transitions.WithLabelValues(t.Type, string(t.Status), t.Reason, m.Group, m.Name).Inc()
 		}
@@ -203,21 +205,22 @@ func (c *Conditions) Apply(object client.Object) (changed []Transition) {
 	return changed
 }
 
-// step reports whether a condition is one that each object of the kind has in the end. Karpenter writes those as Unknown
-// first, so that one which is new has changed from that, since the object was created.
+// step reports whether a condition is one that each object of the kind gets in the end. Karpenter first writes those
+// as Unknown. So a new one counts as changed from Unknown, which it had since the object's creation.
 func (k ConditionKind) step(condition string) bool {
 	switch k.Name {
 	case KindNodeClaim:
 		return slices.Contains([]string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered,
 			karpenterv1.ConditionTypeInitialized, karpenterv1.ConditionTypeReady}, condition)
 	case KindNodePool:
-		return slices.Contains([]string{karpenterv1.ConditionTypeValidationSucceeded, karpenterv1.ConditionTypeNodeClassReady,
+		return slices.Contains([]string{karpenterv1.ConditionTypeValidationSucceeded,
+			karpenterv1.ConditionTypeNodeClassReady,
 			karpenterv1.ConditionTypeNodeRegistrationHealthy, karpenterv1.ConditionTypeReady}, condition)
 	}
 	return false
 }
 
-// observe measures how long a condition had the status that it had.
+// observe measures how long a condition had its last status.
 func (c *Conditions) observe(m *conditionMetrics, object client.Object, now karpenterv1.Condition,
 	before seenCondition) {
 	if !c.leads {
@@ -231,8 +234,8 @@ func (c *Conditions) observe(m *conditionMetrics, object client.Object, now karp
 	}
 }
 
-// Remove takes in that an object is gone, in its last state, at now. It reports whether it is of a kind that is
-// measured, and was being deleted.
+// Remove records that an object is gone, in its last state, at now. It reports whether that was measured: the kind has
+// metrics, the object was being deleted and this process leads.
 func (c *Conditions) Remove(object client.Object, now time.Time) bool {
 	m := c.of(object)
 	if m == nil {
@@ -253,7 +256,7 @@ func (c *Conditions) Remove(object client.Object, now time.Time) bool {
 	return true
 }
 
-// of returns the metrics of an object's kind, nil when it is of another.
+// of returns the metrics of an object's kind, nil for other kinds.
 func (c *Conditions) of(object client.Object) *conditionMetrics {
 	switch object.(type) {
 	case *karpenterv1.NodeClaim:
@@ -268,7 +271,7 @@ func (c *Conditions) of(object client.Object) *conditionMetrics {
 	return nil
 }
 
-// copied are the values of the labels that are copied.
+// copied returns the values of the copied labels.
 func (m *conditionMetrics) copied(object client.Object) []string {
 	values := make([]string, len(m.Copied))
 	for i, key := range m.Copied {

@@ -6,15 +6,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Counted is a gauge with one label that is counted when it is asked for (K-13): a scrape pays for it, and no round of
-// work. Before anybody says how to count it shows nothing. It is safe for concurrent use.
+// Counted is a gauge with one label that is counted at each scrape (K-13), so that no round of work pays for it. It
+// exports nothing before Measure was called. It is safe for concurrent use.
 type Counted struct {
 	desc  *prometheus.Desc
 	count atomic.Pointer[func() map[string]int]
 }
 
-// Measure says how to count, by the value of the label; nil is nothing to show. It may be called at any time, also
-// several times at once.
+// Measure sets the function that counts, by the value of the label; if it returns nil, nothing is exported. It may be
+// called at any time, also concurrently.
 func (c *Counted) Measure(count func() map[string]int) { c.count.Store(&count) }
 
 // Describe implements prometheus.Collector.

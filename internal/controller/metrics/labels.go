@@ -9,8 +9,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// Values of the label consolidation_type: what a search looks for. Joiner looks for any number of nodes at a time,
-// so a search is of the type [Multi], and a command of that or of [Single], by how many nodes go.
+// Values of the label consolidation_type: what a search looks for. Joiner looks for any number of nodes at a time, so
+// a search has the type [Multi]. A command has [Multi] or [Single], by the number of nodes that go.
 const (
 	Multi  = "multi"
 	Single = "single"
@@ -33,16 +33,16 @@ const (
 	Static      = "static.provisioning"
 )
 
-// ForcefulTermination is the reason of pods that are drained for no reason of disruption.
+// ForcefulTermination is the reason of drained pods without a disruption reason.
 const ForcefulTermination = "Forceful Termination"
 
-// Provisioned is the reason of NodeClaims that are created for pods, or for the replicas of a static pool.
+// Provisioned is the reason of NodeClaims created for pods or for the replicas of a static pool.
 const Provisioned = "provisioned"
 
-// Other stands for a value that the closed set of a label has not.
+// Other stands for a value outside the closed set of a label.
 const Other = "other"
 
-// reasons maps why a NodeClaim goes to what the label reason has (K-09): Karpenter's words, then Joiner's own.
+// reasons maps why a NodeClaim goes to the value of the label reason (K-09): Karpenter's values, then Joiner's own.
 func reasons() map[string]string {
 	return map[string]string{
 		"Empty": "empty", "Underutilized": "underutilized", "Drifted": "drifted", "Expired": "expired",
@@ -50,17 +50,19 @@ func reasons() map[string]string {
 		"InstanceGone": "garbage_collected", "InsufficientCapacity": "insufficient_capacity",
 		"NodeClassNotReady": "nodeclass_not_ready",
 		"LaunchTimeout":     "launch_timeout", "RegistrationTimeout": "registration_timeout",
-		"InitializationTimeout": "initialization_timeout", "LaunchFailed": "launch_failed", "NodePoolGone": "nodepool_gone",
+		"InitializationTimeout": "initialization_timeout", "LaunchFailed": "launch_failed",
+		"NodePoolGone":      "nodepool_gone",
 		"NodeLimitExceeded": "node_limit_exceeded", "ReplicasExceeded": "replicas_exceeded",
 		"ReplacementAbandoned": "replacement_abandoned", "NodeLimitReached": "node_limit_reached",
-		"SpotInterrupted": "spot_interrupted", "CapacityReservationInstanceInterrupted": "capacity_reservation_interrupted",
-		"CapacityBlockExpiring": "capacity_block_expiring", "SpotRebalanceRecommendation": "rebalance_recommendation",
-		"InstanceStopping": "instance_stopped", "InstanceTerminating": "instance_terminated",
-		"InstanceUnhealthy": "instance_unhealthy",
+		"SpotInterrupted":                        "spot_interrupted",
+		"CapacityReservationInstanceInterrupted": "capacity_reservation_interrupted",
+		"CapacityBlockExpiring":                  "capacity_block_expiring",
+		"SpotRebalanceRecommendation":            "rebalance_recommendation", "InstanceStopping": "instance_stopped",
+		"InstanceTerminating": "instance_terminated", "InstanceUnhealthy": "instance_unhealthy",
 	}
 }
 
-// Reason returns the value of the label reason for why a NodeClaim is created or goes, Other for what is not known.
+// Reason returns the value of the label reason for why a NodeClaim is created or goes, Other for an unknown reason.
 func Reason(reason string) string {
 	if value := reasons()[reason]; value != "" {
 		return value
@@ -68,8 +70,8 @@ func Reason(reason string) string {
 	return Other
 }
 
-// TerminationMode says how bounded the drain of a claim is: graceful without a terminationGracePeriod, forceful
-// with one of zero, otherwise eventual (K-09).
+// TerminationMode returns how bounded the drain of a claim is: graceful without a terminationGracePeriod, forceful if
+// it is zero, otherwise eventual (K-09).
 func TerminationMode(claim *karpenterv1.NodeClaim) string {
 	switch grace := claim.Spec.TerminationGracePeriod; {
 	case grace == nil:
@@ -80,8 +82,8 @@ func TerminationMode(claim *karpenterv1.NodeClaim) string {
 	return "forceful"
 }
 
-// ConsolidationType says of a command for a reason that removes so many nodes what type it is of; "" for what
-// consolidates nothing.
+// ConsolidationType returns the type of a command that removes this many nodes for a reason; "" for other commands
+// than consolidation.
 func ConsolidationType(reason string, nodes int) string {
 	switch {
 	case reason == "Empty":
@@ -94,17 +96,18 @@ func ConsolidationType(reason string, nodes int) string {
 	return Single
 }
 
-// ResourceType names a resource as the label resource_type does.
+// ResourceType returns the value of the label resource_type for a resource.
 func ResourceType(resource string) string {
 	return strings.ReplaceAll(strings.ToLower(resource), "-", "_")
 }
 
-// Snake writes a name in CamelCase as labels have it: MemoryPressure becomes memory_pressure.
+// Snake converts a CamelCase name to a label value: MemoryPressure becomes memory_pressure.
 func Snake(name string) string {
 	var b strings.Builder
 	runes := []rune(name)
 	for i, r := range runes {
-		if unicode.IsUpper(r) && i > 0 && (unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
+		if unicode.IsUpper(r) && i > 0 &&
+			(unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
 			b.WriteByte('_')
 		}
 		b.WriteRune(unicode.ToLower(r))
@@ -112,8 +115,8 @@ func Snake(name string) string {
 	return b.String()
 }
 
-// NodeLabels are the label keys of nodes that their series have as labels, with every provider. A provider adds its
-// own.
+// NodeLabels returns the label keys of nodes that are also labels of their series, with every provider. A provider
+// adds its own.
 func NodeLabels() []string {
 	return []string{karpenterv1.NodePoolLabelKey, karpenterv1.CapacityTypeLabelKey, corev1.LabelTopologyZone,
 		corev1.LabelTopologyRegion,

@@ -2,10 +2,10 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// prefix is Karpenter's, on purpose.
+// prefix is deliberately Karpenter's.
 const prefix = "karpenter_"
 
-// maker makes metrics with Karpenter's prefix and registers them.
+// maker creates metrics with Karpenter's prefix and registers them.
 type maker struct{ prometheus.Registerer }
 
 func (m maker) counter(name, help string, labels ...string) *prometheus.CounterVec {
@@ -27,7 +27,8 @@ func (m maker) counted(name, help, label string) *Counted {
 }
 
 func (m maker) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets}, labels)
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets},
+		labels)
 	m.MustRegister(v)
 	return v
 }
@@ -40,7 +41,7 @@ func (m maker) summary(name, help string, labels ...string) *prometheus.SummaryV
 	return v
 }
 
-// own is a counter of Joiner's own that had another name under Karpenter's prefix in the last release (K-09).
+// own returns a counter of Joiner's own that had another name under Karpenter's prefix in the last release (K-09).
 func (m maker) own(name, old, help string, labels ...string) Renamed {
 	r := Renamed{
 		now: prometheus.NewCounterVec(prometheus.CounterOpts{Name: ownPrefix + name, Help: help}, labels),
@@ -51,8 +52,8 @@ func (m maker) own(name, old, help string, labels ...string) Renamed {
 	return r
 }
 
-// New returns the metrics, registered on r. It panics, as the library does, when r already has one of them: that is a
-// mistake in the composition root, found by the first test that runs it.
+// New returns the metrics, registered on r. It panics, as the library does, if r already has one of them. That is a
+// mistake in the composition root, and the first test that runs it finds it.
 func New(r prometheus.Registerer) *Set {
 	m := maker{r}
 	set := &Set{
@@ -65,8 +66,8 @@ func New(r prometheus.Registerer) *Set {
 				Help: "Notices of clouds about which all was done."}),
 		},
 		Cloud: Cloud{
-			Duration: m.histogram("cloudprovider_duration_seconds", "Duration of calls to the provider.", prometheus.DefBuckets,
-				"controller", "method", "provider"),
+			Duration: m.histogram("cloudprovider_duration_seconds", "Duration of calls to the provider.",
+				prometheus.DefBuckets, "controller", "method", "provider"),
 			Errors: m.counter("cloudprovider_errors_total", "Calls to the provider that failed.",
 				"controller", "method", "provider", "error", "nodepool"),
 		},
@@ -83,7 +84,8 @@ func (m maker) claims() Claims {
 			"nodepool", "min_values_relaxed"),
 		Terminated: m.counter("nodeclaims_terminated_total", "NodeClaims whose instance is gone.", "nodepool",
 			"capacity_type", "zone"),
-		Disrupted: m.counter("nodeclaims_disrupted_total", "NodeClaims that were chosen to go, by reason.", disrupted...),
+		Disrupted: m.counter("nodeclaims_disrupted_total", "NodeClaims that were chosen to go, by reason.",
+			disrupted...),
 		Unhealthy: m.counter("nodeclaims_unhealthy_disrupted_total",
 			"NodeClaims that were removed since their node was unhealthy.",
 			"condition", "nodepool", "capacity_type", "image_id", "termination_mode"),
@@ -93,7 +95,8 @@ func (m maker) claims() Claims {
 			"From a NodeClaim's deletion to the end of its finalizer.",
 			prometheus.ExponentialBuckets(1, 2, 12), "nodepool"),
 		InstanceTermination: m.histogram("nodeclaims_instance_termination_duration_seconds",
-			"From the first call that ends a machine to the proof that it is gone.", prometheus.ExponentialBuckets(1, 2,
+			"From the first call that ends a machine to the proof that it is gone.",
+			prometheus.ExponentialBuckets(1, 2,
 				11), "nodepool"),
 	}
 }
@@ -101,21 +104,25 @@ func (m maker) claims() Claims {
 func (m maker) disruption() Disruption {
 	const paused = "1 while voluntary disruption is paused in the whole cluster, otherwise 0."
 	d := Disruption{
-		Paused: prometheus.NewGauge(prometheus.GaugeOpts{Name: ownPrefix + "voluntary_disruption_paused", Help: paused}),
+		Paused: prometheus.NewGauge(prometheus.GaugeOpts{Name: ownPrefix + "voluntary_disruption_paused",
+			Help: paused}),
 		OldPaused: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "voluntary_disruption_paused",
 			Help: "The old name of joiner_voluntary_disruption_paused."}),
-		Decisions: m.counter("voluntary_disruption_decisions_total", "Commands that remove or replace nodes, when they begin.",
-			"decision", "reason", "consolidation_type"),
-		PoolDecisions: m.counter("voluntary_disruption_decisions_by_nodepool_total", "The same, once for each NodePool that loses a node.",
+		Decisions: m.counter("voluntary_disruption_decisions_total",
+			"Commands that remove or replace nodes, when they begin.", "decision", "reason", "consolidation_type"),
+		PoolDecisions: m.counter("voluntary_disruption_decisions_by_nodepool_total",
+			"The same, once for each NodePool that loses a node.",
 			"nodepool", "decision", "reason", "consolidation_type"),
 		Moves: m.counter("consolidation_moves_total",
-			"Moves that make the cluster cheaper, once for each NodePool that loses a node.", "decision", "nodepool", "policy"),
+			"Moves that make the cluster cheaper, once for each NodePool that loses a node.", "decision", "nodepool",
+			"policy"),
 		TerminateFirst: m.counter("voluntary_disruption_terminate_first_decisions_total",
 			"Commands that remove a node before there is another one.",
 			"nodepool", "reason", "terminate_first_reason"),
-		Evaluation: m.histogram("voluntary_disruption_decision_evaluation_duration_seconds", "Duration of one search for nodes that may go.",
-			durationBuckets(), "reason", "consolidation_type"),
-		Eligible: m.counted("voluntary_disruption_eligible_nodes", "Nodes that a search can choose from now.", "reason"),
+		Evaluation: m.histogram("voluntary_disruption_decision_evaluation_duration_seconds",
+			"Duration of one search for nodes that may go.", durationBuckets(), "reason", "consolidation_type"),
+		Eligible: m.counted("voluntary_disruption_eligible_nodes", "Nodes that a search can choose from now.",
+			"reason"),
 		FailedValidations: m.counter("voluntary_disruption_failed_validations_total",
 			"Commands that did not hold when they were judged again.", "consolidation_type"),
 		Failures: m.counter("voluntary_disruption_queue_failures_total", "Commands of which a replacement failed.",
@@ -138,7 +145,8 @@ func (m maker) nodes() Nodes {
 			rebootBuckets(), result),
 		Recovery: m.histogram("nodes_reboot_recovery_duration_seconds",
 			"From when the provider took a reboot on until the node was ready again.",
-			rebootBuckets()), // without labels, and a vector all the same: there is none before the first one, as with Karpenter
+			// a vector although it has no labels: as in Karpenter, it has no series before the first reboot
+			rebootBuckets()),
 		Created: m.counter("nodes_created_total", "Nodes that joined and were matched with their NodeClaim.",
 			"nodepool", "zone"),
 		Terminated: m.counter("nodes_terminated_total", "Nodes that were drained and whose instance is gone.",
@@ -154,8 +162,8 @@ func (m maker) nodes() Nodes {
 func (m maker) pods() Pods {
 	const dynamic = "dynamic_resources"
 	p := Pods{
-		Evictions: m.counter("pods_eviction_requests_total", "Calls of the eviction API, by HTTP status of the answer.",
-			"code"),
+		Evictions: m.counter("pods_eviction_requests_total",
+			"Calls of the eviction API, by HTTP status of the answer.", "code"),
 		Drained: m.counter("pods_drained_total",
 			"Pods that left a node that was drained, by the reason of the removal.", "reason"),
 		Startup: m.summary("pods_startup_duration_seconds", "From a pod's creation to its being ready."),
@@ -207,11 +215,13 @@ func (m maker) pools() Pools {
 			"Times that the hard node limit of a NodePool kept nodes from being replaced.", "reason", "nodepool"),
 		InVain: m.own("nodepools_launches_in_vain_total", "nodepools_launches_in_vain_total",
 			"Rounds of launches after which none of the pods was bound that they were for.", "nodepool"),
-		CostErrors: m.counter("nodepools_cost_tracker_errors_total", "Nodes whose machine has no known price.", "nodepool"),
+		CostErrors: m.counter("nodepools_cost_tracker_errors_total", "Nodes whose machine has no known price.",
+			"nodepool"),
 	}
 }
 
-// NewBuild returns the gauge that names the program, registered on r. Its series is 1.
+// NewBuild returns the gauge that identifies the program, registered on r. Its series is 1.
 func NewBuild(r prometheus.Registerer) *prometheus.GaugeVec {
-	return maker{r}.gauge("build_info", "1 for the program that is running.", "version", "goversion", "goarch", "commit")
+	return maker{r}.gauge("build_info", "1 for the program that is running.", "version", "goversion", "goarch",
+		"commit")
 }

@@ -1,15 +1,14 @@
-// Package metrics holds the metrics of the controllers: one struct for each thing that is counted, built with a
-// registerer, no globals. Names, types, labels and buckets are Karpenter's where the meaning is the same (K-08), so
-// that existing dashboards and alerts work: testdata/karpenter.txt has them, and what is not served yet stands
-// beside the test. Labels come from closed sets: pools, zones, capacity types, reasons. Metrics that Karpenter has
-// not begin with joiner_.
+// Package metrics holds the metrics of the controllers: one struct for each subject, built with a registerer, no
+// globals. Names, types, labels and buckets are Karpenter's where the meaning is the same (K-08), so that existing
+// dashboards and alerts work. testdata/karpenter.txt lists those; the test lists which are not served yet. Labels come
+// from closed sets: pools, zones, capacity types, reasons. Metrics that Karpenter does not have begin with joiner_.
 //
-//	metrics.go   what Karpenter counts, by subject; make.go makes them, buckets.go has the buckets
+//	metrics.go   Karpenter's metrics, by subject; make.go creates them, buckets.go has the buckets
 //	labels.go    the values of labels (K-09)
 //	podtimes.go  how long pods take
-//	own.go, standing.go  what Karpenter has not
+//	own.go, standing.go  metrics that Karpenter does not have
 //
-// Gauges of the state of nodes and pods are in package state: they are made when somebody asks.
+// Gauges of the state of nodes and pods are in package state: they are computed for each scrape.
 package metrics
 
 import (
@@ -18,7 +17,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// Set is all metrics of one process.
+// Set has all metrics of one process.
 type Set struct {
 	Claims        Claims
 	Disruption    Disruption
@@ -31,7 +30,7 @@ type Set struct {
 	Own           Own
 }
 
-// Claims counts what becomes of NodeClaims.
+// Claims counts events in the life of NodeClaims.
 type Claims struct {
 	Created    *prometheus.CounterVec // reason, nodepool, min_values_relaxed
 	Terminated *prometheus.CounterVec // nodepool, capacity_type, zone
@@ -39,15 +38,15 @@ type Claims struct {
 	Unhealthy  *prometheus.CounterVec // condition, nodepool, capacity_type, image_id, termination_mode
 	// Pods counts the pods that have to move with disrupted claims; the labels are those of Disrupted.
 	Pods *prometheus.CounterVec
-	// Termination is the time from a claim's deletion to the end of its finalizer, InstanceTermination that from the
-	// first call that ends its machine to the proof that it is gone; seconds.
+	// Termination is the time from a claim's deletion to the end of its finalizer. InstanceTermination is the time
+	// from the first call that ends its machine to the proof that it is gone. Both are in seconds.
 	Termination, InstanceTermination *prometheus.HistogramVec // nodepool
-	// Moving returns how many pods have to move with a claim; nil counts none.
+	// Moving returns how many pods have to move with a claim; nil means none.
 	Moving func(claim string) int
 }
 
-// Disrupt counts a claim that was chosen to go and is deleted: its reason, and the consolidation policy of its pool
-// where that plays a part.
+// Disrupt counts a claim that was chosen and is deleted, by its reason and, where that matters, its pool's
+// consolidation policy.
 func (c Claims) Disrupt(claim *karpenterv1.NodeClaim, reason, policy string) {
 	labels := []string{Reason(reason), claim.Labels[karpenterv1.NodePoolLabelKey],
 		claim.Labels[karpenterv1.CapacityTypeLabelKey],
@@ -58,9 +57,10 @@ func (c Claims) Disrupt(claim *karpenterv1.NodeClaim, reason, policy string) {
 	}
 }
 
-// Disruption shows what is decided about nodes that are not needed, or not as they are.
+// Disruption has the metrics of decisions about nodes that are not needed, or no longer right.
 type Disruption struct {
-	// Paused is 1 while the pause switch is on, otherwise 0 (D-14); OldPaused the same by the name of the last release.
+	// Paused is 1 while the pause switch is on, otherwise 0 (D-14). OldPaused is the same under the name of the last
+	// release.
 	Paused, OldPaused prometheus.Gauge
 
 	Decisions         *prometheus.CounterVec   // decision, reason, consolidation_type: commands begun
@@ -73,21 +73,21 @@ type Disruption struct {
 	Failures          *prometheus.CounterVec   // decision, reason, consolidation_type
 }
 
-// ShowPaused shows whether voluntary disruption is paused, 1 or 0.
+// ShowPaused sets whether voluntary disruption is paused, 1 or 0.
 func (d Disruption) ShowPaused(is float64) {
 	d.Paused.Set(is)
 	d.OldPaused.Set(is)
 }
 
-// Nodes counts what becomes of nodes.
+// Nodes counts events in the life of nodes.
 type Nodes struct {
 	Created     *prometheus.CounterVec   // nodepool, zone
 	Terminated  *prometheus.CounterVec   // nodepool, zone
 	Drained     *prometheus.CounterVec   // nodepool
 	Termination *prometheus.SummaryVec   // nodepool; seconds from deletion to the end of the finalizer
 	Lifetime    *prometheus.HistogramVec // nodepool; seconds from creation
-	// Reboots counts reboots that have ended, Reboot measures them from the decision, and Recovery those that
-	// succeeded from when the provider took them on; seconds.
+	// Reboots counts ended reboots. Reboot measures them from the decision. Recovery measures those that succeeded
+	// from when the provider accepted them. Both are in seconds.
 	Reboots  *prometheus.CounterVec   // result
 	Reboot   *prometheus.HistogramVec // result
 	Recovery *prometheus.HistogramVec
@@ -101,7 +101,7 @@ const (
 	RebootInvalid       = "invalid_request"
 )
 
-// Rebooted counts a reboot that has ended, so many seconds after it was decided.
+// Rebooted counts a reboot that ended this many seconds after it was decided.
 func (n Nodes) Rebooted(result string, seconds float64) {
 	n.Reboots.WithLabelValues(result).Inc()
 	n.Reboot.WithLabelValues(result).Observe(max(0, seconds))
@@ -111,13 +111,13 @@ func (n Nodes) Rebooted(result string, seconds float64) {
 type Pods struct {
 	Evictions *prometheus.CounterVec // code: the HTTP status of the answer
 	Drained   *prometheus.CounterVec // reason
-	// Startup is the time from a pod's creation to its being ready, Bound to its being bound; ProvisioningStartup and
-	// ProvisioningBound are the same from the first plan that had a place for it. Decision is the time from when a pod
-	// was seen to the first plan that had it. Seconds.
+	// Startup is the time from a pod's creation until it is ready, Bound until it is bound. ProvisioningStartup and
+	// ProvisioningBound start at the first plan with a place for it. Decisions is the time from when a pod was seen to
+	// the first plan that included it. All are in seconds.
 	Startup                        *prometheus.SummaryVec
 	Bound, ProvisioningBound       *prometheus.HistogramVec // dynamic_resources
 	ProvisioningStartup, Decisions *prometheus.HistogramVec
-	// Times are told of pods, and measure.
+	// Times receives pods and makes these measurements.
 	Times *PodTimes
 }
 
@@ -125,12 +125,12 @@ type Pods struct {
 type Plans struct {
 	Duration      *prometheus.HistogramVec // controller; seconds
 	Unschedulable *prometheus.GaugeVec     // controller
-	Ignored       *prometheus.GaugeVec     // pods that are left out
+	Ignored       *prometheus.GaugeVec     // pods left out of planning
 	Zones         *prometheus.GaugeVec     // controller, zone
-	// Seconds and Pods measure rounds for pods that wait, and Last is when the last one was (U-10).
+	// Seconds and Pods measure rounds for waiting pods, and Last is the time of the last round (U-10).
 	Seconds, Pods prometheus.Histogram
 	Last          prometheus.Gauge
-	// Latest is what the last of them planned, Running the one that is being made.
+	// Latest is the last round's plan, Running what is being planned now.
 	Latest  *Latest
 	Running *Running
 	// Times are those of Pods.
@@ -139,7 +139,8 @@ type Plans struct {
 	Bound *prometheus.CounterVec
 }
 
-// Begin shows both places of bound pods before the first one is counted, so that the increase is seen (K-60). It is called for each plan.
+// Begin creates the series of both places of bound pods before the first count, so that the increase is visible
+// (K-60). It is called for each plan.
 func (p Plans) Begin() {
 	if p.Bound != nil {
 		p.Bound.WithLabelValues(PlaceExpected)
@@ -147,25 +148,26 @@ func (p Plans) Begin() {
 	}
 }
 
-// Pools shows limits and usage of pools.
+// Pools has the metrics of pools: limits, usage and budgets.
 type Pools struct {
 	Limit *Amounts
 	Usage *Amounts
-	// Allowed is how many nodes the budgets allow to disrupt in all, by pool and reason, and [Unlimited] where none is
-	// active; Consuming is how many use them up, and Remaining what is left, where anything limits it (D-08).
+	// Allowed is how many nodes the budgets allow to disrupt in total, by pool and reason; [Unlimited] if no budget is
+	// active. Consuming is how many nodes use them up. Remaining is what is left, if anything limits it (D-08).
 	Allowed, Consuming, Remaining *Amounts
-	// BlockedByLimit counts how often the hard node limit kept nodes from being replaced (L-34), by reason and nodepool.
+	// BlockedByLimit counts how often the hard node limit kept nodes from being replaced (L-34), by reason and
+	// nodepool.
 	BlockedByLimit Renamed
-	// InVain counts rounds of launches that did not help the pods they were for (P-35), by nodepool.
+	// InVain counts rounds of launches that did not help their pods (P-35), by nodepool.
 	InVain Renamed
 	// CostErrors counts nodes whose machine has no price.
 	CostErrors *prometheus.CounterVec // nodepool
 }
 
-// Unlimited is what is shown of a reason for which no budget is active, as Karpenter shows it.
+// Unlimited is the value for a reason without an active budget, as in Karpenter.
 const Unlimited = 1<<31 - 1
 
-// Renamed is a counter that has got another name: for one release the old one counts too.
+// Renamed is a counter with a new name. For one release the old name counts too.
 type Renamed struct{ now, old *prometheus.CounterVec }
 
 // Add adds n to the series with these values.
@@ -174,7 +176,7 @@ func (r Renamed) Add(n float64, values ...string) {
 	r.old.WithLabelValues(values...).Add(n)
 }
 
-// Interruptions counts what clouds say about the future of machines, and what was done about it.
+// Interruptions counts clouds' notices about machines: those received, and those fully handled.
 type Interruptions struct {
 	Received *prometheus.CounterVec // message_type
 	Deleted  prometheus.Counter

@@ -236,8 +236,8 @@ func TestK10_ChangesOfConditionsAreMeasured(t *testing.T) {
 	}
 }
 
-// K-10: a step of life that is there at once has changed from Unknown, since the object came; one that is Unknown first has not; another
-// condition that is new has changed from nothing, and of a node so have all.
+// K-10: a step of life that is there at once has changed from Unknown, since the object came; one that is Unknown
+// first has not; another condition that is new has changed from nothing, and of a node so have all.
 func TestK10_NewConditions(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
@@ -246,7 +246,8 @@ func TestK10_NewConditions(t *testing.T) {
 	created := metav1.ObjectMeta{Name: "c", UID: "1", CreationTimestamp: metav1.Unix(10, 0)}
 	conditions.Apply(&karpenterv1.NodeClaim{ObjectMeta: created})
 	claim := &karpenterv1.NodeClaim{ObjectMeta: created}
-	for _, c := range []struct{ kind, status string }{{"Launched", "True"}, {"Registered", "Unknown"}, {"Drifted", "True"}} {
+	for _, c := range []struct{ kind, status string }{{"Launched", "True"}, {"Registered", "Unknown"},
+		{"Drifted", "True"}} {
 		claim.Status.Conditions = append(claim.Status.Conditions, karpenterv1.Condition{Type: c.kind,
 			Status: metav1.ConditionStatus(c.status), LastTransitionTime: metav1.Unix(13, 0)})
 	}
@@ -265,8 +266,8 @@ func TestK10_NewConditions(t *testing.T) {
 		t.Errorf("of a node has changed %v", changed)
 	}
 	// Each series has counted once.
-	want := map[string]string{"nodeclaim_status_condition_transitions_total": "1", "node_status_condition_transitions_total": "1",
-		"nodeclaim_status_condition_transition_seconds": "1 of 3"}
+	want := map[string]string{"nodeclaim_status_condition_transitions_total": "1",
+		"node_status_condition_transitions_total": "1", "nodeclaim_status_condition_transition_seconds": "1 of 3"}
 	if got := sums(t, registry, "operator_"); !maps.Equal(got, want) {
 		t.Errorf("measured is %v, want %v", got, want)
 	}

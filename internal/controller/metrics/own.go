@@ -13,36 +13,37 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// This file has the metrics that Karpenter has not (U-10). No label holds the name of a pod, a node or a claim.
+// This file has the metrics that Karpenter does not have (U-10). No label holds the name of a pod, a node or a claim.
 
-// ownPrefix is that of the metrics which Karpenter has not.
+// ownPrefix is the prefix of metrics that Karpenter does not have.
 const ownPrefix = "joiner_"
 
-// Own are the metrics that Karpenter has not, but for those of Plans.
+// Own has the metrics that Karpenter does not have, except those of Plans.
 type Own struct {
-	// Decisions counts what was decided to do with nodes, and what became of it.
+	// Decisions counts decisions about nodes and their outcomes.
 	Decisions *prometheus.CounterVec // verb, cause, outcome
 	// Leader is 1 in the replica that leads, otherwise 0.
 	Leader prometheus.Gauge
 	// Stages measures how long NodeClaims take from one stage to the next.
 	Stages *prometheus.HistogramVec // nodepool, stage
-	// Dropped is 1 for each metric that is left out, since there are too many series.
+	// Dropped is 1 for each metric that is left out because there are too many series.
 	Dropped *prometheus.GaugeVec // family
-	// EventsDropped counts events that were not sent, since there were too many.
+	// EventsDropped counts events that were not sent because there were too many.
 	EventsDropped *prometheus.CounterVec // reason
-	// CommitmentsRead is 1 while the file of commitments can be read (K-55); nothing without one.
+	// CommitmentsRead is 1 if the commitments file could be read last, otherwise 0 (K-55). Without a file it has no
+	// series.
 	CommitmentsRead *prometheus.GaugeVec // no label
-	// Grace counts down that of the first start (K-27).
+	// Grace is the remaining grace of the first start (K-27).
 	Grace *Countdown
-	// Bound counts the pods that kube-scheduler bound where a plan expected them, and those elsewhere (K-60).
+	// Bound counts the pods that kube-scheduler bound where a plan expected them, and those bound elsewhere (K-60).
 	Bound *prometheus.CounterVec // place
-	// Standing is how the cluster stands.
+	// Standing is the state of the cluster.
 	Standing *Standing
-	// Observed is what would be done; it is measured where nothing is done only (K-26).
+	// Observed is what would be done. It is measured only in a process that only observes (K-26).
 	Observed Observed
 }
 
-// Observed is what a process that only observes would do, and where that would end.
+// Observed is what a process that only observes would do, and the final state that this would lead to.
 type Observed struct {
 	Launches, Removals *prometheus.CounterVec // nodepool, reason
 	Nodes, Cost        *prometheus.GaugeVec   // nodepool
@@ -61,14 +62,14 @@ func newObserved() Observed {
 	}
 }
 
-// The stages of Stages: each is over when the condition of its name becomes true.
+// The values of Stages' label stage. A stage is over when the condition of its name becomes true.
 const (
 	StageLaunched    = "launched"
 	StageRegistered  = "registered"
 	StageInitialized = "initialized"
 )
 
-// The places of Bound.
+// The values of Bound's label place.
 const (
 	PlaceExpected  = "expected"
 	PlaceElsewhere = "elsewhere"
@@ -99,17 +100,19 @@ func newOwn(r prometheus.Registerer) Own {
 	}
 	r.MustRegister(own.Observed.Launches, own.Observed.Removals, own.Observed.Nodes, own.Observed.Cost)
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: ownPrefix + "takeover_grace_seconds",
-		Help: "How long nothing is removed voluntarily after the first start, in seconds; 0 when that is over."}, own.Grace.seconds))
-	r.MustRegister(own.Decisions, own.Leader, own.Stages, own.Dropped, own.EventsDropped, own.CommitmentsRead, own.Bound, own.Standing)
+		Help: "How long nothing is removed voluntarily after the first start, in seconds; 0 when that is over."},
+		own.Grace.seconds))
+	r.MustRegister(own.Decisions, own.Leader, own.Stages, own.Dropped, own.EventsDropped, own.CommitmentsRead,
+		own.Bound, own.Standing)
 	return own
 }
 
-// Countdown is a time that is left, measured when it is asked for. It is safe for concurrent use.
+// Countdown is a remaining time, measured at each scrape. It is safe for concurrent use.
 type Countdown struct {
 	left atomic.Pointer[func() time.Duration]
 }
 
-// Measure says how long is left.
+// Measure sets the function that returns how long is left.
 func (c *Countdown) Measure(left func() time.Duration) { c.left.Store(&left) }
 
 func (c *Countdown) seconds() float64 {
@@ -119,8 +122,8 @@ func (c *Countdown) seconds() float64 {
 	return 0
 }
 
-// stageBuckets span a cloud that answers at once to the time after which a claim is given up. They are few: there is
-// one histogram for each pool and stage.
+// stageBuckets range from a cloud that answers at once to the time after which a claim is given up. They are few,
+// because each pool and stage has its own histogram.
 func stageBuckets() []float64 { return []float64{5, 15, 30, 60, 120, 300, 900} }
 
 func newPlans(m maker, plans Plans) Plans {
@@ -136,8 +139,8 @@ func newPlans(m maker, plans Plans) Plans {
 	return plans
 }
 
-// NewRequests returns the counter of calls to the API server, registered on r. It is apart from the others: the
-// connection is made before them.
+// NewRequests returns the counter of calls to the API server, registered on r. It is separate, because the connection
+// is created before the other metrics.
 func NewRequests(r prometheus.Registerer) *prometheus.CounterVec {
 	requests := prometheus.NewCounterVec(prometheus.CounterOpts{Name: ownPrefix + "api_requests_total",
 		Help: "Calls to the API server, by verb and kind."}, []string{"verb", "kind"})
@@ -145,7 +148,7 @@ func NewRequests(r prometheus.Registerer) *prometheus.CounterVec {
 	return requests
 }
 
-// Settings are the settings that are otherwise than somebody may think (K-03).
+// Settings has the metrics of settings with another effect than somebody may think (K-03).
 type Settings struct{ ignored, invalid *prometheus.GaugeVec }
 
 // NewSettings returns the metrics of settings, registered on r.
@@ -154,13 +157,14 @@ func NewSettings(r prometheus.Registerer) Settings {
 		ignored: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: ownPrefix + "settings_ignored",
 			Help: "1 for each setting that was given and has no effect."}, []string{"setting"}),
 		invalid: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: ownPrefix + "settings_invalid",
-			Help: "1 for each setting whose variable cannot be read, so that it has its default."}, []string{"setting"}),
+			Help: "1 for each setting whose variable cannot be read, so that it has its default."},
+			[]string{"setting"}),
 	}
 	r.MustRegister(own.ignored, own.invalid)
 	return own
 }
 
-// Set says which settings these are, by the names of their flags. It is called once.
+// Set sets which settings are ignored or invalid, by the names of their flags. It is called once.
 func (s Settings) Set(ignored, invalid []string) {
 	for _, name := range ignored {
 		s.ignored.WithLabelValues(name).Set(1)
@@ -170,13 +174,13 @@ func (s Settings) Set(ignored, invalid []string) {
 	}
 }
 
-// Latest is the last plan for pods that wait. It is safe for concurrent use; plans are not changed once made.
+// Latest is the last plan for waiting pods. It is safe for concurrent use; a finished plan never changes.
 type Latest struct{ plan atomic.Pointer[plan.Plan] }
 
-// Set takes a plan.
+// Set stores a plan.
 func (l *Latest) Set(p plan.Plan) { l.plan.Store(&p) }
 
-// Get returns the last plan; an empty one before there is any.
+// Get returns the last plan; an empty one before the first.
 func (l *Latest) Get() plan.Plan {
 	if p := l.plan.Load(); p != nil {
 		return *p
@@ -184,19 +188,19 @@ func (l *Latest) Get() plan.Plan {
 	return plan.Plan{}
 }
 
-// Running is what is being planned at present, by the controllers that plan. It is safe for concurrent use.
+// Running is what is being planned now, by controller. It is safe for concurrent use.
 type Running struct {
 	mu    sync.Mutex
 	plans map[string]RunningPlan
 }
 
-// RunningPlan is a plan that is being made.
+// RunningPlan is a plan in progress.
 type RunningPlan struct {
 	Pods  int // that it plans for
 	Since time.Time
 }
 
-// Begin takes in that a controller plans for so many pods from now on.
+// Begin records that a controller plans for this many pods from now on.
 func (r *Running) Begin(controller string, pods int, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,7 +210,7 @@ func (r *Running) Begin(controller string, pods int, now time.Time) {
 	r.plans[controller] = RunningPlan{pods, now}
 }
 
-// End takes in that the controller's plan is made.
+// End records that the controller's plan is finished.
 func (r *Running) End(controller string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -215,16 +219,16 @@ func (r *Running) End(controller string) {
 	}
 }
 
-// Plans returns what the controllers that have planned are planning; those that are not plan for no pod since the
-// zero time.
+// Plans returns, for each controller that has ever planned, what it is planning. An idle controller has no pods and
+// the zero time.
 func (r *Running) Plans() map[string]RunningPlan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.plans)
 }
 
-// ShowPending shows by zone what pods a plan was for, and how many pods it could not be for: something of theirs is
-// missing or cannot be understood. The zone is what the pod asks for itself, and where its volumes are.
+// ShowPending exports the pods of a plan by zone, and how many pods were left out because something of theirs is
+// missing or invalid. The zone comes from the pod's own requirements and the location of its volumes.
 func (p Plans) ShowPending(s *cluster.Snapshot) {
 	zones, ignored := map[string]int{}, 0
 	byShape := map[*cluster.Shape]string{}
@@ -247,13 +251,13 @@ func (p Plans) ShowPending(s *cluster.Snapshot) {
 	}
 }
 
-// What stands for no zone in particular, and for no zone at all.
+// Values for pods with several possible zones, and with none.
 const (
 	zoneFlexible = "flexible"
 	zoneNone     = "none"
 )
 
-// zoneOf returns the one zone that pods of a shape can run in.
+// zoneOf returns the only zone that pods of a shape can run in, or one of the values above.
 func zoneOf(shape *cluster.Shape) string {
 	if len(shape.Alternatives) == 0 {
 		return zoneFlexible

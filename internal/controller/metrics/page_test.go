@@ -66,8 +66,8 @@ func table() string {
 	}
 	for _, f := range state.Served(state.Options{Bounded: true}) {
 		if strings.HasPrefix(f.Name, "joiner_") {
-			rows = append(rows, fmt.Sprintf("| `%s` | gauge | `%s` | %s With `--metrics-detail=Bounded` only. |\n", f.Name,
-				strings.Join(f.Labels, "`, `"), f.Help))
+			rows = append(rows, fmt.Sprintf("| `%s` | gauge | `%s` | %s With `--metrics-detail=Bounded` only. |\n",
+				f.Name, strings.Join(f.Labels, "`, `"), f.Help))
 		}
 	}
 	slices.Sort(rows)

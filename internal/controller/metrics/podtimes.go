@@ -11,9 +11,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// PodTimes measures how long pods take, from events of the watch and from plans. It knows the pods that are not
-// ready yet. It observes only while its process leads: all replicas hear of all pods, and each pod counts once. It
-// is safe for concurrent use.
+// PodTimes measures how long pods take, from watch events and plans. It knows the pods that are not ready yet. It
+// observes only while its process leads: all replicas see all pods, and each pod counts once. It is safe for
+// concurrent use.
 type PodTimes struct {
 	metrics Pods
 
@@ -22,15 +22,15 @@ type PodTimes struct {
 	pods  map[types.UID]*PodTime
 }
 
-// PodTime is what is known of a pod that is not ready yet. Times that have not come are zero.
+// PodTime is what is known of a pod that is not ready yet. Times that have not come yet are zero.
 type PodTime struct {
 	Namespace, Name string
 	Created         time.Time
-	Seen            time.Time // as one that needs a node of ours
+	Seen            time.Time // as a pod that needs a node of ours
 	Decided         time.Time // the first plan that had it
 	Placed          time.Time // the first plan that had a place for it
 	Bound           bool
-	// Dynamic is set for a pod that asks for devices by ResourceClaims.
+	// Dynamic is true for a pod that requests devices by ResourceClaims.
 	Dynamic bool
 }
 
@@ -38,15 +38,14 @@ func newPodTimes(metrics Pods) *PodTimes {
 	return &PodTimes{metrics: metrics, pods: map[types.UID]*PodTime{}}
 }
 
-// Lead says whether this process leads.
+// Lead sets whether this process leads.
 func (t *PodTimes) Lead(leads bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.leads = leads
 }
 
-// Apply takes in the state of a pod at now. A pod that has left the phase Pending before it was heard of is not
-// measured.
+// Apply records the state of a pod at now. A pod first seen after its phase Pending is not measured.
 func (t *PodTimes) Apply(pod *corev1.Pod, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,14 +75,14 @@ func (t *PodTimes) Apply(pod *corev1.Pod, now time.Time) {
 	}
 }
 
-// Remove takes in that a pod is gone.
+// Remove records that a pod is gone.
 func (t *PodTimes) Remove(pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.pods, pod.UID)
 }
 
-// Decided takes in that a plan of now had a pod, and whether it had a place for it.
+// Decided records that a plan at now included a pod, and whether it had a place for it.
 func (t *PodTimes) Decided(uid string, placed bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

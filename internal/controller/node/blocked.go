@@ -16,7 +16,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// maxListed bounds how many names a condition or an event lists.
+// maxListed is the maximum number of names in a condition or event.
 const maxListed = 5
 
 // budgetsOf returns the PDBs that select the pod.
@@ -31,7 +31,7 @@ func (c *Controller) budgetsOf(ctx context.Context, pod *corev1.Pod) ([]policyv1
 	}), nil
 }
 
-// describe says which PDBs refuse an eviction, and whether waiting can help at all (P-42).
+// describe says which PDBs refuse an eviction, and whether waiting can help (P-42).
 func describe(budgets []policyv1.PodDisruptionBudget, refusal string) string {
 	if len(budgets) == 0 {
 		return refusal
@@ -39,10 +39,11 @@ func describe(budgets []policyv1.PodDisruptionBudget, refusal string) string {
 	parts := make([]string, 0, len(budgets))
 	for _, b := range budgets {
 		if b.Status.DisruptionsAllowed > 0 && len(budgets) == 1 {
-			return refusal // refused for another cause than the PDB, as far as its status says
+			return refusal // by its status, the PDB is not the cause
 		}
 		text := fmt.Sprintf("PodDisruptionBudget %s allows %d disruptions (%d of %d pods are healthy, it wants %d)",
-			b.Name, b.Status.DisruptionsAllowed, b.Status.CurrentHealthy, b.Status.ExpectedPods, b.Status.DesiredHealthy)
+			b.Name, b.Status.DisruptionsAllowed, b.Status.CurrentHealthy, b.Status.ExpectedPods,
+			b.Status.DesiredHealthy)
 		if b.Status.ExpectedPods > 0 && b.Status.DesiredHealthy >= b.Status.ExpectedPods {
 			text += "; it can never allow one: raise the replicas or change the budget"
 		}
@@ -54,7 +55,7 @@ func describe(budgets []policyv1.PodDisruptionBudget, refusal string) string {
 	return strings.Join(parts, "; ")
 }
 
-// attachedVolumes returns the volumes attached to the node, by name, but for those of pods that stay on it.
+// attachedVolumes returns the names of the volumes attached to the node, except those of pods that stay on it.
 func (c *Controller) attachedVolumes(ctx context.Context, node *corev1.Node, pods []corev1.Pod) ([]string, error) {
 	var attachments storagev1.VolumeAttachmentList
 	if err := c.config.Client.List(ctx, &attachments); err != nil {
@@ -78,8 +79,8 @@ func (c *Controller) attachedVolumes(ctx context.Context, node *corev1.Node, pod
 	return volumes, nil
 }
 
-// volumesOf returns the names of the volumes that pods use which the drain leaves where they are: nothing will detach
-// those while the node is there.
+// volumesOf returns the names of the volumes of pods that the drain leaves on the node: while the node exists, nothing
+// detaches those.
 func (c *Controller) volumesOf(ctx context.Context, pods []corev1.Pod) (map[string]bool, error) {
 	names := map[string]bool{}
 	now := c.config.Now()
@@ -94,7 +95,8 @@ func (c *Controller) volumesOf(ctx context.Context, pods []corev1.Pod) (map[stri
 				continue
 			}
 			var pvc corev1.PersistentVolumeClaim
-			if err := c.config.Client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, &pvc); err != nil {
+			if err := c.config.Client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name},
+				&pvc); err != nil {
 				if client.IgnoreNotFound(err) == nil {
 					continue
 				}
@@ -116,7 +118,7 @@ func claimNameOf(pod *corev1.Pod, volume corev1.Volume) string {
 	return ""
 }
 
-// listSome joins texts, the first few by name and the others by number.
+// listSome joins the first few texts and adds the number of the others.
 func listSome(texts []string) string {
 	if len(texts) <= maxListed {
 		return strings.Join(texts, "; ")
@@ -127,7 +129,9 @@ func listSome(texts []string) string {
 func ownedByDaemonSet(owner metav1.OwnerReference) bool { return owner.Kind == "DaemonSet" }
 
 func hasTaint(node *corev1.Node, key string, effect corev1.TaintEffect) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key && t.Effect == effect })
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == key && t.Effect == effect
+	})
 }
 
 func disruptedTaint() corev1.Taint {

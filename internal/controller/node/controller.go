@@ -1,9 +1,9 @@
-// Package node ends nodes (P-40 to P-42). A Node of ours that is being deleted is tainted, drained by the eviction API
-// tier by tier, waits for its volumes, and goes when the provider has proved that its instance is gone. What holds it up
-// stands on its NodeClaim and in an event on the node.
+// Package node ends nodes (P-40 to P-42). It taints a Node of ours that is being deleted, drains it by the eviction
+// API tier by tier, and waits for its volumes. The node goes when the provider has proved that its instance is gone.
+// What delays it is shown on its NodeClaim and in an event on the node. It also carries out reboots (reboot.go).
 //
-// drain.go decides which pods go when, and is pure; evict.go asks the API server; blocked.go says who is in the way.
-// Start with [Controller.Reconcile]: one step, from the objects as they are, that can be repeated at any point.
+// drain.go decides which pods go when, and is pure; evict.go asks the API server; blocked.go says what blocks the
+// drain. Start with [Controller.Reconcile]: one step from the current objects, which can be repeated at any point.
 package node
 
 import (
@@ -35,7 +35,7 @@ const (
 	IndexClaimProviderID = "status.providerID"
 )
 
-// How soon to look again while something is awaited that may not be heard of.
+// Delays while waiting for something that may come without an event.
 const (
 	claimAgainAfter     = 100 * time.Millisecond // the claim was just deleted and gets its deadline
 	drainAgainAfter     = 2 * time.Second        // an eviction that a PDB refused is asked for again
@@ -46,7 +46,7 @@ const (
 // draining is the reason of the condition Drained while nothing is in the way.
 const draining = "Draining"
 
-// Fleet is what is asked about nodes and their machines; see package fleet.
+// Fleet answers questions about nodes and their machines; see package fleet.
 type Fleet interface {
 	OwnsClaim(claim *karpenterv1.NodeClaim) bool
 	OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool
@@ -54,7 +54,7 @@ type Fleet interface {
 	Terminate(ctx context.Context, providerID string, inUse func() bool) (fleet.Fate, error)
 }
 
-// Config is what the controller works with; all fields but Rebooter are required.
+// Config configures the controller; all fields except Rebooter are required.
 type Config struct {
 	Client client.Client // reads from a cache with the index fields above
 	Live   client.Reader // reads from the API server
@@ -63,7 +63,7 @@ type Config struct {
 	Rebooter Rebooter
 	Events   event.Recorder
 	Metrics  *metrics.Set
-	Unseen   *unseen.Objects // by this process; nil waits for no cache
+	Unseen   *unseen.Objects // this process's writes; nil never waits
 	Now      func() time.Time
 	Log      logr.Logger
 }
@@ -101,10 +101,13 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if claim != nil && claim.DeletionTimestamp == nil {
-		if err := c.config.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID}); client.IgnoreNotFound(err) != nil {
-			return reconcile.Result{}, fmt.Errorf("deleting NodeClaim %s of deleted node %s: %w", claim.Name, node.Name, err)
+		err := c.config.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID})
+		if client.IgnoreNotFound(err) != nil {
+			return reconcile.Result{}, fmt.Errorf("deleting NodeClaim %s of deleted node %s: %w", claim.Name,
+				node.Name, err)
 		}
-		c.config.Log.Info("deleted NodeClaim, its node was deleted", "event", "NodeClaimDeleting", "claim", claim.Name, "node", node.Name)
+		c.config.Log.Info("deleted NodeClaim, its node was deleted", "event", "NodeClaimDeleting", "claim", claim.Name,
+			"node", node.Name)
 		return reconcile.Result{RequeueAfter: claimAgainAfter}, nil
 	}
 	gone, err := c.instanceGone(ctx, &node)
@@ -120,8 +123,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	return c.end(ctx, &node, claim)
 }
 
-// owns reports whether the node is ours to end. One whose claim the cache does not show may have one, and so be another
-// program's: the API server itself is asked for the claim that owns it.
+// owns reports whether we may end the node. If the cache shows no claim, there may still be one, and the node may be
+// another program's. So the API server is asked for the claim that owns it.
 func (c *Controller) owns(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim) (bool, error) {
 	if claim != nil {
 		return c.config.Fleet.OwnsNode(node, claim, nil), nil
@@ -153,13 +156,15 @@ func (c *Controller) owns(ctx context.Context, node *corev1.Node, claim *karpent
 	return c.config.Fleet.OwnsNode(node, nil, &pool), nil
 }
 
-// claimOf returns the NodeClaim of the node, nil when there is none. Where several name its machine, one of ours counts.
+// claimOf returns the NodeClaim of the node, nil if there is none. If several name its machine, it prefers one of
+// ours.
 func (c *Controller) claimOf(ctx context.Context, node *corev1.Node) (*karpenterv1.NodeClaim, error) {
 	if node.Spec.ProviderID == "" {
 		return nil, nil
 	}
 	var claims karpenterv1.NodeClaimList
-	if err := c.config.Client.List(ctx, &claims, client.MatchingFields{IndexClaimProviderID: node.Spec.ProviderID}); err != nil {
+	if err := c.config.Client.List(ctx, &claims,
+		client.MatchingFields{IndexClaimProviderID: node.Spec.ProviderID}); err != nil {
 		return nil, fmt.Errorf("looking for the NodeClaim of node %s: %w", node.Name, err)
 	}
 	for i := range claims.Items {
@@ -170,7 +175,7 @@ func (c *Controller) claimOf(ctx context.Context, node *corev1.Node) (*karpenter
 	return nil, nil
 }
 
-// instanceGone reports whether a node that is not ready has lost its instance: no pod there can be drained any more.
+// instanceGone reports whether a node that is not ready has lost its instance, so that its pods cannot be drained.
 func (c *Controller) instanceGone(ctx context.Context, node *corev1.Node) (bool, error) {
 	if isReady(node) {
 		return false, nil
@@ -200,8 +205,9 @@ func (c *Controller) cordon(ctx context.Context, node *corev1.Node) error {
 	return c.config.Client.Patch(ctx, node, patch.Node(before, node))
 }
 
-// end drains the node, waits for its volumes and ends its instance, as far as that goes in one step.
-func (c *Controller) end(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim) (reconcile.Result, error) {
+// end drains the node, waits for its volumes and ends its instance, as far as one step can.
+func (c *Controller) end(ctx context.Context, node *corev1.Node,
+	claim *karpenterv1.NodeClaim) (reconcile.Result, error) {
 	now := c.config.Now()
 	due, limited := deadline(claim)
 	var pods corev1.PodList
@@ -223,12 +229,14 @@ func (c *Controller) end(ctx context.Context, node *corev1.Node, claim *karpente
 	}
 	drained := condition.True(karpenterv1.ConditionTypeDrained, "Drained", "")
 	if len(drain.left) > 0 {
-		drained = condition.False(karpenterv1.ConditionTypeDrained, "TerminationGracePeriodElapsed", fmt.Sprintf("%d pods were left at the end of the termination grace period", len(drain.left)))
+		drained = condition.False(karpenterv1.ConditionTypeDrained, "TerminationGracePeriodElapsed",
+			fmt.Sprintf("%d pods were left at the end of the termination grace period", len(drain.left)))
 	}
 	if len(attached) > 0 && (!limited || now.Before(due)) {
 		text := fmt.Sprintf("%d volumes are still attached: %s", len(attached), listSome(attached))
 		c.config.Events.Event(node, event.Normal, event.AwaitingVolumeDetachment, text)
-		err := c.setConditions(ctx, claim, drained, condition.False(karpenterv1.ConditionTypeVolumesDetached, "AwaitingVolumeDetachment", text))
+		err := c.setConditions(ctx, claim, drained, condition.False(karpenterv1.ConditionTypeVolumesDetached,
+			"AwaitingVolumeDetachment", text))
 		return reconcile.Result{RequeueAfter: detachAgainAfter}, err
 	}
 	return c.terminate(ctx, node, claim, drained, func() bool {
@@ -236,7 +244,7 @@ func (c *Controller) end(ctx context.Context, node *corev1.Node, claim *karpente
 	})
 }
 
-// inUse reports whether pods that a drain would look after are on a node whose deadline is still to come.
+// inUse reports whether the node's deadline is still to come and it has pods that a drain waits for.
 func (c *Controller) inUse(ctx context.Context, node string, due time.Time, limited bool) bool {
 	now := c.config.Now()
 	if limited && !now.Before(due) {
@@ -249,16 +257,18 @@ func (c *Controller) inUse(ctx context.Context, node string, due time.Time, limi
 	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return mustLeave(&pod, now) })
 }
 
-// drain asks for the evictions that are due and says what is in the way.
-func (c *Controller) drain(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim, drain drainPlan) (reconcile.Result, error) {
+// drain requests the evictions that are due, and reports what blocks them.
+func (c *Controller) drain(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim,
+	drain drainPlan) (reconcile.Result, error) {
 	drain.reason, drain.why = reasonOf(claim), "removed"
 	drain.inSteps(node, &c.begun, c.config.Now())
 	obstacles, failure := c.carryOut(ctx, drain)
-	if failure != nil && len(obstacles) == 0 { // what stands in the condition may still be so
+	if failure != nil && len(obstacles) == 0 { // the condition may still be right
 		return reconcile.Result{}, fmt.Errorf("draining node %s: %w", node.Name, failure)
 	}
-	value := condition.False(karpenterv1.ConditionTypeDrained, draining, fmt.Sprintf("the drain began with %d pods", len(drain.left)))
-	if claim != nil { // a write for every pod that goes would tell nobody more than its own going does
+	value := condition.False(karpenterv1.ConditionTypeDrained, draining,
+		fmt.Sprintf("the drain began with %d pods", len(drain.left)))
+	if claim != nil { // a write for every pod that leaves would add no information
 		if known, _ := condition.Get(claim.Status.Conditions, value.Type); known.Reason == draining {
 			value.Message = known.Message
 		}
@@ -277,8 +287,8 @@ func (c *Controller) drain(ctx context.Context, node *corev1.Node, claim *karpen
 	return reconcile.Result{RequeueAfter: drain.againAfter(c.config.Now(), drainAgainAfter)}, nil
 }
 
-// passing reports whether a drain that nothing is in the way of has only just begun, and its claim says nothing of it yet: most
-// are over before anybody could read it.
+// passing reports whether an unblocked drain has only just begun and its claim says nothing of it yet. Most drains are
+// over before anybody could read it.
 func (c *Controller) passing(node *corev1.Node, claim *karpenterv1.NodeClaim, obstacles []string) bool {
 	if claim == nil || len(obstacles) > 0 || c.config.Now().Sub(node.DeletionTimestamp.Time) >= drainAgainAfter {
 		return false
@@ -287,9 +297,9 @@ func (c *Controller) passing(node *corev1.Node, claim *karpenterv1.NodeClaim, ob
 	return !said
 }
 
-// terminate ends the instance and, when that is proved, lets the node go.
-func (c *Controller) terminate(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim, drained condition.Value,
-	inUse func() bool) (reconcile.Result, error) {
+// terminate ends the instance and, once that is proved, the node.
+func (c *Controller) terminate(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim,
+	drained condition.Value, inUse func() bool) (reconcile.Result, error) {
 	fate, err := c.config.Fleet.Terminate(ctx, node.Spec.ProviderID, inUse)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("ending the instance of node %s: %w", node.Name, err)
@@ -303,16 +313,19 @@ func (c *Controller) terminate(ctx context.Context, node *corev1.Node, claim *ka
 	return reconcile.Result{}, c.finish(ctx, node, "drained")
 }
 
-// finish lets the node go.
+// finish removes the finalizer, so the node goes.
 func (c *Controller) finish(ctx context.Context, node *corev1.Node, why string) error {
-	if err := c.config.Client.Patch(ctx, node, patch.RemoveFinalizer(node, karpenterv1.TerminationFinalizer)); err != nil {
+	if err := c.config.Client.Patch(ctx, node,
+		patch.RemoveFinalizer(node, karpenterv1.TerminationFinalizer)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	pool := node.Labels[karpenterv1.NodePoolLabelKey]
 	c.config.Metrics.Nodes.Terminated.WithLabelValues(pool, node.Labels[corev1.LabelTopologyZone]).Inc()
 	now := c.config.Now()
-	c.config.Metrics.Nodes.Termination.WithLabelValues(pool).Observe(max(0, now.Sub(node.DeletionTimestamp.Time).Seconds()))
-	c.config.Metrics.Nodes.Lifetime.WithLabelValues(pool).Observe(max(0, now.Sub(node.CreationTimestamp.Time).Seconds()))
+	c.config.Metrics.Nodes.Termination.WithLabelValues(pool).Observe(
+		max(0, now.Sub(node.DeletionTimestamp.Time).Seconds()))
+	c.config.Metrics.Nodes.Lifetime.WithLabelValues(pool).Observe(
+		max(0, now.Sub(node.CreationTimestamp.Time).Seconds()))
 	if why == "drained" {
 		c.config.Metrics.Nodes.Drained.WithLabelValues(pool).Inc()
 	}
@@ -320,8 +333,9 @@ func (c *Controller) finish(ctx context.Context, node *corev1.Node, why string) 
 	return nil
 }
 
-// setConditions writes what changed of the claim's conditions in one patch; nothing when there is no claim.
-func (c *Controller) setConditions(ctx context.Context, claim *karpenterv1.NodeClaim, values ...condition.Value) error {
+// setConditions writes the changed conditions of the claim in one patch. Without a claim it does nothing.
+func (c *Controller) setConditions(ctx context.Context, claim *karpenterv1.NodeClaim,
+	values ...condition.Value) error {
 	if claim == nil {
 		return nil
 	}
@@ -332,5 +346,6 @@ func (c *Controller) setConditions(ctx context.Context, claim *karpenterv1.NodeC
 	if !changed {
 		return nil
 	}
-	return client.IgnoreNotFound(c.config.Client.Status().Patch(ctx, claim, patch.Status(claim, before, &claim.Status)))
+	return client.IgnoreNotFound(c.config.Client.Status().Patch(ctx, claim,
+		patch.Status(claim, before, &claim.Status)))
 }

@@ -61,12 +61,17 @@ type rig struct {
 
 func newRig(t *testing.T, objects ...client.Object) *rig {
 	t.Helper()
-	r := &rig{cloud: &cloud{}, tape: &controllertest.Tape{}, clock: controllertest.NewClock(), refuse: map[string]bool{}}
-	hooks := interceptor.Funcs{SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, _ client.Object, _ ...client.SubResourceCreateOption) error {
+	r := &rig{cloud: &cloud{}, tape: &controllertest.Tape{}, clock: controllertest.NewClock(),
+		refuse: map[string]bool{}}
+	hooks := interceptor.Funcs{SubResourceCreate: func(ctx context.Context, c client.Client, sub string,
+		o, _ client.Object, _ ...client.SubResourceCreateOption) error {
 		r.evicted = append(r.evicted, o.GetName())
 		if r.refuse[o.GetName()] {
-			refusal := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
-			refusal.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: "it needs more healthy pods"}}
+			refusal := apierrors.NewTooManyRequests(
+				"Cannot evict pod as it would violate the pod's disruption budget.", 0)
+			refusal.ErrStatus.Details.Causes = []metav1.StatusCause{
+				{Type: policyv1.DisruptionBudgetCause, Message: "it needs more healthy pods"},
+			}
 			return refusal
 		}
 		return c.Delete(ctx, o)
@@ -114,7 +119,9 @@ func dying() (*corev1.Node, *karpenterv1.NodeClaim) {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1", Finalizers: finalizers, DeletionTimestamp: &now},
 		Spec:       corev1.NodeSpec{ProviderID: "kwok://n1"},
-		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
 	}
 	claim := &karpenterv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "c1", UID: "c1", Finalizers: finalizers, DeletionTimestamp: &now},
@@ -125,18 +132,21 @@ func dying() (*corev1.Node, *karpenterv1.NodeClaim) {
 
 func pod(name string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Labels: map[string]string{"app": "web"}},
-		Spec:       corev1.PodSpec{NodeName: "n1"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name),
+			Labels: map[string]string{"app": "web"}},
+		Spec: corev1.PodSpec{NodeName: "n1"},
 	}
 }
 
-// P-40: a provider that waits with the end of a drained node's machine hears of a pod that comes meanwhile, until the deadline of
-// the drain.
+// P-40: a provider that waits with the end of a drained node's machine hears of a pod that comes meanwhile, until the
+// deadline of the drain.
 func TestP40_APodThatComesToADrainedNode(t *testing.T) {
 	t.Parallel()
 	n, claim := dying()
 	due := controllertest.Start().Add(time.Hour)
-	claim.Annotations = map[string]string{karpenterv1.NodeClaimTerminationTimestampAnnotationKey: due.Format(time.RFC3339)}
+	claim.Annotations = map[string]string{
+		karpenterv1.NodeClaimTerminationTimestampAnnotationKey: due.Format(time.RFC3339),
+	}
 	r := newRig(t, n, claim)
 	r.cloud.left = 1
 	r.reconcile(t)
@@ -145,7 +155,9 @@ func TestP40_APodThatComesToADrainedNode(t *testing.T) {
 	}
 	late, done, daemon := pod("late"), pod("done"), pod("daemon")
 	done.Status.Phase = corev1.PodSucceeded
-	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "agent", Controller: new(true)}}
+	daemon.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "agent", Controller: new(true)},
+	}
 	daemon.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	for _, each := range []struct {
 		pod  *corev1.Pod
@@ -180,11 +192,13 @@ func TestANodeIsDrainedEndedAndLetGo(t *testing.T) {
 	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "n1"}, &fresh); err != nil {
 		t.Fatal(err)
 	}
-	if len(fresh.Spec.Taints) != 1 || fresh.Spec.Taints[0].Key != karpenterv1.DisruptedTaintKey || fresh.Labels[karpenterv1.ExcludeBalancersLabelKey] != "karpenter" {
+	if len(fresh.Spec.Taints) != 1 || fresh.Spec.Taints[0].Key != karpenterv1.DisruptedTaintKey ||
+		fresh.Labels[karpenterv1.ExcludeBalancersLabelKey] != "karpenter" {
 		t.Fatalf("taints %v, labels %v: want it cordoned", fresh.Spec.Taints, fresh.Labels)
 	}
 	r.reconcile(t) // the instance is terminating
-	if r.gone(t) || r.condition(t, karpenterv1.ConditionTypeDrained).Status != "True" || r.condition(t, karpenterv1.ConditionTypeInstanceTerminating).Status != "True" {
+	if r.gone(t) || r.condition(t, karpenterv1.ConditionTypeDrained).Status != "True" ||
+		r.condition(t, karpenterv1.ConditionTypeInstanceTerminating).Status != "True" {
 		t.Fatal("while the instance is terminating the node stays, and the claim says so")
 	}
 	if r.reconcile(t); !r.gone(t) {
@@ -200,7 +214,8 @@ func TestADrainThatGoesOnIsWrittenOnce(t *testing.T) {
 	slow.Finalizers = []string{"example.com/slow"} // it stays for a while once it is evicted
 	r := newRig(t, n, claim, pod("a"), slow)
 	result := r.reconcile(t)
-	if got := r.condition(t, karpenterv1.ConditionTypeDrained); got.Type != "" || result.RequeueAfter != 2*time.Second {
+	if got := r.condition(t, karpenterv1.ConditionTypeDrained); got.Type != "" ||
+		result.RequeueAfter != 2*time.Second {
 		t.Errorf("a drain that has just begun is written down: %+v; looks again after %s", got, result.RequeueAfter)
 	}
 	r.clock.Advance(2 * time.Second)
@@ -218,8 +233,10 @@ func TestABlockedDrainNamesPodAndBudget(t *testing.T) {
 	n, claim := dying()
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-pdb"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
-		Status:     policyv1.PodDisruptionBudgetStatus{ExpectedPods: 2, DesiredHealthy: 2, CurrentHealthy: 2},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		},
+		Status: policyv1.PodDisruptionBudgetStatus{ExpectedPods: 2, DesiredHealthy: 2, CurrentHealthy: 2},
 	}
 	r := newRig(t, n, claim, pod("a"), pod("b"), budget)
 	r.refuse["a"] = true
@@ -246,7 +263,8 @@ func TestADeletedNodeDeletesItsClaim(t *testing.T) {
 	r := newRig(t, n, claim, pod("a"))
 	r.reconcile(t)
 	var fresh karpenterv1.NodeClaim
-	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "c1"}, &fresh); err != nil || fresh.DeletionTimestamp == nil {
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "c1"}, &fresh); err != nil ||
+		fresh.DeletionTimestamp == nil {
 		t.Fatalf("claim %v, error %v: want it deleted", fresh.DeletionTimestamp, err)
 	}
 }
@@ -280,15 +298,24 @@ func TestVolumesAreWaitedForUntilTheDeadline(t *testing.T) {
 	claim.Spec.TerminationGracePeriod = &karpenterv1.Duration{Duration: time.Minute}
 	volume, stays := "pv-1", "pv-2"
 	attachment := func(name string, pv *string) *storagev1.VolumeAttachment {
-		return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "n1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: pv}}}
+		return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: storagev1.VolumeAttachmentSpec{NodeName: "n1", Source: storagev1.VolumeAttachmentSource{
+				PersistentVolumeName: pv,
+			}}}
 	}
 	keeper := pod("keeper")
 	keeper.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-	keeper.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "kept"}}}}
-	pvc := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kept"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: stays}}
+	keeper.Spec.Volumes = []corev1.Volume{
+		{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
+			ClaimName: "kept",
+		}}},
+	}
+	pvc := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kept"},
+		Spec: corev1.PersistentVolumeClaimSpec{VolumeName: stays}}
 	r := newRig(t, n, claim, attachment("a1", &volume), attachment("a2", &stays), keeper, pvc)
 	r.reconcile(t)
-	if got := r.condition(t, karpenterv1.ConditionTypeVolumesDetached); r.gone(t) || got.Status != "False" || !strings.Contains(got.Message, "pv-1") || strings.Contains(got.Message, "pv-2") {
+	if got := r.condition(t, karpenterv1.ConditionTypeVolumesDetached); r.gone(t) || got.Status != "False" ||
+		!strings.Contains(got.Message, "pv-1") || strings.Contains(got.Message, "pv-2") {
 		t.Fatalf("gone %t, VolumesDetached=%s %q: want it to wait for pv-1 only", r.gone(t), got.Status, got.Message)
 	}
 	r.clock.Advance(2 * time.Minute)

@@ -14,22 +14,22 @@ import (
 
 // drainPlan is what to do with the pods of a node now.
 type drainPlan struct {
-	// left are the pods that have to be gone before the instance may be ended, whatever is done about them now.
+	// left are the pods that must be gone before the instance may be ended, whatever happens to them now.
 	left []*corev1.Pod
 	// evict are those of left whose turn it is.
 	evict []*corev1.Pod
-	// remove are those of left that are deleted directly, since the node's deadline leaves no more than their own grace
-	// period: the PDB and do-not-disrupt end here (P-41).
+	// remove are those of left that are deleted directly. The node's deadline leaves only their own grace period, so
+	// the PDB and do-not-disrupt no longer apply (P-41).
 	remove []removal
 	// held are pods that ask not to be disrupted, as text.
 	held []string
-	// reason is why the node goes, as pods_drained_total has it, and why what happens to the node, in words.
+	// reason is why the node goes, for pods_drained_total. why is what happens to the node, as text.
 	reason, why string
-	// next is when the next pod has to be deleted directly; zero when there is no deadline.
+	// next is when the next pod must be deleted directly or gets its turn; zero if there is none.
 	next time.Time
 }
 
-// removal is a pod to delete with the grace period that is left, in seconds.
+// removal is a pod to delete, with the remaining grace period in seconds.
 type removal struct {
 	pod          *corev1.Pod
 	graceSeconds int64
@@ -43,14 +43,14 @@ const (
 	tierCriticalDaemons
 )
 
-// criticalPriority is the priority from which on Kubernetes counts a pod as critical to the system.
+// criticalPriority is the lowest priority that Kubernetes counts as critical to the system.
 const criticalPriority = 2_000_000_000
 
-// stuckAfter is how long after its grace period a pod that is still there counts as stuck: its kubelet does not answer,
-// and waiting would not help.
+// stuckAfter is how long after its grace period a pod counts as stuck: its kubelet does not answer, and waiting does
+// not help.
 const stuckAfter = time.Minute
 
-// planDrain decides about the pods of a node at now. due is the node's deadline when limited.
+// planDrain decides what happens to the pods of a node at now. due is the node's deadline if limited is true.
 func planDrain(pods []corev1.Pod, now, due time.Time, limited bool) drainPlan {
 	var plan drainPlan
 	for i := range pods {
@@ -67,7 +67,8 @@ func planDrain(pods []corev1.Pod, now, due time.Time, limited bool) drainPlan {
 			continue
 		}
 		if until, held := heldUntil(pod, now); held {
-			plan.held = append(plan.held, fmt.Sprintf("pod %s/%s asks not to be disrupted%s", pod.Namespace, pod.Name, until))
+			plan.held = append(plan.held, fmt.Sprintf("pod %s/%s asks not to be disrupted%s", pod.Namespace, pod.Name,
+				until))
 			continue
 		}
 		plan.evict = append(plan.evict, pod)
@@ -75,7 +76,7 @@ func planDrain(pods []corev1.Pod, now, due time.Time, limited bool) drainPlan {
 	return plan
 }
 
-// deadline reports whether the pod is dealt with by the node's deadline instead of by an eviction.
+// deadline reports whether the node's deadline handles the pod instead of an eviction.
 func (p *drainPlan) deadline(pod *corev1.Pod, now, due time.Time) bool {
 	grace := 30 * time.Second // the API server's default
 	if pod.Spec.TerminationGracePeriodSeconds != nil {
@@ -90,13 +91,13 @@ func (p *drainPlan) deadline(pod *corev1.Pod, now, due time.Time) bool {
 	}
 	seconds := max(1, int64(due.Sub(now).Round(time.Second)/time.Second))
 	if pod.DeletionTimestamp != nil && !pod.DeletionTimestamp.After(now.Add(time.Duration(seconds+1)*time.Second)) {
-		return true // is on its way, in time
+		return true // it will end in time
 	}
 	p.remove = append(p.remove, removal{pod: pod, graceSeconds: seconds})
 	return true
 }
 
-// againAfter returns when to look at the node again: after usual, or when the next pod's deadline comes.
+// againAfter returns when to check the node again: after usual, or at next if that is earlier.
 func (p *drainPlan) againAfter(now time.Time, usual time.Duration) time.Duration {
 	if p.next.IsZero() {
 		return usual
@@ -104,8 +105,8 @@ func (p *drainPlan) againAfter(now time.Time, usual time.Duration) time.Duration
 	return min(usual, max(time.Millisecond, p.next.Sub(now)))
 }
 
-// mustLeave reports whether the drain has to wait for the pod. Finished pods, static pods, pods that tolerate the taint
-// and so would come back, and pods that a dead kubelet will never end are not waited for.
+// mustLeave reports whether the drain waits for the pod. It does not wait for finished pods, static pods, pods that
+// tolerate the taint and would come back, or pods that a dead kubelet will never end.
 func mustLeave(pod *corev1.Pod, now time.Time) bool {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return false
@@ -151,11 +152,12 @@ func tier(pod *corev1.Pod) int {
 	return tierPods
 }
 
-// heldUntil reports whether do-not-disrupt holds the pod at now; the text says until when, if that is known (V-15, D-02).
+// heldUntil reports whether do-not-disrupt holds the pod at now; the text says until when, if that is known (V-15,
+// D-02).
 func heldUntil(pod *corev1.Pod, now time.Time) (string, bool) {
 	until, err := translate.ProtectedUntil(pod)
 	if err != nil || until <= now.Unix() {
-		return "", false // a value that means nothing holds nothing; an event on the pod says so
+		return "", false // an invalid value holds nothing; an event on the pod says so
 	}
 	if until == cluster.Never {
 		return "", true
@@ -163,14 +165,15 @@ func heldUntil(pod *corev1.Pod, now time.Time) (string, bool) {
 	return " until " + time.Unix(until, 0).UTC().Format(time.RFC3339), true
 }
 
-// deadline returns when the node has to be gone, and whether there is such a time: the claim's terminationGracePeriod from
-// the claim's deletion (P-41), as its controller writes it down. A node that was deleted first waits until its claim is, too:
-// its pods get the whole time.
+// deadline returns when the node must be gone, and whether there is such a time. It is the claim's deletion plus its
+// terminationGracePeriod (P-41), as recorded by the claim's controller. If the node was deleted first, it starts with
+// the claim's deletion: its pods get the whole time.
 func deadline(claim *karpenterv1.NodeClaim) (time.Time, bool) {
 	if claim == nil {
 		return time.Time{}, false
 	}
-	if due, err := time.Parse(time.RFC3339, claim.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey]); err == nil {
+	if due, err := time.Parse(time.RFC3339,
+		claim.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey]); err == nil {
 		return due, true
 	}
 	if claim.Spec.TerminationGracePeriod == nil || claim.DeletionTimestamp == nil {

@@ -72,7 +72,8 @@ func TestTheDeadlineOfAPod(t *testing.T) {
 			removed = p.remove[0].graceSeconds
 		}
 		if again := p.againAfter(at(c.now), time.Hour); removed != c.removed || again != c.again {
-			t.Errorf("%s: removed with %d s, again after %s; want %d s and %s", name, removed, again, c.removed, c.again)
+			t.Errorf("%s: removed with %d s, again after %s; want %d s and %s", name, removed, again, c.removed,
+				c.again)
 		}
 		if evicted := len(p.evict) == 1; evicted != (c.again < time.Hour) {
 			t.Errorf("%s: evicted is %v; the deadline takes the place of an eviction", name, evicted)
@@ -83,8 +84,10 @@ func TestTheDeadlineOfAPod(t *testing.T) {
 // The time that is left is counted in whole seconds, rounded to the nearest.
 func TestWhatIsLeftIsRounded(t *testing.T) {
 	t.Parallel()
-	for left, want := range map[time.Duration]int64{1400 * time.Millisecond: 1, 1600 * time.Millisecond: 2, 100 * time.Millisecond: 1} {
-		if p := plan(at(60).Add(-left), at(60), true, pod("p", grace(30))); len(p.remove) != 1 || p.remove[0].graceSeconds != want {
+	for left, want := range map[time.Duration]int64{1400 * time.Millisecond: 1, 1600 * time.Millisecond: 2,
+		100 * time.Millisecond: 1} {
+		if p := plan(at(60).Add(-left), at(60), true, pod("p", grace(30))); len(p.remove) != 1 ||
+			p.remove[0].graceSeconds != want {
 			t.Errorf("%s are left: removed %+v, want %d s", left, p.remove, want)
 		}
 	}
@@ -94,7 +97,8 @@ func TestWhatIsLeftIsRounded(t *testing.T) {
 func TestTheNextDeadlineIsTheFirst(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]corev1.Pod{
-		{pod("a", grace(20)), pod("b", grace(30)), pod("c", grace(10))}, {pod("a", grace(30)), pod("b", grace(20))}, {pod("a", grace(10)), pod("b", grace(30))},
+		{pod("a", grace(20)), pod("b", grace(30)), pod("c", grace(10))}, {pod("a", grace(30)), pod("b", grace(20))},
+		{pod("a", grace(10)), pod("b", grace(30))},
 	} {
 		p := plan(at(0), at(60), true, order...)
 		if again := p.againAfter(at(0), time.Hour); again != 30*time.Second {
@@ -131,20 +135,26 @@ func TestWhoToleratesTheTaint(t *testing.T) {
 		tolerations []corev1.Toleration
 		want        bool
 	}{
-		"everything":             {[]corev1.Toleration{{Operator: corev1.TolerationOpExists}}, true},
-		"everything NoSchedule":  {[]corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}, true},
-		"everything NoExecute":   {[]corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}, false},
+		"everything": {[]corev1.Toleration{{Operator: corev1.TolerationOpExists}}, true},
+		"everything NoSchedule": {
+			[]corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}, true,
+		},
+		"everything NoExecute": {
+			[]corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}, false,
+		},
 		"the key":                {[]corev1.Toleration{{Key: key, Operator: corev1.TolerationOpExists}}, true},
 		"the key, equal":         {[]corev1.Toleration{{Key: key, Operator: corev1.TolerationOpEqual}}, true},
 		"the key, by default":    {[]corev1.Toleration{{Key: key}}, true},
 		"the key, another value": {[]corev1.Toleration{{Key: key, Value: "x"}}, false},
-		"the key, equal, value":  {[]corev1.Toleration{{Key: key, Operator: corev1.TolerationOpEqual, Value: "x"}}, false},
-		"the key, unknown":       {[]corev1.Toleration{{Key: key, Operator: "Lt"}}, false},
-		"another key":            {[]corev1.Toleration{{Key: "x", Operator: corev1.TolerationOpExists}}, false},
-		"another key, equal":     {[]corev1.Toleration{{Key: "x"}}, false},
-		"no key, equal":          {[]corev1.Toleration{{}}, false},
-		"after one that is none": {[]corev1.Toleration{{Key: key, Effect: corev1.TaintEffectNoExecute}, {Key: key}}, true},
-		"none":                   {nil, false},
+		"the key, equal, value": {[]corev1.Toleration{{Key: key, Operator: corev1.TolerationOpEqual, Value: "x"}},
+			false},
+		"the key, unknown":   {[]corev1.Toleration{{Key: key, Operator: "Lt"}}, false},
+		"another key":        {[]corev1.Toleration{{Key: "x", Operator: corev1.TolerationOpExists}}, false},
+		"another key, equal": {[]corev1.Toleration{{Key: "x"}}, false},
+		"no key, equal":      {[]corev1.Toleration{{}}, false},
+		"after one that is none": {[]corev1.Toleration{{Key: key, Effect: corev1.TaintEffectNoExecute}, {Key: key}},
+			true},
+		"none": {nil, false},
 	} {
 		p := pod("p", func(p *corev1.Pod) { p.Spec.Tolerations = c.tolerations })
 		if got := len(plan(at(0), time.Time{}, false, p).left) == 0; got != c.want {
@@ -153,7 +163,8 @@ func TestWhoToleratesTheTaint(t *testing.T) {
 	}
 }
 
-// P-40: Kubernetes' own priorities make a pod critical, by number and by name; a pod of a Deployment is none of a DaemonSet.
+// P-40: Kubernetes' own priorities make a pod critical, by number and by name; a pod of a Deployment is none of a
+// DaemonSet.
 func TestWhoLeavesLast(t *testing.T) {
 	t.Parallel()
 	priority := func(n int32) change { return func(p *corev1.Pod) { p.Spec.Priority = &n } }
@@ -190,10 +201,12 @@ func TestUntilWhenAPodIsHeld(t *testing.T) {
 		})
 	}
 	until := plan(at(0), time.Time{}, false, protected("15m")).held
-	if want := "pod default/p asks not to be disrupted until " + at(300).Format(time.RFC3339); len(until) != 1 || until[0] != want {
+	if want := "pod default/p asks not to be disrupted until " + at(300).Format(time.RFC3339); len(until) != 1 ||
+		until[0] != want {
 		t.Errorf("held %q, want %q", until, want)
 	}
-	if always := plan(at(0), time.Time{}, false, protected("true")).held; len(always) != 1 || strings.Contains(always[0], "until") {
+	if always := plan(at(0), time.Time{}, false, protected("true")).held; len(always) != 1 ||
+		strings.Contains(always[0], "until") {
 		t.Errorf("held %q, want it without a time", always)
 	}
 	if p := plan(at(300), time.Time{}, false, protected("15m")); len(p.held) != 0 || len(p.evict) != 1 {
@@ -212,7 +225,8 @@ func TestANodeWithoutAClaimHasNoDeadline(t *testing.T) {
 // What is listed has names for the first five, and a number for the rest.
 func TestALongListIsCut(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int]string{1: "a", 5: "a; b; c; d; e", 6: "a; b; c; d; e; and 1 more", 8: "a; b; c; d; e; and 3 more"} {
+	for n, want := range map[int]string{1: "a", 5: "a; b; c; d; e", 6: "a; b; c; d; e; and 1 more",
+		8: "a; b; c; d; e; and 3 more"} {
 		if got := listSome(strings.Split("abcdefgh", "")[:n]); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}

@@ -16,7 +16,9 @@ func at(seconds int) time.Time { return time.Unix(1_000_000+int64(seconds), 0).U
 type change func(*corev1.Pod)
 
 func pod(name string, changes ...change) corev1.Pod {
-	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, CreationTimestamp: metav1.NewTime(at(-600))}}
+	p := corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, CreationTimestamp: metav1.NewTime(at(-600))},
+	}
 	for _, c := range changes {
 		c(&p)
 	}
@@ -64,25 +66,32 @@ func TestATierWaitsForItsTerminatingPods(t *testing.T) {
 	t.Parallel()
 	plan := planDrain([]corev1.Pod{pod("a", terminating(20)), pod("c", critical)}, at(0), time.Time{}, false)
 	if len(plan.left) != 2 || len(plan.evict) != 0 {
-		t.Fatalf("left %v, evicts %v: want both to be waited for and none evicted", namesOf(plan.left), namesOf(plan.evict))
+		t.Fatalf("left %v, evicts %v: want both to be waited for and none evicted", namesOf(plan.left),
+			namesOf(plan.evict))
 	}
 }
 
 func TestSomePodsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]corev1.Pod{
-		"finished":            pod("p", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
-		"static":              pod("p", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }),
-		"tolerates all":       pod("p", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }),
-		"tolerates the taint": pod("p", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: karpenterv1.DisruptedTaintKey}} }),
-		"stuck":               pod("p", terminating(-61)),
+		"finished": pod("p", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
+		"static": pod("p",
+			func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }),
+		"tolerates all": pod("p",
+			func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }),
+		"tolerates the taint": pod("p",
+			func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: karpenterv1.DisruptedTaintKey}} }),
+		"stuck": pod("p", terminating(-61)),
 	} {
 		if plan := planDrain([]corev1.Pod{p}, at(0), time.Time{}, false); len(plan.left) != 0 {
 			t.Errorf("%s: is waited for", name)
 		}
 	}
 	other := pod("p", func(p *corev1.Pod) {
-		p.Spec.Tolerations = []corev1.Toleration{{Key: karpenterv1.DisruptedTaintKey, Effect: corev1.TaintEffectNoExecute}, {Key: "x", Operator: corev1.TolerationOpExists}}
+		p.Spec.Tolerations = []corev1.Toleration{
+			{Key: karpenterv1.DisruptedTaintKey, Effect: corev1.TaintEffectNoExecute},
+			{Key: "x", Operator: corev1.TolerationOpExists},
+		}
 	})
 	if plan := planDrain([]corev1.Pod{other}, at(0), time.Time{}, false); len(plan.evict) != 1 {
 		t.Error("a pod that tolerates other taints only must leave")
@@ -92,7 +101,8 @@ func TestSomePodsAreNotWaitedFor(t *testing.T) {
 // V-15, D-02: the value may be a duration from the pod's start.
 func TestDoNotDisruptHoldsAPod(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[string]bool{"true": true, "15m": true, "5m": false, "false": false, "nonsense": false} {
+	for value, want := range map[string]bool{"true": true, "15m": true, "5m": false, "false": false,
+		"nonsense": false} {
 		p := pod("p", func(p *corev1.Pod) {
 			p.Annotations = map[string]string{karpenterv1.DoNotDisruptAnnotationKey: value}
 			started := metav1.NewTime(at(-600))
@@ -111,7 +121,8 @@ func TestPodsAreDeletedInTimeForTheDeadline(t *testing.T) {
 	pods := []corev1.Pod{pod("slow", grace(60), held), pod("quick", grace(10)), pod("endless", grace(3600), critical)}
 	plan := planDrain(pods, at(0), at(60), true)
 	if len(plan.remove) != 2 || len(plan.evict) != 1 || plan.evict[0].Name != "quick" {
-		t.Fatalf("removes %+v, evicts %v: want slow and endless removed, quick evicted", plan.remove, namesOf(plan.evict))
+		t.Fatalf("removes %+v, evicts %v: want slow and endless removed, quick evicted", plan.remove,
+			namesOf(plan.evict))
 	}
 	for _, r := range plan.remove {
 		if r.graceSeconds != 60 {
@@ -151,7 +162,9 @@ func TestTheDeadlineCountsFromTheClaimsDeletion(t *testing.T) {
 	if due, limited := deadline(claim); !limited || !due.Equal(at(150)) {
 		t.Fatalf("deadline %v, want a minute from the claim's deletion", due)
 	}
-	claim.Annotations = map[string]string{karpenterv1.NodeClaimTerminationTimestampAnnotationKey: at(120).Format(time.RFC3339)}
+	claim.Annotations = map[string]string{
+		karpenterv1.NodeClaimTerminationTimestampAnnotationKey: at(120).Format(time.RFC3339),
+	}
 	if due, limited := deadline(claim); !limited || !due.Equal(at(120)) {
 		t.Fatalf("deadline %v (%v), want that of the annotation", due, limited)
 	}

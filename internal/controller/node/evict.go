@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// carryOut makes one call for each pod whose turn it is, and returns what is in the way of the others, as text. What becomes of
-// one pod does not keep the others from being asked for. The error is about calls that were not answered.
+// carryOut makes one call for each pod whose turn it is, and returns what blocks the others, as text. One pod's
+// failure does not keep it from asking for the others. The error is about calls without an answer.
 func (c *Controller) carryOut(ctx context.Context, plan drainPlan) ([]string, error) {
 	obstacles := slices.Clone(plan.held)
 	var failures []error
@@ -29,17 +29,21 @@ func (c *Controller) carryOut(ctx context.Context, plan drainPlan) ([]string, er
 		refusal, err := c.remove(ctx, r, plan.reason)
 		failures = append(failures, err)
 		if refusal != "" {
-			obstacles = append(obstacles, fmt.Sprintf("pod %s/%s: its deletion is refused: %s", r.pod.Namespace, r.pod.Name, refusal))
+			obstacles = append(obstacles, fmt.Sprintf("pod %s/%s: its deletion is refused: %s", r.pod.Namespace,
+				r.pod.Name, refusal))
 		}
 	}
-	full := map[string]bool{} // PDBs that have just refused: asking for their other pods would only load the API server
+	// PDBs that have just refused: requests for their other pods would only load the API server
+	full := map[string]bool{}
 	for _, pod := range plan.evict {
 		budgets, err := c.budgetsOf(ctx, pod)
 		if err != nil {
 			failures = append(failures, err)
 			continue
 		}
-		if slices.ContainsFunc(budgets, func(b policyv1.PodDisruptionBudget) bool { return full[b.Namespace+"/"+b.Name] }) {
+		if slices.ContainsFunc(budgets, func(b policyv1.PodDisruptionBudget) bool {
+			return full[b.Namespace+"/"+b.Name]
+		}) {
 			continue
 		}
 		refusal, err := c.evict(ctx, pod, budgets, plan)
@@ -61,7 +65,7 @@ func (c *Controller) carryOut(ctx context.Context, plan drainPlan) ([]string, er
 	return obstacles, errors.Join(failures...)
 }
 
-// reasonOf returns the reason of disruption of a claim, in Karpenter's words of pods_drained_total (K-09).
+// reasonOf returns the disruption reason of a claim, as Karpenter's pods_drained_total names it (K-09).
 func reasonOf(claim *karpenterv1.NodeClaim) string {
 	if claim == nil {
 		return metrics.ForcefulTermination
@@ -73,13 +77,13 @@ func reasonOf(claim *karpenterv1.NodeClaim) string {
 	return reason.Reason
 }
 
-// evictionRefusal is why the API server does not evict a pod; the zero value when it does.
+// evictionRefusal is why the API server does not evict a pod; zero if it does.
 type evictionRefusal struct {
 	text     string
-	byBudget bool // the pod's PDBs refuse, which they would do for their other pods too
+	byBudget bool // the pod's PDBs refuse, and would also refuse their other pods
 }
 
-// evict asks the API server to evict one pod and returns why it refuses, if it does. These are its PDBs.
+// evict asks the API server to evict one pod, and returns its refusal, if any. budgets are the pod's PDBs.
 func (c *Controller) evict(ctx context.Context, pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget,
 	plan drainPlan) (evictionRefusal, error) {
 	eviction := &policyv1.Eviction{
@@ -92,7 +96,8 @@ func (c *Controller) evict(ctx context.Context, pod *corev1.Pod, budgets []polic
 	switch {
 	case err == nil:
 		c.config.Metrics.Pods.Drained.WithLabelValues(plan.reason).Inc()
-		c.config.Events.Event(pod, event.Normal, event.Evicted, "Evicted, since its node "+pod.Spec.NodeName+" is being "+plan.why)
+		c.config.Events.Event(pod, event.Normal, event.Evicted, "Evicted, since its node "+pod.Spec.NodeName+
+			" is being "+plan.why)
 		return evictionRefusal{}, nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // gone, or another pod has its name
 		return evictionRefusal{}, nil
@@ -104,14 +109,16 @@ func (c *Controller) evict(ctx context.Context, pod *corev1.Pod, budgets []polic
 	return evictionRefusal{}, fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
 
-// remove deletes a pod directly, and returns why the API server refuses, "" when it does not.
+// remove deletes a pod directly, and returns the API server's refusal, "" for none.
 func (c *Controller) remove(ctx context.Context, r removal, reason string) (string, error) {
-	err := c.config.Client.Delete(ctx, r.pod, client.GracePeriodSeconds(r.graceSeconds), client.Preconditions{UID: &r.pod.UID})
+	err := c.config.Client.Delete(ctx, r.pod, client.GracePeriodSeconds(r.graceSeconds),
+		client.Preconditions{UID: &r.pod.UID})
 	switch {
 	case err == nil:
 		c.config.Metrics.Pods.Drained.WithLabelValues(reason).Inc()
 		c.config.Events.Event(r.pod, event.Normal, event.Disrupted,
-			fmt.Sprintf("Deleted with %d s of grace, since the termination grace period of node %s ends", r.graceSeconds, r.pod.Spec.NodeName))
+			fmt.Sprintf("Deleted with %d s of grace, since the termination grace period of node %s ends",
+				r.graceSeconds, r.pod.Spec.NodeName))
 		return "", nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return "", nil
@@ -121,8 +128,8 @@ func (c *Controller) remove(ctx context.Context, r removal, reason string) (stri
 	return "", fmt.Errorf("deleting pod %s/%s: %w", r.pod.Namespace, r.pod.Name, err)
 }
 
-// refused reports whether an error is the API server's word about this very request: webhooks, policies and rights among
-// its reasons. Anything else means that it could not be asked.
+// refused reports whether an error is the API server's answer to this request, for example from a webhook, policy or
+// missing permission. Other errors mean that there was no answer.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -132,7 +139,7 @@ func refused(err error) bool {
 	return code >= http.StatusBadRequest && code <= http.StatusInternalServerError
 }
 
-// code returns the HTTP status of an answer as text, 200 for success and 0 when there was none.
+// code returns the HTTP status of an answer as text: 200 for success, 0 without an answer.
 func code(err error) string {
 	if err == nil {
 		return "200"

@@ -46,8 +46,8 @@ func (f failing) Find(ctx context.Context, id string) (fleet.Fate, error) {
 func (r *rig) fail(f *controllertest.Failures) {
 	server := f.Wrap(r.server)
 	r.step = node.New(node.Config{
-		Client: server, Live: server, Fleet: failing{r.cloud, f}, Events: r.tape, Metrics: metrics.New(prometheus.NewRegistry()),
-		Now: r.clock.Now, Log: logr.Discard(),
+		Client: server, Live: server, Fleet: failing{r.cloud, f}, Events: r.tape,
+		Metrics: metrics.New(prometheus.NewRegistry()), Now: r.clock.Now, Log: logr.Discard(),
 	})
 }
 
@@ -58,7 +58,8 @@ func (r *rig) play(t *testing.T, world ...func()) func() error {
 			if happens != nil {
 				happens()
 			}
-			if _, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n1"}}); err != nil {
+			if _, err := r.step.Reconcile(t.Context(),
+				reconcile.Request{NamespacedName: types.NamespacedName{Name: "n1"}}); err != nil {
 				return err
 			}
 		}
@@ -72,7 +73,9 @@ func (r *rig) play(t *testing.T, world ...func()) func() error {
 func volume(name string) *storagev1.VolumeAttachment {
 	return &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       storagev1.VolumeAttachmentSpec{NodeName: "n1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}},
+		Spec: storagev1.VolumeAttachmentSpec{NodeName: "n1", Source: storagev1.VolumeAttachmentSource{
+			PersistentVolumeName: &name,
+		}},
 	}
 }
 
@@ -84,11 +87,18 @@ func TestNoFailureOfADrainIsSwallowed(t *testing.T) {
 		claim.DeletionTimestamp = nil
 		keeper := pod("keeper")
 		keeper.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-		keeper.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "kept"}}}}
-		pvc := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kept"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-2"}}
+		keeper.Spec.Volumes = []corev1.Volume{
+			{Name: "v", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "kept"},
+			}},
+		}
+		pvc := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kept"},
+			Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-2"}}
 		budget := &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-pdb"},
-			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			},
 		}
 		r := newRig(t, n, claim, pod("a"), keeper, pvc, budget, volume("pv-1"), volume("pv-2"))
 		r.fail(f)
@@ -129,7 +139,8 @@ func TestNoFailureToFindTheMachineIsSwallowed(t *testing.T) {
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
 		n, _ := dying()
 		n.Status.Conditions[0].Status = corev1.ConditionUnknown
-		n.OwnerReferences = []metav1.OwnerReference{{Kind: "Machine", Name: "m"}, {Kind: "NodeClaim", Name: "c1", UID: "c1"}}
+		n.OwnerReferences = []metav1.OwnerReference{{Kind: "Machine", Name: "m"},
+			{Kind: "NodeClaim", Name: "c1", UID: "c1"}}
 		n.Labels = map[string]string{karpenterv1.NodePoolLabelKey: "default"}
 		r := newRig(t, n)
 		r.fail(f)

@@ -15,25 +15,25 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file says in which order the pods of a tier leave: those first that are hardest to find a place for (B-11). A pod that is
-// evicted comes back at once, and kube-scheduler takes pods of equal priority in the order in which they come. If small ones came
-// first, they would lie on all nodes, and large ones would find no room on any: a node would be launched for them.
+// This file orders the pods of a tier for eviction: those that are hardest to place go first (B-11). An evicted pod
+// comes back at once, and kube-scheduler takes pods of equal priority in the order of arrival. If small ones came
+// first, they would spread over all nodes and leave no room for large ones. A new node would be launched for those.
 
 const (
-	// Pods that request a quarter of their node or more leave at once, as do those that keep apart; those from a sixteenth on a step
-	// later, and all others after two. Many nodes are drained at the same time, and small pods of one are not to come before large
-	// ones of another.
+	// Pods that request a quarter of their node or more leave at once, as do those that keep apart. Pods from a
+	// sixteenth on leave one step later, all others after two. Many nodes drain at the same time, and one node's small
+	// pods must not come before another's large ones.
 	largeShare, smallShare = 4, 16
 	step                   = 300 * time.Millisecond
 )
 
-// begun remembers when the drains of nodes began, for a minute. It is safe for concurrent use.
+// begun remembers for a minute when the drains of nodes began. It is safe for concurrent use.
 type begun struct {
 	mu sync.Mutex
 	at map[types.UID]time.Time
 }
 
-// since returns when the drain of a node began: now, if this is the first that is heard of it.
+// since returns when the drain of a node began: now, at the first call for it.
 func (b *begun) since(node types.UID, now time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,7 +48,7 @@ func (b *begun) since(node types.UID, now time.Time) time.Time {
 	return now
 }
 
-// inSteps leaves those pods to later whose turn comes when larger ones of this and of other nodes are gone.
+// inSteps postpones pods whose turn comes when larger ones of this and other nodes are gone.
 func (p *drainPlan) inSteps(node *corev1.Node, drains *begun, now time.Time) {
 	began := drains.since(node.UID, now)
 	of := translate.Amounts(node.Status.Allocatable)
@@ -65,7 +65,7 @@ func (p *drainPlan) inSteps(node *corev1.Node, drains *begun, now time.Time) {
 	})
 }
 
-// waits returns how long a pod of a node with so much room waits for larger ones.
+// waits returns how long a pod on a node of this size waits for larger ones.
 func (l leaver) waits(room int64) time.Duration {
 	switch {
 	case l.rank == 0 || l.weight*largeShare >= room:
@@ -76,11 +76,11 @@ func (l leaver) waits(room int64) time.Duration {
 	return 2 * step
 }
 
-// leaver is a pod and what its place in the order depends on.
+// leaver is a pod with what decides its place in the order.
 type leaver struct {
 	pod    *corev1.Pod
-	rank   int   // 0 for one that keeps apart from pods on other nodes or is spread over these, 1 for others
-	weight int64 // what it requests, in thousandths of a core
+	rank   int   // 0 for pods with required anti-affinity or spread over nodes, 1 for others
+	weight int64 // its requests, in thousandths of a core
 }
 
 func leaverOf(pod *corev1.Pod) leaver {
@@ -97,17 +97,18 @@ func leaverOf(pod *corev1.Pod) leaver {
 	return l
 }
 
-// weightOf adds up thousandths of a core and bytes, in thousandths of a core.
+// weightOf adds up cpu in thousandths of a core and memory in bytes. The result is in thousandths of a core.
 func weightOf(cpu, memory int64) int64 { return cpu + memory/(resources.MemoryPerCore/1000) }
 
-// inOrder sorts pods by tier, within a tier the hardest to place first, and equals by name.
+// inOrder sorts pods by tier, then the hardest to place first, then by name.
 func inOrder(pods []*corev1.Pod) {
 	leavers := make([]leaver, len(pods))
 	for i, pod := range pods {
 		leavers[i] = leaverOf(pod)
 	}
 	slices.SortFunc(leavers, func(a, b leaver) int {
-		return cmp.Or(cmp.Compare(tier(a.pod), tier(b.pod)), cmp.Compare(a.rank, b.rank), cmp.Compare(b.weight, a.weight),
+		return cmp.Or(cmp.Compare(tier(a.pod), tier(b.pod)), cmp.Compare(a.rank, b.rank),
+			cmp.Compare(b.weight, a.weight),
 			strings.Compare(a.pod.Namespace, b.pod.Namespace), strings.Compare(a.pod.Name, b.pod.Name))
 	})
 	for i, l := range leavers {

@@ -10,12 +10,15 @@ import (
 )
 
 func amounts(cpu, memory string) corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
+		corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
 func asks(cpu, memory string) change {
 	return func(p *corev1.Pod) {
-		p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: amounts(cpu, memory)}}}
+		p.Spec.Containers = []corev1.Container{
+			{Resources: corev1.ResourceRequirements{Requests: amounts(cpu, memory)}},
+		}
 	}
 }
 
@@ -26,7 +29,9 @@ func apart(p *corev1.Pod) {
 
 func spread(key string) change {
 	return func(p *corev1.Pod) {
-		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule}}
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
+			{TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule},
+		}
 	}
 }
 
@@ -35,7 +40,8 @@ func TestLargePodsLeaveFirst(t *testing.T) {
 	t.Parallel()
 	pods := []corev1.Pod{pod("a", asks("100m", "1Gi")), pod("b", asks("3", "1Gi")), pod("c", asks("100m", "32Gi")),
 		pod("d", asks("1", "1Gi"), apart),
-		pod("e", asks("2", "1Gi"), spread(corev1.LabelHostname)), pod("f", asks("100m", "1Gi"), spread(corev1.LabelTopologyZone)), pod("g"),
+		pod("e", asks("2", "1Gi"), spread(corev1.LabelHostname)),
+		pod("f", asks("100m", "1Gi"), spread(corev1.LabelTopologyZone)), pod("g"),
 		pod("h", critical, asks("9", "9Gi"))}
 	want := []string{"e", "d", "c", "b", "a", "f", "g"}
 	if got := namesOf(planDrain(pods, at(0), time.Time{}, false).evict); !slices.Equal(got, want) {
@@ -76,6 +82,7 @@ func TestSmallPodsWaitForLargeOnes(t *testing.T) {
 		}
 	}
 	if began := drains.since("other", at(120)); !began.Equal(at(120)) || len(drains.at) != 1 {
-		t.Errorf("a drain began at %s, and %d are known: one that began minutes ago is forgotten", began, len(drains.at))
+		t.Errorf("a drain began at %s, and %d are known: one that began minutes ago is forgotten", began,
+			len(drains.at))
 	}
 }

@@ -43,8 +43,8 @@ func classOf(kind string) *karpenterv1.NodeClassReference {
 	return &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: kind, Name: "default"}
 }
 
-// a node that is being deleted is ended only when it is ours. Before, one that was not ready lost its finalizer, since
-// no provider found its machine; a ready one was tainted and drained.
+// a node that is being deleted is ended only when it is ours. Before, one that was not ready lost its finalizer,
+// since no provider found its machine; a ready one was tainted and drained.
 func TestNodesOfOthersAreNotEnded(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -54,20 +54,21 @@ func TestNodesOfOthersAreNotEnded(t *testing.T) {
 		pool        string // class of the pool; "" for no pool
 		ours, ready bool
 	}{
-		"ours":                          {id: "kwok://n1", class: "KWOKNodeClass", ours: true},
-		"ours, without a claim":         {id: "kwok://n1", ours: true},
-		"ours, in a pool of another":    {id: "kwok://n1", class: "KWOKNodeClass", pool: "OtherNodeClass", ours: true},
-		"another cloud's":               {id: "other://n1", class: "OtherNodeClass"},
-		"another cloud's, ready":        {id: "other://n1", class: "OtherNodeClass", ready: true},
-		"another cloud's, no claim":     {id: "other://n1"},
-		"no machine":                    {},
-		"another program's":             {id: "kwok://n1", class: "OtherNodeClass"},
-		"another program's, not shown":  {id: "kwok://n1", class: "OtherNodeClass", unseen: true},
-		"ours, not shown":               {id: "kwok://n1", class: "KWOKNodeClass", unseen: true, ours: true},
-		"of another's pool":             {id: "kwok://n1", pool: "OtherNodeClass"},
-		"of a pool of ours":             {id: "kwok://n1", pool: "KWOKNodeClass", ours: true},
-		"our claim, another's machine":  {id: "other://n1", class: "KWOKNodeClass"},
-		"our claim's machine, deleting": {id: "kwok://n1", class: "KWOKNodeClass", pool: "KWOKNodeClass", ours: true, ready: true},
+		"ours":                         {id: "kwok://n1", class: "KWOKNodeClass", ours: true},
+		"ours, without a claim":        {id: "kwok://n1", ours: true},
+		"ours, in a pool of another":   {id: "kwok://n1", class: "KWOKNodeClass", pool: "OtherNodeClass", ours: true},
+		"another cloud's":              {id: "other://n1", class: "OtherNodeClass"},
+		"another cloud's, ready":       {id: "other://n1", class: "OtherNodeClass", ready: true},
+		"another cloud's, no claim":    {id: "other://n1"},
+		"no machine":                   {},
+		"another program's":            {id: "kwok://n1", class: "OtherNodeClass"},
+		"another program's, not shown": {id: "kwok://n1", class: "OtherNodeClass", unseen: true},
+		"ours, not shown":              {id: "kwok://n1", class: "KWOKNodeClass", unseen: true, ours: true},
+		"of another's pool":            {id: "kwok://n1", pool: "OtherNodeClass"},
+		"of a pool of ours":            {id: "kwok://n1", pool: "KWOKNodeClass", ours: true},
+		"our claim, another's machine": {id: "other://n1", class: "KWOKNodeClass"},
+		"our claim's machine, deleting": {id: "kwok://n1", class: "KWOKNodeClass", pool: "KWOKNodeClass", ours: true,
+			ready: true},
 	} {
 		n, claim := dying()
 		n.Spec.ProviderID, n.Labels = test.id, map[string]string{karpenterv1.NodePoolLabelKey: "p"}
@@ -80,7 +81,9 @@ func TestNodesOfOthersAreNotEnded(t *testing.T) {
 			if test.unseen {
 				claim.Status.ProviderID = ""
 			}
-			n.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: claim.Name, UID: claim.UID}}
+			n.OwnerReferences = []metav1.OwnerReference{
+				{APIVersion: "karpenter.sh/v1", Kind: "NodeClaim", Name: claim.Name, UID: claim.UID},
+			}
 			objects = append(objects, claim)
 		}
 		if test.pool != "" {

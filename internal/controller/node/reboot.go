@@ -21,23 +21,24 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file carries out reboots that were decided (K-49): the node is fenced off and drained, for as long as its claim says, and
-// then the provider is asked. Each step stands on node or claim before the next one, so that another process goes on from there:
+// This file carries out decided reboots (K-49). It fences the node off and drains it, for as long as its claim says,
+// and then asks the provider. Each step is recorded on node or claim before the next, so that another process can
+// continue:
 //
-//	condition Rebooting=True, RebootRequested     decided, by whoever repairs nodes
-//	taint karpenter.sh/rebooting                  no pod comes any more; those that are there are evicted
+//	condition Rebooting=True, RebootRequested     decided by the repair controller
+//	taint karpenter.sh/rebooting                  no more pods come; those on the node are evicted
 //	annotations with boot ID and time             the provider is being asked
-//	RebootIssued, Initialized=Unknown             it has taken that on; the controller of claims looks how the node comes back
+//	RebootIssued, Initialized=Unknown             accepted; the claim controller checks how the node comes back
 
 const (
-	// drainWithin bounds the drain of a reboot that does not say how long it may take, such as one of Karpenter's.
+	// drainWithin bounds the drain of a reboot that gives no grace period, such as one of Karpenter's.
 	drainWithin = 5 * time.Minute
-	// askWithin is how long after its drain a reboot may take to be taken on by the provider.
+	// askWithin is how long after its drain the provider may take to accept a reboot.
 	askWithin = 5 * time.Minute
-	// askAgainAfter is how long an answer may be missing before the provider is asked again: by then a machine that was
-	// rebooted has another boot ID, which tells that no second reboot is wanted.
+	// askAgainAfter is how long to wait for an answer before the provider is asked again. By then a rebooted machine
+	// has another boot ID, so no second reboot is requested.
 	askAgainAfter = 4 * time.Minute
-	// bootAgainAfter is how soon to look for another boot ID meanwhile.
+	// bootAgainAfter is how often to check for another boot ID meanwhile.
 	bootAgainAfter = 5 * time.Second
 )
 
@@ -47,20 +48,22 @@ type Rebooter interface {
 	Reboot(ctx context.Context, providerID, operation string) error
 }
 
-// RebootDecided reports whether a reboot of the claim's node was decided and not taken on by its provider.
+// RebootDecided reports whether a reboot of the claim's node was decided but not accepted by its provider yet.
 func RebootDecided(claim *karpenterv1.NodeClaim) bool {
 	c, _ := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeRebooting)
-	return condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeRebooting) && c.Reason == karpenterv1.ReasonRebootRequested
+	return condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeRebooting) &&
+		c.Reason == karpenterv1.ReasonRebootRequested
 }
 
-// reboot does the next step of a reboot of the node, if one was decided. Where nobody can reboot its machine, the controller of
-// claims takes that back.
+// reboot does the next step of a decided reboot of the node. If nobody can reboot its machine, the controller of
+// claims takes the decision back.
 func (c *Controller) reboot(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
 	if c.config.Rebooter == nil || !c.config.Rebooter.CanReboot(node.Spec.ProviderID) {
 		return reconcile.Result{}, nil
 	}
 	claim, err := c.claimOf(ctx, node)
-	if err != nil || claim == nil || claim.DeletionTimestamp != nil || !RebootDecided(claim) || !c.config.Fleet.OwnsNode(node, claim, nil) {
+	if err != nil || claim == nil || claim.DeletionTimestamp != nil || !RebootDecided(claim) ||
+		!c.config.Fleet.OwnsNode(node, claim, nil) {
 		return reconcile.Result{}, err
 	}
 	grace, err := graceOfReboot(claim)
@@ -109,7 +112,8 @@ func graceOfReboot(claim *karpenterv1.NodeClaim) (time.Duration, error) {
 	}
 	grace, err := time.ParseDuration(text)
 	if err != nil || grace < 0 {
-		return 0, fmt.Errorf("annotation %s of NodeClaim %s is %q; want a duration of 0s or more, such as 1m30s", key, claim.Name, text)
+		return 0, fmt.Errorf("annotation %s of NodeClaim %s is %q; want a duration of 0s or more, such as 1m30s", key,
+			claim.Name, text)
 	}
 	return grace, nil
 }
@@ -120,13 +124,15 @@ func (c *Controller) fence(ctx context.Context, node *corev1.Node) error {
 		return nil
 	}
 	before := node.DeepCopy()
-	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: karpenterv1.RebootingTaintKey, Effect: corev1.TaintEffectNoSchedule})
+	node.Spec.Taints = append(node.Spec.Taints,
+		corev1.Taint{Key: karpenterv1.RebootingTaintKey, Effect: corev1.TaintEffectNoSchedule})
 	return c.config.Client.Patch(ctx, node, patch.Node(before, node))
 }
 
-// drainForReboot asks for the evictions that are due, and reports whether pods are left that may still go by then. Pods of
-// DaemonSets stay, and so do those that the eviction API refuses: they run again when the machine does.
-func (c *Controller) drainForReboot(ctx context.Context, node *corev1.Node, due time.Time) (left bool, again time.Duration, err error) {
+// drainForReboot requests the evictions that are due, and reports whether pods are left that may still go before due.
+// Pods of DaemonSets stay, and so do those that the eviction API refuses. They run again after the reboot.
+func (c *Controller) drainForReboot(ctx context.Context, node *corev1.Node,
+	due time.Time) (left bool, again time.Duration, err error) {
 	var pods corev1.PodList
 	if err := c.config.Client.List(ctx, &pods, client.MatchingFields{IndexPodNode: node.Name}); err != nil {
 		return false, 0, fmt.Errorf("listing the pods of node %s: %w", node.Name, err)
@@ -145,15 +151,17 @@ func (c *Controller) drainForReboot(ctx context.Context, node *corev1.Node, due 
 		return true, 0, fmt.Errorf("draining node %s before its reboot: %w", node.Name, failure)
 	}
 	if len(obstacles) > 0 {
-		c.config.Events.Event(node, event.Warning, event.FailedDraining, fmt.Sprintf("Cannot drain before the reboot at %s: %s",
-			due.UTC().Format(time.RFC3339), listSome(obstacles)))
+		c.config.Events.Event(node, event.Warning, event.FailedDraining,
+			fmt.Sprintf("Cannot drain before the reboot at %s: %s",
+				due.UTC().Format(time.RFC3339), listSome(obstacles)))
 	}
 	return true, min(drainAgainAfter, due.Sub(now)), nil
 }
 
-// askForReboot writes down which boot is to end, and asks the provider. Whoever takes the reboot back writes the claim, too: one
-// of the two fails.
-func (c *Controller) askForReboot(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim) (reconcile.Result, error) {
+// askForReboot records which boot is to end, and asks the provider. Withdrawing the reboot writes the claim too, so
+// one of the two fails.
+func (c *Controller) askForReboot(ctx context.Context, node *corev1.Node,
+	claim *karpenterv1.NodeClaim) (reconcile.Result, error) {
 	begun, _ := condition.Since(claim.Status.Conditions, karpenterv1.ConditionTypeRebooting)
 	asking := map[string]string{karpenterv1.RebootPreBootIDAnnotationKey: node.Status.NodeInfo.BootID,
 		karpenterv1.RebootAskedAnnotationKey: c.config.Now().UTC().Format(time.RFC3339)}
@@ -168,14 +176,14 @@ func (c *Controller) askForReboot(ctx context.Context, node *corev1.Node, claim 
 		return reconcile.Result{}, c.issued(ctx, node, claim)
 	case errors.As(err, &refused), errors.Is(err, provider.ErrNotFound):
 		return reconcile.Result{}, c.failReboot(ctx, node, claim, metrics.RebootProviderError, err.Error())
-	case errors.Is(err, provider.ErrThrottled): // it was not taken on, and may be asked for again soon
+	case errors.Is(err, provider.ErrThrottled): // not accepted; may be requested again soon
 		again := c.annotate(ctx, claim, map[string]string{karpenterv1.RebootAskedAnnotationKey: ""})
 		return reconcile.Result{}, errors.Join(err, again)
 	}
 	return reconcile.Result{}, err
 }
 
-// annotate writes annotations of a claim, provided that nobody has written it since it was read.
+// annotate writes annotations of a claim. It fails if anybody has written the claim since it was read.
 func (c *Controller) annotate(ctx context.Context, claim *karpenterv1.NodeClaim, values map[string]string) error {
 	bare, status := claim.DeepCopy(), claim.Status.DeepCopy()
 	if claim.Annotations == nil {
@@ -184,23 +192,25 @@ func (c *Controller) annotate(ctx context.Context, claim *karpenterv1.NodeClaim,
 	for key, value := range values {
 		claim.Annotations[key] = value
 	}
-	if err := c.config.Client.Patch(ctx, claim, client.MergeFromWithOptions(bare, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := c.config.Client.Patch(ctx, claim,
+		client.MergeFromWithOptions(bare, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
 	claim.Status = *status
 	return nil
 }
 
-// writtenInPart reports whether the provider has taken a reboot on and only the node says so: its label goes first.
+// writtenInPart reports whether an accepted reboot is recorded on the node only: its label is removed first.
 func writtenInPart(node *corev1.Node, claim *karpenterv1.NodeClaim) bool {
 	_, labelled := node.Labels[karpenterv1.NodeInitializedLabelKey]
 	return !labelled && condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
 }
 
-// issued writes down that the provider has taken the reboot on. Until the node is ready anew it is not initialized.
+// issued records that the provider has accepted the reboot. Until the node is ready again, it is not initialized.
 func (c *Controller) issued(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim) error {
 	if _, labelled := node.Labels[karpenterv1.NodeInitializedLabelKey]; labelled {
-		if err := c.config.Client.Patch(ctx, node, patch.WithoutLabel(node, karpenterv1.NodeInitializedLabelKey)); err != nil {
+		if err := c.config.Client.Patch(ctx, node,
+			patch.WithoutLabel(node, karpenterv1.NodeInitializedLabelKey)); err != nil {
 			return client.IgnoreNotFound(err)
 		}
 	}
@@ -211,9 +221,10 @@ func (c *Controller) issued(ctx context.Context, node *corev1.Node, claim *karpe
 		condition.Unknown(karpenterv1.ConditionTypeReady, "NotInitialized", ""))
 }
 
-// failReboot ends a reboot that did not begin. The controller of claims takes the taint off; whoever repairs nodes replaces the
-// node if it is still unhealthy.
-func (c *Controller) failReboot(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim, result, message string) error {
+// failReboot ends a reboot that did not begin. The controller of claims removes the taint. The repair controller
+// replaces the node if it is still unhealthy.
+func (c *Controller) failReboot(ctx context.Context, node *corev1.Node, claim *karpenterv1.NodeClaim,
+	result, message string) error {
 	begun, _ := condition.Since(claim.Status.Conditions, karpenterv1.ConditionTypeRebooting)
 	value := condition.False(karpenterv1.ConditionTypeRebooting, karpenterv1.ReasonRebootFailed, message)
 	if err := c.setConditions(ctx, claim, value); err != nil {
@@ -221,7 +232,7 @@ func (c *Controller) failReboot(ctx context.Context, node *corev1.Node, claim *k
 	}
 	c.config.Events.Event(claim, event.Warning, event.RebootFailed, "The node is not rebooted: "+message)
 	c.config.Metrics.Nodes.Rebooted(result, c.config.Now().Sub(begun).Seconds())
-	c.config.Log.Info("reboot failed", "claim", claim.Name, "node", node.Name, "pool", translate.PoolOf(claim), "result", result,
-		"message", message)
+	c.config.Log.Info("reboot failed", "claim", claim.Name, "node", node.Name, "pool", translate.PoolOf(claim),
+		"result", result, "message", message)
 	return nil
 }

@@ -51,9 +51,10 @@ func rebootRig(t *testing.T, r *rebooter, objects ...client.Object) (*rig, *prom
 	n.Labels = map[string]string{karpenterv1.NodeInitializedLabelKey: "true", "team": "a"}
 	n.Status.NodeInfo.BootID = "old"
 	claim.Annotations = map[string]string{karpenterv1.RebootTerminationGracePeriodAnnotationKey: "1m0s"}
-	condition.Set(&claim.Status.Conditions, 0, condition.True(karpenterv1.ConditionTypeInitialized, "", ""), controllertest.Start())
-	condition.Set(&claim.Status.Conditions, 0, condition.True(karpenterv1.ConditionTypeRebooting, karpenterv1.ReasonRebootRequested,
-		"Gpu=False"), controllertest.Start())
+	condition.Set(&claim.Status.Conditions, 0, condition.True(karpenterv1.ConditionTypeInitialized, "", ""),
+		controllertest.Start())
+	condition.Set(&claim.Status.Conditions, 0, condition.True(karpenterv1.ConditionTypeRebooting,
+		karpenterv1.ReasonRebootRequested, "Gpu=False"), controllertest.Start())
 	rig := newRig(t, append(objects, n, claim)...)
 	return rig, rig.reboots(r)
 }
@@ -88,8 +89,10 @@ func (r *rig) claim(t *testing.T) *karpenterv1.NodeClaim {
 func (r *rig) phase(t *testing.T) string {
 	t.Helper()
 	n := r.node(t)
-	fenced := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.RebootingTaintKey })
-	return fmt.Sprintf("%s fenced=%t initialized=%s,%s", r.condition(t, karpenterv1.ConditionTypeRebooting).Reason, fenced,
+	fenced := slices.ContainsFunc(n.Spec.Taints,
+		func(t corev1.Taint) bool { return t.Key == karpenterv1.RebootingTaintKey })
+	return fmt.Sprintf("%s fenced=%t initialized=%s,%s", r.condition(t, karpenterv1.ConditionTypeRebooting).Reason,
+		fenced,
 		n.Labels[karpenterv1.NodeInitializedLabelKey], r.condition(t, karpenterv1.ConditionTypeInitialized).Status)
 }
 
@@ -99,7 +102,7 @@ const (
 	failed  = "RebootFailed fenced=true initialized=true,True"
 )
 
-// K-49: the node is fenced off and drained, but for daemons; then the provider is asked, once.
+// K-49: the node is fenced off and drained, except daemons; then the provider is asked, once.
 func TestK49_ANodeIsDrainedBeforeItsReboot(t *testing.T) {
 	t.Parallel()
 	daemon := pod("daemon")
@@ -111,8 +114,10 @@ func TestK49_ANodeIsDrainedBeforeItsReboot(t *testing.T) {
 	if r.reconcile(t); r.phase(t) != decided || len(by.asked) != 0 || !slices.Equal(r.evicted, []string{"a", "b"}) {
 		t.Fatalf("%s, asked %v, evicted %v; want it to be drained first", r.phase(t), by.asked, r.evicted)
 	}
-	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, "a Evicted: Evicted, since its node n1 is being rebooted") ||
-		!strings.Contains(said, "n1 FailedDraining: Cannot drain before the reboot at 2026-01-02T03:05:05Z: pod default/b: ") {
+	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said,
+		"a Evicted: Evicted, since its node n1 is being rebooted") ||
+		!strings.Contains(said,
+			"n1 FailedDraining: Cannot drain before the reboot at 2026-01-02T03:05:05Z: pod default/b: ") {
 		t.Errorf("said %q", said)
 	}
 	r.clock.Advance(59 * time.Second)
@@ -130,11 +135,13 @@ func TestK49_ANodeIsDrainedBeforeItsReboot(t *testing.T) {
 		r.clock.Advance(time.Hour)
 	}
 	if len(by.asked) != 1 || r.phase(t) != issued || r.node(t).Labels["team"] != "a" {
-		t.Errorf("%s, asked %v: want it to be asked once, and to be left to the controller of claims", r.phase(t), by.asked)
+		t.Errorf("%s, asked %v: want it to be asked once, and to be left to the controller of claims", r.phase(t),
+			by.asked)
 	}
 }
 
-// K-49: how the provider's answers are taken. One that is lost is not asked for again before another boot had time to show.
+// K-49: how the provider's answers are taken. One that is lost is not asked for again before another boot had time to
+// show.
 func TestK49_WhatTheProviderSaysOfAReboot(t *testing.T) {
 	t.Parallel()
 	refused := &provider.RebootError{Message: "no right to ec2:RebootInstances"}
@@ -153,7 +160,8 @@ func TestK49_WhatTheProviderSaysOfAReboot(t *testing.T) {
 		"lost, and so is another": {by: rebooter{lost: true}, want: decided, asked: 2, wait: 240 * time.Second},
 		"lost for too long": {by: rebooter{lost: true}, want: failed, asked: 1, wait: 5 * time.Minute,
 			told: "has not taken the reboot of node n1 on within 5m0s", outcome: "provider_error"},
-		"taken on, and written down in part": {by: rebooter{lost: true}, opened: true, want: issued, asked: 1, wait: 5 * time.Minute},
+		"taken on, and written down in part": {by: rebooter{lost: true}, opened: true, want: issued, asked: 1,
+			wait: 5 * time.Minute},
 		"refused": {by: rebooter{failure: refused}, want: failed, asked: 1,
 			told: "no right to ec2:RebootInstances", outcome: "provider_error"},
 		"gone": {by: rebooter{failure: provider.ErrNotFound}, want: failed, asked: 1,
@@ -201,18 +209,19 @@ func TestK49_WhatTheProviderSaysOfAReboot(t *testing.T) {
 	}
 }
 
-// K-49: a process that dies after any call leaves a state from which another one goes on, and the machine is asked to reboot once,
-// or not again before its boot ID had time to change.
+// K-49: a process that dies after any call leaves a state from which another one goes on, and the machine is asked to
+// reboot once, or not again before its boot ID had time to change.
 func TestK49_NoSecondReboot(t *testing.T) {
 	t.Parallel()
 	by := &rebooter{}
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
 		*by = rebooter{}
 		r, _ := rebootRig(t, by)
-		r.step = node.New(node.Config{Client: f.Wrap(r.server), Live: r.server, Fleet: r.cloud, Rebooter: by, Events: r.tape,
-			Metrics: metrics.New(prometheus.NewRegistry()), Now: r.clock.Now, Log: logr.Discard()})
+		r.step = node.New(node.Config{Client: f.Wrap(r.server), Live: r.server, Fleet: r.cloud, Rebooter: by,
+			Events: r.tape, Metrics: metrics.New(prometheus.NewRegistry()), Now: r.clock.Now, Log: logr.Discard()})
 		return func() error {
-			_, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n1"}})
+			_, err := r.step.Reconcile(t.Context(),
+				reconcile.Request{NamespacedName: types.NamespacedName{Name: "n1"}})
 			if len(by.asked) > 1 {
 				t.Errorf("asked %v", by.asked)
 			}
@@ -243,7 +252,9 @@ func TestK49_ADrainThatCannotBe(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.reconcile(t)
-		want := fmt.Sprintf("annotation karpenter.sh/reboot-termination-grace-period of NodeClaim c1 is %q; want a duration of 0s or more", value)
+		want := fmt.Sprintf(
+			"annotation karpenter.sh/reboot-termination-grace-period of NodeClaim c1 is %q; want a duration of 0s or more",
+			value)
 		got := r.condition(t, karpenterv1.ConditionTypeRebooting)
 		if len(by.asked) != 0 || got.Reason != karpenterv1.ReasonRebootFailed || !strings.Contains(got.Message, want) {
 			t.Errorf("%q: asked %v, %s %q; want %q", value, by.asked, got.Reason, got.Message, want)

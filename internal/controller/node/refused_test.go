@@ -21,11 +21,13 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// answering makes the API server answer evictions and deletions of pod a with err, and notes which pods were asked for.
+// answering makes the API server answer evictions and deletions of pod a with err, and notes which pods were asked
+// for.
 func (r *rig) answering(err error) (asked *[]string) {
 	asked = new([]string)
 	r.watched(interceptor.Funcs{
-		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, o, _ client.Object, _ ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, o, _ client.Object,
+			_ ...client.SubResourceCreateOption) error {
 			if *asked = append(*asked, o.GetName()); o.GetName() == "a" {
 				return err
 			}
@@ -41,8 +43,9 @@ func (r *rig) answering(err error) (asked *[]string) {
 	return asked
 }
 
-// P-40, P-42: whatever the API server answers about one pod, the others of its tier are asked for in the same round, and the
-// refusal stands on the claim and in an event. Before, a webhook that denied one pod kept all others on the node, in silence.
+// P-40, P-42: whatever the API server answers about one pod, the others of its tier are asked for in the same round,
+// and the refusal stands on the claim and in an event. Before, a webhook that denied one pod kept all others on the
+// node, in silence.
 func TestOneRefusalDoesNotKeepTheOtherPods(t *testing.T) {
 	t.Parallel()
 	pods := schema.GroupResource{Resource: "pods"}
@@ -79,7 +82,9 @@ func TestOneRefusalDoesNotKeepTheOtherPods(t *testing.T) {
 		for i := range test.guards {
 			objects = append(objects, &policyv1.PodDisruptionBudget{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: []string{"web", "web2"}[i]},
-				Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+				Spec: policyv1.PodDisruptionBudgetSpec{
+					Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+				},
 			})
 		}
 		r := newRig(t, objects...)
@@ -95,10 +100,13 @@ func TestOneRefusalDoesNotKeepTheOtherPods(t *testing.T) {
 			continue
 		}
 		drained, said := r.condition(t, karpenterv1.ConditionTypeDrained), strings.Join(r.tape.Said(), "\n")
-		if drained.Reason != "Blocked" || !strings.Contains(drained.Message, "pod default/a: ") || !strings.Contains(drained.Message, test.told) {
-			t.Errorf("%s: Drained is %s: %s; want it to name pod default/a and %q", name, drained.Reason, drained.Message, test.told)
+		if drained.Reason != "Blocked" || !strings.Contains(drained.Message, "pod default/a: ") ||
+			!strings.Contains(drained.Message, test.told) {
+			t.Errorf("%s: Drained is %s: %s; want it to name pod default/a and %q", name, drained.Reason,
+				drained.Message, test.told)
 		}
-		if !strings.Contains(said, "n1 FailedDraining: Cannot drain: pod default/a: ") || !strings.Contains(said, test.told) {
+		if !strings.Contains(said, "n1 FailedDraining: Cannot drain: pod default/a: ") ||
+			!strings.Contains(said, test.told) {
 			t.Errorf("%s: said %q", name, said)
 		}
 	}
@@ -110,13 +118,15 @@ func TestOneRefusedDeletionDoesNotKeepTheOtherPods(t *testing.T) {
 	n, claim := dying()
 	claim.Spec.TerminationGracePeriod = &karpenterv1.Duration{Duration: time.Minute}
 	r := newRig(t, n, claim, pod("a"), pod("b"), pod("c"))
-	asked := r.answering(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("denied by policy")))
+	asked := r.answering(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a",
+		errors.New("denied by policy")))
 	r.clock.Advance(45 * time.Second)
 	r.reconcile(t)
 	if slices.Sort(*asked); !slices.Equal(*asked, []string{"a", "b", "c"}) {
 		t.Errorf("asked for %v, want all", *asked)
 	}
-	if drained := r.condition(t, karpenterv1.ConditionTypeDrained); !strings.Contains(drained.Message, "pod default/a: its deletion is refused: ") || !strings.Contains(drained.Message, "denied by policy") {
+	if drained := r.condition(t, karpenterv1.ConditionTypeDrained); !strings.Contains(drained.Message,
+		"pod default/a: its deletion is refused: ") || !strings.Contains(drained.Message, "denied by policy") {
 		t.Errorf("Drained is %s: %s", drained.Reason, drained.Message)
 	}
 }
@@ -128,8 +138,8 @@ func TestWhatIsToldWhenAnAnswerIsMissing(t *testing.T) {
 	n, claim := dying()
 	r := newRig(t, n, claim, pod("a"), pod("b"))
 	answers := map[string]error{}
-	r.watched(interceptor.Funcs{SubResourceCreate: func(_ context.Context, _ client.Client, _ string, o, _ client.Object,
-		_ ...client.SubResourceCreateOption) error {
+	r.watched(interceptor.Funcs{SubResourceCreate: func(_ context.Context, _ client.Client, _ string,
+		o, _ client.Object, _ ...client.SubResourceCreateOption) error {
 		return answers[o.GetName()]
 	}})
 	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "b", errors.New("denied by policy"))
@@ -146,10 +156,10 @@ func TestWhatIsToldWhenAnAnswerIsMissing(t *testing.T) {
 	} {
 		answers["a"], answers["b"] = c.a, c.b
 		_, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n1"}})
-		if got := r.condition(t, karpenterv1.ConditionTypeDrained); (err != nil) != c.failed || got.Reason != c.reason ||
-			!strings.HasPrefix(got.Message, c.naming) {
-			t.Errorf("answers %v and %v: error %v, Drained is %s %q; want %s %q", c.a, c.b, err, got.Reason, got.Message,
-				c.reason, c.naming)
+		if got := r.condition(t, karpenterv1.ConditionTypeDrained); (err != nil) != c.failed ||
+			got.Reason != c.reason || !strings.HasPrefix(got.Message, c.naming) {
+			t.Errorf("answers %v and %v: error %v, Drained is %s %q; want %s %q", c.a, c.b, err, got.Reason,
+				got.Message, c.reason, c.naming)
 		}
 	}
 }
@@ -160,7 +170,9 @@ func TestARefusalOfABudgetDoesNotKeepThePodsOfOthers(t *testing.T) {
 	n, claim := dying()
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		},
 	}
 	other := pod("c")
 	other.Labels = nil

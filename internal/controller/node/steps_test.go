@@ -36,7 +36,9 @@ func unreadable(names ...string) interceptor.Funcs {
 }
 
 func claimed(name string) corev1.Volume {
-	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+	}}
 }
 
 func boundTo(name, volume string) *corev1.PersistentVolumeClaim {
@@ -109,7 +111,8 @@ func TestASmallPodIsEvictedAStepLater(t *testing.T) {
 	r := newRig(t, n, claim, small, large)
 	again := r.reconcile(t).RequeueAfter
 	if !slices.Equal(r.evicted, []string{"b"}) || again <= 0 || again > time.Second {
-		t.Fatalf("evicts %v and looks again after %s, want the large pod at first and the small one within a second", r.evicted, again)
+		t.Fatalf("evicts %v and looks again after %s, want the large pod at first and the small one within a second",
+			r.evicted, again)
 	}
 	r.clock.Advance(again)
 	if r.reconcile(t); !slices.Equal(r.evicted, []string{"b", "a"}) {
@@ -160,20 +163,24 @@ func TestAnObstacleThatIsGoneIsNotToldAnyMore(t *testing.T) {
 	slow.Finalizers = []string{"example.com/slow"}
 	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
-		Status:     policyv1.PodDisruptionBudgetStatus{ExpectedPods: 3, DesiredHealthy: 2, CurrentHealthy: 2},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		},
+		Status: policyv1.PodDisruptionBudgetStatus{ExpectedPods: 3, DesiredHealthy: 2, CurrentHealthy: 2},
 	}
 	r := newRig(t, n, claim, slow, budget)
 	for _, c := range []struct {
 		refuse          bool
 		reason, message string
 	}{
-		{true, "Blocked", "pod default/a: PodDisruptionBudget web allows 0 disruptions (2 of 3 pods are healthy, it wants 2)"},
+		{true, "Blocked",
+			"pod default/a: PodDisruptionBudget web allows 0 disruptions (2 of 3 pods are healthy, it wants 2)"},
 		{false, "Draining", "the drain began with 1 pods"},
 	} {
 		r.refuse["a"] = c.refuse
 		r.reconcile(t)
-		if got := r.condition(t, karpenterv1.ConditionTypeDrained); got.Reason != c.reason || got.Message != c.message {
+		if got := r.condition(t, karpenterv1.ConditionTypeDrained); got.Reason != c.reason ||
+			got.Message != c.message {
 			t.Errorf("Drained is %s %q, want %s %q", got.Reason, got.Message, c.reason, c.message)
 		}
 	}
@@ -190,7 +197,8 @@ func TestWhichVolumesArePodsThatStay(t *testing.T) {
 		boundTo("kept", "pv-kept"), boundTo("k-tmp", "pv-b"), first, second, volume("pv-kept"))
 	r.watched(unreadable())
 	r.reconcile(t)
-	if got := r.condition(t, karpenterv1.ConditionTypeVolumesDetached).Message; got != "2 volumes are still attached: pv-a; pv-b" {
+	if got := r.condition(t,
+		karpenterv1.ConditionTypeVolumesDetached).Message; got != "2 volumes are still attached: pv-a; pv-b" {
 		t.Errorf("VolumesDetached says %q", got)
 	}
 }
@@ -221,8 +229,8 @@ func TestConditionsAreWrittenWhenTheyChange(t *testing.T) {
 	n, claim := dying()
 	r := newRig(t, n, claim, volume("pv-1"))
 	writes := 0
-	r.watched(interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object,
-		p client.Patch, options ...client.SubResourcePatchOption) error {
+	r.watched(interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string,
+		o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
 		writes++
 		return c.SubResource(sub).Patch(ctx, o, p, options...)
 	}})

@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// successorLate is how long a pod may be without a node before a drain that waits for it says so.
+// successorLate is how long a pod may have no node before a drain that waits for it reports that.
 const successorLate = time.Minute
 
-// awaited says which pod a budget's refusal comes from, if it is one that has been without a node for a while: the drain
-// stands still until kube-scheduler binds it. It is "" when there is none.
+// awaited returns which pod a drain waits for, "" for none. It has had no node for a while, so its budget refuses
+// evictions until kube-scheduler binds it.
 func (c *Controller) awaited(ctx context.Context, budgets []policyv1.PodDisruptionBudget) (string, error) {
 	if len(budgets) != 1 {
 		return "", nil
@@ -26,7 +26,8 @@ func (c *Controller) awaited(ctx context.Context, budgets []policyv1.PodDisrupti
 		return "", nil
 	}
 	var pods corev1.PodList
-	if err := c.config.Client.List(ctx, &pods, client.InNamespace(budgets[0].Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.config.Client.List(ctx, &pods, client.InNamespace(budgets[0].Namespace),
+		client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("listing the pods of namespace %s: %w", budgets[0].Namespace, err)
 	}
 	var first *corev1.Pod

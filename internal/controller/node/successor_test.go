@@ -20,7 +20,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 )
 
-// P-42: a drain that stands still because the pod that left has no node yet names that pod, and what kube-scheduler says of it.
+// P-42: a drain that stands still because the pod that left has no node yet names that pod, and what kube-scheduler
+// says of it.
 func TestADrainSaysWhichPodItWaitsFor(t *testing.T) {
 	t.Parallel()
 	const says = "0/3 nodes are available: 3 node(s) didn't match pod affinity rules."
@@ -31,19 +32,25 @@ func TestADrainSaysWhichPodItWaitsFor(t *testing.T) {
 		n, claim := dying()
 		budget := &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-pdb"},
-			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
-			Status:     policyv1.PodDisruptionBudgetStatus{ExpectedPods: 3, DesiredHealthy: 2, CurrentHealthy: 2},
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			},
+			Status: policyv1.PodDisruptionBudgetStatus{ExpectedPods: 3, DesiredHealthy: 2, CurrentHealthy: 2},
 		}
 		late, other := pod("late"), pod("other")
 		late.Spec.NodeName, other.Spec.NodeName, other.Labels = "", "", map[string]string{"app": "other"}
-		late.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: says}}
+		late.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+				Message: says},
+		}
 		late.CreationTimestamp = metav1.NewTime(controllertest.Start())
 		r := newRig(t, n, claim, pod("a"), late, other, budget)
 		r.refuse["a"] = true
 		r.clock.Advance(late.CreationTimestamp.Add(test.age).Sub(r.clock.Now()))
 		r.reconcile(t)
 		message := r.condition(t, karpenterv1.ConditionTypeDrained).Message
-		if got := strings.Contains(message, "it waits for pod default/late, which has had no node since") && strings.Contains(message, says); got != test.want {
+		if got := strings.Contains(message, "it waits for pod default/late, which has had no node since") &&
+			strings.Contains(message, says); got != test.want {
 			t.Errorf("after %s: %q, want the pod named: %t", test.age, message, test.want)
 		}
 		if strings.Contains(message, "other") {
@@ -80,7 +87,8 @@ func TestWhichPodADrainWaitsFor(t *testing.T) {
 		"one that is going": {[]client.Object{going, waiting("x", 3)}, false,
 			"; it waits for pod default/x, which has had no node since 03:01:05"},
 		"with a word": {[]client.Object{waiting("x", 3, corev1.PodCondition{Type: corev1.PodReady,
-			Message: "not ready"}, scheduled)}, false, "; it waits for pod default/x, which has had no node since 03:01:05: no room"},
+			Message: "not ready"}, scheduled)}, false,
+			"; it waits for pod default/x, which has had no node since 03:01:05: no room"},
 		"without a word": {[]client.Object{waiting("x", 3, corev1.PodCondition{Type: corev1.PodScheduled})}, false,
 			"; it waits for pod default/x, which has had no node since 03:01:05"},
 		"denied": {[]client.Object{waiting("x", 3)}, true, ""},
@@ -88,10 +96,13 @@ func TestWhichPodADrainWaitsFor(t *testing.T) {
 		n, claim := dying()
 		budget := &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
-			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			},
 		}
 		r := newRig(t, append(c.pods, n, claim, pod("a"), budget)...)
-		want := "pod default/a: PodDisruptionBudget web allows 0 disruptions (0 of 0 pods are healthy, it wants 0)" + c.says
+		want := "pod default/a: PodDisruptionBudget web allows 0 disruptions (0 of 0 pods are healthy, it wants 0)" +
+			c.says
 		r.refuse["a"] = true
 		if c.denied {
 			denial := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("denied"))

@@ -31,7 +31,8 @@ func (r *rig) watched(hooks interceptor.Funcs) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	server := interceptor.NewClient(r.server, hooks)
 	r.step = node.New(node.Config{
-		Client: server, Live: server, Fleet: r.cloud, Events: r.tape, Metrics: metrics.New(registry), Now: r.clock.Now, Log: logr.Discard(),
+		Client: server, Live: server, Fleet: r.cloud, Events: r.tape, Metrics: metrics.New(registry), Now: r.clock.Now,
+		Log: logr.Discard(),
 	})
 	return registry
 }
@@ -40,8 +41,8 @@ func inPool(n *corev1.Node) {
 	n.Labels = map[string]string{karpenterv1.NodePoolLabelKey: "batch", corev1.LabelTopologyZone: "zone-b"}
 }
 
-// U-10: a node that was drained counts as drained and as terminated, once, with its pool and zone; each answer to an eviction
-// counts by its status.
+// U-10: a node that was drained counts as drained and as terminated, once, with its pool and zone; each answer to an
+// eviction counts by its status.
 func TestADrainIsCounted(t *testing.T) {
 	t.Parallel()
 	n, claim := dying()
@@ -90,8 +91,8 @@ func TestALostNodeIsNotCountedAsDrained(t *testing.T) {
 	}
 }
 
-// A pod that comes again under the name of the one that was seen must not be evicted in its place; the claim of a deleted node
-// neither. The pod is told.
+// A pod that comes again under the name of the one that was seen must not be evicted in its place; the claim of a
+// deleted node neither. The pod is told.
 func TestWhatIsEvictedIsThePodThatWasSeen(t *testing.T) {
 	t.Parallel()
 	n, claim := dying()
@@ -109,7 +110,8 @@ func TestWhatIsEvictedIsThePodThatWasSeen(t *testing.T) {
 			}
 			return c.Delete(ctx, o, options...)
 		},
-		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, s client.Object, _ ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, s client.Object,
+			_ ...client.SubResourceCreateOption) error {
 			evictions = append(evictions, s.(*policyv1.Eviction))
 			return c.SubResource(sub).Create(ctx, o, s)
 		},
@@ -125,20 +127,23 @@ func TestWhatIsEvictedIsThePodThatWasSeen(t *testing.T) {
 		t.Fatalf("%d evictions, want one", len(evictions))
 	}
 	e := evictions[0]
-	if e.Namespace != "default" || e.Name != "a" || e.DeleteOptions == nil || e.DeleteOptions.Preconditions == nil || *e.DeleteOptions.Preconditions.UID != "a" {
+	if e.Namespace != "default" || e.Name != "a" || e.DeleteOptions == nil || e.DeleteOptions.Preconditions == nil ||
+		*e.DeleteOptions.Preconditions.UID != "a" {
 		t.Errorf("eviction %+v, want it for default/a with its UID", e)
 	}
-	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, "a Evicted: ") || !strings.Contains(said, "n1") {
+	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, "a Evicted: ") ||
+		!strings.Contains(said, "n1") {
 		t.Errorf("said %q, want the pod to be told with the node's name", said)
 	}
 }
 
-// P-41: what the deadline removes is the pod that was seen, with the time that is left, and it is told; one that has gone
-// meanwhile, or come again, is none.
+// P-41: what the deadline removes is the pod that was seen, with the time that is left, and it is told; one that has
+// gone meanwhile, or come again, is none.
 func TestTheDeadlineDeletesThePodThatWasSeen(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []error{
-		nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "a"), apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", nil),
+		nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "a"),
+		apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", nil),
 	} {
 		n, claim := dying()
 		claim.Spec.TerminationGracePeriod = &karpenterv1.Duration{Duration: time.Minute}
@@ -146,7 +151,8 @@ func TestTheDeadlineDeletesThePodThatWasSeen(t *testing.T) {
 		p.Finalizers = []string{"example.com/slow"}
 		r := newRig(t, n, claim, p)
 		var asked client.DeleteOptions
-		r.watched(interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+		r.watched(interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object,
+			options ...client.DeleteOption) error {
 			asked.ApplyOptions(options)
 			if answer != nil {
 				return answer
@@ -155,7 +161,8 @@ func TestTheDeadlineDeletesThePodThatWasSeen(t *testing.T) {
 		}})
 		r.clock.Advance(45 * time.Second)
 		r.reconcile(t)
-		if asked.Preconditions == nil || asked.Preconditions.UID == nil || *asked.Preconditions.UID != "a" || asked.GracePeriodSeconds == nil || *asked.GracePeriodSeconds != 15 {
+		if asked.Preconditions == nil || asked.Preconditions.UID == nil || *asked.Preconditions.UID != "a" ||
+			asked.GracePeriodSeconds == nil || *asked.GracePeriodSeconds != 15 {
 			t.Errorf("deleted with %+v, want the pod's UID and the 15 s that are left", asked)
 		}
 		if got := r.condition(t, karpenterv1.ConditionTypeDrained).Reason; got != "Draining" {
@@ -165,13 +172,15 @@ func TestTheDeadlineDeletesThePodThatWasSeen(t *testing.T) {
 		if told := strings.Contains(said, "a Disrupted: Deleted with 15 s of grace"); told != (answer == nil) {
 			t.Errorf("answer %v: said %q", answer, said)
 		}
-		if want := "n1 TerminationGracePeriodExpiring: All pods will be deleted by 2026-01-02T03:05:05Z"; !strings.Contains(said, want) {
+		want := "n1 TerminationGracePeriodExpiring: All pods will be deleted by 2026-01-02T03:05:05Z"
+		if !strings.Contains(said, want) {
 			t.Errorf("said %q, want %q", said, want)
 		}
 	}
 }
 
-// A pod that is gone, or another one by now, is no obstacle; what the API server cannot say now is one, and is asked for again.
+// A pod that is gone, or another one by now, is no obstacle; what the API server cannot say now is one, and is asked
+// for again.
 func TestAnswersToAnEviction(t *testing.T) {
 	t.Parallel()
 	pods := schema.GroupResource{Resource: "pods"}
@@ -187,7 +196,8 @@ func TestAnswersToAnEviction(t *testing.T) {
 	} {
 		n, claim := dying()
 		r := newRig(t, n, claim, pod("a"))
-		registry := r.watched(interceptor.Funcs{SubResourceCreate: func(context.Context, client.Client, string, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+		registry := r.watched(interceptor.Funcs{SubResourceCreate: func(context.Context, client.Client, string,
+			client.Object, client.Object, ...client.SubResourceCreateOption) error {
 			return c.answer
 		}})
 		if again := r.reconcile(t).RequeueAfter; again != 2*time.Second {
@@ -202,7 +212,8 @@ func TestAnswersToAnEviction(t *testing.T) {
 	}
 	n, claim := dying()
 	r := newRig(t, n, claim, pod("a"))
-	registry := r.watched(interceptor.Funcs{SubResourceCreate: func(context.Context, client.Client, string, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+	registry := r.watched(interceptor.Funcs{SubResourceCreate: func(context.Context, client.Client, string,
+		client.Object, client.Object, ...client.SubResourceCreateOption) error {
 		return http.ErrHandlerTimeout
 	}})
 	_, _ = r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n1"}})
@@ -211,7 +222,8 @@ func TestAnswersToAnEviction(t *testing.T) {
 	}
 }
 
-// P-40: the taint and the label are there once, beside what was there before, and are written only when one is missing.
+// P-40: the taint and the label are there once, beside what was there before, and are written only when one is
+// missing.
 func TestACordonAddsOnlyWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	taint := corev1.Taint{Key: karpenterv1.DisruptedTaintKey, Effect: corev1.TaintEffectNoSchedule}
@@ -235,7 +247,8 @@ func TestACordonAddsOnlyWhatIsMissing(t *testing.T) {
 		n.Spec.Taints, n.Labels = slices.Clone(c.taints), c.labels
 		r := newRig(t, n, claim, pod("a"))
 		writes := 0
-		r.watched(interceptor.Funcs{Patch: func(ctx context.Context, inner client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+		r.watched(interceptor.Funcs{Patch: func(ctx context.Context, inner client.WithWatch, o client.Object,
+			p client.Patch, options ...client.PatchOption) error {
 			writes++
 			return inner.Patch(ctx, o, p, options...)
 		}})
@@ -244,10 +257,13 @@ func TestACordonAddsOnlyWhatIsMissing(t *testing.T) {
 		if err := r.server.Get(t.Context(), types.NamespacedName{Name: "n1"}, &fresh); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(slices.DeleteFunc(slices.Clone(fresh.Spec.Taints), func(t corev1.Taint) bool { return t != taint })); n != 1 || writes != c.writes {
+		if n := len(slices.DeleteFunc(slices.Clone(fresh.Spec.Taints),
+			func(t corev1.Taint) bool { return t != taint })); n != 1 || writes != c.writes {
 			t.Errorf("%s: %d writes and taints %v, want %d and ours once", name, writes, fresh.Spec.Taints, c.writes)
 		}
-		if len(fresh.Spec.Taints) < len(c.taints) || fresh.Labels[karpenterv1.ExcludeBalancersLabelKey] != "karpenter" || fresh.Labels["team"] != c.labels["team"] {
+		if len(fresh.Spec.Taints) < len(c.taints) ||
+			fresh.Labels[karpenterv1.ExcludeBalancersLabelKey] != "karpenter" ||
+			fresh.Labels["team"] != c.labels["team"] {
 			t.Errorf("%s: taints %v, labels %v: what was there must stay", name, fresh.Spec.Taints, fresh.Labels)
 		}
 	}
@@ -259,8 +275,11 @@ func TestWhoIsInTheWayIsSaid(t *testing.T) {
 	budget := func(name string, expected, desired, allowed int32) *policyv1.PodDisruptionBudget {
 		return &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
-			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
-			Status:     policyv1.PodDisruptionBudgetStatus{ExpectedPods: expected, DesiredHealthy: desired, DisruptionsAllowed: allowed},
+			Spec: policyv1.PodDisruptionBudgetSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			},
+			Status: policyv1.PodDisruptionBudgetStatus{ExpectedPods: expected, DesiredHealthy: desired,
+				DisruptionsAllowed: allowed},
 		}
 	}
 	stranger := budget("stranger", 1, 1, 0)
@@ -270,13 +289,20 @@ func TestWhoIsInTheWayIsSaid(t *testing.T) {
 		says    []string
 		not     []string
 	}{
-		"no budget":         {[]client.Object{stranger}, []string{"default/a", "would violate"}, []string{"stranger", "never", "more than one"}},
-		"one that may":      {[]client.Object{budget("web", 3, 2, 1)}, []string{"default/a", "would violate"}, []string{"never", "more than one"}},
-		"one that waits":    {[]client.Object{budget("web", 3, 2, 0), stranger}, []string{"default/a", "web"}, []string{"stranger", "never", "more than one"}},
-		"one that never":    {[]client.Object{budget("web", 2, 2, 0)}, []string{"web", "it can never allow one"}, []string{"more than one"}},
-		"none expected":     {[]client.Object{budget("web", 0, 0, 0)}, []string{"web"}, []string{"never", "more than one"}},
-		"two":               {[]client.Object{budget("web", 3, 2, 0), budget("web2", 3, 2, 0)}, []string{"web", "web2", "more than one PodDisruptionBudget"}, []string{"never"}},
-		"two, one of which": {[]client.Object{budget("web", 3, 2, 0), budget("web2", 3, 2, 1)}, []string{"web", "more than one PodDisruptionBudget"}, []string{"never"}},
+		"no budget": {[]client.Object{stranger}, []string{"default/a", "would violate"},
+			[]string{"stranger", "never", "more than one"}},
+		"one that may": {[]client.Object{budget("web", 3, 2, 1)}, []string{"default/a", "would violate"},
+			[]string{"never", "more than one"}},
+		"one that waits": {[]client.Object{budget("web", 3, 2, 0), stranger}, []string{"default/a", "web"},
+			[]string{"stranger", "never", "more than one"}},
+		"one that never": {[]client.Object{budget("web", 2, 2, 0)}, []string{"web", "it can never allow one"},
+			[]string{"more than one"}},
+		"none expected": {[]client.Object{budget("web", 0, 0, 0)}, []string{"web"},
+			[]string{"never", "more than one"}},
+		"two": {[]client.Object{budget("web", 3, 2, 0), budget("web2", 3, 2, 0)},
+			[]string{"web", "web2", "more than one PodDisruptionBudget"}, []string{"never"}},
+		"two, one of which": {[]client.Object{budget("web", 3, 2, 0), budget("web2", 3, 2, 1)},
+			[]string{"web", "more than one PodDisruptionBudget"}, []string{"never"}},
 	} {
 		n, claim := dying()
 		r := newRig(t, append(c.budgets, n, claim, pod("a"))...)
@@ -296,8 +322,8 @@ func TestWhoIsInTheWayIsSaid(t *testing.T) {
 	}
 }
 
-// P-40: only volumes that the drain frees are waited for, in order; those of pods that stay are left, also ephemeral ones. P-41:
-// without a deadline there is no end to the wait, and with one the claim says what was left.
+// P-40: only volumes that the drain frees are waited for, in order; those of pods that stay are left, also ephemeral
+// ones. P-41: without a deadline there is no end to the wait, and with one the claim says what was left.
 func TestWhichVolumesAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	n, claim := dying()
@@ -308,12 +334,14 @@ func TestWhichVolumesAreWaitedFor(t *testing.T) {
 		return p
 	}
 	bound := func(name, volume string) *corev1.PersistentVolumeClaim {
-		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume}}
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+			Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume}}
 	}
 	byClaim := func(name string) corev1.VolumeSource {
 		return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}
 	}
-	ephemeral := stay("k3", corev1.Volume{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
+	ephemeral := stay("k3",
+		corev1.Volume{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
 	done := pod("done")
 	done.Status.Phase = corev1.PodSucceeded
 	done.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: byClaim("done")}}
@@ -325,13 +353,18 @@ func TestWhichVolumesAreWaitedFor(t *testing.T) {
 	inline := volume("inline")
 	inline.Spec.Source.PersistentVolumeName = nil
 	r := newRig(t, n, claim,
-		done, failed, stay("k1", corev1.Volume{Name: "v", VolumeSource: byClaim("lost")}), stay("k2", corev1.Volume{Name: "v", VolumeSource: byClaim("kept")}), ephemeral,
-		bound("kept", "pv-kept"), bound("k3-scratch", "pv-scratch"), bound("done", "pv-done"), bound("failed", "pv-failed"),
-		volume("pv-kept"), volume("pv-scratch"), volume("pv-done"), volume("pv-failed"), volume("pv-a"), elsewhere, inline)
+		done, failed, stay("k1", corev1.Volume{Name: "v", VolumeSource: byClaim("lost")}),
+		stay("k2", corev1.Volume{Name: "v", VolumeSource: byClaim("kept")}), ephemeral,
+		bound("kept", "pv-kept"), bound("k3-scratch", "pv-scratch"), bound("done", "pv-done"),
+		bound("failed", "pv-failed"),
+		volume("pv-kept"), volume("pv-scratch"), volume("pv-done"), volume("pv-failed"), volume("pv-a"), elsewhere,
+		inline)
 	result := r.reconcile(t)
 	got := r.condition(t, karpenterv1.ConditionTypeVolumesDetached)
-	if want := "3 volumes are still attached: pv-a; pv-done; pv-failed"; got.Status != "False" || got.Message != want || result.RequeueAfter != 2*time.Second {
-		t.Errorf("VolumesDetached=%s %q, again after %s; want %q, and to look again in 2s", got.Status, got.Message, result.RequeueAfter, want)
+	if want := "3 volumes are still attached: pv-a; pv-done; pv-failed"; got.Status != "False" ||
+		got.Message != want || result.RequeueAfter != 2*time.Second {
+		t.Errorf("VolumesDetached=%s %q, again after %s; want %q, and to look again in 2s", got.Status, got.Message,
+			result.RequeueAfter, want)
 	}
 	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, "n1 AwaitingVolumeDetachment: 3 volumes") {
 		t.Errorf("said %q, want the node to say what it waits for", said)
@@ -357,7 +390,8 @@ func TestWhatTheDeadlineLeavesIsSaid(t *testing.T) {
 	}
 	r.clock.Advance(time.Second)
 	result := r.reconcile(t)
-	if got := r.condition(t, karpenterv1.ConditionTypeDrained); got.Status != "False" || got.Reason != "TerminationGracePeriodElapsed" || !strings.HasPrefix(got.Message, "1 pods were left") {
+	if got := r.condition(t, karpenterv1.ConditionTypeDrained); got.Status != "False" ||
+		got.Reason != "TerminationGracePeriodElapsed" || !strings.HasPrefix(got.Message, "1 pods were left") {
 		t.Errorf("Drained=%s %s %q, want it to count the pod that was left", got.Status, got.Reason, got.Message)
 	}
 	if result.RequeueAfter != 2*time.Second || r.gone(t) {

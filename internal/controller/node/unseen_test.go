@@ -11,7 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/unseen"
 )
 
-// B-12: while the cache does not show what the process wrote of a node, no step begins from it: it would write the same again.
+// B-12: while the cache does not show what the process wrote of a node, no step begins from it: it would write the
+// same again.
 func TestNoStepBeginsFromWhatWasOvertaken(t *testing.T) {
 	t.Parallel()
 	n, claim := dying()
@@ -29,7 +30,8 @@ func TestNoStepBeginsFromWhatWasOvertaken(t *testing.T) {
 	controllertest.Write(t, r.unseen, &before)
 	result := r.reconcile(t)
 	if read(&now); now.ResourceVersion != before.ResourceVersion || result.RequeueAfter == 0 {
-		t.Errorf("version %s became %s, again after %s", before.ResourceVersion, now.ResourceVersion, result.RequeueAfter)
+		t.Errorf("version %s became %s, again after %s", before.ResourceVersion, now.ResourceVersion,
+			result.RequeueAfter)
 	}
 	r.clock.Advance(5 * time.Second)
 	r.reconcile(t)

@@ -1,7 +1,6 @@
-// Package notice tells users about annotations that do not do what they hope: those that v1 dropped (V-15), and a
-// do-not-disrupt, do-not-repair or disruption-cost whose value means nothing; and about fields of a pod that planning
-// leaves out (U-42). It changes nothing and stores nothing; an event that was said is not repeated while the process
-// lives.
+// Package notice tells users about annotations without the hoped-for effect: those that v1 dropped (V-15), and a
+// do-not-disrupt, do-not-repair or disruption-cost with an invalid value. It also reports fields of a pod that
+// planning ignores (U-42). It changes and stores nothing. While the process lives, an event is not repeated.
 package notice
 
 import (
@@ -19,14 +18,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// Pods looks at the annotations of one pod at a time.
+// Pods checks the annotations of one pod at a time.
 type Pods struct {
 	Client client.Client
 	Events event.Recorder
 	Now    func() time.Time
 }
 
-// Reconcile looks at the pod of that name.
+// Reconcile checks the pod of that name.
 func (p *Pods) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var pod corev1.Pod
 	if err := p.Client.Get(ctx, request.NamespacedName, &pod); err != nil {
@@ -34,7 +33,8 @@ func (p *Pods) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	}
 	if _, found := pod.Annotations[karpenterv1.DroppedDoNotEvictAnnotationKey]; found {
 		p.Events.Event(&pod, event.Warning, event.DroppedAnnotation,
-			"The annotation "+karpenterv1.DroppedDoNotEvictAnnotationKey+" does nothing any more: use "+karpenterv1.DoNotDisruptAnnotationKey+`: "true"`)
+			"The annotation "+karpenterv1.DroppedDoNotEvictAnnotationKey+" does nothing any more: use "+
+				karpenterv1.DoNotDisruptAnnotationKey+`: "true"`)
 	}
 	if _, err := translate.ProtectedUntil(&pod); err != nil {
 		p.Events.Event(&pod, event.Warning, event.InvalidDoNotDisrupt, err.Error())
@@ -50,16 +50,16 @@ func (p *Pods) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: p.protection(&pod)}, nil
 }
 
-// protection tells until when a pod keeps its node, where that is for a while, and that it is over (K-14). It returns after
-// how long to look again, 0 for never.
+// protection reports until when a pod's do-not-disrupt protects its node, and later that the protection is over
+// (K-14). It returns when to check again, 0 for never.
 func (p *Pods) protection(pod *corev1.Pod) time.Duration {
 	until, err := translate.ProtectedUntil(pod)
 	if err != nil || until == 0 || until == cluster.Never || pod.Spec.NodeName == "" || translate.Finished(pod) {
 		return 0
 	}
 	end := time.Unix(until, 0).UTC()
-	text := "The annotation " + karpenterv1.DoNotDisruptAnnotationKey + " keeps voluntary disruption away from its node until " +
-		end.Format(time.RFC3339)
+	text := "The annotation " + karpenterv1.DoNotDisruptAnnotationKey +
+		" keeps voluntary disruption away from its node until " + end.Format(time.RFC3339)
 	if left := end.Sub(p.Now()); left > 0 {
 		p.Events.Event(pod, event.Normal, event.DoNotDisruptUntil, text)
 		return left
@@ -70,7 +70,7 @@ func (p *Pods) protection(pod *corev1.Pod) time.Duration {
 	return 0
 }
 
-// ignored says what of a pod without a node is left out when that is planned for.
+// ignored returns what planning ignores of a pod without a node.
 func ignored(pod *corev1.Pod) error {
 	if pod.Spec.NodeName != "" {
 		return nil
@@ -78,8 +78,8 @@ func ignored(pod *corev1.Pod) error {
 	return translate.Ignored(pod)
 }
 
-// Concerns reports whether there may be anything to say about an object's annotations, or about what a pod asks for: a
-// filter for watches.
+// Concerns reports whether an object's annotations, or a pod's requests, may need an event. It is a filter for
+// watches.
 func Concerns(object client.Object) bool {
 	annotations := object.GetAnnotations()
 	if pod, isPod := object.(*corev1.Pod); isPod {
@@ -95,29 +95,30 @@ func Concerns(object client.Object) bool {
 	return evict || consolidate || disrupt && value != "true"
 }
 
-// indexClaimProviderID is the index field of the cache by which a machine leads to its claim.
+// indexClaimProviderID is the cache's index field for finding the claim of a machine.
 const indexClaimProviderID = "status.providerID"
 
-// Owners says whose nodes are; see package fleet.
+// Owners says which nodes are ours; see package fleet.
 type Owners interface {
 	OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool
 }
 
-// Nodes looks at the annotations of one node of ours at a time.
+// Nodes checks the annotations of one of our nodes at a time.
 type Nodes struct {
 	Client client.Client // reads from a cache with the index field above
 	Fleet  Owners
 	Events event.Recorder
 }
 
-// Reconcile looks at the node of that name.
+// Reconcile checks the node of that name.
 func (n *Nodes) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var node corev1.Node
 	if err := n.Client.Get(ctx, request.NamespacedName, &node); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	var claims karpenterv1.NodeClaimList
-	if err := n.Client.List(ctx, &claims, client.MatchingFields{indexClaimProviderID: node.Spec.ProviderID}); err != nil {
+	if err := n.Client.List(ctx, &claims,
+		client.MatchingFields{indexClaimProviderID: node.Spec.ProviderID}); err != nil {
 		return reconcile.Result{}, err
 	}
 	if len(claims.Items) == 0 || !n.Fleet.OwnsNode(&node, &claims.Items[0], nil) {
@@ -130,7 +131,8 @@ func (n *Nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	}
 	if _, found := node.Annotations[karpenterv1.DroppedDoNotConsolidateAnnotationKey]; found {
 		n.Events.Event(&node, event.Warning, event.DroppedAnnotation,
-			"The annotation "+karpenterv1.DroppedDoNotConsolidateAnnotationKey+" does nothing any more: use "+karpenterv1.DoNotDisruptAnnotationKey+`: "true"`)
+			"The annotation "+karpenterv1.DroppedDoNotConsolidateAnnotationKey+" does nothing any more: use "+
+				karpenterv1.DoNotDisruptAnnotationKey+`: "true"`)
 	}
 	return reconcile.Result{}, nil
 }

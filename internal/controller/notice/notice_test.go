@@ -24,15 +24,18 @@ func TestDroppedAnnotationsAreTold(t *testing.T) {
 		{karpenterv1.DroppedDoNotEvictAnnotationKey, "true", "use karpenter.sh/do-not-disrupt"},
 		{karpenterv1.DoNotDisruptAnnotationKey, "soon", "soon"},
 		{karpenterv1.DoNotDisruptAnnotationKey, "true", ""},
-		{karpenterv1.DisruptionCostAnnotationKey, "low", `annotation karpenter.sh/disruption-cost is "low": want a whole number`},
+		{karpenterv1.DisruptionCostAnnotationKey, "low",
+			`annotation karpenter.sh/disruption-cost is "low": want a whole number`},
 		{karpenterv1.DisruptionCostAnnotationKey, "99999999999", "it counts as not given"},
 		{karpenterv1.DisruptionCostAnnotationKey, "-5", ""},
 		{karpenterv1.DoNotDisruptAnnotationKey, "1h", ""},
 	} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", Annotations: map[string]string{test.key: test.value}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p",
+			Annotations: map[string]string{test.key: test.value}}}
 		tape := &controllertest.Tape{}
 		step := &notice.Pods{Client: controllertest.NewServer(t, pod).Build(), Events: tape}
-		if _, err := step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "p"}}); err != nil {
+		if _, err := step.Reconcile(t.Context(),
+			reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "p"}}); err != nil {
 			t.Fatal(err)
 		}
 		said := strings.Join(tape.Said(), "")
@@ -47,9 +50,15 @@ func TestDroppedAnnotationsAreTold(t *testing.T) {
 
 func TestDroppedAnnotationsOfNodesAreTold(t *testing.T) {
 	t.Parallel()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{karpenterv1.DroppedDoNotConsolidateAnnotationKey: "true"}}}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "n", Annotations: map[string]string{karpenterv1.DroppedDoNotConsolidateAnnotationKey: "true"},
+		},
+	}
 	node.Spec.ProviderID = "fake://n"
-	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Status: karpenterv1.NodeClaimStatus{ProviderID: node.Spec.ProviderID}}
+	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Status: karpenterv1.NodeClaimStatus{
+		ProviderID: node.Spec.ProviderID,
+	}}
 	for _, test := range []struct {
 		objects []client.Object
 		owners  notice.Owners
@@ -60,31 +69,41 @@ func TestDroppedAnnotationsOfNodesAreTold(t *testing.T) {
 		{[]client.Object{node}, controllertest.Everything{}, 0},
 	} {
 		tape := &controllertest.Tape{}
-		step := &notice.Nodes{Client: controllertest.NewServer(t, test.objects...).Build(), Fleet: test.owners, Events: tape}
-		if _, err := step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n"}}); err != nil || len(tape.Said()) != test.said || !notice.Concerns(node) {
-			t.Errorf("%d objects, %T: said %q, error %v; want %d events", len(test.objects), test.owners, tape.Said(), err, test.said)
+		step := &notice.Nodes{Client: controllertest.NewServer(t, test.objects...).Build(), Fleet: test.owners,
+			Events: tape}
+		if _, err := step.Reconcile(t.Context(),
+			reconcile.Request{NamespacedName: types.NamespacedName{Name: "n"}}); err != nil ||
+			len(tape.Said()) != test.said || !notice.Concerns(node) {
+			t.Errorf("%d objects, %T: said %q, error %v; want %d events", len(test.objects), test.owners, tape.Said(),
+				err, test.said)
 		}
 	}
 }
 
-// X-09: a switch of a node or NodeClaim whose value is neither true nor false keeps nothing away, and that is told of what has it.
+// X-09: a switch of a node or NodeClaim whose value is neither true nor false keeps nothing away, and that is told of
+// what has it.
 func TestSwitchesOfNodesThatMeanNothingAreTold(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{karpenterv1.DoNotDisruptAnnotationKey, karpenterv1.DoNotRepairAnnotationKey} {
-		for value, told := range map[string]bool{"yes": true, "30m": true, "": true, "True": true, "true": false, "false": false} {
+		for value, told := range map[string]bool{"yes": true, "30m": true, "": true, "True": true, "true": false,
+			"false": false} {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{key: value}}}
 			node.Spec.ProviderID = "fake://n"
-			claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Annotations: map[string]string{key: value}},
-				Status: karpenterv1.NodeClaimStatus{ProviderID: node.Spec.ProviderID, NodeName: "n"}}
+			claim := &karpenterv1.NodeClaim{
+				ObjectMeta: metav1.ObjectMeta{Name: "c", Annotations: map[string]string{key: value}},
+				Status:     karpenterv1.NodeClaimStatus{ProviderID: node.Spec.ProviderID, NodeName: "n"}}
 			tape := &controllertest.Tape{}
 			step := &notice.Nodes{Client: controllertest.NewServer(t, node, claim).Build(),
 				Fleet: controllertest.Everything{}, Events: tape}
-			if _, err := step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n"}}); err != nil {
+			if _, err := step.Reconcile(t.Context(),
+				reconcile.Request{NamespacedName: types.NamespacedName{Name: "n"}}); err != nil {
 				t.Fatal(err)
 			}
-			fault := " IgnoredField: annotation " + key + ` is "` + value + `": want "true" or "false"; it counts as "false"`
+			fault := " IgnoredField: annotation " + key + ` is "` + value +
+				`": want "true" or "false"; it counts as "false"`
 			said := strings.Join(tape.Said(), "\n")
-			if strings.Contains(said, "n"+fault) != told || strings.Contains(said, "c"+fault) != told || !told && said != "" {
+			if strings.Contains(said, "n"+fault) != told || strings.Contains(said, "c"+fault) != told ||
+				!told && said != "" {
 				t.Errorf("%s=%q: said\n%s", key, value, said)
 			}
 			if told && (!notice.Concerns(node) || !notice.Concerns(claim)) {
@@ -102,7 +121,9 @@ func TestU42_WhatOfAPodIsIgnoredIsTold(t *testing.T) {
 		required := &corev1.NodeSelector{}
 		for _, operator := range operators {
 			required.NodeSelectorTerms = append(required.NodeSelectorTerms, corev1.NodeSelectorTerm{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: operator, Values: []string{"a"}}}})
+				MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: "zone", Operator: operator, Values: []string{"a"}},
+				}})
 		}
 		return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: required}}
@@ -114,8 +135,9 @@ func TestU42_WhatOfAPodIsIgnoredIsTold(t *testing.T) {
 	}{
 		"a toleration": {corev1.PodSpec{Tolerations: bad}, `p IgnoredField: It counts for nothing, and the rest of ` +
 			`the pod is planned for: spec.tolerations[0].operator is "Maybe"`},
-		"on a node":        {corev1.PodSpec{Tolerations: bad, NodeName: "n"}, ""},
-		"a good one":       {corev1.PodSpec{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}}, ""},
+		"on a node": {corev1.PodSpec{Tolerations: bad, NodeName: "n"}, ""},
+		"a good one": {corev1.PodSpec{Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
+			""},
 		"one term of two":  {corev1.PodSpec{Affinity: terms("In", "About")}, `operator "About" is none of In, NotIn`},
 		"both are good":    {corev1.PodSpec{Affinity: terms("In", "NotIn")}, ""},
 		"the only term":    {corev1.PodSpec{Affinity: terms("About")}, ""},
@@ -135,8 +157,8 @@ func TestU42_WhatOfAPodIsIgnoredIsTold(t *testing.T) {
 	}
 }
 
-// K-14: a pod that keeps its node for a while says until when, and then that it is over; one without a node, or that keeps it
-// for ever, says neither.
+// K-14: a pod that keeps its node for a while says until when, and then that it is over; one without a node, or that
+// keeps it for ever, says neither.
 func TestK14_HowLongAPodKeepsItsNodeIsTold(t *testing.T) {
 	t.Parallel()
 	clock := controllertest.NewClock()
@@ -144,14 +166,16 @@ func TestK14_HowLongAPodKeepsItsNodeIsTold(t *testing.T) {
 	pod := func(value, node string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p",
 			Annotations: map[string]string{karpenterv1.DoNotDisruptAnnotationKey: value}},
-			Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &start}}
+			Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: corev1.PodRunning,
+				StartTime: &start}}
 	}
 	finished := pod("1h", "n")
 	finished.Status.Phase = corev1.PodSucceeded
-	for name, one := range map[string]*corev1.Pod{"kept": pod("1h", "n"), "for ever": pod("true", "n"), "without a node": pod("1h", ""),
-		"finished": finished} {
+	for name, one := range map[string]*corev1.Pod{"kept": pod("1h", "n"), "for ever": pod("true", "n"),
+		"without a node": pod("1h", ""), "finished": finished} {
 		tape, at := &controllertest.Tape{}, clock.Now()
-		step := &notice.Pods{Client: controllertest.NewServer(t, one).Build(), Events: tape, Now: func() time.Time { return at }}
+		step := &notice.Pods{Client: controllertest.NewServer(t, one).Build(), Events: tape,
+			Now: func() time.Time { return at }}
 		request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "p"}}
 		first, err := step.Reconcile(t.Context(), request)
 		if err != nil {
@@ -168,7 +192,9 @@ func TestK14_HowLongAPodKeepsItsNodeIsTold(t *testing.T) {
 		}
 		until := start.Add(time.Hour).UTC().Format(time.RFC3339)
 		if err != nil || first.RequeueAfter <= 59*time.Minute || second.RequeueAfter != 0 ||
-			!strings.Contains(said, "p DoNotDisruptUntil: The annotation karpenter.sh/do-not-disrupt keeps voluntary disruption away from its node until "+until) ||
+			!strings.Contains(said,
+				"p DoNotDisruptUntil: The annotation karpenter.sh/do-not-disrupt keeps voluntary disruption away from its node until "+
+					until) ||
 			!strings.Contains(said, "p DoNotDisruptGracePeriodElapsed: ") {
 			t.Errorf("looks again after %s and %s (%v), said %s", first.RequeueAfter, second.RequeueAfter, err, said)
 		}

@@ -1,5 +1,5 @@
-// Package overlay keeps what a NodeOverlay says about itself true: whether it is in effect, and if not, why (P-11). It
-// judges nothing: the store does, which planning works from, and so the two can never disagree.
+// Package overlay keeps the status of NodeOverlays up to date: whether an overlay is in effect, and if not, why
+// (P-11). The verdict comes from the store that planning uses, so the two never disagree.
 package overlay
 
 import (
@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// refreshEvery is how often an overlay is looked at again: what it is about changes with the catalogues.
+	// refreshEvery is how often an overlay is checked again: catalogues change.
 	refreshEvery = 30 * time.Second
-	// seenAfter is when an overlay is looked at again that the store has not seen yet: its watch is on its way.
+	// seenAfter is the delay for an overlay that the store has not seen yet: its watch event is on its way.
 	seenAfter = 200 * time.Millisecond
 )
 
-// Verdicts knows what is to be said about an overlay of that name, and about which generation of it.
+// Verdicts knows the verdict about an overlay, and of which generation.
 type Verdicts interface {
 	OverlayVerdict(name string) (verdict translate.Verdict, generation int64, known bool)
 }
 
-// Config is what the controller works with; all fields are required.
+// Config configures the controller; all fields are required.
 type Config struct {
 	Client   client.Client // reads from a cache
 	Verdicts Verdicts
@@ -37,7 +37,7 @@ type Config struct {
 	Now      func() time.Time
 }
 
-// Controller keeps NodeOverlays' status.
+// Controller keeps the status of NodeOverlays.
 type Controller struct {
 	config Config
 }
@@ -45,7 +45,7 @@ type Controller struct {
 // New returns the controller.
 func New(config Config) *Controller { return &Controller{config: config} }
 
-// Reconcile brings the status of the NodeOverlay of that name up to date, with one patch at most.
+// Reconcile updates the status of one NodeOverlay, with at most one patch.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var overlay karpenterv1alpha1.NodeOverlay
 	if err := c.config.Client.Get(ctx, request.NamespacedName, &overlay); err != nil {
@@ -56,21 +56,23 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: seenAfter}, nil
 	}
 	if verdict.Reason == translate.GateDisabled { // once an hour (K-04)
-		c.config.Events.Event(&overlay, event.Warning, event.FeatureGateDisabled, "The overlay has no effect: "+verdict.Message)
+		c.config.Events.Event(&overlay, event.Warning, event.FeatureGateDisabled, "The overlay has no effect: "+
+			verdict.Message)
 	}
 	before := overlay.DeepCopy()
 	for _, value := range conditions(verdict) {
 		condition.Set(&overlay.Status.Conditions, overlay.Generation, value, c.config.Now())
 	}
 	if !patch.SameStatus(&before.Status, &overlay.Status) {
-		if err := c.config.Client.Status().Patch(ctx, &overlay, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := c.config.Client.Status().Patch(ctx, &overlay,
+			client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
 	}
 	return reconcile.Result{RequeueAfter: refreshEvery}, nil
 }
 
-// conditions are the verdict in the terms of Karpenter: the reason stands in both.
+// conditions returns the verdict as Karpenter's conditions. Both have the reason.
 func conditions(v translate.Verdict) []condition.Value {
 	if v.Reason == "" {
 		reason := ""
@@ -82,7 +84,7 @@ func conditions(v translate.Verdict) []condition.Value {
 			condition.True(karpenterv1.ConditionTypeReady, reason, v.Message),
 		}
 	}
-	if v.Reason == translate.GateDisabled { // whether it is valid nobody has looked at
+	if v.Reason == translate.GateDisabled { // validity was not checked
 		return []condition.Value{
 			condition.Unknown(karpenterv1.ConditionTypeValidationSucceeded, v.Reason, v.Message),
 			condition.False(karpenterv1.ConditionTypeReady, v.Reason, "the overlay has no effect: "+v.Message),

@@ -33,11 +33,15 @@ func TestAnOverlaySaysWhetherItIsInEffect(t *testing.T) {
 		reason  string
 		message string
 	}{
-		"in effect":             {verdict{translate.Verdict{}, 3}, "True", "Ready", ""},
-		"about nothing":         {verdict{translate.Verdict{Message: "chooses nothing"}, 3}, "True", "Ready", "chooses nothing"},
-		"for whole types":       {verdict{translate.Verdict{Whole: true, Message: "some of them"}, 3}, "True", "WholeType", "some of them"},
-		"in conflict":           {verdict{translate.Verdict{Reason: "Conflict", Message: "with another"}, 3}, "False", "Conflict", "the overlay has no effect: with another"},
-		"switched off":          {verdict{translate.Verdict{Reason: translate.GateDisabled, Message: "the gate"}, 3}, "False", "FeatureGateDisabled", "the overlay has no effect: the gate"},
+		"in effect": {verdict{translate.Verdict{}, 3}, "True", "Ready", ""},
+		"about nothing": {verdict{translate.Verdict{Message: "chooses nothing"}, 3}, "True", "Ready",
+			"chooses nothing"},
+		"for whole types": {verdict{translate.Verdict{Whole: true, Message: "some of them"}, 3}, "True",
+			"WholeType", "some of them"},
+		"in conflict": {verdict{translate.Verdict{Reason: "Conflict", Message: "with another"}, 3}, "False",
+			"Conflict", "the overlay has no effect: with another"},
+		"switched off": {verdict{translate.Verdict{Reason: translate.GateDisabled, Message: "the gate"}, 3},
+			"False", "FeatureGateDisabled", "the overlay has no effect: the gate"},
 		"not seen by the store": {verdict{}, "", "", ""},
 		"seen as it was before": {verdict{translate.Verdict{Reason: "Conflict"}, 2}, "", "", ""},
 	} {
@@ -66,8 +70,10 @@ func TestAnOverlaySaysWhetherItIsInEffect(t *testing.T) {
 		if row.reason == translate.GateDisabled {
 			validity = "Unknown" // nobody has looked
 		}
-		if ready.Status != row.status || valid.Status != validity || ready.Reason != row.reason || ready.Message != row.message {
-			t.Errorf("%s: Ready %+v, ValidationSucceeded %+v; want both %q, reason %q, message %q", name, ready, valid, row.status, row.reason, row.message)
+		if ready.Status != row.status || valid.Status != validity || ready.Reason != row.reason ||
+			ready.Message != row.message {
+			t.Errorf("%s: Ready %+v, ValidationSucceeded %+v; want both %q, reason %q, message %q", name, ready, valid,
+				row.status, row.reason, row.message)
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// above says of a pool that was above its soft node limit when Joiner first saw it how many nodes it has, and what
-// happens (L-40). Package disruption marks such pools. It also says when another program's nodes keep a pool above its
-// limit: Joiner does not remove those, nor its own for them. Other pools do not have the condition.
+// above reports how many nodes a pool has that was above its soft node limit when Joiner first saw it, and what
+// happens (L-40). Package disruption marks such pools. It also reports if another program's nodes keep a pool above
+// its limit. Joiner removes neither those nor its own nodes for them. Other pools do not have the condition.
 func (c *Controller) above(pool *karpenterv1.NodePool, claims []karpenterv1.NodeClaim) {
 	const kind = karpenterv1.ConditionTypeNodesWithinLimits
 	value, err := translate.Pool(resources.NewSpace(), pool)

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// L-40: a pool that goes down to its soft limit within its budgets says how many nodes it has, and what happens. Others, also
-// those whose excess goes at once, do not have the condition, and lose it.
+// L-40: a pool that goes down to its soft limit within its budgets says how many nodes it has, and what happens.
+// Others, also those whose excess goes at once, do not have the condition, and lose it.
 func TestAPoolAboveItsLimitSaysWhatHappens(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -21,13 +21,16 @@ func TestAPoolAboveItsLimitSaysWhatHappens(t *testing.T) {
 		told             bool
 		cpu              string // a further limit
 	}{
-		{soft: "1", mark: "Inherited", told: true}, {soft: "1", mark: "AtOnce 1"}, {soft: "1"}, {soft: "3", mark: "Inherited"}, {mark: "Inherited"},
+		{soft: "1", mark: "Inherited", told: true}, {soft: "1", mark: "AtOnce 1"}, {soft: "1"},
+		{soft: "3", mark: "Inherited"}, {mark: "Inherited"},
 		{soft: "1", hard: "2", mark: "Inherited"}, {soft: "1", mark: "Inherited", cpu: "9", told: true},
 		{soft: "1", mark: "Inherited", cpu: "-1"}, // limits that mean nothing remove nothing
 	} {
 		object := newPool()
 		object.Annotations = map[string]string{karpenterv1.AboveLimitAnnotationKey: c.mark}
-		object.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeNodesWithinLimits, Status: metav1.ConditionFalse}}
+		object.Status.Conditions = []karpenterv1.Condition{
+			{Type: karpenterv1.ConditionTypeNodesWithinLimits, Status: metav1.ConditionFalse},
+		}
 		if c.soft != "" {
 			object.Spec.Limits = karpenterv1.Limits{"nodes": resource.MustParse(c.soft)}
 		}
@@ -42,12 +45,14 @@ func TestAPoolAboveItsLimitSaysWhatHappens(t *testing.T) {
 			objects = append(objects, claimOf(object, fmt.Sprint(i)))
 		}
 		p := newRig(t, objects...).reconcile(t)
-		if _, found := condition.Get(p.Status.Conditions, karpenterv1.ConditionTypeNodesWithinLimits); found != c.told {
+		if _, found := condition.Get(p.Status.Conditions,
+			karpenterv1.ConditionTypeNodesWithinLimits); found != c.told {
 			t.Errorf("%+v: condition %v", c, found)
 		}
 		if c.told {
-			check(t, p, karpenterv1.ConditionTypeNodesWithinLimits, metav1.ConditionFalse, "3 nodes, limit 1 (soft limit): the pool was above the limit when Joiner first saw it; "+
-				"2 nodes are to go, as the disruption budgets allow and not at once; raise spec.limits.nodes to keep them")
+			check(t, p, karpenterv1.ConditionTypeNodesWithinLimits, metav1.ConditionFalse,
+				"3 nodes, limit 1 (soft limit): the pool was above the limit when Joiner first saw it; "+
+					"2 nodes are to go, as the disruption budgets allow and not at once; raise spec.limits.nodes to keep them")
 		}
 		if c.cpu != "-1" {
 			check(t, p, karpenterv1.ConditionTypeReady, metav1.ConditionTrue)

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// allow says in the pool's status, and in metrics, what its budgets allow now (D-08), and returns when to look again: no later
-// than a budget begins or ends by its schedule.
+// allow shows in the pool's status and in metrics what its budgets allow now (D-08). It returns when to check again,
+// no later than the next scheduled start or end of a budget.
 func (c *Controller) allow(pool *karpenterv1.NodePool) time.Duration {
 	s := c.config.Picture.Snapshot()
 	nodes, taken := engine.Sizes(s)[pool.Name], engine.Taken(s)[pool.Name]
@@ -36,8 +36,8 @@ func (c *Controller) allow(pool *karpenterv1.NodePool) time.Duration {
 	return max(time.Second, min(refreshEvery, status.NextChange.Sub(c.config.Now())))
 }
 
-// showBudgets shows what a pool's budgets allow in all, and how many nodes use them up: the two that Karpenter shows, of
-// which dashboards make the difference (K-09).
+// showBudgets exports what a pool's budgets allow in total and how many nodes use them up. Karpenter exports both, and
+// dashboards show the difference (K-09).
 func (c *Controller) showBudgets(pool *karpenterv1.NodePool, nodes, taken int, paused bool) {
 	allowed, consuming := map[string]float64{}, map[string]float64{}
 	for _, each := range translate.AllowedDisruptions(pool, c.config.Now(), nodes, 0).Allowed {

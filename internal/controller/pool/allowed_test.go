@@ -8,13 +8,14 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// D-08, D-14: the status says what each reason may have, by which budget; while disruption is paused it is nothing, and why;
-// afterwards nothing of that is left.
+// D-08, D-14: the status says what each reason may have, by which budget; while disruption is paused it is nothing,
+// and why; afterwards nothing of that is left.
 func TestTheStatusSaysWhatMayBeDisrupted(t *testing.T) {
 	t.Parallel()
 	object := newPool()
 	object.Spec.Disruption.Budgets = []karpenterv1.Budget{
-		{Nodes: intstr.FromString("3")}, {Nodes: intstr.FromString("1"), Reasons: []karpenterv1.DisruptionReason{"Drifted"}},
+		{Nodes: intstr.FromString("3")},
+		{Nodes: intstr.FromString("1"), Reasons: []karpenterv1.DisruptionReason{"Drifted"}},
 	}
 	r := newRig(t, object)
 	look := func(drifted, empty int64, budget, paused string) {
@@ -24,7 +25,8 @@ func TestTheStatusSaysWhatMayBeDisrupted(t *testing.T) {
 			t.Fatalf("status %+v, want three reasons", status)
 		}
 		d, e := status.Allowed[0], status.Allowed[1]
-		if d.Reason != "Drifted" || *d.Nodes != drifted || d.Budget != budget || e.Reason != "Empty" || *e.Nodes != empty || status.Paused != paused {
+		if d.Reason != "Drifted" || *d.Nodes != drifted || d.Budget != budget || e.Reason != "Empty" ||
+			*e.Nodes != empty || status.Paused != paused {
 			t.Errorf("status %+v, paused %q", status.Allowed, status.Paused)
 		}
 	}

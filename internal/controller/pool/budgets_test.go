@@ -31,10 +31,12 @@ func TestK09_BudgetsInAllAndWhatIsLeft(t *testing.T) {
 			if paused {
 				want = 0
 			}
-			if n := controllertest.Count(t, registry, "karpenter_nodepools_allowed_disruptions", "a", reason); n != want {
+			if n := controllertest.Count(t, registry, "karpenter_nodepools_allowed_disruptions", "a",
+				reason); n != want {
 				t.Errorf("paused %t: %v are allowed for %s, want %v", paused, n, reason, want)
 			}
-			if n := controllertest.Count(t, registry, "karpenter_nodepools_nodes_consuming_budgets", "a", reason); n != 3 {
+			if n := controllertest.Count(t, registry, "karpenter_nodepools_nodes_consuming_budgets", "a",
+				reason); n != 3 {
 				t.Errorf("paused %t: %v use up the budgets for %s, want 3", paused, n, reason)
 			}
 		}

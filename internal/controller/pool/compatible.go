@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// anyType says whether an instance type is left after all requirements in set, and which keys are in conflict
-// when none is (V-11). It looks at all offerings, available or not: having run out is no fault of the pool.
+// anyType reports whether any instance type satisfies all requirements in set, and if not, which keys conflict (V-11).
+// It considers all offerings, available or not: sold-out offerings are no fault of the pool.
 func anyType(set requirement.Set, invalid error, offered catalog.Catalog) condition.Value {
 	const kind = karpenterv1.ConditionTypeInstanceTypesCompatible
 	if invalid != nil {
@@ -20,14 +20,16 @@ func anyType(set requirement.Set, invalid error, offered catalog.Catalog) condit
 	}
 	if keys := set.EmptyKeys(); len(keys) > 0 {
 		return condition.False(kind, "NoCompatibleInstanceTypes",
-			fmt.Sprintf("no instance type can satisfy the requirements: those on %s contradict each other", joined(keys)))
+			fmt.Sprintf("no instance type can satisfy the requirements: those on %s contradict each other",
+				joined(keys)))
 	}
 	rules := decidedByProvider(set, offered)
 	if left(offered, rules) {
 		return condition.True(kind, "InstanceTypesCompatible", "")
 	}
 	return condition.False(kind, "NoCompatibleInstanceTypes",
-		fmt.Sprintf("none of %d instance types is left after the requirements; in conflict: %s", len(offered.Types), conflict(offered, rules)))
+		fmt.Sprintf("none of %d instance types is left after the requirements; in conflict: %s", len(offered.Types),
+			conflict(offered, rules)))
 }
 
 func joined(keys []requirement.Key) string {
@@ -38,8 +40,8 @@ func joined(keys []requirement.Key) string {
 	return strings.Join(texts, ", ")
 }
 
-// decidedByProvider returns the requirements about labels that the provider decides. All others are about labels that
-// the pool itself puts on its nodes.
+// decidedByProvider returns the requirements on labels that the provider decides. The pool itself puts all other
+// labels on its nodes.
 func decidedByProvider(set requirement.Set, offered catalog.Catalog) []requirement.Requirement {
 	var rules []requirement.Requirement
 	for r := range set.All() {
@@ -57,7 +59,8 @@ func decides(offered catalog.Catalog, key requirement.Key) bool {
 		return true
 	}
 	return offered.WellKnown[key] || slices.ContainsFunc(offered.Types, func(t catalog.Type) bool {
-		return t.Labels.Holds(key) || slices.ContainsFunc(t.Offerings, func(o catalog.Offering) bool { return o.Labels.Holds(key) })
+		return t.Labels.Holds(key) ||
+			slices.ContainsFunc(t.Offerings, func(o catalog.Offering) bool { return o.Labels.Holds(key) })
 	})
 }
 
@@ -69,14 +72,16 @@ func left(offered catalog.Catalog, rules []requirement.Requirement) bool {
 // offers reports whether one offering of the type satisfies all rules.
 func offers(t catalog.Type, rules []requirement.Requirement) bool {
 	for _, o := range t.Offerings {
-		if !slices.ContainsFunc(rules, func(r requirement.Requirement) bool { return !label(t, o, r.Key()).Intersects(r) }) {
+		if !slices.ContainsFunc(rules, func(r requirement.Requirement) bool {
+			return !label(t, o, r.Key()).Intersects(r)
+		}) {
 			return true
 		}
 	}
 	return false
 }
 
-// label returns what a label of a node of the offering may be.
+// label returns the values that a label may have on a node of the offering.
 func label(t catalog.Type, o catalog.Offering, key requirement.Key) requirement.Requirement {
 	switch key {
 	case catalog.LabelInstanceType:
@@ -92,7 +97,7 @@ func label(t catalog.Type, o catalog.Offering, key requirement.Key) requirement.
 	return t.Labels.Get(key).And(o.Labels.Get(key))
 }
 
-// conflict names a smallest set of rules that no instance type satisfies together.
+// conflict names a minimal set of rules that no instance type satisfies together.
 func conflict(offered catalog.Catalog, rules []requirement.Requirement) string {
 	needed := requirement.Conflict(rules, func(part []requirement.Requirement) bool { return left(offered, part) })
 	texts := make([]string, len(needed))

@@ -36,12 +36,16 @@ func TestWhyNothingIsLeft(t *testing.T) {
 		change func(offered *catalog.Catalog)
 		says   string
 	}{
-		"one of many": {requirements{in(corev1.LabelArchStable, "amd64"), in("size", "small"), in(corev1.LabelTopologyZone,
-			"a"), in(karpenterv1.CapacityTypeLabelKey, "on-demand")},
-			nil, "none of 2 instance types is left after the requirements; in conflict: karpenter.sh/capacity-type=on-demand"},
-		"two of many": {requirements{in(corev1.LabelArchStable, "amd64"), in("size", "small"), in(corev1.LabelTopologyZone,
-			"b"), in(karpenterv1.CapacityTypeLabelKey, "spot")},
-			nil, "none of 2 instance types is left after the requirements; in conflict: size=small with topology.kubernetes.io/zone=b"},
+		"one of many": {requirements{in(corev1.LabelArchStable, "amd64"), in("size", "small"),
+			in(corev1.LabelTopologyZone,
+				"a"), in(karpenterv1.CapacityTypeLabelKey, "on-demand")},
+			nil,
+			"none of 2 instance types is left after the requirements; in conflict: karpenter.sh/capacity-type=on-demand"},
+		"two of many": {requirements{in(corev1.LabelArchStable, "amd64"), in("size", "small"),
+			in(corev1.LabelTopologyZone,
+				"b"), in(karpenterv1.CapacityTypeLabelKey, "spot")},
+			nil,
+			"none of 2 instance types is left after the requirements; in conflict: size=small with topology.kubernetes.io/zone=b"},
 		"nothing is offered": {requirements{in(corev1.LabelInstanceTypeStable, "small")}, none,
 			"none of 0 instance types is left after the requirements; in conflict: the node class offers nothing"},
 		"nothing is offered or asked": {nil, none,
@@ -70,7 +74,8 @@ func TestWhichLabelsTheProviderDecides(t *testing.T) {
 	}{
 		"nobody knows it":            {requirements{in("example.com/team", "x")}, "True"},
 		"well known, and on no type": {requirements{in("example.com/gpu", "a100")}, "False"},
-		"well known, and not wanted": {requirements{{Key: "example.com/gpu", Operator: corev1.NodeSelectorOpDoesNotExist}},
+		"well known, and not wanted": {
+			requirements{{Key: "example.com/gpu", Operator: corev1.NodeSelectorOpDoesNotExist}},
 			"True"},
 		"on an offering":              {requirements{in("example.com/rack", "r1")}, "True"},
 		"another one on the offering": {requirements{in("example.com/rack", "r2")}, "False"},
@@ -79,7 +84,8 @@ func TestWhichLabelsTheProviderDecides(t *testing.T) {
 		r := newRig(t, newPool(c.ask...))
 		r.cloud.change = racked
 		got, _ := condition.Get(r.reconcile(t).Status.Conditions, compatible)
-		if told := strings.Contains(strings.Join(r.tape.Said(), "\n"), "NoCompatibleInstanceTypes"); got.Status != c.want ||
+		if told := strings.Contains(strings.Join(r.tape.Said(), "\n"),
+			"NoCompatibleInstanceTypes"); got.Status != c.want ||
 			told != (c.want == "False") {
 			t.Errorf("%s: %s %q, said %q; want %s, and an event when nothing is left", name, got.Status, got.Message,
 				r.tape.Said(), c.want)
@@ -119,13 +125,14 @@ func TestAPoolIsNotReadyWithoutACatalogue(t *testing.T) {
 			"type small has no offerings", false},
 		"not there": {provider.ErrNodeClassNotFound, nil, metav1.ConditionFalse, "NodeClassNotFound",
 			"KWOKNodeClass default does not exist", false},
-		"not there, and not forgotten": {provider.ErrNodeClassNotFound, errors.New("no such class"), metav1.ConditionFalse,
-			"NodeClassNotFound",
+		"not there, and not forgotten": {provider.ErrNodeClassNotFound, errors.New("no such class"),
+			metav1.ConditionFalse, "NodeClassNotFound",
 			"KWOKNodeClass default does not exist", true},
 	} {
 		r := newRig(t, newPool())
 		r.cloud.failure, r.catalogs.failure = c.failure, c.refused
-		_, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "default"}})
+		_, err := r.step.Reconcile(t.Context(),
+			reconcile.Request{NamespacedName: types.NamespacedName{Name: "default"}})
 		if (err != nil) != c.told {
 			t.Errorf("%s: error %v, want one: %t", name, err, c.told)
 		}

@@ -1,7 +1,7 @@
-// Package pool keeps what a NodePool says about itself true: the drift hash, the counts, the conditions (V-11 to V-13),
-// and lets planning know what the pool's node class offers.
+// Package pool keeps a NodePool's status up to date: the drift hash, the counts, the conditions (V-11 to V-13). It
+// also tells planning what the pool's node class offers.
 //
-// validation.go judges the specification, compatible.go looks whether any instance type is left; both are pure. Start
+// validation.go checks the specification, compatible.go checks whether any instance type is left; both are pure. Start
 // with [Controller.Reconcile].
 package pool
 
@@ -33,38 +33,38 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// IndexClaimPool is the index field of the cache by which a pool finds its claims.
+// IndexClaimPool is the cache's index field by which a pool finds its claims.
 const IndexClaimPool = "nodepool"
 
-// refreshEvery is how often a catalogue is read again: prices move, and offerings that had run out come back.
+// refreshEvery is how often a catalogue is read again: prices change, and sold-out offerings come back.
 const refreshEvery = 30 * time.Second
 
-// Catalogs is told what node classes offer.
+// Catalogs receives the catalogues of node classes.
 type Catalogs interface {
 	SetCatalog(class world.ClassRef, c catalog.Catalog) error
 }
 
-// Picture is where snapshots come from.
+// Picture provides snapshots.
 type Picture interface {
 	Snapshot() *cluster.Snapshot
 }
 
-// Config is what the controller works with; all fields but Headroom are required.
+// Config configures the controller; all fields except Headroom are required.
 type Config struct {
 	Client   client.Client // reads from a cache with the index field above
 	Live     client.Reader // reads from the API server
 	Fleet    *fleet.Fleet
 	Catalogs Catalogs
 	Picture  Picture
-	// Paused says why voluntary disruption is paused, "" when it is not, as far as is known (D-14).
+	// Paused returns why voluntary disruption is paused, as far as is known, "" if it is not (D-14).
 	Paused func() string
-	// InVain says what the pool launches nothing for at present, since that was in vain, "" for nothing (P-35).
+	// InVain returns which launches of the pool are held back because earlier ones were in vain, "" for none (P-35).
 	InVain func(pool string) string
-	// Headroom says how the room stands that a pool keeps free (K-54); nil where nobody knows.
+	// Headroom returns the state of the room that a pool keeps free (K-54); nil if nobody knows.
 	Headroom func(pool string) Headroom
-	// StaticOff is set when nobody acts on spec.replicas.
+	// StaticOff is true if nobody acts on spec.replicas.
 	StaticOff bool
-	// Held is the longest that a cloud may hold up a launch that was sent in time (see plugin.Parts).
+	// Held is the longest that a cloud may delay a launch that was sent in time (see plugin.Parts).
 	Held    time.Duration
 	Events  event.Recorder
 	Metrics metrics.Pools
@@ -72,7 +72,7 @@ type Config struct {
 	Log     logr.Logger
 }
 
-// Controller keeps NodePools' status.
+// Controller keeps the status of NodePools.
 type Controller struct {
 	config  Config
 	settled *settled
@@ -81,23 +81,26 @@ type Controller struct {
 // New returns the controller.
 func New(config Config) *Controller { return &Controller{config: config, settled: newSettled()} }
 
-// Reconcile brings the NodePool of that name up to date: at most one patch of its metadata and one of its status.
+// Reconcile updates the NodePool of that name, with at most one patch of its metadata and one of its status.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var pool karpenterv1.NodePool
 	if err := c.config.Client.Get(ctx, request.NamespacedName, &pool); err != nil {
 		c.forget(request.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !c.config.Fleet.OwnsPool(&pool) { // another program's, whose word on it counts
+	if !c.config.Fleet.OwnsPool(&pool) { // another program's, which writes its status
 		c.forget(pool.Name)
-		c.config.Log.V(1).Info("left alone: no provider here serves its node class", "pool", pool.Name, "served", c.config.Fleet.Served())
+		c.config.Log.V(1).Info("left alone: no provider here serves its node class", "pool", pool.Name, "served",
+			c.config.Fleet.Served())
 		return reconcile.Result{}, nil
 	}
 	if patch.LosesOriginal(&pool) {
 		return reconcile.Result{}, nil
 	}
 	var claims karpenterv1.NodeClaimList
-	if err := c.config.Client.List(ctx, &claims, client.MatchingFields{IndexClaimPool: pool.Name}, client.UnsafeDisableDeepCopy); err != nil { // read only
+	// read only
+	if err := c.config.Client.List(ctx, &claims, client.MatchingFields{IndexClaimPool: pool.Name},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the NodeClaims of pool %s: %w", pool.Name, err)
 	}
 	if err := c.hash(ctx, &pool, claims.Items); err != nil {
@@ -122,8 +125,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: again}, retry
 }
 
-// hash writes the drift hash onto the pool, and onto its claims when they have one of an older version: otherwise an
-// upgrade would drift them all (P-34).
+// hash writes the drift hash onto the pool. It also writes it onto claims with a hash of an older version: otherwise
+// an upgrade would make them all drift (P-34).
 func (c *Controller) hash(ctx context.Context, pool *karpenterv1.NodePool, claims []karpenterv1.NodeClaim) error {
 	want := map[string]string{
 		karpenterv1.NodePoolHashAnnotationKey:        translate.Hash(pool),
@@ -138,7 +141,7 @@ func (c *Controller) hash(ctx context.Context, pool *karpenterv1.NodePool, claim
 		}
 		claim := before.DeepCopy()
 		own := map[string]string{karpenterv1.NodePoolHashVersionAnnotationKey: translate.HashVersion}
-		if !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDrifted) { // what has drifted stays so
+		if !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDrifted) { // drift stays
 			own = want
 		}
 		annotate(claim, own)
@@ -173,12 +176,13 @@ func annotate(object client.Object, want map[string]string) {
 	object.SetAnnotations(annotations)
 }
 
-// judge sets the conditions. The error is a failure of the provider that is worth a retry; it stands in a condition too.
+// judge sets the conditions. The error is a provider failure that is worth a retry; a condition shows it too.
 func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) error {
 	offered, class, failure := c.class(ctx, pool)
 	set, _, invalid := translate.PoolRequirements(pool)
 	valid := validate(pool, set, invalid, offered)
-	compatible := condition.Unknown(karpenterv1.ConditionTypeInstanceTypesCompatible, "NodeClassNotReady", "it is not known what the node class offers")
+	compatible := condition.Unknown(karpenterv1.ConditionTypeInstanceTypesCompatible, "NodeClassNotReady",
+		"it is not known what the node class offers")
 	if class.Status == "True" {
 		compatible = anyType(set, invalid, offered)
 		if compatible.Status == "False" {
@@ -187,7 +191,8 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 	}
 	values := []condition.Value{valid, class, compatible, ready(valid, class, compatible)}
 	if _, found := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeNodeRegistrationHealthy); !found {
-		values = append(values, condition.Unknown(karpenterv1.ConditionTypeNodeRegistrationHealthy, "AwaitingReconciliation", "no node of the pool has joined yet"))
+		values = append(values, condition.Unknown(karpenterv1.ConditionTypeNodeRegistrationHealthy,
+			"AwaitingReconciliation", "no node of the pool has joined yet"))
 	}
 	if pool.Spec.Replicas != nil {
 		values = append(values, c.replicas(pool))
@@ -201,7 +206,8 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 	values = append(values, c.roll(pool)...)
 	ceiling := c.config.Picture.Snapshot().Ceiling()
 	if ceiling.Unknown != "" {
-		values = append(values, condition.Unknown(karpenterv1.ConditionTypeClusterLimitReached, "TableUnreadable", ceiling.Unknown))
+		values = append(values, condition.Unknown(karpenterv1.ConditionTypeClusterLimitReached, "TableUnreadable",
+			ceiling.Unknown))
 	} else if full, hard := ceiling.Full(); full {
 		reason := "MaxNodes"
 		if hard {
@@ -218,7 +224,8 @@ func (c *Controller) judge(ctx context.Context, pool *karpenterv1.NodePool) erro
 	return failure
 }
 
-// tellIgnored tells of annotations, labels and limits that count for nothing, or for something else than their author may think.
+// tellIgnored reports annotations, labels and limits without effect, or with another effect than their author may
+// think.
 func (c *Controller) tellIgnored(pool *karpenterv1.NodePool) {
 	_, overhead := translate.NodeOverheadPrice(pool, 0)
 	_, ratio := translate.OnDemandPercent(pool)
@@ -234,7 +241,7 @@ func (c *Controller) tellIgnored(pool *karpenterv1.NodePool) {
 	}
 }
 
-// paused says what the pool's annotation stops (K-52), in a condition and an event.
+// paused reports what the pool's annotation stops (K-52), in a condition and an event.
 func (c *Controller) paused(pool *karpenterv1.NodePool, pause translate.PoolPause) condition.Value {
 	kind, reason := event.Normal, "PausedByAnnotation"
 	if pause.Fault != "" {
@@ -245,8 +252,8 @@ func (c *Controller) paused(pool *karpenterv1.NodePool, pause translate.PoolPaus
 	return condition.True(karpenterv1.ConditionTypePaused, reason, message)
 }
 
-// inVain says when launches of the pool do not help the pods that they are for. A pool of which that was never so says
-// nothing.
+// inVain reports that launches of the pool do not help their pods. A pool for which that was never true gets no
+// condition.
 func (c *Controller) inVain(pool *karpenterv1.NodePool) []condition.Value {
 	const kind = karpenterv1.ConditionTypeLaunchesInVain
 	if message := c.config.InVain(pool.Name); message != "" {
@@ -258,11 +265,12 @@ func (c *Controller) inVain(pool *karpenterv1.NodePool) []condition.Value {
 	return nil
 }
 
-// ready sums the conditions up: the pool may launch nodes (V-12).
+// ready combines the conditions: the pool may launch nodes (V-12).
 func ready(values ...condition.Value) condition.Value {
 	var reasons, messages []string
 	for _, value := range values {
-		if value.Status == "False" || value.Status == "Unknown" && value.Type != karpenterv1.ConditionTypeInstanceTypesCompatible {
+		if value.Status == "False" ||
+			value.Status == "Unknown" && value.Type != karpenterv1.ConditionTypeInstanceTypesCompatible {
 			reasons = append(reasons, value.Type)
 			messages = append(messages, value.Type+": "+value.Message)
 		}
@@ -273,7 +281,8 @@ func ready(values ...condition.Value) condition.Value {
 	return condition.False(karpenterv1.ConditionTypeReady, reasons[0]+"Failed", strings.Join(messages, "; "))
 }
 
-// class asks the provider what the pool's node class offers, tells planning, and says how that went.
+// class asks the provider what the pool's node class offers, passes it to planning, and returns the result as a
+// condition.
 func (c *Controller) class(ctx context.Context, pool *karpenterv1.NodePool) (catalog.Catalog, condition.Value, error) {
 	const kind = karpenterv1.ConditionTypeNodeClassReady
 	ref := pool.Spec.Template.Spec.NodeClassRef
@@ -282,11 +291,13 @@ func (c *Controller) class(ctx context.Context, pool *karpenterv1.NodePool) (cat
 	switch {
 	case errors.Is(err, provider.ErrNodeClassNotFound):
 		err = c.config.Catalogs.SetCatalog(world.ClassRef(*ref), catalog.Catalog{})
-		return catalog.Catalog{}, condition.False(kind, "NodeClassNotFound", fmt.Sprintf("%s %s does not exist", ref.Kind, ref.Name)), err
+		return catalog.Catalog{},
+			condition.False(kind, "NodeClassNotFound", fmt.Sprintf("%s %s does not exist", ref.Kind, ref.Name)), err
 	case errors.As(err, &notReady):
 		return catalog.Catalog{}, condition.False(kind, "NodeClassNotReady", notReady.Error()), nil
 	case err != nil:
-		return catalog.Catalog{}, condition.Unknown(kind, "CatalogUnavailable", err.Error()), fmt.Errorf("reading what %s %s offers: %w", ref.Kind, ref.Name, err)
+		return catalog.Catalog{}, condition.Unknown(kind, "CatalogUnavailable", err.Error()),
+			fmt.Errorf("reading what %s %s offers: %w", ref.Kind, ref.Name, err)
 	}
 	if err := c.config.Catalogs.SetCatalog(world.ClassRef(*ref), offered); err != nil {
 		return catalog.Catalog{}, condition.False(kind, "CatalogInvalid", err.Error()), nil
@@ -294,7 +305,7 @@ func (c *Controller) class(ctx context.Context, pool *karpenterv1.NodePool) (cat
 	return offered, condition.True(kind, "NodeClassReady", ""), nil
 }
 
-// count sums up what the pool's claims have, and their number (V-13).
+// count sets the total capacity and number of the pool's claims (V-13).
 func count(pool *karpenterv1.NodePool, claims []karpenterv1.NodeClaim) {
 	sum := corev1.ResourceList{}
 	for _, claim := range claims {
@@ -309,7 +320,7 @@ func count(pool *karpenterv1.NodePool, claims []karpenterv1.NodeClaim) {
 	pool.Status.Resources, pool.Status.Nodes = sum, &number
 }
 
-// measure shows limits and usage. Limits that were taken away leave no trace.
+// measure exports limits and usage. Removed limits disappear.
 func (c *Controller) measure(pool *karpenterv1.NodePool) {
 	amounts := func(lists ...corev1.ResourceList) map[string]float64 {
 		all := map[string]float64{}
@@ -317,14 +328,15 @@ func (c *Controller) measure(pool *karpenterv1.NodePool) {
 			for name, quantity := range list {
 				amount, kind := quantity.AsApproximateFloat64(), metrics.ResourceType(string(name))
 				if known, limited := all[kind]; limited {
-					amount = min(amount, known) // the lower one of soft and hard binds
+					amount = min(amount, known) // the lower of soft and hard limit applies
 				}
 				all[kind] = amount
 			}
 		}
 		return all
 	}
-	c.config.Metrics.Limit.Show(pool.Name, amounts(corev1.ResourceList(pool.Spec.Limits), corev1.ResourceList(pool.Spec.HardLimits)))
+	c.config.Metrics.Limit.Show(pool.Name,
+		amounts(corev1.ResourceList(pool.Spec.Limits), corev1.ResourceList(pool.Spec.HardLimits)))
 	c.config.Metrics.Usage.Show(pool.Name, amounts(pool.Status.Resources))
 }
 

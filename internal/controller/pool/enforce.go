@@ -16,22 +16,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file says from when a hard limit is in force for machines (L-14, docs/limits.md). A limit that is set or
-// lowered cannot call back launches that rest on what was before. Once the last of them has landed or cannot land
-// any more, and the pool has no more claims than the limit and no machine beside theirs, it never has more
-// machines again.
+// This file determines when a hard limit is enforced for machines (L-14, docs/limits.md). A limit that is set or
+// lowered cannot stop launches that rest on the earlier state. Eventually all of them have landed or can no longer
+// land. If the pool then has no more claims than the limit, and no machine without a claim, it never exceeds the limit
+// again.
 
-// settleFor is how long launches may land that rest on a pool as it was before: the time that a launch may take to
-// land, by the clock of whoever sent it and by the cloud's, and then to be listed. held is how long a cloud that knows no
-// such time may take one that was sent in time.
+// settleFor returns how long launches from before a change may still land: the time that a launch may take by the
+// clocks of its sender and of the cloud, and then to be listed. held is how long a cloud that knows no such time may
+// delay a launch that was sent in time.
 func settleFor(held time.Duration) time.Duration {
 	return provider.LaunchFor + held + 2*provider.ClockSkew + provider.ListLag
 }
 
-// enforceAgain is when to look again at what no watch tells of.
+// enforceAgain is how often to check what no watch reports.
 const enforceAgain = 20 * time.Second
 
-// generation is a state of a pool's specification.
+// generation is a version of a pool's specification.
 type generation struct {
 	uid     types.UID
 	number  int64
@@ -40,8 +40,8 @@ type generation struct {
 	inForce bool
 }
 
-// settled remembers since when pools are as they are. It supplements the condition: with the process a wait is
-// lost that has to begin anew. It is safe for concurrent use.
+// settled remembers since when pools are unchanged. It supplements the condition: if the process ends, a wait starts
+// again. It is safe for concurrent use.
 type settled struct {
 	mu    sync.Mutex
 	pools map[string]generation
@@ -61,8 +61,8 @@ func (s *settled) put(pool string, g generation) {
 	s.pools[pool] = g
 }
 
-// see returns the pool's generation as far as it is known. The limit of the one before stays in force when a
-// single change of the specification has not lowered it.
+// see returns the pool's generation. It starts as enforced if the previous generation was, and this one change of the
+// specification did not lower the limit.
 func (s *settled) see(pool *karpenterv1.NodePool, most int64, now time.Time) generation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +79,9 @@ func (s *settled) see(pool *karpenterv1.NodePool, most int64, now time.Time) gen
 	return known
 }
 
-// enforce sets the condition HardLimitEnforced of a pool that has a hard limit, and returns when to look again.
-func (c *Controller) enforce(ctx context.Context, pool *karpenterv1.NodePool, cached []karpenterv1.NodeClaim) (time.Duration, error) {
+// enforce sets the condition HardLimitEnforced of a pool with a hard limit, and returns when to check again.
+func (c *Controller) enforce(ctx context.Context, pool *karpenterv1.NodePool,
+	cached []karpenterv1.NodeClaim) (time.Duration, error) {
 	const kind = karpenterv1.ConditionTypeHardLimitEnforced
 	most, err := translate.HardNodes(pool)
 	if err == nil && most == limit.None {
@@ -100,13 +101,14 @@ func (c *Controller) enforce(ctx context.Context, pool *karpenterv1.NodePool, ca
 		say(inForce(most))
 		return 0, nil
 	}
-	if n := int64(len(cached)); n > most { // the watch tells when they are fewer
+	if n := int64(len(cached)); n > most { // the watch reports when there are fewer
 		say(tooMany(n, most))
 		return 0, nil
 	}
 	if left := known.since.Add(settleFor(c.config.Held)).Sub(c.config.Now()); left > 0 {
 		until := known.since.Add(settleFor(c.config.Held)).UTC().Format(time.RFC3339)
-		say(condition.Unknown(kind, "Settling", fmt.Sprintf("launches from before the limit was %d may land until %s", most, until)))
+		say(condition.Unknown(kind, "Settling", fmt.Sprintf("launches from before the limit was %d may land until %s",
+			most, until)))
 		return left, nil
 	}
 	value, again, err := c.prove(ctx, pool, most)
@@ -130,9 +132,10 @@ func tooMany(count, most int64) condition.Value {
 	return condition.False(karpenterv1.ConditionTypeHardLimitEnforced, "TooMany", message)
 }
 
-// prove looks whether the limit is in force: on the API server and at the provider, the pool being as the cache
-// has it. No value means that the cache is behind.
-func (c *Controller) prove(ctx context.Context, pool *karpenterv1.NodePool, most int64) (condition.Value, time.Duration, error) {
+// prove checks on the API server and at the provider whether the limit is enforced, for the pool as cached. No value
+// means that the cache is behind.
+func (c *Controller) prove(ctx context.Context, pool *karpenterv1.NodePool,
+	most int64) (condition.Value, time.Duration, error) {
 	var live karpenterv1.NodePool
 	if err := c.config.Live.Get(ctx, client.ObjectKeyFromObject(pool), &live); err != nil {
 		return condition.Value{}, 0, client.IgnoreNotFound(err)

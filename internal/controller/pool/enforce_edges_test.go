@@ -128,7 +128,8 @@ func TestTheEndOfAWaitIsNotMissed(t *testing.T) {
 	l.says("at its end", "Enforced", usual)
 }
 
-// L-14, found by EC2 seed 58636: a cloud that takes requests for minutes after they were sent may make a machine all that time.
+// L-14, found by EC2 seed 58636: a cloud that takes requests for minutes after they were sent may make a machine all
+// that time.
 func TestL14_LaunchesThatAreHeldUpAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	l := newLimited(t)
@@ -178,8 +179,9 @@ func TestTheAPIServerSaysWhetherALimitIsInForce(t *testing.T) {
 		l.says(name, "Settling", usual)
 		l.settled()
 		for i := range c.strays {
-			l.cloud.machines = append(l.cloud.machines, provider.Instance{ProviderID: fmt.Sprint("s", i), ClaimUID: "gone",
-				Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}})
+			l.cloud.machines = append(l.cloud.machines,
+				provider.Instance{ProviderID: fmt.Sprint("s", i), ClaimUID: "gone",
+					Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}})
 		}
 		for range 2 { // what was said once is no proof
 			l.says(name, c.reason, c.again)
@@ -216,7 +218,8 @@ func TestNoFailureOfAProofIsSwallowed(t *testing.T) {
 		l.again(t)
 		l.settled()
 		return func() error {
-			_, err := l.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "default"}})
+			_, err := l.step.Reconcile(t.Context(),
+				reconcile.Request{NamespacedName: types.NamespacedName{Name: "default"}})
 			if (err == nil) != (l.enforced().Status == "True") {
 				t.Errorf("HardLimitEnforced is %+v, error %v", l.enforced(), err)
 			}

@@ -25,15 +25,19 @@ type stocked struct {
 
 func (s *stocked) List(context.Context) ([]provider.Instance, error) { return s.machines, nil }
 
-// L-14: a pool says from when its hard limit is in force for machines, and otherwise why not yet. It takes as long as launches
-// from before may land; a limit that is raised stays in force, a lowered one begins anew.
+// L-14: a pool says from when its hard limit is in force for machines, and otherwise why not yet. It takes as long as
+// launches from before may land; a limit that is raised stays in force, a lowered one begins anew.
 func TestFromWhenAHardLimitIsInForce(t *testing.T) {
 	t.Parallel()
 	object := newPool()
 	object.Generation = 1
 	object.Spec.HardLimits = karpenterv1.Limits{"nodes": *resource.NewQuantity(1, resource.DecimalSI)}
 	claim := func(name string) *karpenterv1.NodeClaim {
-		return &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}}}
+		return &karpenterv1.NodeClaim{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"},
+			},
+		}
 	}
 	r := newRig(t, object, claim("c1"), claim("c2"))
 	clock, machines := controllertest.NewClock(), &stocked{cloud: r.cloud}
@@ -64,7 +68,9 @@ func TestFromWhenAHardLimitIsInForce(t *testing.T) {
 	clock.Advance(provider.LaunchFor + 2*provider.ClockSkew)
 	want("Unknown", "Settling", "may land until")
 	clock.Advance(provider.ListLag)
-	machines.machines = []provider.Instance{{ProviderID: "stray", ClaimUID: "gone", Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}}}
+	machines.machines = []provider.Instance{
+		{ProviderID: "stray", ClaimUID: "gone", Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}},
+	}
 	want("False", "StrayInstances", "none of its NodeClaims has: 1")
 	machines.machines = nil
 	want("True", "Enforced", "never more than 1 instances")
@@ -79,7 +85,8 @@ func TestFromWhenAHardLimitIsInForce(t *testing.T) {
 	if err := r.server.Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	if got, found := condition.Get(r.reconcile(t).Status.Conditions, karpenterv1.ConditionTypeHardLimitEnforced); found {
+	if got, found := condition.Get(r.reconcile(t).Status.Conditions,
+		karpenterv1.ConditionTypeHardLimitEnforced); found {
 		t.Errorf("condition %+v of a pool without a hard limit", got)
 	}
 }

@@ -22,18 +22,22 @@ func TestNoFailureAboutAPoolIsSwallowed(t *testing.T) {
 	t.Parallel()
 	failed := controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
 		p := newPool()
-		p.Annotations = map[string]string{karpenterv1.NodePoolHashAnnotationKey: "old", karpenterv1.NodePoolHashVersionAnnotationKey: "v1"}
+		p.Annotations = map[string]string{karpenterv1.NodePoolHashAnnotationKey: "old",
+			karpenterv1.NodePoolHashVersionAnnotationKey: "v1"}
 		claim := &karpenterv1.NodeClaim{
 			ObjectMeta: metav1.ObjectMeta{Name: "c1", Labels: map[string]string{karpenterv1.NodePoolLabelKey: p.Name}},
 			Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: p.Spec.Template.Spec.NodeClassRef},
 		}
 		r := newRig(t, p, claim)
 		r.step = pool.New(pool.Config{
-			Client: f.Wrap(r.server), Live: f.Wrap(r.server), Fleet: fleet.New(r.cloud), Catalogs: r.catalogs, Picture: world.New(world.Config{}),
-			InVain: func(string) string { return "" }, Paused: func() string { return "" }, Events: r.tape, Metrics: metrics.New(prometheus.NewRegistry()).Pools, Now: controllertest.Start, Log: logr.Discard(),
+			Client: f.Wrap(r.server), Live: f.Wrap(r.server), Fleet: fleet.New(r.cloud), Catalogs: r.catalogs,
+			Picture: world.New(world.Config{}),
+			InVain:  func(string) string { return "" }, Paused: func() string { return "" }, Events: r.tape,
+			Metrics: metrics.New(prometheus.NewRegistry()).Pools, Now: controllertest.Start, Log: logr.Discard(),
 		})
 		return func() error {
-			_, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: p.Name}})
+			_, err := r.step.Reconcile(t.Context(),
+				reconcile.Request{NamespacedName: types.NamespacedName{Name: p.Name}})
 			return err
 		}
 	})

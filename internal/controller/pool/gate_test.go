@@ -9,8 +9,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// D-12, K-04: a static pool that nobody acts on says so, in a condition and in events, which the recorder lets through once an
-// hour; another pool says nothing.
+// D-12, K-04: a static pool that nobody acts on says so, in a condition and in events, which the recorder lets through
+// once an hour; another pool says nothing.
 func TestAStaticPoolSaysThatItsGateIsOff(t *testing.T) {
 	t.Parallel()
 	object := newPool()

@@ -15,30 +15,30 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// This file is what a pool says of what it keeps: a number of nodes, and room for pods to come (K-54).
+// This file reports what a pool keeps: a minimum of nodes, and room for pods to come (K-54).
 
 // Reasons of the conditions MinNodes and Headroom.
 const (
 	reasonKept       = "Kept"
-	reasonIgnored    = "Ignored" // what the annotation says has no effect
+	reasonIgnored    = "Ignored" // the annotation has no effect
 	reasonOnTheWay   = "OnTheWay"
 	reasonLimit      = "LimitReached"
 	reasonPaused     = "PoolPaused"
 	reasonMissing    = "Missing"
-	reasonNotNow     = "NotNow" // its schedule says so
+	reasonNotNow     = "NotNow" // by its schedule
 	reasonNotPlanned = "NotPlanned"
 )
 
-// Headroom is what is known of the room that a pool keeps free.
+// Headroom is the state of the room that a pool keeps free.
 type Headroom struct {
-	// On says that room is kept now, and Pods for how many pods.
+	// On says that room is kept now. Pods is for how many pods.
 	On   bool
 	Pods int
-	// Room is what the last plan has for it; the zero value before a plan has seen it.
+	// Room is the last plan's result for it; zero until a plan has seen it.
 	Room view.Room
 }
 
-// keeps says how the floor and the headroom of the pool stand. Where the pool asks for neither it says nothing.
+// keeps reports the state of the pool's floor and headroom. If the pool asks for neither, it reports nothing.
 func (c *Controller) keeps(pool *karpenterv1.NodePool) (values []condition.Value) {
 	for _, of := range []struct {
 		kind string
@@ -53,7 +53,7 @@ func (c *Controller) keeps(pool *karpenterv1.NodePool) (values []condition.Value
 	return values
 }
 
-// ignored says that an annotation has no effect, in an event and, when that is new, in the log.
+// ignored reports that an annotation has no effect, in an event and, if that is new, in the log.
 func (c *Controller) ignored(pool *karpenterv1.NodePool, kind string, err error) condition.Value {
 	c.config.Events.Event(pool, event.Warning, event.IgnoredField, err.Error())
 	if before, _ := condition.Get(pool.Status.Conditions, kind); before.Message != err.Error() {
@@ -62,7 +62,7 @@ func (c *Controller) ignored(pool *karpenterv1.NodePool, kind string, err error)
 	return condition.False(kind, reasonIgnored, err.Error())
 }
 
-// floor says whether the pool has as many nodes as it always keeps.
+// floor reports whether the pool has its minimum of nodes.
 func (c *Controller) floor(pool *karpenterv1.NodePool) (condition.Value, bool) {
 	const kind = karpenterv1.ConditionTypeMinNodes
 	least, found, err := translate.MinNodes(pool)
@@ -88,7 +88,7 @@ func (c *Controller) floor(pool *karpenterv1.NodePool) (condition.Value, bool) {
 	return condition.False(kind, reasonFor(step.Cause), text+": "+step.Detail), true
 }
 
-// reasonFor is the reason of a cause for which something is not there.
+// reasonFor returns the condition's reason for the cause of something missing.
 func reasonFor(code cause.Code) string {
 	switch {
 	case slices.Contains(cause.LimitCodes(), code):
@@ -99,7 +99,7 @@ func reasonFor(code cause.Code) string {
 	return reasonMissing
 }
 
-// headroom says whether there is the room that the pool keeps free.
+// headroom reports whether the room that the pool keeps free exists.
 func (c *Controller) headroom(pool *karpenterv1.NodePool) (condition.Value, bool) {
 	const kind = karpenterv1.ConditionTypeHeadroom
 	asked, err := translate.HeadroomOf(pool)
@@ -119,9 +119,11 @@ func (c *Controller) headroom(pool *karpenterv1.NodePool) (condition.Value, bool
 		return condition.False(kind, reasonNotNow, lead+"no room is kept at this time"), true
 	case now.Pods == 0:
 		return condition.True(kind, reasonKept, lead+"no pods run that there could be a share of"), true
-	case room.Asked() != now.Pods: // the next plan tells
-		if before, found := condition.Get(pool.Status.Conditions, kind); found && before.Status != metav1.ConditionUnknown {
-			return condition.Value{Type: kind, Status: before.Status, Reason: before.Reason, Message: before.Message}, true
+	case room.Asked() != now.Pods: // the next plan will show it
+		if before, found := condition.Get(pool.Status.Conditions, kind); found &&
+			before.Status != metav1.ConditionUnknown {
+			return condition.Value{Type: kind, Status: before.Status, Reason: before.Reason, Message: before.Message},
+				true
 		}
 		return condition.Unknown(kind, reasonNotPlanned, lead+"no plan has been made for it yet"), true
 	case room.There == now.Pods:

@@ -30,8 +30,8 @@ func (r *rig) annotated(t *testing.T, annotations ...string) *karpenterv1.NodePo
 	return r.reconcile(t)
 }
 
-// K-54: a pool with a floor says whether it has the nodes, and what does not let it. It stays Ready. What is not understood is a
-// warning, and without the annotation nothing is said.
+// K-54: a pool with a floor says whether it has the nodes, and what does not let it. It stays Ready. What is not
+// understood is a warning, and without the annotation nothing is said.
 func TestK54_APoolSaysHowItsFloorStands(t *testing.T) {
 	t.Parallel()
 	const kind = karpenterv1.ConditionTypeMinNodes
@@ -88,7 +88,8 @@ func TestK54_APoolSaysHowItsHeadroomStands(t *testing.T) {
 	}{
 		"there": {"10%", pool.Headroom{On: true, Pods: 2, Room: view.Room{There: 2}}, "True",
 			"Kept 10%: there is room for 2 pods"},
-		"nothing runs": {"10%", pool.Headroom{On: true}, "True", "Kept 10%: no pods run that there could be a share of"},
+		"nothing runs": {"10%", pool.Headroom{On: true}, "True",
+			"Kept 10%: no pods run that there could be a share of"},
 		"on its way": {"10%", pool.Headroom{On: true, Pods: 2, Room: view.Room{There: 1, Planned: 1}}, "False",
 			"OnTheWay 10%: there is room for 1 of 2 pods, for 1 it is on its way"},
 		"a limit": {"10%", pool.Headroom{On: true, Pods: 2,
@@ -98,8 +99,9 @@ func TestK54_APoolSaysHowItsHeadroomStands(t *testing.T) {
 			Room: view.Room{Missing: 1, Cause: cause.PoolPaused, Text: "paused"}}, "False", "PoolPaused 10%"},
 		"it fits not": {"10%", pool.Headroom{On: true, Pods: 1,
 			Room: view.Room{Missing: 1, Cause: cause.PodTooLarge, Text: "large"}}, "False", "Missing 10%"},
-		"not now":     {"10%", pool.Headroom{}, "False", "NotNow 10%: no room is kept at this time"},
-		"no plan yet": {"10%", pool.Headroom{On: true, Pods: 2}, "Unknown", "NotPlanned 10%: no plan has been made for it yet"},
+		"not now": {"10%", pool.Headroom{}, "False", "NotNow 10%: no room is kept at this time"},
+		"no plan yet": {"10%", pool.Headroom{On: true, Pods: 2}, "Unknown",
+			"NotPlanned 10%: no plan has been made for it yet"},
 		"not understood": {"some", pool.Headroom{}, "False",
 			`Ignored annotation joiner.sh/headroom is "some": want a share from 1% to 1000%`},
 	} {
@@ -113,7 +115,8 @@ func TestK54_APoolSaysHowItsHeadroomStands(t *testing.T) {
 			t.Errorf("%s: %s %s; want %s %s", name, got.Status, text, row.status, row.says)
 		}
 		check(t, p, karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
-		if row.room.Pods == 2 && row.status != "Unknown" { // while the next plan is made, what the last one said stands
+		// while the next plan is made, what the last one said stands
+		if row.room.Pods == 2 && row.status != "Unknown" {
 			row.room = pool.Headroom{On: true, Pods: 3, Room: row.room.Room}
 			if now, _ := condition.Get(r.reconcile(t).Status.Conditions, kind); now != got {
 				t.Errorf("%s: %+v, and before the next plan %+v", name, got, now)

@@ -20,8 +20,9 @@ func TestAnOverheadThatCannotBeUnderstoodIsTold(t *testing.T) {
 	r := newRig(t, object)
 	r.reconcile(t)
 	check(t, r.reconcile(t), karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
-	want := `default IgnoredField: annotation joiner.sh/node-overhead-price is "two cents": want a decimal number of dollars per hour ` +
-		"from 0 to 1000000, for example 0.02; --node-overhead-price counts instead"
+	want :=
+		`default IgnoredField: annotation joiner.sh/node-overhead-price is "two cents": want a decimal number of dollars per hour ` +
+			"from 0 to 1000000, for example 0.02; --node-overhead-price counts instead"
 	if said := strings.Join(r.tape.Said(), "\n"); strings.Count(said, want) == 0 {
 		t.Errorf("said:\n%s\nwant %s", said, want)
 	}
@@ -42,8 +43,9 @@ func TestK55_ASpotRatioThatCannotBeUnderstoodIsTold(t *testing.T) {
 	r := newRig(t, object)
 	r.reconcile(t)
 	check(t, r.reconcile(t), karpenterv1.ConditionTypeReady, metav1.ConditionTrue)
-	want := `default IgnoredField: annotation joiner.sh/spot-ratio is "most": want a whole percentage from 0% to 100%, for example 70%; ` +
-		"any number of nodes may be spot"
+	want :=
+		`default IgnoredField: annotation joiner.sh/spot-ratio is "most": want a whole percentage from 0% to 100%, for example 70%; ` +
+			"any number of nodes may be spot"
 	if said := strings.Join(r.tape.Said(), "\n"); strings.Count(said, want) == 0 {
 		t.Errorf("said:\n%s\nwant %s", said, want)
 	}
@@ -63,12 +65,13 @@ func TestALabelOfLocalVolumesThatCannotBeUnderstoodIsTold(t *testing.T) {
 	}
 }
 
-// X-09: an annotation or label of ours that a NodePool does not have, mostly mistyped, is told with the nearest one; so is a value of
-// graceful expiration that means nothing. What others have is theirs.
+// X-09: an annotation or label of ours that a NodePool does not have, mostly mistyped, is told with the nearest one;
+// so is a value of graceful expiration that means nothing. What others have is theirs.
 func TestAnnotationsThatNobodyReadsAreTold(t *testing.T) {
 	t.Parallel()
 	object := newPool()
-	object.Annotations = map[string]string{"joiner.sh/min-node": "3", "joiner.sh/local-volumes": "true", "joiner.sh/pause": "Launch",
+	object.Annotations = map[string]string{"joiner.sh/min-node": "3", "joiner.sh/local-volumes": "true",
+		"joiner.sh/pause":                  "Launch",
 		"karpenter.sh/graceful-expiration": "yes", "joiner.sh/above-limit": "Inherited", "joiner.sh/paused": "Disrupt",
 		"joiner.sh/min-nodes": "0", "joiner.sh/headroom": "10%", "joiner.sh/headroom-schedule": "0 7 * * * for 1h",
 		"joiner.sh/spot-ratio": "50%", "joiner.sh/node-overhead-price": "0.1", "joiner.sh/terminate-first": "false",
@@ -101,8 +104,8 @@ func TestLimitsOfWhatNoNodeHasAreTold(t *testing.T) {
 	t.Parallel()
 	object := newPool()
 	object.Spec.Limits = karpenterv1.Limits{}
-	for _, name := range []corev1.ResourceName{"node", "memroy", "cpu", "memory", "nodes", "pods", "ephemeral-storage", "hugepages-2Mi",
-		"nvidia.com/gpu"} {
+	for _, name := range []corev1.ResourceName{"node", "memroy", "cpu", "memory", "nodes", "pods", "ephemeral-storage",
+		"hugepages-2Mi", "nvidia.com/gpu"} {
 		object.Spec.Limits[name] = resource.MustParse("5")
 	}
 	r := newRig(t, object)

@@ -50,7 +50,9 @@ func (c *cloud) Catalog(context.Context, string) (catalog.Catalog, error) {
 	}
 	kind := func(name, zone string) catalog.Type {
 		return catalog.Type{
-			Name: name, Labels: requirement.FromLabels(map[string]string{"size": name, corev1.LabelArchStable: "amd64"}),
+			Name: name, Labels: requirement.FromLabels(map[string]string{
+				"size": name, corev1.LabelArchStable: "amd64",
+			}),
 			Offerings: []catalog.Offering{{Zone: zone, CapacityType: catalog.Spot, Price: 1}},
 		}
 	}
@@ -95,11 +97,13 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 	t.Helper()
 	r := &rig{cloud: &cloud{}, catalogs: &catalogs{types: map[string]int{}}, tape: &controllertest.Tape{}}
 	r.server = controllertest.NewServer(t, objects...).WithInterceptorFuncs(interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
 			r.writes++
 			return c.Patch(ctx, o, p, opts...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			r.writes++
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
@@ -111,7 +115,8 @@ func newRig(t *testing.T, objects ...client.Object) *rig {
 func (r *rig) config() pool.Config {
 	return pool.Config{
 		InVain: func(string) string { return r.inVain },
-		Client: r.server, Live: r.server, Fleet: fleet.New(r.cloud), Catalogs: r.catalogs, Picture: pictured{&r.picture}, Paused: func() string { return r.paused }, Events: r.tape,
+		Client: r.server, Live: r.server, Fleet: fleet.New(r.cloud), Catalogs: r.catalogs,
+		Picture: pictured{&r.picture}, Paused: func() string { return r.paused }, Events: r.tape,
 		Metrics: metrics.New(prometheus.NewRegistry()).Pools, Now: controllertest.Start, Log: logr.Discard(),
 	}
 }
@@ -125,7 +130,8 @@ func (r *rig) staticOff() {
 
 func (r *rig) reconcile(t *testing.T) *karpenterv1.NodePool {
 	t.Helper()
-	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "default"}}); err != nil {
+	if _, err := r.step.Reconcile(t.Context(),
+		reconcile.Request{NamespacedName: types.NamespacedName{Name: "default"}}); err != nil {
 		t.Fatal(err)
 	}
 	var p karpenterv1.NodePool
@@ -149,15 +155,18 @@ func check(t *testing.T, p *karpenterv1.NodePool, kind string, status metav1.Con
 }
 
 func newPool(requirements ...karpenterv1.NodeSelectorRequirementWithMinValues) *karpenterv1.NodePool {
-	return &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "p"}, Spec: karpenterv1.NodePoolSpec{
-		Template: karpenterv1.NodeClaimTemplate{Spec: karpenterv1.NodeClaimTemplateSpec{
-			Requirements: requirements, NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"},
-		}},
-	}}
+	return &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "p"},
+		Spec: karpenterv1.NodePoolSpec{
+			Template: karpenterv1.NodeClaimTemplate{Spec: karpenterv1.NodeClaimTemplateSpec{
+				Requirements: requirements, NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh",
+					Kind: "KWOKNodeClass", Name: "default"},
+			}},
+		}}
 }
 
 func in(key string, values ...string) karpenterv1.NodeSelectorRequirementWithMinValues {
-	return karpenterv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+	return karpenterv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn,
+		Values: values}
 }
 
 // V-11 to V-13: all conditions true, counts, hash; and nothing to write the second time.
@@ -166,13 +175,17 @@ func TestAHealthyPoolIsReadyAndCounted(t *testing.T) {
 	claims := []client.Object{newPool(in("size", "small", "large"))}
 	for _, name := range []string{"c1", "c2"} {
 		claims = append(claims, &karpenterv1.NodeClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}},
-			Status:     karpenterv1.NodeClaimStatus{Capacity: corev1.ResourceList{"cpu": resource.MustParse("1500m")}},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"},
+			},
+			Status: karpenterv1.NodeClaimStatus{Capacity: corev1.ResourceList{"cpu": resource.MustParse("1500m")}},
 		})
 	}
 	r := newRig(t, claims...)
 	p := r.reconcile(t)
-	for _, kind := range []string{karpenterv1.ConditionTypeValidationSucceeded, karpenterv1.ConditionTypeNodeClassReady, karpenterv1.ConditionTypeInstanceTypesCompatible, karpenterv1.ConditionTypeReady} {
+	for _, kind := range []string{karpenterv1.ConditionTypeValidationSucceeded,
+		karpenterv1.ConditionTypeNodeClassReady, karpenterv1.ConditionTypeInstanceTypesCompatible,
+		karpenterv1.ConditionTypeReady} {
 		check(t, p, kind, "True")
 	}
 	cpu, nodes := p.Status.Resources["cpu"], p.Status.Resources["nodes"]
@@ -221,13 +234,14 @@ func TestNodeClassTroubleIsACondition(t *testing.T) {
 	r.cloud.failure = &provider.NodeClassNotReadyError{Class: "default", Reason: "no subnets"}
 	check(t, r.reconcile(t), karpenterv1.ConditionTypeNodeClassReady, "False", "default", "no subnets")
 	r.cloud.failure = errors.New("timeout")
-	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "default"}}); err == nil {
+	if _, err := r.step.Reconcile(t.Context(),
+		reconcile.Request{NamespacedName: types.NamespacedName{Name: "default"}}); err == nil {
 		t.Error("a catalogue that cannot be read must be asked for again")
 	}
 }
 
-// a pool of a node class that no provider here serves is another program's: it gets no condition, no hash, no event.
-// Nor does a claim of such a class in a pool of ours.
+// a pool of a node class that no provider here serves is another program's: it gets no condition, no hash, no
+// event. Nor does a claim of such a class in a pool of ours.
 func TestPoolsAndClaimsOfOtherProgramsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	for name, ref := range map[string]*karpenterv1.NodeClassReference{
@@ -238,19 +252,26 @@ func TestPoolsAndClaimsOfOtherProgramsAreLeftAlone(t *testing.T) {
 		p := newPool(in("size", "giant"))
 		p.Spec.Template.Spec.NodeClassRef = ref
 		r := newRig(t, p)
-		if fresh := r.reconcile(t); r.writes != 0 || len(fresh.Status.Conditions) != 0 || len(fresh.Annotations) != 0 || len(r.tape.Said()) != 0 {
-			t.Errorf("%s: %d writes, conditions %v, annotations %v, said %q; want it left alone", name, r.writes, fresh.Status.Conditions, fresh.Annotations, r.tape.Said())
+		if fresh := r.reconcile(t); r.writes != 0 || len(fresh.Status.Conditions) != 0 ||
+			len(fresh.Annotations) != 0 || len(r.tape.Said()) != 0 {
+			t.Errorf("%s: %d writes, conditions %v, annotations %v, said %q; want it left alone", name, r.writes,
+				fresh.Status.Conditions, fresh.Annotations, r.tape.Said())
 		}
 	}
-	old := map[string]string{karpenterv1.NodePoolHashAnnotationKey: "old", karpenterv1.NodePoolHashVersionAnnotationKey: "v2"}
+	old := map[string]string{karpenterv1.NodePoolHashAnnotationKey: "old",
+		karpenterv1.NodePoolHashVersionAnnotationKey: "v2"}
 	foreign := &karpenterv1.NodeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "foreign", Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}, Annotations: old},
-		Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "foreign", Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}, Annotations: old,
+		},
+		Spec: karpenterv1.NodeClaimSpec{NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.k8s.aws",
+			Kind: "EC2NodeClass", Name: "default"}},
 	}
 	r := newRig(t, newPool(), foreign)
 	r.reconcile(t)
 	var fresh karpenterv1.NodeClaim
-	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "foreign"}, &fresh); err != nil || !maps.Equal(fresh.Annotations, old) {
+	if err := r.server.Get(t.Context(), types.NamespacedName{Name: "foreign"}, &fresh); err != nil ||
+		!maps.Equal(fresh.Annotations, old) {
 		t.Errorf("annotations %v, error %v; want the claim left alone", fresh.Annotations, err)
 	}
 }
@@ -258,8 +279,10 @@ func TestPoolsAndClaimsOfOtherProgramsAreLeftAlone(t *testing.T) {
 // V-11: a pool that matches nothing names the keys in conflict, and only those.
 func TestConflictingKeysAreNamed(t *testing.T) {
 	t.Parallel()
-	p := newRig(t, newPool(in("size", "small"), in(corev1.LabelTopologyZone, "b"), in(corev1.LabelArchStable, "amd64"), in("team", "x"))).reconcile(t)
-	check(t, p, karpenterv1.ConditionTypeInstanceTypesCompatible, "False", "none of 2", "size=small", "topology.kubernetes.io/zone=b")
+	p := newRig(t, newPool(in("size", "small"), in(corev1.LabelTopologyZone, "b"), in(corev1.LabelArchStable, "amd64"),
+		in("team", "x"))).reconcile(t)
+	check(t, p, karpenterv1.ConditionTypeInstanceTypesCompatible, "False", "none of 2", "size=small",
+		"topology.kubernetes.io/zone=b")
 	got, _ := condition.Get(p.Status.Conditions, karpenterv1.ConditionTypeInstanceTypesCompatible)
 	if strings.Contains(got.Message, "arch") || strings.Contains(got.Message, "team") {
 		t.Errorf("message %q names keys that are not in conflict", got.Message)
@@ -281,12 +304,16 @@ func TestAnInvalidSpecificationIsACondition(t *testing.T) {
 		"contradict each other for size": func(t *karpenterv1.NodeClaimTemplate) {
 			t.Spec.Requirements = append(t.Spec.Requirements, in("size", "small"), in("size", "large"))
 		},
-		"taint k stands twice": func(t *karpenterv1.NodeClaimTemplate) { t.Spec.Taints = []corev1.Taint{taint, taint} },
+		"taint k stands twice": func(t *karpenterv1.NodeClaimTemplate) {
+			t.Spec.Taints = []corev1.Taint{taint, taint}
+		},
 		"startupTaints: taint k stands twice": func(t *karpenterv1.NodeClaimTemplate) {
 			t.Spec.Taints, t.Spec.StartupTaints = []corev1.Taint{taint}, []corev1.Taint{taint}
 		},
 		"Near": func(t *karpenterv1.NodeClaimTemplate) {
-			t.Spec.Requirements = append(t.Spec.Requirements, karpenterv1.NodeSelectorRequirementWithMinValues{Key: "x", Operator: "Near"})
+			t.Spec.Requirements = append(t.Spec.Requirements, karpenterv1.NodeSelectorRequirementWithMinValues{
+				Key: "x", Operator: "Near",
+			})
 		},
 	} {
 		p := newPool()
@@ -301,24 +328,29 @@ func TestAnInvalidSpecificationIsACondition(t *testing.T) {
 // keeps its hash.
 func TestAnOldHashVersionIsMigrated(t *testing.T) {
 	t.Parallel()
-	old := map[string]string{karpenterv1.NodePoolHashAnnotationKey: "old", karpenterv1.NodePoolHashVersionAnnotationKey: "v2"}
+	old := map[string]string{karpenterv1.NodePoolHashAnnotationKey: "old",
+		karpenterv1.NodePoolHashVersionAnnotationKey: "v2"}
 	p := newPool()
 	p.Annotations = old
 	claim := func(name string, conditions ...karpenterv1.Condition) *karpenterv1.NodeClaim {
 		return &karpenterv1.NodeClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}, Annotations: old},
-			Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: newPool().Spec.Template.Spec.NodeClassRef},
-			Status:     karpenterv1.NodeClaimStatus{Conditions: conditions},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}, Annotations: old,
+			},
+			Spec:   karpenterv1.NodeClaimSpec{NodeClassRef: newPool().Spec.Template.Spec.NodeClassRef},
+			Status: karpenterv1.NodeClaimStatus{Conditions: conditions},
 		}
 	}
-	r := newRig(t, p, claim("fine"), claim("drifted", karpenterv1.Condition{Type: karpenterv1.ConditionTypeDrifted, Status: "True"}))
+	r := newRig(t, p, claim("fine"),
+		claim("drifted", karpenterv1.Condition{Type: karpenterv1.ConditionTypeDrifted, Status: "True"}))
 	fresh := r.reconcile(t)
 	for name, want := range map[string]string{"fine": translate.Hash(fresh), "drifted": "old"} {
 		var c karpenterv1.NodeClaim
 		if err := r.server.Get(t.Context(), types.NamespacedName{Name: name}, &c); err != nil {
 			t.Fatal(err)
 		}
-		if c.Annotations[karpenterv1.NodePoolHashAnnotationKey] != want || c.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey] != translate.HashVersion {
+		if c.Annotations[karpenterv1.NodePoolHashAnnotationKey] != want ||
+			c.Annotations[karpenterv1.NodePoolHashVersionAnnotationKey] != translate.HashVersion {
 			t.Errorf("%s: annotations %v, want the hash %s", name, c.Annotations, want)
 		}
 	}
@@ -328,20 +360,24 @@ func TestNoInstanceTypeIsAlsoAnEvent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newPool(in("size", "giant")))
 	r.reconcile(t)
-	if said := r.tape.Said(); !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, "NoCompatibleInstanceTypes") }) {
+	if said := r.tape.Said(); !slices.ContainsFunc(said,
+		func(s string) bool { return strings.Contains(s, "NoCompatibleInstanceTypes") }) {
 		t.Errorf("said %q, want NoCompatibleInstanceTypes", said)
 	}
 }
 
-// L-17: a static pool whose limit is below its replicas says so, with both numbers; without limits in the way it does not.
+// L-17: a static pool whose limit is below its replicas says so, with both numbers; without limits in the way it does
+// not.
 func TestReplicasAboveALimitAreACondition(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		soft, hard, message string
 		status              metav1.ConditionStatus
 	}{
-		{soft: "10", status: metav1.ConditionFalse, message: "replicas 12, limit 10 (soft limit): the pool runs 10 nodes"},
-		{soft: "4", hard: "10", status: metav1.ConditionFalse, message: "replicas 12, limit 10 (hard limit): the pool runs 10 nodes"},
+		{soft: "10", status: metav1.ConditionFalse,
+			message: "replicas 12, limit 10 (soft limit): the pool runs 10 nodes"},
+		{soft: "4", hard: "10", status: metav1.ConditionFalse,
+			message: "replicas 12, limit 10 (hard limit): the pool runs 10 nodes"},
 		{soft: "12", status: metav1.ConditionTrue},
 		{status: metav1.ConditionTrue},
 	} {
@@ -372,7 +408,8 @@ func TestLaunchesInVainAreSaid(t *testing.T) {
 		t.Error("a pool without trouble speaks of it")
 	}
 	r.inVain = "2 rounds"
-	if got, _ := condition.Get(r.reconcile(t).Status.Conditions, kind); got.Status != "True" || got.Message != "2 rounds" {
+	if got, _ := condition.Get(r.reconcile(t).Status.Conditions, kind); got.Status != "True" ||
+		got.Message != "2 rounds" {
 		t.Errorf("condition %+v", got)
 	}
 	r.inVain = ""

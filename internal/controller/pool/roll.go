@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// roll says what the annotation that lets a node go first does, and what holds a roll up (K-48). A pool of which there
-// is nothing to say has neither condition.
+// roll reports the effect of the annotation that lets a node go first, and what blocks a roll (K-48). If there is
+// nothing to report, the pool has neither condition.
 func (c *Controller) roll(pool *karpenterv1.NodePool) (values []condition.Value) {
 	const first, blocked = karpenterv1.ConditionTypeTerminateFirst, karpenterv1.ConditionTypeRollBlocked
 	switch asked := translate.TerminateFirstOf(pool); {
@@ -33,16 +33,18 @@ func (c *Controller) roll(pool *karpenterv1.NodePool) (values []condition.Value)
 	return values
 }
 
-// blockedRoll says why the pool replaces no node that is due, if what is missing is room for what replaces one; false else. A budget
-// that cannot be read counts as 0, as everywhere.
+// blockedRoll returns why the pool replaces no node that is due, if there is no room for a replacement; otherwise
+// false. An unreadable budget counts as 0, as everywhere.
 func (c *Controller) blockedRoll(pool *karpenterv1.NodePool) (engine.BlockedRoll, bool) {
 	s, now := c.config.Picture.Snapshot(), c.config.Now()
-	if !slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool { return n.Pool == pool.Name && (n.Drifted || n.Expired) }) {
+	if !slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool {
+		return n.Pool == pool.Name && (n.Drifted || n.Expired)
+	}) {
 		return engine.BlockedRoll{}, false
 	}
 	budgets, _ := translate.ActiveBudgets(pool, now, engine.Sizes(s)[pool.Name])
 	terms := engine.Terms{Now: now.Unix(), Budgets: map[string][]engine.Budget{}}
-	for _, other := range s.Pools { // nothing is asked about them, and planning for them takes time
+	for _, other := range s.Pools { // not asked about, and planning for them takes time
 		terms.Budgets[other.Name] = []engine.Budget{{Max: 0}}
 	}
 	terms.Budgets[pool.Name] = budgets

@@ -16,10 +16,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// validate says what is wrong with a pool's specification. The CRD refuses nearly all of it at the door; what got past
-// an older CRD, and what only shows when everything is taken together, ends up here. set is
-// what the pool asks for, and invalid says what of that cannot be understood.
-func validate(pool *karpenterv1.NodePool, set requirement.Set, invalid error, offered catalog.Catalog) condition.Value {
+// validate reports what is wrong with a pool's specification. The CRD refuses nearly all of it. This catches what an
+// older CRD let through, and what only shows in combination. set is the pool's requirements, invalid what
+// cannot be understood in them.
+func validate(pool *karpenterv1.NodePool, set requirement.Set, invalid error,
+	offered catalog.Catalog) condition.Value {
 	template := pool.Spec.Template
 	faults := []error{invalid, contradictions(set), translate.LimitsError(pool)}
 	for _, r := range template.Spec.Requirements {
@@ -40,10 +41,11 @@ func validate(pool *karpenterv1.NodePool, set requirement.Set, invalid error, of
 		return condition.True(karpenterv1.ConditionTypeValidationSucceeded, "ValidationSucceeded", "")
 	}
 	slices.Sort(texts)
-	return condition.False(karpenterv1.ConditionTypeValidationSucceeded, "NodePoolValidationFailed", strings.Join(slices.Compact(texts), "; "))
+	return condition.False(karpenterv1.ConditionTypeValidationSucceeded, "NodePoolValidationFailed",
+		strings.Join(slices.Compact(texts), "; "))
 }
 
-// within says whether the limits of a static pool let it have its replicas (L-17).
+// within reports whether the limits of a static pool allow its replicas (L-17).
 func within(pool *karpenterv1.NodePool) condition.Value {
 	const kind = karpenterv1.ConditionTypeReplicasWithinLimits
 	value, err := translate.Pool(resources.NewSpace(), pool)
@@ -59,10 +61,11 @@ func within(pool *karpenterv1.NodePool) condition.Value {
 		which = "hard"
 	}
 	return condition.False(kind, "NodeLimitExceeded",
-		fmt.Sprintf("replicas %d, limit %d (%s limit): the pool runs %d nodes", value.Replicas, exceeded.Limit, which, target))
+		fmt.Sprintf("replicas %d, limit %d (%s limit): the pool runs %d nodes", value.Replicas, exceeded.Limit, which,
+			target))
 }
 
-// contradictions names the keys for which the pool's own requirements and labels allow no value.
+// contradictions names the keys for which requirements and labels together allow no value.
 func contradictions(set requirement.Set) error {
 	keys := set.EmptyKeys()
 	if len(keys) == 0 {
@@ -72,30 +75,34 @@ func contradictions(set requirement.Set) error {
 	for i, key := range keys {
 		names[i] = string(key)
 	}
-	return fmt.Errorf("requirements and labels contradict each other for %s: no value is allowed", strings.Join(names, ", "))
+	return fmt.Errorf("requirements and labels contradict each other for %s: no value is allowed",
+		strings.Join(names, ", "))
 }
 
-// restricted refuses labels that only the controller or the API server sets.
+// restricted refuses labels that only the controller or the API server may set.
 func restricted(field, key string, offered catalog.Catalog) error {
 	domain, _, found := strings.Cut(key, "/")
 	switch {
 	case key == corev1.LabelHostname:
 		return fmt.Errorf("%s %s is restricted: the name of a node is not known before it exists", field, key)
-	case key == karpenterv1.CapacityTypeLabelKey, key == karpenterv1.NodePoolLabelKey, offered.WellKnown[requirement.Key(key)]:
+	case key == karpenterv1.CapacityTypeLabelKey, key == karpenterv1.NodePoolLabelKey,
+		offered.WellKnown[requirement.Key(key)]:
 		return nil
 	case found && (domain == karpenterv1.Group || strings.HasSuffix(domain, "."+karpenterv1.Group)):
-		return fmt.Errorf("%s %s is restricted: of the domain %s only %s may be used", field, key, karpenterv1.Group, karpenterv1.CapacityTypeLabelKey)
+		return fmt.Errorf("%s %s is restricted: of the domain %s only %s may be used", field, key, karpenterv1.Group,
+			karpenterv1.CapacityTypeLabelKey)
 	}
 	return nil
 }
 
-// repeated names taints whose key and effect stand twice, also across both lists.
+// repeated names taints whose key and effect occur twice, also across both lists.
 func repeated(field string, taints, others []corev1.Taint) error {
 	var faults []error
 	for i, taint := range taints {
 		same := func(t corev1.Taint) bool { return t.MatchTaint(&taint) }
 		if slices.ContainsFunc(taints[:i], same) || slices.ContainsFunc(others, same) {
-			faults = append(faults, fmt.Errorf("%s: taint %s stands twice with the effect %s", field, taint.Key, taint.Effect))
+			faults = append(faults, fmt.Errorf("%s: taint %s stands twice with the effect %s", field, taint.Key,
+				taint.Effect))
 		}
 	}
 	return errors.Join(faults...)

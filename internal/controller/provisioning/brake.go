@@ -15,45 +15,45 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file is the brake (P-35): it notices that nodes are launched for pods again and again and do not help them, and
-// launches less. Why they do not help need not be known: planning is wrong about such nodes, or such nodes never come up.
+// This file is the brake (P-35). It notices when nodes are launched for pods again and again without helping them, and
+// launches less. The cause does not matter: planning may be wrong about such nodes, or they may never come up.
 //
-// A round of launches for what some pods ask for is in vain when one of its claims has got a machine and
+// A round of launches for an ask of pods is in vain when one of its claims has got a machine and
 //
-//   - is gone before any pod but daemons was on its node, or
-//   - has joined, has had no such pod, the plan expects none of the pending ones there, and asks for a further node,
+//   - is gone before any pod other than daemons was on its node, or
+//   - has joined without such a pod, and the plan expects no pending pod there but wants another node,
 //
-// while pods that ask for the same still wait. A pod waits from when kube-scheduler has found no node for it until it is
-// bound or gone: a binding that is tried meanwhile, and refused, changes nothing about that.
+// while pods with the same ask still wait. A pod waits from when kube-scheduler finds no node for it until it is bound
+// or gone. A binding that is tried and refused meanwhile does not change that.
 //
-// The first round in vain changes nothing. After the second the pool launches nothing for such pods for a while, then one
-// node as a try, and so on, each time after twice the while. A try whose room other pods take was not in vain, and the next
-// one follows. When one of the pods is bound, wherever, all is forgotten.
+// The first round in vain changes nothing. After the second, the pool launches nothing for such pods for a while, then
+// one node as a try, and so on; the wait doubles each time. A try whose room other pods take was not in vain, and the
+// next one follows. When one of the pods is bound, anywhere, all is forgotten.
 
 const (
 	// freeRounds is how many rounds may be in vain before the brake holds.
 	freeRounds = 1
-	// holdFirst is how long it holds then, doubled for each further try in vain up to holdMost.
+	// holdFirst is how long it then holds. Each further try in vain doubles that, up to holdMost.
 	holdFirst = time.Minute
 	holdMost  = 30 * time.Minute
-	// forgetAfter is when rounds in vain are forgotten without a pod being bound: none waited for so long.
+	// forgetAfter is when rounds in vain are forgotten without a bound pod, because no pod has waited for so long.
 	forgetAfter = 30 * time.Minute
 )
 
-// Brake remembers which launches were in vain. What it knows of claims that exist comes from the claims; what is lost with
-// the process is how often others were in vain. It is safe for concurrent use and calls nothing while locked.
+// Brake remembers which launches were in vain. It learns about existing claims from the claims. With the process only
+// the count of earlier rounds in vain is lost. It is safe for concurrent use and calls nothing while locked.
 type Brake struct {
 	mu       sync.Mutex
 	rounds   map[cluster.Hold]*rounds
 	tries    map[string]*try            // by UID of the claim
-	used     map[string]bool            // nodes, by name, that have had a pod that needs one
-	bound    map[types.UID]struct{}     // of the pods that are waited for
-	waits    map[types.UID]*cluster.Pod // pods that were pending and are neither bound nor gone
-	changed  map[string]int             // pools of which there is news, and how many rounds of them were in vain
-	messages map[string]string          // by pool: what holds
-	daemons  []cluster.Daemon           // of the last picture
-	lessons  []Lesson                   // that nobody was told of yet
-	taught   map[taught]time.Time       // since when the picture has what was learnt
+	used     map[string]bool            // nodes, by name, that have had a pod other than daemons
+	bound    map[types.UID]struct{}     // bound pods of those in rounds.waiting
+	waits    map[types.UID]*cluster.Pod // once pending pods that are neither bound nor gone
+	changed  map[string]int             // pools with news, and their rounds in vain
+	messages map[string]string          // by pool: what is held back
+	daemons  []cluster.Daemon           // of the last snapshot
+	lessons  []Lesson                   // not reported yet
+	taught   map[taught]time.Time       // since when snapshots have what was learnt
 }
 
 // try is a claim that was launched for pods.
@@ -62,32 +62,33 @@ type try struct {
 	asks                  []string
 	launched, initialized bool
 	used, ending          bool
-	spent                 map[string]bool // asks for which it does not count any more
-	// counted is what daemons were expected to ask for, object how the node was seen last: see lessons.go.
+	spent                 map[string]bool // asks for which it no longer counts
+	// counted is what daemons were expected to request, object the node as last seen: see lessons.go.
 	counted map[string]resources.Vector
 	object  *cluster.Node
 }
 
-// rounds is what became of launches of a pool for what some pods ask for.
+// rounds are the launches in vain of a pool for one ask.
 type rounds struct {
 	vain    int
-	until   time.Time // nothing is launched before; zero while the brake does not hold
+	until   time.Time // no launch before this time; zero while the brake does not hold
 	seen    time.Time // when a pod last waited
 	cause   string
 	pod     string                 // one of the pods
-	waiting map[types.UID]struct{} // the pods that waited when this was last looked at
-	filled  []filled               // those of the rounds whose nodes daemons had filled
+	waiting map[types.UID]struct{} // the pods that waited at the last look
+	filled  []filled               // the rounds whose nodes daemons had filled
 }
 
 // NewBrake returns a brake that has seen nothing.
 func NewBrake() *Brake {
 	return &Brake{
-		rounds: map[cluster.Hold]*rounds{}, tries: map[string]*try{}, used: map[string]bool{}, bound: map[types.UID]struct{}{},
+		rounds: map[cluster.Hold]*rounds{}, tries: map[string]*try{}, used: map[string]bool{},
+		bound: map[types.UID]struct{}{},
 		waits: map[types.UID]*cluster.Pod{}, changed: map[string]int{}, messages: map[string]string{},
 	}
 }
 
-// Bound takes in that a pod that is no daemon is bound to a node. Snapshots do not show pods that end soon.
+// Bound records that a pod other than daemons was bound to a node. Snapshots miss pods that end soon.
 func (b *Brake) Bound(pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,7 +101,7 @@ func (b *Brake) Bound(pod *corev1.Pod) {
 	delete(b.waits, pod.UID)
 }
 
-// Gone takes in that a pod ends, or is gone.
+// Gone records that a pod ends or is gone.
 func (b *Brake) Gone(pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,14 +115,14 @@ func (b *Brake) RemoveNode(name string) {
 	delete(b.used, name)
 }
 
-// Message says of a pool what is held back and why, "" when nothing is.
+// Message returns what is held back for a pool and why, "" if nothing is.
 func (b *Brake) Message(pool string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.messages[pool]
 }
 
-// Look learns from a picture what has become of the claims that were launched for pods.
+// Look learns from a snapshot what has become of the claims that were launched for pods.
 func (b *Brake) Look(s *cluster.Snapshot, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,7 +161,7 @@ func (b *Brake) Look(s *cluster.Snapshot, now time.Time) {
 	}
 }
 
-// update brings a try up to date with its node.
+// update updates a try from its node.
 func (b *Brake) update(t *try, node *cluster.Node) {
 	t.node, t.launched, t.initialized, t.ending = node.Name, node.Launched, node.Initialized, node.Deleting
 	for _, ask := range t.asks {
@@ -169,12 +170,13 @@ func (b *Brake) update(t *try, node *cluster.Node) {
 			b.helped(cluster.Hold{Pool: t.pool, Ask: ask})
 		}
 	}
-	if node.Name != "" && b.used[node.Name] || slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return !p.Fixed }) {
+	if node.Name != "" && b.used[node.Name] ||
+		slices.ContainsFunc(node.Pods, func(p *cluster.Pod) bool { return !p.Fixed }) {
 		t.used = true
 	}
 }
 
-// waitingOf returns the pods that wait, by what they ask for. What replicas, floors and buffers ask for always waits.
+// waitingOf returns the waiting pods by ask. The asks of replicas, floors and buffers always wait.
 func (b *Brake) waitingOf(s *cluster.Snapshot) map[string][]*cluster.Pod {
 	waiting := map[string][]*cluster.Pod{plan.AskReplicas: nil, plan.AskFloor: nil}
 	for _, pod := range s.Buffers {
@@ -190,7 +192,7 @@ func (b *Brake) waitingOf(s *cluster.Snapshot) map[string][]*cluster.Pod {
 			pending[types.UID(pod.UID)] = true
 		}
 	}
-	var tried []types.UID // they are few, where there are many that wait
+	var tried []types.UID // few, compared with all that wait
 	for uid := range b.waits {
 		if !pending[uid] {
 			tried = append(tried, uid)
@@ -206,7 +208,7 @@ func (b *Brake) waitingOf(s *cluster.Snapshot) map[string][]*cluster.Pod {
 	return waiting
 }
 
-// forget drops the rounds after which a pod was bound, or after which none has waited for long.
+// forget drops the rounds of which a pod was bound, or of which no pod has waited for a long time.
 func (b *Brake) forget(s *cluster.Snapshot, waiting map[string][]*cluster.Pod, now time.Time) {
 	for hold, r := range b.rounds {
 		pods, waits := waiting[hold.Ask]
@@ -231,7 +233,7 @@ func (b *Brake) forget(s *cluster.Snapshot, waiting map[string][]*cluster.Pod, n
 	clear(b.bound)
 }
 
-// helped forgets the rounds that were in vain, and that claims which exist could be so.
+// helped forgets the rounds in vain, and no longer counts existing claims for them.
 func (b *Brake) helped(hold cluster.Hold) {
 	if b.rounds[hold] == nil {
 		return
@@ -249,7 +251,8 @@ func (b *Brake) spend(hold cluster.Hold) {
 	}
 }
 
-// inVain counts a round for each of the asks of a try of which pods still wait. All claims that exist belong to that round.
+// inVain counts a round in vain for each ask of a try for which pods still wait. All existing claims belong to that
+// round.
 func (b *Brake) inVain(t *try, waiting map[string][]*cluster.Pod, now time.Time, what string) bool {
 	counted := false
 	for _, ask := range t.asks {
@@ -274,7 +277,7 @@ func (b *Brake) inVain(t *try, waiting map[string][]*cluster.Pod, now time.Time,
 		}
 		b.spend(hold)
 		if b.learn(t, hold, r, pods, now) {
-			delete(b.rounds, hold) // the next one is planned with what was learnt
+			delete(b.rounds, hold) // the next node is planned with what was learnt
 		}
 		b.changed[t.pool]++
 		counted = true
@@ -282,8 +285,8 @@ func (b *Brake) inVain(t *try, waiting map[string][]*cluster.Pod, now time.Time,
 	return counted
 }
 
-// holdFor is how long the brake holds after so many rounds in vain. Where it was storage that nodes did not have, the next one will
-// hardly have more (K-58).
+// holdFor returns how long the brake holds after so many rounds in vain. If the nodes lacked storage, the next one
+// will hardly have more (K-58).
 func holdFor(ask string, vain int) time.Duration {
 	if _, is := cluster.IsStorageAsk(ask); is {
 		return holdMost
@@ -291,9 +294,9 @@ func holdFor(ask string, vain int) time.Duration {
 	return min(holdMost, holdFirst<<min(vain-freeRounds-1, 10))
 }
 
-// Judge looks whether a plan launches nodes for pods, or would but for the brake, of which nodes of the same kind have come and
-// stand unused. It reports whether the plan has to be made anew: that counted as a round in vain, or room was found for a buffer that
-// was held back until now, so that what it still lacks has another reason.
+// Judge checks whether a plan launches nodes for an ask although such nodes have joined and stand unused. Launches
+// that only the brake prevents count too. It reports whether to plan again: a round in vain was counted, or a
+// held-back buffer found room, so its remaining lack has another reason.
 func (b *Brake) Judge(s *cluster.Snapshot, p plan.Plan, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -329,8 +332,8 @@ func (b *Brake) Judge(s *cluster.Snapshot, p plan.Plan, now time.Time) bool {
 	return counted
 }
 
-// roomFound takes in which nodes have the room for buffers that they were launched for. No pod has to come there (K-37). It reports
-// whether anything was held back for that which is not any more.
+// roomFound records which nodes have the room for buffers that they were launched for. No pod has to come there
+// (K-37). It reports whether a hold for that was released.
 func (b *Brake) roomFound(s *cluster.Snapshot, p plan.Plan) (freed bool) {
 	if len(p.Buffers.Places) == 0 {
 		return false
@@ -356,7 +359,7 @@ func (b *Brake) roomFound(s *cluster.Snapshot, p plan.Plan) (freed bool) {
 	return freed
 }
 
-// wantedBy returns for what a plan launches nodes, and for what it would if the brake did not hold.
+// wantedBy returns what a plan launches nodes for, or would without the brake.
 func (b *Brake) wantedBy(s *cluster.Snapshot, p plan.Plan) map[cluster.Hold]bool {
 	wanted := map[cluster.Hold]bool{}
 	for _, launch := range p.Launches {
@@ -386,7 +389,7 @@ func (b *Brake) wantedBy(s *cluster.Snapshot, p plan.Plan) map[cluster.Hold]bool
 	return wanted
 }
 
-// Holds returns what is held back at now, with the reason, and of that what may be tried once: one node each.
+// Holds returns what is held back at now, with the reason. due are those of which one node each may be tried.
 func (b *Brake) Holds(now time.Time) (held map[cluster.Hold]string, due map[cluster.Hold]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -405,8 +408,8 @@ func (b *Brake) Holds(now time.Time) (held map[cluster.Hold]string, due map[clus
 	return held, due
 }
 
-// underWay returns the claim with which it is being tried again, "" for none. A try whose node has had a pod is over: with one
-// of those that wait all would be forgotten, so it was another that took the room.
+// underWay returns the claim that is the current try, "" for none. A try whose node has had a pod is over. It was
+// another pod that took the room: one of the waiting pods would have reset everything.
 func (b *Brake) underWay(hold cluster.Hold) string {
 	name := ""
 	for _, t := range b.tries {
@@ -429,13 +432,13 @@ func (b *Brake) text(hold cluster.Hold, r *rounds) string {
 	return fmt.Sprintf("%d rounds of nodes for %s were in vain, the last since %s; %s", r.vain, pods, r.cause, next)
 }
 
-// News is what there is to say of a pool.
+// News is what to report about a pool.
 type News struct {
-	Text   string // what is held back and why, "" when nothing is any more
-	Rounds int    // in vain since there was news before
+	Text   string // what is held back and why, "" if nothing is any more
+	Rounds int    // rounds in vain since the last news
 }
 
-// News returns the pools of which something else is to be said than before.
+// News returns the pools whose message has changed, or that had further rounds in vain.
 func (b *Brake) News() map[string]News {
 	b.mu.Lock()
 	defer b.mu.Unlock()

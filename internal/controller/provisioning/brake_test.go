@@ -44,7 +44,8 @@ func newScene(t *testing.T, pods int) *scene {
 		name := fmt.Sprintf("web-%d", i)
 		s.pods = append(s.pods, &cluster.Pod{
 			UID: "uid-" + name, Namespace: "default", Name: name,
-			Shape: &cluster.Shape{Namespace: "default", Labels: map[string]string{"n": name}, Requests: resources.Vector{1500}},
+			Shape: &cluster.Shape{Namespace: "default", Labels: map[string]string{"n": name},
+				Requests: resources.Vector{1500}},
 		})
 	}
 	return s
@@ -62,14 +63,15 @@ func (s *scene) round() int {
 			Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.Spot, Price: 1, Available: true}}})
 	}
 	index := catalog.NewIndex(catalog.Catalog{Types: types}, resources.NewSpace())
-	pool := &cluster.Pool{Name: "default", UID: "u", Limits: limit.Unlimited(), Catalog: index, Static: s.static > 0, Replicas: s.static}
+	pool := &cluster.Pool{Name: "default", UID: "u", Limits: limit.Unlimited(), Catalog: index, Static: s.static > 0,
+		Replicas: s.static}
 	for i := len(s.nodes); i < int(s.static); i++ {
 		pool.FreeSlots = append(pool.FreeSlots, i)
 	}
 	s.version++
 	s.picture.snapshot = cluster.New(cluster.Snapshot{
-		Version: s.version, Names: s.picture.snapshot.Names, Pools: []*cluster.Pool{pool}, Nodes: s.nodes, Pending: s.pods, Buffers: s.buffers,
-		Daemons: s.daemons,
+		Version: s.version, Names: s.picture.snapshot.Names, Pools: []*cluster.Pool{pool}, Nodes: s.nodes,
+		Pending: s.pods, Buffers: s.buffers, Daemons: s.daemons,
 	})
 	before := len(s.applier.plans)
 	s.applier.outcome = apply.Outcome{}
@@ -118,8 +120,8 @@ func (s *scene) want(what string, after time.Duration, launches int) {
 	s.come()
 }
 
-// P-35: nodes that none of their pods can use are launched twice at once, then one by one and ever more seldom, and that is
-// said; a pod that is bound ends it.
+// P-35: nodes that none of their pods can use are launched twice at once, then one by one and ever more seldom, and
+// that is said; a pod that is bound ends it.
 func TestLaunchesInVainAreHeldBack(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 3)
@@ -132,8 +134,8 @@ func TestLaunchesInVainAreHeldBack(t *testing.T) {
 	s.want("after two rounds in vain", 0, 0)
 	said := strings.Join(s.tape.Said(), "\n")
 	for _, part := range []string{
-		"default LaunchesInVain", "2 rounds of nodes for pods such as default/web-0 were in vain", "NodeClaim c4 is initialized",
-		"web-0 FailedScheduling",
+		"default LaunchesInVain", "2 rounds of nodes for pods such as default/web-0 were in vain",
+		"NodeClaim c4 is initialized", "web-0 FailedScheduling",
 	} {
 		if !strings.Contains(said, part) {
 			t.Errorf("said\n%s\nwant %q", said, part)
@@ -156,7 +158,8 @@ func TestLaunchesInVainAreHeldBack(t *testing.T) {
 		s.want("tries go on", 30*time.Minute, 1)
 		s.want("and are in vain", 0, 0)
 	}
-	s.brake.Bound(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(s.pods[0].UID)}, Spec: corev1.PodSpec{NodeName: "elsewhere"}})
+	s.brake.Bound(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(s.pods[0].UID)},
+		Spec: corev1.PodSpec{NodeName: "elsewhere"}})
 	s.pods = s.pods[1:]
 	s.want("a pod is bound", 0, 2)
 	if said := s.brake.Message("default"); said != "" {
@@ -217,7 +220,8 @@ func (s *scene) finish() {
 	s.change(func(n *cluster.Node) { n.Taints = []cluster.Taint{{Key: "dirty", Effect: cluster.NoSchedule}} })
 }
 
-// P-35: nodes that join with a taint that nobody told of, and never get ready, are bought no faster than those that do.
+// P-35: nodes that join with a taint that nobody told of, and never get ready, are bought no faster than those that
+// do.
 func TestTaintedNodesThatNeverInitializeAreHeldBack(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 2)
@@ -233,7 +237,8 @@ func TestTaintedNodesThatNeverInitializeAreHeldBack(t *testing.T) {
 	if got, want := fmt.Sprint(rounds), "[2 2 0 0 0 1]"; got != want {
 		t.Errorf("launches %s, want %s", got, want)
 	}
-	if said, want := s.brake.Message("default"), "has joined and none of them can run there"; !strings.Contains(said, want) {
+	if said, want := s.brake.Message("default"), "has joined and none of them can run there"; !strings.Contains(said,
+		want) {
 		t.Errorf("said %q, want %q", said, want)
 	}
 }
@@ -279,7 +284,8 @@ func TestRoundsInVainAreForgotten(t *testing.T) {
 	s.want("as if nothing had been", 0, 1)
 }
 
-// P-35: other pods take the room of a try. That was not in vain, so the next try comes at once, and no try is waited for any more.
+// P-35: other pods take the room of a try. That was not in vain, so the next try comes at once, and no try is waited
+// for any more.
 func TestATryThatOthersUseIsOver(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)
@@ -299,8 +305,8 @@ func TestATryThatOthersUseIsOver(t *testing.T) {
 	s.want("the next try is waited for", time.Minute, 0)
 }
 
-// P-35: kube-scheduler finds a place for a pod, and its binding is refused, by a webhook say. For that moment it is not
-// pending. Its empty node goes, and that was in vain all the same. A pod that is gone waits for nothing.
+// P-35: kube-scheduler finds a place for a pod, and its binding is refused, by a webhook say. For that moment it is
+// not pending. Its empty node goes, and that was in vain all the same. A pod that is gone waits for nothing.
 func TestAPodWhoseBindingIsRefusedWaitsAllTheSame(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

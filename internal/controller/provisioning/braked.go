@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// provision plans for the pending pods with what the brake holds back. A plan that repeats launches in vain is made anew,
-// with that counted.
+// provision plans for the pending pods under the brake. If a plan repeats launches in vain, that is counted and it
+// plans again.
 func (c *Controller) provision(s *cluster.Snapshot, now time.Time) plan.Plan {
 	for {
 		held, due := c.config.Brake.Holds(now)
@@ -27,13 +27,13 @@ func (c *Controller) provision(s *cluster.Snapshot, now time.Time) plan.Plan {
 		if len(due) > 0 {
 			p = oneEach(tryAgain(s, p, held, due), due)
 		}
-		if !c.config.Brake.Judge(s, p, now) { // else some claim was spent, and there are so many
+		if !c.config.Brake.Judge(s, p, now) { // else it has used up a claim, so this loop ends
 			return p
 		}
 	}
 }
 
-// without returns what is held back of floors and of others, but for floors for which a node may be tried again.
+// without returns what is held back, without floors that may try a node again.
 func without(held map[cluster.Hold]string, due map[cluster.Hold]bool) map[cluster.Hold]string {
 	for hold := range due {
 		if hold.Ask == plan.AskFloor {
@@ -45,7 +45,7 @@ func without(held map[cluster.Hold]string, due map[cluster.Hold]bool) map[cluste
 	return held
 }
 
-// oneEach returns the plan with one node at most for each floor for which a node may be tried again.
+// oneEach limits the plan to one node for each floor that may try a node again.
 func oneEach(p plan.Plan, due map[cluster.Hold]bool) plan.Plan {
 	tried := map[string]bool{}
 	p.Launches = slices.DeleteFunc(slices.Clone(p.Launches), func(l plan.Launch) bool {
@@ -59,17 +59,17 @@ func oneEach(p plan.Plan, due map[cluster.Hold]bool) plan.Plan {
 	return p
 }
 
-// with returns the snapshot with other pending pods and buffers, and what is held back.
+// with returns the snapshot with other pending pods, buffers and holds.
 func with(s *cluster.Snapshot, pending, buffers []*cluster.Pod, held map[cluster.Hold]string) *cluster.Snapshot {
 	fresh := *s
 	fresh.Pending, fresh.Buffers, fresh.Held = pending, buffers, held
 	return &fresh
 }
 
-// tryAgain plans once more for those for whom a node may be tried again: one of the pods that found no place in p, for each
-// thing that they ask for.
+// tryAgain plans again for asks that may try a node again. Of the pods without a place in p, it takes one for each
+// such ask.
 func tryAgain(s *cluster.Snapshot, p plan.Plan, held map[cluster.Hold]string, due map[cluster.Hold]bool) plan.Plan {
-	asks := map[string]bool{} // and whether a pod was chosen
+	asks := map[string]bool{} // asks to try, and whether a pod was chosen
 	for hold := range due {
 		asks[hold.Ask] = false
 	}
@@ -104,8 +104,8 @@ func tryAgain(s *cluster.Snapshot, p plan.Plan, held map[cluster.Hold]string, du
 	return again
 }
 
-// spendTry reports whether a node may be tried for any of what a pod asks for, and whether a pod was chosen for that already; else
-// this one is.
+// spendTry reports whether a node may be tried for any of a pod's asks (tried), and whether a pod was chosen for one
+// before (done). It marks the asks as chosen.
 func spendTry(asks map[string]bool, own []string) (tried, done bool) {
 	for _, ask := range own {
 		chosen, may := asks[ask]
@@ -119,7 +119,7 @@ func spendTry(asks map[string]bool, own []string) (tried, done bool) {
 	return tried, done
 }
 
-// andLeft adds to a list what another one says of the pods that were left out.
+// andLeft adds to a list the entries of another list for the pods that were left out.
 func andLeft(list, before []plan.Unplaced, left map[string]bool) []plan.Unplaced {
 	for _, u := range before {
 		if left[u.Pod.UID] {
@@ -132,7 +132,7 @@ func andLeft(list, before []plan.Unplaced, left map[string]bool) []plan.Unplaced
 	return list
 }
 
-// replicas plans for static pools: nothing for those that are held back, one node where it may be tried again.
+// replicas plans for static pools: nothing for those held back, or one node if they may try again.
 func (c *Controller) replicas(s *cluster.Snapshot, now time.Time) plan.Plan {
 	p := engine.Replicas(s)
 	c.planned("replicas", s, now, p)
@@ -151,7 +151,7 @@ func (c *Controller) replicas(s *cluster.Snapshot, now time.Time) plan.Plan {
 	return p
 }
 
-// tell says what the brake has begun or ceased to hold back.
+// tell reports what the brake has begun or stopped to hold back.
 func (c *Controller) tell(s *cluster.Snapshot) {
 	news := c.config.Brake.News()
 	for _, name := range slices.Sorted(maps.Keys(news)) {

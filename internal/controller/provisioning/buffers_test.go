@@ -13,12 +13,13 @@ func (s *scene) room(pods int) {
 	shape := &cluster.Shape{Namespace: "shop", Requests: resources.Vector{1500}, Buffer: "shop/room"}
 	for i := range pods {
 		name := string(rune('a' + i))
-		s.buffers = append(s.buffers, &cluster.Pod{UID: "room-" + name, Namespace: "shop", Name: "room-" + name, Shape: shape})
+		s.buffers = append(s.buffers, &cluster.Pod{UID: "room-" + name, Namespace: "shop", Name: "room-" + name,
+			Shape: shape})
 	}
 }
 
-// P-35, K-37: nodes for a CapacityBuffer come once. That no pod comes onto them is no launch in vain, and more room may be asked for
-// at any time. Where they cannot have the room after all, they are launched more and more seldom.
+// P-35, K-37: nodes for a CapacityBuffer come once. That no pod comes onto them is no launch in vain, and more room
+// may be asked for at any time. Where they cannot have the room after all, they are launched more and more seldom.
 func TestK37_NodesForBuffersAreNotInVain(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 0)

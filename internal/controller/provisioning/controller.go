@@ -1,10 +1,11 @@
-// Package provisioning turns pending pods into NodeClaims, and keeps the nodes of static pools: it waits for a batch of pods to be
-// complete, takes the picture of the cluster, has the engine plan, and hands the plan to the applier (P-20 to P-25). Everything
-// that decides is in the engine, everything that writes NodeClaims is in the applier.
+// Package provisioning turns pending pods into NodeClaims, and keeps the nodes of static pools (P-20 to P-25). It
+// waits until a batch of pods is complete, takes a snapshot, lets the engine plan, and passes the plan to the applier.
+// All decisions are in the engine; only the applier writes NodeClaims.
 //
-// It never waits for a claim that is not launched yet: such a claim counts as capacity with what it promised (P-23). A pod that was
-// promised a place is planned for again as long as it pends: the scheduler decides who gets which place, and when it has given one
-// pod's to another, the first must not wait for its promise to run out. It waits until the scheduler has come to rest (turn.go).
+// It never waits for a claim to launch: the claim counts as capacity with what it promised (P-23). A pod that was
+// promised a place is planned for again as long as it is pending. The scheduler decides who gets which place. If it
+// gives one pod's place to another, the first must not wait until its promise expires. It only waits until the
+// scheduler has come to rest (turn.go).
 package provisioning
 
 import (
@@ -28,17 +29,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// retryAfter is when pods that stayed pending are looked at again although nothing was heard: promises run out without
-// an event.
+// retryAfter is when pending pods are planned for again without an event: promises expire silently.
 const retryAfter = 10 * time.Second
 
-// refusedAfter is how soon to plan again when the applier found a plan out of date: time for a watch to catch up.
+// refusedAfter is how soon to plan again after the applier found a plan out of date, so that a watch can catch up.
 const refusedAfter = time.Second
 
-// notReadyAfter is how soon to ask again while the picture of the cluster is not complete yet.
+// notReadyAfter is how soon to ask again while the snapshot is incomplete.
 const notReadyAfter = 100 * time.Millisecond
 
-// Picture is where snapshots come from.
+// Picture provides snapshots.
 type Picture interface {
 	Snapshot() *cluster.Snapshot
 }
@@ -46,11 +46,11 @@ type Picture interface {
 // Applier carries plans out.
 type Applier interface {
 	Apply(ctx context.Context, p plan.Plan) (apply.Outcome, error)
-	// Begin makes the hard limit of the whole cluster known to other processes; it does so once.
+	// Begin makes the hard limit of the whole cluster known to other processes. Call it before each round.
 	Begin(ctx context.Context) error
 }
 
-// Config is what the controller works with; all fields but Planned are required.
+// Config configures the controller. All fields except Planned, Buffered, Keeps and Release are required.
 type Config struct {
 	Picture Picture
 	Applier Applier
@@ -58,21 +58,23 @@ type Config struct {
 	Brake   *Brake
 	Events  event.Recorder
 	Metrics metrics.Plans
-	InVain  metrics.Renamed // rounds of launches in vain, by pool
-	// Told is called with each pool of which Brake.Message says something else than before.
+	InVain  metrics.Renamed // rounds in vain, by pool
+	// Told is called for each pool whose Brake.Message may have changed.
 	Told func(pool string)
-	// Learn has the picture know what a DaemonSet takes on new nodes of a pool, whatever its template says; nil forgets that.
+	// Learn tells the store what a DaemonSet takes on new nodes of a pool, whatever its template says. Nil requests
+	// delete that.
 	Learn func(daemon, pool string, requests resources.Vector)
-	// Ready reports whether the picture holds everything that exists. Planning on half of it would launch nodes that
-	// are there already.
+	// Ready reports whether snapshots have all existing objects. A plan on half of them would launch existing nodes
+	// again.
 	Ready func() bool
-	// Planned is told what was planned with and what came out; nil tells nobody.
+	// Planned is called with each plan and its input; nil does nothing.
 	Planned func(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan)
-	// Buffered is told what each plan says of CapacityBuffers; nil tells nobody.
+	// Buffered is called with each plan, for what it says of CapacityBuffers; nil does nothing.
 	Buffered func(s *cluster.Snapshot, p plan.Plan)
-	// Keeps reports whether room is kept for pods to come, so that a plan may be needed though no pod waits; nil for never.
+	// Keeps reports whether room is kept for pods to come, so that a plan may be needed although no pod waits. Nil
+	// means never.
 	Keeps func() bool
-	// Release gives back room that is kept for pods on nodes; nil does nothing.
+	// Release frees room that is kept for pods on nodes; nil does nothing.
 	Release func(ctx context.Context, pods []*cluster.Pod)
 	Now     func() time.Time
 	Log     logr.Logger
@@ -82,13 +84,13 @@ type Config struct {
 type Controller struct {
 	config Config
 	waits  *waits
-	unsure bool // whether the last round left open if static pools have their nodes
+	unsure bool // the last round left open whether static pools have their nodes
 }
 
 // New returns the controller.
 func New(config Config) *Controller { return &Controller{config: config, waits: &waits{}} }
 
-// Reconcile plans when it is time to. The request means nothing: there is one for everything.
+// Reconcile plans when it is time to. It ignores the request.
 func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if !c.config.Ready() {
 		return reconcile.Result{RequeueAfter: notReadyAfter}, nil
@@ -101,7 +103,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	snapshot := c.config.Picture.Snapshot()
 	now := c.config.Now()
-	if wait := c.config.Window.Wait(now); wait > 0 { // its pods came meanwhile, and some of them are in the picture
+	if wait := c.config.Window.Wait(now); wait > 0 { // its pods came meanwhile; the snapshot has only some
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	c.config.Brake.Look(snapshot, now)
@@ -120,8 +122,8 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return result, err
 }
 
-// plan plans what static pools lack, and then for pending pods. It returns when to come again, which is result if
-// nothing else is to be waited for.
+// plan plans first for static pools and then for pending pods. It returns when to come again: result, unless something
+// else has to be waited for.
 func (c *Controller) plan(
 	ctx context.Context, snapshot *cluster.Snapshot, now time.Time, result reconcile.Result,
 ) (reconcile.Result, error) {
@@ -134,17 +136,18 @@ func (c *Controller) plan(
 			result = reconcile.Result{RequeueAfter: refusedAfter}
 		}
 		if failures = append(failures, err); len(outcome.Launched) > 0 {
-			c.config.Window.Urge() // pods are planned for on the picture that has the new nodes
+			c.config.Window.Urge() // pods are planned for with a snapshot that has the new nodes
 			return result, err
 		}
 		if c.unsure = outcome.Open > 0 && !c.unsure; c.unsure {
-			return result, err // the nodes may come, and pods would be planned for as if they did not; twice in a row is an outage
+			// the nodes may come, and planning for pods would ignore them; twice in a row is an outage
+			return result, err
 		}
 	} else {
 		c.unsure = false
 	}
 	if nobodyWaits(snapshot) {
-		c.shown(snapshot, plan.Plan{}) // the last one that had no place may be gone
+		c.shown(snapshot, plan.Plan{}) // the last pod without a place may be gone
 		c.waits.news(nil)
 	} else {
 		c.config.Window.Planned(snapshot.Pending)
@@ -166,7 +169,7 @@ func (c *Controller) plan(
 		}
 		c.shown(snapshot, p)
 		outcome, err := c.carryOut(ctx, snapshot, p)
-		if len(outcome.Launched) > 0 && len(snapshot.Daemons) > 0 { // what was counted on is noted before a node joins
+		if len(outcome.Launched) > 0 && len(snapshot.Daemons) > 0 { // records what was counted on before a node joins
 			c.config.Brake.Look(c.config.Picture.Snapshot(), now)
 		}
 		c.release(ctx, snapshot, p)
@@ -178,7 +181,7 @@ func (c *Controller) plan(
 	return result, errors.Join(failures...)
 }
 
-// shown shows in the metrics what was planned for the pending pods.
+// shown exports what was planned for the pending pods: metrics and buffers.
 func (c *Controller) shown(snapshot *cluster.Snapshot, p plan.Plan) {
 	if c.config.Buffered != nil {
 		c.config.Buffered(snapshot, p)
@@ -199,14 +202,14 @@ func (c *Controller) shown(snapshot *cluster.Snapshot, p plan.Plan) {
 	c.config.Metrics.Latest.Set(p)
 }
 
-// planned passes on what was planned with.
+// planned passes a plan and its input on.
 func (c *Controller) planned(question string, s *cluster.Snapshot, now time.Time, p plan.Plan) {
 	if c.config.Planned != nil {
 		c.config.Planned(question, s, engine.Terms{Now: now.Unix()}, p)
 	}
 }
 
-// carryOut applies a plan and tells about it. What was out of date makes the next look plan again.
+// carryOut applies a plan and reports it. A launch that was out of date makes the controller plan again.
 func (c *Controller) carryOut(ctx context.Context, snapshot *cluster.Snapshot, p plan.Plan) (apply.Outcome, error) {
 	outcome, err := c.config.Applier.Apply(ctx, p)
 	c.report(snapshot, p, outcome)
@@ -214,12 +217,13 @@ func (c *Controller) carryOut(ctx context.Context, snapshot *cluster.Snapshot, p
 		c.config.Window.Urge()
 	}
 	if err != nil {
-		err = fmt.Errorf("applying a plan of %d launches for %d pending pods: %w", len(p.Launches), len(snapshot.Pending), err)
+		err = fmt.Errorf("applying a plan of %d launches for %d pending pods: %w", len(p.Launches),
+			len(snapshot.Pending), err)
 	}
 	return outcome, err
 }
 
-// again is when to look again though nothing is heard. more says that what the snapshot does not show may change by time.
+// again returns when to plan again without an event. more says that time may change something outside the snapshot.
 func again(snapshot *cluster.Snapshot, more bool) reconcile.Result {
 	if nobodyWaits(snapshot) && !more {
 		return reconcile.Result{}
@@ -227,12 +231,13 @@ func again(snapshot *cluster.Snapshot, more bool) reconcile.Result {
 	return reconcile.Result{RequeueAfter: retryAfter}
 }
 
-// nobodyWaits reports whether there is nothing that a plan could be for: no pod, no room, no floor.
+// nobodyWaits reports whether there is nothing to plan for: no pod, buffer or floor.
 func nobodyWaits(s *cluster.Snapshot) bool {
 	return len(s.Pending)+len(s.Buffers) == 0 && !engine.Floors(s)
 }
 
-// podOf makes of a reference as much of a pod as an event needs.
+// podOf returns as much of a pod as an event needs.
 func podOf(ref plan.PodRef) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name, UID: types.UID(ref.UID)}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name,
+		UID: types.UID(ref.UID)}}
 }

@@ -17,10 +17,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file has kube-scheduler keep the room of pods on nodes that were launched for them; engine.PlacesToKeep says whose (B-16).
+// This file makes kube-scheduler reserve room for pods on nodes that were launched for them. engine.PlacesToKeep says
+// for which pods (B-16).
 
-// release gives back room that is kept for pods which get no place there: the plan launches another node for them, or finds none.
-// Kept room that nobody comes for keeps others away.
+// release frees room that is kept for pods which get no place there: the plan launches another node for them, or finds
+// none. Kept but unused room keeps other pods away.
 func (c *Controller) release(ctx context.Context, s *cluster.Snapshot, p plan.Plan) {
 	elsewhere := map[string]bool{}
 	for _, l := range p.Launches {
@@ -42,35 +43,35 @@ func (c *Controller) release(ctx context.Context, s *cluster.Snapshot, p plan.Pl
 	}
 }
 
-// Places keeps room for pods, by status.nominatedNodeName: pods of the same or a lower priority leave it free. It is a help. A pod
-// whose nomination fails is bound where the scheduler likes, as all others are. All exported fields are required. It is safe for
-// concurrent use.
+// Places keeps room for pods with status.nominatedNodeName: pods of the same or a lower priority leave it free. It
+// only helps. If a nomination fails, the scheduler binds the pod wherever it likes. All exported fields are required.
+// It is safe for concurrent use.
 type Places struct {
 	Client client.Client
 	Now    func() time.Time
 	Log    logr.Logger
 
 	mu      sync.Mutex
-	opens   map[string]opening // by claim, of nodes that were about to open
-	keeping int                // how many nodes have places kept just now
-	rounds  int                // how often that came to be none
+	opens   map[string]opening // by claim, for nodes about to open
+	keeping int                // number of nodes for which Keep is running
+	rounds  int                // how often keeping has dropped to 0
 }
 
-// opening is a node that is about to open: since when, and in which round of keeping places that was.
+// opening is a node about to open: since when, and in which round of keeping places.
 type opening struct {
 	since time.Time
 	round int
 }
 
 const (
-	// keepWait is for how long a node waits at most until the places on others are kept, keepStep how soon it asks again.
+	// keepWait is the longest that a node waits for places on other nodes. keepStep is how soon it asks again.
 	keepWait = 2 * time.Second
 	keepStep = 100 * time.Millisecond
 )
 
-// Open keeps the places that have to be kept on a claim's node which is about to open, and returns for how long it should not open
-// yet, 0 when it may. A node that needs none opens after those that do: else it would be full when these open. Which it is, is decided
-// when it is asked for first.
+// Open keeps places on a claim's node that is about to open. It returns how long the node must wait before it opens, 0
+// for not at all. A node that needs no kept places opens after those that do, or it would be full when they open. The
+// first call decides which it is.
 func (p *Places) Open(ctx context.Context, s *cluster.Snapshot, claim, node string) (wait time.Duration) {
 	now := p.Now()
 	opens, first, busy := p.opening(claim, now)
@@ -88,8 +89,8 @@ func (p *Places) Open(ctx context.Context, s *cluster.Snapshot, claim, node stri
 	return 0
 }
 
-// opening returns the claims whose nodes were about to open lately, if this one's is not among them, and whether places are being kept
-// that it should wait for.
+// opening returns the claims whose nodes were recently about to open, if this claim is new among them (first). busy
+// says that it should wait for places being kept.
 func (p *Places) opening(claim string, now time.Time) (opens map[string]bool, first, busy bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +113,7 @@ func (p *Places) opening(claim string, now time.Time) (opens map[string]bool, fi
 	return opens, !known, p.keeping > 0 && own.round == p.rounds && now.Sub(own.since) < keepWait
 }
 
-// recent reports whether the node may be about to open still; else it is open, or never will be.
+// recent reports whether the node may still be about to open. Otherwise it is open, or never will be.
 func recent(o opening, now time.Time) bool {
 	age := now.Sub(o.since)
 	return age >= 0 && age < underWay
@@ -132,7 +133,8 @@ func (p *Places) end() {
 	}
 }
 
-// Keep keeps room for pods on a node. Those that wait no more, and those that kube-scheduler has nominated itself, are left alone.
+// Keep keeps room for pods on a node. It skips pods that no longer wait, and those that kube-scheduler has nominated
+// itself.
 func (p *Places) Keep(ctx context.Context, pods []*cluster.Pod, node string) {
 	for _, pod := range pods {
 		p.nominate(ctx, pod, node, func(pod *corev1.Pod) bool {
@@ -141,7 +143,7 @@ func (p *Places) Keep(ctx context.Context, pods []*cluster.Pod, node string) {
 	}
 }
 
-// Release keeps no room for pods any more.
+// Release frees the room kept for pods.
 func (p *Places) Release(ctx context.Context, pods []*cluster.Pod) {
 	for _, pod := range pods {
 		p.nominate(ctx, pod, "", func(pod *corev1.Pod) bool { return translate.KeptOn(pod) != "" })

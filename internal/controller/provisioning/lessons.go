@@ -13,13 +13,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// This file recognises nodes that daemons overfilled (K-34): a node was launched for a pod, and a daemon took the room that the
-// pod needs, because it asks for more than the plan had counted on, or was not expected there at all. A label that comes
-// late, and that the DaemonSet selects by, is enough for that. Each further node would go the same way.
+// This file recognises nodes that daemons overfilled (K-34). A node was launched for a pod, and a daemon took the room
+// that the pod needs. The daemon requests more than the plan counted on, or was not expected there at all. A late
+// label that the DaemonSet selects is enough for that. Each further node would end the same way.
 //
-// What a plan counts on is noted while the claim has no node yet. When two rounds in vain within ten minutes went that way by
-// the same daemon, what it takes is learnt for the pool: the picture has it from then on, the next node is launched at once, and
-// the pods are told. A lesson holds until the template changes, until new nodes of the pool show less, or with the process.
+// While a claim has no node, the brake records what the plan counted on. If the same daemon causes two rounds in vain
+// within ten minutes, its requests are learnt for the pool. Then snapshots have them, the next node is launched at
+// once, and the pods are told. A lesson holds until the template changes, new nodes of the pool show less, or the
+// process ends.
 
 // lessonWithin is the time within which two nodes must have been overfilled.
 const lessonWithin = 10 * time.Minute
@@ -27,19 +28,19 @@ const lessonWithin = 10 * time.Minute
 // filled is a round in vain whose node daemons had filled.
 type filled struct {
 	at time.Time
-	by map[string]resources.Vector // by DaemonSet, what it asks for; those alone that ask for more than was counted
+	by map[string]resources.Vector // requests of each DaemonSet that asks for more than was counted
 }
 
 // Lesson is what a DaemonSet was found to take on new nodes of a pool.
 type Lesson struct {
 	Pool, Daemon string
-	// Requests is what its pod asks for there, nil for one that comes no more; Counted is what the last plan had counted.
+	// Requests is what its pod requests there, nil if it comes no more. Counted is what the last plan had counted.
 	Requests, Counted resources.Vector
-	// Pods have waited for nodes because of it; none where a lesson is corrected.
+	// Pods are those that waited for nodes because of it; empty when a lesson is corrected.
 	Pods []*cluster.Pod
 }
 
-// text says it for people.
+// text returns the lesson for people.
 func (l Lesson) text(names resources.Names) string {
 	takes := names.Format(l.Requests.With(resources.Pods, 0))
 	says := fmt.Sprintf("DaemonSet %s takes %s on new nodes of pool %s, where its template does not select them",
@@ -55,7 +56,7 @@ func (l Lesson) text(names resources.Names) string {
 	return says + ": two nodes for this pod were filled by it; the next one is planned with that"
 }
 
-// Lessons returns what was learnt since it was asked last.
+// Lessons returns what was learnt since the last call.
 func (b *Brake) Lessons() []Lesson {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,7 +65,7 @@ func (b *Brake) Lessons() []Lesson {
 	return lessons
 }
 
-// count notes what a plan counted on for daemons on the node of a claim, while that is not there.
+// count records what a plan counted on for daemons on the node of a claim, while the claim has no node.
 func (t *try) count(s *cluster.Snapshot, node *cluster.Node) {
 	if t.used {
 		t.counted, t.object = nil, nil
@@ -82,8 +83,8 @@ func (t *try) count(s *cluster.Snapshot, node *cluster.Node) {
 	}
 }
 
-// filledBy returns the daemons that took the room for want on the node of a try, with what they ask for: those that ask for more
-// than was counted, if want would fit but for that; nil for none.
+// filledBy returns the daemons that took the room for want on a try's node, with their requests. These are the daemons
+// that request more than was counted, if want would fit otherwise; nil if there are none.
 func (t *try) filledBy(daemons []cluster.Daemon, want resources.Vector) map[string]resources.Vector {
 	if t.counted == nil || t.object == nil {
 		return nil
@@ -109,7 +110,7 @@ func (t *try) filledBy(daemons []cluster.Daemon, want resources.Vector) map[stri
 	return by
 }
 
-// learn takes in that a round was in vain, and reports whether there is a lesson in that.
+// learn records a round in vain, and reports whether a lesson follows from it.
 func (b *Brake) learn(t *try, hold cluster.Hold, r *rounds, pods []*cluster.Pod, now time.Time) bool {
 	if len(pods) == 0 {
 		return false
@@ -133,17 +134,17 @@ func (b *Brake) learn(t *try, hold cluster.Hold, r *rounds, pods []*cluster.Pod,
 		}
 		if before > 0 {
 			learnt = true
-			b.lessons = append(b.lessons, Lesson{Pool: hold.Pool, Daemon: daemon, Requests: want, Counted: t.counted[daemon],
-				Pods: slices.Clone(pods)})
+			b.lessons = append(b.lessons, Lesson{Pool: hold.Pool, Daemon: daemon, Requests: want,
+				Counted: t.counted[daemon], Pods: slices.Clone(pods)})
 		}
 	}
 	return learnt
 }
 
-// taught is a daemon and a pool of which something was learnt.
+// taught is a daemon and a pool about which something was learnt.
 type taught struct{ pool, daemon string }
 
-// correct lowers what was learnt where nodes that came since show less, and forgets it where the daemon comes no more.
+// correct lowers what was learnt if newer nodes show less, and forgets it if the daemon comes no more.
 func (b *Brake) correct(s *cluster.Snapshot, now time.Time) {
 	known := map[taught]time.Time{}
 	for i := range s.Daemons {
@@ -163,8 +164,8 @@ func (b *Brake) correct(s *cluster.Snapshot, now time.Time) {
 	b.taught = known
 }
 
-// shown returns the most that a daemon asks for on nodes that joined a pool since a time, long enough ago for the daemon to have
-// come; some is false while there is no such node.
+// shown returns the most that a daemon requests on nodes of a pool that joined after since. It counts nodes old enough
+// for the daemon to have come. some is false if there is no such node.
 func shown(s *cluster.Snapshot, key taught, since, now time.Time) (most resources.Vector, some bool) {
 	for _, node := range s.Nodes {
 		if node.Pool != key.pool || !node.Initialized || node.RegisteredAt <= since.Unix() ||
@@ -181,7 +182,7 @@ func shown(s *cluster.Snapshot, key taught, since, now time.Time) (most resource
 	return most, some
 }
 
-// teach has the picture know what was learnt, and tells the pods. It reports whether the picture is another one by that.
+// teach stores what was learnt, and tells the pods. It reports whether this changes the snapshot.
 func (c *Controller) teach(names resources.Names) bool {
 	lessons := c.config.Brake.Lessons()
 	for _, l := range lessons {
@@ -193,7 +194,8 @@ func (c *Controller) teach(names resources.Names) bool {
 			told = append(told, ref.String())
 		}
 		c.config.Log.Info("learnt what a daemon takes on new nodes", "pool", l.Pool, "daemonSet", l.Daemon,
-			"requests", names.Format(l.Requests), "pods", len(told), "first", strings.Join(told[:min(len(told), 1)], ""))
+			"requests", names.Format(l.Requests), "pods", len(told), "first",
+			strings.Join(told[:min(len(told), 1)], ""))
 	}
 	return len(lessons) > 0
 }

@@ -19,8 +19,9 @@ func (s *scene) allocatable(l plan.Launch) resources.Vector {
 	return resources.Vector{2000, 0, 0, 10}
 }
 
-// overfilled is a cluster with one pod of 1.5 cores, machines of 2 and 4, and a daemon of which planning believes that it runs
-// on no new node, and that takes a core of each all the same: a label that it selects by comes when the node has joined.
+// overfilled is a cluster with one pod of 1.5 cores, machines of 2 and 4, and a daemon of which planning believes that
+// it runs on no new node, and that takes a core of each all the same: a label that it selects by comes when the node
+// has joined.
 func overfilled(t *testing.T) *scene {
 	s := newScene(t, 1)
 	s.larger = true
@@ -77,8 +78,9 @@ func TestK34_WhatFillsTwoNodesIsLearnt(t *testing.T) {
 	if last := s.nodes[2]; last.Allocatable.At(0) != 4000 {
 		t.Errorf("the third node has %v; want one with room for both", last.Allocatable)
 	}
-	want := "web-0 FailedScheduling: DaemonSet kube-system/agent takes cpu=1 on new nodes of pool default, where its template does " +
-		"not select them: two nodes for this pod were filled by it; the next one is planned with that"
+	want :=
+		"web-0 FailedScheduling: DaemonSet kube-system/agent takes cpu=1 on new nodes of pool default, where its template does " +
+			"not select them: two nodes for this pod were filled by it; the next one is planned with that"
 	if said := strings.Join(s.tape.Said(), "\n"); !strings.Contains(said, want) {
 		t.Errorf("said\n%s\nwant %s", said, want)
 	}

@@ -16,7 +16,8 @@ func TestAPodThatWasPassedOverSaysSo(t *testing.T) {
 	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil {
 		t.Fatal(err)
 	}
-	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, "a FailedScheduling: kube-scheduler binds other pods, but not this one to n1,n2") {
+	if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said,
+		"a FailedScheduling: kube-scheduler binds other pods, but not this one to n1,n2") {
 		t.Fatalf("said %q", said)
 	}
 }

@@ -47,8 +47,8 @@ func placesFor(t *testing.T, pod *corev1.Pod) (*provisioning.Places, func() *cor
 	}
 }
 
-// B-16: a pod whose place is kept is nominated and still waits for a node; it is kept on another node, released, and kept again, with
-// one condition that says where.
+// B-16: a pod whose place is kept is nominated and still waits for a node; it is kept on another node, released, and
+// kept again, with one condition that says where.
 func TestAPlaceIsKeptMovedAndReleased(t *testing.T) {
 	t.Parallel()
 	k, now := placesFor(t, unplacedPod())
@@ -58,8 +58,8 @@ func TestAPlaceIsKeptMovedAndReleased(t *testing.T) {
 		}
 		pod := now()
 		if pod.Status.NominatedNodeName != node || translate.KeptOn(pod) != node || !translate.Provisionable(pod) {
-			t.Fatalf("nominated for %q, kept on %q, conditions %+v; want %q and a pod that waits", pod.Status.NominatedNodeName,
-				translate.KeptOn(pod), pod.Status.Conditions, node)
+			t.Fatalf("nominated for %q, kept on %q, conditions %+v; want %q and a pod that waits",
+				pod.Status.NominatedNodeName, translate.KeptOn(pod), pod.Status.Conditions, node)
 		}
 		if len(pod.Status.Conditions) != 2 {
 			t.Fatalf("conditions %+v, want PodScheduled and one of ours", pod.Status.Conditions)
@@ -111,7 +111,8 @@ func TestAPodThatWasPlacedMeanwhileIsLeftAlone(t *testing.T) {
 		stale := now()
 		fresh := stale.DeepCopy()
 		change(fresh)
-		if err := errors.Join(k.Client.Status().Update(t.Context(), fresh.DeepCopy()), meanwhile(t, k.Client, fresh)); err != nil {
+		if err := errors.Join(k.Client.Status().Update(t.Context(), fresh.DeepCopy()),
+			meanwhile(t, k.Client, fresh)); err != nil {
 			t.Fatal(err)
 		}
 		k.Client = old{k.Client, stale}
@@ -122,7 +123,7 @@ func TestAPodThatWasPlacedMeanwhileIsLeftAlone(t *testing.T) {
 	}
 }
 
-// meanwhile binds the pod where it is to be.
+// meanwhile binds the pod where the plan wants it.
 func meanwhile(t *testing.T, server client.Client, to *corev1.Pod) error {
 	t.Helper()
 	var now corev1.Pod
@@ -155,8 +156,8 @@ func (d during) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 	return d.Client.Get(ctx, key, into, options...)
 }
 
-// B-16: a node whose places need not be kept opens after those whose places were being kept when it was about to, and two seconds
-// later in any case; without such nodes at once.
+// B-16: a node whose places need not be kept opens after those whose places were being kept when it was about to, and
+// two seconds later in any case; without such nodes at once.
 func TestANodeWaitsForPlacesThatAreBeingKept(t *testing.T) {
 	t.Parallel()
 	k, now := placesFor(t, unplacedPod())
@@ -196,7 +197,8 @@ func TestANodeWaitsForPlacesThatAreBeingKept(t *testing.T) {
 	k.Client = during{server, func() { look() }}
 	k.Open(t.Context(), s, "third", "third")
 	if want := make([]time.Duration, 2); !slices.Equal(waits, want) {
-		t.Errorf("once the places are kept that it waited for, and while others are: waits for %s, want %s", waits, want)
+		t.Errorf("once the places are kept that it waited for, and while others are: waits for %s, want %s", waits,
+			want)
 	}
 }
 
@@ -215,7 +217,8 @@ func TestANodeThatIsAboutToOpenCountsAsOpen(t *testing.T) {
 		at = at.Add(after)
 		k.Open(t.Context(), s, "first", "first")
 		if pod := now(); pod.Status.NominatedNodeName != want {
-			t.Errorf("%s after the other node was about to open: nominated for %q, want %q", after, pod.Status.NominatedNodeName, want)
+			t.Errorf("%s after the other node was about to open: nominated for %q, want %q", after,
+				pod.Status.NominatedNodeName, want)
 		}
 	}
 }

@@ -149,7 +149,8 @@ func (r *rig) rebuild(brake *provisioning.Brake) {
 }
 
 func somePod() *cluster.Pod {
-	return &cluster.Pod{UID: "a", Namespace: "default", Name: "a", Shape: &cluster.Shape{Namespace: "default", Requests: resources.Vector{100}}}
+	return &cluster.Pod{UID: "a", Namespace: "default", Name: "a",
+		Shape: &cluster.Shape{Namespace: "default", Requests: resources.Vector{100}}}
 }
 
 // P-12: a pod that cannot be placed gets an event with the reason; the round is asked for again later.
@@ -160,11 +161,13 @@ func TestAPodWithoutAPlaceIsTold(t *testing.T) {
 	if err != nil || len(r.applier.plans) != 1 || result.RequeueAfter == 0 {
 		t.Fatalf("plans %d, result %+v, error %v", len(r.applier.plans), result, err)
 	}
-	if said := r.tape.Said(); len(said) != 1 || !strings.Contains(said[0], "a FailedScheduling") || !strings.Contains(said[0], "there is no NodePool") {
+	if said := r.tape.Said(); len(said) != 1 || !strings.Contains(said[0], "a FailedScheduling") ||
+		!strings.Contains(said[0], "there is no NodePool") {
 		t.Fatalf("said %q", said)
 	}
 	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil || len(r.applier.plans) != 1 {
-		t.Fatalf("planned %d times, error %v: an unchanged picture need not be planned again", len(r.applier.plans), err)
+		t.Fatalf("planned %d times, error %v: an unchanged picture need not be planned again", len(r.applier.plans),
+			err)
 	}
 }
 
@@ -183,7 +186,8 @@ func TestK53_NothingIsPlannedBeforeTheLimitIsKnown(t *testing.T) {
 	t.Parallel()
 	r := newRig(somePod())
 	r.applier.begin = errors.New("the table cannot be read")
-	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); !errors.Is(err, r.applier.begin) || len(r.applier.plans) != 0 {
+	if _, err := r.step.Reconcile(t.Context(), reconcile.Request{}); !errors.Is(err, r.applier.begin) ||
+		len(r.applier.plans) != 0 {
 		t.Fatalf("plans %d, error %v: want none, and what Begin says", len(r.applier.plans), err)
 	}
 	r.applier.begin = nil
@@ -222,7 +226,8 @@ func TestWhatWasNotCarriedOutIsPlannedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(somePod())
 	r.applier.outcome = apply.Outcome{Refused: []apply.Refused{{Pool: "default", Why: "nodes 3 of 3"}}}
-	if result, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter != time.Second {
+	if result, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil ||
+		result.RequeueAfter != time.Second {
 		t.Fatalf("result %+v, error %v", result, err)
 	}
 	r.applier.outcome, r.applier.err = apply.Outcome{}, errors.New("refused")
@@ -258,7 +263,8 @@ func TestTheGaugeOfPodsWithoutAPlaceGoesBack(t *testing.T) {
 func TestWithoutPendingPodsNothingIsPlanned(t *testing.T) {
 	t.Parallel()
 	r := newRig()
-	if result, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter != 0 || len(r.applier.plans) != 0 {
+	if result, err := r.step.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter != 0 ||
+		len(r.applier.plans) != 0 {
 		t.Fatalf("result %+v, error %v, plans %d", result, err, len(r.applier.plans))
 	}
 }
@@ -266,26 +272,31 @@ func TestWithoutPendingPodsNothingIsPlanned(t *testing.T) {
 // oneStatic gives the picture a static pool that lacks two nodes.
 func (r *rig) oneStatic() {
 	index := catalog.NewIndex(catalog.Catalog{Types: []catalog.Type{{
-		Name: "t", Capacity: resources.Amounts{"cpu": 4000, "pods": 10}, Offerings: []catalog.Offering{{Zone: "a", CapacityType: catalog.Spot, Available: true}},
+		Name: "t", Capacity: resources.Amounts{"cpu": 4000, "pods": 10}, Offerings: []catalog.Offering{
+			{Zone: "a", CapacityType: catalog.Spot, Available: true},
+		},
 	}}}, resources.NewSpace())
 	r.picture.snapshot = cluster.New(cluster.Snapshot{
 		Version: 1, Names: r.picture.snapshot.Names, Pending: r.picture.snapshot.Pending,
-		Pools: []*cluster.Pool{{Name: "static", Static: true, Replicas: 2, Limits: limit.Unlimited(), Catalog: index, FreeSlots: []int{0, 1}}},
+		Pools: []*cluster.Pool{{Name: "static", Static: true, Replicas: 2, Limits: limit.Unlimited(), Catalog: index,
+			FreeSlots: []int{0, 1}}},
 	})
 }
 
-// D-12: static pools get their nodes without a pod; pods are planned for on the picture that has them, and are not held up
-// when the nodes cannot be made.
+// D-12: static pools get their nodes without a pod; pods are planned for on the picture that has them, and are not
+// held up when the nodes cannot be made.
 func TestStaticPoolsComeFirstAndHoldUpNobody(t *testing.T) {
 	t.Parallel()
 	r := newRig(somePod())
 	r.oneStatic()
 	r.applier.outcome = apply.Outcome{Launched: []apply.Launched{{Claim: "c", Pool: "static"}}}
 	result, err := r.step.Reconcile(t.Context(), reconcile.Request{})
-	if err != nil || len(r.applier.plans) != 1 || len(r.applier.plans[0].Launches) != 2 || result.RequeueAfter != time.Second {
+	if err != nil || len(r.applier.plans) != 1 || len(r.applier.plans[0].Launches) != 2 ||
+		result.RequeueAfter != time.Second {
 		t.Fatalf("plans %+v, result %+v, error %v: want two nodes and nothing else yet", r.applier.plans, result, err)
 	}
-	for _, trouble := range []*applier{{outcome: apply.Outcome{Refused: []apply.Refused{{Pool: "static"}}}}, {err: errors.New("refused")}} {
+	for _, trouble := range []*applier{{outcome: apply.Outcome{Refused: []apply.Refused{{Pool: "static"}}}},
+		{err: errors.New("refused")}} {
 		r.applier.plans, r.applier.outcome, r.applier.err = nil, trouble.outcome, trouble.err
 		_, err := r.step.Reconcile(t.Context(), reconcile.Request{})
 		if len(r.applier.plans) != 2 || len(r.applier.plans[1].Unplaced) != 1 || (err != nil) != (trouble.err != nil) {
@@ -294,8 +305,8 @@ func TestStaticPoolsComeFirstAndHoldUpNobody(t *testing.T) {
 	}
 }
 
-// K-55: where nobody knows whether the nodes of a static pool come, pods are not planned for as if they did not: a commitment
-// would be used twice. That holds them up for one round, not for an outage.
+// K-55: where nobody knows whether the nodes of a static pool come, pods are not planned for as if they did not: a
+// commitment would be used twice. That holds them up for one round, not for an outage.
 func TestPodsWaitForAnAnswerAboutStaticPoolsOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(somePod())
@@ -303,21 +314,23 @@ func TestPodsWaitForAnAnswerAboutStaticPoolsOnce(t *testing.T) {
 	lacking, complete := r.picture.snapshot, cluster.New(cluster.Snapshot{
 		Version: 2, Names: r.picture.snapshot.Names, Pending: r.picture.snapshot.Pending})
 	r.applier.outcome, r.applier.err = apply.Outcome{Open: 1}, errors.New("EOF")
-	for round, want := range []int{1, 2, 1, 2, 1, 1, 1} { // in the last but one the nodes are there, and the pod is planned for
+	// in the last but one the nodes are there, and the pod is planned for
+	for round, want := range []int{1, 2, 1, 2, 1, 1, 1} {
 		r.applier.plans, r.picture.snapshot = nil, lacking
 		if round == 5 {
 			r.picture.snapshot = complete
 		}
 		_, err := r.step.Reconcile(t.Context(), reconcile.Request{})
 		if len(r.applier.plans) != want || err == nil {
-			t.Fatalf("round %d: %d plans, error %v: want %d plans and the error", round, len(r.applier.plans), err, want)
+			t.Fatalf("round %d: %d plans, error %v: want %d plans and the error", round, len(r.applier.plans), err,
+				want)
 		}
 		r.clock.Advance(time.Minute)
 	}
 }
 
-// P-25: while plans cannot be carried out, they are made at growing distances, however many pods come meanwhile; one that
-// is carried out ends that.
+// P-25: while plans cannot be carried out, they are made at growing distances, however many pods come meanwhile; one
+// that is carried out ends that.
 func TestPlansThatFailAreMadeLessOften(t *testing.T) {
 	t.Parallel()
 	r := newRig(somePod())
@@ -335,7 +348,8 @@ func TestPlansThatFailAreMadeLessOften(t *testing.T) {
 		r.window.Apply(pendingPod(string(rune('b'+i))), r.clock.Now())
 		result := step()
 		if plans := len(r.applier.plans); result.RequeueAfter != want || plans != i+1 {
-			t.Fatalf("after %d failures: %d plans, next after %s; want it after %s", i+1, plans, result.RequeueAfter, want)
+			t.Fatalf("after %d failures: %d plans, next after %s; want it after %s", i+1, plans, result.RequeueAfter,
+				want)
 		}
 		r.clock.Advance(want)
 		step()

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// report tells users and operators what was decided, once: a nomination that only repeats an earlier one is no news.
+// report tells users and operators once what was decided. A nomination that repeats an earlier one is not reported.
 func (c *Controller) report(snapshot *cluster.Snapshot, p plan.Plan, outcome apply.Outcome) {
 	promised := map[string]string{}
 	for _, pod := range snapshot.Pending {
@@ -43,12 +43,12 @@ func (c *Controller) report(snapshot *cluster.Snapshot, p plan.Plan, outcome app
 		c.config.Log.Info("did not launch", "pool", refused.Pool, "reason", refused.Why, "pods", len(refused.Pods))
 	}
 	if len(p.Launches) > 0 {
-		c.config.Log.Info("planned", "event", "PlanComputed", "launches", len(p.Launches), "nominated", len(p.Nominations),
-			"unplaced", len(p.Unplaced), "pricePerHour", p.Price().String(), "snapshot", p.BasedOn)
+		c.config.Log.Info("planned", "event", "PlanComputed", "launches", len(p.Launches), "nominated",
+			len(p.Nominations), "unplaced", len(p.Unplaced), "pricePerHour", p.Price().String(), "snapshot", p.BasedOn)
 	}
 }
 
-// expected says that a pod should run on a node that is there, or on that of a claim.
+// expected says that a pod should run on an existing node, or on that of a claim.
 func expected(there map[string]bool, name string) string {
 	if there[name] {
 		return view.Fits(name).Cause.Headline()
@@ -56,7 +56,7 @@ func expected(there map[string]bool, name string) string {
 	return view.OnTheWay(name).Cause.Headline()
 }
 
-// namesOf are the names of the nodes that are there.
+// namesOf returns the names of existing nodes.
 func namesOf(nodes []*cluster.Node) map[string]bool {
 	names := make(map[string]bool, len(nodes))
 	for _, node := range nodes {
@@ -65,7 +65,7 @@ func namesOf(nodes []*cluster.Node) map[string]bool {
 	return names
 }
 
-// reportUnplaced tells each pod that no pool takes why (U-17), and the log once of all that wait for the same (U-14).
+// reportUnplaced tells each unplaced pod why no pool takes it (U-17). It logs each cause once for all its pods (U-14).
 func (c *Controller) reportUnplaced(snapshot *cluster.Snapshot, p plan.Plan) {
 	groups := view.Groups(p.Unplaced)
 	for _, group := range groups {
@@ -76,13 +76,14 @@ func (c *Controller) reportUnplaced(snapshot *cluster.Snapshot, p plan.Plan) {
 	}
 	c.reportLimited(snapshot, p)
 	for _, group := range c.waits.news(groups) {
-		c.config.Log.Info("pods wait", "event", "PodsUnschedulable", "cause", group.Cause.Code, "object", group.Cause.Object.String(),
+		c.config.Log.Info("pods wait", "event", "PodsUnschedulable", "cause", group.Cause.Code, "object",
+			group.Cause.Object.String(),
 			"text", group.Cause.Text, "pods", len(group.Pods), "first", group.Pods[0].String())
 	}
 }
 
-// reportLimited tells each pool whose limit is what binds a pod that waits, in the words of the pool (U-15): the first
-// such pod's, since a limit on a resource is short of another amount for each.
+// reportLimited reports an event on each pool whose limit keeps a pod waiting, from the pool's view (U-15). The first
+// such pod counts, since the missing amount of a resource differs for each.
 func (c *Controller) reportLimited(snapshot *cluster.Snapshot, p plan.Plan) {
 	limits := cause.LimitCodes()
 	told := map[string]bool{}
@@ -100,11 +101,11 @@ func (c *Controller) reportLimited(snapshot *cluster.Snapshot, p plan.Plan) {
 	}
 }
 
-// waits remembers what the log was told, so that it says a cause when it begins and not with each plan. After a
-// restart it is said once more.
+// waits remembers what was logged, so that a cause is logged when it begins and not with each plan. After a restart it
+// is logged again.
 type waits struct{ said map[string]bool }
 
-// news returns the groups whose cause was not there before. Only the one worker calls it.
+// news returns the groups with a new cause. Only the one worker calls it.
 func (w *waits) news(groups []view.Group) []view.Group {
 	var fresh []view.Group
 	now := make(map[string]bool, len(groups))

@@ -26,7 +26,8 @@ func TestU10_TheLastPlanIsShown(t *testing.T) {
 	}
 	r.clock.Advance(time.Minute)
 	round() // nothing is new
-	if at := controllertest.Count(t, r.registry, "joiner_last_plan_timestamp_seconds"); at != float64(begun.Unix()+60) {
+	if at := controllertest.Count(t, r.registry, "joiner_last_plan_timestamp_seconds"); at != float64(begun.Unix()+
+		60) {
 		t.Errorf("looked at %v, want a minute after %d", at, begun.Unix())
 	}
 	families, err := r.registry.Gather()

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// K-58: of a new node nobody knows how much its driver will have there. After two rounds in vain no further one is launched for the
-// class for half an hour, whatever other pods ask for it, and that is said; then there is one try.
+// K-58: of a new node nobody knows how much its driver will have there. After two rounds in vain no further one is
+// launched for the class for half an hour, whatever other pods ask for it, and that is said; then there is one try.
 func TestK58_NodesWithoutTheStorageAreTriedTwice(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)
@@ -25,7 +25,8 @@ func TestK58_NodesWithoutTheStorageAreTriedTwice(t *testing.T) {
 	}
 	s.want("no capacity is published, at once", 0, 1)
 	s.want("after two rounds in vain", 0, 0)
-	if said := strings.Join(s.tape.Said(), "\n"); !strings.Contains(said, "2 rounds of nodes for pods such as default/web-0 were in vain") {
+	if said := strings.Join(s.tape.Said(), "\n"); !strings.Contains(said,
+		"2 rounds of nodes for pods such as default/web-0 were in vain") {
 		t.Errorf("said:\n%s", said)
 	}
 	other := *s.pods[0]
@@ -35,7 +36,8 @@ func TestK58_NodesWithoutTheStorageAreTriedTwice(t *testing.T) {
 	s.want("another size of the class", 5*time.Minute, 0)
 	s.want("before the half hour is over", 24*time.Minute, 0)
 	said := strings.Join(s.tape.Said(), "\n")
-	if !strings.Contains(said, "other FailedScheduling") || !strings.Contains(said, "StorageClass fast: 2 rounds of nodes") {
+	if !strings.Contains(said, "other FailedScheduling") ||
+		!strings.Contains(said, "StorageClass fast: 2 rounds of nodes") {
 		t.Errorf("said:\n%s", said)
 	}
 	s.want("then one try", 2*time.Minute, 1)

@@ -10,47 +10,48 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// This file leaves kube-scheduler its turn (P-23, B-16). While the nodes of a plan come up, the scheduler binds pods where it
-// likes. A pod that finds its place taken may still get another one, so a further node for pods that were promised a place is
-// launched when the scheduler has come to rest: no node of ours is on its way, and no pod was bound for the idle time. Nothing
-// hangs on it: a launch is put off for the longest time of a batch at most, or for as long as the scheduler needs for the pods that
-// waited when that began, at the pace at which it binds them, and a minute at most. A node that takes long to come up counts as on
-// its way for a minute, and a pod whose promise is gone, with its claim or by time, is not put off at all.
+// This file gives kube-scheduler its turn (P-23, B-16). While the nodes of a plan come up, the scheduler binds pods
+// where it likes. A pod that finds its place taken may still get another. So another node for pods with a promised
+// place is launched only when the scheduler has come to rest: no node of ours is on its way, and no pod was bound for
+// the idle time. A launch is postponed for at most the longest time of a batch. If the scheduler binds pods, it may
+// take as long as the pods waiting at the start need at its pace, but at most a minute. A node counts as on its way
+// for a minute at most. A pod whose promise is gone, with its claim or by time, is not postponed.
 //
-// Pods that leave their nodes since places were found for them (D-01) are as good as promised: each takes the first place that the
-// scheduler gives it, and who finds none just then may find one when all have moved (B-11). So nodes that they still have to leave
-// count as nodes on their way do, for the longest time of a batch: a drain that takes longer holds up nobody.
+// Pods whose node is being removed, and for which places were found (D-01), count as promised too. Each takes the
+// first place that the scheduler gives it. A pod without a place now may find one when all have moved (B-11). So nodes
+// that they still have to leave count as on their way, for the longest time of a batch. A longer drain holds up
+// nobody.
 
 const (
-	// underWay is for how long a claim counts as on its way here: most machines have joined by then.
+	// underWay is how long a claim counts as on its way here: most machines have joined by then.
 	underWay = engine.UnderWay * time.Second
-	// slowest is for how long launches are put off at most, however many pods a slow scheduler still has to bind.
+	// slowest is the longest that launches are postponed, however many pods a slow scheduler still has to bind.
 	slowest = time.Minute
 )
 
-// turn is what the window knows of the scheduler's turn.
+// turn is the window's record of the scheduler's turn.
 type turn struct {
-	moved   time.Time // when a pod was last bound that needed a node, or a node was on its way
-	since   time.Time // when a launch was first put off; zero while none is
-	waiting int       // how many pods had a place and were not bound then
-	bound   int       // how many pods that needed a node were bound from then on
-	// left are pods that leave their nodes since places were found for them, by the key of their shape: those that come for them
-	// have other names, and the same shape.
+	moved   time.Time // when a pod that needed a node was last bound, or a node was on its way
+	since   time.Time // when a launch was first postponed; zero if none is
+	waiting int       // unbound pods with a place at that time
+	bound   int       // pods that needed a node and were bound since then
+	// left are pods that leave their nodes after places were found for them, by the key of their shape. Their
+	// successors have other names but the same shape.
 	left map[string]left
 }
 
-// left is how many pods of a shape leave, and when the last of them began to.
+// left is how many pods of a shape leave, and when the last of them started to.
 type left struct {
 	pods int
 	at   time.Time
 }
 
-// forget forgets pods that have had the time to move.
+// forget forgets pods that have had enough time to move.
 func (t *turn) forget(now time.Time, longest time.Duration) {
 	maps.DeleteFunc(t.left, func(_ string, l left) bool { return now.Sub(l.at) >= longest || now.Before(l.at) })
 }
 
-// Leave takes in that pods leave their nodes, and that places were found for them.
+// Leave records that pods leave their nodes and that places were found for them.
 func (w *Window) Leave(pods []*cluster.Pod, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,7 +62,7 @@ func (w *Window) Leave(pods []*cluster.Pod, now time.Time) {
 	}
 }
 
-// Left returns how many pods of each shape leave their nodes, or did lately, by the shape's key.
+// Left returns how many pods of each shape leave their nodes, or did recently, by the shape's key.
 func (w *Window) Left(now time.Time) map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,8 +74,8 @@ func (w *Window) Left(now time.Time) map[string]int {
 	return pods
 }
 
-// PutOff reports for how long launches are put off that are for promised pods only, 0 when they are due. coming says that nodes
-// are on their way, and waiting how many pods have a place and are not bound. [Window.Caught] ends it.
+// PutOff returns how long launches for promised pods only are postponed, 0 if they are due. coming says that nodes are
+// on their way. waiting is how many pods have a place and are not bound. [Window.Caught] ends it.
 func (w *Window) PutOff(now time.Time, coming bool, waiting int) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +94,7 @@ func (w *Window) PutOff(now time.Time, coming bool, waiting int) time.Duration {
 	return wait
 }
 
-// most is for how long launches are put off at most.
+// most returns the longest that launches are postponed.
 func (t *turn) most(now time.Time, longest time.Duration) time.Duration {
 	if t.bound == 0 {
 		return longest
@@ -102,26 +103,29 @@ func (t *turn) most(now time.Time, longest time.Duration) time.Duration {
 	return max(longest, min(slowest, time.Duration(t.waiting)*pace))
 }
 
-// Caught tells that no launch is put off.
+// Caught records that no launch is postponed.
 func (w *Window) Caught() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.turn.since = time.Time{}
 }
 
-// takeTurns takes launches out of the plan that are put off, and returns for how long they are, 0 when none is.
+// takeTurns removes postponed launches from the plan. It returns how long they are postponed, 0 if none is.
 func (c *Controller) takeTurns(s *cluster.Snapshot, p plan.Plan, now time.Time) (plan.Plan, time.Duration) {
 	left := c.config.Window.Left(now)
-	coming := slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool { return engine.OnItsWay(s, n, now.Unix()) || stillLeft(n, left) })
+	coming := slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool {
+		return engine.OnItsWay(s, n, now.Unix()) || stillLeft(n, left)
+	})
 	promised := map[string]bool{}
 	for _, pod := range s.Pending {
 		if promised[pod.UID] = pod.Promised != ""; !promised[pod.UID] && left[pod.Shape.Key()] > 0 {
 			promised[pod.UID] = true
-			left[pod.Shape.Key()]-- // of a workload that grows meanwhile no more wait than have left
+			left[pod.Shape.Key()]-- // a growing workload has no more waiting pods than have left
 		}
 	}
 	again := func(l plan.Launch) bool {
-		return len(l.Pods) > 0 && !slices.ContainsFunc(l.Pods, func(pod plan.PodRef) bool { return !promised[pod.UID] })
+		return len(l.Pods) > 0 &&
+			!slices.ContainsFunc(l.Pods, func(pod plan.PodRef) bool { return !promised[pod.UID] })
 	}
 	if !slices.ContainsFunc(p.Launches, again) {
 		c.config.Window.Caught()
@@ -136,7 +140,8 @@ func (c *Controller) takeTurns(s *cluster.Snapshot, p plan.Plan, now time.Time) 
 	return p, wait
 }
 
-// stillLeft reports whether pods run on a node that goes, are to leave it for places that were found, and were not evicted yet.
+// stillLeft reports whether a node being removed still runs pods that are to leave it for known places and were not
+// evicted yet.
 func stillLeft(n *cluster.Node, left map[string]int) bool {
 	return n.Deleting && slices.ContainsFunc(n.Pods, func(pod *cluster.Pod) bool {
 		return !pod.Fixed && !pod.Terminating && left[pod.Shape.Key()] > 0

@@ -11,33 +11,34 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// Window says when to plan for pods that are new (P-25): when no further one has come for the idle time, or when the first has
-// waited for the longest time. A pod has come when it was made, however long kube-scheduler takes to pass over it. The window is
-// told of pods by whoever hears the watches, and is all that the controller remembers; losing it costs one idle time. It is safe
-// for concurrent use and calls nothing while locked.
+// Window says when to plan for new pods (P-25): when none has come for the idle time, or when the first has waited for
+// the longest time. A pod has come when it was created, however late kube-scheduler passes over it. The watches'
+// handlers report pods to the window. It is the controller's only memory of pods; losing it costs one idle time. It is
+// safe for concurrent use and calls nothing while locked.
 type Window struct {
 	idle, longest time.Duration
 	untried       Untried
 
-	mu          sync.Mutex
-	known       map[types.UID]struct{}  // pods that need a node and have opened or extended a window, or were planned for
-	heard       map[types.UID]time.Time // when pods were first heard of that kube-scheduler has not tried
-	lags        map[string]lag          // of each scheduler, by its name
-	first, last time.Time               // of the pods of the open window; first is zero while none is open
+	mu sync.Mutex
+	// pods that need a node and have opened or extended a window, or have been planned for
+	known       map[types.UID]struct{}
+	heard       map[types.UID]time.Time // when untried pods were first seen
+	lags        map[string]lag          // by name of the scheduler
+	first, last time.Time               // arrival of the open window's pods; first is zero if none is open
 	urgent      bool
-	failed      int       // how many plans in a row could not be carried out
-	rest        time.Time // nothing is planned before, after one of these
-	planned     uint64    // version of the snapshot that was planned last
-	again       bool      // that plan put launches off
+	failed      int       // plans in a row that could not be carried out
+	rest        time.Time // after such a failure, no plan before this time
+	planned     uint64    // version of the last planned snapshot
+	again       bool      // that plan postponed launches
 	turn        turn
 }
 
-// Untried says of a pod that kube-scheduler has not tried yet whether it is planned for already, and whether one that is alike was
-// passed over.
+// Untried reports whether a pod that kube-scheduler has not tried yet is planned for already, and whether an equal pod
+// was passed over.
 type Untried func(*corev1.Pod) (planned, alike bool)
 
-// NewWindow returns a window that closes after idle without a new pod, and in any case after longest. untried may be nil: then only
-// pods that kube-scheduler has passed over are planned for.
+// NewWindow returns a window that closes after idle without a new pod, and after longest at the latest. If untried is
+// nil, only pods that kube-scheduler has passed over are planned for.
 func NewWindow(idle, longest time.Duration, untried Untried) *Window {
 	return &Window{
 		idle: idle, longest: longest, untried: untried,
@@ -46,22 +47,23 @@ func NewWindow(idle, longest time.Duration, untried Untried) *Window {
 	}
 }
 
-// lag is when a scheduler has last tried a pod, and for how long that had been there.
+// lag is when a scheduler last tried a pod, and how long that pod had waited.
 type lag struct {
 	at     time.Time
 	waited time.Duration
 }
 
-// behind reports whether a scheduler is busy with pods that have been there for longer than the idle time (ADR 0034). One that has
-// not tried any for so long may be down, or have nothing to do.
+// behind reports whether a scheduler is busy with pods that have waited for longer than the idle time (ADR 0034). A
+// scheduler that has tried no pod for that time may be down or idle.
 func (w *Window) behind(scheduler string, now time.Time) bool {
 	last := w.lags[scheduler]
 	return last.waited > w.idle && now.Sub(last.at) <= w.idle
 }
 
-// Apply takes in the state of a pod at now. A pod that was passed over opens the window, or has come when it was first heard of.
-// One that was not tried yet does the same as far as it is known what will be said of it, and while its scheduler is behind: then
-// it is not bound soon in any case. Else it opens the window without keeping it open, since it may be bound in a moment.
+// Apply records the state of a pod at now. A pod that was passed over opens the window, or counts from when it was
+// first seen. An untried pod does the same if an equal pod was passed over. Otherwise, if it is planned for, it opens
+// the window but does not extend it, since it may be bound in a moment. If its scheduler is behind, it also extends
+// it.
 func (w *Window) Apply(pod *corev1.Pod, now time.Time) {
 	passed, untried := translate.Provisionable(pod), translate.Untried(pod)
 	var planned, alike bool
@@ -79,7 +81,7 @@ func (w *Window) Apply(pod *corev1.Pod, now time.Time) {
 			w.turn.bound++
 		}
 		w.forget(pod.UID)
-	case known: // that the scheduler passes over a pod which was planned for is no news, nor is its next try
+	case known: // a pod that was planned for brings no news when it is passed over or tried again
 	case passed, alike:
 		w.known[pod.UID] = struct{}{}
 		if waits && !w.first.IsZero() {
@@ -99,7 +101,7 @@ func (w *Window) Apply(pod *corev1.Pod, now time.Time) {
 	}
 }
 
-// come takes in when a pod has come.
+// come records when a pod has come.
 func (w *Window) come(at time.Time) {
 	if w.first.IsZero() {
 		w.first = at
@@ -114,7 +116,7 @@ func (w *Window) forget(uid types.UID) {
 	delete(w.heard, uid)
 }
 
-// Planned takes in for which pods a plan was made. Those that were passed over are known, and those that nothing is known of are gone.
+// Planned records for which pods a plan was made. Pods not heard of are skipped: they are known already, or gone.
 func (w *Window) Planned(pods []*cluster.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,14 +127,14 @@ func (w *Window) Planned(pods []*cluster.Pod) {
 	}
 }
 
-// Remove takes in that a pod is gone.
+// Remove records that a pod is gone.
 func (w *Window) Remove(pod *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.forget(pod.UID)
 }
 
-// Urge makes the next look plan without waiting: capacity that was promised to pods will not come (P-31).
+// Urge makes the controller plan next time without waiting: capacity promised to pods will not come (P-31).
 func (w *Window) Urge() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,13 +142,13 @@ func (w *Window) Urge() {
 }
 
 const (
-	// restFirst is how long nothing is planned after a plan that could not be carried out, doubled for each further one in
-	// a row up to restMost. Pods and nodes come and go all the while, and each of them asks for a plan.
+	// restFirst is the pause after a plan that could not be carried out. Each further failure in a row doubles it, up
+	// to restMost. Meanwhile pods and nodes come and go, and each asks for a plan.
 	restFirst = 100 * time.Millisecond
 	restMost  = 10 * time.Second
 )
 
-// CarriedOut takes in whether a plan could be carried out.
+// CarriedOut records whether a plan could be carried out.
 func (w *Window) CarriedOut(err error, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,8 +161,8 @@ func (w *Window) CarriedOut(err error, now time.Time) {
 	w.failed++
 }
 
-// Wait returns how long the open window still has to stay open, or to rest after a failure; 0 when it is time to plan, or
-// none is open.
+// Wait returns how long the open window must stay open, or the pause after a failure still lasts. It is 0 when it is
+// time to plan or no window is open.
 func (w *Window) Wait(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,7 +179,7 @@ func (w *Window) Wait(now time.Time) time.Duration {
 	return max(0, due.Sub(now))
 }
 
-// Close begins a new window and reports whether there is anything new to plan in the picture of that version.
+// Close starts a new window, and reports whether the snapshot of that version has anything new to plan.
 func (w *Window) Close(version uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

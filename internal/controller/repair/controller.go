@@ -1,11 +1,11 @@
-// Package repair cures nodes that stay unhealthy (D-13, K-49): those with a condition that the provider's repair policies
-// name, for longer than they tolerate. It is off unless the feature gate NodeRepair is on.
+// Package repair repairs nodes that stay unhealthy (D-13, K-49). Such a node has a condition of the provider's repair
+// policies for longer than they tolerate. It is off unless the feature gate NodeRepair is on.
 //
-// A wrong guess is worse than a broken node, so much has to agree; the engine judges that ([engine.Repair]). What speaks against
-// a repair is an event NodeRepairBlocked. A node that is to be replaced loses its NodeClaim. One that is to be rebooted gets
-// a condition on it; the controllers of nodes and claims do the rest.
+// A wrong repair is worse than a broken node, so the engine requires much evidence ([engine.Repair]). An event
+// NodeRepairBlocked says what prevents a repair. To replace a node, this package deletes its NodeClaim; to reboot it,
+// it sets a condition on the NodeClaim. The controllers of nodes and claims do the rest.
 //
-// decide.go reads what the engine has to know, and is pure; reboot.go writes reboots down. Start with [Controller.Reconcile].
+// decide.go prepares the engine's input and is pure; reboot.go records reboots. Start with [Controller.Reconcile].
 package repair
 
 import (
@@ -36,45 +36,47 @@ import (
 )
 
 const (
-	// blockedAgainAfter is when an unhealthy node that stays is looked at again: budgets open by the clock, too.
+	// blockedAgainAfter is when an unhealthy node that stays is checked again: budgets may open with time.
 	blockedAgainAfter = 30 * time.Second
-	// roundAfter is when the next node of a pool is repaired: by then the picture shows what became of the last one.
+	// roundAfter is when the next node of a pool is repaired: by then the snapshot shows the result of the last
+	// repair.
 	roundAfter = 10 * time.Second
-	// notReadyAfter is how soon to ask again while the picture of the cluster is not complete yet.
+	// notReadyAfter is how soon to ask again while the cache is incomplete.
 	notReadyAfter = time.Second
 )
 
-// Picture is where snapshots come from.
+// Picture provides snapshots.
 type Picture interface {
 	Snapshot() *cluster.Snapshot
 }
 
-// Applier marks nodes, and launches what replaces them.
+// Applier marks nodes and launches replacements.
 type Applier interface {
 	Apply(ctx context.Context, p plan.Plan) (apply.Outcome, error)
 }
 
-// Config is what the controller works with; all fields are required.
+// Config configures the controller; all fields are required.
 type Config struct {
 	Client  client.Client // reads from a cache
-	Live    client.Reader // reads from the API server; used only before a node is removed
+	Live    client.Reader // reads from the API server; used only before a repair
 	Picture Picture
 	Applier Applier
 	Fleet   *fleet.Fleet
-	// Paused says why nothing may be disrupted that budgets bound, "" when it may (D-14).
+	// Paused returns why disruption under budgets is paused, "" if it is not (D-14).
 	Paused func(ctx context.Context) (string, error)
-	// OnlyOwnVeto repairs nodes with karpenter.sh/do-not-disrupt: karpenter.sh/do-not-repair alone keeps repair away (K-49).
+	// OnlyOwnVeto repairs nodes in spite of karpenter.sh/do-not-disrupt: only karpenter.sh/do-not-repair prevents
+	// repair (K-49).
 	OnlyOwnVeto bool
 	Events      event.Recorder
 	Removed     removal.Told // for the history (U-32)
 	Metrics     metrics.Claims
-	Decisions   metrics.Disruption // counts reboots
+	Decisions   metrics.Disruption // counts repairs
 	Ready       func() bool        // the cache holds everything that exists
 	Now         func() time.Time
 	Log         logr.Logger
 }
 
-// Controller is the singleton that replaces unhealthy nodes.
+// Controller is the singleton that repairs unhealthy nodes.
 type Controller struct {
 	config Config
 }
@@ -82,7 +84,7 @@ type Controller struct {
 // New returns the controller.
 func New(config Config) *Controller { return &Controller{config: config} }
 
-// Reconcile looks at all nodes. The request means nothing: there is one for everything.
+// Reconcile checks all nodes. It ignores the request.
 func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if !c.config.Ready() {
 		return reconcile.Result{RequeueAfter: notReadyAfter}, nil
@@ -114,7 +116,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: v.again(s.now)}, errors.Join(failures...)
 }
 
-// again is when to look at the nodes again if nothing is heard of them; 0 for not at all.
+// again returns when to check the nodes again if no event comes; 0 for never.
 func (v verdict) again(now time.Time) (again time.Duration) {
 	if !v.next.IsZero() {
 		again = max(time.Second, v.next.Sub(now))
@@ -128,7 +130,7 @@ func (v verdict) again(now time.Time) (again time.Duration) {
 	return again
 }
 
-// gather takes the picture, but for the pause switch: that is read only where something would be done.
+// gather collects the situation without the pause switch, which is read only if something would be done.
 func (c *Controller) gather(ctx context.Context) (situation, error) {
 	s := situation{now: c.config.Now(), budgets: map[string][]engine.Budget{}, onlyOwnVeto: c.config.OnlyOwnVeto}
 	var nodes corev1.NodeList
@@ -176,7 +178,8 @@ func (c *Controller) gather(ctx context.Context) (situation, error) {
 	return s, nil
 }
 
-// policies are those of each provider by its node class, and all that there are: for nodes without a claim, which are only counted.
+// policies returns each provider's policies by its node class, and all policies together. The latter serve for nodes
+// without a claim, which are only counted.
 func (c *Controller) policies() (of map[schema.GroupKind][]engine.RepairPolicy, all []engine.RepairPolicy) {
 	of = map[schema.GroupKind][]engine.RepairPolicy{}
 	for p := range c.config.Fleet.All() {
@@ -186,9 +189,10 @@ func (c *Controller) policies() (of map[schema.GroupKind][]engine.RepairPolicy, 
 	return of, all
 }
 
-// memberOf is a node with its claim, nil for another program's. policies are those of each provider, and all what there are.
-func (c *Controller) memberOf(node *corev1.Node, claim *karpenterv1.NodeClaim, policies map[schema.GroupKind][]engine.RepairPolicy,
-	all []engine.RepairPolicy) member {
+// memberOf returns a node with its claim; claim is nil for another program's node. policies has each provider's
+// policies, all has all of them.
+func (c *Controller) memberOf(node *corev1.Node, claim *karpenterv1.NodeClaim,
+	policies map[schema.GroupKind][]engine.RepairPolicy, all []engine.RepairPolicy) member {
 	if claim == nil {
 		return member{node: node, policies: all}
 	}
@@ -197,8 +201,8 @@ func (c *Controller) memberOf(node *corev1.Node, claim *karpenterv1.NodeClaim, p
 		reboots: provider.CanReboot(cloud)}
 }
 
-// still reports whether the API server, too, says that this has to be done about a node: it may have recovered a moment ago, and
-// its claim may be marked or deleted by now.
+// still reports whether the repair is also due by the API server's current state. The node may have just recovered,
+// and its claim may be marked or deleted by now.
 func (c *Controller) still(ctx context.Context, x treated) (bool, error) {
 	var node corev1.Node
 	if err := c.config.Live.Get(ctx, client.ObjectKeyFromObject(x.node), &node); err != nil {
@@ -219,7 +223,8 @@ func (c *Controller) still(ctx context.Context, x treated) (bool, error) {
 	return found != nil && found.Reboot == x.finding.Reboot && !p.Node.Deleting && !p.Node.Disrupting, nil
 }
 
-// repair removes one node, unless the API server knows better. What replaces it comes first, where something can (K-49).
+// repair removes one node, unless the API server's state says otherwise. If possible, its replacement comes first
+// (K-49).
 func (c *Controller) repair(ctx context.Context, s situation, x treated) error {
 	if still, err := c.still(ctx, x); err != nil || !still {
 		return err
@@ -233,14 +238,14 @@ func (c *Controller) repair(ctx context.Context, s situation, x treated) error {
 	}
 	c.count(x, metrics.Delete)
 	c.config.Metrics.Disrupt(x.claim, string(plan.Unhealthy), "")
-	c.tell(x, event.DisruptionTerminating, "The node is removed: %s, %s since %s; nothing replaces it before: %s", plan.Unhealthy,
-		says(x), sinceOf(x), why)
+	c.tell(x, event.DisruptionTerminating, "The node is removed: %s, %s since %s; nothing replaces it before: %s",
+		plan.Unhealthy, says(x), sinceOf(x), why)
 	c.config.Removed.Tell(x.claim, string(plan.Unhealthy), says(x))
 	c.log(x, "", why)
 	return c.bound(ctx, x)
 }
 
-// says names the condition of an unhealthy node, with its reason where the policy asks for one.
+// says returns the condition of an unhealthy node, with its reason if the policy asks for one.
 func says(x treated) string {
 	if x.finding.Policy.Reason == nil {
 		return x.finding.String()
@@ -248,10 +253,10 @@ func says(x treated) string {
 	return x.finding.String() + " (" + x.finding.Reason + ")"
 }
 
-// sinceOf is since when.
+// sinceOf returns since when the node is unhealthy.
 func sinceOf(x treated) string { return time.Unix(x.finding.Since, 0).UTC().Format(time.RFC3339) }
 
-// bound makes the drain of an unhealthy node end as the provider's policies say.
+// bound limits the drain of an unhealthy node as the provider's policies say.
 func (c *Controller) bound(ctx context.Context, x treated) error {
 	if !x.finding.Bounded {
 		return nil
@@ -260,7 +265,7 @@ func (c *Controller) bound(ctx context.Context, x treated) error {
 	return removal.Bound(ctx, c.config.Client, x.claim, now.Add(time.Duration(x.finding.Drain)*time.Second), now)
 }
 
-// tellBlocked says why an unhealthy node stays, to whoever looks at the node, its claim or its pool.
+// tellBlocked reports why an unhealthy node stays, on the node, its claim and its pool.
 func (c *Controller) tellBlocked(x treated) {
 	text := fmt.Sprintf("The unhealthy node %s stays (%s): %s", x.node.Name, says(x), x.why)
 	about := []client.Object{nodeRef(x.member), x.claim}
@@ -272,7 +277,7 @@ func (c *Controller) tellBlocked(x treated) {
 	}
 }
 
-// nodeRef is as much of a node as an event needs.
+// nodeRef returns as much of a node as an event needs.
 func nodeRef(m member) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.node.Name, UID: m.node.UID}}
 }

@@ -57,7 +57,8 @@ func machineOf(name, pool, cloud string, changes ...func(m *machine)) machine {
 		&karpenterv1.NodeClaim{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: name, UID: types.UID("claim-" + name), Finalizers: []string{karpenterv1.TerminationFinalizer},
-				Labels: map[string]string{karpenterv1.NodePoolLabelKey: pool, karpenterv1.CapacityTypeLabelKey: "spot"},
+				Labels: map[string]string{karpenterv1.NodePoolLabelKey: pool,
+					karpenterv1.CapacityTypeLabelKey: "spot"},
 			},
 			Spec: karpenterv1.NodeClaimSpec{NodeClassRef: class},
 			Status: karpenterv1.NodeClaimStatus{ProviderID: cloud + "://" + name, NodeName: name, ImageID: "image-1",
@@ -77,7 +78,8 @@ func machineOf(name, pool, cloud string, changes ...func(m *machine)) machine {
 func with(kind corev1.NodeConditionType, since time.Duration) func(m *machine) {
 	return func(m *machine) {
 		m.node.Status.Conditions = append(m.node.Status.Conditions, corev1.NodeCondition{
-			Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(controllertest.Start().Add(-since)),
+			Type: kind, Status: corev1.ConditionTrue,
+			LastTransitionTime: metav1.NewTime(controllertest.Start().Add(-since)),
 		})
 	}
 }
@@ -122,8 +124,8 @@ func (r *rig) with(change func(c *repair.Config)) *prometheus.Registry {
 			error) {
 			return r.paused, nil
 		},
-		Events: &r.tape, Metrics: set.Claims, Decisions: set.Disruption, Ready: func() bool { return true }, Now: r.clock.Now,
-		Log: logr.Discard(),
+		Events: &r.tape, Metrics: set.Claims, Decisions: set.Disruption, Ready: func() bool { return true },
+		Now: r.clock.Now, Log: logr.Discard(),
 	}
 	if change != nil {
 		change(&config)
@@ -194,7 +196,8 @@ func TestWhenNodesAreLookedAtAgain(t *testing.T) {
 			t.Errorf("%s: again after %s, want %s", name, again, c.want)
 		}
 	}
-	r := situation(t, nil, append(fine(4, "p", "fake"), machineOf("x", "p", "fake", with("Broken", 59*time.Second)))...)
+	r := situation(t, nil,
+		append(fine(4, "p", "fake"), machineOf("x", "p", "fake", with("Broken", 59*time.Second)))...)
 	r.clock.Advance(700 * time.Millisecond)
 	if again := r.reconcile(t).RequeueAfter; again != time.Second {
 		t.Errorf("one is due in 300 ms: again after %s, want 1s", again)
@@ -209,7 +212,8 @@ func TestNoFailureOfARepairIsSwallowed(t *testing.T) {
 		"draining": machineOf("x", "p", "fake", with("Broken", time.Hour), leaving),
 	} {
 		controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
-			r := situation(t, []*karpenterv1.NodePool{poolOf("p", "fake", "100%")}, append(fine(4, "p", "fake"), sick)...)
+			r := situation(t, []*karpenterv1.NodePool{poolOf("p", "fake", "100%")},
+				append(fine(4, "p", "fake"), sick)...)
 			r.with(func(c *repair.Config) {
 				c.Client, c.Live = f.Wrap(r.server), f.Wrap(r.server)
 				c.Paused = func(context.Context) (string, error) { return "", f.Call("paused") }
@@ -237,8 +241,8 @@ func TestWhoseNodesAreRepaired(t *testing.T) {
 	twice := machineOf("z", "p", "other")
 	twice.node.Spec.ProviderID, twice.claim.Status.ProviderID = "other://z", "fake://x"
 	broken, lost := with("Broken", time.Hour), with("Lost", time.Hour)
-	pools := []*karpenterv1.NodePool{poolOf("a", "other", "0"), poolOf("p", "fake", "100%"), poolOf("q", "fake", "20%"),
-		poolOf("s", "second", "100%")}
+	pools := []*karpenterv1.NodePool{poolOf("a", "other", "0"), poolOf("p", "fake", "100%"),
+		poolOf("q", "fake", "20%"), poolOf("s", "second", "100%")}
 	for name, c := range map[string]struct {
 		machines []machine
 		want     []string
@@ -267,9 +271,11 @@ func TestWhoseNodesAreRepaired(t *testing.T) {
 			machineOf("y", "q", "fake", broken)), []string{"x", "y"}},
 		"not by nodes that are not ready": {slices.Concat(fine(3, "q", "fake"), []machine{machineOf("x", "q", "fake",
 			broken), machineOf("y", "q", "fake", broken),
-			machineOf("q-1", "q", "fake", uninitialized), machineOf("q-2", "q", "fake", uninitialized), machineOf("q-3", "q",
+			machineOf("q-1", "q", "fake", uninitialized), machineOf("q-2", "q", "fake", uninitialized),
+			machineOf("q-3", "q",
 				"fake", uninitialized),
-			machineOf("q-4", "q", "fake", uninitialized), machineOf("q-5", "q", "fake", uninitialized)}), []string{"x"}},
+			machineOf("q-4", "q", "fake", uninitialized), machineOf("q-5", "q", "fake", uninitialized)}),
+			[]string{"x"}},
 	} {
 		r := situation(t, pools, c.machines...)
 		r.reconcile(t)
@@ -307,8 +313,9 @@ func TestTheAPIServerIsAskedBeforeARepair(t *testing.T) {
 		"gone by itself": {nil, nil, 0},
 		"another claim":  {func(*corev1.Node) {}, func(c *karpenterv1.NodeClaim) { c.UID = "another" }, 0},
 		"marked by now": {func(*corev1.Node) {}, func(c *karpenterv1.NodeClaim) {
-			c.Status.Conditions = append(c.Status.Conditions, karpenterv1.Condition{Type: karpenterv1.ConditionTypeDisruptionReason,
-				Status: metav1.ConditionTrue, Reason: "Unhealthy"})
+			c.Status.Conditions = append(c.Status.Conditions,
+				karpenterv1.Condition{Type: karpenterv1.ConditionTypeDisruptionReason,
+					Status: metav1.ConditionTrue, Reason: "Unhealthy"})
 		}, 0},
 		"deleted by now": {func(*corev1.Node) {}, func(c *karpenterv1.NodeClaim) {
 			c.DeletionTimestamp = &metav1.Time{Time: controllertest.Start()}
@@ -372,7 +379,8 @@ func (h *heard) Event(about client.Object, kind event.Kind, reason, _ string) {
 // U-09: why a node stays is told on the node, its claim and its pool, where it has one.
 func TestWhoIsToldWhyANodeStays(t *testing.T) {
 	t.Parallel()
-	pools := []*karpenterv1.NodePool{poolOf("a", "other", "100%"), poolOf("p", "fake", "100%"), poolOf("q", "fake", "0")}
+	pools := []*karpenterv1.NodePool{poolOf("a", "other", "100%"), poolOf("p", "fake", "100%"),
+		poolOf("q", "fake", "0")}
 	protected := func(m *machine) {
 		m.node.Annotations = map[string]string{karpenterv1.DoNotDisruptAnnotationKey: "true"}
 	}

@@ -31,7 +31,8 @@ func (cloud) NodeClass() schema.GroupKind {
 	return schema.GroupKind{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"}
 }
 func (cloud) RepairPolicies() []provider.RepairPolicy {
-	return []provider.RepairPolicy{{ConditionType: "Broken", ConditionStatus: corev1.ConditionTrue, Toleration: time.Minute, TerminationGracePeriod: new(30 * time.Second)}}
+	return []provider.RepairPolicy{{ConditionType: "Broken", ConditionStatus: corev1.ConditionTrue,
+		Toleration: time.Minute, TerminationGracePeriod: new(30 * time.Second)}}
 }
 
 type rig struct {
@@ -44,8 +45,8 @@ type rig struct {
 	step   *repair.Controller
 }
 
-// sky is the picture, empty unless a test says otherwise, and whoever carries a plan out: it marks claims, and notes what it was to
-// launch.
+// sky is the picture, empty unless a test says otherwise, and whoever carries a plan out: it marks claims, and notes
+// what it was to launch.
 type sky struct {
 	client   client.Client
 	picture  *cluster.Snapshot
@@ -91,15 +92,23 @@ func newRig(t *testing.T) *rig {
 	objects := []client.Object{pool}
 	for _, name := range []string{"n0", "n1", "n2", "n3", "n4"} {
 		claim := &karpenterv1.NodeClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("claim-" + name), Finalizers: []string{karpenterv1.TerminationFinalizer}, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "pool"}},
-			Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: class},
-			Status: karpenterv1.NodeClaimStatus{ProviderID: "fake://" + name, NodeName: name, Conditions: []karpenterv1.Condition{
-				{Type: karpenterv1.ConditionTypeInitialized, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(controllertest.Start())},
-			}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("claim-" + name), Finalizers: []string{
+				karpenterv1.TerminationFinalizer,
+			}, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "pool"}},
+			Spec: karpenterv1.NodeClaimSpec{NodeClassRef: class},
+			Status: karpenterv1.NodeClaimStatus{ProviderID: "fake://" + name, NodeName: name,
+				Conditions: []karpenterv1.Condition{
+					{Type: karpenterv1.ConditionTypeInitialized, Status: metav1.ConditionTrue,
+						LastTransitionTime: metav1.NewTime(controllertest.Start())},
+				}},
 		}
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: corev1.NodeSpec{ProviderID: "fake://" + name}}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
+			Spec: corev1.NodeSpec{ProviderID: "fake://" + name}}
 		if name == "n0" {
-			node.Status.Conditions = []corev1.NodeCondition{{Type: "Broken", Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(controllertest.Start())}}
+			node.Status.Conditions = []corev1.NodeCondition{
+				{Type: "Broken", Status: corev1.ConditionTrue,
+					LastTransitionTime: metav1.NewTime(controllertest.Start())},
+			}
 		}
 		objects = append(objects, claim, node)
 	}
@@ -150,7 +159,8 @@ func TestABrokenNodeIsReplacedAfterItsToleration(t *testing.T) {
 	if names, ends := r.deleted(t); len(names) != 1 || names[0] != "n0" || ends != "2026-01-02T03:05:35Z" {
 		t.Errorf("deleted %v, drain ends at %q; want n0, drained for 30 s", names, ends)
 	}
-	if said := strings.Join(r.tape.Said(), "\n"); strings.Count(said, "n0 DisruptionTerminating: The node is removed: Unhealthy, Broken=True since 2026-01-02T03:04:05Z") != 2 {
+	if said := strings.Join(r.tape.Said(), "\n"); strings.Count(said,
+		"n0 DisruptionTerminating: The node is removed: Unhealthy, Broken=True since 2026-01-02T03:04:05Z") != 2 {
 		t.Errorf("said %q, want claim and node to say why", said)
 	}
 }
@@ -168,7 +178,8 @@ func TestWhyNothingIsDoneIsTold(t *testing.T) {
 		t.Fatalf("%v deleted", names)
 	}
 	said := strings.Join(r.tape.Said(), "\n")
-	if strings.Count(said, "n0 NodeRepairBlocked: ") != 2 || !strings.Contains(said, "pool NodeRepairBlocked: The unhealthy node n0 stays (Broken=True): voluntary disruption is paused") {
+	if strings.Count(said, "n0 NodeRepairBlocked: ") != 2 || !strings.Contains(said,
+		"pool NodeRepairBlocked: The unhealthy node n0 stays (Broken=True): voluntary disruption is paused") {
 		t.Errorf("said %q", said)
 	}
 }

@@ -22,7 +22,7 @@ type member struct {
 	reboots  bool // its provider can reboot machines
 }
 
-// policiesOf are a provider's policies as the engine reads them. A pattern that cannot be read was refused at the start.
+// policiesOf converts a provider's policies for the engine. Invalid patterns were refused at the start.
 func policiesOf(list []provider.RepairPolicy) (policies []engine.RepairPolicy) {
 	for _, p := range list {
 		policy := engine.RepairPolicy{Condition: string(p.ConditionType), Status: string(p.ConditionStatus),
@@ -42,17 +42,17 @@ func policiesOf(list []provider.RepairPolicy) (policies []engine.RepairPolicy) {
 	return policies
 }
 
-// seconds rounds up: nothing is tolerated for less time than is said.
+// seconds rounds up, so that no toleration gets shorter.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// patient is what the engine has to know of a node. With veto, do-not-disrupt keeps repair away, too (K-49). What is
-// unhealthy and stays does not use up a budget, although it is not ready: removing it takes nothing away.
+// patient returns what the engine needs to know of a node. With veto, do-not-disrupt prevents repair too (K-49). An
+// unhealthy node that stays uses up no budget, although it is not ready: removing it takes nothing away.
 func (m member) patient(now time.Time, veto bool) engine.Patient {
 	p := engine.Patient{Policies: m.policies, Zone: m.node.Labels[corev1.LabelTopologyZone],
 		Node: &cluster.Node{Name: m.node.Name, Pool: m.pool, Deleting: m.node.DeletionTimestamp != nil}}
 	for _, c := range m.node.Status.Conditions {
-		p.Conditions = append(p.Conditions, engine.NodeCondition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason,
-			Since: c.LastTransitionTime.Unix()})
+		p.Conditions = append(p.Conditions, engine.NodeCondition{Type: string(c.Type), Status: string(c.Status),
+			Reason: c.Reason, Since: c.LastTransitionTime.Unix()})
 	}
 	if m.claim == nil {
 		return p
@@ -72,17 +72,18 @@ func (m member) patient(now time.Time, veto bool) engine.Patient {
 	return p
 }
 
-// situation is what a decision is made of.
+// situation is the input of a decision.
 type situation struct {
 	now     time.Time
 	members []member // all nodes of the cluster
 	budgets map[string][]engine.Budget
-	paused  string // why nothing may be disrupted that budgets bound, "" when it may
-	// onlyOwnVeto lets do-not-disrupt keep no node from repair: do-not-repair alone does.
+	paused  string // why disruption under budgets is paused, "" if it is not
+	// onlyOwnVeto means that only do-not-repair prevents repair, not do-not-disrupt.
 	onlyOwnVeto bool
 }
 
-// leaveOut takes nodes out of a pool that another program manages: its budgets are none of ours, and nobody is told there.
+// leaveOut removes nodes from a pool that another program manages. Its budgets do not apply here, and it gets no
+// events.
 func (s *situation) leaveOut(pool string) {
 	for i := range s.members {
 		if s.members[i].pool == pool {
@@ -91,21 +92,22 @@ func (s *situation) leaveOut(pool string) {
 	}
 }
 
-// treated is an unhealthy node, what it has, and of one that stays why.
+// treated is an unhealthy node with its finding and, if it stays, why.
 type treated struct {
 	member
 	finding engine.Finding
 	why     string
 }
 
-// verdict is what is to be done.
+// verdict is what to do.
 type verdict struct {
 	remove, reboot []treated // now
 	withdraw       []treated // reboots that were decided
-	bound          []treated // on their way out already: their drain must not take for ever, since nothing there answers
-	blocked        []treated // stay
-	later          bool      // others come in another round
-	next           time.Time // when the next node's toleration ends; zero when no node waits
+	// being removed already: their drain needs an end, since nothing there answers
+	bound   []treated
+	blocked []treated // they stay
+	later   bool      // more nodes follow in another round
+	next    time.Time // when the next node's toleration ends; zero when no node waits
 }
 
 // decide asks the engine which nodes are repaired, and how (D-13). It is pure.
@@ -120,7 +122,7 @@ func decide(s situation) (v verdict) {
 	}
 	for _, t := range list {
 		x := treated{s.members[t.Patient], t.Finding, t.Why}
-		x.claim = x.claim.DeepCopy() // patches write what they are answered into it
+		x.claim = x.claim.DeepCopy() // patches write the API server's answer into it
 		switch t.Cure {
 		case engine.CureReplace:
 			v.remove = append(v.remove, x)

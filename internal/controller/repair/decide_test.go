@@ -2,6 +2,7 @@ package repair
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -28,10 +29,16 @@ func policies() []provider.RepairPolicy {
 // machine is a healthy node of ours in a pool and a zone.
 func machine(name, pool, zone string) member {
 	return member{
-		node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone}}},
+		node: &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone}},
+		},
 		claim: &karpenterv1.NodeClaim{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Status:     karpenterv1.NodeClaimStatus{Conditions: []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeInitialized, Status: metav1.ConditionTrue}}},
+			Status: karpenterv1.NodeClaimStatus{
+				Conditions: []karpenterv1.Condition{
+					{Type: karpenterv1.ConditionTypeInitialized, Status: metav1.ConditionTrue},
+				},
+			},
 		},
 		pool: pool, policies: policiesOf(policies()),
 	}
@@ -39,7 +46,9 @@ func machine(name, pool, zone string) member {
 
 // broken makes it unhealthy since so long.
 func (m member) broken(since time.Duration) member {
-	m.node.Status.Conditions = append(m.node.Status.Conditions, corev1.NodeCondition{Type: "Broken", Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now().Add(-since))})
+	m.node.Status.Conditions = append(m.node.Status.Conditions, corev1.NodeCondition{
+		Type: "Broken", Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now().Add(-since)),
+	})
 	return m
 }
 
@@ -71,10 +80,23 @@ func names(list []treated) string {
 	return strings.Join(parts, " ")
 }
 
-// D-13.
-func TestWhatIsRepaired(t *testing.T) {
-	t.Parallel()
-	one := func() member { return machine("x", "p", "a").broken(5 * time.Minute) }
+// broken is a machine that has been broken for as long as it takes.
+func broken() member { return machine("x", "p", "a").broken(5 * time.Minute) }
+
+// repairCase is nodes of a cluster, and what repair makes of them.
+type repairCase struct {
+	members []member
+	budgets []engine.Budget // of p
+	paused  string
+	remove  string
+	bound   string
+	blocked string // of the first
+	next    time.Duration
+	own     bool // do-not-repair alone keeps repair away
+}
+
+// vetoed are cases in which somebody has said that a node is to be left alone.
+func vetoed() map[string]repairCase {
 	annotate := func(m member, key, value string, onNode bool) member {
 		annotations := map[string]string{key: value}
 		if onNode {
@@ -88,80 +110,135 @@ func TestWhatIsRepaired(t *testing.T) {
 		return annotate(m, karpenterv1.DoNotDisruptAnnotationKey, "true", onNode)
 	}
 	const veto = karpenterv1.DoNotRepairAnnotationKey // K-49
-	for name, test := range map[string]struct {
-		members []member
-		budgets []engine.Budget // of p
-		paused  string
-		remove  string
-		bound   string
-		blocked string // of the first
-		next    time.Duration
-		own     bool // do-not-repair alone keeps repair away
-	}{
-		"a node that stays broken": {members: append(healthy(9, "p"), one()), remove: "x"},
+	return map[string]repairCase{
+		"a protected node": {members: append(healthy(9, "p"), protect(broken(), true)),
+			blocked: "do-not-disrupt"},
+		"a protected claim": {members: append(healthy(9, "p"), protect(broken(), false)),
+			blocked: "do-not-disrupt"},
+		"a node that is not to be repaired": {
+			members: append(healthy(9, "p"), annotate(broken(), veto, "true", true)), blocked: veto,
+		},
+		"a claim that is not to be repaired": {
+			members: append(healthy(9, "p"), annotate(broken(), veto, "true", false)), blocked: veto,
+		},
+		"a protected node that counts for nothing": {members: append(healthy(9, "p"), protect(broken(), true)),
+			own: true, remove: "x"},
+		"a protected claim that counts for nothing": {members: append(healthy(9, "p"), protect(broken(), false)),
+			own: true, remove: "x"},
+		"its own veto counts all the same": {members: append(healthy(9, "p"),
+			annotate(protect(broken(), true), veto, "true", true)), own: true, blocked: veto},
+		"a drain of it ends, too": {members: append(healthy(9, "p"),
+			protect(broken(), true).deleted()), own: true, bound: "x"},
+		"a veto of another value": {
+			members: append(healthy(9, "p"), annotate(broken(), veto, "yes", true)), remove: "x",
+		},
+		"a protected one that is drained is not hurt": {
+			members: append(healthy(9, "p"), protect(broken(), true).deleted()),
+		},
+	}
+}
+
+// bounded are the other cases.
+func bounded() map[string]repairCase {
+	return map[string]repairCase{
+		"a node that stays broken": {members: append(healthy(9, "p"), broken()), remove: "x"},
 		"one that may still recover": {members: append(healthy(9, "p"),
 			machine("x", "p", "a").broken(20*time.Second)), next: 40 * time.Second},
-		"the longest broken first, as budgets allow": {members: append(healthy(9, "p"), one(),
+		"the longest broken first, as budgets allow": {members: append(healthy(9, "p"), broken(),
 			machine("y", "p", "b").broken(time.Hour)), budgets: []engine.Budget{{Max: 1}}, remove: "y"},
-		"one node of a pool in a round": {members: append(healthy(9, "p"), one(), machine("y", "p", "b").broken(time.Hour),
-			machine("z", "", "b").broken(time.Hour)), remove: "y z"},
-		"a budget for its reason":    {members: append(healthy(9, "p"), one()), budgets: []engine.Budget{{Max: 0, Reasons: []plan.DisruptionReason{plan.Unhealthy}}}, blocked: "budgets"},
-		"a budget for other reasons": {members: append(healthy(9, "p"), one()), budgets: []engine.Budget{{Max: 0, Reasons: []plan.DisruptionReason{plan.Drifted}}}, remove: "x"},
-		"a node on its way out uses the budget up": {members: append(healthy(9, "p"), one(),
+		"one node of a pool in a round": {
+			members: append(healthy(9, "p"), broken(), machine("y", "p", "b").broken(time.Hour),
+				machine("z", "", "b").broken(time.Hour)), remove: "y z"},
+		"a budget for its reason": {members: append(healthy(9, "p"), broken()),
+			budgets: []engine.Budget{{Max: 0, Reasons: []plan.DisruptionReason{plan.Unhealthy}}}, blocked: "budgets"},
+		"a budget for other reasons": {members: append(healthy(9, "p"), broken()),
+			budgets: []engine.Budget{{Max: 0, Reasons: []plan.DisruptionReason{plan.Drifted}}}, remove: "x"},
+		"a node on its way out uses the budget up": {members: append(healthy(9, "p"), broken(),
 			machine("y", "p", "b").deleted()), budgets: []engine.Budget{{Max: 1}},
 			blocked: "the budgets of NodePool p allow 1 at a time for the reason Unhealthy, and 1 are going or not ready"},
-		"the pause switch": {members: append(healthy(9, "p"), one()), paused: "paused by Jo", blocked: "paused by Jo"},
-		"20 % of the pool": {members: append(healthy(8, "p"), one(),
+		"the pause switch": {members: append(healthy(9, "p"), broken()), paused: "paused by Jo",
+			blocked: "paused by Jo"},
+		"20 % of the pool": {members: append(healthy(8, "p"), broken(),
 			machine("y", "p", "b").broken(time.Hour)), remove: "y"},
-		"more than 20 % of the pool":                  {members: append(healthy(7, "p"), one(), machine("y", "p", "b").broken(time.Hour), machine("z", "p", "b").broken(time.Second)), blocked: "3 of 10 nodes of NodePool p are unhealthy, which is more than 20%", next: 59 * time.Second},
-		"another pool's troubles are its own":         {members: append(healthy(4, "p"), one(), machine("y", "q", "b").broken(time.Second), machine("z", "q", "b").broken(time.Second)), remove: "x", next: 59 * time.Second},
-		"without a pool the whole cluster counts":     {members: append(healthy(5, "p"), machine("x", "", "a").broken(time.Hour), machine("y", "q", "b").broken(time.Second), machine("z", "q", "b").broken(time.Second)), blocked: "3 of 8 nodes of the cluster are unhealthy", next: 59 * time.Second},
-		"without a pool no budget holds":              {members: append(healthy(5, "p"), machine("x", "", "a").broken(time.Hour)), paused: "paused by Jo", remove: "x"},
-		"a zone of which nothing healthy stays":       {members: append(healthy(9, "p"), machine("x", "p", "c").broken(time.Hour), machine("y", "q", "c").broken(time.Second)), blocked: "no node of zone c is healthy and stays", next: 59 * time.Second},
-		"a zone in which only leaving nodes are well": {members: append(healthy(9, "p"), machine("x", "p", "c").broken(time.Hour), machine("y", "q", "c").deleted()), blocked: "zone c"},
-		"the only node of its zone":                   {members: append(healthy(9, "p"), machine("x", "p", "c").broken(time.Hour)), remove: "x"},
-		"a protected node":                            {members: append(healthy(9, "p"), protect(one(), true)), blocked: "do-not-disrupt"},
-		"a protected claim":                           {members: append(healthy(9, "p"), protect(one(), false)), blocked: "do-not-disrupt"},
-		"a node that is not to be repaired":           {members: append(healthy(9, "p"), annotate(one(), veto, "true", true)), blocked: veto},
-		"a claim that is not to be repaired":          {members: append(healthy(9, "p"), annotate(one(), veto, "true", false)), blocked: veto},
-		"a protected node that counts for nothing":    {members: append(healthy(9, "p"), protect(one(), true)), own: true, remove: "x"},
-		"a protected claim that counts for nothing":   {members: append(healthy(9, "p"), protect(one(), false)), own: true, remove: "x"},
-		"its own veto counts all the same": {members: append(healthy(9, "p"),
-			annotate(protect(one(), true), veto, "true", true)), own: true, blocked: veto},
-		"a drain of it ends, too": {members: append(healthy(9, "p"),
-			protect(one(), true).deleted()), own: true, bound: "x"},
-		"a veto of another value":                     {members: append(healthy(9, "p"), annotate(one(), veto, "yes", true)), remove: "x"},
-		"one that is drained already: the drain ends": {members: append(healthy(9, "p"), one().deleted()), bound: "x"},
-		"a protected one that is drained is not hurt": {members: append(healthy(9, "p"), protect(one(), true).deleted())},
-		"one that never was ready is not repaired":    {members: append(healthy(9, "p"), func() member { m := one(); m.claim.Status.Conditions = nil; return m }())},
+		"more than 20 % of the pool": {
+			members: append(healthy(7, "p"), broken(), machine("y", "p", "b").broken(time.Hour),
+				machine("z", "p", "b").broken(time.Second)),
+			blocked: "3 of 10 nodes of NodePool p are unhealthy, which is more than 20%", next: 59 * time.Second,
+		},
+		"another pool's troubles are its own": {
+			members: append(healthy(4, "p"), broken(), machine("y", "q", "b").broken(time.Second),
+				machine("z", "q", "b").broken(time.Second)), remove: "x", next: 59 * time.Second,
+		},
+		"without a pool the whole cluster counts": {
+			members: append(healthy(5, "p"), machine("x", "", "a").broken(time.Hour),
+				machine("y", "q", "b").broken(time.Second), machine("z", "q", "b").broken(time.Second)),
+			blocked: "3 of 8 nodes of the cluster are unhealthy", next: 59 * time.Second,
+		},
+		"without a pool no budget holds": {
+			members: append(healthy(5, "p"), machine("x", "", "a").broken(time.Hour)), paused: "paused by Jo",
+			remove: "x",
+		},
+		"a zone of which nothing healthy stays": {
+			members: append(healthy(9, "p"), machine("x", "p", "c").broken(time.Hour),
+				machine("y", "q", "c").broken(time.Second)), blocked: "no node of zone c is healthy and stays",
+			next: 59 * time.Second,
+		},
+		"a zone in which only leaving nodes are well": {
+			members: append(healthy(9, "p"), machine("x", "p", "c").broken(time.Hour),
+				machine("y", "q", "c").deleted()), blocked: "zone c",
+		},
+		"the only node of its zone": {
+			members: append(healthy(9, "p"), machine("x", "p", "c").broken(time.Hour)), remove: "x",
+		},
+		"one that is drained already: the drain ends": {members: append(healthy(9, "p"), broken().deleted()),
+			bound: "x"},
+		"one that never was ready is not repaired": {
+			members: append(healthy(9, "p"),
+				func() member { m := broken(); m.claim.Status.Conditions = nil; return m }()),
+		},
 		"one on its way out, first, uses it up too": {members: append([]member{machine("y", "p", "b").deleted()},
-			append(healthy(9, "p"), one())...), budgets: []engine.Budget{{Max: 1}}, blocked: "budgets"},
+			append(healthy(9, "p"), broken())...), budgets: []engine.Budget{{Max: 1}}, blocked: "budgets"},
 		"nodes without a pool use no budget up": {members: append([]member{machine("n", "", "b").deleted()},
-			append(healthy(9, "p"), one())...), budgets: []engine.Budget{{Max: 1}}, remove: "x"},
-		"a pool that is gone has no budgets": {members: append(healthy(9, "gone"), machine("x", "gone",
-			"a").broken(time.Hour)), remove: "x"},
-		"nodes without a zone are in none": {members: append(healthy(9, "p"), machine("x", "p",
-			"").broken(time.Hour), machine("y", "q", "").broken(time.Second)), remove: "x", next: 59 * time.Second},
-		"of two that may recover the first is awaited": {members: append(healthy(19, "p"), machine("x", "p",
-			"a").broken(20*time.Second), machine("y", "p", "a").broken(30*time.Second)), next: 30 * time.Second},
-		"in whatever order they are": {members: append(healthy(19, "p"), machine("x", "p",
-			"a").broken(30*time.Second), machine("y", "p", "a").broken(20*time.Second)), next: 30 * time.Second},
+			append(healthy(9, "p"), broken())...), budgets: []engine.Budget{{Max: 1}}, remove: "x"},
+		"a pool that is gone has no budgets": {members: append(healthy(9, "gone"),
+			machine("x", "gone", "a").broken(time.Hour)), remove: "x"},
+		"nodes without a zone are in none": {members: append(healthy(9, "p"),
+			machine("x", "p", "").broken(time.Hour), machine("y", "q", "").broken(time.Second)), remove: "x",
+			next: 59 * time.Second},
+		"of two that may recover the first is awaited": {members: append(healthy(19, "p"),
+			machine("x", "p", "a").broken(20*time.Second), machine("y", "p", "a").broken(30*time.Second)),
+			next: 30 * time.Second},
+		"in whatever order they are": {members: append(healthy(19, "p"),
+			machine("x", "p", "a").broken(30*time.Second), machine("y", "p", "a").broken(20*time.Second)),
+			next: 30 * time.Second},
 		"one whose node was deleted goes by itself": {members: append(healthy(9, "p"),
-			func() member { m := one(); m.node.DeletionTimestamp = &metav1.Time{Time: now()}; return m }())},
-		"one that is to be replaced goes by itself": {members: append(healthy(9, "p"), one().replaced())},
-		"one that is to be replaced leaves its zone": {members: append(healthy(9, "p"), machine("x", "p",
-			"c").broken(time.Hour), machine("y", "p", "c").replaced()), blocked: "zone c"},
-		"another program's node is not ours to repair": {members: append(healthy(9, "p"), func() member { m := one(); m.claim = nil; return m }())},
-	} {
+			func() member { m := broken(); m.node.DeletionTimestamp = &metav1.Time{Time: now()}; return m }())},
+		"one that is to be replaced goes by itself": {members: append(healthy(9, "p"), broken().replaced())},
+		"one that is to be replaced leaves its zone": {members: append(healthy(9, "p"),
+			machine("x", "p", "c").broken(time.Hour), machine("y", "p", "c").replaced()), blocked: "zone c"},
+		"another program's node is not ours to repair": {
+			members: append(healthy(9, "p"), func() member { m := broken(); m.claim = nil; return m }()),
+		},
+	}
+}
+
+// D-13.
+func TestWhatIsRepaired(t *testing.T) {
+	t.Parallel()
+	cases := bounded()
+	maps.Copy(cases, vetoed())
+	for name, test := range cases {
 		budgets := map[string][]engine.Budget{"p": test.budgets}
-		v := decide(situation{now: now(), members: test.members, budgets: budgets, paused: test.paused, onlyOwnVeto: test.own})
+		v := decide(situation{now: now(), members: test.members, budgets: budgets, paused: test.paused,
+			onlyOwnVeto: test.own})
 		if got := names(v.remove); got != test.remove {
 			t.Errorf("%s: removes %q, want %q", name, got, test.remove)
 		}
 		if got := names(v.bound); got != test.bound {
 			t.Errorf("%s: bounds the drain of %q, want %q", name, got, test.bound)
 		}
-		if (len(v.blocked) > 0) != (test.blocked != "") || len(v.blocked) > 0 && !strings.Contains(v.blocked[0].why, test.blocked) {
+		if (len(v.blocked) > 0) != (test.blocked != "") ||
+			len(v.blocked) > 0 && !strings.Contains(v.blocked[0].why, test.blocked) {
 			t.Errorf("%s: blocked %+v, want %q", name, v.blocked, test.blocked)
 		}
 		if test.next > 0 && !v.next.Equal(now().Add(test.next)) || test.next == 0 && !v.next.IsZero() {
@@ -196,7 +273,8 @@ func TestAFifthOfALargePoolMayBeUnhealthy(t *testing.T) {
 
 func TestOfSeveralConditionsTheFirstThatIsDueCounts(t *testing.T) {
 	t.Parallel()
-	since := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, ago time.Duration) corev1.NodeCondition {
+	since := func(kind corev1.NodeConditionType, status corev1.ConditionStatus,
+		ago time.Duration) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: kind, Status: status, LastTransitionTime: metav1.NewTime(now().Add(-ago))}
 	}
 	for name, c := range map[string]struct {
@@ -207,17 +285,20 @@ func TestOfSeveralConditionsTheFirstThatIsDueCounts(t *testing.T) {
 			"True", 30*time.Second)}, "Broken=True"},
 		"in the other order": {[]corev1.NodeCondition{since("Broken", "True", 30*time.Second), since("Ready",
 			"False", 9*time.Minute)}, "Broken=True"},
-		"the first policy's is due": {[]corev1.NodeCondition{since("Broken", "True", time.Second), since("Ready", "False",
-			10*time.Minute)}, "Ready=False"},
+		"the first policy's is due": {[]corev1.NodeCondition{since("Broken", "True", time.Second),
+			since("Ready", "False",
+				10*time.Minute)}, "Ready=False"},
 		"others stand before it": {[]corev1.NodeCondition{since("MemoryPressure", "True", time.Hour), since("Broken",
 			"True", time.Second)}, "Broken=True"},
 		"it is well": {[]corev1.NodeCondition{since("Ready", "True", time.Hour), since("Broken", "False",
 			time.Hour)}, ""},
-		"nobody names its condition": {[]corev1.NodeCondition{since("MemoryPressure", "True", time.Hour), since("Other",
-			"False", time.Hour)}, ""},
+		"nobody names its condition": {[]corev1.NodeCondition{since("MemoryPressure", "True", time.Hour),
+			since("Other",
+				"False", time.Hour)}, ""},
 	} {
 		got := ""
-		m := member{node: &corev1.Node{Status: corev1.NodeStatus{Conditions: c.conditions}}, policies: policiesOf(policies())}
+		m := member{node: &corev1.Node{Status: corev1.NodeStatus{Conditions: c.conditions}},
+			policies: policiesOf(policies())}
 		p := m.patient(now(), true)
 		if found := engine.Diagnose(&p, now().Add(time.Hour).Unix()); found != nil {
 			got = found.String()
@@ -232,8 +313,9 @@ func TestOfSeveralConditionsTheFirstThatIsDueCounts(t *testing.T) {
 func TestNamesOfConditionsInMetrics(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"Ready": "ready", "MemoryPressure": "memory_pressure", "PIDPressure": "pid_pressure", "KWOKUnhealthy": "kwok_unhealthy",
-		"NoGPU": "no_gpu", "GPU": "gpu", "PlanB": "plan_b", "KWOKOk": "kwok_ok", "b": "b", "": "",
+		"Ready": "ready", "MemoryPressure": "memory_pressure", "PIDPressure": "pid_pressure",
+		"KWOKUnhealthy": "kwok_unhealthy",
+		"NoGPU":         "no_gpu", "GPU": "gpu", "PlanB": "plan_b", "KWOKOk": "kwok_ok", "b": "b", "": "",
 	} {
 		if got := metrics.Snake(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

@@ -17,11 +17,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// This file has what replaces an unhealthy node come before it goes (K-49): it marks the node and launches. From then on the
-// controller of disruption goes on with it, as with any node that is replaced, and asks Recovered whether it still has to go.
+// This file replaces an unhealthy node before it is removed (K-49). It marks the node and launches its replacement.
+// Then the disruption controller continues, as with any replaced node, and asks Recovered whether the node still has
+// to go.
 
-// replaceFirst begins the replacement of a node. why says why nothing comes before it, so that it goes at once; "" when something
-// does, or when the claim is not any more what was seen.
+// replaceFirst begins the replacement of a node. why says why no replacement can come first, so the node goes at once.
+// It is "" if one can, or if the claim has changed.
 func (c *Controller) replaceFirst(ctx context.Context, s situation, x treated) (why string, err error) {
 	terms := engine.Terms{Now: s.now.Unix(), Budgets: s.budgets}
 	p, why := engine.ReplaceFirst(c.config.Picture.Snapshot(), terms, x.claim.Name)
@@ -32,7 +33,8 @@ func (c *Controller) replaceFirst(ctx context.Context, s situation, x treated) (
 		p.Removes[i].Why = says(x)
 	}
 	outcome, err := c.config.Applier.Apply(ctx, p)
-	if !slices.Contains(outcome.Marked, x.claim.Name) || err != nil { // what is marked, and not replaced, goes in the next step
+	// a node that is marked but not replaced goes in the next step
+	if !slices.Contains(outcome.Marked, x.claim.Name) || err != nil {
 		return "", err
 	}
 	c.count(x, metrics.Replace)
@@ -40,36 +42,38 @@ func (c *Controller) replaceFirst(ctx context.Context, s situation, x treated) (
 	for _, l := range p.Launches {
 		launches = append(launches, l.Pool+"/"+l.Cheapest.Type)
 	}
-	c.tell(x, event.DisruptionLaunching, "The node is to go: %s, %s since %s, once %s is there", plan.Unhealthy, says(x), sinceOf(x),
-		strings.Join(launches, ", "))
+	c.tell(x, event.DisruptionLaunching, "The node is to go: %s, %s since %s, once %s is there", plan.Unhealthy,
+		says(x), sinceOf(x), strings.Join(launches, ", "))
 	c.log(x, strings.Join(launches, ", "), "")
 	return "", nil
 }
 
-// count counts a node that is removed, or replaced.
+// count counts a node that is removed or replaced.
 func (c *Controller) count(x treated, decision string) {
 	c.config.Metrics.Unhealthy.WithLabelValues(metrics.Snake(x.finding.Policy.Condition), x.pool,
-		x.claim.Labels[karpenterv1.CapacityTypeLabelKey], x.claim.Status.ImageID, metrics.TerminationMode(x.claim)).Inc()
+		x.claim.Labels[karpenterv1.CapacityTypeLabelKey], x.claim.Status.ImageID,
+		metrics.TerminationMode(x.claim)).Inc()
 	labels := []string{decision, metrics.Reason(string(plan.Unhealthy)), ""}
 	c.config.Decisions.Decisions.WithLabelValues(labels...).Inc()
 	c.config.Decisions.PoolDecisions.WithLabelValues(append([]string{x.pool}, labels...)...).Inc()
 }
 
-// log notes a node that is repaired: what replaces it before it goes, or why nothing does.
+// log logs the repair of a node: what replaces it first, or why nothing does.
 func (c *Controller) log(x treated, replacedBy, why string) {
-	c.config.Log.Info("repairing", "claim", x.claim.Name, "node", x.node.Name, "pool", x.pool, "reason", string(plan.Unhealthy),
+	c.config.Log.Info("repairing", "claim", x.claim.Name, "node", x.node.Name, "pool", x.pool, "reason",
+		string(plan.Unhealthy),
 		"condition", says(x), "since", sinceOf(x), "replacedBy", replacedBy, "nothingBefore", why)
 }
 
-// tell tells of a node, and of its claim.
+// tell reports an event on a node and its claim.
 func (c *Controller) tell(x treated, reason, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	c.config.Events.Event(x.claim, event.Normal, reason, text)
 	c.config.Events.Event(nodeRef(x.member), event.Normal, reason, text)
 }
 
-// Recovered says why a node that is marked as unhealthy is not to be repaired any more: it has recovered, or somebody has come to
-// keep it; "" when it still is. Of a node or a claim that is gone nobody says so.
+// Recovered returns why a node marked as unhealthy need not be repaired any more: it has recovered, or somebody keeps
+// it. It returns "" if repair is still due, or if the node or claim is gone.
 func (c *Controller) Recovered(ctx context.Context, name string) (string, error) {
 	var claim karpenterv1.NodeClaim
 	if err := c.config.Client.Get(ctx, types.NamespacedName{Name: name}, &claim); err != nil {

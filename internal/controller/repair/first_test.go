@@ -47,8 +47,8 @@ func drawn(t *testing.T, text string) *cluster.Snapshot {
 
 const alone = "node x type=m5.large zone=a pool=p\npod a cpu=1 node=x\n"
 
-// K-49: what replaces an unhealthy node is launched, and the node is marked and stays until somebody finds it there. The mark says what it
-// has, both are told, and a second look does nothing more.
+// K-49: what replaces an unhealthy node is launched, and the node is marked and stays until somebody finds it there.
+// The mark says what it has, both are told, and a second look does nothing more.
 func TestK49_WhatReplacesAnUnhealthyNodeComesFirst(t *testing.T) {
 	t.Parallel()
 	r := pictured(t, alone)
@@ -86,13 +86,15 @@ func TestK49_WhereNothingCanComeFirstItGoesAtOnce(t *testing.T) {
 	for name, c := range map[string]struct{ of, why string }{
 		"not ready": {"node x type=m5.large zone=a pool=p not-ready\npod a cpu=1 node=x\n",
 			"it is not ready, so nothing runs there that could wait"},
-		"room elsewhere":  {alone + "node y type=m5.large zone=a pool=p\n", "its pods have places elsewhere"},
-		"room for nobody": {"node x type=m5.large zone=a pool=p\npod a cpu=3 node=x\n", "pod default/a would find no place elsewhere"},
-		"unknown":         {"", "it is not known"},
+		"room elsewhere": {alone + "node y type=m5.large zone=a pool=p\n", "its pods have places elsewhere"},
+		"room for nobody": {"node x type=m5.large zone=a pool=p\npod a cpu=3 node=x\n",
+			"pod default/a would find no place elsewhere"},
+		"unknown": {"", "it is not known"},
 	} {
 		r := pictured(t, c.of)
 		r.reconcile(t)
-		if names, ends := r.deleted(t); !slices.Equal(names, []string{"x"}) || ends != "2026-01-02T03:04:35Z" || len(r.sky.launched) > 0 {
+		if names, ends := r.deleted(t); !slices.Equal(names, []string{"x"}) || ends != "2026-01-02T03:04:35Z" ||
+			len(r.sky.launched) > 0 {
 			t.Errorf("%s: deleted %v, the drain ends at %q, launched %v", name, names, ends, r.sky.launched)
 		}
 		if said := strings.Join(r.tape.Said(), "\n"); !strings.Contains(said, "nothing replaces it before: "+c.why) {
@@ -141,10 +143,17 @@ func TestK49_ARecoveredNodeIsKnown(t *testing.T) {
 			want: "karpenter.sh/do-not-repair is set"},
 		"kept": {changes: []func(m *machine){broken, keep(karpenterv1.DoNotDisruptAnnotationKey)},
 			want: "karpenter.sh/do-not-disrupt is set"},
-		"kept, which counts not":  {changes: []func(m *machine){broken, keep(karpenterv1.DoNotDisruptAnnotationKey)}, own: true},
-		"another program's":       {changes: []func(m *machine){func(m *machine) { m.claim.Spec.NodeClassRef.Kind = "Other" }}},
-		"its node is gone":        {changes: []func(m *machine){func(m *machine) { m.claim.Status.NodeName = "gone" }}},
-		"its machine is another":  {changes: []func(m *machine){func(m *machine) { m.node.Spec.ProviderID = "fake://y" }}},
+		"kept, which counts not": {changes: []func(m *machine){broken, keep(karpenterv1.DoNotDisruptAnnotationKey)},
+			own: true},
+		"another program's": {
+			changes: []func(m *machine){func(m *machine) { m.claim.Spec.NodeClassRef.Kind = "Other" }},
+		},
+		"its node is gone": {
+			changes: []func(m *machine){func(m *machine) { m.claim.Status.NodeName = "gone" }},
+		},
+		"its machine is another": {
+			changes: []func(m *machine){func(m *machine) { m.node.Spec.ProviderID = "fake://y" }},
+		},
 		"the claim is gone, too ": {notThere: true},
 	} {
 		r := situation(t, nil, machineOf("x", "p", "fake", c.changes...))
@@ -169,5 +178,6 @@ func TestK49_ARecoveredNodeIsKnown(t *testing.T) {
 }
 
 func counted(t *testing.T, registry *prometheus.Registry) float64 {
-	return controllertest.Count(t, registry, "karpenter_voluntary_disruption_decisions_total", metrics.Replace, "unhealthy", "")
+	return controllertest.Count(t, registry, "karpenter_voluntary_disruption_decisions_total", metrics.Replace,
+		"unhealthy", "")
 }

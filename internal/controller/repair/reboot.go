@@ -17,16 +17,17 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 )
 
-// This file decides reboots, and takes back those that nobody has asked for: it writes down that there is to be one, on the
-// NodeClaim. The controller of nodes drains the node and asks the provider; that of claims looks how it comes back (K-49).
+// This file records decided reboots on the NodeClaim, and withdraws those that have not been requested yet. The
+// controller of nodes drains the node and requests the reboot from the provider. The controller of claims checks how
+// the node comes back (K-49).
 
-// history is for how long reboots of a node are remembered.
+// history is how long reboots of a node are remembered.
 const history = 24 * time.Hour
 
-// reboot is how a reboot of a claim's node stands, as its condition says.
+// reboot is the state of a reboot of a claim's node, from its condition.
 type reboot struct {
-	on      bool // it is being rebooted
-	decided bool // and nobody has asked for it
+	on      bool // a reboot is under way
+	decided bool // under way, but not requested from the provider yet
 	reason  string
 	since   time.Time
 }
@@ -42,7 +43,7 @@ func rebootOf(claim *karpenterv1.NodeClaim) reboot {
 		since: c.LastTransitionTime.Time}
 }
 
-// ended returns when the last reboot did its work, in Unix seconds; 0 when there was none of late.
+// ended returns when the last reboot succeeded, in Unix seconds; 0 if there was none recently.
 func (r reboot) ended(now time.Time) int64 {
 	if r.on || r.reason != karpenterv1.ReasonRebootSucceeded || now.Sub(r.since) > history {
 		return 0
@@ -50,13 +51,13 @@ func (r reboot) ended(now time.Time) int64 {
 	return r.since.Unix()
 }
 
-// failed reports whether the last reboot was in vain.
+// failed reports whether the last reboot failed recently.
 func (r reboot) failed(now time.Time) bool {
 	return !r.on && r.reason == karpenterv1.ReasonRebootFailed && now.Sub(r.since) <= history
 }
 
-// rebootsSince returns when reboots of a claim's node were decided. What cannot be read counts as one now: a node whose history
-// is not known is rather replaced.
+// rebootsSince returns when reboots of a claim's node were decided. An unreadable entry counts as a recent reboot: a
+// node with an unknown history is better replaced.
 func rebootsSince(claim *karpenterv1.NodeClaim, after time.Time) (list []string) {
 	for text := range strings.SplitSeq(claim.Annotations[karpenterv1.RebootsAnnotationKey], ",") {
 		if at, err := time.Parse(time.RFC3339, text); text != "" && (err != nil || at.After(after)) {
@@ -66,7 +67,7 @@ func rebootsSince(claim *karpenterv1.NodeClaim, after time.Time) (list []string)
 	return list
 }
 
-// reboot writes down that a node is to be rebooted, and how long its drain may take, unless it has recovered a moment ago.
+// reboot records that a node is to be rebooted and how long its drain may take, unless it has just recovered.
 func (c *Controller) reboot(ctx context.Context, x treated) error {
 	if still, err := c.still(ctx, x); err != nil || !still {
 		return err
@@ -98,12 +99,13 @@ func (c *Controller) reboot(ctx context.Context, x treated) error {
 	labels := []string{metrics.DecisionReboot, metrics.Reason(string(plan.Unhealthy)), ""}
 	c.config.Decisions.Decisions.WithLabelValues(labels...).Inc()
 	c.config.Decisions.PoolDecisions.WithLabelValues(append([]string{x.pool}, labels...)...).Inc()
-	c.config.Log.Info("rebooting", "claim", claim.Name, "node", x.node.Name, "pool", x.pool, "reason", string(plan.Unhealthy),
-		"condition", says(x), "since", sinceOf(x))
+	c.config.Log.Info("rebooting", "claim", claim.Name, "node", x.node.Name, "pool", x.pool, "reason",
+		string(plan.Unhealthy), "condition", says(x), "since", sinceOf(x))
 	return nil
 }
 
-// withdraw takes a reboot back that nobody has asked for. Who asks writes that on the claim first: one of the two fails.
+// withdraw takes back a reboot that has not been requested from the provider. Whoever requests it writes that on the
+// claim first, so one of the two fails.
 func (c *Controller) withdraw(ctx context.Context, x treated) error {
 	message := fmt.Sprintf("node %s is not rebooted: %s", x.node.Name, x.why)
 	value := condition.False(karpenterv1.ConditionTypeRebooting, karpenterv1.ReasonRebootWithdrawn, message)
@@ -114,11 +116,12 @@ func (c *Controller) withdraw(ctx context.Context, x treated) error {
 	return nil
 }
 
-// setRebooting writes the condition, provided that nobody has written the claim meanwhile.
+// setRebooting writes the condition, and fails if anybody has written the claim meanwhile.
 func (c *Controller) setRebooting(ctx context.Context, claim *karpenterv1.NodeClaim, value condition.Value) error {
 	before := claim.Status.DeepCopy()
 	condition.Set(&claim.Status.Conditions, claim.Generation, value, c.config.Now())
-	if err := c.config.Client.Status().Patch(ctx, claim, patch.Status(claim, before, &claim.Status)); client.IgnoreNotFound(err) != nil {
+	if err := c.config.Client.Status().Patch(ctx, claim,
+		patch.Status(claim, before, &claim.Status)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing that node %s is rebooted: %w", claim.Status.NodeName, err)
 	}
 	return nil

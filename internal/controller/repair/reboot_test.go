@@ -25,8 +25,8 @@ type rebooting struct{ cloud }
 func (rebooting) Reboot(context.Context, string, string) error { return nil }
 
 func (rebooting) RepairPolicies() []provider.RepairPolicy {
-	policy := provider.RepairPolicy{ConditionType: "Gpu", ConditionStatus: corev1.ConditionFalse, Toleration: time.Minute,
-		TerminationGracePeriod: new(time.Minute)}
+	policy := provider.RepairPolicy{ConditionType: "Gpu", ConditionStatus: corev1.ConditionFalse,
+		Toleration: time.Minute, TerminationGracePeriod: new(time.Minute)}
 	reboot := policy
 	reboot.Reason, reboot.Reboot = "^Xid", true
 	return []provider.RepairPolicy{policy, reboot}
@@ -65,8 +65,8 @@ func ended(reason string, ago time.Duration, times ...string) func(m *machine) {
 	}
 }
 
-// K-49: what a policy with a pattern reboots is written down on the claim, and nothing is deleted; what was rebooted in vain is
-// replaced, and so is what no pattern matches.
+// K-49: what a policy with a pattern reboots is written down on the claim, and nothing is deleted; what was rebooted
+// in vain is replaced, and so is what no pattern matches.
 func TestK49_WhatIsRebooted(t *testing.T) {
 	t.Parallel()
 	annotated := func(key string) func(m *machine) {
@@ -83,8 +83,10 @@ func TestK49_WhatIsRebooted(t *testing.T) {
 		"no pattern matches": {"Fell", nil, "replace", ""},
 		"one whose reboot failed": {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootFailed, time.Hour,
 			before)}, "replace", before},
-		"long ago":   {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootFailed, 25*time.Hour, day)}, "reboot", now},
-		"taken back": {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootWithdrawn, time.Hour)}, "reboot", now},
+		"long ago": {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootFailed, 25*time.Hour, day)}, "reboot",
+			now},
+		"taken back": {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootWithdrawn, time.Hour)}, "reboot",
+			now},
 		"it helped, for a while": {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootSucceeded, time.Hour,
 			before)}, "reboot", before + "," + now},
 		"it may still help": {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootSucceeded,
@@ -93,8 +95,10 @@ func TestK49_WhatIsRebooted(t *testing.T) {
 			before, before)}, "replace", before + "," + before},
 		"nobody knows how often": {"Xid13", []func(m *machine){ended(karpenterv1.ReasonRebootSucceeded, time.Hour,
 			"often", "x")}, "replace", "often,x"},
-		"do-not-repair":             {"Xid13", []func(m *machine){annotated(karpenterv1.DoNotRepairAnnotationKey)}, "", ""},
-		"do-not-disrupt":            {"Xid13", []func(m *machine){annotated(karpenterv1.DoNotDisruptAnnotationKey)}, "", ""},
+		"do-not-repair": {"Xid13", []func(m *machine){annotated(karpenterv1.DoNotRepairAnnotationKey)}, "",
+			""},
+		"do-not-disrupt": {"Xid13", []func(m *machine){annotated(karpenterv1.DoNotDisruptAnnotationKey)},
+			"", ""},
 		"one that is being deleted": {"Xid13", []func(m *machine){leaving}, "replace", ""},
 	} {
 		r := gpu(t, c.reason, c.changes...)
@@ -114,12 +118,14 @@ func TestK49_WhatIsRebooted(t *testing.T) {
 			got += "replace"
 		}
 		if got != c.want || claim.Annotations[karpenterv1.RebootsAnnotationKey] != c.times {
-			t.Errorf("%s: %q, reboots %q; want %q and %q", name, got, claim.Annotations[karpenterv1.RebootsAnnotationKey], c.want, c.times)
+			t.Errorf("%s: %q, reboots %q; want %q and %q", name, got,
+				claim.Annotations[karpenterv1.RebootsAnnotationKey], c.want, c.times)
 		}
 	}
 }
 
-// K-49: a reboot that goes on is not decided again, by this process or the next; it uses up the budget. It is counted once.
+// K-49: a reboot that goes on is not decided again, by this process or the next; it uses up the budget. It is counted
+// once.
 func TestK49_ARebootIsDecidedOnce(t *testing.T) {
 	t.Parallel()
 	r := gpu(t, "Xid13", func(m *machine) {
@@ -151,7 +157,8 @@ func TestK49_ARebootIsDecidedOnce(t *testing.T) {
 	}
 }
 
-// K-49: until the provider is asked a reboot is taken back when the node has recovered, or somebody keeps it; after that it is not.
+// K-49: until the provider is asked a reboot is taken back when the node has recovered, or somebody keeps it; after
+// that it is not.
 func TestK49_ARebootIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -208,9 +215,11 @@ func TestK49_NoFailureOfARebootIsSwallowed(t *testing.T) {
 		return func() error {
 			result, err := r.step.Reconcile(t.Context(), reconcile.Request{})
 			claim := r.claim(t)
-			if _, found := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeRebooting); err == nil && (!found ||
-				claim.Annotations[karpenterv1.RebootsAnnotationKey] != "2026-01-02T03:04:05Z") {
-				t.Errorf("no error, and the reboot is not written down: %v; again after %s", claim.Annotations, result.RequeueAfter)
+			if _, found := condition.Get(claim.Status.Conditions, karpenterv1.ConditionTypeRebooting); err == nil &&
+				(!found ||
+					claim.Annotations[karpenterv1.RebootsAnnotationKey] != "2026-01-02T03:04:05Z") {
+				t.Errorf("no error, and the reboot is not written down: %v; again after %s", claim.Annotations,
+					result.RequeueAfter)
 			}
 			return err
 		}

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// Bits is a set of offerings of one Index, by their position in Index.Offers; the lowest bit comes first in its order. All
-// sets of an Index have the same length, which is the only length its operations accept.
+// Bits is a set of offerings of one Index, by their position in Index.Offers; the lowest bit is the first offering.
+// All sets of an Index have the same length, which is the only length its operations accept.
 type Bits []uint64
 
 // NewBits returns the empty set for n offerings.

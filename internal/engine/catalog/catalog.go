@@ -3,7 +3,8 @@
 //
 // A [Catalog] is plain data that a provider hands out and never changes afterwards. An [Index] is the same,
 // compiled for planning: the offerings of all types in one list, reserved ones first and then by price, and for every
-// label value the set of offerings that have it as a bit set, so that "which offerings still fit" is an AND of a few words.
+// label value the set of offerings that have it as a bit set, so that "which offerings still fit" is an AND of a few
+// words.
 //
 // The package imports the standard library only.
 package catalog
@@ -47,8 +48,8 @@ type Offering struct {
 	Labels    requirement.Set
 	Price     resources.Money // per hour
 	Available bool            // false: the provider would refuse it at present
-	// Reservation is how many machines of this cluster an offering of capacity type Reserved covers, those that run in it
-	// already among them: planning counts them by their labels. 0: not stated, and nothing is counted.
+	// Reservation is how many machines of this cluster an offering of capacity type Reserved covers, with those that
+	// run in it already: planning counts them by their labels. 0: not stated, and nothing is counted.
 	Reservation int
 }
 
@@ -62,8 +63,8 @@ type Catalog struct {
 }
 
 // Validate returns an error that names the first type or offering that planning could not handle: a name twice or
-// empty, no offering, a negative amount, an overhead above the capacity, a price below 0, a reservation of what is not
-// reserved.
+// empty, no offering, a negative amount, an overhead above the capacity, a price below 0 or too high, or a reservation
+// on an offering that is not reserved.
 func (c Catalog) Validate() error {
 	seen := map[string]bool{}
 	for _, t := range c.Types {
@@ -110,9 +111,12 @@ func (o Offering) validate() error {
 	case o.CapacityType != OnDemand && o.CapacityType != Spot && o.CapacityType != Reserved:
 		return fmt.Errorf("zone %s: the capacity type is %q; want on-demand, spot or reserved", o.Zone, o.CapacityType)
 	case o.Reservation < 0 || o.Reservation > 0 && o.CapacityType != Reserved:
-		return fmt.Errorf("%s in %s: the reservation is for %d machines; want 0 or more, and 0 unless the capacity type is reserved", o.CapacityType, o.Zone, o.Reservation)
+		return fmt.Errorf(
+			"%s in %s: the reservation is for %d machines; want 0 or more, and 0 unless the capacity type is reserved",
+			o.CapacityType, o.Zone, o.Reservation)
 	case o.Price < 0 || o.Price > resources.MaxPrice:
-		return fmt.Errorf("%s in %s: the price is %s; want 0 to %s dollars per hour", o.CapacityType, o.Zone, o.Price, resources.MaxPrice)
+		return fmt.Errorf("%s in %s: the price is %s; want 0 to %s dollars per hour", o.CapacityType, o.Zone, o.Price,
+			resources.MaxPrice)
 	}
 	return nil
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file is about capacity that a commitment pays for (K-55). An offer that is bought on demand and that a commitment
-// covers stands twice in an Index: as the provider sells it, and once for each such commitment at price 0. Planning takes
-// the second kind as long as something is left of the commitment, so it comes first, as cheap as it is.
+// This file is about capacity that a commitment pays for (K-55). An offer on demand that commitments cover stands in
+// an Index as the provider sells it, and once more for each such commitment, at price 0. At that price the second kind
+// comes first, and planning takes it as long as something is left of the commitment.
 
 // MaxCommitments bounds the commitments of an Index.
 const MaxCommitments = 64
@@ -18,14 +18,16 @@ const MaxCommitments = 64
 // place is where an instance type is bought.
 type place struct{ instanceType, zone string }
 
-// terms are what an instance type costs on demand in a zone, and the commitments that cover it there: bit n for number n+1.
+// terms are what an instance type costs on demand in a zone, and the commitments that cover it there: bit n for number
+// n+1.
 type terms struct {
 	price    resources.Money
 	coverage uint64
 }
 
-// Covered returns the Index with the offers that commitments cover, at most MaxCommitments; sets[n] says by labels what number
-// n+1 covers. Offers without a known price are not covered: nobody could say how much of an amount they take.
+// Covered returns the Index with further offers for what commitments cover. sets[n] says by labels what number n+1
+// covers; there are at most MaxCommitments. Offers without a known price are not covered: nobody could say how much of
+// an amount they take.
 func (x *Index) Covered(sets []requirement.Set) *Index {
 	if len(sets) == 0 {
 		return x
@@ -95,8 +97,8 @@ func (x *Index) AsSold() Bits {
 	return x.All().Minus(x.covered)
 }
 
-// OnDemandTerms returns what an instance type costs on demand in a zone and which commitments cover it there, bit n for number
-// n+1; false when it is not sold so, or when there are no commitments at all.
+// OnDemandTerms returns what an instance type costs on demand in a zone and which commitments cover it there, bit n
+// for number n+1. It is false when the type is not sold there on demand, or when there are no commitments at all.
 func (x *Index) OnDemandTerms(instanceType, zone string) (price resources.Money, coverage uint64, sold bool) {
 	t, sold := x.terms[place{instanceType, zone}]
 	return t.price, t.coverage, sold

@@ -8,16 +8,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Floor tells how little pods can cost among some offers. A pod pays at least its share of the nodes that are large enough for
-// it, whatever else stands beside it there. What a share is depends on which resource is scarce, so a pod has a least cost by
-// each of several measures: one resource alone, or CPU and memory at prices for which no offer sells both. Costs by
-// the same measure add up, and nodes for some pods cost no less than the highest of the sums.
+// Floor gives lower bounds on what pods cost among some offers. A pod pays at least its share of a node that is large
+// enough for it, whatever else runs there. What a share is depends on which resource is scarce. So a pod has a least
+// cost by each of several measures: one resource alone, or CPU and memory at prices below which no offer sells both.
+// Costs by the same measure add up, and nodes for some pods cost at least the highest of the sums.
 type Floor struct {
 	sizes    []size
 	measures [][]float64 // by measure and component: what a unit weighs
 }
 
-// size is a room that can be had, and the lowest price for it.
+// size is the room of an instance type, and the lowest price for it.
 type size struct {
 	room  resources.Vector
 	price float64   // micro-dollars per hour, with what a node costs beside it
@@ -67,17 +67,19 @@ func (x *Index) Floor(offers Bits, overhead resources.Money) Floor {
 // pair is an amount of CPU and one of memory, or a price of each.
 type pair struct{ cpu, memory float64 }
 
-// tangents returns the lines through neighbours on the upper right hull of what sizes give for their price: prices of CPU
-// and memory at which two sizes are worth just what they cost and none is worth more. These are the corners of what a linear
-// program for two resources can answer, but for the prices of one alone.
+// tangents returns prices of CPU and memory at which two sizes are worth just what they cost and none is worth more.
+// They are the lines through neighbours on the upper right hull of what sizes give for their price. A linear program
+// for two resources has its corners there, beside the prices of one resource alone.
 func (f Floor) tangents() []pair {
 	var points []pair
 	for _, s := range f.sizes {
 		if s.price > 0 {
-			points = append(points, pair{float64(s.room.At(resources.CPU)) / s.price, float64(s.room.At(resources.Memory)) / s.price})
+			points = append(points,
+				pair{float64(s.room.At(resources.CPU)) / s.price, float64(s.room.At(resources.Memory)) / s.price})
 		}
 	}
-	slices.SortFunc(points, func(a, b pair) int { return cmp.Or(cmp.Compare(b.cpu, a.cpu), cmp.Compare(b.memory, a.memory)) })
+	slices.SortFunc(points,
+		func(a, b pair) int { return cmp.Or(cmp.Compare(b.cpu, a.cpu), cmp.Compare(b.memory, a.memory)) })
 	var hull []pair // from the most CPU for the price to the most memory
 	for _, p := range points {
 		if len(hull) > 0 && p.memory <= hull[len(hull)-1].memory {
@@ -103,7 +105,8 @@ func turnsLeft(a, b, c pair) bool {
 	return float64((b.cpu-a.cpu)*(c.memory-b.memory))-float64((b.memory-a.memory)*(c.cpu-b.cpu)) > 0
 }
 
-// Of returns what a pod with these requests costs at least. Where it fits nowhere that is 0: nothing is launched for it.
+// Of returns the least cost of a pod with these requests. It is 0 where the pod fits nowhere: nothing is launched for
+// it.
 func (f Floor) Of(requests resources.Vector) Least {
 	least := make(Least, len(f.measures))
 	for i := range least {
@@ -147,7 +150,7 @@ func (l Least) Plus(other Least) Least {
 	return l
 }
 
-// Price returns a price that no nodes for the pods are below.
+// Price returns a lower bound on the price of nodes for the pods.
 func (l Least) Price() resources.Money {
 	highest := 0.0
 	for _, cost := range l {
@@ -156,5 +159,5 @@ func (l Least) Price() resources.Money {
 	return resources.Money(highest * (1 - rounding))
 }
 
-// rounding is more than what the rounding of floats can add to a floor, as a share of it.
+// rounding is a share of a floor: more than the rounding of floats can add to it.
 const rounding = 1e-9

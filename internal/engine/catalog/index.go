@@ -19,7 +19,7 @@ type Offer struct {
 	Available    bool
 	Reservation  int             // see Offering
 	Labels       requirement.Set // of type and offering together, with instance type, zone and capacity type
-	// Commitment is the number, from 1, of the commitment that pays for a node of this offer; its Price is 0 then, and
+	// Commitment is the number, from 1, of the commitment that pays for a node of this offer. Its Price is 0 then, and
 	// List what the offer costs without. 0 for an offer as the provider sells it (see Index.Covered).
 	Commitment int
 	List       resources.Money
@@ -36,8 +36,8 @@ type IndexedType struct {
 type Index struct {
 	// Types is ordered by name.
 	Types []IndexedType
-	// Offers holds every offering: reserved ones first, because they are paid for whether they run or not (P-11), then by
-	// price, type, zone and capacity type.
+	// Offers holds every offering: reserved ones first, because they are paid for whether they run or not (P-11), then
+	// by price, list price, type, zone and capacity type.
 	Offers []Offer
 	// Available are the offers that can be had at present.
 	Available Bits
@@ -75,8 +75,9 @@ func NewIndex(c Catalog, space *resources.Space) *Index {
 	return Compile(indexed, offers, slices.Collect(maps.Keys(c.WellKnown)))
 }
 
-// Compile makes an Index of what one consists of: Types, Offers and [Index.WellKnown] of an Index give it once more.
-// Types are ordered by name and Offers as Index says, and the Type of each Offer is one of them.
+// Compile makes an Index from its parts: Types, Offers and [Index.WellKnown] of an Index give it once more, apart from
+// its commitments ([Index.Covered]). types are ordered by name, and offers as in Index.Offers. The Type of each offer
+// is a position in types.
 func Compile(types []IndexedType, offers []Offer, wellKnown []requirement.Key) *Index {
 	x := &Index{Types: types, Offers: offers, wellKnown: map[requirement.Key]bool{},
 		byKey: map[requirement.Key][]class{}, byType: map[string]Bits{}}
@@ -99,13 +100,16 @@ func Compile(types []IndexedType, offers []Offer, wellKnown []requirement.Key) *
 	for key := range x.wellKnown {
 		x.byKey[key] = x.classes(key)
 	}
-	x.Room = NewThresholds(len(x.Offers), func(i int) resources.Vector { return x.Types[x.Offers[i].Type].Allocatable })
+	x.Room = NewThresholds(len(x.Offers), func(i int) resources.Vector {
+		return x.Types[x.Offers[i].Type].Allocatable
+	})
 	return x
 }
 
 func compareOffers(a, b Offer) int {
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Price, b.Price), cmp.Compare(a.List, b.List), cmp.Compare(a.Type, b.Type),
-		strings.Compare(a.Zone, b.Zone), strings.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.Commitment, b.Commitment))
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Price, b.Price), cmp.Compare(a.List, b.List),
+		cmp.Compare(a.Type, b.Type), strings.Compare(a.Zone, b.Zone), strings.Compare(a.CapacityType, b.CapacityType),
+		cmp.Compare(a.Commitment, b.Commitment))
 }
 
 func rank(o Offer) int {
@@ -121,7 +125,8 @@ func offer(position int, t Type, o Offering) Offer {
 		requirement.OneOf(LabelZone, o.Zone),
 		requirement.OneOf(LabelCapacityType, o.CapacityType),
 	))
-	return Offer{Type: position, Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price, Available: o.Available, Reservation: o.Reservation, Labels: labels}
+	return Offer{Type: position, Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price, Available: o.Available,
+		Reservation: o.Reservation, Labels: labels}
 }
 
 // classes groups the offers by their values for key; an offer that does not have the label is in the class Absent.
@@ -175,7 +180,7 @@ func (x *Index) Restocked() *Index {
 	return &own
 }
 
-// AtLeast returns the index with only those offers available whose types have as much of each component for pods and daemons.
+// AtLeast returns the index with only those offers available whose types have this much room for pods and daemons.
 func (x *Index) AtLeast(room resources.Vector) *Index {
 	own := *x
 	own.Available = x.Available.Clone()
@@ -201,7 +206,8 @@ func (x *Index) Compatible(r requirement.Requirement) Bits {
 	return allowed
 }
 
-// Narrow takes out of offers, in place, those that the requirements do not allow. Those on labels that are not Known count for nothing.
+// Narrow takes out of offers, in place, those that the requirements do not allow. It ignores requirements on labels
+// that are not Known.
 func (x *Index) Narrow(offers Bits, requirements requirement.Set) {
 	for r := range requirements.All() {
 		if x.Known(r.Key()) {

@@ -8,8 +8,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Thresholds answers which offers have room for an amount, in a few word operations: for every resource the distinct
-// amounts that offers have are sorted once, each with the set of the offers that have at least as much. It is immutable.
+// Thresholds answers in a few word operations which offers have room for an amount. For every resource the distinct
+// amounts that offers have are sorted once, each with the set of the offers that have at least as much. It is
+// immutable.
 type Thresholds struct {
 	n       int
 	columns []column // by component

@@ -1,5 +1,6 @@
-// Package cause names why something waits, stays or is not done. A cause is a stable code: events, conditions, the command
-// line and documents say the same word for the same thing (U-16). Package view has the sentence and the remedy of each.
+// Package cause names why something waits, stays or is not done. A cause is a stable code: events, conditions, the
+// command line and documents say the same word for the same thing (U-16). Package view has the sentence and the remedy
+// of each.
 //
 // Codes are added, never renamed. The package imports nothing.
 package cause
@@ -27,11 +28,12 @@ const (
 	VolumeInUse Code = "VolumeInUse"
 	// VolumeNotFree: nothing makes volumes of the class, and no free one fits where the pod can run (K-59).
 	VolumeNotFree Code = "VolumeNotFree"
-	// StorageCapacity: the driver has not as much left as it would have to make (K-58).
+	// StorageCapacity: the driver has less left than it would have to make (K-58).
 	StorageCapacity Code = "StorageCapacity"
 	// DevicesUnknown: the pod asks for devices by ResourceClaims, and nobody can tell which nodes have them (K-41).
 	DevicesUnknown Code = "DevicesUnknown"
-	// DeviceClaimMissing: a ResourceClaim of the pod does not exist, is not made yet, is going, or is another pod's (K-42).
+	// DeviceClaimMissing: a ResourceClaim of the pod does not exist, is not made yet, is going, or is another pod's
+	// (K-42).
 	DeviceClaimMissing Code = "DeviceClaimMissing"
 	// DeviceClassMissing: a request names a DeviceClass that does not exist.
 	DeviceClassMissing Code = "DeviceClassMissing"
@@ -68,7 +70,8 @@ const (
 	SoftLimitNodes Code = "SoftLimitNodes"
 	// ClusterLimitNodes: the cluster has as many nodes as it may have, whatever the pool says (K-53).
 	ClusterLimitNodes Code = "ClusterLimitNodes"
-	// ClusterLimitUnknown: the table of the hard limit of the whole cluster cannot be read, so nothing is launched (K-53).
+	// ClusterLimitUnknown: the table of the hard limit of the whole cluster cannot be read, so nothing is launched
+	// (K-53).
 	ClusterLimitUnknown Code = "ClusterLimitUnknown"
 	// ResourceLimit: another node would exceed a limit of the pool's resources.
 	ResourceLimit Code = "ResourceLimit"
@@ -106,7 +109,7 @@ const (
 	DaemonsCount Code = "DaemonsCount"
 	// HostPortTaken: a port that the pod wants is used by a DaemonSet on each new node.
 	HostPortTaken Code = "HostPortTaken"
-	// NoPlaceFound: nothing of the above alone, but all of it together.
+	// NoPlaceFound: none of the above alone, but all of them together.
 	NoPlaceFound Code = "NoPlaceFound"
 )
 
@@ -139,7 +142,7 @@ const (
 	// DoNotDisruptNode and DoNotDisruptPod: an annotation forbids it.
 	DoNotDisruptNode Code = "DoNotDisruptNode"
 	DoNotDisruptPod  Code = "DoNotDisruptPod"
-	// PodDisruptionBudget: a budget lets a pod of the node not go.
+	// PodDisruptionBudget: a budget does not let a pod of the node go.
 	PodDisruptionBudget Code = "PodDisruptionBudget"
 	// IsReplacement: what it replaces is still there.
 	IsReplacement Code = "IsReplacement"
@@ -195,9 +198,10 @@ func LimitCodes() []Code {
 func StayingCodes() []Code {
 	return []Code{
 		NotManaged, NotInitialized, NodeNotReady, PoolGone, DoNotDisruptNode, DoNotDisruptPod, PodDisruptionBudget,
-		IsReplacement, ReplacementOnTheWay, Draining, PodsComing, KeepsRoom, Paused, PoolHeld, BackingOff, BudgetClosed, BudgetUsedUp,
-		StaticPoolNode, MinNodes, ConsolidationOff, QuietTime, PriceUnknown, PodFitsNowhereElse, NothingCheaper, SavingTooSmall,
-		JustReplaced, SpotToSpotOff, WaitingPodsFirst, OthersFirst,
+		IsReplacement, ReplacementOnTheWay, Draining, PodsComing, KeepsRoom, Paused, PoolHeld, BackingOff,
+		BudgetClosed, BudgetUsedUp,
+		StaticPoolNode, MinNodes, ConsolidationOff, QuietTime, PriceUnknown, PodFitsNowhereElse, NothingCheaper,
+		SavingTooSmall, JustReplaced, SpotToSpotOff, WaitingPodsFirst, OthersFirst,
 	}
 }
 
@@ -205,13 +209,14 @@ func StayingCodes() []Code {
 func WaitingCodes() []Code {
 	return []Code{
 		SchedulingGated, NotMarkedUnschedulable, WaitsForVictims, NodeOnTheWay, NodeFits, LaunchPlanned,
-		PodMalformed, ContradictsItself, OnlyOneNode, VolumeMissing, VolumeUnbindable, VolumeElsewhere, VolumeLimit, VolumeInUse,
-		VolumeNotFree, StorageCapacity,
+		PodMalformed, ContradictsItself, OnlyOneNode, VolumeMissing, VolumeUnbindable, VolumeElsewhere, VolumeLimit,
+		VolumeInUse, VolumeNotFree, StorageCapacity,
 		DevicesUnknown, DeviceClaimMissing, DeviceClassMissing, DeviceClaimInvalid, DevicesNotFound, DevicesInUse,
 		DevicesOutOfReach,
-		NoNodePool, PoolPaused, PoolNotReady, StaticPool, PoolContradictsItself, TaintNotTolerated, LabelMismatch, LabelUnknown,
-		HardLimitNodes, SoftLimitNodes, ClusterLimitNodes, ClusterLimitUnknown, ResourceLimit, MinValues, LaunchesInVain,
-		PodTooLarge, DaemonsTakeTheRoom, ExtendedResource, NoCapacity, ReservationsUsedUp,
+		NoNodePool, PoolPaused, PoolNotReady, StaticPool, PoolContradictsItself, TaintNotTolerated, LabelMismatch,
+		LabelUnknown,
+		HardLimitNodes, SoftLimitNodes, ClusterLimitNodes, ClusterLimitUnknown, ResourceLimit, MinValues,
+		LaunchesInVain, PodTooLarge, DaemonsTakeTheRoom, ExtendedResource, NoCapacity, ReservationsUsedUp,
 		SpreadNoDomain, AffinityNoTarget, AntiAffinityEverywhere, DaemonsCount, HostPortTaken, NoPlaceFound,
 	}
 }

@@ -1,6 +1,6 @@
 package cause
 
-// What holds a NodeClaim at its stage. Others of its stages have a code of a node or of a pool.
+// What holds a NodeClaim at its stage. Other stages have a code of a node or of a pool.
 const (
 	// LaunchPending: the machine is asked for, and there is no answer yet.
 	LaunchPending Code = "LaunchPending"
@@ -16,8 +16,8 @@ const (
 	ForeignFinalizer Code = "ForeignFinalizer"
 )
 
-// ClaimCodes are the codes that a NodeClaim may have, beside those that it shares with nodes and pools, in the order of
-// the catalogue.
+// ClaimCodes are the codes that a NodeClaim may have, beside those that it shares with nodes and pools, in the order
+// of the catalogue.
 func ClaimCodes() []Code {
 	return []Code{LaunchPending, NotRegistered, GivenUp, VolumesAttached, MachineEnds, ForeignFinalizer}
 }

@@ -37,7 +37,7 @@ const (
 	ReplicasBelow Code = "ReplicasBelow"
 	// MinNodesBelow: a pool has fewer nodes than it always keeps, and launches none (K-54).
 	MinNodesBelow Code = "MinNodesBelow"
-	// StaticFull: a static pool has the nodes that it is to have.
+	// StaticFull: a static pool has as many nodes as it wants.
 	StaticFull Code = "StaticFull"
 	// Outweighed: other pools take the pods that it could take.
 	Outweighed Code = "Outweighed"
@@ -50,8 +50,7 @@ const (
 func PoolCodes() []Code {
 	return []Code{
 		ControllerSilent, BeingDeleted, KindNotServed, NodeClassMissing, NodeClassNotReady, InvalidPool,
-		NoInstanceTypes, MinValuesUnmet, LaunchesFail, NodesNeverJoin, LimitReached, ClusterLimitReached, ReplicasBelow, MinNodesBelow,
-		StaticFull, Outweighed, NoDemand,
-		OtherController,
+		NoInstanceTypes, MinValuesUnmet, LaunchesFail, NodesNeverJoin, LimitReached, ClusterLimitReached,
+		ReplicasBelow, MinNodesBelow, StaticFull, Outweighed, NoDemand, OtherController,
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Commitment is capacity that is paid for whether nodes use it or not, such as a savings plan or reserved instances (K-55).
-// Nodes of all pools use it, and nodes that are not ours.
+// Commitment is capacity that is paid for whether nodes use it or not, such as a savings plan or reserved instances
+// (K-55). Nodes of all pools use it, and nodes that are not ours.
 type Commitment struct {
 	Name string
-	// Requirements say by labels of offerings what is covered; it is bought on demand in any case.
+	// Requirements select what is covered, by labels of offerings; only offerings on demand are.
 	Requirements requirement.Set
 	// PerHour is how much it covers, in dollars per hour at the price on demand; 0 when Instances counts.
 	PerHour resources.Money
@@ -46,7 +46,7 @@ func (c Commitment) Takes(price resources.Money) Amount {
 	return Amount{PerHour: price}
 }
 
-// Has reports whether the commitment has so much when so much of it is used.
+// Has reports whether the commitment has room for more, beside what is used.
 func (c Commitment) Has(used, more Amount) bool {
 	sum := used.Plus(more)
 	return sum.PerHour <= c.PerHour && sum.Instances <= c.Instances
@@ -61,10 +61,11 @@ type draw struct {
 	coverage uint64 // bit n for Snapshot.Commitments[n]
 }
 
-// Ledger says which nodes of a snapshot use its commitments. Nodes that are being removed do not count. Each of the others, the
-// oldest first and of equals the dearest, is paid for by the first commitment that covers it and has enough left, as if it
-// were planned then. Then what is left of amounts in dollars pays for parts of nodes. Where more is paid for with the cheapest of
-// equals first, or with the commitments that cover the fewest nodes first, that holds. A nil Ledger has nothing to say.
+// Ledger says which nodes of a snapshot use its commitments. Nodes that are being removed do not count. The others
+// come in order: the oldest first, and of equals the dearest. Each is paid for by the first commitment that covers it
+// and has enough left, as if it were planned then. After that, what is left of amounts in dollars pays for parts of
+// nodes. Other orders are tried, too: the cheapest of equals first, and commitments that cover the fewest nodes first.
+// The order that pays for most holds. A nil Ledger has nothing to say.
 type Ledger struct {
 	commitments []Commitment
 	draws       []draw
@@ -109,8 +110,8 @@ func (s *Snapshot) Ledger() *Ledger {
 	return l
 }
 
-// preferences returns the orders in which commitments are asked: as they are given, and those first that cover fewer of the nodes that
-// count. So it is the same whether nodes are left out or were never there.
+// preferences returns the orders in which commitments are asked: as they are given, and those first that cover fewer
+// of the counted nodes. So the result is the same whether nodes are left out or were never there.
 func (l *Ledger) preferences(without map[string]bool) [][]int {
 	given, covered := make([]int, len(l.commitments)), make([]int, len(l.commitments))
 	for i := range l.commitments {
@@ -156,8 +157,8 @@ func (s *Snapshot) termsOf(node *Node) (price resources.Money, coverage uint64) 
 	return price, coverage
 }
 
-// mayHave returns the values that the node's label has or may come to have; none when nothing is known of it. A node that does
-// not say how it is paid for is bought on demand: nodes of other programs often do not.
+// mayHave returns the values that the node's label has or may come to have; none when nothing is known. A node without
+// a known capacity type is bought on demand: nodes of other programs often do not say.
 func (n *Node) mayHave(key requirement.Key) []string {
 	if value, present := n.Labels[string(key)]; present {
 		return []string{value}
@@ -166,7 +167,7 @@ func (n *Node) mayHave(key requirement.Key) []string {
 	return values
 }
 
-// catalogsFor returns the catalogues that may know a node: of its own pool first.
+// catalogsFor returns the catalogues that may know a node: that of its own pool alone, or those of all pools.
 func (s *Snapshot) catalogsFor(node *Node) []*catalog.Index {
 	var list []*catalog.Index
 	for _, pool := range s.Pools {
@@ -181,7 +182,8 @@ func (s *Snapshot) catalogsFor(node *Node) []*catalog.Index {
 	return list
 }
 
-// Used returns what nodes use of each commitment, in the order of these. Nodes with an id that without holds do not count.
+// Used returns what nodes use of each commitment, in the order of the commitments. Nodes whose ID is in without do not
+// count.
 func (l *Ledger) Used(without map[string]bool) []Amount {
 	used, _ := l.tally(without)
 	return used
@@ -199,7 +201,7 @@ func (l *Ledger) Left() []Amount {
 	return left
 }
 
-// Saved returns what our nodes, those with a NodeClaim, do not cost because of commitments, per hour.
+// Saved returns what commitments pay for our nodes, those with a NodeClaim, per hour.
 func (l *Ledger) Saved() (sum resources.Money) {
 	_, paid := l.tally(nil)
 	for i, part := range paid {
@@ -210,7 +212,7 @@ func (l *Ledger) Saved() (sum resources.Money) {
 	return sum
 }
 
-// Freed returns how much of the price of these nodes would not be saved without them, because commitments pay for it and no
+// Freed returns how much of the price of these nodes would not be saved without them: commitments pay for it, and no
 // other node would use that.
 func (l *Ledger) Freed(nodes ...*Node) resources.Money {
 	if l == nil || len(nodes) == 0 {
@@ -229,7 +231,8 @@ func (l *Ledger) Freed(nodes ...*Node) resources.Money {
 	return sum
 }
 
-// tally goes through the nodes, and returns with what is used how much of the price of each is paid for by that.
+// tally returns what is used of each commitment, and how much of each node's price that pays for, in the order that
+// pays for most.
 func (l *Ledger) tally(without map[string]bool) (used []Amount, paid []resources.Money) {
 	if l == nil {
 		return nil, nil
@@ -252,7 +255,7 @@ func total(paid []resources.Money) (sum resources.Money) {
 	return sum
 }
 
-// inOrder is tally with the draws in an order, and the commitments in one.
+// inOrder is tally for one order of draws and one of commitments.
 func (l *Ledger) inOrder(order, preference []int, without map[string]bool) (used []Amount, paid []resources.Money) {
 	used, paid = make([]Amount, len(l.commitments)), make([]resources.Money, len(l.draws))
 	for _, n := range order {

@@ -11,12 +11,12 @@ import (
 type Daemon struct {
 	Name  string // namespace/name
 	Shape *Shape
-	// Seen is what its pods ask for on nodes, where they differ in that (K-33): by a vertical autoscaler, a resize in place,
-	// or a webhook that looks at the node. It is ordered by pool and type, and begins with what they ask for anywhere. Nil
-	// when all ask for what Shape does.
+	// Seen is what its pods ask for on nodes, where they differ (K-33): because of a vertical autoscaler, a resize in
+	// place, or a webhook that looks at the node. It is ordered by pool and type, and begins with what they ask for
+	// anywhere. Nil when all ask for what Shape does.
 	Seen []Seen
-	// Learnt is what its pods were found to ask for on new nodes of pools where planning had counted on less, or on none
-	// at all (K-34); ordered by pool.
+	// Learnt is what its pods were found to ask for on new nodes of pools where planning had counted on less, or on
+	// none at all (K-34); ordered by pool.
 	Learnt []Seen
 }
 
@@ -59,7 +59,8 @@ func (d *Daemon) Varies(pool string) bool {
 // Comes reports whether the daemon was found to run on new nodes of the pool, whatever its selection says.
 func (d *Daemon) Comes(pool string) bool { return find(d.Learnt, pool, "") != nil }
 
-// OnNode returns what the daemon's pod asks for on a node that is there or on its way: of what may still come the most.
+// OnNode returns what the daemon's pod asks for on a node that is there or on its way; while the instance type is
+// open, the most that may come.
 func (d *Daemon) OnNode(n *Node) resources.Vector {
 	if d.Seen == nil && d.Learnt == nil {
 		return d.Shape.Requests

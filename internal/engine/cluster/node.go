@@ -22,7 +22,7 @@ type Node struct {
 	Pool     string // name of the NodePool; "" for none
 	// Labels are those of the Node object or, while there is none, those that the claim already decides.
 	Labels map[string]string
-	// Open is what a claim without an instance still leaves open, beyond Labels: keys on which any allowed value may
+	// Open is what a claim without an instance still leaves open beyond Labels: for each key, the values that may
 	// come. Empty once launched.
 	Open requirement.Set
 	// Taints are those that count for planning: on a node that is not yet initialized, startup taints and the passing
@@ -36,9 +36,10 @@ type Node struct {
 	// Ports are taken by Pods.
 	Ports []HostPort
 
-	// Attached are the volumes of CSI drivers with limits that the node has, sorted (VolumeRef.Name): attached, or of Pods.
+	// Attached are the node's volumes of CSI drivers with limits, sorted (VolumeRef.Name): attached ones, and those of
+	// Pods.
 	Attached []string
-	// Drivers are those of the CSI drivers on the node that pods may not be without (Shape.Drivers), sorted.
+	// Drivers are the CSI drivers on the node that some pods need (Shape.Drivers), sorted.
 	Drivers []string
 	// Fresh is set for a short while after the node was initialized: what storage it has may not be published yet.
 	Fresh bool
@@ -54,7 +55,8 @@ type Node struct {
 	Drifted bool
 	// Expired is set while the claim's condition says that it is older than its pool allows.
 	Expired bool
-	// For is what the pods ask for the node of this claim was launched for (Shape.Ask); nil when it was launched otherwise.
+	// For is what pods ask for (Shape.Ask), of the pods for which this claim's node was launched; nil when it was
+	// launched otherwise.
 	For []string
 	// Replaces are the names of the claims that this one is to replace (D-10).
 	Replaces []string
@@ -72,7 +74,7 @@ type Node struct {
 	DoNotDisrupt bool
 	// Held says which pod, PDB or the like forbids that the node is disrupted now; "" when nothing does (D-02).
 	Held string
-	// DrainEnds is set while the claim has a terminationGracePeriod: whatever its pods ask for, they are gone by then.
+	// DrainEnds is set while the claim has a terminationGracePeriod: its pods are gone by then, whatever they ask for.
 	DrainEnds bool
 	// ConsolidatableAt is when the node's quiet time (consolidateAfter) ends, in Unix seconds; Never when it does not.
 	ConsolidatableAt int64
@@ -81,19 +83,19 @@ type Node struct {
 	Price            resources.Money // per hour; resources.Unpriced when unknown
 }
 
-// Consolidatable reports whether the node, of this pool, is one that may go at now (Unix seconds) to save money, as far as the
-// pool and the node's quiet time go (D-03).
+// Consolidatable reports whether the pool and the node's quiet time let the node go at now (Unix seconds) to save
+// money (D-03).
 func (n *Node) Consolidatable(pool *Pool, now int64) bool {
 	return pool != nil && !pool.Static && pool.Consolidates != WhenEmpty && n.ConsolidatableAt <= now
 }
 
-// ReplacementRest is for how many seconds a node that was launched to replace others is not replaced itself to save money (D-15).
-// kube-scheduler seldom puts pods where a plan expects them, so a node that is just there may look too large again. To
-// chase that costs more than it saves: a machine is paid for a minute at least, and pulls its images anew.
+// ReplacementRest is for how many seconds a node that was launched to replace others is not replaced itself to save
+// money (D-15). kube-scheduler seldom puts pods where a plan expects them, so a new node may look too large again.
+// Chasing that costs more than it saves: a machine is paid for a minute at least, and pulls its images anew.
 const ReplacementRest = 5 * 60
 
-// ReplaceableAt is when the node may be replaced to save money, in Unix seconds; 0 for one that was launched for pods. It may be
-// removed before, where its pods fit elsewhere.
+// ReplaceableAt is when the node may be replaced to save money, in Unix seconds; 0 for one that was launched for pods.
+// It may be removed earlier, if its pods fit elsewhere.
 func (n *Node) ReplaceableAt() int64 {
 	if len(n.Replaces) == 0 && !n.Replaced {
 		return 0
@@ -120,7 +122,7 @@ func (n *Node) mayBeReserved() bool {
 	return n.Open.Holds(catalog.LabelCapacityType) && n.Open.Get(catalog.LabelCapacityType).Has(catalog.Reserved)
 }
 
-// HasRoom reports whether the node has want left, if daemons that are still to come take nothing.
+// HasRoom reports whether the node has room for want, if daemons that are still to come take nothing.
 func (n *Node) HasRoom(want resources.Vector) bool {
 	for component, amount := range want {
 		if amount > 0 && resources.Sum(n.Allocatable.At(component), -n.Used.At(component)) < amount {
@@ -130,8 +132,8 @@ func (n *Node) HasRoom(want resources.Vector) bool {
 	return true
 }
 
-// Satisfies reports whether the node, or whatever instance comes for its claim, is sure to satisfy the set. On a key
-// that the node knows nothing of it counts as not having the label.
+// Satisfies reports whether the node, or whatever instance comes for its claim, is sure to satisfy the set. A key of
+// which the node knows nothing counts as an absent label.
 func (n *Node) Satisfies(set requirement.Set) bool {
 	for r := range set.All() {
 		value, present := n.Labels[string(r.Key())]
@@ -159,7 +161,7 @@ func (n *Node) Satisfies(set requirement.Set) bool {
 // Admits reports whether the shape's node selection is sure to accept the node; taints and room are not looked at.
 func (n *Node) Admits(s *Shape) bool { return accepts(s, n.Satisfies, n.named) }
 
-// MightAdmit is Admits for whoever must be prepared: what comes for the node's claim may turn out to be accepted.
+// MightAdmit is Admits for callers that must be prepared: what comes for the node's claim may turn out to be accepted.
 func (n *Node) MightAdmit(s *Shape) bool { return accepts(s, n.mightSatisfy, n.mightBeNamed) }
 
 func (n *Node) mightSatisfy(set requirement.Set) bool {
@@ -193,8 +195,8 @@ func accepts(s *Shape, satisfies func(requirement.Set) bool, named func(requirem
 	return false
 }
 
-// named reports whether the node's name is sure to satisfy names. That of a node to come is not known: nothing can ask for
-// it, and most likely it is the claim's, so that one must not be excluded.
+// named reports whether the node's name is sure to satisfy names. The name of a node to come is not known, so nothing
+// can ask for it. Most likely it is the claim's, so names must not exclude that.
 func (n *Node) named(names requirement.Requirement) bool {
 	if n.Name != "" {
 		return names.Has(n.Name)
@@ -203,8 +205,8 @@ func (n *Node) named(names requirement.Requirement) bool {
 	return !finite && names.Has(n.Claim)
 }
 
-// mightBeNamed reports whether the node may turn out to have a name that satisfies names: its claim's, or one that nobody
-// knows yet.
+// mightBeNamed reports whether the node may turn out to have a name that satisfies names: its claim's, or one that
+// nobody knows yet.
 func (n *Node) mightBeNamed(names requirement.Requirement) bool {
 	if n.Name != "" {
 		return names.Has(n.Name)

@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file makes what-ifs: a snapshot with a few nodes or pods more or less. What has not changed is shared. A what-if
-// costs what is changed, and one copy of each list of pointers that a change is in; [Snapshot.Change] tells what it is,
-// so that whoever has worked on the original need not look at the rest again.
+// This file makes what-ifs: a snapshot with a few nodes or pods more or less. What has not changed is shared. A
+// what-if costs the changed values, and one copy of each changed list of pointers. [Snapshot.Change] says what has
+// changed, so that a caller which has worked on the original need not look at the rest again.
 
 // Change is how a what-if differs from the snapshot that it was made of.
 type Change struct {
@@ -24,13 +24,14 @@ type Change struct {
 // Change returns how the snapshot differs from the one that it was made of by [Snapshot.With] and [Snapshot.Without].
 func (s *Snapshot) Change() Change { return s.change }
 
-// Without returns the cluster as it will be when these nodes, which must be nodes of s, are gone: pods on them that need another
-// place are pending. Daemons, static pods, and pods that are ending already do not. A node that is going anyway has its pods among
-// the pending ones already. They all run until they are evicted, so the nodes are Leaving.
+// Without returns the cluster as it will be when these nodes of s are gone. Pods on them that need another place are
+// pending. Daemons, static pods, and pods that are ending already need none. The pods of a node that is going anyway
+// are pending already. All of them run until they are evicted, so the nodes are Leaving.
 //
-// Limits are counted as for a replacement: a node that goes makes room under soft limits (L-31), but not under a hard one, because
-// what replaces it is launched before it is gone (L-30), nor in a reservation (Reserving). Above the soft limit of the whole
-// cluster, as many come as go; its hard limit counts what goes, as that of a pool does (K-53).
+// Limits are counted as for a replacement. A node that goes makes room under soft limits (L-31). It makes none under a
+// hard limit, because its replacement is launched before it is gone (L-30), nor in a reservation (Reserving). Above
+// the soft limit of the whole cluster, as many nodes come as go. Its hard limit counts nodes that go, as that of a
+// pool does (K-53).
 func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 	own := s.derived()
 	var moving, repelling []*Pod
@@ -63,8 +64,8 @@ func (s *Snapshot) Without(nodes ...*Node) *Snapshot {
 	return own
 }
 
-// Freed returns the cluster with what a node, which it is already without, held of its pool's hard limit: as it will be when its
-// claim is gone, and not while what replaces it is launched before.
+// Freed returns the cluster with the room free that a node held under its pool's hard limit: as it will be when its
+// claim is gone, unlike while its replacement is launched before. s is without the node already.
 func (s *Snapshot) Freed(node *Node) *Snapshot {
 	return s.withPools(func(pool *Pool) bool {
 		if pool.Name != node.Pool || node.Claim == "" || pool.Limits.HardNodes == limit.None {
@@ -81,16 +82,18 @@ func (s *Snapshot) Freed(node *Node) *Snapshot {
 	})
 }
 
-// Vacated returns the cluster with the slot free that a node, which it is already without, holds in a reservation: as it will be
-// when its machine is gone.
+// Vacated returns the cluster with the slot free that a node holds in a reservation: as it will be when its machine is
+// gone. s is without the node already.
 func (s *Snapshot) Vacated(node *Node) *Snapshot {
 	own := s.derived()
-	own.Reserving = slices.DeleteFunc(slices.Clone(s.Reserving), func(n *Node) bool { return compareNodes(n, node) == 0 })
+	own.Reserving = slices.DeleteFunc(slices.Clone(s.Reserving),
+		func(n *Node) bool { return compareNodes(n, node) == 0 })
 	own.Vacant = append(slices.Clip(s.Vacant), node)
 	return own
 }
 
-// Restocked returns the cluster with all that a pool may buy available, reservations aside: as it would be if no launch had failed.
+// Restocked returns the cluster with all that a pool may buy available, reservations aside: as it would be if no
+// launch had failed.
 func (s *Snapshot) Restocked(name string) *Snapshot {
 	return s.withPools(func(pool *Pool) bool {
 		if pool.Name != name || pool.Catalog == nil {
@@ -101,7 +104,7 @@ func (s *Snapshot) Restocked(name string) *Snapshot {
 	})
 }
 
-// AtLeast returns the cluster in which nothing smaller than that is available, by what types have for pods and daemons.
+// AtLeast returns the cluster with only those offers available whose types have this much room for pods and daemons.
 func (s *Snapshot) AtLeast(room resources.Vector) *Snapshot {
 	return s.withPools(func(pool *Pool) bool {
 		if pool.Catalog == nil {
@@ -131,10 +134,12 @@ func (s *Snapshot) With(nodes []*Node, pending ...*Pod) *Snapshot {
 		}
 	}
 	if len(s.Reserving) > 0 {
-		own.Reserving = slices.DeleteFunc(slices.Clone(s.Reserving), func(n *Node) bool { return slices.Contains(nodes, n) })
+		own.Reserving = slices.DeleteFunc(slices.Clone(s.Reserving),
+			func(n *Node) bool { return slices.Contains(nodes, n) })
 	}
 	if len(s.Leaving) > 0 {
-		own.Leaving = slices.DeleteFunc(slices.Clone(s.Leaving), func(n *Node) bool { return slices.Contains(nodes, n) })
+		own.Leaving = slices.DeleteFunc(slices.Clone(s.Leaving),
+			func(n *Node) bool { return slices.Contains(nodes, n) })
 	}
 	own.Pending = insert(s.Pending, pending, ComparePods)
 	own.Repelling = insert(s.Repelling, repelling, ComparePods)
@@ -142,8 +147,8 @@ func (s *Snapshot) With(nodes []*Node, pending ...*Pod) *Snapshot {
 	return own
 }
 
-// Bind returns the cluster once these pods, pending ones of s, run on these nodes of s and nowhere else. No other pod is pending
-// any more, no buffer keeps room but those that are placed, and nothing is left of the nodes that were Leaving.
+// Bind returns the cluster once these pending pods of s run on these nodes of s and nowhere else. No pod is pending
+// any more, only placed buffers keep room, and the nodes that were Leaving are gone.
 func (s *Snapshot) Bind(placed map[*Node][]*Pod) *Snapshot {
 	own := s.derived()
 	own.Pending, own.Buffers, own.Leaving = nil, nil, nil
@@ -158,7 +163,8 @@ func (s *Snapshot) Bind(placed map[*Node][]*Pod) *Snapshot {
 			continue
 		}
 		fuller := *node
-		fuller.Pods, fuller.Used, fuller.Ports = slices.Clone(node.Pods), slices.Clone(node.Used), slices.Clone(node.Ports)
+		fuller.Pods, fuller.Used, fuller.Ports = slices.Clone(node.Pods), slices.Clone(node.Used),
+			slices.Clone(node.Ports)
 		for _, pod := range pods {
 			bound := *pod
 			bound.Node, bound.Promised = node.Name, ""
@@ -180,7 +186,7 @@ func (s *Snapshot) Bind(placed map[*Node][]*Pod) *Snapshot {
 	return own
 }
 
-// withoutMoved returns a copy of the list in which nodes that go do not have the pods any more that were placed elsewhere.
+// withoutMoved returns a copy of the list in which nodes that go no longer have the pods that were placed elsewhere.
 func withoutMoved(nodes []*Node, placed map[*Node][]*Pod) []*Node {
 	list := slices.Clone(nodes)
 	going := func(n *Node) bool { return n.Deleting && len(n.Pods) > 0 }
@@ -203,8 +209,8 @@ func withoutMoved(nodes []*Node, placed map[*Node][]*Pod) []*Node {
 	return list
 }
 
-// Shut returns the cluster with these nodes, which must be nodes of s, closed: nothing is placed on them any more. The second
-// result are the nodes as they are in it.
+// Shut returns the cluster with these nodes of s closed: nothing is placed on them any more. It also returns these
+// nodes as they are in it.
 func (s *Snapshot) Shut(nodes ...*Node) (*Snapshot, []*Node) {
 	own := s.derived()
 	own.Nodes = slices.Clone(s.Nodes)
@@ -221,7 +227,7 @@ func (s *Snapshot) Shut(nodes ...*Node) (*Snapshot, []*Node) {
 	return own, closed
 }
 
-// Closing returns the cluster with those nodes Closed that are picked.
+// Closing returns the cluster with the picked nodes Closed.
 func (s *Snapshot) Closing(picked func(*Node) bool) *Snapshot {
 	own := s.derived()
 	own.Nodes, own.Closed = nil, slices.Clone(s.Closed)
@@ -235,7 +241,8 @@ func (s *Snapshot) Closing(picked func(*Node) bool) *Snapshot {
 	return own
 }
 
-// Unreserved returns the cluster with no room kept for buffers on its nodes, and what each had, by [Node.ID].
+// Unreserved returns the cluster with no room kept for buffers on its nodes, and the buffer pods that each had, by
+// [Node.ID].
 func (s *Snapshot) Unreserved() (*Snapshot, map[string][]*Pod) {
 	room := map[string][]*Pod{}
 	for _, node := range s.Nodes {
@@ -271,7 +278,8 @@ func (s *Snapshot) Unreserved() (*Snapshot, map[string][]*Pod) {
 	return own, room
 }
 
-// WithoutBuffers returns the cluster with no room for buffers, neither kept nor asked for; s itself where there is none.
+// WithoutBuffers returns the cluster with no room for buffers, neither kept nor asked for; s itself where there is
+// none.
 func (s *Snapshot) WithoutBuffers() *Snapshot {
 	own, room := s.Unreserved()
 	if len(room)+len(s.Buffers) == 0 && !slices.ContainsFunc(s.Pending, (*Pod).IsBuffer) {
@@ -284,9 +292,9 @@ func (s *Snapshot) WithoutBuffers() *Snapshot {
 	return own
 }
 
-// Settled returns the cluster without pending pods, and with the nodes Closed that nothing can be moved to yet, because they are
-// not initialized or not ready: kube-scheduler counts what runs there, and counts them where nothing does. It knows nothing yet
-// of a claim without a node; only what is to run there counts.
+// Settled returns the cluster without pending pods. Nodes that are not initialized or not ready are Closed: nothing
+// can be moved there yet, but kube-scheduler counts them, and what runs there. It knows nothing yet of a claim without
+// a node: such a claim is Closed only for pods that are to run there.
 func (s *Snapshot) Settled() *Snapshot {
 	own := s.derived()
 	own.Pending, own.Buffers = nil, nil
@@ -307,8 +315,8 @@ func (s *Snapshot) Settled() *Snapshot {
 	return own
 }
 
-// Launched returns the cluster with more nodes counted in its pools: by pool, the slots that they take, below 0 for a node
-// without one.
+// Launched returns the cluster with more nodes counted in its pools. slots has, by pool, the slot of each node, below
+// 0 for a node without one.
 func (s *Snapshot) Launched(slots map[string][]int) *Snapshot {
 	own := s.TakeSlots(slots).withPools(func(pool *Pool) bool {
 		pool.Used.Nodes += int64(len(slots[pool.Name]))
@@ -320,7 +328,8 @@ func (s *Snapshot) Launched(slots map[string][]int) *Snapshot {
 	return own
 }
 
-// Draws returns the cluster with further nodes that count for its commitments and the mixes of its pools, and in nothing else.
+// Draws returns the cluster with further nodes that count for its commitments and the mixes of its pools, and in
+// nothing else.
 func (s *Snapshot) Draws(nodes ...*Node) *Snapshot {
 	if len(nodes) == 0 {
 		return s
@@ -330,7 +339,8 @@ func (s *Snapshot) Draws(nodes ...*Node) *Snapshot {
 	return own
 }
 
-// Undraws returns the cluster with these nodes of it not counted for its commitments and mixes, since they are to go.
+// Undraws returns the cluster with these nodes of s no longer counted for its commitments and mixes, since they are to
+// go.
 func (s *Snapshot) Undraws(nodes ...*Node) *Snapshot {
 	if len(nodes) == 0 {
 		return s
@@ -347,7 +357,8 @@ func (s *Snapshot) TakeSlots(slots map[string][]int) *Snapshot {
 		if len(taken) == 0 || pool.FreeSlots == nil {
 			return false
 		}
-		pool.FreeSlots = slices.DeleteFunc(slices.Clone(pool.FreeSlots), func(slot int) bool { return slices.Contains(taken, slot) })
+		pool.FreeSlots = slices.DeleteFunc(slices.Clone(pool.FreeSlots),
+			func(slot int) bool { return slices.Contains(taken, slot) })
 		return true
 	})
 }
@@ -358,7 +369,7 @@ type Restriction struct {
 	Cause cause.Code
 }
 
-// Restrict returns the cluster with pools that launch nothing: by pool's name, why.
+// Restrict returns the cluster with pools that launch nothing; why has the reasons, by pool's name.
 func (s *Snapshot) Restrict(why map[string]Restriction) *Snapshot {
 	return s.withPools(func(pool *Pool) bool {
 		r, found := why[pool.Name]
@@ -378,7 +389,7 @@ func (s *Snapshot) Count(more map[string]resources.Vector) *Snapshot {
 	})
 }
 
-// withPools returns the cluster with those pools changed, as copies, of which change says so.
+// withPools returns the cluster with copies of the pools that change reports as changed.
 func (s *Snapshot) withPools(change func(*Pool) bool) *Snapshot {
 	own := s.derived()
 	own.Pools = slices.Clone(s.Pools)
@@ -390,8 +401,7 @@ func (s *Snapshot) withPools(change func(*Pool) bool) *Snapshot {
 	return own
 }
 
-// Node returns the node of s with the place of another one in the order of nodes: the same one, as it is in s; nil when s
-// has none.
+// Node returns this snapshot's version of like, the node at the same place in the order of nodes; nil if it has none.
 func (s *Snapshot) Node(like *Node) *Node {
 	if at, found := slices.BinarySearchFunc(s.Nodes, like, compareNodes); found {
 		return s.Nodes[at]
@@ -405,39 +415,6 @@ func (s *Snapshot) derived() *Snapshot {
 		own.change.Of = s
 	}
 	return &own
-}
-
-// leaveOut returns list, which is sorted, without some of its members.
-func leaveOut[T any](list, members []*T, compare func(a, b *T) int) []*T {
-	if len(members) == 0 {
-		return list
-	}
-	positions := make([]int, 0, len(members))
-	for _, member := range members {
-		if at, found := slices.BinarySearchFunc(list, member, compare); found {
-			positions = append(positions, at)
-		}
-	}
-	slices.Sort(positions)
-	kept, from := make([]*T, 0, len(list)-len(positions)), 0
-	for _, at := range slices.Compact(positions) {
-		kept, from = append(kept, list[from:at]...), at+1
-	}
-	return append(kept, list[from:]...)
-}
-
-// insert returns list, which is sorted, with more members.
-func insert[T any](list, members []*T, compare func(a, b *T) int) []*T {
-	if len(members) == 0 {
-		return list
-	}
-	fresh := sorted(members, compare)
-	merged, from := make([]*T, 0, len(list)+len(fresh)), 0
-	for _, member := range fresh {
-		at, _ := slices.BinarySearchFunc(list[from:], member, compare)
-		merged, from = append(append(merged, list[from:from+at]...), member), from+at
-	}
-	return append(merged, list[from:]...)
 }
 
 // used returns the pools with what nodes hold added to their usage, or taken off it.
@@ -465,7 +442,8 @@ func (p *Pool) count(node *Node, sign int64) {
 	}
 	for component, amount := range p.CapacityOf(node) {
 		if component < len(p.Used.Capacity) || sign > 0 {
-			p.Used.Capacity = p.Used.Capacity.With(component, max(0, resources.Sum(p.Used.Capacity.At(component), sign*amount)))
+			p.Used.Capacity = p.Used.Capacity.With(component,
+				max(0, resources.Sum(p.Used.Capacity.At(component), sign*amount)))
 		}
 	}
 }

@@ -24,8 +24,8 @@ type Pod struct {
 	// Promised is the node or, while that has no node yet, the claim on which an earlier plan placed this pending pod;
 	// "" when none did. Planning keeps the promise while it still holds, so that a round does not undo another.
 	Promised string
-	// PassedOver names the nodes, joined by commas, on which this pending pod was expected, and where kube-scheduler did not bind
-	// it while it bound others: whatever the reason, the plan was wrong there.
+	// PassedOver names the nodes, joined by commas, on which this pending pod was expected, and where kube-scheduler
+	// bound others and not this one. Whatever the reason, the plan was wrong there.
 	PassedOver string
 	// Kept is the node on which room is kept for this pending pod from all others of its priority; "" for none (B-16).
 	Kept string
@@ -41,18 +41,20 @@ type Pod struct {
 // Ref returns namespace/name.
 func (p *Pod) Ref() string { return p.Namespace + "/" + p.Name }
 
-// HeadroomNamespace stands for the namespace of pods that are the room of a NodePool's headroom (K-54): none is called so.
+// HeadroomNamespace is the namespace of pods that stand for the room of a NodePool's headroom (K-54). No real
+// namespace has this name.
 const HeadroomNamespace = "NodePool"
 
 const headroom = HeadroomNamespace + "/"
 
-// HeadroomOf returns what is in Shape.Buffer for the room that a NodePool's headroom keeps free.
+// HeadroomOf returns the Shape.Buffer of the room that a NodePool's headroom keeps free.
 func HeadroomOf(pool string) string { return headroom + pool }
 
-// PoolOfHeadroom returns the NodePool of whose headroom Shape.Buffer tells; false for a CapacityBuffer.
+// PoolOfHeadroom returns the NodePool whose headroom a Shape.Buffer stands for; false for a CapacityBuffer.
 func PoolOfHeadroom(buffer string) (pool string, is bool) { return strings.CutPrefix(buffer, headroom) }
 
-// IsBuffer reports whether the pod is none, but room that a CapacityBuffer or a NodePool's headroom keeps free (K-37).
+// IsBuffer reports whether the pod is not a real one, but room that a CapacityBuffer or a NodePool's headroom keeps
+// free (K-37).
 func (p *Pod) IsBuffer() bool { return p.Shape != nil && p.Shape.Buffer != "" }
 
 // IsPassedOver reports whether kube-scheduler has passed the pod over on the node of this name.
@@ -66,12 +68,12 @@ type Shape struct {
 	Namespace string
 	Labels    map[string]string
 	Requests  resources.Vector // by the kubelet's rule (P-06), with 1 for pods; none below 0
-	// Alternatives are the ways to satisfy the node selector, the required node affinity and the places where the pod's
-	// volumes can be used: an OR of terms, each with all the others. Empty: any node will do. A pod that no node can
-	// satisfy has one alternative that contradicts itself.
+	// Alternatives are the ways to satisfy the node selector, the required node affinity and the places where the
+	// pod's volumes can be used: an OR of terms, each with all the others. Empty: any node will do. A pod that no node
+	// can satisfy has one alternative that contradicts itself.
 	Alternatives []Alternative
-	// Blocked says what must come first before any node can be right, such as a volume that does not exist yet; "" when
-	// nothing must. Alternatives then contradict themselves.
+	// Blocked says what must come first before any node can be right, such as a volume that does not exist yet; ""
+	// when nothing must. While it is set, Alternatives contradict themselves.
 	Blocked string
 	// BlockedBy is the code of Blocked, which follows from its text.
 	BlockedBy    cause.Code
@@ -87,11 +89,11 @@ type Shape struct {
 	NewVolumes []NewVolume // in the order in which kube-scheduler finds them: the smallest first
 	// Drivers are the CSI drivers, sorted, without which kube-scheduler binds no pod of the shape to a node.
 	Drivers []string
-	// Buffer is the namespace/name of the CapacityBuffer that a pod of this shape holds room for, or HeadroomOf a NodePool; "" for
-	// a real pod.
+	// Buffer is the namespace/name of the CapacityBuffer that a pod of this shape holds room for, or HeadroomOf a
+	// NodePool; "" for a real pod.
 	Buffer string
-	// Wishes and SoftSpread are what the pod prefers (P-05). They shape nodes that are launched anyway, and never keep a
-	// pod from a place.
+	// Wishes and SoftSpread are what the pod prefers (P-05). They shape nodes that are launched anyway, and never keep
+	// a pod from a place.
 	Wishes     []Wish
 	SoftSpread []Spread // whenUnsatisfiable: ScheduleAnyway
 
@@ -115,7 +117,8 @@ type Alternative struct {
 	Names requirement.Requirement
 }
 
-// Toleration is as in the pod's specification. An empty Key with Exists tolerates every taint; an empty Effect every effect.
+// Toleration is as in the pod's specification. An empty Key with Exists tolerates every taint; an empty Effect every
+// effect.
 type Toleration struct {
 	Key, Operator, Value, Effect string
 }

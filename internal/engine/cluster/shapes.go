@@ -61,8 +61,8 @@ func (s *Shape) Key() string {
 	return s.key
 }
 
-// Ask returns a short text for what the shape asks of a node, its labels left out: pods that take each other's
-// place have the same, also when something tells them apart.
+// Ask returns a short text for what the shape asks of a node, without its labels. Pods that take each other's place
+// have the same text, even when something tells them apart.
 func (s *Shape) Ask() string {
 	if s.ask == "" {
 		return s.hashAsk()
@@ -71,7 +71,7 @@ func (s *Shape) Ask() string {
 }
 
 func (s *Shape) hashAsk() string {
-	if s.Buffer != "" { // whatever its template asks for: nothing of it waits with the pods that ask for the same
+	if s.Buffer != "" { // whatever its template asks for: it does not wait with the pods that ask for the same
 		return "buffer " + s.Buffer
 	}
 	var b strings.Builder
@@ -158,7 +158,8 @@ func (s *Shape) Selecting() *Shape {
 // Tied reports whether the shape has required constraints on other pods.
 func (s *Shape) Tied() bool { return len(s.Spread)+len(s.Affinity)+len(s.AntiAffinity) > 0 }
 
-// ApartTerms are the anti-affinity terms by which pods of the shape keep apart from each other by hostname: a node takes one of them.
+// ApartTerms are the anti-affinity terms by which pods of the shape keep apart from each other by hostname: a node
+// takes one of them.
 func (s *Shape) ApartTerms() []AffinityTerm {
 	var terms []AffinityTerm
 	for _, term := range s.AntiAffinity {
@@ -169,7 +170,7 @@ func (s *Shape) ApartTerms() []AffinityTerm {
 	return terms
 }
 
-// WithoutTies returns the shape without labels, and without constraints on other pods: it takes room, and nobody
+// WithoutTies returns the shape without labels, and without constraints on other pods: it takes room, and no pod
 // minds.
 func (s *Shape) WithoutTies() *Shape {
 	own := *s
@@ -178,11 +179,12 @@ func (s *Shape) WithoutTies() *Shape {
 	return &own
 }
 
-// WithoutWishes returns the shape without what it only prefers; taints that only ask are as nothing to it.
+// WithoutWishes returns the shape without what it only prefers. It tolerates all taints that only ask.
 func (s *Shape) WithoutWishes() *Shape {
 	own := *s
 	own.Wishes, own.SoftSpread, own.key = nil, nil, ""
-	own.Tolerations = append(slices.Clone(s.Tolerations), Toleration{Operator: TolerationExists, Effect: PreferNoSchedule})
+	own.Tolerations = append(slices.Clone(s.Tolerations),
+		Toleration{Operator: TolerationExists, Effect: PreferNoSchedule})
 	return &own
 }
 
@@ -196,5 +198,6 @@ func (s Selector) String() string {
 
 // String prints the term canonically.
 func (t AffinityTerm) String() string {
-	return t.Key + " (" + t.Pods.String() + ") in [" + strings.Join(t.Namespaces, " ") + "] (" + t.NamespaceSelector.String() + ")"
+	return t.Key + " (" + t.Pods.String() + ") in [" + strings.Join(t.Namespaces, " ") + "] (" +
+		t.NamespaceSelector.String() + ")"
 }

@@ -67,8 +67,12 @@ func TestWhatAShapeAsksForLeavesItsLabelsOut(t *testing.T) {
 func TestTheSelectionBeforeVolumesIsInTheKey(t *testing.T) {
 	t.Parallel()
 	with := func(zone string) string {
-		s := Shape{Alternatives: []Alternative{{Labels: requirement.NewSet(requirement.OneOf("zone", zone)), Names: requirement.Any("name")}}}
-		s.Narrow([]Alternative{{Labels: requirement.NewSet(requirement.OneOf("zone", "a")), Names: requirement.Any("name")}})
+		s := Shape{Alternatives: []Alternative{
+			{Labels: requirement.NewSet(requirement.OneOf("zone", zone)), Names: requirement.Any("name")},
+		}}
+		s.Narrow([]Alternative{
+			{Labels: requirement.NewSet(requirement.OneOf("zone", "a")), Names: requirement.Any("name")},
+		})
 		return s.Key()
 	}
 	if with("a|b") == with("a|c") {

@@ -18,7 +18,7 @@ func (m Mix) Plus(other Mix) Mix { return Mix{m.Spot + other.Spot, m.All + other
 // Minus returns the difference.
 func (m Mix) Minus(other Mix) Mix { return Mix{m.Spot - other.Spot, m.All - other.All} }
 
-// Allows reports whether no larger share of such nodes is spot than the pool allows.
+// Allows reports whether the share of spot among such nodes is within what the pool allows.
 func (p *Pool) Allows(m Mix) bool {
 	return p.OnDemandPercent == 0 || 100*m.Spot <= (100-p.OnDemandPercent)*m.All
 }
@@ -36,7 +36,8 @@ func MixOf(pool string, nodes ...*Node) (m Mix) {
 	return m
 }
 
-// Mix counts the nodes of a pool, with those that nothing is placed on.
+// Mix counts the nodes of a pool, with Closed and Drawing nodes, and without Undrawn ones.
 func (s *Snapshot) Mix(pool string) Mix {
-	return MixOf(pool, s.Nodes...).Plus(MixOf(pool, s.Closed...)).Plus(MixOf(pool, s.Drawing...)).Minus(MixOf(pool, s.Undrawn...))
+	return MixOf(pool, s.Nodes...).Plus(MixOf(pool, s.Closed...)).Plus(MixOf(pool, s.Drawing...)).Minus(
+		MixOf(pool, s.Undrawn...))
 }

@@ -8,18 +8,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// VolumeRef is a volume of a CSI driver with limits that some node may have already, or that other pods use too: it counts once
-// on a node (K-59). Volumes that are neither are in Shape.Requests.
+// VolumeRef is a volume of a CSI driver with limits that some node may have already, or that other pods use too: it
+// counts once on a node (K-59). Volumes that are neither are in Shape.Requests.
 type VolumeRef struct {
-	Name  string           // tells it from others: driver/volume, or driver/namespace/claim while the claim is not bound
+	// tells it from others: driver/volume, or driver/namespace/claim while the claim is not bound
+	Name  string
 	Takes resources.Vector // 1 of the resource that counts volumes of the driver
 }
 
 // Is reports whether both are one volume.
 func (v VolumeRef) Is(other VolumeRef) bool { return v.Name == other.Name }
 
-// NewVolume is a volume that a claim of the pod does not have yet. Which node the pod comes to decides where it is made, or
-// which of those that there are is taken (K-58, K-59).
+// NewVolume is a volume that a claim of the pod does not have yet. The pod's node decides where it is made, or which
+// of the existing ones is taken (K-58, K-59).
 type NewVolume struct {
 	Class string // the StorageClass
 	Size  int64  // in bytes
@@ -30,7 +31,8 @@ type NewVolume struct {
 	Block  bool     // volumeMode
 	Modes  []string // access modes, sorted
 	Labels Selector // of the volume; not enabled: any
-	// Claim is the namespace/name of the claim where other pods use it too; else "", so that pods that are alike share a shape.
+	// Claim is the namespace/name of the claim where other pods use it too; else "", so that pods that are alike share
+	// a shape.
 	Claim string
 }
 
@@ -43,8 +45,8 @@ type StorageCapacity struct {
 	Capacity, Most int64
 }
 
-// Sufficient reports whether a volume of a size can be made while taken of the capacity is given away. The first one is judged
-// as kube-scheduler judges it: by the largest volume where that is said, else by the capacity.
+// Sufficient reports whether a volume of a size can be made while taken of the capacity is given away. The first
+// volume is judged as kube-scheduler does: by Most if that is known, else by Capacity.
 func (c *StorageCapacity) Sufficient(size, taken int64) bool {
 	limit := c.Capacity
 	if c.Most >= 0 {
@@ -80,8 +82,8 @@ func (v *FreeVolume) Serves(want *NewVolume) bool {
 // ReachedFrom reports whether the volume can be used on a node.
 func (v *FreeVolume) ReachedFrom(n *Node) bool { return n.Admits(&Shape{Alternatives: v.Places}) }
 
-// StorageAsk is what a node was launched for on which volumes of a class are made, and nobody knows how much it will have for
-// them: its place is beside what the pods ask for (Shape.Ask).
+// StorageAsk returns a further ask for which a node was launched, beside what the pods ask for (Shape.Ask): volumes of
+// the class are made there, and nobody knows how much it will have for them.
 func StorageAsk(class string) string { return storageAsk + class }
 
 const storageAsk = "storage-class/"
@@ -106,7 +108,8 @@ func (s *Shape) writeVolumes(b *strings.Builder) {
 		fmt.Fprintf(b, "|attached %q %v", v.Name, v.Takes)
 	}
 	for _, v := range s.NewVolumes {
-		fmt.Fprintf(b, "|volume %q %d %t %v %t %q %s %q", v.Class, v.Size, v.Made, v.Stated, v.Block, v.Modes, v.Labels, v.Claim)
+		fmt.Fprintf(b, "|volume %q %d %t %v %t %q %s %q", v.Class, v.Size, v.Made, v.Stated, v.Block, v.Modes,
+			v.Labels, v.Claim)
 	}
 	if len(s.Drivers) > 0 {
 		fmt.Fprintf(b, "|drivers %q", s.Drivers)

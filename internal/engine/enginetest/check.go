@@ -12,9 +12,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// Check returns every rule that the plan breaks, in words: nil for a valid plan. It is deliberately naive. It builds the
-// nodes that the plan leads to, all of them empty but for what runs already, and then binds the pods where they were
-// planned, one at a time (see bindAll), each judged by the rules as kube-scheduler states them at that moment. It shares no code with the packer. choice picks which of its types each launch becomes.
+// Check returns every rule that the plan breaks, in words: nil for a valid plan. It is deliberately naive. It builds
+// the nodes that the plan leads to, with what runs already. Then it binds the pods where they were planned, one at a
+// time (see bindAll), and judges each by the rules of kube-scheduler at that moment. It shares no code with the
+// packer. choice picks which of its types each launch becomes.
 func Check(before *cluster.Snapshot, p plan.Plan, choice int) []string {
 	after := Applied(before, p, choice)
 	c := checker{after: after, going: going(before), placed: map[string]bool{}, known: map[string]bool{},
@@ -55,8 +56,8 @@ type placement struct {
 // orders bounds how many orders of binding are tried beside the plan's own.
 const orders = 20
 
-// bindAll binds the placed pods: at each step the first, in the plan's order, that the rules admit. When that gets stuck
-// other orders are tried, as the scheduler's retries would. It notes what refuses a pod in every order.
+// bindAll binds the placed pods: at each step the first, in the plan's order, that the rules admit. When that gets
+// stuck other orders are tried, as the scheduler's retries would. It notes what refuses a pod in every order.
 func (c *checker) bindAll(order []string) {
 	running, waiting := map[*cluster.Node][]*cluster.Pod{}, []placement(nil)
 	for _, node := range c.after.Nodes {
@@ -111,7 +112,8 @@ func shuffleByShape(source *rand.Rand, waiting []placement) {
 			rank[p.pod.Shape] = source.IntN(1 << 30)
 		}
 	}
-	slices.SortStableFunc(waiting, func(a, b placement) int { return cmp.Compare(rank[a.pod.Shape], rank[b.pod.Shape]) })
+	slices.SortStableFunc(waiting,
+		func(a, b placement) int { return cmp.Compare(rank[a.pod.Shape], rank[b.pod.Shape]) })
 }
 
 // bindInOrder binds the first pod that may be bound, again and again, and returns what is stuck in the end.
@@ -191,7 +193,8 @@ func (c *checker) pod(node *cluster.Node, pod *cluster.Pod) {
 		}
 	}
 	if short := sum.Short(node.Allocatable); short >= 0 {
-		c.fail("%s: %s is short: %d requested, %d allocatable", node.ID(), c.after.Names[short], sum[short], node.Allocatable.At(short))
+		c.fail("%s: %s is short: %d requested, %d allocatable", node.ID(), c.after.Names[short], sum[short],
+			node.Allocatable.At(short))
 	}
 	c.volumes(node, pod)
 	c.apart(node, pod)
@@ -234,7 +237,8 @@ func (c *checker) limits(pool *cluster.Pool) {
 	}
 	for i, limited := range l.Limited {
 		if limited && pool.Used.Capacity.At(i) > l.Resources[i] {
-			c.fail("pool %s: %s is %d at a limit of %d", pool.Name, c.after.Names[i], pool.Used.Capacity.At(i), l.Resources[i])
+			c.fail("pool %s: %s is %d at a limit of %d", pool.Name, c.after.Names[i], pool.Used.Capacity.At(i),
+				l.Resources[i])
 		}
 	}
 }
@@ -361,6 +365,7 @@ func (c *checker) spread(node *cluster.Node, pod *cluster.Pod, s cluster.Spread)
 		self = 1
 	}
 	if value, has := node.Labels[s.Key]; !has || counts[value]+self-lowest > s.MaxSkew {
-		c.fail("%s: spread over %s: %d in %q, %d in the emptiest, maxSkew %d", pod.Ref(), s.Key, counts[value], value, lowest, s.MaxSkew)
+		c.fail("%s: spread over %s: %d in %q, %d in the emptiest, maxSkew %d", pod.Ref(), s.Key, counts[value], value,
+			lowest, s.MaxSkew)
 	}
 }

@@ -35,7 +35,7 @@ func node(name string) *cluster.Node {
 	return &cluster.Node{Name: name, Initialized: true, Labels: map[string]string{cluster.LabelHostname: name}}
 }
 
-// Serving returns the names of those nodes, of some, on which a pod with these claims gets its devices.
+// Serving returns those of the nodes on which a pod with these claims gets its devices.
 func Serving(d cluster.Devices, nodes []string, claims ...string) []string {
 	return slices.DeleteFunc(slices.Clone(nodes), func(name string) bool {
 		left, _ := d.Place(Asking(claims...), node(name))
@@ -43,13 +43,15 @@ func Serving(d cluster.Devices, nodes []string, claims ...string) []string {
 	})
 }
 
-// Devices is what every implementation of [cluster.Devices] keeps (K-42).
+// Devices tests what every implementation of [cluster.Devices] keeps (K-42).
 func Devices(t *testing.T, make func(t *testing.T, inventory Inventory) cluster.Devices) {
 	one, two := map[string]int64{"gpu": 1}, map[string]int64{"gpu": 2}
 	inventory := Inventory{
 		Nodes: map[string]map[string]int64{"n1": {"gpu": 1, "nic": 1}, "n2": {"gpu": 2}, "n3": {}},
-		Claims: map[string]ClaimOf{"a": {Kinds: one}, "b": {Kinds: one}, "c": {Kinds: one}, "two": {Kinds: two}, "d": {Kinds: two},
-			"both": {Kinds: map[string]int64{"gpu": 1, "nic": 1}}, "held": {Kinds: one, On: "n3"}, "odd": {Kinds: map[string]int64{"fpga": 1}}},
+		Claims: map[string]ClaimOf{"a": {Kinds: one}, "b": {Kinds: one}, "c": {Kinds: one}, "two": {Kinds: two},
+			"d":    {Kinds: two},
+			"both": {Kinds: map[string]int64{"gpu": 1, "nic": 1}}, "held": {Kinds: one, On: "n3"},
+			"odd": {Kinds: map[string]int64{"fpga": 1}}},
 	}
 	nodes := slices.Sorted(maps.Keys(inventory.Nodes))
 	check := func(t *testing.T, d cluster.Devices, want []string, claims ...string) {
@@ -95,7 +97,8 @@ func Devices(t *testing.T, make func(t *testing.T, inventory Inventory) cluster.
 	})
 	t.Run("problems", func(t *testing.T) {
 		d := make(t, inventory)
-		for claims, want := range map[string]cause.Code{"none": cause.DeviceClaimMissing, "odd": cause.DevicesNotFound, "a": "", "two": ""} {
+		for claims, want := range map[string]cause.Code{"none": cause.DeviceClaimMissing, "odd": cause.DevicesNotFound,
+			"a": "", "two": ""} {
 			code, text := d.Problem(Asking(claims))
 			if code != want || (text == "") != (want == "") {
 				t.Errorf("claim %s: problem %q %q, want %q", claims, code, text, want)

@@ -8,16 +8,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// The cluster of Fleet that every size has in it.
+// The part of a Fleet that clusters of every size have.
 const (
 	fleetNodes = 300
 	fleetPods  = 3000
 	fleetPool  = 235 // nodes of each further pool
 )
 
-// Fleet is the script of a cluster in which there is something of everything: nodes that come, go, stay and are not
-// ready, a pool at its hard limit, one that is not ready, and pods that wait for each of these. It has at least 300
-// nodes and 3,000 pods; what is more is spread over further pools of plain nodes. now is in Unix seconds.
+// Fleet returns the script of a cluster with something of everything: nodes that come, go, stay and are not ready, a
+// pool at its hard limit, one that is not ready, and pods that wait for each of these. It has at least 300 nodes and
+// 3,000 pods; any more are spread over further pools of plain nodes. now is in Unix seconds.
 func Fleet(nodes, pods int, now int64) string {
 	var b strings.Builder
 	b.WriteString("type m5.large cpu=2 mem=8Gi zones=a,b,c od=0.096 spot=0.035\n" +
@@ -47,8 +47,8 @@ func Fleet(nodes, pods int, now int64) string {
 		case 50:
 			more = " disrupting"
 		}
-		fmt.Fprintf(&b, "node ip-10-0-%d-%d type=%s zone=%c pool=default capacity=%s created=%d%s\n", i/100, i%100, kind,
-			"abc"[i%3], capacity, old+100*int64(i), more)
+		fmt.Fprintf(&b, "node ip-10-0-%d-%d type=%s zone=%c pool=default capacity=%s created=%d%s\n", i/100, i%100,
+			kind, "abc"[i%3], capacity, old+100*int64(i), more)
 	}
 	for i := range 12 {
 		fmt.Fprintf(&b, "node gpu-%d type=p3.2xlarge zone=a pool=gpu capacity=on-demand created=%d\n", i, old)
@@ -61,8 +61,9 @@ func Fleet(nodes, pods int, now int64) string {
 	for i := range fleetPods - 50 {
 		fmt.Fprintf(&b, "pod app-%d ns=team-%d cpu=150m mem=256Mi node=%s\n", i, i%9, fleetHost(i))
 	}
-	b.WriteString("pod train-0..6 ns=ml cpu=7 mem=40Gi\npod report-0..29 ns=shop cpu=1 need=team=red\npod huge ns=shop cpu=96\n" +
-		"pod web-0..11 ns=shop cpu=500m\n")
+	b.WriteString(
+		"pod train-0..6 ns=ml cpu=7 mem=40Gi\npod report-0..29 ns=shop cpu=1 need=team=red\npod huge ns=shop cpu=96\n" +
+			"pod web-0..11 ns=shop cpu=500m\n")
 	fleetMore(&b, nodes-fleetNodes, pods-fleetPods, old)
 	return b.String()
 }
@@ -102,8 +103,10 @@ func fleetMore(b *strings.Builder, nodes, pods int, old int64) {
 		case i%211 == 210:
 			more = " not-ready"
 		}
-		name := fmt.Sprintf("team-%02d-%08x", i/fleetPool, uint32(i+1)*2654435761) // as hard to pack as names that are drawn
-		fmt.Fprintf(b, "node %s type=%s zone=%c pool=team-%02d capacity=%s created=%d%s\n", name, kinds[i/3%len(kinds)],
+		// as hard to pack as names that are drawn
+		name := fmt.Sprintf("team-%02d-%08x", i/fleetPool, uint32(i+1)*2654435761)
+		fmt.Fprintf(b, "node %s type=%s zone=%c pool=team-%02d capacity=%s created=%d%s\n", name,
+			kinds[i/3%len(kinds)],
 			"abc"[i%3], i/fleetPool, []string{"on-demand", "spot"}[i/9%2], old+10*int64(i), more)
 		of := pods/nodes + min(1, max(0, pods%nodes-i))
 		if of > 0 {
@@ -112,8 +115,8 @@ func fleetMore(b *strings.Builder, nodes, pods int, old int64) {
 	}
 }
 
-// Churn is the cluster some moments later: so many pods that run are on another node. steps are told apart by their
-// number.
+// Churn returns the cluster some moments later, with this many running pods on another node. step tells one such
+// change from another.
 func Churn(s *cluster.Snapshot, step, pods int) *cluster.Snapshot {
 	next := *s
 	next.Version++

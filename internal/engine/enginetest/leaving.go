@@ -6,9 +6,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// This file reads what runs on nodes that go as kube-scheduler does: it counts until it has left. Pods under a budget that does
-// not let all of them go leave one after another, when they are bound elsewhere; others leave once all that waited from the
-// start is bound. A node that no pod has to leave any more is gone, unless it has no claim: nobody here knows when it goes.
+// This file counts pods on nodes that go as kube-scheduler does: until they have left. Pods under a budget that does
+// not let all of them go leave one after another, when they are bound elsewhere. Others leave once all pods that
+// waited from the start are bound. A node that no pod has to leave any more is gone, unless it has no claim: nobody
+// here knows when it goes.
 
 // going lists the nodes that go and count until they are gone.
 func going(s *cluster.Snapshot) []*cluster.Node {
@@ -58,7 +59,8 @@ func (c *checker) leaves(pod *cluster.Pod) bool { return c.where(pod) != nil }
 
 func (c *checker) leave(pod *cluster.Pod) {
 	if node := c.where(pod); node != nil {
-		c.bound[node] = slices.DeleteFunc(slices.Clone(c.bound[node]), func(p *cluster.Pod) bool { return p.UID == pod.UID })
+		c.bound[node] = slices.DeleteFunc(slices.Clone(c.bound[node]),
+			func(p *cluster.Pod) bool { return p.UID == pod.UID })
 	}
 }
 

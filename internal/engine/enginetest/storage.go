@@ -6,8 +6,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// volumes judges by the volumes that pods on one node bring (K-58, K-59): each that may be shared counts once, no free one is taken
-// twice, and no more is made than is left. Nodes that are still to come are not judged: nobody knows what they will have.
+// volumes judges by the volumes that pods on one node bring (K-58, K-59): each that may be shared counts once, no free
+// one is taken twice, and no more is made than is left. Nodes that are still to come are not judged: nobody knows what
+// they will have.
 func (c *checker) volumes(node *cluster.Node, pod *cluster.Pod) {
 	pods := append(slices.Clone(c.bound[node]), pod)
 	if len(pod.Shape.Volumes) > 0 {

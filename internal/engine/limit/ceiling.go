@@ -2,10 +2,10 @@ package limit
 
 import "fmt"
 
-// Ceiling is what limits the nodes of the whole cluster, of all pools together (K-53). The soft limit, --max-nodes, bounds
-// what is launched for pods and for replicas. A replacement may go above it while what it replaces is still there. The
-// hard one, --max-node-claims-hard, bounds NodeClaims, and replacements too. Nothing is removed for either. The zero
-// value is no limit.
+// Ceiling is what limits the nodes of the whole cluster, of all pools together (K-53). The soft limit, --max-nodes,
+// bounds what is launched for pods and for replicas. A replacement may go above it while what it replaces is still
+// there. The hard one, --max-node-claims-hard, bounds NodeClaims, and replacements too. Nothing is removed for either.
+// The zero value is no limit.
 type Ceiling struct {
 	Most int64 // the soft limit, 0 for none
 	Used int64 // NodeClaims, joined or not, and nodes without one, of whatever program
@@ -28,7 +28,8 @@ func (c Ceiling) Left() int64 {
 	return soft
 }
 
-// LeftHard returns how many more NodeClaims the hard limit admits, whatever they are for, or [None] when there is none.
+// LeftHard returns how many more NodeClaims the hard limit admits, whatever they are for, or [None] when there is
+// none.
 func (c Ceiling) LeftHard() int64 {
 	switch {
 	case c.Unknown != "":
@@ -66,8 +67,8 @@ func (c Ceiling) Flag() string {
 	return FlagMaxNodes
 }
 
-// Text says how full the cluster is, by the limit that is reached or, if none is, by the soft one, for events and tables:
-// "nodes 10 of 10 in the whole cluster (--max-nodes)".
+// Text says how full the cluster is, by the limit that is reached or, if none is, by the soft one, for events and
+// tables: "nodes 10 of 10 in the whole cluster (--max-nodes)".
 func (c Ceiling) Text() string {
 	if c.Unknown != "" {
 		return c.Unknown

@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// This file is the arithmetic of the hard limit of the whole cluster (K-53; the argument is in ADR 0023). With a limit of
-// n, each NodeClaim that Joiner makes stands in one of n cluster slots, whose names are the same for all pools. A pool
-// with slots of its own has a list of them, its places, so that its own limit holds too.
+// This file is the arithmetic of the hard limit of the whole cluster (K-53; the argument is in ADR 0023). With a limit
+// of n, each NodeClaim that Joiner makes stands in one of n cluster slots, whose names are the same for all pools. A
+// pool with slots of its own has a list of them, its places, so that its own limit holds too.
 
-// ClusterSlotName returns the name of the NodeClaim that holds a slot of the cluster: a function of its number, from 0.
+// ClusterSlotName returns the name of the NodeClaim that holds a slot of the cluster: a function of its number, from
+// 0.
 func ClusterSlotName(slot int) string { return clusterSlotPrefix + strconv.Itoa(slot) }
 
 // ClusterSlotOf returns the slot of the cluster that a claim of that name holds, and whether it holds one.
@@ -29,8 +30,8 @@ const clusterSlotPrefix = "node-slot-"
 type Table struct {
 	// Most is the limit, 1 or more.
 	Most int64
-	// Places has, by the UID of a NodePool with slots of its own, its places: slots of the cluster, in the order in which it
-	// got them. New ones are added at the end.
+	// Places has, by the UID of a NodePool with slots of its own, its places: slots of the cluster, in the order in
+	// which it got them. New ones are added at the end.
 	Places map[string][]int
 }
 
@@ -49,8 +50,9 @@ func ParseTable(data map[string]string) (Table, error) {
 	t := Table{Most: most, Places: map[string][]int{}}
 	if text := data[tablePlaces]; text != "" {
 		if err := json.Unmarshal([]byte(text), &t.Places); err != nil {
-			return Table{}, fmt.Errorf("key %s is %q: want lists of slots by the UID of a NodePool, such as {\"UID\":[0,1]}: %w",
-				tablePlaces, shortened(text), err)
+			return Table{},
+				fmt.Errorf("key %s is %q: want lists of slots by the UID of a NodePool, such as {\"UID\":[0,1]}: %w",
+					tablePlaces, shortened(text), err)
 		}
 	}
 	return t, nil
@@ -78,7 +80,7 @@ func (t Table) Data() map[string]string {
 	return map[string]string{tableMost: strconv.FormatInt(t.Most, 10), tablePlaces: string(text)}
 }
 
-// Held says of a slot of the cluster who has it.
+// Held says who has a slot of the cluster.
 type Held int
 
 const (
@@ -87,10 +89,9 @@ const (
 	ByAnother
 )
 
-// UsablePlaces returns those of a pool's places in which it may make a claim, as far as its own limit says: of those
-// that no claim of the pool stands in the first ones, as many as its limit, n, is above count, the number of all its
-// claims; and of these, the free ones. A place that another pool's claim stands in counts among the first ones: it
-// may become free.
+// UsablePlaces returns those of a pool's places in which its own limit, n, lets it make a claim. count is the number
+// of all its claims. Only the first n - count places without a claim of the pool are looked at; of these, the free
+// ones are usable. A place where another pool's claim stands counts among the first ones: it may become free.
 func UsablePlaces(places []int, n, count int64, held func(slot int) Held) []int {
 	usable := []int{}
 	for _, slot := range places {
@@ -107,15 +108,16 @@ func UsablePlaces(places []int, n, count int64, held func(slot int) Held) []int 
 	return usable
 }
 
-// WithPlaces returns the table with places for a pool with n slots of its own and count claims, which wants to make so
-// many more, and whether that changed the table. open are the slots that the limit of the cluster allows, ascending. Only
-// the first n - count places without a claim of the pool are of use to it ([UsablePlaces]). When there are fewer, some are
-// added; when there are as many, those among them that it cannot use are exchanged, for places further behind or for new
-// ones: another pool's claim stands there, or they are not open. What is no other pool's place is taken first.
+// WithPlaces returns the table with places for a pool that wants to make want more claims, and whether that changed
+// the table. The pool has n slots of its own and count claims. open are the slots that the limit of the cluster
+// allows, ascending. Only the first n - count places without a claim of the pool are of use to it ([UsablePlaces]). If
+// there are fewer, some are added. If there are as many, those that it cannot use are exchanged, for places further
+// behind or for new ones: another pool's claim stands there, or they are not open. Slots that are no other pool's
+// places are taken first.
 func (t Table) WithPlaces(pool string, n, count int64, want int, open []int, held func(slot int) Held) (Table, bool) {
 	own := slices.Clone(t.Places[pool])
 	isOpen := func(slot int) bool { _, found := slices.BinarySearch(open, slot); return found }
-	var inVain, behind []int // indexes in own: that are of no use, and that would be were they among the first
+	var inVain, behind []int // indexes in own: of no use, and of use if they were among the first
 	room := max(0, n-count)
 	lacks := min(int64(want), room)
 	for i, slot := range own {
@@ -156,7 +158,7 @@ func (t Table) WithPlaces(pool string, n, count int64, want int, open []int, hel
 	return more, true
 }
 
-// unplaced returns those of some slots that are not places of the pool, with those first that are no other's places either.
+// unplaced returns those slots that are not places of the pool, first those that are no other pool's places either.
 func (t Table) unplaced(pool string, slots []int) []int {
 	own, others := map[int]bool{}, map[int]bool{}
 	for uid, list := range t.Places {
@@ -181,7 +183,7 @@ func (t Table) unplaced(pool string, slots []int) []int {
 	return append(nobodys, somebodys...)
 }
 
-// NobodysFirst returns these slots, with those first that are no pool's places.
+// NobodysFirst returns these slots, first those that are no pool's places.
 func (t Table) NobodysFirst(slots []int) []int { return t.unplaced("", slots) }
 
 // Without returns the table without the places of pools that are gone.

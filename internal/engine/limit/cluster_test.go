@@ -28,7 +28,8 @@ func TestK53_ATableIsReadAsItWasWritten(t *testing.T) {
 		"limit ": {},
 		"places": {"limit": "7", "places": `["a"]`},
 	} {
-		if _, err := limit.ParseTable(bad); err == nil || !strings.Contains(err.Error(), "key "+strings.TrimSpace(key)) {
+		if _, err := limit.ParseTable(bad); err == nil ||
+			!strings.Contains(err.Error(), "key "+strings.TrimSpace(key)) {
 			t.Errorf("%v: %v, want it refused, with the key %s", bad, err, key)
 		}
 	}
@@ -123,7 +124,8 @@ func newClusterModel(t *rapid.T) *clusterModel {
 			m.pools[pool] = rapid.Int64Range(0, 4).Draw(t, "limit of "+pool)
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "claims from before of "+pool) {
-			if m.next++; int64(len(m.claims)) < m.table.Most && (m.pools[pool] == limit.None || m.count(pool, m.claims) < m.pools[pool]) {
+			if m.next++; int64(len(m.claims)) < m.table.Most &&
+				(m.pools[pool] == limit.None || m.count(pool, m.claims) < m.pools[pool]) {
 				m.claims[fmt.Sprint("old-", m.next)] = pool
 			}
 		}
@@ -131,16 +133,17 @@ func newClusterModel(t *rapid.T) *clusterModel {
 	return m
 }
 
-// K-53, the argument of ADR 0023: writers look, and create long after it, in whatever order, while claims go and places are given
-// and exchanged. There are never more claims than the limit of the cluster, nor more of a pool than its own, as long as no
-// create rests on what was read before one of the pool's places was taken out.
+// K-53, the argument of ADR 0023: writers look, and create long after it, in whatever order, while claims go and
+// places are given and exchanged. There are never more claims than the limit of the cluster, nor more of a pool than
+// its own, as long as no create rests on what was read before one of the pool's places was taken out.
 func TestK53_NoOrderOfWritersBreaksTheLimits(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := newClusterModel(t)
 		pool := rapid.SampledFrom([]string{"a", "b", "free"})
 		for ; m.step < 60; m.step++ {
-			switch rapid.SampledFrom([]string{"look", "look", "create", "create", "create", "go", "give", "give"}).Draw(t, "what") {
+			switch rapid.SampledFrom([]string{"look", "look", "create", "create", "create", "go", "give",
+				"give"}).Draw(t, "what") {
 			case "look":
 				m.views = append(m.views, m.look(pool.Draw(t, "pool")))
 			case "create":
@@ -175,21 +178,25 @@ func (m *clusterModel) create(t *rapid.T) {
 		t.Fatalf("%v: %d claims, the limit of the cluster is %d", m.claims, len(m.claims), m.table.Most)
 	}
 	if own := m.pools[v.pool]; own != limit.None && m.count(v.pool, m.claims) > own {
-		t.Fatalf("%v: %d claims of pool %s, its limit is %d; places %v", m.claims, m.count(v.pool, m.claims), v.pool, own, m.table.Places)
+		t.Fatalf("%v: %d claims of pool %s, its limit is %d; places %v", m.claims, m.count(v.pool, m.claims), v.pool,
+			own, m.table.Places)
 	}
 }
 
-// give gives a pool places, by a view that may be old, as long as nobody has changed the table since: it is changed under its
-// resourceVersion.
+// give gives a pool places, by a view that may be old, as long as nobody has changed the table since: it is changed
+// under its resourceVersion.
 func (m *clusterModel) give(t *rapid.T, pool string) {
 	own := m.pools[pool]
 	if own == limit.None {
 		return
 	}
-	fit := slices.DeleteFunc(slices.Clone(m.views), func(v clusterView) bool { return v.version != m.version || v.pool != pool })
+	fit := slices.DeleteFunc(slices.Clone(m.views), func(v clusterView) bool {
+		return v.version != m.version || v.pool != pool
+	})
 	v := rapid.SampledFrom(append(fit, m.look(pool))).Draw(t, "view")
 	before := m.table.Places[pool]
-	more, changed := m.table.WithPlaces(pool, own, m.count(pool, v.claims), rapid.IntRange(1, 3).Draw(t, "wants"), v.open(), v.held)
+	more, changed := m.table.WithPlaces(pool, own, m.count(pool, v.claims), rapid.IntRange(1, 3).Draw(t, "wants"),
+		v.open(), v.held)
 	if !changed {
 		return
 	}
@@ -204,8 +211,8 @@ func (m *clusterModel) give(t *rapid.T, pool string) {
 	m.version++
 }
 
-// K-53: nobody starves. When places of a pool cannot be used and the cluster has room, it gets as many that can be as its own
-// limit allows.
+// K-53: nobody starves. When places of a pool cannot be used and the cluster has room, it gets as many that can be as
+// its own limit allows.
 func TestK53_APoolGetsPlacesThatItCanUse(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -223,7 +230,8 @@ func TestK53_APoolGetsPlacesThatItCanUse(t *testing.T) {
 		}
 		v := m.look("a")
 		want := int(min(m.pools["a"]-m.count("a", v.claims), int64(len(v.open())), 2))
-		if more, changed := m.table.WithPlaces("a", m.pools["a"], m.count("a", v.claims), 2, v.open(), v.held); changed {
+		if more, changed := m.table.WithPlaces("a", m.pools["a"], m.count("a", v.claims), 2, v.open(),
+			v.held); changed {
 			m.table = more
 		}
 		if got := len(m.usable(m.look("a"))); got < want {
@@ -244,8 +252,9 @@ func keys(m map[string]string) func(func(string) bool) {
 	}
 }
 
-// K-53: a place with another pool's claim counts among those that the pool's limit allows, though it cannot be used: when it becomes
-// free, whoever looks then may use it, beside those who looked before. The example of ADR 0023: limit 3, two claims in no place.
+// K-53: a place with another pool's claim counts among those that the pool's limit allows, though it cannot be used:
+// when it becomes free, whoever looks then may use it, beside those who looked before. The example of ADR 0023: limit
+// 3, two claims in no place.
 func TestK53_APlaceWithAnotherPoolsClaimCounts(t *testing.T) {
 	t.Parallel()
 	held := func(taken ...int) func(int) limit.Held {
@@ -259,12 +268,13 @@ func TestK53_APlaceWithAnotherPoolsClaimCounts(t *testing.T) {
 	places := []int{0, 1, 2}
 	before, after := limit.UsablePlaces(places, 3, 2, held(0)), limit.UsablePlaces(places, 3, 2, held())
 	if len(before) != 0 || !slices.Equal(after, []int{0}) {
-		t.Fatalf("usable are %v while another pool's claim stands in place 0, and then %v: want none, and then [0]", before, after)
+		t.Fatalf("usable are %v while another pool's claim stands in place 0, and then %v: want none, and then [0]",
+			before, after)
 	}
 }
 
-// K-53: how the places of a pool change, when it has a limit of its own and two claims in slots 0 and 1, and another pool
-// has the slots that are said. Slots 0 to 5 are all that there are.
+// K-53: how the places of a pool change, when it has a limit of its own and two claims in slots 0 and 1, and another
+// pool has the slots that are said. Slots 0 to 5 are all that there are.
 func TestK53_PlacesOfAPool(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -274,15 +284,21 @@ func TestK53_PlacesOfAPool(t *testing.T) {
 		others  []int
 		becomes []int // nil for no change
 	}{
-		"it needs one more":                           {places: []int{0, 1}, limit: 4, want: 1, becomes: []int{0, 1, 2}},
-		"it has what it needs":                        {places: []int{0, 1, 4}, limit: 4, want: 1},
-		"no more than its limit allows":               {places: []int{0, 1}, limit: 3, want: 3, becomes: []int{0, 1, 2}},
-		"at its limit":                                {places: []int{0, 1}, limit: 2, want: 1},
-		"a place is taken by another pool":            {places: []int{0, 1, 2}, limit: 3, want: 1, others: []int{2}, becomes: []int{0, 1, 3}},
-		"one further behind is free":                  {places: []int{0, 1, 2, 3}, limit: 3, want: 1, others: []int{2}, becomes: []int{0, 1, 3, 2}},
-		"another pool has all other slots":            {places: []int{0, 1, 2}, limit: 3, want: 1, others: []int{2, 3, 4, 5}},
-		"its claims stand in no place":                {limit: 3, want: 2, becomes: []int{2}},
-		"one is taken, and there is room for another": {places: []int{0, 1, 2}, limit: 4, want: 1, others: []int{2}, becomes: []int{0, 1, 2, 3}},
+		"it needs one more": {places: []int{0, 1}, limit: 4, want: 1,
+			becomes: []int{0, 1, 2}},
+		"it has what it needs": {places: []int{0, 1, 4}, limit: 4, want: 1},
+		"no more than its limit allows": {places: []int{0, 1}, limit: 3, want: 3,
+			becomes: []int{0, 1, 2}},
+		"at its limit": {places: []int{0, 1}, limit: 2, want: 1},
+		"a place is taken by another pool": {places: []int{0, 1, 2}, limit: 3, want: 1, others: []int{2},
+			becomes: []int{0, 1, 3}},
+		"one further behind is free": {places: []int{0, 1, 2, 3}, limit: 3, want: 1, others: []int{2},
+			becomes: []int{0, 1, 3, 2}},
+		"another pool has all other slots": {places: []int{0, 1, 2}, limit: 3, want: 1,
+			others: []int{2, 3, 4, 5}},
+		"its claims stand in no place": {limit: 3, want: 2, becomes: []int{2}},
+		"one is taken, and there is room for another": {places: []int{0, 1, 2}, limit: 4, want: 1, others: []int{2},
+			becomes: []int{0, 1, 2, 3}},
 	} {
 		held := func(slot int) limit.Held {
 			switch {

@@ -72,8 +72,8 @@ func (e Exceeded) Text(names resources.Names) string {
 		return fmt.Sprintf("nodes %d of %d (%s limit)", e.Used, e.Limit, kind)
 	}
 	format := func(amount int64) string { return names.FormatOne(e.Component, amount) }
-	return fmt.Sprintf("%s %s of %s in use, another node adds %s (%s limit)", names[e.Component], format(e.Used), format(e.Limit),
-		format(e.Request), kind)
+	return fmt.Sprintf("%s %s of %s in use, another node adds %s (%s limit)", names[e.Component], format(e.Used),
+		format(e.Limit), format(e.Request), kind)
 }
 
 // Kind names a limit in texts: hard or soft.
@@ -131,13 +131,14 @@ func (l Limits) NodesLeft(used int64) int {
 func (l Limits) checkResources(used Usage, capacity resources.Vector) (Exceeded, bool) {
 	for i, limited := range l.Limited {
 		if limited && used.Capacity.At(i)+capacity.At(i) > l.Resources[i] {
-			return Exceeded{Component: i, Limit: l.Resources[i], Used: used.Capacity.At(i), Request: capacity.At(i)}, false
+			return Exceeded{Component: i, Limit: l.Resources[i], Used: used.Capacity.At(i), Request: capacity.At(i)},
+				false
 		}
 	}
 	return Exceeded{}, true
 }
 
-// Room reports whether capacity fits in what the resource limits leave over used, the node count aside.
+// Room reports whether capacity fits in what the resource limits leave over used. It ignores the number of nodes.
 func (l Limits) Room(used Usage, capacity resources.Vector) bool {
 	_, ok := l.checkResources(used, capacity)
 	return ok

@@ -19,7 +19,8 @@ func TestUnlimitedBlocksNothing(t *testing.T) {
 	if e, ok := l.Check(used, resources.Vector{1}); !ok {
 		t.Errorf("%+v is in the way", e)
 	}
-	if l.HasResources() || l.Above(used) || l.NodesLeft(used.Nodes) != int(limit.None) || !l.Room(used, used.Capacity) {
+	if l.HasResources() || l.Above(used) || l.NodesLeft(used.Nodes) != int(limit.None) ||
+		!l.Room(used, used.Capacity) {
 		t.Errorf("resources are limited: %t, above: %t, nodes left: %d", l.HasResources(), l.Above(used),
 			l.NodesLeft(used.Nodes))
 	}
@@ -38,7 +39,8 @@ func TestEachComponentHasItsOwnLimit(t *testing.T) {
 	}{
 		{resources.Vector{4, 100, 4}, resources.Vector{1, 100, 6}, limit.Exceeded{}},
 		{resources.Vector{4, 0, 0}, resources.Vector{2}, limit.Exceeded{Component: 0, Limit: 5, Used: 4, Request: 2}},
-		{resources.Vector{0, 0, 9}, resources.Vector{0, 0, 2}, limit.Exceeded{Component: 2, Limit: 10, Used: 9, Request: 2}},
+		{resources.Vector{0, 0, 9}, resources.Vector{0, 0, 2},
+			limit.Exceeded{Component: 2, Limit: 10, Used: 9, Request: 2}},
 	} {
 		used := limit.Usage{Nodes: 3, Capacity: c.used}
 		got, ok := l.Check(used, c.more)
@@ -72,10 +74,13 @@ func TestTheNodeLimitInTheWay(t *testing.T) {
 		{nodes(3, limit.None), 3, limit.Exceeded{Component: limit.Nodes, Limit: 3, Used: 3, Request: 1}, 0},
 		{nodes(3, limit.None), 5, limit.Exceeded{Component: limit.Nodes, Limit: 3, Used: 5, Request: 1}, 0},
 		{nodes(limit.None, 3), 0, limit.Exceeded{}, 3},
-		{nodes(limit.None, 3), 3, limit.Exceeded{Component: limit.Nodes, Limit: 3, Used: 3, Request: 1, Hard: true}, 0},
-		{nodes(limit.None, 3), 4, limit.Exceeded{Component: limit.Nodes, Limit: 3, Used: 4, Request: 1, Hard: true}, 0},
+		{nodes(limit.None, 3), 3, limit.Exceeded{Component: limit.Nodes, Limit: 3, Used: 3, Request: 1, Hard: true},
+			0},
+		{nodes(limit.None, 3), 4, limit.Exceeded{Component: limit.Nodes, Limit: 3, Used: 4, Request: 1, Hard: true},
+			0},
 		{nodes(2, 4), 3, limit.Exceeded{}, 1},
-		{nodes(2, 4).With(0, 1), 4, limit.Exceeded{Component: limit.Nodes, Limit: 4, Used: 4, Request: 1, Hard: true}, 0},
+		{nodes(2, 4).With(0, 1), 4, limit.Exceeded{Component: limit.Nodes, Limit: 4, Used: 4, Request: 1, Hard: true},
+			0},
 	} {
 		got, ok := c.limits.Check(limit.Usage{Nodes: c.used}, nil)
 		if got != c.want || ok != (c.want == limit.Exceeded{}) {
@@ -129,7 +134,8 @@ func TestTheTargetOfAStaticPool(t *testing.T) {
 			why = *exceeded
 		}
 		if got != c.want || why != c.why || (exceeded == nil) != (c.why == limit.Exceeded{}) {
-			t.Errorf("%+v, %d replicas: %d since %+v; want %d since %+v", c.limits, c.replicas, got, why, c.want, c.why)
+			t.Errorf("%+v, %d replicas: %d since %+v; want %d since %+v", c.limits, c.replicas, got, why, c.want,
+				c.why)
 		}
 	}
 }

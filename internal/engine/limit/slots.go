@@ -7,10 +7,10 @@ import (
 )
 
 // This file is the arithmetic of slots (L-14; the argument is in docs/limits.md). A pool with slots makes claims only
-// under the names of its slots, 0 to n-1, and every name exists once: so it never makes more than n. While other claims of
-// the pool exist too (made before it had slots, by hand, or under a slot that a lower limit took away), as many slots are
-// out of use: the highest free ones. What is left is the lowest n - count free slots, whatever kind the counted claims
-// are.
+// under the names of its slots, 0 to n-1, and every name exists once: so it never makes more than n. While other
+// claims of the pool exist too (made before it had slots, by hand, or under a slot that a lower limit took away), as
+// many slots are out of use: the highest free ones. What is left is the lowest n - count free slots, whatever kind the
+// counted claims are.
 
 // SlotName returns the name of the NodeClaim that holds a slot of a hard-limited pool: a fixed function of the
 // pool's name and UID and the slot's number from 0, so that two writers can never own one slot twice (L-14).
@@ -30,7 +30,7 @@ func slotPrefix(pool, poolUID string) string {
 	return fmt.Sprintf("%s-%.*s-", pool, uidLength, poolUID)
 }
 
-// Slots returns how many slots a pool has: its hard limit or, of a static pool, as many as the nodes that it runs (see
+// Slots returns how many slots a pool has: its hard limit or, for a static pool, the number of nodes that it runs (see
 // [Limits.Target]). None when its claims need no slots. replicas is None for a pool that is not static.
 func (l Limits) Slots(replicas int64) int64 {
 	if replicas == None {
@@ -40,8 +40,9 @@ func (l Limits) Slots(replicas int64) int64 {
 	return target
 }
 
-// SurgeSlots is Slots for claims that replace others, of a pool with count claims. A static pool may be above its replicas
-// while nodes are replaced, but never above its node limit, hard or soft (L-31). Without a limit it may have twice as many.
+// SurgeSlots is Slots for claims that replace others, of a pool with count claims. A static pool may be above its
+// replicas while nodes are replaced, but never above its node limit, hard or soft (L-31). Without a limit it may have
+// one more slot for each claim.
 func (l Limits) SurgeSlots(replicas, count int64) int64 {
 	if replicas == None {
 		return l.HardNodes
@@ -52,8 +53,8 @@ func (l Limits) SurgeSlots(replicas, count int64) int64 {
 	return l.Slots(replicas) + count
 }
 
-// Target returns how many nodes a static pool runs: its replicas, or less where a limit is lower; the limit in the way is
-// the second result, when there is one (L-17).
+// Target returns how many nodes a static pool runs: its replicas, or fewer where a limit is lower. The second result
+// is that limit, nil when there is none (L-17).
 func (l Limits) Target(replicas int64) (int64, *Exceeded) {
 	most, hard := l.Nodes()
 	if most == None || replicas <= most {
@@ -62,7 +63,8 @@ func (l Limits) Target(replicas int64) (int64, *Exceeded) {
 	return most, &Exceeded{Component: Nodes, Limit: most, Used: replicas, Hard: hard}
 }
 
-// Nodes returns the node limit that counts, and whether it is the hard one, which wins (L-03); None when there is none.
+// Nodes returns the node limit that counts, and whether it is the hard one, which wins (L-03); None when there is
+// none.
 func (l Limits) Nodes() (most int64, hard bool) {
 	if l.HardNodes != None {
 		return l.HardNodes, true
@@ -70,8 +72,8 @@ func (l Limits) Nodes() (most int64, hard bool) {
 	return l.SoftNodes, false
 }
 
-// Usable returns the slots, ascending, in which a claim may be made: of the n slots the lowest free ones, as many as n is
-// above count, the number of all claims of the pool, in slots or not. taken says which slots hold a claim. At most most
+// Usable returns the slots, ascending, in which a claim may be made: the n - count lowest free ones of the n slots.
+// count is the number of all claims of the pool, in slots or not. taken says which slots hold a claim. At most most
 // slots are listed.
 func Usable(n, count int64, taken func(slot int) bool, most int) []int {
 	usable := []int{}
@@ -83,17 +85,17 @@ func Usable(n, count int64, taken func(slot int) bool, most int) []int {
 	return usable
 }
 
-// Disruptions is how many nodes of a pool may be replaced now for a reason: the smaller of what its budgets leave and of
-// what the hard limit leaves for the nodes that come first (L-30). It bounds launches, not removals (L-32, L-33): a
-// command that replaces three nodes by one uses one, and one that launches nothing none.
+// Disruptions is how many nodes of a pool may be replaced now for a reason: the smaller of what its budgets leave and
+// of what the hard limit leaves for replacements, which come first (L-30). It bounds launches, not removals (L-32,
+// L-33): a command that replaces three nodes by one uses one, and one that launches nothing none.
 type Disruptions struct {
 	Allowed int
-	// ByLimit is set when it is the hard limit, and not a budget, that leaves less than was wanted.
+	// ByLimit is set when the hard limit, and not a budget, leaves less than was wanted.
 	ByLimit bool
 }
 
-// Replacements returns the disruptions of a pool of count nodes (every NodeClaim that exists, L-13) whose budgets leave
-// budget. Soft limits do not bound replacements (L-31).
+// Replacements returns the disruptions of a pool of count nodes (every NodeClaim that exists, L-13) whose budgets
+// leave budget. Soft limits do not bound replacements (L-31).
 func (l Limits) Replacements(budget int, count int64) Disruptions {
 	if l.HardNodes == None {
 		return Disruptions{Allowed: max(0, budget)}
@@ -105,10 +107,10 @@ func (l Limits) Replacements(budget int, count int64) Disruptions {
 	return Disruptions{Allowed: max(0, budget)}
 }
 
-// Excess returns how many nodes of a pool have to go and are not going yet (L-40, L-42): those above the limit, hard or
-// soft, less the leaving ones. Nodes that are being replaced count as leaving from the moment that this is written
-// anywhere, so what replaces them is no excess (L-31). A static pool has as many as it runs (D-12). replicas is None for
-// another one. A negative result says how many leaving nodes could stay.
+// Excess returns how many nodes of a pool have to go and are not going yet (L-40, L-42): those above the limit, hard
+// or soft, less the leaving ones. Nodes that are being replaced count as leaving as soon as that is written anywhere,
+// so their replacements are no excess (L-31). For a static pool the limit is the number of nodes that it runs (D-12);
+// replicas is None for another one. A negative result says how many leaving nodes could stay.
 func (l Limits) Excess(replicas, count, leaving int64) int64 {
 	most, _ := l.Nodes()
 	if replicas != None {
@@ -120,10 +122,10 @@ func (l Limits) Excess(replicas, count, leaving int64) int64 {
 	return max(0, count-most) - leaving
 }
 
-// Counted returns how many nodes count for the limit when a pool has own nodes, and other programs have others with its
-// label. Theirs take the room that is left below the limit, so nothing is launched there. They never bring the
-// pool above it: what is above is removed, and theirs must not be, nor ours for theirs. replicas is None for a pool
-// that is not static.
+// Counted returns how many nodes count for the limit when a pool has own nodes, and other programs have others with
+// its label. Theirs take the room that is left below the limit, so nothing is launched there. They never bring
+// the pool above it: nodes above it are removed, and neither theirs nor ours must go for theirs. replicas is None for
+// a pool that is not static.
 func (l Limits) Counted(replicas, own, others int64) int64 {
 	most, _ := l.Nodes()
 	if replicas != None {

@@ -24,7 +24,8 @@ func (w *world) count() int64 { return int64(len(w.slots)) + w.outside + w.hand 
 // own is what the proof speaks of: not what was made by hand, nor what was on its way when the limit was lowered.
 func (w *world) own() int64 { return int64(len(w.slots)-len(w.late)) + w.outside }
 
-// set sets the limit anew. Slots that it takes away hold claims like any other. Lowered, all that is there is as before.
+// set sets the limit anew. Slots that it takes away hold claims like any other. Lowered, all that is there is as
+// before.
 func (w *world) set(n int64) {
 	if n < w.n {
 		w.late, w.down = map[int]bool{}, false
@@ -41,7 +42,8 @@ type sight struct {
 // step lets a writer or a user do something.
 func (w *world) step(t *rapid.T, sights []sight) {
 	s := &sights[rapid.IntRange(0, len(sights)-1).Draw(t, "writer")]
-	switch rapid.SampledFrom([]string{"list", "list", "create", "create", "create", "go", "go", "outside goes", "hand", "hand goes", "set"}).Draw(t, "step") {
+	switch rapid.SampledFrom([]string{"list", "list", "create", "create", "create", "go", "go", "outside goes", "hand",
+		"hand goes", "set"}).Draw(t, "step") {
 	case "list":
 		*s = sight{usable: limit.Usable(w.n, w.count(), func(slot int) bool { return w.slots[slot] }, 100)}
 	case "create": // also long after the list, also again: a name that exists is refused
@@ -78,13 +80,14 @@ func (w *world) step(t *rapid.T, sights []sight) {
 	}
 }
 
-// L-14: whatever writers do with the lists that they took, in any order and with any delay, no more claims exist than the
-// limit says once the count has come down to it: those aside that were made by hand, and creates on lists from before the
-// limit was lowered. The argument is in docs/limits.md.
+// L-14: whatever writers do with the lists that they took, in any order and with any delay, no more claims exist than
+// the limit says once the count has come down to it: those aside that were made by hand, and creates on lists from
+// before the limit was lowered. The argument is in docs/limits.md.
 func TestUsableSlotsKeepTheLimit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{n: rapid.Int64Range(0, 6).Draw(t, "limit"), slots: map[int]bool{}, late: map[int]bool{}, outside: rapid.Int64Range(0, 6).Draw(t, "outside")}
+		w := &world{n: rapid.Int64Range(0, 6).Draw(t, "limit"), slots: map[int]bool{}, late: map[int]bool{},
+			outside: rapid.Int64Range(0, 6).Draw(t, "outside")}
 		for slot := range rapid.IntRange(0, 8).Draw(t, "slots") {
 			if rapid.Bool().Draw(t, "held") {
 				w.slots[slot] = true
@@ -95,7 +98,8 @@ func TestUsableSlotsKeepTheLimit(t *testing.T) {
 			w.step(t, sights)
 			w.down = w.down || w.own() <= w.n
 			if w.down && w.own() > w.n {
-				t.Fatalf("%d claims (%v, %d outside; late %v) at a limit of %d", w.own(), w.slots, w.outside, w.late, w.n)
+				t.Fatalf("%d claims (%v, %d outside; late %v) at a limit of %d", w.own(), w.slots, w.outside, w.late,
+					w.n)
 			}
 		}
 	})
@@ -126,7 +130,8 @@ func TestUsableSlotsReachTheLimit(t *testing.T) {
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ replicas, soft, hard, target, slots int64 }{
-		{12, 10, limit.None, 10, 10}, {12, limit.None, 10, 10, 10}, {12, 5, 10, 10, 10}, {3, 5, 10, 3, 3}, {3, limit.None, limit.None, 3, 3}, {0, 5, 5, 0, 0},
+		{12, 10, limit.None, 10, 10}, {12, limit.None, 10, 10, 10}, {12, 5, 10, 10, 10}, {3, 5, 10, 3, 3},
+		{3, limit.None, limit.None, 3, 3}, {0, 5, 5, 0, 0},
 	} {
 		l := limit.Limits{SoftNodes: c.soft, HardNodes: c.hard}
 		target, exceeded := l.Target(c.replicas)
@@ -139,12 +144,14 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// L-31: what replaces nodes of a static pool keeps to its node limit, hard or soft; without one it may double the pool.
+// L-31: what replaces nodes of a static pool keeps to its node limit, hard or soft; without one it may double the
+// pool.
 func TestSurgeSlots(t *testing.T) {
 	t.Parallel()
 	const none = limit.None
 	for _, c := range []struct{ replicas, soft, hard, count, want int64 }{
-		{10, 12, none, 10, 12}, {10, 10, none, 10, 10}, {10, none, 12, 10, 12}, {10, 11, 12, 10, 12}, {3, none, none, 4, 7}, {none, 12, none, 10, none}, {none, none, 12, 10, 12},
+		{10, 12, none, 10, 12}, {10, 10, none, 10, 10}, {10, none, 12, 10, 12}, {10, 11, 12, 10, 12},
+		{3, none, none, 4, 7}, {none, 12, none, 10, none}, {none, none, 12, 10, 12},
 	} {
 		if got := (limit.Limits{SoftNodes: c.soft, HardNodes: c.hard}).SurgeSlots(c.replicas, c.count); got != c.want {
 			t.Errorf("%+v: got %d", c, got)
@@ -152,7 +159,8 @@ func TestSurgeSlots(t *testing.T) {
 	}
 }
 
-// L-30, L-32, L-33: the smaller of budget and room below the hard limit bounds what is launched; soft limits do not (L-31).
+// L-30, L-32, L-33: the smaller of budget and room below the hard limit bounds what is launched; soft limits do not
+// (L-31).
 func TestReplacements(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -180,10 +188,13 @@ func TestReplacements(t *testing.T) {
 func TestExcess(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ soft, hard, replicas, count, leaving, want int64 }{
-		{3, limit.None, limit.None, 5, 0, 2}, {3, limit.None, limit.None, 5, 2, 0}, {3, limit.None, limit.None, 5, 4, -2},
-		{3, 4, limit.None, 5, 0, 1}, {limit.None, limit.None, limit.None, 5, 1, -1}, {limit.None, limit.None, 2, 5, 0, 3}, {4, limit.None, 2, 5, 1, 2}, {1, limit.None, 2, 5, 0, 4},
+		{3, limit.None, limit.None, 5, 0, 2}, {3, limit.None, limit.None, 5, 2, 0},
+		{3, limit.None, limit.None, 5, 4, -2},
+		{3, 4, limit.None, 5, 0, 1}, {limit.None, limit.None, limit.None, 5, 1, -1},
+		{limit.None, limit.None, 2, 5, 0, 3}, {4, limit.None, 2, 5, 1, 2}, {1, limit.None, 2, 5, 0, 4},
 	} {
-		if got := (limit.Limits{SoftNodes: c.soft, HardNodes: c.hard}).Excess(c.replicas, c.count, c.leaving); got != c.want {
+		if got := (limit.Limits{SoftNodes: c.soft, HardNodes: c.hard}).Excess(c.replicas, c.count,
+			c.leaving); got != c.want {
 			t.Errorf("%+v: got %d", c, got)
 		}
 	}

@@ -26,21 +26,22 @@ type Plan struct {
 	Nominations []Nominate
 	// Unplaced pods, ordered by pod.
 	Unplaced []Unplaced
-	// Buffers is where the room is that CapacityBuffers keep free (K-37), and which of it is nowhere. What new nodes have
-	// of it stands in Launches.
+	// Buffers is where the room is that CapacityBuffers keep free (K-37), and for which buffer pods there is none.
+	// Room on new nodes stands in Launches.
 	Buffers Buffers
 	// Removes, ordered by claim.
 	Removes []Remove
-	// Stays lists nodes that are due to go and cannot, ordered by claim. Not all of them: those that the search came upon.
+	// Stays lists nodes that are due to go and cannot, ordered by claim: not all of them, but those that the search
+	// came upon.
 	Stays []Stay
 	// Held is, by pool, how many empty nodes a budget keeps for now; nil when none.
 	Held map[string]int
-	// Order holds the UIDs of all placed pods, nominated or launched for, in the order in which they were placed. Proofs
-	// follow it; nothing else needs it.
+	// Order holds the UIDs of all placed pods, nominated or launched for, in the order in which they were placed.
+	// Proofs follow it; nothing else needs it.
 	Order []string
 }
 
-// Buffers is what becomes of the buffer pods of a snapshot: of each one thing.
+// Buffers is what becomes of the buffer pods of a snapshot. Each is in one list only, here or in a launch.
 type Buffers struct {
 	// Places are those on capacity that exists or is on its way, ordered by node and pod. No pod is told of them.
 	Places []Nominate
@@ -66,8 +67,8 @@ type Launch struct {
 	Requirements requirement.Set
 	// Types are the names of the instance types that fit, cheapest offering first, at most MaxTypes.
 	Types []string
-	// Relaxed holds, for each label of which fewer values are left than the pool's minValues demands, how many there are;
-	// nil when none is (P-09).
+	// Relaxed holds, for labels with fewer values left than the pool's minValues demands, how many are left; nil when
+	// there are none (P-09).
 	Relaxed map[requirement.Key]int
 	// Labels are label values that the plan relies on beyond those a node gets from its requirements: a custom label
 	// which the pool leaves open and the pods, or nobody, chose.
@@ -84,11 +85,11 @@ type Launch struct {
 	For []string
 	// Drivers are the CSI drivers, sorted, without which kube-scheduler binds some of Pods to no node (K-58).
 	Drivers []string
-	// Replaces are the names of the claims that this one is to replace, sorted; nil when it replaces none. They go on the
-	// claim, so that nobody takes what comes for an excess (L-31).
+	// Replaces are the names of the claims that this one is to replace, sorted; nil when it replaces none. They go on
+	// the claim, so that nobody takes what comes for an excess (L-31).
 	Replaces []string
-	// Together is how many launches replace these claims, this one counted. It goes on the claim as well: the claims are
-	// kept until all that replace them are there (D-10).
+	// Together is how many launches replace these claims, this one counted. It goes on the claim as well: the claims
+	// are kept until all that replace them are there (D-10).
 	Together int
 	// Cheapest is the offering that comes first by price; the provider may have to take another.
 	Cheapest Choice
@@ -105,10 +106,11 @@ const MaxTypes = 600
 // AskReplicas is what a launch of a static pool is for: no pod asks for it.
 const AskReplicas = "replicas"
 
-// AskFloor is what a launch is for that a pool lacks of the nodes that it always keeps: no pod asks for it either (K-54).
+// AskFloor is what a launch is for when its pool has fewer nodes than it always keeps: no pod asks for it either
+// (K-54).
 const AskFloor = "min-nodes"
 
-// ForItself reports whether what a launch is for is the node itself, and no pod.
+// ForItself reports whether a launch with this ask is for the node itself, and for no pod.
 func ForItself(ask string) bool { return ask == AskReplicas || ask == AskFloor }
 
 // MaxAsks bounds what is noted of the pods that a claim is for: they are nearly always alike.
@@ -122,14 +124,14 @@ type Choice struct {
 	Commitment Commitment
 }
 
-// Commitment is what pays for a node that then costs nothing more, and how much per hour; "" for none.
+// Commitment is what pays the whole price of a node, and how much per hour; "" for none.
 type Commitment struct {
 	Name string
 	Pays resources.Money
 }
 
-// Prepaid names what pays for the node whether it runs or not: a commitment (K-55), or reservations of machines (P-11) by their
-// type and zone. "" for neither.
+// Prepaid names what pays for the node whether it runs or not: a commitment (K-55), or reservations of machines (P-11)
+// by their type and zone. "" for neither.
 func (c Choice) Prepaid() string {
 	switch {
 	case c.Commitment.Name != "":
@@ -150,14 +152,15 @@ type Nominate struct {
 	Node string
 }
 
-// First says why a node goes before what replaces it comes (K-48), as the label terminate_first_reason of metrics does.
+// First says why a node goes before its replacement comes (K-48), spelled as in the label terminate_first_reason of
+// metrics.
 type First string
 
 // Why a node goes first.
 const (
 	FirstAtHardLimit    First = "hard-limit"           // its pool is at its hard limit, and lets one go
 	FirstAtStaticLimit  First = "static-at-limit"      // its static pool has no room for one more
-	FirstForReservation First = "no-reserved-capacity" // what replaces it only fits into the reservation that it holds
+	FirstForReservation First = "no-reserved-capacity" // its replacement only fits into the reservation that it holds
 )
 
 // Remove is a node to be taken away.
@@ -168,7 +171,7 @@ type Remove struct {
 	Pool     string
 	Reason   DisruptionReason
 	Price    resources.Money // per hour that is saved; resources.Unpriced when unknown
-	First    First           // why it goes before what replaces it comes; "" when it does not (K-48)
+	First    First           // why it goes before its replacement comes; "" when it does not (K-48)
 	// Why says in words what the reason leaves open, such as count and limit; "" when there is nothing to add.
 	Why string
 }
@@ -178,7 +181,7 @@ type Stay struct {
 	Claim    string
 	ClaimUID string
 	Why      string
-	// Lead is what stands in Why before the pod that would find no place, and Homeless says why it would find none.
+	// Lead is the text in Why before the pod that would find no place, and Homeless says why it would find none.
 	Lead     string
 	Homeless Unplaced
 }
@@ -195,8 +198,8 @@ const (
 	Expired DisruptionReason = "Expired"
 )
 
-// The reasons of removals that no budget limits: a node is above a limit of its pool (L-40), or above the replicas of a
-// static pool (D-12).
+// The reasons of removals that no budget limits: a node is above a limit of its pool (L-40), or above the replicas of
+// a static pool (D-12).
 const (
 	NodeLimitExceeded DisruptionReason = "NodeLimitExceeded"
 	ReplicasExceeded  DisruptionReason = "ReplicasExceeded"
@@ -236,7 +239,9 @@ func (p Plan) NominationsOf(node string) []Nominate { return on(node, p.Nominati
 
 // on returns the part of a list, which is ordered by node, that is about one node.
 func on(node string, list []Nominate) []Nominate {
-	first, found := slices.BinarySearchFunc(list, node, func(n Nominate, node string) int { return strings.Compare(n.Node, node) })
+	first, found := slices.BinarySearchFunc(list, node, func(n Nominate, node string) int {
+		return strings.Compare(n.Node, node)
+	})
 	if !found {
 		return nil
 	}

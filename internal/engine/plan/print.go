@@ -12,8 +12,8 @@ import (
 // maxTypesPrinted bounds the instance types that a line shows; the rest is counted.
 const maxTypesPrinted = 3
 
-// String prints the plan for people and for scripts: a line for each launch, nomination, removal, node that stays, and refusal, stable
-// byte for byte. Pods that share a line and are numbered one after the other are shortened: web-0..6.
+// String prints the plan for people and for scripts: a line for each launch, nomination, removal, node that stays, and
+// refusal, stable byte for byte. Pods that share a line and are numbered one after the other are shortened: web-0..6.
 func (p Plan) String() string {
 	var b strings.Builder
 	for _, l := range p.Launches {
@@ -113,8 +113,8 @@ func (l Launch) String() string {
 	if c := l.Cheapest.Commitment; c.Name != "" {
 		paid = fmt.Sprintf(" (commitment %s pays %s/h)", c.Name, c.Pays)
 	}
-	return fmt.Sprintf("%s %s zone=%s %s %s/h%s: %s", name, types, strings.Join(l.Zones, "|"), strings.Join(l.CapacityTypes, "|"),
-		l.Cheapest.Price, paid, what)
+	return fmt.Sprintf("%s %s zone=%s %s %s/h%s: %s", name, types, strings.Join(l.Zones, "|"),
+		strings.Join(l.CapacityTypes, "|"), l.Cheapest.Price, paid, what)
 }
 
 var numbered = regexp.MustCompile(`^(.*?)(\d+)$`)

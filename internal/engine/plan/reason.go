@@ -21,14 +21,15 @@ type PoolRefusal struct {
 	Pool string
 	// Steps are the filters in the order in which they were applied. The last one left nothing.
 	Steps []Step
-	// Beyond is what would be in the way if the pod tolerated the pool's taints: "" when nothing would, or when no taint is.
+	// Beyond is what would be in the way if the pod tolerated the pool's taints: "" when nothing would, or when no
+	// taint is.
 	Beyond cause.Code
 }
 
-// Demand says whose wish a step stands for.
+// Demand says who made the demand behind a step.
 type Demand string
 
-// Whose demand it was that removed instance types (P-12).
+// Whose demand removed instance types (P-12).
 const (
 	ByPool     Demand = "pool"
 	ByPod      Demand = "pod"
@@ -39,7 +40,7 @@ const (
 	ByBrake    Demand = "brake" // launches for such pods were in vain (P-35)
 )
 
-// Step is one filter between all instance types of a pool's node class and none.
+// Step is one filter on the way from all instance types of a pool's node class to none.
 type Step struct {
 	Demand Demand
 	// Cause is the code of what the filter found: the cause of a refusal is that of its last step.
@@ -50,7 +51,7 @@ type Step struct {
 	Detail string
 	// Before and Left count instance types before and after the filter.
 	Before, Left int
-	// Never is set where a limit is in the way, and stays so however few nodes there are: no suitable one is within it.
+	// Never is set when a limit is in the way that no suitable node is within, however few nodes there are.
 	Never bool
 }
 

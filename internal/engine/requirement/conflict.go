@@ -2,8 +2,8 @@ package requirement
 
 import "slices"
 
-// Conflict returns a smallest part of rules that leaves nothing: each rule without which something would be left stays,
-// each that makes no difference goes. left says whether rules leave anything; all of them together leave nothing.
+// Conflict returns a smallest part of rules that leaves nothing: without any one of its rules, something would be
+// left. left says whether rules leave anything; all of them together leave nothing.
 func Conflict(rules []Requirement, left func([]Requirement) bool) []Requirement {
 	needed := rules
 	for i := 0; i < len(needed); {

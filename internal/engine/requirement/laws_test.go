@@ -152,7 +152,8 @@ func draw(t *rapid.T, label string) requirement.Requirement {
 }
 
 func value() *rapid.Generator[string] {
-	return rapid.OneOf(rapid.SampledFrom([]string{"a", "b", "c", "01", ""}), rapid.Map(rapid.IntRange(0, 700), func(n int) string { return fmt.Sprint(n) }))
+	return rapid.OneOf(rapid.SampledFrom([]string{"a", "b", "c", "01", ""}),
+		rapid.Map(rapid.IntRange(0, 700), func(n int) string { return fmt.Sprint(n) }))
 }
 
 // The same laws on sets that small universes do not reach: long ranges with holes, many exclusions.
@@ -204,7 +205,9 @@ func TestSetsAreConjunctions(t *testing.T) {
 		var list []requirement.Requirement
 		for i := range rapid.IntRange(0, 6).Draw(t, "n") {
 			key := rapid.SampledFrom(keys).Draw(t, fmt.Sprint("key", i))
-			list = append(list, must(requirement.New(key, requirement.In, rapid.SliceOfN(value(), 1, 3).Draw(t, fmt.Sprint("values", i))...)))
+			list = append(list,
+				must(requirement.New(key, requirement.In,
+					rapid.SliceOfN(value(), 1, 3).Draw(t, fmt.Sprint("values", i))...)))
 		}
 		s := requirement.NewSet(list...)
 		if !s.Equal(requirement.NewSet(rapid.Permutation(list).Draw(t, "order")...)) {

@@ -11,8 +11,8 @@ type Money int64
 // Dollar is one US dollar.
 const Dollar Money = 1_000_000
 
-// MaxPrice is the highest price per hour that makes sense: a million dollars. Offerings have it whose price nobody knows: they
-// come last, and sums of prices stay in range.
+// MaxPrice is the highest price per hour that makes sense: a million dollars. Offerings with an unknown price have it:
+// they come last, and sums of prices stay in range.
 const MaxPrice = 1_000_000 * Dollar
 
 // Unpriced is the price of what has no known price. It orders after every real price.
@@ -27,8 +27,8 @@ func FromDollars(dollars float64) (Money, error) {
 	return Money(math.Round(dollars * float64(Dollar))), nil
 }
 
-// OfNode returns the price of a node whose offering has price m: [Unpriced] where that is [MaxPrice]. What is saved by its going is
-// not known.
+// OfNode returns the price of a node whose offering has price m: [Unpriced] for [MaxPrice], since nobody knows what
+// its removal would save.
 func (m Money) OfNode() Money {
 	if m >= MaxPrice {
 		return Unpriced

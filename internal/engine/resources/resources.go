@@ -35,7 +35,8 @@ const (
 	NameNodes            = "nodes" // counted by limits, never a component: a node is 1 whatever its size (L-11)
 )
 
-// MemoryPerCore is how many bytes of memory count as much as a core where sizes are compared, about: clouds sell 2 to 8 GiB with one.
+// MemoryPerCore is about how many bytes of memory count as much as a core where sizes are compared: clouds sell 2 to 8
+// GiB with one.
 const MemoryPerCore = 8 << 30
 
 // Space maps resource names to components. It is not safe for concurrent change; a reader may keep using the
@@ -87,7 +88,7 @@ type Amounts map[string]int64
 type Names []string
 
 // Vector is an amount for each component of a Space, in base units. A Vector is a value: functions of this
-// package return new vectors and leave their arguments alone, but for those whose name ends in To.
+// package return new vectors and leave their arguments alone, except those whose name ends in To.
 type Vector []int64
 
 // At returns a component; 0 beyond the vector's length.
@@ -144,8 +145,8 @@ func (v Vector) AddTo(sum Vector) Vector {
 	return sum
 }
 
-// Sum returns a + b, or the largest or smallest number where the sum is beyond it: what is absurdly large must not come
-// out as small.
+// Sum returns a + b, or the largest or smallest number where the sum is beyond it: what is absurdly large must not
+// come out as small.
 func Sum(a, b int64) int64 {
 	sum := a + b
 	if (sum^a)&(sum^b) >= 0 {

@@ -11,16 +11,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// devices are those of a script: so many of a kind on a node. It stands for the allocator of kube-scheduler, and passes the
-// same suite (enginetest.Devices).
+// devices are the devices of a script: a number of each kind on each node. It stands for the allocator of
+// kube-scheduler, and passes the same suite (enginetest.Devices).
 type devices struct {
 	free   map[string]map[string]int64 // by node and kind
 	claims map[string]wanted           // by namespace/name
 	kinds  map[string]bool             // that some node has, free or taken
 }
 
-// wanted is a ResourceClaim: how many of a kind, the node on which it is allocated, and the one on which the allocator fails for it;
-// "" for none.
+// wanted is a ResourceClaim: how many of a kind, the node on which it is allocated, and the one on which the allocator
+// fails for it; "" for none.
 type wanted struct {
 	kinds      map[string]int64
 	on, breaks string
@@ -28,12 +28,13 @@ type wanted struct {
 
 func (p *parser) someDevices() *devices {
 	if p.devices == nil {
-		p.devices = &devices{free: map[string]map[string]int64{}, claims: map[string]wanted{}, kinds: map[string]bool{}}
+		p.devices = &devices{free: map[string]map[string]int64{}, claims: map[string]wanted{},
+			kinds: map[string]bool{}}
 	}
 	return p.devices
 }
 
-// devicesOn are the devices that a driver publishes on a node; those of claims that are allocated there are not among them.
+// devicesOn are the devices that a driver publishes on a node, without those of claims that are allocated there.
 func (p *parser) devicesOn(node string, a *attributes) {
 	d := p.someDevices()
 	d.free[node] = a.amounts(a.rest())

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Parse reads a cluster. Lines are independent of their order, but for nodes, which name a type above them. An error
-// quotes the line.
+// Parse reads a cluster. Lines may come in any order, except that nodes name a type above them, and pods a node above
+// them. An error quotes the line.
 func Parse(input string) (*cluster.Snapshot, error) { return ParseWith(resources.NewSpace(), input) }
 
 // ParseWith is Parse with resources whose components are known already.
@@ -56,15 +56,16 @@ func (p *parser) line(line string) {
 	}
 	a = newAttributes(line, words[2:])
 	kinds := map[string]func(string, *attributes){
-		"type": p.instanceType, "pool": p.pool, "node": p.node, "claim": p.claim, "pod": p.pod, "buffer": p.buffer, "daemon": p.daemon,
-		"namespace": p.namespace, "pdb": p.guard, "limit": p.ceiling, "commitment": p.commitment,
+		"type": p.instanceType, "pool": p.pool, "node": p.node, "claim": p.claim, "pod": p.pod, "buffer": p.buffer,
+		"daemon": p.daemon, "namespace": p.namespace, "pdb": p.guard, "limit": p.ceiling, "commitment": p.commitment,
 		"devices": p.devicesOn, "resourceclaim": p.resourceClaim,
 		"capacity": p.capacity, "volume": p.freeVolume,
 	}
 	kind, known := kinds[words[0]]
 	if !known {
-		a.fail("a line starts with type, pool, node, claim, pod, buffer, daemon, namespace, pdb, limit, commitment, devices, " +
-			"resourceclaim, capacity or volume")
+		a.fail(
+			"a line starts with type, pool, node, claim, pod, buffer, daemon, namespace, pdb, limit, commitment, devices, " +
+				"resourceclaim, capacity or volume")
 	}
 	for _, name := range expand(words[1]) {
 		kind(name, a)
@@ -129,7 +130,8 @@ func (p *parser) instanceType(name string, a *attributes) {
 	labels[longName("arch")], labels[longName("os")] = a.get("arch", "amd64"), a.get("os", "linux")
 	t := catalog.Type{Name: name, Labels: requirement.FromLabels(labels), Overhead: a.amounts(nil)}
 	for _, capacityType := range []string{catalog.OnDemand, catalog.Spot, catalog.Reserved} {
-		short := map[string]string{catalog.OnDemand: "od", catalog.Spot: "spot", catalog.Reserved: "reserved"}[capacityType]
+		short := map[string]string{catalog.OnDemand: "od", catalog.Spot: "spot",
+			catalog.Reserved: "reserved"}[capacityType]
 		price := a.get(short, "")
 		if price == "" {
 			continue
@@ -158,22 +160,24 @@ func (p *parser) instanceType(name string, a *attributes) {
 
 func (p *parser) pool(name string, a *attributes) {
 	pool := &cluster.Pool{
-		Name: name, UID: "uid-of-" + name, Weight: int32(a.number("weight", 0)), Blocked: strings.ReplaceAll(a.get("blocked", ""), "_", " "),
-		Limits: limit.Unlimited(), Taints: p.taints(a),
+		Name: name, UID: "uid-of-" + name, Weight: int32(a.number("weight", 0)),
+		Blocked: strings.ReplaceAll(a.get("blocked", ""), "_", " "), Limits: limit.Unlimited(), Taints: p.taints(a),
 	}
 	pool.Requirements = a.requirements(a.get("need", "")).And(requirement.FromLabels(a.labels(a.get("labels", "")))).
 		With(requirement.OneOf(requirement.Key(cluster.LabelPool), name))
 	pool.LocalVolumes = a.has("local-volumes")
 	pool.RelaxMinValues, pool.ExpiresGracefully = a.has("relax"), a.has("graceful-expiration")
 	pool.TerminateFirst, pool.NoneFirst = a.has("terminate-first"), a.has("none-first")
-	pool.Invalid, pool.Dormant, pool.Gentle, pool.Held = a.has("invalid"), a.has("dormant"), a.has("gentle"), a.has("held")
+	pool.Invalid, pool.Dormant, pool.Gentle, pool.Held = a.has("invalid"), a.has("dormant"), a.has("gentle"),
+		a.has("held")
 	pool.PriceTolerance = int(a.number("tolerance", 0))
 	pool.NodeOverheadPrice = a.money(a.get("overhead", "0"))
 	pool.MinNodes = a.number("min-nodes", 0)
 	pool.OnDemandPercent = 100 - int(a.number("spot-ratio", 100))
 	pool.Static, pool.Replicas = a.has("replicas"), a.number("replicas", 0)
 	policy := a.get("consolidate", "underutilized")
-	known := map[string]cluster.Consolidation{"underutilized": cluster.WhenUnderutilized, "empty": cluster.WhenEmpty, "balanced": cluster.Balanced}
+	known := map[string]cluster.Consolidation{"underutilized": cluster.WhenUnderutilized, "empty": cluster.WhenEmpty,
+		"balanced": cluster.Balanced}
 	if _, found := known[policy]; !found {
 		a.fail("consolidate=%s: want underutilized, empty or balanced", policy)
 	}
@@ -182,7 +186,8 @@ func (p *parser) pool(name string, a *attributes) {
 	pool.Limits.HardNodes = a.number("hard.nodes", limit.None)
 	for _, demand := range list(a.get("minvalues", "")) {
 		key, count, _ := strings.Cut(demand, ":")
-		pool.MinValues = append(pool.MinValues, cluster.MinValues{Key: requirement.Key(longName(key)), Count: int(a.integer(count))})
+		pool.MinValues = append(pool.MinValues, cluster.MinValues{Key: requirement.Key(longName(key)),
+			Count: int(a.integer(count))})
 	}
 	for name, amount := range a.amounts(a.prefixed("limit.")) {
 		pool.Limits = pool.Limits.With(p.space.Index(name), amount)
@@ -226,14 +231,18 @@ func (p *parser) claim(name string, a *attributes) {
 
 func (p *parser) anyNode(name string, a *attributes) *cluster.Node {
 	n := &cluster.Node{
-		ClaimUID: "uid-of-" + name, Pool: a.get("pool", ""), Taints: p.taints(a), Labels: a.labels(a.get("labels", "")),
-		Deleting: a.has("deleting"), Disrupting: a.has("disrupting"), NotReady: a.has("not-ready"), DoNotDisrupt: a.has("do-not-disrupt"),
-		DrainEnds: a.has("drain-ends"), Fresh: a.has("fresh"), Attached: list(a.get("attached", "")), Drivers: list(a.get("drivers", "")),
+		ClaimUID: "uid-of-" + name, Pool: a.get("pool", ""), Taints: p.taints(a),
+		Labels:   a.labels(a.get("labels", "")),
+		Deleting: a.has("deleting"), Disrupting: a.has("disrupting"), NotReady: a.has("not-ready"),
+		DoNotDisrupt: a.has("do-not-disrupt"),
+		DrainEnds:    a.has("drain-ends"), Fresh: a.has("fresh"), Attached: list(a.get("attached", "")),
+		Drivers:  list(a.get("drivers", "")),
 		Launched: true, Registered: true, Held: strings.ReplaceAll(a.get("held", ""), "_", " "),
 		Foreign: a.has("foreign"), Drifted: a.has("drifted"), Expired: a.has("expired"),
 		Replaces: list(a.get("replaces", "")), Replaced: a.has("replaced"),
 		Together: int(a.number("together", 0)), RegisteredAt: a.number("joined", 0),
-		Created: a.number("created", 0), ConsolidatableAt: a.number("quiet-at", 0), Price: resources.Unpriced, Initialized: !a.has("new") && !a.has("open"),
+		Created: a.number("created", 0), ConsolidatableAt: a.number("quiet-at", 0), Price: resources.Unpriced,
+		Initialized: !a.has("new") && !a.has("open"),
 	}
 	if n.Pool != "" {
 		n.Labels[cluster.LabelPool] = n.Pool

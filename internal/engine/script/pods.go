@@ -16,7 +16,8 @@ func (p *parser) pod(name string, a *attributes) {
 	pod := &cluster.Pod{
 		UID: "uid-of-" + namespace + "-" + name, Namespace: namespace, Name: name, Node: a.get("node", ""),
 		Promised: a.get("promised", ""), PassedOver: a.get("passed-over", ""),
-		Priority: int32(a.number("priority", 0)), Daemon: a.get("daemon", ""), Fixed: a.has("daemon"), DoNotDisrupt: a.has("do-not-disrupt"), Terminating: a.has("ending"),
+		Priority: int32(a.number("priority", 0)), Daemon: a.get("daemon", ""), Fixed: a.has("daemon"),
+		DoNotDisrupt: a.has("do-not-disrupt"), Terminating: a.has("ending"),
 	}
 	if pod.Node != "" && p.nodes[pod.Node] == nil {
 		a.fail("no node %s above", pod.Node)
@@ -26,10 +27,11 @@ func (p *parser) pod(name string, a *attributes) {
 	p.pods = append(p.pods, pod)
 }
 
-// buffer is a pod of a CapacityBuffer, which is called as the pod is without its number.
+// buffer is a pod of a CapacityBuffer, which has the pod's name without its number.
 func (p *parser) buffer(name string, a *attributes) {
 	namespace := a.get("ns", "default")
-	pod := &cluster.Pod{UID: "uid-of-" + namespace + "-buffer-" + name, Namespace: namespace, Name: name, Priority: math.MinInt32}
+	pod := &cluster.Pod{UID: "uid-of-" + namespace + "-buffer-" + name, Namespace: namespace, Name: name,
+		Priority: math.MinInt32}
 	shape := p.shape(namespace, a)
 	shape.Buffer = namespace + "/" + strings.TrimRight(strings.TrimRight(name, "0123456789"), "-")
 	pod.Shape = p.shapes.Intern(shape)
@@ -44,7 +46,8 @@ func (p *parser) daemon(name string, a *attributes) {
 	})
 }
 
-// seen reads what the pods of a daemon ask for elsewhere: POOL/TYPE:cpu=2,mem=1Gi. Either name may be left out for any.
+// seen reads what the pods of a daemon ask for elsewhere: POOL/TYPE:cpu=2,mem=1Gi. Either name may be left out for
+// any.
 func (p *parser) seen(a *attributes, word string) (list []cluster.Seen) {
 	for _, text := range a.all(word) {
 		place, amounts, _ := strings.Cut(text, ":")
@@ -75,10 +78,12 @@ var podWords = []string{
 func (p *parser) shape(namespace string, a *attributes) *cluster.Shape {
 	s := &cluster.Shape{Namespace: namespace, Labels: a.labels(a.get("labels", ""))}
 	for _, text := range a.all("need") {
-		s.Alternatives = append(s.Alternatives, cluster.Alternative{Labels: a.requirements(text), Names: requirement.Any("metadata.name")})
+		s.Alternatives = append(s.Alternatives,
+			cluster.Alternative{Labels: a.requirements(text), Names: requirement.Any("metadata.name")})
 	}
 	for _, text := range a.all("named") {
-		s.Alternatives = append(s.Alternatives, cluster.Alternative{Names: requirement.OneOf("metadata.name", strings.Split(text, "|")...)})
+		s.Alternatives = append(s.Alternatives,
+			cluster.Alternative{Names: requirement.OneOf("metadata.name", strings.Split(text, "|")...)})
 	}
 	for _, text := range a.all("volume") {
 		s.Narrow(inPlace(s.Alternatives, a.requirements(text)))
@@ -106,17 +111,22 @@ func (p *parser) shape(namespace string, a *attributes) *cluster.Shape {
 		s.Affinity = append(s.Affinity, p.term(s, text, a))
 	}
 	for _, text := range a.all("wish") {
-		s.Wishes = append(s.Wishes, a.wish(text, func(rest string) cluster.Wish { return cluster.Wish{Labels: a.requirements(rest)} }))
+		s.Wishes = append(s.Wishes,
+			a.wish(text, func(rest string) cluster.Wish { return cluster.Wish{Labels: a.requirements(rest)} }))
 	}
 	for _, text := range a.all("wish-spread") {
 		s.SoftSpread = append(s.SoftSpread, p.spread(s, text, a))
 	}
 	for _, apart := range []bool{false, true} {
 		for _, text := range a.all(map[bool]string{false: "wish-together", true: "wish-apart"}[apart]) {
-			s.Wishes = append(s.Wishes, a.wish(text, func(rest string) cluster.Wish { return cluster.Wish{Term: p.term(s, rest, a), Apart: apart} }))
+			s.Wishes = append(s.Wishes,
+				a.wish(text, func(rest string) cluster.Wish {
+					return cluster.Wish{Term: p.term(s, rest, a), Apart: apart}
+				}))
 		}
 	}
-	pairs := slices.DeleteFunc(slices.Clone(a.pairs), func(pair [2]string) bool { return slices.Contains(podWords, pair[0]) })
+	pairs := slices.DeleteFunc(slices.Clone(a.pairs),
+		func(pair [2]string) bool { return slices.Contains(podWords, pair[0]) })
 	s.Requests = p.space.Vector(a.amounts(pairs)).With(resources.Pods, 1)
 	return s
 }
@@ -147,8 +157,8 @@ func toleration(text string) cluster.Toleration {
 	return t
 }
 
-// spread reads label:maxSkew[:minDomains][/selector][/ignore-affinity][/honor-taints]; without a selector the pod's own
-// labels select.
+// spread reads label:maxSkew[:minDomains][/selector][/ignore-affinity][/honor-taints]; without a selector the pod's
+// own labels select.
 func (p *parser) spread(s *cluster.Shape, text string, a *attributes) cluster.Spread {
 	parts := strings.Split(text, "/")
 	fields := strings.Split(parts[0], ":")

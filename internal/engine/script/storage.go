@@ -9,14 +9,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// volumes is the resource that counts volumes in scripts, and statedPrefix begins those in which types state how much a node has
-// for volumes of a class.
+// volumes is the resource that counts volumes in scripts. statedPrefix begins the resources in which types state how
+// much a node has for volumes of a class.
 const (
 	volumes      = "volumes"
 	statedPrefix = "storage."
 )
 
-// capacity is a CSIStorageCapacity: what is left of a class on the nodes that it is for; all of them without nodes=.
+// capacity is a CSIStorageCapacity: what is left of a class on the nodes that nodes= selects, or on all of them.
 func (p *parser) capacity(name string, a *attributes) {
 	c := cluster.StorageCapacity{Name: name, Class: a.get("class", ""), Capacity: a.size("left"), Most: a.size("most"),
 		Nodes: cluster.Selector{Enabled: !a.has("none"), Labels: a.requirements(a.get("nodes", ""))}}
@@ -33,13 +33,14 @@ func (a *attributes) size(name string) int64 {
 
 // freeVolume is a PersistentVolume that no claim has.
 func (p *parser) freeVolume(name string, a *attributes) {
-	v := cluster.FreeVolume{Name: name, Class: a.get("class", ""), Size: a.bytes(a.get("size", "1Gi")), Block: a.has("block"),
-		Modes: list(a.get("modes", "RWO")), Labels: a.labels(a.get("labels", ""))}
+	v := cluster.FreeVolume{Name: name, Class: a.get("class", ""), Size: a.bytes(a.get("size", "1Gi")),
+		Block: a.has("block"), Modes: list(a.get("modes", "RWO")), Labels: a.labels(a.get("labels", ""))}
 	if len(v.Labels) == 0 {
 		v.Labels = nil
 	}
 	for _, text := range a.all("on") {
-		v.Places = append(v.Places, cluster.Alternative{Labels: a.requirements(text), Names: requirement.Any("metadata.name")})
+		v.Places = append(v.Places,
+			cluster.Alternative{Labels: a.requirements(text), Names: requirement.Any("metadata.name")})
 	}
 	p.parts.FreeVolumes = append(p.parts.FreeVolumes, v)
 }

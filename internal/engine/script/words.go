@@ -204,7 +204,8 @@ func (a *attributes) requirement(term string) requirement.Requirement {
 	for _, form := range []struct {
 		sign string
 		op   requirement.Operator
-	}{{"!=", requirement.NotIn}, {">=", requirement.Gte}, {"<=", requirement.Lte}, {">", requirement.Gt}, {"<", requirement.Lt}, {"=", requirement.In}} {
+	}{{"!=", requirement.NotIn}, {">=", requirement.Gte}, {"<=", requirement.Lte}, {">", requirement.Gt},
+		{"<", requirement.Lt}, {"=", requirement.In}} {
 		if name, values, found := strings.Cut(term, form.sign); found {
 			r, err := requirement.New(requirement.Key(longName(name)), form.op, strings.Split(values, "|")...)
 			if err != nil {

@@ -8,15 +8,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// To is a sink that sends events to the API server. client-go takes two events of one reason, action and version of an object for the
-// same one, counts the second and drops its text. So the action has a sum of the text: what says something else is an event of its own.
+// To returns a sink that sends events to the API server. If two events about one version of an object have the same
+// reason and action, client-go counts the second and drops its text. So the action contains a checksum of the text:
+// another text is another event.
 func To(recorder events.EventRecorder) Sink {
 	return func(about client.Object, kind Kind, reason, message string) {
 		recorder.Eventf(about, nil, string(kind), reason, action(reason, message), "%s", message)
 	}
 }
 
-// action is the reason, as in Karpenter, and what tells two texts apart. It may have 128 characters.
+// action returns the reason, as in Karpenter, and a checksum of the text. The API allows 128 characters.
 func action(reason, message string) string {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(message)) // it never fails

@@ -40,7 +40,8 @@ func TestTextsOfOneReasonAreNotMerged(t *testing.T) {
 		t.Fatal(err)
 	}
 	sink := event.To(broadcaster.NewRecorder(scheme.Scheme, "karpenter"))
-	about := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "1", ResourceVersion: "7"}}
+	about := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "1",
+		ResourceVersion: "7"}}
 	texts := []string{"annotation a is wrong", "annotation b is wrong", "annotation a is wrong"}
 	for _, text := range texts {
 		sink(about, event.Warning, event.IgnoredField, text)
@@ -55,7 +56,8 @@ func TestTextsOfOneReasonAreNotMerged(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	if want := []string{"again: annotation a is wrong", "annotation a is wrong", "annotation b is wrong"}; !slices.Equal(got, want) {
+	if want := []string{"again: annotation a is wrong", "annotation a is wrong",
+		"annotation b is wrong"}; !slices.Equal(got, want) {
 		t.Errorf("the server has %q, want %q", got, want)
 	}
 }

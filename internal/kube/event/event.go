@@ -1,6 +1,6 @@
-// Package event is how controllers tell users what happens: a small port, and the value behind it that keeps events
-// few. A reason is said once about an object while its text stays the same for a window of time, and reasons that come
-// in bursts have a rate. It never blocks and never fails: an event is a courtesy, no controller may depend on it.
+// Package event is how controllers tell users what happens: a small port, and behind it a recorder that keeps events
+// few. It reports a reason once per object while the text stays the same for a window of time. Reasons that come in
+// bursts have a rate limit. It never blocks and never fails: no controller may depend on an event.
 //
 // Reasons and their windows are Karpenter's, so that habits and dashboards carry over (U-09).
 package event
@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Kind is the type of an event as Kubernetes knows it.
+// Kind is the type of a Kubernetes event.
 type Kind string
 
 // The kinds of events.
@@ -77,31 +77,31 @@ const (
 
 // Recorder is the port that controllers see.
 type Recorder interface {
-	// Event tells about an object, of which namespace, name, UID and Go type must be set.
+	// Event reports something about an object. The object's namespace, name, UID and Go type must be set.
 	Event(about client.Object, kind Kind, reason, message string)
 }
 
-// NodeRef is as much of a Node as an event needs. Events about Nodes have the name for a UID, as kubelet's have:
-// kubectl describe finds them by it.
+// NodeRef returns as much of a Node as an event needs. Events about Nodes use the name as the UID, as kubelet's events
+// do: kubectl describe finds them by it.
 func NodeRef(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 }
 
-// Sink is where events go that are not repetitions.
+// Sink receives the events that are not repetitions.
 type Sink func(about client.Object, kind Kind, reason, message string)
 
-// maxMessage is the most bytes that the API server accepts as the text of an event.
+// maxMessage is the maximum length in bytes that the API server accepts for an event's text.
 const maxMessage = 1024
 
-// maxRemembered bounds the memory for repetitions; beyond it what is old is forgotten, and the worst that follows
-// is an event said twice.
+// maxRemembered bounds the memory for repetitions. Beyond it, old entries are forgotten; at worst an event is sent
+// twice.
 const maxRemembered = 20_000
 
-// defaultWindow is how long an equal event is not said again.
+// defaultWindow is how long an equal event is not sent again.
 const defaultWindow = 2 * time.Minute
 
-// Deduplicated is a [Recorder] that leaves out repetitions. It is safe for concurrent use; its lock is never held
-// while the sink runs.
+// Deduplicated is a [Recorder] that drops repetitions. It is safe for concurrent use; its lock is never held while the
+// sink runs.
 type Deduplicated struct {
 	sink Sink
 	now  func() time.Time
@@ -115,17 +115,17 @@ type key struct {
 	about, reason, message string
 }
 
-// saying is when something was said, and of a steady reason for what cause.
+// saying is when an event was sent and, for a steady reason, with which cause.
 type saying struct {
 	at    time.Time
 	cause string
 }
 
-// causeWindow is how long after an event of a steady reason another cause of it has to wait (K-15).
+// causeWindow is how long after an event of a steady reason one with another cause has to wait (K-15).
 const causeWindow = time.Minute
 
-// steady reports whether the events of a reason tell how something stands: in other words it is the same event
-// within the window. What stands before the first colon is the cause.
+// steady reports whether the events of a reason describe a lasting state. Within the window, other wording is still
+// the same event. The text before the first colon is the cause.
 func steady(reason string) bool {
 	switch reason {
 	case FailedScheduling, Unconsolidatable, DisruptionBlocked, NodeRepairBlocked:
@@ -134,19 +134,19 @@ func steady(reason string) bool {
 	return false
 }
 
-// rated reports whether events of a reason come in bursts, one for every pod of a large round, that all say the same.
+// rated reports whether events of a reason come in bursts: a large round sends an equal one for every pod.
 func rated(about client.Object, reason string) bool {
 	_, pod := about.(*corev1.Pod)
 	return reason == Nominated || reason == InsufficientCapacity && pod
 }
 
-// burst is a bucket of events of one reason: so many at once, then so many per second.
+// burst is a token bucket for events of one reason: so many at once, then so many per second.
 type burst struct {
 	left float64
 	at   time.Time
 }
 
-// The rate of what is said of every pod of a large round, for each such reason.
+// The rate of events that a large round sends for every pod, for each such reason.
 const (
 	nominatedBurst     = 10.0
 	nominatedPerSecond = 5.0
@@ -167,10 +167,10 @@ func (d *Deduplicated) Event(about client.Object, kind Kind, reason, message str
 	}
 }
 
-// omission stands for what is left out of a long text.
+// omission replaces the end of a long text.
 const omission = "..."
 
-// cut returns the first characters of a text, as many as fit into so many bytes.
+// cut returns the longest prefix of a text, in whole characters, with at most size bytes.
 func cut(text string, size int) string {
 	for size > 0 && !utf8.RuneStart(text[size]) {
 		size--
@@ -185,7 +185,7 @@ func (d *Deduplicated) admit(about client.Object, reason, message string) bool {
 	k := key{about: string(about.GetUID()) + "/" + about.GetNamespace() + "/" + about.GetName(), reason: reason,
 		message: message}
 	cause := ""
-	if steady(reason) { // its text changes with every pod: only another cause is news
+	if steady(reason) { // its text changes with every pod: only a new cause is news
 		cause, _, _ = strings.Cut(message, ":")
 		k.message = ""
 	}
@@ -218,7 +218,7 @@ func (d *Deduplicated) take(reason string, now time.Time) bool {
 	return true
 }
 
-// forget drops what is out of its window, and everything when that is not enough.
+// forget drops entries that are out of their window, and all entries if that is not enough.
 func (d *Deduplicated) forget(now time.Time) {
 	for k, last := range d.said {
 		if now.Sub(last.at) >= window(k.reason) {
@@ -245,7 +245,7 @@ func window(reason string) time.Duration {
 	case RebootObserved, RebootFailed:
 		return 30 * time.Minute
 	case DroppedAnnotation, InvalidDoNotDisrupt, IgnoredField, DoNotDisruptUntil, DoNotDisruptElapsed:
-		return 24 * time.Hour // said once: it changes only when the user does something about it
+		return 24 * time.Hour // reported once: it changes only when the user acts
 	}
 	return defaultWindow
 }

@@ -217,10 +217,11 @@ func TestALongTextIsCutBetweenCharacters(t *testing.T) {
 			tape.recorder().Event(pod("web"), event.Warning, event.FailedScheduling, strings.Repeat("x",
 				lead)+strings.Repeat(character, 2000))
 			text := strings.TrimPrefix(tape.said[0], "web FailedScheduling ")
-			if len(text) > 1024 || len(text) < 1024-len(character) || !utf8.ValidString(text) || !strings.HasSuffix(text,
-				"...") {
-				t.Errorf("%d and many %s: %d bytes, valid %t, ends in %q", lead, character, len(text), utf8.ValidString(text),
-					text[len(text)-8:])
+			if len(text) > 1024 || len(text) < 1024-len(character) || !utf8.ValidString(text) ||
+				!strings.HasSuffix(text,
+					"...") {
+				t.Errorf("%d and many %s: %d bytes, valid %t, ends in %q", lead, character, len(text),
+					utf8.ValidString(text), text[len(text)-8:])
 			}
 		}
 	}
@@ -263,15 +264,16 @@ func TestK15_WhatIsSaidOfEachPodHasARate(t *testing.T) {
 	}
 }
 
-// K-15: a process sends so many events a second and ten times as many at once, and counts what it drops. What is routine leaves a quarter
-// of these to warnings.
+// K-15: a process sends so many events a second and ten times as many at once, and counts what it drops. What is
+// routine leaves a quarter of these to warnings.
 func TestK15_AProcessHasACeiling(t *testing.T) {
 	t.Parallel()
 	tape, dropped := &tape{now: time.Unix(0, 0)}, map[string]int{}
 	limit := event.NewLimit(2)
 	limit.Dropped(func(reason string) { dropped[reason]++ })
 	sent := 0
-	sink := limit.Before(func(client.Object, event.Kind, string, string) { sent++ }, func() time.Time { return tape.now })
+	sink := limit.Before(func(client.Object, event.Kind, string, string) { sent++ },
+		func() time.Time { return tape.now })
 	many := func(n int, kind event.Kind, reason string) int {
 		sent = 0
 		for range n {

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// burstSeconds is of how many seconds events may come at once.
+	// burstSeconds is how many seconds' worth of events may come at once.
 	burstSeconds = 10
-	// forWarnings is the share of these that only warnings may use: where many nodes come or go, a launch that failed is told
-	// all the same.
+	// forWarnings is the share of these reserved for warnings. So a failed launch is still reported while many nodes
+	// come or go.
 	forWarnings = 0.25
 )
 
-// Limit bounds the events of a process, whatever their reasons (K-15): so many a second, and ten times as many at
-// once, the last quarter warnings only. What is above it is dropped, and counted. It is safe for concurrent use; its
-// lock is never held while the sink runs.
+// Limit bounds the events of a process, whatever their reasons (K-15). It allows a rate per second and a burst of ten
+// times that, with the last quarter for warnings only. It drops and counts the rest. It is safe for concurrent use;
+// its lock is never held while the sink runs.
 type Limit struct {
 	perSecond float64
 
@@ -26,17 +26,17 @@ type Limit struct {
 	dropped func(reason string)
 }
 
-// NewLimit returns a limit of so many events a second; 0 is none.
+// NewLimit returns a limit of perSecond events a second; 0 means no limit.
 func NewLimit(perSecond int) *Limit { return &Limit{perSecond: float64(perSecond)} }
 
-// Dropped makes count hear of each event that is dropped from now on.
+// Dropped sets the function that is called for each dropped event from now on.
 func (l *Limit) Dropped(count func(reason string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dropped = count
 }
 
-// Before returns a sink that passes on to another what the limit lets through.
+// Before returns a sink that passes events within the limit on to another sink.
 func (l *Limit) Before(sink Sink, now func() time.Time) Sink {
 	return func(about client.Object, kind Kind, reason, message string) {
 		passes, dropped := l.take(kind, now())
@@ -49,7 +49,7 @@ func (l *Limit) Before(sink Sink, now func() time.Time) Sink {
 	}
 }
 
-// take reports whether one more event of a kind passes, and otherwise who is to hear of it.
+// take reports whether one more event of a kind passes, and otherwise returns the function to call.
 func (l *Limit) take(kind Kind, now time.Time) (bool, func(reason string)) {
 	if l.perSecond == 0 {
 		return true, nil

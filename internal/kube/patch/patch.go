@@ -1,7 +1,7 @@
-// Package patch makes the patches of objects that others write to all the while: kubelets, node controllers, users. A
-// merge patch would replace whole lists and so undo what others added, unless it is tied to the resource version; and
-// then it collides with every heartbeat. These are JSON patches that test just the lists they change: refused as invalid
-// when others have changed those, passing when anything else has changed.
+// Package patch makes patches for objects that others write all the time: kubelets, node controllers, users. A merge
+// patch replaces whole lists and so undoes what others added, unless it is tied to the resource version. Then it
+// conflicts with every heartbeat. These JSON patches test only the lists they change. They are refused as invalid if
+// those lists have changed, and pass if anything else has.
 package patch
 
 import (
@@ -19,8 +19,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// LosesOriginal says that an object stands for one of v1beta1 that could not be converted and has no room for it (V-24). Whatever
-// writes it takes the other one's place in the storage, so nothing of ours does.
+// LosesOriginal reports whether an object stands for one of v1beta1 that could not be converted, and has no room to
+// keep it (V-24). Any write would overwrite the stored original, so we write nothing.
 func LosesOriginal(object client.Object) bool {
 	annotations := object.GetAnnotations()
 	_, standsIn := annotations[karpenterv1.ConversionProblemAnnotationKey]
@@ -35,28 +35,27 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// RemoveFinalizer takes a finalizer off the object, which must have it.
+// RemoveFinalizer removes a finalizer from the object, which must have it.
 func RemoveFinalizer(object client.Object, name string) client.Patch {
 	return patchOf(object.GetUID(), without(object, name))
 }
 
-// RemoveFinalizerOfUnchanged takes a finalizer off the object, which must have it, provided that nobody has written the
-// object since it was read.
+// RemoveFinalizerOfUnchanged is RemoveFinalizer, and fails if anybody has written the object since it was read.
 func RemoveFinalizerOfUnchanged(object client.Object, name string) client.Patch {
 	unchanged := operation{"test", "/metadata/resourceVersion", object.GetResourceVersion()}
 	return patchOf(object.GetUID(), append([]operation{unchanged}, without(object, name)...))
 }
 
-// without takes a finalizer out of the list, provided that it is still the object's.
+// without removes a finalizer from the list, which must not have changed.
 func without(object client.Object, name string) []operation {
 	before := object.GetFinalizers()
 	after := slices.DeleteFunc(slices.Clone(before), func(f string) bool { return f == name })
 	return list("/metadata/finalizers", before, after)
 }
 
-// Node writes what differs between two states of a node in its labels, annotations, finalizers, owners and taints.
-// Labels and annotations that after lacks stay, and so do taints that others write meanwhile: Kubernetes itself does while a node
-// comes up.
+// Node returns a patch with the difference between two versions of a node: labels, annotations, finalizers, owners and
+// taints. It keeps labels and annotations that after lacks. It also keeps taints that others add meanwhile, as
+// Kubernetes itself does while a node comes up.
 func Node(before, after *corev1.Node) client.Patch {
 	return patchOf(before.UID, slices.Concat(
 		list("/metadata/finalizers", before.Finalizers, after.Finalizers),
@@ -67,13 +66,13 @@ func Node(before, after *corev1.Node) client.Patch {
 	))
 }
 
-// WithoutLabel takes a label off that very object, which must have it.
+// WithoutLabel removes a label from this same object, which must have it.
 func WithoutLabel(object client.Object, key string) client.Patch {
 	return patchOf(object.GetUID(), []operation{{"remove", "/metadata/labels/" + escaped(key), nil}})
 }
 
-// Meta writes what differs between two states of an object in its labels and annotations, onto that very object. What
-// after lacks stays.
+// Meta returns a patch with the difference between the labels and annotations of two versions of an object. It keeps
+// those that after lacks, and applies only to this same object.
 func Meta(before, after client.Object) client.Patch {
 	return patchOf(before.GetUID(), slices.Concat(
 		entries("/metadata/labels", before.GetLabels(), after.GetLabels()),
@@ -81,8 +80,8 @@ func Meta(before, after client.Object) client.Patch {
 	))
 }
 
-// MetaUnlessChanged is Meta, provided that these annotations are still as before has them, or still missing: somebody else may have
-// decided meanwhile.
+// MetaUnlessChanged is Meta, and fails if one of these annotations has changed since before, or was added: somebody
+// else may have decided meanwhile.
 func MetaUnlessChanged(before, after client.Object, keys ...string) client.Patch {
 	return patchOf(before.GetUID(), slices.Concat(
 		still(before, keys...),
@@ -91,8 +90,8 @@ func MetaUnlessChanged(before, after client.Object, keys ...string) client.Patch
 	))
 }
 
-// MetaWhere is Meta, provided that the object has an annotation of this value. It may change nothing, and then brings the object as
-// it is.
+// MetaWhere is Meta, and fails if the object does not have the annotation with this value. With no difference it
+// changes nothing, and only fetches the object.
 func MetaWhere(before, after client.Object, key, value string) client.Patch {
 	return patchOf(before.GetUID(), slices.Concat(
 		[]operation{{"test", annotation(key), value}},
@@ -101,8 +100,8 @@ func MetaWhere(before, after client.Object, key, value string) client.Patch {
 	))
 }
 
-// Annotation sets an annotation of that very object, provided that it still has the value that object has, or is still
-// missing: somebody else may have decided meanwhile.
+// Annotation sets an annotation of this same object. It fails if the annotation has changed or was added since the
+// object was read: somebody else may have decided meanwhile.
 func Annotation(object client.Object, key, value string) client.Patch {
 	return patchOf(object.GetUID(), slices.Concat(
 		still(object, key),
@@ -110,11 +109,12 @@ func Annotation(object client.Object, key, value string) client.Patch {
 	))
 }
 
-// Place writes the nominated node of a pod ("" for none) and one of its conditions into its status, provided that the pod is
-// still not bound, and nominated as it was: kube-scheduler nominates pods too.
+// Place writes the nominated node of a pod ("" for none) and one condition into its status. It fails if the pod has
+// been bound or its nomination has changed: kube-scheduler nominates pods too.
 func Place(pod *corev1.Pod, node string, condition corev1.PodCondition) client.Patch {
 	const nominated = "/status/nominatedNodeName"
-	operations := []operation{{"test", "/spec/nodeName", nil}, {"test", nominated, orNil(pod.Status.NominatedNodeName)}}
+	operations := []operation{{"test", "/spec/nodeName", nil},
+		{"test", nominated, orNil(pod.Status.NominatedNodeName)}}
 	switch {
 	case node != "":
 		operations = append(operations, operation{"add", nominated, node})
@@ -129,12 +129,13 @@ func Place(pod *corev1.Pod, node string, condition corev1.PodCondition) client.P
 		operations = append(operations, operation{"add", "/status/conditions/-", condition})
 	default:
 		path := "/status/conditions/" + strconv.Itoa(at)
-		operations = append(operations, operation{"test", path + "/type", condition.Type}, operation{"replace", path, condition})
+		operations = append(operations, operation{"test", path + "/type", condition.Type},
+			operation{"replace", path, condition})
 	}
 	return patchOf(pod.UID, operations)
 }
 
-// orNil is what a JSON patch finds where an object has no text.
+// orNil returns the value that a JSON patch finds for an empty text: nil.
 func orNil(text string) any {
 	if text == "" {
 		return nil
@@ -142,7 +143,8 @@ func orNil(text string) any {
 	return text
 }
 
-// still tests that annotations are as object has them. Where it has none at all, what adds the first tests that itself.
+// still tests that annotations are unchanged. If the object has none at all, the operation that adds the first tests
+// that.
 func still(object client.Object, keys ...string) []operation {
 	var operations []operation
 	for _, key := range keys {
@@ -158,24 +160,25 @@ func still(object client.Object, keys ...string) []operation {
 	return operations
 }
 
-// annotation is the path of an annotation.
+// annotation returns the path of an annotation.
 func annotation(key string) string { return "/metadata/annotations/" + escaped(key) }
 
 func escaped(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
 
-// LaunchUntil sets an annotation of that very claim, provided that it is still as object has it in that annotation and in
-// its finalizers, and that it is not being deleted.
+// LaunchUntil sets an annotation of this same claim. It fails if that annotation or the finalizers have changed, or if
+// the claim is being deleted.
 func LaunchUntil(object client.Object, key, value string) client.Patch {
 	return patchOf(object.GetUID(), slices.Concat(
-		[]operation{{"test", "/metadata/deletionTimestamp", nil}, {"test", "/metadata/finalizers", object.GetFinalizers()}},
+		[]operation{{"test", "/metadata/deletionTimestamp", nil},
+			{"test", "/metadata/finalizers", object.GetFinalizers()}},
 		still(object, key),
 		entries("/metadata/annotations", object.GetAnnotations(), map[string]string{key: value}),
 	))
 }
 
-// list replaces a list, provided it is still the one before.
+// list replaces a list, which must be unchanged.
 func list[T any](path string, before, after []T) []operation {
 	switch {
 	case len(before) == 0 && len(after) == 0, reflect.DeepEqual(before, after):
@@ -188,8 +191,8 @@ func list[T any](path string, before, after []T) []operation {
 	return []operation{{"test", path, before}, {"replace", path, after}}
 }
 
-// items takes out of a list what after lacks, provided that it is still where it was, and adds at the end what before lacks. Other items
-// stay, also those that came meanwhile, but for a list that was empty: it has to be empty still.
+// items removes the items that after lacks, if they have not moved, and appends those that before lacks. Other items
+// stay, also those added meanwhile. But if the list was empty, it must still be empty.
 func items[T any](path string, before, after []T) []operation {
 	if len(before) == 0 {
 		return list(path, before, after)
@@ -229,7 +232,7 @@ func entries(path string, before, after map[string]string) []operation {
 	return operations
 }
 
-// patchOf makes the patch, for the object of that UID only: another may have taken its name.
+// patchOf returns the patch, for the object with that UID only: another may have taken its name.
 func patchOf(uid types.UID, operations []operation) client.Patch {
 	if uid != "" {
 		operations = append([]operation{{"test", "/metadata/uid", uid}}, operations...)

@@ -106,8 +106,10 @@ func TestANodeGetsAllThatDiffers(t *testing.T) {
 		if err := server.Patch(t.Context(), got, patch.Node(before, changed(before))); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if got.Labels["a/b~c"] != "1" || got.Annotations["note"] != "x" || len(got.OwnerReferences) != 1 || len(got.Spec.Taints) != 1 || got.Spec.Taints[0].Key != "new" ||
-			!slices.Contains(got.Finalizers, "ours/b") || len(got.Finalizers) != len(before.Finalizers)+1 || got.Labels["keep"] != before.Labels["keep"] {
+		if got.Labels["a/b~c"] != "1" || got.Annotations["note"] != "x" || len(got.OwnerReferences) != 1 ||
+			len(got.Spec.Taints) != 1 || got.Spec.Taints[0].Key != "new" ||
+			!slices.Contains(got.Finalizers, "ours/b") || len(got.Finalizers) != len(before.Finalizers)+1 ||
+			got.Labels["keep"] != before.Labels["keep"] {
 			t.Errorf("%s: got %+v %+v", name, got.ObjectMeta, got.Spec)
 		}
 	}
@@ -129,7 +131,8 @@ func TestOnlyChangesOfTheSameListAreRefused(t *testing.T) {
 	}
 }
 
-// B-12: taints that others write while a node comes up neither hinder ours nor are lost. Ours is refused where it is not what it was.
+// B-12: taints that others write while a node comes up neither hinder ours nor are lost. Ours is refused where it is
+// not what it was.
 func TestTaintsOfOthersStay(t *testing.T) {
 	t.Parallel()
 	taint := func(key string) corev1.Taint { return corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule} }
@@ -137,10 +140,12 @@ func TestTaintsOfOthersStay(t *testing.T) {
 		before, meanwhile, after []string
 		want                     string // "" for refused
 	}{
-		"one of others goes":                  {[]string{"ours", "other"}, []string{"ours"}, []string{"other"}, "[]"},
-		"one of others comes":                 {[]string{"ours"}, []string{"ours", "other"}, nil, "[other]"},
-		"others come and go, ours comes":      {[]string{"other"}, []string{"another"}, []string{"other", "ours"}, "[another ours]"},
-		"two go, one comes":                   {[]string{"a", "b", "c"}, []string{"a", "b", "c", "d"}, []string{"b", "new"}, "[b d new]"},
+		"one of others goes":  {[]string{"ours", "other"}, []string{"ours"}, []string{"other"}, "[]"},
+		"one of others comes": {[]string{"ours"}, []string{"ours", "other"}, nil, "[other]"},
+		"others come and go, ours comes": {[]string{"other"}, []string{"another"}, []string{"other", "ours"},
+			"[another ours]"},
+		"two go, one comes": {[]string{"a", "b", "c"}, []string{"a", "b", "c", "d"},
+			[]string{"b", "new"}, "[b d new]"},
 		"nothing changes":                     {[]string{"a"}, []string{"b"}, []string{"a"}, "[b]"},
 		"ours is gone":                        {[]string{"ours"}, nil, nil, ""},
 		"ours has moved":                      {[]string{"other", "ours"}, []string{"ours"}, []string{"other"}, ""},
@@ -169,7 +174,8 @@ func TestTaintsOfOthersStay(t *testing.T) {
 	}
 }
 
-// P-41, P-43: an annotation that somebody wrote meanwhile stays, whether there was none before, others, or another value.
+// P-41, P-43: an annotation that somebody wrote meanwhile stays, whether there was none before, others, or another
+// value.
 func TestAnAnnotationIsSetOnlyOverWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	for _, before := range []map[string]string{nil, {"other": "x"}, {"other": "x", "ours/due": "tomorrow"}} {

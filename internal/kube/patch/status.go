@@ -18,9 +18,9 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// Status writes what differs between two states of an object's status, provided that the object is still the one before:
-// lists such as conditions are replaced as a whole. It looks at the status alone, so it costs a fraction of a merge patch
-// that is made of two whole objects. S is the struct of the status, with a name in JSON on each field.
+// Status returns a patch with the difference between two versions of an object's status. It fails if the object has
+// changed, because lists such as conditions are replaced as a whole. It compares only the status, so it costs a
+// fraction of a merge patch of two whole objects. S is the status struct, with a JSON name on each field.
 func Status[S any](object client.Object, before, after *S) client.Patch {
 	changed := map[string]any{}
 	was, is := reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem()
@@ -41,8 +41,8 @@ func Status[S any](object client.Object, before, after *S) client.Patch {
 	return client.RawPatch(types.MergePatchType, data)
 }
 
-// SameStatus reports whether two states of a status say the same. It knows the types that ours are made of, because
-// it is asked at every step of every object and mostly nothing has changed.
+// SameStatus reports whether two versions of a status are equal. It has fast paths for the types in our statuses: it
+// is called at every step of every object, and mostly nothing has changed.
 func SameStatus[S any](a, b *S) bool {
 	was, is := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
 	for i := range is.NumField() {
@@ -70,7 +70,7 @@ func sameField(was, is reflect.Value) bool {
 	return equality.Semantic.DeepEqual(was.Interface(), is.Interface())
 }
 
-// SameAmounts reports whether two lists hold the same resources with equal amounts.
+// SameAmounts reports whether two lists have the same resources with equal amounts.
 func SameAmounts(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
@@ -81,7 +81,7 @@ func sameCondition(a, b karpenterv1.Condition) bool {
 	return sameTime && a == b
 }
 
-// fields is an object within a status as a merge patch says it: with null for each field that it has lost.
+// fields returns the merge patch of an object within a status, with null for each field that was removed.
 func fields(was, is any) map[string]any {
 	lost, result := map[string]any{}, map[string]any{}
 	for from, to := range map[any]*map[string]any{was: &lost, is: &result} {
@@ -101,7 +101,7 @@ func fields(was, is any) map[string]any {
 	return result
 }
 
-// difference is what a merge patch says about one field: null removes it, and the entries that a map has lost.
+// difference returns the merge patch of one field. null removes the field, or a removed entry of a map.
 func difference(was, is reflect.Value) any {
 	if is.IsZero() || (is.Kind() == reflect.Slice || is.Kind() == reflect.Map) && is.Len() == 0 {
 		return nil

@@ -25,8 +25,10 @@ func amounts(pairs ...string) corev1.ResourceList {
 func TestAStatusPatchHoldsWhatDiffers(t *testing.T) {
 	t.Parallel()
 	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", ResourceVersion: "7"}}
-	before := karpenterv1.NodeClaimStatus{NodeName: "n", ProviderID: "p", ImageID: "gone", Capacity: amounts("cpu", "4", "example.com/gpu", "1", "pods", "10"), Allocatable: amounts("cpu", "3")}
-	after := karpenterv1.NodeClaimStatus{NodeName: "n", ProviderID: "q", Capacity: amounts("cpu", "4000m", "memory", "1Gi", "pods", "11"), Conditions: []karpenterv1.Condition{{Type: "Ready", Status: "True"}}}
+	before := karpenterv1.NodeClaimStatus{NodeName: "n", ProviderID: "p", ImageID: "gone",
+		Capacity: amounts("cpu", "4", "example.com/gpu", "1", "pods", "10"), Allocatable: amounts("cpu", "3")}
+	after := karpenterv1.NodeClaimStatus{NodeName: "n", ProviderID: "q", Capacity: amounts("cpu", "4000m", "memory",
+		"1Gi", "pods", "11"), Conditions: []karpenterv1.Condition{{Type: "Ready", Status: "True"}}}
 	data, err := patch.Status(claim, &before, &after).Data(claim)
 	if err != nil {
 		t.Fatal(err)
@@ -59,8 +61,12 @@ func TestSameStatusLooksAtWhatIsSaid(t *testing.T) {
 	t.Parallel()
 	full := func() *karpenterv1.NodeClaimStatus {
 		return &karpenterv1.NodeClaimStatus{
-			NodeName: "n", ProviderID: "p", ImageID: "i", Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
-			Conditions: []karpenterv1.Condition{{Type: "Ready", Status: "True", LastTransitionTime: metav1.Unix(5, 0)}}, LastPodEventTime: metav1.Unix(7, 0),
+			NodeName: "n", ProviderID: "p", ImageID: "i", Capacity: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("1"),
+			},
+			Conditions: []karpenterv1.Condition{
+				{Type: "Ready", Status: "True", LastTransitionTime: metav1.Unix(5, 0)},
+			}, LastPodEventTime: metav1.Unix(7, 0),
 		}
 	}
 	same := full()
@@ -71,11 +77,17 @@ func TestSameStatusLooksAtWhatIsSaid(t *testing.T) {
 		t.Error("1 CPU is 1000m, and no list is an empty one")
 	}
 	for name, change := range map[string]func(*karpenterv1.NodeClaimStatus){
-		"nodeName":         func(s *karpenterv1.NodeClaimStatus) { s.NodeName = "m" },
-		"amount":           func(s *karpenterv1.NodeClaimStatus) { s.Capacity[corev1.ResourceCPU] = resource.MustParse("2") },
-		"resource":         func(s *karpenterv1.NodeClaimStatus) { s.Capacity[corev1.ResourcePods] = resource.MustParse("2") },
-		"message":          func(s *karpenterv1.NodeClaimStatus) { s.Conditions[0].Message = "x" },
-		"transition":       func(s *karpenterv1.NodeClaimStatus) { s.Conditions[0].LastTransitionTime = metav1.Unix(6, 0) },
+		"nodeName": func(s *karpenterv1.NodeClaimStatus) { s.NodeName = "m" },
+		"amount": func(s *karpenterv1.NodeClaimStatus) {
+			s.Capacity[corev1.ResourceCPU] = resource.MustParse("2")
+		},
+		"resource": func(s *karpenterv1.NodeClaimStatus) {
+			s.Capacity[corev1.ResourcePods] = resource.MustParse("2")
+		},
+		"message": func(s *karpenterv1.NodeClaimStatus) { s.Conditions[0].Message = "x" },
+		"transition": func(s *karpenterv1.NodeClaimStatus) {
+			s.Conditions[0].LastTransitionTime = metav1.Unix(6, 0)
+		},
 		"conditions":       func(s *karpenterv1.NodeClaimStatus) { s.Conditions = nil },
 		"lastPodEventTime": func(s *karpenterv1.NodeClaimStatus) { s.LastPodEventTime = metav1.Unix(8, 0) },
 	} {

@@ -1,5 +1,5 @@
-// Package removal takes nodes away whose machine is lost or about to be: the NodeClaim is deleted, which drains the node,
-// and the drain gets an end of its own. What else follows is the business of the controllers of claims and nodes.
+// Package removal removes nodes whose machine is lost or about to be. It deletes the NodeClaim, which drains the node,
+// and gives the drain a deadline. The controllers of claims and nodes do the rest.
 package removal
 
 import (
@@ -13,17 +13,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 )
 
-// Told is told of each NodeClaim that a controller takes away: why as a word, and as a sentence. Nil tells nobody.
+// Told is called for each NodeClaim that a controller deletes, with the reason as a word and as a sentence. Nil does
+// nothing.
 type Told func(claim *karpenterv1.NodeClaim, cause, why string)
 
-// Tell tells it.
+// Tell calls t, if it is not nil.
 func (t Told) Tell(claim *karpenterv1.NodeClaim, cause, why string) {
 	if t != nil {
 		t(claim, cause, why)
 	}
 }
 
-// Delete deletes a NodeClaim, unless it is being deleted; that it is gone is no error.
+// Delete deletes a NodeClaim unless it is being deleted. A claim that is gone is no error.
 func Delete(ctx context.Context, c client.Client, claim *karpenterv1.NodeClaim) error {
 	if claim.DeletionTimestamp != nil {
 		return nil
@@ -34,9 +35,9 @@ func Delete(ctx context.Context, c client.Client, claim *karpenterv1.NodeClaim) 
 	return nil
 }
 
-// Bound makes the drain of a deleted NodeClaim end at latest, if nothing makes it end sooner: pods get their own grace
-// period before that, whatever PodDisruptionBudgets and do-not-disrupt say (P-41). Zero bounds nothing. It is to be called
-// after Delete and not before: on a claim that stays, a deadline would lie in wait for a later drain.
+// Bound makes the drain of a deleted NodeClaim end by latest, unless it ends sooner. Before that, pods get their own
+// grace period, whatever PodDisruptionBudgets and do-not-disrupt say (P-41). A zero latest does nothing. Call it after
+// Delete: on a claim that stays, the deadline would hit a later drain.
 func Bound(ctx context.Context, c client.Client, claim *karpenterv1.NodeClaim, latest, now time.Time) error {
 	if latest.IsZero() {
 		return nil
@@ -44,17 +45,19 @@ func Bound(ctx context.Context, c client.Client, claim *karpenterv1.NodeClaim, l
 	if due, limited := deadline(claim, now); limited && !latest.Before(due) {
 		return nil
 	}
-	// An earlier deadline may stand there that the cache does not show; it must not be put off.
-	bound := patch.Annotation(claim, karpenterv1.NodeClaimTerminationTimestampAnnotationKey, latest.UTC().Format(time.RFC3339))
+	// There may be an earlier deadline that the cache does not show yet. It must not be postponed.
+	bound := patch.Annotation(claim, karpenterv1.NodeClaimTerminationTimestampAnnotationKey,
+		latest.UTC().Format(time.RFC3339))
 	if err := c.Patch(ctx, claim, bound); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("bounding the drain of NodeClaim %s: %w", claim.Name, err)
 	}
 	return nil
 }
 
-// deadline returns when the claim's drain ends by itself: as written down, or as its grace period says.
+// deadline returns when the claim's drain ends, by its annotation or else by its grace period.
 func deadline(claim *karpenterv1.NodeClaim, now time.Time) (time.Time, bool) {
-	if due, err := time.Parse(time.RFC3339, claim.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey]); err == nil {
+	if due, err := time.Parse(time.RFC3339,
+		claim.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey]); err == nil {
 		return due, true
 	}
 	grace := claim.Spec.TerminationGracePeriod

@@ -22,14 +22,17 @@ func TestTheSoonerEndOfADrainCounts(t *testing.T) {
 		latest  time.Time
 		want    string
 	}{
-		"no end of its own":       {latest: now.Add(2 * time.Minute), want: "2026-01-02T03:06:05Z"},
-		"a later one":             {grace: time.Hour, latest: now.Add(2 * time.Minute), want: "2026-01-02T03:06:05Z"},
-		"a sooner one":            {grace: time.Minute, latest: now.Add(2 * time.Minute)},
-		"a sooner one, written":   {written: "2026-01-02T03:05:05Z", latest: now.Add(2 * time.Minute), want: "2026-01-02T03:05:05Z"},
+		"no end of its own": {latest: now.Add(2 * time.Minute), want: "2026-01-02T03:06:05Z"},
+		"a later one":       {grace: time.Hour, latest: now.Add(2 * time.Minute), want: "2026-01-02T03:06:05Z"},
+		"a sooner one":      {grace: time.Minute, latest: now.Add(2 * time.Minute)},
+		"a sooner one, written": {written: "2026-01-02T03:05:05Z", latest: now.Add(2 * time.Minute),
+			want: "2026-01-02T03:05:05Z"},
 		"nothing to be bound by":  {grace: time.Minute},
 		"at once, for a dead one": {grace: time.Minute, latest: now, want: "2026-01-02T03:04:05Z"},
 	} {
-		claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u", Finalizers: []string{karpenterv1.TerminationFinalizer}}}
+		claim := &karpenterv1.NodeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u", Finalizers: []string{karpenterv1.TerminationFinalizer}},
+		}
 		if test.grace > 0 {
 			claim.Spec.TerminationGracePeriod = &karpenterv1.Duration{Duration: test.grace}
 		}
@@ -49,7 +52,8 @@ func TestTheSoonerEndOfADrainCounts(t *testing.T) {
 		if err := server.Get(t.Context(), client.ObjectKeyFromObject(claim), &stored); err != nil {
 			t.Fatal(err)
 		}
-		if got := stored.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey]; got != test.want || stored.DeletionTimestamp == nil {
+		if got := stored.Annotations[karpenterv1.NodeClaimTerminationTimestampAnnotationKey]; got != test.want ||
+			stored.DeletionTimestamp == nil {
 			t.Errorf("%s: deleted %v, ends at %q; want %q", name, stored.DeletionTimestamp, got, test.want)
 		}
 	}

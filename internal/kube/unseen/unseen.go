@@ -1,6 +1,6 @@
-// Package unseen knows what this process wrote last, so that a step can tell when its cache does not show that yet. Such a step
-// would begin from a picture that is known to be old: what it writes is refused, or written a second time (B-12). The watch that
-// brings the newer object wakes it.
+// Package unseen remembers what this process wrote last, so that a step can tell when its cache is behind. Such a step
+// would start from stale objects: its writes would be refused, or repeat what was written (B-12). The watch event with
+// the newer object wakes it.
 package unseen
 
 import (
@@ -17,14 +17,14 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// most is for how long a step waits for its cache at most: a watch may break, and an object may never be shown.
+// most is the longest that a step waits for its cache. A watch may break, and an object may never be shown.
 const most = 5 * time.Second
 
-// again is how soon a step that waits looks again. The watch nearly always comes before.
+// again is the delay until a waiting step checks again. The watch event nearly always comes first.
 const again = time.Second
 
-// Objects are the NodeClaims, Nodes and NodePools that this process has written and not seen since. It is safe for concurrent
-// use, and calls nothing while locked. Nil remembers nothing.
+// Objects are the NodeClaims, Nodes and NodePools that this process has written and not seen since. It is safe for
+// concurrent use, and calls nothing while locked. A nil *Objects remembers nothing.
 type Objects struct {
 	now func() time.Time
 
@@ -35,14 +35,15 @@ type Objects struct {
 type write struct {
 	version string
 	at      time.Time
-	ends    types.UID // of the object, when the write was its end
+	ends    types.UID // UID of the object, if the write removed it
 }
 
-// New returns a memory of nothing.
+// New returns an empty memory.
 func New(now func() time.Time) *Objects { return &Objects{now: now, last: map[string]write{}} }
 
-// Behind returns how long to wait until the cache shows what was written last of the object, which is from the cache; 0 when it
-// does, or was waited for long enough. What is no resource version of Kubernetes counts as shown.
+// Behind returns how long to wait until the cache shows the last write to the object. obj is the cache's version. It
+// returns 0 if the cache is up to date or the wait took too long. A version that is no Kubernetes resource version
+// counts as up to date.
 func (o *Objects) Behind(obj client.Object) time.Duration {
 	if o == nil {
 		return 0
@@ -63,7 +64,7 @@ func (o *Objects) Behind(obj client.Object) time.Duration {
 	return again
 }
 
-// Gone forgets an object that the cache does not have.
+// Gone forgets an object that is not in the cache.
 func (o *Objects) Gone(obj client.Object, name string) {
 	if o == nil {
 		return
@@ -73,7 +74,7 @@ func (o *Objects) Gone(obj client.Object, name string) {
 	delete(o.last, key(obj, name))
 }
 
-// noted remembers the object that a write has returned, unless that failed with err, which it returns.
+// noted remembers the object as a write returned it, unless the write failed with err. It returns err.
 func (o *Objects) noted(obj client.Object, err error) error {
 	id, now := keyOf(obj), o.now()
 	if id == "" || err != nil {
@@ -82,7 +83,8 @@ func (o *Objects) noted(obj client.Object, err error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	next := write{version: obj.GetResourceVersion(), at: now}
-	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 { // it is gone: the answer has the version of before
+	// the object is gone: the answer has its old version
+	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
 		next.ends = obj.GetUID()
 	}
 	if known, found := o.last[id]; !found || next.ends != "" || before(known.version, next.version) {
@@ -91,13 +93,13 @@ func (o *Objects) noted(obj client.Object, err error) error {
 	return nil
 }
 
-// before reports whether a version of an object is surely older than another one.
+// before reports whether resource version a is certainly older than b.
 func before(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }
 
-// keyOf is the key of an object of a kind that is remembered, else empty. None of them has a namespace.
+// keyOf returns the key of an object, "" if its kind is not remembered. None of the remembered kinds has a namespace.
 func keyOf(obj client.Object) string { return key(obj, obj.GetName()) }
 
 func key(obj client.Object, name string) string {
@@ -108,7 +110,7 @@ func key(obj client.Object, name string) string {
 	return ""
 }
 
-// Client returns the client, whose patches are remembered.
+// Client returns a client that remembers the patches it sends.
 func (o *Objects) Client(inner client.Client) client.Client { return writer{inner, o} }
 
 type writer struct {
@@ -130,6 +132,7 @@ type statusWriter struct {
 }
 
 // Patch implements client.SubResourceWriter.
-func (w statusWriter) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+func (w statusWriter) Patch(ctx context.Context, obj client.Object, patch client.Patch,
+	opts ...client.SubResourcePatchOption) error {
 	return w.objects.noted(obj, w.SubResourceWriter.Patch(ctx, obj, patch, opts...))
 }

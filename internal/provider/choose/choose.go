@@ -1,5 +1,6 @@
-// Package choose says which offering of a catalogue a machine for a claim is of: what is compatible with the claim, reserved capacity
-// first, then by price (P-11). Providers of simulated machines take the best one; a real cloud is given the list in this order.
+// Package choose says which offering of a catalogue a machine for a claim is of: what is compatible with the claim,
+// reserved capacity first, then by price (P-11). Providers of simulated machines take the best one; a real cloud is
+// given the list in this order.
 package choose
 
 import (
@@ -37,8 +38,8 @@ type Choice struct {
 	Labels requirement.Set
 }
 
-// Best returns the available offering that is to be preferred among those that are compatible with d: a reserved one, or else the
-// cheapest; at one price spot goes before on-demand. The error is an *provider.InsufficientCapacityError.
+// Best returns the available offering that is to be preferred among those that are compatible with d: a reserved one,
+// or else the cheapest; at one price spot goes before on-demand. The error is an *provider.InsufficientCapacityError.
 func (d Demand) Best(c catalog.Catalog) (Choice, error) {
 	var best *Choice
 	for _, t := range c.Types {
@@ -81,7 +82,8 @@ func (d Demand) All(c catalog.Catalog) ([]Choice, error) {
 	return list, nil
 }
 
-// Of returns an offering of the catalogue as what it would be for d, whether it is available or not; false when it is not compatible.
+// Of returns an offering of the catalogue as what it would be for d, whether it is available or not; false when it is
+// not compatible.
 func (d Demand) Of(c catalog.Catalog, o provider.Offering) (Choice, bool) {
 	for _, t := range c.Types {
 		if t.Name != o.Type || !d.takes(c, t) {

@@ -23,7 +23,8 @@ func sold(zone, capacityType string, price resources.Money, available bool) cata
 
 // machine is a type for tests with that many cores.
 func machine(name string, cores int64, offerings ...catalog.Offering) catalog.Type {
-	return catalog.Type{Name: name, Capacity: resources.Amounts{"cpu": 1000 * cores}, Overhead: resources.Amounts{"cpu": 100}, Offerings: offerings}
+	return catalog.Type{Name: name, Capacity: resources.Amounts{"cpu": 1000 * cores},
+		Overhead: resources.Amounts{"cpu": 100}, Offerings: offerings}
 }
 
 // texts prints choices as type/zone/capacity type.
@@ -35,16 +36,19 @@ func texts(list []choose.Choice) string {
 	return strings.Join(names, " ")
 }
 
-// P-11: what is reserved comes first, then what is cheapest; at one price spot comes before on-demand, then types are taken by name.
-// What is sold out, too small, or in another zone than asked for, is left out.
+// P-11: what is reserved comes first, then what is cheapest; at one price spot comes before on-demand, then types are
+// taken by name. What is sold out, too small, or in another zone than asked for, is left out.
 func TestOfferingsInOrder(t *testing.T) {
 	t.Parallel()
 	c := catalog.Catalog{Types: []catalog.Type{
-		machine("b", 4, sold("a", catalog.OnDemand, 50, true), sold("a", catalog.Spot, 50, true), sold("a", catalog.Reserved, 90, true)),
-		machine("a", 4, sold("a", catalog.OnDemand, 50, true), sold("b", catalog.OnDemand, 1, true), sold("a", catalog.Spot, 2, false)),
+		machine("b", 4, sold("a", catalog.OnDemand, 50, true), sold("a", catalog.Spot, 50, true),
+			sold("a", catalog.Reserved, 90, true)),
+		machine("a", 4, sold("a", catalog.OnDemand, 50, true), sold("b", catalog.OnDemand, 1, true),
+			sold("a", catalog.Spot, 2, false)),
 		machine("small", 1, sold("a", catalog.OnDemand, 3, true)),
 	}}
-	d := choose.Demand{Requirements: requirement.NewSet(requirement.OneOf(catalog.LabelZone, "a")), Requests: resources.Amounts{"cpu": 2000}}
+	d := choose.Demand{Requirements: requirement.NewSet(requirement.OneOf(catalog.LabelZone, "a")),
+		Requests: resources.Amounts{"cpu": 2000}}
 	list, err := d.All(c)
 	const want = "b/a/reserved b/a/spot a/a/on-demand b/a/on-demand"
 	if got := texts(list); got != want || err != nil {
@@ -52,8 +56,8 @@ func TestOfferingsInOrder(t *testing.T) {
 	}
 }
 
-// The best offering is the first of all, and where there is none the error is the same: it says what was asked, and what is sold out
-// or else what comes closest.
+// The best offering is the first of all, and where there is none the error is the same: it says what was asked, and
+// what is sold out or else what comes closest.
 func TestTheBestIsTheFirst(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -63,7 +67,8 @@ func TestTheBestIsTheFirst(t *testing.T) {
 			for range rapid.IntRange(0, 4).Draw(t, "offerings") {
 				kind.Offerings = append(kind.Offerings, sold(
 					rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone"),
-					rapid.SampledFrom([]string{catalog.Spot, catalog.OnDemand, catalog.Reserved}).Draw(t, "capacity type"),
+					rapid.SampledFrom([]string{catalog.Spot, catalog.OnDemand, catalog.Reserved}).Draw(t,
+						"capacity type"),
 					resources.Money(rapid.IntRange(1, 3).Draw(t, "price")), rapid.Bool().Draw(t, "available")))
 			}
 			c.Types = append(c.Types, kind)
@@ -88,7 +93,9 @@ func TestTheBestIsTheFirst(t *testing.T) {
 		if texts(all[:1]) != texts([]choose.Choice{best}) {
 			t.Fatalf("the best is %s, the first %s", texts([]choose.Choice{best}), texts(all))
 		}
-		if !slices.IsSortedFunc(all, func(a, b choose.Choice) int { return d.Compare(a.Type, a.Offering, b.Type, b.Offering) }) {
+		if !slices.IsSortedFunc(all, func(a, b choose.Choice) int {
+			return d.Compare(a.Type, a.Offering, b.Type, b.Offering)
+		}) {
 			t.Fatalf("not in order: %s", texts(all))
 		}
 	})

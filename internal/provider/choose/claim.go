@@ -42,8 +42,8 @@ func hostname(claimName string) string {
 	return strings.TrimRight(claimName[:maxLabelValue-len(ending)], "-.") + ending
 }
 
-// NodeLabels gives every label that claim or catalogue asks for a value: the claim's own where it is allowed, else the first
-// that is.
+// NodeLabels gives every label that claim or catalogue asks for a value: the claim's own where it is allowed, else the
+// first that is.
 func (c Choice) NodeLabels(claim *karpenterv1.NodeClaim) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, claim.Labels)
@@ -60,7 +60,8 @@ func (c Choice) NodeLabels(claim *karpenterv1.NodeClaim) map[string]string {
 	return labels
 }
 
-// Resources returns capacity and allocatable of a type, with what the demand asks of resources that the type does not have.
+// Resources returns capacity and allocatable of a type, with what the demand asks of resources that the type does not
+// have.
 func (d Demand) Resources(t catalog.Type) (capacity, allocatable corev1.ResourceList) {
 	capacity, allocatable = corev1.ResourceList{}, corev1.ResourceList{}
 	for name, amount := range t.Capacity {

@@ -62,7 +62,8 @@ func (p *place) Settle(t *testing.T) {
 // Machines counts the instances that start or run.
 func (p *place) Machines() int {
 	p.t.Helper()
-	list, err := p.Instances(context.WithoutCancel(p.t.Context()), ec2types.InstanceStateNamePending, ec2types.InstanceStateNameRunning)
+	list, err := p.Instances(context.WithoutCancel(p.t.Context()), ec2types.InstanceStateNamePending,
+		ec2types.InstanceStateNameRunning)
 	if err != nil {
 		p.t.Error(err)
 	}
@@ -74,8 +75,9 @@ func (p *place) Interrupt(t *testing.T, providerID string) {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
 		"version": "0", "id": "warning", "detail-type": "EC2 Spot Instance Interruption Warning", "source": "aws.ec2",
-		"time":   p.clock.Now().UTC().Format(time.RFC3339),
-		"detail": map[string]string{"instance-id": providerID[strings.LastIndex(providerID, "/")+1:], "instance-action": "terminate"},
+		"time": p.clock.Now().UTC().Format(time.RFC3339),
+		"detail": map[string]string{"instance-id": providerID[strings.LastIndex(providerID, "/")+1:],
+			"instance-action": "terminate"},
 	})
 	if err == nil {
 		err = p.Send(t.Context(), string(text))
@@ -85,8 +87,8 @@ func (p *place) Interrupt(t *testing.T, providerID string) {
 	}
 }
 
-// somewhere is the server that the environment names, or one of our own behind a URL. Both results are configurations of clients:
-// of the provider, and of whoever makes its ground.
+// somewhere is the server that the environment names, or one of our own behind a URL. Both results are configurations
+// of clients: of the provider, and of whoever makes its ground.
 func somewhere(t *testing.T) (controller, user aws.Config) {
 	t.Helper()
 	if config, url, is := ground.FromEnv(); is {
@@ -96,8 +98,8 @@ func somewhere(t *testing.T) (controller, user aws.Config) {
 	var server *ec2test.Server
 	listener := httptest.NewUnstartedServer(nil)
 	server, err := ec2test.New(ec2test.Options{
-		Now: time.Now, URL: "http://" + listener.Listener.Addr().String(), Boot: 200 * time.Millisecond, Shut: 200 * time.Millisecond,
-		Unknown: func(text string) { t.Errorf("ec2test: %s", text) },
+		Now: time.Now, URL: "http://" + listener.Listener.Addr().String(), Boot: 200 * time.Millisecond,
+		Shut: 200 * time.Millisecond, Unknown: func(text string) { t.Errorf("ec2test: %s", text) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -142,12 +144,15 @@ func newPlace(t *testing.T, s sold, controller, user aws.Config, name string) *p
 	p := &place{Ground: g, t: t, clock: &ahead{}}
 	kube := &cluster{classes: map[string]*awsv1.EC2NodeClass{}}
 	class := &awsv1.EC2NodeClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "default", UID: types.UID("uid-of-" + name), Generation: 1, ResourceVersion: "1"},
+		ObjectMeta: metav1.ObjectMeta{Name: "default", UID: types.UID("uid-of-" + name), Generation: 1,
+			ResourceVersion: "1"},
 		Spec: awsv1.EC2NodeClassSpec{
-			AMIFamily: aws.String("AL2023"), AMISelectorTerms: []awsv1.AMISelectorTerm{{ID: g.Image}}, InstanceProfile: &g.Profile,
+			AMIFamily: aws.String("AL2023"), AMISelectorTerms: []awsv1.AMISelectorTerm{{ID: g.Image}},
+			InstanceProfile: &g.Profile,
 		},
 		Status: awsv1.EC2NodeClassStatus{
-			SecurityGroups: []awsv1.SecurityGroup{{ID: g.Group}}, InstanceProfile: g.Profile, AMIs: []awsv1.AMI{{ID: g.Image, Requirements: onlyAMD64()}},
+			SecurityGroups: []awsv1.SecurityGroup{{ID: g.Group}}, InstanceProfile: g.Profile,
+			AMIs:       []awsv1.AMI{{ID: g.Image, Requirements: onlyAMD64()}},
 			Conditions: []karpenterv1.Condition{{Type: "Ready", Status: "True", ObservedGeneration: 1}},
 		},
 	}
@@ -156,13 +161,17 @@ func newPlace(t *testing.T, s sold, controller, user aws.Config, name string) *p
 	}
 	broken := class.DeepCopy()
 	broken.Name, broken.UID = "broken", types.UID("uid-of-broken-"+name)
-	broken.Status.Conditions = []karpenterv1.Condition{{Type: "Ready", Status: "False", ObservedGeneration: 1, Reason: "SubnetsNotFound", Message: "no subnet"}}
+	broken.Status.Conditions = []karpenterv1.Condition{
+		{Type: "Ready", Status: "False", ObservedGeneration: 1, Reason: "SubnetsNotFound", Message: "no subnet"},
+	}
 	kube.classes["default"], kube.classes["broken"] = class, broken
 	p.Provider, err = ec2.New(t.Context(), ec2.Config{
-		Cluster: kube, Clock: p.clock, Process: string(uuid.NewUUID()), Name: name, Region: controller.Region, Types: s.types, Prices: s.prices, Queue: g.Queue,
+		Cluster: kube, Clock: p.clock, Process: string(uuid.NewUUID()), Name: name, Region: controller.Region,
+		Types: s.types, Prices: s.prices, Queue: g.Queue,
 		Clients: calls.New(calls.Config{AWS: controller, Clock: p.clock}),
 		Facts: func() ec2.Facts {
-			return ec2.Facts{Join: userdata.Cluster{Name: name, Endpoint: "https://c1.example.com", CA: "Y2E=", CIDR: "10.100.0.0/16"}, DNS: []string{"10.100.0.10"}}
+			return ec2.Facts{Join: userdata.Cluster{Name: name, Endpoint: "https://c1.example.com", CA: "Y2E=",
+				CIDR: "10.100.0.0/16"}, DNS: []string{"10.100.0.10"}}
 		},
 		Settings: offering.Settings{MemoryOverhead: 0.075},
 	})
@@ -172,8 +181,8 @@ func newPlace(t *testing.T, s sold, controller, user aws.Config, name string) *p
 	return p
 }
 
-// E-64: the contract of all providers against a server that is known by its URL alone: one of our own, or that of the variable
-// JOINER_EC2_ENDPOINT (make e2e-ec2). What the tests need is made through AWS's API, and removed again.
+// E-64: the contract of all providers against a server that is known by its URL alone: one of our own, or that of the
+// variable JOINER_EC2_ENDPOINT (make e2e-ec2). What the tests need is made through AWS's API, and removed again.
 func TestContractAnywhere(t *testing.T) {
 	t.Parallel()
 	controller, user := somewhere(t)

@@ -42,7 +42,8 @@ func (c *cluster) NodeClass(_ context.Context, name string) (*awsv1.EC2NodeClass
 	return nil, apierrors.NewNotFound(schema.GroupResource{Group: awsv1.Group, Resource: "ec2nodeclasses"}, name)
 }
 
-// clock shows the endpoint's time. What is to be called later is called soon, or, where a test counts on company, much later.
+// clock shows the endpoint's time. What is to be called later is called soon, or, where a test counts on company, much
+// later.
 type clock struct {
 	of   *ec2test.Server
 	slow bool
@@ -85,8 +86,9 @@ func whatIsSold(t *testing.T) sold {
 	server := ec2test.Start(t, ec2test.Options{})
 	clients := calls.New(calls.Config{AWS: server.Config(), Clock: timer.Real{}})
 	s := sold{
-		types:  offering.NewTypes(clients.EC2, timer.Real{}),
-		prices: offering.NewPrices(offering.PricesConfig{Clock: timer.Real{}, Region: "us-east-1", EC2: clients.EC2, Pricing: clients.Pricing}),
+		types: offering.NewTypes(clients.EC2, timer.Real{}),
+		prices: offering.NewPrices(offering.PricesConfig{Clock: timer.Real{}, Region: "us-east-1", EC2: clients.EC2,
+			Pricing: clients.Pricing}),
 	}
 	if err := s.types.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
@@ -124,7 +126,9 @@ func newAccount(t *testing.T, s sold, faults ec2test.Faults) *account {
 	a.kube.classes["default"] = class
 	broken := class.DeepCopy()
 	broken.Name, broken.UID = "broken", "uid-of-broken"
-	broken.Status.Conditions = []karpenterv1.Condition{{Type: "Ready", Status: "False", ObservedGeneration: 1, Reason: "SubnetsNotFound", Message: "no subnet"}}
+	broken.Status.Conditions = []karpenterv1.Condition{
+		{Type: "Ready", Status: "False", ObservedGeneration: 1, Reason: "SubnetsNotFound", Message: "no subnet"},
+	}
 	a.kube.classes["broken"] = broken
 	a.Provider = a.restart(t, s, server.AddQueue(clusterName))
 	return a
@@ -134,10 +138,12 @@ func newAccount(t *testing.T, s sold, faults ec2test.Faults) *account {
 func (a *account) restart(t *testing.T, s sold, queue string) *ec2.Provider {
 	t.Helper()
 	p, err := ec2.New(t.Context(), ec2.Config{
-		Cluster: a.kube, Clock: a.clock, Name: clusterName, Region: "us-east-1", Types: s.types, Prices: s.prices, Queue: queue,
+		Cluster: a.kube, Clock: a.clock, Name: clusterName, Region: "us-east-1", Types: s.types, Prices: s.prices,
+		Queue:   queue,
 		Clients: calls.New(calls.Config{AWS: a.server.Config(), Clock: a.clock, Pace: pace.New(timer.Real{})}),
 		Facts: func() ec2.Facts {
-			return ec2.Facts{Join: userdata.Cluster{Name: clusterName, Endpoint: "https://c1.example.com", CA: "Y2E=", CIDR: "10.100.0.0/16"}, DNS: []string{"10.100.0.10"}}
+			return ec2.Facts{Join: userdata.Cluster{Name: clusterName, Endpoint: "https://c1.example.com", CA: "Y2E=",
+				CIDR: "10.100.0.0/16"}, DNS: []string{"10.100.0.10"}}
 		},
 		Settings: offering.Settings{MemoryOverhead: 0.075},
 		Told: func(e ec2.Event) {
@@ -183,5 +189,7 @@ func TestContract(t *testing.T) {
 }
 
 func onlyAMD64() []corev1.NodeSelectorRequirement {
-	return []corev1.NodeSelectorRequirement{{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"amd64"}}}
+	return []corev1.NodeSelectorRequirement{
+		{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"amd64"}},
+	}
 }

@@ -9,11 +9,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
-// E-38: of two machines for one claim the other than its own is nobody's. Both bear the claim's name, which must not keep it.
+// E-38: of two machines for one claim the other than its own is nobody's. Both bear the claim's name, which must not
+// keep it.
 func TestADoubleIsNobodys(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)
-	late := ec2test.Visibility{Share: 1, Least: metav1.Duration{Duration: time.Minute}, Most: metav1.Duration{Duration: time.Minute}}
+	late := ec2test.Visibility{Share: 1, Least: metav1.Duration{Duration: time.Minute},
+		Most: metav1.Duration{Duration: time.Minute}}
 	a := newAccount(t, s, ec2test.Faults{Tokens: ec2test.TokenIgnore, Visibility: late,
 		LostAfter: []ec2test.Loss{{Action: "ec2:CreateFleet", Share: 1, Times: 1}}})
 	c := claim("n0")
@@ -22,7 +24,8 @@ func TestADoubleIsNobodys(t *testing.T) {
 	}
 	own, err := a.Launch(t.Context(), a.kube.Of(c.UID), time.Time{})
 	if err != nil || a.Machines() != 2 {
-		t.Fatalf("%d machines, error %v; want two: the first is not shown, and EC2 does not know the token", a.Machines(), err)
+		t.Fatalf("%d machines, error %v; want two: the first is not shown, and EC2 does not know the token",
+			a.Machines(), err)
 	}
 	a.kube.bind(a.kube.Of(c.UID), own.ProviderID)
 	a.Settle(t)

@@ -27,8 +27,8 @@ const (
 	DriftPlacement     = "PlacementGroupDrift"
 )
 
-// Drifted compares the claim's machine with what its class stands for now, without a call: by the class's status and the last
-// listing. What is not known has not drifted.
+// Drifted compares the claim's machine with what its class stands for now, without a call: by the class's status and
+// the last listing. What is not known has not drifted.
 func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (string, error) {
 	if claim.Spec.NodeClassRef == nil {
 		return "", nil
@@ -38,7 +38,8 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (s
 		return "", err
 	}
 	image := claim.Status.ImageID
-	if len(class.Status.AMIs) > 0 && image != "" && !slices.ContainsFunc(class.Status.AMIs, func(a awsv1.AMI) bool { return a.ID == image }) {
+	if len(class.Status.AMIs) > 0 && image != "" &&
+		!slices.ContainsFunc(class.Status.AMIs, func(a awsv1.AMI) bool { return a.ID == image }) {
 		return DriftAMI, nil
 	}
 	if nodeclass.Drifted(claim.Annotations, class.Annotations) {
@@ -74,20 +75,24 @@ func (p *Provider) moved(class *awsv1.EC2NodeClass, m machines.Machine) string {
 		return DriftSecurityGroup
 	}
 	if m.Reservation != "" && condition.IsTrue(status.Conditions, resolve.CapacityReservationsReady) &&
-		!slices.ContainsFunc(status.CapacityReservations, func(r awsv1.CapacityReservation) bool { return r.ID == m.Reservation }) {
+		!slices.ContainsFunc(status.CapacityReservations, func(r awsv1.CapacityReservation) bool {
+			return r.ID == m.Reservation
+		}) {
 		return DriftReservation
 	}
-	if group, err := p.placement(class); err == nil && group.ID != "" && m.PlacementGroup != "" && group.ID != m.PlacementGroup {
+	if group, err := p.placement(class); err == nil && group.ID != "" && m.PlacementGroup != "" &&
+		group.ID != m.PlacementGroup {
 		return DriftPlacement
 	}
 	return ""
 }
 
-// otherGroups reports whether a machine has other security groups than its class. Groups that others add, such as a firewall
-// manager, are no matter as long as the class's are those that the machine was launched with (E-50).
+// otherGroups reports whether a machine has other security groups than its class. Groups that others add, such as a
+// firewall manager, are no matter as long as the class's are those that the machine was launched with (E-50).
 func (p *Provider) otherGroups(class *awsv1.EC2NodeClass, m machines.Machine) bool {
 	wanted := groupsOf(class)
-	if len(wanted) == 0 || len(m.Groups) == 0 || len(class.Spec.NetworkInterfaces) > 0 || slices.Equal(wanted, m.Groups) {
+	if len(wanted) == 0 || len(m.Groups) == 0 || len(class.Spec.NetworkInterfaces) > 0 ||
+		slices.Equal(wanted, m.Groups) {
 		return false
 	}
 	all := !slices.ContainsFunc(wanted, func(id string) bool { return !slices.Contains(m.Groups, id) })

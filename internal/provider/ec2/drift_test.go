@@ -34,7 +34,8 @@ func TestDrift(t *testing.T) {
 	whole.Annotations = hashed("same")
 	for want, change := range map[string]func(*awsv1.EC2NodeClass){
 		"": func(class *awsv1.EC2NodeClass) {
-			class.Status.AMIs = append([]awsv1.AMI{{ID: "ami-00000000000000002", Requirements: onlyAMD64()}}, class.Status.AMIs...)
+			class.Status.AMIs = append([]awsv1.AMI{{ID: "ami-00000000000000002", Requirements: onlyAMD64()}},
+				class.Status.AMIs...)
 		},
 		ec2.DriftAMI: func(class *awsv1.EC2NodeClass) { class.Status.AMIs[0].ID = "ami-00000000000000002" },
 		ec2.DriftSubnet: func(class *awsv1.EC2NodeClass) {
@@ -42,9 +43,13 @@ func TestDrift(t *testing.T) {
 				class.Status.Subnets[n].ID = "subnet-0000000000000000" + class.Status.Subnets[n].Zone[9:]
 			}
 		},
-		ec2.DriftSecurityGroup:             func(class *awsv1.EC2NodeClass) { class.Status.SecurityGroups[0].ID = "sg-00000000000000002" },
-		provider.DriftInstanceTypeNotFound: func(class *awsv1.EC2NodeClass) { class.Status.AMIs[0].Requirements[0].Values = []string{"arm64"} },
-		ec2.DriftNodeClass:                 func(class *awsv1.EC2NodeClass) { class.Annotations = hashed("other") },
+		ec2.DriftSecurityGroup: func(class *awsv1.EC2NodeClass) {
+			class.Status.SecurityGroups[0].ID = "sg-00000000000000002"
+		},
+		provider.DriftInstanceTypeNotFound: func(class *awsv1.EC2NodeClass) {
+			class.Status.AMIs[0].Requirements[0].Values = []string{"arm64"}
+		},
+		ec2.DriftNodeClass: func(class *awsv1.EC2NodeClass) { class.Annotations = hashed("other") },
 	} {
 		class := whole.DeepCopy()
 		change(class)
@@ -76,7 +81,8 @@ func TestOthersHashesAreNoDrift(t *testing.T) {
 	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
 	a.kube.classes["default"].Annotations = hashed("ours")
 	for _, annotations := range []map[string]string{
-		nil, {nodeclass.HashKey: "1"}, {nodeclass.HashKey: "1", nodeclass.HashVersionKey: "v4"}, {nodeclass.HashVersionKey: nodeclass.HashVersion},
+		nil, {nodeclass.HashKey: "1"}, {nodeclass.HashKey: "1", nodeclass.HashVersionKey: "v4"},
+		{nodeclass.HashVersionKey: nodeclass.HashVersion},
 	} {
 		c := claim("n0", func(c *karpenterv1.NodeClaim) { c.Annotations = annotations })
 		if got, err := a.Drifted(t.Context(), c); got != "" || err != nil {
@@ -85,7 +91,8 @@ func TestOthersHashesAreNoDrift(t *testing.T) {
 	}
 }
 
-// E-50: groups that others add are no drift, as long as the class's are the same as at the launch; those taken away are.
+// E-50: groups that others add are no drift, as long as the class's are the same as at the launch; those taken away
+// are.
 func TestGroupsOfOthersAreNoDrift(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
@@ -109,7 +116,8 @@ func TestGroupsOfOthersAreNoDrift(t *testing.T) {
 	try("", own)
 	try("", own, "sg-0000000000000fire")
 	try(ec2.DriftSecurityGroup, "sg-0000000000000fire")
-	a.kube.classes["default"].Status.SecurityGroups = append(a.kube.classes["default"].Status.SecurityGroups, awsv1.SecurityGroup{ID: "sg-00000000000000new"})
+	a.kube.classes["default"].Status.SecurityGroups = append(a.kube.classes["default"].Status.SecurityGroups,
+		awsv1.SecurityGroup{ID: "sg-00000000000000new"})
 	a.kube.classes["default"].ResourceVersion = "2"
 	try(ec2.DriftSecurityGroup, own)
 	try(ec2.DriftSecurityGroup, own, "sg-0000000000000fire")
@@ -135,8 +143,10 @@ func TestWhatAMachineReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"https://c1.example.com", "10.100.0.10", "karpenter.sh/unregistered", "example.com/starting", "karpenter.sh/nodepool=default",
-		"karpenter.k8s.aws/ec2nodeclass=default", "karpenter.sh/capacity-type=" + i.CapacityType, "team=blue", "maxPods: 29",
+		"https://c1.example.com", "10.100.0.10", "karpenter.sh/unregistered", "example.com/starting",
+		"karpenter.sh/nodepool=default",
+		"karpenter.k8s.aws/ec2nodeclass=default", "karpenter.sh/capacity-type=" + i.CapacityType, "team=blue",
+		"maxPods: 29",
 	} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("user data lacks %s:\n%s", want, data)

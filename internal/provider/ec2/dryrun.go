@@ -40,8 +40,9 @@ type Trial struct {
 	Untold error
 }
 
-// Try asks EC2 whether it would launch by a class for a pool, without launching (E-62): a launch template, an instance and a fleet.
-// The template is made, since the others need one; nobody using it is collected after a while. class need not be ready.
+// Try asks EC2 whether it would launch by a class for a pool, without launching (E-62): a launch template, an instance
+// and a fleet. The template is made, since the others need one; nobody using it is collected after a while. class need
+// not be ready.
 func (p *Provider) Try(ctx context.Context, class *awsv1.EC2NodeClass, pool string) Trial {
 	o, err := p.sample(ctx, class, pool)
 	if err != nil {
@@ -123,14 +124,16 @@ func (p *Provider) sample(ctx context.Context, class *awsv1.EC2NodeClass, pool s
 func running(o *order) *awsec2.RunInstancesInput {
 	first := o.request.Overrides[0]
 	in := &awsec2.RunInstancesInput{
-		DryRun: aws.Bool(true), MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: ec2types.InstanceType(first.Type),
+		DryRun: aws.Bool(true), MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+		InstanceType:   ec2types.InstanceType(first.Type),
 		LaunchTemplate: &ec2types.LaunchTemplateSpecification{LaunchTemplateName: aws.String(first.Template)},
 	}
 	if content := o.templates[first.Template]; len(content.LaunchTemplateData.NetworkInterfaces) == 0 {
 		in.SubnetId = aws.String(first.Subnet) // EC2 takes it beside interfaces no more than groups
 	}
 	for _, kind := range []ec2types.ResourceType{ec2types.ResourceTypeInstance, ec2types.ResourceTypeVolume} {
-		in.TagSpecifications = append(in.TagSpecifications, ec2types.TagSpecification{ResourceType: kind, Tags: tag.List(o.request.Tags)})
+		in.TagSpecifications = append(in.TagSpecifications,
+			ec2types.TagSpecification{ResourceType: kind, Tags: tag.List(o.request.Tags)})
 	}
 	return in
 }

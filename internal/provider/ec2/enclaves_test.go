@@ -49,7 +49,8 @@ func TestEnclaves(t *testing.T) {
 			before := a.server.Counts()["ec2:CreateFleet"]
 			_, err = a.Launch(t.Context(), claim("n2", wants("t3.micro", "t3.small")), time.Time{})
 			var none *provider.InsufficientCapacityError
-			if refused := errors.As(err, &none); refused != c.on || a.server.Counts()["ec2:CreateFleet"] == before != c.on {
+			if refused := errors.As(err, &none); refused != c.on ||
+				a.server.Counts()["ec2:CreateFleet"] == before != c.on {
 				t.Errorf("types without enclaves: error %v", err)
 			}
 			if c.on && !strings.Contains(err.Error(), "t3.micro") {

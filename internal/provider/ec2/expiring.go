@@ -13,7 +13,8 @@ import (
 // blockEndsBefore is how long before the end of a capacity block EC2 begins to end its instances.
 const blockEndsBefore = 30 * time.Minute
 
-// InReservations returns the capacity reservations that machines of this cluster run in, by the last listing, in order.
+// InReservations returns the capacity reservations that machines of this cluster run in, by the last listing, in
+// order.
 func (p *Provider) InReservations() []string { return slices.Sorted(maps.Keys(p.inReservation())) }
 
 // Expiring takes in what is known of the reservations that machines run in, all of them. Machines in a capacity block

@@ -33,8 +33,8 @@ type failing struct {
 	message string // of the last
 }
 
-// ended takes in that a machine ended by itself, and tells its claim why when its node never came. Capacity that was gone at the
-// last moment counts as a shortage.
+// ended takes in that a machine ended by itself, and tells its claim why when its node never came. Capacity that was
+// gone at the last moment counts as a shortage.
 func (p *Provider) ended(ctx context.Context, providerID string, why *machines.EndedError) {
 	claims, err := p.config.Cluster.Claims(ctx)
 	if err != nil || why.Reason == "" {
@@ -51,7 +51,8 @@ func (p *Provider) ended(ctx context.Context, providerID string, why *machines.E
 	switch {
 	case strings.HasPrefix(why.Reason, "Server.InsufficientInstanceCapacity"):
 		if known, found := p.recall(providerID); found {
-			p.shortages.Note(offering.Pool{Type: known.Type, Zone: known.Zone, CapacityType: known.CapacityType}, p.config.Clock.Now())
+			p.shortages.Note(offering.Pool{Type: known.Type, Zone: known.Zone, CapacityType: known.CapacityType},
+				p.config.Clock.Now())
 			p.changed()
 		}
 	case strings.HasPrefix(why.Reason, "Client.") && !strings.HasPrefix(why.Reason, "Client.UserInitiated") &&
@@ -97,8 +98,8 @@ func (p *Provider) failedOnce(class types.UID, text string) {
 	p.failing[class] = f
 }
 
-// Failing says why nothing is launched by a class until a time: its last instances failed by its own fault. "" for a class that may
-// launch.
+// Failing says why nothing is launched by a class until a time: its last instances failed by its own fault. "" for a
+// class that may launch.
 func (p *Provider) Failing(class types.UID) (message string, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,6 +107,7 @@ func (p *Provider) Failing(class types.UID) (message string, until time.Time) {
 	if !p.config.Clock.Now().Before(f.until) {
 		return "", time.Time{}
 	}
-	return fmt.Sprintf("%d instances ended before their nodes registered, the last one by %s; nothing is launched until %s",
+	return fmt.Sprintf(
+		"%d instances ended before their nodes registered, the last one by %s; nothing is launched until %s",
 		len(f.at), f.message, f.until.UTC().Format(time.RFC3339)), f.until
 }

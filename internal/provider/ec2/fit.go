@@ -70,7 +70,8 @@ func (p *Provider) Untaken(class *awsv1.EC2NodeClass, pools []karpenterv1.NodePo
 	return untaken
 }
 
-// nearest returns the first pool with the fewest problems with an offering, and these; none when it takes the offering.
+// nearest returns the first pool with the fewest problems with an offering, and these; none when it takes the
+// offering.
 func nearest(c catalog.Catalog, t catalog.Type, o catalog.Offering, wishes []wish) (pool string, problems []string) {
 	for i, w := range wishes {
 		if own := w.Problems(c, t, o); i == 0 || len(own) < len(problems) {

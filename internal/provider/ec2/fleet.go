@@ -21,8 +21,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
 )
 
-// Fleet implements launcher.Ports: one call of CreateFleet. What is refused in a way that leaves no doubt is an answer; anything
-// else is an error, and what came of it is looked for.
+// Fleet implements launcher.Ports: one call of CreateFleet. What is refused in a way that leaves no doubt is an
+// answer; anything else is an error, and what came of it is looked for.
 func (p ports) Fleet(ctx context.Context, o *order, ask launcher.Ask) (launcher.Answer, error) {
 	request := o.request
 	request.ID, request.Count = ask.Launch, ask.Count
@@ -86,7 +86,8 @@ func (p *Provider) had(o *order, i launch.Instance, id string) {
 		return
 	}
 	p.remember(provider.Instance{
-		ProviderID: id, ImageID: i.Image, Type: i.Type, Zone: i.Zone, CapacityType: i.CapacityType, Price: i.Price, Launched: now,
+		ProviderID: id, ImageID: i.Image, Type: i.Type, Zone: i.Zone, CapacityType: i.CapacityType, Price: i.Price,
+		Launched: now,
 	})
 }
 
@@ -140,7 +141,8 @@ func (p *Provider) refusedCall(o *order, r refusal.Refusal, err error) error {
 	case r.Class == refusal.Server:
 		return fmt.Errorf("AWS has trouble, and nothing was launched: %w", err)
 	case elsewhere(r):
-		return p.refusedPools(o, []launch.Refused{{Refusal: r, CapacityType: o.request.CapacityType, Pools: o.request.Overrides, For: 1}})
+		return p.refusedPools(o,
+			[]launch.Refused{{Refusal: r, CapacityType: o.request.CapacityType, Pools: o.request.Overrides, For: 1}})
 	case r.Class == refusal.Rights:
 		p.denied(o.class, text(r))
 		return &provider.LaunchError{ConditionReason: ReasonUnauthorized, Message: text(r)}
@@ -148,12 +150,12 @@ func (p *Provider) refusedCall(o *order, r refusal.Refusal, err error) error {
 	return &provider.LaunchError{ConditionReason: wordOf(r.Code), Message: text(r)}
 }
 
-// elsewhere reports whether a refusal says that something cannot be had, and other pools may. The role for spot that is missing is a
-// right by its code, and keeps nobody from on-demand (E-43).
+// elsewhere reports whether a refusal says that something cannot be had, and other pools may. The role for spot that
+// is missing is a right by its code, and keeps nobody from on-demand (E-43).
 func elsewhere(r refusal.Refusal) bool { return r.Class.OfOfferings() || r.Code == quota.NoSpotRole }
 
-// refusedPools takes in what could not be had, and says what that means for the claims that got nothing; nil when nothing was
-// refused.
+// refusedPools takes in what could not be had, and says what that means for the claims that got nothing; nil when
+// nothing was refused.
 func (p *Provider) refusedPools(o *order, list []launch.Refused) error {
 	if len(list) == 0 {
 		return nil
@@ -223,9 +225,9 @@ func (p *Provider) mark(o *order, r launch.Refused) {
 	}
 }
 
-// inFullZones marks the zones in which the order's placement group has all the machines that it may have, for a minute:
-// one that ends makes room. It returns the pools of the other zones (E-15). EC2 names no such zone, and machines of the
-// group that are another cluster's are not counted: the pools are marked one by one then.
+// inFullZones marks the zones in which the order's placement group has all the machines that it may have, for a
+// minute: one that ends makes room. It returns the pools of the other zones (E-15). EC2 names no such zone, and
+// machines of the group that are another cluster's are not counted: the pools are marked one by one then.
 func (p *Provider) inFullZones(o *order, r launch.Refused, now time.Time) []launch.Override {
 	most := o.placement.MostInZone()
 	if most == 0 || r.Class != refusal.Capacity && r.Class != refusal.Quota {

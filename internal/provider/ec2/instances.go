@@ -53,7 +53,8 @@ func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 		if uid := owners.Claims[id]; uid != "" || owners.Orphans[id] || m.Ending {
 			i := p.instance(ctx, m, uid, byUID[uid])
 			if owners.Orphans[id] && served[i.ClaimName] {
-				i.ClaimName = "" // a double of that claim's: its name would keep it for as long as the claim lives (E-38)
+				// a double of that claim's: its name would keep it for as long as the claim lives (E-38)
+				i.ClaimName = ""
 			}
 			if mark, handedOut := owners.Marks[id]; handedOut {
 				i.Fence = provider.Fence{Annotation: launchid.DealerKey, Value: mark}
@@ -66,8 +67,8 @@ func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 	return list, nil
 }
 
-// saw keeps a listing, for questions about drift, and forgets what a launch brought that is long gone. Listings have numbers: one that
-// was asked for before the last that was taken in came late, and has less than is known by now.
+// saw keeps a listing, for questions about drift, and forgets what a launch brought that is long gone. Listings have
+// numbers: one that was asked for before the last that was taken in came late, and has less than is known by now.
 func (p *Provider) saw(listing int64, seen map[string]machines.Machine) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,8 +99,8 @@ func tracesOf(list []machines.Machine) []launchid.Instance {
 	traces := make([]launchid.Instance, len(list))
 	for i, m := range list {
 		traces[i] = launchid.Instance{
-			ProviderID: m.ProviderID(), Launch: launchid.ID(m.Tags[launchid.Key]), ClaimName: m.Tags[launchid.ClaimKey],
-			Launched: m.Launched, Ending: m.Ending || m.Gone,
+			ProviderID: m.ProviderID(), Launch: launchid.ID(m.Tags[launchid.Key]),
+			ClaimName: m.Tags[launchid.ClaimKey], Launched: m.Launched, Ending: m.Ending || m.Gone,
 		}
 	}
 	return traces
@@ -120,7 +121,8 @@ func (p *Provider) Get(ctx context.Context, providerID string) (provider.Instanc
 		return provider.Instance{}, err
 	}
 	if m.ProviderID() != providerID || m.Tags[tag.ClusterName] != p.config.Name {
-		return provider.Instance{}, fmt.Errorf("%w: instance %s is not of this cluster, or not in this zone", provider.ErrNotFound, m.InstanceID)
+		return provider.Instance{}, fmt.Errorf("%w: instance %s is not of this cluster, or not in this zone",
+			provider.ErrNotFound, m.InstanceID)
 	}
 	claims, err := p.config.Cluster.Claims(ctx)
 	if err != nil {
@@ -162,8 +164,10 @@ func (p *Provider) leaving(ctx context.Context) []string {
 	return ids
 }
 
-// instance says of a machine what is known of it. claim is its claim, nil when it has none any more or nobody has read it yet.
-func (p *Provider) instance(ctx context.Context, m machines.Machine, uid string, claim *karpenterv1.NodeClaim) provider.Instance {
+// instance says of a machine what is known of it. claim is its claim, nil when it has none any more or nobody has read
+// it yet.
+func (p *Provider) instance(ctx context.Context, m machines.Machine, uid string,
+	claim *karpenterv1.NodeClaim) provider.Instance {
 	i, known := p.recall(m.ProviderID())
 	if !known || i.Labels == nil { // nobody was told of it yet: whoever asked for it may have given up
 		i = p.compose(ctx, m, claim)
@@ -259,7 +263,8 @@ func (p ports) Intend(ctx context.Context, claim launchid.Claim, launch launchid
 	return p.config.Cluster.Intend(ctx, bearing(asking, claim), launch, mark)
 }
 
-// bearing is a claim with the launch and the mark that the launcher knows of: what was read may lack what this process wrote since.
+// bearing is a claim with the launch and the mark that the launcher knows of: what was read may lack what this process
+// wrote since.
 func bearing(read *karpenterv1.NodeClaim, claim launchid.Claim) *karpenterv1.NodeClaim {
 	known := *read
 	for key, value := range map[string]string{launchid.Key: string(claim.Launch), launchid.DealerKey: claim.Dealer} {
@@ -275,7 +280,8 @@ func bearing(read *karpenterv1.NodeClaim, claim launchid.Claim) *karpenterv1.Nod
 }
 
 // Mark implements launcher.Ports.
-func (p ports) Mark(ctx context.Context, mark string, which func([]launchid.Claim) []launchid.Claim) ([]launchid.Claim, error) {
+func (p ports) Mark(ctx context.Context, mark string,
+	which func([]launchid.Claim) []launchid.Claim) ([]launchid.Claim, error) {
 	live, err := p.config.Cluster.LiveClaims(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading NodeClaims: %w", err)

@@ -12,22 +12,25 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// SignedFor is how long EC2 takes a request after it was signed: what is held up on its way for longer makes no machine (AWS's
-// documentation of Signature Version 4; unverified).
+// SignedFor is how long EC2 takes a request after it was signed: what is held up on its way for longer makes no
+// machine (AWS's documentation of Signature Version 4; unverified).
 const SignedFor = 5 * time.Minute
 
-// inTime keeps a call from being sent after a time: it may have waited for templates, for the API server and for its turn. EC2 knows
-// no such time, so what is on its way by then may still land. The zero time is never.
+// inTime keeps a call from being sent after a time: it may have waited for templates, for the API server and for its
+// turn. EC2 knows no such time, so what is on its way by then may still land. The zero time is never.
 func inTime(clock timer.Clock, notAfter time.Time) func(*awsec2.Options) {
 	late := middleware.FinalizeMiddlewareFunc("JoinerInTime", func(ctx context.Context, in middleware.FinalizeInput,
 		next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 		if now := clock.Now(); !notAfter.IsZero() && now.After(notAfter) {
-			return middleware.FinalizeOutput{}, middleware.Metadata{}, fmt.Errorf("%w: it is %s too late to ask EC2", provider.ErrExpired,
-				now.Sub(notAfter))
+			return middleware.FinalizeOutput{}, middleware.Metadata{},
+				fmt.Errorf("%w: it is %s too late to ask EC2", provider.ErrExpired,
+					now.Sub(notAfter))
 		}
 		return next.HandleFinalize(ctx, in)
 	})
 	return func(o *awsec2.Options) {
-		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error { return stack.Finalize.Add(late, middleware.Before) })
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+			return stack.Finalize.Add(late, middleware.Before)
+		})
 	}
 }

@@ -30,7 +30,8 @@ func TestACallIsSentInTimeOrNotAtAll(t *testing.T) {
 		_, err := client.DescribeInstances(t.Context(), &awsec2.DescribeInstancesInput{}, func(o *awsec2.Options) {
 			inTime(clock, c.notAfter)(o)
 		})
-		if sent := server.Counts()["ec2:DescribeInstances"] > before; sent != c.sent || errors.Is(err, provider.ErrExpired) == c.sent {
+		if sent := server.Counts()["ec2:DescribeInstances"] > before; sent != c.sent ||
+			errors.Is(err, provider.ErrExpired) == c.sent {
 			t.Errorf("%s: sent %t, error %v; want sent %t", name, sent, err, c.sent)
 		}
 	}

@@ -24,8 +24,8 @@ import (
 
 // This file is how the provider learns what others have found out: what classes stand for, and what nodes have.
 
-// Resolved takes in what the selectors of all classes were found to stand for: the addresses of their subnets, what their
-// reservations have left, and their placement groups. results are by the name of the class.
+// Resolved takes in what the selectors of all classes were found to stand for: the addresses of their subnets, what
+// their reservations have left, and their placement groups. results are by the name of the class.
 func (p *Provider) Resolved(classes []*awsv1.EC2NodeClass, results map[string]resolve.Result) {
 	var addresses, places count
 	groups, zones := map[types.UID]offering.Placement{}, map[string]string{}
@@ -84,13 +84,15 @@ func (p *Provider) placement(class *awsv1.EC2NodeClass) (offering.Placement, err
 	defer p.mu.Unlock()
 	group, known := p.placements[class.UID]
 	if !known {
-		return group, &provider.NodeClassNotReadyError{Class: class.Name, Reason: "its placement group is not known yet"}
+		return group, &provider.NodeClassNotReadyError{
+			Class: class.Name, Reason: "its placement group is not known yet",
+		}
 	}
 	return group, nil
 }
 
-// SawNode takes in what a registered node has (E-21), and reports whether planning should count on something else now. family is
-// that of the node's image.
+// SawNode takes in what a registered node has (E-21), and reports whether planning should count on something else now.
+// family is that of the node's image.
 func (p *Provider) SawNode(node *corev1.Node, claim *karpenterv1.NodeClaim, family string) bool {
 	memory := node.Status.Capacity.Memory().Value()
 	kind := node.Labels[corev1.LabelInstanceTypeStable]
@@ -153,8 +155,8 @@ type kept struct {
 	orders  *orders
 }
 
-// keptFor is how long a catalogue holds in which nothing that is told of has changed: what passes with time alone, such as the end
-// of a shortage, is seen that much later. A round of launches needs the same one for every claim.
+// keptFor is how long a catalogue holds in which nothing that is told of has changed: what passes with time alone,
+// such as the end of a shortage, is seen that much later. A round of launches needs the same one for every claim.
 const keptFor = time.Second
 
 // catalogOf returns what the class offers now.
@@ -175,8 +177,8 @@ func (p *Provider) keptOf(ctx context.Context, class *awsv1.EC2NodeClass) (kept,
 		sold: p.config.Types.Known(), prices: p.config.Prices.Known(), until: now.Add(keptFor), orders: &orders{},
 	}
 	last, known := p.made[class.Name]
-	if known && class.ResourceVersion != "" && last.version == as.version && last.epoch == as.epoch && last.sold == as.sold &&
-		last.prices == as.prices && !now.After(last.until) {
+	if known && class.ResourceVersion != "" && last.version == as.version && last.epoch == as.epoch &&
+		last.sold == as.sold && last.prices == as.prices && !now.After(last.until) {
 		return last, nil
 	}
 	made, err := p.make(class, as.sold, as.prices, now)
@@ -225,8 +227,8 @@ func (o *orders) of(claim *karpenterv1.NodeClaim, make func() (*order, error)) (
 	return m.order, m.err
 }
 
-// TagsOf returns the tags of a machine as the last listing has them, or as they were written since. found is false for a machine of
-// which nobody knows.
+// TagsOf returns the tags of a machine as the last listing has them, or as they were written since. found is false for
+// a machine of which nobody knows.
 func (p *Provider) TagsOf(providerID string) (tags map[string]string, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,8 +240,8 @@ func (p *Provider) TagsOf(providerID string) (tags map[string]string, found bool
 	return tags, listed || brought
 }
 
-// ReservationOf returns in which capacity reservation a machine runs by the last listing, "" for none, and when it was launched;
-// false for one that was not listed.
+// ReservationOf returns in which capacity reservation a machine runs by the last listing, "" for none, and when it was
+// launched; false for one that was not listed.
 func (p *Provider) ReservationOf(providerID string) (reservation string, launched time.Time, listed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -253,7 +255,8 @@ func ReservationLabels() []string {
 		string(offering.LabelReservationInterruptible)}
 }
 
-// Tagged takes in tags that were written on a machine. They hold until a listing has them: one that was asked for before does not.
+// Tagged takes in tags that were written on a machine. They hold until a listing has them: one that was asked for
+// before does not.
 func (p *Provider) Tagged(providerID string, tags map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

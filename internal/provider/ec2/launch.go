@@ -59,9 +59,10 @@ func (o *order) pool(override launch.Override, capacityType string) offering.Poo
 	}
 }
 
-// Launch makes the claim's machine. The call carries no deadline that EC2 knows: one that was sent before notAfter and is held up
-// on the way may land later, and what it brings is collected then.
-func (p *Provider) Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
+// Launch makes the claim's machine. The call carries no deadline that EC2 knows: one that was sent before notAfter and
+// is held up on the way may land later, and what it brings is collected then.
+func (p *Provider) Launch(ctx context.Context, claim *karpenterv1.NodeClaim,
+	notAfter time.Time) (provider.Instance, error) {
 	instance, err := p.launch(ctx, claim, notAfter)
 	if err != nil {
 		return provider.Instance{}, fmt.Errorf("launching NodeClaim %s: %w", claim.Name, err)
@@ -69,7 +70,8 @@ func (p *Provider) Launch(ctx context.Context, claim *karpenterv1.NodeClaim, not
 	return instance, nil
 }
 
-func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
+func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim,
+	notAfter time.Time) (provider.Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return provider.Instance{}, err
 	}
@@ -114,7 +116,8 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim, not
 		o, err = make()
 	}
 	if err != nil {
-		if known := p.launcher.Known(traceOf(claim)); known.ProviderID != "" { // that nothing is left to be had is no matter then
+		// that nothing is left to be had is no matter then
+		if known := p.launcher.Known(traceOf(claim)); known.ProviderID != "" {
 			i, err := p.Get(ctx, known.ProviderID)
 			i.Fence = fenceOf(known.Mark)
 			return i, err
@@ -128,8 +131,8 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim, not
 		return provider.Instance{}, err
 	}
 	with := translate.CompanyOf(claim)
-	machine, err := p.launcher.Do(ctx, launcher.Order[*order]{Claim: traceOf(claim), Key: key, Request: o, NotAfter: notAfter,
-		With: batch.Company{Group: with.Group, Size: with.Size, Name: string(claim.UID)}})
+	machine, err := p.launcher.Do(ctx, launcher.Order[*order]{Claim: traceOf(claim), Key: key, Request: o,
+		NotAfter: notAfter, With: batch.Company{Group: with.Group, Size: with.Size, Name: string(claim.UID)}})
 	if err != nil {
 		return provider.Instance{}, err
 	}
@@ -160,7 +163,8 @@ func (p *Provider) asks(claim *karpenterv1.NodeClaim) (done func()) {
 }
 
 // launched says what a launch has brought for the claim.
-func (p *Provider) launched(ctx context.Context, id string, claim *karpenterv1.NodeClaim, d choose.Demand, offered catalog.Catalog) (
+func (p *Provider) launched(ctx context.Context, id string, claim *karpenterv1.NodeClaim, d choose.Demand,
+	offered catalog.Catalog) (
 	provider.Instance, error,
 ) {
 	i, known := p.recall(id)
@@ -169,8 +173,9 @@ func (p *Provider) launched(ctx context.Context, id string, claim *karpenterv1.N
 		if err != nil {
 			return provider.Instance{}, err
 		}
-		i = provider.Instance{ProviderID: id, ImageID: found.Image, Type: found.Type, Zone: found.Zone, CapacityType: found.CapacityType,
-			Launched: found.Launched, Price: p.priceOf(found.Type, found.Zone, found.CapacityType)}
+		i = provider.Instance{ProviderID: id, ImageID: found.Image, Type: found.Type, Zone: found.Zone,
+			CapacityType: found.CapacityType, Launched: found.Launched,
+			Price: p.priceOf(found.Type, found.Zone, found.CapacityType)}
 	}
 	if i.ClaimUID == string(claim.UID) && i.Labels != nil {
 		return i, nil // as it was told before
@@ -179,7 +184,8 @@ func (p *Provider) launched(ctx context.Context, id string, claim *karpenterv1.N
 	i.Labels = maps.Clone(claim.Labels)
 	taken, found := d.Of(offered, provider.Offering{Type: i.Type, Zone: i.Zone, CapacityType: i.CapacityType})
 	if !found {
-		return provider.Instance{}, fmt.Errorf("machine %s is %s/%s/%s, which the claim did not ask for", id, i.Type, i.Zone, i.CapacityType)
+		return provider.Instance{}, fmt.Errorf("machine %s is %s/%s/%s, which the claim did not ask for", id, i.Type,
+			i.Zone, i.CapacityType)
 	}
 	i.Labels, i.Price = taken.NodeLabels(claim), taken.Offering.Price
 	i.Capacity, i.Allocatable = d.Resources(taken.Type)
@@ -188,7 +194,8 @@ func (p *Provider) launched(ctx context.Context, id string, claim *karpenterv1.N
 }
 
 // orderOf says what to ask of EC2 for a claim. ranked says that its prices are not those that EC2 knows.
-func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass, d choose.Demand, offered catalog.Catalog, ranked bool) (
+func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass, d choose.Demand,
+	offered catalog.Catalog, ranked bool) (
 	*order, error,
 ) {
 	choices, err := d.All(offered)
@@ -208,10 +215,12 @@ func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeCla
 	}
 	minima := minimaOf(claim, byName)
 	chosen := launch.Choose(offers, minima)
-	o := &order{class: class, asked: d.String(), templates: map[string]*awsec2.CreateLaunchTemplateInput{}, needs: map[string]subnet.Need{}}
+	o := &order{class: class, asked: d.String(), templates: map[string]*awsec2.CreateLaunchTemplateInput{},
+		needs: map[string]subnet.Need{}}
 	o.request = launch.Request{
 		CapacityType: chosen.CapacityType, Kind: chosen.Kind, Minima: minima, Ranked: ranked,
-		Tags: tag.Of(class, p.config.Name, claim.Labels[karpenterv1.NodePoolLabelKey]), Context: aws.ToString(class.Spec.Context),
+		Tags:    tag.Of(class, p.config.Name, claim.Labels[karpenterv1.NodePoolLabelKey]),
+		Context: aws.ToString(class.Spec.Context),
 	}
 	group, err := p.placement(class)
 	if err != nil {
@@ -238,7 +247,8 @@ func same(a, b catalog.Catalog) bool {
 
 // samePrices reports whether a type costs the same in two catalogues: where it does not, EC2 has to go by our order.
 func samePrices(a, b catalog.Type) bool {
-	return a.Name == b.Name && slices.EqualFunc(a.Offerings, b.Offerings, func(a, b catalog.Offering) bool { return a.Price == b.Price })
+	return a.Name == b.Name &&
+		slices.EqualFunc(a.Offerings, b.Offerings, func(a, b catalog.Offering) bool { return a.Price == b.Price })
 }
 
 func (p *Provider) reservationOf(o catalog.Offering) launch.Reservation {
@@ -281,11 +291,13 @@ func (w *writer) override(each launch.Offer, c choose.Choice) (launch.Override, 
 	}
 	at := slices.IndexFunc(zones, func(s subnet.Choice) bool { return s.Zone == each.Zone })
 	if at < 0 {
-		return launch.Override{}, fmt.Errorf("status.subnets of EC2NodeClass %s has none in zone %s", class.Name, each.Zone)
+		return launch.Override{}, fmt.Errorf("status.subnets of EC2NodeClass %s has none in zone %s", class.Name,
+			each.Zone)
 	}
 	image, found := resolve.ImageForLabels(class.Status.AMIs, single(c))
 	if !found {
-		return launch.Override{}, fmt.Errorf("status.amis of EC2NodeClass %s has no image for type %s", class.Name, each.Type)
+		return launch.Override{}, fmt.Errorf("status.amis of EC2NodeClass %s has no image for type %s", class.Name,
+			each.Type)
 	}
 	by := layout{image: image.ID, pods: pods, reservation: each.Reservation}
 	by.tenancy, _ = c.Type.Labels.Get(offering.LabelTenancy).Single()
@@ -337,7 +349,8 @@ func (w *writer) content(by layout, capacityType string) (*awsec2.CreateLaunchTe
 		return nil, err
 	}
 	return template.Content(template.Ask{
-		Class: class, Cluster: p.config.Name, Pool: w.claim.Labels[karpenterv1.NodePoolLabelKey], Family: family, Image: by.image, UserData: data,
+		Class: class, Cluster: p.config.Name, Pool: w.claim.Labels[karpenterv1.NodePoolLabelKey], Family: family,
+		Image: by.image, UserData: data,
 		CapacityType: capacityType, Reservation: by.reservation, FabricCards: by.cards,
 		Placement: template.Placement{GroupID: w.order.placement.ID, Tenancy: by.tenancy},
 	})
@@ -374,9 +387,10 @@ func (p *Provider) left(id string) int64 {
 	return 1 << 32
 }
 
-// userData is what a machine reads when it starts. Labels and taints that only this claim has are left out: they are put on the
-// node when it registers, and a template for each claim would be one too many (E-30).
-func (p *Provider) userData(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass, family, capacityType string, pods int64) (
+// userData is what a machine reads when it starts. Labels and taints that only this claim has are left out: they are
+// put on the node when it registers, and a template for each claim would be one too many (E-30).
+func (p *Provider) userData(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass, family, capacityType string,
+	pods int64) (
 	string, error,
 ) {
 	text := aws.ToString(class.Spec.UserData)
@@ -417,9 +431,11 @@ func (o *order) key() (string, error) {
 		Ranked                             bool
 		Tags                               map[string]string
 		Overrides                          []override
-	}{string(o.class.UID), o.request.CapacityType, string(o.request.Kind), o.request.Context, o.request.Ranked, o.request.Tags, nil}
+	}{string(o.class.UID), o.request.CapacityType, string(o.request.Kind), o.request.Context, o.request.Ranked,
+		o.request.Tags, nil}
 	for _, r := range o.request.Overrides {
-		shared.Overrides = append(shared.Overrides, override{r.Type, r.Zone, r.Subnet, r.Image, r.Template, r.Reservation})
+		shared.Overrides = append(shared.Overrides, override{r.Type, r.Zone, r.Subnet, r.Image, r.Template,
+			r.Reservation})
 	}
 	text, err := json.Marshal(shared) // maps in the order of their keys
 	if err != nil {

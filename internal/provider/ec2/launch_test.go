@@ -31,7 +31,9 @@ func claim(name string, change ...func(*karpenterv1.NodeClaim)) *karpenterv1.Nod
 		}},
 		Spec: karpenterv1.NodeClaimSpec{
 			NodeClassRef: &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: "EC2NodeClass", Name: "default"},
-			Resources:    karpenterv1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")}},
+			Resources: karpenterv1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m")},
+			},
 			Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{
 				in(corev1.LabelInstanceTypeStable, "m5.large", "m5a.large", "c5.large", "m6i.xlarge"),
 			},
@@ -44,7 +46,8 @@ func claim(name string, change ...func(*karpenterv1.NodeClaim)) *karpenterv1.Nod
 }
 
 func in(key string, values ...string) karpenterv1.NodeSelectorRequirementWithMinValues {
-	return karpenterv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+	return karpenterv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn,
+		Values: values}
 }
 
 func must(key string, values ...string) func(*karpenterv1.NodeClaim) {
@@ -84,15 +87,17 @@ func TestFiveHundredClaims(t *testing.T) {
 	}
 	for _, i := range a.server.Instances() {
 		for key, want := range map[string]string{
-			"karpenter.sh/nodepool": "default", "karpenter.k8s.aws/ec2nodeclass": "default", "eks:eks-cluster-name": clusterName,
-			"kubernetes.io/cluster/" + clusterName: "owned",
+			"karpenter.sh/nodepool": "default", "karpenter.k8s.aws/ec2nodeclass": "default",
+			"eks:eks-cluster-name": clusterName, "kubernetes.io/cluster/" + clusterName: "owned",
 		} {
 			if i.Tags[key] != want || i.VolumeTags[key] != want {
-				t.Fatalf("instance %s has tag %s=%q, its volume %q; want %q", i.ID, key, i.Tags[key], i.VolumeTags[key], want)
+				t.Fatalf("instance %s has tag %s=%q, its volume %q; want %q", i.ID, key, i.Tags[key],
+					i.VolumeTags[key], want)
 			}
 		}
 		if i.Tags["joiner.sh/launch"] == "" || i.Token != i.Tags["joiner.sh/launch"] {
-			t.Fatalf("instance %s has launch %q and token %q, want the same", i.ID, i.Tags["joiner.sh/launch"], i.Token)
+			t.Fatalf("instance %s has launch %q and token %q, want the same", i.ID, i.Tags["joiner.sh/launch"],
+				i.Token)
 		}
 	}
 }
@@ -132,18 +137,20 @@ func TestClaimsThatWereMadeTogether(t *testing.T) {
 	}
 }
 
-// E-36 to E-38: an answer that is lost, and a process that ends before it comes, cost nothing: there is one machine for each claim,
-// whatever EC2 does with a token that it knows.
+// E-36 to E-38: an answer that is lost, and a process that ends before it comes, cost nothing: there is one machine
+// for each claim, whatever EC2 does with a token that it knows.
 func TestAProcessThatEndsBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)
-	for _, tokens := range []ec2test.TokenBehaviour{ec2test.TokenReplay, ec2test.TokenFleetOnly, ec2test.TokenMismatch} {
+	for _, tokens := range []ec2test.TokenBehaviour{ec2test.TokenReplay, ec2test.TokenFleetOnly,
+		ec2test.TokenMismatch} {
 		t.Run(string(tokens), func(t *testing.T) {
 			t.Parallel()
 			a := newAccount(t, s, ec2test.Faults{})
 			for i := range 17 {
 				c := claim(fmt.Sprintf("n%02d", i))
-				if err := a.server.SetFaults(ec2test.Faults{Tokens: tokens, LostAfter: []ec2test.Loss{{Action: "ec2:CreateFleet", Share: 1, Times: 1}}}); err != nil {
+				if err := a.server.SetFaults(ec2test.Faults{Tokens: tokens,
+					LostAfter: []ec2test.Loss{{Action: "ec2:CreateFleet", Share: 1, Times: 1}}}); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := a.Launch(t.Context(), c, time.Time{}); err == nil || provider.Refused(err) {
@@ -151,7 +158,8 @@ func TestAProcessThatEndsBeforeTheAnswer(t *testing.T) {
 				}
 				a.Provider = a.restart(t, s, "")
 				stored := a.kube.Of(c.UID)
-				for _, m := range a.server.Instances() { // what came is not to be had any more: no matter for what is there
+				// what came is not to be had any more: no matter for what is there
+				for _, m := range a.server.Instances() {
 					a.MarkUnavailable(provider.Offering{Type: m.Type, Zone: m.Zone, CapacityType: m.CapacityType})
 				}
 				first, err := a.Launch(t.Context(), stored, time.Time{})
@@ -170,7 +178,8 @@ func TestAProcessThatEndsBeforeTheAnswer(t *testing.T) {
 			}
 			for _, i := range list {
 				if i.ClaimName == "" || i.ClaimUID != "uid-of-"+i.ClaimName || i.Labels["team"] != "blue" {
-					t.Errorf("machine %s is of claim %q, UID %q, with labels %v", i.ProviderID, i.ClaimName, i.ClaimUID, i.Labels)
+					t.Errorf("machine %s is of claim %q, UID %q, with labels %v", i.ProviderID, i.ClaimName,
+						i.ClaimUID, i.Labels)
 				}
 			}
 		})
@@ -213,7 +222,8 @@ func TestWhatCannotBeHad(t *testing.T) {
 		faults ec2test.Faults
 		gone   func(o provider.Offering) bool
 	}{
-		"capacity": {ec2test.Faults{Pools: []ec2test.Pool{{Type: "m5.large", Zone: "us-east-1a", CapacityType: "on-demand"}}},
+		"capacity": {
+			ec2test.Faults{Pools: []ec2test.Pool{{Type: "m5.large", Zone: "us-east-1a", CapacityType: "on-demand"}}},
 			func(o provider.Offering) bool {
 				return o.Type == "m5.large" && o.Zone == "us-east-1a" && o.CapacityType == "on-demand"
 			}},
@@ -223,7 +233,8 @@ func TestWhatCannotBeHad(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := newAccount(t, s, test.faults)
-			only := claim("n0", func(c *karpenterv1.NodeClaim) { c.Spec.Requirements = nil }, must(corev1.LabelInstanceTypeStable, "m5.large"),
+			only := claim("n0", func(c *karpenterv1.NodeClaim) { c.Spec.Requirements = nil },
+				must(corev1.LabelInstanceTypeStable, "m5.large"),
 				must(corev1.LabelTopologyZone, "us-east-1a"), must(karpenterv1.CapacityTypeLabelKey, "on-demand"))
 			_, err := a.Launch(t.Context(), only, time.Time{})
 			var insufficient *provider.InsufficientCapacityError
@@ -238,7 +249,8 @@ func TestWhatCannotBeHad(t *testing.T) {
 			for _, kind := range c.Types {
 				for _, o := range kind.Offerings {
 					switch {
-					case test.gone(provider.Offering{Type: kind.Name, Zone: o.Zone, CapacityType: o.CapacityType}) && o.Available:
+					case test.gone(provider.Offering{Type: kind.Name, Zone: o.Zone, CapacityType: o.CapacityType}) &&
+						o.Available:
 						t.Errorf("%s/%s/%s is offered", kind.Name, o.Zone, o.CapacityType)
 					case test.gone(provider.Offering{Type: kind.Name, Zone: o.Zone, CapacityType: o.CapacityType}):
 						marked++
@@ -263,11 +275,14 @@ func TestRefusalsOfTheCall(t *testing.T) {
 	s := whatIsSold(t)
 	a := newAccount(t, s, ec2test.Faults{Deny: []ec2test.Denial{{Action: "ec2:CreateFleet"}}})
 	var failure *provider.LaunchError
-	if _, err := a.Launch(t.Context(), claim("n0"), time.Time{}); !errors.As(err, &failure) || failure.ConditionReason != ec2.ReasonUnauthorized {
+	if _, err := a.Launch(t.Context(), claim("n0"), time.Time{}); !errors.As(err, &failure) ||
+		failure.ConditionReason != ec2.ReasonUnauthorized {
 		t.Errorf("without rights: error %v, want *LaunchError Unauthorized", err)
 	}
 	a.Allowed("uid-of-default")
-	if err := a.server.SetFaults(ec2test.Faults{Throttle: map[string]ec2test.Bucket{"ec2:CreateFleet": {}}}); err != nil {
+	if err := a.server.SetFaults(ec2test.Faults{
+		Throttle: map[string]ec2test.Bucket{"ec2:CreateFleet": {}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.Launch(t.Context(), claim("n1"), time.Time{}); !errors.Is(err, provider.ErrThrottled) {
@@ -286,13 +301,16 @@ func TestRefusalsOfTheCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	var notReady *provider.NodeClassNotReadyError
-	if _, err := a.Launch(t.Context(), claim("n0"), time.Time{}); !errors.As(err, &notReady) || !strings.Contains(err.Error(), "CreateFleet") {
+	if _, err := a.Launch(t.Context(), claim("n0"), time.Time{}); !errors.As(err, &notReady) ||
+		!strings.Contains(err.Error(), "CreateFleet") {
 		t.Errorf("right after it: error %v, want that the class may not launch, with the action", err)
 	}
 	before := a.server.Counts()["ec2:CreateFleet"]
 	a.server.Advance(29 * time.Minute)
-	if _, err := a.Launch(t.Context(), claim("n0"), time.Time{}); err == nil || a.server.Counts()["ec2:CreateFleet"] != before {
-		t.Errorf("29 min later: error %v, and %d calls more; want none", err, a.server.Counts()["ec2:CreateFleet"]-before)
+	if _, err := a.Launch(t.Context(), claim("n0"), time.Time{}); err == nil ||
+		a.server.Counts()["ec2:CreateFleet"] != before {
+		t.Errorf("29 min later: error %v, and %d calls more; want none", err,
+			a.server.Counts()["ec2:CreateFleet"]-before)
 	}
 	a.server.Advance(2 * time.Minute)
 	for _, name := range []string{"n0", "n1"} {
@@ -335,11 +353,14 @@ func TestWhoGivesUp(t *testing.T) {
 	}
 }
 
-// E-43: an account without the role for spot gets no spot for half an hour, on-demand in its place, and is told the command.
+// E-43: an account without the role for spot gets no spot for half an hour, on-demand in its place, and is told the
+// command.
 func TestTheRoleForSpotIsMissing(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, whatIsSold(t), ec2test.Faults{FleetErrors: []ec2test.FleetError{{
-		Code: quota.NoSpotRole, Message: "The provided credentials do not have permission to create the service-linked role", Share: 1, Times: 1, Instead: true,
+		Code:    quota.NoSpotRole,
+		Message: "The provided credentials do not have permission to create the service-linked role", Share: 1,
+		Times: 1, Instead: true,
 	}}})
 	_, err := a.Launch(t.Context(), claim("n0"), time.Time{})
 	var insufficient *provider.InsufficientCapacityError
@@ -350,13 +371,14 @@ func TestTheRoleForSpotIsMissing(t *testing.T) {
 	if err != nil || i.CapacityType != "on-demand" {
 		t.Errorf("launched %s, error %v; want on-demand", i.CapacityType, err)
 	}
-	if len(a.told) != 1 || a.told[0].Reason != quota.ReasonSpotRoleMissing || !strings.Contains(a.told[0].Message, "aws iam create-service-linked-role") {
+	if len(a.told) != 1 || a.told[0].Reason != quota.ReasonSpotRoleMissing ||
+		!strings.Contains(a.told[0].Message, "aws iam create-service-linked-role") {
 		t.Errorf("told %+v", a.told)
 	}
 }
 
-// E-45: an instance that ends before its node is there is explained, once; the third one of the class's own fault within ten minutes
-// rests it, each further one for longer.
+// E-45: an instance that ends before its node is there is explained, once; the third one of the class's own fault
+// within ten minutes rests it, each further one for longer.
 func TestInstancesThatFail(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
@@ -371,7 +393,8 @@ func TestInstancesThatFail(t *testing.T) {
 		a.server.End(i.ProviderID[strings.LastIndex(i.ProviderID, "/")+1:], code, "because")
 		a.server.Advance(time.Minute)
 		for range 2 {
-			if _, err := a.Get(t.Context(), i.ProviderID); !errors.Is(err, provider.ErrNotFound) || !strings.Contains(err.Error(), code) {
+			if _, err := a.Get(t.Context(), i.ProviderID); !errors.Is(err, provider.ErrNotFound) ||
+				!strings.Contains(err.Error(), code) {
 				t.Errorf("%s: error %v, want that it is gone, and why", name, err)
 			}
 		}
@@ -390,7 +413,8 @@ func TestInstancesThatFail(t *testing.T) {
 	rests(false)
 	fail("n3", "Client.InvalidKMSKey.InvalidState")
 	first := rests(true).Sub(a.server.Now())
-	if len(a.told) != 4 || a.told[1].Reason != ec2.EventInstanceFailed || a.told[1].Claim != "n1" || !strings.Contains(a.told[1].Message, "because") {
+	if len(a.told) != 4 || a.told[1].Reason != ec2.EventInstanceFailed || a.told[1].Claim != "n1" ||
+		!strings.Contains(a.told[1].Message, "because") {
 		t.Errorf("told %+v", a.told)
 	}
 	a.server.Advance(first)

@@ -9,15 +9,17 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// E-57, E-61: two callers may list at the same time. An answer that comes after that to a later question takes nothing back: tags that
-// were written and seen would be written once more.
+// E-57, E-61: two callers may list at the same time. An answer that comes after that to a later question takes nothing
+// back: tags that were written and seen would be written once more.
 func TestAnOlderListingTakesNothingBack(t *testing.T) {
 	t.Parallel()
 	const id = "aws:///us-east-1a/i-00000000000000001"
 	p := &Provider{config: Config{Clock: timer.NewFake(time.Unix(0, 0))}, brought: map[string]provider.Instance{},
 		tagged: map[string]map[string]string{}}
 	listing := func(name string) map[string]machines.Machine {
-		return map[string]machines.Machine{id: {InstanceID: "i-00000000000000001", Tags: map[string]string{"Name": name}}}
+		return map[string]machines.Machine{
+			id: {InstanceID: "i-00000000000000001", Tags: map[string]string{"Name": name}},
+		}
 	}
 	first, second, third := p.listings.Add(1), p.listings.Add(1), p.listings.Add(1)
 	p.Tagged(id, map[string]string{"Name": "node-1"})
@@ -28,7 +30,8 @@ func TestAnOlderListingTakesNothingBack(t *testing.T) {
 	}{{second, "node-1", "node-1"}, {first, "", "node-1"}, {third, "another", "another"}} {
 		p.saw(step.listing, listing(step.shows))
 		if tags, found := p.TagsOf(id); !found || tags["Name"] != step.want {
-			t.Errorf("after listing %d with %q: Name is %q, found: %t; want %q", step.listing, step.shows, tags["Name"], found, step.want)
+			t.Errorf("after listing %d with %q: Name is %q, found: %t; want %q", step.listing, step.shows,
+				tags["Name"], found, step.want)
 		}
 	}
 }

@@ -124,7 +124,8 @@ func (p *Provider) OnOffer() ([]Offered, []Size) {
 		}
 	}
 	list := slices.SortedFunc(maps.Values(offered), func(a, b Offered) int {
-		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Zone, b.Zone),
+			cmp.Compare(a.CapacityType, b.CapacityType))
 	})
 	return list, slices.SortedFunc(maps.Values(sizes), func(a, b Size) int { return cmp.Compare(a.Type, b.Type) })
 }

@@ -41,8 +41,8 @@ type message struct {
 	receipt string // of the message's last delivery; "" for what no queue said
 }
 
-// Notices returns what was read and not acknowledged. With a queue of its own in the configuration it reads that first; otherwise
-// whoever calls Receive says when there is something new.
+// Notices returns what was read and not acknowledged. With a queue of its own in the configuration it reads that
+// first; otherwise whoever calls Receive says when there is something new.
 func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
 	if p.config.Queue == "" {
 		return provider.Notices{List: p.told.all()}, nil
@@ -59,11 +59,13 @@ func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
 	return provider.Notices{List: p.told.all(), Again: noticesEvery}, nil
 }
 
-// Receive reads up to [AtOnce] messages of a queue, by its URL, and waits up to a time for the first (E-51). news says that Notices
-// has more than before. A message that says nothing about a machine of ours is deleted at once.
-func (p *Provider) Receive(ctx context.Context, queueURL string, wait time.Duration) (received int, news bool, err error) {
+// Receive reads up to [AtOnce] messages of a queue, by its URL, and waits up to a time for the first (E-51). news says
+// that Notices has more than before. A message that says nothing about a machine of ours is deleted at once.
+func (p *Provider) Receive(ctx context.Context, queueURL string,
+	wait time.Duration) (received int, news bool, err error) {
 	out, err := p.config.Clients.SQS.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-		QueueUrl: aws.String(queueURL), MaxNumberOfMessages: AtOnce, VisibilityTimeout: visibility, WaitTimeSeconds: int32(wait / time.Second),
+		QueueUrl: aws.String(queueURL), MaxNumberOfMessages: AtOnce, VisibilityTimeout: visibility,
+		WaitTimeSeconds: int32(wait / time.Second),
 	})
 	if err != nil {
 		return 0, false, fmt.Errorf("reading the interruption queue %s: %w", queueURL, machines.Told(err))
@@ -98,9 +100,9 @@ func (p *Provider) known(instanceID string) string {
 	return ""
 }
 
-// Acknowledge deletes the message of a notice, once all that it said was acted on. It does not wait for that: a thousand warnings
-// are a hundred calls, and the next claim is not held up by the last one's (E-52). A message that could not be deleted comes again,
-// and is acted on again, which does no harm.
+// Acknowledge deletes the message of a notice, once all that it said was acted on. It does not wait for that: a
+// thousand warnings are a hundred calls, and the next claim is not held up by the last one's (E-52). A message that
+// could not be deleted comes again, and is acted on again, which does no harm.
 func (p *Provider) Acknowledge(_ context.Context, notice provider.Notice) error {
 	if m, last := p.told.last(notice.ID); last {
 		p.deletions.Add(m.queue, m.receipt)
@@ -114,19 +116,21 @@ func (p *Provider) Acknowledge(_ context.Context, notice provider.Notice) error 
 	return nil
 }
 
-// deleteMessages deletes up to ten messages of a queue, by their receipts. Failures are told with the next look at the queue.
+// deleteMessages deletes up to ten messages of a queue, by their receipts. Failures are told with the next look at the
+// queue.
 func (p *Provider) deleteMessages(ctx context.Context, queueURL string, receipts []string) []batch.Answer[struct{}] {
 	in := &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(queueURL)}
 	for i, receipt := range receipts {
-		in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)), ReceiptHandle: aws.String(receipt)})
+		in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)),
+			ReceiptHandle: aws.String(receipt)})
 	}
 	out, err := p.config.Clients.SQS.DeleteMessageBatch(ctx, in)
 	if err != nil {
 		err = fmt.Errorf("deleting messages of the interruption queue: %w", machines.Told(err))
 	} else if len(out.Failed) > 0 {
 		no := out.Failed[0]
-		err = fmt.Errorf("deleting messages of the interruption queue: %d of %d failed, the first with %s: %s", len(out.Failed), len(receipts),
-			aws.ToString(no.Code), aws.ToString(no.Message))
+		err = fmt.Errorf("deleting messages of the interruption queue: %d of %d failed, the first with %s: %s",
+			len(out.Failed), len(receipts), aws.ToString(no.Code), aws.ToString(no.Message))
 	}
 	p.told.fail(err)
 	return make([]batch.Answer[struct{}], len(receipts))
@@ -176,7 +180,8 @@ func (t *told) all() []provider.Notice {
 	return list
 }
 
-// last returns the message of a notice, and whether nothing else of that message waits; false for a notice that is not known.
+// last returns the message of a notice, and whether nothing else of that message waits; false for a notice that is not
+// known.
 func (t *told) last(id string) (m message, last bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -204,8 +209,8 @@ const (
 	sourceReservations = "reservation/"
 )
 
-// Sick takes in the machines whose status checks fail, all of them, and reports whether one of them is news (E-53). One that is well
-// again has no notice any more.
+// Sick takes in the machines whose status checks fail, all of them, and reports whether one of them is news (E-53).
+// One that is well again has no notice any more.
 func (p *Provider) Sick(list []provider.Notice) (news bool) {
 	return p.told.replace(sourceStatus, list)
 }
@@ -223,7 +228,8 @@ func (t *told) replace(source string, list []provider.Notice) (news bool) {
 		t.list = map[string]message{}
 	}
 	maps.DeleteFunc(t.list, func(id string, _ message) bool {
-		return strings.HasPrefix(id, source) && !slices.ContainsFunc(list, func(n provider.Notice) bool { return n.ID == id })
+		return strings.HasPrefix(id, source) &&
+			!slices.ContainsFunc(list, func(n provider.Notice) bool { return n.ID == id })
 	})
 	for _, notice := range list {
 		if _, known := t.list[notice.ID]; !known {

@@ -14,8 +14,8 @@ func (a *account) warnings(t *testing.T, count int, instance string) {
 	t.Helper()
 	for i := range count {
 		text, err := json.Marshal(map[string]any{
-			"id": fmt.Sprint("warning-", i), "detail-type": "EC2 Spot Instance Interruption Warning", "source": "aws.ec2",
-			"time":   a.server.Now().UTC().Format(time.RFC3339),
+			"id": fmt.Sprint("warning-", i), "detail-type": "EC2 Spot Instance Interruption Warning",
+			"source": "aws.ec2", "time": a.server.Now().UTC().Format(time.RFC3339),
 			"detail": map[string]string{"instance-id": instance, "instance-action": "terminate"},
 		})
 		if err != nil {
@@ -37,8 +37,8 @@ func (a *account) emptied(t *testing.T) int {
 	return counts["sqs:DeleteMessage"] + counts["sqs:DeleteMessageBatch"]
 }
 
-// E-51, E-52: messages that are done with are deleted ten at a time, those about others and those that were acted on; and whoever acts
-// on one does not wait for that.
+// E-51, E-52: messages that are done with are deleted ten at a time, those about others and those that were acted on;
+// and whoever acts on one does not wait for that.
 func TestMessagesAreDeletedTogether(t *testing.T) {
 	t.Parallel()
 	const messages, most = 60, 15 // a busy machine may be late for some company

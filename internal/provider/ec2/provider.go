@@ -1,9 +1,9 @@
-// Package ec2 is the provider for machines of Amazon EC2 (P-52). It puts the packages below it together; what they decide is told
-// there.
+// Package ec2 is the provider for machines of Amazon EC2 (P-52). It puts the packages below it together; what they
+// decide is told there.
 //
 //   - [Provider.Catalog] is what a node class can have now: package offering.
-//   - [Provider.Launch] chooses pools and templates (packages launch, template), and package launcher sees that one machine comes
-//     of it, whatever is lost on the way.
+//   - [Provider.Launch] chooses pools and templates (packages launch, template), and package launcher sees that one
+//     machine comes of it, whatever is lost on the way.
 //   - [Provider.List], [Provider.Get] and [Provider.Terminate] ask package machines.
 //
 // Calls go to EC2 at a pace that it takes (package calls). Nothing here runs by itself.
@@ -53,11 +53,13 @@ type Cluster interface {
 	Claims(ctx context.Context) ([]*karpenterv1.NodeClaim, error)
 	// LiveClaims is Claims as the API server has them, at least as new as the moment of the call.
 	LiveClaims(ctx context.Context) ([]*karpenterv1.NodeClaim, error)
-	// Intend writes annotations [launchid.Key] and [launchid.DealerKey] on a claim, before EC2 is asked for its machine (E-36). It is an
-	// error when one of the two is not as claim has it any more, or when the claim has got a machine.
+	// Intend writes annotations [launchid.Key] and [launchid.DealerKey] on a claim, before EC2 is asked for its
+	// machine (E-36). It is an error when one of the two is not as claim has it any more, or when the claim has got a
+	// machine.
 	Intend(ctx context.Context, claim *karpenterv1.NodeClaim, launch launchid.ID, mark string) error
-	// Mark writes annotation [launchid.DealerKey] on a claim, and returns the claim as it is then (E-38). It is an error when one of
-	// the two annotations is not as claim has it any more; that of a claim which is gone is apierrors.IsNotFound.
+	// Mark writes annotation [launchid.DealerKey] on a claim, and returns the claim as it is then (E-38). It is an
+	// error when one of the two annotations is not as claim has it any more; that of a claim which is gone is
+	// apierrors.IsNotFound.
 	Mark(ctx context.Context, claim *karpenterv1.NodeClaim, mark string) (*karpenterv1.NodeClaim, error)
 }
 
@@ -87,10 +89,11 @@ type Config struct {
 	// Facts returns what is known of the Kubernetes cluster now.
 	Facts    func() Facts
 	Settings offering.Settings
-	// Prices are what types cost; Sold is what there is. Whoever runs the provider refreshes both.
+	// Prices are what types cost; Sold is what EC2 offers. Whoever runs the provider refreshes both.
 	Prices *offering.Prices
 	Types  *offering.Types
-	// Correct returns the catalogue as it holds for a claim, where users have said better (NodeOverlay). Nil: as it is.
+	// Correct returns the catalogue as it holds for a claim, where users have said better (NodeOverlay). Nil: as it
+	// is.
 	Correct func(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog
 	// Queue is the URL of an interruption queue that Notices is to read by itself; "" for none.
 	Queue string
@@ -100,13 +103,13 @@ type Config struct {
 	Branches func(kind string) int64
 	// Told is told what users should know; nil for nobody.
 	Told func(Event)
-	// Rendered is told how many bytes of user data a machine of a class would read, before anything is launched; nil for
-	// nobody.
+	// Rendered is told how many bytes of user data a machine of a class would read, before anything is launched; nil
+	// for nobody.
 	Rendered func(class *awsv1.EC2NodeClass, bytes int)
 }
 
-// Provider launches and ends instances. What it remembers is lost with the process, which costs calls and no machine. Safe for
-// concurrent use.
+// Provider launches and ends instances. What it remembers is lost with the process, which costs calls and no machine.
+// Safe for concurrent use.
 type Provider struct {
 	Kind
 	config   Config
@@ -129,8 +132,8 @@ type Provider struct {
 	brought  map[string]provider.Instance      // by provider ID: what a launch of this process brought
 	lastSeen map[string]machines.Machine       // by provider ID: of the last listing
 	tagged   map[string]map[string]string      // by provider ID: tags that were written and are not listed yet
-	// spread are machines that were launched into a placement group and are not listed yet: by provider ID, all that the
-	// group may have in the zone.
+	// spread are machines that were launched into a placement group and are not listed yet: by provider ID, all that
+	// the group may have in the zone.
 	spread map[string]offering.Pool
 	// lastListing is the number of the listing that lastSeen is; listings counts those that were asked for.
 	lastListing int64
@@ -150,11 +153,12 @@ type Provider struct {
 
 var _ provider.Provider = (*Provider)(nil)
 
-// New returns a provider. Calls that several callers share are made with ctx, which ends with the process. The error names what
-// the configuration lacks.
+// New returns a provider. Calls that several callers share are made with ctx, which ends with the process. The error
+// names what the configuration lacks.
 func New(ctx context.Context, c Config) (*Provider, error) {
 	switch {
-	case c.Cluster == nil || c.Clients.EC2 == nil || c.Clock == nil || c.Types == nil || c.Prices == nil || c.Facts == nil:
+	case c.Cluster == nil || c.Clients.EC2 == nil || c.Clock == nil || c.Types == nil || c.Prices == nil ||
+		c.Facts == nil:
 		return nil, errors.New("ec2 provider: no cluster, clients, clock, types, prices or facts")
 	case c.Name == "":
 		return nil, errors.New("ec2 provider: the cluster has no name: set --cluster-name")
@@ -176,8 +180,9 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 	p := &Provider{
 		config: c, keeper: template.NewKeeper(ctx, c.Clients.EC2, c.Clock, c.Name), builder: offering.NewBuilder(),
 		memory: instancetype.NewMemory(), free: subnet.NewFree(),
-		asking: map[string]*karpenterv1.NodeClaim{}, brought: map[string]provider.Instance{}, lastSeen: map[string]machines.Machine{},
-		tagged: map[string]map[string]string{}, spread: map[string]offering.Pool{}, ends: map[string]time.Time{},
+		asking: map[string]*karpenterv1.NodeClaim{}, brought: map[string]provider.Instance{},
+		lastSeen: map[string]machines.Machine{},
+		tagged:   map[string]map[string]string{}, spread: map[string]offering.Pool{}, ends: map[string]time.Time{},
 		failing: map[types.UID]failing{},
 		refused: map[types.UID]refusedFor{}, placements: map[types.UID]offering.Placement{}, made: map[string]kept{},
 		drained: map[string]bool{}, zoneIDs: map[string]string{}, dedicated: map[types.UID]bool{},
@@ -213,12 +218,14 @@ func (Kind) Owns(providerID string) bool {
 func (Kind) RepairPolicies() []provider.RepairPolicy {
 	var policies []provider.RepairPolicy
 	add := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, after time.Duration) {
-		policies = append(policies, provider.RepairPolicy{ConditionType: kind, ConditionStatus: status, Toleration: after})
+		policies = append(policies, provider.RepairPolicy{ConditionType: kind, ConditionStatus: status,
+			Toleration: after})
 	}
 	add(corev1.NodeReady, corev1.ConditionFalse, 30*time.Minute)
 	add(corev1.NodeReady, corev1.ConditionUnknown, 30*time.Minute)
 	add("AcceleratedHardwareReady", corev1.ConditionFalse, 10*time.Minute)
-	for _, kind := range []corev1.NodeConditionType{"StorageReady", "NetworkingReady", "KernelReady", "ContainerRuntimeReady"} {
+	for _, kind := range []corev1.NodeConditionType{"StorageReady", "NetworkingReady", "KernelReady",
+		"ContainerRuntimeReady"} {
 		add(kind, corev1.ConditionFalse, 30*time.Minute)
 	}
 	return policies
@@ -258,7 +265,9 @@ func (p *Provider) class(ctx context.Context, name string) (*awsv1.EC2NodeClass,
 	case ready.Type == "":
 		return nil, &provider.NodeClassNotReadyError{Class: name, Reason: "it has no condition Ready yet"}
 	case ready.ObservedGeneration != class.Generation:
-		return nil, &provider.NodeClassNotReadyError{Class: name, Reason: "its spec has changed and was not looked at yet"}
+		return nil, &provider.NodeClassNotReadyError{
+			Class: name, Reason: "its spec has changed and was not looked at yet",
+		}
 	case ready.Status != "True":
 		return nil, &provider.NodeClassNotReadyError{Class: name, Reason: ready.Reason + ": " + ready.Message}
 	}
@@ -269,7 +278,8 @@ func (p *Provider) class(ctx context.Context, name string) (*awsv1.EC2NodeClass,
 }
 
 // make makes a catalogue, and tells what is to be said of it.
-func (p *Provider) make(class *awsv1.EC2NodeClass, sold *offering.Sold, prices offering.PriceList, now time.Time) (catalog.Catalog, error) {
+func (p *Provider) make(class *awsv1.EC2NodeClass, sold *offering.Sold, prices offering.PriceList,
+	now time.Time) (catalog.Catalog, error) {
 	result, err := p.build(class, sold, prices, now)
 	if err == nil && result.Short != "" {
 		p.config.Told(Event{Class: class.Name, Reason: EventAddresses, Message: result.Short})
@@ -313,7 +323,8 @@ func (p *Provider) settings() offering.Settings {
 	return s
 }
 
-// imageFor names accelerators as package resolve does: by the labels that images' requirements have, GPUs of all makers are alike.
+// imageFor names accelerators as package resolve does: by the labels that images' requirements have, GPUs of all
+// makers are alike.
 func imageFor(class *awsv1.EC2NodeClass, architecture, accelerator string) (awsv1.AMI, bool) {
 	switch accelerator {
 	case offering.GPU:

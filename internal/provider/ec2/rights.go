@@ -15,8 +15,8 @@ const (
 	EventAddresses    = "InsufficientFreeAddresses"
 )
 
-// refusedHolds is how long nothing is launched by a class whose launch was refused for lack of rights (E-44): calls that are refused
-// count against the account's rate, and planning can go elsewhere. A dry run that passes ends it.
+// refusedHolds is how long nothing is launched by a class whose launch was refused for lack of rights (E-44): calls
+// that are refused count against the account's rate, and planning can go elsewhere. A dry run that passes ends it.
 const refusedHolds = 30 * time.Minute
 
 // refusedFor says that EC2 refused a launch for lack of rights.
@@ -48,7 +48,8 @@ func (p *Provider) mayNot(class *awsv1.EC2NodeClass) string {
 	return fmt.Sprintf("%s: %s", ReasonUnauthorized, r.text)
 }
 
-// Denied returns when a launch by a class was last refused for lack of rights; false when none was, or it may be tried again.
+// Denied returns when a launch by a class was last refused for lack of rights; false when none was, or it may be tried
+// again.
 func (p *Provider) Denied(class *awsv1.EC2NodeClass) (at time.Time, denied bool) {
 	if p.mayNot(class) == "" {
 		return time.Time{}, false

@@ -35,26 +35,30 @@ var rewrite = flag.Bool("rewrite", false, "write the policies that are made from
 
 // ofUpkeep reports whether package plug takes a right, and not the provider of machines.
 func ofUpkeep(r iampolicy.Right) bool {
-	return slices.ContainsFunc(rights.OfUpkeep(), func(what string) bool { return strings.HasPrefix(r.String(), what) })
+	return slices.ContainsFunc(rights.OfUpkeep(),
+		func(what string) bool { return strings.HasPrefix(r.String(), what) })
 }
 
 // names are those that the endpoint's world has.
 func names() rights.Names {
-	return rights.Names{Partition: "aws", Region: "us-east-1", Account: ec2test.Account, Cluster: clusterName, NodeRole: "nodes", Queue: clusterName}
+	return rights.Names{Partition: "aws", Region: "us-east-1", Account: ec2test.Account, Cluster: clusterName,
+		NodeRole: "nodes", Queue: clusterName}
 }
 
 // everything is a class that asks for all that there is.
 func everything(name string, change func(*awsv1.EC2NodeClassSpec)) *awsv1.EC2NodeClass {
 	tags := map[string]string{"karpenter.sh/discovery": clusterName}
-	c := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid-of-everything", Generation: 1}, Spec: awsv1.EC2NodeClassSpec{
-		AMISelectorTerms:                 []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}},
-		SubnetSelectorTerms:              []awsv1.SubnetSelectorTerm{{Tags: tags}},
-		SecurityGroupSelectorTerms:       []awsv1.SecurityGroupSelectorTerm{{Tags: tags}},
-		CapacityReservationSelectorTerms: []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}},
-		PlacementGroupSelector:           &awsv1.PlacementGroupSelector{Name: "near"},
-		BlockDeviceMappings: []awsv1.BlockDeviceMapping{{DeviceName: aws.String("/dev/sdf"), EBS: &awsv1.BlockDevice{
-			SnapshotID: aws.String("snap-1"), VolumeType: aws.String("gp3")}}},
-	}}
+	c := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid-of-everything", Generation: 1},
+		Spec: awsv1.EC2NodeClassSpec{
+			AMISelectorTerms:                 []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}},
+			SubnetSelectorTerms:              []awsv1.SubnetSelectorTerm{{Tags: tags}},
+			SecurityGroupSelectorTerms:       []awsv1.SecurityGroupSelectorTerm{{Tags: tags}},
+			CapacityReservationSelectorTerms: []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}},
+			PlacementGroupSelector:           &awsv1.PlacementGroupSelector{Name: "near"},
+			BlockDeviceMappings: []awsv1.BlockDeviceMapping{
+				{DeviceName: aws.String("/dev/sdf"), EBS: &awsv1.BlockDevice{
+					SnapshotID: aws.String("snap-1"), VolumeType: aws.String("gp3")}}},
+		}}
 	change(&c.Spec)
 	return c
 }
@@ -62,9 +66,11 @@ func everything(name string, change func(*awsv1.EC2NodeClassSpec)) *awsv1.EC2Nod
 // resolve has the selectors of a class looked up, until its instance profile can be used.
 func (a *account) resolve(t *testing.T, class *awsv1.EC2NodeClass) {
 	t.Helper()
-	a.server.SetParameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id", a.image.ID)
+	a.server.SetParameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id",
+		a.image.ID)
 	clients := a.clients()
-	r, err := resolve.New(resolve.Config{EC2: clients.EC2, SSM: clients.SSM, IAM: clients.IAM, Now: a.server.Now, Cluster: clusterName, Region: "us-east-1"})
+	r, err := resolve.New(resolve.Config{EC2: clients.EC2, SSM: clients.SSM, IAM: clients.IAM, Now: a.server.Now,
+		Cluster: clusterName, Region: "us-east-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,10 +111,12 @@ func (a *account) fleet(t *testing.T, class *awsv1.EC2NodeClass, ask template.As
 		t.Fatal(err)
 	}
 	id := launchid.New([]string{*in.LaunchTemplateName}, 0)
-	n := class.Status.Subnets[slices.IndexFunc(class.Status.Subnets, func(s awsv1.Subnet) bool { return s.Zone == "us-east-1a" })]
-	request := launch.Request{ID: id, Count: 1, CapacityType: ask.CapacityType, Kind: ask.Reservation.Kind, Tags: tag.Of(class, clusterName, "default"),
-		Overrides: []launch.Override{{Type: "m5.large", Zone: n.Zone, Subnet: n.ID, Image: a.image.ID, Template: *in.LaunchTemplateName,
-			Reservation: ask.Reservation.ID}}}
+	n := class.Status.Subnets[slices.IndexFunc(class.Status.Subnets,
+		func(s awsv1.Subnet) bool { return s.Zone == "us-east-1a" })]
+	request := launch.Request{ID: id, Count: 1, CapacityType: ask.CapacityType, Kind: ask.Reservation.Kind,
+		Tags: tag.Of(class, clusterName, "default"),
+		Overrides: []launch.Override{{Type: "m5.large", Zone: n.Zone, Subnet: n.ID, Image: a.image.ID,
+			Template: *in.LaunchTemplateName, Reservation: ask.Reservation.ID}}}
 	out, err := clients.EC2.CreateFleet(t.Context(), launch.Fleet(request))
 	if err != nil {
 		t.Fatal(err)
@@ -117,29 +125,34 @@ func (a *account) fleet(t *testing.T, class *awsv1.EC2NodeClass, ask template.As
 		t.Fatalf("%d machines, refused: %+v", len(machines), refused)
 	}
 	a.server.Advance(2 * time.Hour)
-	if gone, err := keeper.Collect(t.Context(), a.server.Now(), time.Hour); err != nil || !slices.Contains(gone, *in.LaunchTemplateName) {
+	if gone, err := keeper.Collect(t.Context(), a.server.Now(), time.Hour); err != nil ||
+		!slices.Contains(gone, *in.LaunchTemplateName) {
 		t.Fatalf("%v were collected, error %v", gone, err)
 	}
 }
 
-// run does all that the provider can do for a class: types and prices, discovery, launches of every kind, notices, ends,
-// collection. It returns the rights of a policy that this took.
+// run does all that the provider can do for a class: types and prices, discovery, launches of every kind, notices,
+// ends, collection. It returns the rights of a policy that this took.
 func (a *account) run(t *testing.T, class *awsv1.EC2NodeClass, policy *iampolicy.Policy) map[iampolicy.Right]bool {
 	t.Helper()
 	ctx, clients := t.Context(), a.clients()
-	prices := offering.NewPrices(offering.PricesConfig{Clock: timer.Real{}, Region: "us-east-1", EC2: clients.EC2, Pricing: clients.Pricing})
+	prices := offering.NewPrices(offering.PricesConfig{Clock: timer.Real{}, Region: "us-east-1", EC2: clients.EC2,
+		Pricing: clients.Pricing})
 	for _, refresh := range []func() error{
-		func() error { return offering.NewTypes(clients.EC2, timer.Real{}).Refresh(ctx) }, func() error { return prices.Refresh(ctx) },
+		func() error { return offering.NewTypes(clients.EC2, timer.Real{}).Refresh(ctx) },
+		func() error { return prices.Refresh(ctx) },
 	} {
 		if err := refresh(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	a.server.AddPlacementGroup(ec2test.PlacementGroup{ID: "pg-1", Name: "near", Strategy: "cluster"})
-	a.server.AddCapacityReservation(ec2test.CapacityReservation{ID: "cr-1", Type: "m5.large", Zone: "us-east-1a", Total: 1})
+	a.server.AddCapacityReservation(ec2test.CapacityReservation{ID: "cr-1", Type: "m5.large", Zone: "us-east-1a",
+		Total: 1})
 	a.resolve(t, class)
 	for _, kind := range []string{catalog.Spot, catalog.OnDemand} {
-		claim := claim("for-"+kind, must(karpenterv1.CapacityTypeLabelKey, kind), must(corev1.LabelArchStable, "amd64"))
+		claim := claim("for-"+kind, must(karpenterv1.CapacityTypeLabelKey, kind),
+			must(corev1.LabelArchStable, "amd64"))
 		machine, err := a.Launch(ctx, claim, time.Time{})
 		if err != nil {
 			t.Fatal(err)
@@ -156,7 +169,8 @@ func (a *account) run(t *testing.T, class *awsv1.EC2NodeClass, policy *iampolicy
 			t.Fatal(err)
 		}
 	}
-	a.fleet(t, class, template.Ask{CapacityType: catalog.Reserved, Reservation: launch.Reservation{ID: "cr-1", Kind: launch.Plain}})
+	a.fleet(t, class,
+		template.Ask{CapacityType: catalog.Reserved, Reservation: launch.Reservation{ID: "cr-1", Kind: launch.Plain}})
 	a.fleet(t, class, template.Ask{CapacityType: catalog.Spot, Placement: template.Placement{GroupID: "pg-1"}})
 	used := map[iampolicy.Right]bool{}
 	for _, call := range a.server.Calls() {
@@ -184,8 +198,8 @@ func (a *account) heed(t *testing.T, providerID string) {
 	}
 }
 
-// E-58: no right of the controller's policy is there that nothing uses; package plug has a test for the rest. That everything is
-// allowed, the endpoint sees to.
+// E-58: no right of the controller's policy is there that nothing uses; package plug has a test for the rest. That
+// everything is allowed, the endpoint sees to.
 func TestEveryRightIsUsed(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, whatIsSold(t), ec2test.Faults{})
@@ -202,8 +216,8 @@ func TestEveryRightIsUsed(t *testing.T) {
 	}
 }
 
-// E-58: the small policy has the rights that a cluster takes whose class names its instance profile, without a queue, and
-// those of upkeep of such a cluster. It changes nothing in IAM and asks for no message. -rewrite writes it.
+// E-58: the small policy has the rights that a cluster takes whose class names its instance profile, without a queue,
+// and those of upkeep of such a cluster. It changes nothing in IAM and asks for no message. -rewrite writes it.
 func TestTheSmallPolicyIsMadeFromCalls(t *testing.T) {
 	t.Parallel()
 	s := whatIsSold(t)
@@ -213,13 +227,15 @@ func TestTheSmallPolicyIsMadeFromCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used := a.run(t, everything("with-profile", func(s *awsv1.EC2NodeClassSpec) { s.InstanceProfile = aws.String("nodes") }), policy)
+	used := a.run(t,
+		everything("with-profile", func(s *awsv1.EC2NodeClassSpec) { s.InstanceProfile = aws.String("nodes") }),
+		policy)
 	whole, err := deploy.AWSPolicy(deploy.AWSController)
 	if err != nil {
 		t.Fatal(err)
 	}
-	filled := map[string]string{"AWS_PARTITION": "aws", "AWS_REGION": "us-east-1", "AWS_ACCOUNT": ec2test.Account, "CLUSTER": clusterName,
-		"NODE_ROLE": "nodes", "QUEUE": clusterName}
+	filled := map[string]string{"AWS_PARTITION": "aws", "AWS_REGION": "us-east-1", "AWS_ACCOUNT": ec2test.Account,
+		"CLUSTER": clusterName, "NODE_ROLE": "nodes", "QUEUE": clusterName}
 	small, err := iampolicy.Only(whole, func(r iampolicy.Right) bool {
 		what, err := deploy.FillAWS([]byte(r.What), filled)
 		if err != nil {
@@ -239,7 +255,9 @@ func TestTheSmallPolicyIsMadeFromCalls(t *testing.T) {
 	}
 	stored, err := os.ReadFile(file)
 	if err != nil || !bytes.Equal(stored, small) {
-		t.Errorf("%s is not what the calls take; write it by: go test ./internal/provider/ec2 -run TestTheSmallPolicy -rewrite; error %v", file, err)
+		t.Errorf(
+			"%s is not what the calls take; write it by: go test ./internal/provider/ec2 -run TestTheSmallPolicy -rewrite; error %v",
+			file, err)
 	}
 	for _, not := range []string{"sqs:", "iam:Create", "iam:Add", "iam:Remove", "iam:Delete", "iam:Tag", "${QUEUE}"} {
 		if bytes.Contains(small, []byte(not)) {

@@ -13,9 +13,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
 )
 
-// This file is about dedicated machines (E-18). A pool asks for them by a requirement. What a class offers is offered to all of
-// its pools, and one that says nothing of tenancy would take them too, as soon as shared ones are short. So a class offers dedicated
-// machines, and nothing else, when all of its pools ask for them; and shared ones otherwise.
+// This file is about dedicated machines (E-18). A pool asks for them by a requirement. What a class offers is offered
+// to all of its pools, and one that says nothing of tenancy would take them too, as soon as shared ones are short. So
+// a class offers dedicated machines, and nothing else, when all of its pools ask for them; and shared ones otherwise.
 
 const (
 	tenancyDefault   = string(ec2types.TenancyDefault)
@@ -28,9 +28,10 @@ func asksForDedicated(requirements requirement.Set) bool {
 	return requirements.Holds(offering.LabelTenancy) && tenancy.Has(tenancyDedicated) && !tenancy.Has(tenancyDefault)
 }
 
-// Tenancy takes in the pools of a class. It returns whether prices of dedicated machines are wanted from now on, and what to say of
-// the pools that ask for such machines and get none, by name.
-func (p *Provider) Tenancy(class *awsv1.EC2NodeClass, pools []karpenterv1.NodePool) (news bool, told map[string]string) {
+// Tenancy takes in the pools of a class. It returns whether prices of dedicated machines are wanted from now on, and
+// what to say of the pools that ask for such machines and get none, by name.
+func (p *Provider) Tenancy(class *awsv1.EC2NodeClass,
+	pools []karpenterv1.NodePool) (news bool, told map[string]string) {
 	var asking, others []string
 	for _, w := range wishesOf(pools) {
 		if asksForDedicated(w.Requirements) {
@@ -54,9 +55,11 @@ func (p *Provider) Tenancy(class *awsv1.EC2NodeClass, pools []karpenterv1.NodePo
 	}
 	told = map[string]string{}
 	for _, pool := range asking {
-		told[pool] = fmt.Sprintf("the requirement %s of this NodePool takes dedicated machines only, and EC2NodeClass %s is also that "+
-			"of NodePools that do not ask for them (%s): nothing is launched for it; give it a class of its own",
-			offering.LabelTenancy, class.Name, strings.Join(others, ", "))
+		told[pool] =
+			fmt.Sprintf(
+				"the requirement %s of this NodePool takes dedicated machines only, and EC2NodeClass %s is also that "+
+					"of NodePools that do not ask for them (%s): nothing is launched for it; give it a class of its own",
+				offering.LabelTenancy, class.Name, strings.Join(others, ", "))
 	}
 	return false, told
 }
@@ -68,12 +71,14 @@ func (p *Provider) isDedicated(class *awsv1.EC2NodeClass) bool {
 	return p.dedicated[class.UID]
 }
 
-// unasked returns an error for a claim that does not ask for dedicated machines where its class offers nothing else: its pool has
-// come to the class a moment ago.
+// unasked returns an error for a claim that does not ask for dedicated machines where its class offers nothing else:
+// its pool has come to the class a moment ago.
 func (p *Provider) unasked(class *awsv1.EC2NodeClass, claim *karpenterv1.NodeClaim, asked requirement.Set) error {
-	if !p.isDedicated(class) || asksForDedicated(asked) || claim.Labels[string(offering.LabelTenancy)] == tenancyDedicated {
+	if !p.isDedicated(class) || asksForDedicated(asked) ||
+		claim.Labels[string(offering.LabelTenancy)] == tenancyDedicated {
 		return nil
 	}
-	return &provider.NodeClassNotReadyError{Class: class.Name, Reason: fmt.Sprintf("it offers dedicated machines at the moment, which the "+
-		"claim does not ask for by %s", offering.LabelTenancy)}
+	return &provider.NodeClassNotReadyError{Class: class.Name,
+		Reason: fmt.Sprintf("it offers dedicated machines at the moment, which the "+
+			"claim does not ask for by %s", offering.LabelTenancy)}
 }

@@ -1,6 +1,6 @@
 // Package fleet holds the providers of a process, and is the one place that answers whose a pool, a claim, a node or a
-// machine is. Several programs may manage nodes in one cluster. They share the API, the labels and the finalizers, and
-// tell their objects apart by node class. What is not ours counts as capacity and is never written to.
+// machine is. Several programs may manage nodes in one cluster. They share the API, the labels and the
+// finalizers, and tell their objects apart by node class. What is not ours counts as capacity and is never written to.
 //
 //   - A NodePool or NodeClaim is ours when a provider here serves its node class: [Fleet.Serves].
 //   - A Node is ours when its machine is of such a provider and nothing says otherwise: [Fleet.OwnsNode].
@@ -27,8 +27,8 @@ import (
 // Fate is what is known about a machine.
 type Fate int
 
-// NotOurs: no provider here knows of such machines, and nothing may be concluded. Unproved: it exists, or may. Gone: the
-// provider that made it has proved that it is gone.
+// NotOurs: no provider here knows of such machines, and nothing may be concluded. Unproved: it exists, or may. Gone:
+// the provider that made it has proved that it is gone.
 const (
 	NotOurs Fate = iota
 	Unproved
@@ -70,8 +70,8 @@ func (f *Fleet) Served() string {
 	return strings.Join(kinds, ", ")
 }
 
-// For returns the provider that serves a node class, nil when none does. A reference that is missing, or lacks its group or
-// kind, is served by none.
+// For returns the provider that serves a node class, nil when none does. A reference that is missing, or lacks its
+// group or kind, is served by none.
 func (f *Fleet) For(class *karpenterv1.NodeClassReference) provider.Provider {
 	if class == nil || class.Kind == "" {
 		return nil
@@ -87,7 +87,8 @@ func (f *Fleet) For(class *karpenterv1.NodeClassReference) provider.Provider {
 // Serves reports whether what is of this node class is ours.
 func (f *Fleet) Serves(class *karpenterv1.NodeClassReference) bool { return f.For(class) != nil }
 
-// OwnsClaim reports whether a NodeClaim is ours. Its pool does not matter: who serves the class makes and ends the machine.
+// OwnsClaim reports whether a NodeClaim is ours. Its pool does not matter: who serves the class makes and ends the
+// machine.
 func (f *Fleet) OwnsClaim(claim *karpenterv1.NodeClaim) bool {
 	return f.Serves(claim.Spec.NodeClassRef)
 }
@@ -107,9 +108,9 @@ func (f *Fleet) OwnerOf(providerID string) provider.Provider {
 	return nil
 }
 
-// OwnsNode reports whether a node is ours: its provider ID is of a provider here, and its claim is of that provider's node
-// class. A node without a claim is ours by its provider ID when it has the label of that node class, or unless its pool is another
-// program's. claim and pool are nil when there is none.
+// OwnsNode reports whether a node is ours: its provider ID is of a provider here, and its claim is of that provider's
+// node class. A node without a claim is ours by its provider ID when it has the label of that node class, or unless
+// its pool is another program's. claim and pool are nil when there is none.
 func (f *Fleet) OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool {
 	owner := f.OwnerOf(node.Spec.ProviderID)
 	switch {
@@ -138,8 +139,8 @@ func (f *Fleet) Terminate(ctx context.Context, providerID string, inUse func() b
 	return f.ask(providerID, func(p provider.Provider) error { return p.Terminate(ctx, providerID, inUse) })
 }
 
-// ask puts a question about a machine to its provider, and to no other: one that never made such machines does not find
-// them, which proves nothing.
+// ask puts a question about a machine to its provider, and to no other: one that never made such machines does not
+// find them, which proves nothing.
 func (f *Fleet) ask(providerID string, question func(provider.Provider) error) (Fate, error) {
 	p := f.OwnerOf(providerID)
 	if p == nil {

@@ -57,8 +57,10 @@ func TestTheNodeClassSaysWhosePoolsAndClaimsAre(t *testing.T) {
 		}
 		claim, pool := &karpenterv1.NodeClaim{}, &karpenterv1.NodePool{}
 		claim.Spec.NodeClassRef, pool.Spec.Template.Spec.NodeClassRef = test.ref, test.ref
-		if ours := test.want != ""; got != test.want || f.Serves(test.ref) != ours || f.OwnsClaim(claim) != ours || f.OwnsPool(pool) != ours {
-			t.Errorf("%+v: served by %q, claim ours %t, pool ours %t; want %q", test.ref, got, f.OwnsClaim(claim), f.OwnsPool(pool), test.want)
+		if ours := test.want != ""; got != test.want || f.Serves(test.ref) != ours || f.OwnsClaim(claim) != ours ||
+			f.OwnsPool(pool) != ours {
+			t.Errorf("%+v: served by %q, claim ours %t, pool ours %t; want %q", test.ref, got, f.OwnsClaim(claim),
+				f.OwnsPool(pool), test.want)
 		}
 	}
 	if served := f.Served(); served != "A of example.com, B of example.com" {
@@ -78,19 +80,25 @@ func TestANodeIsOursByItsMachineAndItsClaim(t *testing.T) {
 		label           string // the kind that the node names
 		want            bool
 	}{
-		{"a://1", "A", "", "", true}, {"a://1", "", "", "", true}, {"a://1", "", "A", "", true}, {"a://1", "A", "C", "", true},
+		{"a://1", "A", "", "", true}, {"a://1", "", "", "", true}, {"a://1", "", "A", "", true},
+		{"a://1", "A", "C", "", true},
 		{"a://1", "B", "", "", false}, {"a://1", "C", "A", "", false}, {"a://1", "", "C", "", false},
 		{"c://1", "A", "", "", false}, {"c://1", "", "", "", false}, {"", "A", "", "", false}, {"", "", "", "", false},
 		// A claim by hand may be of our node class in another program's pool. Its node says so when it is gone.
-		{"a://1", "", "C", "A", true}, {"a://1", "", "C", "B", false}, {"a://1", "C", "", "A", false}, {"c://1", "", "", "A", false},
+		{"a://1", "", "C", "A", true}, {"a://1", "", "C", "B", false}, {"a://1", "C", "", "A", false},
+		{"c://1", "", "", "A", false},
 	} {
 		node := &corev1.Node{Spec: corev1.NodeSpec{ProviderID: test.id}}
 		if test.label != "" {
-			node.Labels = map[string]string{fleet.ClassLabel(schema.GroupKind{Group: "example.com", Kind: test.label}): "default"}
+			node.Labels = map[string]string{
+				fleet.ClassLabel(schema.GroupKind{Group: "example.com", Kind: test.label}): "default",
+			}
 		}
 		var claim *karpenterv1.NodeClaim
 		if test.claim != "" {
-			claim = &karpenterv1.NodeClaim{Spec: karpenterv1.NodeClaimSpec{NodeClassRef: class("example.com", test.claim)}}
+			claim = &karpenterv1.NodeClaim{
+				Spec: karpenterv1.NodeClaimSpec{NodeClassRef: class("example.com", test.claim)},
+			}
 		}
 		var pool *karpenterv1.NodePool
 		if test.pool != "" {
@@ -98,7 +106,8 @@ func TestANodeIsOursByItsMachineAndItsClaim(t *testing.T) {
 			pool.Spec.Template.Spec.NodeClassRef = class("example.com", test.pool)
 		}
 		if got := f.OwnsNode(node, claim, pool); got != test.want {
-			t.Errorf("machine %q, claim %q, pool %q, label %q: ours is %t, want %t", test.id, test.claim, test.pool, test.label, got, test.want)
+			t.Errorf("machine %q, claim %q, pool %q, label %q: ours is %t, want %t", test.id, test.claim, test.pool,
+				test.label, got, test.want)
 		}
 	}
 }
@@ -120,13 +129,17 @@ func TestOnlyTheOwnerProvesThatAMachineIsGone(t *testing.T) {
 		{"", provider.ErrNotFound, fleet.NotOurs, "", false},
 	} {
 		var asked []string
-		f := fleet.New(cloud{kind: "A", answer: test.answer, asked: &asked}, cloud{kind: "B", answer: test.answer, asked: &asked})
+		f := fleet.New(cloud{kind: "A", answer: test.answer, asked: &asked},
+			cloud{kind: "B", answer: test.answer, asked: &asked})
 		terminate := func(ctx context.Context, id string) (fleet.Fate, error) { return f.Terminate(ctx, id, nil) }
-		for name, question := range map[string]func(context.Context, string) (fleet.Fate, error){"Find": f.Find, "Terminate": terminate} {
+		for name, question := range map[string]func(context.Context, string) (fleet.Fate, error){
+			"Find": f.Find, "Terminate": terminate,
+		} {
 			asked = nil
 			fate, err := question(t.Context(), test.id)
 			if fate != test.want || (err != nil) != test.fails || strings.Join(asked, ",") != test.asked {
-				t.Errorf("%s(%q) with answer %v: %s, error %v, asked %q; want %s, asked %q", name, test.id, test.answer, fate, err, asked, test.want, test.asked)
+				t.Errorf("%s(%q) with answer %v: %s, error %v, asked %q; want %s, asked %q", name, test.id,
+					test.answer, fate, err, asked, test.want, test.asked)
 			}
 		}
 	}

@@ -76,7 +76,8 @@ func (p *Provider) sameMachine(ctx context.Context, record BootRecord) error {
 	owner, own := node.Annotations[ClaimUIDAnnotationKey], record.Node.Annotations[ClaimUIDAnnotationKey]
 	if owner != own {
 		return &provider.LaunchError{ConditionReason: ReasonNodeNameTaken, Message: fmt.Sprintf(
-			"node %s exists and belongs to another claim (UID %q, this one is %q); the machine joins once that node is gone", node.Name, owner, own)}
+			"node %s exists and belongs to another claim (UID %q, this one is %q); the machine joins once that node is gone",
+			node.Name, owner, own)}
 	}
 	return nil
 }

@@ -74,7 +74,8 @@ func TestOneFailureDoesNotHoldUpTheOthers(t *testing.T) {
 		}
 		return nil, nil
 	})
-	if _, err := w.Boot(t.Context(), w.clock.Add(time.Minute)); err == nil || !strings.Contains(err.Error(), "booting web-0: creating node: no more etcd space") {
+	if _, err := w.Boot(t.Context(), w.clock.Add(time.Minute)); err == nil ||
+		!strings.Contains(err.Error(), "booting web-0: creating node: no more etcd space") {
 		t.Errorf("error %v, want one that names the machine", err)
 	}
 	if nodes, err := w.cluster.Nodes(t.Context()); err != nil || len(nodes) != 2 {
@@ -100,7 +101,8 @@ func TestABootingMachineWaitsForItsName(t *testing.T) {
 	if err := w.cluster.CreateNode(t.Context(), intruder); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Boot(t.Context(), w.clock.Add(time.Minute)); err == nil || !strings.Contains(err.Error(), "belongs to another claim") {
+	if _, err := w.Boot(t.Context(), w.clock.Add(time.Minute)); err == nil ||
+		!strings.Contains(err.Error(), "belongs to another claim") {
 		t.Errorf("error %v, want one that says whose node is in the way", err)
 	}
 	if _, err := w.cluster.BootRecord(t.Context(), "web"); err != nil {
@@ -110,7 +112,8 @@ func TestABootingMachineWaitsForItsName(t *testing.T) {
 
 func TestBootRecordsAreReadStrictly(t *testing.T) {
 	t.Parallel()
-	for _, data := range []string{"", "null", "{}", `{"node": {}}`, `{"node": {"metadata": {"name": "a"}, "spec": {"providerID": "kwok://b"}}}`, `{"due": "soon"}`} {
+	for _, data := range []string{"", "null", "{}", `{"node": {}}`,
+		`{"node": {"metadata": {"name": "a"}, "spec": {"providerID": "kwok://b"}}}`, `{"due": "soon"}`} {
 		if _, err := kwok.ReadBootRecord([]byte(data)); err == nil {
 			t.Errorf("%q is accepted", data)
 		}
@@ -179,7 +182,8 @@ func live(t *testing.T, w *world, name string) (crashed bool) {
 		t.Fatalf("%s: %d machines, want 1", name, w.Machines())
 	}
 	w.cluster.SetFinalizers("web", "karpenter.sh/termination")
-	survive(func() error { return w.Terminate(t.Context(), instance.ProviderID, nil) }, func(err error) bool { return errors.Is(err, provider.ErrNotFound) })
+	survive(func() error { return w.Terminate(t.Context(), instance.ProviderID, nil) },
+		func(err error) bool { return errors.Is(err, provider.ErrNotFound) })
 	survive(func() error {
 		_, err := w.Boot(t.Context(), w.clock)
 		return err

@@ -12,9 +12,9 @@ import (
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 )
 
-// Cluster is what the provider needs of a Kubernetes API server. Errors are those of k8s.io/apimachinery/pkg/api/errors:
-// IsNotFound, IsAlreadyExists and IsConflict must tell them apart. Node and BootRecord must not answer from a cache; lists
-// and node classes may. Returned objects belong to the caller.
+// Cluster is what the provider needs of a Kubernetes API server. Errors are those of
+// k8s.io/apimachinery/pkg/api/errors: IsNotFound, IsAlreadyExists and IsConflict must tell them apart. Node and
+// BootRecord must not answer from a cache; lists and node classes may. Returned objects belong to the caller.
 type Cluster interface {
 	// NodeClass returns a KWOKNodeClass.
 	NodeClass(ctx context.Context, name string) (*kwokv1alpha1.KWOKNodeClass, error)
@@ -28,8 +28,8 @@ type Cluster interface {
 	Nodes(ctx context.Context) ([]*corev1.Node, error)
 	// AnnotateNode sets one annotation, provided the node still has this UID; else the error is a conflict.
 	AnnotateNode(ctx context.Context, name string, uid types.UID, key, value string) error
-	// BootNode writes the boot ID of the node, and one of its conditions unless that has no type, provided the node still has this
-	// UID; else the error is a conflict.
+	// BootNode writes the boot ID of the node, and one of its conditions unless that has no type, provided the node
+	// still has this UID; else the error is a conflict.
 	BootNode(ctx context.Context, name string, uid types.UID, bootID string, condition corev1.NodeCondition) error
 	// DeleteNode deletes the node, provided it still has this UID; else the error is a conflict.
 	DeleteNode(ctx context.Context, name string, uid types.UID) error
@@ -58,8 +58,10 @@ func ReadBootRecord(data []byte) (BootRecord, error) {
 	if err := json.Unmarshal(data, &record); err != nil {
 		return BootRecord{}, fmt.Errorf("boot record: %w", err)
 	}
-	if record.Node == nil || record.Node.Name == "" || record.Node.Spec.ProviderID != providerIDPrefix+record.Node.Name {
-		return BootRecord{}, fmt.Errorf("boot record: want a node with a name and the provider ID %s<name>", providerIDPrefix)
+	if record.Node == nil || record.Node.Name == "" || record.Node.Spec.ProviderID != providerIDPrefix+
+		record.Node.Name {
+		return BootRecord{}, fmt.Errorf("boot record: want a node with a name and the provider ID %s<name>",
+			providerIDPrefix)
 	}
 	return record, nil
 }

@@ -118,7 +118,8 @@ func parseEC2Size(of ec2Family, text string) (ec2Size, error) {
 		}
 		numbers[i+1] = parsed
 	}
-	size.pods, size.cores, size.memory, size.price, size.gpus = int64(numbers[1]), int64(numbers[2]), numbers[3], numbers[4], int64(numbers[5])
+	size.pods, size.cores, size.memory, size.price, size.gpus = int64(numbers[1]), int64(numbers[2]), numbers[3],
+		numbers[4], int64(numbers[5])
 	if size.cores == 0 {
 		size.cores = coresOf(size.name)
 	}
@@ -129,7 +130,8 @@ func parseEC2Size(of ec2Family, text string) (ec2Size, error) {
 		size.price = of.xlargePrice * float64(size.cores) / 4
 	}
 	if size.pods == 0 || size.cores == 0 || size.memory == 0 || size.price == 0 {
-		return ec2Size{}, fmt.Errorf("pods %d, cores %d, GiB %v, price %v; want all above 0", size.pods, size.cores, size.memory, size.price)
+		return ec2Size{}, fmt.Errorf("pods %d, cores %d, GiB %v, price %v; want all above 0", size.pods, size.cores,
+			size.memory, size.price)
 	}
 	return size, nil
 }
@@ -163,18 +165,21 @@ func ec2Type(of ec2Family, size ec2Size) (catalog.Type, error) {
 	name := of.name + "." + size.name
 	memory := int64(size.memory * (1 << 30))
 	capacity := resources.Amounts{
-		resources.NameCPU: size.cores * 1000, resources.NameMemory: (memory - memory*ec2HypervisorPermille/1000) >> 20 << 20, // whole Mi, which print well
+		// whole Mi, which print well
+		resources.NameCPU:              size.cores * 1000,
+		resources.NameMemory:           (memory - memory*ec2HypervisorPermille/1000) >> 20 << 20,
 		resources.NameEphemeralStorage: genericStorage, resources.NamePods: size.pods,
 	}
 	if size.gpus > 0 {
 		capacity[gpuResource] = size.gpus
 	}
 	return catalog.Type{
-		Name:      name,
-		Labels:    ec2Labels(of, size),
-		Capacity:  capacity,
-		Overhead:  ec2Overhead(size),
-		Offerings: offerings([]string{ec2Region + "a", ec2Region + "b", ec2Region + "c", ec2Region + "d"}, onDemand, spot),
+		Name:     name,
+		Labels:   ec2Labels(of, size),
+		Capacity: capacity,
+		Overhead: ec2Overhead(size),
+		Offerings: offerings([]string{ec2Region + "a", ec2Region + "b", ec2Region + "c", ec2Region + "d"}, onDemand,
+			spot),
 	}, nil
 }
 
@@ -184,9 +189,12 @@ func ec2Labels(of ec2Family, size ec2Size) requirement.Set {
 	memoryMi := int64(size.memory * 1024)
 	labels := map[string]string{
 		string(labelArch): of.arch, string(labelOS): "linux", string(labelRegion): ec2Region,
-		string(labelSize): size.name, string(labelFamily): of.name, string(labelCPU): fmt.Sprint(size.cores), string(labelMemory): mebibytes(memoryMi),
-		ec2LabelPrefix + "category": category, ec2LabelPrefix + "family": of.name, ec2LabelPrefix + "generation": generation[:min(1, len(generation))],
-		ec2LabelPrefix + "size": size.name, ec2LabelPrefix + "cpu": fmt.Sprint(size.cores), ec2LabelPrefix + "memory": fmt.Sprint(memoryMi),
+		string(labelSize): size.name, string(labelFamily): of.name, string(labelCPU): fmt.Sprint(size.cores),
+		string(labelMemory):         mebibytes(memoryMi),
+		ec2LabelPrefix + "category": category, ec2LabelPrefix + "family": of.name, ec2LabelPrefix +
+			"generation": generation[:min(1, len(generation))],
+		ec2LabelPrefix + "size": size.name, ec2LabelPrefix + "cpu": fmt.Sprint(size.cores), ec2LabelPrefix +
+			"memory": fmt.Sprint(memoryMi),
 		ec2LabelPrefix + "cpu-manufacturer": of.maker, ec2LabelPrefix + "hypervisor": "nitro",
 	}
 	if size.gpus > 0 {

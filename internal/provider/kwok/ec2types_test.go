@@ -98,11 +98,14 @@ func TestEC2PricesAreThoseOfTheSource(t *testing.T) {
 	for _, want := range ec2Figures() {
 		kind := findType(t, c, want.name)
 		memory := (want.mebibytes*1000 - want.mebibytes*75) / 1000 << 20
-		if kind.Capacity["cpu"] != want.cores*1000 || kind.Capacity["memory"] != memory || kind.Capacity["pods"] != want.podsAllowed {
-			t.Errorf("%s: capacity %v, want %d cores, %d MiB less 7.5 %% in whole MiB, %d pods", want.name, kind.Capacity, want.cores, want.mebibytes, want.podsAllowed)
+		if kind.Capacity["cpu"] != want.cores*1000 || kind.Capacity["memory"] != memory ||
+			kind.Capacity["pods"] != want.podsAllowed {
+			t.Errorf("%s: capacity %v, want %d cores, %d MiB less 7.5 %% in whole MiB, %d pods", want.name,
+				kind.Capacity, want.cores, want.mebibytes, want.podsAllowed)
 		}
 		for _, o := range kind.Offerings {
-			if relative := o.Price.Dollars()/want.dollars - 1; o.CapacityType == catalog.OnDemand && (relative > tolerance || relative < -tolerance) {
+			if relative := o.Price.Dollars()/want.dollars - 1; o.CapacityType == catalog.OnDemand &&
+				(relative > tolerance || relative < -tolerance) {
 				t.Errorf("%s: price %s, want %v", want.name, o.Price, want.dollars)
 			}
 		}
@@ -117,17 +120,21 @@ func TestEC2TypesAreCompleteAndPlausible(t *testing.T) {
 	}
 	makers, categories, generations := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, kind := range c.Types {
-		for key, count := range map[requirement.Key]map[string]int{"cpu-manufacturer": makers, "category": categories, "generation": generations} {
+		for key, count := range map[requirement.Key]map[string]int{"cpu-manufacturer": makers, "category": categories,
+			"generation": generations} {
 			value, single := kind.Labels.Get("karpenter.k8s.aws/instance-" + key).Single()
 			if count[value]++; !single {
-				t.Errorf("%s: label %s is %s, want one value", kind.Name, key, kind.Labels.Get("karpenter.k8s.aws/instance-"+key))
+				t.Errorf("%s: label %s is %s, want one value", kind.Name, key,
+					kind.Labels.Get("karpenter.k8s.aws/instance-"+key))
 			}
 		}
 		onDemand, spot := kind.Offerings[1], kind.Offerings[0]
 		if len(kind.Offerings) != 8 || spot.Price*10 < onDemand.Price*2 || spot.Price*10 > onDemand.Price*8 {
-			t.Errorf("%s: %d offerings, on-demand %s, spot %s; want 8, and spot at 20 to 80 %%", kind.Name, len(kind.Offerings), onDemand.Price, spot.Price)
+			t.Errorf("%s: %d offerings, on-demand %s, spot %s; want 8, and spot at 20 to 80 %%", kind.Name,
+				len(kind.Offerings), onDemand.Price, spot.Price)
 		}
-		if kind.Capacity["memory"]-kind.Overhead["memory"] < 64<<20 || kind.Capacity["cpu"]-kind.Overhead["cpu"] < 900 {
+		if kind.Capacity["memory"]-kind.Overhead["memory"] < 64<<20 ||
+			kind.Capacity["cpu"]-kind.Overhead["cpu"] < 900 {
 			t.Errorf("%s: nothing is left for pods of %v after %v", kind.Name, kind.Capacity, kind.Overhead)
 		}
 	}
@@ -151,7 +158,8 @@ func TestEC2TypesAreCompleteAndPlausible(t *testing.T) {
 func TestEC2TypesWithGPUsOfferThem(t *testing.T) {
 	t.Parallel()
 	kind := findType(t, mustEC2(t), "g5.12xlarge")
-	if name, _ := kind.Labels.Get("karpenter.k8s.aws/instance-gpu-name").Single(); kind.Capacity["nvidia.com/gpu"] != 4 || name != "a10g" {
+	name, _ := kind.Labels.Get("karpenter.k8s.aws/instance-gpu-name").Single()
+	if kind.Capacity["nvidia.com/gpu"] != 4 || name != "a10g" {
 		t.Errorf("%d GPUs called %q, want 4 called a10g", kind.Capacity["nvidia.com/gpu"], name)
 	}
 }

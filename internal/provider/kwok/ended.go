@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	// rememberFor is how long a machine that was ended is remembered. Its node and its NodeClaim are gone within seconds.
+	// rememberFor is how long a machine that was ended is remembered. Its node and its NodeClaim are gone within
+	// seconds.
 	rememberFor = 10 * time.Minute
-	// askedAgainFor is how long nobody but this process can have launched another machine of that name: another one has to become
-	// the leader first, and this one after it.
+	// askedAgainFor is how long nobody but this process can have launched another machine of that name: another one
+	// has to become the leader first, and this one after it.
 	askedAgainFor = 20 * time.Second
 )
 
-// ended remembers the machines that were ended while their nodes were going, by provider ID. A process that comes after this one
-// ends them once more. The zero value is ready for use; it is safe for concurrent use.
+// ended remembers the machines that were ended while their nodes were going, by provider ID. A process that comes
+// after this one ends them once more. The zero value is ready for use; it is safe for concurrent use.
 type ended struct {
 	mu       sync.Mutex
 	machines map[string]endedMachine

@@ -14,10 +14,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/choose"
 )
 
-// Faults are what goes wrong with simulated machines on purpose (P-51): rules that say of which offerings, when and how
-// often. [ParseFaults] reads them. A rule holds no state: whether it hits is a function of the seed, the rule, the machine
-// and the time, so a restart changes nothing and a trial can be repeated. The value is immutable; the zero value does no
-// harm.
+// Faults are what goes wrong with simulated machines on purpose (P-51): rules that say of which offerings, when and
+// how often. [ParseFaults] reads them. A rule holds no state: whether it hits is a function of the seed, the rule, the
+// machine and the time, so a restart changes nothing and a trial can be repeated. The value is immutable; the zero
+// value does no harm.
 type Faults struct {
 	shortages, slowBoots, absences, drifts, interruptions, throttles, prices []fault
 }
@@ -70,8 +70,8 @@ func (s selector) matches(o provider.Offering) bool {
 	return named && among(s.zones, o.Zone) && among(s.capacityTypes, o.CapacityType)
 }
 
-// window is when a rule holds: from one time until another, and of that, if every is stated, only the first part of each
-// period.
+// window is when a rule holds: from one time until another, and of that, if every is stated, only the first part of
+// each period.
 type window struct {
 	from, until time.Time     // zero: not bounded
 	every, span time.Duration // 0: no periods; span 0: the whole period
@@ -107,8 +107,8 @@ func (f Faults) and(other Faults) Faults {
 	return Faults{
 		shortages: slices.Concat(f.shortages, other.shortages), slowBoots: slices.Concat(f.slowBoots, other.slowBoots),
 		absences: slices.Concat(f.absences, other.absences), drifts: slices.Concat(f.drifts, other.drifts),
-		interruptions: slices.Concat(f.interruptions, other.interruptions), throttles: slices.Concat(f.throttles, other.throttles),
-		prices: slices.Concat(f.prices, other.prices),
+		interruptions: slices.Concat(f.interruptions, other.interruptions),
+		throttles:     slices.Concat(f.throttles, other.throttles), prices: slices.Concat(f.prices, other.prices),
 	}
 }
 
@@ -117,7 +117,8 @@ func (f Faults) and(other Faults) Faults {
 func (f Faults) check(c catalog.Catalog) error {
 	for _, rule := range slices.Concat(f.shortages, f.slowBoots, f.absences, f.drifts, f.interruptions, f.prices) {
 		if len(rule.machines.types)+len(rule.machines.zones)+len(rule.machines.capacityTypes) > 0 && !rule.sold(c) {
-			return fmt.Errorf("%s: types %q, zones %q, capacityTypes %q match no offering; want those of the instance types in use, or leave them out",
+			return fmt.Errorf(
+				"%s: types %q, zones %q, capacityTypes %q match no offering; want those of the instance types in use, or leave them out",
 				rule.path, rule.machines.types, rule.machines.zones, rule.machines.capacityTypes)
 		}
 	}
@@ -159,10 +160,11 @@ func (r fault) holds(o provider.Offering, claimUID string, now time.Time) bool {
 	return open && r.machines.matches(o) && r.hits(claimUID)
 }
 
-// left returns the catalogue in which what has no capacity for a claim is unavailable, and what that is; c itself when it
-// is nothing.
+// left returns the catalogue in which what has no capacity for a claim is unavailable, and what that is; c itself when
+// it is nothing.
 func (f Faults) left(c catalog.Catalog, claimUID string, now time.Time) (catalog.Catalog, []choose.Choice) {
-	rules := slices.DeleteFunc(slices.Clone(f.shortages), func(r fault) bool { _, open := r.window.opened(now); return !open })
+	rules := slices.DeleteFunc(slices.Clone(f.shortages),
+		func(r fault) bool { _, open := r.window.opened(now); return !open })
 	if len(rules) == 0 {
 		return c, nil
 	}
@@ -173,7 +175,9 @@ func (f Faults) left(c catalog.Catalog, claimUID string, now time.Time) (catalog
 		t.Offerings = slices.Clone(t.Offerings)
 		for j, o := range t.Offerings {
 			id := choose.Name(*t, o)
-			if o.Available && slices.ContainsFunc(rules, func(r fault) bool { return r.machines.matches(id) && r.hits(claimUID, id.String()) }) {
+			if o.Available && slices.ContainsFunc(rules, func(r fault) bool {
+				return r.machines.matches(id) && r.hits(claimUID, id.String())
+			}) {
 				refused = append(refused, choose.Choice{Type: *t, Offering: o})
 				t.Offerings[j].Available = false
 			}
@@ -226,7 +230,8 @@ func (f Faults) interrupted(m provider.Instance, now time.Time) (provider.Notice
 func (f Faults) throttled(call, subject string, now time.Time) bool {
 	return slices.ContainsFunc(f.throttles, func(r fault) bool {
 		_, open := r.window.opened(now)
-		return open && (len(r.calls) == 0 || slices.Contains(r.calls, call)) && r.hits(call, subject, now.Format(time.RFC3339Nano))
+		return open && (len(r.calls) == 0 || slices.Contains(r.calls, call)) &&
+			r.hits(call, subject, now.Format(time.RFC3339Nano))
 	})
 }
 

@@ -35,7 +35,8 @@ func launchedAs(t *testing.T, w *world, name string) provider.Offering {
 // P-31, P-51: an offering without capacity is passed over in the same launch, and is out of the catalogue for a while.
 func TestInsufficientCapacityIsPassedOver(t *testing.T) {
 	t.Parallel()
-	w := newFaultyWorld(t, "insufficientCapacity: [{capacityTypes: [spot], zones: [test-zone-a, test-zone-b, test-zone-c, test-zone-d], types: ['c-1x-*'], until: 2026-07-01T13:00:00Z}]")
+	w := newFaultyWorld(t,
+		"insufficientCapacity: [{capacityTypes: [spot], zones: [test-zone-a, test-zone-b, test-zone-c, test-zone-d], types: ['c-1x-*'], until: 2026-07-01T13:00:00Z}]")
 	first := launchedAs(t, w, "one")
 	if first.CapacityType == catalog.Spot && strings.HasPrefix(first.Type, "c-1x-") {
 		t.Fatalf("launched %s, of which there is no capacity", first)
@@ -58,7 +59,8 @@ func TestInsufficientCapacityIsPassedOver(t *testing.T) {
 		t.Error("nothing is unavailable after offerings were refused")
 	}
 	w.clock = w.clock.Add(2 * time.Hour)
-	if again := launchedAs(t, w, "two"); again.CapacityType != catalog.Spot || !strings.HasPrefix(again.Type, "c-1x-") {
+	if again := launchedAs(t, w, "two"); again.CapacityType != catalog.Spot ||
+		!strings.HasPrefix(again.Type, "c-1x-") {
 		t.Errorf("launched %s after the shortage, want the cheapest again, a c-1x of spot", again)
 	}
 }
@@ -67,8 +69,12 @@ func TestAClaimThatFindsNoCapacityIsToldWhatWasTried(t *testing.T) {
 	t.Parallel()
 	w := newFaultyWorld(t, "insufficientCapacity: [{}]")
 	claim := newClaim("web", nil)
-	claim.Spec.Requirements = append(claim.Spec.Requirements, karpenterv1.NodeSelectorRequirementWithMinValues{Key: "topology.kubernetes.io/zone", Operator: "In", Values: []string{"test-zone-b"}})
-	claim.Spec.Requirements = append(claim.Spec.Requirements, karpenterv1.NodeSelectorRequirementWithMinValues{Key: "node.kubernetes.io/instance-type", Operator: "In", Values: []string{"c-4x-amd64-linux"}})
+	claim.Spec.Requirements = append(claim.Spec.Requirements, karpenterv1.NodeSelectorRequirementWithMinValues{
+		Key: "topology.kubernetes.io/zone", Operator: "In", Values: []string{"test-zone-b"},
+	})
+	claim.Spec.Requirements = append(claim.Spec.Requirements, karpenterv1.NodeSelectorRequirementWithMinValues{
+		Key: "node.kubernetes.io/instance-type", Operator: "In", Values: []string{"c-4x-amd64-linux"},
+	})
 	_, err := w.Launch(t.Context(), claim, time.Time{})
 	var insufficient *provider.InsufficientCapacityError
 	if !errors.As(err, &insufficient) || len(insufficient.Tried) != 2 {
@@ -111,7 +117,9 @@ func TestMachinesJoinLateOrNever(t *testing.T) {
 	w := newFaultyWorld(t, "{slowBoot: [{delay: 2m}], neverJoin: [{capacityTypes: [on-demand]}]}")
 	late := mustLaunch(t, w, newClaim("late", nil))
 	stuck := newClaim("stuck", nil)
-	stuck.Spec.Requirements = append(stuck.Spec.Requirements, karpenterv1.NodeSelectorRequirementWithMinValues{Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"on-demand"}})
+	stuck.Spec.Requirements = append(stuck.Spec.Requirements, karpenterv1.NodeSelectorRequirementWithMinValues{
+		Key: "karpenter.sh/capacity-type", Operator: "In", Values: []string{"on-demand"},
+	})
 	never := mustLaunch(t, w, stuck)
 	joined := func() int {
 		nodes, err := w.cluster.Nodes(t.Context())
@@ -120,7 +128,8 @@ func TestMachinesJoinLateOrNever(t *testing.T) {
 		}
 		return len(nodes)
 	}
-	if next, err := w.Boot(t.Context(), w.clock); err != nil || !next.Equal(w.clock.Add(2*time.Minute)) || joined() != 0 {
+	if next, err := w.Boot(t.Context(), w.clock); err != nil || !next.Equal(w.clock.Add(2*time.Minute)) ||
+		joined() != 0 {
 		t.Errorf("next boot at %v, error %v, %d nodes; want the late machine in two minutes", next, err, joined())
 	}
 	w.Settle(t)
@@ -161,7 +170,8 @@ prices:
 		notices         int
 		throttled       bool
 		spot, guarantee float64 // factors on prices
-	}{{0, "", 0, false, 1, 1}, {10, "ImageDrift", 0, false, 1, 1}, {21, "ImageDrift", 1, false, 1, 1}, {40, "ImageDrift", 1, true, 3, 2}, {55, "ImageDrift", 1, true, 0.5, 2}, {61, "ImageDrift", 1, true, 1, 2}} {
+	}{{0, "", 0, false, 1, 1}, {10, "ImageDrift", 0, false, 1, 1}, {21, "ImageDrift", 1, false, 1, 1},
+		{40, "ImageDrift", 1, true, 3, 2}, {55, "ImageDrift", 1, true, 0.5, 2}, {61, "ImageDrift", 1, true, 1, 2}} {
 		now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(step.minute) * time.Minute)
 		w.clock = now
 		if reason, err := w.Drifted(t.Context(), claim); reason != step.drift || err != nil {
@@ -169,12 +179,14 @@ prices:
 		}
 		notices, err := w.Notices(t.Context())
 		if err != nil || len(notices.List) != step.notices || notices.Again <= 0 {
-			t.Errorf("minute %d: notices %+v, error %v; want %d, and to be asked again", step.minute, notices, err, step.notices)
+			t.Errorf("minute %d: notices %+v, error %v; want %d, and to be asked again", step.minute, notices, err,
+				step.notices)
 		}
 		if len(notices.List) == 1 && !notices.List[0].Gone.Equal(now.Add(time.Duration(70-step.minute)*time.Minute)) {
 			t.Errorf("minute %d: the machine is gone at %v, want minute 70", step.minute, notices.List[0].Gone)
 		}
-		if _, err := w.Get(t.Context(), claim.Status.ProviderID); errors.Is(err, provider.ErrThrottled) != step.throttled || (err != nil) != step.throttled {
+		if _, err := w.Get(t.Context(), claim.Status.ProviderID); errors.Is(err,
+			provider.ErrThrottled) != step.throttled || (err != nil) != step.throttled {
 			t.Errorf("minute %d: Get: %v, want throttled %t", step.minute, err, step.throttled)
 		}
 		offered, err := w.Catalog(t.Context(), "default")
@@ -194,10 +206,13 @@ prices:
 // P-43: once the notice has run out the machine is taken away, whatever was done about it; others stay.
 func TestAnInterruptedMachineIsTakenAway(t *testing.T) {
 	t.Parallel()
-	w := newFaultyWorld(t, "interruption: [{after: 10m, notice: 2m, types: ['c-1x-*']}, {kind: SpotRebalanceRecommendation, types: ['m-*']}]")
+	w := newFaultyWorld(t,
+		"interruption: [{after: 10m, notice: 2m, types: ['c-1x-*']}, {kind: SpotRebalanceRecommendation, types: ['m-*']}]")
 	taken := mustLaunch(t, w, newClaim("taken", nil))
 	advised := newClaim("advised", nil)
-	advised.Spec.Requirements = append(advised.Spec.Requirements, karpenterv1.NodeSelectorRequirementWithMinValues{Key: "karpenter.kwok.sh/instance-family", Operator: "In", Values: []string{"m"}})
+	advised.Spec.Requirements = append(advised.Spec.Requirements, karpenterv1.NodeSelectorRequirementWithMinValues{
+		Key: "karpenter.kwok.sh/instance-family", Operator: "In", Values: []string{"m"},
+	})
 	kept := mustLaunch(t, w, advised)
 	start := w.clock
 	for _, step := range []struct {
@@ -205,11 +220,15 @@ func TestAnInterruptedMachineIsTakenAway(t *testing.T) {
 		notices int
 		left    int
 		again   time.Duration
-	}{{9 * time.Minute, 1, 2, 5 * time.Second}, {11*time.Minute + 58*time.Second, 2, 2, 2 * time.Second}, {12 * time.Minute, 1, 1, 5 * time.Second}} {
+	}{{9 * time.Minute, 1, 2, 5 * time.Second}, {11*time.Minute + 58*time.Second, 2, 2, 2 * time.Second},
+		{12 * time.Minute, 1, 1, 5 * time.Second}} {
 		w.clock = start.Add(step.after)
 		notices, err := w.Notices(t.Context())
-		if err != nil || len(notices.List) != step.notices || notices.Again != step.again || w.Machines() != step.left {
-			t.Errorf("after %s: notices %+v, %d machines, error %v; want %d notices, %d machines, to be asked again after %s", step.after, notices, w.Machines(), err, step.notices, step.left, step.again)
+		if err != nil || len(notices.List) != step.notices || notices.Again != step.again ||
+			w.Machines() != step.left {
+			t.Errorf(
+				"after %s: notices %+v, %d machines, error %v; want %d notices, %d machines, to be asked again after %s",
+				step.after, notices, w.Machines(), err, step.notices, step.left, step.again)
 		}
 	}
 	if _, err := w.Get(t.Context(), taken.ProviderID); !errors.Is(err, provider.ErrNotFound) {
@@ -263,7 +282,8 @@ func TestBadFaultsMakeTheNodeClassNotReady(t *testing.T) {
 		_, launchErr := w.Launch(t.Context(), newClaim("web", nil), time.Time{})
 		for _, err := range []error{catalogErr, launchErr} {
 			var notReady *provider.NodeClassNotReadyError
-			if !errors.As(err, &notReady) || !strings.Contains(notReady.Reason, want) || !strings.Contains(notReady.Reason, kwok.FaultsAnnotationKey) {
+			if !errors.As(err, &notReady) || !strings.Contains(notReady.Reason, want) ||
+				!strings.Contains(notReady.Reason, kwok.FaultsAnnotationKey) {
 				t.Errorf("%s: error %v, want the class not ready because of %s", text, err, want)
 			}
 		}

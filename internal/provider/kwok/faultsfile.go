@@ -73,7 +73,8 @@ func ParseFaults(data []byte) (Faults, error) {
 	if top.missing() {
 		return Faults{}, nil
 	}
-	kinds, err := top.object("seed", "insufficientCapacity", "slowBoot", "neverJoin", "drift", "interruption", "throttling", "prices")
+	kinds, err := top.object("seed", "insufficientCapacity", "slowBoot", "neverJoin", "drift", "interruption",
+		"throttling", "prices")
 	if err != nil {
 		return Faults{}, err
 	}
@@ -241,13 +242,15 @@ func parseInterruption(rule *fault, values map[string]value) (err error) {
 		for _, kind := range provider.NoticeKinds() {
 			names = append(names, string(kind))
 		}
-		kind, err := v.text("one of "+strings.Join(names, ", "), func(s string) bool { return slices.Contains(names, s) })
+		kind, err := v.text("one of "+strings.Join(names, ", "),
+			func(s string) bool { return slices.Contains(names, s) })
 		if err != nil {
 			return err
 		}
 		rule.kind = provider.NoticeKind(kind)
 	}
-	if len(rule.machines.capacityTypes) == 0 && (rule.kind == provider.SpotInterrupted || rule.kind == provider.RebalanceRecommended) {
+	if len(rule.machines.capacityTypes) == 0 &&
+		(rule.kind == provider.SpotInterrupted || rule.kind == provider.RebalanceRecommended) {
 		rule.machines.capacityTypes = []string{catalog.Spot} // no cloud says that of others
 	}
 	if rule.after, err = values["after"].optionalDuration(0); err != nil {
@@ -263,7 +266,8 @@ func parseThrottling(rule *fault, values map[string]value) (err error) {
 		return nil
 	}
 	calls := []string{callCatalog, callLaunch, callTerminate, callReboot, callGet, callList}
-	rule.calls, err = v.texts(len(calls), "one of "+strings.Join(calls, ", "), func(s string) bool { return slices.Contains(calls, s) })
+	rule.calls, err = v.texts(len(calls), "one of "+strings.Join(calls, ", "),
+		func(s string) bool { return slices.Contains(calls, s) })
 	return err
 }
 
@@ -296,7 +300,8 @@ func parsePrices(rule *fault, values map[string]value) error {
 		if step.factor, err = parts["factor"].number(0, maxFactor); err != nil {
 			return err
 		}
-		if n := len(rule.steps); n > 0 && step.at <= rule.steps[n-1].at || rule.window.every > 0 && step.at >= rule.window.every {
+		if n := len(rule.steps); n > 0 && step.at <= rule.steps[n-1].at ||
+			rule.window.every > 0 && step.at >= rule.window.every {
 			return parts["at"].badValue("more than in the step before, and less than every")
 		}
 		rule.steps = append(rule.steps, step)

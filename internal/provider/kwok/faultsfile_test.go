@@ -67,20 +67,27 @@ func TestNoFaultsAreNone(t *testing.T) {
 
 func TestTheFaultsFileIsNamedInItsErrors(t *testing.T) {
 	t.Parallel()
-	for content, want := range map[string]string{"seed: x": "faults file f.yaml: faults.seed", "neverJoin: [{zones: [mars]}]": "faults file f.yaml: neverJoin[0]: types [], zones [\"mars\"]", "": ""} {
-		_, err := kwok.LoadFaults("f.yaml", mustGeneric(t), func(string) ([]byte, error) { return []byte(content), nil })
+	for content, want := range map[string]string{"seed: x": "faults file f.yaml: faults.seed",
+		"neverJoin: [{zones: [mars]}]": "faults file f.yaml: neverJoin[0]: types [], zones [\"mars\"]", "": ""} {
+		_, err := kwok.LoadFaults("f.yaml", mustGeneric(t), func(string) ([]byte, error) {
+			return []byte(content),
+				nil
+		})
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", content, err, want)
 		}
 	}
-	if _, err := kwok.LoadFaults("f.yaml", mustGeneric(t), func(string) ([]byte, error) { return nil, errors.New("no such file") }); err == nil {
+	if _, err := kwok.LoadFaults("f.yaml", mustGeneric(t), func(string) ([]byte, error) {
+		return nil, errors.New("no such file")
+	}); err == nil {
 		t.Error("a file that cannot be read is no error")
 	}
 	rules, err := kwok.ParseFaults([]byte("neverJoin: [{zones: [mars]}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kwok.New(kwok.Config{Cluster: kwoktest.New(time.Now), Now: time.Now, Inventory: mustGeneric(t), Faults: rules}); err == nil || !strings.Contains(err.Error(), "neverJoin[0]") {
+	if _, err := kwok.New(kwok.Config{Cluster: kwoktest.New(time.Now), Now: time.Now, Inventory: mustGeneric(t),
+		Faults: rules}); err == nil || !strings.Contains(err.Error(), "neverJoin[0]") {
 		t.Errorf("error %v, want the rule named that matches nothing", err)
 	}
 }
@@ -110,7 +117,8 @@ func FuzzFaults(f *testing.F) {
 		now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 		cluster := kwoktest.New(func() time.Time { return now })
 		cluster.SetNodeClass("default", 0, "")
-		p, err := kwok.New(kwok.Config{Cluster: cluster, Now: func() time.Time { return now }, Inventory: inventory, Faults: faults})
+		p, err := kwok.New(kwok.Config{Cluster: cluster, Now: func() time.Time { return now }, Inventory: inventory,
+			Faults: faults})
 		if err != nil {
 			return
 		}

@@ -117,7 +117,9 @@ func parseResources(v value) (quantities, error) {
 	slices.Sort(names) // so that of two errors it is always the same one that is reported
 	for _, name := range names {
 		if len(validation.IsQualifiedName(name)) > 0 || name == resources.NameNodes {
-			return quantities{}, fmt.Errorf("%s: unknown field %q; want names of resources such as cpu, memory or nvidia.com/gpu", v.path, name)
+			return quantities{},
+				fmt.Errorf("%s: unknown field %q; want names of resources such as cpu, memory or nvidia.com/gpu",
+					v.path, name)
 		}
 		amount, text, err := parseQuantity(name, fields[name])
 		if err != nil {
@@ -132,10 +134,13 @@ func parseResources(v value) (quantities, error) {
 		}
 	}
 	if parsed.amounts[resources.NameCPU] <= overheadCPU {
-		return quantities{}, value{path: v.path + ".cpu", raw: fields["cpu"].raw}.badValue("more than the machine's own part, 100m")
+		return quantities{},
+			value{path: v.path + ".cpu", raw: fields["cpu"].raw}.badValue("more than the machine's own part, 100m")
 	}
 	if parsed.amounts[resources.NameMemory] <= overheadMemory {
-		return quantities{}, value{path: v.path + ".memory", raw: fields["memory"].raw}.badValue("more than the machine's own part, 10Mi")
+		return quantities{},
+			value{path: v.path + ".memory", raw: fields["memory"].raw}.badValue(
+				"more than the machine's own part, 10Mi")
 	}
 	return parsed, nil
 }

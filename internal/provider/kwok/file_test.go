@@ -28,10 +28,12 @@ func element(old, new string) string {
 func TestKarpentersFileFormatIsUnderstood(t *testing.T) {
 	t.Parallel()
 	for name, file := range map[string]string{
-		"as written by hand":            element("", ""),
-		"keys in another case":          strings.NewReplacer(`"Price"`, `"price"`, `"Requirements"`, `"requirements"`, `"key"`, `"Key"`).Replace(element("", "")),
-		"with all the generator writes": element(`"Price": 0.5`, `"Price": 0.5, "Available": true, "ReservationCapacity": 0, "CapacityOverride": null, "OverheadOverride": null`),
-		"numbers as resources":          element(`"cpu": "2"`, `"cpu": 2`),
+		"as written by hand": element("", ""),
+		"keys in another case": strings.NewReplacer(`"Price"`, `"price"`, `"Requirements"`, `"requirements"`,
+			`"key"`, `"Key"`).Replace(element("", "")),
+		"with all the generator writes": element(`"Price": 0.5`,
+			`"Price": 0.5, "Available": true, "ReservationCapacity": 0, "CapacityOverride": null, "OverheadOverride": null`),
+		"numbers as resources": element(`"cpu": "2"`, `"cpu": 2`),
 	} {
 		inventory, err := kwok.ParseInventory([]byte(file))
 		if err != nil {
@@ -63,9 +65,11 @@ func TestAFileOfTheDefaultCatalogueIsTheDefaultCatalogue(t *testing.T) {
 		}
 		arch, _ := kind.Labels.Get("kubernetes.io/arch").Single()
 		system, _ := kind.Labels.Get("kubernetes.io/os").Single()
-		elements = append(elements, fmt.Sprintf(`{"name": %q, "offerings": [%s], "architecture": %q, "operatingSystems": [%q],
-		 "resources": {"cpu": "%d", "ephemeral-storage": "20Gi", "memory": "%dGi", "pods": "%d"}}`, kind.Name, strings.Join(offerings, ","),
-			arch, system, kind.Capacity["cpu"]/1000, kind.Capacity["memory"]>>30, kind.Capacity["pods"]))
+		elements = append(elements,
+			fmt.Sprintf(`{"name": %q, "offerings": [%s], "architecture": %q, "operatingSystems": [%q],
+		 "resources": {"cpu": "%d", "ephemeral-storage": "20Gi", "memory": "%dGi", "pods": "%d"}}`, kind.Name,
+				strings.Join(offerings, ","),
+				arch, system, kind.Capacity["cpu"]/1000, kind.Capacity["memory"]>>30, kind.Capacity["pods"]))
 	}
 	inventory, err := kwok.ParseInventory([]byte("[" + strings.Join(elements, ",") + "]"))
 	if err != nil {
@@ -79,8 +83,8 @@ func TestAFileOfTheDefaultCatalogueIsTheDefaultCatalogue(t *testing.T) {
 func TestLabelsOfFileTypesFollowTheirNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"m5.2xlarge": "m5 2xlarge", "m7i-flex.large": "m7i 2", "n2-standard-4": "n2 2", "Standard_D4s_v3": "S 2", "c-4x-amd64-linux": "c 2",
-		"x": "x 2", "m5.metal": "m5 metal", "m5.huge": "m5 2",
+		"m5.2xlarge": "m5 2xlarge", "m7i-flex.large": "m7i 2", "n2-standard-4": "n2 2", "Standard_D4s_v3": "S 2",
+		"c-4x-amd64-linux": "c 2", "x": "x 2", "m5.metal": "m5 metal", "m5.huge": "m5 2",
 	} {
 		inventory, err := kwok.ParseInventory([]byte(element(`"name": "a"`, fmt.Sprintf(`"name": %q`, name))))
 		if err != nil {
@@ -98,13 +102,15 @@ func TestLabelsOfFileTypesFollowTheirNames(t *testing.T) {
 func TestOfferingsMayNarrowTheirTypeAndAddLabels(t *testing.T) {
 	t.Parallel()
 	file := strings.Replace(element(`"linux"`, `"linux", "windows"`), `"values": ["z"]}`,
-		`"values": ["y", "z"]}, {"key": "kubernetes.io/os", "operator": "In", "values": ["windows"]}, {"key": "node.kubernetes.io/windows-build", "operator": "In", "values": ["10.0.20348"]}`, 1)
+		`"values": ["y", "z"]}, {"key": "kubernetes.io/os", "operator": "In", "values": ["windows"]}, {"key": "node.kubernetes.io/windows-build", "operator": "In", "values": ["10.0.20348"]}`,
+		1)
 	inventory, err := kwok.ParseInventory([]byte(file))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := inventory.Catalog()
-	if got := fmt.Sprint(c.Types[0].Offerings[1].Labels); len(c.Types[0].Offerings) != 2 || got != "kubernetes.io/os=windows node.kubernetes.io/windows-build=10.0.20348" {
+	if got := fmt.Sprint(c.Types[0].Offerings[1].Labels); len(c.Types[0].Offerings) != 2 ||
+		got != "kubernetes.io/os=windows node.kubernetes.io/windows-build=10.0.20348" {
 		t.Errorf("labels of the second of %d offerings: %s", len(c.Types[0].Offerings), got)
 	}
 	if !c.WellKnown["node.kubernetes.io/windows-build"] || c.WellKnown["topology.kubernetes.io/region"] {
@@ -128,7 +134,8 @@ func TestMalformedFilesAreRefusedByName(t *testing.T) {
 		{element(`"name": "a"`, `"name": ""`), `instance type 0.name: got ""; want a string`},
 		{element(`"name": "a"`, `"name": "a b"`), `instance type 0.name: got "a b"; want a string`},
 		{element(`"name": "a"`, `"name": "a", "NAME": "b"`), `instance type 0: field "name" stands twice`},
-		{element(`"name": "a"`, `"name": "a", "zone": "z"`), `unknown field "zone"; allowed are name, offerings, architecture, operatingSystems, resources`},
+		{element(`"name": "a"`, `"name": "a", "zone": "z"`),
+			`unknown field "zone"; allowed are name, offerings, architecture, operatingSystems, resources`},
 		{element(`"amd64"`, `7`), "instance type 0 (a).architecture: got 7; want a string"},
 		{element(`["linux"]`, `[]`), "instance type 0 (a).operatingSystems: got []; want at least one"},
 		{element(`["linux"]`, `["li nux"]`), `instance type 0 (a).operatingSystems[0]: got "li nux"`},
@@ -147,19 +154,25 @@ func TestMalformedFilesAreRefusedByName(t *testing.T) {
 		{element(`0.5`, `1e300`), `offerings[0].Price: got 1e300; want`},
 		{element(`"Price": 0.5, `, ``), `offerings[0].Price: got nothing; want`},
 		{element(`0.5`, `0.5, "Available": "yes"`), `offerings[0].Available: got "yes"; want true or false`},
-		{element(`0.5`, `0.5, "ReservationCapacity": 1.5`), `offerings[0].ReservationCapacity: got 1.5; want a whole number`},
-		{element(`0.5`, `0.5, "CapacityOverride": {"cpu": "1"}`), `offerings[0].CapacityOverride: got {"cpu": "1"}; want null`},
+		{element(`0.5`, `0.5, "ReservationCapacity": 1.5`),
+			`offerings[0].ReservationCapacity: got 1.5; want a whole number`},
+		{element(`0.5`, `0.5, "CapacityOverride": {"cpu": "1"}`),
+			`offerings[0].CapacityOverride: got {"cpu": "1"}; want null`},
 		{element(`0.5`, `0.5, "capacityType": "spot"`), `offerings[0]: unknown field "capacityType"`},
 		{element(zone, ``), "not JSON"},
 		{element(`,
 	   `+zone, ``), `want a requirement with key topology.kubernetes.io/zone, operator In`},
 		{element(`["z"]`, `[]`), `operator In needs at least one value`},
-		{element(`"In", "values": ["z"]`, `"Exists"`), `want a requirement with key topology.kubernetes.io/zone, operator In`},
+		{element(`"In", "values": ["z"]`, `"Exists"`),
+			`want a requirement with key topology.kubernetes.io/zone, operator In`},
 		{element(`"In", "values": ["z"]`, `"Is", "values": ["z"]`), `"Is" is none of In, NotIn`},
 		{element(`["spot"]`, `["sport"]`), `"sport"; want on-demand, spot or reserved`},
-		{element(zone, zone+`,`+strings.Replace(zone, `"z"`, `"y"`, 1)), `none contradicts another, but those of topology.kubernetes.io/zone do`},
-		{element(zone, zone+`, {"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}`), `contradicts the instance type, which has kubernetes.io/arch=amd64`},
-		{element(zone, zone+`, {"key": "bad key", "operator": "Exists"}`), `Requirements[2].key: got "bad key"; want a label key`},
+		{element(zone, zone+`,`+strings.Replace(zone, `"z"`, `"y"`, 1)),
+			`none contradicts another, but those of topology.kubernetes.io/zone do`},
+		{element(zone, zone+`, {"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}`),
+			`contradicts the instance type, which has kubernetes.io/arch=amd64`},
+		{element(zone, zone+`, {"key": "bad key", "operator": "Exists"}`),
+			`Requirements[2].key: got "bad key"; want a label key`},
 		{element(`}]}]}]`, `}]}]}, {}]`), `instance type 1.name`},
 		{element(`"offerings": [`, `"offerings": [], "x": [`), `unknown field "x"`},
 		{strings.TrimSuffix(element("", ""), "]") + "," + element("", "")[1:], `instance type a: listed twice`},
@@ -190,7 +203,8 @@ func TestTheFileInTheDocumentationIsAccepted(t *testing.T) {
 	if kind := findType(t, inventory.Catalog(), "m5.large"); len(kind.Offerings) != 2 {
 		t.Errorf("%d offerings, want one in each of two zones", len(kind.Offerings))
 	}
-	if want := fmt.Sprintf("%d real EC2 instance types", len(mustEC2(t).Types)); !strings.Contains(string(page), want) {
+	if want := fmt.Sprintf("%d real EC2 instance types", len(mustEC2(t).Types)); !strings.Contains(string(page),
+		want) {
 		t.Errorf("the page does not say %q", want)
 	}
 }
@@ -224,7 +238,8 @@ func FuzzParseInventory(f *testing.F) {
 			if _, err := w.Boot(t.Context(), w.clock.Add(time.Minute)); err != nil {
 				t.Errorf("%s: the API server refuses the node: %v", kind.Name, err)
 			}
-			if instance.Type != "" && !requirement.FromLabels(map[string]string{corev1.LabelHostname: "web"}).Matches(instance.Labels) {
+			if instance.Type != "" &&
+				!requirement.FromLabels(map[string]string{corev1.LabelHostname: "web"}).Matches(instance.Labels) {
 				t.Errorf("%s: hostname is %q, want web", kind.Name, instance.Labels[corev1.LabelHostname])
 			}
 		}

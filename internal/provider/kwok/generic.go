@@ -58,7 +58,8 @@ func genericType(family, arch, system string, cpus, memoryGiB int64) (catalog.Ty
 		Labels: typeLabels(name, arch, []string{system}, fmt.Sprint(cpus), gibibytes(memoryGiB)),
 		Capacity: resources.Amounts{
 			resources.NameCPU: cpus * 1000, resources.NameMemory: memoryGiB << 30,
-			resources.NameEphemeralStorage: genericStorage, resources.NamePods: min(cpus*genericPodsPerCPU, genericMaxPods),
+			resources.NameEphemeralStorage: genericStorage,
+			resources.NamePods:             min(cpus*genericPodsPerCPU, genericMaxPods),
 		},
 		Overhead:  overhead(),
 		Offerings: offerings([]string{"test-zone-a", "test-zone-b", "test-zone-c", "test-zone-d"}, onDemand, spot),

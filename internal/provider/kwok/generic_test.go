@@ -50,13 +50,16 @@ func TestTheDefaultCatalogueIsKarpenters(t *testing.T) {
 		{"m-256x-amd64-windows", 256, 2048, 1024, 8.599023255552, 6.0193162788864, "amd64 windows 256 m 256 2Ti"},
 	} {
 		kind := findType(t, c, want.name)
-		if kind.Capacity["cpu"] != want.cpu*1000 || kind.Capacity["memory"] != want.gib<<30 || kind.Capacity["pods"] != want.pods ||
-			kind.Capacity["ephemeral-storage"] != 20<<30 || kind.Overhead["cpu"] != 100 || kind.Overhead["memory"] != 10<<20 {
+		if kind.Capacity["cpu"] != want.cpu*1000 || kind.Capacity["memory"] != want.gib<<30 ||
+			kind.Capacity["pods"] != want.pods ||
+			kind.Capacity["ephemeral-storage"] != 20<<30 || kind.Overhead["cpu"] != 100 ||
+			kind.Overhead["memory"] != 10<<20 {
 			t.Errorf("%s: capacity %v, overhead %v", want.name, kind.Capacity, kind.Overhead)
 		}
 		var labels []string
-		for _, key := range []requirement.Key{"kubernetes.io/arch", "kubernetes.io/os", "karpenter.kwok.sh/instance-size",
-			"karpenter.kwok.sh/instance-family", "karpenter.kwok.sh/instance-cpu", "karpenter.kwok.sh/instance-memory"} {
+		for _, key := range []requirement.Key{"kubernetes.io/arch", "kubernetes.io/os",
+			"karpenter.kwok.sh/instance-size", "karpenter.kwok.sh/instance-family", "karpenter.kwok.sh/instance-cpu",
+			"karpenter.kwok.sh/instance-memory"} {
 			value, _ := kind.Labels.Get(key).Single()
 			labels = append(labels, value)
 		}
@@ -67,7 +70,8 @@ func TestTheDefaultCatalogueIsKarpenters(t *testing.T) {
 		for _, o := range kind.Offerings {
 			dollars := map[string]float64{catalog.OnDemand: want.onDemand, catalog.Spot: want.spot}[o.CapacityType]
 			if difference := o.Price.Dollars() - dollars; difference > 5e-7 || difference < -5e-7 || !o.Available {
-				t.Errorf("%s %s/%s: price %s, available %t; want %v and true", want.name, o.Zone, o.CapacityType, o.Price, o.Available, dollars)
+				t.Errorf("%s %s/%s: price %s, available %t; want %v and true", want.name, o.Zone, o.CapacityType,
+					o.Price, o.Available, dollars)
 			}
 			zones[o.Zone]++
 		}
@@ -82,7 +86,8 @@ func TestTheDefaultCatalogueIsKarpenters(t *testing.T) {
 func TestTheSettingSelectsTheInventory(t *testing.T) {
 	t.Parallel()
 	read := func(path string) ([]byte, error) { return []byte(strings.ReplaceAll(smallFile, "m5.large", path)), nil }
-	for setting, typeName := range map[string]string{"": "c-1x-amd64-linux", "aws": "m5.24xlarge", "mine.json": "mine.json"} {
+	for setting, typeName := range map[string]string{"": "c-1x-amd64-linux", "aws": "m5.24xlarge",
+		"mine.json": "mine.json"} {
 		inventory, err := kwok.LoadInventory(setting, read)
 		if err != nil {
 			t.Fatalf("%q: %v", setting, err)

@@ -110,7 +110,8 @@ func (v Inventory) left(instances []provider.Instance) catalog.Catalog {
 func used(instances []provider.Instance, typeName string, o catalog.Offering) int {
 	n := 0
 	for _, instance := range instances {
-		if instance.Type == typeName && instance.Zone == o.Zone && instance.CapacityType == o.CapacityType && o.Labels.Matches(instance.Labels) {
+		if instance.Type == typeName && instance.Zone == o.Zone && instance.CapacityType == o.CapacityType &&
+			o.Labels.Matches(instance.Labels) {
 			n++
 		}
 	}

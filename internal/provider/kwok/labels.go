@@ -28,8 +28,8 @@ const (
 	LaunchedAnnotationKey = kwokv1alpha1.Group + "/launched"
 	// TerminatedAnnotationKey is when the machine was ended, on a Node that finalizers still hold.
 	TerminatedAnnotationKey = kwokv1alpha1.Group + "/terminated"
-	// InterruptedAnnotationKey on a Node, set by hand, is the cloud's notice that it takes the machine away (P-43). The
-	// value is when the machine will be gone, in RFC 3339; any other means that this is not known.
+	// InterruptedAnnotationKey on a Node, set by hand, is the cloud's notice that it takes the machine away (P-43).
+	// The value is when the machine will be gone, in RFC 3339; any other means that this is not known.
 	InterruptedAnnotationKey = kwokv1alpha1.Group + "/interrupted"
 	// FaultsAnnotationKey on a KWOKNodeClass holds its faults; see [ParseFaults].
 	FaultsAnnotationKey = kwokv1alpha1.Group + "/faults"

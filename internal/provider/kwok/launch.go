@@ -26,9 +26,11 @@ const (
 // Launch creates the node of the claim's machine, or with a nodeRegistrationDelay the boot record from which
 // [Provider.Boot] creates it later. Both are named after the claim and carry its UID, which makes Launch idempotent.
 //
-// notAfter is kept when the call begins. The API server does not know it, so a create that was given up may land later. What
-// bounds the machines of a pool then are names: one machine at a time has the name of a claim, and so of a slot.
-func (p *Provider) Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
+// notAfter is kept when the call begins. The API server does not know it, so a create that was given up may land
+// later. What bounds the machines of a pool then are names: one machine at a time has the name of a claim, and so of a
+// slot.
+func (p *Provider) Launch(ctx context.Context, claim *karpenterv1.NodeClaim,
+	notAfter time.Time) (provider.Instance, error) {
 	if !notAfter.IsZero() && p.now().After(notAfter) {
 		return provider.Instance{}, fmt.Errorf("launching NodeClaim %s: %w", claim.Name, provider.ErrExpired)
 	}
@@ -47,12 +49,13 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim) (pr
 		return provider.Instance{}, err
 	}
 	if claim.UID == "" || claim.Name == "" {
-		return provider.Instance{}, &provider.LaunchError{ConditionReason: ReasonInvalidClaim, Message: "a claim without name or UID is not one that the API server stored"}
+		return provider.Instance{}, &provider.LaunchError{ConditionReason: ReasonInvalidClaim,
+			Message: "a claim without name or UID is not one that the API server stored"}
 	}
 	record, err := p.design(ctx, claim)
 	if err != nil || record.later() {
-		// Nothing tells below that an earlier call has made the machine already: a call that fails would lose it, and a
-		// machine that has joined left no record whose name is taken. Without a delay the node's name is.
+		// Nothing tells below that an earlier call has made the machine already: a call that fails would lose it, and
+		// a machine that has joined left no record whose name is taken. Without a delay the node's name is.
 		if node, err := p.launched(ctx, claim); node != nil || err != nil {
 			return instanceOrError(node, err)
 		}
@@ -65,7 +68,8 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim) (pr
 	if apierrors.IsAlreadyExists(err) { // an earlier call was for this claim, or for another one of its name
 		node, err = p.launched(ctx, claim)
 		if node == nil && err == nil {
-			err = fmt.Errorf("the name %s was taken a moment ago and is free again; trying again will help", claim.Name)
+			err = fmt.Errorf("the name %s was taken a moment ago and is free again; trying again will help",
+				claim.Name)
 		}
 	}
 	return instanceOrError(node, err)
@@ -126,10 +130,12 @@ func (p *Provider) launched(ctx context.Context, claim *karpenterv1.NodeClaim) (
 	}
 	if owner := node.Annotations[ClaimUIDAnnotationKey]; owner != string(claim.UID) {
 		return nil, &provider.LaunchError{ConditionReason: ReasonNodeNameTaken, Message: fmt.Sprintf(
-			"node %s exists and belongs to another claim (UID %q, this one is %q); the name is free once that node is gone", node.Name, owner, claim.UID)}
+			"node %s exists and belongs to another claim (UID %q, this one is %q); the name is free once that node is gone",
+			node.Name, owner, claim.UID)}
 	}
 	if !p.isMachine(node) {
-		return nil, &provider.LaunchError{ConditionReason: ReasonInstanceTerminated, Message: fmt.Sprintf("the machine %s was launched and has been terminated since", node.Name)}
+		return nil, &provider.LaunchError{ConditionReason: ReasonInstanceTerminated,
+			Message: fmt.Sprintf("the machine %s was launched and has been terminated since", node.Name)}
 	}
 	return node, nil
 }
@@ -137,7 +143,8 @@ func (p *Provider) launched(ctx context.Context, claim *karpenterv1.NodeClaim) (
 func (p *Provider) classOf(ctx context.Context, claim *karpenterv1.NodeClaim) (*kwokv1alpha1.KWOKNodeClass, error) {
 	ref := claim.Spec.NodeClassRef
 	if ref == nil || ref.Group != p.NodeClass().Group || ref.Kind != p.NodeClass().Kind {
-		return nil, fmt.Errorf("%w: spec.nodeClassRef is %+v; want group %s, kind %s", provider.ErrNodeClassNotFound, ref, p.NodeClass().Group, p.NodeClass().Kind)
+		return nil, fmt.Errorf("%w: spec.nodeClassRef is %+v; want group %s, kind %s", provider.ErrNodeClassNotFound,
+			ref, p.NodeClass().Group, p.NodeClass().Kind)
 	}
 	return p.nodeClass(ctx, ref.Name)
 }
@@ -160,14 +167,16 @@ func (p *Provider) prepare(ctx context.Context, claim *karpenterv1.NodeClaim, fa
 	return newNode(claim, d, taken, p.now()), nil
 }
 
-// take chooses the cheapest offering that has capacity, as a cloud does that is given a list. What refuses on the way there
-// is noted as short (P-31). c has what is known to be short as unavailable already.
-func (p *Provider) take(c catalog.Catalog, d choose.Demand, faults Faults, known *provider.Shortages) (choose.Choice, error) {
+// take chooses the cheapest offering that has capacity, as a cloud does that is given a list. What refuses on the way
+// there is noted as short (P-31). c has what is known to be short as unavailable already.
+func (p *Provider) take(c catalog.Catalog, d choose.Demand, faults Faults,
+	known *provider.Shortages) (choose.Choice, error) {
 	now := p.now()
 	left, refused := faults.left(c, d.Tie, now)
 	taken, err := d.Best(left)
 	for _, r := range refused {
-		if len(d.Problems(c, r.Type, r.Offering)) == 0 && (err != nil || d.Compare(r.Type, r.Offering, taken.Type, taken.Offering) < 0) {
+		if len(d.Problems(c, r.Type, r.Offering)) == 0 &&
+			(err != nil || d.Compare(r.Type, r.Offering, taken.Type, taken.Offering) < 0) {
 			known.Note(choose.Name(r.Type, r.Offering), now)
 		}
 	}
@@ -177,8 +186,8 @@ func (p *Provider) take(c catalog.Catalog, d choose.Demand, faults Faults, known
 	return taken, err
 }
 
-// start makes the machine: at once, or durably planned when the node class or a fault asks for a delay. Unless the name is taken there
-// may be a new machine of it now, also where the answer is lost.
+// start makes the machine: at once, or durably planned when the node class or a fault asks for a delay. Unless the
+// name is taken there may be a new machine of it now, also where the answer is lost.
 func (p *Provider) start(ctx context.Context, record BootRecord) error {
 	err := p.create(ctx, record)
 	if !apierrors.IsAlreadyExists(err) {
@@ -227,8 +236,8 @@ func (p *Provider) Terminate(ctx context.Context, providerID string, _ func() bo
 }
 
 // end deletes the node of a machine, and marks it in case finalizers keep it. In this order: a crash between the two
-// leaves a machine that still counts, so that Terminate is called again. A node that is going already, and that nobody holds but whom
-// Terminate answers, is gone with that answer: to remember it is enough (B-12).
+// leaves a machine that still counts, so that Terminate is called again. A node that is going already, and that nobody
+// holds but whom Terminate answers, is gone with that answer: to remember it is enough (B-12).
 func (p *Provider) end(ctx context.Context, node *corev1.Node) error {
 	if node.DeletionTimestamp != nil && slices.Equal(node.Finalizers, []string{karpenterv1.TerminationFinalizer}) {
 		p.ended.add(node, p.now())

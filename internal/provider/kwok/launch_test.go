@@ -25,7 +25,8 @@ import (
 func newClaim(name string, labels map[string]string) *karpenterv1.NodeClaim {
 	claim := &karpenterv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)},
-		Spec:       karpenterv1.NodeClaimSpec{NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}},
+		Spec: karpenterv1.NodeClaimSpec{NodeClassRef: &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh",
+			Kind: "KWOKNodeClass", Name: "default"}},
 	}
 	for key, value := range labels {
 		claim.Spec.Requirements = append(claim.Spec.Requirements, karpenterv1.NodeSelectorRequirementWithMinValues{
@@ -47,7 +48,8 @@ func mustLaunch(t *testing.T, w *world, claim *karpenterv1.NodeClaim) provider.I
 func TestTheNodeIsKarpenters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, mustGeneric(t), 0)
-	claim := newClaim("web-1", map[string]string{string(catalog.LabelInstanceType): "s-4x-arm64-linux", string(catalog.LabelZone): "test-zone-c"})
+	claim := newClaim("web-1", map[string]string{string(catalog.LabelInstanceType): "s-4x-arm64-linux",
+		string(catalog.LabelZone): "test-zone-c"})
 	claim.Labels = map[string]string{karpenterv1.NodePoolLabelKey: "default"}
 	claim.Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}}
 	claim.Spec.StartupTaints = []corev1.Taint{{Key: "starting", Effect: corev1.TaintEffectNoSchedule}}
@@ -58,23 +60,28 @@ func TestTheNodeIsKarpenters(t *testing.T) {
 	}
 	want := map[string]string{
 		"kwok.x-k8s.io/node": "fake", "kwok-partition": "a", "eks-node-viewer/instance-price": "0.082026",
-		"karpenter.kwok.sh/instance-size": "4", "karpenter.kwok.sh/instance-family": "s", "karpenter.kwok.sh/instance-cpu": "4",
-		"karpenter.kwok.sh/instance-memory": "16Gi", "kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": "web-1",
+		"karpenter.kwok.sh/instance-size": "4", "karpenter.kwok.sh/instance-family": "s",
+		"karpenter.kwok.sh/instance-cpu":    "4",
+		"karpenter.kwok.sh/instance-memory": "16Gi", "kubernetes.io/arch": "arm64", "kubernetes.io/os": "linux",
+		"kubernetes.io/hostname":           "web-1",
 		"node.kubernetes.io/instance-type": "s-4x-arm64-linux", "topology.kubernetes.io/zone": "test-zone-c",
 		"karpenter.sh/capacity-type": "spot", "karpenter.sh/nodepool": "default",
 	}
 	if fmt.Sprint(node.Labels) != fmt.Sprint(want) {
 		t.Errorf("labels\n%v, want\n%v", node.Labels, want)
 	}
-	if taints := node.Spec.Taints; len(taints) != 1 || taints[0] != (corev1.Taint{Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute}) {
+	if taints := node.Spec.Taints; len(taints) != 1 ||
+		taints[0] != (corev1.Taint{Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute}) {
 		t.Errorf("taints %v, want karpenter.sh/unregistered:NoExecute only: registration adds the claim's", taints)
 	}
 	if node.Spec.ProviderID != "kwok://web-1" || node.Annotations["kwok.x-k8s.io/node"] != "fake" {
 		t.Errorf("provider ID %q, annotations %v", node.Spec.ProviderID, node.Annotations)
 	}
 	capacity, allocatable := node.Status.Capacity, node.Status.Allocatable
-	if capacity.Cpu().String() != "4" || allocatable.Cpu().String() != "3900m" || allocatable.Memory().String() != "16374Mi" || allocatable.Pods().String() != "64" {
-		t.Errorf("capacity %v, allocatable %v; want 4 cpus and 16Gi less 100m and 10Mi, 64 pods", capacity, allocatable)
+	if capacity.Cpu().String() != "4" || allocatable.Cpu().String() != "3900m" ||
+		allocatable.Memory().String() != "16374Mi" || allocatable.Pods().String() != "64" {
+		t.Errorf("capacity %v, allocatable %v; want 4 cpus and 16Gi less 100m and 10Mi, 64 pods", capacity,
+			allocatable)
 	}
 }
 
@@ -85,7 +92,8 @@ func TestEqualOfferingsAreSpread(t *testing.T) {
 	w, again := newWorld(t, mustGeneric(t), 0), newWorld(t, mustGeneric(t), 0)
 	zones := map[string]int{}
 	for i := range 100 {
-		claim := newClaim(fmt.Sprintf("web-%d", i), map[string]string{string(catalog.LabelInstanceType): "c-1x-amd64-linux"})
+		claim := newClaim(fmt.Sprintf("web-%d", i),
+			map[string]string{string(catalog.LabelInstanceType): "c-1x-amd64-linux"})
 		first, second := mustLaunch(t, w, claim), mustLaunch(t, again, claim)
 		if first.Zone != second.Zone {
 			t.Errorf("%s: zone %s, then %s", claim.Name, first.Zone, second.Zone)
@@ -118,7 +126,9 @@ func TestAReservationIsUsedUp(t *testing.T) {
 	}
 	full := newClaim("web-9", map[string]string{string(catalog.LabelCapacityType): "reserved"})
 	var insufficient *provider.InsufficientCapacityError
-	if _, err := w.Launch(t.Context(), full, time.Time{}); !errors.As(err, &insufficient) || len(insufficient.Tried) != 1 || insufficient.Tried[0] != (provider.Offering{Type: "a", Zone: "z", CapacityType: "reserved"}) {
+	if _, err := w.Launch(t.Context(), full, time.Time{}); !errors.As(err, &insufficient) ||
+		len(insufficient.Tried) != 1 ||
+		insufficient.Tried[0] != (provider.Offering{Type: "a", Zone: "z", CapacityType: "reserved"}) {
 		t.Errorf("error %v, want insufficient capacity after trying a/z/reserved", err)
 	}
 	if err := w.Terminate(t.Context(), "kwok://web-0", nil); !errors.Is(err, provider.ErrNotFound) {
@@ -130,21 +140,26 @@ func TestAReservationIsUsedUp(t *testing.T) {
 	mustLaunch(t, w, full)
 }
 
-// TestLaunchesGoByWhatUsersSay is P-11: what a NodeOverlay says of a type decides which one is launched, and what it has.
+// TestLaunchesGoByWhatUsersSay is P-11: what a NodeOverlay says of a type decides which one is launched, and what it
+// has.
 func TestLaunchesGoByWhatUsersSay(t *testing.T) {
 	t.Parallel()
 	cluster := kwoktest.New(time.Now)
 	cluster.SetNodeClass("default", 0, "")
-	p, err := kwok.New(kwok.Config{Cluster: cluster, Inventory: mustGeneric(t), Now: time.Now, Correct: func(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog {
-		c.Types = slices.Clone(c.Types)
-		for i := range c.Types {
-			if c.Types[i].Name == "m-8x-amd64-linux" && claim.Name == "web" {
-				c.Types[i].Capacity = resources.Amounts{resources.NameCPU: 8000, resources.NameMemory: 64 << 30, "example.com/fuse": 5}
-				c.Types[i].Offerings = []catalog.Offering{{Zone: "test-zone-a", CapacityType: catalog.Spot, Available: true}}
+	p, err := kwok.New(kwok.Config{Cluster: cluster, Inventory: mustGeneric(t), Now: time.Now,
+		Correct: func(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog {
+			c.Types = slices.Clone(c.Types)
+			for i := range c.Types {
+				if c.Types[i].Name == "m-8x-amd64-linux" && claim.Name == "web" {
+					c.Types[i].Capacity = resources.Amounts{resources.NameCPU: 8000, resources.NameMemory: 64 << 30,
+						"example.com/fuse": 5}
+					c.Types[i].Offerings = []catalog.Offering{
+						{Zone: "test-zone-a", CapacityType: catalog.Spot, Available: true},
+					}
+				}
 			}
-		}
-		return c
-	}})
+			return c
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +175,8 @@ func TestLaunchesGoByWhatUsersSay(t *testing.T) {
 // TestAReservationIsPaidForAnyway is P-11: it is taken before what is cheaper, and the catalogue says how large it is.
 func TestAReservationIsPaidForAnyway(t *testing.T) {
 	t.Parallel()
-	inventory, err := kwok.ParseInventory([]byte(`[{"name": "a", "architecture": "amd64", "operatingSystems": ["linux"],
+	inventory, err :=
+		kwok.ParseInventory([]byte(`[{"name": "a", "architecture": "amd64", "operatingSystems": ["linux"],
 	 "resources": {"cpu": "2", "memory": "8Gi"}, "offerings": [
 	  {"Price": 0.1, "Requirements": [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]},
 	   {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["z"]}]},
@@ -185,11 +201,15 @@ func TestSoldOutOfferingsAreNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(t, inventory, 0)
-	if instance := mustLaunch(t, w, newClaim("web", nil)); instance.CapacityType != "on-demand" || instance.Price != 96_000 || instance.Labels[corev1.LabelOSStable] != "linux" {
-		t.Errorf("took %s at %s on %s, want on-demand at 0.096 on linux: spot is sold out", instance.CapacityType, instance.Price, instance.Labels[corev1.LabelOSStable])
+	if instance := mustLaunch(t, w, newClaim("web", nil)); instance.CapacityType != "on-demand" ||
+		instance.Price != 96_000 || instance.Labels[corev1.LabelOSStable] != "linux" {
+		t.Errorf("took %s at %s on %s, want on-demand at 0.096 on linux: spot is sold out", instance.CapacityType,
+			instance.Price, instance.Labels[corev1.LabelOSStable])
 	}
-	_, err = w.Launch(t.Context(), newClaim("spot", map[string]string{string(catalog.LabelCapacityType): "spot"}), time.Time{})
-	if want := "matches only offerings that are unavailable: m5.large/zone-a/spot"; err == nil || !strings.Contains(err.Error(), want) {
+	_, err = w.Launch(t.Context(), newClaim("spot", map[string]string{string(catalog.LabelCapacityType): "spot"}),
+		time.Time{})
+	if want := "matches only offerings that are unavailable: m5.large/zone-a/spot"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want one with %q", err, want)
 	}
 }
@@ -198,7 +218,8 @@ func TestResourcesOfAnOverlayAreGranted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, mustGeneric(t), 0)
 	claim := newClaim("web", nil)
-	claim.Spec.Resources.Requests = corev1.ResourceList{"example.com/fuse": resource.MustParse("3"), corev1.ResourceCPU: resource.MustParse("1500m")}
+	claim.Spec.Resources.Requests = corev1.ResourceList{"example.com/fuse": resource.MustParse("3"),
+		corev1.ResourceCPU: resource.MustParse("1500m")}
 	instance := mustLaunch(t, w, claim)
 	fuses := instance.Allocatable["example.com/fuse"]
 	if fuses.Value() != 3 || instance.Type != "c-2x-amd64-linux" {
@@ -242,10 +263,12 @@ func TestANameIsFreeOnlyWhenItsNodeIsGone(t *testing.T) {
 	next := newClaim("slot-0", nil)
 	next.UID = "another"
 	var refused *provider.LaunchError
-	if _, err := w.Launch(t.Context(), next, time.Time{}); !errors.As(err, &refused) || refused.ConditionReason != kwok.ReasonNodeNameTaken {
+	if _, err := w.Launch(t.Context(), next, time.Time{}); !errors.As(err, &refused) ||
+		refused.ConditionReason != kwok.ReasonNodeNameTaken {
 		t.Errorf("error %v, want %s", err, kwok.ReasonNodeNameTaken)
 	}
-	if _, err := w.Launch(t.Context(), newClaim("slot-0", nil), time.Time{}); !errors.As(err, &refused) || refused.ConditionReason != kwok.ReasonInstanceTerminated {
+	if _, err := w.Launch(t.Context(), newClaim("slot-0", nil), time.Time{}); !errors.As(err, &refused) ||
+		refused.ConditionReason != kwok.ReasonInstanceTerminated {
 		t.Errorf("error %v, want %s", err, kwok.ReasonInstanceTerminated)
 	}
 	w.cluster.SetFinalizers("slot-0")
@@ -283,8 +306,8 @@ func TestAMachineOutlivesTheDeletionOfItsNode(t *testing.T) {
 	}
 }
 
-// B-12: of a machine whose node is going, and whose node only waits for the answer, its end is remembered, not written down; a node that
-// others hold is marked. Neither hides the next machine of that name.
+// B-12: of a machine whose node is going, and whose node only waits for the answer, its end is remembered, not written
+// down; a node that others hold is marked. Neither hides the next machine of that name.
 func TestAnEndIsWrittenDownWhereOthersHoldTheNode(t *testing.T) {
 	t.Parallel()
 	for _, foreign := range []bool{false, true} {
@@ -317,7 +340,8 @@ func TestAnEndIsWrittenDownWhereOthersHoldTheNode(t *testing.T) {
 		var refused *provider.LaunchError
 		if _, err := w.Launch(t.Context(), newClaim("slot-0", nil), time.Time{}); !errors.As(err, &refused) ||
 			refused.ConditionReason != kwok.ReasonInstanceTerminated {
-			t.Errorf("held by others %t: a launch of what has ended: %v, want %s", foreign, err, kwok.ReasonInstanceTerminated)
+			t.Errorf("held by others %t: a launch of what has ended: %v, want %s", foreign, err,
+				kwok.ReasonInstanceTerminated)
 		}
 		w.cluster.SetFinalizers("slot-0")
 		clear(calls)
@@ -346,11 +370,14 @@ func TestNodesOfKarpentersProviderAreTakenOver(t *testing.T) {
 	w := newWorld(t, mustGeneric(t), 0)
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "kwok-default-x7k2p-amber-otter-123", Labels: map[string]string{
-			"kwok.x-k8s.io/node": "fake", "kubernetes.io/hostname": "default-x7k2p", "node.kubernetes.io/instance-type": "c-1x-amd64-linux",
-			"topology.kubernetes.io/zone": "test-zone-a", "karpenter.sh/capacity-type": "spot", "eks-node-viewer/instance-price": "0.019003"}},
+			"kwok.x-k8s.io/node": "fake", "kubernetes.io/hostname": "default-x7k2p",
+			"node.kubernetes.io/instance-type": "c-1x-amd64-linux",
+			"topology.kubernetes.io/zone":      "test-zone-a", "karpenter.sh/capacity-type": "spot",
+			"eks-node-viewer/instance-price": "0.019003"}},
 		Spec: corev1.NodeSpec{ProviderID: "kwok://kwok-default-x7k2p-amber-otter-123"},
 	}
-	other := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker"}, Spec: corev1.NodeSpec{ProviderID: "aws:///us-east-1a/i-1"}}
+	other := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker"},
+		Spec: corev1.NodeSpec{ProviderID: "aws:///us-east-1a/i-1"}}
 	for _, each := range []*corev1.Node{node, other} {
 		if err := w.cluster.CreateNode(t.Context(), each); err != nil {
 			t.Fatal(err)
@@ -360,10 +387,12 @@ func TestNodesOfKarpentersProviderAreTakenOver(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatalf("List: %v, error %v; want the kwok node only", list, err)
 	}
-	if got := list[0]; got.ClaimName != "default-x7k2p" || got.ClaimUID != "" || got.Price != 19_003 || got.Type != "c-1x-amd64-linux" || got.Launched.IsZero() {
+	if got := list[0]; got.ClaimName != "default-x7k2p" || got.ClaimUID != "" || got.Price != 19_003 ||
+		got.Type != "c-1x-amd64-linux" || got.Launched.IsZero() {
 		t.Errorf("instance %+v", got)
 	}
-	if err := w.Terminate(t.Context(), node.Spec.ProviderID, nil); !errors.Is(err, provider.ErrNotFound) || w.Machines() != 1 {
+	if err := w.Terminate(t.Context(), node.Spec.ProviderID, nil); !errors.Is(err, provider.ErrNotFound) ||
+		w.Machines() != 1 {
 		t.Errorf("Terminate: %v; %d nodes are left, want the worker", err, w.Machines())
 	}
 	unpriced := node.DeepCopy()

@@ -35,8 +35,10 @@ func parseOfferings(v value, t catalog.Type) ([]catalog.Offering, []int, error) 
 		for _, o := range several {
 			key := o.Zone + " " + o.CapacityType + " " + o.Labels.String()
 			if seen[key] {
-				return nil, nil, fmt.Errorf("%s: zone %s, capacity type %s is offered twice; want different zones, capacity types or labels",
-					element.path, o.Zone, o.CapacityType)
+				return nil, nil,
+					fmt.Errorf(
+						"%s: zone %s, capacity type %s is offered twice; want different zones, capacity types or labels",
+						element.path, o.Zone, o.CapacityType)
 			}
 			seen[key] = true
 			list, capacities = append(list, o), append(capacities, capacity)
@@ -49,13 +51,15 @@ func parseOfferings(v value, t catalog.Type) ([]catalog.Offering, []int, error) 
 }
 
 func parseOffering(v value, t catalog.Type) ([]catalog.Offering, int, error) {
-	fields, err := v.object("Price", "Available", "Requirements", "ReservationCapacity", "CapacityOverride", "OverheadOverride")
+	fields, err := v.object("Price", "Available", "Requirements", "ReservationCapacity", "CapacityOverride",
+		"OverheadOverride")
 	if err != nil {
 		return nil, 0, err
 	}
 	for _, unsupported := range []string{"CapacityOverride", "OverheadOverride"} {
 		if !fields[unsupported].missing() {
-			return nil, 0, fields[unsupported].badValue("null: all offerings of a simulated type have the type's resources")
+			return nil, 0,
+				fields[unsupported].badValue("null: all offerings of a simulated type have the type's resources")
 		}
 	}
 	price, err := parsePrice(fields["Price"])
@@ -68,7 +72,8 @@ func parseOffering(v value, t catalog.Type) ([]catalog.Offering, int, error) {
 	}
 	capacity := 0
 	if reserved := fields["ReservationCapacity"]; !reserved.missing() {
-		if capacity, err = strconv.Atoi(string(reserved.raw)); err != nil || capacity < 0 || capacity > maxReservation {
+		if capacity, err = strconv.Atoi(string(reserved.raw)); err != nil || capacity < 0 ||
+			capacity > maxReservation {
 			return nil, 0, reserved.badValue("a whole number from 0 to %d", maxReservation)
 		}
 	}
@@ -79,7 +84,8 @@ func parseOffering(v value, t catalog.Type) ([]catalog.Offering, int, error) {
 	var list []catalog.Offering
 	for _, zone := range labels.zones {
 		for _, capacityType := range labels.capacityTypes {
-			list = append(list, catalog.Offering{Zone: zone, CapacityType: capacityType, Labels: labels.others, Price: price, Available: available})
+			list = append(list, catalog.Offering{Zone: zone, CapacityType: capacityType, Labels: labels.others,
+				Price: price, Available: available})
 		}
 	}
 	return list, capacity, nil
@@ -99,7 +105,8 @@ func parseOfferingLabels(v value, t catalog.Type) (offeringLabels, error) {
 		set = set.With(r)
 	}
 	if conflicts := set.EmptyKeys(); len(conflicts) > 0 {
-		return offeringLabels{}, v.badValue("requirements of which none contradicts another, but those of %s do", conflicts[0])
+		return offeringLabels{}, v.badValue("requirements of which none contradicts another, but those of %s do",
+			conflicts[0])
 	}
 	set, err = againstType(v, set, t)
 	if err != nil {
@@ -110,12 +117,14 @@ func parseOfferingLabels(v value, t catalog.Type) (offeringLabels, error) {
 		return offeringLabels{}, err
 	}
 	capacityTypes := []string{catalog.OnDemand, catalog.Spot, catalog.Reserved}
-	if labels.capacityTypes, err = places(v, set, catalog.LabelCapacityType, "any of on-demand, spot, reserved"); err != nil {
+	if labels.capacityTypes,
+		err = places(v, set, catalog.LabelCapacityType, "any of on-demand, spot, reserved"); err != nil {
 		return offeringLabels{}, err
 	}
 	for _, capacityType := range labels.capacityTypes {
 		if !slices.Contains(capacityTypes, capacityType) {
-			return offeringLabels{}, fmt.Errorf("%s: %s is %q; want on-demand, spot or reserved", v.path, catalog.LabelCapacityType, capacityType)
+			return offeringLabels{}, fmt.Errorf("%s: %s is %q; want on-demand, spot or reserved", v.path,
+				catalog.LabelCapacityType, capacityType)
 		}
 	}
 	labels.others = set.Without(catalog.LabelZone).Without(catalog.LabelCapacityType)
@@ -157,7 +166,8 @@ func parseRequirement(v value) (requirement.Requirement, error) {
 	if err != nil {
 		return requirement.Requirement{}, err
 	}
-	operator, err := fields["operator"].text("In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte", func(string) bool { return true })
+	operator, err := fields["operator"].text("In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte",
+		func(string) bool { return true })
 	if err != nil {
 		return requirement.Requirement{}, err
 	}

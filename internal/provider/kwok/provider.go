@@ -39,8 +39,8 @@ type Config struct {
 	Faults Faults
 }
 
-// Provider launches simulated machines. All that it remembers is what could not be had, which notices were acknowledged, and which
-// machines it ended a short while ago; it is safe for concurrent use.
+// Provider launches simulated machines. All that it remembers is what could not be had, which notices were
+// acknowledged, and which machines it ended a short while ago; it is safe for concurrent use.
 type Provider struct {
 	cluster   Cluster
 	inventory Inventory
@@ -87,7 +87,7 @@ func (p *Provider) Owns(providerID string) bool {
 	return own && name != ""
 }
 
-// Catalog returns the inventory; every node class offers the same, but for what its faults change. Reservations that are
+// Catalog returns the inventory; all node classes offer the same, apart from injected faults. Reservations that are
 // used up, and what could not be had a short while ago, are unavailable.
 func (p *Provider) Catalog(ctx context.Context, className string) (catalog.Catalog, error) {
 	if err := p.throttled(ctx, callCatalog, className); err != nil {
@@ -134,7 +134,9 @@ func (p *Provider) nodeClass(ctx context.Context, name string) (*kwokv1alpha1.KW
 	}
 	for _, c := range class.Status.Conditions {
 		if c.Type == karpenterv1.ConditionTypeReady && c.Status == metav1.ConditionFalse {
-			return nil, &provider.NodeClassNotReadyError{Class: name, Reason: strings.TrimSpace(c.Reason + " " + c.Message)}
+			return nil, &provider.NodeClassNotReadyError{
+				Class: name, Reason: strings.TrimSpace(c.Reason + " " + c.Message),
+			}
 		}
 	}
 	return class, nil
@@ -160,7 +162,8 @@ func (p *Provider) find(ctx context.Context, providerID string) (*corev1.Node, e
 	}
 	name, own := strings.CutPrefix(providerID, providerIDPrefix)
 	if !own || name == "" {
-		return nil, fmt.Errorf("%w: %q is no provider ID of the form kwok://<node name>", provider.ErrNotFound, providerID)
+		return nil, fmt.Errorf("%w: %q is no provider ID of the form kwok://<node name>", provider.ErrNotFound,
+			providerID)
 	}
 	if p.ended.justNow(providerID, p.now()) {
 		return nil, fmt.Errorf("%w: %s is terminated", provider.ErrNotFound, providerID)
@@ -223,17 +226,20 @@ func (p *Provider) RepairPolicies() []provider.RepairPolicy {
 	)
 	none, drain, reboot := time.Duration(0), 45*time.Second, time.Minute
 	return []provider.RepairPolicy{
-		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionFalse, Toleration: kubelet, TerminationGracePeriod: &none},
-		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown, Toleration: kubelet, TerminationGracePeriod: &none},
-		{ConditionType: UnhealthyCondition, ConditionStatus: corev1.ConditionTrue, Toleration: trial, TerminationGracePeriod: &drain},
-		{ConditionType: RebootCondition, ConditionStatus: corev1.ConditionTrue, Toleration: trial, TerminationGracePeriod: &reboot,
-			Reboot: true},
+		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionFalse, Toleration: kubelet,
+			TerminationGracePeriod: &none},
+		{ConditionType: corev1.NodeReady, ConditionStatus: corev1.ConditionUnknown, Toleration: kubelet,
+			TerminationGracePeriod: &none},
+		{ConditionType: UnhealthyCondition, ConditionStatus: corev1.ConditionTrue, Toleration: trial,
+			TerminationGracePeriod: &drain},
+		{ConditionType: RebootCondition, ConditionStatus: corev1.ConditionTrue, Toleration: trial,
+			TerminationGracePeriod: &reboot, Reboot: true},
 	}
 }
 
-// Reboot gives the node of a machine another boot ID, as a kubelet does that starts on a machine which has started anew, and takes
-// away what a reboot cures. The boot ID is made of the operation: the same one again changes nothing. The node stays ready
-// meanwhile, since KWOK's controller says so.
+// Reboot gives the node of a machine another boot ID, as a kubelet does that starts on a machine which has started
+// anew, and takes away what a reboot cures. The boot ID is made of the operation: the same one again changes nothing.
+// The node stays ready meanwhile, since KWOK's controller says so.
 func (p *Provider) Reboot(ctx context.Context, providerID, operation string) error {
 	if err := p.throttled(ctx, callReboot, providerID); err != nil {
 		return err
@@ -251,7 +257,9 @@ func (p *Provider) Reboot(ctx context.Context, providerID, operation string) err
 	}
 	cured := corev1.NodeCondition{Type: RebootCondition, Status: corev1.ConditionFalse, Reason: "Rebooted",
 		LastTransitionTime: metav1.NewTime(p.now())}
-	if !slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == RebootCondition }) {
+	if !slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == RebootCondition
+	}) {
 		cured = corev1.NodeCondition{}
 	}
 	err = p.cluster.BootNode(ctx, node.Name, node.UID, bootID, cured)

@@ -22,8 +22,8 @@ import (
 // noticeEvery is how often notices are asked for while faults may bring new ones.
 const noticeEvery = 5 * time.Second
 
-// faultsOf returns the faults of a node class with those of all. Faults that cannot be read make the class not ready: a
-// trial of something else than what was meant would be worth nothing.
+// faultsOf returns the faults of a node class with those of all. Faults that cannot be read make the class not ready:
+// a trial of something else than what was meant would be worth nothing.
 func (p *Provider) faultsOf(class *kwokv1alpha1.KWOKNodeClass) (Faults, error) {
 	text := class.Annotations[FaultsAnnotationKey]
 	if text == "" {
@@ -34,13 +34,15 @@ func (p *Provider) faultsOf(class *kwokv1alpha1.KWOKNodeClass) (Faults, error) {
 		err = own.check(p.inventory.catalog)
 	}
 	if err != nil {
-		return Faults{}, &provider.NodeClassNotReadyError{Class: class.Name, Reason: fmt.Sprintf("annotation %s: %v", FaultsAnnotationKey, err)}
+		return Faults{}, &provider.NodeClassNotReadyError{
+			Class: class.Name, Reason: fmt.Sprintf("annotation %s: %v", FaultsAnnotationKey, err),
+		}
 	}
 	return p.faults.and(own), nil
 }
 
-// throttled returns an error when a call is refused because of its rate. Clouds count calls for an account, so what one
-// node class says of throttling is true of all.
+// throttled returns an error when a call is refused because of its rate. Clouds count calls for an account, so what
+// one node class says of throttling is true of all.
 func (p *Provider) throttled(ctx context.Context, call, subject string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -51,7 +53,8 @@ func (p *Provider) throttled(ctx context.Context, call, subject string) error {
 	}
 	rules := p.faults
 	for _, class := range classes {
-		if own, err := ParseFaults([]byte(class.Annotations[FaultsAnnotationKey])); err == nil { // else the class is not ready, and says why
+		// else the class is not ready, and says why
+		if own, err := ParseFaults([]byte(class.Annotations[FaultsAnnotationKey])); err == nil {
 			rules = rules.and(own)
 		}
 	}
@@ -61,8 +64,8 @@ func (p *Provider) throttled(ctx context.Context, call, subject string) error {
 	return nil
 }
 
-// Drifted says what the faults of the claim's node class say: a simulated machine is always what its class asks for. The
-// machine is as old as the claim.
+// Drifted says what the faults of the claim's node class say: a simulated machine is always what its class asks for.
+// The machine is as old as the claim.
 func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (string, error) {
 	class, err := p.classOf(ctx, claim)
 	var notReady *provider.NodeClassNotReadyError
@@ -80,14 +83,15 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (s
 		return provider.DriftInstanceTypeNotFound, nil
 	}
 	return faults.drifted(provider.Instance{
-		ClaimUID: string(claim.UID), Type: claim.Labels[string(catalog.LabelInstanceType)], Zone: claim.Labels[string(catalog.LabelZone)],
+		ClaimUID: string(claim.UID), Type: claim.Labels[string(catalog.LabelInstanceType)],
+		Zone:         claim.Labels[string(catalog.LabelZone)],
 		CapacityType: claim.Labels[karpenterv1.CapacityTypeLabelKey], Launched: claim.CreationTimestamp.Time,
 	}, p.now()), nil
 }
 
 // Notices returns the interruptions that faults have brought, or somebody by hand with [InterruptedAnnotationKey], of
-// machines that have joined. Each stands until it is acknowledged or its machine is gone. Time passes here when somebody
-// asks: a machine whose notice has run out is taken away.
+// machines that have joined. Each stands until it is acknowledged or its machine is gone. Time passes here when
+// somebody asks: a machine whose notice has run out is taken away.
 func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
 	if err := ctx.Err(); err != nil {
 		return provider.Notices{}, err
@@ -139,7 +143,8 @@ func (p *Provider) noticeOf(node *corev1.Node, faults Faults, now time.Time) (pr
 	}
 	if value, found := node.Annotations[InterruptedAnnotationKey]; found {
 		gone, _ := time.Parse(time.RFC3339, value) // zero, not known, for any other value
-		return provider.Notice{ID: node.Spec.ProviderID, Kind: provider.SpotInterrupted, ProviderID: node.Spec.ProviderID, Gone: gone}, true
+		return provider.Notice{ID: node.Spec.ProviderID, Kind: provider.SpotInterrupted,
+			ProviderID: node.Spec.ProviderID, Gone: gone}, true
 	}
 	return faults.interrupted(instanceOf(node), now)
 }
@@ -153,8 +158,8 @@ func (p *Provider) Acknowledge(ctx context.Context, notice provider.Notice) erro
 	return nil
 }
 
-// handled remembers the notices that were acknowledged, as long as their machines are there. The zero value is ready for
-// use; it is safe for concurrent use.
+// handled remembers the notices that were acknowledged, as long as their machines are there. The zero value is ready
+// for use; it is safe for concurrent use.
 type handled struct {
 	mu  sync.Mutex
 	ids map[string]bool
@@ -186,8 +191,8 @@ func (p *Provider) MarkUnavailable(offering provider.Offering) {
 	p.shortages.everywhere.Note(offering, p.now())
 }
 
-// shortages are what could not be had: each node class has faults of its own, and so shortages of its own. The zero value
-// is ready for use; it is safe for concurrent use.
+// shortages are what could not be had: each node class has faults of its own, and so shortages of its own. The zero
+// value is ready for use; it is safe for concurrent use.
 type shortages struct {
 	everywhere provider.Shortages
 

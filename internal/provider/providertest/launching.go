@@ -24,7 +24,8 @@ func satisfiesClaim(t *testing.T, f fixture) {
 		in(string(catalog.LabelInstanceType), wanted.kind.Name, offered[len(offered)-1].kind.Name),
 		in(string(catalog.LabelZone), wanted.Zone),
 		in("example.com/flavour", "vanilla", "mint"),
-		karpenterv1.NodeSelectorRequirementWithMinValues{Key: "example.com/shelf", Operator: corev1.NodeSelectorOpExists})
+		karpenterv1.NodeSelectorRequirementWithMinValues{Key: "example.com/shelf",
+			Operator: corev1.NodeSelectorOpExists})
 	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 	instance := f.launch(t, claim)
 	if !requirementsOf(t, claim).Matches(instance.Labels) {
@@ -32,7 +33,8 @@ func satisfiesClaim(t *testing.T, f fixture) {
 	}
 	for key, want := range map[string]string{
 		string(catalog.LabelInstanceType): instance.Type, string(catalog.LabelZone): instance.Zone,
-		string(catalog.LabelCapacityType): instance.CapacityType, "team": "blue", karpenterv1.NodePoolLabelKey: "default",
+		string(catalog.LabelCapacityType): instance.CapacityType, "team": "blue",
+		karpenterv1.NodePoolLabelKey: "default",
 	} {
 		if instance.Labels[key] != want || want == "" {
 			t.Errorf("label %s is %q, want %q", key, instance.Labels[key], want)
@@ -42,7 +44,8 @@ func satisfiesClaim(t *testing.T, f fixture) {
 	if !kind.Labels.Matches(instance.Labels) {
 		t.Errorf("labels %v are not those of its type, %s", instance.Labels, kind.Labels)
 	}
-	if instance.ClaimName != claim.Name || instance.ClaimUID != string(claim.UID) || instance.ProviderID == "" || instance.Launched.IsZero() || instance.Terminating {
+	if instance.ClaimName != claim.Name || instance.ClaimUID != string(claim.UID) || instance.ProviderID == "" ||
+		instance.Launched.IsZero() || instance.Terminating {
 		t.Errorf("instance is incomplete: %s", describe(instance))
 	}
 	checkResources(t, kind, instance)
@@ -60,13 +63,15 @@ func typeOf(t *testing.T, c catalog.Catalog, name string) catalog.Type {
 func checkResources(t *testing.T, kind catalog.Type, instance provider.Instance) {
 	t.Helper()
 	for name, want := range kind.Capacity {
-		capacity, allocatable := instance.Capacity[corev1.ResourceName(name)], instance.Allocatable[corev1.ResourceName(name)]
+		capacity, allocatable := instance.Capacity[corev1.ResourceName(name)],
+			instance.Allocatable[corev1.ResourceName(name)]
 		read := (*resource.Quantity).Value
 		if name == string(corev1.ResourceCPU) {
 			read = (*resource.Quantity).MilliValue
 		}
 		if read(&capacity) != want || read(&allocatable) != want-kind.Overhead[name] {
-			t.Errorf("%s: capacity %s, allocatable %s; want %d and %d less, as the catalogue says", name, &capacity, &allocatable, want, kind.Overhead[name])
+			t.Errorf("%s: capacity %s, allocatable %s; want %d and %d less, as the catalogue says", name, &capacity,
+				&allocatable, want, kind.Overhead[name])
 		}
 	}
 }
@@ -85,7 +90,8 @@ func takesCheapest(t *testing.T, f fixture) {
 			func(o offer) bool { return o.CapacityType == dear.CapacityType }},
 		{[]karpenterv1.NodeSelectorRequirementWithMinValues{in(string(catalog.LabelInstanceType), dear.kind.Name)},
 			func(o offer) bool { return o.kind.Name == dear.kind.Name }},
-		{[]karpenterv1.NodeSelectorRequirementWithMinValues{in(string(catalog.LabelInstanceType), dear.kind.Name), in(string(catalog.LabelCapacityType), dear.CapacityType)},
+		{[]karpenterv1.NodeSelectorRequirementWithMinValues{in(string(catalog.LabelInstanceType), dear.kind.Name),
+			in(string(catalog.LabelCapacityType), dear.CapacityType)},
 			func(o offer) bool { return o.kind.Name == dear.kind.Name && o.CapacityType == dear.CapacityType }},
 	} {
 		want := offers(c, test.match)[0]
@@ -93,7 +99,8 @@ func takesCheapest(t *testing.T, f fixture) {
 		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m")}
 		instance := f.launch(t, claim)
 		if instance.Price != want.Price {
-			t.Errorf("claim %d: took %s/%s/%s at %s, want one at %s, such as %s/%s/%s", i, instance.Type, instance.Zone, instance.CapacityType, instance.Price,
+			t.Errorf("claim %d: took %s/%s/%s at %s, want one at %s, such as %s/%s/%s", i, instance.Type,
+				instance.Zone, instance.CapacityType, instance.Price,
 				want.Price, want.kind.Name, want.Zone, want.CapacityType)
 		}
 	}
@@ -107,7 +114,9 @@ func launchesOpenClaim(t *testing.T, f fixture) {
 		most = max(most, kind.Capacity[string(corev1.ResourceCPU)]-kind.Overhead[string(corev1.ResourceCPU)])
 	}
 	claim := f.claim("open")
-	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(most, resource.DecimalSI)}
+	claim.Spec.Resources.Requests = corev1.ResourceList{
+		corev1.ResourceCPU: *resource.NewMilliQuantity(most, resource.DecimalSI),
+	}
 	instance := f.launch(t, claim)
 	if got := instance.Allocatable.Cpu().MilliValue(); got < most {
 		t.Errorf("allocatable cpu is %dm, want the %dm that were asked for", got, most)
@@ -174,9 +183,11 @@ func nothingCompatible(t *testing.T, f fixture) {
 	beyond.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1e90")}
 	contradiction := f.claim("contradiction", in("example.com/flavour", "mint"), in("example.com/flavour", "vanilla"))
 	for asked, claim := range map[string]*karpenterv1.NodeClaim{
-		"no-such-type":        f.claim("a", in(string(catalog.LabelInstanceType), "no-such-type")),
-		"no-such-zone":        f.claim("b", in(string(catalog.LabelZone), "no-such-zone")),
-		"!topology":           f.claim("c", karpenterv1.NodeSelectorRequirementWithMinValues{Key: string(catalog.LabelZone), Operator: corev1.NodeSelectorOpDoesNotExist}),
+		"no-such-type": f.claim("a", in(string(catalog.LabelInstanceType), "no-such-type")),
+		"no-such-zone": f.claim("b", in(string(catalog.LabelZone), "no-such-zone")),
+		"!topology": f.claim("c", karpenterv1.NodeSelectorRequirementWithMinValues{
+			Key: string(catalog.LabelZone), Operator: corev1.NodeSelectorOpDoesNotExist,
+		}),
 		"9999999":             excess,
 		"memory":              beyond,
 		"example.com/flavour": contradiction,
@@ -196,7 +207,8 @@ func nothingCompatible(t *testing.T, f fixture) {
 }
 
 func malformedClaim(t *testing.T, f fixture) {
-	odd := f.claim("odd", karpenterv1.NodeSelectorRequirementWithMinValues{Key: "example.com/flavour", Operator: "Resembles", Values: []string{"mint"}})
+	odd := f.claim("odd", karpenterv1.NodeSelectorRequirementWithMinValues{Key: "example.com/flavour",
+		Operator: "Resembles", Values: []string{"mint"}})
 	bare := f.claim("bare")
 	bare.UID = ""
 	for _, claim := range []*karpenterv1.NodeClaim{odd, bare} {

@@ -29,7 +29,8 @@ func catalogIsValid(t *testing.T, f fixture) {
 		for _, o := range kind.Offerings {
 			for r := range o.Labels.All() {
 				if !c.WellKnown[r.Key()] {
-					t.Errorf("%s/%s/%s: label %s is not among the well-known ones", kind.Name, o.Zone, o.CapacityType, r.Key())
+					t.Errorf("%s/%s/%s: label %s is not among the well-known ones", kind.Name, o.Zone, o.CapacityType,
+						r.Key())
 				}
 			}
 		}
@@ -91,7 +92,9 @@ func listAndGetAgree(t *testing.T, f fixture) {
 		if err != nil {
 			t.Fatalf("List: %v", err)
 		}
-		if !slices.IsSortedFunc(listed, func(a, b provider.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) }) {
+		if !slices.IsSortedFunc(listed, func(a, b provider.Instance) int {
+			return strings.Compare(a.ProviderID, b.ProviderID)
+		}) {
 			t.Error("List is not ordered by provider ID")
 		}
 		var got []string
@@ -99,15 +102,17 @@ func listAndGetAgree(t *testing.T, f fixture) {
 			got = append(got, describe(instance))
 			one, err := f.Get(t.Context(), instance.ProviderID)
 			if err != nil || describe(one) != describe(instance) || !one.Launched.Equal(instance.Launched) {
-				t.Errorf("Get returns %s, launched %s, and error %v, want what List has, %s, launched %s", describe(one), one.Launched, err,
-					describe(instance), instance.Launched)
+				t.Errorf("Get returns %s, launched %s, and error %v, want what List has, %s, launched %s",
+					describe(one), one.Launched, err, describe(instance), instance.Launched)
 			}
 			if apart := instance.Launched.Sub(launched[instance.ProviderID]).Abs(); apart > clocks {
-				t.Errorf("List says that %s was launched at %s, Launch said %s", instance.ProviderID, instance.Launched, launched[instance.ProviderID])
+				t.Errorf("List says that %s was launched at %s, Launch said %s", instance.ProviderID,
+					instance.Launched, launched[instance.ProviderID])
 			}
 		}
 		if slices.Sort(got); !slices.Equal(got, want) {
-			t.Errorf("settled %t: List returns\n%s\nwant what Launch returned\n%s", settled, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Errorf("settled %t: List returns\n%s\nwant what Launch returned\n%s", settled, strings.Join(got, "\n"),
+				strings.Join(want, "\n"))
 		}
 	}
 }
@@ -123,7 +128,8 @@ func terminates(t *testing.T, f fixture) {
 		if err := terminateUntilGone(t, f, instance.ProviderID); err != nil {
 			t.Errorf("settled %t: %v", settled, err)
 		}
-		wantError(t, "Terminate of what is gone", f.Terminate(t.Context(), instance.ProviderID, nil), provider.ErrNotFound)
+		wantError(t, "Terminate of what is gone", f.Terminate(t.Context(), instance.ProviderID, nil),
+			provider.ErrNotFound)
 		_, err := f.Get(t.Context(), instance.ProviderID)
 		wantError(t, "Get of what is gone", err, provider.ErrNotFound)
 		f.Settle(t)
@@ -151,10 +157,12 @@ func terminateUntilGone(t *testing.T, f fixture, providerID string) error {
 
 func unknownMachines(t *testing.T, f fixture) {
 	instance := f.launch(t, f.claim("web"))
-	for _, providerID := range []string{instance.ProviderID + "x", "other:///" + instance.ClaimName, "", instance.ClaimName, "://", "\x00"} {
+	for _, providerID := range []string{instance.ProviderID + "x", "other:///" + instance.ClaimName, "",
+		instance.ClaimName, "://", "\x00"} {
 		_, err := f.Get(t.Context(), providerID)
 		wantError(t, fmt.Sprintf("Get(%q)", providerID), err, provider.ErrNotFound)
-		wantError(t, fmt.Sprintf("Terminate(%q)", providerID), f.Terminate(t.Context(), providerID, nil), provider.ErrNotFound)
+		wantError(t, fmt.Sprintf("Terminate(%q)", providerID), f.Terminate(t.Context(), providerID, nil),
+			provider.ErrNotFound)
 	}
 	f.wantMachines(t, 1)
 }
@@ -165,7 +173,8 @@ func ownsItsMachines(t *testing.T, f fixture) {
 	if !f.Owns(instance.ProviderID) {
 		t.Errorf("Owns(%q) is false for a machine of its own", instance.ProviderID)
 	}
-	for _, providerID := range []string{"", "other:///" + instance.ClaimName, instance.ClaimName, "://", "x" + instance.ProviderID} {
+	for _, providerID := range []string{"", "other:///" + instance.ClaimName, instance.ClaimName, "://",
+		"x" + instance.ProviderID} {
 		if f.Owns(providerID) {
 			t.Errorf("Owns(%q) is true for an ID of another form", providerID)
 		}
@@ -219,7 +228,8 @@ func reboots(t *testing.T, f fixture) {
 	}
 	f.wantMachines(t, 2)
 	after, err := f.Get(t.Context(), one.ProviderID)
-	if err != nil || after.Terminating || after.Type != one.Type || after.Zone != one.Zone || after.ClaimUID != one.ClaimUID {
+	if err != nil || after.Terminating || after.Type != one.Type || after.Zone != one.Zone ||
+		after.ClaimUID != one.ClaimUID {
 		t.Errorf("after the reboot: %+v, error %v; want the machine as it was: %+v", after, err, one)
 	}
 	first := boots.BootOf(t, one.ProviderID)

@@ -36,8 +36,8 @@ type Harness interface {
 	Machines() int
 }
 
-// Shared is a Harness whose ground other suites stand on, too: the UIDs of claims have to be told apart there, as those of an API
-// server are.
+// Shared is a Harness whose ground other suites stand on, too: the UIDs of claims have to be told apart there, as
+// those of an API server are.
 type Shared interface {
 	// Suffix ends the UIDs of this test's claims.
 	Suffix() string
@@ -105,24 +105,30 @@ func (f fixture) uid(name string) types.UID {
 }
 
 // claim returns a claim that any provider with a catalogue can launch.
-func (f fixture) claim(name string, requirements ...karpenterv1.NodeSelectorRequirementWithMinValues) *karpenterv1.NodeClaim {
+func (f fixture) claim(name string,
+	requirements ...karpenterv1.NodeSelectorRequirementWithMinValues) *karpenterv1.NodeClaim {
 	return f.claimOf(f.ClassName(), name, requirements...)
 }
 
-func (f fixture) claimOf(class, name string, requirements ...karpenterv1.NodeSelectorRequirementWithMinValues) *karpenterv1.NodeClaim {
+func (f fixture) claimOf(class, name string,
+	requirements ...karpenterv1.NodeSelectorRequirementWithMinValues) *karpenterv1.NodeClaim {
 	return &karpenterv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: f.uid(name), Labels: map[string]string{
 			karpenterv1.NodePoolLabelKey: "default", "team": "blue",
 		}, Annotations: map[string]string{"note": "kept"}},
 		Spec: karpenterv1.NodeClaimSpec{
-			Requirements: append([]karpenterv1.NodeSelectorRequirementWithMinValues{in(karpenterv1.NodePoolLabelKey, "default")}, requirements...),
-			NodeClassRef: &karpenterv1.NodeClassReference{Group: f.NodeClass().Group, Kind: f.NodeClass().Kind, Name: class},
+			Requirements: append([]karpenterv1.NodeSelectorRequirementWithMinValues{
+				in(karpenterv1.NodePoolLabelKey, "default"),
+			}, requirements...),
+			NodeClassRef: &karpenterv1.NodeClassReference{Group: f.NodeClass().Group, Kind: f.NodeClass().Kind,
+				Name: class},
 		},
 	}
 }
 
 func in(key string, values ...string) karpenterv1.NodeSelectorRequirementWithMinValues {
-	return karpenterv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+	return karpenterv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpIn,
+		Values: values}
 }
 
 func (f fixture) catalog(t *testing.T) catalog.Catalog {
@@ -190,7 +196,8 @@ func offers(c catalog.Catalog, match func(offer) bool) []offer {
 
 func anyOffer(offer) bool { return true }
 
-// clocks is how far the time of a launch may be from what is listed later: the one is the provider's, the other the cloud's.
+// clocks is how far the time of a launch may be from what is listed later: the one is the provider's, the other the
+// cloud's.
 const clocks = time.Minute
 
 // agree reports whether two answers are about the same machine and say the same of it.
@@ -198,15 +205,15 @@ func agree(a, b provider.Instance) bool {
 	return describe(a) == describe(b) && a.Launched.Sub(b.Launched).Abs() <= clocks
 }
 
-// describe is an instance but for the time of its launch.
+// describe is an instance without the time of its launch.
 func describe(instance provider.Instance) string {
 	var labels []string
 	for _, key := range slices.Sorted(maps.Keys(instance.Labels)) {
 		labels = append(labels, key+"="+instance.Labels[key])
 	}
-	return fmt.Sprintf("%s %s %s/%s/%s %s [%s] %v %v terminating %t", instance.ProviderID, instance.ClaimName+"/"+instance.ClaimUID,
-		instance.Type, instance.Zone, instance.CapacityType, instance.Price, strings.Join(labels, " "), amounts(instance.Capacity), amounts(instance.Allocatable),
-		instance.Terminating)
+	return fmt.Sprintf("%s %s %s/%s/%s %s [%s] %v %v terminating %t", instance.ProviderID, instance.ClaimName+"/"+
+		instance.ClaimUID, instance.Type, instance.Zone, instance.CapacityType, instance.Price,
+		strings.Join(labels, " "), amounts(instance.Capacity), amounts(instance.Allocatable), instance.Terminating)
 }
 
 func amounts(list corev1.ResourceList) []string {

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
-// markedUnavailable is P-31 and P-43: an offering whose machines were taken away is neither offered nor launched, until
-// some time has passed.
+// markedUnavailable is P-31 and P-43: an offering whose machines were taken away is neither offered nor launched,
+// until some time has passed.
 func markedUnavailable(t *testing.T, f fixture) {
 	cheapest := offers(f.catalog(t), anyOffer)[0]
 	marked := provider.Offering{Type: cheapest.kind.Name, Zone: cheapest.Zone, CapacityType: cheapest.CapacityType}
@@ -28,13 +28,14 @@ func markedUnavailable(t *testing.T, f fixture) {
 	if available() {
 		t.Errorf("%s is offered although it was marked unavailable", marked)
 	}
-	only := f.claim("only", in(string(catalog.LabelInstanceType), marked.Type), in(string(catalog.LabelZone), marked.Zone),
-		in(string(catalog.LabelCapacityType), marked.CapacityType))
+	only := f.claim("only", in(string(catalog.LabelInstanceType), marked.Type),
+		in(string(catalog.LabelZone), marked.Zone), in(string(catalog.LabelCapacityType), marked.CapacityType))
 	var insufficient *provider.InsufficientCapacityError
 	if _, err := f.Launch(t.Context(), only, time.Time{}); !errors.As(err, &insufficient) {
 		t.Errorf("launching what is marked unavailable: error %v, want *InsufficientCapacityError", err)
 	}
-	if instance := f.launch(t, f.claim("any")); instance.Type == marked.Type && instance.Zone == marked.Zone && instance.CapacityType == marked.CapacityType {
+	if instance := f.launch(t, f.claim("any")); instance.Type == marked.Type && instance.Zone == marked.Zone &&
+		instance.CapacityType == marked.CapacityType {
 		t.Errorf("%s was launched although it was marked unavailable", marked)
 	}
 	f.Settle(t)

@@ -11,8 +11,8 @@ func cpus(amount string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
 }
 
-// limitsAreRequests: what a container may use at most is what it asks for, unless it says so itself. Templates stay as they
-// are.
+// limitsAreRequests: what a container may use at most is what it asks for, unless it says so itself. Templates stay as
+// they are.
 func limitsAreRequests(b bench) {
 	pod := b.pod("limited")
 	pod.Spec.Containers[0].Resources.Limits = cpus("1")
@@ -45,8 +45,8 @@ func limitsAreRequests(b bench) {
 	}
 }
 
-// limitRangesAreCompleted: what a LimitRange does not say follows from what it says. It has a namespace of its own, where no
-// pod of another test is in its way.
+// limitRangesAreCompleted: what a LimitRange does not say follows from what it says. It has a namespace of its own,
+// where no pod of another test is in its way.
 func limitRangesAreCompleted(b bench) {
 	b.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.prefix}})
 	limits := &corev1.LimitRange{

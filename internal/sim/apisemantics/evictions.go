@@ -41,7 +41,8 @@ func evictions(b bench) {
 	b.get(pods[0])
 	b.get(pods[1])
 	if pods[0].DeletionTimestamp == nil || pods[1].DeletionTimestamp != nil {
-		b.t.Errorf("deletion timestamps %v and %v; want the first pod to end", pods[0].DeletionTimestamp, pods[1].DeletionTimestamp)
+		b.t.Errorf("deletion timestamps %v and %v; want the first pod to end", pods[0].DeletionTimestamp,
+			pods[1].DeletionTimestamp)
 	}
 	b.must("evicting the first again", b.evict(pods[0], pods[0].UID))
 }

@@ -29,7 +29,8 @@ func generatedNames(b bench) {
 		pool := b.pool()
 		pool.Name, pool.GenerateName = "", b.prefix+"-"
 		b.create(pool)
-		if !strings.HasPrefix(pool.Name, pool.GenerateName) || len(pool.Name) <= len(pool.GenerateName) || names[pool.Name] {
+		if !strings.HasPrefix(pool.Name, pool.GenerateName) || len(pool.Name) <= len(pool.GenerateName) ||
+			names[pool.Name] {
 			b.t.Errorf("name %q for generateName %q; known are %v", pool.Name, pool.GenerateName, names)
 		}
 		names[pool.Name] = true
@@ -51,7 +52,8 @@ func conflicts(b bench) {
 	b.want("updating without a version", b.Update(b.t.Context(), second), apierrors.IsInvalid)
 	b.get(second)
 	if second.Labels["a"] != "1" || second.ResourceVersion != first.ResourceVersion {
-		b.t.Errorf("labels %v, version %s; want those of the first writer, version %s", second.Labels, second.ResourceVersion, first.ResourceVersion)
+		b.t.Errorf("labels %v, version %s; want those of the first writer, version %s", second.Labels,
+			second.ResourceVersion, first.ResourceVersion)
 	}
 }
 
@@ -61,7 +63,9 @@ func noChange(b bench) {
 	pool.Labels = map[string]string{"a": "1"}
 	b.must("updating", b.Update(b.t.Context(), pool)) // the first write stores defaults of the status too
 	before := pool.ResourceVersion
-	b.must("patching", b.Patch(b.t.Context(), pool, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"1"}}}`))))
+	b.must("patching",
+		b.Patch(b.t.Context(), pool,
+			client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"1"}}}`))))
 	b.must("updating", b.Update(b.t.Context(), pool))
 	b.get(pool)
 	if pool.ResourceVersion != before {
@@ -87,7 +91,8 @@ func statusApart(b bench) {
 	pool.Spec.Weight = new(int32(3))
 	b.must("updating the status", b.Status().Update(b.t.Context(), pool))
 	if pool.Status.Nodes == nil || *pool.Status.Nodes != 9 || pool.Labels["a"] != "main" || pool.Spec.Weight != nil {
-		b.t.Errorf("after an update of the status: status %v, labels %v, weight %v", pool.Status.Nodes, pool.Labels, pool.Spec.Weight)
+		b.t.Errorf("after an update of the status: status %v, labels %v, weight %v", pool.Status.Nodes, pool.Labels,
+			pool.Spec.Weight)
 	}
 }
 
@@ -131,7 +136,9 @@ func optimisticPatch(b bench) {
 	b.want("patching the status of an old version", err, apierrors.IsConflict)
 	fresh := pool.DeepCopy()
 	fresh.Status.Nodes = new(int64(1))
-	b.must("patching", b.Status().Patch(b.t.Context(), fresh, client.MergeFromWithOptions(pool, client.MergeFromWithOptimisticLock{})))
+	b.must("patching",
+		b.Status().Patch(b.t.Context(), fresh,
+			client.MergeFromWithOptions(pool, client.MergeFromWithOptimisticLock{})))
 	if fresh.Status.Nodes == nil || fresh.ResourceVersion == pool.ResourceVersion {
 		b.t.Errorf("after a patch: nodes %v, version %s", fresh.Status.Nodes, fresh.ResourceVersion)
 	}
@@ -161,11 +168,13 @@ func patchRemoves(b bench) {
 	pool.Labels, pool.Annotations = map[string]string{"a": "1", "b": "1"}, map[string]string{"c": "1"}
 	pool.Spec.Weight = new(int32(4))
 	b.create(pool)
-	data := `{"metadata":{"labels":{"a":null,"d":"2"},"annotations":null},"spec":{"weight":null,"template":{"metadata":{"labels":{"team":"x"}}}}}`
+	data :=
+		`{"metadata":{"labels":{"a":null,"d":"2"},"annotations":null},"spec":{"weight":null,"template":{"metadata":{"labels":{"team":"x"}}}}}`
 	b.must("patching", b.Patch(b.t.Context(), pool, client.RawPatch(types.MergePatchType, []byte(data))))
 	if len(pool.Labels) != 2 || pool.Labels["d"] != "2" || len(pool.Annotations) != 0 || pool.Spec.Weight != nil ||
 		pool.Spec.Template.ObjectMeta.Labels["team"] != "x" || len(pool.Spec.Template.Spec.Requirements) != 1 {
-		b.t.Errorf("after the patch: labels %v, annotations %v, weight %v, template %+v", pool.Labels, pool.Annotations, pool.Spec.Weight, pool.Spec.Template)
+		b.t.Errorf("after the patch: labels %v, annotations %v, weight %v, template %+v", pool.Labels,
+			pool.Annotations, pool.Spec.Weight, pool.Spec.Template)
 	}
 }
 
@@ -178,15 +187,25 @@ func jsonPatch(b bench) {
 	}
 	stale := func(err error) bool {
 		status, ok := err.(apierrors.APIStatus)
-		return ok && apierrors.IsInvalid(err) && (status.Status().Details == nil || len(status.Status().Details.Causes) == 0)
+		return ok && apierrors.IsInvalid(err) &&
+			(status.Status().Details == nil || len(status.Status().Details.Causes) == 0)
 	}
-	b.want("a test of an old list", send(`[{"op":"test","path":"/metadata/finalizers","value":["example.com/a"]},{"op":"remove","path":"/metadata/finalizers"}]`), stale)
-	b.want("a test of another UID", send(`[{"op":"test","path":"/metadata/uid","value":"another"},{"op":"remove","path":"/metadata/finalizers"}]`), stale)
-	b.want("a test for nothing where something is", send(`[{"op":"test","path":"/metadata/finalizers","value":null}]`), stale)
-	b.must("a patch", send(`[{"op":"test","path":"/metadata/labels","value":null},{"op":"add","path":"/metadata/labels","value":{"x/y":"1"}},
+	b.want("a test of an old list",
+		send(
+			`[{"op":"test","path":"/metadata/finalizers","value":["example.com/a"]},{"op":"remove","path":"/metadata/finalizers"}]`),
+		stale)
+	b.want("a test of another UID",
+		send(`[{"op":"test","path":"/metadata/uid","value":"another"},{"op":"remove","path":"/metadata/finalizers"}]`),
+		stale)
+	b.want("a test for nothing where something is", send(`[{"op":"test","path":"/metadata/finalizers","value":null}]`),
+		stale)
+	b.must("a patch",
+		send(
+			`[{"op":"test","path":"/metadata/labels","value":null},{"op":"add","path":"/metadata/labels","value":{"x/y":"1"}},
 		{"op":"test","path":"/metadata/finalizers","value":["example.com/a","example.com/b"]},{"op":"replace","path":"/metadata/finalizers","value":["example.com/b"]}]`))
 	b.must("a patch of an entry", send(`[{"op":"add","path":"/metadata/labels/z~1w","value":"2"}]`))
-	b.want("a test for no entry where one is", send(`[{"op":"test","path":"/metadata/labels/z~1w","value":null}]`), stale)
+	b.want("a test for no entry where one is", send(`[{"op":"test","path":"/metadata/labels/z~1w","value":null}]`),
+		stale)
 	b.must("a test for no entry where none is", send(`[{"op":"test","path":"/metadata/labels/u~1v","value":null}]`))
 	version := func(of string) string {
 		return `[{"op":"test","path":"/metadata/resourceVersion","value":"` + of + `"},` +
@@ -195,11 +214,14 @@ func jsonPatch(b bench) {
 	old := pool.ResourceVersion
 	b.must("a test of the version", send(version(old)))
 	b.want("a test of an old version", send(version(old)), stale)
-	if pool.Labels["x/y"] != "1" || pool.Labels["z/w"] != "2" || !slices.Equal(pool.Finalizers, []string{"example.com/b"}) {
+	if pool.Labels["x/y"] != "1" || pool.Labels["z/w"] != "2" ||
+		!slices.Equal(pool.Finalizers, []string{"example.com/b"}) {
 		b.t.Errorf("labels %v, finalizers %v", pool.Labels, pool.Finalizers)
 	}
 	jsonPatchOfItems(b, pool, send, stale)
-	b.must("a patch that removes", send(`[{"op":"test","path":"/metadata/finalizers","value":["example.com/b"]},{"op":"remove","path":"/metadata/finalizers"}]`))
+	b.must("a patch that removes",
+		send(
+			`[{"op":"test","path":"/metadata/finalizers","value":["example.com/b"]},{"op":"remove","path":"/metadata/finalizers"}]`))
 	if len(pool.Finalizers) != 0 {
 		b.t.Errorf("finalizers %v are left", pool.Finalizers)
 	}
@@ -212,7 +234,8 @@ func jsonPatchOfItems(b bench, pool *karpenterv1.NodePool, send func(string) err
 		{"op":"test","path":"/metadata/finalizers/0","value":"example.com/c"},
 		{"op":"remove","path":"/metadata/finalizers/0"}]`), stale)
 	b.want("an item that is not there", send(`[{"op":"remove","path":"/metadata/finalizers/2"}]`), stale)
-	b.want("an item of a list that is not there", send(`[{"op":"add","path":"/metadata/ownerReferences/-","value":{}}]`), stale)
+	b.want("an item of a list that is not there",
+		send(`[{"op":"add","path":"/metadata/ownerReferences/-","value":{}}]`), stale)
 	b.must("an item that goes, and another", send(`[
 		{"op":"test","path":"/metadata/finalizers/1","value":"example.com/c"},{"op":"remove","path":"/metadata/finalizers/1"},
 		{"op":"test","path":"/metadata/finalizers/0","value":"example.com/b"},
@@ -237,7 +260,8 @@ func finalizers(b bench) {
 	b.must("deleting again", b.Delete(b.t.Context(), pool))
 	b.get(pool)
 	if pool.ResourceVersion != version || !pool.DeletionTimestamp.Equal(since) {
-		b.t.Errorf("deleting again changed version %s to %s, timestamp %v to %v", version, pool.ResourceVersion, since, pool.DeletionTimestamp)
+		b.t.Errorf("deleting again changed version %s to %s, timestamp %v to %v", version, pool.ResourceVersion, since,
+			pool.DeletionTimestamp)
 	}
 	pool.DeletionTimestamp, pool.Labels = nil, map[string]string{"a": "1"}
 	b.must("updating", b.Update(b.t.Context(), pool))
@@ -262,7 +286,8 @@ func lateFinalizer(b bench) {
 func preconditions(b bench) {
 	pool := b.pool()
 	b.create(pool)
-	b.want("deleting another UID", b.Delete(b.t.Context(), pool, client.Preconditions{UID: new(types.UID("another"))}), apierrors.IsConflict)
+	b.want("deleting another UID", b.Delete(b.t.Context(), pool, client.Preconditions{UID: new(types.UID("another"))}),
+		apierrors.IsConflict)
 	b.must("deleting the UID", b.Delete(b.t.Context(), pool, client.Preconditions{UID: &pool.UID}))
 	b.want("deleting again", b.Delete(b.t.Context(), pool), apierrors.IsNotFound)
 }
@@ -336,10 +361,13 @@ func watchOrder(b bench) {
 	for i, e := range b.listen(w, len(want)) {
 		object := e.Object.(*karpenterv1.NodePool)
 		if e.Type != want[i] || i < len(versions) && object.ResourceVersion != versions[i] {
-			b.t.Errorf("event %d is %s of version %s, want %s of the versions %v", i, e.Type, object.ResourceVersion, want[i], versions)
+			b.t.Errorf("event %d is %s of version %s, want %s of the versions %v", i, e.Type, object.ResourceVersion,
+				want[i], versions)
 		}
-		if e.Type == watch.Deleted && (slices.Contains(versions, object.ResourceVersion) || object.DeletionTimestamp == nil) {
-			b.t.Errorf("the last event has version %s and deletion timestamp %v, want a version of its own", object.ResourceVersion, object.DeletionTimestamp)
+		if e.Type == watch.Deleted && (slices.Contains(versions, object.ResourceVersion) ||
+			object.DeletionTimestamp == nil) {
+			b.t.Errorf("the last event has version %s and deletion timestamp %v, want a version of its own",
+				object.ResourceVersion, object.DeletionTimestamp)
 		}
 	}
 }
@@ -349,7 +377,8 @@ func bookmarks(b bench) {
 	b.create(pool)
 	yes := true
 	w, err := b.Watch(b.t.Context(), &karpenterv1.NodePoolList{}, &client.ListOptions{Raw: &metav1.ListOptions{
-		SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		SendInitialEvents: &yes, AllowWatchBookmarks: true,
+		ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 	}})
 	b.must("watching", err)
 	defer w.Stop()
@@ -358,8 +387,10 @@ func bookmarks(b bench) {
 		b.t.Errorf("the first event is %s, want what there was", events[0].Type)
 	}
 	mark, ok := events[1].Object.(*karpenterv1.NodePool)
-	if events[1].Type != watch.Bookmark || !ok || mark.Annotations["k8s.io/initial-events-end"] != "true" || mark.ResourceVersion == "" {
-		b.t.Errorf("the second event is %s %v, want a bookmark behind the initial events", events[1].Type, events[1].Object)
+	if events[1].Type != watch.Bookmark || !ok || mark.Annotations["k8s.io/initial-events-end"] != "true" ||
+		mark.ResourceVersion == "" {
+		b.t.Errorf("the second event is %s %v, want a bookmark behind the initial events", events[1].Type,
+			events[1].Object)
 	}
 }
 
@@ -372,13 +403,15 @@ func gracefulPods(b bench) {
 	b.must("deleting", b.Delete(b.t.Context(), pod))
 	b.get(pod)
 	if pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds != 30 || pod.DeletionTimestamp == nil {
-		b.t.Fatalf("grace period %v, deletion timestamp %v; want 30 s", pod.DeletionGracePeriodSeconds, pod.DeletionTimestamp)
+		b.t.Fatalf("grace period %v, deletion timestamp %v; want 30 s", pod.DeletionGracePeriodSeconds,
+			pod.DeletionTimestamp)
 	}
 	due := pod.DeletionTimestamp.Time
 	b.must("deleting sooner", b.Delete(b.t.Context(), pod, client.GracePeriodSeconds(10)))
 	b.get(pod)
 	if *pod.DeletionGracePeriodSeconds != 10 || !pod.DeletionTimestamp.Time.Equal(due.Add(-20*time.Second)) {
-		b.t.Errorf("grace period %d, deletion timestamp %v; want 10 s and 20 s before %v", *pod.DeletionGracePeriodSeconds, pod.DeletionTimestamp, due)
+		b.t.Errorf("grace period %d, deletion timestamp %v; want 10 s and 20 s before %v",
+			*pod.DeletionGracePeriodSeconds, pod.DeletionTimestamp, due)
 	}
 	b.must("deleting later", b.Delete(b.t.Context(), pod, client.GracePeriodSeconds(60)))
 	b.get(pod)

@@ -1,6 +1,6 @@
 // Package apisemantics says what the controllers rely on in an API server, as one suite. It runs against the
-// simulated server in internal/sim/apiserver and, in localcluster/e2e, against a real kube-apiserver: what the simulation
-// proves holds as far as these two agree.
+// simulated server in internal/sim/apiserver and, in localcluster/e2e, against a real kube-apiserver: what the
+// simulation proves holds as far as these two agree.
 //
 // Start with [Run].
 package apisemantics
@@ -89,7 +89,9 @@ func (b bench) pool() *karpenterv1.NodePool {
 		ObjectMeta: metav1.ObjectMeta{Name: b.prefix},
 		Spec: karpenterv1.NodePoolSpec{Template: karpenterv1.NodeClaimTemplate{Spec: karpenterv1.NodeClaimTemplateSpec{
 			NodeClassRef: &karpenterv1.NodeClassReference{Group: "example.com", Kind: "NoNodeClass", Name: "none"},
-			Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"linux"}}},
+			Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{
+				{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"linux"}},
+			},
 		}}},
 	}
 }
@@ -97,7 +99,8 @@ func (b bench) pool() *karpenterv1.NodePool {
 func (b bench) pod(name string) *corev1.Pod {
 	no := false
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: b.prefix + "-" + name, Labels: map[string]string{"app": b.prefix}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: b.prefix + "-" + name,
+			Labels: map[string]string{"app": b.prefix}},
 		Spec: corev1.PodSpec{
 			NodeName: b.prefix + "-no-such-node", AutomountServiceAccountToken: &no, // so that nothing else touches it
 			Containers: []corev1.Container{{Name: "c", Image: "none"}},

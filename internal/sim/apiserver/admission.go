@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// admit gives a pod that is created what an API server gives it: limits become requests, and then what the LimitRanges of
-// its namespace say of containers fills in what is left out. Templates are left alone.
+// admit gives a pod that is created what an API server gives it: limits become requests, and then what the LimitRanges
+// of its namespace say of containers fills in what is left out. Templates are left alone.
 func (s *Server) admit(pod *corev1.Pod) {
 	if pod.Status.Phase == "" {
 		pod.Status.Phase = corev1.PodPending
@@ -38,8 +38,8 @@ func (s *Server) admit(pod *corev1.Pod) {
 	})
 }
 
-// complete gives a LimitRange the defaults of its API, each from the next: the limit by default is the highest allowed, the
-// request by default that limit, the lowest allowed for want of one.
+// complete gives a LimitRange the defaults of its API, each from the next: the limit by default is the highest
+// allowed, the request by default that limit, the lowest allowed for want of one.
 func complete(limits *corev1.LimitRange) {
 	for i := range limits.Spec.Limits {
 		if item := &limits.Spec.Limits[i]; item.Type == corev1.LimitTypeContainer {

@@ -16,8 +16,8 @@ type Index struct {
 	Value  func(client.Object) []string
 }
 
-// Cache is what one replica has seen of the server. It only moves when [Cache.Begin] and [Cache.Apply] are called, each
-// kind for itself, as informers do: the events of a kind come in order, those of two kinds do not. It implements
+// Cache is what one replica has seen of the server. It only moves when [Cache.Begin] and [Cache.Apply] are called,
+// each kind for itself, as informers do: the events of a kind come in order, those of two kinds do not. It implements
 // [Reads].
 type Cache struct {
 	server  *Server
@@ -45,7 +45,8 @@ func (s *Server) NewCache(indexes []Index) *Cache {
 // Begin lists a kind as it is on the server now, and returns the objects. The cache serves the kind from here on.
 func (c *Cache) Begin(kindName string) []client.Object {
 	k := c.server.kinds.byName[kindName]
-	v := &view{store: store{objects: map[client.ObjectKey]client.Object{}}, version: c.server.version, indexed: map[string]map[string][]client.ObjectKey{}}
+	v := &view{store: store{objects: map[client.ObjectKey]client.Object{}}, version: c.server.version,
+		indexed: map[string]map[string][]client.ObjectKey{}}
 	for _, index := range c.indexes[k] {
 		v.indexed[index.Field] = map[string][]client.ObjectKey{}
 	}
@@ -86,16 +87,19 @@ func (c *Cache) Relist(kindName string, deletions bool) []Event {
 	var gone, others []Event
 	for _, key := range v.keys {
 		if t.objects[key] == nil {
-			gone = append(gone, Event{Version: c.server.version, Type: Deleted, Object: v.objects[key], Listed: true, kind: k})
+			gone = append(gone, Event{Version: c.server.version, Type: Deleted, Object: v.objects[key], Listed: true,
+				kind: k})
 		}
 	}
 	for _, key := range t.keys {
 		old, object := v.objects[key], t.objects[key]
 		switch {
 		case old == nil:
-			others = append(others, Event{Version: c.server.version, Type: Added, Object: object, Listed: true, kind: k})
+			others = append(others, Event{Version: c.server.version, Type: Added, Object: object, Listed: true,
+				kind: k})
 		case old.GetResourceVersion() != object.GetResourceVersion():
-			others = append(others, Event{Version: c.server.version, Type: Modified, Object: object, Old: old, Listed: true, kind: k})
+			others = append(others, Event{Version: c.server.version, Type: Modified, Object: object, Old: old,
+				Listed: true, kind: k})
 		}
 	}
 	if deletions {

@@ -47,8 +47,8 @@ type Reads interface {
 	List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error
 }
 
-// NewClient returns a client that writes through a transport and reads from reads; nil reads the server itself, through
-// the transport.
+// NewClient returns a client that writes through a transport and reads from reads; nil reads the server itself,
+// through the transport.
 func (s *Server) NewClient(scheme *runtime.Scheme, transport Transport, reads Reads) client.WithWatch {
 	c := &apiClient{server: s, scheme: scheme, send: transport}
 	c.Reads = reads
@@ -134,17 +134,19 @@ func fill(k *kind, into client.ObjectList, found []client.Object, asked *client.
 }
 
 // write sends a call and gives a copy of what it returns to the caller when the answer arrives.
-func (c *apiClient) write(ctx context.Context, verb string, object client.Object, part Part, do func() (client.Object, error)) error {
+func (c *apiClient) write(ctx context.Context, verb string, object client.Object, part Part,
+	do func() (client.Object, error)) error {
 	k, err := c.server.kindOf(object)
 	if err != nil {
 		return err
 	}
 	var result client.Object
-	err = c.send(ctx, Call{Verb: verb, Object: object, Key: client.ObjectKeyFromObject(object), Part: part, Write: true, Do: func() error {
-		var err error
-		result, err = do()
-		return err
-	}})
+	err = c.send(ctx, Call{Verb: verb, Object: object, Key: client.ObjectKeyFromObject(object), Part: part,
+		Write: true, Do: func() error {
+			var err error
+			result, err = do()
+			return err
+		}})
 	if err == nil && result != nil {
 		k.into(object, result, true)
 	}
@@ -172,7 +174,8 @@ func (c *apiClient) update(ctx context.Context, object client.Object, part Part)
 }
 
 // Patch implements client.Writer.
-func (c *apiClient) Patch(ctx context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+func (c *apiClient) Patch(ctx context.Context, object client.Object, patch client.Patch,
+	_ ...client.PatchOption) error {
 	return c.patch(ctx, object, patch, Main)
 }
 
@@ -215,15 +218,17 @@ func unsupported(what string) error {
 	return apierrors.NewMethodNotSupported(schema.GroupResource{}, "the simulated API server does not know "+what)
 }
 
-// Watch implements client.WithWatch. With SendInitialEvents in the raw options it begins with what there is.
-func (c *apiClient) Watch(_ context.Context, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+// Watch implements client.WithWatch. With SendInitialEvents in the raw options it begins with the objects that exist.
+func (c *apiClient) Watch(_ context.Context, list client.ObjectList,
+	options ...client.ListOption) (watch.Interface, error) {
 	k := c.server.kinds.ofList(list)
 	if k == nil {
 		return nil, fmt.Errorf("the simulated API server does not serve %T", list)
 	}
 	var asked client.ListOptions
 	asked.ApplyOptions(options)
-	return c.server.watch(k, asked.Raw != nil && asked.Raw.SendInitialEvents != nil && *asked.Raw.SendInitialEvents), nil
+	return c.server.watch(k, asked.Raw != nil && asked.Raw.SendInitialEvents != nil && *asked.Raw.SendInitialEvents),
+		nil
 }
 
 // Status implements client.StatusClient.
@@ -264,7 +269,8 @@ func (s subresource) Get(context.Context, client.Object, client.Object, ...clien
 }
 
 // Create implements client.SubResourceWriter for evictions.
-func (s subresource) Create(ctx context.Context, object, body client.Object, _ ...client.SubResourceCreateOption) error {
+func (s subresource) Create(ctx context.Context, object, body client.Object,
+	_ ...client.SubResourceCreateOption) error {
 	eviction, ok := body.(*policyv1.Eviction)
 	if !ok || s.name != "eviction" {
 		return unsupported("creating the subresource " + s.name)
@@ -288,7 +294,8 @@ func (s subresource) Update(ctx context.Context, object client.Object, _ ...clie
 }
 
 // Patch implements client.SubResourceWriter.
-func (s subresource) Patch(ctx context.Context, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+func (s subresource) Patch(ctx context.Context, object client.Object, patch client.Patch,
+	_ ...client.SubResourcePatchOption) error {
 	if s.name != "status" {
 		return unsupported("patching the subresource " + s.name)
 	}

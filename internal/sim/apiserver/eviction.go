@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Evict deletes a pod if its PodDisruptionBudget allows it. 429 means that it does not now, 500 that there is more than
-// one budget.
+// Evict deletes a pod if its PodDisruptionBudget allows it. 429 means that it does not now, 500 that there is more
+// than one budget.
 func (s *Server) Evict(key client.ObjectKey, eviction *policyv1.Eviction) error {
 	found := s.Peek(&corev1.Pod{}, key)
 	if found == nil {
@@ -31,7 +31,8 @@ func (s *Server) Evict(key client.ObjectKey, eviction *policyv1.Eviction) error 
 		}
 	}
 	if options.UID != nil && types.UID(*options.UID) != pod.UID {
-		return apierrors.NewConflict(corev1.Resource("pods"), key.Name, errors.New("the UID in the precondition is another pod's"))
+		return apierrors.NewConflict(corev1.Resource("pods"), key.Name,
+			errors.New("the UID in the precondition is another pod's"))
 	}
 	if !passesBudgets(pod) {
 		if err := s.spend(pod); err != nil {
@@ -43,7 +44,8 @@ func (s *Server) Evict(key client.ObjectKey, eviction *policyv1.Eviction) error 
 
 // passesBudgets reports whether a pod's end costs no availability.
 func passesBudgets(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp != nil || slices.Contains([]corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed, corev1.PodPending}, pod.Status.Phase)
+	return pod.DeletionTimestamp != nil ||
+		slices.Contains([]corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed, corev1.PodPending}, pod.Status.Phase)
 }
 
 // spend takes one disruption from the pod's budget.
@@ -53,25 +55,30 @@ func (s *Server) spend(pod *corev1.Pod) error {
 		return nil
 	}
 	if len(budgets) > 1 {
-		return apierrors.NewInternalError(errors.New("this pod has more than one PodDisruptionBudget, which the eviction subresource does not support"))
+		return apierrors.NewInternalError(
+			errors.New(
+				"this pod has more than one PodDisruptionBudget, which the eviction subresource does not support"))
 	}
 	budget := budgets[0]
 	if !PodReady(pod) {
-		always := budget.Spec.UnhealthyPodEvictionPolicy != nil && *budget.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow
+		always := budget.Spec.UnhealthyPodEvictionPolicy != nil &&
+			*budget.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow
 		if always || budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy && budget.Status.DesiredHealthy > 0 {
 			return nil
 		}
 	}
 	refuse := func(why string) error {
 		status := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
-		status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: why})
+		status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes,
+			metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: why})
 		return status
 	}
 	if budget.Status.ObservedGeneration < budget.Generation {
 		return refuse(fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget.Name))
 	}
 	if budget.Status.DisruptionsAllowed <= 0 {
-		return refuse(fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", budget.Name, budget.Status.DesiredHealthy, budget.Status.CurrentHealthy))
+		return refuse(fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", budget.Name,
+			budget.Status.DesiredHealthy, budget.Status.CurrentHealthy))
 	}
 	spent := budget.DeepCopy()
 	spent.Status.DisruptionsAllowed--
@@ -127,7 +134,8 @@ func (s *Server) count(budget *policyv1.PodDisruptionBudget) {
 	leaving := map[string]metav1.Time{}
 	s.All(&corev1.Pod{}, func(o client.Object) {
 		pod := o.(*corev1.Pod)
-		if pod.Namespace != budget.Namespace || !selector.Matches(labels.Set(pod.Labels)) || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		if pod.Namespace != budget.Namespace || !selector.Matches(labels.Set(pod.Labels)) ||
+			pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			return
 		}
 		expected++

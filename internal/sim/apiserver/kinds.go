@@ -1,6 +1,8 @@
 package apiserver
 
 import (
+	"slices"
+
 	"reflect"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,8 +29,9 @@ type kind struct {
 	namespaced bool
 	rules      rules
 
-	empty   func() client.Object
-	shallow func(client.Object) client.Object                             // a copy that shares all that the object points to
+	empty func() client.Object
+	// a copy that shares all that the object points to
+	shallow func(client.Object) client.Object
 	into    func(target, source client.Object, deep bool)                 // a copy
 	fill    func(list client.ObjectList, from []client.Object, deep bool) // copies
 	// keep sets the part of target back to what old has: its status, or all but its status.
@@ -69,12 +72,12 @@ func divided[T, Spec, Status any](of func(*T) (*Spec, *Status)) parts[T] {
 	}
 }
 
-func define[T any, P pointer[T]](gvk schema.GroupVersionKind, resource string, namespaced bool, r rules, p parts[T], items func(client.ObjectList) *[]T) kind {
+func define[T any, P pointer[T]](gvk schema.GroupVersionKind, resource string, namespaced bool, r rules, p parts[T],
+	items func(client.ObjectList) *[]T) kind {
 	typed := func(o client.Object) *T { return (*T)(o.(P)) }
 	return kind{
-		gvk: gvk, resource: schema.GroupResource{Group: gvk.Group, Resource: resource}, namespaced: namespaced, rules: r,
-		empty: func() client.Object { return P(new(T)) },
-		shallow: func(o client.Object) client.Object {
+		gvk: gvk, resource: schema.GroupResource{Group: gvk.Group, Resource: resource}, namespaced: namespaced,
+		rules: r, empty: func() client.Object { return P(new(T)) }, shallow: func(o client.Object) client.Object {
 			copied := *typed(o)
 			return P(&copied)
 		},
@@ -124,7 +127,7 @@ func define[T any, P pointer[T]](gvk schema.GroupVersionKind, resource string, n
 func kinds() []kind {
 	builtIn, counted, custom := rules{}, rules{generations: true}, rules{custom: true, generations: true}
 	core := func(name string) schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind(name) }
-	return append(append(nodeClasses(custom), buffers(counted, custom)...), []kind{
+	return slices.Concat(nodeClasses(custom), buffers(counted, custom), volumes(builtIn), karpenters(custom), []kind{
 		define(core("Pod"), "pods", true, counted,
 			divided(func(p *corev1.Pod) (*corev1.PodSpec, *corev1.PodStatus) { return &p.Spec, &p.Status }),
 			func(l client.ObjectList) *[]corev1.Pod { return &l.(*corev1.PodList).Items }),
@@ -137,57 +140,24 @@ func kinds() []kind {
 			func(l client.ObjectList) *[]corev1.ConfigMap { return &l.(*corev1.ConfigMapList).Items }),
 		define(core("LimitRange"), "limitranges", true, builtIn, parts[corev1.LimitRange]{},
 			func(l client.ObjectList) *[]corev1.LimitRange { return &l.(*corev1.LimitRangeList).Items }),
-		define(nodev1.SchemeGroupVersion.WithKind("RuntimeClass"), "runtimeclasses", false, builtIn, parts[nodev1.RuntimeClass]{},
+		define(nodev1.SchemeGroupVersion.WithKind("RuntimeClass"), "runtimeclasses", false, builtIn,
+			parts[nodev1.RuntimeClass]{},
 			func(l client.ObjectList) *[]nodev1.RuntimeClass { return &l.(*nodev1.RuntimeClassList).Items }),
-		define(core("PersistentVolume"), "persistentvolumes", false, builtIn, parts[corev1.PersistentVolume]{},
-			func(l client.ObjectList) *[]corev1.PersistentVolume { return &l.(*corev1.PersistentVolumeList).Items }),
-		define(core("PersistentVolumeClaim"), "persistentvolumeclaims", true, builtIn, parts[corev1.PersistentVolumeClaim]{},
-			func(l client.ObjectList) *[]corev1.PersistentVolumeClaim {
-				return &l.(*corev1.PersistentVolumeClaimList).Items
-			}),
-		define(storagev1.SchemeGroupVersion.WithKind("StorageClass"), "storageclasses", false, builtIn, parts[storagev1.StorageClass]{},
-			func(l client.ObjectList) *[]storagev1.StorageClass { return &l.(*storagev1.StorageClassList).Items }),
-		define(storagev1.SchemeGroupVersion.WithKind("CSINode"), "csinodes", false, builtIn, parts[storagev1.CSINode]{},
-			func(l client.ObjectList) *[]storagev1.CSINode { return &l.(*storagev1.CSINodeList).Items }),
-		define(storagev1.SchemeGroupVersion.WithKind("CSIDriver"), "csidrivers", false, builtIn, parts[storagev1.CSIDriver]{},
-			func(l client.ObjectList) *[]storagev1.CSIDriver { return &l.(*storagev1.CSIDriverList).Items }),
-		define(storagev1.SchemeGroupVersion.WithKind("CSIStorageCapacity"), "csistoragecapacities", true, builtIn,
-			parts[storagev1.CSIStorageCapacity]{},
-			func(l client.ObjectList) *[]storagev1.CSIStorageCapacity {
-				return &l.(*storagev1.CSIStorageCapacityList).Items
-			}),
-		define(storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), "volumeattachments", false, builtIn, parts[storagev1.VolumeAttachment]{},
-			func(l client.ObjectList) *[]storagev1.VolumeAttachment {
-				return &l.(*storagev1.VolumeAttachmentList).Items
-			}),
 		define(appsv1.SchemeGroupVersion.WithKind("DaemonSet"), "daemonsets", true, counted,
-			divided(func(d *appsv1.DaemonSet) (*appsv1.DaemonSetSpec, *appsv1.DaemonSetStatus) { return &d.Spec, &d.Status }),
+			divided(func(d *appsv1.DaemonSet) (*appsv1.DaemonSetSpec, *appsv1.DaemonSetStatus) {
+				return &d.Spec, &d.Status
+			}),
 			func(l client.ObjectList) *[]appsv1.DaemonSet { return &l.(*appsv1.DaemonSetList).Items }),
 		define(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), "poddisruptionbudgets", true, counted,
-			divided(func(b *policyv1.PodDisruptionBudget) (*policyv1.PodDisruptionBudgetSpec, *policyv1.PodDisruptionBudgetStatus) {
+			divided(func(
+				b *policyv1.PodDisruptionBudget) (*policyv1.PodDisruptionBudgetSpec,
+				*policyv1.PodDisruptionBudgetStatus) {
 				return &b.Spec, &b.Status
 			}),
 			func(l client.ObjectList) *[]policyv1.PodDisruptionBudget {
 				return &l.(*policyv1.PodDisruptionBudgetList).Items
 			}),
-		define(karpenterv1.GroupVersion().WithKind("NodePool"), "nodepools", false, custom,
-			divided(func(p *karpenterv1.NodePool) (*karpenterv1.NodePoolSpec, *karpenterv1.NodePoolStatus) {
-				return &p.Spec, &p.Status
-			}),
-			func(l client.ObjectList) *[]karpenterv1.NodePool { return &l.(*karpenterv1.NodePoolList).Items }),
-		define(karpenterv1.GroupVersion().WithKind("NodeClaim"), "nodeclaims", false, custom,
-			divided(func(c *karpenterv1.NodeClaim) (*karpenterv1.NodeClaimSpec, *karpenterv1.NodeClaimStatus) {
-				return &c.Spec, &c.Status
-			}),
-			func(l client.ObjectList) *[]karpenterv1.NodeClaim { return &l.(*karpenterv1.NodeClaimList).Items }),
-		define(karpenterv1alpha1.GroupVersion().WithKind("NodeOverlay"), "nodeoverlays", false, custom,
-			divided(func(o *karpenterv1alpha1.NodeOverlay) (*karpenterv1alpha1.NodeOverlaySpec, *karpenterv1alpha1.NodeOverlayStatus) {
-				return &o.Spec, &o.Status
-			}),
-			func(l client.ObjectList) *[]karpenterv1alpha1.NodeOverlay {
-				return &l.(*karpenterv1alpha1.NodeOverlayList).Items
-			}),
-	}...)
+	})
 }
 
 // nodeClasses are those of the clouds that worlds may have.
@@ -199,7 +169,8 @@ func nodeClasses(custom rules) []kind {
 			}),
 			func(l client.ObjectList) *[]awsv1.EC2NodeClass { return &l.(*awsv1.EC2NodeClassList).Items }),
 		define(kwokv1alpha1.GroupVersion().WithKind("KWOKNodeClass"), "kwoknodeclasses", false, custom,
-			divided(func(c *kwokv1alpha1.KWOKNodeClass) (*kwokv1alpha1.KWOKNodeClassSpec, *kwokv1alpha1.KWOKNodeClassStatus) {
+			divided(func(
+				c *kwokv1alpha1.KWOKNodeClass) (*kwokv1alpha1.KWOKNodeClassSpec, *kwokv1alpha1.KWOKNodeClassStatus) {
 				return &c.Spec, &c.Status
 			}),
 			func(l client.ObjectList) *[]kwokv1alpha1.KWOKNodeClass {
@@ -211,7 +182,8 @@ func nodeClasses(custom rules) []kind {
 // buffers are CapacityBuffers, and what they refer to.
 func buffers(counted, custom rules) []kind {
 	return []kind{
-		define(corev1.SchemeGroupVersion.WithKind("PodTemplate"), "podtemplates", true, counted, parts[corev1.PodTemplate]{},
+		define(corev1.SchemeGroupVersion.WithKind("PodTemplate"), "podtemplates", true, counted,
+			parts[corev1.PodTemplate]{},
 			func(l client.ObjectList) *[]corev1.PodTemplate { return &l.(*corev1.PodTemplateList).Items }),
 		define(appsv1.SchemeGroupVersion.WithKind("Deployment"), "deployments", true, counted,
 			divided(func(d *appsv1.Deployment) (*appsv1.DeploymentSpec, *appsv1.DeploymentStatus) {
@@ -229,7 +201,9 @@ func buffers(counted, custom rules) []kind {
 			}),
 			func(l client.ObjectList) *[]appsv1.ReplicaSet { return &l.(*appsv1.ReplicaSetList).Items }),
 		define(autoscalingv1beta1.GroupVersion().WithKind("CapacityBuffer"), "capacitybuffers", true, custom,
-			divided(func(b *autoscalingv1beta1.CapacityBuffer) (*autoscalingv1beta1.CapacityBufferSpec, *autoscalingv1beta1.CapacityBufferStatus) {
+			divided(func(
+				b *autoscalingv1beta1.CapacityBuffer) (*autoscalingv1beta1.CapacityBufferSpec,
+				*autoscalingv1beta1.CapacityBufferStatus) {
 				return &b.Spec, &b.Status
 			}),
 			func(l client.ObjectList) *[]autoscalingv1beta1.CapacityBuffer {
@@ -243,7 +217,8 @@ func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, nodev1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme,
-		karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, autoscalingv1beta1.AddToScheme, awsv1.AddToScheme, kwokv1alpha1.AddToScheme,
+		karpenterv1.AddToScheme, karpenterv1alpha1.AddToScheme, autoscalingv1beta1.AddToScheme, awsv1.AddToScheme,
+		kwokv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -252,8 +227,8 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// Kinds are what servers serve, and how the types of those look in JSON. They never change, so all servers share them. Use
-// [NewKinds].
+// Kinds are what servers serve, and how the types of those look in JSON. They never change, so all servers share them.
+// Use [NewKinds].
 type Kinds struct {
 	byObject map[reflect.Type]*kind
 	byName   map[string]*kind
@@ -284,4 +259,60 @@ func (c *Kinds) ofList(list runtime.Object) *kind {
 		return nil
 	}
 	return c.byName[name[:len(name)-len("List")]]
+}
+
+// volumes are the kinds of Kubernetes that are about volumes.
+func volumes(builtIn rules) []kind {
+	core := func(name string) schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind(name) }
+	return []kind{
+		define(core("PersistentVolume"), "persistentvolumes", false, builtIn, parts[corev1.PersistentVolume]{},
+			func(l client.ObjectList) *[]corev1.PersistentVolume { return &l.(*corev1.PersistentVolumeList).Items }),
+		define(core("PersistentVolumeClaim"), "persistentvolumeclaims", true, builtIn,
+			parts[corev1.PersistentVolumeClaim]{}, func(l client.ObjectList) *[]corev1.PersistentVolumeClaim {
+				return &l.(*corev1.PersistentVolumeClaimList).Items
+			}),
+		define(storagev1.SchemeGroupVersion.WithKind("StorageClass"), "storageclasses", false, builtIn,
+			parts[storagev1.StorageClass]{},
+			func(l client.ObjectList) *[]storagev1.StorageClass { return &l.(*storagev1.StorageClassList).Items }),
+		define(storagev1.SchemeGroupVersion.WithKind("CSINode"), "csinodes", false, builtIn,
+			parts[storagev1.CSINode]{},
+			func(l client.ObjectList) *[]storagev1.CSINode { return &l.(*storagev1.CSINodeList).Items }),
+		define(storagev1.SchemeGroupVersion.WithKind("CSIDriver"), "csidrivers", false, builtIn,
+			parts[storagev1.CSIDriver]{},
+			func(l client.ObjectList) *[]storagev1.CSIDriver { return &l.(*storagev1.CSIDriverList).Items }),
+		define(storagev1.SchemeGroupVersion.WithKind("CSIStorageCapacity"), "csistoragecapacities", true, builtIn,
+			parts[storagev1.CSIStorageCapacity]{},
+			func(l client.ObjectList) *[]storagev1.CSIStorageCapacity {
+				return &l.(*storagev1.CSIStorageCapacityList).Items
+			}),
+		define(storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), "volumeattachments", false, builtIn,
+			parts[storagev1.VolumeAttachment]{}, func(l client.ObjectList) *[]storagev1.VolumeAttachment {
+				return &l.(*storagev1.VolumeAttachmentList).Items
+			}),
+	}
+}
+
+// karpenters are the kinds of karpenter.sh.
+func karpenters(custom rules) []kind {
+	return []kind{
+		define(karpenterv1.GroupVersion().WithKind("NodePool"), "nodepools", false, custom,
+			divided(func(p *karpenterv1.NodePool) (*karpenterv1.NodePoolSpec, *karpenterv1.NodePoolStatus) {
+				return &p.Spec, &p.Status
+			}),
+			func(l client.ObjectList) *[]karpenterv1.NodePool { return &l.(*karpenterv1.NodePoolList).Items }),
+		define(karpenterv1.GroupVersion().WithKind("NodeClaim"), "nodeclaims", false, custom,
+			divided(func(c *karpenterv1.NodeClaim) (*karpenterv1.NodeClaimSpec, *karpenterv1.NodeClaimStatus) {
+				return &c.Spec, &c.Status
+			}),
+			func(l client.ObjectList) *[]karpenterv1.NodeClaim { return &l.(*karpenterv1.NodeClaimList).Items }),
+		define(karpenterv1alpha1.GroupVersion().WithKind("NodeOverlay"), "nodeoverlays", false, custom,
+			divided(func(
+				o *karpenterv1alpha1.NodeOverlay) (*karpenterv1alpha1.NodeOverlaySpec,
+				*karpenterv1alpha1.NodeOverlayStatus) {
+				return &o.Spec, &o.Status
+			}),
+			func(l client.ObjectList) *[]karpenterv1alpha1.NodeOverlay {
+				return &l.(*karpenterv1alpha1.NodeOverlayList).Items
+			}),
+	}
 }

@@ -18,7 +18,8 @@ import (
 )
 
 // Patch changes a part of an object as a merge patch or a JSON patch says, and returns what is stored then.
-func (s *Server) Patch(like client.Object, key client.ObjectKey, format types.PatchType, data []byte, part Part) (client.Object, error) {
+func (s *Server) Patch(like client.Object, key client.ObjectKey, format types.PatchType, data []byte,
+	part Part) (client.Object, error) {
 	k, err := s.kindOf(like)
 	if err != nil {
 		return nil, err
@@ -38,7 +39,8 @@ func (s *Server) Patch(like client.Object, key client.ObjectKey, format types.Pa
 		}
 	case types.JSONPatchType:
 		if err := s.kinds.layouts.patch(reflect.ValueOf(fresh).Elem(), data); err != nil {
-			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{},
+				"", err.Error(), 0, false)
 		}
 	default:
 		return nil, apierrors.NewBadRequest("the simulated API server knows no patch of type " + string(format))
@@ -53,9 +55,9 @@ func (s *Server) Patch(like client.Object, key client.ObjectKey, format types.Pa
 	return s.write(k, old, fresh, part)
 }
 
-// merge carries a JSON merge patch (RFC 7386) out on a typed value. Fields that the type does not have are left out, as
-// the API server prunes them. What the value points to may be shared with others: it is copied before it is changed. raw
-// is valid JSON.
+// merge carries a JSON merge patch (RFC 7386) out on a typed value. Fields that the type does not have are left out,
+// as the API server prunes them. What the value points to may be shared with others: it is copied before it is
+// changed. raw is valid JSON.
 func (l layouts) merge(target reflect.Value, raw []byte) error {
 	t := target.Type()
 	switch {
@@ -122,8 +124,8 @@ func (l layouts) mergeMap(target reflect.Value, raw []byte) error {
 	})
 }
 
-// set replaces a value by what JSON says, which is valid. When that fails the value is of no use any more. Lists of objects
-// and texts, which are most of what is written, need not pass the library's search for the type's fields.
+// set replaces a value by what JSON says, which is valid. When that fails the value is of no use any more. Lists of
+// objects and texts, which are most of what is written, need not pass the library's search for the type's fields.
 func (l layouts) set(target reflect.Value, raw []byte) error {
 	target.SetZero()
 	t := target.Type()
@@ -149,8 +151,8 @@ type step struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// patch carries a JSON patch out on a typed value: test, add, replace and remove of fields, of entries of maps and of items of
-// lists, but for an add in the middle of a list.
+// patch carries a JSON patch out on a typed value: test, add, replace and remove of fields, of entries of maps and of
+// items of lists, except an add in the middle of a list.
 func (l layouts) patch(target reflect.Value, data []byte) error {
 	var steps []step
 	if err := json.Unmarshal(data, &steps); err != nil {
@@ -190,7 +192,8 @@ func (l layouts) do(target reflect.Value, s step) error {
 	switch s.Op {
 	case "test":
 		want := reflect.New(child.Type()).Elem()
-		if err := l.set(want, s.Value); err != nil || !equality.Semantic.DeepEqual(want.Interface(), child.Interface()) {
+		if err := l.set(want, s.Value); err != nil ||
+			!equality.Semantic.DeepEqual(want.Interface(), child.Interface()) {
 			return fmt.Errorf("testing value %s failed", s.Value)
 		}
 		return nil
@@ -209,8 +212,8 @@ func (l layouts) do(target reflect.Value, s step) error {
 	return fmt.Errorf("unknown operation")
 }
 
-// child returns the field of a struct, or of one that only the target points to afterwards, or the item of a list, which nothing else
-// shares afterwards.
+// child returns the field of a struct, or of one that only the target points to afterwards, or the item of a list,
+// which nothing else shares afterwards.
 func (l layouts) child(target reflect.Value, name string) (reflect.Value, error) {
 	if target.Kind() == reflect.Slice {
 		at, err := itemOf(target, name)
@@ -243,8 +246,8 @@ func itemOf(list reflect.Value, name string) (int, error) {
 	return at, nil
 }
 
-// inList changes or tests an item of a list, by its number, or adds one at the end ("-"). The list becomes one that nothing else shares.
-// One without items is not there for the API server.
+// inList changes or tests an item of a list, by its number, or adds one at the end ("-"). The list becomes one that
+// nothing else shares. One without items is not there for the API server.
 func (l layouts) inList(target reflect.Value, name string, s step) error {
 	if target.Len() == 0 {
 		return fmt.Errorf("doc is missing path")
@@ -271,7 +274,8 @@ func (l layouts) inList(target reflect.Value, name string, s step) error {
 		}
 		return nil
 	case "remove":
-		target.Set(reflect.AppendSlice(reflect.AppendSlice(fresh, target.Slice(0, at)), target.Slice(at+1, target.Len())))
+		target.Set(reflect.AppendSlice(reflect.AppendSlice(fresh, target.Slice(0, at)),
+			target.Slice(at+1, target.Len())))
 		return nil
 	case "replace":
 		target.Set(reflect.AppendSlice(fresh, target))
@@ -290,7 +294,8 @@ func (l layouts) inMap(target reflect.Value, name string, s step) error {
 		if isNull(s.Value) && !old.IsValid() {
 			return nil
 		}
-		if err := l.set(want, s.Value); err != nil || !old.IsValid() || !equality.Semantic.DeepEqual(want.Interface(), old.Interface()) {
+		if err := l.set(want, s.Value); err != nil || !old.IsValid() ||
+			!equality.Semantic.DeepEqual(want.Interface(), old.Interface()) {
 			return fmt.Errorf("testing value %s failed", s.Value)
 		}
 		return nil

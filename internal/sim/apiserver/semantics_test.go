@@ -24,7 +24,8 @@ func newStand(t *testing.T) stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := apiserver.New(apiserver.Config{Kinds: apiserver.NewKinds(), Now: time.Now, Rand: rand.New(rand.NewPCG(1, 2))})
+	server := apiserver.New(apiserver.Config{Kinds: apiserver.NewKinds(), Now: time.Now,
+		Rand: rand.New(rand.NewPCG(1, 2))})
 	return stand{server: server, client: server.NewClient(scheme, apiserver.Direct, nil)}
 }
 

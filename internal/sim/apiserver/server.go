@@ -149,7 +149,8 @@ func (s *Server) Create(object client.Object) error {
 	}
 	if object.GetName() == "" {
 		if object.GetGenerateName() == "" {
-			return apierrors.NewInvalid(k.gvk.GroupKind(), "", field.ErrorList{field.Required(field.NewPath("metadata", "name"), "name or generateName is required")})
+			return apierrors.NewInvalid(k.gvk.GroupKind(), "",
+				field.ErrorList{field.Required(field.NewPath("metadata", "name"), "name or generateName is required")})
 		}
 		object.SetName(object.GetGenerateName() + s.suffix())
 	}
@@ -240,10 +241,12 @@ func (s *Server) update(object client.Object, part Part) (client.Object, error) 
 // write stores the new state of an object that exists, and returns what is stored then. fresh belongs to the server.
 func (s *Server) write(k *kind, old, fresh client.Object, part Part) (client.Object, error) {
 	if version := fresh.GetResourceVersion(); version != "" && version != old.GetResourceVersion() {
-		return nil, apierrors.NewConflict(k.resource, old.GetName(), errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+		return nil, apierrors.NewConflict(k.resource, old.GetName(),
+			errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 	}
 	if uid := fresh.GetUID(); uid != "" && uid != old.GetUID() {
-		return nil, apierrors.NewConflict(k.resource, old.GetName(), fmt.Errorf("precondition failed: UID in precondition: %v, UID in object meta: %v", uid, old.GetUID()))
+		return nil, apierrors.NewConflict(k.resource, old.GetName(),
+			fmt.Errorf("precondition failed: UID in precondition: %v, UID in object meta: %v", uid, old.GetUID()))
 	}
 	if part == Status {
 		k.keepAllButStatus(fresh, old)
@@ -283,13 +286,16 @@ func keepMeta(fresh, old client.Object) {
 	}
 }
 
-// sameMeta compares the metadata, but for what no writer may change.
+// sameMeta compares the metadata, without what no writer may change.
 func sameMeta(a, b client.Object) bool {
 	grace, other := a.GetDeletionGracePeriodSeconds(), b.GetDeletionGracePeriodSeconds()
 	return maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations()) &&
-		slices.Equal(a.GetFinalizers(), b.GetFinalizers()) && a.GetGenerateName() == b.GetGenerateName() && a.GetGeneration() == b.GetGeneration() &&
-		a.GetDeletionTimestamp().Equal(b.GetDeletionTimestamp()) && (grace == other || grace != nil && other != nil && *grace == *other) &&
-		equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences()) && equality.Semantic.DeepEqual(a.GetManagedFields(), b.GetManagedFields())
+		slices.Equal(a.GetFinalizers(), b.GetFinalizers()) && a.GetGenerateName() == b.GetGenerateName() &&
+		a.GetGeneration() == b.GetGeneration() &&
+		a.GetDeletionTimestamp().Equal(b.GetDeletionTimestamp()) &&
+		(grace == other || grace != nil && other != nil && *grace == *other) &&
+		equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences()) &&
+		equality.Semantic.DeepEqual(a.GetManagedFields(), b.GetManagedFields())
 }
 
 // graceOver reports whether nothing but finalizers keeps an object that is being deleted.
@@ -305,7 +311,8 @@ func (s *Server) checkFinalizers(k *kind, old, fresh client.Object) error {
 	for _, finalizer := range fresh.GetFinalizers() {
 		if !slices.Contains(old.GetFinalizers(), finalizer) {
 			return apierrors.NewInvalid(k.gvk.GroupKind(), old.GetName(), field.ErrorList{
-				field.Forbidden(field.NewPath("metadata", "finalizers"), "no new finalizers can be added if the object is being deleted, found new finalizer "+finalizer)})
+				field.Forbidden(field.NewPath("metadata", "finalizers"),
+					"no new finalizers can be added if the object is being deleted, found new finalizer "+finalizer)})
 		}
 	}
 	return nil
@@ -328,10 +335,14 @@ func (s *Server) Delete(like client.Object, key client.ObjectKey, options Delete
 		return apierrors.NewNotFound(k.resource, key.Name)
 	}
 	if options.UID != nil && *options.UID != string(old.GetUID()) {
-		return apierrors.NewConflict(k.resource, key.Name, fmt.Errorf("precondition failed: UID in precondition: %v, UID in object meta: %v", *options.UID, old.GetUID()))
+		return apierrors.NewConflict(k.resource, key.Name,
+			fmt.Errorf("precondition failed: UID in precondition: %v, UID in object meta: %v", *options.UID,
+				old.GetUID()))
 	}
 	if options.ResourceVersion != nil && *options.ResourceVersion != old.GetResourceVersion() {
-		return apierrors.NewConflict(k.resource, key.Name, fmt.Errorf("precondition failed: resourceVersion %v is not %v", *options.ResourceVersion, old.GetResourceVersion()))
+		return apierrors.NewConflict(k.resource, key.Name,
+			fmt.Errorf("precondition failed: resourceVersion %v is not %v", *options.ResourceVersion,
+				old.GetResourceVersion()))
 	}
 	fresh := k.shallow(old)
 	grace := graceOf(fresh, options.GraceSeconds)
@@ -360,7 +371,8 @@ func (s *Server) Delete(like client.Object, key client.ObjectKey, options Delete
 // graceOf returns the grace period of a deletion in seconds: only pods that run somewhere have one.
 func graceOf(object client.Object, asked *int64) int64 {
 	pod, ok := object.(*corev1.Pod)
-	if !ok || pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	if !ok || pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded ||
+		pod.Status.Phase == corev1.PodFailed {
 		return 0
 	}
 	if asked != nil {

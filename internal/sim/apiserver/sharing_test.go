@@ -46,14 +46,16 @@ func TestAPatchLeavesFormerStatesAlone(t *testing.T) {
 			}
 			former := s.server.Peek(claim, client.ObjectKeyFromObject(claim))
 			before := former.DeepCopyObject()
-			if err := s.client.Patch(t.Context(), claim, client.RawPatch(patch.format, []byte(patch.data))); err != nil {
+			if err := s.client.Patch(t.Context(), claim,
+				client.RawPatch(patch.format, []byte(patch.data))); err != nil {
 				t.Fatal(err)
 			}
 			if !equality.Semantic.DeepEqual(former, before) {
 				t.Errorf("the former state became %+v", former)
 			}
-			if former.GetResourceVersion() == claim.ResourceVersion || equality.Semantic.DeepEqual(former.(*karpenterv1.NodeClaim).Labels, claim.Labels) &&
-				equality.Semantic.DeepEqual(former.(*karpenterv1.NodeClaim).Spec, claim.Spec) {
+			if former.GetResourceVersion() == claim.ResourceVersion ||
+				equality.Semantic.DeepEqual(former.(*karpenterv1.NodeClaim).Labels, claim.Labels) &&
+					equality.Semantic.DeepEqual(former.(*karpenterv1.NodeClaim).Spec, claim.Spec) {
 				t.Errorf("nothing changed: %+v", claim)
 			}
 		})

@@ -21,8 +21,8 @@ type Event struct {
 	Type    EventType
 	Object  client.Object // as it is now, or was last
 	Old     client.Object // as it was before; nil for Added
-	// Listed is set when the change was found by comparing lists. Version is that of the list then, and a deleted object is as it
-	// was last seen.
+	// Listed is set when the change was found by comparing lists. Version is that of the list then, and a deleted
+	// object is as it was last seen.
 	Listed bool
 
 	kind *kind

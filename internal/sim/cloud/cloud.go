@@ -1,6 +1,6 @@
 // Package cloud is the simulated cloud: machines that take time to start and to end, markets that run out, lists that
-// lag behind, machines that never join or vanish. It keeps the contract of package provider (its tests run the suite in
-// internal/provider/providertest); what offering a claim gets is decided by the kwok provider, which keeps it too.
+// lag behind, machines that never join or vanish. It keeps the contract of package provider (its tests run the suite
+// in internal/provider/providertest); what offering a claim gets is decided by the kwok provider, which keeps it too.
 //
 // It is one object for the whole simulation; what disturbs the way there is the simulation's part. Start with [New].
 package cloud
@@ -63,8 +63,8 @@ type Machine struct {
 	Boots    int
 	Fault    string // what becomes of its fault by a reboot, where a story says it
 	rebooted map[string]bool
-	// Launch is the launch that it came of, where a call may bring several machines: package ec2cloud. ClaimUID and ClaimName are then
-	// what the simulation takes for its claim.
+	// Launch is the launch that it came of, where a call may bring several machines: package ec2cloud. ClaimUID and
+	// ClaimName are then what the simulation takes for its claim.
 	Launch string
 }
 
@@ -126,7 +126,8 @@ func (c *Cloud) Vanish(m *Machine) {
 // Interrupt says that a machine will be taken away at gone; who does it then is the caller's business.
 func (c *Cloud) Interrupt(m *Machine, gone time.Time) {
 	if m.GoneAt.IsZero() {
-		m.Notice = &provider.Notice{ID: m.ProviderID, Kind: provider.SpotInterrupted, ProviderID: m.ProviderID, Gone: gone}
+		m.Notice = &provider.Notice{ID: m.ProviderID, Kind: provider.SpotInterrupted, ProviderID: m.ProviderID,
+			Gone: gone}
 	}
 }
 
@@ -156,13 +157,15 @@ func (c *Cloud) during(until [4]time.Time) Market {
 }
 
 // Launch is provider.Provider's Launch, at the moment at which it lands.
-func (c *Cloud) Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
+func (c *Cloud) Launch(ctx context.Context, claim *karpenterv1.NodeClaim,
+	notAfter time.Time) (provider.Instance, error) {
 	if !notAfter.IsZero() && c.config.Now().After(notAfter) {
 		return provider.Instance{}, fmt.Errorf("launching NodeClaim %s: %w", claim.Name, provider.ErrExpired)
 	}
 	if m := c.byClaim[string(claim.UID)]; m != nil && ctx.Err() == nil {
 		if !m.GoneAt.IsZero() {
-			return provider.Instance{}, &provider.LaunchError{ConditionReason: kwok.ReasonInstanceTerminated, Message: "machine " + m.ProviderID + " of this claim was ended"}
+			return provider.Instance{}, &provider.LaunchError{ConditionReason: kwok.ReasonInstanceTerminated,
+				Message: "machine " + m.ProviderID + " of this claim was ended"}
 		}
 		return answer(m), nil
 	}

@@ -56,7 +56,9 @@ func class(name string) (*kwokv1alpha1.KWOKNodeClass, error) {
 	case "default":
 		return found, nil
 	case "broken":
-		found.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionFalse, Reason: "SubnetsNotFound"}}
+		found.Status.Conditions = []karpenterv1.Condition{
+			{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionFalse, Reason: "SubnetsNotFound"},
+		}
 		return found, nil
 	}
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "kwoknodeclasses"}, name)
@@ -75,7 +77,8 @@ func TestContract(t *testing.T) {
 			providertest.Run(t, func(*testing.T) (provider.Provider, providertest.Harness) {
 				g := &ground{clock: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)}
 				g.cloud = cloud.New(cloud.Config{
-					Offers: offers, Now: func() time.Time { return g.clock }, Class: class, Fate: func() cloud.Fate { return fate },
+					Offers: offers, Now: func() time.Time { return g.clock }, Class: class,
+					Fate: func() cloud.Fate { return fate },
 				})
 				direct := func(_ context.Context, _, _ string, do func() error) error { return do() }
 				return g.cloud.NewProvider(direct), g

@@ -16,7 +16,8 @@ const AllMarkets Market = 1<<4 - 1
 
 // marketNames are the markets in the order of their bits.
 func marketNames() [4][2]string {
-	return [4][2]string{{"zone-a", catalog.Spot}, {"zone-a", catalog.OnDemand}, {"zone-b", catalog.Spot}, {"zone-b", catalog.OnDemand}}
+	return [4][2]string{{"zone-a", catalog.Spot}, {"zone-a", catalog.OnDemand}, {"zone-b", catalog.Spot},
+		{"zone-b", catalog.OnDemand}}
 }
 
 // Names are the zones and capacity types of a set.
@@ -110,7 +111,8 @@ func describe(out Market, disks int) string {
 			}
 			offerings = append(offerings, fmt.Sprintf(`{"Price": %g, "Available": %t, "Requirements": [
 				{"key": "karpenter.sh/capacity-type", "operator": "In", "values": [%q]},
-				{"key": "topology.kubernetes.io/zone", "operator": "In", "values": [%q]}]}`, price, out&(1<<i) == 0, market[1], market[0]))
+				{"key": "topology.kubernetes.io/zone", "operator": "In", "values": [%q]}]}`, price, out&(1<<i) == 0,
+				market[1], market[0]))
 		}
 		types = append(types, fmt.Sprintf(`{"name": %q, "architecture": "amd64", "operatingSystems": ["linux"],
 			"resources": {"cpu": "%d", "memory": "%dGi", "pods": "%d", "ephemeral-storage": "20Gi"%s}, "offerings": [%s]}`,

@@ -51,14 +51,16 @@ func (p *Provider) Catalog(ctx context.Context, class string) (catalog.Catalog, 
 }
 
 // Launch implements provider.Provider.
-func (p *Provider) Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
+func (p *Provider) Launch(ctx context.Context, claim *karpenterv1.NodeClaim,
+	notAfter time.Time) (provider.Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return provider.Instance{}, err
 	}
 	landing := context.WithoutCancel(ctx) // what is on its way lands, whatever becomes of its caller
 	var instance provider.Instance
 	asked := claim.DeepCopy()
-	err := p.send(ctx, "launch", claim.Name, func() (err error) { instance, err = p.cloud.Launch(landing, asked, notAfter); return err })
+	err := p.send(ctx, "launch", claim.Name,
+		func() (err error) { instance, err = p.cloud.Launch(landing, asked, notAfter); return err })
 	if err != nil {
 		return provider.Instance{}, err
 	}

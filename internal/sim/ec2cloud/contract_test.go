@@ -48,7 +48,8 @@ func (h *held) NodeClass(_ context.Context, name string) (*awsv1.EC2NodeClass, e
 	switch name {
 	case "default":
 	case "broken":
-		class.Name, class.Status.Conditions[0].Status, class.Status.Conditions[0].Reason = name, "False", "SubnetsNotFound"
+		class.Name, class.Status.Conditions[0].Status, class.Status.Conditions[0].Reason = name, "False",
+			"SubnetsNotFound"
 	default:
 		return nil, apierrors.NewNotFound(schema.GroupResource{Group: awsv1.Group, Resource: "ec2nodeclasses"}, name)
 	}
@@ -64,7 +65,8 @@ func TestContract(t *testing.T) {
 	}
 	providertest.Run(t, func(t *testing.T) (provider.Provider, providertest.Harness) {
 		h := &held{clock: impatient{timer.NewFake(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC))}}
-		h.account, err = ground.Open(Config{Now: h.clock.Now, Warns: true, Unknown: func(text string) { t.Errorf("ec2test: %s", text) }})
+		h.account, err = ground.Open(Config{Now: h.clock.Now, Warns: true,
+			Unknown: func(text string) { t.Errorf("ec2test: %s", text) }})
 		if err != nil {
 			t.Fatal(err)
 		}

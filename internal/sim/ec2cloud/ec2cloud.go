@@ -1,8 +1,9 @@
-// Package ec2cloud is the cloud of simulated worlds whose machines are EC2's (E-38): an account of the endpoint that stands for AWS in
-// tests (ec2test), without sockets, and the shipped provider in front of it, with the SDK's clients. What disturbs the way there is the
-// simulation's part; what goes wrong in EC2 itself is said by [Weather].
+// Package ec2cloud is the cloud of simulated worlds whose machines are EC2's (E-38): an account of the endpoint that
+// stands for AWS in tests (ec2test), without sockets, and the shipped provider in front of it, with the SDK's clients.
+// What disturbs the way there is the simulation's part; what goes wrong in EC2 itself is said by [Weather].
 //
-// Start with [NewGround], which is shared by all worlds of a process, and [Ground.Open], which makes a world's account.
+// Start with [NewGround], which is shared by all worlds of a process, and [Ground.Open], which makes a world's
+// account.
 package ec2cloud
 
 import (
@@ -41,7 +42,8 @@ const (
 	shutTime = 30 * time.Second
 )
 
-// types are what is sold, like the five types of the simulated cloud: from two cores to eight, with little memory and with much.
+// types are what is sold, like the five types of the simulated cloud: from two cores to eight, with little memory and
+// with much.
 func types() []string {
 	return []string{"c5.large", "m5.large", "m5.xlarge", "c5.2xlarge", "m5.2xlarge"}
 }
@@ -76,11 +78,13 @@ func NewGround() (*Ground, error) {
 	clock := timer.NewFake(g.endpoint.Now())
 	clients := account.clients(clock, direct)
 	g.types = offering.NewTypes(clients.EC2, clock)
-	g.prices = offering.NewPrices(offering.PricesConfig{Clock: clock, Region: region, EC2: clients.EC2, Pricing: clients.Pricing})
+	g.prices = offering.NewPrices(offering.PricesConfig{Clock: clock, Region: region, EC2: clients.EC2,
+		Pricing: clients.Pricing})
 	if err := errors.Join(g.types.Refresh(context.Background()), g.prices.Refresh(context.Background())); err != nil {
 		return nil, err
 	}
-	p, err := account.NewProvider(Process{Name: "ground", Clock: clock, Cluster: alone{&claimstest.Store{}, account}, Send: direct})
+	p, err := account.NewProvider(Process{Name: "ground", Clock: clock, Cluster: alone{&claimstest.Store{}, account},
+		Send: direct})
 	if err != nil {
 		return nil, err
 	}
@@ -169,8 +173,8 @@ func (g *Ground) Open(c Config) (*Account, error) {
 			AMIs: []awsv1.AMI{{ID: image.ID, Requirements: []corev1.NodeSelectorRequirement{
 				{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"amd64"}},
 			}}},
-			Conditions: []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeReady, Status: "True", Reason: "Ready", ObservedGeneration: 1,
-				LastTransitionTime: metav1.NewTime(c.Now())}},
+			Conditions: []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeReady, Status: "True", Reason: "Ready",
+				ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(c.Now())}},
 		},
 	}
 	for _, n := range subnets {
@@ -194,8 +198,8 @@ type Process struct {
 // NewProvider returns the shipped provider, as a new process has it.
 func (a *Account) NewProvider(p Process) (*ec2.Provider, error) {
 	return ec2.New(context.Background(), ec2.Config{
-		Cluster: p.Cluster, Clock: p.Clock, Process: p.Name, Name: clusterName, Region: region, Types: a.ground.types, Prices: a.ground.prices,
-		Queue: a.queue, Clients: a.clients(p.Clock, p.Send),
+		Cluster: p.Cluster, Clock: p.Clock, Process: p.Name, Name: clusterName, Region: region, Types: a.ground.types,
+		Prices: a.ground.prices, Queue: a.queue, Clients: a.clients(p.Clock, p.Send),
 		Facts: facts, Settings: offering.Settings{MemoryOverhead: 0.075},
 	})
 }
@@ -233,8 +237,9 @@ func (a *Account) settle() {
 func (a *Account) machine(i *ec2test.Instance) *cloud.Machine {
 	id := machines.ProviderID(i.Zone, i.ID)
 	m := &cloud.Machine{Fate: a.config.Fate(), Launch: i.Tags[launchid.Key], Instance: provider.Instance{
-		ProviderID: id, ImageID: i.Image, ClaimName: i.Tags[launchid.ClaimKey], Type: i.Type, Zone: i.Zone, CapacityType: i.CapacityType,
-		Launched: i.Launched, Labels: map[string]string{karpenterv1.NodePoolLabelKey: i.Tags[tag.Pool]},
+		ProviderID: id, ImageID: i.Image, ClaimName: i.Tags[launchid.ClaimKey], Type: i.Type, Zone: i.Zone,
+		CapacityType: i.CapacityType,
+		Launched:     i.Launched, Labels: map[string]string{karpenterv1.NodePoolLabelKey: i.Tags[tag.Pool]},
 	}}
 	m.ListLag = i.Visible().Sub(i.Launched)
 	has := a.ground.resources[i.Type]
@@ -247,7 +252,8 @@ func (a *Account) machine(i *ec2test.Instance) *cloud.Machine {
 	}
 	m.Node.Labels = map[string]string{
 		corev1.LabelHostname: m.Node.Name, corev1.LabelInstanceTypeStable: i.Type, corev1.LabelTopologyZone: i.Zone,
-		corev1.LabelTopologyRegion: region, corev1.LabelArchStable: "amd64", corev1.LabelOSStable: string(corev1.Linux),
+		corev1.LabelTopologyRegion: region, corev1.LabelArchStable: "amd64",
+		corev1.LabelOSStable:              string(corev1.Linux),
 		string(catalog.LabelCapacityType): i.CapacityType, karpenterv1.NodePoolLabelKey: i.Tags[tag.Pool],
 		awsv1.NodeClassLabelKey: i.Tags[tag.Class],
 	}

@@ -12,7 +12,8 @@ import (
 
 // Weather is what goes wrong in EC2 itself. The zero value is fair.
 type Weather struct {
-	// Tokens is what EC2 does with a client token that it knows: replay, fleet-only, mismatch or ignore (E-37); "" is replay.
+	// Tokens is what EC2 does with a client token that it knows: replay, fleet-only, mismatch or ignore (E-37); "" is
+	// replay.
 	Tokens string
 	// LateShare of the new instances are shown late, by up to LateMost.
 	LateShare float64
@@ -67,13 +68,15 @@ func (a *Account) apply() error {
 		}
 	}
 	for _, market := range a.out.Names() {
-		f.Pools = append(f.Pools, ec2test.Pool{Type: "*", Zone: Zone(market[0]), CapacityType: market[1], Code: "InsufficientInstanceCapacity"})
+		f.Pools = append(f.Pools, ec2test.Pool{Type: "*", Zone: Zone(market[0]), CapacityType: market[1],
+			Code: "InsufficientInstanceCapacity"})
 	}
 	if w.Room >= 0 {
 		for _, kind := range types() {
 			for _, zone := range []string{Zone("zone-a"), Zone("zone-b")} {
 				for _, capacityType := range []string{"spot", "on-demand"} {
-					f.Pools = append(f.Pools, ec2test.Pool{Type: kind, Zone: zone, CapacityType: capacityType, Free: w.Room})
+					f.Pools = append(f.Pools, ec2test.Pool{Type: kind, Zone: zone, CapacityType: capacityType,
+						Free: w.Room})
 				}
 			}
 		}

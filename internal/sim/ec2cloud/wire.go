@@ -20,8 +20,8 @@ type Call struct {
 	Makes bool
 	// Do carries it out.
 	Do func()
-	// Refuse gives the caller an answer without effect, Lose one that leaves the effect open, or the error of a connection; n
-	// chooses which.
+	// Refuse gives the caller an answer without effect, Lose one that leaves the effect open, or the error of a
+	// connection; n chooses which.
 	Refuse, Lose func(n int) error
 }
 
@@ -68,7 +68,8 @@ func (w wire) Do(r *http.Request) (*http.Response, error) {
 			refusedWith(http.StatusServiceUnavailable, "RequestLimitExceeded"),
 			refusedWith(http.StatusServiceUnavailable, "Unavailable"),
 			refusedWith(http.StatusInternalServerError, "InternalError"), cut("connection refused")),
-		Lose: refuse(refusedWith(http.StatusInternalServerError, "InternalError"), cut("unexpected EOF"), cut("i/o timeout")),
+		Lose: refuse(refusedWith(http.StatusInternalServerError, "InternalError"), cut("unexpected EOF"),
+			cut("i/o timeout")),
 	})
 	if err != nil {
 		return nil, err
@@ -110,7 +111,8 @@ func nameOf(r *http.Request, body []byte) (action, subject string) {
 // refusedWith is an answer of EC2 that says no.
 func refusedWith(status int, code string) func() (*http.Response, error) {
 	return func() (*http.Response, error) {
-		text := fmt.Sprintf("<Response><Errors><Error><Code>%s</Code><Message>simulation</Message></Error></Errors><RequestID>r</RequestID></Response>",
+		text := fmt.Sprintf(
+			"<Response><Errors><Error><Code>%s</Code><Message>simulation</Message></Error></Errors><RequestID>r</RequestID></Response>",
 			code)
 		return &http.Response{StatusCode: status,
 			Header: http.Header{"Content-Type": {"text/xml;charset=UTF-8"}}, ContentLength: int64(len(text)),

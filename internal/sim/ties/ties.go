@@ -1,6 +1,7 @@
-// Package ties says where kube-scheduler admits pods that are tied to others: required pod affinity and anti-affinity, and
-// topology spread with DoNotSchedule. It reads API objects and shares no code with the engine. localcluster/oracle/cases holds
-// it to kube-scheduler's own filter plugins. It leaves out matchLabelKeys, which the API server merges into the selectors.
+// Package ties says where kube-scheduler admits pods that are tied to others: required pod affinity and anti-affinity,
+// and topology spread with DoNotSchedule. It reads API objects and shares no code with the engine.
+// localcluster/oracle/cases holds it to kube-scheduler's own filter plugins. It leaves out matchLabelKeys, which the
+// API server merges into the selectors.
 package ties
 
 import (
@@ -84,7 +85,8 @@ func (c *Cluster) chooses(owner *corev1.Pod, term corev1.PodAffinityTerm, other 
 	if len(term.Namespaces) == 0 && term.NamespaceSelector == nil {
 		in = other.Namespace == owner.Namespace
 	}
-	if selector, err := metav1.LabelSelectorAsSelector(term.NamespaceSelector); err == nil && term.NamespaceSelector != nil {
+	if selector, err := metav1.LabelSelectorAsSelector(term.NamespaceSelector); err == nil &&
+		term.NamespaceSelector != nil {
 		in = in || selector.Matches(labels.Set(c.namespaces[other.Namespace]))
 	}
 	return in && matches(term.LabelSelector, other)
@@ -128,8 +130,8 @@ func (c *Cluster) refusedByAnti(pod *corev1.Pod, node *corev1.Node) bool {
 	return false
 }
 
-// finds reports whether each term of the pod's affinity finds a pod near the node that all terms are about. Where there is none
-// in any domain, a pod that its own terms are about may be the first.
+// finds reports whether each term of the pod's affinity finds a pod near the node that all terms are about. Where
+// there is none in any domain, a pod that its own terms are about may be the first.
 func (c *Cluster) finds(pod *corev1.Pod, node *corev1.Node) bool {
 	terms := affinityOf(pod)
 	if len(terms) == 0 {
@@ -155,7 +157,9 @@ func (c *Cluster) finds(pod *corev1.Pod, node *corev1.Node) bool {
 }
 
 func (c *Cluster) choosesAll(owner *corev1.Pod, terms []corev1.PodAffinityTerm, other *corev1.Pod) bool {
-	return !slices.ContainsFunc(terms, func(term corev1.PodAffinityTerm) bool { return !c.chooses(owner, term, other) })
+	return !slices.ContainsFunc(terms, func(term corev1.PodAffinityTerm) bool {
+		return !c.chooses(owner, term, other)
+	})
 }
 
 // spreads reports whether the pod may come to the node by all its spread constraints.
@@ -193,7 +197,8 @@ func (c *Cluster) counted(pod *corev1.Pod, all []corev1.TopologySpreadConstraint
 		}
 	}
 	for i, other := range c.pods {
-		if eligible[c.at[i]] && other.Namespace == pod.Namespace && other.DeletionTimestamp == nil && matches(constraint.LabelSelector, other) {
+		if eligible[c.at[i]] && other.Namespace == pod.Namespace && other.DeletionTimestamp == nil &&
+			matches(constraint.LabelSelector, other) {
 			counts[c.at[i].Labels[constraint.TopologyKey]]++
 		}
 	}

@@ -1,5 +1,6 @@
-// Package account is an AWS account within this process: the endpoint of package ec2test, by the clock of the machine, with what
-// a cluster on EKS has (E-63). Programs reach it through the real SDK by the environment that [Account.Env] returns.
+// Package account is an AWS account within this process: the endpoint of package ec2test, by the clock of the machine,
+// with what a cluster on EKS has (E-63). Programs reach it through the real SDK by the environment that [Account.Env]
+// returns.
 package account
 
 import (
@@ -35,8 +36,8 @@ const (
 // User is somebody with an access key. So calls can be told apart by who made them.
 type User string
 
-// The users of an account. Joiner's is the one whose requests the endpoint holds against the policies that it has in an account
-// (E-58).
+// The users of an account. Joiner's is the one whose requests the endpoint holds against the policies that it has in
+// an account (E-58).
 const (
 	Joiner   User = ec2test.AccessKey
 	Kubelets User = "AKIAKUBELETLOCAL0001"
@@ -69,8 +70,8 @@ type Account struct {
 	version string // minor, as in 1.36
 }
 
-// Start starts an account with a network in three zones, the role of nodes and the queue. The cluster and its images come with
-// Adopt. The caller must call Stop.
+// Start starts an account with a network in three zones, the role of nodes and the queue. The cluster and its images
+// come with Adopt. The caller must call Stop.
 func Start(o Options) (*Account, error) {
 	if o.Cluster == "" {
 		return nil, errors.New("account: Options.Cluster is empty: a name is needed")
@@ -85,8 +86,8 @@ func Start(o Options) (*Account, error) {
 		keys[string(user)] = user.secret()
 	}
 	a.Server, err = ec2test.New(ec2test.Options{
-		Region: Region, Now: time.Now, URL: "http://" + listener.Addr().String(), Keys: keys, Boot: o.Boot, Shut: o.Shut, Unknown: a.note,
-		Forbidden: a.note,
+		Region: Region, Now: time.Now, URL: "http://" + listener.Addr().String(), Keys: keys, Boot: o.Boot,
+		Shut: o.Shut, Unknown: a.note, Forbidden: a.note,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("account: %w", err), listener.Close())
@@ -110,8 +111,8 @@ func (a *Account) Stop() error {
 	return nil
 }
 
-// Adopt makes a Kubernetes cluster that of the account: EKS tells its endpoint, authority and service addresses, and there are
-// images for its version.
+// Adopt makes a Kubernetes cluster that of the account: EKS tells its endpoint, authority and service addresses, and
+// there are images for its version.
 func (a *Account) Adopt(ctx context.Context, cluster *rest.Config) error {
 	config := rest.CopyConfig(cluster)
 	if err := rest.LoadTLSFiles(config); err != nil {
@@ -133,7 +134,8 @@ func (a *Account) Adopt(ctx context.Context, cluster *rest.Config) error {
 	a.version = version.Major + "." + strings.TrimRight(version.Minor, "+")
 	a.mu.Unlock()
 	a.AddCluster(ec2test.Cluster{
-		Name: a.Cluster, Version: a.Version(), Endpoint: config.Host, CA: encode(config.CAData), CIDR: services.Spec.CIDRs[0],
+		Name: a.Cluster, Version: a.Version(), Endpoint: config.Host, CA: encode(config.CAData),
+		CIDR: services.Spec.CIDRs[0],
 	})
 	a.Release(time.Now().AddDate(0, 0, -30))
 	return nil
@@ -149,8 +151,8 @@ func (a *Account) Version() string {
 // Env returns the environment in which a program reaches the account as a user.
 func (a *Account) Env(user User) []string {
 	return []string{
-		"AWS_ENDPOINT_URL=" + a.URL(), "AWS_REGION=" + Region, "AWS_DEFAULT_REGION=" + Region, "AWS_ACCESS_KEY_ID=" + string(user),
-		"AWS_SECRET_ACCESS_KEY=" + user.secret(),
+		"AWS_ENDPOINT_URL=" + a.URL(), "AWS_REGION=" + Region, "AWS_DEFAULT_REGION=" + Region, "AWS_ACCESS_KEY_ID=" +
+			string(user), "AWS_SECRET_ACCESS_KEY=" + user.secret(),
 		"AWS_EC2_METADATA_DISABLED=true", // there is no instance around the program
 	}
 }
@@ -176,8 +178,8 @@ func (a *Account) note(text string) {
 	a.unknown = append(a.unknown, text)
 }
 
-// Unknown returns what should not have been asked: an action or a parameter that the endpoint does not know, and what Joiner's
-// policies do not allow it.
+// Unknown returns what should not have been asked: an action or a parameter that the endpoint does not know, and what
+// Joiner's policies do not allow it.
 func (a *Account) Unknown() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

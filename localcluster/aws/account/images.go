@@ -27,14 +27,15 @@ func releases() []release {
 	}
 }
 
-// Release publishes new images of every kind for the cluster's version, as Amazon does every week or two: the public parameters
-// name them from now on, and the older ones stay. It returns them.
+// Release publishes new images of every kind for the cluster's version, as Amazon does every week or two: the public
+// parameters name them from now on, and the older ones stay. It returns them.
 func (a *Account) Release(day time.Time) []ec2test.Image {
 	var images []ec2test.Image
 	for _, kind := range releases() {
 		for _, machine := range []string{"x86_64", "arm64"} {
 			fill := strings.NewReplacer("VERSION", a.Version(), "MACHINE", machine, "DAY", day.Format("20060102"))
-			image := a.AddImage(ec2test.Image{Name: fill.Replace(kind.name), Architecture: machine, Created: day, SnapshotGiB: kind.gib})
+			image := a.AddImage(ec2test.Image{Name: fill.Replace(kind.name), Architecture: machine, Created: day,
+				SnapshotGiB: kind.gib})
 			a.SetParameter(fill.Replace(kind.parameter), image.ID)
 			images = append(images, image)
 		}

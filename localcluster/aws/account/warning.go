@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Warning is the message by which EventBridge tells that EC2 takes a spot instance back two minutes after at. The queue takes it
-// from everybody, so that a user can send one with aws sqs send-message.
+// Warning is the message by which EventBridge tells that EC2 takes a spot instance back two minutes after at. The
+// queue takes it from everybody, so that a user can send one with aws sqs send-message.
 func Warning(instance string, at time.Time) string {
 	text, err := json.Marshal(map[string]any{
-		"version": "0", "id": "warning-of-" + instance, "detail-type": "EC2 Spot Instance Interruption Warning", "source": "aws.ec2",
-		"time": at.UTC().Format(time.RFC3339), "region": Region, "resources": []string{},
+		"version": "0", "id": "warning-of-" + instance, "detail-type": "EC2 Spot Instance Interruption Warning",
+		"source": "aws.ec2", "time": at.UTC().Format(time.RFC3339), "region": Region, "resources": []string{},
 		"detail": map[string]string{"instance-id": instance, "instance-action": "terminate"},
 	})
 	if err != nil {

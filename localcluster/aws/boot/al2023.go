@@ -118,8 +118,10 @@ func nodeConfigs(data []byte) ([]document, error) {
 		if kind != mediaType {
 			continue
 		}
-		if encoding := part.Header.Get("Content-Transfer-Encoding"); encoding != "" && encoding != "7bit" && encoding != "8bit" {
-			return nil, fmt.Errorf("part %d: its transfer encoding is %q; none is allowed for a NodeConfig", number, encoding)
+		if encoding := part.Header.Get("Content-Transfer-Encoding"); encoding != "" && encoding != "7bit" &&
+			encoding != "8bit" {
+			return nil, fmt.Errorf("part %d: its transfer encoding is %q; none is allowed for a NodeConfig", number,
+				encoding)
 		}
 		documents, err := split(fmt.Sprintf("part %d", number), body)
 		if err != nil {
@@ -158,7 +160,8 @@ func (d document) addTo(merged *nodeConfigSpec) error {
 		return err
 	}
 	if alone.APIVersion != "node.eks.aws/v1alpha1" || alone.Kind != "NodeConfig" {
-		return fmt.Errorf("it is %s of %s; NodeConfig of node.eks.aws/v1alpha1 is allowed", alone.Kind, alone.APIVersion)
+		return fmt.Errorf("it is %s of %s; NodeConfig of node.eks.aws/v1alpha1 is allowed", alone.Kind,
+			alone.APIVersion)
 	}
 	flags, config := merged.Kubelet.Flags, merged.Kubelet.Config
 	merged.Kubelet.Flags, merged.Kubelet.Config = nil, nil
@@ -204,7 +207,8 @@ func (s *nodeConfigSpec) config() (Config, error) {
 		return c, fmt.Errorf("kubelet.config: %w", err)
 	}
 	c.Taints, c.MaxPods, c.DNS = kubelet.RegisterWithTaints, kubelet.MaxPods, kubelet.ClusterDNS
-	c.KubeReserved, c.SystemReserved, c.EvictionHard = kubelet.KubeReserved, kubelet.SystemReserved, kubelet.EvictionHard
+	c.KubeReserved, c.SystemReserved, c.EvictionHard = kubelet.KubeReserved, kubelet.SystemReserved,
+		kubelet.EvictionHard
 	for _, flag := range s.Kubelet.Flags {
 		name, value, _ := strings.Cut(flag, "=")
 		if !strings.HasPrefix(name, "--") {
@@ -227,7 +231,8 @@ func (s *nodeConfigSpec) config() (Config, error) {
 		return c, fmt.Errorf("instance.localStorage.strategy is %q; RAID0, RAID10 or Mount is allowed", strategy)
 	}
 	if s.Cluster.CIDR == "" {
-		return c, errors.Join(errors.New("cluster.cidr is missing: the kubelet would have no address of the DNS"), c.check())
+		return c, errors.Join(errors.New("cluster.cidr is missing: the kubelet would have no address of the DNS"),
+			c.check())
 	}
 	return c, c.check()
 }

@@ -54,7 +54,8 @@ func (c *Config) check() error {
 		wrong = append(wrong, errors.New("the name of the cluster is missing"))
 	}
 	if at, err := url.Parse(c.Cluster.Endpoint); err != nil || at.Scheme != "https" || at.Host == "" {
-		wrong = append(wrong, fmt.Errorf("the API server's endpoint is %q; https://HOST is allowed", c.Cluster.Endpoint))
+		wrong = append(wrong, fmt.Errorf("the API server's endpoint is %q; https://HOST is allowed",
+			c.Cluster.Endpoint))
 	}
 	if !strings.Contains(string(c.Cluster.CA), "-----BEGIN CERTIFICATE-----") {
 		wrong = append(wrong, errors.New("the certificate authority is no certificate in PEM"))
@@ -68,7 +69,8 @@ func (c *Config) check() error {
 	for _, amounts := range []map[string]string{c.KubeReserved, c.SystemReserved, c.EvictionHard} {
 		for _, name := range slices.Sorted(maps.Keys(amounts)) {
 			if _, err := resource.ParseQuantity(strings.TrimSuffix(amounts[name], "%")); err != nil {
-				wrong = append(wrong, fmt.Errorf("%s is %q; an amount is allowed, for evictions also a percentage", name, amounts[name]))
+				wrong = append(wrong, fmt.Errorf("%s is %q; an amount is allowed, for evictions also a percentage",
+					name, amounts[name]))
 			}
 		}
 	}
@@ -96,7 +98,8 @@ func checkTaint(t corev1.Taint) error {
 	for _, problem := range append(validation.IsQualifiedName(t.Key), validation.IsValidLabelValue(t.Value)...) {
 		return fmt.Errorf("taint %s=%s: %s", t.Key, t.Value, problem)
 	}
-	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule,
+		corev1.TaintEffectNoExecute}
 	if !slices.Contains(effects, t.Effect) {
 		return fmt.Errorf("taint %s has effect %q; one of %q is allowed", t.Key, t.Effect, effects)
 	}

@@ -23,12 +23,15 @@ func node() userdata.Node {
 		Cluster: userdata.Cluster{Name: "prod", Endpoint: "https://prod.example.com", CIDR: "10.100.0.0/16",
 			CA: base64.StdEncoding.EncodeToString([]byte(authority))},
 		Kubelet: &awsv1.KubeletConfiguration{
-			MaxPods: new(int32(500)), KubeReserved: map[string]string{"cpu": "100m"}, SystemReserved: map[string]string{"memory": "50Mi"},
-			EvictionHard: map[string]string{"memory.available": "5%"}, ImageGCHighThresholdPercent: new(int32(85)), CPUCFSQuota: new(true),
+			MaxPods: new(int32(500)), KubeReserved: map[string]string{"cpu": "100m"},
+			SystemReserved: map[string]string{"memory": "50Mi"},
+			EvictionHard:   map[string]string{"memory.available": "5%"}, ImageGCHighThresholdPercent: new(int32(85)),
+			CPUCFSQuota: new(true),
 		},
-		MaxPods: 58, DNS: []string{"10.100.0.10"}, Labels: map[string]string{"team": "web", "karpenter.sh/nodepool": "default"},
-		Taints: []corev1.Taint{
-			{Key: "dedicated", Value: "web", Effect: corev1.TaintEffectNoSchedule}, {Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute},
+		MaxPods: 58, DNS: []string{"10.100.0.10"},
+		Labels: map[string]string{"team": "web", "karpenter.sh/nodepool": "default"}, Taints: []corev1.Taint{
+			{Key: "dedicated", Value: "web", Effect: corev1.TaintEffectNoSchedule},
+			{Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute},
 		},
 		LocalStorage: true,
 	}
@@ -40,7 +43,8 @@ func want(cidr string) boot.Config {
 	return boot.Config{
 		Cluster: boot.Cluster{Name: "prod", Endpoint: "https://prod.example.com", CA: []byte(authority), CIDR: cidr},
 		Labels:  n.Labels, Taints: n.Taints, MaxPods: 58, DNS: n.DNS, Disks: true,
-		KubeReserved: n.Kubelet.KubeReserved, SystemReserved: n.Kubelet.SystemReserved, EvictionHard: n.Kubelet.EvictionHard,
+		KubeReserved: n.Kubelet.KubeReserved, SystemReserved: n.Kubelet.SystemReserved,
+		EvictionHard: n.Kubelet.EvictionHard,
 	}
 }
 
@@ -55,7 +59,8 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	if w := want("10.100.0.0/16"); err != nil || !reflect.DeepEqual(got, w) {
 		t.Errorf("AL2023: %v\n got %+v\nwant %+v", err, got, w)
 	}
-	text, err = userdata.Bottlerocket("[settings]\nmotd = \"hello\"\n[settings.kubernetes]\nevent-burst = 20\n", node(), "1.50.0")
+	text, err = userdata.Bottlerocket("[settings]\nmotd = \"hello\"\n[settings.kubernetes]\nevent-burst = 20\n",
+		node(), "1.50.0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,9 +95,11 @@ func multi(bodies ...string) string {
 // E-32: of several NodeConfigs the later wins; maps are merged, flags appended.
 func TestSeveralNodeConfigs(t *testing.T) {
 	t.Parallel()
-	first := config("    config: {maxPods: 7, kubeReserved: {cpu: 1m, memory: 1Mi}}\n    flags: [--node-labels=a=1, --v=2]\n")
-	second := "---\napiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config: {maxPods: 9, kubeReserved: {cpu: 2m}}\n" +
-		"    flags: ['--node-labels=a=2,b=3']\n"
+	first := config(
+		"    config: {maxPods: 7, kubeReserved: {cpu: 1m, memory: 1Mi}}\n    flags: [--node-labels=a=1, --v=2]\n")
+	second :=
+		"---\napiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config: {maxPods: 9, kubeReserved: {cpu: 2m}}\n" +
+			"    flags: ['--node-labels=a=2,b=3']\n"
 	for name, text := range map[string]string{"parts": multi(first, second), "documents": first + second} {
 		got, err := boot.AL2023([]byte(text))
 		if err != nil {
@@ -117,9 +124,10 @@ func TestWhatAL2023CannotRead(t *testing.T) {
 		text string
 		says []string
 	}{
-		"nothing":         {"", []string{"no multipart document"}},
-		"script":          {"#!/bin/bash\n/etc/eks/bootstrap.sh prod\n", []string{"no multipart document"}},
-		"no NodeConfig":   {strings.ReplaceAll(multi(good), "application/node.eks.aws", "text/x-shellscript"), []string{"no part of type"}},
+		"nothing": {"", []string{"no multipart document"}},
+		"script":  {"#!/bin/bash\n/etc/eks/bootstrap.sh prod\n", []string{"no multipart document"}},
+		"no NodeConfig": {strings.ReplaceAll(multi(good), "application/node.eks.aws", "text/x-shellscript"),
+			[]string{"no part of type"}},
 		"cut":             {strings.TrimSuffix(multi(good), "--B--\n"), []string{"part 1", "EOF"}},
 		"no YAML":         {multi(good, "a: [\n"), []string{"part 2"}},
 		"unknown field":   {multi(strings.Replace(good, "cidr:", "cider:", 1)), []string{"part 1", "cider"}},
@@ -131,17 +139,21 @@ func TestWhatAL2023CannotRead(t *testing.T) {
 		"endpoint":        {multi(strings.Replace(good, "https://", "", 1)), []string{"endpoint", `"example.com"`}},
 		"no authority":    {multi(strings.Replace(good, "LS0t", "AS0t", 1)), []string{"certificate authority"}},
 		"no base64":       {multi(strings.Replace(good, "LS0t", "LS0", 1)), []string{"part 1", "base64"}},
-		"reserved label":  {multi(config("    flags: ['--node-labels=karpenter.k8s.io/x=1']\n")), []string{"karpenter.k8s.io/x"}},
-		"no label":        {multi(config("    flags: ['--node-labels=a=b c']\n")), []string{"a=b c"}},
-		"no flag":         {multi(config("    flags: ['node-labels=a=b']\n")), []string{"node-labels=a=b"}},
-		"taint":           {multi(config("    config: {registerWithTaints: [{key: a, effect: Never}]}\n")), []string{"taint a", "Never"}},
-		"amount":          {multi(config("    config: {kubeReserved: {cpu: much}}\n")), []string{"cpu", "much"}},
-		"encoded":         {strings.Replace(multi(good), "\n\napi", "\nContent-Transfer-Encoding: base64\n\napi", 1), []string{"part 1", "base64"}},
-		"too large":       {multi(good, "# "+strings.Repeat("x", 16<<10)), []string{"at most 16384"}},
-		"strategy":        {multi(good + "  instance: {localStorage: {strategy: RAID5}}\n"), []string{"RAID5"}},
+		"reserved label": {multi(config("    flags: ['--node-labels=karpenter.k8s.io/x=1']\n")),
+			[]string{"karpenter.k8s.io/x"}},
+		"no label": {multi(config("    flags: ['--node-labels=a=b c']\n")), []string{"a=b c"}},
+		"no flag":  {multi(config("    flags: ['node-labels=a=b']\n")), []string{"node-labels=a=b"}},
+		"taint": {multi(config("    config: {registerWithTaints: [{key: a, effect: Never}]}\n")),
+			[]string{"taint a", "Never"}},
+		"amount": {multi(config("    config: {kubeReserved: {cpu: much}}\n")), []string{"cpu", "much"}},
+		"encoded": {strings.Replace(multi(good), "\n\napi", "\nContent-Transfer-Encoding: base64\n\napi", 1),
+			[]string{"part 1", "base64"}},
+		"too large": {multi(good, "# "+strings.Repeat("x", 16<<10)), []string{"at most 16384"}},
+		"strategy":  {multi(good + "  instance: {localStorage: {strategy: RAID5}}\n"), []string{"RAID5"}},
 	} {
 		_, err := boot.AL2023([]byte(row.text))
-		if err == nil || slices.ContainsFunc(row.says, func(s string) bool { return !strings.Contains(err.Error(), s) }) {
+		if err == nil ||
+			slices.ContainsFunc(row.says, func(s string) bool { return !strings.Contains(err.Error(), s) }) {
 			t.Errorf("%s: %v, want it to say %q", name, err, row.says)
 		}
 	}
@@ -153,9 +165,11 @@ func TestWhatAL2023CannotRead(t *testing.T) {
 // E-33: the same for Bottlerocket.
 func TestWhatBottlerocketCannotRead(t *testing.T) {
 	t.Parallel()
-	good := fmt.Sprintf("[settings.kubernetes]\ncluster-name = \"c\"\napi-server = \"https://example.com\"\ncluster-certificate = %q\n",
+	good := fmt.Sprintf(
+		"[settings.kubernetes]\ncluster-name = \"c\"\napi-server = \"https://example.com\"\ncluster-certificate = %q\n",
 		base64.StdEncoding.EncodeToString([]byte(authority)))
-	if _, err := boot.Bottlerocket([]byte(good + "registry-qps = 5\n[settings.ntp]\ntime-servers = []\n")); err != nil {
+	more := []byte(good + "registry-qps = 5\n[settings.ntp]\ntime-servers = []\n")
+	if _, err := boot.Bottlerocket(more); err != nil {
 		t.Errorf("settings that are right: %v", err)
 	}
 	for name, row := range map[string]struct{ text, says string }{

@@ -123,7 +123,8 @@ func mountsDisks(settings map[string]any) (bool, error) {
 	for _, name := range slices.Sorted(maps.Keys(all.Commands)) {
 		of := all.Commands[name]
 		if !slices.Contains([]string{"always", "once", "off"}, of.Mode) {
-			return false, fmt.Errorf("settings.bootstrap-commands.%s.mode is %q; always, once or off is allowed", name, of.Mode)
+			return false, fmt.Errorf("settings.bootstrap-commands.%s.mode is %q; always, once or off is allowed", name,
+				of.Mode)
 		}
 		for _, words := range of.Commands {
 			if of.Mode != "off" && slices.Equal(words, []string{"apiclient", "ephemeral-storage", "init"}) {

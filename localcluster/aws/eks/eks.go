@@ -1,6 +1,6 @@
-// Package eks is a local cluster on an AWS account of this process: a real control plane (package rig), whose nodes are instances
-// of package account, brought up by package kubelets, and Joiner with the EC2 provider between them. The demo and the end-to-end
-// tests of the provider run on it.
+// Package eks is a local cluster on an AWS account of this process: a real control plane (package rig), whose nodes
+// are instances of package account, brought up by package kubelets, and Joiner with the EC2 provider between them. The
+// demo and the end-to-end tests of the provider run on it.
 package eks
 
 import (
@@ -31,8 +31,8 @@ type Options struct {
 	Every time.Duration
 }
 
-// Site is an account at a server that speaks AWS's protocols and knows nothing of the cluster: Joiner is told by its settings what
-// EKS would tell it (E-64).
+// Site is an account at a server that speaks AWS's protocols and knows nothing of the cluster: Joiner is told by its
+// settings what EKS would tell it (E-64).
 type Site struct {
 	AWS            aws.Config
 	Env            []string // by which Joiner reaches it as the same user
@@ -46,8 +46,8 @@ type Cluster struct {
 	Kubelets *kubelets.Kubelets
 }
 
-// Start starts the account, the control plane, kubelets and, unless Options.Rig says otherwise, Joiner. The caller must call Stop.
-// On an error nothing is left behind.
+// Start starts the account, the control plane, kubelets and, unless Options.Rig says otherwise, Joiner. The caller
+// must call Stop. On an error nothing is left behind.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	c := &Cluster{}
 	if o.At == nil {
@@ -60,7 +60,8 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	later := o.Rig.WithoutJoiner
 	o.Rig.WithoutJoiner = true // it asks for the cluster, which is not there yet
-	o.Rig.Args = slices.Concat(o.Rig.Args, []string{"--cluster-name", o.At.Cluster, "--interruption-queue", o.At.Queue})
+	o.Rig.Args = slices.Concat(o.Rig.Args, []string{"--cluster-name", o.At.Cluster, "--interruption-queue",
+		o.At.Queue})
 	o.Rig.Env = slices.Concat(o.Rig.Env, o.At.Env)
 	var err error
 	if c.Rig, err = rig.Start(ctx, o.Rig); err != nil {

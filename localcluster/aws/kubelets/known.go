@@ -16,13 +16,16 @@ type known struct {
 	images map[string]types.Image
 }
 
-func (k *known) instanceType(ctx context.Context, client *ec2.Client, name types.InstanceType) (types.InstanceTypeInfo, error) {
+func (k *known) instanceType(ctx context.Context, client *ec2.Client,
+	name types.InstanceType) (types.InstanceTypeInfo, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if info, has := k.types[name]; has {
 		return info, nil
 	}
-	out, err := client.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{name}})
+	out, err := client.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{
+		InstanceTypes: []types.InstanceType{name},
+	})
 	if err != nil {
 		return types.InstanceTypeInfo{}, err
 	}

@@ -1,6 +1,7 @@
-// Package kubelets makes nodes of EC2 instances that nobody boots: it polls DescribeInstances, reads the user data of each
-// running instance of a cluster as its image's software would (package boot), and registers the Node that its kubelet would.
-// KWOK plays the kubelet from there on. When an instance has ended, its Node is deleted, as the cloud controller manager does.
+// Package kubelets makes nodes of EC2 instances that nobody boots: it polls DescribeInstances, reads the user data of
+// each running instance of a cluster as its image's software would (package boot), and registers the Node that its
+// kubelet would. KWOK plays the kubelet from there on. When an instance has ended, its Node is deleted, as the cloud
+// controller manager does.
 //
 // It knows AWS by the SDK only, so that it works with any server that speaks EC2's protocol (E-64).
 package kubelets
@@ -86,8 +87,8 @@ func Start(o Options) (*Kubelets, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	k := &Kubelets{
 		options: o, ec2: ec2.NewFromConfig(o.AWS), kube: kube, cancel: cancel, done: make(chan struct{}),
-		nodes: map[string]string{}, missing: map[string]int{}, failed: map[string]string{}, hopeless: map[string]bool{},
-		clients: map[string]kubernetes.Interface{},
+		nodes: map[string]string{}, missing: map[string]int{}, failed: map[string]string{},
+		hopeless: map[string]bool{}, clients: map[string]kubernetes.Interface{},
 	}
 	go k.run(ctx)
 	return k, nil
@@ -244,7 +245,8 @@ func (k *Kubelets) boot(ctx context.Context, i types.Instance) error {
 	if err != nil {
 		return err
 	}
-	node := newNode(i, config, machine{kind: kind, image: image, disk: diskSize(i, image, volumes.Volumes), region: k.options.AWS.Region})
+	node := newNode(i, config, machine{kind: kind, image: image, disk: diskSize(i, image, volumes.Volumes),
+		region: k.options.AWS.Region})
 	client, err := k.join(config.Cluster)
 	if err != nil {
 		return &unreadableError{err}
@@ -323,8 +325,8 @@ func (k *Kubelets) join(cluster boot.Cluster) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// ended returns the nodes whose instances have ended, by instance. What is shutting down has ended for its pods, but EC2 may
-// take a while: the Node stays until then.
+// ended returns the nodes whose instances have ended, by instance. What is shutting down has ended for its pods, but
+// EC2 may take a while: the Node stays until then.
 func (k *Kubelets) ended(listed map[string]types.Instance) map[string]string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

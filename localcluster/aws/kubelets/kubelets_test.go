@@ -123,7 +123,8 @@ func (p *place) authority() []byte {
 // node is what the user data of tests says.
 func (p *place) node() userdata.Node {
 	return userdata.Node{
-		Cluster: userdata.Cluster{Name: "prod", Endpoint: p.api.URL, CA: base64.StdEncoding.EncodeToString(p.authority()), CIDR: "10.96.0.0/16"},
+		Cluster: userdata.Cluster{Name: "prod", Endpoint: p.api.URL,
+			CA: base64.StdEncoding.EncodeToString(p.authority()), CIDR: "10.96.0.0/16"},
 		MaxPods: 29, Labels: map[string]string{"team": "web"},
 		Taints: []corev1.Taint{{Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute}},
 	}
@@ -135,7 +136,8 @@ func (p *place) launch(t *testing.T, name, image, data string) string {
 	picture := p.images(t, image)
 	_, err := p.ec2.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
 		LaunchTemplateName: &name, LaunchTemplateData: &types.RequestLaunchTemplateData{
-			ImageId: &picture, UserData: aws.String(base64.StdEncoding.EncodeToString([]byte(data))), SecurityGroupIds: []string{p.Group.ID},
+			ImageId: &picture, UserData: aws.String(base64.StdEncoding.EncodeToString([]byte(data))),
+			SecurityGroupIds: []string{p.Group.ID},
 		},
 	})
 	if err != nil {
@@ -145,10 +147,15 @@ func (p *place) launch(t *testing.T, name, image, data string) string {
 		Type: types.FleetTypeInstant,
 		TargetCapacitySpecification: &types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(1),
 			DefaultTargetCapacityType: types.DefaultTargetCapacityTypeOnDemand},
-		OnDemandOptions: &types.OnDemandOptionsRequest{AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice},
+		OnDemandOptions: &types.OnDemandOptionsRequest{
+			AllocationStrategy: types.FleetOnDemandAllocationStrategyLowestPrice,
+		},
 		LaunchTemplateConfigs: []types.FleetLaunchTemplateConfigRequest{{
-			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: &name, Version: aws.String("$Latest")},
-			Overrides:                   []types.FleetLaunchTemplateOverridesRequest{{InstanceType: "m5.large", SubnetId: &p.Subnets[0].ID}},
+			LaunchTemplateSpecification: &types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: &name,
+				Version: aws.String("$Latest")},
+			Overrides: []types.FleetLaunchTemplateOverridesRequest{
+				{InstanceType: "m5.large", SubnetId: &p.Subnets[0].ID},
+			},
 		}},
 		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance,
 			Tags: []types.Tag{{Key: aws.String("eks:eks-cluster-name"), Value: aws.String("prod")}}}},
@@ -204,24 +211,27 @@ func TestInstancesBecomeNodes(t *testing.T) {
 			eventually(t, "a node", func() bool { return len(p.api.all()) == 1 })
 			node := p.api.all()[0]
 			for key, want := range map[string]string{
-				"team": "web", "node.kubernetes.io/instance-type": "m5.large", "topology.kubernetes.io/zone": "us-east-1a",
-				"topology.kubernetes.io/region": "us-east-1", "topology.k8s.aws/zone-id": "use1-az1", "kubernetes.io/arch": "amd64",
-				"kubernetes.io/hostname": node.Name,
+				"team": "web", "node.kubernetes.io/instance-type": "m5.large",
+				"topology.kubernetes.io/zone":   "us-east-1a",
+				"topology.kubernetes.io/region": "us-east-1", "topology.k8s.aws/zone-id": "use1-az1",
+				"kubernetes.io/arch": "amd64", "kubernetes.io/hostname": node.Name,
 			} {
 				if node.Labels[key] != want {
 					t.Errorf("label %s is %q, want %q", key, node.Labels[key], want)
 				}
 			}
-			if want := "aws:///us-east-1a/" + id; node.Spec.ProviderID != want || !strings.HasSuffix(node.Name, ".ec2.internal") {
+			if want := "aws:///us-east-1a/" + id; node.Spec.ProviderID != want ||
+				!strings.HasSuffix(node.Name, ".ec2.internal") {
 				t.Errorf("node %s is %s, want %s", node.Name, node.Spec.ProviderID, want)
 			}
 			if len(node.Spec.Taints) != 1 || node.Spec.Taints[0].Key != "karpenter.sh/unregistered" {
 				t.Errorf("taints are %v", node.Spec.Taints)
 			}
 			has, left := node.Status.Capacity, node.Status.Allocatable
-			if has.Cpu().Value() != 2 || has.Pods().Value() != 29 || has.StorageEphemeral().Value() != disk[name]<<30 ||
-				has.Memory().Value() >= 8<<30 || has.Memory().Value() < 7<<30 || left.Memory().Value() >= has.Memory().Value()-500<<20 ||
-				left.Cpu().MilliValue() != 1930 {
+			if has.Cpu().Value() != 2 || has.Pods().Value() != 29 ||
+				has.StorageEphemeral().Value() != disk[name]<<30 ||
+				has.Memory().Value() >= 8<<30 || has.Memory().Value() < 7<<30 ||
+				left.Memory().Value() >= has.Memory().Value()-500<<20 || left.Cpu().MilliValue() != 1930 {
 				t.Errorf("capacity %v, allocatable %v", has, left)
 			}
 			p.End(id, "Client.UserInitiatedShutdown", "")

@@ -41,7 +41,8 @@ func newNode(i types.Instance, c boot.Config, m machine) *corev1.Node {
 	}
 	maps.Copy(labels, map[string]string{
 		corev1.LabelHostname: name, corev1.LabelArchStable: architecture, corev1.LabelOSStable: "linux",
-		corev1.LabelInstanceTypeStable: string(i.InstanceType), corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: m.region,
+		corev1.LabelInstanceTypeStable: string(i.InstanceType), corev1.LabelTopologyZone: zone,
+		corev1.LabelTopologyRegion: m.region,
 	})
 	if id := aws.ToString(i.Placement.AvailabilityZoneId); id != "" {
 		labels["topology.k8s.aws/zone-id"] = id
@@ -49,16 +50,19 @@ func newNode(i types.Instance, c boot.Config, m machine) *corev1.Node {
 	capacity := capacityOf(c, m)
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: labels, Annotations: map[string]string{cluster.FakeNodeAnnotation: cluster.FakeNodeValue},
+			Name: name, Labels: labels, Annotations: map[string]string{
+				cluster.FakeNodeAnnotation: cluster.FakeNodeValue,
+			},
 		},
 		Spec: corev1.NodeSpec{ProviderID: "aws:///" + zone + "/" + aws.ToString(i.InstanceId), Taints: c.Taints},
 		Status: corev1.NodeStatus{
 			Capacity: capacity, Allocatable: allocatableOf(capacity, c),
 			Addresses: []corev1.NodeAddress{
-				{Type: corev1.NodeInternalIP, Address: aws.ToString(i.PrivateIpAddress)}, {Type: corev1.NodeHostName, Address: name},
-				{Type: corev1.NodeInternalDNS, Address: name},
+				{Type: corev1.NodeInternalIP, Address: aws.ToString(i.PrivateIpAddress)},
+				{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalDNS, Address: name},
 			},
-			NodeInfo: corev1.NodeSystemInfo{Architecture: architecture, OperatingSystem: "linux", OSImage: aws.ToString(m.image.Name)},
+			NodeInfo: corev1.NodeSystemInfo{Architecture: architecture, OperatingSystem: "linux",
+				OSImage: aws.ToString(m.image.Name)},
 		},
 	}
 }
@@ -111,13 +115,15 @@ func coresOf(kind types.InstanceTypeInfo) int64 {
 	return int64(aws.ToInt32(kind.VCpuInfo.DefaultVCpus))
 }
 
-// podsOf is how many pods the kubelet takes: nodeadm counts the addresses that the machine can have, where nobody says.
+// podsOf is how many pods the kubelet takes: nodeadm counts the addresses that the machine can have, where nobody
+// says.
 func podsOf(c boot.Config, kind types.InstanceTypeInfo) int64 {
 	network := kind.NetworkInfo
 	if c.MaxPods > 0 || network == nil {
 		return int64(cmp.Or(c.MaxPods, 110)) // 110 is the kubelet's own
 	}
-	return int64(aws.ToInt32(network.MaximumNetworkInterfaces))*int64(aws.ToInt32(network.Ipv4AddressesPerInterface)-1) + 2
+	return int64(aws.ToInt32(network.MaximumNetworkInterfaces))*int64(aws.ToInt32(network.Ipv4AddressesPerInterface)-
+		1) + 2
 }
 
 // devicesOf are the GPUs that device plugins would tell.
@@ -137,7 +143,8 @@ func devicesOf(kind types.InstanceTypeInfo) map[corev1.ResourceName]int64 {
 	return counts
 }
 
-// allocatableOf is what the kubelet leaves to pods: what is reserved is taken off, and the memory and disk at which it evicts.
+// allocatableOf is what the kubelet leaves to pods: what is reserved is taken off, and the memory and disk at which it
+// evicts.
 func allocatableOf(capacity corev1.ResourceList, c boot.Config) corev1.ResourceList {
 	left := capacity.DeepCopy()
 	take := func(name corev1.ResourceName, amount resource.Quantity) {
@@ -176,7 +183,8 @@ func allocatableOf(capacity corev1.ResourceList, c boot.Config) corev1.ResourceL
 func threshold(text string, whole resource.Quantity) resource.Quantity {
 	if percent, is := strings.CutSuffix(text, "%"); is {
 		if share, err := resource.ParseQuantity(percent); err == nil {
-			return *resource.NewQuantity(int64(float64(whole.Value())*share.AsApproximateFloat64()/100), resource.BinarySI)
+			return *resource.NewQuantity(int64(float64(whole.Value())*share.AsApproximateFloat64()/100),
+				resource.BinarySI)
 		}
 	}
 	amount, err := resource.ParseQuantity(cmp.Or(text, "0"))
@@ -186,8 +194,8 @@ func threshold(text string, whole resource.Quantity) resource.Quantity {
 	return amount
 }
 
-// reservedBySize is what nodeadm and Bottlerocket keep for the kubelet where nobody says: memory by pods, and of the first core
-// 6 %, the second 1 %, the next two 0.5 %, all others 0.25 %.
+// reservedBySize is what nodeadm and Bottlerocket keep for the kubelet where nobody says: memory by pods, and of the
+// first core 6 %, the second 1 %, the next two 0.5 %, all others 0.25 %.
 func reservedBySize(capacity corev1.ResourceList) map[string]string {
 	cores, shares := capacity.Cpu().Value(), []int64{600, 100, 50, 50} // in hundredths of a percent
 	sum := int64(0)

@@ -1,6 +1,7 @@
-// Command attack tells the attacks of docs/autonode-bypass.md and docs/control-plane-bypass.md as one story. It runs the tests
-// that try them, on real control planes, and prints for each attempt what the page says, what the tests saw, who noticed, and
-// after how long. It exits with 1 when a test fails, or when nothing was seen of an attempt that the page says is tried.
+// Command attack tells the attacks of docs/autonode-bypass.md and docs/control-plane-bypass.md as one story. It
+// runs the tests that try them, on real control planes, and prints for each attempt what the page says, what the tests
+// saw, who noticed, and after how long. It exits with 1 when a test fails, or when nothing was seen of an attempt that
+// the page says is tried.
 package main
 
 import (
@@ -64,7 +65,8 @@ func run(ctx context.Context, docs, tests, only string) (failed bool, err error)
 		for _, test := range attempt.Tests {
 			home, found := homes[test]
 			if !found {
-				return false, fmt.Errorf("%q names the test %s, which is in no folder of %s", attempt.Text, test, tests)
+				return false, fmt.Errorf("%q names the test %s, which is in no folder of %s", attempt.Text, test,
+					tests)
 			}
 			if !slices.Contains(wanted[home], test) {
 				wanted[home] = append(wanted[home], test)
@@ -73,7 +75,8 @@ func run(ctx context.Context, docs, tests, only string) (failed bool, err error)
 	}
 	began := time.Now()
 	t := newTeller(os.Stdout, attempts)
-	fmt.Printf("%d attempts, tried by tests of %d packages on real control planes. This takes some minutes.\n", len(attempts), len(wanted))
+	fmt.Printf("%d attempts, tried by tests of %d packages on real control planes. This takes some minutes.\n",
+		len(attempts), len(wanted))
 	for _, home := range inOrder(wanted) {
 		if err := play(ctx, home, wanted[home], t); err != nil {
 			return false, err
@@ -83,7 +86,8 @@ func run(ctx context.Context, docs, tests, only string) (failed bool, err error)
 }
 
 func matches(pattern *regexp.Regexp, attempt attack.Attempt) bool {
-	return pattern.MatchString(attempt.Text) || pattern.MatchString(attempt.Section) || slices.ContainsFunc(attempt.Tests, pattern.MatchString)
+	return pattern.MatchString(attempt.Text) || pattern.MatchString(attempt.Section) ||
+		slices.ContainsFunc(attempt.Tests, pattern.MatchString)
 }
 
 // homesOf finds the package of each test below a folder, by the name of the test.

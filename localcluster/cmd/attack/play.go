@@ -28,7 +28,8 @@ const limit = time.Hour
 // play runs tests of a package and hands the teller what they say.
 func play(ctx context.Context, home string, tests []string, t *teller) error {
 	pattern := "^(" + strings.Join(tests, "|") + ")$"
-	command := exec.CommandContext(ctx, "go", "test", "-json", "-trimpath", "-count=1", "-timeout="+limit.String(), "-run", pattern, home)
+	command := exec.CommandContext(ctx, "go", "test", "-json", "-trimpath", "-count=1", "-timeout="+limit.String(),
+		"-run", pattern, home)
 	command.Env = append(os.Environ(), attack.Variable+"=1")
 	command.Stderr = os.Stderr
 	output, err := command.StdoutPipe()

@@ -55,7 +55,8 @@ func (t *teller) hears(e event) {
 		if !sub {
 			of.ended, of.passed = true, e.Action == "pass"
 		}
-		of.took = max(of.took, time.Duration(e.Elapsed*float64(time.Second))) // a test does not count the time of its parallel subtests
+		// a test does not count the time of its parallel subtests
+		of.took = max(of.took, time.Duration(e.Elapsed*float64(time.Second)))
 		if !sub {
 			t.tell()
 		}
@@ -77,7 +78,9 @@ func (t *teller) missing(names []string) {
 func (t *teller) tell() {
 	for ; t.next < len(t.attempts); t.next++ {
 		a := t.attempts[t.next]
-		if slices.ContainsFunc(a.Tests, func(name string) bool { return t.tests[name] == nil || !t.tests[name].ended }) {
+		if slices.ContainsFunc(a.Tests, func(name string) bool {
+			return t.tests[name] == nil || !t.tests[name].ended
+		}) {
 			return
 		}
 		t.one(t.next+1, a)
@@ -136,8 +139,8 @@ type group struct {
 	longest time.Duration
 }
 
-// summary has a line for each thing that was seen, in the order of first sight: how often, by whom, an example, and the longest time.
-// Waits are told only where nothing else was seen.
+// summary has a line for each thing that was seen, in the order of first sight: how often, by whom, an example, and
+// the longest time. Waits are told only where nothing else was seen.
 func summary(seen []attack.Seen) []string {
 	specific := slices.ContainsFunc(seen, func(s attack.Seen) bool { return s.How != attack.Waited })
 	var groups []*group
@@ -209,8 +212,9 @@ func (t *teller) end(took time.Duration) (failed bool) {
 	slices.Sort(parts)
 	fmt.Fprintf(t.out, "\n%d attempts in %s, by what the pages say: %s.\n",
 		len(t.attempts), took.Round(time.Second), strings.Join(parts, ", "))
-	fmt.Fprintf(t.out, "%d of %d tests saw it so. The latest that the operator or a door told of something was %s after "+
-		"the test began to look.\n", tests-failures, tests, t.latest.Round(time.Second/10))
+	fmt.Fprintf(t.out,
+		"%d of %d tests saw it so. The latest that the operator or a door told of something was %s after "+
+			"the test began to look.\n", tests-failures, tests, t.latest.Round(time.Second/10))
 	for _, text := range t.silent {
 		fmt.Fprintf(t.out, "Nothing that the page tells was seen of: %s\n", text)
 	}
@@ -219,7 +223,8 @@ func (t *teller) end(took time.Duration) (failed bool) {
 
 // outcomeOf is the kind of an outcome that a page tells.
 func outcomeOf(text string) string {
-	for _, kind := range []string{"refused", "repaired", "no effect", "reported", "open", "by design", "judged", "restored"} {
+	for _, kind := range []string{"refused", "repaired", "no effect", "reported", "open", "by design", "judged",
+		"restored"} {
 		if strings.HasPrefix(plain(text), kind) {
 			return kind
 		}

@@ -26,9 +26,11 @@ func TestTheStoryIsToldInOrder(t *testing.T) {
 		output("TestB", refusal), output("TestB/sub", refusal), {Action: "pass", Test: "TestB/sub"},
 		{Action: "pass", Test: "TestB", Elapsed: 1.5},
 		output("TestA", `x_test.go:1: attack: {"how":"waited","text":"something","after":1000000000}`),
-		output("TestA", `x_test.go:1: attack: {"how":"told","by":"the operator","text":"Restored","after":2000000000}`),
+		output("TestA",
+			`x_test.go:1: attack: {"how":"told","by":"the operator","text":"Restored","after":2000000000}`),
 		{Action: "pass", Test: "TestA", Elapsed: 3},
-		output("TestC", "x_test.go:9: it was not found"), {Action: "fail", Test: "TestC", Elapsed: 2}, {Action: "fail"},
+		output("TestC", "x_test.go:9: it was not found"), {Action: "fail", Test: "TestC", Elapsed: 2},
+		{Action: "fail"},
 	} {
 		story.hears(e)
 	}

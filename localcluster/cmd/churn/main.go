@@ -63,7 +63,8 @@ func run(ctx context.Context, with settings) error {
 		return nil
 	}
 	if with.seeds < 1 || with.length <= 0 {
-		return fmt.Errorf("--n is %d and --t is %s: want at least one seed and a time above 0", with.seeds, with.length)
+		return fmt.Errorf("--n is %d and --t is %s: want at least one seed and a time above 0", with.seeds,
+			with.length)
 	}
 	first := uint64(with.seed)
 	if with.seed < 0 {

@@ -34,11 +34,13 @@ func runAPIServer() int {
 	return cli.Run(command)
 }
 
-// newAPIServerCommand returns the kube-apiserver command with one admission plugin more than upstream's. Upstream's command
-// keeps its options to itself, so this one is put together from the same exported parts: options, flags, and app.Run.
+// newAPIServerCommand returns the kube-apiserver command with one admission plugin more than upstream's. Upstream's
+// command keeps its options to itself, so this one is put together from the same exported parts: options, flags, and
+// app.Run.
 func newAPIServerCommand() (*cobra.Command, error) {
 	server := options.NewServerRunOptions()
-	gates, mutable := server.GenericServerRunOptions.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent).(featuregate.MutableFeatureGate)
+	gates, mutable := server.GenericServerRunOptions.ComponentGlobalsRegistry.FeatureGateFor(
+		basecompatibility.DefaultKubeComponent).(featuregate.MutableFeatureGate)
 	if !mutable {
 		return nil, errors.New("the feature gates of Kubernetes cannot be extended")
 	}
@@ -46,8 +48,8 @@ func newAPIServerCommand() (*cobra.Command, error) {
 		return nil, err
 	}
 	command := &cobra.Command{
-		Use: "kube-apiserver", Short: "The Kubernetes API server, with the node scheduling policy", SilenceUsage: true, Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
+		Use: "kube-apiserver", Short: "The Kubernetes API server, with the node scheduling policy", SilenceUsage: true,
+		Args: cobra.NoArgs, RunE: func(command *cobra.Command, _ []string) error {
 			verflag.PrintAndExitIfRequested()
 			return serveAPI(command, server, gates)
 		},

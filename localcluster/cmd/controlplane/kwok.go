@@ -69,7 +69,8 @@ func newKWOKCommand() *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "file with the address of the API server and the credentials (required)")
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"file with the address of the API server and the credentials (required)")
 	fs.StringVar(&o.address, "health-address", "", "host:port that serves /healthz over TLS; empty for none")
 	fs.StringVar(&o.certFile, "tls-cert-file", "", "serving certificate of the health endpoint")
 	fs.StringVar(&o.keyFile, "tls-private-key-file", "", "private key of the health endpoint")

@@ -10,14 +10,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/plugin"
 )
 
-// addNodeScheduling makes the plugin of the node scheduling policy known to a kube-apiserver, off by default as its feature gate is
-// (N1, N5). It must be called before the flags are made, since these list plugins and gates. An error is a gate of that name which is
-// another one.
+// addNodeScheduling makes the plugin of the node scheduling policy known to a kube-apiserver, off by default as its
+// feature gate is (N1, N5). It must be called before the flags are made, since these list plugins and gates. An error
+// is a gate of that name which is another one.
 func addNodeScheduling(options *genericoptions.AdmissionOptions, gates featuregate.MutableFeatureGate) error {
 	plugin.Register(options.Plugins)
 	options.RecommendedPluginOrder = ordered(options.RecommendedPluginOrder)
 	options.DefaultOffPlugins = options.DefaultOffPlugins.Clone().Insert(plugin.PluginName)
-	return gates.Add(map[featuregate.Feature]featuregate.FeatureSpec{plugin.Feature: {Default: false, PreRelease: featuregate.Alpha}})
+	return gates.Add(map[featuregate.Feature]featuregate.FeatureSpec{
+		plugin.Feature: {Default: false, PreRelease: featuregate.Alpha},
+	})
 }
 
 // ordered puts the plugin behind all that change objects and before the validating webhooks, which cost more. The list

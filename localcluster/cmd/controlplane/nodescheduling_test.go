@@ -17,7 +17,8 @@ import (
 func TestThePluginIsAddedOffByDefault(t *testing.T) {
 	t.Parallel()
 	before := slices.Clone(kubeoptions.AllOrderedPlugins)
-	options := &genericoptions.AdmissionOptions{Plugins: admission.NewPlugins(), RecommendedPluginOrder: kubeoptions.AllOrderedPlugins, DefaultOffPlugins: sets.New("other")}
+	options := &genericoptions.AdmissionOptions{Plugins: admission.NewPlugins(),
+		RecommendedPluginOrder: kubeoptions.AllOrderedPlugins, DefaultOffPlugins: sets.New("other")}
 	known := featuregate.NewFeatureGate()
 	if err := addNodeScheduling(options, known); err != nil {
 		t.Fatal(err)
@@ -30,8 +31,10 @@ func TestThePluginIsAddedOffByDefault(t *testing.T) {
 	if !slices.Equal(before, kubeoptions.AllOrderedPlugins) || len(order) != len(before)+1 {
 		t.Error("the list of all servers was changed")
 	}
-	if !options.DefaultOffPlugins.HasAll(plugin.PluginName, "other") || !slices.Contains(options.Plugins.Registered(), plugin.PluginName) || known.Enabled(plugin.Feature) {
-		t.Errorf("off: %v, registered: %v, gate: %t", sets.List(options.DefaultOffPlugins), options.Plugins.Registered(), known.Enabled(plugin.Feature))
+	if !options.DefaultOffPlugins.HasAll(plugin.PluginName, "other") ||
+		!slices.Contains(options.Plugins.Registered(), plugin.PluginName) || known.Enabled(plugin.Feature) {
+		t.Errorf("off: %v, registered: %v, gate: %t", sets.List(options.DefaultOffPlugins),
+			options.Plugins.Registered(), known.Enabled(plugin.Feature))
 	}
 	if _, found := known.GetAll()[plugin.Feature]; !found {
 		t.Error("the gate is not known")

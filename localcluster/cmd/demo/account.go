@@ -24,12 +24,14 @@ import (
 // onEC2Pods is how many pods the chapter on EC2 has: more than one node holds.
 const onEC2Pods = 12
 
-// onEC2 is the last chapter: a cluster whose nodes are instances of EC2. Its account is an endpoint in this process; everything else
-// is as on AWS: Joiner's calls go through the SDK, and each node comes from the user data of its instance.
+// onEC2 is the last chapter: a cluster whose nodes are instances of EC2. Its account is an endpoint in this process;
+// everything else is as on AWS: Joiner's calls go through the SDK, and each node comes from the user data of its
+// instance.
 func (s *story) onEC2(ctx context.Context) (err error) {
 	options := s.options
 	options.Log, options.NodeSchedulingPolicy = prefixed{os.Stdout, "ec2: "}, ""
-	c, err := eks.Start(ctx, eks.Options{Rig: options, Account: account.Options{Cluster: ec2Cluster, Boot: ec2Boot, Shut: ec2Shut}})
+	c, err := eks.Start(ctx,
+		eks.Options{Rig: options, Account: account.Options{Cluster: ec2Cluster, Boot: ec2Boot, Shut: ec2Shut}})
 	if err != nil {
 		return err
 	}
@@ -47,8 +49,9 @@ func (s *story) onEC2(ctx context.Context) (err error) {
 	if err := ran(ctx, c); err != nil {
 		return err
 	}
-	s.done("Another cluster, whose nodes are instances of EC2. Its account is an endpoint on this machine that speaks AWS's protocols; an " +
-		"EC2NodeClass and a NodePool as a Karpenter user writes them are Ready, and 12 pods run on instances that Joiner launched")
+	s.done(
+		"Another cluster, whose nodes are instances of EC2. Its account is an endpoint on this machine that speaks AWS's protocols; an " +
+			"EC2NodeClass and a NodePool as a Karpenter user writes them are Ready, and 12 pods run on instances that Joiner launched")
 	if err := show(ctx, c.Rig, "$", "get", "nodeclaims", "-o", "wide"); err != nil {
 		return err
 	}
@@ -126,7 +129,8 @@ func sameStory(ctx context.Context, c *eks.Cluster) error {
 	if !slices.Equal(ids, named) {
 		return fmt.Errorf("EC2 has the instances %v, and the NodeClaims name %v", ids, named)
 	}
-	fmt.Printf("\n    $ aws ec2 describe-instances --query 'Reservations[].Instances[].[InstanceId,InstanceType,...]' --output text\n    %s\n",
+	fmt.Printf(
+		"\n    $ aws ec2 describe-instances --query 'Reservations[].Instances[].[InstanceId,InstanceType,...]' --output text\n    %s\n",
 		strings.ReplaceAll(strings.TrimRight(table, "\n"), "\n", "\n    "))
 	return nil
 }
@@ -143,21 +147,24 @@ func (s *story) takenBack(ctx context.Context, c *eks.Cluster) error {
 		return err
 	}
 	warned, began := ids[0], time.Now()
-	_, err = queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: url.QueueUrl, MessageBody: aws.String(account.Warning(warned, began))})
+	_, err = queues.SendMessage(ctx,
+		&sqs.SendMessageInput{QueueUrl: url.QueueUrl, MessageBody: aws.String(account.Warning(warned, began))})
 	if err != nil {
 		return err
 	}
-	err = c.Eventually(ctx, leaving, "the warned instance to be ended", func(ctx context.Context) (bool, string, error) {
-		ids, _, err := alive(ctx, c)
-		return err == nil && !slices.Contains(ids, warned), fmt.Sprintf("EC2 has %v", ids), err
-	})
+	err = c.Eventually(ctx, leaving, "the warned instance to be ended",
+		func(ctx context.Context) (bool, string, error) {
+			ids, _, err := alive(ctx, c)
+			return err == nil && !slices.Contains(ids, warned), fmt.Sprintf("EC2 has %v", ids), err
+		})
 	if err != nil {
 		return err
 	}
 	if err := ran(ctx, c); err != nil {
 		return err
 	}
-	s.done("EC2 warns that it takes %s back in two minutes. %.0f s later its node is drained, the instance ended, and all pods run elsewhere",
+	s.done(
+		"EC2 warns that it takes %s back in two minutes. %.0f s later its node is drained, the instance ended, and all pods run elsewhere",
 		warned, time.Since(began).Seconds())
 	return show(ctx, c.Rig, "$", "get", "events", "-A", "--field-selector=reason=SpotInterrupted")
 }
@@ -175,8 +182,10 @@ func (s *story) allEnded(ctx context.Context, c *eks.Cluster) error {
 		return err
 	}
 	if unknown := c.Account.Unknown(); len(unknown) > 0 {
-		return fmt.Errorf("the account was asked for what it does not know, or does not allow: %s", strings.Join(unknown, "; "))
+		return fmt.Errorf("the account was asked for what it does not know, or does not allow: %s",
+			strings.Join(unknown, "; "))
 	}
-	s.done("The work is gone: EC2 has no instance any more. Every call that Joiner made is one that its policy in deploy/aws allows")
+	s.done(
+		"The work is gone: EC2 has no instance any more. Every call that Joiner made is one that its policy in deploy/aws allows")
 	return nil
 }

@@ -19,13 +19,15 @@ const (
 	refusal = "NodePool resources cannot be modified directly. Use OpenshiftNodePool instead."
 	// restoring bounds what the operator puts back (R38).
 	restoring = 10 * time.Second
-	// inForce is how long API servers may take to notice that a binding has gone or come back: they look once a second.
+	// inForce is how long API servers may take to notice that a binding has gone or come back: they look once a
+	// second.
 	inForce = 2 * time.Second
 )
 
 // edit takes the policy's entry out of the tenant's NodePool.
 func edit() []string {
-	return []string{"patch", "nodepool", "tenant", "--type=json", "-p", `[{"op":"remove","path":"/spec/template/spec/requirements/0"}]`}
+	return []string{"patch", "nodepool", "tenant", "--type=json", "-p",
+		`[{"op":"remove","path":"/spec/template/spec/requirements/0"}]`}
 }
 
 // refused runs a command of the tenant, a cluster-admin, that the API server has to refuse, and returns what it says.
@@ -57,7 +59,8 @@ func (s *story) editPool(ctx context.Context) error {
 		return fmt.Errorf("the spec of NodePool tenant changed though the edit was refused: generation %d, was %d",
 			after.Generation, before.Generation)
 	}
-	s.done("The tenant, cluster-admin of the hosted cluster, tries to take the policy's entry out of the NodePool, and is refused")
+	s.done(
+		"The tenant, cluster-admin of the hosted cluster, tries to take the policy's entry out of the NodePool, and is refused")
 	printed("tenant$", edit(), folded(output))
 	return nil
 }
@@ -86,13 +89,14 @@ func (s *story) deleteBinding(ctx context.Context) error {
 	}
 	back := time.Since(start)
 	// Asked earlier, the API server may not have noticed anything. A dry run asks without changing the NodePool.
-	err = s.Eventually(ctx, restoring, "the edit to be refused again", func(ctx context.Context) (bool, string, error) {
-		if time.Since(start) < inForce {
-			return false, "", nil
-		}
-		_, err := s.refused(ctx, append(edit(), "--dry-run=server")...)
-		return err == nil, "", err
-	})
+	err = s.Eventually(ctx, restoring, "the edit to be refused again",
+		func(ctx context.Context) (bool, string, error) {
+			if time.Since(start) < inForce {
+				return false, "", nil
+			}
+			_, err := s.refused(ctx, append(edit(), "--dry-run=server")...)
+			return err == nil, "", err
+		})
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// mutation is an attack that no admission policy can forbid: the tenant is cluster-admin, and changes what the operator writes on its
-// way to storage. make attack tries all others.
+// mutation is an attack that no admission policy can forbid: the tenant is cluster-admin, and changes what the
+// operator writes on its way to storage. make attack tries all others.
 const mutation = `apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
 metadata: {name: cheaper}
@@ -26,7 +26,8 @@ spec:
   matchConditions: [{name: the-pool, expression: object.metadata.name == "tenant"}]
   mutations:
   - patchType: JSONPatch
-    jsonPatch: {expression: '[JSONPatch{op: "replace", path: "/spec/template/spec/requirements/0/values", value: ["` + outside + `"]}]'}
+    jsonPatch: {expression: '[JSONPatch{op: "replace", path: "/spec/template/spec/requirements/0/values", value: ["` +
+	outside + `"]}]'}
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicyBinding
@@ -34,7 +35,8 @@ metadata: {name: cheaper}
 spec: {policyName: cheaper}
 `
 
-// attacked lets the tenant alter what the operator writes: the provider sees it on the policy, and no node comes of it (A-01, A-19).
+// attacked lets the tenant alter what the operator writes: the provider sees it on the policy, and no node comes of it
+// (A-01, A-19).
 func (s *story) attacked(ctx context.Context) error {
 	if err := s.Apply(ctx, mutation); err != nil {
 		return err
@@ -45,7 +47,8 @@ func (s *story) attacked(ctx context.Context) error {
 	err := s.Eventually(ctx, refusing, awaited, func(ctx context.Context) (bool, string, error) {
 		// A write of the operator's goes through the mutation once the API server knows it.
 		if weight++; ready.Status != "False" {
-			patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"weight":%d}}`, weight%100+1))
+			patch := client.RawPatch("application/merge-patch+json",
+				fmt.Appendf(nil, `{"spec":{"weight":%d}}`, weight%100+1))
 			asked := &hypershiftv1beta1.OpenshiftNodePool{}
 			asked.Name = "tenant"
 			if err := s.Client.Patch(ctx, asked, patch); err != nil {
@@ -63,34 +66,41 @@ func (s *story) attacked(ctx context.Context) error {
 	if !strings.Contains(ready.Message, "tenant") {
 		return fmt.Errorf("the AutoNodePolicy does not name the pool that was altered: %+v", ready)
 	}
-	s.done("The tenant, who is cluster-admin, makes an admission policy that puts %s into whatever the operator writes. "+
-		"%.1f s after that the provider sees it, in the management cluster:\n\n    Ready=%s %s: %s\n\n    Conforming=%s %s: %s", outside, time.Since(began).Seconds(),
+	s.done(
+		"The tenant, who is cluster-admin, makes an admission policy that puts %s into whatever the operator writes. "+
+			"%.1f s after that the provider sees it, in the management cluster:\n\n    Ready=%s %s: %s\n\n    Conforming=%s %s: %s",
+		outside, time.Since(began).Seconds(),
 		ready.Status, ready.Reason, ready.Message, conforming.Status, conforming.Reason, conforming.Message)
 	if err := show(ctx, s.management, "provider$", "get", "autonodepolicies", "-n", namespace); err != nil {
 		return err
 	}
-	if _, err := s.Kubectl(ctx, "", "delete", "mutatingadmissionpolicybinding,mutatingadmissionpolicy", "cheaper"); err != nil {
+	if _, err := s.Kubectl(ctx, "", "delete", "mutatingadmissionpolicybinding,mutatingadmissionpolicy",
+		"cheaper"); err != nil {
 		return err
 	}
-	err = s.Eventually(ctx, refusing, "the AutoNodePolicy to be Ready and Conforming again", func(ctx context.Context) (bool, string, error) {
-		ready, conforming, err := s.verdicts(ctx)
-		return ready.Status == "True" && conforming.Status == "True", fmt.Sprintf("%+v %+v", ready, conforming), err
-	})
+	err = s.Eventually(ctx, refusing, "the AutoNodePolicy to be Ready and Conforming again",
+		func(ctx context.Context) (bool, string, error) {
+			ready, conforming, err := s.verdicts(ctx)
+			return ready.Status == "True" && conforming.Status == "True", fmt.Sprintf("%+v %+v", ready, conforming),
+				err
+		})
 	if err != nil {
 		return err
 	}
 	if err := s.checkTypes(ctx, "tenant", tenantPods, allowed); err != nil {
 		return err
 	}
-	s.done("Once the tenant's policy is gone, the operator's next write mends the pool. Checked: no node of another type came. More such " +
-		"attacks, and what becomes of each: make attack")
+	s.done(
+		"Once the tenant's policy is gone, the operator's next write mends the pool. Checked: no node of another type came. More such " +
+			"attacks, and what becomes of each: make attack")
 	return nil
 }
 
 // verdicts are what the policy says of itself, for the provider.
 func (s *story) verdicts(ctx context.Context) (ready, conforming karpenterv1.Condition, err error) {
 	var policy hypershiftv1beta1.AutoNodePolicy
-	err = s.management.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hypershiftv1beta1.PolicyName}, &policy)
+	err = s.management.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hypershiftv1beta1.PolicyName},
+		&policy)
 	ready, _ = condition.Get(policy.Status.Conditions, hypershiftv1beta1.ConditionTypeReady)
 	conforming, _ = condition.Get(policy.Status.Conditions, hypershiftv1beta1.ConditionTypeConforming)
 	return ready, conforming, err

@@ -21,7 +21,8 @@ func told(only, broken string) (ran []string, out string, err error) {
 		}
 	}
 	var printed bytes.Buffer
-	err = teller{only: only, out: &printed, pause: pressed(strings.NewReader("\n\n"), &printed)}.tell(context.Background(),
+	err = teller{only: only, out: &printed, pause: pressed(strings.NewReader("\n\n"), &printed)}.tell(
+		context.Background(),
 		[]chapter{{"one", "the first", nil, []step{note("a"), note("b")}},
 			{"two", "the second", []step{note("b")}, []step{note("c"), note("d")}}})
 	return ran, printed.String(), err

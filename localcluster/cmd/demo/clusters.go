@@ -25,7 +25,8 @@ type settings struct {
 	pause     bool   // wait for Enter before each step
 }
 
-// begin starts the cluster with Joiner and, at the same time, the management cluster. On an error nothing is left behind.
+// begin starts the cluster with Joiner and, at the same time, the management cluster. On an error nothing is left
+// behind.
 func begin(ctx context.Context, with settings) (*story, error) {
 	if _, err := exec.LookPath(with.operator); err != nil { // else it would be noticed in the middle of the story
 		return nil, fmt.Errorf("--operator: %w: run make bin/joiner-operator", err)

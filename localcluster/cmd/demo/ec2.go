@@ -16,7 +16,8 @@ import (
 const (
 	// ec2Cluster is the name of the cluster with machines of EC2: its manifest looks for what has it as a tag.
 	ec2Cluster = "demo"
-	// ec2Boot and ec2Shut are how long its instances start and end: a real one takes longer than anybody likes to watch.
+	// ec2Boot and ec2Shut are how long its instances start and end: a real one takes longer than anybody likes to
+	// watch.
 	ec2Boot, ec2Shut = 5 * time.Second, 5 * time.Second
 )
 

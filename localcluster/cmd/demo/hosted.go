@@ -22,8 +22,8 @@ import (
 const (
 	// namespace of the hosted control plane in the management cluster.
 	namespace = "hcp-demo"
-	// allowed is the instance type that policy and tenant agree on. outside is one that the tenant asks for and the policy
-	// does not allow: it is cheaper, so that it would be chosen.
+	// allowed is the instance type that policy and tenant agree on. outside is one that the tenant asks for and the
+	// policy does not allow: it is cheaper, so that it would be chosen.
 	allowed = "s-2x-amd64-linux"
 	outside = "c-1x-amd64-linux"
 	// tenantPods is how many pods the tenant has, each on a node of its own.
@@ -40,16 +40,18 @@ func (s *story) host(ctx context.Context) error {
 		return err
 	}
 	var err error
-	s.operator, err = s.Run(ctx, rig.OperatorProgram(s.binary, s.kubeconfig, namespace, "--platform=KWOK", "--operand-user-name="+rig.User))
+	s.operator, err = s.Run(ctx, rig.OperatorProgram(s.binary, s.kubeconfig, namespace, "--platform=KWOK",
+		"--operand-user-name="+rig.User))
 	if err != nil {
 		return err
 	}
 	if err := s.checkRights(ctx); err != nil {
 		return err
 	}
-	s.done("The cluster becomes a hosted one: joiner-operator runs between it and the provider's management cluster, " +
-		"the second control plane. Checked: there it may read the policies of its namespace and write their status, " +
-		"but change no policy, read no Secret and see no other namespace")
+	s.done(
+		"The cluster becomes a hosted one: joiner-operator runs between it and the provider's management cluster, " +
+			"the second control plane. Checked: there it may read the policies of its namespace and write their status, " +
+			"but change no policy, read no Secret and see no other namespace")
 	return nil
 }
 
@@ -68,10 +70,12 @@ func (s *story) checkRights(ctx context.Context) error {
 	} {
 		for verb := range strings.FieldsSeq(right.verbs) {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User:   fmt.Sprintf("system:serviceaccount:%s:%s", namespace, rig.OperatorAccount),
-				Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+				User: fmt.Sprintf("system:serviceaccount:%s:%s", namespace, rig.OperatorAccount),
+				Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace,
+					"system:authenticated"},
 				ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Namespace: right.namespace, Verb: verb, Group: right.group, Resource: right.resource, Subresource: right.sub,
+					Namespace: right.namespace, Verb: verb, Group: right.group, Resource: right.resource,
+					Subresource: right.sub,
 				},
 			}}
 			if err := s.management.Client.Create(ctx, review); err != nil {
@@ -94,20 +98,25 @@ func (s *story) policy(ctx context.Context) error {
 	if err := s.policyReady(ctx, ""); err != nil {
 		return err
 	}
-	s.done("The provider's AutoNodePolicy, in the management cluster, allows three instance types. %s is not among them", outside)
+	s.done(
+		"The provider's AutoNodePolicy, in the management cluster, allows three instance types. %s is not among them",
+		outside)
 	return show(ctx, s.management, "provider$", "get", "autonodepolicies", "-n", namespace, "-o",
 		"custom-columns=NAME:.metadata.name,ALLOWED:.spec.nodePoolDefaults.requirements[*].values")
 }
 
 // policyReady waits until the policy is applied everywhere, with a part in its message.
 func (s *story) policyReady(ctx context.Context, part string) error {
-	return s.Eventually(ctx, refusing, "the AutoNodePolicy to be Ready", func(ctx context.Context) (bool, string, error) {
-		var policy hypershiftv1beta1.AutoNodePolicy
-		err := s.management.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hypershiftv1beta1.PolicyName}, &policy)
-		ready, _ := condition.Get(policy.Status.Conditions, hypershiftv1beta1.ConditionTypeReady)
-		done := ready.Status == "True" && ready.ObservedGeneration == policy.Generation && strings.Contains(ready.Message, part)
-		return done, fmt.Sprintf("%+v", ready), err
-	})
+	return s.Eventually(ctx, refusing, "the AutoNodePolicy to be Ready",
+		func(ctx context.Context) (bool, string, error) {
+			var policy hypershiftv1beta1.AutoNodePolicy
+			err := s.management.Client.Get(ctx,
+				client.ObjectKey{Namespace: namespace, Name: hypershiftv1beta1.PolicyName}, &policy)
+			ready, _ := condition.Get(policy.Status.Conditions, hypershiftv1beta1.ConditionTypeReady)
+			done := ready.Status == "True" && ready.ObservedGeneration == policy.Generation &&
+				strings.Contains(ready.Message, part)
+			return done, fmt.Sprintf("%+v", ready), err
+		})
 }
 
 // tenant asks for an instance type within the policy and one outside, and gets nodes of the one within.
@@ -154,7 +163,8 @@ func (s *story) merged(ctx context.Context, name string) error {
 			var asked hypershiftv1beta1.OpenshiftNodePool
 			var pool karpenterv1.NodePool
 			err := errors.Join(
-				s.management.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hypershiftv1beta1.PolicyName}, &policy),
+				s.management.Client.Get(ctx,
+					client.ObjectKey{Namespace: namespace, Name: hypershiftv1beta1.PolicyName}, &policy),
 				s.Client.Get(ctx, client.ObjectKey{Name: name}, &asked),
 				s.Client.Get(ctx, client.ObjectKey{Name: name}, &pool))
 			want := slices.Concat(policy.Spec.NodePoolDefaults.Requirements, asked.Spec.Template.Spec.Requirements)
@@ -175,7 +185,8 @@ func (s *story) running(ctx context.Context, team string) (int, error) {
 	return count, err
 }
 
-// checkTypes demands that a pool has as many nodes, each of one instance type, and that each pod of its team is on one.
+// checkTypes demands that a pool has as many nodes, each of one instance type, and that each pod of its team is on
+// one.
 func (s *story) checkTypes(ctx context.Context, pool string, nodes int, kind string) error {
 	all, err := s.nodes(ctx)
 	if err != nil {
@@ -196,7 +207,8 @@ func (s *story) checkTypes(ctx context.Context, pool string, nodes int, kind str
 	}
 	pods, err := s.pods(ctx)
 	for _, pod := range pods {
-		if node := all[pod.Spec.NodeName]; pod.Spec.NodeSelector["team"] == pool && node.Labels[karpenterv1.NodePoolLabelKey] != pool {
+		if node := all[pod.Spec.NodeName]; pod.Spec.NodeSelector["team"] == pool &&
+			node.Labels[karpenterv1.NodePoolLabelKey] != pool {
 			return fmt.Errorf("pod %s stands on node %q, which is not of pool %s", pod.Name, pod.Spec.NodeName, pool)
 		}
 	}
@@ -213,10 +225,13 @@ func (s *story) nothing(ctx context.Context) error {
 		func(ctx context.Context) (bool, string, error) {
 			var asked hypershiftv1beta1.OpenshiftNodePool
 			err := s.Client.Get(ctx, client.ObjectKey{Name: "outside"}, &asked)
-			compatible, _ := condition.Get(asked.Status.Conditions, hypershiftv1beta1.ConditionTypeRequirementsCompatible)
+			compatible, _ := condition.Get(asked.Status.Conditions,
+				hypershiftv1beta1.ConditionTypeRequirementsCompatible)
 			ready, _ := condition.Get(asked.Status.Conditions, hypershiftv1beta1.ConditionTypeReady)
-			why = fmt.Sprintf("%s=%s %s: %s", compatible.Type, compatible.Status, compatible.Reason, compatible.Message)
-			return compatible.Status == "False" && ready.Status == "False" && compatible.Reason == hypershiftv1beta1.ReasonNoCompatibleInstanceTypes,
+			why = fmt.Sprintf("%s=%s %s: %s", compatible.Type, compatible.Status, compatible.Reason,
+				compatible.Message)
+			return compatible.Status == "False" && ready.Status == "False" &&
+					compatible.Reason == hypershiftv1beta1.ReasonNoCompatibleInstanceTypes,
 				fmt.Sprintf("%+v", asked.Status.Conditions), err
 		})
 	if err != nil {
@@ -241,8 +256,10 @@ func (s *story) nothing(ctx context.Context) error {
 	if err := s.policyReady(ctx, "1 of the pools"); err != nil {
 		return err
 	}
-	s.done("A pool that allows only %s is accepted, launches nothing for the pod that waits, and says why:\n\n    %s\n\n"+
-		"    Checked: so does the pod's event; the policy stays Ready, and counts the pool in its message", outside, why)
+	s.done(
+		"A pool that allows only %s is accepted, launches nothing for the pod that waits, and says why:\n\n    %s\n\n"+
+			"    Checked: so does the pod's event; the policy stays Ready, and counts the pool in its message",
+		outside, why)
 	return show(ctx, s.Rig, "tenant$", "get", "openshiftnodepools", "-o", "wide")
 }
 
@@ -260,7 +277,8 @@ func (s *story) lifted(ctx context.Context) error {
 		return err
 	}
 	took := time.Since(start)
-	if err := errors.Join(s.checkTypes(ctx, "outside", 1, outside), s.checkTypes(ctx, "tenant", tenantPods, allowed)); err != nil {
+	if err := errors.Join(s.checkTypes(ctx, "outside", 1, outside),
+		s.checkTypes(ctx, "tenant", tenantPods, allowed)); err != nil {
 		return err
 	}
 	if err := s.checkCheaper(ctx); err != nil {
@@ -279,7 +297,8 @@ func (s *story) checkCheaper(ctx context.Context) error {
 	}
 	got, err := s.price(ctx, "tenant")
 	if err == nil && kept >= got/tenantPods {
-		return fmt.Errorf("a %s costs $%.3f/h, a %s $%.3f/h: the policy would have changed nothing", outside, kept, allowed, got/tenantPods)
+		return fmt.Errorf("a %s costs $%.3f/h, a %s $%.3f/h: the policy would have changed nothing", outside, kept,
+			allowed, got/tenantPods)
 	}
 	return err
 }

@@ -1,9 +1,8 @@
 // Command demo tells Joiner's main job as a story on a real local control plane: pods pend, nodes are launched, the
 // scheduler binds the pods, and when the work is gone the nodes go too. A user who wants a pod on a control plane node
-// is refused. Then the cluster becomes a hosted one, and a provider's policy says which nodes its users may have. At last
-// a cluster has instances of EC2 for nodes, as far as Joiner can tell.
-// Every step is checked; the exit code is 0 only if each of them held. With --up the cluster stays, for the user's own
-// kubectl, until Ctrl-C.
+// is refused. Then the cluster becomes a hosted one, and a provider's policy says which nodes its users may have. At
+// last a cluster has instances of EC2 for nodes, as far as Joiner can tell. Every step is checked; the exit code is 0
+// only if each of them held. With --up the cluster stays, for the user's own kubectl, until Ctrl-C.
 package main
 
 import (
@@ -62,7 +61,9 @@ func command() *cobra.Command {
 				return stay(c.Context(), with.Options)
 			}
 			if with.Dir != "" {
-				return fmt.Errorf("--dir is %q: it goes with --up; the story begins with empty clusters, in temporary directories", with.Dir)
+				return fmt.Errorf(
+					"--dir is %q: it goes with --up; the story begins with empty clusters, in temporary directories",
+					with.Dir)
 			}
 			if err := checkChapter(with.chapter); err != nil {
 				return err
@@ -72,11 +73,14 @@ func command() *cobra.Command {
 	}
 	c.Flags().StringVar(&with.ControlPlane, "controlplane", "bin/controlplane", "path of the controlplane binary")
 	c.Flags().StringVar(&with.Joiner, "joiner", "bin/joiner", "path of the joiner binary")
-	c.Flags().StringVar(&with.operator, "operator", "bin/joiner-operator", "path of the joiner-operator binary, for the story")
+	c.Flags().StringVar(&with.operator, "operator", "bin/joiner-operator",
+		"path of the joiner-operator binary, for the story")
 	c.Flags().StringVar(&with.joinerctl, "joinerctl", "bin/joinerctl", "path of the joinerctl binary, for the story")
-	c.Flags().StringVar(&with.Dir, "dir", "", "with --up: keep the cluster's state in this directory (default: a temporary one)")
+	c.Flags().StringVar(&with.Dir, "dir", "",
+		"with --up: keep the cluster's state in this directory (default: a temporary one)")
 	c.Flags().StringVar(&machines, "provider", kwokMachines, "with --up: whose machines the cluster has, kwok or ec2")
-	c.Flags().StringVar(&with.chapter, "chapter", "", "tell one chapter of the story: "+strings.Join(chapterNames(), ", "))
+	c.Flags().StringVar(&with.chapter, "chapter", "", "tell one chapter of the story: "+
+		strings.Join(chapterNames(), ", "))
 	c.Flags().BoolVar(&with.pause, "pause", false, "wait for Enter before each step of the story")
 	c.Flags().BoolVar(&up, "up", false, "leave the cluster running until Ctrl-C instead of telling the story")
 	return c

@@ -12,11 +12,13 @@ import (
 // alice may create pods in her namespace, and nothing else.
 const alice = "alice"
 
-// attempts are how alice tries to get a pod onto a control plane node, and the codes that she is answered with (N13, N18).
+// attempts are how alice tries to get a pod onto a control plane node, and the codes that she is answered with (N13,
+// N18).
 func attempts() []attempt {
 	return []attempt{
 		{`{"spec":{"nodeName":"master-0"}}`, "[ControlPlane/NodeName]"},
-		{`{"spec":{"tolerations":[{"key":"node-role.kubernetes.io/control-plane","operator":"Exists"}]}}`, "[ControlPlane/Toleration]"},
+		{`{"spec":{"tolerations":[{"key":"node-role.kubernetes.io/control-plane","operator":"Exists"}]}}`,
+			"[ControlPlane/Toleration]"},
 	}
 }
 
@@ -38,7 +40,8 @@ func (s *story) protect(ctx context.Context) error {
 		"asks for a control plane node: by name, then by a toleration. She is refused, and told what to do")
 	fmt.Printf("\n    %s\n", strings.ReplaceAll(strings.TrimSpace(manifest("protection")), "\n", "\n    "))
 	for _, try := range attempts() {
-		args := []string{"run", "debug", "--namespace=shop", "--image=example.invalid/debug", "--overrides=" + try.overrides}
+		args := []string{"run", "debug", "--namespace=shop", "--image=example.invalid/debug", "--overrides=" +
+			try.overrides}
 		output, err := s.Kubectl(ctx, "", append(args, "--kubeconfig="+kubeconfig)...)
 		if err == nil {
 			return fmt.Errorf("kubectl %s was let through: %s", strings.Join(args, " "), output)
@@ -60,7 +63,8 @@ func (s *story) protect(ctx context.Context) error {
 func (s *story) agentRuns(ctx context.Context) error {
 	return s.Eventually(ctx, placing, "the agent to run on master-0", func(ctx context.Context) (bool, string, error) {
 		var list corev1.PodList
-		if err := s.Client.List(ctx, &list, client.InNamespace("kube-system"), client.MatchingLabels{"app": "agent"}); err != nil {
+		if err := s.Client.List(ctx, &list, client.InNamespace("kube-system"),
+			client.MatchingLabels{"app": "agent"}); err != nil {
 			return false, "", err
 		}
 		for _, pod := range list.Items {
@@ -84,7 +88,8 @@ func (s *story) audit(ctx context.Context) error {
 	if !strings.Contains(string(output), want) {
 		return fmt.Errorf("the audit does not count %q: %s", want, output)
 	}
-	s.done("What runs there already? The administrator looks: an agent of kube-system, which is authorized, and nothing else")
+	s.done(
+		"What runs there already? The administrator looks: an agent of kube-system, which is authorized, and nothing else")
 	said := strings.ReplaceAll(strings.TrimSpace(string(output)), "\n", "\n    ")
 	fmt.Printf("\n    $ joinerctl audit control-plane --policy-file policy.yaml\n    %s\n", said)
 	return nil

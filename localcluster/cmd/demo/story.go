@@ -66,7 +66,8 @@ func tell(ctx context.Context, with settings) (err error) {
 		s.showAll(ctx)
 		return err
 	}
-	fmt.Printf("\nEverything held. %s in all. Next: make up, and docs/quickstart.md\n", time.Since(s.began).Round(time.Second))
+	fmt.Printf("\nEverything held. %s in all. Next: make up, and docs/quickstart.md\n",
+		time.Since(s.began).Round(time.Second))
 	return nil
 }
 
@@ -165,7 +166,9 @@ func (s *story) scaleUp(ctx context.Context) error {
 	if err := s.checkClaims(ctx); err != nil {
 		return err
 	}
-	s.done("All 20 run, %.1f s later: NodeClaims launched, nodes registered and initialized, pods bound by kube-scheduler", time.Since(start).Seconds())
+	s.done(
+		"All 20 run, %.1f s later: NodeClaims launched, nodes registered and initialized, pods bound by kube-scheduler",
+		time.Since(start).Seconds())
 	if err := s.show(ctx, "get", "nodeclaims", "-o", "wide"); err != nil {
 		return err
 	}
@@ -176,7 +179,9 @@ func (s *story) scaleUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.done("Checked: web is spread evenly over its zones, no two cache pods share a node, workers are on on-demand. Price: $%.3f/h", price)
+	s.done(
+		"Checked: web is spread evenly over its zones, no two cache pods share a node, workers are on on-demand. Price: $%.3f/h",
+		price)
 	return s.show(ctx, "get", "nodepools", "-o", "wide")
 }
 
@@ -219,7 +224,8 @@ func (s *story) checkPlacement(ctx context.Context) error {
 			caches[node.Name]++
 		case "worker":
 			if got := node.Labels[karpenterv1.CapacityTypeLabelKey]; got != "on-demand" {
-				return fmt.Errorf("%s stands on %s, whose capacity type is %q; it asked for on-demand", pod.Name, node.Name, got)
+				return fmt.Errorf("%s stands on %s, whose capacity type is %q; it asked for on-demand", pod.Name,
+					node.Name, got)
 			}
 		}
 	}
@@ -260,19 +266,21 @@ func (s *story) explain(ctx context.Context) error {
 
 // event waits for an event about a pod that says why no node can be launched for it.
 func (s *story) event(ctx context.Context, pod, part string) (message string, err error) {
-	err = s.Eventually(ctx, refusing, "an event that says why pod "+pod+" cannot be placed", func(ctx context.Context) (bool, string, error) {
-		var events corev1.EventList
-		if err := s.Client.List(ctx, &events, client.InNamespace("default")); err != nil {
-			return false, "", err
-		}
-		i := slices.IndexFunc(events.Items, func(e corev1.Event) bool {
-			return e.InvolvedObject.Kind == "Pod" && e.InvolvedObject.Name == pod && strings.Contains(e.Message, part)
+	err = s.Eventually(ctx, refusing, "an event that says why pod "+pod+" cannot be placed",
+		func(ctx context.Context) (bool, string, error) {
+			var events corev1.EventList
+			if err := s.Client.List(ctx, &events, client.InNamespace("default")); err != nil {
+				return false, "", err
+			}
+			i := slices.IndexFunc(events.Items, func(e corev1.Event) bool {
+				return e.InvolvedObject.Kind == "Pod" && e.InvolvedObject.Name == pod &&
+					strings.Contains(e.Message, part)
+			})
+			if i >= 0 {
+				message = events.Items[i].Message
+			}
+			return i >= 0, "no such event", nil
 		})
-		if i >= 0 {
-			message = events.Items[i].Message
-		}
-		return i >= 0, "no such event", nil
-	})
 	return message, err
 }
 
@@ -285,7 +293,8 @@ func (s *story) scaleDown(ctx context.Context) error {
 	if _, err := s.Kubectl(ctx, "", "scale", "deployment", "--all", "--replicas=0"); err != nil {
 		return err
 	}
-	s.done("Scaled to zero. Once a node has been quiet for the pool's consolidateAfter (5s) it is tainted, drained and gone")
+	s.done(
+		"Scaled to zero. Once a node has been quiet for the pool's consolidateAfter (5s) it is tainted, drained and gone")
 	start := time.Now()
 	err = s.Eventually(ctx, leaving, "all nodes to go", func(ctx context.Context) (bool, string, error) {
 		var claims karpenterv1.NodeClaimList
@@ -293,21 +302,25 @@ func (s *story) scaleDown(ctx context.Context) error {
 			return false, "", err
 		}
 		nodes, err := s.nodes(ctx)
-		return len(claims.Items)+len(nodes) == 0, fmt.Sprintf("%d NodeClaims, %d nodes", len(claims.Items), len(nodes)), err
+		return len(claims.Items)+len(nodes) == 0, fmt.Sprintf("%d NodeClaims, %d nodes", len(claims.Items),
+			len(nodes)), err
 	})
 	if err != nil {
 		return err
 	}
 	took := time.Since(start)
-	err = s.Eventually(ctx, refusing, "the NodePool to count no node", func(ctx context.Context) (bool, string, error) {
-		var pool karpenterv1.NodePool
-		err := s.Client.Get(ctx, client.ObjectKey{Name: "default"}, &pool)
-		return err == nil && (pool.Status.Nodes == nil || *pool.Status.Nodes == 0), fmt.Sprint(pool.Status.Resources), err
-	})
+	err = s.Eventually(ctx, refusing, "the NodePool to count no node",
+		func(ctx context.Context) (bool, string, error) {
+			var pool karpenterv1.NodePool
+			err := s.Client.Get(ctx, client.ObjectKey{Name: "default"}, &pool)
+			return err == nil && (pool.Status.Nodes == nil || *pool.Status.Nodes == 0),
+				fmt.Sprint(pool.Status.Resources), err
+		})
 	if err != nil {
 		return err
 	}
-	s.done("No NodeClaim, no node and no finalizer is left, %.1f s later. Price: $%.3f/h before, $0 now", took.Seconds(), before)
+	s.done("No NodeClaim, no node and no finalizer is left, %.1f s later. Price: $%.3f/h before, $0 now",
+		took.Seconds(), before)
 	return s.show(ctx, "get", "nodepools", "-o", "wide")
 }
 

@@ -5,7 +5,7 @@ import "strings"
 const (
 	// width is how wide text is shown that comes as a paragraph in one line.
 	width = 120
-	// margin is where the lines of a step begin, but for the first.
+	// margin is where all lines of a step but the first begin.
 	margin = "    "
 )
 

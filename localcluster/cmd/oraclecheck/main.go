@@ -1,6 +1,6 @@
-// Command oraclecheck judges one plan by kube-scheduler's filter plugins (package oracle). It reads the cluster and the plan
-// as JSON from standard input, see question, and writes the answer as JSON to standard output. The exit code is 0 whatever
-// the answer is, and not 0 when the question makes no sense.
+// Command oraclecheck judges one plan by kube-scheduler's filter plugins (package oracle). It reads the cluster and
+// the plan as JSON from standard input, see question, and writes the answer as JSON to standard output. The exit code
+// is 0 whatever the answer is, and not 0 when the question makes no sense.
 package main
 
 import (

@@ -13,10 +13,14 @@ func ask(t *testing.T, n int) (answer, error) {
 	t.Helper()
 	var pods, placed []string
 	for i := range n {
-		pods = append(pods, fmt.Sprintf(`{"metadata":{"namespace":"default","name":"p%d","uid":"p%d"},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}}`, i, i))
+		pods = append(pods,
+			fmt.Sprintf(
+				`{"metadata":{"namespace":"default","name":"p%d","uid":"p%d"},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}}`,
+				i, i))
 		placed = append(placed, fmt.Sprintf(`"default/p%d":"n1"`, i))
 	}
-	question := fmt.Sprintf(`{"launched":[{"metadata":{"name":"n1"},"status":{"allocatable":{"cpu":"2","pods":"10"}}}],"pods":[%s],"placed":{%s}}`,
+	question := fmt.Sprintf(
+		`{"launched":[{"metadata":{"name":"n1"},"status":{"allocatable":{"cpu":"2","pods":"10"}}}],"pods":[%s],"placed":{%s}}`,
 		strings.Join(pods, ","), strings.Join(placed, ","))
 	var out bytes.Buffer
 	if err := check(t.Context(), strings.NewReader(question), &out); err != nil {
@@ -26,7 +30,8 @@ func ask(t *testing.T, n int) (answer, error) {
 	return a, json.Unmarshal(out.Bytes(), &a)
 }
 
-// P-21: what fits passes, one pod too many is named with the plugin that refuses it, and a pod nobody knows is an error.
+// P-21: what fits passes, one pod too many is named with the plugin that refuses it, and a pod nobody knows is an
+// error.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	if a, err := ask(t, 2); err != nil || a.Checked != 2 || len(a.Violations) > 0 {

@@ -1,7 +1,7 @@
-// Command pair starts two control planes, a management cluster with AutoNodePolicies and a hosted cluster with what its users
-// and Karpenter write, runs a command, and takes both away. The command gets their kubeconfigs in MANAGEMENT_KUBECONFIG, a
-// service account with the rights of the operator's chart in the namespace hcp-a, in ADMIN_KUBECONFIG, the management
-// cluster's admin, and in GUEST_KUBECONFIG, the hosted cluster's.
+// Command pair starts two control planes, a management cluster with AutoNodePolicies and a hosted cluster with what
+// its users and Karpenter write, runs a command, and takes both away. The command gets their kubeconfigs in
+// MANAGEMENT_KUBECONFIG, a service account with the rights of the operator's chart in the namespace hcp-a, in
+// ADMIN_KUBECONFIG, the management cluster's admin, and in GUEST_KUBECONFIG, the hosted cluster's.
 //
 //	pair --controlplane PATH COMMAND ARGUMENT...
 package main
@@ -42,7 +42,8 @@ func run(ctx context.Context, controlPlane string, arguments []string) (err erro
 	}
 	defer func() { err = errors.Join(err, management.Cluster.Stop()) }()
 	guest, err := rig.Start(ctx, rig.Options{
-		ControlPlane: controlPlane, Components: []cluster.Component{cluster.Etcd, cluster.APIServer}, WithoutJoiner: true,
+		ControlPlane: controlPlane, Components: []cluster.Component{cluster.Etcd, cluster.APIServer},
+		WithoutJoiner: true,
 	})
 	if err != nil {
 		return err
@@ -63,7 +64,8 @@ func run(ctx context.Context, controlPlane string, arguments []string) (err erro
 		return err
 	}
 	environment = append(environment, "MANAGEMENT_KUBECONFIG="+account)
-	for name, of := range map[string]*cluster.Cluster{"ADMIN_KUBECONFIG": management.Cluster, "GUEST_KUBECONFIG": guest.Cluster} {
+	for name, of := range map[string]*cluster.Cluster{"ADMIN_KUBECONFIG": management.Cluster,
+		"GUEST_KUBECONFIG": guest.Cluster} {
 		path, err := of.Kubeconfig("consumer", "system:masters")
 		if err != nil {
 			return err

@@ -15,7 +15,8 @@ import (
 // The names that the enhancement and HyperShift give to the admission policies.
 const (
 	poolGuard, poolGuardBinding   = "karpenter.nodepool.hypershift.io", "karpenter-binding.nodepool.hypershift.io"
-	classGuard, classGuardBinding = "karpenter.ec2nodeclass.hypershift.io", "karpenter-binding.ec2nodeclass.hypershift.io"
+	classGuard, classGuardBinding = "karpenter.ec2nodeclass.hypershift.io",
+		"karpenter-binding.ec2nodeclass.hypershift.io"
 )
 
 // handMade is a valid NodePool as a customer would write it.
@@ -35,7 +36,8 @@ func handMadeClass(name string) *unstructured.Unstructured {
 func (w *world) refused(what string, err error, parts ...string) {
 	w.t.Helper()
 	status, isStatus := err.(apierrors.APIStatus)
-	if !isStatus || status.Status().Code < 400 || status.Status().Code >= 500 || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if !isStatus || status.Status().Code < 400 || status.Status().Code >= 500 || apierrors.IsConflict(err) ||
+		apierrors.IsNotFound(err) {
 		w.t.Errorf("%s is answered with %v, want a denial", what, err)
 		return
 	}
@@ -51,12 +53,14 @@ func TestR34_NodePoolsCannotBeWrittenByOthers(t *testing.T) {
 	w := begin(t)
 	w.pool("r34", wants(in(instanceType, "a")))
 	w.merged("r34", in(instanceType, "a"))
-	w.everyVerbIsRefused(w.get(nodePoolKind, "r34"), handMade("r34-new"), object{"spec": object{"weight": int64(3)}}, "OpenshiftNodePool")
+	w.everyVerbIsRefused(w.get(nodePoolKind, "r34"), handMade("r34-new"), object{"spec": object{"weight": int64(3)}},
+		"OpenshiftNodePool")
 }
 
 func TestR35_NodeClassesCannotBeWrittenByOthers(t *testing.T) {
 	w := begin(t)
-	w.everyVerbIsRefused(w.get(nodeClassKind, "default"), handMadeClass("r35-new"), object{"spec": object{"tags": object{"x": "y"}}}, "OpenshiftEC2NodeClass")
+	w.everyVerbIsRefused(w.get(nodeClassKind, "default"), handMadeClass("r35-new"),
+		object{"spec": object{"tags": object{"x": "y"}}}, "OpenshiftEC2NodeClass")
 }
 
 // everyVerbIsRefused tries to create, change and delete as customers and as system:admin.
@@ -126,9 +130,13 @@ func TestR38_AdmissionIsRestored(t *testing.T) {
 		edit object
 	}{
 		{vapKind, poolGuard, object{"spec": object{"validations": list(object{"expression": "true"})}}},
-		{vapKind, classGuard, object{"spec": object{"matchConditions": list(object{"name": "never", "expression": "false"})}}},
+		{vapKind, classGuard,
+			object{"spec": object{"matchConditions": list(object{"name": "never", "expression": "false"})}}},
 		{bindingKind, poolGuardBinding, object{"spec": object{"validationActions": []any{"Audit"}}}},
-		{bindingKind, classGuardBinding, object{"spec": object{"matchResources": object{"namespaceSelector": object{"matchLabels": object{"a": "b"}}}}}},
+		{bindingKind, classGuardBinding,
+			object{"spec": object{
+				"matchResources": object{"namespaceSelector": object{"matchLabels": object{"a": "b"}}},
+			}}},
 	} {
 		want := w.get(guard.kind, guard.name)
 		restored := func() (bool, string) {
@@ -152,11 +160,14 @@ func TestR38_AdmissionIsRestored(t *testing.T) {
 // G3: what Karpenter writes to a pool of its own is not its spec, and passes; scale is its spec, and does not.
 func TestR39_KarpentersOwnWritesPass(t *testing.T) {
 	w := begin(t)
-	w.pool("r39", parse(`{replicas: 2, template: {spec: {requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]}}}`))
+	w.pool("r39",
+		parse(
+			`{replicas: 2, template: {spec: {requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]}}}`))
 	w.merged("r39", in(arch, "amd64"))
 	for who, as := range map[string]client.Client{"cadmin": w.cadmin, "system:admin": w.systemAdmin} {
 		for _, change := range []object{
-			{"annotations": object{"karpenter.sh/nodepool-hash": "1"}}, {"finalizers": []any{"karpenter.sh/termination"}}, {"finalizers": []any{}},
+			{"annotations": object{"karpenter.sh/nodepool-hash": "1"}},
+			{"finalizers": []any{"karpenter.sh/termination"}}, {"finalizers": []any{}},
 		} {
 			if err := w.patch(as, w.get(nodePoolKind, "r39"), object{"metadata": change}); err != nil {
 				t.Errorf("%s: %s is answered with %v", who, show(change), err)

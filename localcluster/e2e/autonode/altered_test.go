@@ -10,12 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Admission of the customer's that changes what the operator writes: A-01 for products, A-03 for the status of wrappers.
+// Admission of the customer's that changes what the operator writes: A-01 for products, A-03 for the status of
+// wrappers.
 
 // mutationPatience is how long an alteration may take to be found, and its end to be noticed.
 const mutationPatience = 25 * time.Second
 
-var mutatingKind = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingAdmissionPolicy"}
+var mutatingKind = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1",
+	Kind: "MutatingAdmissionPolicy"}
 
 // mutation is a mutating admission policy.
 type mutation struct {
@@ -37,7 +39,8 @@ func (w *world) mutate(m mutation) (end func()) {
 	policy := newObject(mutatingKind, "", m.name, object{
 		"failurePolicy": "Fail", "reinvocationPolicy": "Never",
 		"matchConstraints": object{"resourceRules": list(object{
-			"apiGroups": []any{m.group}, "apiVersions": []any{"*"}, "resources": []any{m.resource}, "operations": []any{"CREATE", "UPDATE"},
+			"apiGroups": []any{m.group}, "apiVersions": []any{"*"}, "resources": []any{m.resource},
+			"operations": []any{"CREATE", "UPDATE"},
 		})},
 		"matchConditions": list(object{"name": "this-object", "expression": matches}),
 		"mutations":       list(object{"patchType": "JSONPatch", "jsonPatch": object{"expression": m.expression}}),
@@ -71,7 +74,8 @@ func classMutations() map[string]string {
 	}
 }
 
-// whatever of an EC2NodeClass is changed on its way to storage is found and told by its path, and the policy is not Ready.
+// whatever of an EC2NodeClass is changed on its way to storage is found and told by its path, and the policy is
+// not Ready.
 func TestA01_AnyFieldOfAClassThatIsChangedOnTheWayIsFound(t *testing.T) {
 	w := begin(t)
 	w.policy(root("{volumeSize: 90Gi}"))
@@ -85,7 +89,9 @@ func TestA01_AnyFieldOfAClassThatIsChangedOnTheWayIsFound(t *testing.T) {
 	began := time.Now()
 	for i, path := range paths {
 		name := fmt.Sprintf("a01-%d", i)
-		ends = append(ends, w.mutate(mutation{name: name, group: "karpenter.k8s.aws", resource: "ec2nodeclasses", object: name, expression: mutations[path]}))
+		ends = append(ends,
+			w.mutate(mutation{name: name, group: "karpenter.k8s.aws", resource: "ec2nodeclasses", object: name,
+				expression: mutations[path]}))
 	}
 	w.eventually("the mutations to be in force", func() (bool, string) {
 		return time.Since(began) > 3*time.Second, "the API server looks once a second"

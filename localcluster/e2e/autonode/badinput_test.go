@@ -22,7 +22,8 @@ func badVolumes() []badPolicy {
 		return badPolicy{id: "G8", what: what, spec: root(volume), says: says}
 	}
 	return []badPolicy{
-		bad("throughput with a type that has none", "{volumeType: io1, iops: 3000, throughput: 250}", "throughput", "gp3"),
+		bad("throughput with a type that has none", "{volumeType: io1, iops: 3000, throughput: 250}", "throughput",
+			"gp3"),
 		bad("throughput with gp2", "{volumeType: gp2, throughput: 250}", "throughput", "gp3"),
 		bad("iops with a type that has none", "{volumeType: gp2, iops: 3000}", "iops", "gp3"),
 		bad("io1 without iops", "{volumeType: io1}", "iops"),
@@ -47,12 +48,15 @@ func badRequirements() []badPolicy {
 		many[i] = fmt.Sprintf("t%d", i)
 	}
 	return []badPolicy{
-		{id: "G12", what: "more than 100 entries", spec: restrict(numbered(101, "p")...), says: []string{"requirements", "100"}},
+		{id: "G12", what: "more than 100 entries", spec: restrict(numbered(101, "p")...),
+			says: []string{"requirements", "100"}},
 		bad("G12", "more than 1,000 values", in(instanceType, many...), "values", "1000"),
 		bad("G13", "the pool's own label", in("karpenter.sh/nodepool", "x"), "karpenter.sh/nodepool", "restricted"),
 		bad("G13", "the node's name", in("kubernetes.io/hostname", "x"), "kubernetes.io/hostname", "restricted"),
-		bad("G13", "another label of the domain karpenter.sh", in("karpenter.sh/registered", "x"), "karpenter.sh/registered", "restricted"),
-		bad("G13", "a label of AWS that does not exist", in("karpenter.k8s.aws/no-such-label", "x"), "karpenter.k8s.aws/no-such-label", "restricted"),
+		bad("G13", "another label of the domain karpenter.sh", in("karpenter.sh/registered", "x"),
+			"karpenter.sh/registered", "restricted"),
+		bad("G13", "a label of AWS that does not exist", in("karpenter.k8s.aws/no-such-label", "x"),
+			"karpenter.k8s.aws/no-such-label", "restricted"),
 		bad("G13", "a key that is no label", in("not a label", "x"), "key"),
 		bad("G13", "an empty key", in("", "x"), "key"),
 		bad("G13", "a value that is no label's", in(arch, "amd 64"), "values"),
@@ -72,7 +76,8 @@ func storedBadPolicies() []badPolicy {
 		{id: "G14", what: "entries that contradict each other", reason: "ConflictingRequirements",
 			spec: restrict(in(instanceType, "a"), in(instanceType, "c")), says: []string{instanceType}},
 		{id: "G11", what: "minValues that two entries leave unreachable", reason: "MinValuesUnsatisfiable",
-			spec: restrict(atLeast(2, in(instanceType, "a", "b")), in(instanceType, "a")), says: []string{instanceType, "2"}},
+			spec: restrict(atLeast(2, in(instanceType, "a", "b")), in(instanceType, "a")),
+			says: []string{instanceType, "2"}},
 		{id: "G13", what: "NotIn without values", reason: "InvalidRequirements",
 			spec: restrict(entry(arch, "NotIn")), says: []string{"values", "NotIn"}},
 	}
@@ -100,7 +105,8 @@ func (w *world) stands() {
 	w.rooted("{volumeSize: 90Gi, volumeType: gp3, encrypted: true}", "default")
 }
 
-// G8, G12, G13: what the API can see through never becomes the policy, and the answer names the field and what is allowed.
+// G8, G12, G13: what the API can see through never becomes the policy, and the answer names the field and what is
+// allowed.
 func TestBadPoliciesAreRefusedByTheAPI(t *testing.T) {
 	w := settled(t)
 	generation := w.get(policyKind, "default").GetGeneration()
@@ -123,8 +129,8 @@ func TestBadPoliciesAreRefusedByTheAPI(t *testing.T) {
 	w.stands()
 }
 
-// G11, G13, G14: what the API cannot see through is refused by the operator: Ready says why, the last applied state stands,
-// and new wrappers wait.
+// G11, G13, G14: what the API cannot see through is refused by the operator: Ready says why, the last applied state
+// stands, and new wrappers wait.
 func TestBadPoliciesThatAreStoredAreNotApplied(t *testing.T) {
 	w := settled(t)
 	for i, bad := range storedBadPolicies() {
@@ -148,8 +154,8 @@ func TestBadPoliciesThatAreStoredAreNotApplied(t *testing.T) {
 	}
 }
 
-// G13: the definition of NodePools that is installed in the guest may be another version than ours, and is the second gate.
-// What it refuses is told on the wrapper and on the policy, and the last applied state stands.
+// G13: the definition of NodePools that is installed in the guest may be another version than ours, and is the second
+// gate. What it refuses is told on the wrapper and on the policy, and the last applied state stands.
 func TestG13_WhatTheGuestsAPIRefusesIsToldOnThePolicy(t *testing.T) {
 	w := settled(t)
 	const label = "example.com/only-here"
@@ -159,7 +165,8 @@ func TestG13_WhatTheGuestsAPIRefusesIsToldOnThePolicy(t *testing.T) {
 	}
 	before := parse(show(crd.Object["spec"]))
 	key := crd.Object["spec"]
-	for _, step := range []any{"versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "properties", "template", "properties", "spec", "properties", "requirements", "items", "properties", "key"} {
+	for _, step := range []any{"versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "properties",
+		"template", "properties", "spec", "properties", "requirements", "items", "properties", "key"} {
 		switch step := step.(type) {
 		case string:
 			key = key.(object)[step]
@@ -168,7 +175,8 @@ func TestG13_WhatTheGuestsAPIRefusesIsToldOnThePolicy(t *testing.T) {
 		}
 	}
 	rules, _ := key.(object)["x-kubernetes-validations"].([]any)
-	key.(object)["x-kubernetes-validations"] = append(rules, object{"rule": "self != '" + label + "'", "message": "label " + label + " is restricted"})
+	key.(object)["x-kubernetes-validations"] = append(rules,
+		object{"rule": "self != '" + label + "'", "message": "label " + label + " is restricted"})
 	w.put(w.cadmin, newObject(crdKind, "", crd.GetName(), crd.Object["spec"].(object)))
 	t.Cleanup(func() { w.put(w.cadmin, newObject(crdKind, "", crd.GetName(), before)) })
 	w.eventually("the rule to hold", func() (bool, string) {
@@ -179,7 +187,8 @@ func TestG13_WhatTheGuestsAPIRefusesIsToldOnThePolicy(t *testing.T) {
 	})
 	w.policy(both(restrict(in(label, "x")), root("{volumeSize: 90Gi}")))
 	ready := w.policySays("False", "InvalidRequirements", "bad")
-	t.Logf("| G13 | a label that the guest's API does not accept | Ready=False %s: %s |", ready["reason"], ready["message"])
+	t.Logf("| G13 | a label that the guest's API does not accept | Ready=False %s: %s |", ready["reason"],
+		ready["message"])
 	w.poolSays("bad", "Ready", "False", "InvalidRequirements", label)
 	w.stands()
 	w.policy(goodPolicy())

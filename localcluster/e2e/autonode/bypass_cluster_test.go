@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The attacks of this file change the guest cluster itself: its admission, its rights, its definitions. A cluster-admin
-// may do so, and no admission policy in the same cluster can be stronger than that. What is tested is that the
-// operator survives, says so where the provider looks, and mends everything once it can.
+// The attacks of this file change the guest cluster itself: its admission, its rights, its definitions. A
+// cluster-admin may do so, and no admission policy in the same cluster can be stronger than that. What is tested is
+// that the operator survives, says so where the provider looks, and mends everything once it can.
 
 // An admission policy of the customer's that holds up the operator's writes.
 func TestX11_ABlockedOperatorSaysSoOnThePolicy(t *testing.T) {
@@ -46,7 +46,8 @@ validations: [{expression: "false", message: blocked by the customer}]`))
 // A mutating admission policy of the customer's that takes the policy's entry out of what the operator writes.
 func TestX11_AWriteThatIsChangedOnTheWayIsReported(t *testing.T) {
 	w, _ := guarded(t)
-	mutating := schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingAdmissionPolicy"}
+	mutating := schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1",
+		Kind: "MutatingAdmissionPolicy"}
 	bindingOf := mutating
 	bindingOf.Kind += "Binding"
 	attack := newObject(mutating, "", "x11-strip", parse(`
@@ -114,7 +115,8 @@ func TestX11_WithoutItsRightsTheOperatorSaysSo(t *testing.T) {
 	})
 	w.policy(restrict(in(instanceType, "a")))
 	w.policySays("False", "ReconcileFailed", "x11") // though not even the wrapper's status can be written
-	w.refused("an edit in the meantime", w.patch(w.cadmin, w.get(nodePoolKind, "x11"), object{"spec": wide()}), "OpenshiftNodePool")
+	w.refused("an edit in the meantime", w.patch(w.cadmin, w.get(nodePoolKind, "x11"), object{"spec": wide()}),
+		"OpenshiftNodePool")
 	give()
 	w.eventuallyIn(3*within, "the pool to follow", func() (bool, string) {
 		got := requirementsOf(w.get(nodePoolKind, "x11"))
@@ -137,9 +139,13 @@ func TestX11_DeletingTheDefinitionOfNodePoolsEndsAllPools(t *testing.T) {
 func TestX11_DeletingTheDefinitionOfWrappersEndsTheirPools(t *testing.T) {
 	w, _ := guarded(t)
 	w.throughDefinition("openshiftnodepools." + group)
-	w.eventuallyIn(6*within, "the NodePool to go", func() (bool, string) { return w.get(nodePoolKind, "x11") == nil, "it is still there" })
+	w.eventuallyIn(6*within, "the NodePool to go", func() (bool, string) {
+		return w.get(nodePoolKind, "x11") == nil,
+			"it is still there"
+	})
 	w.pool("x11-after", wants(in(instanceType, "b")))
-	w.eventuallyIn(6*within, "new wrappers to be served", func() (bool, string) { return w.get(nodePoolKind, "x11-after") != nil, "not yet" })
+	w.eventuallyIn(6*within, "new wrappers to be served",
+		func() (bool, string) { return w.get(nodePoolKind, "x11-after") != nil, "not yet" })
 	w.merged("x11-after", in(instanceType, "a", "b"), in(instanceType, "b"))
 }
 

@@ -24,17 +24,30 @@ func TestX11_NothingInAWrapperWidensThePolicy(t *testing.T) {
 		left         []string
 		incompatible bool
 	}{
-		{"another value", in(instanceType, "a"), wants(in(instanceType, "z")), instanceType, []string{"a", "z"}, []string{}, true},
-		{"the legacy name of the label", in(instanceType, "a"), wants(in("beta.kubernetes.io/instance-type", "z")), instanceType, []string{"a", "z"}, []string{}, true},
-		{"a legacy name of the zone", in(zone, "1a"), wants(in("failure-domain.beta.kubernetes.io/zone", "bos")), zone, []string{"1a", "bos"}, []string{}, true},
-		{"a label of the template", in(instanceType, "a"), parse(`{template: {metadata: {labels: {node.kubernetes.io/instance-type: z}}, spec: {}}}`), instanceType, []string{"a", "z"}, []string{}, true},
-		{"a legacy label of the template", in(instanceType, "a"), parse(`{template: {metadata: {labels: {beta.kubernetes.io/instance-type: z}}, spec: {}}}`), instanceType, []string{"a", "z"}, []string{}, true},
-		{"presence", in(instanceType, "a"), wants(entry(instanceType, "Exists")), instanceType, []string{"a", "z"}, []string{"a"}, false},
-		{"absence", in(instanceType, "a"), wants(entry(instanceType, "DoesNotExist")), instanceType, []string{"a", "z"}, []string{}, true},
-		{"an exclusion", in(instanceType, "a", "b"), wants(entry(instanceType, "NotIn", "a")), instanceType, []string{"a", "b", "z"}, []string{"b"}, false},
-		{"numbers above", entry(cpus, "Lt", "9"), wants(entry(cpus, "Gt", "2")), cpus, []string{"2", "4", "8", "16"}, []string{"4", "8"}, false},
-		{"numbers that do not meet", entry(cpus, "Lt", "9"), wants(entry(cpus, "Gt", "15")), cpus, []string{"4", "8", "16"}, []string{}, true},
-		{"a number as a word", entry(cpus, "Lt", "9"), wants(in(cpus, "016", "16")), cpus, []string{"4", "8", "16", "016"}, []string{}, true},
+		{"another value", in(instanceType, "a"), wants(in(instanceType, "z")), instanceType, []string{"a", "z"},
+			[]string{}, true},
+		{"the legacy name of the label", in(instanceType, "a"), wants(in("beta.kubernetes.io/instance-type", "z")),
+			instanceType, []string{"a", "z"}, []string{}, true},
+		{"a legacy name of the zone", in(zone, "1a"), wants(in("failure-domain.beta.kubernetes.io/zone", "bos")), zone,
+			[]string{"1a", "bos"}, []string{}, true},
+		{"a label of the template", in(instanceType, "a"),
+			parse(`{template: {metadata: {labels: {node.kubernetes.io/instance-type: z}}, spec: {}}}`), instanceType,
+			[]string{"a", "z"}, []string{}, true},
+		{"a legacy label of the template", in(instanceType, "a"),
+			parse(`{template: {metadata: {labels: {beta.kubernetes.io/instance-type: z}}, spec: {}}}`), instanceType,
+			[]string{"a", "z"}, []string{}, true},
+		{"presence", in(instanceType, "a"), wants(entry(instanceType, "Exists")), instanceType, []string{"a", "z"},
+			[]string{"a"}, false},
+		{"absence", in(instanceType, "a"), wants(entry(instanceType, "DoesNotExist")), instanceType,
+			[]string{"a", "z"}, []string{}, true},
+		{"an exclusion", in(instanceType, "a", "b"), wants(entry(instanceType, "NotIn", "a")), instanceType,
+			[]string{"a", "b", "z"}, []string{"b"}, false},
+		{"numbers above", entry(cpus, "Lt", "9"), wants(entry(cpus, "Gt", "2")), cpus, []string{"2", "4", "8", "16"},
+			[]string{"4", "8"}, false},
+		{"numbers that do not meet", entry(cpus, "Lt", "9"), wants(entry(cpus, "Gt", "15")), cpus,
+			[]string{"4", "8", "16"}, []string{}, true},
+		{"a number as a word", entry(cpus, "Lt", "9"), wants(in(cpus, "016", "16")), cpus,
+			[]string{"4", "8", "16", "016"}, []string{}, true},
 	} {
 		t.Run(strings.ReplaceAll(c.what, " ", "_"), func(t *testing.T) {
 			w := &world{fixture: w.fixture, t: t, ctx: w.ctx}
@@ -87,10 +100,12 @@ func TestX11_AFullListDoesNotPushThePolicyOut(t *testing.T) {
 func TestX11_ForeignNodeClassesAreRefused(t *testing.T) {
 	w := begin(t)
 	for i, ref := range []string{
-		"{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: mine}", "{group: example.com, kind: EC2NodeClass, name: default}",
+		"{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: mine}",
+		"{group: example.com, kind: EC2NodeClass, name: default}",
 	} {
 		name := fmt.Sprintf("x11-ref-%d", i)
-		err := w.try(w.cadmin, newObject(poolWrapper, "", name, parse("{template: {spec: {requirements: [], nodeClassRef: "+ref+"}}}")))
+		err := w.try(w.cadmin,
+			newObject(poolWrapper, "", name, parse("{template: {spec: {requirements: [], nodeClassRef: "+ref+"}}}")))
 		if err != nil { // refused at admission
 			attack.SawRefusal(t, err)
 			continue
@@ -100,10 +115,13 @@ func TestX11_ForeignNodeClassesAreRefused(t *testing.T) {
 			t.Errorf("a NodePool was written for nodeClassRef %s", ref)
 		}
 	}
-	w.pool("x11-ref", parse("{template: {spec: {requirements: [], nodeClassRef: {group: karpenter.hypershift.openshift.io, kind: OpenshiftEC2NodeClass, name: default}}}}"))
+	w.pool("x11-ref",
+		parse(
+			"{template: {spec: {requirements: [], nodeClassRef: {group: karpenter.hypershift.openshift.io, kind: OpenshiftEC2NodeClass, name: default}}}}"))
 	w.merged("x11-ref")
 	want := object{"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
-	if got := field(w.get(nodePoolKind, "x11-ref"), "spec", "template", "spec", "nodeClassRef"); show(got) != show(want) {
+	got := field(w.get(nodePoolKind, "x11-ref"), "spec", "template", "spec", "nodeClassRef")
+	if show(got) != show(want) {
 		t.Errorf("the NodePool refers to %s, want %s", show(got), show(want))
 	}
 }
@@ -112,7 +130,8 @@ func TestX11_ForeignNodeClassesAreRefused(t *testing.T) {
 func TestX11_HandMadeNodeClaimsAreRefusedWhenTheOperandHasAName(t *testing.T) {
 	w := begin(t)
 	const operand = "joiner"
-	claim := newObject(nodeClaimKind, "", "x11-claim", parse(`{nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default},
+	claim := newObject(nodeClaimKind, "", "x11-claim",
+		parse(`{nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default},
 		requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [t3.micro]}]}`))
 	w.run("--protect-nodeclaims=ByIdentity", "--operand-user-name="+operand)
 	w.eventually("the admission policy of NodeClaims", func() (bool, string) {
@@ -127,7 +146,8 @@ func TestX11_HandMadeNodeClaimsAreRefusedWhenTheOperandHasAName(t *testing.T) {
 	if err := w.as(operand, "system:masters").Create(w.ctx, theirs); err != nil {
 		t.Fatalf("the operand is refused: %v", err)
 	}
-	w.refused("an edit of the operand's claim", w.patch(w.cadmin, theirs, object{"spec": object{"requirements": list(in(instanceType, "x"))}}))
+	w.refused("an edit of the operand's claim",
+		w.patch(w.cadmin, theirs, object{"spec": object{"requirements": list(in(instanceType, "x"))}}))
 	w.mustPatch(w.cadmin, theirs, object{"metadata": object{"annotations": object{"a": "b"}}})
 	w.remove(w.cadmin, theirs)
 }

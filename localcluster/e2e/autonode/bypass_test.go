@@ -52,8 +52,10 @@ func TestX11_EveryVerbOnAKarpenterObjectIsRefused(t *testing.T) {
 		return w.cadmin.Patch(w.ctx, o.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(patch)))
 	}
 	applied := func(o *unstructured.Unstructured, spec string) error {
-		body := fmt.Sprintf(`{"apiVersion": %q, "kind": %q, "metadata": {"name": %q}, "spec": %s}`, o.GetAPIVersion(), o.GetKind(), o.GetName(), spec)
-		return w.cadmin.Patch(w.ctx, o.DeepCopy(), client.RawPatch(types.ApplyPatchType, []byte(body)), client.FieldOwner("attacker"), client.ForceOwnership)
+		body := fmt.Sprintf(`{"apiVersion": %q, "kind": %q, "metadata": {"name": %q}, "spec": %s}`, o.GetAPIVersion(),
+			o.GetKind(), o.GetName(), spec)
+		return w.cadmin.Patch(w.ctx, o.DeepCopy(), client.RawPatch(types.ApplyPatchType, []byte(body)),
+			client.FieldOwner("attacker"), client.ForceOwnership)
 	}
 	withLabel := pool.DeepCopy()
 	withLabel.SetLabels(map[string]string{"harmless": "label"})
@@ -64,7 +66,8 @@ func TestX11_EveryVerbOnAKarpenterObjectIsRefused(t *testing.T) {
 	owned.SetLabels(pool.GetLabels())
 	owned.SetOwnerReferences(pool.GetOwnerReferences())
 	for what, err := range map[string]error{
-		"a JSON patch":                           jsonPatch(pool, `[{"op": "remove", "path": "/spec/template/spec/requirements/0"}]`),
+		"a JSON patch": jsonPatch(pool,
+			`[{"op": "remove", "path": "/spec/template/spec/requirements/0"}]`),
 		"a server-side apply":                    applied(pool, `{"template": {"spec": {"requirements": []}}}`),
 		"an update hidden behind a label":        w.cadmin.Update(w.ctx, withLabel),
 		"a create with a generated name":         w.cadmin.Create(w.ctx, generated),
@@ -75,15 +78,17 @@ func TestX11_EveryVerbOnAKarpenterObjectIsRefused(t *testing.T) {
 		w.refused(what, err, "OpenshiftNodePool")
 	}
 	for what, err := range map[string]error{
-		"a JSON patch of a class":        jsonPatch(class, `[{"op": "remove", "path": "/spec/blockDeviceMappings"}]`),
-		"a server-side apply of a class": applied(class, `{"blockDeviceMappings": [{"deviceName": "/dev/xvda", "ebs": {"volumeSize": "500Gi"}}]}`),
+		"a JSON patch of a class": jsonPatch(class, `[{"op": "remove", "path": "/spec/blockDeviceMappings"}]`),
+		"a server-side apply of a class": applied(class,
+			`{"blockDeviceMappings": [{"deviceName": "/dev/xvda", "ebs": {"volumeSize": "500Gi"}}]}`),
 	} {
 		w.refused(what, err, "OpenshiftEC2NodeClass")
 	}
 	if output, err := w.guest.Kubectl(w.ctx, "", "scale", "nodepool", "x11", "--replicas=9"); err == nil {
 		t.Errorf("kubectl scale is accepted: %s", output)
 	}
-	if now := w.get(nodePoolKind, "x11"); now.GetGeneration() != pool.GetGeneration() || now.GetUID() != pool.GetUID() {
+	if now := w.get(nodePoolKind, "x11"); now.GetGeneration() != pool.GetGeneration() ||
+		now.GetUID() != pool.GetUID() {
 		t.Error("the NodePool's spec was changed")
 	}
 }
@@ -140,7 +145,10 @@ func TestX11_ImpersonationIsRepairedAndReported(t *testing.T) {
 	}
 	w.merged("x11", in(instanceType, "a", "b"), in(instanceType, "b"))
 	class := w.get(nodeClassKind, "default")
-	if err := w.patch(w.as(operatorUser, "system:masters"), class, object{"spec": object{"blockDeviceMappings": list(parse("{deviceName: /dev/xvda, ebs: {volumeSize: 500Gi}}"))}}); err != nil {
+	if err := w.patch(w.as(operatorUser, "system:masters"), class,
+		object{"spec": object{
+			"blockDeviceMappings": list(parse("{deviceName: /dev/xvda, ebs: {volumeSize: 500Gi}}")),
+		}}); err != nil {
 		t.Fatalf("the attack itself fails: %v", err)
 	}
 	w.rooted(hardCoded, "default")
@@ -169,13 +177,15 @@ func (w *world) reported(before map[string]string, kinds ...string) {
 			if now[kind] == before[kind] {
 				return false, fmt.Sprintf("the metric still says %q", now[kind])
 			}
-			events, err := w.guest.Kubectl(w.ctx, "", "get", "events.events.k8s.io", "-A", "-o", "jsonpath={range .items[*]}{.regarding.kind} {.type} {.reason}: {.note}{\"\\n\"}{end}")
+			events, err := w.guest.Kubectl(w.ctx, "", "get", "events.events.k8s.io", "-A", "-o",
+				"jsonpath={range .items[*]}{.regarding.kind} {.type} {.reason}: {.note}{\"\\n\"}{end}")
 			if err != nil {
 				w.t.Fatal(err)
 			}
 			for line := range strings.Lines(events) {
 				if strings.Contains(line, " Warning Restored: "+kind+" ") {
-					w.saw(attack.Told, "the operator", "the metric autonode_repairs_total, and an event: "+strings.TrimSpace(line), since)
+					w.saw(attack.Told, "the operator", "the metric autonode_repairs_total, and an event: "+
+						strings.TrimSpace(line), since)
 					return true, ""
 				}
 			}
@@ -205,7 +215,10 @@ func TestX11_WithoutAdmissionTheStateIsRepairedAllTheSame(t *testing.T) {
 	if now := w.get(nodePoolKind, "x11"); now.GetGeneration() < pool.GetGeneration()+2 {
 		t.Errorf("generation %d became %d: want a change and its repair", pool.GetGeneration(), now.GetGeneration())
 	}
-	w.eventually("the binding to be back", func() (bool, string) { return w.get(bindingKind, poolGuardBinding) != nil, "not yet" })
+	w.eventually("the binding to be back", func() (bool, string) {
+		return w.get(bindingKind, poolGuardBinding) != nil,
+			"not yet"
+	})
 	w.reported(before, "ValidatingAdmissionPolicyBinding")
 }
 
@@ -217,7 +230,8 @@ func (w *world) existing(kind schema.GroupVersionKind, name string) *unstructure
 func TestX11_WhatHappensWhileTheOperatorIsDownIsRepairedAtItsStart(t *testing.T) {
 	w, pool := guarded(t)
 	w.halt()
-	w.refused("an edit while the operator is down", w.patch(w.cadmin, pool, object{"spec": wide()}), "OpenshiftNodePool")
+	w.refused("an edit while the operator is down", w.patch(w.cadmin, pool, object{"spec": wide()}),
+		"OpenshiftNodePool")
 	w.remove(w.cadmin, w.get(bindingKind, poolGuardBinding))
 	w.eventually("admission to be gone", func() (bool, string) {
 		return w.patch(w.cadmin, pool, object{"spec": wide()}) == nil, "still refused"
@@ -232,8 +246,10 @@ func TestX11_WhatHappensWhileTheOperatorIsDownIsRepairedAtItsStart(t *testing.T)
 // An apply of the very spec that is there passes, for it changes nothing. It must not hold back a later policy.
 func TestX11_SharedFieldOwnershipDoesNotHoldBackThePolicy(t *testing.T) {
 	w, pool := guarded(t)
-	body := show(object{"apiVersion": pool.GetAPIVersion(), "kind": pool.GetKind(), "metadata": object{"name": "x11"}, "spec": pool.Object["spec"]})
-	if err := w.cadmin.Patch(w.ctx, pool.DeepCopy(), client.RawPatch(types.ApplyPatchType, []byte(body)), client.FieldOwner("attacker"), client.ForceOwnership); err != nil {
+	body := show(object{"apiVersion": pool.GetAPIVersion(), "kind": pool.GetKind(), "metadata": object{"name": "x11"},
+		"spec": pool.Object["spec"]})
+	if err := w.cadmin.Patch(w.ctx, pool.DeepCopy(), client.RawPatch(types.ApplyPatchType, []byte(body)),
+		client.FieldOwner("attacker"), client.ForceOwnership); err != nil {
 		t.Fatalf("an apply without a change is refused: %v", err)
 	}
 	w.policy(restrict(in(instanceType, "a")))
@@ -243,7 +259,8 @@ func TestX11_SharedFieldOwnershipDoesNotHoldBackThePolicy(t *testing.T) {
 // Labels, owners and finalizers may be written by everybody. Taking ours away must not make a pool a stranger.
 func TestX11_AStrippedNodePoolIsStillOurs(t *testing.T) {
 	w, pool := guarded(t)
-	w.mustPatch(w.cadmin, pool, object{"metadata": object{"labels": nil, "ownerReferences": nil, "annotations": nil, "finalizers": nil}})
+	w.mustPatch(w.cadmin, pool,
+		object{"metadata": object{"labels": nil, "ownerReferences": nil, "annotations": nil, "finalizers": nil}})
 	w.policy(restrict(in(instanceType, "a")))
 	w.merged("x11", in(instanceType, "a"), in(instanceType, "b"))
 	w.eventually("label and owner to be back", func() (bool, string) {
@@ -252,7 +269,8 @@ func TestX11_AStrippedNodePoolIsStillOurs(t *testing.T) {
 	})
 	// The race that would leave a NodePool that no policy reaches: strip it and take its wrapper away at once.
 	for range 10 {
-		w.mustPatch(w.cadmin, w.get(nodePoolKind, "x11"), object{"metadata": object{"labels": nil, "ownerReferences": nil}})
+		w.mustPatch(w.cadmin, w.get(nodePoolKind, "x11"),
+			object{"metadata": object{"labels": nil, "ownerReferences": nil}})
 		if wrapper := w.get(poolWrapper, "x11"); wrapper != nil {
 			w.mustPatch(w.cadmin, wrapper, object{"metadata": object{"finalizers": nil}})
 			w.remove(w.cadmin, wrapper)

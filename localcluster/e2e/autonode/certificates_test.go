@@ -52,7 +52,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "USER"}]
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() {
-		if _, err := w.guest.Kubectl(w.ctx, "", "delete", "clusterrole,clusterrolebinding", "kubelet-csrs"); err != nil {
+		if _, err := w.guest.Kubectl(w.ctx, "", "delete", "clusterrole,clusterrolebinding",
+			"kubelet-csrs"); err != nil {
 			w.t.Error(err)
 		}
 	})
@@ -61,7 +62,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "USER"}]
 // launched makes a NodeClaim whose instance is there, as Karpenter does.
 func (w *world) launched(name string) {
 	w.t.Helper()
-	claim := newObject(nodeClaimKind, "", name, parse(`{nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}, requirements: []}`))
+	claim := newObject(nodeClaimKind, "", name,
+		parse(`{nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}, requirements: []}`))
 	// The operator of an earlier test may have protected NodeClaims.
 	w.eventually("NodeClaims to be open", func() (bool, string) {
 		err := w.cadmin.Create(w.ctx, claim.DeepCopy(), client.DryRunAll)
@@ -70,7 +72,8 @@ func (w *world) launched(name string) {
 	claim = w.put(w.cadmin, claim)
 	w.t.Cleanup(func() { w.remove(w.cadmin, claim) })
 	w.claimStatus(name, object{"providerID": machineID, "conditions": []any{object{
-		"type": "Launched", "status": "True", "reason": "Launched", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}}})
+		"type": "Launched", "status": "True", "reason": "Launched", "message": "",
+		"lastTransitionTime": "2026-01-01T00:00:00Z"}}})
 }
 
 func (w *world) claimStatus(name string, status object) {
@@ -115,7 +118,8 @@ func (w *world) asks(name, user, node string, addresses ...net.IP) {
 		w.t.Fatal(err)
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}, IPAddresses: addresses,
+		Subject:     pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}},
+		IPAddresses: addresses,
 	}, key)
 	if err != nil {
 		w.t.Fatal(err)
@@ -124,10 +128,11 @@ func (w *world) asks(name, user, node string, addresses ...net.IP) {
 	if len(addresses) > 0 {
 		signer, usage = certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth
 	}
-	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: certificatesv1.CertificateSigningRequestSpec{
-		Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: signer,
-		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, usage},
-	}}
+	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: signer,
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, usage},
+		}}
 	if err := w.as(user, "system:nodes", "system:masters").Create(w.ctx, csr); err != nil {
 		w.t.Fatal(err)
 	}
@@ -169,9 +174,9 @@ func (w *world) untouched(names ...string) {
 	})
 }
 
-// With the option, and the rights of the chart and no more, the certificates of a NodeClaim's node are approved: the first,
-// and one for serving under its own address. Requests for other nodes, by others, by another key or for another address are
-// untouched. Without the option all are.
+// With the option, and the rights of the chart and no more, the certificates of a NodeClaim's node are approved: the
+// first, and one for serving under its own address. Requests for other nodes, by others, by another key or for another
+// address are untouched. Without the option all are.
 func TestCertificateRequestsOfOurNodesAreApprovedAsAnOption(t *testing.T) {
 	w := begin(t)
 	w.run("--protect-nodeclaims=Open") // the claims of this test are made by hand
@@ -182,7 +187,8 @@ func TestCertificateRequestsOfOurNodesAreApprovedAsAnOption(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.mayApprove()
-	w.run("--platform=AWS,KWOK", "--protect-nodeclaims=Open", "--approve-kubelet-csrs", "--node-bootstrapper-user-name="+machineBootstrapper)
+	w.run("--platform=AWS,KWOK", "--protect-nodeclaims=Open", "--approve-kubelet-csrs",
+		"--node-bootstrapper-user-name="+machineBootstrapper)
 	w.asks("csr-first", machineBootstrapper, machine)
 	w.approves("csr-first")
 

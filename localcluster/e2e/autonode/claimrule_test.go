@@ -18,7 +18,8 @@ const (
 	ruleBinding = "karpenter-binding.nodeclaim-policy.hypershift.io"
 )
 
-// beginOpen is begin with an operator that does not look at who owns a NodeClaim: what is refused, this rule refuses.
+// beginOpen is begin with an operator that does not look at who owns a NodeClaim: what is refused, this rule
+// refuses.
 func beginOpen(t *testing.T) *world {
 	t.Helper()
 	w := begin(t)
@@ -68,8 +69,8 @@ const (
 	outsideClass = "The node class of this NodeClaim is not managed by the provider"
 )
 
-// claims lie within the policy and refer to managed classes, whoever writes them: not even the operator is exempt. The
-// rule follows the policy, and the classes.
+// claims lie within the policy and refer to managed classes, whoever writes them: not even the operator is
+// exempt. The rule follows the policy, and the classes.
 func TestA04_ClaimsLieWithinThePolicy(t *testing.T) {
 	w := beginOpen(t)
 	p := w.policy(restrict(in(instanceType, "a", "b"), in(zone, "z1")))
@@ -99,7 +100,8 @@ func TestA04_ClaimsLieWithinThePolicy(t *testing.T) {
 	w.judged(w.cadmin, claimed("a04-class", "unknown", "c"), outsideClass)
 }
 
-// what a mutating admission policy makes of a claim is judged, not what was sent: Karpenter's claim is never stored.
+// what a mutating admission policy makes of a claim is judged, not what was sent: Karpenter's claim is never
+// stored.
 func TestA04_AClaimIsJudgedAfterMutation(t *testing.T) {
 	w := beginOpen(t)
 	w.class("rogue", object{"monitoring": "Basic"})
@@ -184,7 +186,8 @@ func TestA04_TheRuleIsRestored(t *testing.T) {
 		func() { w.remove(w.cadmin, newObject(bindingKind, "", ruleBinding, nil)) },
 		func() { w.remove(w.cadmin, newObject(vapKind, "", ruleName, nil)) },
 		func() {
-			w.mustPatch(w.cadmin, newObject(vapKind, "", ruleName, nil), object{"spec": object{"validations": list(object{"expression": "true"})}})
+			w.mustPatch(w.cadmin, newObject(vapKind, "", ruleName, nil),
+				object{"spec": object{"validations": list(object{"expression": "true"})}})
 		},
 	} {
 		spoil()

@@ -13,10 +13,12 @@ import (
 
 // claimOf is a NodeClaim that says that it belongs to a NodePool.
 func claimOf(name, pool, uid string) *unstructured.Unstructured {
-	claim := newObject(nodeClaimKind, "", name, parse(`{nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default},
+	claim := newObject(nodeClaimKind, "", name,
+		parse(`{nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default},
 		requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [a]}]}`))
 	claim.SetLabels(map[string]string{"karpenter.sh/nodepool": pool})
-	claim.Object["metadata"].(object)["ownerReferences"] = list(object{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": pool, "uid": uid})
+	claim.Object["metadata"].(object)["ownerReferences"] =
+		list(object{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": pool, "uid": uid})
 	return claim
 }
 
@@ -35,8 +37,8 @@ func (w *world) countsHandMade(count int) {
 	})
 }
 
-// A-05: where Karpenter has no name of its own, a NodeClaim still has to say whose it is, and one that says so wrongly is found by
-// the UID. One with the UID of a pool cannot be told from Karpenter's by anybody.
+// A-05: where Karpenter has no name of its own, a NodeClaim still has to say whose it is, and one that says so wrongly
+// is found by the UID. One with the UID of a pool cannot be told from Karpenter's by anybody.
 func TestA05_HandMadeNodeClaimsAreRefusedOrFound(t *testing.T) {
 	w, pool := guarded(t)
 	stray := claimOf("a05-stray", "x11", string(pool.GetUID()))
@@ -47,10 +49,11 @@ func TestA05_HandMadeNodeClaimsAreRefusedOrFound(t *testing.T) {
 	t.Cleanup(func() { w.remove(w.cadmin, posing); w.remove(w.cadmin, true_) })
 	began := time.Now()
 	for _, claim := range []*unstructured.Unstructured{posing, true_} {
-		w.eventually("claim "+claim.GetName()+" to be let through, once the API server has the rule of this policy", func() (bool, string) {
-			err := w.cadmin.Create(w.ctx, claim)
-			return err == nil, fmt.Sprint(err)
-		})
+		w.eventually("claim "+claim.GetName()+" to be let through, once the API server has the rule of this policy",
+			func() (bool, string) {
+				err := w.cadmin.Create(w.ctx, claim)
+				return err == nil, fmt.Sprint(err)
+			})
 	}
 	w.countsHandMade(1)
 	t.Logf("found %s after it was made", time.Since(began).Round(time.Millisecond))
@@ -60,7 +63,8 @@ func TestA05_HandMadeNodeClaimsAreRefusedOrFound(t *testing.T) {
 	w.remove(w.cadmin, true_)
 
 	w.run("--protect-nodeclaims=Open")
-	w.says(func() *unstructured.Unstructured { return w.get(policyKind, "default") }, "Protected", "False", "OpenByFlag")
+	w.says(func() *unstructured.Unstructured { return w.get(policyKind, "default") }, "Protected", "False",
+		"OpenByFlag")
 	w.eventuallyIn(3*within, "claims to be open", func() (bool, string) {
 		err := w.cadmin.Create(w.ctx, stray.DeepCopy(), client.DryRunAll)
 		return err == nil, "still refused"

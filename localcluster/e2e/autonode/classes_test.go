@@ -8,7 +8,9 @@ import (
 func TestR28_TheRootVolumeOfThePolicyReplacesTheUsers(t *testing.T) {
 	w := begin(t)
 	w.policy(root("{volumeSize: 75Gi, volumeType: gp3, encrypted: true}"))
-	w.class("r28", parse(`{blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeSizeGiB: 500, volumeType: IO1, iops: 5000, encrypted: Unencrypted}}]}`))
+	w.class("r28",
+		parse(
+			`{blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeSizeGiB: 500, volumeType: IO1, iops: 5000, encrypted: Unencrypted}}]}`))
 	w.rooted("{volumeSize: 75Gi, volumeType: gp3, encrypted: true}", "r28", "default")
 	w.policySays("True", "")
 }
@@ -23,8 +25,12 @@ func TestR29_IOPSAndThroughputAreCarried(t *testing.T) {
 func TestR30_UsersCannotChangeTheRootVolume(t *testing.T) {
 	w := begin(t)
 	const other = "{deviceName: /dev/sdb, ebs: {volumeSizeGiB: 20, volumeType: GP3, encrypted: Encrypted}}"
-	w.class("r30-name", parse("{blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeSizeGiB: 500}}, "+other+"]}"))
-	w.class("r30-flag", parse("{blockDeviceMappings: [{deviceName: /dev/sda1, rootVolume: RootVolume, ebs: {volumeSizeGiB: 500, kmsKeyID: theirs}}, "+other+"]}"))
+	w.class("r30-name", parse("{blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeSizeGiB: 500}}, "+other+
+		"]}"))
+	w.class("r30-flag",
+		parse(
+			"{blockDeviceMappings: [{deviceName: /dev/sda1, rootVolume: RootVolume, ebs: {volumeSizeGiB: 500, kmsKeyID: theirs}}, "+
+				other+"]}"))
 	for _, spec := range []struct {
 		policy object // nil: none
 		want   string

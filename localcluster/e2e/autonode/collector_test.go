@@ -38,7 +38,8 @@ func (w *world) collected() []*unstructured.Unstructured {
 	w.class("gc", object{"monitoring": "Basic"})
 	w.merged("gc", in(instanceType, "a"))
 	w.rooted(hardCoded, "gc")
-	claim := newObject(nodeClaimKind, "", "gc", parse(`{nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default},
+	claim := newObject(nodeClaimKind, "", "gc",
+		parse(`{nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default},
 		requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [a]}]}`))
 	if err := w.as(operand, "system:masters").Create(w.ctx, claim); err != nil {
 		w.t.Fatal(err)
@@ -51,7 +52,8 @@ func (w *world) collected() []*unstructured.Unstructured {
 func (w *world) also(o *unstructured.Unstructured, owner *rbacv1.ClusterRole) {
 	w.t.Helper()
 	owners := append(w.get(o.GroupVersionKind(), o.GetName()).GetOwnerReferences(),
-		metav1.OwnerReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: owner.Name, UID: owner.UID})
+		metav1.OwnerReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: owner.Name,
+			UID: owner.UID})
 	var all []any
 	for _, reference := range owners {
 		all = append(all, reference)
@@ -59,17 +61,21 @@ func (w *world) also(o *unstructured.Unstructured, owner *rbacv1.ClusterRole) {
 	w.mustPatch(w.as(operand, "system:masters"), o, object{"metadata": object{"ownerReferences": all}})
 }
 
-// R39, A-10: the garbage collector of a real kube-controller-manager does its work on what is protected, also with the strict form:
-// it takes off an owner that left its dependents behind, and the finalizer of a deletion in the foreground.
+// R39, A-10: the garbage collector of a real kube-controller-manager does its work on what is protected, also with the
+// strict form: it takes off an owner that left its dependents behind, and the finalizer of a deletion in the
+// foreground.
 func TestR39_TheGarbageCollectorDoesItsWork(t *testing.T) {
 	w := begin(t)
 	w.collecting()
-	for _, flags := range [][]string{{"--operand-user-name=" + operand}, {"--operand-user-name=" + operand, "--strict-admission"}} {
+	for _, flags := range [][]string{{"--operand-user-name=" + operand},
+		{"--operand-user-name=" + operand, "--strict-admission"}} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			w := &world{fixture: w.fixture, t: t, ctx: w.ctx}
 			w.run(flags...)
 			w.eventually("NodeClaims to be protected", func() (bool, string) {
-				probe := newObject(nodeClaimKind, "", "gc-probe", parse(`{requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}`))
+				probe := newObject(nodeClaimKind, "", "gc-probe",
+					parse(
+						`{requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}`))
 				err := w.cadmin.Create(w.ctx, probe, client.DryRunAll)
 				return err != nil && strings.Contains(err.Error(), "OpenshiftNodePool"), fmt.Sprint(err)
 			})
@@ -100,7 +106,9 @@ func (w *world) leavesDependentsBehind(all []*unstructured.Unstructured) {
 	}
 	owned := func(o *unstructured.Unstructured) bool {
 		now := w.get(o.GroupVersionKind(), o.GetName())
-		return now != nil && slices.ContainsFunc(now.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner.UID })
+		return now != nil && slices.ContainsFunc(now.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+			return r.UID == owner.UID
+		})
 	}
 	for _, o := range all {
 		if !owned(o) {
@@ -118,17 +126,20 @@ func (w *world) leavesDependentsBehind(all []*unstructured.Unstructured) {
 	}
 }
 
-// goesInTheForeground deletes an object in the foreground, which the garbage collector ends once its dependents are gone.
+// goesInTheForeground deletes an object in the foreground, which the garbage collector ends once its dependents are
+// gone.
 func (w *world) goesInTheForeground(o *unstructured.Unstructured) {
 	w.t.Helper()
 	dependent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "gc-of-" + strings.ToLower(o.GetKind()),
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Name: o.GetName(), UID: o.GetUID(), BlockOwnerDeletion: new(true)}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Name: o.GetName(),
+			UID: o.GetUID(), BlockOwnerDeletion: new(true)}},
 	}}
 	if err := w.cadmin.Create(w.ctx, dependent); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.exempt.Delete(w.ctx, o.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+	if err := w.exempt.Delete(w.ctx, o.DeepCopy(),
+		client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		w.t.Fatal(err)
 	}
 	w.eventuallyIn(3*within, o.GetKind()+" to go in the foreground", func() (bool, string) {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// conformancePatience is how long it may take until what differs is found: it is looked for ten seconds after a change,
-	// and what cannot be judged yet a minute later.
+	// conformancePatience is how long it may take until what differs is found: it is looked for ten seconds after a
+	// change, and what cannot be judged yet a minute later.
 	conformancePatience = 2 * time.Minute
 	// settledEnv lets a test wait for the minute that a node has until it is judged.
 	settledEnv = "JOINER_NODE_SETTLES"
@@ -24,23 +24,24 @@ const (
 func (w *world) conforming(status, reason string, parts ...string) time.Duration {
 	w.t.Helper()
 	began := time.Now()
-	w.eventuallyIn(conformancePatience, fmt.Sprintf("Conforming=%s %s %q", status, reason, parts), func() (bool, string) {
-		said := condition(w.get(policyKind, "default"), "Conforming")
-		message := fmt.Sprint(said["message"])
-		done := said["status"] == status && said["reason"] == reason
-		for _, part := range parts {
-			done = done && strings.Contains(message, part)
-		}
-		return done, show(said)
-	})
+	w.eventuallyIn(conformancePatience, fmt.Sprintf("Conforming=%s %s %q", status, reason, parts),
+		func() (bool, string) {
+			said := condition(w.get(policyKind, "default"), "Conforming")
+			message := fmt.Sprint(said["message"])
+			done := said["status"] == status && said["reason"] == reason
+			for _, part := range parts {
+				done = done && strings.Contains(message, part)
+			}
+			return done, show(said)
+		})
 	if status == "False" {
 		w.saw(attack.Told, "the operator", "Conforming=False "+reason+": "+strings.Join(parts, ", "), began)
 	}
 	return time.Since(began).Round(time.Second)
 }
 
-// claims and nodes that nobody's pool made are found on a real API server, with cause and party, and the
-// policy stays Ready.
+// claims and nodes that nobody's pool made are found on a real API server, with cause and
+// party, and the policy stays Ready.
 func TestA19_WhatNoPoolMadeIsFound(t *testing.T) {
 	w := begin(t)
 	w.policy(restrict(in(instanceType, "a", "b")))
@@ -53,13 +54,16 @@ func TestA19_WhatNoPoolMadeIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.remove(w.cadmin, rogue) })
-	t.Logf("a claim by hand was found after %s", w.conforming("False", "NotConforming", "HandMade (Tenant)", "NodeClaim rogue"))
+	t.Logf("a claim by hand was found after %s", w.conforming("False", "NotConforming", "HandMade (Tenant)",
+		"NodeClaim rogue"))
 	w.policySays("True", "")
 	w.told("NodeClaim", "rogue", "NotConforming")
 	w.remove(w.cadmin, rogue)
 	t.Logf("that it went was noticed after %s", w.conforming("True", "Conforms"))
 
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "poses", Labels: map[string]string{"karpenter.sh/nodepool": "conforms"}}}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "poses", Labels: map[string]string{"karpenter.sh/nodepool": "conforms"}},
+	}
 	if err := w.cadmin.Create(w.ctx, node); err != nil {
 		t.Fatal(err)
 	}
@@ -73,10 +77,12 @@ func TestA19_WhatNoPoolMadeIsFound(t *testing.T) {
 	if !shared.Asked(t, settledEnv, "wait until a node by hand is judged") {
 		return
 	}
-	t.Logf("a node by hand was found after %s more", w.conforming("False", "NotConforming", "HandMade (Tenant)", "Node poses"))
+	t.Logf("a node by hand was found after %s more", w.conforming("False", "NotConforming", "HandMade (Tenant)",
+		"Node poses"))
 }
 
-// a class that is altered on its way is the tenant's, and so are its pools; the end of it is noticed.
+// a class that is altered on its way is the tenant's, and so are its pools; the end of it is
+// noticed.
 func TestA21_AnAlteredClassIsTheTenants(t *testing.T) {
 	w := begin(t)
 	w.policy(root("{volumeSize: 90Gi}"))

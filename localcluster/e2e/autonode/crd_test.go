@@ -39,7 +39,8 @@ func served(t *testing.T, r *rig.Rig) map[string]metav1.APIResource {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resources, err := discovery.NewDiscoveryClientForConfigOrDie(config).ServerResourcesForGroupVersion(policyKind.GroupVersion().String())
+	resources, err := discovery.NewDiscoveryClientForConfigOrDie(config).ServerResourcesForGroupVersion(
+		policyKind.GroupVersion().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,8 @@ func (w *world) readPolicy(name string) *unstructured.Unstructured {
 func TestR3_StatusAndSpecAreWrittenApart(t *testing.T) {
 	w := begin(t)
 	p := w.put(w.sre, newObject(policyKind, w.namespace, "other", restrict(in(instanceType, "a"))))
-	status := parse(`{conditions: [{type: Ready, status: "True", reason: Test, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`)
+	status := parse(
+		`{conditions: [{type: Ready, status: "True", reason: Test, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`)
 	p.Object["status"] = status
 	if err := w.sre.Update(w.ctx, p); err != nil {
 		t.Fatal(err)
@@ -116,16 +118,19 @@ func TestR3_StatusAndSpecAreWrittenApart(t *testing.T) {
 func TestR4_OnlyOperatorsThatExistAreAccepted(t *testing.T) {
 	w := begin(t)
 	for _, e := range []object{
-		in(arch, "amd64"), entry(arch, "NotIn", "arm64"), entry(arch, "Exists"), entry("example.com/x", "DoesNotExist"),
+		in(arch, "amd64"), entry(arch, "NotIn", "arm64"), entry(arch, "Exists"),
+		entry("example.com/x", "DoesNotExist"),
 		entry("karpenter.k8s.aws/instance-cpu", "Gt", "3"), entry("karpenter.k8s.aws/instance-cpu", "Lt", "65"),
-		entry("karpenter.k8s.aws/instance-cpu", "Gte", "4"), entry("karpenter.k8s.aws/instance-cpu", "Lte", "64"), // G26
+		// G26
+		entry("karpenter.k8s.aws/instance-cpu", "Gte", "4"), entry("karpenter.k8s.aws/instance-cpu", "Lte", "64"),
 	} {
 		if err := w.try(w.sre, newObject(policyKind, w.namespace, "other", restrict(e))); err != nil {
 			t.Errorf("%s is refused: %v", show(e), err)
 		}
 	}
 	err := w.try(w.sre, newObject(policyKind, w.namespace, "foo", restrict(entry(arch, "Foo", "amd64"))))
-	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "operator") || !strings.Contains(err.Error(), "Foo") {
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "operator") ||
+		!strings.Contains(err.Error(), "Foo") {
 		t.Errorf("operator Foo is answered with %v, want 422 naming the field and the value", err)
 	}
 }
@@ -179,7 +184,8 @@ func TestR8_GuestsCannotSeeThePolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.CertFile, config.KeyFile, config.CertData, config.KeyData = guest.CertFile, guest.KeyFile, guest.CertData, guest.KeyData
+	config.CertFile, config.KeyFile, config.CertData, config.KeyData = guest.CertFile, guest.KeyFile, guest.CertData,
+		guest.KeyData
 	// The mapper needs discovery, which this client may not use: it is given what it would find.
 	outsider, err := client.New(config, client.Options{Mapper: w.sre.RESTMapper()})
 	if err != nil {
@@ -192,7 +198,8 @@ func TestR8_GuestsCannotSeeThePolicy(t *testing.T) {
 		"update": func(ctx context.Context, p *unstructured.Unstructured) error { return outsider.Update(ctx, p) },
 		"delete": func(ctx context.Context, p *unstructured.Unstructured) error { return outsider.Delete(ctx, p) },
 	} {
-		if err := try(w.ctx, newObject(policyKind, w.namespace, "default", object{})); !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
+		err := try(w.ctx, newObject(policyKind, w.namespace, "default", object{}))
+		if !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 			t.Errorf("%s with the guest's certificate is answered with %v, want 401 or 403", verb, err)
 		}
 	}

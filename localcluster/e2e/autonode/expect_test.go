@@ -31,7 +31,8 @@ func (w *world) merged(name string, want ...object) {
 			return false, "there is no such NodePool"
 		}
 		got := requirementsOf(pool)
-		return reflect.DeepEqual(got, list(want...)) || len(got)+len(want) == 0, fmt.Sprintf("%s, want %s", show(got), show(want))
+		return reflect.DeepEqual(got, list(want...)) || len(got)+len(want) == 0,
+			fmt.Sprintf("%s, want %s", show(got), show(want))
 	})
 	w.saw(attack.Held, "", "NodePool "+name+" is as the policy wants it", since)
 }
@@ -40,7 +41,8 @@ func (w *world) merged(name string, want ...object) {
 func (w *world) fold(name string) requirement.Set {
 	w.t.Helper()
 	var pool karpenterv1.NodePool
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(w.get(nodePoolKind, name).Object, &pool); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(w.get(nodePoolKind, name).Object,
+		&pool); err != nil {
 		w.t.Fatal(err)
 	}
 	set, _, err := translate.PoolRequirements(&pool)
@@ -102,7 +104,8 @@ func (w *world) rooted(ebs string, names ...string) {
 			return sameVolume(roots[0]["ebs"], want), saw
 		})
 	}
-	w.saw(attack.Held, "", fmt.Sprintf("the root volume of EC2NodeClass %s is the policy's", strings.Join(names, ", ")), since)
+	w.saw(attack.Held, "", fmt.Sprintf("the root volume of EC2NodeClass %s is the policy's",
+		strings.Join(names, ", ")), since)
 }
 
 // sameVolume compares the settings that want names, and demands that iops and throughput are there only if it names
@@ -151,13 +154,15 @@ func (w *world) says(look func() *unstructured.Unstructured, kind, status, reaso
 // poolSays is says for an OpenshiftNodePool.
 func (w *world) poolSays(name, kind, status, reason string, parts ...string) object {
 	w.t.Helper()
-	return w.says(func() *unstructured.Unstructured { return w.get(poolWrapper, name) }, kind, status, reason, parts...)
+	return w.says(func() *unstructured.Unstructured { return w.get(poolWrapper, name) }, kind, status, reason,
+		parts...)
 }
 
 // classSays is says for an OpenshiftEC2NodeClass.
 func (w *world) classSays(name, kind, status, reason string, parts ...string) object {
 	w.t.Helper()
-	return w.says(func() *unstructured.Unstructured { return w.get(classWrapper, name) }, kind, status, reason, parts...)
+	return w.says(func() *unstructured.Unstructured { return w.get(classWrapper, name) }, kind, status, reason,
+		parts...)
 }
 
 // policyRead waits until the operator has read the policy as it is now.

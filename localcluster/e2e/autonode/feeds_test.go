@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	// feedsEnv is how many operators have a feed of their policy on one management cluster; `make bench-feeds` sets the
-	// number that the specification asks for.
+	// feedsEnv is how many operators have a feed of their policy on one management cluster; `make bench-feeds` sets
+	// the number that the specification asks for.
 	feedsEnv   = "JOINER_POLICY_FEEDS"
 	fewFeeds   = 20
 	manyFeeds  = 1000        // from which on the bound of the latency holds: it is that of the whole size
@@ -41,8 +41,9 @@ const (
 	// What the specification allows, in machine time.
 	writtenWithin, againWithin = 2 * time.Minute, time.Minute
 	slowestStatus              = time.Second // of 99 in 100 writes
-	// refusedEvery is how often one feed may be answered 429 while the API server starts: until its cache of the kind is
-	// filled it refuses to list from it, and says that a second later it may be asked again. More often would be a storm.
+	// refusedEvery is how often one feed may be answered 429 while the API server starts: until its cache of the kind
+	// is filled it refuses to list from it, and says that a second later it may be asked again. More often would be a
+	// storm.
 	refusedEvery = time.Second
 
 	feedsPatience = 10 * time.Minute
@@ -72,8 +73,8 @@ type feeds struct {
 	configs []*rest.Config // of the operators
 }
 
-// A-47: what many operators cost one management cluster: their policies change one after another, and their connections
-// break at once.
+// A-47: what many operators cost one management cluster: their policies change one after another, and their
+// connections break at once.
 func TestA47_OneManagementClusterBearsManyFeeds(t *testing.T) {
 	f := newFeeds(t, feedsFromEnv(t))
 	f.each(f.install)
@@ -196,7 +197,8 @@ func (f *feeds) allWritten() (bool, string) {
 	f.t.Helper()
 	written := 0
 	for _, policy := range f.list(f.sre, policyKind) {
-		if ready := condition(&policy, "Ready"); ready != nil && ready["observedGeneration"] == policy.GetGeneration() {
+		if ready := condition(&policy, "Ready"); ready != nil &&
+			ready["observedGeneration"] == policy.GetGeneration() {
 			written++
 		}
 	}
@@ -258,7 +260,8 @@ func (f *feeds) reconnect() {
 	now := f.scrape()
 	f.t.Logf("an API server was ready %s after the kill, and had %d watches %s later (%s of machine time); "+
 		"%v answers 429, %v of them since it had too much to do; load %s", ready.Sub(killed).Round(time.Second), f.n,
-		again.Round(100*time.Millisecond), machine.Round(100*time.Millisecond), now.refused(), now.tooMuch(), load(f.t))
+		again.Round(100*time.Millisecond), machine.Round(100*time.Millisecond), now.refused(), now.tooMuch(),
+		load(f.t))
 	if most := float64(f.n) * float64(time.Since(killed)/refusedEvery); now.refused() > most {
 		f.t.Errorf("%v requests were answered 429, want at most %v: one a second for each feed", now.refused(), most)
 	}

@@ -49,7 +49,8 @@ func newFixture(ctx context.Context) (*fixture, error) {
 	}
 	binary := os.Getenv(operatorEnv)
 	if binary == "" {
-		return nil, fmt.Errorf("%s is not set: run `make bin/joiner-operator` and set it to the absolute path of that file", operatorEnv)
+		return nil, fmt.Errorf(
+			"%s is not set: run `make bin/joiner-operator` and set it to the absolute path of that file", operatorEnv)
 	}
 	f := &fixture{binary: binary, namespace: hcp}
 	options := rig.Options{ControlPlane: controlPlane, Audit: true}
@@ -100,7 +101,8 @@ func (f *fixture) identities(context.Context) error {
 	}{
 		{f.mgmt, cluster.Identity{Name: "sre", Groups: []string{masters}}, &f.sre},
 		{f.guest, cluster.Identity{Name: "cadmin", Groups: []string{masters}}, &f.cadmin},
-		{f.guest, cluster.Identity{Name: "system-admin", User: "system:admin", Groups: []string{masters}}, &f.systemAdmin},
+		{f.guest, cluster.Identity{Name: "system-admin", User: "system:admin", Groups: []string{masters}},
+			&f.systemAdmin},
 		{f.guest, cluster.Identity{Name: "exempt", User: operatorUser, Groups: []string{masters}}, &f.exempt},
 	} {
 		if _, err := user.of.Cluster.KubeconfigFor(user.id); err != nil {

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// fleetEnv is how many hosted clusters run beside each other; `make e2e` sets the number that the specification asks for.
+	// fleetEnv is how many hosted clusters run beside each other; `make e2e` sets the number that the specification
+	// asks for.
 	fleetEnv    = "JOINER_HOSTED_CLUSTERS"
 	smallFleet  = 3
 	fleetStarts = 2 // clusters that are started at once
@@ -59,8 +60,8 @@ func fleet(t *testing.T, n int) []*world {
 			defer func() { <-slots }()
 			ctx, cancel := context.WithTimeout(t.Context(), shared.StartTimeout)
 			defer cancel()
-			options := rig.Options{ControlPlane: controlPlane, Audit: true, Log: io.Discard, WithoutJoiner: true, WithoutManifests: true,
-				Components: []cluster.Component{cluster.Etcd, cluster.APIServer}}
+			options := rig.Options{ControlPlane: controlPlane, Audit: true, Log: io.Discard, WithoutJoiner: true,
+				WithoutManifests: true, Components: []cluster.Component{cluster.Etcd, cluster.APIServer}}
 			f.guest, failed[i] = rig.Start(ctx, options)
 		})
 	}
@@ -90,8 +91,8 @@ func fleet(t *testing.T, n int) []*world {
 	return worlds
 }
 
-// A-10, R40: hosted clusters beside each other on one management cluster, each with a Role, a kubeconfig and a policy of its own:
-// no read, write, event or count of one reaches another.
+// A-10, R40: hosted clusters beside each other on one management cluster, each with a Role, a kubeconfig and a policy
+// of its own: no read, write, event or count of one reaches another.
 func TestR40_HostedClustersDoNotTouchEachOther(t *testing.T) {
 	n := fleetFromEnv(t)
 	if n == smallFleet { // many of them take the machine for themselves
@@ -106,10 +107,12 @@ func TestR40_HostedClustersDoNotTouchEachOther(t *testing.T) {
 	}
 	for i, w := range worlds {
 		name := fmt.Sprintf("pool-%02d", i)
-		w.eventuallyIn(fleetLimit, "the NodePool of "+w.namespace, func() (bool, string) { return w.get(nodePoolKind, name) != nil, "none yet" })
+		w.eventuallyIn(fleetLimit, "the NodePool of "+w.namespace,
+			func() (bool, string) { return w.get(nodePoolKind, name) != nil, "none yet" })
 		w.merged(name, in(instanceType, fmt.Sprintf("type-%02d", i), "all"), in(instanceType, "all"))
 		w.policySays("True", "Applied", "applied to 2 of 2")
-		if pools, classes := w.list(w.cadmin, nodePoolKind), w.list(w.cadmin, nodeClassKind); len(pools) != 1 || len(classes) != 1 {
+		if pools, classes := w.list(w.cadmin, nodePoolKind), w.list(w.cadmin, nodeClassKind); len(pools) != 1 ||
+			len(classes) != 1 {
 			t.Errorf("%s has %d NodePools and %d EC2NodeClasses, want its own", w.namespace, len(pools), len(classes))
 		}
 		counted := w.metric("autonode_wrappers{")
@@ -128,13 +131,15 @@ func TestR40_HostedClustersDoNotTouchEachOther(t *testing.T) {
 	worlds[0].policy(restrict(in(instanceType, "type-00")))
 	worlds[0].merged("pool-00", in(instanceType, "type-00"), in(instanceType, "all"))
 	for i, w := range worlds[1:] {
-		w.merged(fmt.Sprintf("pool-%02d", i+1), in(instanceType, fmt.Sprintf("type-%02d", i+1), "all"), in(instanceType, "all"))
+		w.merged(fmt.Sprintf("pool-%02d", i+1), in(instanceType, fmt.Sprintf("type-%02d", i+1), "all"),
+			in(instanceType, "all"))
 		if now := w.get(policyKind, "default").GetResourceVersion(); now != before[w.namespace] {
 			t.Errorf("the status of %s was written, though another policy changed", w.namespace)
 		}
 	}
 	asked := map[string]map[string]bool{} // namespaces by operator
-	for _, e := range worlds[0].events(worlds[0].mgmt, func(e cluster.Event) bool { return strings.HasPrefix(e.User, "system:serviceaccount:hcp-fleet-") }) {
+	for _, e := range worlds[0].events(worlds[0].mgmt,
+		func(e cluster.Event) bool { return strings.HasPrefix(e.User, "system:serviceaccount:hcp-fleet-") }) {
 		if asked[e.User] == nil {
 			asked[e.User] = map[string]bool{}
 		}

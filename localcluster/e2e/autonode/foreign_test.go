@@ -27,16 +27,21 @@ func (w *world) inTheGap(name string) {
 	w.t.Helper()
 	pool := newObject(nodePoolKind, "", name, ofClass(name, in(instanceType, "t3.micro")))
 	pool.Object["spec"].(object)["limits"] = object{"cpu": "1000"}
-	for kind, o := range map[string]*unstructured.Unstructured{poolGuardBinding: pool, classGuardBinding: handMadeClass(name)} {
+	for kind, o := range map[string]*unstructured.Unstructured{poolGuardBinding: pool,
+		classGuardBinding: handMadeClass(name)} {
 		w.eventuallyIn(6*within, "a gap for "+o.GetKind(), func() (bool, string) {
 			w.remove(w.cadmin, w.existing(bindingKind, kind))
 			err := w.cadmin.Create(w.ctx, o.DeepCopy())
 			return err == nil, fmt.Sprint(err)
 		})
-		w.eventually("the binding to be back", func() (bool, string) { return w.get(bindingKind, kind) != nil, "not yet" })
+		w.eventually("the binding to be back", func() (bool, string) {
+			return w.get(bindingKind, kind) != nil,
+				"not yet"
+		})
 	}
 	w.t.Cleanup(func() {
-		for _, kind := range []*unstructured.Unstructured{newObject(nodePoolKind, "", name, nil), newObject(nodeClassKind, "", name, nil)} {
+		for _, kind := range []*unstructured.Unstructured{newObject(nodePoolKind, "", name, nil),
+			newObject(nodeClassKind, "", name, nil)} {
 			w.remove(w.exempt, kind)
 		}
 	})
@@ -80,14 +85,16 @@ func TestA07_WhatIsMadeInAGapIsQuarantined(t *testing.T) {
 	w.told("EC2NodeClass", "a07", "Foreign")
 	w.eventually("both to be counted", func() (bool, string) {
 		lines := w.metric("autonode_foreign_objects{")
-		return slices.Contains(lines, `autonode_foreign_objects{kind="NodePool"} 1`) && slices.Contains(lines, `autonode_foreign_objects{kind="EC2NodeClass"} 1`),
-			strings.Join(lines, "\n")
+		return slices.Contains(lines, `autonode_foreign_objects{kind="NodePool"} 1`) &&
+			slices.Contains(lines, `autonode_foreign_objects{kind="EC2NodeClass"} 1`), strings.Join(lines, "\n")
 	})
 	w.pool("a07", ofClass("default", in(instanceType, "b")))
 	w.merged("a07", in(instanceType, "a", "b"), in(instanceType, "b"))
 	w.eventually("the limits to go", func() (bool, string) {
 		now := w.get(nodePoolKind, "a07")
-		return limitsOf(now) == "null" && len(now.GetAnnotations()["karpenter.hypershift.openshift.io/limits-before-quarantine"]) == 0, show(now.Object["metadata"])
+		return limitsOf(now) == "null" &&
+				len(now.GetAnnotations()["karpenter.hypershift.openshift.io/limits-before-quarantine"]) == 0,
+			show(now.Object["metadata"])
 	})
 	w.says(func() *unstructured.Unstructured { return w.get(policyKind, "default") }, "Protected", "True", "")
 	if now := condition(w.get(policyKind, "default"), "ProtectedOnce"); show(now) != show(once) {

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// handOverNodesEnv and alongsideEnv are how many nodes a hand-over has to leave alone, and for how many minutes two
-	// operators work beside each other; `make e2e` sets the numbers that the specification asks for.
+	// handOverNodesEnv and alongsideEnv are how many nodes a hand-over has to leave alone, and for how many minutes
+	// two operators work beside each other; `make e2e` sets the numbers that the specification asks for.
 	handOverNodesEnv = "JOINER_HANDOVER_NODES"
 	alongsideEnv     = "JOINER_ALONGSIDE_MINUTES"
 )

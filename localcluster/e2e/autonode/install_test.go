@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// install gives each control plane what it needs: kinds, namespaces, the rights of the charts and nothing else (R41: the
-// whole suite passes with that), and the node class that every cluster has.
+// install gives each control plane what it needs: kinds, namespaces, the rights of the charts and nothing else (R41:
+// the whole suite passes with that), and the node class that every cluster has.
 func (f *fixture) install(ctx context.Context) error {
 	if err := f.guest.Install(ctx); err != nil {
 		return err
@@ -14,7 +14,8 @@ func (f *fixture) install(ctx context.Context) error {
 	if err := f.guest.InstallHosted(ctx); err != nil {
 		return err
 	}
-	if err := f.mgmt.Apply(ctx, fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}", otherHCP)); err != nil {
+	if err := f.mgmt.Apply(ctx, fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}",
+		otherHCP)); err != nil {
 		return err
 	}
 	var err error

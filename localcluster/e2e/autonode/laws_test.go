@@ -25,7 +25,9 @@ func (w *world) heldBack() (release func()) {
 		before := slices.Clone(role.Rules)
 		found := false
 		for i, rule := range role.Rules {
-			if slices.Contains(rule.Resources, "validatingadmissionpolicies") && slices.Contains(rule.Verbs, "create") && slices.Contains(rule.APIGroups, "admissionregistration.k8s.io") {
+			if slices.Contains(rule.Resources, "validatingadmissionpolicies") &&
+				slices.Contains(rule.Verbs, "create") &&
+				slices.Contains(rule.APIGroups, "admissionregistration.k8s.io") {
 				role.Rules[i].Verbs, found = []string{"get", "list", "watch"}, true
 			}
 		}
@@ -57,12 +59,14 @@ func (w *world) heldBack() (release func()) {
 	return nil
 }
 
-// A-09 (a), G22: while the admission policies cannot be written, here for 5 s, nothing of Karpenter's is, and the policy is
-// not Ready. Mutants: Protected is always true; it is not asked for by the wrappers, or by the policy's status.
+// A-09 (a), G22: while the admission policies cannot be written, here for 5 s, nothing of Karpenter's is, and the
+// policy is not Ready. Mutants: Protected is always true; it is not asked for by the wrappers, or by the policy's
+// status.
 func TestA09a_NothingIsWrittenBeforeTheGuestIsProtected(t *testing.T) {
 	w := begin(t)
 	w.halt()
-	for _, o := range []struct{ policy, binding string }{{poolGuard, poolGuardBinding}, {classGuard, classGuardBinding}} {
+	for _, o := range []struct{ policy, binding string }{{poolGuard, poolGuardBinding},
+		{classGuard, classGuardBinding}} {
 		w.remove(w.cadmin, w.existing(bindingKind, o.binding))
 		w.remove(w.cadmin, w.existing(vapKind, o.policy))
 	}
@@ -81,7 +85,10 @@ func TestA09a_NothingIsWrittenBeforeTheGuestIsProtected(t *testing.T) {
 	}()
 	w.run()
 	<-released
-	w.eventuallyIn(3*within, "the pool", func() (bool, string) { return w.get(nodePoolKind, "a09") != nil, "none yet" })
+	w.eventuallyIn(3*within, "the pool", func() (bool, string) {
+		return w.get(nodePoolKind, "a09") != nil,
+			"none yet"
+	})
 	w.policySays("True", "")
 	var guarded, wrote []time.Time
 	for _, e := range w.events(w.guest, func(e cluster.Event) bool {
@@ -94,18 +101,21 @@ func TestA09a_NothingIsWrittenBeforeTheGuestIsProtected(t *testing.T) {
 			wrote = append(wrote, e.ReceivedAt)
 		}
 	}
-	if len(guarded) != 4 || len(wrote) < 2 || slices.MinFunc(wrote, time.Time.Compare).Before(slices.MaxFunc(guarded, time.Time.Compare)) {
+	if len(guarded) != 4 || len(wrote) < 2 ||
+		slices.MinFunc(wrote, time.Time.Compare).Before(slices.MaxFunc(guarded, time.Time.Compare)) {
 		t.Errorf("admission written at %v, Karpenter's objects at %v", guarded, wrote)
 	}
 	t.Logf("the first object was written %s after admission could be", wrote[0].Sub(freed).Round(time.Millisecond))
 }
 
-// unprotected looks on while the operator tries to write admission policies in vain, for 5 s after the first time, and reports what
-// it writes nevertheless.
+// unprotected looks on while the operator tries to write admission policies in vain, for 5 s after the first time, and
+// reports what it writes nevertheless.
 func (w *world) unprotected(since time.Time, name string) {
 	var first time.Time
-	for deadline := since.Add(6 * within); time.Now().Before(deadline) && (first.IsZero() || time.Since(first) < 5*time.Second); time.Sleep(poll) {
-		for kind, o := range map[string]*unstructured.Unstructured{"NodePool": w.get(nodePoolKind, name), "EC2NodeClass": w.get(nodeClassKind, name)} {
+	for deadline := since.Add(6 * within); time.Now().Before(deadline) &&
+		(first.IsZero() || time.Since(first) < 5*time.Second); time.Sleep(poll) {
+		for kind, o := range map[string]*unstructured.Unstructured{"NodePool": w.get(nodePoolKind, name),
+			"EC2NodeClass": w.get(nodeClassKind, name)} {
 			if o != nil {
 				w.t.Errorf("a %s is written without admission", kind)
 			}
@@ -114,7 +124,8 @@ func (w *world) unprotected(since time.Time, name string) {
 			w.t.Errorf("without admission the policy says %s", show(ready))
 		}
 		if first.IsZero() && len(w.events(w.guest, func(e cluster.Event) bool {
-			return e.User == operatorUser && e.Code == 403 && e.Resource == "validatingadmissionpolicies" && e.ReceivedAt.After(since)
+			return e.User == operatorUser && e.Code == 403 && e.Resource == "validatingadmissionpolicies" &&
+				e.ReceivedAt.After(since)
 		})) > 0 {
 			first = time.Now()
 		}
@@ -124,8 +135,8 @@ func (w *world) unprotected(since time.Time, name string) {
 	}
 }
 
-// A-09 (c): a pool that an earlier process has made is this one's, too, once it was looked at: whoever takes label and owner
-// off it, forges its wrapper's status and takes the wrapper away in the same moment does not set it free.
+// A-09 (c): a pool that an earlier process has made is this one's, too, once it was looked at: whoever takes label and
+// owner off it, forges its wrapper's status and takes the wrapper away in the same moment does not set it free.
 func TestA09c_APoolThatWasAdoptedIsNotSetFree(t *testing.T) {
 	w := begin(t)
 	w.policy(restrict(in(instanceType, "a", "b")))
@@ -146,10 +157,12 @@ func TestA09c_APoolThatWasAdoptedIsNotSetFree(t *testing.T) {
 		name := fmt.Sprintf("a09-%d", i)
 		done := make(chan error, 2)
 		go func() {
-			done <- w.patch(w.cadmin, newObject(nodePoolKind, "", name, nil), object{"metadata": object{"labels": nil, "ownerReferences": nil}})
+			done <- w.patch(w.cadmin, newObject(nodePoolKind, "", name, nil),
+				object{"metadata": object{"labels": nil, "ownerReferences": nil}})
 		}()
 		go func() {
-			err := w.patch(w.cadmin, newObject(poolWrapper, "", name, nil), object{"metadata": object{"finalizers": nil}})
+			err := w.patch(w.cadmin, newObject(poolWrapper, "", name, nil),
+				object{"metadata": object{"finalizers": nil}})
 			if err == nil {
 				err = w.cadmin.Delete(w.ctx, newObject(poolWrapper, "", name, nil))
 			}

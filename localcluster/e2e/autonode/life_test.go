@@ -60,7 +60,8 @@ func TestR24_TheWrapperGoesAfterItsNodePool(t *testing.T) {
 	wrapper := w.pool("r24", wants(in(instanceType, "a")))
 	w.merged("r24", in(instanceType, "a"))
 	// Karpenter holds its pools by a finalizer while their nodes go.
-	w.mustPatch(w.cadmin, w.get(nodePoolKind, "r24"), object{"metadata": object{"finalizers": []any{"example.com/held"}}})
+	w.mustPatch(w.cadmin, w.get(nodePoolKind, "r24"),
+		object{"metadata": object{"finalizers": []any{"example.com/held"}}})
 	w.remove(w.cadmin, wrapper)
 	w.eventually("the NodePool's deletion to begin", func() (bool, string) {
 		pool := w.get(nodePoolKind, "r24")
@@ -81,7 +82,8 @@ func (w *world) gone(name string) {
 	w.t.Helper()
 	w.eventually("pool and wrapper "+name+" to go", func() (bool, string) {
 		pool, wrapper := w.get(nodePoolKind, name), w.get(poolWrapper, name)
-		return pool == nil && wrapper == nil, fmt.Sprintf("NodePool there: %t, wrapper there: %t", pool != nil, wrapper != nil)
+		return pool == nil && wrapper == nil, fmt.Sprintf("NodePool there: %t, wrapper there: %t", pool != nil,
+			wrapper != nil)
 	})
 }
 

@@ -1,6 +1,6 @@
-// Package autonode tests AutoNodePolicy on two real control planes: the management cluster, where the policy lives, and a
-// guest cluster, where the wrappers and Karpenter's objects live. joiner-operator runs between them as a process of its
-// own, with the identities and the rights that it has in production; nothing else runs.
+// Package autonode tests AutoNodePolicy on two real control planes: the management cluster, where the policy lives,
+// and a guest cluster, where the wrappers and Karpenter's objects live. joiner-operator runs between them as a process
+// of its own, with the identities and the rights that it has in production; nothing else runs.
 //
 // The ids in the names (R1 to R50) are those of docs/spec/autonode-policy.md. A test says begin(t) first, which gives
 // it a guest without pools and a management cluster without policies. The policy of a hosted cluster concerns all of
@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// within is how long the specification gives a change to arrive, in machine time, and unchanged how long a state has to stay.
+	// within is how long the specification gives a change to arrive, in machine time, and unchanged how long a state
+	// has to stay.
 	within    = 10 * time.Second
 	unchanged = 3 * time.Second
 	poll      = 50 * time.Millisecond

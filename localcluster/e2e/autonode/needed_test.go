@@ -33,12 +33,15 @@ func spareInGuest() map[rights.Right]string {
 			"TestA32_TheDefaultClassFollowsTheHostedControlPlane",
 		"patch events.events.k8s.io": rights.ByChance +
 			"an event that is repeated within minutes, word for word, is counted",
-		"update openshiftec2nodeclasses." + group + "/finalizers": owns, "update openshiftnodepools." + group + "/finalizers": owns,
+		"update openshiftec2nodeclasses." + group + "/finalizers": owns, "update openshiftnodepools." + group +
+			"/finalizers": owns,
 	}
-	for _, kind := range []string{"ec2nodeclasses.karpenter.k8s.aws", "nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "nodes",
-		"openshiftec2nodeclasses." + group, "openshiftnodepools." + group,
-		"validatingadmissionpolicies.admissionregistration.k8s.io", "validatingadmissionpolicybindings.admissionregistration.k8s.io"} {
-		spare["list "+rights.Right(kind)] = rights.ByChance + "an API server is asked for lists where a watch that begins with one fails"
+	for _, kind := range []string{"ec2nodeclasses.karpenter.k8s.aws", "nodeclaims.karpenter.sh",
+		"nodepools.karpenter.sh", "nodes", "openshiftec2nodeclasses." + group, "openshiftnodepools." + group,
+		"validatingadmissionpolicies.admissionregistration.k8s.io",
+		"validatingadmissionpolicybindings.admissionregistration.k8s.io"} {
+		spare["list "+rights.Right(kind)] = rights.ByChance +
+			"an API server is asked for lists where a watch that begins with one fails"
 	}
 	return spare
 }

@@ -14,7 +14,8 @@ import (
 // ofClass is the spec of a pool that refers to an EC2NodeClass.
 func ofClass(name string, entries ...object) object {
 	spec := wants(entries...)
-	spec["template"].(object)["spec"].(object)["nodeClassRef"] = object{"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": name}
+	spec["template"].(object)["spec"].(object)["nodeClassRef"] = object{"group": "karpenter.k8s.aws",
+		"kind": "EC2NodeClass", "name": name}
 	return spec
 }
 
@@ -35,7 +36,8 @@ func (w *world) closed(name string) {
 	since := time.Now()
 	w.eventually("NodePool "+name+" to launch nothing", func() (bool, string) {
 		entries := requirementsOf(w.get(nodePoolKind, name))
-		return len(entries) > 0 && show(entries[len(entries)-1]) == show(entry(instanceType, "DoesNotExist")), show(entries)
+		return len(entries) > 0 && show(entries[len(entries)-1]) == show(entry(instanceType, "DoesNotExist")),
+			show(entries)
 	})
 	w.folds(name, instanceType, []string{"a", "b", "t3.micro"}, []string{})
 	w.saw(attack.Held, "", "NodePool "+name+" launches nothing", since)
@@ -93,10 +95,11 @@ func TestA06_APoolOfAnAlteredClassLaunchesNothing(t *testing.T) {
 	w.class("a06-altered", object{"monitoring": "Basic"})
 	w.pool("a06-pool", ofClass("a06-altered", in(instanceType, "b")))
 	w.merged("a06-pool", in(instanceType, "a", "b"), in(instanceType, "b"))
-	end := w.mutate(mutation{name: "a06", group: "karpenter.k8s.aws", resource: "ec2nodeclasses", object: "a06-altered",
-		expression: classMutations()["spec.amiSelectorTerms[0].id"]})
+	end := w.mutate(mutation{name: "a06", group: "karpenter.k8s.aws", resource: "ec2nodeclasses",
+		object: "a06-altered", expression: classMutations()["spec.amiSelectorTerms[0].id"]})
 	w.eventually("the class to be altered", func() (bool, string) {
-		w.mustPatch(w.exempt, w.get(nodeClassKind, "a06-altered"), object{"metadata": object{"annotations": object{"now": time.Now().String()}}})
+		w.mustPatch(w.exempt, w.get(nodeClassKind, "a06-altered"),
+			object{"metadata": object{"annotations": object{"now": time.Now().String()}}})
 		said := condition(w.get(classWrapper, "a06-altered"), "PolicyApplied")
 		return said["reason"] == "AlteredOnWrite", show(said)
 	})

@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
-// The instance types of the story, of the simulated catalogue. typeD is the cheapest, so that it would be chosen if the
-// policy let it pass.
+// The instance types of the story, of the simulated catalogue. typeD is the cheapest, so that it would be chosen if
+// the policy let it pass.
 const (
 	typeA = "m-2x-amd64-linux"
 	typeB = "c-2x-amd64-linux"
@@ -32,8 +32,8 @@ const (
 	budget       = 1 // nodes that may be disrupted at once
 )
 
-// hostedCluster starts a whole guest cluster with Joiner and simulated machines, and the operator of a namespace of its
-// own on the shared management cluster.
+// hostedCluster starts a whole guest cluster with Joiner and simulated machines, and the operator of a namespace of
+// its own on the shared management cluster.
 func hostedCluster(t *testing.T) *world {
 	t.Helper()
 	own := sharedFixture.Get(t)
@@ -146,7 +146,8 @@ template:
   metadata: {labels: {team: %s}}
   spec:
     nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
-    requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [%s]}]`, budget, team, strings.Join(types, ", ")))
+    requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [%s]}]`, budget, team,
+		strings.Join(types, ", ")))
 }
 
 func (w *world) deploy(team string, replicas int) {
@@ -197,13 +198,14 @@ func (w *world) settledOn(team, kind string, pods int) {
 				right++
 			}
 		}
-		return running == pods && right == pods && len(nodes.Items) == pods, fmt.Sprintf("%d run; %d of %d nodes are of that type", running, right, len(nodes.Items))
+		return running == pods && right == pods && len(nodes.Items) == pods,
+			fmt.Sprintf("%d run; %d of %d nodes are of that type", running, right, len(nodes.Items))
 	})
 }
 
-// Policy A, B, C and user B, D: only nodes of B are ever there. A tighter policy replaces what does not conform, within
-// the budget (K5). A pool with nothing left launches nothing and says why on the wrapper, the NodePool, the policy and the
-// pod.
+// Policy A, B, C and user B, D: only nodes of B are ever there. A tighter policy replaces what does not conform,
+// within the budget (K5). A pool with nothing left launches nothing and says why on the wrapper, the NodePool, the
+// policy and the pod.
 func TestNodesObeyThePolicy(t *testing.T) {
 	t.Parallel() // its guest is its own
 	w := hostedCluster(t)
@@ -229,7 +231,8 @@ func TestNodesObeyThePolicy(t *testing.T) {
 
 	w.pool("none", simulated("none", typeD))
 	w.deploy("none", 1)
-	w.poolSays("none", "RequirementsCompatible", "False", "NoCompatibleInstanceTypes", instanceType, typeA, typeC, typeD)
+	w.poolSays("none", "RequirementsCompatible", "False", "NoCompatibleInstanceTypes", instanceType, typeA, typeC,
+		typeD)
 	w.policySays("True", "", "1")
 	w.told("OpenshiftNodePool", "none", "NoCompatibleInstanceTypes")
 	w.told("NodePool", "none", "NoCompatibleInstanceTypes")
@@ -247,12 +250,14 @@ func (w *world) told(kind, name, reason string) {
 	w.t.Helper()
 	since := time.Now()
 	w.eventuallyIn(nodePatience, fmt.Sprintf("event %s about %s %s", reason, kind, name), func() (bool, string) {
-		events, err := w.guest.Kubectl(w.ctx, "", "get", "events.events.k8s.io", "-A", "-o", "jsonpath={range .items[*]}{.regarding.kind} {.regarding.name} {.reason}: {.note}{\"\\n\"}{end}")
+		events, err := w.guest.Kubectl(w.ctx, "", "get", "events.events.k8s.io", "-A", "-o",
+			"jsonpath={range .items[*]}{.regarding.kind} {.regarding.name} {.reason}: {.note}{\"\\n\"}{end}")
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		for line := range strings.Lines(events) {
-			if strings.HasPrefix(line, kind+" "+name) && strings.Contains(line, " "+reason+": ") && !strings.Contains(line, "0/") {
+			if strings.HasPrefix(line, kind+" "+name) && strings.Contains(line, " "+reason+": ") &&
+				!strings.Contains(line, "0/") {
 				w.t.Log(strings.TrimSpace(line))
 				w.saw(attack.Told, "an event", strings.TrimSpace(line), since)
 				return true, ""

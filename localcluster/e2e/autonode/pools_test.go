@@ -89,7 +89,8 @@ func TestR15_AnAllowListOfZonesExcludesLocalZones(t *testing.T) {
 	w.policy(restrict(in(zone, "us-east-1a", "us-east-1b")))
 	w.pool("r15", wants(in(arch, "amd64")))
 	w.merged("r15", in(zone, "us-east-1a", "us-east-1b"), in(arch, "amd64"))
-	w.folds("r15", zone, []string{"us-east-1a", "us-east-1b", "us-east-1-bos-1a"}, []string{"us-east-1a", "us-east-1b"})
+	w.folds("r15", zone, []string{"us-east-1a", "us-east-1b", "us-east-1-bos-1a"},
+		[]string{"us-east-1a", "us-east-1b"})
 }
 
 func TestR16_MinValuesIsCarried(t *testing.T) {
@@ -135,7 +136,8 @@ func TestR19_APolicyUpdateReachesAllPoolsWithoutTheUser(t *testing.T) {
 		w.merged(name, in(instanceType, "a", "b", "c"), in(arch, "amd64"))
 		pool := w.get(poolWrapper, name)
 		if pool.GetGeneration() != generations[name] {
-			t.Errorf("%s has generation %d, had %d: somebody wrote its spec", name, pool.GetGeneration(), generations[name])
+			t.Errorf("%s has generation %d, had %d: somebody wrote its spec", name, pool.GetGeneration(),
+				generations[name])
 		}
 	}
 	for _, e := range w.writes(w.guest, "openshiftnodepools") {
@@ -190,7 +192,8 @@ func TestG21_WhatANodePoolCannotChangeIsRefusedOnTheWrapper(t *testing.T) {
 			t.Errorf("%s: replicas that come or go are answered with %v", name, err)
 		}
 	}
-	other := "{template: {spec: {requirements: [], nodeClassRef: {group: karpenter.hypershift.openshift.io, kind: OpenshiftEC2NodeClass, name: default}}}}"
+	other :=
+		"{template: {spec: {requirements: [], nodeClassRef: {group: karpenter.hypershift.openshift.io, kind: OpenshiftEC2NodeClass, name: default}}}}"
 	if err := w.try(w.cadmin, newObject(poolWrapper, "", "g21", parse(other))); !apierrors.IsInvalid(err) {
 		t.Errorf("another kind of node class is answered with %v", err)
 	}

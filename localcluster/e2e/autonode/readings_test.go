@@ -24,16 +24,19 @@ func TestG3_StrictAdmissionRefusesMetadataToo(t *testing.T) {
 	w.merged("g3", in(arch, "amd64"))
 	annotate := object{"metadata": object{"annotations": object{"karpenter.sh/nodepool-hash": "1"}}}
 	w.eventually("an annotation by others to be refused", func() (bool, string) {
-		err := w.patch(w.cadmin, w.get(nodePoolKind, "g3"), object{"metadata": object{"annotations": object{"a": time.Now().String()}}})
+		err := w.patch(w.cadmin, w.get(nodePoolKind, "g3"),
+			object{"metadata": object{"annotations": object{"a": time.Now().String()}}})
 		return err != nil && strings.Contains(err.Error(), "OpenshiftNodePool"), fmt.Sprint(err)
 	})
 	if err := w.patch(w.as(operand, "system:masters"), w.get(nodePoolKind, "g3"), annotate); err != nil {
 		t.Errorf("the operand is refused: %v", err)
 	}
-	if err := w.patch(w.as("system:serviceaccount:kube-system:generic-garbage-collector", "system:masters"), w.get(nodePoolKind, "g3"), object{"metadata": object{"finalizers": []any{}}}); err != nil {
+	if err := w.patch(w.as("system:serviceaccount:kube-system:generic-garbage-collector", "system:masters"),
+		w.get(nodePoolKind, "g3"), object{"metadata": object{"finalizers": []any{}}}); err != nil {
 		t.Errorf("the garbage collector is refused: %v", err)
 	}
-	w.refused("a spec by the operand", w.patch(w.as(operand, "system:masters"), w.get(nodePoolKind, "g3"), object{"spec": object{"weight": int64(3)}}), "OpenshiftNodePool")
+	w.refused("a spec by the operand", w.patch(w.as(operand, "system:masters"), w.get(nodePoolKind, "g3"),
+		object{"spec": object{"weight": int64(3)}}), "OpenshiftNodePool")
 }
 
 // G4: under another name than the exempt one the operator would lock itself out; it does not start.
@@ -78,7 +81,8 @@ func TestG15_AManagementClusterThatIsDownIsNoPermission(t *testing.T) {
 	w.pool("g15-new", wants(in(instanceType, "b")))
 	w.keepsTo("g15", "g15-new")
 	back()
-	w.eventuallyIn(confirmation+within, "the new pool", func() (bool, string) { return w.get(nodePoolKind, "g15-new") != nil, "none yet" })
+	w.eventuallyIn(confirmation+within, "the new pool",
+		func() (bool, string) { return w.get(nodePoolKind, "g15-new") != nil, "none yet" })
 	w.merged("g15-new", in(instanceType, "a", "b"), in(instanceType, "b"))
 }
 
@@ -126,7 +130,8 @@ func TestG19_TeardownLeavesNothing(t *testing.T) {
 	}
 	for kind, left := range map[string]int{
 		"NodePools": len(w.list(w.cadmin, nodePoolKind)), "EC2NodeClasses": len(w.list(w.cadmin, nodeClassKind)),
-		"OpenshiftNodePools": len(w.list(w.cadmin, poolWrapper)), "OpenshiftEC2NodeClasses": len(w.list(w.cadmin, classWrapper)),
+		"OpenshiftNodePools":      len(w.list(w.cadmin, poolWrapper)),
+		"OpenshiftEC2NodeClasses": len(w.list(w.cadmin, classWrapper)),
 	} {
 		if left > 0 {
 			t.Errorf("%d %s are left", left, kind)
@@ -148,7 +153,9 @@ func TestG22_AdmissionComesBeforeTheFirstPool(t *testing.T) {
 	w.pool("g22", wants(in(arch, "amd64")))
 	w.merged("g22", in(arch, "amd64"))
 	var first, last time.Time
-	for _, e := range w.events(w.guest, func(e cluster.Event) bool { return e.User == operatorUser && e.Verb == "create" && e.Code < 300 }) {
+	for _, e := range w.events(w.guest, func(e cluster.Event) bool {
+		return e.User == operatorUser && e.Verb == "create" && e.Code < 300
+	}) {
 		switch {
 		case strings.HasPrefix(e.Resource, "validatingadmissionpol") && last.IsZero() && first.IsZero():
 			last = e.DoneAt
@@ -157,7 +164,8 @@ func TestG22_AdmissionComesBeforeTheFirstPool(t *testing.T) {
 		}
 	}
 	if first.IsZero() || last.IsZero() || first.Before(last) {
-		t.Errorf("the first admission policy was written at %s and the first of Karpenter's objects at %s", last, first)
+		t.Errorf("the first admission policy was written at %s and the first of Karpenter's objects at %s", last,
+			first)
 	}
 }
 
@@ -199,7 +207,8 @@ func TestG29_TwoOperatorsDoNotFight(t *testing.T) {
 	// Each compares everything with the policy 10 s after the last change, and may have news of that.
 	w.eventuallyIn(poolPatience, "both operators to have told what they found", func() (bool, string) {
 		wrote := w.events(w.mgmt, func(e cluster.Event) bool {
-			return strings.HasPrefix(e.UserAgent, "joiner-operator") && e.Verb == "patch" && e.ReceivedAt.After(time.Now().Add(-12*time.Second))
+			return strings.HasPrefix(e.UserAgent, "joiner-operator") && e.Verb == "patch" &&
+				e.ReceivedAt.After(time.Now().Add(-12*time.Second))
 		})
 		return len(wrote) == 0, fmt.Sprintf("%d writes of the status within 12 s", len(wrote))
 	})
@@ -208,7 +217,8 @@ func TestG29_TwoOperatorsDoNotFight(t *testing.T) {
 		w.stays("the requests of two idle operators", func() any {
 			var asked []string
 			for _, e := range w.events(of, func(e cluster.Event) bool {
-				return strings.HasPrefix(e.UserAgent, "joiner-operator") && e.Verb != "watch" && e.Verb != "get" && e.ReceivedAt.After(began)
+				return strings.HasPrefix(e.UserAgent, "joiner-operator") && e.Verb != "watch" && e.Verb != "get" &&
+					e.ReceivedAt.After(began)
 			}) {
 				asked = append(asked, e.Verb+" "+e.URI)
 			}

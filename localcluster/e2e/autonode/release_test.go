@@ -34,7 +34,8 @@ func TestA08_AVersionThatIsNotProvidedIsSaid(t *testing.T) {
 		w.rooted("{volumeSize: 95Gi, volumeType: gp3, encrypted: true}", c.name)
 		w.policy(root("{volumeSize: 90Gi}"))
 	}
-	if err := w.try(w.cadmin, newObject(classWrapper, "", "a08-new", object{"version": "newest"})); !apierrors.IsInvalid(err) {
+	if err := w.try(w.cadmin,
+		newObject(classWrapper, "", "a08-new", object{"version": "newest"})); !apierrors.IsInvalid(err) {
 		t.Errorf("a version that is none is answered with %v", err)
 	}
 }
@@ -54,7 +55,8 @@ func TestA08_AVersionIsAwaited(t *testing.T) {
 	t.Cleanup(func() { w.run() }) // before its rights go
 	resolve := func(version string) {
 		t.Helper()
-		if err := w.exempt.Status().Patch(w.ctx, newObject(classWrapper, "", "a08", nil), mergePatch(object{"status": object{"version": version}})); err != nil {
+		if err := w.exempt.Status().Patch(w.ctx, newObject(classWrapper, "", "a08", nil),
+			mergePatch(object{"status": object{"version": version}})); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -52,7 +52,8 @@ func TestR41_TheOperatorsRightsAreThoseOfTheSource(t *testing.T) {
 		{"update", "status", hcp, true}, {"patch", "status", hcp, true},
 		{"create", "", hcp, false}, {"update", "", hcp, false}, {"patch", "", hcp, false}, {"delete", "", hcp, false},
 		{"deletecollection", "", hcp, false}, {"update", "finalizers", hcp, false},
-		{"get", "", otherHCP, false}, {"list", "", otherHCP, false}, {"list", "", "", false}, {"patch", "status", otherHCP, false},
+		{"get", "", otherHCP, false}, {"list", "", otherHCP, false}, {"list", "", "", false},
+		{"patch", "status", otherHCP, false},
 	} {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: managementUser,
@@ -64,7 +65,8 @@ func TestR41_TheOperatorsRightsAreThoseOfTheSource(t *testing.T) {
 			t.Fatal(err)
 		}
 		if review.Status.Allowed != c.want {
-			t.Errorf("%s autonodepolicies/%s in %q: allowed is %t, want %t", c.verb, c.sub, c.namespace, review.Status.Allowed, c.want)
+			t.Errorf("%s autonodepolicies/%s in %q: allowed is %t, want %t", c.verb, c.sub, c.namespace,
+				review.Status.Allowed, c.want)
 		}
 	}
 }
@@ -127,7 +129,8 @@ func TestR45_APolicyThatMayNotBeReadIsPermissive(t *testing.T) {
 	defer giveBack()
 	w.run()
 	w.pool("r45", wants(in(instanceType, "b")))
-	w.eventuallyIn(confirmation+within, "a NodePool for r45", func() (bool, string) { return w.get(nodePoolKind, "r45") != nil, "none yet" })
+	w.eventuallyIn(confirmation+within, "a NodePool for r45",
+		func() (bool, string) { return w.get(nodePoolKind, "r45") != nil, "none yet" })
 	w.merged("r45", in(instanceType, "b"))
 	if state := w.readState(); state != "Permissive" {
 		t.Errorf("the metrics say that the policy's state is %s, want Permissive", state)
@@ -159,6 +162,7 @@ func TestR45_KeepLastLeavesTheLastAppliedState(t *testing.T) {
 	w.pool("r45-new", wants(in(instanceType, "b")))
 	w.keepsTo("r45-keep", "r45-new")
 	giveBack()
-	w.eventuallyIn(confirmation+within, "the new pool", func() (bool, string) { return w.get(nodePoolKind, "r45-new") != nil, "none yet" })
+	w.eventuallyIn(confirmation+within, "the new pool",
+		func() (bool, string) { return w.get(nodePoolKind, "r45-new") != nil, "none yet" })
 	w.merged("r45-new", in(instanceType, "a", "b"), in(instanceType, "b"))
 }

@@ -132,7 +132,8 @@ func TestA47_SamplesAreRead(t *testing.T) {
 		{1100, 0, 0, 0.5, 50 * time.Millisecond},
 		{1050, 40, 10, 0.99, math.MaxInt64}, {1000, 0, 0, 0.99, math.MaxInt64},
 	} {
-		got := taken(row.fast, row.slow, row.slowest).quantile(row.part, before, `subresource="status"`, `verb="PATCH"`)
+		got := taken(row.fast, row.slow, row.slowest).quantile(row.part, before, `subresource="status"`,
+			`verb="PATCH"`)
 		if got.Round(time.Microsecond) != row.want.Round(time.Microsecond) {
 			t.Errorf("%+v: %s", row, got)
 		}

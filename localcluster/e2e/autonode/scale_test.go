@@ -79,7 +79,8 @@ func (w *world) createPools(n int) {
 	for range manyAtOnce {
 		wg.Go(func() {
 			for i := range numbers {
-				if err := w.cadmin.Create(w.ctx, newObject(poolWrapper, "", fmt.Sprintf("b15-%03d", i), wants(in(arch, "amd64")))); err != nil {
+				if err := w.cadmin.Create(w.ctx, newObject(poolWrapper, "", fmt.Sprintf("b15-%03d", i),
+					wants(in(arch, "amd64")))); err != nil {
 					w.t.Error(err)
 				}
 			}
@@ -124,7 +125,8 @@ func (w *world) quiet() {
 	w.t.Helper()
 	w.eventuallyIn(poolPatience, "the operator to be quiet", func() (bool, string) {
 		writes := w.events(w.guest, func(e cluster.Event) bool {
-			return e.User == operatorUser && e.Verb != "watch" && e.Verb != "get" && e.ReceivedAt.After(time.Now().Add(-unchanged))
+			return e.User == operatorUser && e.Verb != "watch" && e.Verb != "get" &&
+				e.ReceivedAt.After(time.Now().Add(-unchanged))
 		})
 		return len(writes) == 0, fmt.Sprintf("%d requests", len(writes))
 	})

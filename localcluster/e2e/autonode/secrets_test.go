@@ -15,7 +15,8 @@ func userData(class, content string) *corev1.Secret {
 			Namespace: hcp, Name: "user-data-" + class,
 			Labels: map[string]string{
 				"hypershift.openshift.io/managed-by-karpenter": "true",
-				"hypershift.openshift.io/ami":                  "ami-0amd", "hypershift.openshift.io/ami-arm64": "ami-0arm",
+				"hypershift.openshift.io/ami":                  "ami-0amd",
+				"hypershift.openshift.io/ami-arm64":            "ami-0arm",
 			},
 			Annotations: map[string]string{"hypershift.openshift.io/nodePool": "clusters/" + class + "-karpenter"},
 		},
@@ -27,7 +28,8 @@ func userData(class, content string) *corev1.Secret {
 func (w *world) maySeeSecrets() {
 	w.t.Helper()
 	meta := metav1.ObjectMeta{Namespace: hcp, Name: "user-data"}
-	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}}}}
+	role := &rbacv1.Role{ObjectMeta: meta,
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}}}}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: hcp, Name: account}},
@@ -42,7 +44,8 @@ func (w *world) maySeeSecrets() {
 	w.t.Cleanup(func() { _ = w.sre.Delete(w.ctx, binding) })
 }
 
-// User data comes from the Secrets of the hosted control plane; a class whose Secret is not there yet waits, and says so.
+// User data comes from the Secrets of the hosted control plane; a class whose Secret is not there yet waits, and says
+// so.
 func TestUserDataComesFromTheSecretsOfTheHostedControlPlane(t *testing.T) {
 	w := begin(t)
 	w.maySeeSecrets()
@@ -78,6 +81,7 @@ func (w *world) booted(name, content string) {
 		if class == nil {
 			return false, "there is no such EC2NodeClass"
 		}
-		return field(class, "spec", "userData") == content && show(field(class, "spec", "amiSelectorTerms")) == want, show(field(class, "spec"))
+		return field(class, "spec", "userData") == content && show(field(class, "spec", "amiSelectorTerms")) == want,
+			show(field(class, "spec"))
 	})
 }

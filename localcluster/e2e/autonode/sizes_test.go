@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/cluster"
 )
 
-// sizesEnv asks for the hosted cluster that A-47 names, and for the window in which its figures are taken. Without it the cluster is
-// small, and the window short.
+// sizesEnv asks for the hosted cluster that A-47 names, and for the window in which its figures are taken. Without it
+// the cluster is small, and the window short.
 const sizesEnv = "JOINER_OPERATOR_SIZES"
 
 // hostedSize is a hosted cluster at rest, and how long it is looked at.
@@ -35,8 +35,8 @@ func sizeFromEnv(t *testing.T) hostedSize {
 	}
 }
 
-// what one operator costs beside a hosted cluster that is at rest: memory, processor time, and requests to the management
-// cluster. The requests are bounded here, since they are counted; the figures of the machine are told.
+// what one operator costs beside a hosted cluster that is at rest: memory, processor time, and requests to the
+// management cluster. The requests are bounded here, since they are counted; the figures of the machine are told.
 func TestA47_OneOperatorIsSmall(t *testing.T) {
 	w := begin(t)
 	size := sizeFromEnv(t)
@@ -69,18 +69,22 @@ func TestA47_OneOperatorIsSmall(t *testing.T) {
 	for _, count := range asked {
 		total += count
 	}
-	t.Logf("%d pools, %d node classes, %d claims, at rest for %s: %d MiB of memory at most, %.1f mCPU, %.3f requests/s to the management cluster (%v), in the guest %v",
-		size.pools, size.classes, size.claims, took.Round(time.Second), most>>20, 1000*spent.Seconds()/took.Seconds(), float64(total)/took.Seconds(),
-		asked, w.requests(w.guest, operatorUser, began))
+	t.Logf(
+		"%d pools, %d node classes, %d claims, at rest for %s: %d MiB of memory at most, %.1f mCPU, %.3f requests/s to the management cluster (%v), in the guest %v",
+		size.pools, size.classes, size.claims, took.Round(time.Second), most>>20, 1000*spent.Seconds()/took.Seconds(),
+		float64(total)/took.Seconds(), asked, w.requests(w.guest, operatorUser, began))
 	const perSecond, slack = 0.03, 2 // a list and a watch that ends may fall into a short window
 	if allowed := perSecond*took.Seconds() + slack; float64(total) > allowed {
-		t.Errorf("%d requests to the management cluster within %s, want at most %.0f: %v", total, took.Round(time.Second), allowed, asked)
+		t.Errorf("%d requests to the management cluster within %s, want at most %.0f: %v", total,
+			took.Round(time.Second), allowed, asked)
 	}
 	writes := w.events(w.guest, func(e cluster.Event) bool {
-		return e.User == operatorUser && e.ReceivedAt.After(began) && e.Verb != "get" && e.Verb != "list" && e.Verb != "watch"
+		return e.User == operatorUser && e.ReceivedAt.After(began) && e.Verb != "get" && e.Verb != "list" &&
+			e.Verb != "watch"
 	})
 	if len(writes) > 0 {
-		t.Errorf("at rest it wrote %d times in the guest, the first time %s %s", len(writes), writes[0].Verb, writes[0].Resource)
+		t.Errorf("at rest it wrote %d times in the guest, the first time %s %s", len(writes), writes[0].Verb,
+			writes[0].Resource)
 	}
 	w.inside(size.pools)
 }
@@ -111,8 +115,8 @@ func (w *world) createClaims(n int) {
 	wg.Wait()
 }
 
-// processorTime is what a process has used, in user mode and in the kernel (proc(5): fields 14 and 15 of stat, in hundredths of a
-// second on every Linux that Go runs on).
+// processorTime is what a process has used, in user mode and in the kernel (proc(5): fields 14 and 15 of stat, in
+// hundredths of a second on every Linux that Go runs on).
 func processorTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

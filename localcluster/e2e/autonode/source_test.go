@@ -16,8 +16,12 @@ func manifest(head, spec string) string {
 
 func TestTheManifestsOfTheSourceGiveWhatItPromises(t *testing.T) {
 	w := begin(t)
-	policy := manifest("apiVersion: karpenter.hypershift.openshift.io/v1beta1\nkind: AutoNodePolicy\nmetadata: {name: default, namespace: "+hcp+"}", sourcePolicy)
-	pool := manifest("apiVersion: karpenter.hypershift.openshift.io/v1beta1\nkind: OpenshiftNodePool\nmetadata: {name: my-nodepool}", sourcePool)
+	policy := manifest(
+		"apiVersion: karpenter.hypershift.openshift.io/v1beta1\nkind: AutoNodePolicy\nmetadata: {name: default, namespace: "+
+			hcp+"}", sourcePolicy)
+	pool := manifest(
+		"apiVersion: karpenter.hypershift.openshift.io/v1beta1\nkind: OpenshiftNodePool\nmetadata: {name: my-nodepool}",
+		sourcePool)
 	if err := w.mgmt.Apply(w.ctx, policy); err != nil {
 		t.Fatal(err)
 	}
@@ -25,13 +29,15 @@ func TestTheManifestsOfTheSourceGiveWhatItPromises(t *testing.T) {
 		t.Fatal(err)
 	}
 	types := in(instanceType, "m5.large", "m5.xlarge", "m5.2xlarge", "m5.4xlarge")
-	rest := []object{in(zone, "us-east-1a", "us-east-1b", "us-east-1c"), in(arch, "amd64"), in(instanceType, "m5.xlarge")}
+	rest := []object{in(zone, "us-east-1a", "us-east-1b", "us-east-1c"), in(arch, "amd64"),
+		in(instanceType, "m5.xlarge")}
 	w.merged("my-nodepool", append([]object{types}, rest...)...)
 	w.folds("my-nodepool", instanceType, []string{"m5.large", "m5.xlarge", "t3.micro"}, []string{"m5.xlarge"})
 	w.folds("my-nodepool", zone, []string{"us-east-1a", "us-east-1-bos-1a"}, []string{"us-east-1a"})
 	w.rooted(hardCoded, "default")
 	ref := object{"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"} // G20
-	if got := field(w.get(nodePoolKind, "my-nodepool"), "spec", "template", "spec", "nodeClassRef"); show(got) != show(ref) {
+	got := field(w.get(nodePoolKind, "my-nodepool"), "spec", "template", "spec", "nodeClassRef")
+	if show(got) != show(ref) {
 		t.Errorf("the NodePool refers to %s, want %s", show(got), show(ref))
 	}
 	w.policySays("True", "")
@@ -39,7 +45,9 @@ func TestTheManifestsOfTheSourceGiveWhatItPromises(t *testing.T) {
 	if err := w.mgmt.Apply(w.ctx, strings.Replace(policy, "m5.4xlarge", "m5.4xlarge, m6i.xlarge", 1)); err != nil {
 		t.Fatal(err)
 	}
-	w.merged("my-nodepool", append([]object{in(instanceType, "m5.large", "m5.xlarge", "m5.2xlarge", "m5.4xlarge", "m6i.xlarge")}, rest...)...)
+	w.merged("my-nodepool",
+		append([]object{in(instanceType, "m5.large", "m5.xlarge", "m5.2xlarge", "m5.4xlarge", "m6i.xlarge")},
+			rest...)...)
 }
 
 // The two NodePools by which the source shows how flexible requirements are, as wrappers under its policy.
@@ -50,7 +58,8 @@ func TestTheSourcesExamplesOfRequirementsUnderItsPolicy(t *testing.T) {
 	w.pool("windows", wants(in(capacityType, "spot"), in("kubernetes.io/os", "windows"), in(zone, "us-east-1a")))
 	w.poolSays("family", "RequirementsCompatible", "True", "")
 	w.poolSays("windows", "RequirementsCompatible", "True", "")
-	w.folds("family", instanceType, []string{"m5.large", "m5.4xlarge", "m6i.large"}, []string{"m5.large", "m5.4xlarge"})
+	w.folds("family", instanceType, []string{"m5.large", "m5.4xlarge", "m6i.large"},
+		[]string{"m5.large", "m5.4xlarge"})
 	w.folds("windows", zone, []string{"us-east-1a", "us-east-1b"}, []string{"us-east-1a"})
 	w.folds("windows", capacityType, []string{"spot", "on-demand"}, []string{"spot"})
 }
@@ -84,10 +93,13 @@ spec: {policyName: karpenter.nodepool.hypershift.io, validationActions: [Deny]}
 		return got == want, got
 	})
 	w.eventually("Karpenter's annotation to pass", func() (bool, string) {
-		err := w.patch(w.systemAdmin, w.get(nodePoolKind, "literal"), object{"metadata": object{"annotations": object{"karpenter.sh/nodepool-hash": "1"}}})
+		err := w.patch(w.systemAdmin, w.get(nodePoolKind, "literal"),
+			object{"metadata": object{"annotations": object{"karpenter.sh/nodepool-hash": "1"}}})
 		return err == nil, show(err)
 	})
 	// Both messages of the source are those that people see.
-	w.refused("a pool", w.cadmin.Create(w.ctx, handMade("by-hand"), client.DryRunAll), "NodePool resources cannot be modified directly. Use OpenshiftNodePool instead.")
-	w.refused("a class", w.cadmin.Create(w.ctx, handMadeClass("by-hand"), client.DryRunAll), "EC2NodeClass resources cannot be modified directly. Use OpenshiftEC2NodeClass instead.")
+	w.refused("a pool", w.cadmin.Create(w.ctx, handMade("by-hand"), client.DryRunAll),
+		"NodePool resources cannot be modified directly. Use OpenshiftNodePool instead.")
+	w.refused("a class", w.cadmin.Create(w.ctx, handMadeClass("by-hand"), client.DryRunAll),
+		"EC2NodeClass resources cannot be modified directly. Use OpenshiftEC2NodeClass instead.")
 }

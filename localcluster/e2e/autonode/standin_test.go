@@ -111,7 +111,8 @@ func (s *standIn) class(ctx context.Context, wrapper *unstructured.Unstructured)
 		if err := s.client.Delete(ctx, product); !apierrors.IsNotFound(err) || !held {
 			return client.IgnoreNotFound(err)
 		}
-		wrapper.SetFinalizers(slices.DeleteFunc(wrapper.GetFinalizers(), func(f string) bool { return f == classHold }))
+		wrapper.SetFinalizers(slices.DeleteFunc(wrapper.GetFinalizers(),
+			func(f string) bool { return f == classHold }))
 		return s.client.Update(ctx, wrapper)
 	}
 	if !held {
@@ -159,8 +160,8 @@ func (s *standIn) keep(ctx context.Context, wanted *unstructured.Unstructured, o
 	return nil
 }
 
-// probe asks every 200 ms, as a customer, whether an EC2NodeClass may be made by hand. The returned function ends that,
-// and says how often it asked and what was answered other than a refusal by the admission policy.
+// probe asks every 200 ms, as a customer, whether an EC2NodeClass may be made by hand. The returned function ends
+// that, and says how often it asked and what was answered other than a refusal by the admission policy.
 func (w *world) probe() (end func() (asked int, wrong []string)) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	done := make(chan struct{})

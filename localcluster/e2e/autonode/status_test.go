@@ -19,12 +19,14 @@ func TestR42_ReadyMeansMergedIntoEveryPoolAndClass(t *testing.T) {
 		w.policySays("True", "")
 		// Ready is not told before its reason is there: nothing is polled here.
 		for _, name := range []string{"r42-1", "r42-2"} {
-			if got := requirementsOf(w.get(nodePoolKind, name)); show(got) != show(list(in(instanceType, "a"), in(arch, "amd64"))) {
+			if got := requirementsOf(w.get(nodePoolKind, name)); show(got) != show(list(in(instanceType, "a"),
+				in(arch, "amd64"))) {
 				t.Errorf("Ready, but NodePool %s has %s", name, show(got))
 			}
 		}
 		for _, name := range []string{"default", "r42"} {
-			if roots, _ := rootOf(w.get(nodeClassKind, name)); len(roots) != 1 || roots[0]["ebs"].(object)["volumeSize"] != size {
+			if roots, _ := rootOf(w.get(nodeClassKind, name)); len(roots) != 1 ||
+				roots[0]["ebs"].(object)["volumeSize"] != size {
 				t.Errorf("Ready, but EC2NodeClass %s has the root %s", name, show(roots))
 			}
 		}
@@ -91,7 +93,8 @@ func TestR47_FieldsOfALaterVersionAreIgnored(t *testing.T) {
 	}
 	w.put(w.sre, newObject(crdKind, "", later.GetName(), later.Object["spec"].(object)))
 	t.Cleanup(func() { w.restoreCRD(crd) })
-	spec := parse(`{later: {a: b}, nodePoolDefaults: {taints: [x], requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [a]}]}}`)
+	spec := parse(
+		`{later: {a: b}, nodePoolDefaults: {taints: [x], requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [a]}]}}`)
 	w.eventually("the later field to be stored", func() (bool, string) {
 		stored := field(w.policy(parse(show(spec))), "spec", "later")
 		return stored != nil, show(stored)
@@ -145,7 +148,8 @@ func TestR49_InstallingTheDefinitionChangesNothing(t *testing.T) {
 	t.Cleanup(func() { w.restoreCRD(crd) })
 	w.run()
 	w.pool("r49", wants(in(instanceType, "a")))
-	w.eventuallyIn(confirmation+within, "a NodePool for r49", func() (bool, string) { return w.get(nodePoolKind, "r49") != nil, "none yet" })
+	w.eventuallyIn(confirmation+within, "a NodePool for r49",
+		func() (bool, string) { return w.get(nodePoolKind, "r49") != nil, "none yet" })
 	w.merged("r49", in(instanceType, "a"))
 	w.rooted(hardCoded, "default")
 	w.restoreCRD(crd)

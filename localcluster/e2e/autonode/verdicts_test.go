@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A-03: what stands in the status of a wrapper is output. The customer may write it, and change what the operator writes.
+// A-03: what stands in the status of a wrapper is output. The customer may write it, and change what the operator
+// writes.
 
 // celOf spells a value in the Common Expression Language, of any type wherever it stands.
 func celOf(value any) string {
@@ -45,7 +46,8 @@ func forgeries(status string, observed object) []forgery {
 		{conditions: func(said object) { said["observedGeneration"] = int64(99) }},
 		{observed: observed},
 		{observed: observed, conditions: func(said object) {
-			said["status"], said["reason"], said["observedGeneration"], said["message"] = status, opposite, int64(1), "forged"
+			said["status"], said["reason"], said["observedGeneration"], said["message"] = status, opposite, int64(1),
+				"forged"
 		}},
 	}
 }
@@ -55,7 +57,8 @@ func (w *world) forge(name string, f forgery) {
 	w.t.Helper()
 	var patches []string
 	replace := func(field string, value any) {
-		patches = append(patches, fmt.Sprintf(`JSONPatch{op: "add", path: "/status/%s", value: %s}`, field, celOf(value)))
+		patches = append(patches, fmt.Sprintf(`JSONPatch{op: "add", path: "/status/%s", value: %s}`, field,
+			celOf(value)))
 	}
 	if f.conditions != nil {
 		conditions := field(w.get(poolWrapper, name), "status", "conditions").([]any)
@@ -71,7 +74,8 @@ func (w *world) forge(name string, f forgery) {
 		strings.Join(patches, ", ") + "]"})
 }
 
-// forgedPools makes five pools and has the status of each forged in another way, from the moment on in which it says reason.
+// forgedPools makes five pools and has the status of each forged in another way, from the moment on in which it says
+// reason.
 func (w *world) forgedPools(prefix, status, reason string, all []forgery, spec object) {
 	w.t.Helper()
 	for i := range all {
@@ -83,16 +87,19 @@ func (w *world) forgedPools(prefix, status, reason string, all []forgery, spec o
 		w.forge(name, f)
 	}
 	began := time.Now()
-	for i := range all { // the forgery is made as soon as anybody writes the status, as Karpenter does with the NodePool's
+	// the forgery is made as soon as anybody writes the status, as Karpenter does with the NodePool's
+	for i := range all {
 		name := fmt.Sprintf("%s-%d", prefix, i)
 		w.eventually("the status of "+name+" to be forged", func() (bool, string) {
 			_ = w.patchStatus(name, object{"nodes": time.Since(began).Milliseconds()})
 			now := w.get(poolWrapper, name)
 			said := condition(now, "PolicyApplied")
 			if all[i].observed != nil {
-				return show(field(now, "status", "observedPolicy")) == show(all[i].observed), show(field(now, "status"))
+				return show(field(now, "status", "observedPolicy")) == show(all[i].observed),
+					show(field(now, "status"))
 			}
-			return said["status"] != status || said["reason"] != reason || said["observedGeneration"] == int64(99), show(said)
+			return said["status"] != status || said["reason"] != reason || said["observedGeneration"] == int64(99),
+				show(said)
 		})
 	}
 }

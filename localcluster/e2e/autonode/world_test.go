@@ -112,7 +112,8 @@ func (w *world) try(as client.Client, o *unstructured.Unstructured) error {
 	return err
 }
 
-// status writes a status whatever a controller has written to the object in between, and returns what the API server says.
+// status writes a status whatever a controller has written to the object in between, and returns what the API server
+// says.
 func (w *world) status(as client.Client, o *unstructured.Unstructured, status object) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := as.Get(w.ctx, client.ObjectKeyFromObject(o), o); err != nil {
@@ -237,8 +238,8 @@ func (w *world) staysFor(during time.Duration, what string, look func() any) {
 	}
 }
 
-// keepsTo demands that nothing becomes of a policy that cannot be read, until it is certain and a while longer: a NodePool stays as it
-// was applied last, and one that is new is not written.
+// keepsTo demands that nothing becomes of a policy that cannot be read, until it is certain and a while longer: a
+// NodePool stays as it was applied last, and one that is new is not written.
 func (w *world) keepsTo(applied, fresh string) {
 	w.t.Helper()
 	if got := requirementsOf(w.get(nodePoolKind, applied)); len(got) != 2 {

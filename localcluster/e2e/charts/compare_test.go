@@ -117,7 +117,8 @@ func said(value any) string {
 func TestTheComparisonFindsWhatDiffers(t *testing.T) {
 	have := map[string]any{"a": []any{map[string]any{"b": int64(1), "default": true}}, "c": "x"}
 	for want, differs := range map[string]bool{"{a: [{b: 1}]}": false, "{c: x, d: {}, e: '', f: []}": false,
-		"{a: [{b: 2}]}": true, "{a: []}": true, "{a: {b: 1}}": true, "{d: x}": true, "{c: x, a: [{b: 1, d: 1}]}": true} {
+		"{a: [{b: 2}]}": true, "{a: []}": true, "{a: {b: 1}}": true, "{d: x}": true,
+		"{c: x, a: [{b: 1, d: 1}]}": true} {
 		var object map[string]any
 		if err := yaml.Unmarshal([]byte(want), &object); err != nil {
 			t.Fatal(err)

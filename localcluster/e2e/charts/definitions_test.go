@@ -183,7 +183,8 @@ func TestU11_WhatTheProgramsWriteSurvives(t *testing.T) {
 			h.t.Fatal(err)
 		}
 		write("validatingwebhookconfigurations", "node-scheduling-policy", string(text))
-		write("secrets", "joiner-v1beta1-certificates", `[{"op": "add", "path": "/data", "value": {"tls.key": "eHh4"}}]`)
+		write("secrets", "joiner-v1beta1-certificates",
+			`[{"op": "add", "path": "/data", "value": {"tls.key": "eHh4"}}]`)
 		survives := func(when string) {
 			live := h.inventory(h.t)
 			configuration := live["ValidatingWebhookConfiguration/node-scheduling-policy"].Object
@@ -193,7 +194,8 @@ func TestU11_WhatTheProgramsWriteSurvives(t *testing.T) {
 			}
 			for _, one := range webhooks {
 				config := one.(map[string]any)["clientConfig"].(map[string]any)
-				if config["caBundle"] != "eHh4" || config["service"].(map[string]any)["path"] != "/node-scheduling/secret" {
+				if config["caBundle"] != "eHh4" ||
+					config["service"].(map[string]any)["path"] != "/node-scheduling/secret" {
 					h.t.Errorf("%s: %s: the API server is told %v", h.name, when, config)
 				}
 			}

@@ -27,7 +27,8 @@ func others(chart string) map[string]any {
 			continue
 		case "controller.image.repository": // image is given
 			continue
-		case "crds.install", "karpenter", "aws", "kwok", "capacityBuffers", "nodeSchedulingGroups": // the test of what is switched off
+		case "crds.install", "karpenter", "aws", "kwok", "capacityBuffers", "nodeSchedulingGroups":
+			// the test of what is switched off
 			continue
 		}
 		maps.Copy(set, change.With)

@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/cli"
 )
 
-// releaseOfKarpenter is a chart of our own making whose objects are called as those of Karpenter's chart for AWS are, with
-// its selectors and what else cannot be changed in place.
+// releaseOfKarpenter is a chart of our own making whose objects are called as those of Karpenter's chart for AWS are,
+// with its selectors and what else cannot be changed in place.
 //
 //go:embed testdata/karpenter
 var releaseOfKarpenter embed.FS
@@ -52,8 +52,8 @@ func (h *helm) joinerctl(codes []int, args ...string) string {
 	return ""
 }
 
-// definitionsChart writes a chart that has Karpenter's definitions as templates, as its chart of definitions has them: without
-// an annotation that keeps them, and with a value for further ones.
+// definitionsChart writes a chart that has Karpenter's definitions as templates, as its chart of definitions has them:
+// without an annotation that keeps them, and with a value for further ones.
 func definitionsChart(t *testing.T) (folder string, definitions []string) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "karpenter-crd")
@@ -85,16 +85,18 @@ func definitionsChart(t *testing.T) (folder string, definitions []string) {
 	return folder, definitions
 }
 
-// K-24: a release of Karpenter's chart of definitions takes all pools and claims with it when it is uninstalled (F2). Once its
-// definitions are ours, each one is the same object as before: with Helm 4 by uninstalling, with Helm 3 after its value has
-// kept them, or by taking away its record; and our chart upgrades them without asking.
+// K-24: a release of Karpenter's chart of definitions takes all pools and claims with it when it is uninstalled (F2).
+// Once its definitions are ours, each one is the same object as before: with Helm 4 by uninstalling, with Helm 3 after
+// its value has kept them, or by taking away its record; and our chart upgrades them without asking.
 func TestK24_KarpentersDefinitionsGoWithoutTheirObjects(t *testing.T) {
 	eachHelm(t, func(h *helm) {
 		folder, definitions := definitionsChart(h.t)
-		objects := append(definitions[:len(definitions):len(definitions)], "NodePool/kept", "KWOKNodeClass/kept", "NodeClaim/kept")
+		objects := append(definitions[:len(definitions):len(definitions)], "NodePool/kept", "KWOKNodeClass/kept",
+			"NodeClaim/kept")
 		begin := func() map[string]string {
 			h.run("install", "karpenter-crd", folder)
-			if _, err := h.Kubectl(h.t.Context(), "", "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"); err != nil {
+			if _, err := h.Kubectl(h.t.Context(), "", "wait", "--for=condition=Established", "--timeout=60s", "crd",
+				"--all"); err != nil {
 				h.t.Fatal(err)
 			}
 			if err := h.Apply(h.t.Context(), pool+claim); err != nil {
@@ -105,14 +107,16 @@ func TestK24_KarpentersDefinitionsGoWithoutTheirObjects(t *testing.T) {
 		begin()
 		h.run("uninstall", "karpenter-crd", "--wait")
 		if live := h.inventory(h.t); live["NodePool/kept"] != nil || live[definitions[0]] != nil {
-			h.t.Fatalf("%s: the definitions stayed without being adopted: the rest of this test would show nothing", h.name)
+			h.t.Fatalf("%s: the definitions stayed without being adopted: the rest of this test would show nothing",
+				h.name)
 		}
 		ways := map[string]func(){"by uninstalling": func() { h.run("uninstall", "karpenter-crd") }}
 		if h.name == "Helm 3" {
 			ways = map[string]func(){
 				"by its value": func() { h.run("uninstall", "karpenter-crd") },
 				"by its record": func() {
-					_, err := h.Kubectl(h.t.Context(), "", "delete", "secret", "-n", space, "-l", "owner=helm,name=karpenter-crd")
+					_, err := h.Kubectl(h.t.Context(), "", "delete", "secret", "-n", space, "-l",
+						"owner=helm,name=karpenter-crd")
 					if err != nil {
 						h.t.Fatal(err)
 					}
@@ -125,7 +129,8 @@ func TestK24_KarpentersDefinitionsGoWithoutTheirObjects(t *testing.T) {
 				h.run("upgrade", "karpenter-crd", folder, "--reset-then-reuse-values", "--set-string",
 					`additionalAnnotations.helm\.sh/resource-policy=keep`)
 			}
-			said := h.joinerctl([]int{1}, "takeover", "adopt-crds", "--release", ours.CRDs, "--release-namespace", space, "--dry-run")
+			said := h.joinerctl([]int{1}, "takeover", "adopt-crds", "--release", ours.CRDs, "--release-namespace",
+				space, "--dry-run")
 			if !strings.Contains(said, "kubectl patch crd nodepools.karpenter.sh") ||
 				!strings.Contains(said, "never uninstall it with Helm 3") {
 				h.t.Errorf("%s: adopt-crds --dry-run says\n%s", h.name, said)
@@ -161,9 +166,9 @@ func (h *helm) left(beside []string) (names []string) {
 	return names
 }
 
-// K-23: the release of Karpenter's chart is upgraded in place to ours, and back. What others rely on is the same object:
-// account, Service, Deployment with its selector and budget. The values that the release has stay; those of the old chart's
-// own image do not pass with --reuse-values.
+// K-23: the release of Karpenter's chart is upgraded in place to ours, and back. What others rely on is the same
+// object: account, Service, Deployment with its selector and budget. The values that the release has stay; those of
+// the old chart's own image do not pass with --reuse-values.
 func TestK23_AReleaseOfKarpentersIsUpgradedInPlace(t *testing.T) {
 	eachHelm(t, func(h *helm) {
 		folder := h.t.TempDir()
@@ -176,13 +181,15 @@ func TestK23_AReleaseOfKarpentersIsUpgradedInPlace(t *testing.T) {
 		}
 		before := h.inventory(h.t)
 		values := filepath.Join(folder, "user.yaml")
-		text := "replicas: 3\nserviceAccount: {annotations: {eks.amazonaws.com/role-arn: 'arn:aws:iam::123456789012:role/karpenter'}}\n" +
-			"settings: {clusterName: prod, featureGates: {nodeRepair: true}}\n"
+		text :=
+			"replicas: 3\nserviceAccount: {annotations: {eks.amazonaws.com/role-arn: 'arn:aws:iam::123456789012:role/karpenter'}}\n" +
+				"settings: {clusterName: prod, featureGates: {nodeRepair: true}}\n"
 		if err := os.WriteFile(values, []byte(text), 0o600); err != nil {
 			h.t.Fatal(err)
 		}
 		h.run("install", "karpenter", folder, "--values", values)
-		same := []string{"ServiceAccount/karpenter", "Service/karpenter", "Deployment/karpenter", "PodDisruptionBudget/karpenter",
+		same := []string{"ServiceAccount/karpenter", "Service/karpenter", "Deployment/karpenter",
+			"PodDisruptionBudget/karpenter",
 			"ClusterRole/karpenter", "ClusterRoleBinding/karpenter", "Role/karpenter", "RoleBinding/karpenter"}
 		first := h.identities(same...)
 		on := []string{"--set", "image=registry.example.com/joiner:1", "--set", "compat.karpenter=true"}
@@ -213,7 +220,8 @@ func TestK23_AReleaseOfKarpentersIsUpgradedInPlace(t *testing.T) {
 // container is the first one of the Deployment karpenter.
 func (h *helm) container() map[string]any {
 	h.t.Helper()
-	found, _, err := unstructured.NestedSlice(h.inventory(h.t)["Deployment/karpenter"].Object, "spec", "template", "spec", "containers")
+	found, _, err := unstructured.NestedSlice(h.inventory(h.t)["Deployment/karpenter"].Object, "spec", "template",
+		"spec", "containers")
 	if err != nil || len(found) == 0 {
 		h.t.Fatalf("%s: containers %v, error %v", h.name, found, err)
 	}
@@ -235,7 +243,8 @@ func (h *helm) isJoiners() {
 	gates, _ := env["FEATURE_GATES"].(string)
 	if replicas != 3 || role != "arn:aws:iam::123456789012:role/karpenter" || container["name"] != "controller" ||
 		container["image"] != "registry.example.com/joiner:1" || env["CLUSTER_NAME"] != "prod" ||
-		!strings.HasPrefix(gates, "NodeRepair=true,") || !strings.Contains(gates, "StaticCapacity=false") || env["DISABLE_WEBHOOK"] != nil {
+		!strings.HasPrefix(gates, "NodeRepair=true,") || !strings.Contains(gates, "StaticCapacity=false") ||
+		env["DISABLE_WEBHOOK"] != nil {
 		h.t.Errorf("%s: %d replicas, role %q, the container is %v", h.name, replicas, role, container)
 	}
 	if live["ClusterRole/karpenter-core"] != nil {

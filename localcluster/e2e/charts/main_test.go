@@ -86,7 +86,8 @@ spec:
 	if err := p.Apply(ctx, manifests); err != nil {
 		return err
 	}
-	if _, err := p.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"); err != nil {
+	if _, err := p.Kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=60s", "crd",
+		"--all"); err != nil {
 		return err
 	}
 	config, err := p.Cluster.RESTConfig("admin")
@@ -118,7 +119,8 @@ type helm struct {
 // eachHelm runs a test with each version of Helm, and demands that it leaves nothing behind but what it says.
 func eachHelm(t *testing.T, test func(h *helm)) {
 	for _, version := range versions {
-		t.Run(strings.ReplaceAll(version.name, " ", ""), func(t *testing.T) { test(newHelm(t, version.name, version.env)) })
+		t.Run(strings.ReplaceAll(version.name, " ", ""),
+			func(t *testing.T) { test(newHelm(t, version.name, version.env)) })
 	}
 }
 
@@ -175,7 +177,8 @@ func (h *helm) put(verb, chart string, set map[string]any, more ...string) strin
 
 // itsOwn are the resources that the API server writes itself, for others' objects too.
 func itsOwn() []string {
-	return []string{"events", "leases", "apiservices", "endpoints", "endpointslices", "componentstatuses", "ipaddresses"}
+	return []string{"events", "leases", "apiservices", "endpoints", "endpointslices", "componentstatuses",
+		"ipaddresses"}
 }
 
 // inventory are all objects of the cluster but those, by kind and name.
@@ -191,7 +194,8 @@ func (p *plain) inventory(t *testing.T) map[string]*unstructured.Unstructured {
 			if !slices.Contains(resource.Verbs, "list") || slices.Contains(itsOwn(), resource.Name) {
 				continue
 			}
-			found, err := p.client.Resource(resourceOf(list.GroupVersion, resource)).List(t.Context(), metav1.ListOptions{})
+			found, err := p.client.Resource(resourceOf(list.GroupVersion, resource)).List(t.Context(),
+				metav1.ListOptions{})
 			if err != nil {
 				t.Fatalf("%s: %v", resource.Name, err)
 			}

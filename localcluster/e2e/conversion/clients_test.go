@@ -15,9 +15,9 @@ import (
 	awsv1beta1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1beta1"
 )
 
-// V-20, V-21: server-side apply of each kind. Applied again, a manifest changes nothing, in either version; a manager that goes
-// over to the other version changes no field that both have; and one that applies v1beta1 over what was applied in v1 by
-// another keeps what only v1 says.
+// V-20, V-21: server-side apply of each kind. Applied again, a manifest changes nothing, in either version; a manager
+// that goes over to the other version changes no field that both have; and one that applies v1beta1 over what was
+// applied in v1 by another keeps what only v1 says.
 func TestEachKindIsAppliedOnTheServerInBothVersions(t *testing.T) {
 	t.Parallel()
 	r, manifests := start(t)
@@ -39,7 +39,8 @@ func TestEachKindIsAppliedOnTheServerInBothVersions(t *testing.T) {
 		r.unchanged(j, "fresh", j.fresh, "terraform", written)
 		both := r.applied(j, "fresh", j.freshManifestOld, "gitops")
 		if fmt.Sprint(both["spec"]) != fmt.Sprint(written["spec"]) {
-			t.Errorf("%s: applied in v1beta1 too, the spec changes from\n%v to\n%v", j.plural, written["spec"], both["spec"])
+			t.Errorf("%s: applied in v1beta1 too, the spec changes from\n%v to\n%v", j.plural, written["spec"],
+				both["spec"])
 		}
 		r.unchanged(j, "fresh", j.fresh, "terraform", both)
 		r.unchanged(j, "fresh", j.freshManifestOld, "gitops", both)
@@ -61,8 +62,8 @@ func (r *rig) unchanged(j journey, name, manifest, manager string, before map[st
 	}
 }
 
-// V-20, V-21: a client that was built with the types of v1beta1, reads whole objects, changes a field and writes them back. It
-// drops the fields that its types do not have, and none of them is lost.
+// V-20, V-21: a client that was built with the types of v1beta1, reads whole objects, changes a field and writes them
+// back. It drops the fields that its types do not have, and none of them is lost.
 func TestAnOldClientLosesNothing(t *testing.T) {
 	t.Parallel()
 	r, manifests := start(t)
@@ -71,7 +72,8 @@ func TestAnOldClientLosesNothing(t *testing.T) {
 	must(t, err)
 	old := oldClient(t, config)
 	for _, j := range journeys() {
-		// Amounts as types write them: the spec of a NodeClaim cannot be changed, and another spelling is a change, in v1 too.
+		// Amounts as types write them: the spec of a NodeClaim cannot be changed, and another spelling is a change, in
+		// v1 too.
 		r.must(strings.ReplaceAll(j.fresh, "8192Mi", "8Gi"), "apply", "-f", "-")
 	}
 
@@ -80,11 +82,15 @@ func TestAnOldClientLosesNothing(t *testing.T) {
 	pool.Spec.Weight = new(int32(9))
 	pool.Spec.Template.Spec.Kubelet = &karpenterv1beta1.KubeletConfiguration{MaxPods: new(int32(7))}
 	must(t, old.Update(t.Context(), &pool))
-	pool.Status.Conditions = []karpenterv1beta1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Severity: "Info"}}
+	pool.Status.Conditions = []karpenterv1beta1.Condition{
+		{Type: "Ready", Status: metav1.ConditionTrue, Severity: "Info"},
+	}
 	must(t, old.Status().Update(t.Context(), &pool))
 	r.has(poolJourney(), "v1", "fresh", map[string]string{
-		"spec.weight": "9", "spec.hardLimits.nodes": "3", "spec.disruption.consolidateAfter": "2m", "spec.disruption.budgets.0.reasons.0": "Drifted", "spec.template.spec.terminationGracePeriod": "1h",
-		"metadata.annotations.compatibility.karpenter.sh/v1beta1-kubelet-conversion": `{"maxPods":7}`, "status.conditions.0.type": "Ready", "status.nodes": "0",
+		"spec.weight": "9", "spec.hardLimits.nodes": "3", "spec.disruption.consolidateAfter": "2m",
+		"spec.disruption.budgets.0.reasons.0": "Drifted", "spec.template.spec.terminationGracePeriod": "1h",
+		"metadata.annotations.compatibility.karpenter.sh/v1beta1-kubelet-conversion": `{"maxPods":7}`,
+		"status.conditions.0.type": "Ready", "status.nodes": "0",
 	})
 
 	var claim karpenterv1beta1.NodeClaim
@@ -95,7 +101,8 @@ func TestAnOldClientLosesNothing(t *testing.T) {
 	claim.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: *claim.Spec.Resources.Requests.Cpu()}
 	must(t, old.Status().Update(t.Context(), &claim))
 	r.has(claimJourney(), "v1", "fresh", map[string]string{
-		"metadata.labels.example.com/team": "a", "spec.expireAfter": "5h", "spec.terminationGracePeriod": "1h", "spec.resources.requests.memory": "8Gi", "status.nodeName": "n", "status.capacity.cpu": "1",
+		"metadata.labels.example.com/team": "a", "spec.expireAfter": "5h", "spec.terminationGracePeriod": "1h",
+		"spec.resources.requests.memory": "8Gi", "status.nodeName": "n", "status.capacity.cpu": "1",
 	})
 
 	var class awsv1beta1.EC2NodeClass
@@ -103,7 +110,8 @@ func TestAnOldClientLosesNothing(t *testing.T) {
 	class.Spec.Role, class.Spec.Tags = "others", map[string]string{"team": "a"}
 	must(t, old.Update(t.Context(), &class))
 	r.has(classJourney(), "v1", "fresh", map[string]string{
-		"spec.role": "others", "spec.tags.team": "a", "spec.amiSelectorTerms.0.alias": "bottlerocket@v1.20.3", "spec.ipPrefixCount": "2", "spec.kubelet.featureGates.A": "true", "spec.amiFamily": none,
+		"spec.role": "others", "spec.tags.team": "a", "spec.amiSelectorTerms.0.alias": "bottlerocket@v1.20.3",
+		"spec.ipPrefixCount": "2", "spec.kubelet.featureGates.A": "true", "spec.amiFamily": none,
 	})
 	r.oldClientCreates(old)
 }
@@ -120,6 +128,7 @@ func (r *rig) oldClientCreates(old client.Client) {
 	if !equality.Semantic.DeepEqual(again.Spec, *want) {
 		r.t.Errorf("made is read back as\n%+v, was\n%+v", again.Spec, *want)
 	}
-	r.has(poolJourney(), "v1", "made", map[string]string{"spec.template.spec.expireAfter": "24h", "spec.template.spec.nodeClassRef.group": "karpenter.k8s.aws", "spec.disruption.consolidateAfter": "0s"})
+	r.has(poolJourney(), "v1", "made", map[string]string{"spec.template.spec.expireAfter": "24h",
+		"spec.template.spec.nodeClassRef.group": "karpenter.k8s.aws", "spec.disruption.consolidateAfter": "0s"})
 	must(r.t, old.Delete(ctx, &again))
 }

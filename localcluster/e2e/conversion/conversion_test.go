@@ -1,5 +1,6 @@
-// Package conversion tests what only a real API server can show of v1beta1: that it accepts the CRDs with both versions,
-// and what it makes of the answers of the conversion webhook. The webhook is served by the test; nothing else runs.
+// Package conversion tests what only a real API server can show of v1beta1: that it accepts the CRDs with both
+// versions, and what it makes of the answers of the conversion webhook. The webhook is served by the test; nothing
+// else runs.
 package conversion
 
 import (
@@ -78,7 +79,8 @@ func start(t *testing.T) (r *rig, manifests map[string][]byte) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	running, err := cluster.Start(ctx, cluster.Options{Binary: binary, Components: []cluster.Component{cluster.Etcd, cluster.APIServer}})
+	running, err := cluster.Start(ctx,
+		cluster.Options{Binary: binary, Components: []cluster.Component{cluster.Etcd, cluster.APIServer}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +149,8 @@ func (r *rig) joinerctl(args ...string) (int, string) {
 func (r *rig) get(version, name string) map[string]any {
 	r.t.Helper()
 	var o map[string]any
-	if err := json.Unmarshal([]byte(r.must("", "get", "nodepools."+version+".karpenter.sh", name, "-o", "json")), &o); err != nil {
+	if err := json.Unmarshal([]byte(r.must("", "get", "nodepools."+version+".karpenter.sh", name, "-o", "json")),
+		&o); err != nil {
 		r.t.Fatal(err)
 	}
 	return o
@@ -182,14 +185,15 @@ func (r *rig) eventually(what string, done func() (bool, string)) {
 	r.t.Fatalf("waited in vain for %s: %s", what, last)
 }
 
-// V-20, V-21, V-24, V-25: a cluster with objects of v1beta1, one of them broken, gets the CRDs of both versions, works on
-// in both, and ends without v1beta1.
+// V-20, V-21, V-24, V-25: a cluster with objects of v1beta1, one of them broken, gets the CRDs of both versions, works
+// on in both, and ends without v1beta1.
 func TestAClusterOfV1beta1(t *testing.T) {
 	t.Parallel()
 	r, manifests := start(t)
 	r.must(oldDefinition, "apply", "-f", "-")
 	r.must("", "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
-	r.must(pool("good", "{consolidationPolicy: WhenEmpty, consolidateAfter: 30s}")+"---"+pool("broken", "{expireAfter: banana}"), "apply", "-f", "-")
+	r.must(pool("good", "{consolidationPolicy: WhenEmpty, consolidateAfter: 30s}")+"---"+
+		pool("broken", "{expireAfter: banana}"), "apply", "-f", "-")
 	r.install(manifests)
 
 	r.bothAreListed()
@@ -229,7 +233,8 @@ func (r *rig) applies() {
 		r.t.Errorf("in v1 its spec changes:\n%v\n%v", first["spec"], later["spec"])
 	}
 	annotations := later["metadata"].(map[string]any)["annotations"].(map[string]any)
-	if annotations[karpenterv1.ConversionProblemAnnotationKey] != nil || annotations[karpenterv1.KubeletCompatibilityAnnotationKey] != nil {
+	if annotations[karpenterv1.ConversionProblemAnnotationKey] != nil ||
+		annotations[karpenterv1.KubeletCompatibilityAnnotationKey] != nil {
 		r.t.Errorf("annotations in v1 are %v", annotations) // docs/migrating-v1beta1.md: the kubelet block goes
 	}
 	if again := apply(v1Pool); version(again) != version(later) {
@@ -243,19 +248,23 @@ func (r *rig) bothAreListed() {
 	if err := json.Unmarshal([]byte(r.must("", "get", "nodepools.v1.karpenter.sh", "-o", "json")), &list); err != nil {
 		r.t.Fatal(err)
 	}
-	if len(list.Items) != 2 || list.Items[1].Name != "good" || list.Items[1].Annotations[karpenterv1.ConversionProblemAnnotationKey] != "" {
+	if len(list.Items) != 2 || list.Items[1].Name != "good" ||
+		list.Items[1].Annotations[karpenterv1.ConversionProblemAnnotationKey] != "" {
 		r.t.Fatalf("list %+v", list)
 	}
 	problem := list.Items[0].Annotations[karpenterv1.ConversionProblemAnnotationKey]
-	if !strings.HasPrefix(problem, `spec.disruption.expireAfter is "banana": it must be a string. ExpireAfter is how long`) {
+	if !strings.HasPrefix(problem,
+		`spec.disruption.expireAfter is "banana": it must be a string. ExpireAfter is how long`) {
 		r.t.Errorf("problem %q", problem)
 	}
 	if table := r.must("", "get", "nodepools.v1.karpenter.sh"); !strings.Contains(table, "False") {
 		r.t.Errorf("READY does not tell:\n%s", table)
 	}
 	good := list.Items[1]
-	if good.Spec.Template.Spec.ExpireAfter.String() != "720h" || good.Spec.Disruption.ConsolidateAfter.String() != "30s" ||
-		good.Spec.Template.Spec.NodeClassRef.Group != "karpenter.k8s.aws" || good.Annotations[karpenterv1.KubeletCompatibilityAnnotationKey] != `{"maxPods":20}` {
+	if good.Spec.Template.Spec.ExpireAfter.String() != "720h" ||
+		good.Spec.Disruption.ConsolidateAfter.String() != "30s" ||
+		good.Spec.Template.Spec.NodeClassRef.Group != "karpenter.k8s.aws" ||
+		good.Annotations[karpenterv1.KubeletCompatibilityAnnotationKey] != `{"maxPods":20}` {
 		r.t.Errorf("good is %+v", good)
 	}
 }
@@ -264,55 +273,63 @@ func (r *rig) bothAreListed() {
 func (r *rig) brokenSurvives() {
 	r.must("", "annotate", "nodepools.v1.karpenter.sh", "broken", "example.com/touched=yes")
 	broken := r.get("v1beta1", "broken")
-	if got := fmt.Sprint(broken["spec"].(map[string]any)["disruption"].(map[string]any)["expireAfter"]); got != "banana" {
+	if got := field(broken, "spec.disruption.expireAfter"); got != "banana" {
 		r.t.Errorf("expireAfter is %s after a write in v1", got)
 	}
 	annotations := broken["metadata"].(map[string]any)["annotations"].(map[string]any)
 	if annotations["example.com/touched"] != "yes" || annotations[karpenterv1.UnconvertedAnnotationKey] != nil {
 		r.t.Errorf("annotations %v", annotations)
 	}
-	r.must("", "patch", "nodepools.v1beta1.karpenter.sh", "broken", "--type=merge", "-p", `{"spec":{"disruption":{"expireAfter":"1h"}}}`)
+	r.must("", "patch", "nodepools.v1beta1.karpenter.sh", "broken", "--type=merge", "-p",
+		`{"spec":{"disruption":{"expireAfter":"1h"}}}`)
 	mended := r.get("v1", "broken")
-	if got := fmt.Sprint(mended["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["expireAfter"]); got != "1h" {
+	if got := field(mended, "spec.template.spec.expireAfter"); got != "1h" {
 		r.t.Errorf("mended, expireAfter is %s", got)
 	}
-	if got := mended["metadata"].(map[string]any)["annotations"].(map[string]any)[karpenterv1.ConversionProblemAnnotationKey]; got != nil {
+	if got := field(mended, "metadata.annotations."+karpenterv1.ConversionProblemAnnotationKey); got != none {
 		r.t.Errorf("mended, the problem is %v", got)
 	}
 }
 
-// writes: V-21, V-24, what is written in one version is read back in it, with what the other one has; what could not be
-// converted is refused.
+// writes: V-21, V-24, what is written in one version is read back in it, with what the other one has; what could not
+// be converted is refused.
 func (r *rig) writes() {
-	if output, err := r.kubectl(pool("new", "{expireAfter: banana}"), "apply", "-f", "-"); err == nil || !strings.Contains(output, "spec.disruption.expireAfter") {
+	if output, err := r.kubectl(pool("new", "{expireAfter: banana}"), "apply", "-f", "-"); err == nil ||
+		!strings.Contains(output, "spec.disruption.expireAfter") {
 		r.t.Errorf("banana is answered with %s", output)
 	}
 	r.must(pool("new", "{consolidationPolicy: WhenUnderutilized, expireAfter: 24h}"), "apply", "-f", "-")
 	before := r.get("v1beta1", "new")
-	if again := r.get("v1beta1", "new"); fmt.Sprint(again) != fmt.Sprint(before) || !strings.Contains(fmt.Sprint(before["spec"]), "maxPods:20") || !strings.Contains(fmt.Sprint(before["spec"]), "requests:map[cpu:1]") {
+	if again := r.get("v1beta1", "new"); fmt.Sprint(again) != fmt.Sprint(before) ||
+		!strings.Contains(fmt.Sprint(before["spec"]), "maxPods:20") ||
+		!strings.Contains(fmt.Sprint(before["spec"]), "requests:map[cpu:1]") {
 		r.t.Errorf("read back as %v", before)
 	}
 	r.must("", "patch", "nodepools.v1.karpenter.sh", "new", "--type=merge", "-p",
 		`{"spec":{"hardLimits":{"nodes":3},"disruption":{"consolidateAfter":"2m","budgets":[{"nodes":"0","reasons":["Drifted"]}]},"template":{"spec":{"terminationGracePeriod":"1h"}}}}`)
 	r.must("", "patch", "nodepools.v1beta1.karpenter.sh", "new", "--type=merge", "-p", `{"spec":{"weight":7}}`)
 	spec := fmt.Sprint(r.get("v1", "new")["spec"])
-	for _, want := range []string{"weight:7", "nodes:3", "consolidateAfter:2m", "reasons:[Drifted]", "terminationGracePeriod:1h", "expireAfter:24h", "memory:8192Mi"} {
+	for _, want := range []string{"weight:7", "nodes:3", "consolidateAfter:2m", "reasons:[Drifted]",
+		"terminationGracePeriod:1h", "expireAfter:24h", "memory:8192Mi"} {
 		if !strings.Contains(spec, want) {
 			r.t.Errorf("%s is lost: %s", want, spec)
 		}
 	}
 }
 
-// migrates: V-25, the check tells what is left, the storage is rewritten, and then v1beta1 can be taken out of the CRD.
+// migrates: V-25, the check tells what is left, the storage is rewritten, and then v1beta1 can be taken out of the
+// CRD.
 func (r *rig) migrates() {
-	if code, out := r.joinerctl("migrate", "check"); code != cli.CodeFindings || !strings.Contains(out, "nodepools.karpenter.sh: StoredVersion") || !strings.Contains(out, "OldWriter") {
+	if code, out := r.joinerctl("migrate", "check"); code != cli.CodeFindings ||
+		!strings.Contains(out, "nodepools.karpenter.sh: StoredVersion") || !strings.Contains(out, "OldWriter") {
 		r.t.Errorf("check: exit %d\n%s", code, out)
 	}
 	if code, out := r.joinerctl("migrate", "storage", "--yes"); code != cli.CodeFine || !strings.Contains(out,
 		"nodepools.karpenter.sh: 4 rewritten; all is stored in v1") {
 		r.t.Fatalf("storage: exit %d\n%s", code, out)
 	}
-	if code, out := r.joinerctl("migrate", "check"); code != cli.CodeFindings || strings.Contains(out, "StoredVersion") {
+	if code, out := r.joinerctl("migrate", "check"); code != cli.CodeFindings ||
+		strings.Contains(out, "StoredVersion") {
 		r.t.Errorf("check after it: exit %d\n%s", code, out)
 	}
 	installed, err := crd.Manifests()
@@ -326,8 +343,8 @@ func (r *rig) migrates() {
 	})
 }
 
-// V-20: the API server refuses the manifests that name no webhook: without conversion it would take one version for the
-// other.
+// V-20: the API server refuses the manifests that name no webhook: without conversion it would take one version for
+// the other.
 func TestManifestsWithoutAWebhookAreRefused(t *testing.T) {
 	t.Parallel()
 	r, _ := start(t)
@@ -335,7 +352,8 @@ func TestManifestsWithoutAWebhookAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if output, err := r.kubectl(string(manifests["karpenter.sh_nodepools.yaml"]), "apply", "--server-side", "-f", "-"); err == nil || !strings.Contains(output, "spec.conversion.webhookClientConfig: Required value") {
+	if output, err := r.kubectl(string(manifests["karpenter.sh_nodepools.yaml"]), "apply", "--server-side", "-f",
+		"-"); err == nil || !strings.Contains(output, "spec.conversion.webhookClientConfig: Required value") {
 		t.Errorf("answered with %s", output)
 	}
 }

@@ -24,8 +24,8 @@ const (
 	oldHash, oldHashVersion = "4012513481623584108", "v2"
 )
 
-// oldPools are NodePools of v1beta1, as users wrote them: one that is consolidated and expires, one with whatever a template
-// can have. Nodes of tidy are as cheap as can be, and full.
+// oldPools are NodePools of v1beta1, as users wrote them: one that is consolidated and expires, one with whatever a
+// template can have. Nodes of tidy are as cheap as can be, and full.
 const oldPools = `
 apiVersion: karpenter.kwok.sh/v1alpha1
 kind: KWOKNodeClass
@@ -70,7 +70,8 @@ const machinesOfEach = 2
 func oldClient(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpenterv1beta1.AddToScheme, awsv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpenterv1beta1.AddToScheme,
+		awsv1beta1.AddToScheme} {
 		must(t, add(scheme))
 	}
 	made, err := client.New(config, client.Options{Scheme: scheme})
@@ -78,8 +79,8 @@ func oldClient(t *testing.T, config *rest.Config) client.Client {
 	return made
 }
 
-// oldMachines makes what a Karpenter of v1beta1 leaves of a pool: NodeClaims that are launched, registered and initialized,
-// and their nodes, which KWOK looks after from then on.
+// oldMachines makes what a Karpenter of v1beta1 leaves of a pool: NodeClaims that are launched, registered and
+// initialized, and their nodes, which KWOK looks after from then on.
 func oldMachines(t *testing.T, old client.Client, name string) {
 	t.Helper()
 	var pool karpenterv1beta1.NodePool
@@ -106,7 +107,8 @@ func oldClaim(pool *karpenterv1beta1.NodePool, name string) *karpenterv1beta1.No
 		karpenterv1.NodePoolLabelKey: pool.Name, karpenterv1.CapacityTypeLabelKey: "on-demand",
 		corev1.LabelInstanceTypeStable: "c-2x-amd64-linux", corev1.LabelTopologyZone: "test-zone-a",
 		corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux",
-		"karpenter.kwok.sh/instance-size": "2", "karpenter.kwok.sh/instance-family": "c", "karpenter.kwok.sh/instance-cpu": "2", "karpenter.kwok.sh/instance-memory": "4Gi",
+		"karpenter.kwok.sh/instance-size": "2", "karpenter.kwok.sh/instance-family": "c",
+		"karpenter.kwok.sh/instance-cpu": "2", "karpenter.kwok.sh/instance-memory": "4Gi",
 	}
 	for key, value := range pool.Spec.Template.ObjectMeta.Labels {
 		labels[key] = value
@@ -116,24 +118,31 @@ func oldClaim(pool *karpenterv1beta1.NodePool, name string) *karpenterv1beta1.No
 		annotations[key] = value
 	}
 	spec := *pool.Spec.Template.Spec.DeepCopy()
-	spec.Resources = karpenterv1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m"), corev1.ResourcePods: resource.MustParse("1")}}
+	spec.Resources = karpenterv1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m"),
+			corev1.ResourcePods: resource.MustParse("1")},
+	}
 	// Long ago: the comparison of instances and claims leaves young ones alone.
 	since := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
 	var conditions []karpenterv1beta1.Condition
-	for _, kind := range []string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered, karpenterv1.ConditionTypeInitialized, karpenterv1.ConditionTypeReady} {
-		conditions = append(conditions, karpenterv1beta1.Condition{Type: kind, Status: metav1.ConditionTrue, LastTransitionTime: since})
+	for _, kind := range []string{karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered,
+		karpenterv1.ConditionTypeInitialized, karpenterv1.ConditionTypeReady} {
+		conditions = append(conditions, karpenterv1beta1.Condition{Type: kind, Status: metav1.ConditionTrue,
+			LastTransitionTime: since})
 	}
 	return &karpenterv1beta1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: labels, Annotations: annotations, Finalizers: []string{karpenterv1.TerminationFinalizer},
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: karpenterv1beta1.GroupVersion().String(), Kind: "NodePool", Name: pool.Name, UID: pool.UID, BlockOwnerDeletion: new(true),
+			Name: name, Labels: labels, Annotations: annotations,
+			Finalizers: []string{karpenterv1.TerminationFinalizer}, OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: karpenterv1beta1.GroupVersion().String(), Kind: "NodePool", Name: pool.Name, UID: pool.UID,
+				BlockOwnerDeletion: new(true),
 			}},
 		},
 		Spec: spec,
 		Status: karpenterv1beta1.NodeClaimStatus{
 			// A name of its own, as Karpenter's simulated machines have.
-			NodeName: "kwok-" + name + "-7", ProviderID: "kwok://kwok-" + name + "-7", Capacity: oldCapacity("2"), Allocatable: oldCapacity("1900m"), Conditions: conditions,
+			NodeName: "kwok-" + name + "-7", ProviderID: "kwok://kwok-" + name + "-7", Capacity: oldCapacity("2"),
+			Allocatable: oldCapacity("1900m"), Conditions: conditions,
 		},
 	}
 }
@@ -147,13 +156,16 @@ func oldCapacity(cpu string) corev1.ResourceList {
 
 func oldNode(claim *karpenterv1beta1.NodeClaim) *corev1.Node {
 	labels := map[string]string{
-		corev1.LabelHostname: claim.Name, karpenterv1.NodeRegisteredLabelKey: "true", karpenterv1.NodeInitializedLabelKey: "true",
-		"kwok.x-k8s.io/node": "fake", "kwok-partition": "a", "eks-node-viewer/instance-price": "0.054295",
+		corev1.LabelHostname: claim.Name, karpenterv1.NodeRegisteredLabelKey: "true",
+		karpenterv1.NodeInitializedLabelKey: "true",
+		"kwok.x-k8s.io/node":                "fake", "kwok-partition": "a",
+		"eks-node-viewer/instance-price": "0.054295",
 	}
 	for key, value := range claim.Labels {
 		labels[key] = value
 	}
-	annotations := map[string]string{"kwok.x-k8s.io/node": "fake", "karpenter.kwok.sh/launched": time.Now().Add(-time.Hour).UTC().Format(time.RFC3339Nano)}
+	annotations := map[string]string{"kwok.x-k8s.io/node": "fake",
+		"karpenter.kwok.sh/launched": time.Now().Add(-time.Hour).UTC().Format(time.RFC3339Nano)}
 	for key, value := range claim.Annotations {
 		annotations[key] = value
 	}
@@ -161,10 +173,12 @@ func oldNode(claim *karpenterv1beta1.NodeClaim) *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: claim.Status.NodeName, Labels: labels, Annotations: annotations, Finalizers: claim.Finalizers,
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: karpenterv1beta1.GroupVersion().String(), Kind: "NodeClaim", Name: claim.Name, UID: claim.UID, BlockOwnerDeletion: new(true),
+				APIVersion: karpenterv1beta1.GroupVersion().String(), Kind: "NodeClaim", Name: claim.Name,
+				UID: claim.UID, BlockOwnerDeletion: new(true),
 			}},
 		},
-		Spec:   corev1.NodeSpec{ProviderID: claim.Status.ProviderID, Taints: claim.Spec.Taints},
-		Status: corev1.NodeStatus{Phase: corev1.NodeRunning, Capacity: claim.Status.Capacity, Allocatable: claim.Status.Allocatable},
+		Spec: corev1.NodeSpec{ProviderID: claim.Status.ProviderID, Taints: claim.Spec.Taints},
+		Status: corev1.NodeStatus{Phase: corev1.NodeRunning, Capacity: claim.Status.Capacity,
+			Allocatable: claim.Status.Allocatable},
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// front stands for the service: API servers connect to it, and it connects them to the replicas in turn. One that refuses is
-// passed over, as the endpoints of a service are once its pod is known to be gone.
+// front stands for the service: API servers connect to it, and it connects them to the replicas in turn. One that
+// refuses is passed over, as the endpoints of a service are once its pod is known to be gone.
 type front struct {
 	listener net.Listener
 	backends []string     // addresses

@@ -19,16 +19,16 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// journal writes down what an upgrade must not do to NodeClaims and nodes, from watches: nothing that comes and goes between
-// two looks is missed.
+// journal writes down what an upgrade must not do to NodeClaims and nodes, from watches: nothing that comes and goes
+// between two looks is missed.
 type journal struct {
 	stop      func()
 	mu        sync.Mutex
 	disturbed []string
 }
 
-// watchFleet begins a journal: what there is may not be disturbed either. It ends with the test, or by stop: a change of the
-// CRDs ends watches.
+// watchFleet begins a journal: what exists may not be disturbed either. It ends with the test, or by stop: a change of
+// the CRDs ends watches.
 func (u *upgrade) watchFleet() *journal {
 	u.t.Helper()
 	ctx, cancel := context.WithCancel(u.t.Context())
@@ -37,7 +37,8 @@ func (u *upgrade) watchFleet() *journal {
 	u.t.Cleanup(j.stop)
 	for _, list := range []client.ObjectList{&karpenterv1.NodeClaimList{}, &corev1.NodeList{}} {
 		must(u.t, u.running.Client.List(ctx, list))
-		events, err := u.running.Client.Watch(ctx, list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+		events, err := u.running.Client.Watch(ctx, list,
+			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
 		must(u.t, err)
 		switch list := list.(type) {
 		case *karpenterv1.NodeClaimList:
@@ -95,11 +96,13 @@ func disturbance(kind watch.EventType, object client.Object) string {
 	case *karpenterv1.NodeClaim:
 		for _, condition := range object.Status.Conditions {
 			switch condition.Type {
-			case karpenterv1.ConditionTypeDrifted, karpenterv1.ConditionTypeDisruptionReason, karpenterv1.ConditionTypeExpired:
+			case karpenterv1.ConditionTypeDrifted, karpenterv1.ConditionTypeDisruptionReason,
+				karpenterv1.ConditionTypeExpired:
 				if condition.Status == metav1.ConditionTrue {
 					return fmt.Sprintf("is %s: %s %s", condition.Type, condition.Reason, condition.Message)
 				}
-			case karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered, karpenterv1.ConditionTypeInitialized:
+			case karpenterv1.ConditionTypeLaunched, karpenterv1.ConditionTypeRegistered,
+				karpenterv1.ConditionTypeInitialized:
 				if condition.Status != metav1.ConditionTrue {
 					return "is not " + condition.Type + " any more"
 				}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// journey is what is done with objects of a kind: one that is written in v1beta1, and one that is written in v1. Values are by
-// path, as fmt prints them; <none> means that there is no such field.
+// journey is what is done with objects of a kind: one that is written in v1beta1, and one that is written in v1.
+// Values are by path, as fmt prints them; <none> means that there is no such field.
 type journey struct {
 	plural, group    string
 	old, fresh       string            // manifests of the objects old and fresh
@@ -51,31 +51,46 @@ spec:
 		old:   pool("old", "{consolidationPolicy: WhenEmpty, consolidateAfter: 30s, expireAfter: 24h}"),
 		fresh: fresh,
 		oldInV1: map[string]string{
-			"spec.template.spec.expireAfter": "24h", "spec.disruption.expireAfter": none, "spec.disruption.consolidateAfter": "30s",
-			"spec.template.spec.nodeClassRef.group": "karpenter.k8s.aws", "spec.template.spec.kubelet": none, "spec.template.spec.resources": none, "spec.limits.memory": "8192Mi",
+			"spec.template.spec.expireAfter": "24h", "spec.disruption.expireAfter": none,
+			"spec.disruption.consolidateAfter":      "30s",
+			"spec.template.spec.nodeClassRef.group": "karpenter.k8s.aws", "spec.template.spec.kubelet": none,
+			"spec.template.spec.resources": none, "spec.limits.memory": "8192Mi",
 		},
 		editInV1: `{"spec":{"weight":5,"template":{"spec":{"expireAfter":"48h","terminationGracePeriod":"1h"}}}}`,
 		oldAfter: map[string]string{
-			"spec.disruption.expireAfter": "48h", "spec.weight": "5", "spec.template.spec.kubelet.maxPods": "20", "spec.template.spec.resources.requests.cpu": "1",
-			"spec.template.spec.nodeClassRef.apiVersion": "karpenter.k8s.aws/v1beta1", "spec.disruption.consolidationPolicy": "WhenEmpty", "spec.template.spec.terminationGracePeriod": none,
+			"spec.disruption.expireAfter": "48h", "spec.weight": "5", "spec.template.spec.kubelet.maxPods": "20",
+			"spec.template.spec.resources.requests.cpu":  "1",
+			"spec.template.spec.nodeClassRef.apiVersion": "karpenter.k8s.aws/v1beta1",
+			"spec.disruption.consolidationPolicy":        "WhenEmpty",
+			"spec.template.spec.terminationGracePeriod":  none,
 		},
-		oldStill: map[string]string{"spec.template.spec.terminationGracePeriod": "1h", "spec.template.spec.expireAfter": "48h"},
+		oldStill: map[string]string{"spec.template.spec.terminationGracePeriod": "1h",
+			"spec.template.spec.expireAfter": "48h"},
 		freshInV1beta1: map[string]string{
-			"spec.disruption.expireAfter": "24h", "spec.disruption.consolidationPolicy": "WhenUnderutilized", "spec.disruption.consolidateAfter": none,
-			"spec.disruption.budgets.0.nodes": "0", "spec.disruption.budgets.0.reasons": none, "spec.hardLimits": none, "spec.template.spec.nodeClassRef.apiVersion": "karpenter.k8s.aws/v1beta1",
+			"spec.disruption.expireAfter": "24h", "spec.disruption.consolidationPolicy": "WhenUnderutilized",
+			"spec.disruption.consolidateAfter": none,
+			"spec.disruption.budgets.0.nodes":  "0", "spec.disruption.budgets.0.reasons": none,
+			"spec.hardLimits": none, "spec.template.spec.nodeClassRef.apiVersion": "karpenter.k8s.aws/v1beta1",
 		},
 		editInV1beta1: `{"spec":{"weight":7,"disruption":{"expireAfter":"72h"},"template":{"spec":{"kubelet":{"maxPods":7}}}}}`,
 		freshAfter: map[string]string{
-			"spec.weight": "7", "spec.template.spec.expireAfter": "72h", "spec.template.spec.terminationGracePeriod": "1h", "spec.hardLimits.nodes": "3",
-			"spec.disruption.consolidateAfter": "2m", "spec.disruption.budgets.0.reasons.0": "Drifted", "spec.disruption.budgets.1.reasons": none,
+			"spec.weight": "7", "spec.template.spec.expireAfter": "72h",
+			"spec.template.spec.terminationGracePeriod": "1h", "spec.hardLimits.nodes": "3",
+			"spec.disruption.consolidateAfter": "2m", "spec.disruption.budgets.0.reasons.0": "Drifted",
+			"spec.disruption.budgets.1.reasons":                                          none,
 			"metadata.annotations.compatibility.karpenter.sh/v1beta1-kubelet-conversion": `{"maxPods":7}`,
 		},
-		oldManifestV1: strings.NewReplacer("name: fresh", "name: old", "  hardLimits: {nodes: 3}\n", "  limits: {cpu: \"10\", memory: 8192Mi}\n",
-			`{consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 2m, budgets: [{nodes: "0", reasons: [Drifted]}, {nodes: "5"}]}`, "{consolidationPolicy: WhenEmpty, consolidateAfter: 30s}",
+		oldManifestV1: strings.NewReplacer("name: fresh", "name: old", "  hardLimits: {nodes: 3}\n",
+			"  limits: {cpu: \"10\", memory: 8192Mi}\n",
+			`{consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 2m, budgets: [{nodes: "0", reasons: [Drifted]}, {nodes: "5"}]}`,
+			"{consolidationPolicy: WhenEmpty, consolidateAfter: 30s}",
 			"      terminationGracePeriod: 1h\n", "").Replace(fresh),
-		freshManifestOld: strings.NewReplacer("karpenter.sh/v1\n", "karpenter.sh/v1beta1\n", "  hardLimits: {nodes: 3}\n", "",
-			`{consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 2m, budgets: [{nodes: "0", reasons: [Drifted]}, {nodes: "5"}]}`, `{consolidationPolicy: WhenUnderutilized, expireAfter: 24h, budgets: [{nodes: "0"}, {nodes: "5"}]}`,
-			"group: karpenter.k8s.aws", "apiVersion: karpenter.k8s.aws/v1beta1", "      expireAfter: 24h\n      terminationGracePeriod: 1h\n", "").Replace(fresh),
+		freshManifestOld: strings.NewReplacer("karpenter.sh/v1\n", "karpenter.sh/v1beta1\n",
+			"  hardLimits: {nodes: 3}\n", "",
+			`{consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 2m, budgets: [{nodes: "0", reasons: [Drifted]}, {nodes: "5"}]}`,
+			`{consolidationPolicy: WhenUnderutilized, expireAfter: 24h, budgets: [{nodes: "0"}, {nodes: "5"}]}`,
+			"group: karpenter.k8s.aws", "apiVersion: karpenter.k8s.aws/v1beta1",
+			"      expireAfter: 24h\n      terminationGracePeriod: 1h\n", "").Replace(fresh),
 	}
 }
 
@@ -96,16 +111,24 @@ spec:
 		plural: "nodeclaims", group: "karpenter.sh", subresource: "status",
 		old: strings.Replace(nodeClaim, "name: claim}", "name: old}", 1), fresh: fresh,
 		oldInV1: map[string]string{
-			"spec.expireAfter": "Never", "spec.nodeClassRef.group": "karpenter.k8s.aws", "spec.nodeClassRef.kind": "EC2NodeClass", "spec.kubelet": none, "spec.resources.requests.memory": "8192Mi",
+			"spec.expireAfter": "Never", "spec.nodeClassRef.group": "karpenter.k8s.aws",
+			"spec.nodeClassRef.kind": "EC2NodeClass", "spec.kubelet": none, "spec.resources.requests.memory": "8192Mi",
 		},
-		editInV1:       `{"status":{"nodeName":"a","providerID":"kwok://a","lastPodEventTime":"2026-01-02T03:04:05Z","conditions":[{"type":"Launched","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`,
-		oldAfter:       map[string]string{"status.nodeName": "a", "status.conditions.0.type": "Launched", "status.lastPodEventTime": none, "spec.expireAfter": none, "spec.nodeClassRef.apiVersion": none, "spec.kubelet.evictionSoft.memory.available": "5%"},
-		oldStill:       map[string]string{"status.lastPodEventTime": "2026-01-02T03:04:05Z", "status.nodeName": "a", "spec.expireAfter": "Never"},
-		freshInV1beta1: map[string]string{"spec.expireAfter": none, "spec.terminationGracePeriod": none, "spec.nodeClassRef.apiVersion": "karpenter.k8s.aws/v1beta1"},
-		editInV1beta1:  `{"status":{"nodeName":"b","conditions":[{"type":"Ready","status":"False","severity":"Warning"}]}}`,
-		freshAfter:     map[string]string{"status.nodeName": "b", "status.conditions.0.type": "Ready", "status.conditions.0.severity": none, "spec.expireAfter": "5h", "spec.terminationGracePeriod": "1h"},
-		oldManifestV1:  strings.NewReplacer("name: fresh", "name: old", "  expireAfter: 5h\n  terminationGracePeriod: 1h\n", "  expireAfter: Never\n").Replace(fresh),
-		freshManifestOld: strings.NewReplacer("karpenter.sh/v1\n", "karpenter.sh/v1beta1\n", "group: karpenter.k8s.aws", "apiVersion: karpenter.k8s.aws/v1beta1",
+		editInV1: `{"status":{"nodeName":"a","providerID":"kwok://a","lastPodEventTime":"2026-01-02T03:04:05Z","conditions":[{"type":"Launched","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`,
+		oldAfter: map[string]string{"status.nodeName": "a", "status.conditions.0.type": "Launched",
+			"status.lastPodEventTime": none, "spec.expireAfter": none, "spec.nodeClassRef.apiVersion": none,
+			"spec.kubelet.evictionSoft.memory.available": "5%"},
+		oldStill: map[string]string{"status.lastPodEventTime": "2026-01-02T03:04:05Z", "status.nodeName": "a",
+			"spec.expireAfter": "Never"},
+		freshInV1beta1: map[string]string{"spec.expireAfter": none, "spec.terminationGracePeriod": none,
+			"spec.nodeClassRef.apiVersion": "karpenter.k8s.aws/v1beta1"},
+		editInV1beta1: `{"status":{"nodeName":"b","conditions":[{"type":"Ready","status":"False","severity":"Warning"}]}}`,
+		freshAfter: map[string]string{"status.nodeName": "b", "status.conditions.0.type": "Ready",
+			"status.conditions.0.severity": none, "spec.expireAfter": "5h", "spec.terminationGracePeriod": "1h"},
+		oldManifestV1: strings.NewReplacer("name: fresh", "name: old",
+			"  expireAfter: 5h\n  terminationGracePeriod: 1h\n", "  expireAfter: Never\n").Replace(fresh),
+		freshManifestOld: strings.NewReplacer("karpenter.sh/v1\n", "karpenter.sh/v1beta1\n",
+			"group: karpenter.k8s.aws", "apiVersion: karpenter.k8s.aws/v1beta1",
 			"  expireAfter: 5h\n  terminationGracePeriod: 1h\n", "").Replace(fresh),
 	}
 }
@@ -126,24 +149,33 @@ spec:
 	return journey{
 		plural: "ec2nodeclasses", group: "karpenter.k8s.aws",
 		old: fmt.Sprintf(nodeClass, "old", "AL2023"), fresh: fresh,
-		oldInV1:        map[string]string{"spec.amiSelectorTerms.0.alias": "al2023@latest", "spec.amiFamily": none, "spec.metadataOptions.httpPutResponseHopLimit": "2", "spec.role": "nodes"},
-		editInV1:       `{"spec":{"role":"others","amiSelectorTerms":[{"alias":"al2023@v20240807"}],"kubelet":{"maxPods":9}}}`,
-		oldAfter:       map[string]string{"spec.role": "others", "spec.amiFamily": "AL2023", "spec.amiSelectorTerms": none, "spec.kubelet": none},
-		oldStill:       map[string]string{"spec.amiSelectorTerms.0.alias": "al2023@v20240807", "spec.kubelet.maxPods": "9", "spec.role": "others"},
-		freshInV1beta1: map[string]string{"spec.amiFamily": "Bottlerocket", "spec.amiSelectorTerms": none, "spec.ipPrefixCount": none, "spec.kubelet": none, "spec.metadataOptions.httpPutResponseHopLimit": "1"},
-		editInV1beta1:  `{"spec":{"detailedMonitoring":true,"role":"others"}}`,
+		oldInV1: map[string]string{"spec.amiSelectorTerms.0.alias": "al2023@latest", "spec.amiFamily": none,
+			"spec.metadataOptions.httpPutResponseHopLimit": "2", "spec.role": "nodes"},
+		editInV1: `{"spec":{"role":"others","amiSelectorTerms":[{"alias":"al2023@v20240807"}],"kubelet":{"maxPods":9}}}`,
+		oldAfter: map[string]string{"spec.role": "others", "spec.amiFamily": "AL2023",
+			"spec.amiSelectorTerms": none, "spec.kubelet": none},
+		oldStill: map[string]string{"spec.amiSelectorTerms.0.alias": "al2023@v20240807",
+			"spec.kubelet.maxPods": "9", "spec.role": "others"},
+		freshInV1beta1: map[string]string{"spec.amiFamily": "Bottlerocket", "spec.amiSelectorTerms": none,
+			"spec.ipPrefixCount": none, "spec.kubelet": none, "spec.metadataOptions.httpPutResponseHopLimit": "1"},
+		editInV1beta1: `{"spec":{"detailedMonitoring":true,"role":"others"}}`,
 		freshAfter: map[string]string{
-			"spec.role": "others", "spec.detailedMonitoring": "true", "spec.amiSelectorTerms.0.alias": "bottlerocket@v1.20.3", "spec.amiFamily": none, "spec.ipPrefixCount": "2",
+			"spec.role": "others", "spec.detailedMonitoring": "true",
+			"spec.amiSelectorTerms.0.alias": "bottlerocket@v1.20.3", "spec.amiFamily": none, "spec.ipPrefixCount": "2",
 			"spec.kubelet.maxPods": "30", "spec.kubelet.featureGates.A": "true",
 		},
-		oldManifestV1: strings.NewReplacer("name: fresh", "name: old", "bottlerocket@v1.20.3", "al2023@latest", "  ipPrefixCount: 2\n  kubelet: {maxPods: 30, featureGates: {A: true}}\n", "  metadataOptions: {httpPutResponseHopLimit: 2}\n").Replace(fresh),
-		freshManifestOld: strings.NewReplacer("karpenter.k8s.aws/v1\n", "karpenter.k8s.aws/v1beta1\n", "amiSelectorTerms: [{alias: bottlerocket@v1.20.3}]", "amiFamily: Bottlerocket",
-			"  ipPrefixCount: 2\n  kubelet: {maxPods: 30, featureGates: {A: true}}\n", "  metadataOptions: {httpPutResponseHopLimit: 1}\n").Replace(fresh),
+		oldManifestV1: strings.NewReplacer("name: fresh", "name: old", "bottlerocket@v1.20.3", "al2023@latest",
+			"  ipPrefixCount: 2\n  kubelet: {maxPods: 30, featureGates: {A: true}}\n",
+			"  metadataOptions: {httpPutResponseHopLimit: 2}\n").Replace(fresh),
+		freshManifestOld: strings.NewReplacer("karpenter.k8s.aws/v1\n", "karpenter.k8s.aws/v1beta1\n",
+			"amiSelectorTerms: [{alias: bottlerocket@v1.20.3}]", "amiFamily: Bottlerocket",
+			"  ipPrefixCount: 2\n  kubelet: {maxPods: 30, featureGates: {A: true}}\n",
+			"  metadataOptions: {httpPutResponseHopLimit: 1}\n").Replace(fresh),
 	}
 }
 
-// V-20, V-21: each kind on a real API server. Manifests of either version are applied, read in the other one, edited there, and
-// read back; and once more in the first.
+// V-20, V-21: each kind on a real API server. Manifests of either version are applied, read in the other one, edited
+// there, and read back; and once more in the first.
 func TestEachKindIsWrittenAndReadInBothVersions(t *testing.T) {
 	t.Parallel()
 	r, manifests := start(t)
@@ -166,14 +198,18 @@ func TestEachKindIsWrittenAndReadInBothVersions(t *testing.T) {
 // tables: V-20, kubectl get in v1beta1 shows the columns of v1beta1.
 func (r *rig) tables() {
 	for command, want := range map[string][]string{
-		"nodepools.v1beta1.karpenter.sh":                   {"NAME NODECLASS", "fresh default", "old default"},
-		"nodepools.v1beta1.karpenter.sh -o wide":           {"NAME NODECLASS WEIGHT", "fresh default 7", "old default 5"},
-		"nodepools":                                        {"NAME NODECLASS NODES READY AGE", "fresh default 0 ", "old default 0 "},
-		"nodeclaims.v1beta1.karpenter.sh":                  {"NAME TYPE ZONE NODE READY AGE", "fresh b False ", "old a "},
+		"nodepools.v1beta1.karpenter.sh": {"NAME NODECLASS", "fresh default", "old default"},
+		"nodepools.v1beta1.karpenter.sh -o wide": {"NAME NODECLASS WEIGHT", "fresh default 7",
+			"old default 5"},
+		"nodepools": {"NAME NODECLASS NODES READY AGE", "fresh default 0 ",
+			"old default 0 "},
+		"nodeclaims.v1beta1.karpenter.sh": {"NAME TYPE ZONE NODE READY AGE", "fresh b False ",
+			"old a "},
 		"ec2nodeclasses.v1beta1.karpenter.k8s.aws":         {"NAME", "fresh", "old"},
 		"ec2nodeclasses.v1beta1.karpenter.k8s.aws -o wide": {"NAME", "fresh", "old"},
 	} {
-		lines := strings.Split(strings.TrimSpace(r.must("", append([]string{"get"}, strings.Fields(command)...)...)), "\n")
+		lines := strings.Split(strings.TrimSpace(r.must("", append([]string{"get"}, strings.Fields(command)...)...)),
+			"\n")
 		for i, line := range lines {
 			if len(lines) != len(want) || !strings.HasPrefix(strings.Join(strings.Fields(line), " ")+" ", want[i]) {
 				r.t.Errorf("kubectl get %s prints\n%s\nwant %q", command, strings.Join(lines, "\n"), want)

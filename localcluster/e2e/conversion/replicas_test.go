@@ -39,7 +39,9 @@ func startReplicated(t *testing.T, args ...string) *replicated {
 		t.Fatal(err)
 	}
 	// Lists of a resource version come from etcd then, and not from a cache of what was converted before.
-	options.ExtraArgs = map[cluster.Component][]string{cluster.APIServer: {"--feature-gates=ListFromCacheSnapshot=false"}}
+	options.ExtraArgs = map[cluster.Component][]string{
+		cluster.APIServer: {"--feature-gates=ListFromCacheSnapshot=false"},
+	}
 	options.WithoutJoiner, options.WithoutManifests = true, true
 	ports := []string{freePort(t), freePort(t)}
 	r := &replicated{front: newFront(t, "127.0.0.1:"+ports[0], "127.0.0.1:"+ports[1])}
@@ -116,8 +118,8 @@ func TestReplicasServeV1beta1(t *testing.T) {
 	}
 }
 
-// survives: V-20, after a kill -9 of the leader no read fails: the other replica serves, without leading yet. What the killed
-// one was about to answer may fail.
+// survives: V-20, after a kill -9 of the leader no read fails: the other replica serves, without leading yet. What the
+// killed one was about to answer may fail.
 func (r *replicated) survives(t *testing.T) {
 	var killed atomic.Bool
 	var reads, cut, failed atomic.Int64
@@ -152,8 +154,8 @@ func (r *replicated) survives(t *testing.T) {
 	}
 }
 
-// restores: V-20, the replica that leads now gives v1beta1 back to a CRD that is replaced by one without it, and serves it in
-// one that is installed later; and it changes nothing that is right already.
+// restores: V-20, the replica that leads now gives v1beta1 back to a CRD that is replaced by one without it, and
+// serves it in one that is installed later; and it changes nothing that is right already.
 func (r *replicated) restores(t *testing.T) {
 	manifests, err := crd.Manifests()
 	if err != nil {
@@ -163,10 +165,12 @@ func (r *replicated) restores(t *testing.T) {
 	r.must(string(manifests["karpenter.sh_nodepools.yaml"]), "replace", "-f", "-")
 	r.must(string(manifests["karpenter.k8s.aws_ec2nodeclasses.yaml"]), "create", "-f", "-")
 	r.eventually("v1beta1 in the CRDs", func() (bool, string) {
-		versions := r.must("", "get", "crd", "nodepools.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws", "-o", "jsonpath={.items[*].spec.versions[*].name}")
+		versions := r.must("", "get", "crd", "nodepools.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws", "-o",
+			"jsonpath={.items[*].spec.versions[*].name}")
 		return versions == "v1 v1beta1 v1 v1beta1", versions
 	})
-	for _, read := range [][]string{{"get", "nodepools.v1beta1.karpenter.sh", "p0"}, {"get", "ec2nodeclasses.v1beta1.karpenter.k8s.aws"}} {
+	for _, read := range [][]string{{"get", "nodepools.v1beta1.karpenter.sh", "p0"},
+		{"get", "ec2nodeclasses.v1beta1.karpenter.k8s.aws"}} {
 		r.eventually("v1beta1 to be read", func() (bool, string) {
 			output, err := r.kubectl("", read...)
 			return err == nil, output

@@ -29,11 +29,12 @@ const (
 	lifetime = time.Minute
 	// renewalsEnv is the environment variable with the number of renewals, for more than one of them.
 	renewalsEnv = "JOINER_CONVERSION_RENEWALS"
-	// rateEnv is the environment variable with how many objects have to be converted in a second: only who has the machine
-	// for himself can demand that. Without it the number is told.
+	// rateEnv is the environment variable with how many objects have to be converted in a second: only who has the
+	// machine for himself can demand that. Without it the number is told.
 	rateEnv = "JOINER_CONVERSION_RATE"
-	// listers read all EC2NodeClasses at once, and where no rate is demanded less of them do, with a pause: a renewal in a minute's
-	// time needs a part of the machine, since the API server checks a whole CRD for each write. Getters read NodePools one by one.
+	// listers read all EC2NodeClasses at once, and where no rate is demanded less of them do, with a pause: a renewal
+	// in a minute's time needs a part of the machine, since the API server checks a whole CRD for each write. Getters
+	// read NodePools one by one.
 	listers, easyListers, easyPause, getters = 8, 2, 100 * time.Millisecond, 2
 	// stale is how far behind the CRDs callers of our own are, at least, as an API server may be; at most twice that.
 	stale = 1500 * time.Millisecond
@@ -64,7 +65,8 @@ type load struct {
 
 // renews: V-20, X-12, both replicas renew certificate and authority, and the first authority expires, while
 // objects are converted: for the API server, which is asked to read objects from etcd in the version
-// that is not stored, and for a caller that makes a new connection for each review and hears late of a change in the CRDs.
+// that is not stored, and for a caller that makes a new connection for each review and hears late of a change in the
+// CRDs.
 func (r *replicated) renews(t *testing.T) {
 	renewals, wantRate := fromEnv(t, renewalsEnv, 1), fromEnv(t, rateEnv, 1)
 	l := &load{replicated: r, stop: make(chan struct{}), seen: map[string]bool{}}
@@ -88,7 +90,8 @@ func (r *replicated) renews(t *testing.T) {
 	took := time.Since(began)
 	goodAfter, badAfter := r.converted(t)
 	if badAfter != bad || len(l.failures) > 0 {
-		t.Errorf("%d conversions failed for the API server; %d requests failed, the first of them: %s", badAfter-bad, len(l.failures), strings.Join(l.failures[:min(3, len(l.failures))], "\n"))
+		t.Errorf("%d conversions failed for the API server; %d requests failed, the first of them: %s", badAfter-bad,
+			len(l.failures), strings.Join(l.failures[:min(3, len(l.failures))], "\n"))
 	}
 	l.eventually("the first authority to go", func() (bool, string) {
 		l.bundle.Store(l.published(t))
@@ -103,8 +106,10 @@ func (r *replicated) renews(t *testing.T) {
 		t.Errorf("%d certificates were seen, want %d", len(l.seen), 1+renewals)
 	}
 	byServer, byUs := float64(goodAfter-good)/took.Seconds(), float64(l.direct.Load())/took.Seconds()
-	t.Logf("%d certificates in %s: %.0f conversions/s for the API server and %.0f/s for callers of our own, over %d new connections; %d failures",
-		len(l.seen), took.Round(time.Second), byServer, byUs, r.front.accepted.Load()-connections, len(l.failures)+badAfter-bad)
+	t.Logf(
+		"%d certificates in %s: %.0f conversions/s for the API server and %.0f/s for callers of our own, over %d new connections; %d failures",
+		len(l.seen), took.Round(time.Second), byServer, byUs, r.front.accepted.Load()-connections, len(l.failures)+
+			badAfter-bad)
 	if byServer+byUs < float64(wantRate) {
 		t.Errorf("%.0f conversions/s, want %d", byServer+byUs, wantRate)
 	}
@@ -144,8 +149,10 @@ func fromEnv(t *testing.T, name string, otherwise int) int {
 
 // published is what the CRDs trust.
 func (l *load) published(t *testing.T) *[]byte {
-	definition := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	found, err := l.client.Resource(definition).Get(t.Context(), "ec2nodeclasses.karpenter.k8s.aws", metav1.GetOptions{})
+	definition := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
+	found, err := l.client.Resource(definition).Get(t.Context(), "ec2nodeclasses.karpenter.k8s.aws",
+		metav1.GetOptions{})
 	if err != nil {
 		l.failed("reading the CRD", err)
 		return l.bundle.Load()
@@ -162,7 +169,8 @@ func (l *load) published(t *testing.T) *[]byte {
 func (l *load) start(t *testing.T, list *unstructured.UnstructuredList, many int, pause time.Duration) {
 	for range many {
 		l.repeat(pause, func() {
-			found, err := l.names.Resource(classes("v1beta1")).List(t.Context(), metav1.ListOptions{ResourceVersion: l.at, ResourceVersionMatch: metav1.ResourceVersionMatchExact})
+			found, err := l.names.Resource(classes("v1beta1")).List(t.Context(),
+				metav1.ListOptions{ResourceVersion: l.at, ResourceVersionMatch: metav1.ResourceVersionMatchExact})
 			if err == nil && len(found.Items) != len(list.Items) {
 				err = fmt.Errorf("%d objects of %d", len(found.Items), len(list.Items))
 			}
@@ -228,7 +236,8 @@ func reviewOf(t *testing.T, objects []unstructured.Unstructured) []byte {
 func (l *load) review(review []byte) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(*l.bundle.Load())
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		DisableKeepAlives: true}
 	client := http.Client{Transport: transport, Timeout: 30 * time.Second}
 	answer, err := client.Post(l.front.url()+webhook.ConversionPath, "application/json", bytes.NewReader(review))
 	if err != nil {
@@ -251,7 +260,8 @@ func (l *load) shown(t *testing.T, replica int) *x509.Certificate {
 	t.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(*l.bundle.Load())
-	connection, err := tls.Dial("tcp", l.front.backends[replica], &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots})
+	connection, err := tls.Dial("tcp", l.front.backends[replica],
+		&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots})
 	if err != nil {
 		t.Fatalf("replica %d is not trusted: %v", replica, err)
 	}

@@ -45,8 +45,8 @@ spec:
       containers: [{name: main, image: example.invalid/main, resources: {requests: {cpu: "1"}}}]
 `
 
-// V-20, V-23: joiner itself serves v1beta1 on a cluster whose NodePools are stored in it, launches for them, drifts nothing, and
-// lets itself be switched off when nothing is stored in v1beta1 any more, and not before.
+// V-20, V-23: joiner itself serves v1beta1 on a cluster whose NodePools are stored in it, launches for them, drifts
+// nothing, and lets itself be switched off when nothing is stored in v1beta1 any more, and not before.
 func TestJoinerServesV1beta1(t *testing.T) {
 	t.Parallel()
 	options, err := joiner.FromEnv()
@@ -85,7 +85,9 @@ func TestJoinerServesV1beta1(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = running.Run(ctx, joiner.JoinerProgram(options.Joiner))
-	if err == nil || !strings.Contains(err.Error(), "CustomResourceDefinition nodepools.karpenter.sh has v1beta1 in status.storedVersions") || !strings.Contains(err.Error(), "joinerctl migrate storage") {
+	if err == nil || !strings.Contains(err.Error(),
+		"CustomResourceDefinition nodepools.karpenter.sh has v1beta1 in status.storedVersions") ||
+		!strings.Contains(err.Error(), "joinerctl migrate storage") {
 		t.Fatalf("switched off while stored: %v", err)
 	}
 	if err := running.StartJoiner(ctx); err != nil {
@@ -101,7 +103,8 @@ func TestJoinerServesV1beta1(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.eventually("the CRDs without v1beta1", func() (bool, string) {
-		versions := r.must("", "get", "crd", "nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "-o", "jsonpath={.items[*].spec.versions[*].name} {.items[*].spec.conversion.strategy}")
+		versions := r.must("", "get", "crd", "nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "-o",
+			"jsonpath={.items[*].spec.versions[*].name} {.items[*].spec.conversion.strategy}")
 		return versions == "v1 v1 None None", versions
 	})
 	if again := r.must("", "get", "nodeclaims", "-o", "name"); again != claim {
@@ -134,14 +137,16 @@ func (r *rig) old() {
 func (r *rig) launches() (claim string) {
 	r.must("", "wait", "--for=condition=Available", "--timeout=120s", "deployment/web")
 	inV1 := r.get("v1", "old")
-	if spec := fmt.Sprint(inV1["spec"]); !strings.Contains(spec, "expireAfter:24h") || !strings.Contains(spec, "group:karpenter.kwok.sh") {
+	if spec := fmt.Sprint(inV1["spec"]); !strings.Contains(spec, "expireAfter:24h") ||
+		!strings.Contains(spec, "group:karpenter.kwok.sh") {
 		r.t.Errorf("in v1 it is %s", spec)
 	}
 	if again := fmt.Sprint(r.get("v1beta1", "old")["spec"]); !strings.Contains(again, "maxPods:20") {
 		r.t.Errorf("in v1beta1 it is %s", again)
 	}
 	// A second manifest of v1beta1, now that it is Joiner which converts.
-	r.must(strings.Replace(simulated[strings.Index(simulated, "---")+4:strings.LastIndex(simulated, "---")], "name: old", "name: second", 1), "apply", "-f", "-")
+	r.must(strings.Replace(simulated[strings.Index(simulated, "---")+4:strings.LastIndex(simulated, "---")],
+		"name: old", "name: second", 1), "apply", "-f", "-")
 	if output, err := r.kubectl(pool("broken", "{expireAfter: banana}"), "apply", "-f", "-"); err == nil {
 		r.t.Errorf("banana is answered with %s", output)
 	}
@@ -150,7 +155,9 @@ func (r *rig) launches() (claim string) {
 		r.t.Errorf("claims %s", claim)
 	}
 	r.must("", "wait", "--for=condition=Initialized", "--timeout=60s", strings.TrimSpace(claim))
-	if conditions := r.must("", "get", "nodeclaims", "-o", "jsonpath={.items[*].status.conditions[*].type} {.items[*].spec.expireAfter}"); strings.Contains(conditions, karpenterv1.ConditionTypeDrifted) || !strings.HasSuffix(conditions, " 24h") {
+	if conditions := r.must("", "get", "nodeclaims", "-o",
+		"jsonpath={.items[*].status.conditions[*].type} {.items[*].spec.expireAfter}"); strings.Contains(conditions,
+		karpenterv1.ConditionTypeDrifted) || !strings.HasSuffix(conditions, " 24h") {
 		r.t.Errorf("the claim has %s", conditions)
 	}
 	return claim

@@ -31,8 +31,9 @@ type upgrade struct {
 	before  []string // the fleet, as identities gives it
 }
 
-// V-20, V-23, V-25: a cluster whose CRDs have v1beta1 only, with nodes that run under the hashes of v1beta1, gets Joiner with
-// --v1beta1, is migrated, and goes on without v1beta1. On the way no node drifts, no NodeClaim comes or goes.
+// V-20, V-23, V-25: a cluster whose CRDs have v1beta1 only, with nodes that run under the hashes of v1beta1, gets
+// Joiner with --v1beta1, is migrated, and goes on without v1beta1. On the way no node drifts, no NodeClaim comes or
+// goes.
 func TestAnUpgradeFromV1beta1ReplacesNothing(t *testing.T) {
 	t.Parallel()
 	u := startUpgrade(t)
@@ -58,7 +59,8 @@ func TestAnUpgradeFromV1beta1ReplacesNothing(t *testing.T) {
 	u.worksOn()
 }
 
-// startUpgrade makes the cluster: CRDs of v1beta1 alone, what a Karpenter left, and pods on its nodes. Joiner does not run.
+// startUpgrade makes the cluster: CRDs of v1beta1 alone, what a Karpenter left, and pods on its nodes. Joiner does not
+// run.
 func startUpgrade(t *testing.T) *upgrade {
 	t.Helper()
 	options, err := joiner.FromEnv()
@@ -115,7 +117,8 @@ func onlyV1beta1(t *testing.T) string {
 		must(t, yaml.Unmarshal(content, &o.Object))
 		versions, _, err := unstructured.NestedSlice(o.Object, "spec", "versions")
 		must(t, err)
-		versions = slices.DeleteFunc(versions, func(version any) bool { return version.(map[string]any)["name"] != "v1beta1" })
+		versions = slices.DeleteFunc(versions,
+			func(version any) bool { return version.(map[string]any)["name"] != "v1beta1" })
 		versions[0].(map[string]any)["storage"] = true
 		must(t, unstructured.SetNestedSlice(o.Object, versions, "spec", "versions"))
 		unstructured.RemoveNestedField(o.Object, "spec", "conversion")
@@ -152,14 +155,17 @@ spec:
 func (u *upgrade) identities(version string) []string {
 	u.t.Helper()
 	const columns = `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.spec.nodeName}{"\n"}{end}`
-	all := u.must("", "get", "nodeclaims."+version+".karpenter.sh", "-o", columns) + u.must("", "get", "nodes,pods", "-n", "default", "-o", columns)
+	all := u.must("", "get", "nodeclaims."+version+".karpenter.sh", "-o", columns) +
+		u.must("", "get", "nodes,pods", "-n", "default", "-o", columns)
 	return slices.Sorted(strings.SplitSeq(strings.TrimSpace(all), "\n"))
 }
 
-// beforeJoiner: V-25, the check works on a cluster that has v1beta1 only, the migration does not begin too early, and the CRDs
-// of v1 alone cannot be installed by mistake.
+// beforeJoiner: V-25, the check works on a cluster that has v1beta1 only, the migration does not begin too early, and
+// the CRDs of v1 alone cannot be installed by mistake.
 func (u *upgrade) beforeJoiner() {
-	if code, out := u.joinerctl("migrate", "check"); code != cli.CodeFindings || !strings.Contains(out, "nodepools.karpenter.sh: StoredVersion") || !strings.Contains(out, "NodePool full: DifferentKubelets") {
+	if code, out := u.joinerctl("migrate", "check"); code != cli.CodeFindings ||
+		!strings.Contains(out, "nodepools.karpenter.sh: StoredVersion") ||
+		!strings.Contains(out, "NodePool full: DifferentKubelets") {
 		u.t.Errorf("check: exit %d\n%s", code, out)
 	}
 	if code, out := u.joinerctl("migrate", "storage", "--yes"); code != cli.CodeFailed || !strings.Contains(out,
@@ -168,7 +174,8 @@ func (u *upgrade) beforeJoiner() {
 	}
 	manifests, err := crd.Manifests()
 	must(u.t, err)
-	if output, err := u.kubectl(string(manifests["karpenter.sh_nodepools.yaml"]), "replace", "-f", "-"); err == nil || !strings.Contains(output, "status.storedVersions[0]: Invalid value: \"v1beta1\"") {
+	if output, err := u.kubectl(string(manifests["karpenter.sh_nodepools.yaml"]), "replace", "-f", "-"); err == nil ||
+		!strings.Contains(output, "status.storedVersions[0]: Invalid value: \"v1beta1\"") {
 		u.t.Errorf("the CRD of v1 alone is answered with %s", output)
 	}
 }
@@ -193,11 +200,13 @@ func (u *upgrade) hashesAreRewritten() {
 			}
 		}
 		for _, claim := range claims.Items {
-			if got := claim.Annotations; got[hash] != want[claim.Labels[karpenterv1.NodePoolLabelKey]] || got[hashVersion] != translate.HashVersion {
+			if got := claim.Annotations; got[hash] != want[claim.Labels[karpenterv1.NodePoolLabelKey]] ||
+				got[hashVersion] != translate.HashVersion {
 				return false, fmt.Sprintf("claim %s has %v", claim.Name, got)
 			}
 		}
-		return len(pools.Items) == 2 && len(claims.Items) == 2*machinesOfEach, fmt.Sprintf("%d pools, %d claims", len(pools.Items), len(claims.Items))
+		return len(pools.Items) == 2 && len(claims.Items) == 2*machinesOfEach,
+			fmt.Sprintf("%d pools, %d claims", len(pools.Items), len(claims.Items))
 	})
 }
 
@@ -205,22 +214,29 @@ func (u *upgrade) hashesAreRewritten() {
 func (u *upgrade) migrated() {
 	code, out := u.joinerctl("migrate", "check")
 	for _, want := range []string{
-		"nodepools.karpenter.sh: StoredVersion", "nodeclaims.karpenter.sh: StoredVersion", "ec2nodeclasses.karpenter.k8s.aws: StoredVersion",
-		"NodePool full: CompatibilityAnnotation", "NodePool full: OldWriter", "NodeClaim tidy-0: OldOwner", "Node kwok-tidy-0-7: OldOwner",
+		"nodepools.karpenter.sh: StoredVersion", "nodeclaims.karpenter.sh: StoredVersion",
+		"ec2nodeclasses.karpenter.k8s.aws: StoredVersion",
+		"NodePool full: CompatibilityAnnotation", "NodePool full: OldWriter", "NodeClaim tidy-0: OldOwner",
+		"Node kwok-tidy-0-7: OldOwner",
 	} {
 		if code != cli.CodeFindings || !strings.Contains(out, want) {
 			u.t.Errorf("check: exit %d, without %s\n%s", code, want, out)
 		}
 	}
 	if code, out := u.joinerctl("migrate", "storage", "--yes"); code != cli.CodeFine || !strings.Contains(out,
-		fmt.Sprintf("nodeclaims.karpenter.sh: %d rewritten; all is stored in v1\nec2nodeclasses.karpenter.k8s.aws: 0 rewritten; all is stored in v1\nnodes: %[1]d rewritten", 2*machinesOfEach)) {
+		fmt.Sprintf(
+			"nodeclaims.karpenter.sh: %d rewritten; all is stored in v1\nec2nodeclasses.karpenter.k8s.aws: 0 rewritten; all is stored in v1\nnodes: %[1]d rewritten",
+			2*machinesOfEach)) {
 		u.t.Fatalf("storage: exit %d\n%s", code, out)
 	}
-	stored := u.must("", "get", "crd", "nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws", "-o", "jsonpath={.items[*].status.storedVersions}")
+	stored := u.must("", "get", "crd", "nodepools.karpenter.sh", "nodeclaims.karpenter.sh",
+		"ec2nodeclasses.karpenter.k8s.aws", "-o", "jsonpath={.items[*].status.storedVersions}")
 	if stored != `["v1"] ["v1"] ["v1"]` {
 		u.t.Errorf("stored versions are %s", stored)
 	}
-	if code, out := u.joinerctl("migrate", "check"); code != cli.CodeFindings || strings.Contains(out, "StoredVersion") || strings.Contains(out, "OldOwner") || strings.Contains(out, "OldWriter") {
+	if code, out := u.joinerctl("migrate", "check"); code != cli.CodeFindings ||
+		strings.Contains(out, "StoredVersion") || strings.Contains(out, "OldOwner") ||
+		strings.Contains(out, "OldWriter") {
 		u.t.Errorf("check after it: exit %d\n%s", code, out)
 	}
 }
@@ -231,10 +247,12 @@ func (u *upgrade) calm(metrics string, disturbed *journal) {
 	for round := range 3 {
 		start := reconciles(u.t, metrics)
 		// The limits are no part of what a node is made from.
-		u.must("", "patch", "nodepools", "tidy", "full", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"limits":{"cpu":"10%d"}}}`, round))
+		u.must("", "patch", "nodepools", "tidy", "full", "--type=merge", "-p",
+			fmt.Sprintf(`{"spec":{"limits":{"cpu":"10%d"}}}`, round))
 		u.eventually("the controllers to go round", func() (bool, string) {
 			now := reconciles(u.t, metrics)
-			for name, steps := range map[string]float64{"nodepool": 2, "nodeclaim.lifecycle": 2 * machinesOfEach, "disruption": 1} {
+			for name, steps := range map[string]float64{"nodepool": 2, "nodeclaim.lifecycle": 2 * machinesOfEach,
+				"disruption": 1} {
 				if done := now[name] - start[name]; done < steps {
 					return false, fmt.Sprintf("%s: %v of %v", name, done, steps)
 				}
@@ -248,17 +266,19 @@ func (u *upgrade) calm(metrics string, disturbed *journal) {
 	if now := u.identities("v1"); !slices.Equal(now, u.before) {
 		u.t.Fatalf("the fleet was\n%s\nand is\n%s", strings.Join(u.before, "\n"), strings.Join(now, "\n"))
 	}
-	events := u.must("", "get", "events", "-A", "-o", `jsonpath={range .items[*]}{.reason} {.involvedObject.name}{"\n"}{end}`)
+	events := u.must("", "get", "events", "-A", "-o",
+		`jsonpath={range .items[*]}{.reason} {.involvedObject.name}{"\n"}{end}`)
 	for line := range strings.SplitSeq(events, "\n") {
 		reason, _, _ := strings.Cut(line, " ")
-		if slices.Contains([]string{"Drifted", "Expired", "DisruptionLaunching", "DisruptionTerminating", "Disrupted", "Evicted", "InstanceGone"}, reason) {
+		if slices.Contains([]string{"Drifted", "Expired", "DisruptionLaunching", "DisruptionTerminating", "Disrupted",
+			"Evicted", "InstanceGone"}, reason) {
 			u.t.Errorf("event %s", line)
 		}
 	}
 }
 
-// worksOn: without v1beta1, Joiner launches from a pool that was written in it, and ends the machines of one that is deleted,
-// whose NodeClaims were made in v1beta1.
+// worksOn: without v1beta1, Joiner launches from a pool that was written in it, and ends the machines of one that is
+// deleted, whose NodeClaims were made in v1beta1.
 func (u *upgrade) worksOn() {
 	u.must("", "scale", "deployment", "tidy", "--replicas", fmt.Sprint(machinesOfEach+1))
 	u.must("", "delete", "deployment", "full")

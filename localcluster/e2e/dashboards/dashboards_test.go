@@ -1,6 +1,6 @@
-// Package dashboards looks at programs that work as the users of their dashboard and alerts do: by a Prometheus. The program
-// bin/dashboards, of the module tools/alerts, scrapes joiner, joiner-operator and joiner-webhook on real control planes while the test
-// has everything happen that they count, and evaluates every query (U-10).
+// Package dashboards looks at programs that work as the users of their dashboard and alerts do: by a Prometheus. The
+// program bin/dashboards, of the module tools/alerts, scrapes joiner, joiner-operator and joiner-webhook on real
+// control planes while the test has everything happen that they count, and evaluates every query (U-10).
 //
 // The binaries come from the environment. Without them the tests fail.
 package dashboards
@@ -33,7 +33,8 @@ const (
 	later = 4 * time.Minute
 )
 
-// watched is a hosted cluster with joiner and joiner-operator, its management cluster, and a cluster that joiner-webhook guards.
+// watched is a hosted cluster with joiner and joiner-operator, its management cluster, and a cluster that
+// joiner-webhook guards.
 type watched struct {
 	*rig.Rig
 	t          *testing.T
@@ -42,8 +43,9 @@ type watched struct {
 	guarded    *placingtest.Guarded
 }
 
-// U-10: every query of the dashboard returns series, and so does every alert without its threshold, once all has happened that the
-// programs count. What may return nothing is in the table of tools/alerts/dashboards, with the reason.
+// U-10: every query of the dashboard returns series, and so does every alert without its threshold, once all has
+// happened that the programs count. What may return nothing is in the table of tools/alerts/dashboards, with the
+// reason.
 func TestU10_EveryQueryReturnsSeries(t *testing.T) {
 	w := start(t)
 	addresses := []string{
@@ -115,20 +117,24 @@ func start(t *testing.T) *watched {
 	account, err := w.management.InstallHostedControlPlane(ctx, charts.Operator)
 	w.must(err)
 
-	options.Args = []string{"--registration-timeout=15s", "--batch-idle-duration=200ms", "--max-nodes=50", "--max-node-claims-hard=60"}
+	options.Args = []string{"--registration-timeout=15s", "--batch-idle-duration=200ms", "--max-nodes=50",
+		"--max-node-claims-hard=60"}
 	w.Rig, err = rig.Start(ctx, options)
 	w.must(err)
 	stopped("the hosted cluster", w.Stop)
 	w.must(w.InstallHosted(ctx))
 	pools, _, _ := strings.Cut(file(t, "work"), "---\napiVersion: apps/v1")
 	w.must(w.Apply(ctx, pools))
-	w.operator, err = w.Run(ctx, rig.OperatorProgram(named(t, operatorEnv), account, charts.Operator, "--platform=KWOK",
-		"--operand-user-name="+rig.User))
+	w.operator, err = w.Run(ctx, rig.OperatorProgram(named(t, operatorEnv), account, charts.Operator,
+		"--platform=KWOK", "--operand-user-name="+rig.User))
 	w.must(err)
 	stopped("joiner-operator", w.operator.Stop)
 
-	w.guarded, err = placingtest.Start(ctx, placingtest.Options{Door: placingtest.Webhook, Policy: file(t, "scheduling"),
-		World: placing.Nodes + file(t, "infra"), WithScheduler: true, Components: []cluster.Component{cluster.Etcd, cluster.APIServer}})
+	w.guarded, err = placingtest.Start(ctx,
+		placingtest.Options{Door: placingtest.Webhook, Policy: file(t, "scheduling"),
+			World: placing.Nodes + file(t, "infra"), WithScheduler: true, Components: []cluster.Component{
+				cluster.Etcd, cluster.APIServer,
+			}})
 	w.must(err)
 	stopped("the cluster that joiner-webhook guards", w.guarded.Stop)
 	return w
@@ -162,10 +168,12 @@ func (w *watched) happen() {
 				`joiner_pods_waiting{cause="PodTooLarge",`, `joiner_nodes{nodepool="hard",state="ready"} 1`)
 		}},
 		{"a provider that refuses, and then machines that never join", func(ctx context.Context) error {
-			if err := errors.Join(w.faults(ctx, "throttling: [{calls: [launch]}]"), w.Apply(ctx, file(w.t, "faulty"))); err != nil {
+			if err := errors.Join(w.faults(ctx, "throttling: [{calls: [launch]}]"),
+				w.Apply(ctx, file(w.t, "faulty"))); err != nil {
 				return err
 			}
-			if err := w.shows(ctx, `karpenter_cloudprovider_errors_total{controller="nodeclaim.lifecycle",error="ThrottledError",method="Create",`); err != nil {
+			if err := w.shows(ctx,
+				`karpenter_cloudprovider_errors_total{controller="nodeclaim.lifecycle",error="ThrottledError",method="Create",`); err != nil {
 				return err
 			}
 			if err := w.faults(ctx, "neverJoin: [{}]"); err != nil {
@@ -177,16 +185,19 @@ func (w *watched) happen() {
 			if _, err := w.Kubectl(ctx, "", "delete", "kwoknodeclass", "broken"); err != nil {
 				return err
 			}
-			return w.shows(ctx, `joiner_nodepool_ready{nodepool="broken"} 0`, `joiner_nodepools_disruptions_blocked_by_node_limit_total{nodepool="hard"`, `joiner_nodes_staying{`)
+			return w.shows(ctx, `joiner_nodepool_ready{nodepool="broken"} 0`,
+				`joiner_nodepools_disruptions_blocked_by_node_limit_total{nodepool="hard"`, `joiner_nodes_staying{`)
 		}},
 		{"a node that drains and may not", func(ctx context.Context) error {
 			if err := w.Apply(ctx, file(w.t, "budget")); err != nil {
 				return err
 			}
-			if _, err := w.Kubectl(ctx, "", "delete", "nodes", "-l", "karpenter.sh/nodepool=hard", "--wait=false"); err != nil {
+			if _, err := w.Kubectl(ctx, "", "delete", "nodes", "-l", "karpenter.sh/nodepool=hard",
+				"--wait=false"); err != nil {
 				return err
 			}
-			return w.shows(ctx, `joiner_oldest_drain_seconds{nodepool="hard"}`, `karpenter_pods_eviction_requests_total{code="429"}`)
+			return w.shows(ctx, `joiner_oldest_drain_seconds{nodepool="hard"}`,
+				`karpenter_pods_eviction_requests_total{code="429"}`)
 		}},
 		{"nodes that go with their pods", func(ctx context.Context) error {
 			if _, err := w.Kubectl(ctx, "", "scale", "deployment", "web", "--replicas=0"); err != nil {
@@ -204,9 +215,11 @@ func (w *watched) happen() {
 	}
 }
 
-// faults are from now on those of the pool faulty. Throttling is of all launches: clouds count the calls of an account.
+// faults are from now on those of the pool faulty. Throttling is of all launches: clouds count the calls of an
+// account.
 func (w *watched) faults(ctx context.Context, rules string) error {
-	_, err := w.Kubectl(ctx, "", "annotate", "kwoknodeclass", "faulty", "--overwrite", "karpenter.kwok.sh/faults="+rules)
+	_, err := w.Kubectl(ctx, "", "annotate", "kwoknodeclass", "faulty", "--overwrite", "karpenter.kwok.sh/faults="+
+		rules)
 	return err
 }
 

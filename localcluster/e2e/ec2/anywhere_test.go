@@ -68,7 +68,8 @@ func newSomewhere(t *testing.T) *somewhere {
 	c, err := eks.Start(ctx, eks.Options{Rig: options, Every: 500 * time.Millisecond, At: &eks.Site{
 		AWS: config, Cluster: g.Cluster, Queue: g.Queue, Env: []string{
 			"AWS_ENDPOINT_URL=" + url, "AWS_REGION=" + config.Region, "AWS_ACCESS_KEY_ID=" + keys.AccessKeyID,
-			"AWS_SECRET_ACCESS_KEY=" + keys.SecretAccessKey, "AWS_SESSION_TOKEN=" + keys.SessionToken, "AWS_EC2_METADATA_DISABLED=true",
+			"AWS_SECRET_ACCESS_KEY=" + keys.SecretAccessKey, "AWS_SESSION_TOKEN=" + keys.SessionToken,
+			"AWS_EC2_METADATA_DISABLED=true",
 		},
 	}})
 	if err != nil {
@@ -79,19 +80,20 @@ func newSomewhere(t *testing.T) *somewhere {
 	return s
 }
 
-// E-64: pods become instances, instances nodes; a node of which the queue warns is replaced; and all go. So at any server that speaks
-// AWS's protocols: one of our own, or that of the variable JOINER_EC2_ENDPOINT (make e2e-ec2).
+// E-64: pods become instances, instances nodes; a node of which the queue warns is replaced; and all go. So at any
+// server that speaks AWS's protocols: one of our own, or that of the variable JOINER_EC2_ENDPOINT (make e2e-ec2).
 func TestAnywhere(t *testing.T) {
 	t.Parallel()
 	s := newSomewhere(t)
 	cluster := s.Ground.Cluster
 	s.apply(strings.NewReplacer(
-		"role: KarpenterNodeRole", "instanceProfile: "+s.Profile, "alias: al2023@latest", "id: "+s.Image, "karpenter.sh/discovery: e2e",
-		"karpenter.sh/discovery: "+cluster,
+		"role: KarpenterNodeRole", "instanceProfile: "+s.Profile, "alias: al2023@latest", "id: "+s.Image,
+		"karpenter.sh/discovery: e2e", "karpenter.sh/discovery: "+cluster,
 	).Replace(class("default", "amiFamily: AL2023\ntags: {team: web}")),
 		pool("default", "default", plain+amd64+spotToo, quick),
 		deployment("spot", 2, "{cpu: 500m}", apart("spot")+"\nnodeSelector: {karpenter.sh/capacity-type: spot}"),
-		deployment("steady", 2, "{cpu: 500m}", apart("steady")+"\nnodeSelector: {karpenter.sh/capacity-type: on-demand}"))
+		deployment("steady", 2, "{cpu: 500m}", apart("steady")+
+			"\nnodeSelector: {karpenter.sh/capacity-type: on-demand}"))
 	s.condition(later, "default", "Ready", "True")
 	s.running(4, later)
 	s.tagged(later)
@@ -129,33 +131,38 @@ func TestAnywhere(t *testing.T) {
 			return false, "", err
 		}
 		left, err := s.Instances(ctx, types.InstanceStateNamePending, types.InstanceStateNameRunning)
-		return len(claims)+len(nodes)+len(left) == 0, fmt.Sprintf("%d claims, %d nodes, %d instances", len(claims), len(nodes), len(left)), err
+		return len(claims)+len(nodes)+len(left) == 0, fmt.Sprintf("%d claims, %d nodes, %d instances", len(claims),
+			len(nodes), len(left)), err
 	})
 }
 
 // tagged waits until each instance has a claim, and the tags that say so.
 func (s *somewhere) tagged(within time.Duration) {
 	s.t.Helper()
-	s.eventually(within, "every instance to have the tags of its claim", func(ctx context.Context) (bool, string, error) {
-		claims, err := s.claims(ctx)
-		if err != nil {
-			return false, "", err
-		}
-		running, err := s.Instances(ctx, types.InstanceStateNamePending, types.InstanceStateNameRunning)
-		if err != nil {
-			return false, "", err
-		}
-		for _, c := range claims {
-			found := false
-			for _, i := range running {
-				tags := tagsOf(i.Tags)
-				found = found || aws.ToString(i.InstanceId) == idOf(c.Status.ProviderID) && tags["karpenter.sh/nodeclaim"] == c.Name &&
-					tags["Name"] == c.Status.NodeName && tags["team"] == "web" && tags["karpenter.sh/nodepool"] == "default"
+	s.eventually(within, "every instance to have the tags of its claim",
+		func(ctx context.Context) (bool, string, error) {
+			claims, err := s.claims(ctx)
+			if err != nil {
+				return false, "", err
 			}
-			if !found {
-				return false, fmt.Sprintf("claim %s has no instance with its tags", c.Name), nil
+			running, err := s.Instances(ctx, types.InstanceStateNamePending, types.InstanceStateNameRunning)
+			if err != nil {
+				return false, "", err
 			}
-		}
-		return len(running) == len(claims), fmt.Sprintf("%d instances for %d claims", len(running), len(claims)), nil
-	})
+			for _, c := range claims {
+				found := false
+				for _, i := range running {
+					tags := tagsOf(i.Tags)
+					found = found || aws.ToString(i.InstanceId) == idOf(c.Status.ProviderID) &&
+						tags["karpenter.sh/nodeclaim"] == c.Name &&
+						tags["Name"] == c.Status.NodeName && tags["team"] == "web" &&
+						tags["karpenter.sh/nodepool"] == "default"
+				}
+				if !found {
+					return false, fmt.Sprintf("claim %s has no instance with its tags", c.Name), nil
+				}
+			}
+			return len(running) == len(claims), fmt.Sprintf("%d instances for %d claims", len(running), len(claims)),
+				nil
+		})
 }

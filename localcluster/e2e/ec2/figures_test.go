@@ -24,7 +24,9 @@ func TestCallsForEqualNodes(t *testing.T) {
 	t.Parallel()
 	nodes := number(t, "JOINER_EC2_NODES", 20)
 	n := newTown(t, wholeLog)
-	n.apply(class("default", ""), pool("default", "default", "- {key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"+onDemand, quick))
+	n.apply(class("default", ""),
+		pool("default", "default", "- {key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"+
+			onDemand, quick))
 	n.condition(soon, "default", "Ready", "True")
 	n.Account.Forget()
 	began := time.Now()
@@ -38,7 +40,8 @@ func TestCallsForEqualNodes(t *testing.T) {
 				named++
 			}
 		}
-		return named == nodes && len(instances) == nodes, fmt.Sprintf("%d of %d instances have a name", named, len(instances)), err
+		return named == nodes && len(instances) == nodes, fmt.Sprintf("%d of %d instances have a name", named,
+			len(instances)), err
 	})
 	n.kubectl("delete", "deployment", "web")
 	n.nothingLeft(3 * later)
@@ -46,8 +49,8 @@ func TestCallsForEqualNodes(t *testing.T) {
 	calls := n.Account.CallsOf(account.Joiner)
 	rounds := len(n.logged("planned"))
 	created, launched := len(n.logged("created NodeClaim")), len(n.Account.Instances())
-	t.Logf("%d nodes in %s, planned in %d rounds, as pods came; %d NodeClaims, %d instances:", nodes, took.Round(time.Second), rounds,
-		created, launched)
+	t.Logf("%d nodes in %s, planned in %d rounds, as pods came; %d NodeClaims, %d instances:", nodes,
+		took.Round(time.Second), rounds, created, launched)
 	for _, action := range slices.Sorted(maps.Keys(calls)) {
 		t.Logf("  %4d %s", calls[action], action)
 	}
@@ -60,16 +63,16 @@ func TestCallsForEqualNodes(t *testing.T) {
 			t.Logf("  %s %s after the first fleet", what, at.Sub(asked[0]).Round(time.Millisecond))
 		}
 	}
-	// A busy API server shows pods and claims late, so that there may be more nodes than are needed, for a while: each is
-	// tagged once.
-	// Claims of a round say how many they are: a fleet is full, or the last of its round, or nobody has come for two
-	// seconds. The ends and the listings go by the clock: a machine that does something else needs more of them than E-61
-	// allows one that is free, and those bounds only tell whether calls are gathered at all.
+	// A busy API server shows pods and claims late, so that there may be more nodes than are needed, for a while: each
+	// is tagged once. Claims of a round say how many they are: a fleet is full, or the last of its round, or nobody
+	// has come for two seconds. The ends and the listings go by the clock: a machine that does something else needs
+	// more of them than E-61 allows one that is free, and those bounds only tell whether calls are gathered at all.
 	fleets := 1 + nodes/100 + rounds + int(asked[len(asked)-1].Sub(asked[0])/(2*time.Second))
 	ends := max(5, nodes*3/4)
 	listings := 20 + int(took/(10*time.Second)) + nodes/2
 	for action, most := range map[string]int{
-		"ec2:CreateFleet": fleets, "ec2:CreateLaunchTemplate": 1, "ec2:TerminateInstances": ends, "ec2:CreateTags": launched,
+		"ec2:CreateFleet": fleets, "ec2:CreateLaunchTemplate": 1, "ec2:TerminateInstances": ends,
+		"ec2:CreateTags":        launched,
 		"ec2:DescribeInstances": listings, "ec2:RunInstances": 0, "ec2:DeleteLaunchTemplate": 0,
 	} {
 		if calls[action] > most {
@@ -78,12 +81,13 @@ func TestCallsForEqualNodes(t *testing.T) {
 	}
 }
 
-// E-35: how long it takes from a claim to CreateFleet, when EC2 takes 50 ms for each answer. The bound is for machines that do
-// something else, too; the log has the figures.
+// E-35: how long it takes from a claim to CreateFleet, when EC2 takes 50 ms for each answer. The bound is for machines
+// that do something else, too; the log has the figures.
 func TestFromClaimToFleet(t *testing.T) {
 	t.Parallel()
 	n := newTown(t, wholeLog)
-	n.apply(class("default", ""), pool("default", "default", plain+amd64+onDemand, quick), deployment("web", 1, "{cpu: 500m}", apart("web")))
+	n.apply(class("default", ""), pool("default", "default", plain+amd64+onDemand, quick),
+		deployment("web", 1, "{cpu: 500m}", apart("web")))
 	n.running(1, later)
 	n.faults(ec2test.Faults{Latency: metav1.Duration{Duration: 50 * time.Millisecond}})
 	for pods := 2; pods <= 6; pods++ {

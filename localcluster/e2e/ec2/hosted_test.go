@@ -29,21 +29,22 @@ const (
 	workers = name + "-worker"
 )
 
-// hosted is a town whose cluster is hosted: an AutoNodePolicy lives on a management cluster, and joiner-operator runs between the
-// two. The town's admin is the tenant.
+// hosted is a town whose cluster is hosted: an AutoNodePolicy lives on a management cluster, and joiner-operator runs
+// between the two. The town's admin is the tenant.
 type hosted struct {
 	*town
 	mgmt     *rig.Rig
 	operator *rig.Controller
 }
 
-// newHosted starts both clusters, the account and both programs. Images are the account's newest of Amazon Linux; what nodes
-// start with is said by the provider, as in HyperShift, so the family is Custom.
+// newHosted starts both clusters, the account and both programs. Images are the account's newest of Amazon Linux; what
+// nodes start with is said by the provider, as in HyperShift, so the family is Custom.
 func newHosted(t *testing.T) *hosted {
 	t.Helper()
 	binary := os.Getenv(operatorEnv)
 	if binary == "" {
-		t.Fatalf("%s is not set: run `make bin/joiner-operator` and set it to the absolute path of that file", operatorEnv)
+		t.Fatalf("%s is not set: run `make bin/joiner-operator` and set it to the absolute path of that file",
+			operatorEnv)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), shared.StartTimeout)
 	defer cancel()
@@ -78,8 +79,9 @@ func newHosted(t *testing.T) *hosted {
 	if err := h.StartJoiner(ctx); err != nil {
 		t.Fatal(err)
 	}
-	h.operator, err = h.Run(ctx, rig.OperatorProgram(binary, kubeconfig, hcp, "--infra-id", name, "--instance-profile", workers,
-		"--userdata-file", h.userDataFile(filepath.Dir(kubeconfig)), "--ami-ids", h.image(), "--operand-user-name", rig.User))
+	h.operator, err = h.Run(ctx, rig.OperatorProgram(binary, kubeconfig, hcp, "--infra-id", name, "--instance-profile",
+		workers, "--userdata-file", h.userDataFile(filepath.Dir(kubeconfig)), "--ami-ids", h.image(),
+		"--operand-user-name", rig.User))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +137,8 @@ spec:
 	return path
 }
 
-// wrapped is an OpenshiftNodePool of a node class that launches plain machines on demand; drifted ones are replaced at once.
+// wrapped is an OpenshiftNodePool of a node class that launches plain machines on demand; drifted ones are replaced at
+// once.
 func wrapped(pool, class string) string {
 	return fmt.Sprintf(`apiVersion: karpenter.hypershift.openshift.io/v1beta1
 kind: OpenshiftNodePool

@@ -27,13 +27,14 @@ func number(t *testing.T, variable string, short int) int {
 	return n
 }
 
-// E-36, E-37, E-38: Joiner is killed between CreateFleet and its answer, or the answer is lost, again and again. Every claim gets
-// one instance, and none is left over. JOINER_EC2_KILLS is how often.
+// E-36, E-37, E-38: Joiner is killed between CreateFleet and its answer, or the answer is lost, again and again. Every
+// claim gets one instance, and none is left over. JOINER_EC2_KILLS is how often.
 func TestKilledBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	rounds := number(t, "JOINER_EC2_KILLS", 5)
 	n := newTown(t, nil)
-	n.apply(class("default", ""), pool("default", "default", plain+amd64+spotToo, quick), deployment("web", 1, "{cpu: 500m}", apart("web")))
+	n.apply(class("default", ""), pool("default", "default", plain+amd64+spotToo, quick),
+		deployment("web", 1, "{cpu: 500m}", apart("web")))
 	n.running(1, later)
 	const most = 8 // nodes at once
 	pods := 1
@@ -86,27 +87,28 @@ func (n *town) killInLaunch(pods int) {
 // oneForEach waits until there are as many claims, nodes and instances, and each claim has an instance of its own.
 func (n *town) oneForEach(count int) {
 	n.t.Helper()
-	n.eventually(later, fmt.Sprintf("%d claims with an instance each", count), func(ctx context.Context) (bool, string, error) {
-		claims, err := n.claims(ctx)
-		if err != nil {
-			return false, "", err
-		}
-		instances, err := n.instances(ctx)
-		if err != nil {
-			return false, "", err
-		}
-		of := map[string]string{}
-		for _, c := range claims {
-			id := idOf(c.Status.ProviderID)
-			if _, is := instances[id]; !is {
-				return false, fmt.Sprintf("claim %s has instance %q, which is none", c.Name, id), nil
+	n.eventually(later, fmt.Sprintf("%d claims with an instance each", count),
+		func(ctx context.Context) (bool, string, error) {
+			claims, err := n.claims(ctx)
+			if err != nil {
+				return false, "", err
 			}
-			if other := of[id]; other != "" {
-				n.t.Fatalf("claims %s and %s have the same instance %s", other, c.Name, id)
+			instances, err := n.instances(ctx)
+			if err != nil {
+				return false, "", err
 			}
-			of[id] = c.Name
-		}
-		saw := fmt.Sprintf("%d claims, %d instances", len(claims), len(instances))
-		return len(claims) == count && len(instances) == count, saw, nil
-	})
+			of := map[string]string{}
+			for _, c := range claims {
+				id := idOf(c.Status.ProviderID)
+				if _, is := instances[id]; !is {
+					return false, fmt.Sprintf("claim %s has instance %q, which is none", c.Name, id), nil
+				}
+				if other := of[id]; other != "" {
+					n.t.Fatalf("claims %s and %s have the same instance %s", other, c.Name, id)
+				}
+				of[id] = c.Name
+			}
+			saw := fmt.Sprintf("%d claims, %d instances", len(claims), len(instances))
+			return len(claims) == count && len(instances) == count, saw, nil
+		})
 }

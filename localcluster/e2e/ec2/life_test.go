@@ -28,24 +28,25 @@ func apart(app string) string {
 func (n *town) said(within time.Duration, reason string, parts ...string) string {
 	n.t.Helper()
 	text := ""
-	n.eventually(within, fmt.Sprintf("event %s with %q", reason, parts), func(ctx context.Context) (bool, string, error) {
-		var list eventsv1.EventList
-		if err := n.Client.List(ctx, &list); err != nil {
-			return false, "", err
-		}
-		var saw []string
-		for _, e := range list.Items {
-			if e.Reason != reason {
-				continue
+	n.eventually(within, fmt.Sprintf("event %s with %q", reason, parts),
+		func(ctx context.Context) (bool, string, error) {
+			var list eventsv1.EventList
+			if err := n.Client.List(ctx, &list); err != nil {
+				return false, "", err
 			}
-			saw = append(saw, e.Note)
-			if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(e.Note, part) }) {
-				text = e.Note
-				return true, "", nil
+			var saw []string
+			for _, e := range list.Items {
+				if e.Reason != reason {
+					continue
+				}
+				saw = append(saw, e.Note)
+				if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(e.Note, part) }) {
+					text = e.Note
+					return true, "", nil
+				}
 			}
-		}
-		return false, fmt.Sprintf("%q", saw), nil
-	})
+			return false, fmt.Sprintf("%q", saw), nil
+		})
 	return text
 }
 
@@ -65,7 +66,9 @@ func (n *town) ofInstance(id string) ec2test.Instance {
 func TestASpotWarning(t *testing.T) {
 	t.Parallel()
 	n := newTown(t, nil)
-	n.apply(class("default", ""), pool("default", "default", plain+amd64+"\n- {key: karpenter.sh/capacity-type, operator: In, values: [spot]}", quick),
+	n.apply(class("default", ""),
+		pool("default", "default", plain+amd64+"\n- {key: karpenter.sh/capacity-type, operator: In, values: [spot]}",
+			quick),
 		deployment("web", 3, "{cpu: 500m}", apart("web")))
 	n.running(3, later)
 	claims, err := n.claims(t.Context())
@@ -76,16 +79,19 @@ func TestASpotWarning(t *testing.T) {
 	first, second := claims[0], claims[1]
 	n.Account.Interrupt(idOf(first.Status.ProviderID))
 	n.warn(idOf(second.Status.ProviderID))
-	n.eventually(soon, "the warned claims to go and others to take their place", func(ctx context.Context) (bool, string, error) {
-		now, err := n.claims(ctx)
-		left := 0
-		for _, c := range now {
-			if c.Name == first.Name || c.Name == second.Name {
-				left++
+	n.eventually(soon, "the warned claims to go and others to take their place",
+		func(ctx context.Context) (bool, string, error) {
+			now, err := n.claims(ctx)
+			left := 0
+			for _, c := range now {
+				if c.Name == first.Name || c.Name == second.Name {
+					left++
+				}
 			}
-		}
-		return left == 0 && len(now) == 3, fmt.Sprintf("%d of the warned claims are left, %d in all", left, len(now)), err
-	})
+			return left == 0 && len(now) == 3, fmt.Sprintf("%d of the warned claims are left, %d in all", left,
+					len(now)),
+				err
+		})
 	n.running(3, soon)
 	n.said(soon, "SpotInterrupted")
 	if took := time.Since(warned); took > 2*time.Minute {
@@ -110,19 +116,21 @@ func (n *town) warn(instance string) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	_, err = queues.SendMessage(n.t.Context(), &sqs.SendMessageInput{QueueUrl: url.QueueUrl, MessageBody: aws.String(account.Warning(instance, time.Now()))})
+	_, err = queues.SendMessage(n.t.Context(),
+		&sqs.SendMessageInput{QueueUrl: url.QueueUrl, MessageBody: aws.String(account.Warning(instance, time.Now()))})
 	if err != nil {
 		n.t.Fatal(err)
 	}
 }
 
-// E-13: nodes in a capacity block are drained once it has 40 minutes to go, before EC2 ends their instances, and others
-// take their place outside of it.
+// E-13: nodes in a capacity block are drained once it has 40 minutes to go, before EC2 ends their instances, and
+// others take their place outside of it.
 func TestE13_ACapacityBlockThatEnds(t *testing.T) {
 	t.Parallel()
 	n := newTown(t, nil)
 	n.Account.AddCapacityReservation(ec2test.CapacityReservation{ID: "cr-0123456789abcdef0", Kind: "capacity-block",
-		Type: "m5.large", Zone: n.Account.Subnets[0].Zone, Total: 1, Ends: time.Now().Add(41*time.Minute + 30*time.Second)})
+		Type: "m5.large", Zone: n.Account.Subnets[0].Zone, Total: 1,
+		Ends: time.Now().Add(41*time.Minute + 30*time.Second)})
 	n.apply(class("default", "capacityReservationSelectorTerms: [{id: cr-0123456789abcdef0}]"),
 		pool("default", "default", "- {key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}\n"+
 			"- {key: karpenter.sh/capacity-type, operator: In, values: [reserved, on-demand]}", quick),
@@ -137,10 +145,11 @@ func TestE13_ACapacityBlockThatEnds(t *testing.T) {
 		t.Fatalf("%s runs in no reservation", i.ID)
 	}
 	n.said(5*time.Minute, "CapacityBlockExpiring", "the capacity block that the machine runs in ends soon")
-	n.eventually(later, "the claim in the block to go and another to take its place", func(ctx context.Context) (bool, string, error) {
-		now, err := n.claims(ctx)
-		return len(now) == 1 && now[0].Name != first.Name, fmt.Sprintf("%d claims", len(now)), err
-	})
+	n.eventually(later, "the claim in the block to go and another to take its place",
+		func(ctx context.Context) (bool, string, error) {
+			now, err := n.claims(ctx)
+			return len(now) == 1 && now[0].Name != first.Name, fmt.Sprintf("%d claims", len(now)), err
+		})
 	n.running(1, later)
 	if i := n.ofInstance(idOf(first.Status.ProviderID)); i.Code != "Client.UserInitiatedShutdown" {
 		t.Errorf("%s ended by %q: want it drained and terminated before EC2 takes it", i.ID, i.Code)
@@ -151,8 +160,9 @@ func TestE13_ACapacityBlockThatEnds(t *testing.T) {
 func TestANewImage(t *testing.T) {
 	t.Parallel()
 	n := newTown(t, nil)
-	n.apply(class("default", ""), pool("default", "default", plain+amd64+onDemand, "disruption:\n  consolidationPolicy: WhenEmpty\n"+
-		"  consolidateAfter: 0s\n  budgets: [{nodes: \"1\"}]"), deployment("web", 3, "{cpu: 500m}", apart("web")))
+	n.apply(class("default", ""),
+		pool("default", "default", plain+amd64+onDemand, "disruption:\n  consolidationPolicy: WhenEmpty\n"+
+			"  consolidateAfter: 0s\n  budgets: [{nodes: \"1\"}]"), deployment("web", 3, "{cpu: 500m}", apart("web")))
 	n.running(3, later)
 	before := map[string]bool{}
 	for _, i := range n.Account.Instances() {
@@ -183,7 +193,8 @@ func TestANewImage(t *testing.T) {
 		}
 		leaving := 0
 		for _, node := range nodes {
-			if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpenterv1.DisruptedTaintKey }) {
+			if slices.ContainsFunc(node.Spec.Taints,
+				func(t corev1.Taint) bool { return t.Key == karpenterv1.DisruptedTaintKey }) {
 				leaving++
 			}
 		}
@@ -195,7 +206,8 @@ func TestANewImage(t *testing.T) {
 				old++
 			}
 		}
-		return old == 0 && len(nodes) == 3 && leaving == 0, fmt.Sprintf("%d of %d instances have the old image, %d leave", old, len(instances), leaving), err
+		return old == 0 && len(nodes) == 3 && leaving == 0,
+			fmt.Sprintf("%d of %d instances have the old image, %d leave", old, len(instances), leaving), err
 	})
 	if most > 1 {
 		t.Errorf("%d nodes were leaving at once: the budget allows 1", most)

@@ -1,5 +1,5 @@
-// Package ec2 tests the EC2 provider end to end: Joiner as a process of its own, a real control plane, and instances of an AWS
-// account in this process (package eks). What EC2 is asked here it is asked through the SDK.
+// Package ec2 tests the EC2 provider end to end: Joiner as a process of its own, a real control plane, and instances
+// of an AWS account in this process (package eks). What EC2 is asked here it is asked through the SDK.
 //
 // Every test has a cluster of its own. The binaries come from the environment, as for the other end-to-end tests.
 package ec2
@@ -42,8 +42,8 @@ type town struct {
 	ec2 *ec2.Client
 }
 
-// newTown starts a cluster for this test alone. What the endpoint could not follow fails the test, and so does an instance that
-// could not become a node. When the test fails, the end of Joiner's log is printed.
+// newTown starts a cluster for this test alone. What the endpoint could not follow fails the test, and so does an
+// instance that could not become a node. When the test fails, the end of Joiner's log is printed.
 func newTown(t *testing.T, change func(*eks.Options)) *town {
 	t.Helper()
 	options, err := rig.FromEnv()
@@ -52,7 +52,8 @@ func newTown(t *testing.T, change func(*eks.Options)) *town {
 	}
 	options.Log = io.Discard
 	all := eks.Options{
-		Rig: options, Account: account.Options{Cluster: name, Boot: time.Second, Shut: time.Second}, Every: 500 * time.Millisecond,
+		Rig: options, Account: account.Options{Cluster: name, Boot: time.Second, Shut: time.Second},
+		Every: 500 * time.Millisecond,
 	}
 	if change != nil {
 		change(&all)
@@ -108,7 +109,8 @@ func (n *town) kubectl(args ...string) string {
 func (n *town) eventually(within time.Duration, what string, look func(context.Context) (bool, string, error)) {
 	n.t.Helper()
 	if err := n.Eventually(n.t.Context(), within, what, look); err != nil {
-		output, _ := n.Kubectl(context.WithoutCancel(n.t.Context()), "", "get", "ec2nodeclasses,nodepools,nodeclaims,nodes", "-o", "wide")
+		output, _ := n.Kubectl(context.WithoutCancel(n.t.Context()), "", "get",
+			"ec2nodeclasses,nodepools,nodeclaims,nodes", "-o", "wide")
 		classes, _ := n.Kubectl(context.WithoutCancel(n.t.Context()), "", "get", "ec2nodeclasses", "-o",
 			`jsonpath={range .items[*].status.conditions[?(@.status!="True")]}{.type} {.status} {.reason}: {.message}{"\n"}{end}`)
 		n.t.Fatalf("%v\n%s\n%s", err, output, classes)
@@ -152,7 +154,8 @@ func (n *town) instances(ctx context.Context) (map[string]types.Instance, error)
 	all := map[string]types.Instance{}
 	pages := ec2.NewDescribeInstancesPaginator(n.ec2, &ec2.DescribeInstancesInput{Filters: []types.Filter{
 		{Name: aws.String("tag:eks:eks-cluster-name"), Values: []string{name}},
-		{Name: aws.String("instance-state-name"), Values: []string{ec2test.Pending, ec2test.Running, ec2test.ShuttingDown}},
+		{Name: aws.String("instance-state-name"), Values: []string{ec2test.Pending, ec2test.Running,
+			ec2test.ShuttingDown}},
 	}})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)

@@ -42,7 +42,8 @@ type disk struct {
 }
 
 func (d disk) String() string {
-	return fmt.Sprintf("%s %dGi %s encrypted=%t iops=%d throughput=%d", d.device, d.gib, d.kind, d.encrypted, d.iops, d.throughput)
+	return fmt.Sprintf("%s %dGi %s encrypted=%t iops=%d throughput=%d", d.device, d.gib, d.kind, d.encrypted, d.iops,
+		d.throughput)
 }
 
 // ofPolicy is the root volume that every instance has to have.
@@ -63,7 +64,8 @@ func TestTheRootVolumeOfThePolicy(t *testing.T) {
 		name string
 		do   func()
 	}{
-		{"disks of one's own", h.ownDisks}, {"without admission", h.withoutAdmission}, {"a mutation on the way", h.mutation},
+		{"disks of one's own", h.ownDisks}, {"without admission", h.withoutAdmission},
+		{"a mutation on the way", h.mutation},
 	} {
 		if !t.Run(step.name, func(t *testing.T) {
 			outer := h.t
@@ -86,7 +88,8 @@ func (h *hosted) ownDisks() {
 	h.apply(wrappedClass("greedy", `blockDeviceMappings:
 - {deviceName: /dev/xvda, ebs: {volumeSizeGiB: 500, volumeType: IO2, iops: 9000, encrypted: Unencrypted}}
 - {deviceName: /dev/sda1, rootVolume: RootVolume, ebs: {volumeSizeGiB: 400}}
-- {deviceName: /dev/xvdb, ebs: {volumeSizeGiB: 30, volumeType: GP3, encrypted: Encrypted}}`), wrapped("greedy", "greedy"), h.pods("greedy", 1))
+- {deviceName: /dev/xvdb, ebs: {volumeSizeGiB: 30, volumeType: GP3, encrypted: Encrypted}}`),
+		wrapped("greedy", "greedy"), h.pods("greedy", 1))
 	h.running(3, later)
 	h.rooted("disks of one's own", 3)
 	others := 0
@@ -107,8 +110,8 @@ func (h *hosted) ownDisks() {
 	h.kubectl("delete", "deployment", "greedy")
 }
 
-// withoutAdmission: the tenant deletes the guard of EC2NodeClasses, and writes the class before it is back. The operator is held
-// meanwhile, since it is quicker than most tenants. What is launched in between goes.
+// withoutAdmission: the tenant deletes the guard of EC2NodeClasses, and writes the class before it is back. The
+// operator is held meanwhile, since it is quicker than most tenants. What is launched in between goes.
 func (h *hosted) withoutAdmission() {
 	const patch = `[{"op": "replace", "path": "/spec/blockDeviceMappings/0/ebs", "value": {"volumeSize": "500Gi", "volumeType": "gp3"}}]`
 	try := func(ctx context.Context) error {
@@ -143,8 +146,9 @@ func (h *hosted) signal(signal syscall.Signal) {
 	}
 }
 
-// mutation: an admission policy of the tenant's changes what the operator writes. The operator says so, and closes the pools of the
-// class: they launch nothing as long as the tenant's policy stands. Once it is gone, what was launched before the pools were closed goes.
+// mutation: an admission policy of the tenant's changes what the operator writes. The operator says so, and closes the
+// pools of the class: they launch nothing as long as the tenant's policy stands. Once it is gone, what was launched
+// before the pools were closed goes.
 func (h *hosted) mutation() {
 	const larger = `apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
@@ -165,55 +169,66 @@ spec: {policyName: larger}
 `
 	h.apply(larger)
 	began := time.Now()
-	h.eventually(soon, "the policy to say that its volume is not in the class", func(ctx context.Context) (bool, string, error) {
-		// Each write of the wrapper makes the operator write the class; the first may come before the mutation is in force.
-		h.apply(wrappedClass("modest", "monitoring: Basic\ntags: {try: \""+fmt.Sprint(time.Now().UnixNano())+"\"}"))
-		output, err := h.mgmt.Kubectl(ctx, "", "get", "autonodepolicy", "default", "-n", hcp, "-o",
-			`jsonpath={.status.conditions[?(@.type=="Ready")]}`)
-		told := strings.Contains(output, `"status":"False"`) && strings.Contains(output, "modest")
-		if told {
-			attack.Saw(h.t, attack.Seen{How: attack.Told, By: "the operator", Text: output, After: time.Since(began)})
-		}
-		return told, output, err
-	})
+	h.eventually(soon, "the policy to say that its volume is not in the class",
+		func(ctx context.Context) (bool, string, error) {
+			// Each write of the wrapper makes the operator write the class; the first may come before the
+			// mutation is in force.
+			h.apply(wrappedClass("modest", "monitoring: Basic\ntags: {try: \""+fmt.Sprint(time.Now().UnixNano())+
+				"\"}"))
+			output, err := h.mgmt.Kubectl(ctx, "", "get", "autonodepolicy", "default", "-n", hcp, "-o",
+				`jsonpath={.status.conditions[?(@.type=="Ready")]}`)
+			told := strings.Contains(output, `"status":"False"`) && strings.Contains(output, "modest")
+			if told {
+				attack.Saw(h.t, attack.Seen{How: attack.Told, By: "the operator", Text: output,
+					After: time.Since(began)})
+			}
+			return told, output, err
+		})
 	h.eventually(soon, "the pool of the class to be closed", func(ctx context.Context) (bool, string, error) {
-		output, err := h.Kubectl(ctx, "", "get", "nodepool", "modest", "-o", "jsonpath={.spec.template.spec.requirements}")
+		output, err := h.Kubectl(ctx, "", "get", "nodepool", "modest", "-o",
+			"jsonpath={.spec.template.spec.requirements}")
 		return strings.Contains(output, "DoesNotExist"), output, err
 	})
 	before := h.roots(h.t.Context())
-	h.kubectl("scale", "deployment", "modest", "--replicas=8") // more than the nodes with those that were replacing others when the pool was closed
-	h.said(later, "FailedScheduling", "modest")                // Joiner has looked for a node
+	// more than the nodes with those that were replacing others when the pool was closed
+	h.kubectl("scale", "deployment", "modest", "--replicas=8")
+	h.said(later, "FailedScheduling", "modest") // Joiner has looked for a node
 	h.t.Logf("while the tenant's mutation stands: %v, and %v when the pool was closed", h.roots(h.t.Context()), before)
-	if pending := h.kubectl("get", "pods", "--field-selector=status.phase=Pending", "-o", "name"); !strings.Contains(pending, "pod/") {
+	if pending := h.kubectl("get", "pods", "--field-selector=status.phase=Pending", "-o",
+		"name"); !strings.Contains(pending, "pod/") {
 		h.t.Error("no pod waits: a closed pool launches nothing")
 	}
 	h.kubectl("delete", "mutatingadmissionpolicybinding,mutatingadmissionpolicy", "larger")
 	h.settled("a mutation on the way", 8)
 }
 
-// rooted demands that at least count instances run, each with exactly the policy's root volume. There are more while nodes are
-// replaced, as they are after each change of their class.
+// rooted demands that at least count instances run, each with exactly the policy's root volume. There are more while
+// nodes are replaced, as they are after each change of their class.
 func (h *hosted) rooted(after string, count int) {
 	h.t.Helper()
 	roots := h.roots(h.t.Context())
 	if len(roots) != 1 || roots[ofPolicy.String()] < count {
-		h.t.Errorf("%s: instances by their root volumes: %v, want %d with %s, and no others", after, roots, count, ofPolicy)
+		h.t.Errorf("%s: instances by their root volumes: %v, want %d with %s, and no others", after, roots, count,
+			ofPolicy)
 		return
 	}
-	attack.Saw(h.t, attack.Seen{How: attack.Held, Text: fmt.Sprintf("%s: instances by their root volumes: %v", after, roots)})
+	attack.Saw(h.t,
+		attack.Seen{How: attack.Held, Text: fmt.Sprintf("%s: instances by their root volumes: %v", after, roots)})
 }
 
-// settled waits until count instances run, each with exactly the policy's root volume, and logs what there was on the way.
+// settled waits until count instances run, each with exactly the policy's root volume, and logs what there was on the
+// way.
 func (h *hosted) settled(after string, count int) {
 	h.t.Helper()
 	seen := map[string]int{}
-	h.eventually(later, "every instance to have the policy's root volume", func(ctx context.Context) (bool, string, error) {
-		roots := h.roots(ctx)
-		for text, n := range roots {
-			seen[text] = max(seen[text], n)
-		}
-		return len(roots) == 1 && roots[ofPolicy.String()] >= count, fmt.Sprint(roots), nil
-	})
+	h.eventually(later, "every instance to have the policy's root volume",
+		func(ctx context.Context) (bool, string, error) {
+			roots := h.roots(ctx)
+			for text, n := range roots {
+				seen[text] = max(seen[text], n)
+			}
+			return len(roots) == 1 && roots[ofPolicy.String()] >= count, fmt.Sprint(roots), nil
+		})
 	h.running(count, later)
 	h.rooted(after, count)
 	h.t.Logf("%s: most instances at once, by their root volumes: %v", after, seen)
@@ -235,12 +250,14 @@ func (h *hosted) roots(ctx context.Context) map[string]int {
 	return counts
 }
 
-// disks are the block devices of the instances that run, by instance: what their launch templates say, which has to be what EC2 made
-// of it.
+// disks are the block devices of the instances that run, by instance: what their launch templates say, which has to be
+// what EC2 made of it.
 func (h *hosted) disks(ctx context.Context) map[string][]disk {
 	h.t.Helper()
 	templates := map[string][]disk{}
-	pages := ec2.NewDescribeLaunchTemplateVersionsPaginator(h.ec2, &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{"$Latest"}})
+	pages := ec2.NewDescribeLaunchTemplateVersionsPaginator(h.ec2, &ec2.DescribeLaunchTemplateVersionsInput{
+		Versions: []string{"$Latest"},
+	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -250,7 +267,8 @@ func (h *hosted) disks(ctx context.Context) map[string][]disk {
 			for _, m := range v.LaunchTemplateData.BlockDeviceMappings {
 				d := disk{device: aws.ToString(m.DeviceName)}
 				if e := m.Ebs; e != nil {
-					d = disk{d.device, aws.ToInt32(e.VolumeSize), string(e.VolumeType), aws.ToBool(e.Encrypted), aws.ToInt32(e.Iops), aws.ToInt32(e.Throughput)}
+					d = disk{d.device, aws.ToInt32(e.VolumeSize), string(e.VolumeType), aws.ToBool(e.Encrypted),
+						aws.ToInt32(e.Iops), aws.ToInt32(e.Throughput)}
 				}
 				name := aws.ToString(v.LaunchTemplateName)
 				templates[name] = append(templates[name], d)
@@ -283,8 +301,8 @@ func (h *hosted) sameDisks(ctx context.Context, id string, asked []disk) {
 	}
 	var has []disk
 	for _, v := range out.Volumes {
-		has = append(has, disk{aws.ToString(v.Attachments[0].Device), aws.ToInt32(v.Size), string(v.VolumeType), aws.ToBool(v.Encrypted),
-			aws.ToInt32(v.Iops), aws.ToInt32(v.Throughput)})
+		has = append(has, disk{aws.ToString(v.Attachments[0].Device), aws.ToInt32(v.Size), string(v.VolumeType),
+			aws.ToBool(v.Encrypted), aws.ToInt32(v.Iops), aws.ToInt32(v.Throughput)})
 	}
 	byDevice := func(a, b disk) int { return strings.Compare(a.device, b.device) }
 	asked = slices.SortedFunc(slices.Values(asked), byDevice)

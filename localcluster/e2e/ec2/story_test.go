@@ -16,19 +16,23 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/aws/kubelets"
 )
 
-// E-28, E-31, E-32, E-34, E-46, E-55, E-57: 200 pods of several kinds get nodes; Kubernetes and EC2 tell the same of each; and
-// when the pods are gone, so are the instances.
+// E-28, E-31, E-32, E-34, E-46, E-55, E-57: 200 pods of several kinds get nodes; Kubernetes and EC2 tell the same of
+// each; and when the pods are gone, so are the instances.
 func TestTwoHundredPods(t *testing.T) {
 	t.Parallel()
 	n := newTown(t, nil)
 	n.apply(
-		class("default", "tags: {team: web}\nblockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeSize: 50Gi, volumeType: gp3, encrypted: true}}]"),
-		pool("default", "default", plain+spotToo+"\n- {key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}", quick),
+		class("default",
+			"tags: {team: web}\nblockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeSize: 50Gi, volumeType: gp3, encrypted: true}}]"),
+		pool("default", "default", plain+spotToo+"\n- {key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}",
+			quick),
 		deployment("web", 100, "{cpu: 500m, memory: 1Gi}", ""),
 		deployment("graviton", 30, "{cpu: 1}", "nodeSelector: {kubernetes.io/arch: arm64}"),
-		deployment("zonal", 30, "{cpu: 1}", "topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, "+
-			"whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: zonal}}}]"),
-		deployment("database", 20, "{cpu: 3, memory: 20Gi}", "nodeSelector: {karpenter.sh/capacity-type: on-demand, kubernetes.io/arch: amd64}"),
+		deployment("zonal", 30, "{cpu: 1}",
+			"topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, "+
+				"whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: zonal}}}]"),
+		deployment("database", 20, "{cpu: 3, memory: 20Gi}",
+			"nodeSelector: {karpenter.sh/capacity-type: on-demand, kubernetes.io/arch: amd64}"),
 		deployment("small", 20, "{cpu: 100m}", "nodeSelector: {karpenter.k8s.aws/instance-category: c}"),
 	)
 	n.running(200, later)
@@ -41,23 +45,27 @@ func TestTwoHundredPods(t *testing.T) {
 func (n *town) sameStory() {
 	n.t.Helper()
 	var claims []karpenterv1.NodeClaim
-	n.eventually(soon, "every claim to be initialized and its instance to have its name", func(ctx context.Context) (bool, string, error) {
-		var err error
-		if claims, err = n.claims(ctx); err != nil {
-			return false, "", err
-		}
-		instances, err := n.instances(ctx)
-		if err != nil {
-			return false, "", err
-		}
-		for _, c := range claims {
-			i := instances[idOf(c.Status.ProviderID)]
-			if c.Status.NodeName == "" || tagsOf(i.Tags)["Name"] != c.Status.NodeName {
-				return false, fmt.Sprintf("claim %s has node %q, its instance the tags %v", c.Name, c.Status.NodeName, tagsOf(i.Tags)), nil
+	n.eventually(soon, "every claim to be initialized and its instance to have its name",
+		func(ctx context.Context) (bool, string, error) {
+			var err error
+			if claims, err = n.claims(ctx); err != nil {
+				return false, "", err
 			}
-		}
-		return len(instances) == len(claims), fmt.Sprintf("%d instances for %d claims", len(instances), len(claims)), nil
-	})
+			instances, err := n.instances(ctx)
+			if err != nil {
+				return false, "", err
+			}
+			for _, c := range claims {
+				i := instances[idOf(c.Status.ProviderID)]
+				if c.Status.NodeName == "" || tagsOf(i.Tags)["Name"] != c.Status.NodeName {
+					return false, fmt.Sprintf("claim %s has node %q, its instance the tags %v", c.Name,
+						c.Status.NodeName, tagsOf(i.Tags)), nil
+				}
+			}
+			return len(instances) == len(claims), fmt.Sprintf("%d instances for %d claims", len(instances),
+					len(claims)),
+				nil
+		})
 	instances, err := n.instances(n.t.Context())
 	if err != nil {
 		n.t.Fatal(err)
@@ -93,16 +101,20 @@ func (n *town) compare(c karpenterv1.NodeClaim, node corev1.Node, i types.Instan
 		"image":    {c.Status.ImageID, aws.ToString(i.ImageId)},
 	}
 	for label, said := range map[string]string{
-		corev1.LabelInstanceTypeStable: string(i.InstanceType), corev1.LabelTopologyZone: aws.ToString(i.Placement.AvailabilityZone),
-		"topology.k8s.aws/zone-id": aws.ToString(i.Placement.AvailabilityZoneId), "karpenter.sh/capacity-type": capacity,
-		"karpenter.sh/nodepool": c.Labels["karpenter.sh/nodepool"],
+		corev1.LabelInstanceTypeStable: string(i.InstanceType),
+		corev1.LabelTopologyZone:       aws.ToString(i.Placement.AvailabilityZone),
+		"topology.k8s.aws/zone-id":     aws.ToString(i.Placement.AvailabilityZoneId),
+		"karpenter.sh/capacity-type":   capacity, "karpenter.sh/nodepool": c.Labels["karpenter.sh/nodepool"],
 	} {
-		same["node's "+label], same["claim's "+label] = [2]string{node.Labels[label], said}, [2]string{c.Labels[label], said}
+		same["node's "+label], same["claim's "+label] = [2]string{node.Labels[label], said},
+			[2]string{c.Labels[label], said}
 	}
 	tags := tagsOf(i.Tags)
 	for key, want := range map[string]string{
-		"kubernetes.io/cluster/" + name: "owned", "eks:eks-cluster-name": name, "karpenter.sh/nodepool": c.Labels["karpenter.sh/nodepool"],
-		"karpenter.k8s.aws/ec2nodeclass": c.Spec.NodeClassRef.Name, "karpenter.sh/nodeclaim": c.Name, "Name": node.Name, "team": "web",
+		"kubernetes.io/cluster/" + name: "owned", "eks:eks-cluster-name": name,
+		"karpenter.sh/nodepool":          c.Labels["karpenter.sh/nodepool"],
+		"karpenter.k8s.aws/ec2nodeclass": c.Spec.NodeClassRef.Name, "karpenter.sh/nodeclaim": c.Name,
+		"Name": node.Name, "team": "web",
 	} {
 		same["tag "+key] = [2]string{tags[key], want}
 	}
@@ -114,7 +126,8 @@ func (n *town) compare(c karpenterv1.NodeClaim, node corev1.Node, i types.Instan
 	for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
 		planned, has := c.Status.Allocatable[resource], node.Status.Allocatable[resource]
 		if has.Cmp(planned) < 0 {
-			n.t.Errorf("%s of %s has %s %s for pods, %s was planned", id, i.InstanceType, has.String(), resource, planned.String())
+			n.t.Errorf("%s of %s has %s %s for pods, %s was planned", id, i.InstanceType, has.String(), resource,
+				planned.String())
 		}
 	}
 	n.volume(id)
@@ -134,8 +147,10 @@ func (n *town) volume(id string) {
 		n.t.Fatalf("%s has %d volumes, want one", id, len(out.Volumes))
 	}
 	v := out.Volumes[0]
-	if aws.ToInt32(v.Size) != 50 || v.VolumeType != types.VolumeTypeGp3 || !aws.ToBool(v.Encrypted) || tagsOf(v.Tags)["team"] != "web" {
-		n.t.Errorf("%s has a volume of %d GiB, %s, encrypted: %t, tags %v", id, aws.ToInt32(v.Size), v.VolumeType, aws.ToBool(v.Encrypted), tagsOf(v.Tags))
+	if aws.ToInt32(v.Size) != 50 || v.VolumeType != types.VolumeTypeGp3 || !aws.ToBool(v.Encrypted) ||
+		tagsOf(v.Tags)["team"] != "web" {
+		n.t.Errorf("%s has a volume of %d GiB, %s, encrypted: %t, tags %v", id, aws.ToInt32(v.Size), v.VolumeType,
+			aws.ToBool(v.Encrypted), tagsOf(v.Tags))
 	}
 }
 
@@ -151,8 +166,10 @@ func (n *town) userData(c karpenterv1.NodeClaim, id string) {
 		n.t.Fatalf("%s: %v", id, err)
 	}
 	pods := c.Status.Capacity[corev1.ResourcePods]
-	if config.Labels["karpenter.sh/nodepool"] != c.Labels["karpenter.sh/nodepool"] || int64(config.MaxPods) != pods.Value() ||
-		len(config.Taints) == 0 || config.Taints[len(config.Taints)-1].Key != karpenterv1.UnregisteredTaintKey || config.Cluster.CIDR == "" {
+	if config.Labels["karpenter.sh/nodepool"] != c.Labels["karpenter.sh/nodepool"] ||
+		int64(config.MaxPods) != pods.Value() ||
+		len(config.Taints) == 0 || config.Taints[len(config.Taints)-1].Key != karpenterv1.UnregisteredTaintKey ||
+		config.Cluster.CIDR == "" {
 		n.t.Errorf("%s was told %+v", id, config)
 	}
 }

@@ -17,26 +17,27 @@ import (
 // condition waits until a node class has a condition with a status, and a text that has all parts.
 func (n *town) condition(within time.Duration, class, kind, status string, parts ...string) {
 	n.t.Helper()
-	n.eventually(within, fmt.Sprintf("EC2NodeClass %s with %s %s and %q", class, kind, status, parts), func(ctx context.Context) (bool, string, error) {
-		var list awsv1.EC2NodeClassList
-		if err := n.Client.List(ctx, &list); err != nil {
-			return false, "", err
-		}
-		saw := ""
-		for _, c := range list.Items {
-			for _, have := range c.Status.Conditions {
-				if c.Name != class || string(have.Type) != kind {
-					continue
-				}
-				saw = fmt.Sprintf("%s %s: %s", have.Status, have.Reason, have.Message)
-				if string(have.Status) == status && have.ObservedGeneration == c.Generation &&
-					!slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(saw, part) }) {
-					return true, "", nil
+	n.eventually(within, fmt.Sprintf("EC2NodeClass %s with %s %s and %q", class, kind, status, parts),
+		func(ctx context.Context) (bool, string, error) {
+			var list awsv1.EC2NodeClassList
+			if err := n.Client.List(ctx, &list); err != nil {
+				return false, "", err
+			}
+			saw := ""
+			for _, c := range list.Items {
+				for _, have := range c.Status.Conditions {
+					if c.Name != class || string(have.Type) != kind {
+						continue
+					}
+					saw = fmt.Sprintf("%s %s: %s", have.Status, have.Reason, have.Message)
+					if string(have.Status) == status && have.ObservedGeneration == c.Generation &&
+						!slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(saw, part) }) {
+						return true, "", nil
+					}
 				}
 			}
-		}
-		return false, saw, nil
-	})
+			return false, saw, nil
+		})
 }
 
 // instancesBy counts instances by something about them.
@@ -126,7 +127,8 @@ func (n *town) quota(ec2test.Subnet) {
 	n.running(4, later)
 	kinds := n.instancesBy(func(i ec2test.Instance) string { return i.CapacityType })
 	if kinds["spot"] == 0 || kinds["spot"] > 2 || kinds["spot"]+kinds["on-demand"] != 4 {
-		n.t.Errorf("instances by capacity type: %v, want spot up to the quota of 16 vCPUs and the rest on demand", kinds)
+		n.t.Errorf("instances by capacity type: %v, want spot up to the quota of 16 vCPUs and the rest on demand",
+			kinds)
 	}
 	n.said(soon, "QuotaExceeded", account.Region)
 	n.empty()
@@ -159,7 +161,8 @@ func (n *town) throttling(ec2test.Subnet) {
 		n.t.Fatal(err)
 	}
 	if refused == 0 || len(instances) != 5 || len(claims) != 5 {
-		n.t.Errorf("%d calls were throttled, there are %d instances for %d launches: want some throttled and 5 instances for 5 launches",
+		n.t.Errorf(
+			"%d calls were throttled, there are %d instances for %d launches: want some throttled and 5 instances for 5 launches",
 			refused, len(instances), len(claims))
 	}
 	n.faults(ec2test.Faults{})

@@ -15,8 +15,9 @@ const chapterEnv = "JOINER_DEMO_CHAPTER"
 
 // demo is the line that make demo runs.
 func (term *terminal) demo(chapter, joinerctl string) string {
-	line := "bin/demo --controlplane bin/controlplane --joiner bin/joiner --operator bin/joiner-operator --joinerctl " +
-		joinerctl
+	line :=
+		"bin/demo --controlplane bin/controlplane --joiner bin/joiner --operator bin/joiner-operator --joinerctl " +
+			joinerctl
 	if chapter != "" {
 		line += " --chapter " + chapter
 	}
@@ -35,8 +36,8 @@ func TestU01_ADemoThatIsBrokenFromOutsideSaysSo(t *testing.T) {
 	if code != 1 || strings.Contains(run.all.String(), "Everything held") {
 		t.Errorf("it ended with %d, want 1:\n%s", code, run.all.String())
 	}
-	for _, part := range []string{"FAILED: chapter nodes, step 3 of 6", "joinerctl explain pod default/impossible ended with 7",
-		"broken from outside"} {
+	for _, part := range []string{"FAILED: chapter nodes, step 3 of 6",
+		"joinerctl explain pod default/impossible ended with 7", "broken from outside"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("it does not say %q, but\n%s", part, said)
 		}

@@ -12,7 +12,8 @@ import (
 // idleEnv is how many minutes an idle cluster is watched.
 const idleEnv = "JOINER_IDLE_MINUTES"
 
-// U-14: while nothing happens, nothing is logged at info. The cluster has nodes with pods on them, and has come to rest.
+// U-14: while nothing happens, nothing is logged at info. The cluster has nodes with pods on them, and has come to
+// rest.
 func TestU14_AnIdleClusterLogsNothing(t *testing.T) {
 	t.Parallel()
 	minutes := 1

@@ -73,7 +73,8 @@ func userPages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{"README.md": pageOf(t, "README.md")}
 	err := filepath.WalkDir(filepath.Join(root, "docs"), func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(name) != ".md" || strings.Contains(name, "/spec/") || strings.Contains(name, "/adr/") {
+		if err != nil || filepath.Ext(name) != ".md" || strings.Contains(name, "/spec/") ||
+			strings.Contains(name, "/adr/") {
 			return err
 		}
 		content, err := os.ReadFile(name)

@@ -103,7 +103,8 @@ func (r *reader) makeUp(b block) {
 	r.log = regexp.MustCompile(`Joiner's log: (\S+)`).FindStringSubmatch(said)[1]
 	r.console(regexp.MustCompile(`http://\S+`).FindString(said))
 	_, tries, _ := strings.Cut(said, "Three things to try:")
-	for _, found := range regexp.MustCompile(`(?m) ((?:kubectl|bin/joinerctl) \S.*)$`).FindAllStringSubmatch(tries, -1) {
+	for _, found := range regexp.MustCompile(`(?m) ((?:kubectl|bin/joinerctl) \S.*)$`).FindAllStringSubmatch(tries,
+		-1) {
 		if !strings.HasSuffix(found[1], "...") {
 			r.tries = append(r.tries, found[1])
 		}
@@ -151,7 +152,7 @@ func (r *reader) work(b block) {
 	r.try()
 }
 
-// try types what make up has printed, but for what the page has had typed already.
+// try types what make up has printed, except what the page has had typed already.
 func (r *reader) try() {
 	for _, line := range r.tries {
 		if slices.Contains(r.typing, line) {
@@ -194,7 +195,8 @@ func (r *reader) apply(b block) {
 // event compares what the page shows of a waiting pod with the event that is there.
 func (r *reader) event(b block) {
 	r.eventually("the event that the page shows", func() (bool, string) {
-		said := r.works("kubectl get events --field-selector=reason=FailedScheduling -o jsonpath='{.items[*].message}'")
+		said := r.works(
+			"kubectl get events --field-selector=reason=FailedScheduling -o jsonpath='{.items[*].message}'")
 		return strings.Contains(unfolded(said), unfolded(b.text)), said
 	})
 }

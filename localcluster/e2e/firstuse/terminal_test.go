@@ -56,7 +56,8 @@ func (term *terminal) script(name, text string) string {
 	term.t.Helper()
 	folder := filepath.Join(term.tmp, "path")
 	path := filepath.Join(folder, name)
-	if err := errors.Join(os.MkdirAll(folder, 0o755), os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755)); err != nil {
+	if err := errors.Join(os.MkdirAll(folder, 0o755),
+		os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755)); err != nil {
 		term.t.Fatal(err)
 	}
 	return path

@@ -53,15 +53,17 @@ spec:
     restartPolicy: Never, nodeSelector: {node-role.kubernetes.io/control-plane: ""}, containers: [{name: backup, image: backup}]}}}}
 `
 
-// H14: what came to protected nodes while the mode was Disable is found, with what to do, by a user who may only read; what is
-// authorized, static, or elsewhere is not. Once that is done, nothing is left.
+// H14: what came to protected nodes while the mode was Disable is found, with what to do, by a user who may only read;
+// what is authorized, static, or elsewhere is not. Once that is done, nothing is left.
 func TestTheAuditFindsWhatIsLeft(t *testing.T) {
 	g := begin(t)
 	g.Set(t, configv1.Disable)
 	g.Eventually(t, "allow", dry)
 	for _, line := range []string{
-		"alice create pod app/there node=cp1 owner=ReplicaSet/gone", "alice create pod app/tolerates tolerate=*", "alice create pod app/lost node=cp9",
-		"alice create pod app/posing node=cp1 mirror", "alice create pod ops/authorized node=cp1", "system:admin create pod tmp/override override=must-gather",
+		"alice create pod app/there node=cp1 owner=ReplicaSet/gone", "alice create pod app/tolerates tolerate=*",
+		"alice create pod app/lost node=cp9",
+		"alice create pod app/posing node=cp1 mirror", "alice create pod ops/authorized node=cp1",
+		"system:admin create pod tmp/override override=must-gather",
 	} {
 		g.Expect(t, "allow", line)
 	}
@@ -88,13 +90,15 @@ func TestTheAuditFindsWhatIsLeft(t *testing.T) {
 		found[f.Namespace+"/"+f.Name] = string(f.Class)
 	}
 	want := map[string]string{
-		"app/there": "OnProtectedNode", "app/tolerates": "AimsAtProtectedNode", "app/lost": "OnProtectedNode", "app/posing": "OnProtectedNode", "tmp/override": "OverrideWaiting",
+		"app/there": "OnProtectedNode", "app/tolerates": "AimsAtProtectedNode", "app/lost": "OnProtectedNode",
+		"app/posing": "OnProtectedNode", "tmp/override": "OverrideWaiting",
 		"app/CronJob nightly": "AimsAtProtectedNode",
 	}
 	if code != cli.CodeFindings || !maps.Equal(found, want) {
 		t.Errorf("exit %d, found %v, want %v", code, found, want)
 	}
-	if group := report.Groups[0]; group.Mode != "Disable" || group.Nodes != 1 || group.Static != 1 || group.Authorized["ops"] != 1 || report.Pods != bystanders+7 {
+	if group := report.Groups[0]; group.Mode != "Disable" || group.Nodes != 1 || group.Static != 1 ||
+		group.Authorized["ops"] != 1 || report.Pods != bystanders+7 {
 		t.Errorf("group %+v, %d pods", group, report.Pods)
 	}
 	if _, err := g.Kubectl(t.Context(), "", "delete", "cronjob", "nightly", "--namespace=app"); err != nil {
@@ -103,7 +107,8 @@ func TestTheAuditFindsWhatIsLeft(t *testing.T) {
 	delete(found, "app/CronJob nightly")
 	for name := range found {
 		namespace, pod, _ := strings.Cut(name, "/")
-		if err := g.Clients.CoreV1().Pods(namespace).Delete(t.Context(), pod, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
+		if err := g.Clients.CoreV1().Pods(namespace).Delete(t.Context(), pod,
+			metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -113,12 +118,14 @@ func TestTheAuditFindsWhatIsLeft(t *testing.T) {
 	}
 }
 
-// H7: in which mode a pod is created does not matter for who may bring the override, so that it can be believed when the pod is bound.
+// H7: in which mode a pod is created does not matter for who may bring the override, so that it can be believed when
+// the pod is bound.
 func TestTheOverrideIsWatchedInEveryMode(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		for _, mode := range []configv1.GroupMode{configv1.Inform, configv1.Disable} {
 			g.Set(t, mode)
-			let := map[configv1.GroupMode]string{configv1.Inform: "warn ControlPlane/NodeName", configv1.Disable: "allow"}[mode]
+			let := map[configv1.GroupMode]string{configv1.Inform: "warn ControlPlane/NodeName",
+				configv1.Disable: "allow"}[mode]
 			g.Eventually(t, let, dry)
 			g.Expect(t, "deny ControlPlane/OverrideMisused", "alice create pod tmp/- override=mine")
 			g.Expect(t, "allow", "system:admin create pod tmp/"+strings.ToLower(string(mode))+" override=must-gather")
@@ -128,7 +135,8 @@ func TestTheOverrideIsWatchedInEveryMode(t *testing.T) {
 		// Other subresources are not judged: the API server lets them change no annotation.
 		annotation := []byte(`{"metadata":{"annotations":{"` + evaluator.OverrideAnnotation + `":"mine"}}}`)
 		for _, subresource := range []string{"resize", "ephemeralcontainers"} {
-			pod, err := g.Clients.CoreV1().Pods("app").Patch(t.Context(), "plain", types.StrategicMergePatchType, annotation, metav1.PatchOptions{}, subresource)
+			pod, err := g.Clients.CoreV1().Pods("app").Patch(t.Context(), "plain", types.StrategicMergePatchType,
+				annotation, metav1.PatchOptions{}, subresource)
 			if err != nil || pod.Annotations[evaluator.OverrideAnnotation] != "" {
 				t.Errorf("%s: %v, annotations %v", subresource, err, pod.Annotations)
 			}
@@ -170,7 +178,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: auditor}]
 func (g guarded) crowd(t *testing.T) {
 	t.Helper()
 	pods := g.Clients.CoreV1().Pods("web")
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}}
 	for range bystanders {
 		if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

@@ -31,7 +31,8 @@ var linux = strings.NewReplacer("kubernetes.io/hostname: cp1,",
 	"kubernetes.io/hostname: cp1, kubernetes.io/os: linux,", "kubernetes.io/hostname: w1}",
 	"kubernetes.io/hostname: w1, kubernetes.io/os: linux}").Replace(placing.Nodes)
 
-// forged is a mutating policy of somebody else's, which writes on every pod of a namespace what the policy would write.
+// forged is a mutating policy of somebody else's, which writes on every pod of a namespace what the policy would
+// write.
 const forged = `apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
 metadata: {name: forged}
@@ -89,7 +90,8 @@ func (g guarded) temporary(t *testing.T, prefix string) string {
 	return made.Name
 }
 
-// tool is a pod as a tool of administrators sends it (U15), and the prefix of the namespace that the tool makes for it.
+// tool is a pod as a tool of administrators sends it (U15), and the prefix of the namespace that the tool makes for
+// it.
 type tool struct {
 	name, prefix, refusal string
 	pod                   corev1.Pod
@@ -126,19 +128,21 @@ func tools() []tool {
 func (g guarded) runs(t *testing.T, namespace, name string) *corev1.Pod {
 	t.Helper()
 	var pod *corev1.Pod
-	err := wait.PollUntilContextTimeout(t.Context(), poll, workloadsWithin, true, func(ctx context.Context) (bool, error) {
-		found, err := g.Clients.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		pod = found
-		return pod.Status.Phase == corev1.PodRunning, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), poll, workloadsWithin, true,
+		func(ctx context.Context) (bool, error) {
+			found, err := g.Clients.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return false, err
+			}
+			pod = found
+			return pod.Status.Phase == corev1.PodRunning, nil
+		})
 	switch {
 	case pod == nil:
 		t.Fatalf("pod %s/%s: %v", namespace, name, err)
 	case err != nil:
-		t.Errorf("pod %s/%s is %s on %q: %v: %+v", namespace, name, pod.Status.Phase, pod.Spec.NodeName, err, pod.Status.Conditions)
+		t.Errorf("pod %s/%s is %s on %q: %v: %+v", namespace, name, pod.Status.Phase, pod.Spec.NodeName, err,
+			pod.Status.Conditions)
 	}
 	return pod
 }
@@ -214,7 +218,8 @@ func (g guarded) administrates(t *testing.T, tool tool, user string, groups []st
 		return string(log), err
 	}, annotation("decision", "override"), annotation("override", "automatic: "+user))
 	eventuallySees(t, "metrics", func() (string, error) { return g.Metrics(t.Context()) },
-		fmt.Sprintf(`decisions_total{decision="override",dry_run="false",group="ControlPlane",mode="Enable",reason=%q,`,
+		fmt.Sprintf(
+			`decisions_total{decision="override",dry_run="false",group="ControlPlane",mode="Enable",reason=%q,`,
 			tool.refusal))
 }
 
@@ -261,7 +266,8 @@ func (g guarded) daemonStaysOff(t *testing.T, namespace string) {
 func (g guarded) withoutPolicies(t *testing.T) {
 	t.Helper()
 	g.must(t, "delete", "mutatingadmissionpolicybinding,mutatingadmissionpolicy", "node-scheduling-policy-automatic-0")
-	g.EventuallyWithin(t, workloadsWithin, "deny ControlPlane/NodeName", "system:admin create pod tmp/- node=cp1 dry-run")
+	g.EventuallyWithin(t, workloadsWithin, "deny ControlPlane/NodeName",
+		"system:admin create pod tmp/- node=cp1 dry-run")
 	g.ExpectAll(t, []placing.Case{
 		{Want: "warn ControlPlane/NodeName", Line: "system:admin create pod tmp/- node=cp1 override=by-hand"},
 		{Want: "deny ControlPlane/NodeName", Line: "alice create pod tmp/- node=cp1"},
@@ -292,7 +298,8 @@ func TestA42_AListedNamespaceIsTheOtherWay(t *testing.T) {
 				namespace := g.temporary(t, tool.prefix)
 				_, err := admin.CoreV1().Pods(namespace).Create(t.Context(), &tool.pod, metav1.CreateOptions{})
 				if first := fmt.Sprint(err); !apierrors.IsForbidden(err) || !strings.Contains(first,
-					"[ControlPlane/"+tool.refusal+"]: use an authorized namespace (oc: --to-namespace, --run-namespace)") {
+					"[ControlPlane/"+tool.refusal+
+						"]: use an authorized namespace (oc: --to-namespace, --run-namespace)") {
 					t.Errorf("%s in %s: %v", tool.name, namespace, err)
 				}
 				for user, clients := range map[string]kubernetes.Interface{"system:admin": admin, "sam": sam} {

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 )
 
-// as makes kubectl act as alice, who may do everything as far as RBAC is concerned: what is refused is the policy's doing.
-// Each row of docs/control-plane-bypass.md names a test of this file or of workloads_test.go.
+// as makes kubectl act as alice, who may do everything as far as RBAC is concerned: what is refused is the policy's
+// doing. Each row of docs/control-plane-bypass.md names a test of this file or of workloads_test.go.
 func as(args ...string) []string {
 	return append([]string{"--as=alice", "--as-group=" + placing.People}, args...)
 }
@@ -26,11 +26,14 @@ type attempt struct {
 }
 
 func podManifest(name, spec string) string {
-	return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": %q, "namespace": "app"}, "spec": {"containers": [{"name": "main", "image": "image"}]%s}}`, name, spec)
+	return fmt.Sprintf(
+		`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": %q, "namespace": "app"}, "spec": {"containers": [{"name": "main", "image": "image"}]%s}}`,
+		name, spec)
 }
 
 func bindingManifest(target string) string {
-	return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "waiting"}, "target": %s}`, target)
+	return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "waiting"}, "target": %s}`,
+		target)
 }
 
 // refuse tries every attempt and wants its refusal; afterwards no pod of the namespace may be on a node of the group.
@@ -66,15 +69,24 @@ func TestX11_EveryWayToCreateAPodIsJudged(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		const node, tolerate = `, "nodeName": "cp1"`, `, "tolerations": [{"operator": "Exists"}]`
 		g.refuse(t, map[string]attempt{
-			"create":             {[]string{"create", "-f", "-"}, podManifest("a", node), "NodeName"},
-			"client-side apply":  {[]string{"apply", "-f", "-"}, podManifest("b", node), "NodeName"},
-			"server-side apply":  {[]string{"apply", "--server-side", "-f", "-"}, podManifest("c", tolerate), "Toleration"},
-			"replace --force":    {[]string{"replace", "--force", "-f", "-"}, podManifest("d", node), "NodeName"},
-			"run with overrides": {[]string{"run", "e", "--namespace=app", "--image=i", `--overrides={"spec": {"nodeName": "cp1"}}`}, "", "NodeName"},
-			"debug node":         {[]string{"debug", "node/cp1", "--namespace=app", "--image=i"}, "", "NodeName"},
-			"a node to come":     {[]string{"create", "-f", "-"}, podManifest("f", `, "nodeName": "cp2"`), "UnknownNode"},
-			"a List":             {[]string{"create", "-f", "-"}, `{"apiVersion": "v1", "kind": "List", "items": [` + podManifest("g", node) + `]}`, "NodeName"},
-			"nodeName and gate":  {[]string{"create", "-f", "-"}, podManifest("h", `, "schedulingGates": [{"name": "wait"}], "nodeSelector": {"node-role.kubernetes.io/control-plane": ""}`), "Selector"},
+			"create":            {[]string{"create", "-f", "-"}, podManifest("a", node), "NodeName"},
+			"client-side apply": {[]string{"apply", "-f", "-"}, podManifest("b", node), "NodeName"},
+			"server-side apply": {[]string{"apply", "--server-side", "-f", "-"}, podManifest("c", tolerate),
+				"Toleration"},
+			"replace --force": {[]string{"replace", "--force", "-f", "-"}, podManifest("d", node), "NodeName"},
+			"run with overrides": {
+				[]string{"run", "e", "--namespace=app", "--image=i", `--overrides={"spec": {"nodeName": "cp1"}}`}, "",
+				"NodeName",
+			},
+			"debug node": {[]string{"debug", "node/cp1", "--namespace=app", "--image=i"}, "", "NodeName"},
+			"a node to come": {[]string{"create", "-f", "-"}, podManifest("f", `, "nodeName": "cp2"`),
+				"UnknownNode"},
+			"a List": {[]string{"create", "-f", "-"}, `{"apiVersion": "v1", "kind": "List", "items": [` +
+				podManifest("g", node) + `]}`, "NodeName"},
+			"nodeName and gate": {[]string{"create", "-f", "-"},
+				podManifest("h",
+					`, "schedulingGates": [{"name": "wait"}], "nodeSelector": {"node-role.kubernetes.io/control-plane": ""}`),
+				"Selector"},
 		})
 	})
 }
@@ -85,21 +97,27 @@ func TestX11_EveryWayToMoveAWaitingPodIsJudged(t *testing.T) {
 		g.Expect(t, "allow", "alice create pod app/waiting")
 		const toleration = `{"key": "node-role.kubernetes.io/master", "operator": "Exists", "effect": "NoSchedule"}`
 		patch := func(kind, text string) attempt {
-			return attempt{[]string{"patch", "pod", "waiting", "--namespace=app", "--type=" + kind, "--patch=" + text}, "", "Toleration"}
+			return attempt{[]string{"patch", "pod", "waiting", "--namespace=app", "--type=" + kind, "--patch=" + text},
+				"", "Toleration"}
 		}
 		bind := func(path, target, want string) attempt {
-			return attempt{[]string{"create", "--raw", "/api/v1/namespaces/app/" + path, "-f", "-"}, bindingManifest(target), want}
+			return attempt{[]string{"create", "--raw", "/api/v1/namespaces/app/" + path, "-f", "-"},
+				bindingManifest(target), want}
 		}
 		g.refuse(t, map[string]attempt{
-			"strategic patch":         patch("strategic", `{"spec": {"tolerations": [`+toleration+`]}}`),
-			"JSON patch":              patch("json", `[{"op": "add", "path": "/spec/tolerations/-", "value": `+toleration+`}]`),
-			"apply with force":        {[]string{"apply", "--server-side", "--force-conflicts", "-f", "-"}, podManifest("waiting", `, "tolerations": [`+toleration+`]`), "Toleration"},
+			"strategic patch": patch("strategic", `{"spec": {"tolerations": [`+toleration+`]}}`),
+			"JSON patch": patch("json", `[{"op": "add", "path": "/spec/tolerations/-", "value": `+
+				toleration+`}]`),
+			"apply with force": {[]string{"apply", "--server-side", "--force-conflicts", "-f", "-"},
+				podManifest("waiting", `, "tolerations": [`+toleration+`]`), "Toleration"},
 			"binding":                 bind("pods/waiting/binding", `{"kind": "Node", "name": "cp1"}`, "Binding"),
 			"binding without kind":    bind("pods/waiting/binding", `{"name": "cp1"}`, "Binding"),
 			"old binding":             bind("bindings", `{"kind": "Node", "name": "cp1"}`, "Binding"),
 			"old binding, no kind":    bind("bindings", `{"name": "cp1"}`, "Binding"),
 			"binding, a node to come": bind("pods/waiting/binding", `{"name": "cp2"}`, "UnknownNode"),
-			"binding, other fields":   bind("pods/waiting/binding", `{"apiVersion": "v1", "kind": "Node", "name": "cp1", "namespace": "ops", "uid": "x", "fieldPath": "y"}`, "Binding"),
+			"binding, other fields": bind("pods/waiting/binding",
+				`{"apiVersion": "v1", "kind": "Node", "name": "cp1", "namespace": "ops", "uid": "x", "fieldPath": "y"}`,
+				"Binding"),
 		})
 	})
 }
@@ -110,11 +128,16 @@ func TestX11_WhatPlacesNothingPutsNobodyThere(t *testing.T) {
 		g.Expect(t, "allow", "alice create pod app/waiting")
 		// The first answers are the API server's; the status takes what it may say. What counts is the pod afterwards.
 		for name, args := range map[string][]string{
-			"nodeName by patch":       {"patch", "pod", "waiting", "--namespace=app", "--type=merge", `--patch={"spec": {"nodeName": "cp1"}}`},
-			"nodeSelector, not gated": {"patch", "pod", "waiting", "--namespace=app", "--type=merge", `--patch={"spec": {"nodeSelector": {"kubernetes.io/hostname": "cp1"}}}`},
-			"nodeName by the status":  {"patch", "pod", "waiting", "--namespace=app", "--subresource=status", "--type=merge", `--patch={"spec": {"nodeName": "cp1"}}`},
-			"nominatedNodeName":       {"patch", "pod", "waiting", "--namespace=app", "--subresource=status", "--type=merge", `--patch={"status": {"nominatedNodeName": "cp1"}}`},
-			"another scheduler":       {"patch", "pod", "waiting", "--namespace=app", "--type=merge", `--patch={"spec": {"schedulerName": "mine"}}`},
+			"nodeName by patch": {"patch", "pod", "waiting", "--namespace=app", "--type=merge",
+				`--patch={"spec": {"nodeName": "cp1"}}`},
+			"nodeSelector, not gated": {"patch", "pod", "waiting", "--namespace=app", "--type=merge",
+				`--patch={"spec": {"nodeSelector": {"kubernetes.io/hostname": "cp1"}}}`},
+			"nodeName by the status": {"patch", "pod", "waiting", "--namespace=app", "--subresource=status",
+				"--type=merge", `--patch={"spec": {"nodeName": "cp1"}}`},
+			"nominatedNodeName": {"patch", "pod", "waiting", "--namespace=app", "--subresource=status",
+				"--type=merge", `--patch={"status": {"nominatedNodeName": "cp1"}}`},
+			"another scheduler": {"patch", "pod", "waiting", "--namespace=app", "--type=merge",
+				`--patch={"spec": {"schedulerName": "mine"}}`},
 		} {
 			_, err := g.Kubectl(t.Context(), "", as(args...)...)
 			if status := strings.Contains(strings.Join(args, " "), "--subresource=status"); (err == nil) != status {
@@ -128,7 +151,10 @@ func TestX11_WhatPlacesNothingPutsNobodyThere(t *testing.T) {
 		if pod.Spec.NodeName != "" || len(pod.Spec.NodeSelector) > 0 || pod.Spec.SchedulerName != placing.Nobody {
 			t.Errorf("the pod was placed: %+v", pod.Spec)
 		}
-		g.refuse(t, map[string]attempt{"the nominated node": {[]string{"create", "--raw", "/api/v1/namespaces/app/pods/waiting/binding", "-f", "-"}, bindingManifest(`{"name": "cp1"}`), "Binding"}})
+		g.refuse(t, map[string]attempt{
+			"the nominated node": {[]string{"create", "--raw", "/api/v1/namespaces/app/pods/waiting/binding", "-f",
+				"-"}, bindingManifest(`{"name": "cp1"}`), "Binding"},
+		})
 	})
 }
 
@@ -169,18 +195,23 @@ spec: {policyName: tolerant}
 func TestN44_EditorsCannotChangeTheScheduler(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.Set(t, "")
-		if _, err := g.Kubectl(t.Context(), "", "create", "rolebinding", "bob", "--clusterrole=admin", "--user=bob", "--namespace=app"); err != nil {
+		if _, err := g.Kubectl(t.Context(), "", "create", "rolebinding", "bob", "--clusterrole=admin", "--user=bob",
+			"--namespace=app"); err != nil {
 			t.Fatal(err)
 		}
 		for _, args := range [][]string{
-			{"patch", "schedulers.config.openshift.io", "cluster", "--type=merge", `--patch={"spec": {"schedulingGroups": [{"name": "ControlPlane", "mode": "Disable"}]}}`},
+			{"patch", "schedulers.config.openshift.io", "cluster", "--type=merge",
+				`--patch={"spec": {"schedulingGroups": [{"name": "ControlPlane", "mode": "Disable"}]}}`},
 			{"delete", "schedulers.config.openshift.io", "cluster"},
-			{"patch", "nodeschedulinggroups.scheduling.joiner.sh", "controlplane", "--type=merge", `--patch={"spec": {"mode": "Disable"}}`}, // A-18
+			// A-18
+			{"patch", "nodeschedulinggroups.scheduling.joiner.sh", "controlplane", "--type=merge",
+				`--patch={"spec": {"mode": "Disable"}}`},
 			{"delete", "nodeschedulinggroups.scheduling.joiner.sh", "controlplane"},
 			{"label", "node", "cp1", "node-role.kubernetes.io/control-plane-"},
 			{"taint", "node", "cp1", "node-role.kubernetes.io/master-"},
 		} {
-			if _, err := g.Kubectl(t.Context(), "", append([]string{"--as=bob"}, args...)...); err == nil || !strings.Contains(err.Error(), "Forbidden") {
+			if _, err := g.Kubectl(t.Context(), "", append([]string{"--as=bob"}, args...)...); err == nil ||
+				!strings.Contains(err.Error(), "Forbidden") {
 				t.Errorf("%v: %v, want a refusal", args, err)
 			}
 		}

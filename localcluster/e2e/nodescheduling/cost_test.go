@@ -24,8 +24,8 @@ import (
 const (
 	// defaultNodes are those of B-14. JOINER_PLACEMENT_NODES overrides it.
 	defaultNodes = 5000
-	// askedOften is how often each request is sent: the 99th percentile is the fifth slowest. In a cluster of fewer nodes than
-	// many, which says nothing about the bound, it is askedSeldom.
+	// askedOften is how often each request is sent: the 99th percentile is the fifth slowest. In a cluster of fewer
+	// nodes than many, which says nothing about the bound, it is askedSeldom.
 	askedOften, askedSeldom, many = 500, 50, 1000
 	// rounds is how often that is tried, on a machine with other work, before a bound counts as not met.
 	rounds = 3
@@ -38,9 +38,10 @@ func bound(door placingtest.Door) float64 {
 	return map[placingtest.Door]float64{placingtest.Plugin: 0.001, placingtest.Webhook: 0.005}[door]
 }
 
-// B-14, N68: what a verdict costs the API server in a cluster of 5,000 nodes, by its own histograms and by the door's. Each kind
-// of request is sent again and again as a dry run, one at a time. A bound that is not met is printed; the test fails if in a
-// cluster of many nodes not even the mean meets it, as it did while each verdict looked at all nodes.
+// B-14, N68: what a verdict costs the API server in a cluster of 5,000 nodes, by its own histograms and by the door's.
+// Each kind of request is sent again and again as a dry run, one at a time. A bound that is not met is printed; the
+// test fails if in a cluster of many nodes not even the mean meets it, as it did while each verdict looked at all
+// nodes.
 func TestB14_WhatAdmissionCosts(t *testing.T) {
 	nodes := defaultNodes
 	if text := os.Getenv("JOINER_PLACEMENT_NODES"); text != "" {
@@ -59,12 +60,15 @@ func TestB14_WhatAdmissionCosts(t *testing.T) {
 				{"ordinary pod", "allow", "alice create pod app/- dry-run"},
 				{"pod of a zone", "allow", "alice create pod app/- select=topology.kubernetes.io/zone=b dry-run"},
 				{"pod with an own toleration", "allow", "alice create pod app/- tolerate=dedicated dry-run"},
-				{"tolerates everything, denied", "deny ControlPlane/Toleration", "alice create pod app/- tolerate=* dry-run"},
+				{"tolerates everything, denied", "deny ControlPlane/Toleration",
+					"alice create pod app/- tolerate=* dry-run"},
 				{"daemon on a worker", "allow", "alice create pod app/- tolerate=* need=name=node-19 dry-run"},
-				{"chooses the control plane, denied", "deny ControlPlane/Selector", "alice create pod app/- select=node-role.kubernetes.io/control-plane= dry-run"},
+				{"chooses the control plane, denied", "deny ControlPlane/Selector",
+					"alice create pod app/- select=node-role.kubernetes.io/control-plane= dry-run"},
 				{"named node, denied", "deny ControlPlane/NodeName", "alice create pod app/- node=node-0 dry-run"},
 				{"binding to a worker", "allow", "system:kube-scheduler bind app/waits to=node-19 dry-run"},
-				{"binding to the control plane, denied", "deny ControlPlane/Binding", "system:kube-scheduler bind app/waits to=node-0 dry-run"},
+				{"binding to the control plane, denied", "deny ControlPlane/Binding",
+					"system:kube-scheduler bind app/waits to=node-0 dry-run"},
 			} {
 				g.cost(t, often, c.name, placing.Case{Want: c.want, Line: c.line})
 			}
@@ -72,8 +76,8 @@ func TestB14_WhatAdmissionCosts(t *testing.T) {
 	}
 }
 
-// cost sends a request many times and prints what the verdicts took, beside the bound: of the first round that meets it, or
-// of the last.
+// cost sends a request many times and prints what the verdicts took, beside the bound: of the first round that meets
+// it, or of the last.
 func (g guarded) cost(t *testing.T, often int, name string, c placing.Case) {
 	t.Helper()
 	for range 10 { // the first ones open connections
@@ -90,19 +94,22 @@ func (g guarded) cost(t *testing.T, often int, name string, c placing.Case) {
 		if !met && round < rounds {
 			continue
 		}
-		t.Logf("%-36s bound %s, p99 %s, met: %t (round %d: %d calls, mean %s); within the door p50 %s p99 %s; the API server's mean %s p99 %s; the client's p50 %s p99 %s",
-			name, milliseconds(limit), milliseconds(judged.quantile(share)), met, round, int(judged.count), milliseconds(judged.mean()),
-			milliseconds(own.quantile(0.5)), milliseconds(own.quantile(share)), milliseconds(server.mean()), milliseconds(server.quantile(share)),
+		t.Logf(
+			"%-36s bound %s, p99 %s, met: %t (round %d: %d calls, mean %s); within the door p50 %s p99 %s; the API server's mean %s p99 %s; the client's p50 %s p99 %s",
+			name, milliseconds(limit), milliseconds(judged.quantile(share)), met, round, int(judged.count),
+			milliseconds(judged.mean()), milliseconds(own.quantile(0.5)), milliseconds(own.quantile(share)),
+			milliseconds(server.mean()), milliseconds(server.quantile(share)),
 			milliseconds(waits[len(waits)/2]), milliseconds(waits[int(float64(len(waits))*share)]))
 		if often == askedOften && judged.mean() > limit {
-			t.Errorf("%s: a verdict takes %s on average, the bound is %s", name, milliseconds(judged.mean()), milliseconds(limit))
+			t.Errorf("%s: a verdict takes %s on average, the bound is %s", name, milliseconds(judged.mean()),
+				milliseconds(limit))
 		}
 		return
 	}
 }
 
-// measure sends a request again and again, and returns what the API server and the door counted meanwhile, and how long the
-// client waited, in seconds from the shortest to the longest.
+// measure sends a request again and again, and returns what the API server and the door counted meanwhile, and how
+// long the client waited, in seconds from the shortest to the longest.
 func (g guarded) measure(t *testing.T, often int, c placing.Case) (server, own histogram, waits []float64) {
 	t.Helper()
 	serverBefore, ownBefore := g.histograms(t)
@@ -118,13 +125,15 @@ func (g guarded) measure(t *testing.T, often int, c placing.Case) (server, own h
 
 func milliseconds(seconds float64) string { return fmt.Sprintf("%.3g ms", seconds*1000) }
 
-// crowded starts a cluster of many nodes, three of them protected, in three zones. The emergency override is off, as it is
-// unless somebody asks for it: with it, a binding that is denied costs a read of its pod.
+// crowded starts a cluster of many nodes, three of them protected, in three zones. The emergency override is off, as
+// it is unless somebody asks for it: with it, a binding that is denied costs a read of its pod.
 func crowded(t *testing.T, door placingtest.Door, nodes int) guarded {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), shared.StartTimeout)
 	defer cancel()
-	started, err := placingtest.Start(ctx, placingtest.Options{Door: door, Policy: strings.Replace(placing.Policy, "emergencyOverride: Enable", "emergencyOverride: Disable", 1), Components: []cluster.Component{cluster.Etcd, cluster.APIServer}})
+	started, err := placingtest.Start(ctx,
+		placingtest.Options{Door: door, Policy: strings.Replace(placing.Policy, "emergencyOverride: Enable",
+			"emergencyOverride: Disable", 1), Components: []cluster.Component{cluster.Etcd, cluster.APIServer}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,12 +146,15 @@ func crowded(t *testing.T, door placingtest.Door, nodes int) guarded {
 	for i := range nodes {
 		name := fmt.Sprintf("node-%d", i)
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-			corev1.LabelHostname: name, corev1.LabelTopologyZone: string(rune('a' + i%3)), corev1.LabelArchStable: "amd64",
-			corev1.LabelOSStable: "linux", corev1.LabelInstanceTypeStable: "m5.large", "team": fmt.Sprint(i % 20),
+			corev1.LabelHostname: name, corev1.LabelTopologyZone: string(rune('a' + i%3)),
+			corev1.LabelArchStable: "amd64",
+			corev1.LabelOSStable:   "linux", corev1.LabelInstanceTypeStable: "m5.large", "team": fmt.Sprint(i % 20),
 		}}}
 		if i < 3 {
 			node.Labels["node-role.kubernetes.io/control-plane"] = ""
-			node.Spec.Taints = []corev1.Taint{{Key: "node-role.kubernetes.io/master", Effect: corev1.TaintEffectNoSchedule}}
+			node.Spec.Taints = []corev1.Taint{
+				{Key: "node-role.kubernetes.io/master", Effect: corev1.TaintEffectNoSchedule},
+			}
 		}
 		if _, err := g.Clients.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -174,7 +186,8 @@ func (h histogram) mean() float64 {
 	return h.sum / h.count
 }
 
-// quantile is the bound that this share did not exceed; 0 if nothing was counted, that is, if there was nothing to wait for.
+// quantile is the bound that this share did not exceed; 0 if nothing was counted, that is, if there was nothing to
+// wait for.
 func (h histogram) quantile(q float64) float64 {
 	best := math.Inf(1)
 	for le, count := range h.upTo {
@@ -199,9 +212,11 @@ func (g guarded) histograms(t *testing.T) (server, own histogram) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name, label := "apiserver_admission_controller_admission_duration_seconds", `name="scheduling.openshift.io/NodeSchedulingPolicy"`
+	name, label := "apiserver_admission_controller_admission_duration_seconds",
+		`name="scheduling.openshift.io/NodeSchedulingPolicy"`
 	if g.Door == placingtest.Webhook {
-		name, label = "apiserver_admission_webhook_admission_duration_seconds", `name="nodeschedulingpolicy.scheduling.openshift.io"`
+		name, label = "apiserver_admission_webhook_admission_duration_seconds",
+			`name="nodeschedulingpolicy.scheduling.openshift.io"`
 	}
 	return read(t, fromServer, name, label), read(t, fromDoor, "node_scheduling_policy_verdict_duration_seconds", "")
 }

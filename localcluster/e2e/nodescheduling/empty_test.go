@@ -40,8 +40,8 @@ func (g guarded) expectAlone(t *testing.T, want, line string) {
 	}
 }
 
-// N12, N61: without nodes and without the kind Scheduler the server becomes ready, ordinary and static pods come up, and
-// the list of the file holds.
+// N12, N61: without nodes and without the kind Scheduler the server becomes ready, ordinary and static pods come up,
+// and the list of the file holds.
 func TestN61_AClusterWithoutNodesComesUp(t *testing.T) {
 	onEmpty(t, func(t *testing.T, g guarded) {
 		g.Expect(t, "allow", "alice create pod app/ordinary")
@@ -86,9 +86,9 @@ func TestN58_ExpressionsChooseTheGroup(t *testing.T) {
 	})
 }
 
-// grants give bob the verb assign, and carol the override, cluster-wide, for both groups: who brings the annotation is asked
-// about in every mode (H7); namespace app may be on the nodes, and namespace web
-// has its right in that namespace only, where it does not count.
+// grants give bob the verb assign, and carol the override, cluster-wide, for both groups: who brings the annotation is
+// asked about in every mode (H7); namespace app may be on the nodes, and namespace web has its right in that namespace
+// only, where it does not count.
 const grants = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -120,30 +120,37 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, %[3]s}]
 `, verb, binding, subject)
 }
 
-// The verbs assign, occupy and override of RBAC stand for entries of the lists, where the configuration says so; within a
-// namespace they count for nothing.
+// The verbs assign, occupy and override of RBAC stand for entries of the lists, where the configuration says so;
+// within a namespace they count for nothing.
 func TestRBACBesideTheLists(t *testing.T) {
 	onEmpty(t, func(t *testing.T, g guarded) {
 		g.node(t, "infra-1", "role=infra")
-		all := fmt.Sprintf(grants, grant("assign", "kind: ClusterRoleBinding\nmetadata: {name: placement-assign}", "kind: User, name: bob")+
-			grant("occupy", "kind: ClusterRoleBinding\nmetadata: {name: placement-occupy}", "kind: Group, name: 'system:serviceaccounts:app'")+
-			grant("override", "kind: ClusterRoleBinding\nmetadata: {name: placement-override}", "kind: User, name: carol")+
-			grant("occupy", "kind: RoleBinding\nmetadata: {name: placement-occupy, namespace: web}", "kind: Group, name: 'system:serviceaccounts:web'"))
+		all := fmt.Sprintf(grants, grant("assign", "kind: ClusterRoleBinding\nmetadata: {name: placement-assign}",
+			"kind: User, name: bob")+
+			grant("occupy", "kind: ClusterRoleBinding\nmetadata: {name: placement-occupy}",
+				"kind: Group, name: 'system:serviceaccounts:app'")+
+			grant("override", "kind: ClusterRoleBinding\nmetadata: {name: placement-override}",
+				"kind: User, name: carol")+
+			grant("occupy", "kind: RoleBinding\nmetadata: {name: placement-occupy, namespace: web}",
+				"kind: Group, name: 'system:serviceaccounts:web'"))
 		if err := g.Apply(t.Context(), all); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if _, err := g.Kubectl(context.WithoutCancel(t.Context()), all, "delete", "--ignore-not-found", "-f", "-"); err != nil {
+			if _, err := g.Kubectl(context.WithoutCancel(t.Context()), all, "delete", "--ignore-not-found", "-f",
+				"-"); err != nil {
 				t.Error(err)
 			}
 		})
-		eventuallySees(t, "rights", func() (string, error) { return g.Ask(t.Context(), "bob create pod app/- node=infra-1 dry-run") }, "allow")
+		eventuallySees(t, "rights",
+			func() (string, error) { return g.Ask(t.Context(), "bob create pod app/- node=infra-1 dry-run") }, "allow")
 		g.expectAlone(t, "deny Infra/NodeName", "bob create pod web/- node=infra-1 dry-run")
 		g.expectAlone(t, "deny Infra/NodeName", "dave create pod app/- node=infra-1 dry-run")
 		g.expectAlone(t, "deny Infra/NodeName", "dave create pod ops/- node=infra-1 dry-run")
 		g.expectAlone(t, "warn Infra/NodeName", "carol create pod tmp/- node=infra-1 override=must-gather dry-run")
 		g.expectAlone(t, "deny Infra/NodeName", "carol create pod tmp/- node=infra-1 dry-run")
-		g.expectAlone(t, "deny ControlPlane/OverrideMisused", "bob create pod tmp/- node=infra-1 override=must-gather dry-run")
+		g.expectAlone(t, "deny ControlPlane/OverrideMisused",
+			"bob create pod tmp/- node=infra-1 override=must-gather dry-run")
 		g.expectAlone(t, "allow", "bob create pod app/waits")
 		g.expectAlone(t, "allow", "bob bind app/waits to=infra-1 dry-run")
 		g.expectAlone(t, "deny Infra/Binding", "dave bind app/waits to=infra-1 dry-run")
@@ -166,7 +173,8 @@ spec:
 // removeScheduler takes the kind away again.
 func (g guarded) removeScheduler(t *testing.T) {
 	t.Helper()
-	if _, err := g.Kubectl(context.WithoutCancel(t.Context()), "", "delete", "crd", "schedulers.config.openshift.io", "--ignore-not-found", "--timeout=60s"); err != nil {
+	if _, err := g.Kubectl(context.WithoutCancel(t.Context()), "", "delete", "crd", "schedulers.config.openshift.io",
+		"--ignore-not-found", "--timeout=60s"); err != nil {
 		t.Error(err)
 	}
 }
@@ -191,15 +199,17 @@ func TestN12_SchedulerMayComeAndGo(t *testing.T) {
 	})
 }
 
-// N69, H11: with a definition of somebody else's, fields that nobody knows, groups that the file does not have and entries
-// that are none have no effect and are counted; content of wrong types changes nothing while the door runs.
+// N69, H11: with a definition of somebody else's, fields that nobody knows, groups that the file does not have and
+// entries that are none have no effect and are counted; content of wrong types changes nothing while the door runs.
 func TestN69_WhatNobodyUnderstandsHasNoEffect(t *testing.T) {
 	onEmpty(t, func(t *testing.T, g guarded) {
 		g.node(t, "cp1", "node-role.kubernetes.io/control-plane=")
 		g.loose(t)
-		g.says(t, `{"future": {"a": [1]}, "schedulingGroups": [{"name": "ControlPlane", "mode": "Enable", "future": true, "authorizedUsers": ["group:"]}, {"name": "Gpu", "mode": "Enable"}]}`)
+		g.says(t,
+			`{"future": {"a": [1]}, "schedulingGroups": [{"name": "ControlPlane", "mode": "Enable", "future": true, "authorizedUsers": ["group:"]}, {"name": "Gpu", "mode": "Enable"}]}`)
 		g.Eventually(t, "deny ControlPlane/NodeName", dry)
-		eventuallySees(t, "metrics", func() (string, error) { return g.Metrics(t.Context()) }, "node_scheduling_policy_scheduler_ignored_fields 2")
+		eventuallySees(t, "metrics", func() (string, error) { return g.Metrics(t.Context()) },
+			"node_scheduling_policy_scheduler_ignored_fields 2")
 		g.says(t, `{"schedulingGroups": "none"}`)
 		g.throughout(t, "deny ControlPlane/NodeName", dry)
 		g.Expect(t, "allow", "alice create pod app/ordinary")
@@ -221,8 +231,11 @@ func (g guarded) loose(t *testing.T) {
 // says writes Scheduler with any content.
 func (g guarded) says(t *testing.T, spec string) {
 	t.Helper()
-	manifest := `{"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "metadata": {"name": "cluster"}, "spec": ` + spec + `}`
-	if _, err := g.Kubectl(t.Context(), manifest, "apply", "--server-side", "--force-conflicts", "--validate=ignore", "-f", "-"); err != nil {
+	manifest :=
+		`{"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "metadata": {"name": "cluster"}, "spec": ` +
+			spec + `}`
+	if _, err := g.Kubectl(t.Context(), manifest, "apply", "--server-side", "--force-conflicts", "--validate=ignore",
+		"-f", "-"); err != nil {
 		t.Fatal(err)
 	}
 }

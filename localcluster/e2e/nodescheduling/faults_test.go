@@ -15,7 +15,8 @@ import (
 	configv1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/config/v1"
 )
 
-// Each row of "When something fails" in docs/control-plane-protection.md names a test of this file or of package protection.
+// Each row of "When something fails" in docs/control-plane-protection.md names a test of this file or of package
+// protection.
 
 const (
 	// promptly is how long a verdict may take that waits for nothing, in machine time.
@@ -50,8 +51,8 @@ func (g guarded) quickly(t *testing.T, want, line string) {
 	}
 }
 
-// judgeAnew kills the program that judges as a crash would. The channel has the end of its start: until then it may answer
-// and not be ready.
+// judgeAnew kills the program that judges as a crash would. The channel has the end of its start: until then it may
+// answer and not be ready.
 func (g guarded) judgeAnew(t *testing.T) <-chan error {
 	t.Helper()
 	ready := make(chan error, 1)
@@ -77,7 +78,8 @@ func (g guarded) restartAPIServer(t *testing.T) <-chan error {
 	return ready
 }
 
-// neverPasses sends dry and ordinary pods until ready: the first is refused each time it is answered, the second never.
+// neverPasses sends dry and ordinary pods until ready: the first is refused each time it is answered, the second
+// never.
 func (g guarded) neverPasses(t *testing.T, ready <-chan error) {
 	t.Helper()
 	answers := 0
@@ -107,9 +109,10 @@ func (g guarded) neverPasses(t *testing.T, ready <-chan error) {
 	}
 }
 
-// N10, N60: the file says nothing and Scheduler says Enable. From its first answer on, what starts again holds to Scheduler,
-// which it has to read first: the API server, and the webhook. Ordinary pods pass all the time that there is an answer. A
-// Scheduler that nobody can understand at a start leaves the lists of the file, with every group enabled.
+// N10, N60: the file says nothing and Scheduler says Enable. From its first answer on, what starts again holds to
+// Scheduler, which it has to read first: the API server, and the webhook. Ordinary pods pass all the time that there
+// is an answer. A Scheduler that nobody can understand at a start leaves the lists of the file, with every group
+// enabled.
 func TestN60_ARestartOpensNoGap(t *testing.T) {
 	onEmpty(t, func(t *testing.T, g guarded) {
 		g.node(t, "cp1", "node-role.kubernetes.io/control-plane=")
@@ -133,8 +136,8 @@ func TestN60_ARestartOpensNoGap(t *testing.T) {
 	})
 }
 
-// N60: a record that nobody can read keeps the nodes from being listed. What needs them waits, and is refused as not yet
-// ready; ordinary pods and authorized pairs pass at once. It goes on by itself once the record is gone.
+// N60: a record that nobody can read keeps the nodes from being listed. What needs them waits, and is refused as not
+// yet ready; ordinary pods and authorized pairs pass at once. It goes on by itself once the record is gone.
 func TestN60_NodesThatCannotBeListed(t *testing.T) {
 	onEmpty(t, func(t *testing.T, g guarded) {
 		g.node(t, "infra-1", "role=infra")
@@ -188,7 +191,8 @@ func TestAStorageThatHangs(t *testing.T) {
 		g.quickly(t, "deny Infra/NodeName", anybody)
 		short, cancel := context.WithTimeout(t.Context(), promptly)
 		defer cancel()
-		if got, err := g.Ask(short, "alice create pod app/stored", placing.People); !errors.Is(err, context.DeadlineExceeded) {
+		if got, err := g.Ask(short, "alice create pod app/stored", placing.People); !errors.Is(err,
+			context.DeadlineExceeded) {
 			t.Errorf("an ordinary pod: %s, %v", got, err)
 		}
 		if err := resume(); err != nil {

@@ -20,14 +20,16 @@ func TestA16_TheOverrideComesOntoNoPodThatRuns(t *testing.T) {
 			{Want: "deny ControlPlane/OverrideMisused", Line: "system:admin update pod app/bound -> override=mine"},
 			{Want: "allow", Line: "alice update pod app/bound -> label=a=b"},
 		})
-		if pod, err := g.Clients.CoreV1().Pods("app").Get(t.Context(), "bound", metav1.GetOptions{}); err != nil || len(pod.Annotations) > 0 {
+		if pod, err := g.Clients.CoreV1().Pods("app").Get(t.Context(), "bound", metav1.GetOptions{}); err != nil ||
+			len(pod.Annotations) > 0 {
 			t.Errorf("the pod has %v (%v)", pod.Annotations, err)
 		}
 	})
 }
 
-// an administrator's pod waits with the override, and then runs on a protected node. Whoever may edit its namespace does not change what
-// runs in it, and does not enter it, before or after; the administrator does, and so does the kubelet of its node. Other pods are everybody's.
+// an administrator's pod waits with the override, and then runs on a protected node. Whoever may edit its
+// namespace does not change what runs in it, and does not enter it, before or after; the administrator does, and so
+// does the kubelet of its node. Other pods are everybody's.
 func TestA17_AnOverriddenPodIsFrozenForOthers(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.ExpectAll(t, []placing.Case{
@@ -45,9 +47,12 @@ func TestA17_AnOverriddenPodIsFrozenForOthers(t *testing.T) {
 			t.Helper()
 			before := get()
 			for _, line := range []string{
-				"alice update pod tmp/debug override=must-gather -> image=evil", "alice update pod tmp/debug override=must-gather -> no-override",
-				"alice update pod/status tmp/debug override=must-gather -> no-override", "alice update pod/ephemeralcontainers tmp/debug override=must-gather",
-				"alice connect pod/exec tmp/debug", "alice connect pod/attach tmp/debug", "alice connect pod/portforward tmp/debug",
+				"alice update pod tmp/debug override=must-gather -> image=evil",
+				"alice update pod tmp/debug override=must-gather -> no-override",
+				"alice update pod/status tmp/debug override=must-gather -> no-override",
+				"alice update pod/ephemeralcontainers tmp/debug override=must-gather",
+				"alice connect pod/exec tmp/debug", "alice connect pod/attach tmp/debug",
+				"alice connect pod/portforward tmp/debug",
 				"sa:ops/default update pod tmp/debug override=must-gather -> image=evil",
 			} {
 				g.Expect(t, "deny ControlPlane/OverrideTampered", line)
@@ -67,8 +72,10 @@ func TestA17_AnOverriddenPodIsFrozenForOthers(t *testing.T) {
 		tampering()
 		g.ExpectAll(t, []placing.Case{
 			{Want: "allow", Line: "system:admin update pod tmp/debug override=must-gather -> image=other"},
-			{Want: "allow", Line: "system:admin update pod/ephemeralcontainers tmp/debug override=must-gather image=other"},
-			{Want: "allow", Line: "system:node:cp1 update pod/status tmp/debug override=must-gather image=other -> label=a=b"},
+			{Want: "allow",
+				Line: "system:admin update pod/ephemeralcontainers tmp/debug override=must-gather image=other"},
+			{Want: "allow",
+				Line: "system:node:cp1 update pod/status tmp/debug override=must-gather image=other -> label=a=b"},
 			{Want: "allow", Line: "alice update pod/ephemeralcontainers tmp/plain image=other"},
 		})
 		g.Set(t, configv1.Disable)

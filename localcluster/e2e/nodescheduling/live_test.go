@@ -56,7 +56,8 @@ func pageBlock(t *testing.T, holds string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, found := range regexp.MustCompile("(?s)```(?:yaml|text)\n(.*?)```").FindAllStringSubmatch(string(content), -1) {
+	for _, found := range regexp.MustCompile("(?s)```(?:yaml|text)\n(.*?)```").FindAllStringSubmatch(string(content),
+		-1) {
 		if strings.Contains(found[1], holds) {
 			return found[1]
 		}
@@ -123,10 +124,12 @@ func (g guarded) openShift(t *testing.T) {
 func (g guarded) schedulerIsPruned(t *testing.T) {
 	t.Helper()
 	const begins = "patch scheduler cluster --type=merge"
-	if err := g.runPage(t, strings.ReplaceAll(pageBlock(t, "kubectl "+begins), "Inform", "Enable"), begins); err != nil {
+	if err := g.runPage(t, strings.ReplaceAll(pageBlock(t, "kubectl "+begins), "Inform", "Enable"),
+		begins); err != nil {
 		t.Fatal(err)
 	}
-	if stored := g.must(t, "get", "scheduler", "cluster", "-o", "yaml"); strings.Contains(stored, "schedulingGroups") ||
+	if stored := g.must(t, "get", "scheduler", "cluster", "-o", "yaml"); strings.Contains(stored,
+		"schedulingGroups") ||
 		!strings.Contains(stored, "mastersSchedulable") {
 		t.Errorf("stored:\n%s", stored)
 	}
@@ -149,7 +152,8 @@ func (g guarded) groupsAreLive(t *testing.T) {
 	g.Eventually(t, "warn ControlPlane/NodeName", dry)
 	g.switches(t, switching, configv1.Disable)
 	g.Eventually(t, "allow", dry)
-	g.apply(t, `{apiVersion: scheduling.joiner.sh/v1alpha1, kind: NodeSchedulingGroup, metadata: {name: controlplane}, spec: {name: ControlPlane, mode: Enable, authorizedUsers: [app/default]}}`)
+	g.apply(t,
+		`{apiVersion: scheduling.joiner.sh/v1alpha1, kind: NodeSchedulingGroup, metadata: {name: controlplane}, spec: {name: ControlPlane, mode: Enable, authorizedUsers: [app/default]}}`)
 	g.Eventually(t, "deny ControlPlane/NodeName", dry)
 	g.Eventually(t, "allow", "system:admin create pod app/- node=cp1 dry-run")
 	g.neverPasses(t, g.restartAPIServer(t)) // N60: the schema is not published at once
@@ -162,7 +166,8 @@ func (g guarded) groupsAreLive(t *testing.T) {
 		`{metadata: {name: controlplane}, spec: {name: ControlPlane, mode: "On"}}`: "spec.mode is On: it must be Disable, Enable or Inform",
 	} {
 		_, err := g.Kubectl(t.Context(),
-			"{apiVersion: scheduling.joiner.sh/v1alpha1, kind: NodeSchedulingGroup, "+object[1:], "apply", "--server-side", "--force-conflicts", "-f", "-")
+			"{apiVersion: scheduling.joiner.sh/v1alpha1, kind: NodeSchedulingGroup, "+object[1:], "apply",
+			"--server-side", "--force-conflicts", "-f", "-")
 		if err == nil || !strings.Contains(err.Error(), refusal) {
 			t.Errorf("%s: %v, want %q", object, err, refusal)
 		}
@@ -171,7 +176,8 @@ func (g guarded) groupsAreLive(t *testing.T) {
 
 func (g guarded) apply(t *testing.T, manifest string) {
 	t.Helper()
-	if _, err := g.Kubectl(t.Context(), manifest, "apply", "--server-side", "--force-conflicts", "-f", "-"); err != nil {
+	if _, err := g.Kubectl(t.Context(), manifest, "apply", "--server-side", "--force-conflicts", "-f",
+		"-"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -179,7 +185,8 @@ func (g guarded) apply(t *testing.T, manifest string) {
 // switches runs the page's command with another mode.
 func (g guarded) switches(t *testing.T, block string, mode configv1.GroupMode) {
 	t.Helper()
-	if err := g.runPage(t, strings.ReplaceAll(block, "Enable", string(mode)), "patch nodeschedulinggroup"); err != nil {
+	if err := g.runPage(t, strings.ReplaceAll(block, "Enable", string(mode)),
+		"patch nodeschedulinggroup"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,11 +1,11 @@
-// Package nodescheduling tests the node scheduling policy on real API servers, through both of its doors, the admission
-// plugin and joiner-webhook: the requests of package placing and their answers, every way to a protected node, what goes
-// wrong around them, and that what does everything right is not disturbed. A test has one body, which runs for each door.
-// What only one door has is in plugin_test.go and in package protection.
+// Package nodescheduling tests the node scheduling policy on real API servers, through both of its doors, the
+// admission plugin and joiner-webhook: the requests of package placing and their answers, every way to a protected
+// node, what goes wrong around them, and that what does everything right is not disturbed. A test has one body, which
+// runs for each door. What only one door has is in plugin_test.go and in package protection.
 //
 // The ids in the names are those of docs/spec/node-scheduling-policy.md. The binaries come from the environment: see
-// placingtest.Start. Without them the tests fail. The policy concerns the whole cluster, so tests of one door run one after
-// another.
+// placingtest.Start. Without them the tests fail. The policy concerns the whole cluster, so tests of one door run one
+// after another.
 package nodescheduling
 
 import (
@@ -28,8 +28,8 @@ const (
 	dry = "alice create pod app/- node=cp1 dry-run"
 )
 
-// emptyPolicy is the policy of the clusters that are empty: ControlPlane has no mode, Infra is chosen by expressions, and
-// RBAC counts beside the lists.
+// emptyPolicy is the policy of the clusters that are empty: ControlPlane has no mode, Infra is chosen by expressions,
+// and RBAC counts beside the lists.
 const emptyPolicy = `apiVersion: scheduling.openshift.io/v1alpha1
 kind: NodeSchedulingPolicyConfig
 groups:
@@ -55,7 +55,9 @@ func behindEach(options placingtest.Options) behind {
 	for _, door := range placingtest.Doors() {
 		own := options // a copy for each: clusters are started when they are first asked for
 		own.Door = door
-		all[door] = shared.New(func(ctx context.Context) (*placingtest.Guarded, error) { return placingtest.Start(ctx, own) }, (*placingtest.Guarded).Stop)
+		all[door] = shared.New(func(ctx context.Context) (*placingtest.Guarded, error) {
+			return placingtest.Start(ctx, own)
+		}, (*placingtest.Guarded).Stop)
 	}
 	return all
 }
@@ -65,14 +67,17 @@ var (
 	// peopled has nodes, Scheduler and everything that makes and places pods.
 	peopled = behindEach(placingtest.Options{Policy: placing.Policy, World: placing.Nodes, WithScheduler: true,
 		AtEnd: noteRequests})
-	// empty has an API server only, no nodes and no kind Scheduler. Kubernetes' own plugin PodTopologyLabels is off: while nodes cannot
-	// be listed it refuses every pod, and so would hide what the policy answers.
-	empty = behindEach(placingtest.Options{Policy: emptyPolicy, Components: []cluster.Component{cluster.Etcd, cluster.APIServer},
+	// empty has an API server only, no nodes and no kind Scheduler. Kubernetes' own plugin PodTopologyLabels is off:
+	// while nodes cannot be listed it refuses every pod, and so would hide what the policy answers.
+	empty = behindEach(placingtest.Options{Policy: emptyPolicy, Components: []cluster.Component{
+		cluster.Etcd, cluster.APIServer,
+	},
 		Args: []string{"--disable-admission-plugins=PodTopologyLabels"}, AtEnd: rightsAreNeeded})
 )
 
 func TestMain(m *testing.M) {
-	shared.Main(m, peopled[placingtest.Plugin], peopled[placingtest.Webhook], empty[placingtest.Plugin], empty[placingtest.Webhook])
+	shared.Main(m, peopled[placingtest.Plugin], peopled[placingtest.Webhook], empty[placingtest.Plugin],
+		empty[placingtest.Webhook])
 }
 
 // throughBothDoors runs a test on the cluster of each door, both at once.
@@ -99,8 +104,9 @@ func throughBothDoors(t *testing.T, clusters behind, body func(*testing.T, guard
 func onPeopled(t *testing.T, body func(*testing.T, guarded)) {
 	t.Helper()
 	throughBothDoors(t, peopled, func(t *testing.T, g guarded) {
-		// Scheduler is read by a watch, which may be late. Neither alice nor the service account app/default, which tests list, is in
-		// the file; a verdict about alice alone would also come from a Scheduler of the test before that lists the other one.
+		// Scheduler is read by a watch, which may be late. Neither alice nor the service account app/default, which
+		// tests list, is in the file; a verdict about alice alone would also come from a Scheduler of the test before
+		// that lists the other one.
 		g.Eventually(t, "deny ControlPlane/NodeName", dry)
 		g.Eventually(t, "deny ControlPlane/NodeName", "system:admin create pod app/- node=cp1 dry-run")
 		g.Eventually(t, "deny ControlPlane/NodeName", dry)

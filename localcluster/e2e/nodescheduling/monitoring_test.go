@@ -11,15 +11,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/runbook"
 )
 
-// A-43: both doors that run show every metric that the alerts of the webhook's chart ask for; those about its certificate and its
-// callers the webhook alone.
+// A-43: both doors that run show every metric that the alerts of the webhook's chart ask for; those about its
+// certificate and its callers the webhook alone.
 func TestA43_TheDoorsShowWhatTheAlertsAskFor(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		alerts, err := charts.Alerts(charts.Webhook, "joiner-webhook")
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.Expect(t, "deny ControlPlane/NodeName", "alice create pod app/a node=cp1") // requests are counted from the first on
+		// requests are counted from the first on
+		g.Expect(t, "deny ControlPlane/NodeName", "alice create pod app/a node=cp1")
 		pattern := `node_scheduling_policy_[a-z_]+\{`
 		if g.Door == placingtest.Webhook {
 			pattern = `(node_scheduling_policy|joiner_webhook)_[a-z_]+\{`
@@ -39,7 +40,8 @@ func TestA43_TheDoorsShowWhatTheAlertsAskFor(t *testing.T) {
 // joinerctl is that of TestTheAuditFindsWhatIsLeft.
 func TestA44_TheCommandsOfThePagesRun(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
-		commands, err := runbook.Commands("../../../docs/runbooks/NodeScheduling*.md", map[string]string{"NAME": "app", "NODE": "nowhere"})
+		commands, err := runbook.Commands("../../../docs/runbooks/NodeScheduling*.md",
+			map[string]string{"NAME": "app", "NODE": "nowhere"})
 		if err != nil {
 			t.Fatal(err)
 		}

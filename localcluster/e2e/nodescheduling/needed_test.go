@@ -17,8 +17,8 @@ func noteRequests(g *placingtest.Guarded) error {
 	return askedFor.Add(g.Cluster.AuditLog(), webhookUser, webhookUser)
 }
 
-// rightsAreNeeded says which rights of the webhook no request of all tests needed (U-11). Those for certificates of its
-// own are in package protection.
+// rightsAreNeeded says which rights of the webhook no request of all tests needed (U-11). Those for certificates of
+// its own are in package protection.
 func rightsAreNeeded(g *placingtest.Guarded) error {
 	policy, err := charts.Files().ReadFile(charts.Webhook + "/rules/policy.yaml")
 	override, err2 := charts.Files().ReadFile(charts.Webhook + "/rules/override.yaml")
@@ -37,6 +37,7 @@ func spare() map[rights.Right]string {
 	)
 	return map[rights.Right]string{
 		"list nodes": listed, "list namespaces": listed,
-		"get daemonsets.apps": owner, "get statefulsets.apps": owner, "get jobs.batch": owner, "get replicationcontrollers": owner,
+		"get daemonsets.apps": owner, "get statefulsets.apps": owner, "get jobs.batch": owner,
+		"get replicationcontrollers": owner,
 	}
 }

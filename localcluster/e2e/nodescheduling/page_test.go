@@ -24,7 +24,8 @@ func testsOfThisFolder(t *testing.T) map[string]bool {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, found := range regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`).FindAllStringSubmatch(string(content), -1) {
+			for _, found := range regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`).FindAllStringSubmatch(
+				string(content), -1) {
 				tests[found[1]] = true
 			}
 		}

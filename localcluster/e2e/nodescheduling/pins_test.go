@@ -26,15 +26,16 @@ func (g guarded) madeAnew(t *testing.T, name string) string {
 	return g.made(t, name)
 }
 
-// A-11: bob deletes a namespace that is on the list and makes it anew. Where the entry has the UID of the namespace, it authorizes nobody
-// any more, and the text says which UID; where it has none, it holds, and the metric says that. The service account may be made anew:
-// nothing changes. An entry for a namespace that does not exist is counted.
+// A-11: bob deletes a namespace that is on the list and makes it anew. Where the entry has the UID of the namespace,
+// it authorizes nobody any more, and the text says which UID; where it has none, it holds, and the metric says that.
+// The service account may be made anew: nothing changes. An entry for a namespace that does not exist is counted.
 func TestA11_ANamespaceMadeAnewHasNoEntry(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		const agent = "sa:backup/agent create pod backup/- node=cp1 dry-run"
 		first := g.made(t, "backup")
 		t.Cleanup(func() {
-			if err := g.Clients.CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), "backup", metav1.DeleteOptions{}); err != nil {
+			if err := g.Clients.CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), "backup",
+				metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -51,7 +52,8 @@ func TestA11_ANamespaceMadeAnewHasNoEntry(t *testing.T) {
 		second := g.madeAnew(t, "backup")
 		g.Eventually(t, "deny ControlPlane/NamespaceReplaced", agent)
 		g.Expect(t, "deny ControlPlane/NamespaceReplaced", "system:admin create pod backup/- node=cp1 dry-run")
-		said, err := g.Kubectl(t.Context(), strings.ReplaceAll(podManifest("said", `, "nodeName": "cp1"`), `"app"`, `"backup"`), "--as=system:admin", "--as-group=people", "create", "-f", "-")
+		said, err := g.Kubectl(t.Context(), strings.ReplaceAll(podManifest("said", `, "nodeName": "cp1"`), `"app"`,
+			`"backup"`), "--as=system:admin", "--as-group=people", "create", "-f", "-")
 		for _, want := range []string{"backup/agent@" + first, "has the UID " + second + " now"} {
 			if err == nil || !strings.Contains(said, want) {
 				t.Errorf("kubectl says %q, want %q (%v)", said, want, err)
@@ -63,7 +65,8 @@ func TestA11_ANamespaceMadeAnewHasNoEntry(t *testing.T) {
 		g.Eventually(t, "allow", agent)
 		g.madeAnew(t, "backup")
 		g.Eventually(t, "allow", agent)
-		g.sees(t, `node_scheduling_policy_entries{group="ControlPlane",state="unpinned"} 2`) // with ops/default of the file
+		// with ops/default of the file
+		g.sees(t, `node_scheduling_policy_entries{group="ControlPlane",state="unpinned"} 2`)
 	})
 }
 
@@ -72,7 +75,8 @@ func TestA11_ANamespaceAlonePlacesNothing(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.made(t, "alone")
 		t.Cleanup(func() {
-			if err := g.Clients.CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), "alone", metav1.DeleteOptions{}); err != nil {
+			if err := g.Clients.CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), "alone",
+				metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -87,6 +91,7 @@ func TestA11_ANamespaceAlonePlacesNothing(t *testing.T) {
 func (g guarded) sees(t *testing.T, lines ...string) {
 	t.Helper()
 	for _, line := range lines { // in any order
-		eventuallySees(t, "metrics of the "+string(g.Door), func() (string, error) { return g.Metrics(t.Context()) }, line)
+		eventuallySees(t, "metrics of the "+string(g.Door), func() (string, error) { return g.Metrics(t.Context()) },
+			line)
 	}
 }

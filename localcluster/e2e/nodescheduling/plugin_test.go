@@ -14,7 +14,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/shared"
 )
 
-// sample is the admission section of the design's example, as it is written there, in the file that kube-apiserver reads.
+// sample is the admission section of the design's example, as it is written there, in the file that kube-apiserver
+// reads.
 const sample = `apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
 plugins:
@@ -44,7 +45,9 @@ func serve(t *testing.T, policy string, args ...string) (guarded, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), shared.StartTimeout)
 	defer cancel()
 	started, err := placingtest.Start(ctx, placingtest.Options{
-		Door: placingtest.Plugin, Policy: policy, Args: args, Components: []cluster.Component{cluster.Etcd, cluster.APIServer},
+		Door: placingtest.Plugin, Policy: policy, Args: args, Components: []cluster.Component{
+			cluster.Etcd, cluster.APIServer,
+		},
 	})
 	if err != nil {
 		return guarded{}, err
@@ -57,7 +60,8 @@ func serve(t *testing.T, policy string, args ...string) (guarded, error) {
 	return guarded{started}, nil
 }
 
-// N1, H2, N12: the design's own YAML, as it is written, is what a server runs with. N40: mode Inform lets pass and warns.
+// N1, H2, N12: the design's own YAML, as it is written, is what a server runs with. N40: mode Inform lets pass and
+// warns.
 func TestN1_TheSampleOfTheDesignLoads(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "admission.yaml")
 	if err := os.WriteFile(file, []byte(sample), 0o600); err != nil {

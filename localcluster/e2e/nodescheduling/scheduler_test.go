@@ -36,8 +36,8 @@ func TestN7_TheSampleSchedulerIsTaken(t *testing.T) {
 	})
 }
 
-// N7, N9, N10, N40 to N43: Scheduler's list and mode are in force within five seconds, without a restart. An empty list takes
-// nothing away. A pod that came while the mode was Disable stays.
+// N7, N9, N10, N40 to N43: Scheduler's list and mode are in force within five seconds, without a restart. An empty
+// list takes nothing away. A pod that came while the mode was Disable stays.
 func TestSchedulerIsLive(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.Expect(t, "allow", "system:admin create pod ops/n9")
@@ -53,7 +53,8 @@ func TestSchedulerIsLive(t *testing.T) {
 		g.Expect(t, "allow", "alice create pod app/n43 node=cp1")
 		g.Set(t, configv1.Enable)
 		g.Eventually(t, "deny ControlPlane/NodeName", dry)
-		if err := g.Client.Get(t.Context(), client.ObjectKey{Namespace: "app", Name: "n43"}, &corev1.Pod{}); err != nil {
+		if err := g.Client.Get(t.Context(), client.ObjectKey{Namespace: "app", Name: "n43"},
+			&corev1.Pod{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -68,29 +69,33 @@ func TestEntriesOfTheList(t *testing.T) {
 	})
 }
 
-// N8, N11, N69 to N71: what may be written into Scheduler. Another name and another group are refused; an old object without
-// groups and one with fields that nobody knows yet are valid and change nothing; mastersSchedulable and mode Enable do not go
-// together, and one update may change both.
+// N8, N11, N69 to N71: what may be written into Scheduler. Another name and another group are refused; an old object
+// without groups and one with fields that nobody knows yet are valid and change nothing; mastersSchedulable and mode
+// Enable do not go together, and one update may change both.
 func TestWhatSchedulerMaySay(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		apply := func(name, spec string) error {
-			_, err := g.Kubectl(t.Context(), `{"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "metadata": {"name": "`+name+`"}, "spec": `+spec+`}`,
-				"apply", "--validate=ignore", "-f", "-")
+			_, err := g.Kubectl(t.Context(),
+				`{"apiVersion": "config.openshift.io/v1", "kind": "Scheduler", "metadata": {"name": "`+name+
+					`"}, "spec": `+spec+`}`, "apply", "--validate=ignore", "-f", "-")
 			return err
 		}
-		const enabled, disabled = `[{"name": "ControlPlane", "mode": "Enable"}]`, `[{"name": "ControlPlane", "mode": "Disable"}]`
+		const enabled, disabled = `[{"name": "ControlPlane", "mode": "Enable"}]`,
+			`[{"name": "ControlPlane", "mode": "Disable"}]`
 		for _, c := range []struct{ name, spec, refusal string }{
 			{"other", `{"schedulingGroups": ` + disabled + `}`, "cluster"},                             // N8
 			{"cluster", `{"schedulingGroups": [{"name": "Gpu"}]}`, "ControlPlane"},                     // N11
 			{"cluster", `{"mastersSchedulable": true, "schedulingGroups": ` + enabled + `}`, "Enable"}, // N70
 			{"cluster", `{"mastersSchedulable": true}`, ""},
 			{"cluster", `{"mastersSchedulable": false, "schedulingGroups": ` + enabled + `}`, ""},
-			{"cluster", `{"mastersSchedulable": true, "schedulingGroups": ` + enabled + `}`, "mastersSchedulable"}, // N71: the advice
+			// N71: the advice
+			{"cluster", `{"mastersSchedulable": true, "schedulingGroups": ` + enabled + `}`, "mastersSchedulable"},
 			{"cluster", `{"mastersSchedulable": true, "schedulingGroups": ` + disabled + `}`, ""},
 			{"cluster", `{"mastersSchedulable": false, "somethingNew": {"a": 1}}`, ""}, // N69
 		} {
 			err := apply(c.name, c.spec)
-			if c.refusal == "" && err != nil || c.refusal != "" && (err == nil || !strings.Contains(err.Error(), c.refusal)) {
+			if c.refusal == "" && err != nil ||
+				c.refusal != "" && (err == nil || !strings.Contains(err.Error(), c.refusal)) {
 				t.Errorf("%s %s: %v, want a refusal with %q", c.name, c.spec, err, c.refusal)
 			}
 		}

@@ -40,9 +40,9 @@ func TestA41_WhatIsSuggestedIsEnoughForEnable(t *testing.T) {
 	for _, door := range placingtest.Doors() {
 		t.Run(string(door), func(t *testing.T) {
 			t.Parallel()
-			g := beginWith(t, placingtest.Options{Door: door, Policy: unlisted, World: placing.Nodes + namespaces(list),
-				WithScheduler: true,
-				Components:    []cluster.Component{cluster.Etcd, cluster.APIServer}})
+			g := beginWith(t, placingtest.Options{Door: door, Policy: unlisted, World: placing.Nodes +
+				namespaces(list), WithScheduler: true,
+				Components: []cluster.Component{cluster.Etcd, cluster.APIServer}})
 			g.informed(t, list)
 			code, first := g.suggest(t)
 			for _, entry := range []string{"namespace:app@", "namespace:tmp@", "alice",
@@ -59,7 +59,8 @@ func TestA41_WhatIsSuggestedIsEnoughForEnable(t *testing.T) {
 				`--patch=[{"op": "add", "path": "/spec/schedulingGroups/0/mode", "value": "Enable"}]`)
 			g.Eventually(t, "deny ControlPlane/NodeName", dry)
 			g.platform(t, list, "again")
-			g.Expect(t, "allow", "sa:kube-system/daemon-set-controller create pod ops/again tolerate=* need=name=cp1 owner=DaemonSet/agent")
+			g.Expect(t, "allow",
+				"sa:kube-system/daemon-set-controller create pod ops/again tolerate=* need=name=cp1 owner=DaemonSet/agent")
 			g.Expect(t, "allow", "system:kube-scheduler bind ops/again to=cp1")
 			g.Expect(t, "deny ControlPlane/NodeName", "alice create pod tmp/again node=cp1")
 			g.Expect(t, "deny ControlPlane/Toleration",
@@ -95,7 +96,8 @@ func (g guarded) informed(t *testing.T, list platform.List) {
 			if strings.HasSuffix(line, " mirror") {
 				want = "allow"
 			}
-			if answer, err := g.Ask(t.Context(), line, placing.People); err != nil || !strings.HasPrefix(answer, want) {
+			if answer, err := g.Ask(t.Context(), line, placing.People); err != nil ||
+				!strings.HasPrefix(answer, want) {
 				t.Errorf("%s: %s, %v, want %s", line, answer, err, want)
 			}
 		}

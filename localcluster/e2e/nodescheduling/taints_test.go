@@ -11,8 +11,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A-12: a kubelet registers its node with the taint of the control plane and without its label, which another client writes later. The node
-// is protected at once, and stays so while the label comes and the taint goes, in two writes or in one.
+// A-12: a kubelet registers its node with the taint of the control plane and without its label, which another client
+// writes later. The node is protected at once, and stays so while the label comes and the taint goes, in two writes or
+// in one.
 func TestA12_ANodeIsProtectedFromTheMomentItRegisters(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.Expect(t, "allow", "alice create pod app/waits")
@@ -24,12 +25,15 @@ func TestA12_ANodeIsProtectedFromTheMomentItRegisters(t *testing.T) {
 		const label = `{"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}`
 		for name, writes := range map[string][]string{
 			"two writes": {label, `{"spec": {"taints": null}}`},
-			"one write":  {`{"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}, "spec": {"taints": null}}`},
+			"one write": {
+				`{"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}, "spec": {"taints": null}}`,
+			},
 		} {
 			g.register(t, "cp2")
 			refused()
 			for _, write := range writes {
-				if _, err := g.Clients.CoreV1().Nodes().Patch(t.Context(), "cp2", types.MergePatchType, []byte(write), metav1.PatchOptions{}); err != nil {
+				if _, err := g.Clients.CoreV1().Nodes().Patch(t.Context(), "cp2", types.MergePatchType, []byte(write),
+					metav1.PatchOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				for range 5 {
@@ -58,8 +62,12 @@ func (g guarded) register(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
-	node.Spec.Taints = []corev1.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
+	}
+	node.Spec.Taints = []corev1.Taint{
+		{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule},
+	}
 	if _, err := clients.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -44,8 +44,8 @@ func TestA48_TheConfigurationMayComeBeforeTheImage(t *testing.T) {
 			stops: "NotBuiltIn"},
 		{what: "the plugin, with the configuration, not enabled", plugin: pluginName, args: []string{gate + "true"},
 			verdict: "allow"},
-		{what: "the plugin, enabled, with the configuration", plugin: pluginName, args: []string{enable, gate + "true"},
-			verdict: "deny ControlPlane/UnknownNode"},
+		{what: "the plugin, enabled, with the configuration", plugin: pluginName,
+			args: []string{enable, gate + "true"}, verdict: "deny ControlPlane/UnknownNode"},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			g, err := serve(t, "", append(test.args, stanzaOf(t, test.plugin, placing.Policy))...)

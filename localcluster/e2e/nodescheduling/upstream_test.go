@@ -86,14 +86,16 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 // create replaces the object by a new one. A kind that has just been defined may not be served yet.
 func (s schedulers) create(t *testing.T, text string) error {
 	t.Helper()
-	if err := s.Delete(t.Context(), configv1.SchedulerName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if err := s.Delete(t.Context(), configv1.SchedulerName, metav1.DeleteOptions{}); err != nil &&
+		!apierrors.IsNotFound(err) {
 		return err
 	}
 	var answer error
-	err := wait.PollUntilContextTimeout(t.Context(), poll, placingtest.Within, true, func(ctx context.Context) (bool, error) {
-		_, answer = s.Create(ctx, parse(t, text), metav1.CreateOptions{})
-		return !apierrors.IsNotFound(answer), nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), poll, placingtest.Within, true,
+		func(ctx context.Context) (bool, error) {
+			_, answer = s.Create(ctx, parse(t, text), metav1.CreateOptions{})
+			return !apierrors.IsNotFound(answer), nil
+		})
 	if err != nil {
 		return fmt.Errorf("the kind is not served: %w: %w", err, answer)
 	}

@@ -37,8 +37,8 @@ func TestPodsThatAreCreated(t *testing.T) {
 	})
 }
 
-// N28, N45 to N53, H7, F1, F2, F8: both paths of a binding, and the override, which comes by no other way than a create. N48:
-// a scheduler that is listed places what may be placed and no more.
+// N28, N45 to N53, H7, F1, F2, F8: both paths of a binding, and the override, which comes by no other way than a
+// create. N48: a scheduler that is listed places what may be placed and no more.
 func TestBindings(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.ExpectAll(t, placing.Waiting())
@@ -58,20 +58,23 @@ func TestPodsThatAreChanged(t *testing.T) {
 	})
 }
 
-// N38, N39, N41, N43, N62, F9: pods that came while the mode was Disable stay, and whoever changes nothing about their nodes
-// may change them: labels, images, finalizers, status, ephemeral containers, resize. They are evicted, entered and deleted.
+// N38, N39, N41, N43, N62, F9: pods that came while the mode was Disable stay, and whoever changes nothing about their
+// nodes may change them: labels, images, finalizers, status, ephemeral containers, resize. They are evicted, entered
+// and deleted.
 func TestPodsThatWereThereBefore(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.Set(t, configv1.Disable)
 		g.Eventually(t, "allow", dry)
-		for _, line := range []string{"app/old need=name=cp1", "app/old-gated gated need=name=cp1", "ops/old-gated gated need=name=cp1", "app/old-there node=cp1"} {
+		for _, line := range []string{"app/old need=name=cp1", "app/old-gated gated need=name=cp1",
+			"ops/old-gated gated need=name=cp1", "app/old-there node=cp1"} {
 			g.Expect(t, "allow", "alice create pod "+line)
 		}
 		g.Set(t, configv1.Enable)
 		g.Eventually(t, "deny ControlPlane/NodeName", dry)
 		g.ExpectAll(t, placing.Old())
 		g.touch(t, "old-there")
-		if err := g.Client.Get(t.Context(), client.ObjectKey{Namespace: "app", Name: "old"}, &corev1.Pod{}); err != nil {
+		if err := g.Client.Get(t.Context(), client.ObjectKey{Namespace: "app", Name: "old"},
+			&corev1.Pod{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -97,20 +100,25 @@ func (g guarded) touch(t *testing.T, name string) {
 			return err
 		}
 		container = pod.Spec.Containers[0].Name
-		pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
-			Name: "look", Image: "i", ImagePullPolicy: corev1.PullAlways,
-			TerminationMessagePolicy: corev1.TerminationMessageReadFile}}}
+		pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{
+			{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+				Name: "look", Image: "i", ImagePullPolicy: corev1.PullAlways,
+				TerminationMessagePolicy: corev1.TerminationMessageReadFile}}}
 		_, err = pods.UpdateEphemeralContainers(t.Context(), name, pod, metav1.UpdateOptions{})
 		return err
 	}); err != nil {
 		t.Errorf("an ephemeral container: %v", err)
 	}
-	resized := fmt.Sprintf(`{"spec": {"containers": [{"name": %q, "resources": {"requests": {"cpu": "1m"}}}]}}`, container)
-	if _, err := pods.Patch(t.Context(), name, types.StrategicMergePatchType, []byte(resized), metav1.PatchOptions{}, "resize"); err != nil && strings.Contains(err.Error(), "NodeSchedulingPolicy") {
+	resized := fmt.Sprintf(`{"spec": {"containers": [{"name": %q, "resources": {"requests": {"cpu": "1m"}}}]}}`,
+		container)
+	if _, err := pods.Patch(t.Context(), name, types.StrategicMergePatchType, []byte(resized), metav1.PatchOptions{},
+		"resize"); err != nil && strings.Contains(err.Error(), "NodeSchedulingPolicy") {
 		t.Errorf("a resize: %v", err)
 	}
 	// No kubelet of ours lets anybody in: what counts is who refuses.
-	if err := clients.CoreV1().RESTClient().Post().Namespace("app").Resource("pods").Name(name).SubResource("exec").Param("command", "true").Param("stdout", "true").Do(t.Context()).Error(); err != nil && strings.Contains(err.Error(), "NodeSchedulingPolicy") {
+	exec := clients.CoreV1().RESTClient().Post().Namespace("app").Resource("pods").Name(name).SubResource("exec")
+	err := exec.Param("command", "true").Param("stdout", "true").Do(t.Context()).Error()
+	if err != nil && strings.Contains(err.Error(), "NodeSchedulingPolicy") {
 		t.Errorf("exec: %v", err)
 	}
 	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "app"}}
@@ -132,7 +140,8 @@ func TestTemplatesAreWarnedAbout(t *testing.T) {
 func TestLabelsOfNodesAreLive(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		for i := range 5 {
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("fresh%d", i), Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("fresh%d", i),
+				Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
 			if err := g.Client.Create(t.Context(), node); err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +155,8 @@ func TestLabelsOfNodesAreLive(t *testing.T) {
 		g.Expect(t, "allow", "alice create pod app/n54 node=w1")
 		g.must(t, "label", "node", "w1", "node-role.kubernetes.io/control-plane=")
 		g.Eventually(t, "deny ControlPlane/NodeName", line)
-		if err := g.Client.Get(t.Context(), client.ObjectKey{Namespace: "app", Name: "n54"}, &corev1.Pod{}); err != nil {
+		if err := g.Client.Get(t.Context(), client.ObjectKey{Namespace: "app", Name: "n54"},
+			&corev1.Pod{}); err != nil {
 			t.Error(err)
 		}
 		g.must(t, "label", "node", "w1", "node-role.kubernetes.io/control-plane-")
@@ -158,9 +168,12 @@ func TestLabelsOfNodesAreLive(t *testing.T) {
 func TestN64_WhatUsersRead(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		for spec, wants := range map[string][]string{
-			`, "nodeName": "cp1"`: {`Error from server (Forbidden)`, `[ControlPlane/NodeName]: pod "said" in namespace "app" is not allowed on the nodes of group "ControlPlane": its nodeName is "cp1"`,
-				`User "alice" is not authorized`, `namespace "app" is not authorized`, `add "alice" and "app/default" to authorizedUsers`},
-			`, "tolerations": [{"operator": "Exists"}]`: {`[ControlPlane/Toleration]`, `required node affinity node-role.kubernetes.io/control-plane DoesNotExist`},
+			`, "nodeName": "cp1"`: {`Error from server (Forbidden)`,
+				`[ControlPlane/NodeName]: pod "said" in namespace "app" is not allowed on the nodes of group "ControlPlane": its nodeName is "cp1"`,
+				`User "alice" is not authorized`, `namespace "app" is not authorized`,
+				`add "alice" and "app/default" to authorizedUsers`},
+			`, "tolerations": [{"operator": "Exists"}]`: {`[ControlPlane/Toleration]`,
+				`required node affinity node-role.kubernetes.io/control-plane DoesNotExist`},
 		} {
 			output, err := g.Kubectl(t.Context(), podManifest("said", spec), as("create", "-f", "-")...)
 			for _, want := range wants {
@@ -172,8 +185,8 @@ func TestN64_WhatUsersRead(t *testing.T) {
 	})
 }
 
-// N3, N36, N40, N65, N66, N67: what the audit log keeps, what is counted, and the events: of mode Inform, about the namespace
-// or the controller, and not of a dry run or of what is denied.
+// N3, N36, N40, N65, N66, N67: what the audit log keeps, what is counted, and the events: of mode Inform, about the
+// namespace or the controller, and not of a dry run or of what is denied.
 func TestWhatAuditorsAndMetricsSee(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		g.Expect(t, "deny ControlPlane/NodeName", "alice create pod app/audited node=cp1")
@@ -186,16 +199,22 @@ func TestWhatAuditorsAndMetricsSee(t *testing.T) {
 		eventuallySees(t, "audit log", func() (string, error) {
 			log, err := os.ReadFile(g.Cluster.AuditLog())
 			return string(log), err
-		}, annotation("decision", "deny"), annotation("decision", "inform"), annotation("decision", "authorized"), annotation("group", "ControlPlane"),
-			annotation("actor-authorized", "false"), annotation("pod-authorized", "false"), annotation("reason", "NodeName"))
+		}, annotation("decision", "deny"), annotation("decision", "inform"), annotation("decision", "authorized"),
+			annotation("group", "ControlPlane"), annotation("actor-authorized", "false"),
+			annotation("pod-authorized", "false"), annotation("reason", "NodeName"))
 		counted := func(decision, dryRun, mode string) string {
-			return fmt.Sprintf(`node_scheduling_policy_decisions_total{decision=%q,dry_run=%q,group="ControlPlane",mode=%q,reason="NodeName",resource="pods"}`, decision, dryRun, mode)
+			return fmt.Sprintf(
+				`node_scheduling_policy_decisions_total{decision=%q,dry_run=%q,group="ControlPlane",mode=%q,reason="NodeName",resource="pods"}`,
+				decision, dryRun, mode)
 		}
 		eventuallySees(t, "metrics", func() (string, error) { return g.Metrics(t.Context()) },
-			counted("deny", "false", "Enable"), counted("deny", "true", "Enable"), counted("inform", "true", "Inform"), counted("inform", "false", "Inform"),
-			`node_scheduling_policy_group_mode{group="ControlPlane",mode="Inform"} 1`, "node_scheduling_policy_scheduler_read_timestamp_seconds")
+			counted("deny", "false", "Enable"), counted("deny", "true", "Enable"), counted("inform", "true", "Inform"),
+			counted("inform", "false", "Inform"),
+			`node_scheduling_policy_group_mode{group="ControlPlane",mode="Inform"} 1`,
+			"node_scheduling_policy_scheduler_read_timestamp_seconds")
 		seen := eventuallySees(t, "events", func() (string, error) {
-			return g.Kubectl(t.Context(), "", "get", "events", "--all-namespaces", "-o", `jsonpath={range .items[*]}{.involvedObject.name} {.reason} {.message}{"\n"}{end}`)
+			return g.Kubectl(t.Context(), "", "get", "events", "--all-namespaces", "-o",
+				`jsonpath={range .items[*]}{.involvedObject.name} {.reason} {.message}{"\n"}{end}`)
 		}, `app NodeSchedulingPolicyInform NodeSchedulingPolicy [ControlPlane/NodeName]: pod "informed"`)
 		for _, never := range []string{"web NodeSchedulingPolicyInform", `"audited"`} {
 			if strings.Contains(seen, never) {

@@ -19,7 +19,9 @@ const there = `, "nodeSelector": {"node-role.kubernetes.io/control-plane": ""}, 
 
 // template is the pod template of a workload called as its kind, with a further piece of its spec.
 func template(name, spec string) string {
-	return fmt.Sprintf(`{"metadata": {"labels": {"app": %q}}, "spec": {"containers": [{"name": "main", "image": "image"}]%s}}`, name, spec)
+	return fmt.Sprintf(
+		`{"metadata": {"labels": {"app": %q}}, "spec": {"containers": [{"name": "main", "image": "image"}]%s}}`, name,
+		spec)
 }
 
 // workload is the manifest of a workload of a kind whose controller makes pods.
@@ -29,14 +31,17 @@ func workload(kind, namespace, spec string) string {
 	selector := fmt.Sprintf(`"selector": {"matchLabels": {"app": %q}}, "template": `, name)
 	job := strings.TrimSuffix(of, "}}") + `, "restartPolicy": "Never"}}`
 	body := map[string]string{
-		"Deployment": selector + of, "ReplicaSet": selector + of, "DaemonSet": selector + of, "StatefulSet": `"serviceName": "x", ` + selector + of,
-		"ReplicationController": `"template": ` + of, "Job": `"template": ` + job, "CronJob": `"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": ` + job + `}}`,
+		"Deployment": selector + of, "ReplicaSet": selector + of, "DaemonSet": selector + of,
+		"StatefulSet":           `"serviceName": "x", ` + selector + of,
+		"ReplicationController": `"template": ` + of, "Job": `"template": ` + job,
+		"CronJob": `"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": ` + job + `}}`,
 	}[kind]
 	version := map[string]string{"Job": "batch/v1", "CronJob": "batch/v1", "ReplicationController": "v1"}[kind]
 	if version == "" {
 		version = "apps/v1"
 	}
-	return fmt.Sprintf(`{"apiVersion": %q, "kind": %q, "metadata": {"name": %q, "namespace": %q}, "spec": {%s}}`, version, kind, name, namespace, body)
+	return fmt.Sprintf(`{"apiVersion": %q, "kind": %q, "metadata": {"name": %q, "namespace": %q}, "spec": {%s}}`,
+		version, kind, name, namespace, body)
 }
 
 // where lists the nodes of the pods of a workload, sorted, as soon as there are as many as wanted or the time is over.
@@ -44,7 +49,8 @@ func (g guarded) where(t *testing.T, namespace, app string, wanted int, limit ti
 	t.Helper()
 	var nodes []string
 	for began := time.Now(); time.Since(began) < limit; time.Sleep(poll) {
-		pods, err := g.Clients.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+		pods, err := g.Clients.CoreV1().Pods(namespace).List(t.Context(),
+			metav1.ListOptions{LabelSelector: "app=" + app})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,10 +68,10 @@ func (g guarded) where(t *testing.T, namespace, app string, wanted int, limit ti
 	return nodes
 }
 
-// daemonIsOn kicks a DaemonSet until one of its pods has a node, and returns the nodes of its pods. The controller goes
-// through the nodes in the order of a map, ends a round at its first refusal, and begins the next one after a pause that
-// doubles, up to a quarter of an hour. With two nodes the map begins with cp1 in seven rounds of eight, if luck is bad.
-// A change of the object makes a round begin at once, and these are a hundred.
+// daemonIsOn kicks a DaemonSet until one of its pods has a node, and returns the nodes of its pods. The controller
+// goes through the nodes in the order of a map, ends a round at its first refusal, and begins the next one after a
+// pause that doubles, up to a quarter of an hour. With two nodes the map begins with cp1 in seven rounds of eight, if
+// luck is bad. A change of the object makes a round begin at once, and these are a hundred.
 func (g guarded) daemonIsOn(t *testing.T, namespace, name string) []string {
 	t.Helper()
 	var nodes []string
@@ -105,8 +111,10 @@ func (g guarded) told(t *testing.T, reason, text string) {
 func TestX11_NoWorkloadGetsThere(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		kinds := map[string]string{
-			"Deployment": "ReplicaSet/deployment", "ReplicaSet": "ReplicaSet/replicaset", "StatefulSet": "StatefulSet/statefulset",
-			"ReplicationController": "ReplicationController/replicationcontroller", "Job": "Job/job", "DaemonSet": "DaemonSet/daemonset",
+			"Deployment": "ReplicaSet/deployment", "ReplicaSet": "ReplicaSet/replicaset",
+			"StatefulSet":           "StatefulSet/statefulset",
+			"ReplicationController": "ReplicationController/replicationcontroller", "Job": "Job/job",
+			"DaemonSet": "DaemonSet/daemonset",
 		}
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 			if err := g.Apply(t.Context(), workload(kind, "app", there)); err != nil {
@@ -124,13 +132,14 @@ func TestX11_NoWorkloadGetsThere(t *testing.T) {
 	})
 }
 
-// N34, N35, H6: a DaemonSet for all nodes runs on the workers in any namespace, and on protected nodes where its namespace
-// is authorized. Its name is its own: the controller keeps the delay of its attempts by name, and those of another test have
-// made that long.
+// N34, N35, H6: a DaemonSet for all nodes runs on the workers in any namespace, and on protected nodes where its
+// namespace is authorized. Its name is its own: the controller keeps the delay of its attempts by name, and those of
+// another test have made that long.
 func TestN35_DaemonSetsOfAuthorizedNamespacesRunEverywhere(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		for _, namespace := range []string{"ops", "app"} {
-			manifest := strings.ReplaceAll(workload("DaemonSet", namespace, `, "tolerations": [{"operator": "Exists"}]`), `"daemonset"`, `"everywhere"`)
+			manifest := strings.ReplaceAll(workload("DaemonSet", namespace,
+				`, "tolerations": [{"operator": "Exists"}]`), `"daemonset"`, `"everywhere"`)
 			if err := g.Apply(t.Context(), manifest); err != nil {
 				t.Fatal(err)
 			}
@@ -150,14 +159,16 @@ func TestN35_DaemonSetsOfAuthorizedNamespacesRunEverywhere(t *testing.T) {
 // refused, the pod waits, and its event says why. A node that it may use takes it later.
 func TestX11_TheSchedulerCannotPutItThere(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
-		if _, err := g.Kubectl(t.Context(), "", "taint", "node", "cp1", "node-role.kubernetes.io/master-"); err != nil {
+		if _, err := g.Kubectl(t.Context(), "", "taint", "node", "cp1",
+			"node-role.kubernetes.io/master-"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := g.Kubectl(t.Context(), "", "cordon", "w1"); err != nil {
 			t.Fatal(err)
 		}
 		restore := func() error {
-			_, tainting := g.Kubectl(context.WithoutCancel(t.Context()), "", "taint", "--overwrite", "node", "cp1", "node-role.kubernetes.io/master=:NoSchedule")
+			_, tainting := g.Kubectl(context.WithoutCancel(t.Context()), "", "taint", "--overwrite", "node", "cp1",
+				"node-role.kubernetes.io/master=:NoSchedule")
 			_, opening := g.Kubectl(context.WithoutCancel(t.Context()), "", "uncordon", "w1")
 			return errors.Join(tainting, opening)
 		}
@@ -180,8 +191,8 @@ func TestX11_TheSchedulerCannotPutItThere(t *testing.T) {
 	})
 }
 
-// N16, N17, N63: who does everything right notices nothing: workloads come up, are scaled, end, and go with their namespace;
-// agents of kube-system run everywhere, and an operator of an authorized namespace on the control plane.
+// N16, N17, N63: who does everything right notices nothing: workloads come up, are scaled, end, and go with their
+// namespace; agents of kube-system run everywhere, and an operator of an authorized namespace on the control plane.
 func TestN63_OtherWorkloadsAreNotDisturbed(t *testing.T) {
 	onPeopled(t, func(t *testing.T, g guarded) {
 		if _, err := g.Kubectl(t.Context(), "", "create", "namespace", "calm"); err != nil {
@@ -192,7 +203,8 @@ func TestN63_OtherWorkloadsAreNotDisturbed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := g.Apply(t.Context(), workload("DaemonSet", "kube-system", `, "tolerations": [{"operator": "Exists"}]`)); err != nil {
+		if err := g.Apply(t.Context(),
+			workload("DaemonSet", "kube-system", `, "tolerations": [{"operator": "Exists"}]`)); err != nil {
 			t.Fatal(err)
 		}
 		if err := g.Apply(t.Context(), workload("Deployment", "ops", there)); err != nil {

@@ -23,7 +23,8 @@ const reviews = 10_000
 
 // forged is a review that claims a pod of an invented owner in an invented namespace.
 func forged(i int) string {
-	return fmt.Sprintf(`{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "1", "operation": "CREATE",
+	return fmt.Sprintf(
+		`{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "1", "operation": "CREATE",
 		"resource": {"group": "", "version": "v1", "resource": "pods"}, "namespace": "invented-%d", "name": "invented-%d", "userInfo": {"username": "mallory-%d"},
 		"object": {"metadata": {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "invented-%d", "uid": "1", "controller": true}]},
 		"spec": {"nodeName": "cp1"}}}}`, i, i, i, i)
@@ -34,7 +35,9 @@ func (g guarded) asker(t *testing.T) *http.Client {
 	t.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(g.configuration(t).Webhooks[0].ClientConfig.CABundle)
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}}}
+	return &http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}},
+	}
 }
 
 // ask sends a review to an address and returns the status and the answer.
@@ -57,9 +60,10 @@ func ask(t *testing.T, client *http.Client, url, review string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// A-14, A-15: whoever reaches the webhook over the network of the nodes and does not know the path gets no verdict: nothing is written, and
-// nothing counted but that. Who knows the path gets verdicts, and causes no event about what does not exist; the metrics stay as many as they
-// were. In a cluster of processes there is no network of pods: it would be one more client.
+// A-14, A-15: whoever reaches the webhook over the network of the nodes and does not know the path gets no verdict:
+// nothing is written, and nothing counted but that. Who knows the path gets verdicts, and causes no event about what
+// does not exist; the metrics stay as many as they were. In a cluster of processes there is no network of pods: it
+// would be one more client.
 func TestA14_ForgedReviewsCauseNothing(t *testing.T) {
 	g := begin(t)
 	g.Set(t, configv1.Inform)
@@ -74,19 +78,22 @@ func TestA14_ForgedReviewsCauseNothing(t *testing.T) {
 		case 2:
 			url += "/" + placingtest.Token[1:]
 		}
-		if status, answer := ask(t, client, url, forged(i)); status != http.StatusNotFound || strings.Contains(answer, "NodeSchedulingPolicy") {
+		if status, answer := ask(t, client, url, forged(i)); status != http.StatusNotFound ||
+			strings.Contains(answer, "NodeSchedulingPolicy") {
 			t.Fatalf("a forged review at %s: %d %s", url, status, answer)
 		}
 	}
 	after := g.metrics(t)
-	if rejected := value(t, after, "joiner_webhook_rejected_total") - value(t, before, "joiner_webhook_rejected_total"); rejected != reviews {
+	if rejected := value(t, after, "joiner_webhook_rejected_total") - value(t, before,
+		"joiner_webhook_rejected_total"); rejected != reviews {
 		t.Errorf("%d were counted, want %d", rejected, reviews)
 	}
 	if a, b := decisions(before), decisions(after); a != b {
 		t.Errorf("decisions before\n%s\nafter\n%s", a, b)
 	}
 	for i := range reviews {
-		if status, answer := ask(t, client, g.Address()+"/"+placingtest.Token, forged(i)); status != http.StatusOK || !strings.Contains(answer, "NodeSchedulingPolicy") {
+		if status, answer := ask(t, client, g.Address()+"/"+placingtest.Token, forged(i)); status != http.StatusOK ||
+			!strings.Contains(answer, "NodeSchedulingPolicy") {
 			t.Fatalf("who knows the path: %d %s", status, answer)
 		}
 	}
@@ -94,7 +101,8 @@ func TestA14_ForgedReviewsCauseNothing(t *testing.T) {
 		t.Errorf("there are %d events about what does not exist, before %d", now, events)
 	}
 	once := g.metrics(t)
-	if status, _ := ask(t, client, g.Address()+"/"+placingtest.Token, forged(reviews)); status != http.StatusOK || series(once) != series(g.metrics(t)) || series(once)-series(after) > 1 {
+	if status, _ := ask(t, client, g.Address()+"/"+placingtest.Token, forged(reviews)); status != http.StatusOK ||
+		series(once) != series(g.metrics(t)) || series(once)-series(after) > 1 {
 		t.Errorf("there are %d series, before %d", series(once), series(after))
 	}
 }
@@ -126,7 +134,8 @@ func (g guarded) invented(t *testing.T) int {
 
 // decisions are the lines of what was decided.
 func decisions(metrics string) string {
-	return strings.Join(regexp.MustCompile(`(?m)^node_scheduling_policy_decisions_total.*$`).FindAllString(metrics, -1), "\n")
+	return strings.Join(regexp.MustCompile(`(?m)^node_scheduling_policy_decisions_total.*$`).FindAllString(metrics,
+		-1), "\n")
 }
 
 // series counts the lines of the policy's own metrics.
@@ -150,7 +159,8 @@ func value(t *testing.T, metrics, name string) int {
 // metricsOf reads those of a replica.
 func metricsOf(t *testing.T, replica *rig.Controller) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", replica.MetricsPort), nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		fmt.Sprintf("http://127.0.0.1:%d/metrics", replica.MetricsPort), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,13 +23,15 @@ import (
 
 const (
 	home = "joiner-webhook" // the webhook's namespace, service account and user
-	// lifetime is the shortest that joiner-webhook takes. It renews after 40 s, and serves the next certificate 5 s later.
+	// lifetime is the shortest that joiner-webhook takes. It renews after 40 s, and serves the next certificate 5 s
+	// later.
 	lifetime = time.Minute
 )
 
-// two replicas with certificates of their own and the rights of the chart, on a configuration that trusts nobody
-// when they start. The API server is asked all the time while they renew and until the first authority has expired, and no
-// request goes unanswered, nor refused for its path, which is renewed too; each connection of our own with the published bundle is accepted too.
+// two replicas with certificates of their own and the rights of the chart, on a configuration that
+// trusts nobody when they start. The API server is asked all the time while they renew and until the first authority
+// has expired, and no request goes unanswered, nor refused for its path, which is renewed too; each connection of our
+// own with the published bundle is accepted too.
 func TestOwnCertificatesAreRenewedUnderRequests(t *testing.T) {
 	f := begin(t)
 	f.grantCertificates(t)
@@ -98,9 +100,11 @@ func (f guarded) grantCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: home}}
-	binding := &rbacv1.RoleBinding{Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}}
+	binding := &rbacv1.RoleBinding{Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
+		Kind: "Role", Name: role.Name}}
 	binding.Namespace, binding.Name = home, home
-	clusterBinding := &rbacv1.ClusterRoleBinding{Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: cluster.Name}}
+	clusterBinding := &rbacv1.ClusterRoleBinding{Subjects: subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: cluster.Name}}
 	clusterBinding.Name = cluster.Name
 	for _, object := range []client.Object{space, role, binding, cluster, clusterBinding} {
 		if err := f.Client.Create(t.Context(), object); err != nil {
@@ -118,8 +122,8 @@ func (f guarded) configuration(t *testing.T) *admissionv1.ValidatingWebhookConfi
 	return found
 }
 
-// trustNobody points the API server at the ports, each webhook of the configuration at another one, without a bundle. The
-// end of the test takes it back.
+// trustNobody points the API server at the ports, each webhook of the configuration at another one, without a bundle.
+// The end of the test takes it back.
 func (f guarded) trustNobody(t *testing.T, ports []int) {
 	t.Helper()
 	f.point(t, func(i int) admissionv1.WebhookClientConfig {
@@ -131,14 +135,18 @@ func (f guarded) trustNobody(t *testing.T, ports []int) {
 // serveOwn starts a replica with certificates of its own, and waits until it is ready.
 func (f guarded) serveOwn(t *testing.T, port int) *rig.Controller {
 	t.Helper()
-	replica, err := f.Run(t.Context(), rig.Program{Name: fmt.Sprintf("%s-%d", home, port), User: home, Path: f.Binary(), Command: func(at rig.Place) ([]string, []string) {
-		return []string{
-			"--kubeconfig", at.Kubeconfig, "--policy-file", f.PolicyFile(), "--bind-address", fmt.Sprintf("127.0.0.1:%d", port),
-			"--namespace", home, "--cert-secret-name", "joiner-webhook-certificates", "--service-name", home, "--cert-hosts", "127.0.0.1",
-			"--webhook-configuration-name", placingtest.Configuration, "--cert-lifetime", lifetime.String(),
-			"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", at.MetricsPort), "--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", at.HealthPort),
-		}, nil
-	}})
+	replica, err := f.Run(t.Context(), rig.Program{Name: fmt.Sprintf("%s-%d", home, port), User: home,
+		Path: f.Binary(), Command: func(at rig.Place) ([]string, []string) {
+			return []string{
+				"--kubeconfig", at.Kubeconfig, "--policy-file", f.PolicyFile(), "--bind-address",
+				fmt.Sprintf("127.0.0.1:%d", port),
+				"--namespace", home, "--cert-secret-name", "joiner-webhook-certificates", "--service-name", home,
+				"--cert-hosts", "127.0.0.1",
+				"--webhook-configuration-name", placingtest.Configuration, "--cert-lifetime", lifetime.String(),
+				"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", at.MetricsPort), "--health-probe-bind-address",
+				fmt.Sprintf("127.0.0.1:%d", at.HealthPort),
+			}, nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,12 +168,14 @@ func (f guarded) path(t *testing.T) string {
 	return at.Path
 }
 
-// handshake connects to a replica as an API server would that has just read the configuration, and returns what it is shown.
+// handshake connects to a replica as an API server would that has just read the configuration, and returns what it is
+// shown.
 func (f guarded) handshake(t *testing.T, port int) *x509.Certificate {
 	t.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(f.configuration(t).Webhooks[1].ClientConfig.CABundle)
-	connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: "joiner-webhook.joiner-webhook.svc"})
+	connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port),
+		&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: "joiner-webhook.joiner-webhook.svc"})
 	if err != nil {
 		t.Fatalf("the replica at port %d is not trusted: %v", port, err)
 	}

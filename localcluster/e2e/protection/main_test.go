@@ -1,9 +1,10 @@
-// Package protection tests what joiner-webhook has and the admission plugin has not: its certificates, what an API server does
-// while it is away or talks nonsense, and a configuration that the API server reads from files. The verdicts are tested through
-// both doors, in package nodescheduling.
+// Package protection tests what joiner-webhook has and the admission plugin has not: its certificates, what an API
+// server does while it is away or talks nonsense, and a configuration that the API server reads from files. The
+// verdicts are tested through both doors, in package nodescheduling.
 //
 // The ids in the names are those of docs/spec/node-scheduling-policy.md. The binaries come from the environment: see
-// placingtest.Start. Without them the tests fail. The policy concerns the whole cluster, so the tests run one after another.
+// placingtest.Start. Without them the tests fail. The policy concerns the whole cluster, so the tests run one after
+// another.
 package protection
 
 import (
@@ -54,7 +55,9 @@ func (g guarded) point(t *testing.T, at func(i int) admissionv1.WebhookClientCon
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // the test's context is over by then
-		if err := g.Point(context.WithoutCancel(t.Context()), func(i int) admissionv1.WebhookClientConfig { return before.Webhooks[i].ClientConfig }); err != nil {
+		if err := g.Point(context.WithoutCancel(t.Context()), func(i int) admissionv1.WebhookClientConfig {
+			return before.Webhooks[i].ClientConfig
+		}); err != nil {
 			t.Error(err)
 		}
 	})

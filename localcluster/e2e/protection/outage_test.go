@@ -15,22 +15,26 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/placing"
 )
 
-// What is asked of a webhook that does not answer: ordinary pods are created and changed; what would have to be judged is
-// refused by the API server itself. Workloads, which are only warned about, pass.
+// What is asked of a webhook that does not answer: ordinary pods are created and changed; what would have to be judged
+// is refused by the API server itself. Workloads, which are only warned about, pass.
 func outage() []placing.Case {
 	pass := func(line string) placing.Case { return placing.Case{Want: "allow", Line: line} }
 	refuse := func(line string) placing.Case { return placing.Case{Want: "unanswered", Line: line} }
 	return []placing.Case{
-		pass("alice create pod app/plain"), pass("alice update pod app/plain -> label=a=b"), pass("alice update pod app/bound -> tolerate=*"),
+		pass("alice create pod app/plain"), pass("alice update pod app/plain -> label=a=b"),
+		pass("alice update pod app/bound -> tolerate=*"),
 		pass("alice create pod app/wish prefer=zone=a"), pass("alice create deployment app/web tolerate=* dry-run"),
-		refuse("alice create pod app/named node=w1"), refuse("alice create pod app/named node=cp1"), refuse("system:admin create pod ops/named node=cp1"),
-		refuse("alice bind app/plain to=w1"), refuse("alice bind-legacy app/plain to=w1"), refuse("alice create pod app/any tolerate=*"),
-		refuse("alice create pod app/selects select=zone=a"), refuse("alice create pod app/needs need=zone=a"), refuse("alice update pod app/plain -> tolerate=dedicated"),
+		refuse("alice create pod app/named node=w1"), refuse("alice create pod app/named node=cp1"),
+		refuse("system:admin create pod ops/named node=cp1"),
+		refuse("alice bind app/plain to=w1"), refuse("alice bind-legacy app/plain to=w1"),
+		refuse("alice create pod app/any tolerate=*"),
+		refuse("alice create pod app/selects select=zone=a"), refuse("alice create pod app/needs need=zone=a"),
+		refuse("alice update pod app/plain -> tolerate=dedicated"),
 	}
 }
 
-// The matchConditions of the user's page: while the webhook does not answer, ordinary pods are created and changed, and what
-// would have to be judged is refused by the API server itself.
+// The matchConditions of the user's page: while the webhook does not answer, ordinary pods are created and changed,
+// and what would have to be judged is refused by the API server itself.
 func TestAnOutageStopsOnlyWhatMustBeJudged(t *testing.T) {
 	g := begin(t)
 	g.Expect(t, "allow", "alice create pod app/bound node=w1")
@@ -44,22 +48,29 @@ func TestAnOutageStopsOnlyWhatMustBeJudged(t *testing.T) {
 	g.Eventually(t, "allow", "alice bind app/plain to=w1")
 }
 
-// A webhook that answers nonsense, or not at all, is as good as one that is away: nothing passes that it did not let pass.
+// A webhook that answers nonsense, or not at all, is as good as one that is away: nothing passes that it did not let
+// pass.
 func TestAnAnswerThatIsNoneLetsNothingPass(t *testing.T) {
 	allowed := func(version, uid string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = fmt.Fprintf(w, `{"apiVersion": %q, "kind": "AdmissionReview", "response": {"uid": %q, "allowed": true}}`, version, uid)
+			_, _ = fmt.Fprintf(w,
+				`{"apiVersion": %q, "kind": "AdmissionReview", "response": {"uid": %q, "allowed": true}}`, version,
+				uid)
 		}
 	}
 	g := begin(t)
 	for name, answer := range map[string]http.HandlerFunc{
-		"an error":                  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		"an error": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+		},
 		"no JSON":                   func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "yes") },
 		"nothing":                   func(http.ResponseWriter, *http.Request) {},
 		"another request's verdict": allowed("admission.k8s.io/v1", "other"),
 		"another version":           allowed("admission.k8s.io/v7", "other"),
-		"a page that is elsewhere":  func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) },
+		"a page that is elsewhere": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/other", http.StatusFound)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g.callInstead(t, answer)

@@ -67,8 +67,8 @@ func compatible(c catalog.Catalog, wanted, labels requirement.Set) bool {
 	return true
 }
 
-// become returns the node that a claim gets with an offering, ready for pods: startup taints are gone, those of the claim
-// are on it.
+// become returns the node that a claim gets with an offering, ready for pods: startup taints are gone, those of the
+// claim are on it.
 func become(claim *karpenterv1.NodeClaim, o offered) *corev1.Node {
 	labels := maps.Clone(claim.Labels)
 	for r := range o.labels.All() {
@@ -82,7 +82,8 @@ func become(claim *karpenterv1.NodeClaim, o offered) *corev1.Node {
 		}
 	}
 	labels[corev1.LabelHostname] = claim.Name
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: claim.Name, UID: "node-" + claim.UID, ResourceVersion: "1", Labels: labels}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: claim.Name, UID: "node-" + claim.UID,
+		ResourceVersion: "1", Labels: labels}}
 	node.Spec.ProviderID = "test://" + claim.Name
 	node.Spec.Taints = slices.Clone(claim.Spec.Taints)
 	node.Status.Capacity, node.Status.Allocatable = corev1.ResourceList{}, corev1.ResourceList{}

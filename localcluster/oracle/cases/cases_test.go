@@ -46,8 +46,8 @@ type found struct {
 	placed, launched, unplaced int
 }
 
-// seeds lists those of the test: the fixed ones and fresh ones, which differ with each run; or the one that the environment
-// names.
+// seeds lists those of the test: the fixed ones and fresh ones, which differ with each run; or the one that the
+// environment names.
 func seeds(t *testing.T) []uint64 {
 	t.Helper()
 	if text := os.Getenv(seedVariable); text != "" {
@@ -76,8 +76,8 @@ func seeds(t *testing.T) []uint64 {
 	return list
 }
 
-// kept are seeds that once failed and lie beyond the fixed ones. A seed is worth no more than the generator that it was
-// found with: after a change of that, replace them.
+// kept are seeds that once failed and lie beyond the fixed ones. A seed is worth no more than the generator that it
+// was found with: after a change of that, replace them.
 func kept() []uint64 {
 	return []uint64{4208, 4638, 6168, 22926, 28991, 11018598615201200165, 11018598615201200848, 11018601386148421078,
 		11018764912246155093, 11018766658079824802, 11018768291710190528, 11018768533708442414, 11018768921758645441}
@@ -100,7 +100,8 @@ func TestOracleAdmitsEveryPlan(t *testing.T) {
 	}
 	group.Wait()
 	took := time.Since(start)
-	t.Logf("%d cases in %s (%.0f/s): %d pods placed, %d nodes launched, %d pods unplaced", len(list), took.Round(time.Millisecond),
+	t.Logf("%d cases in %s (%.0f/s): %d pods placed, %d nodes launched, %d pods unplaced", len(list),
+		took.Round(time.Millisecond),
 		float64(len(list))/took.Seconds(), result.placed, result.launched, result.unplaced)
 	if len(list) > 1 && result.placed < len(list) {
 		t.Errorf("%d pods placed in %d cases: the generator makes nothing of interest", result.placed, len(list))
@@ -116,7 +117,8 @@ func (f *found) run(t *testing.T, judge *cases.Judge, seed uint64) {
 		t.Errorf("seed %d: %v", seed, err)
 		return
 	}
-	f.placed, f.launched, f.unplaced = f.placed+out.Placed, f.launched+len(out.Plan.Launches), f.unplaced+len(out.Plan.Unplaced)
+	f.placed, f.launched, f.unplaced = f.placed+out.Placed, f.launched+len(out.Plan.Launches),
+		f.unplaced+len(out.Plan.Unplaced)
 	if len(out.Violations) > 0 {
 		f.failing[seed] = out.Violations[0]
 	}
@@ -171,7 +173,8 @@ func TestOracleCatchesARecklessPlanner(t *testing.T) {
 	}
 	t.Logf("%d of 600 reckless plans caught: %v", caught, seen)
 	for _, plugin := range []string{
-		"NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "PodTopologySpread", "InterPodAffinity",
+		"NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "PodTopologySpread",
+		"InterPodAffinity",
 	} {
 		if seen[plugin] == 0 {
 			t.Errorf("no violation of %s", plugin)
@@ -223,9 +226,11 @@ func TestMinimisedCasesAreSmall(t *testing.T) {
 		}
 		small := judge.Minimise(t.Context(), c)
 		report := judge.Report(t.Context(), small)
-		if len(small.Pods) != 1 || len(small.Pools) != 1 || len(small.Types) != 1 || !strings.Contains(report, "need=") ||
+		if len(small.Pods) != 1 || len(small.Pools) != 1 || len(small.Types) != 1 ||
+			!strings.Contains(report, "need=") ||
 			!strings.HasPrefix(report, fmt.Sprintf("NodeAffinity: pod %s/", small.Pods[0].Namespace)) {
-			t.Errorf("seed %d: %d pods, %d pools, %d types:\n%s", seed, len(small.Pods), len(small.Pools), len(small.Types), report)
+			t.Errorf("seed %d: %d pods, %d pools, %d types:\n%s", seed, len(small.Pods), len(small.Pools),
+				len(small.Types), report)
 		}
 		return
 	}

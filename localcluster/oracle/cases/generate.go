@@ -47,7 +47,8 @@ type generator struct {
 // likely is true with the given chance in percent.
 func (g *generator) likely(percent int) bool { return g.IntN(100) < percent }
 
-// uses decides once for each case whether it uses a feature at all, so that cases differ in kind and not in detail only.
+// uses decides once for each case whether it uses a feature at all, so that cases differ in kind and not in detail
+// only.
 func (g *generator) uses(feature string) bool {
 	use, decided := g.features[feature]
 	if !decided {
@@ -84,7 +85,8 @@ func (g *generator) meta(namespace, name string) metav1.ObjectMeta {
 func (g *generator) namespaces() {
 	for _, pair := range [][2]string{{"default", ""}, {"infra", "blue"}, {"shop", "red"}} {
 		name, team := pair[0], pair[1]
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1"}}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name),
+			ResourceVersion: "1"}}
 		namespace.Labels = map[string]string{corev1.LabelMetadataName: name}
 		if team != "" {
 			namespace.Labels[labelTeam] = team
@@ -118,7 +120,9 @@ func (g *generator) daemons() {
 		spec := &set.Spec.Template.Spec
 		spec.Containers = []corev1.Container{container("main", list("cpu", one(g, "100m", "500m"), "memory", "64Mi"))}
 		if i == 0 && g.likely(30) {
-			spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080, HostPort: 8080, Protocol: corev1.ProtocolTCP}}
+			spec.Containers[0].Ports = []corev1.ContainerPort{
+				{ContainerPort: 8080, HostPort: 8080, Protocol: corev1.ProtocolTCP},
+			}
 		}
 		switch g.IntN(4) {
 		case 0:

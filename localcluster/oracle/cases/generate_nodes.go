@@ -22,7 +22,8 @@ func (g *generator) types() {
 		if i > 0 && sizes[i-1] == size {
 			name = fmt.Sprint("u", size)
 		}
-		for _, arch := range one(g, []string{"amd64"}, []string{"amd64"}, []string{"amd64", "arm64"}, []string{"arm64"}) {
+		for _, arch := range one(g, []string{"amd64"}, []string{"amd64"}, []string{"amd64", "arm64"},
+			[]string{"arm64"}) {
 			labels := map[string]string{corev1.LabelArchStable: arch, corev1.LabelOSStable: "linux"}
 			if g.likely(60) {
 				labels[labelGeneration] = fmt.Sprint(one(g, 5, 6, 7))
@@ -38,7 +39,8 @@ func (g *generator) types() {
 			if g.likely(25) {
 				t.Capacity["hugepages-2Mi"] = 64 << 20
 			}
-			t.Overhead = resources.Amounts{resources.NameCPU: one(g, int64(0), 100), resources.NameMemory: one(g, int64(0), 256<<20)}
+			t.Overhead = resources.Amounts{resources.NameCPU: one(g, int64(0), 100),
+				resources.NameMemory: one(g, int64(0), 256<<20)}
 			t.Offerings = g.offerings(zones, size)
 			g.result.Types = append(g.result.Types, t)
 		}
@@ -59,13 +61,15 @@ func (g *generator) offerings(zones []string, size int64) []catalog.Offering {
 			price = 0
 		}
 		for _, zone := range some(g, zones...) {
-			list = append(list, catalog.Offering{Zone: zone, CapacityType: kind, Price: price, Available: !g.likely(5)})
+			list = append(list, catalog.Offering{Zone: zone, CapacityType: kind, Price: price,
+				Available: !g.likely(5)})
 		}
 	}
 	return list
 }
 
-func need(key string, op corev1.NodeSelectorOperator, values ...string) karpenterv1.NodeSelectorRequirementWithMinValues {
+func need(key string, op corev1.NodeSelectorOperator,
+	values ...string) karpenterv1.NodeSelectorRequirementWithMinValues {
 	return karpenterv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: op, Values: values}
 }
 
@@ -74,7 +78,9 @@ func (g *generator) pools() {
 		name := fmt.Sprint("p", i)
 		pool := &karpenterv1.NodePool{ObjectMeta: g.meta("", name)}
 		pool.Spec.Template.Spec.NodeClassRef = classRef()
-		pool.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue}}
+		pool.Status.Conditions = []karpenterv1.Condition{
+			{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionTrue},
+		}
 		if g.likely(30) {
 			pool.Spec.Weight = new(int32(10 * i))
 		}
@@ -89,7 +95,8 @@ func (g *generator) pools() {
 			spec.Taints = append(spec.Taints, g.taint())
 		}
 		if g.likely(15) {
-			spec.StartupTaints = append(spec.StartupTaints, corev1.Taint{Key: "starting", Effect: corev1.TaintEffectNoSchedule})
+			spec.StartupTaints = append(spec.StartupTaints,
+				corev1.Taint{Key: "starting", Effect: corev1.TaintEffectNoSchedule})
 		}
 		if g.likely(15) {
 			pool.Spec.Limits = karpenterv1.Limits(list(one(g, "cpu", "nodes"), one(g, "2", "8", "16")))
@@ -155,7 +162,8 @@ func (g *generator) machines() {
 func (g *generator) foreign(name string) Machine {
 	node := &corev1.Node{ObjectMeta: g.meta("", name)}
 	node.Labels = map[string]string{
-		corev1.LabelHostname: name, corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux", corev1.LabelInstanceTypeStable: "metal",
+		corev1.LabelHostname: name, corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux",
+		corev1.LabelInstanceTypeStable: "metal",
 	}
 	if g.likely(80) {
 		node.Labels[corev1.LabelTopologyZone] = one(g, "a", "b", "z")
@@ -165,12 +173,14 @@ func (g *generator) foreign(name string) Machine {
 	}
 	if g.likely(15) {
 		node.Spec.Unschedulable = true
-		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+		node.Spec.Taints = append(node.Spec.Taints,
+			corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 	}
 	if g.uses("taints") && g.likely(40) {
 		node.Spec.Taints = append(node.Spec.Taints, g.taint())
 	}
-	node.Status.Allocatable = list("cpu", one(g, "2", "6"), "memory", "8Gi", "pods", one(g, "110", "3"), "ephemeral-storage", "10Gi")
+	node.Status.Allocatable = list("cpu", one(g, "2", "6"), "memory", "8Gi", "pods", one(g, "110", "3"),
+		"ephemeral-storage", "10Gi")
 	node.Status.Capacity = node.Status.Allocatable
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	return Machine{Node: node, Becomes: node}
@@ -198,7 +208,8 @@ func (g *generator) ours(name string, pool *karpenterv1.NodePool) (Machine, bool
 		g.joined(&m, "Launched", "Registered")
 		m.Node = m.Node.DeepCopy()
 		m.Node.Spec.Taints = append(m.Node.Spec.Taints, claim.Spec.StartupTaints...)
-		m.Node.Spec.Taints = append(m.Node.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
+		m.Node.Spec.Taints = append(m.Node.Spec.Taints,
+			corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
 	case 1: // launched, no node yet
 		g.launched(&m, "Launched")
 	}
@@ -242,7 +253,8 @@ func (g *generator) launched(m *Machine, conditions ...string) {
 		}
 	}
 	for _, name := range conditions {
-		m.Claim.Status.Conditions = append(m.Claim.Status.Conditions, karpenterv1.Condition{Type: name, Status: metav1.ConditionTrue})
+		m.Claim.Status.Conditions = append(m.Claim.Status.Conditions,
+			karpenterv1.Condition{Type: name, Status: metav1.ConditionTrue})
 	}
 }
 

@@ -36,7 +36,8 @@ func (g *generator) resources(spec *corev1.PodSpec) {
 		for range one(g, 1, 1, 2) {
 			number := one(g, int32(8080), 8080, 9090)
 			main.Ports = append(main.Ports, corev1.ContainerPort{
-				ContainerPort: number, HostPort: number, Protocol: one(g, corev1.ProtocolTCP, corev1.ProtocolTCP, corev1.ProtocolUDP, ""),
+				ContainerPort: number, HostPort: number, Protocol: one(g, corev1.ProtocolTCP, corev1.ProtocolTCP,
+					corev1.ProtocolUDP, ""),
 				HostIP: one(g, "", "", "0.0.0.0", "127.0.0.1", "10.0.0.1"),
 			})
 		}
@@ -57,13 +58,16 @@ func (g *generator) resources(spec *corev1.PodSpec) {
 	}
 	spec.Containers = []corev1.Container{main}
 	if g.likely(15) {
-		spec.Containers = append(spec.Containers, container("second", list("cpu", "200m", "memory", one(g, "64Mi", "1Gi"))))
+		spec.Containers = append(spec.Containers,
+			container("second", list("cpu", "200m", "memory", one(g, "64Mi", "1Gi"))))
 	}
 	if g.uses("init") && g.likely(60) {
 		g.initContainers(spec)
 	}
 	if g.uses("pod resources") && g.likely(40) {
-		spec.Resources = &corev1.ResourceRequirements{Requests: list("cpu", one(g, "1", "4"), "memory", one(g, "2Gi", "12Gi"))}
+		spec.Resources = &corev1.ResourceRequirements{
+			Requests: list("cpu", one(g, "1", "4"), "memory", one(g, "2Gi", "12Gi")),
+		}
 	}
 	if g.uses("overhead") && g.likely(40) {
 		spec.Overhead = list("cpu", one(g, "100m", "600m"), "memory", "100Mi")
@@ -72,7 +76,8 @@ func (g *generator) resources(spec *corev1.PodSpec) {
 
 func (g *generator) initContainers(spec *corev1.PodSpec) {
 	for i := range one(g, 1, 2, 3) {
-		c := container(fmt.Sprint("init-", i), list("cpu", one(g, "100m", "1", "2", "4"), "memory", one(g, "64Mi", "2Gi")))
+		c := container(fmt.Sprint("init-", i), list("cpu", one(g, "100m", "1", "2", "4"), "memory",
+			one(g, "64Mi", "2Gi")))
 		if g.likely(50) {
 			c.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 			if g.uses("ports") && g.likely(30) {
@@ -88,8 +93,8 @@ func (g *generator) selection(spec *corev1.PodSpec) {
 		zone := map[string]string{corev1.LabelTopologyZone: one(g, "a", "b")}
 		spec.NodeSelector = one(g, zone, zone, zone,
 			map[string]string{corev1.LabelArchStable: one(g, "amd64", "arm64")},
-			map[string]string{labelTeam: "red"}, map[string]string{"tier": "gold"}, map[string]string{"karpenter.sh/nodepool": "p0"},
-			map[string]string{corev1.LabelHostname: "n0"},
+			map[string]string{labelTeam: "red"}, map[string]string{"tier": "gold"},
+			map[string]string{"karpenter.sh/nodepool": "p0"}, map[string]string{corev1.LabelHostname: "n0"},
 		)
 	}
 	if g.uses("node affinity") && g.likely(60) {
@@ -97,7 +102,9 @@ func (g *generator) selection(spec *corev1.PodSpec) {
 		for range one(g, 1, 1, 2, 3) {
 			required.NodeSelectorTerms = append(required.NodeSelectorTerms, g.nodeTerm())
 		}
-		spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
+		spec.Affinity = &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required},
+		}
 	}
 }
 
@@ -141,7 +148,8 @@ func (g *generator) nodeExpression() corev1.NodeSelectorRequirement {
 		expression(labelGeneration, corev1.NodeSelectorOpLt, one(g, "6", "7")),
 		expression(labelGeneration, one(g, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist)),
 		expression(labelGeneration, corev1.NodeSelectorOpNotIn, "6"),
-		expression(corev1.LabelHostname, one(g, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpNotIn), "n0"),
+		expression(corev1.LabelHostname, one(g, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn,
+			corev1.NodeSelectorOpNotIn), "n0"),
 		expression("nobody-has-this", corev1.NodeSelectorOpDoesNotExist),
 	)
 }
@@ -154,10 +162,13 @@ func (g *generator) tolerations(spec *corev1.PodSpec) {
 		spec.Tolerations = append(spec.Tolerations, one(g,
 			corev1.Toleration{Operator: corev1.TolerationOpExists},
 			corev1.Toleration{Key: "dedicated", Operator: corev1.TolerationOpExists},
-			corev1.Toleration{Key: "dedicated", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+			corev1.Toleration{Key: "dedicated", Operator: corev1.TolerationOpExists,
+				Effect: corev1.TaintEffectNoSchedule},
 			corev1.Toleration{Key: "dedicated", Value: "db"},
-			corev1.Toleration{Key: "dedicated", Operator: corev1.TolerationOpEqual, Value: "web", Effect: corev1.TaintEffectNoExecute},
-			corev1.Toleration{Key: "level", Operator: one(g, corev1.TolerationOpLt, corev1.TolerationOpGt), Value: one(g, "3", "5", "9")},
+			corev1.Toleration{Key: "dedicated", Operator: corev1.TolerationOpEqual, Value: "web",
+				Effect: corev1.TaintEffectNoExecute},
+			corev1.Toleration{Key: "level", Operator: one(g, corev1.TolerationOpLt, corev1.TolerationOpGt),
+				Value: one(g, "3", "5", "9")},
 			corev1.Toleration{Key: "level", Operator: corev1.TolerationOpExists},
 			corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists},
 		))
@@ -167,16 +178,19 @@ func (g *generator) tolerations(spec *corev1.PodSpec) {
 // selector draws which pods a constraint is about, mostly those of the workload itself.
 func (g *generator) selector(pod *corev1.Pod) *metav1.LabelSelector {
 	expression := func(key string, op metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
-		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: op, Values: values}}}
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: key, Operator: op, Values: values},
+		}}
 	}
 	if g.likely(60) {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"app": pod.Labels["app"]}}
 	}
 	return one(g,
-		&metav1.LabelSelector{MatchLabels: map[string]string{"app": "w0"}}, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "w1"}},
+		&metav1.LabelSelector{MatchLabels: map[string]string{"app": "w0"}},
+		&metav1.LabelSelector{MatchLabels: map[string]string{"app": "w1"}},
 		expression("app", metav1.LabelSelectorOpIn, "w0", "w1"), expression("app", metav1.LabelSelectorOpNotIn, "w0"),
-		expression(labelRevision, metav1.LabelSelectorOpExists), expression("tier", metav1.LabelSelectorOpDoesNotExist),
-		&metav1.LabelSelector{}, nil,
+		expression(labelRevision, metav1.LabelSelectorOpExists),
+		expression("tier", metav1.LabelSelectorOpDoesNotExist), &metav1.LabelSelector{}, nil,
 	)
 }
 
@@ -186,10 +200,12 @@ func (g *generator) spreads(pod *corev1.Pod) {
 			continue
 		}
 		if key == "other" {
-			key = one(g, "karpenter.sh/capacity-type", labelRack, corev1.LabelArchStable, labelTeam, labelGeneration, "karpenter.sh/nodepool")
+			key = one(g, "karpenter.sh/capacity-type", labelRack, corev1.LabelArchStable, labelTeam, labelGeneration,
+				"karpenter.sh/nodepool")
 		}
 		c := corev1.TopologySpreadConstraint{
-			TopologyKey: key, MaxSkew: one(g, int32(1), 1, 2), WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: g.selector(pod),
+			TopologyKey: key, MaxSkew: one(g, int32(1), 1, 2), WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: g.selector(pod),
 		}
 		if g.likely(15) {
 			c.MinDomains = new(one(g, int32(1), 2, 3))
@@ -219,10 +235,14 @@ func (g *generator) affinities(pod *corev1.Pod) {
 		pod.Spec.Affinity = &corev1.Affinity{}
 	}
 	if with {
-		pod.Spec.Affinity.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: g.affinityTerms(pod)}
+		pod.Spec.Affinity.PodAffinity = &corev1.PodAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: g.affinityTerms(pod),
+		}
 	}
 	if apart {
-		pod.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: g.affinityTerms(pod)}
+		pod.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: g.affinityTerms(pod),
+		}
 	}
 }
 
@@ -238,9 +258,11 @@ func (g *generator) affinityTerms(pod *corev1.Pod) []corev1.PodAffinityTerm {
 		case 0:
 			term.Namespaces = some(g, "default", "shop")
 		case 1:
-			term.NamespaceSelector = one(g, &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{labelTeam: "red"}})
+			term.NamespaceSelector = one(g, &metav1.LabelSelector{},
+				&metav1.LabelSelector{MatchLabels: map[string]string{labelTeam: "red"}})
 		case 2:
-			term.Namespaces, term.NamespaceSelector = []string{"infra"}, &metav1.LabelSelector{MatchLabels: map[string]string{labelTeam: "red"}}
+			term.Namespaces, term.NamespaceSelector = []string{"infra"},
+				&metav1.LabelSelector{MatchLabels: map[string]string{labelTeam: "red"}}
 		}
 		switch g.IntN(8) {
 		case 0:

@@ -31,8 +31,8 @@ type Judge struct {
 // NewJudge returns a Judge that asks o.
 func NewJudge(o *oracle.Oracle) *Judge { return &Judge{oracle: o} }
 
-// choices are the ways to turn claims into nodes that each plan is judged with: 0 is always the cheapest offering, each
-// further one picks by chance.
+// choices are the ways to turn claims into nodes that each plan is judged with: 0 is always the cheapest offering,
+// each further one picks by chance.
 const choices = 2
 
 // Outcome is what became of a case.
@@ -153,15 +153,18 @@ func accounting(s *cluster.Snapshot, p plan.Plan) []oracle.Violation {
 	for _, pod := range s.Pending {
 		if count[pod.UID] != 1 {
 			name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-			broken = append(broken, oracle.Violation{Pod: name, Plugin: ByAccounting, Reason: fmt.Sprintf("%d times in the plan", count[pod.UID])})
+			broken = append(broken, oracle.Violation{Pod: name, Plugin: ByAccounting,
+				Reason: fmt.Sprintf("%d times in the plan", count[pod.UID])})
 		}
 	}
 	return broken
 }
 
-// judge turns the plan into the oracle's terms with one choice of offerings, adds the daemons that will come, and asks.
-// Daemons run before the plan's pods are bound: they tolerate a node that is not ready yet, and other pods do not.
-func (j *Judge) judge(ctx context.Context, c *Case, before oracle.Cluster, p plan.Plan, choice uint64) ([]oracle.Violation, error) {
+// judge turns the plan into the oracle's terms with one choice of offerings, adds the daemons that will come, and
+// asks. Daemons run before the plan's pods are bound: they tolerate a node that is not ready yet, and other pods do
+// not.
+func (j *Judge) judge(ctx context.Context, c *Case, before oracle.Cluster, p plan.Plan,
+	choice uint64) ([]oracle.Violation, error) {
 	translated, broken := c.carryOut(p, choice)
 	if broken != nil {
 		return broken, nil
@@ -210,7 +213,9 @@ func (c *Case) carryOut(p plan.Plan, choice uint64) (oracle.Plan, []oracle.Viola
 		offers := offersFor(c.catalog(), claim)
 		if len(offers) == 0 {
 			pod := types.NamespacedName{Namespace: launch.Pods[0].Namespace, Name: launch.Pods[0].Name}
-			return result, []oracle.Violation{{Pod: pod, Node: name, Plugin: ByProvider, Reason: "no offering for the claim of " + launch.String()}}
+			return result,
+				[]oracle.Violation{{Pod: pod, Node: name, Plugin: ByProvider, Reason: "no offering for the claim of " +
+					launch.String()}}
 		}
 		got := offers[0]
 		if choice > 0 {
@@ -227,8 +232,8 @@ func (c *Case) carryOut(p plan.Plan, choice uint64) (oracle.Plan, []oracle.Viola
 // daemonNode is the annotation by which a daemon pod that is still to come remembers its node.
 const daemonNode = "node"
 
-// daemons returns the pods that the DaemonSet controller will make for nodes of the plan, by that controller's own code.
-// A daemon that finds no place on its node even before the plan's pods come is none of the plan's business.
+// daemons returns the pods that the DaemonSet controller will make for nodes of the plan, by that controller's own
+// code. A daemon that finds no place on its node even before the plan's pods come is none of the plan's business.
 func (j *Judge) daemons(ctx context.Context, c *Case, before oracle.Cluster, p oracle.Plan) ([]*corev1.Pod, error) {
 	gone := map[string]bool{}
 	for _, name := range p.Gone {
@@ -239,11 +244,13 @@ func (j *Judge) daemons(ctx context.Context, c *Case, before oracle.Cluster, p o
 	for _, node := range append(append([]*corev1.Node(nil), before.Nodes...), p.Launched...) {
 		for _, set := range c.Daemons {
 			stored := admitDaemon(set)
-			if should, _ := daemon.NodeShouldRunDaemonPod(klog.Background(), node, stored); !should || gone[node.Name] {
+			if should, _ := daemon.NodeShouldRunDaemonPod(klog.Background(), node, stored); !should ||
+				gone[node.Name] {
 				continue
 			}
 			pod := daemon.NewPod(stored, "")
-			pod.Name, pod.UID, pod.Annotations = set.Name+"-on-"+node.Name, types.UID(set.Name+node.Name), map[string]string{daemonNode: node.Name}
+			pod.Name, pod.UID, pod.Annotations = set.Name+"-on-"+node.Name, types.UID(set.Name+node.Name),
+				map[string]string{daemonNode: node.Name}
 			pod.Spec.Affinity = daemonutil.ReplaceDaemonSetPodNodeNameNodeAffinity(pod.Spec.Affinity, node.Name)
 			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: set.Name}}
 			daemonutil.AddOrUpdateDaemonPodTolerations(&pod.Spec)

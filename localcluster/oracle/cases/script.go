@@ -93,7 +93,8 @@ func pairs(labels map[string]string) string {
 
 // amount prints an amount of a resource as scripts write it.
 func amount(name string, n int64) string {
-	short := map[string]string{resources.NameCPU: "cpu", resources.NameMemory: "mem", resources.NameEphemeralStorage: "disk"}[name]
+	short := map[string]string{resources.NameCPU: "cpu", resources.NameMemory: "mem",
+		resources.NameEphemeralStorage: "disk"}[name]
 	if short == "" {
 		short = name
 	}
@@ -123,7 +124,9 @@ func (w *script) instanceType(t catalog.Type) {
 	for _, kind := range slices.Sorted(maps.Keys(prices)) {
 		words = append(words, attribute(short[kind], prices[kind]))
 		for _, zone := range zones {
-			if !slices.ContainsFunc(t.Offerings, func(o catalog.Offering) bool { return o.Zone == zone && o.CapacityType == kind && o.Available }) {
+			if !slices.ContainsFunc(t.Offerings, func(o catalog.Offering) bool {
+				return o.Zone == zone && o.CapacityType == kind && o.Available
+			}) {
 				unavailable = append(unavailable, zone+"/"+short[kind])
 			}
 		}
@@ -142,7 +145,8 @@ func (w *script) instanceType(t catalog.Type) {
 	arch := labels["kubernetes.io/arch"]
 	delete(labels, "kubernetes.io/arch")
 	delete(labels, "kubernetes.io/os")
-	w.add("type", t.Name, strings.Join(words, " "), "zones="+strings.Join(zones, ","), attribute("arch", unless(arch, "amd64")),
+	w.add("type", t.Name, strings.Join(words, " "), "zones="+strings.Join(zones, ","),
+		attribute("arch", unless(arch, "amd64")),
 		attribute("labels", pairs(labels)), attribute("unavailable", strings.Join(unavailable, ",")))
 }
 
@@ -177,7 +181,8 @@ func taints(list []cluster.Taint) string {
 // demands writes a set as need= takes it.
 func demands(set requirement.Set) string {
 	signs := map[requirement.Operator]string{
-		requirement.In: "=", requirement.NotIn: "!=", requirement.Gt: ">", requirement.Lt: "<", requirement.Gte: ">=", requirement.Lte: "<=",
+		requirement.In: "=", requirement.NotIn: "!=", requirement.Gt: ">", requirement.Lt: "<", requirement.Gte: ">=",
+		requirement.Lte: "<=",
 	}
 	var list []string
 	for r := range set.All() {
@@ -199,7 +204,8 @@ func (w *script) node(n *cluster.Node) {
 	kind, words := "node", []string{attribute("pool", n.Pool), taints(n.Taints)}
 	if n.Name == "" {
 		kind = "claim"
-		words = append(words, attribute("open", demands(n.Open.Without(requirement.Key("karpenter.kwok.sh/kwoknodeclass")))))
+		words = append(words,
+			attribute("open", demands(n.Open.Without(requirement.Key("karpenter.kwok.sh/kwoknodeclass")))))
 	}
 	if n.Deleting {
 		words = append(words, "deleting")
@@ -209,7 +215,8 @@ func (w *script) node(n *cluster.Node) {
 	}
 	labels := maps.Clone(n.Labels)
 	for _, label := range []string{
-		cluster.LabelHostname, cluster.LabelPool, "karpenter.kwok.sh/kwoknodeclass", "kubernetes.io/os", "karpenter.sh/initialized", "karpenter.sh/registered",
+		cluster.LabelHostname, cluster.LabelPool, "karpenter.kwok.sh/kwoknodeclass", "kubernetes.io/os",
+		"karpenter.sh/initialized", "karpenter.sh/registered",
 	} {
 		delete(labels, label)
 	}

@@ -22,7 +22,8 @@ func (w *script) shape(s *cluster.Shape) string {
 		words = append(words, w.alternative(a))
 	}
 	for _, t := range s.Tolerations {
-		if strings.HasPrefix(t.Key, "node.kubernetes.io/") { // every daemon has these, and no node of a script the taints
+		// every daemon has these, and no node of a script the taints
+		if strings.HasPrefix(t.Key, "node.kubernetes.io/") {
 			continue
 		}
 		words = append(words, w.toleration(t))

@@ -29,7 +29,8 @@ func simplifications(pod *corev1.Pod) []func() bool {
 		})
 	}
 	for i := range spec.InitContainers {
-		list = append(list, func() bool { spec.InitContainers = slices.Delete(spec.InitContainers, i, i+1); return true })
+		list = append(list,
+			func() bool { spec.InitContainers = slices.Delete(spec.InitContainers, i, i+1); return true })
 	}
 	for i := range spec.Containers[0].Ports {
 		list = append(list, func() bool {
@@ -76,7 +77,8 @@ func requests(c *corev1.Container) []func() bool {
 		},
 		func() bool {
 			small := list("cpu", "100m", "memory", "100Mi")
-			changed := !c.Resources.Requests.Cpu().Equal(small["cpu"]) || !c.Resources.Requests.Memory().Equal(small["memory"])
+			changed := !c.Resources.Requests.Cpu().Equal(small["cpu"]) ||
+				!c.Resources.Requests.Memory().Equal(small["memory"])
 			for name, quantity := range small {
 				c.Resources.Requests[name] = quantity
 			}
@@ -123,7 +125,11 @@ func nodeAffinitySimplifications(affinity *corev1.Affinity) []func() bool {
 		}
 		for at := range term.MatchExpressions {
 			if len(term.MatchExpressions)+len(term.MatchFields) > 1 {
-				list = append(list, func() bool { term.MatchExpressions = slices.Delete(term.MatchExpressions, at, at+1); return true })
+				list = append(list,
+					func() bool {
+						term.MatchExpressions = slices.Delete(term.MatchExpressions, at, at+1)
+						return true
+					})
 			}
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
 )
 
-// Report prints a case that fails: what the oracle says, the objects as YAML, and the case as a script together with what
-// the engine plans for the script and what the naive checker of the engine's own tests thinks of that.
+// Report prints a case that fails: what the oracle says, the objects as YAML, and the case as a script together with
+// what the engine plans for the script and what the naive checker of the engine's own tests thinks of that.
 func (j *Judge) Report(ctx context.Context, c *Case) string {
 	out, err := j.Run(ctx, c)
 	if err != nil {

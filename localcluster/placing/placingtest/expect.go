@@ -85,8 +85,11 @@ func (g *Guarded) EventuallyWithin(t *testing.T, limit time.Duration, want, line
 // Set writes Scheduler with one group.
 func (g *Guarded) Set(t *testing.T, mode configv1.GroupMode, users ...string) {
 	t.Helper()
-	if err := g.Apply(t.Context(), fmt.Sprintf("apiVersion: config.openshift.io/v1\nkind: Scheduler\nmetadata: {name: %s}\nspec: {schedulingGroups: [{name: %s, mode: %q, authorizedUsers: [%s]}]}\n",
-		configv1.SchedulerName, configv1.ControlPlane, mode, strings.Join(users, ", "))); err != nil {
+	err := g.Apply(t.Context(),
+		fmt.Sprintf(
+			"apiVersion: config.openshift.io/v1\nkind: Scheduler\nmetadata: {name: %s}\nspec: {schedulingGroups: [{name: %s, mode: %q, authorizedUsers: [%s]}]}\n",
+			configv1.SchedulerName, configv1.ControlPlane, mode, strings.Join(users, ", ")))
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -97,8 +100,8 @@ func (g *Guarded) Clear(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	for _, namespace := range placing.Namespaces() {
 		for _, kind := range []client.Object{
-			&appsv1.Deployment{}, &appsv1.DaemonSet{}, &appsv1.StatefulSet{}, &appsv1.ReplicaSet{}, &batchv1.CronJob{}, &batchv1.Job{},
-			&corev1.ReplicationController{}, &corev1.Pod{},
+			&appsv1.Deployment{}, &appsv1.DaemonSet{}, &appsv1.StatefulSet{}, &appsv1.ReplicaSet{}, &batchv1.CronJob{},
+			&batchv1.Job{}, &corev1.ReplicationController{}, &corev1.Pod{},
 		} {
 			if err := g.Client.DeleteAllOf(ctx, kind, client.InNamespace(namespace), client.GracePeriodSeconds(0),
 				client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
@@ -110,7 +113,8 @@ func (g *Guarded) Clear(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = objects.Resource(configv1.GroupVersion().WithResource("schedulers")).Delete(ctx, configv1.SchedulerName, metav1.DeleteOptions{})
+	err = objects.Resource(configv1.GroupVersion().WithResource("schedulers")).Delete(ctx, configv1.SchedulerName,
+		metav1.DeleteOptions{})
 	if client.IgnoreNotFound(err) != nil && !apimeta.IsNoMatchError(err) {
 		t.Error(err)
 	}

@@ -36,12 +36,14 @@ type Options struct {
 	Policy string
 	// Args are further flags of the API server.
 	Args []string
-	// FromFiles is a directory in which the API server finds the webhook's configuration as a file; empty: it is an object of
-	// the API.
+	// FromFiles is a directory in which the API server finds the webhook's configuration as a file; empty: it is an
+	// object of the API.
 	FromFiles string
-	// World is a text of manifests that are applied before anything is asked, beside placing.Rights and the namespaces.
+	// World is a text of manifests that are applied before anything is asked, beside placing.Rights and the
+	// namespaces.
 	World string
-	// WithScheduler installs the definition of the kind Scheduler, with the field, and Joiner's own beside it, which does not count then.
+	// WithScheduler installs the definition of the kind Scheduler, with the field, and Joiner's own beside it, which
+	// does not count then.
 	WithScheduler bool
 	// Components are those of the control plane; empty: all.
 	Components []cluster.Component
@@ -64,15 +66,15 @@ type Guarded struct {
 	files    string               // the directory of the webhook's files; "": that of the admin's kubeconfig
 }
 
-// Start starts a control plane and its guard. The binaries are those that cluster.BinaryEnv and, for the webhook, WebhookEnv
-// name; the error says how to get them. The caller has to call Stop.
+// Start starts a control plane and its guard. The binaries are those that cluster.BinaryEnv and, for the webhook,
+// WebhookEnv name; the error says how to get them. The caller has to call Stop.
 func Start(ctx context.Context, options Options) (*Guarded, error) {
 	controlPlane, err := cluster.BinaryFromEnv()
 	if err != nil {
 		return nil, err
 	}
-	asked := rig.Options{ControlPlane: controlPlane, Components: options.Components, Audit: true, WithoutJoiner: true, WithoutManifests: true,
-		ExtraArgs: map[cluster.Component][]string{cluster.APIServer: options.Args}}
+	asked := rig.Options{ControlPlane: controlPlane, Components: options.Components, Audit: true, WithoutJoiner: true,
+		WithoutManifests: true, ExtraArgs: map[cluster.Component][]string{cluster.APIServer: options.Args}}
 	g := &Guarded{Door: options.Door, atEnd: options.AtEnd}
 	switch options.Door {
 	case Plugin:
@@ -118,7 +120,8 @@ func (g *Guarded) prepare(ctx context.Context, options Options) (err error) {
 	accounts := "" // where no controller makes them
 	for _, account := range placing.ServiceAccounts() {
 		namespace, name, _ := strings.Cut(account, "/")
-		accounts += fmt.Sprintf("---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %s, namespace: %s}\n", name, namespace)
+		accounts += fmt.Sprintf("---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %s, namespace: %s}\n",
+			name, namespace)
 	}
 	if err := g.Apply(ctx, accounts); err != nil {
 		return err
@@ -192,7 +195,8 @@ func (g *Guarded) Stop() error {
 func pathFromEnv(name string) (string, error) {
 	path := os.Getenv(name)
 	if path == "" {
-		return "", fmt.Errorf("%s is not set: run `make programs` and set it to the absolute path of that binary", name)
+		return "", fmt.Errorf("%s is not set: run `make programs` and set it to the absolute path of that binary",
+			name)
 	}
 	return path, nil
 }

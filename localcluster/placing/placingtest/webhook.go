@@ -101,8 +101,8 @@ func (g *Guarded) writeFiles(policy string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, content := range map[string][]byte{"webhook.crt": certificate, "webhook.key": key, "policy.yaml": []byte(policy),
-		"token": []byte(Token + "\n")} {
+	for name, content := range map[string][]byte{"webhook.crt": certificate, "webhook.key": key,
+		"policy.yaml": []byte(policy), "token": []byte(Token + "\n")} {
 		if err := os.WriteFile(g.file(name), content, 0o600); err != nil {
 			return nil, err
 		}
@@ -143,13 +143,14 @@ func (g *Guarded) writeManifest(ctx context.Context, options Options) ([]string,
 	}
 	err = errors.Join(os.WriteFile(filepath.Join(manifests, "node-scheduling-policy.yaml"), printed, 0o600),
 		os.WriteFile(config, fmt.Appendf(nil, admission, manifests), 0o600))
-	return []string{"--feature-gates=ManifestBasedAdmissionControlConfig=true", "--admission-control-config-file=" + config}, err
+	return []string{"--feature-gates=ManifestBasedAdmissionControlConfig=true", "--admission-control-config-file=" +
+		config}, err
 }
 
 func (g *Guarded) url() string { return fmt.Sprintf("https://127.0.0.1:%d/node-scheduling", g.port) }
 
-// chartConfiguration is the configuration of the chart for a policy with the emergency override. A test of the charts compares it with the
-// user's page.
+// chartConfiguration is the configuration of the chart for a policy with the emergency override. A test of the charts
+// compares it with the user's page.
 func chartConfiguration() (*admissionv1.ValidatingWebhookConfiguration, error) {
 	text, err := charts.WebhookConfiguration("joiner-webhook", "Enable")
 	if err != nil {
@@ -164,14 +165,16 @@ func (g *Guarded) StartWebhook(ctx context.Context) (err error) {
 	if g.webhook != nil {
 		return errors.New("joiner-webhook runs already")
 	}
-	g.webhook, err = g.Run(ctx, rig.Program{Name: "joiner-webhook", Path: g.binary, Command: func(at rig.Place) ([]string, []string) {
-		return []string{
-			"--kubeconfig", at.Kubeconfig, "--policy-file", g.PolicyFile(), "--bind-address", fmt.Sprintf("127.0.0.1:%d", g.port),
-			"--tls-cert-file", g.file("webhook.crt"), "--tls-key-file", g.file("webhook.key"), "--path-token-file", g.file("token"),
-			"--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", at.MetricsPort),
-			"--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", at.HealthPort),
-		}, nil
-	}})
+	g.webhook, err = g.Run(ctx, rig.Program{Name: "joiner-webhook", Path: g.binary,
+		Command: func(at rig.Place) ([]string, []string) {
+			return []string{
+				"--kubeconfig", at.Kubeconfig, "--policy-file", g.PolicyFile(), "--bind-address",
+				fmt.Sprintf("127.0.0.1:%d", g.port),
+				"--tls-cert-file", g.file("webhook.crt"), "--tls-key-file", g.file("webhook.key"), "--path-token-file",
+				g.file("token"), "--metrics-bind-address", fmt.Sprintf("127.0.0.1:%d", at.MetricsPort),
+				"--health-probe-bind-address", fmt.Sprintf("127.0.0.1:%d", at.HealthPort),
+			}, nil
+		}})
 	return err
 }
 
@@ -223,7 +226,8 @@ func (g *Guarded) webhookMetrics(ctx context.Context) (string, error) {
 	if g.webhook == nil {
 		return "", errors.New("joiner-webhook does not run")
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", g.webhook.MetricsPort), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		fmt.Sprintf("http://127.0.0.1:%d/metrics", g.webhook.MetricsPort), nil)
 	if err != nil {
 		return "", err
 	}
@@ -262,7 +266,9 @@ func ServingCertificate() (certificate, key []byte, err error) {
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "joiner-webhook"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{
+			x509.ExtKeyUsageServerAuth,
+		},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {

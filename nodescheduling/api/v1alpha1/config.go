@@ -56,14 +56,15 @@ type SchedulingPolicyGroup struct {
 
 // GroupTaint is a taint that nodes of a group have. Its value does not matter.
 type GroupTaint struct {
-	// Key is the key of the taint, such as node-role.kubernetes.io/control-plane. It is none that states a node's condition.
+	// Key is the key of the taint, such as node-role.kubernetes.io/control-plane. It is none that states a node's
+	// condition.
 	Key string `json:"key"`
 	// Effect is NoSchedule or NoExecute.
 	Effect corev1.TaintEffect `json:"effect"`
 }
 
-// EntryPins says what becomes of an entry that names a namespace without its UID, where everybody who may create namespaces may
-// have one of that name: not of names that begin with openshift- or kube-.
+// EntryPins says what becomes of an entry that names a namespace without its UID, where everybody who may create
+// namespaces may have one of that name: not of names that begin with openshift- or kube-.
 type EntryPins string
 
 const (

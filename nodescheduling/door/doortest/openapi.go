@@ -1,5 +1,5 @@
-// Package doortest stands for the parts of an API server that decide about the live source (A-18), for tests without
-// one: what it publishes of its schemas, and the two kinds.
+// Package doortest fakes the parts of an API server that decide about the live source (A-18): the schemas that it
+// publishes, and the two kinds.
 package doortest
 
 import (
@@ -25,34 +25,34 @@ import (
 	groupsv1alpha1 "github.com/joiner-autoscaler/joiner/nodescheduling/api/scheduling/v1alpha1"
 )
 
-// What a server publishes of the fields of Scheduler's spec.
+// Schemas of Scheduler's spec that a server may publish.
 const (
 	// WithField has the field schedulingGroups.
 	WithField = `{"properties": {"schedulingGroups": {"type": "array"}, "mastersSchedulable": {"type": "boolean"}}}`
-	// WithoutField has others only, as OpenShift today.
+	// WithoutField lacks it, as in OpenShift today.
 	WithoutField = `{"properties": {"mastersSchedulable": {"type": "boolean"}}}`
-	// AnyField keeps what nobody knows.
+	// AnyField keeps unknown fields.
 	AnyField = `{"x-kubernetes-preserve-unknown-fields": true}`
 )
 
-// Server is an API server, as far as the live source is concerned. Change its fields between calls, not during one.
+// Server is a fake API server for the live source. Change its fields between calls, not during one.
 type Server struct {
-	// Spec is what is published of the fields of Scheduler's spec, "" while nothing is.
+	// Spec is the published schema of Scheduler's spec, "" for none.
 	Spec string
-	// Scheduler is the object, nil where there is none. NoScheduler takes the kind away.
+	// Scheduler is the object, nil if there is none. NoScheduler removes the kind.
 	Scheduler   *unstructured.Unstructured
 	NoScheduler bool
-	// Groups are the NodeSchedulingGroups. NoGroups takes the kind away.
+	// Groups are the NodeSchedulingGroups. NoGroups removes the kind.
 	Groups   []*unstructured.Unstructured
 	NoGroups bool
-	// Fails is what every question about schemas is answered with, nil where it is answered.
+	// Fails is the error of every request for schemas, nil for none.
 	Fails error
 
 	mu    sync.Mutex
 	asked []string
 }
 
-// Asked returns the paths of the schemas that were asked for since the last call.
+// Asked returns the paths of the schemas that were requested since the last call.
 func (s *Server) Asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *Server) Asked() []string {
 	return asked
 }
 
-// OpenAPI is the client that reads schemas.
+// OpenAPI returns a client that reads the schemas.
 func (s *Server) OpenAPI() rest.Interface {
 	return &restfake.RESTClient{NegotiatedSerializer: scheme.Codecs.WithoutConversion(),
 		Client: restfake.CreateHTTPClient(s.answer)}
@@ -81,15 +81,17 @@ func (s *Server) answer(request *http.Request) (*http.Response, error) {
 	case request.URL.Path == path:
 		body = fmt.Sprintf(`{"components": {"schemas": {
 "List": {"x-kubernetes-group-version-kind": [{"group": "config.openshift.io", "version": "v1", "kind": "SchedulerList"}]},
-"One": {"properties": {"spec": %s}, "x-kubernetes-group-version-kind": [{"group": "config.openshift.io", "version": "v1", "kind": "Scheduler"}]}}}}`, s.Spec)
+"One": {"properties": {"spec": %s}, "x-kubernetes-group-version-kind": [{"group": "config.openshift.io", "version": "v1", "kind": "Scheduler"}]}}}}`,
+			s.Spec)
 	default:
-		body = fmt.Sprintf(`{"paths": {"apis/config.openshift.io/v1": {"serverRelativeURL": "%s?hash=%x"}}}`, path, s.Spec)
+		body = fmt.Sprintf(`{"paths": {"apis/config.openshift.io/v1": {"serverRelativeURL": "%s?hash=%x"}}}`, path,
+			s.Spec)
 	}
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
 		Body: io.NopCloser(strings.NewReader(body))}, nil
 }
 
-// Dynamic is the client of both kinds.
+// Dynamic returns a client of both kinds.
 func (s *Server) Dynamic() *dynamicfake.FakeDynamicClient {
 	groups := groupsv1alpha1.GroupVersion().WithResource(groupsv1alpha1.Resource)
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
@@ -100,8 +102,9 @@ func (s *Server) Dynamic() *dynamicfake.FakeDynamicClient {
 		case s.NoScheduler:
 			return true, nil, NoKind("get", "schedulers")
 		case s.Scheduler == nil:
-			return true, nil, apierrors.NewNotFound(schema.GroupResource{Group: configv1.Group, Resource: "schedulers"},
-				configv1.SchedulerName)
+			return true, nil,
+				apierrors.NewNotFound(schema.GroupResource{Group: configv1.Group, Resource: "schedulers"},
+					configv1.SchedulerName)
 		}
 		return true, s.Scheduler, nil
 	})
@@ -119,18 +122,18 @@ func (s *Server) Dynamic() *dynamicfake.FakeDynamicClient {
 	return client
 }
 
-// NoKind is how a server answers that does not serve a kind.
+// NoKind returns the error of a server that does not serve a kind.
 func NoKind(verb, resource string) error {
 	return apierrors.NewGenericServerResponse(http.StatusNotFound, verb, schema.GroupResource{Resource: resource}, "",
 		"404 page not found", 0, true)
 }
 
-// Scheduler is an object of that kind with a spec.
+// Scheduler returns a Scheduler with a spec.
 func Scheduler(version string, spec map[string]any) *unstructured.Unstructured {
 	return object(configv1.GroupVersion().String(), "Scheduler", configv1.SchedulerName, version, spec)
 }
 
-// Group is a NodeSchedulingGroup for the control plane.
+// Group returns a NodeSchedulingGroup for the control plane.
 func Group(version, mode string, users ...any) *unstructured.Unstructured {
 	return object(groupsv1alpha1.GroupVersion().String(), groupsv1alpha1.Kind,
 		groupsv1alpha1.NameOf(configv1.ControlPlane), version,
@@ -142,7 +145,7 @@ func object(apiVersion, kind, name, version string, spec map[string]any) *unstru
 		"metadata": map[string]any{"name": name, "uid": "uid-of-" + name, "resourceVersion": version}, "spec": spec}}
 }
 
-// Clients are the clients with the server's schemas.
+// Clients returns the clients, with the server's schemas.
 func (s *Server) Clients(clients kubernetes.Interface) kubernetes.Interface {
 	return publishing{clients, s.OpenAPI()}
 }

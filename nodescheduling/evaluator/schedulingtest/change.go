@@ -97,15 +97,17 @@ func (w *World) set(words []string, name string, a map[string][]string) error {
 		}
 		w.pods[name] = pod
 	default:
-		return errors.New("want new, group, authorization, override, pins, scheduler, no-scheduler, live, own, node, live-node, no-node, " +
-			"pod, grant, namespace, no-namespace, self, ready, not-ready, readable or unreadable")
+		return errors.New(
+			"want new, group, authorization, override, pins, scheduler, no-scheduler, live, own, node, live-node, no-node, " +
+				"pod, grant, namespace, no-namespace, self, ready, not-ready, readable or unreadable")
 	}
 	return nil
 }
 
 // group sets a group of the configuration: select (a requirement), taints, mode, users.
 func (w *World) group(name string, a map[string][]string) error {
-	g := v1alpha1.SchedulingPolicyGroup{Name: configv1.GroupName(name), Mode: configv1.GroupMode(last(a["mode"])), AuthorizedUsers: list(a["users"])}
+	g := v1alpha1.SchedulingPolicyGroup{Name: configv1.GroupName(name), Mode: configv1.GroupMode(last(a["mode"])),
+		AuthorizedUsers: list(a["users"])}
 	for _, text := range list(a["select"]) {
 		r, err := requirement(text)
 		if err != nil {
@@ -116,7 +118,8 @@ func (w *World) group(name string, a map[string][]string) error {
 			continue
 		}
 		g.LabelSelector.MatchExpressions = append(g.LabelSelector.MatchExpressions,
-			metav1.LabelSelectorRequirement{Key: r.Key, Operator: metav1.LabelSelectorOperator(r.Operator), Values: r.Values})
+			metav1.LabelSelectorRequirement{Key: r.Key, Operator: metav1.LabelSelectorOperator(r.Operator),
+				Values: r.Values})
 	}
 	for _, text := range list(a["taints"]) {
 		key, effect, _ := strings.Cut(text, ":")
@@ -140,7 +143,9 @@ func scheduler(name string, a map[string][]string) *configv1.Scheduler {
 	if len(a["group"]) > 0 {
 		group = configv1.GroupName(last(a["group"]))
 	}
-	s.Spec.SchedulingGroups = []configv1.SchedulingGroup{{Name: group, Mode: configv1.GroupMode(last(a["mode"])), AuthorizedUsers: list(a["users"])}}
+	s.Spec.SchedulingGroups = []configv1.SchedulingGroup{
+		{Name: group, Mode: configv1.GroupMode(last(a["mode"])), AuthorizedUsers: list(a["users"])},
+	}
 	return s
 }
 
@@ -157,7 +162,9 @@ func (w *World) own(name string, a map[string][]string) {
 
 // newNode makes a node: labels, taints.
 func newNode(name string, a map[string][]string) (*corev1.Node, error) {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid, Labels: map[string]string{corev1.LabelHostname: name}}}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid, Labels: map[string]string{corev1.LabelHostname: name}},
+	}
 	for _, text := range list(a["labels"]) {
 		key, value, _ := strings.Cut(text, "=")
 		node.Labels[key] = value
@@ -168,7 +175,8 @@ func newNode(name string, a map[string][]string) (*corev1.Node, error) {
 			return nil, fmt.Errorf("taint %s has no effect", text)
 		}
 		key, value, _ := strings.Cut(rest, "=")
-		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
+		node.Spec.Taints = append(node.Spec.Taints,
+			corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
 	}
 	return node, nil
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// uid is that of every node and of every owner: a pod of owner=Node/n is the node's.
+// uid is the UID of every node and every owner, so a pod with owner=Node/n belongs to that node.
 const uid = "uid"
 
-// ParsePod reads a pod that exists: NAMESPACE/NAME ATTRIBUTES, as in a request.
+// ParsePod parses an existing pod: NAMESPACE/NAME ATTRIBUTES, as in a request.
 func ParsePod(line string) (*corev1.Pod, error) {
 	words := strings.Fields(line)
 	if len(words) == 0 || !strings.Contains(words[0], "/") {
@@ -23,9 +23,9 @@ func ParsePod(line string) (*corev1.Pod, error) {
 	return newPod(words[0], words[1:])
 }
 
-// newPod makes a pod of NAMESPACE/NAME. Attributes: node, tolerate=KEY[=VALUE][:EFFECT] (or *, or *:EFFECT), select=LABEL=VALUE,
-// need=REQUIREMENTS (again for OR), prefer=REQUIREMENTS, annotation=KEY=VALUE, mirror, override=REASON, no-override, owner=KIND/NAME,
-// image, cpu, label, gated, sa, phase, dry-run.
+// newPod makes a pod of NAMESPACE/NAME. Attributes: node, tolerate=KEY[=VALUE][:EFFECT] (or *, or *:EFFECT),
+// select=LABEL=VALUE, need=REQUIREMENTS (again for OR), prefer=REQUIREMENTS, annotation=KEY=VALUE, mirror,
+// override=REASON, no-override, owner=KIND/NAME, image, cpu, label, gated, sa, phase, dry-run.
 func newPod(name string, words []string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.Name, _ = strings.Cut(name, "/")
@@ -69,7 +69,9 @@ func attribute(pod *corev1.Pod, key, value string) error {
 	case "owner":
 		kind, name, _ := strings.Cut(value, "/")
 		controls := true
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: uid, Controller: &controls}}
+		pod.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: kind, Name: name, UID: uid, Controller: &controls},
+		}
 	case "gated":
 		pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}}
 	case "ungated":
@@ -115,7 +117,10 @@ func affinity(pod *corev1.Pod, required bool, term corev1.NodeSelectorTerm) {
 	}
 	nodes := pod.Spec.Affinity.NodeAffinity
 	if !required {
-		nodes.PreferredDuringSchedulingIgnoredDuringExecution = append(nodes.PreferredDuringSchedulingIgnoredDuringExecution, corev1.PreferredSchedulingTerm{Weight: 1, Preference: term})
+		nodes.PreferredDuringSchedulingIgnoredDuringExecution =
+			append(nodes.PreferredDuringSchedulingIgnoredDuringExecution, corev1.PreferredSchedulingTerm{
+				Weight: 1, Preference: term,
+			})
 		return
 	}
 	if nodes.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -149,7 +154,8 @@ func requirement(text string) (corev1.NodeSelectorRequirement, error) {
 	for _, form := range []struct {
 		sign     string
 		operator corev1.NodeSelectorOperator
-	}{{"!=", corev1.NodeSelectorOpNotIn}, {"=", corev1.NodeSelectorOpIn}, {">", corev1.NodeSelectorOpGt}, {"<", corev1.NodeSelectorOpLt}} {
+	}{{"!=", corev1.NodeSelectorOpNotIn}, {"=", corev1.NodeSelectorOpIn}, {">", corev1.NodeSelectorOpGt},
+		{"<", corev1.NodeSelectorOpLt}} {
 		if key, values, found := strings.Cut(text, form.sign); found {
 			r.Key, r.Operator, r.Values = key, form.operator, strings.Split(values, "|")
 			break

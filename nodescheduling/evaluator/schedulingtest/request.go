@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/evaluator"
 )
 
-// ParseRequest reads a request:
+// ParseRequest parses a request:
 //
 //	USER create pod NAMESPACE/NAME ATTRIBUTES            a name of "-" is left to the API server
 //	USER update pod NAMESPACE/NAME ATTRIBUTES -> ATTRIBUTES   the second part is added to the first
@@ -96,14 +96,16 @@ func (asked Asked) bind(verb string, words []string) (Asked, error) {
 	namespace, name, _ := strings.Cut(words[2], "/")
 	asked.Namespace, asked.Name = namespace, name
 	_, asked.DryRun = a["dry-run"]
-	b := &corev1.Binding{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Binding"}, Target: corev1.ObjectReference{Kind: last(a["kind"]), Name: last(a["to"])}}
+	b := &corev1.Binding{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Binding"}, Target: corev1.ObjectReference{
+		Kind: last(a["kind"]), Name: last(a["to"]),
+	}}
 	b.Namespace, b.Name = namespace, name
 	b.Annotations, b.Labels = pairs(a["annotation"]), pairs(a["label"])
 	asked.Object = b
 	return asked, nil
 }
 
-// object makes the object of a request and says in asked which resource it is.
+// object makes the object of a request, and sets its group and resource in asked.
 func (asked *Asked) object(kind, name string, words []string) (Object, error) {
 	asked.DryRun = slices.Contains(words, "dry-run")
 	pod, err := newPod(name, words)
@@ -121,20 +123,29 @@ func (asked *Asked) object(kind, name string, words []string) (Object, error) {
 		pod.TypeMeta = typed("", "v1", "pods", "Pod")
 		return pod, nil
 	case "deployment":
-		return &appsv1.Deployment{TypeMeta: typed("apps", "v1", "deployments", "Deployment"), ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Template: template}}, nil
+		return &appsv1.Deployment{TypeMeta: typed("apps", "v1", "deployments", "Deployment"), ObjectMeta: meta,
+			Spec: appsv1.DeploymentSpec{Template: template}}, nil
 	case "daemonset":
-		return &appsv1.DaemonSet{TypeMeta: typed("apps", "v1", "daemonsets", "DaemonSet"), ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Template: template}}, nil
+		return &appsv1.DaemonSet{TypeMeta: typed("apps", "v1", "daemonsets", "DaemonSet"), ObjectMeta: meta,
+			Spec: appsv1.DaemonSetSpec{Template: template}}, nil
 	case "statefulset":
-		return &appsv1.StatefulSet{TypeMeta: typed("apps", "v1", "statefulsets", "StatefulSet"), ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Template: template}}, nil
+		return &appsv1.StatefulSet{TypeMeta: typed("apps", "v1", "statefulsets", "StatefulSet"), ObjectMeta: meta,
+			Spec: appsv1.StatefulSetSpec{Template: template}}, nil
 	case "replicaset":
-		return &appsv1.ReplicaSet{TypeMeta: typed("apps", "v1", "replicasets", "ReplicaSet"), ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Template: template}}, nil
+		return &appsv1.ReplicaSet{TypeMeta: typed("apps", "v1", "replicasets", "ReplicaSet"), ObjectMeta: meta,
+			Spec: appsv1.ReplicaSetSpec{Template: template}}, nil
 	case "replicationcontroller":
-		return &corev1.ReplicationController{TypeMeta: typed("", "v1", "replicationcontrollers", "ReplicationController"), ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Template: &template}}, nil
+		return &corev1.ReplicationController{
+			TypeMeta: typed("", "v1", "replicationcontrollers", "ReplicationController"), ObjectMeta: meta,
+			Spec: corev1.ReplicationControllerSpec{Template: &template},
+		}, nil
 	case "job":
-		return &batchv1.Job{TypeMeta: typed("batch", "v1", "jobs", "Job"), ObjectMeta: meta, Spec: batchv1.JobSpec{Template: template}}, nil
+		return &batchv1.Job{TypeMeta: typed("batch", "v1", "jobs", "Job"), ObjectMeta: meta,
+			Spec: batchv1.JobSpec{Template: template}}, nil
 	case "cronjob":
 		jobs := batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: template}}
-		return &batchv1.CronJob{TypeMeta: typed("batch", "v1", "cronjobs", "CronJob"), ObjectMeta: meta, Spec: batchv1.CronJobSpec{JobTemplate: jobs}}, nil
+		return &batchv1.CronJob{TypeMeta: typed("batch", "v1", "cronjobs", "CronJob"), ObjectMeta: meta,
+			Spec: batchv1.CronJobSpec{JobTemplate: jobs}}, nil
 	case "configmap":
 		return &corev1.ConfigMap{TypeMeta: typed("", "v1", "configmaps", "ConfigMap"), ObjectMeta: meta}, nil
 	}

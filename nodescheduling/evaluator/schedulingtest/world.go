@@ -27,16 +27,16 @@ type World struct {
 	pods       map[string]*corev1.Pod
 	grants     map[string]bool   // "subject verb group"
 	unreadable bool              // the API server does not answer
-	namespaces map[string]string // UIDs of those that have another than NamespaceUID; "" does not exist
+	namespaces map[string]string // UIDs that differ from NamespaceUID; "" if there is none
 }
 
-// NamespaceUID is that of every namespace that a script does not change.
+// NamespaceUID is the UID of every namespace that a script does not change.
 const NamespaceUID = "00000000-0000-0000-0000-000000000001"
 
-// NewWorld is a cluster without nodes and without a policy.
+// NewWorld returns a cluster without nodes and without a policy.
 func NewWorld() *World {
-	return &World{nodes: map[string]*corev1.Node{}, live: map[string]*corev1.Node{}, pods: map[string]*corev1.Pod{}, grants: map[string]bool{},
-		namespaces: map[string]string{}}
+	return &World{nodes: map[string]*corev1.Node{}, live: map[string]*corev1.Node{}, pods: map[string]*corev1.Pod{},
+		grants: map[string]bool{}, namespaces: map[string]string{}}
 }
 
 // Asked is a request of a script, with its objects as the API server would send them.
@@ -45,7 +45,8 @@ type Asked struct {
 	Object, Old Object
 }
 
-// Objects are those that the API server sends: of a connection its options and not the pod, which is in Object.
+// Objects returns the objects that the API server sends. For a connection that is its options, not the pod, which is
+// in Object.
 func (a Asked) Objects() (object, old runtime.Object) {
 	if a.Operation == evaluator.Connect {
 		return evaluator.NewObject(a.Group, a.Resource, a.Subresource), nil
@@ -73,18 +74,19 @@ type Answer struct {
 // Door answers a request in a world.
 type Door func(*World, Asked) (Answer, error)
 
-// Function is the door that calls the evaluator: as an API server does, it lets the policy write what it has to write
-// first.
+// Function is the door that calls the evaluator directly. Like an API server, it first lets the policy write the
+// annotation.
 func Function(w *World, asked Asked) (Answer, error) {
 	asked, err := w.Admit(asked)
 	if err != nil {
 		return Answer{}, err
 	}
 	verdict, err := w.Evaluate(asked)
-	return Answer{Allowed: verdict.Allowed, Message: verdict.Message, Warnings: verdict.Warnings, Audit: verdict.Audit()}, err
+	return Answer{Allowed: verdict.Allowed, Message: verdict.Message, Warnings: verdict.Warnings,
+		Audit: verdict.Audit()}, err
 }
 
-// Admit is a request with what the policy writes into it.
+// Admit returns a request with what the policy writes into it.
 func (w *World) Admit(asked Asked) (Asked, error) {
 	policy, _, err := evaluator.New(w.Sources)
 	if err != nil {
@@ -110,7 +112,7 @@ func (w *World) Admit(asked Asked) (Asked, error) {
 	return asked, nil
 }
 
-// Evaluate is the verdict on a request.
+// Evaluate returns the verdict on a request.
 func (w *World) Evaluate(asked Asked) (evaluator.Verdict, error) {
 	policy, _, err := evaluator.New(w.Sources)
 	if err != nil {
@@ -158,7 +160,7 @@ func (w *World) Cluster() evaluator.Cluster {
 	}
 }
 
-// Namespace is the port of that name.
+// Namespace is the port Namespace of evaluator.Cluster.
 func (w *World) Namespace(name string) (string, bool, error) {
 	if w.unreadable {
 		return "", false, errors.New("connection refused")
@@ -253,8 +255,8 @@ func lines(input string) iter.Seq[string] {
 	}
 }
 
-// String is the answer in a few words, for example "deny NodeName (not authorized: actor, namespace)". A group is named
-// when it is not ControlPlane.
+// String returns the answer in a few words, for example "deny NodeName (not authorized: actor, namespace)". It names
+// groups other than ControlPlane.
 func (a Answer) String() string {
 	text := "deny"
 	if a.Allowed {
@@ -264,7 +266,8 @@ func (a Answer) String() string {
 		return text
 	}
 	column := func(key string) []string { return strings.Split(a.Audit[key], ",") }
-	decisions, groups, reasons := column(evaluator.AuditDecision), column(evaluator.AuditGroup), column(evaluator.AuditReason)
+	decisions, groups, reasons := column(evaluator.AuditDecision), column(evaluator.AuditGroup),
+		column(evaluator.AuditReason)
 	actors, pods := column(evaluator.AuditActor), column(evaluator.AuditPod)
 	for i := range decisions {
 		if i > 0 {
@@ -292,7 +295,7 @@ func (a Answer) String() string {
 	return text
 }
 
-// Text is what the client and the audit log read, line by line.
+// Text returns what the client and the audit log see, line by line.
 func (a Answer) Text() string {
 	var b strings.Builder
 	if a.Message != "" {
@@ -307,7 +310,7 @@ func (a Answer) Text() string {
 	return b.String()
 }
 
-// config is the configuration of the world, made when first needed.
+// config returns the configuration of the world, and creates it when first needed.
 func (w *World) config() *v1alpha1.NodeSchedulingPolicyConfig {
 	if w.Sources.Config == nil {
 		w.Sources.Config = &v1alpha1.NodeSchedulingPolicyConfig{Groups: []v1alpha1.SchedulingPolicyGroup{}}

@@ -1,5 +1,5 @@
-// Package plugintest sends the requests of scripts (package schedulingtest) to an admission plugin, as a server would, and
-// returns what a client and the audit log see of the answer.
+// Package plugintest sends the requests of scripts (package schedulingtest) to an admission plugin, as a server would.
+// It returns what a client and the audit log see of the answer.
 package plugintest
 
 import (
@@ -22,14 +22,16 @@ import (
 
 // Server is what a kube-apiserver does around a plugin.
 type Server struct {
-	// Internal makes the object that the plugin is given of one of the API's types.
+	// Internal converts an object of the API's types to the one that the plugin gets. If nil, the plugin gets the
+	// API's types.
 	Internal func(group string, object runtime.Object) (runtime.Object, error)
-	// Interfaces convert such an object back.
+	// Interfaces converts such an object back.
 	Interfaces admission.ObjectInterfaces
 }
 
-// Send sends a request: the plugin changes it, if it does such things, and judges it then.
-func (s Server) Send(ctx context.Context, plugin admission.ValidationInterface, asked schedulingtest.Asked) (schedulingtest.Answer, error) {
+// Send sends a request: the plugin first changes it, if it can, and then judges it.
+func (s Server) Send(ctx context.Context, plugin admission.ValidationInterface,
+	asked schedulingtest.Asked) (schedulingtest.Answer, error) {
 	inner, err := s.Record(asked)
 	if err != nil {
 		return schedulingtest.Answer{}, err
@@ -51,7 +53,7 @@ func (s Server) Send(ctx context.Context, plugin admission.ValidationInterface, 
 	return given, nil
 }
 
-// Record is a request as the plugin gets it.
+// Record returns a request as the plugin gets it.
 func (s Server) Record(asked schedulingtest.Asked) (admission.Attributes, error) {
 	given, before := asked.Objects()
 	object, err := s.internal(asked.Group, given)
@@ -66,9 +68,11 @@ func (s Server) Record(asked schedulingtest.Asked) (admission.Attributes, error)
 	case evaluator.Update:
 		options = &metav1.UpdateOptions{}
 	}
-	return admission.NewAttributesRecord(object, old, asked.Object.GetObjectKind().GroupVersionKind(), asked.Namespace, asked.Name,
+	return admission.NewAttributesRecord(object, old, asked.Object.GetObjectKind().GroupVersionKind(), asked.Namespace,
+		asked.Name,
 		schema.GroupVersionResource{Group: asked.Group, Version: "v1", Resource: asked.Resource}, asked.Subresource,
-		admission.Operation(asked.Operation), options, asked.DryRun, &user.DefaultInfo{Name: asked.User.Name, Groups: asked.User.Groups}), nil
+		admission.Operation(asked.Operation), options, asked.DryRun,
+		&user.DefaultInfo{Name: asked.User.Name, Groups: asked.User.Groups}), nil
 }
 
 func (s Server) internal(group string, object runtime.Object) (runtime.Object, error) {
@@ -78,7 +82,7 @@ func (s Server) internal(group string, object runtime.Object) (runtime.Object, e
 	return s.Internal(group, object)
 }
 
-// recorded are attributes that keep the audit annotations.
+// recorded wraps attributes to keep the audit annotations.
 type recorded struct {
 	admission.Attributes
 	audit map[string]string
@@ -94,7 +98,7 @@ func (r *recorded) AddAnnotation(key, value string) error {
 		r.audit = map[string]string{}
 	}
 	r.audit[short] = value
-	return r.Attributes.AddAnnotation(key, value) // which refuses keys that are not qualified names
+	return r.Attributes.AddAnnotation(key, value) // it refuses keys that are not qualified names
 }
 
 type heard struct{ texts []string }

@@ -43,8 +43,8 @@ func TestU10_AnAlertIsAskedForWithoutItsThresholds(t *testing.T) {
 	}
 }
 
-// U-10: every query of the dashboard and every alert is asked, each by a name of its own, and no entry of the table of those that may
-// return nothing is left from one that is no more.
+// U-10: every query of the dashboard and every alert is asked, each by a name of its own, and no entry of the table of
+// those that may return nothing is left from one that is no more.
 func TestU10_EachQueryHasAName(t *testing.T) {
 	t.Parallel()
 	targets, err := parse([]string{charts.Joiner + "=a:1", charts.Operator + "=a:2", charts.Webhook + "=a:3"})
@@ -81,7 +81,8 @@ func TestU10_ASilentQueryIsNamed(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	nodes := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "joiner_nodes"}, []string{"nodepool", "state"})
-	plans := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "joiner_plan_duration_seconds"}) // without a plan: no quantile
+	// without a plan: no quantile
+	plans := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "joiner_plan_duration_seconds"})
 	registry.MustRegister(nodes, plans)
 	nodes.WithLabelValues("default", "ready").Set(2)
 	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
@@ -93,7 +94,8 @@ func TestU10_ASilentQueryIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := out.String()
-	for _, part := range []string{"ok      Now/Nodes: 1 series", "ok      variable/nodepool: 1 series", "SILENT  Now/Leader returns nothing: ",
+	for _, part := range []string{"ok      Now/Nodes: 1 series", "ok      variable/nodepool: 1 series",
+		"SILENT  Now/Leader returns nothing: ",
 		"SILENT  alert JoinerPaused/info returns nothing: ", "SILENT  Controller/Duration of a plan 1 returns nothing",
 		"quiet   variable/cluster: "} {
 		if !strings.Contains(said, part) {
@@ -116,7 +118,8 @@ func TestU10_WhatCannotBeScrapedIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.close() })
-	if err := w.settle(t.Context(), nowhere, time.Second); err == nil || !strings.Contains(err.Error(), "joiner at 127.0.0.1:") {
+	if err := w.settle(t.Context(), nowhere, time.Second); err == nil ||
+		!strings.Contains(err.Error(), "joiner at 127.0.0.1:") {
 		t.Errorf("%v, want an error that names the program", err)
 	}
 	for _, wrong := range [][]string{nil, {"joiner"}, {"joiner="}, {"nobody=a:1"}} {

@@ -1,11 +1,12 @@
-// Command dashboards is a Prometheus beside running programs: it scrapes them by Prometheus' own code while something else has them
-// work, and then evaluates every query of the dashboard, its variables, and every alert of the charts (U-10). A query that has
-// returned nothing is named, and ends it with 1, unless the table of those that wait for what did not happen has it.
+// Command dashboards is a Prometheus beside running programs: it scrapes them by Prometheus' own code while something
+// else has them work, and then evaluates every query of the dashboard, its variables, and every alert of the charts
+// (U-10). A query that has returned nothing is named, and ends it with 1, unless the table of those that wait for what
+// did not happen has it.
 //
 //	dashboards [--every 1s] CHART=HOST:PORT...
 //
-// CHART is the chart of the program at that address: joiner, joiner-operator or joiner-webhook. It scrapes until its standard input
-// ends, so that whoever starts it says when all has been seen.
+// CHART is the chart of the program at that address: joiner, joiner-operator or joiner-webhook. It scrapes until its
+// standard input ends, so that whoever starts it says when all has been seen.
 package main
 
 import (
@@ -55,7 +56,8 @@ func parse(arguments []string) (targets []target, err error) {
 	for _, argument := range arguments {
 		chart, address, whole := strings.Cut(argument, "=")
 		if !whole || address == "" || !slices.Contains(known, chart) {
-			return nil, fmt.Errorf("argument %q: want CHART=HOST:PORT, and of the charts one of %s", argument, strings.Join(known, ", "))
+			return nil, fmt.Errorf("argument %q: want CHART=HOST:PORT, and of the charts one of %s", argument,
+				strings.Join(known, ", "))
 		}
 		targets = append(targets, target{chart, address})
 	}
@@ -66,7 +68,8 @@ func parse(arguments []string) (targets []target, err error) {
 }
 
 // run scrapes until the input ends, says what each query returned, and how many returned nothing without a reason.
-func run(ctx context.Context, targets []target, every time.Duration, until io.Reader, out io.Writer) (silent int, err error) {
+func run(ctx context.Context, targets []target, every time.Duration, until io.Reader,
+	out io.Writer) (silent int, err error) {
 	asked, err := queries(targets)
 	if err != nil {
 		return 0, err

@@ -51,14 +51,16 @@ type watcher struct {
 // open begins to scrape.
 func open(targets []target, every time.Duration) (*watcher, error) {
 	var text strings.Builder
-	fmt.Fprintf(&text, "global: {scrape_interval: %s, scrape_timeout: %s}\nscrape_configs:\n", model.Duration(every), model.Duration(every))
+	fmt.Fprintf(&text, "global: {scrape_interval: %s, scrape_timeout: %s}\nscrape_configs:\n", model.Duration(every),
+		model.Duration(every))
 	groups := map[string][]*targetgroup.Group{}
 	for _, t := range targets {
 		fmt.Fprintf(&text, "- job_name: %s\n", t.chart)
 		groups[t.chart] = append(groups[t.chart], &targetgroup.Group{Source: t.address,
 			Targets: []model.LabelSet{{model.AddressLabel: model.LabelValue(t.address)}},
 			// What a PodMonitor of the chart adds.
-			Labels: model.LabelSet{"namespace": model.LabelValue(t.namespace()), "pod": model.LabelValue(t.chart + "-0")}})
+			Labels: model.LabelSet{"namespace": model.LabelValue(t.namespace()),
+				"pod": model.LabelValue(t.chart + "-0")}})
 	}
 	settings, err := config.Load(text.String(), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -72,8 +74,8 @@ func open(targets []target, every time.Duration) (*watcher, error) {
 	if w.db, err = tsdb.Open(dir, slog.New(slog.DiscardHandler), nil, tsdb.DefaultOptions(), nil); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	w.scrape, err = scrape.NewManager(&scrape.Options{DiscoveryReloadOnStartup: true}, slog.New(slog.DiscardHandler), nil, nil, w.db,
-		prometheus.NewRegistry())
+	w.scrape, err = scrape.NewManager(&scrape.Options{DiscoveryReloadOnStartup: true}, slog.New(slog.DiscardHandler),
+		nil, nil, w.db, prometheus.NewRegistry())
 	if err == nil {
 		err = w.scrape.ApplyConfig(settings)
 	}
@@ -88,7 +90,8 @@ func open(targets []target, every time.Duration) (*watcher, error) {
 	return w, nil
 }
 
-// settle waits until each target was scraped often enough after all that happened. One that does not answer is an error.
+// settle waits until each target was scraped often enough after all that happened. One that does not answer is an
+// error.
 func (w *watcher) settle(ctx context.Context, targets []target, within time.Duration) error {
 	waits, cancel := context.WithTimeout(ctx, within) // for the scrapes: a query has a time of its own
 	defer cancel()
@@ -104,7 +107,8 @@ func (w *watcher) settle(ctx context.Context, targets []target, within time.Dura
 				return err
 			}
 			if len(answer) != 1 || answer[0].F < lastScrapes {
-				missing = fmt.Sprintf("%s at %s was scraped %v times since all has happened", t.chart, t.address, answer)
+				missing = fmt.Sprintf("%s at %s was scraped %v times since all has happened", t.chart, t.address,
+					answer)
 			}
 		}
 		if missing == "" {
@@ -130,7 +134,8 @@ func (w *watcher) at(ctx context.Context, text string, now time.Time) (promql.Ve
 	return query.Exec(ctx).Vector()
 }
 
-// series evaluates a query at each scrape from began to end, and returns how many series it had that were once a number.
+// series evaluates a query at each scrape from began to end, and returns how many series it had that were once a
+// number.
 func (w *watcher) series(ctx context.Context, text string, began, end time.Time) (count int, err error) {
 	query, err := w.engine.NewRangeQuery(ctx, w.db, nil, text, began, end, w.every)
 	if err != nil {

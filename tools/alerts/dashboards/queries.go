@@ -21,7 +21,8 @@ type query struct {
 
 // chosen are the variables of the dashboard as they are when a user has chosen nothing: everything.
 func chosen(text string) string {
-	return strings.NewReplacer("$cluster", ".*", "$nodepool", ".*", "$job", ".*", "$any", ".*", "$__rate_interval", "1m").Replace(text)
+	return strings.NewReplacer("$cluster", ".*", "$nodepool", ".*", "$job", ".*", "$any", ".*", "$__rate_interval",
+		"1m").Replace(text)
 }
 
 //go:embed karpenter.txt
@@ -38,8 +39,8 @@ func ofKarpenter() (all []query) {
 	return all
 }
 
-// queries are those of the dashboard, of what it lets users choose from, of the alerts of the charts that are scraped, and those
-// that were made for Karpenter.
+// queries are those of the dashboard, of what it lets users choose from, of the alerts of the charts that are scraped,
+// and those that were made for Karpenter.
 func queries(targets []target) (all []query, err error) {
 	if all, err = ofDashboard(); err != nil {
 		return nil, err
@@ -61,7 +62,8 @@ func queries(targets []target) (all []query, err error) {
 	return all, nil
 }
 
-// ofDashboard are the queries of the panels as they stand, named ROW/PANEL/EXPRESSION of those with several, and of the variables.
+// ofDashboard are the queries of the panels as they stand, named ROW/PANEL/EXPRESSION of those with several, and of
+// the variables.
 func ofDashboard() (all []query, err error) {
 	content, err := charts.Files().ReadFile(charts.Joiner + "/files/dashboard.json")
 	if err != nil {
@@ -148,7 +150,8 @@ func ofAlerts(t target) (all []query, err error) {
 			if err != nil {
 				return nil, fmt.Errorf("alert %s: %w", rule.Alert, err)
 			}
-			all = append(all, query{name: "alert " + rule.Alert + "/" + rule.Labels["severity"], text: without(expr).String()})
+			all = append(all, query{name: "alert " + rule.Alert + "/" + rule.Labels["severity"],
+				text: without(expr).String()})
 		}
 	}
 	return all, nil
@@ -158,7 +161,8 @@ func ofAlerts(t target) (all []query, err error) {
 func (q query) verdict(series int) (said string, bad bool) {
 	switch {
 	case series > 0 && q.quiet != "":
-		return fmt.Sprintf("LOUD    %s returns %d series; the table says that it returns none: %s", q.name, series, q.quiet), true
+		return fmt.Sprintf("LOUD    %s returns %d series; the table says that it returns none: %s", q.name, series,
+			q.quiet), true
 	case series > 0:
 		return fmt.Sprintf("ok      %s: %d series", q.name, series), false
 	case q.quiet != "":

@@ -2,9 +2,9 @@ package main
 
 import "maps"
 
-// quiet are the queries that may return nothing, by name, with the reason. That their metrics are registered, by name and with the
-// labels and values that they ask for, is what TestU10_TheDashboardShowsWhatIsRegistered and TestA43_EveryMetricAndLabelIsRegistered
-// of the module show.
+// quiet are the queries that may return nothing, by name, with the reason. That their metrics are registered, by name
+// and with the labels and values that they ask for, is what TestU10_TheDashboardShowsWhatIsRegistered and
+// TestA43_EveryMetricAndLabelIsRegistered of the module show.
 func quiet() map[string]string {
 	all := ofKarpenterAlone()
 	maps.Copy(all, ofScene())

@@ -46,8 +46,8 @@ func (p Program) PageNamesItsFlags(t *testing.T, page string, atLeast int) {
 	}
 }
 
-// ConfigIsReadAgain demands that what --print-config prints is a configuration file, which says the same when it is read
-// (U-13).
+// ConfigIsReadAgain demands that what --print-config prints is a configuration file, which says the same when it is
+// read (U-13).
 func (p Program) ConfigIsReadAgain(t *testing.T) {
 	t.Helper()
 	from := regexp.MustCompile(`(?m) # [a-z]+$`)
@@ -74,5 +74,7 @@ func File(t *testing.T, content string) string {
 // Kubeconfig writes one for a server, without a user, and returns its path.
 func Kubeconfig(t *testing.T, server string) string {
 	t.Helper()
-	return File(t, "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c}}]\nclusters: [{name: c, cluster: {server: '"+server+"'}}]\n")
+	return File(t,
+		"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c}}]\nclusters: [{name: c, cluster: {server: '"+
+			server+"'}}]\n")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/readmodel"
 )
 
-// Where things are.
+// Paths of the read model.
 const (
 	Prefix     = "/joiner/v1/"
 	PathView   = Prefix + "view"
@@ -26,8 +26,8 @@ const (
 // answerWithin is how long a request waits for the model.
 const answerWithin = 20 * time.Second
 
-// Guard lets only reads through, of requests that mean the loopback, and sets the headers of every answer: so a page of
-// somebody else's that a name of the loopback was given to is not answered.
+// Guard allows only reads whose Host header is the loopback, and sets the headers of every answer. So it refuses a
+// foreign page whose name was made to resolve to the loopback.
 func Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -42,7 +42,8 @@ func Guard(next http.Handler) http.Handler {
 			return
 		}
 		if !Loopback(r.Host) {
-			http.Error(w, fmt.Sprintf("Host is %q: 127.0.0.1, ::1 and localhost are answered", r.Host), http.StatusForbidden)
+			http.Error(w, fmt.Sprintf("Host is %q: 127.0.0.1, ::1 and localhost are answered", r.Host),
+				http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -63,7 +64,7 @@ func Loopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// Mount adds what readers ask for to a mux, and the console.
+// Mount adds the read model and the console to a mux.
 func (r *Readers) Mount(mux *http.ServeMux) {
 	led := func(serve http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, request *http.Request) {
@@ -98,7 +99,7 @@ func (r *Readers) Mount(mux *http.ServeMux) {
 	mux.Handle("GET /", console.Handler())
 }
 
-// asked asks for the model of now.
+// asked asks for the current model.
 func (r *Readers) asked(ctx context.Context, a ask) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -143,7 +144,7 @@ func (r *Readers) stream(w http.ResponseWriter, request *http.Request) {
 	if packed {
 		w.Header().Set("Content-Encoding", "gzip")
 	}
-	_ = controller.SetReadDeadline(time.Time{}) // the request was read; what is left is the answer
+	_ = controller.SetReadDeadline(time.Time{}) // the request has been read; only the answer remains
 	w.WriteHeader(http.StatusOK)
 	own.run(request.Context(), r.ended, w)
 }
@@ -153,7 +154,7 @@ func (r *Readers) unavailable(w http.ResponseWriter, why string) {
 	http.Error(w, why, http.StatusServiceUnavailable)
 }
 
-// view answers the whole, or what came since the model that a reader has.
+// view answers with the whole model, or with the changes since the model that a reader has.
 func (r *Readers) view(w http.ResponseWriter, request *http.Request) {
 	got, err := r.asked(request.Context(), ask{since: request.URL.Query().Get("since")})
 	if err != nil {
@@ -186,7 +187,8 @@ func (r *Readers) pods(w http.ResponseWriter, request *http.Request) {
 	})(w, request)
 }
 
-// detail answers with something that is made of the model's input, one at a time: the engine may have to plan for it.
+// detail answers with something made from the model's input. It handles one request at a time, since the engine may
+// have to plan for it.
 func (r *Readers) detail(of func(readmodel.Input, *http.Request) (any, bool)) http.HandlerFunc {
 	return func(w http.ResponseWriter, request *http.Request) {
 		got, err := r.asked(request.Context(), ask{})
@@ -240,7 +242,7 @@ func takesGzip(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")
 }
 
-// number reads a parameter that is a number from 0; 0 when it is not given.
+// number reads a query parameter as a number from 0; 0 when it is missing.
 func number(r *http.Request, name string) (int, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {

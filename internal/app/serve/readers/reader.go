@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// writeWithin is how long one write to a reader may take: a reader that stands still has the network's buffers before
-// that.
+// writeWithin bounds one write to a reader. A stalled reader has the network's buffers before that.
 const writeWithin = 30 * time.Second
 
-// reader is one stream. What is to be sent waits in a list, so that nobody waits for the network.
+// reader is one stream. Frames wait in a queue, so that nobody waits for the network.
 type reader struct {
 	packed bool
-	cut    func() // ends a write that is under way
+	cut    func() // interrupts a write
 
 	mutex   sync.Mutex
 	queue   []*frame
-	first   int // how many of the queue do not count: a snapshot may be larger than any backlog
+	first   int // how many frames of the queue do not count: a snapshot may be larger than any backlog
 	backlog int
 	dropped bool
 	wake    chan struct{}
@@ -36,7 +35,7 @@ func (r *reader) bytes(f *frame) []byte {
 	return f.plain
 }
 
-// send puts a frame in the list. A reader with too much in it is dropped, and the list with it.
+// send queues a frame. A reader with too large a backlog is dropped together with its queue.
 func (r *reader) send(f *frame, first bool) {
 	r.mutex.Lock()
 	switch {
@@ -59,7 +58,7 @@ func (r *reader) send(f *frame, first bool) {
 	}
 }
 
-// next takes the first frame of the list.
+// next takes the first frame of the queue. counts says that its size is part of the backlog.
 func (r *reader) next() (data []byte, counts, dropped bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -75,17 +74,17 @@ func (r *reader) next() (data []byte, counts, dropped bool) {
 	return r.bytes(f), true, false
 }
 
-// written says that a frame that counts is gone.
+// written removes a frame that was sent from the backlog.
 func (r *reader) written(size int) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.backlog -= size
 }
 
-// gzipHead begins a packed stream, which never ends in order: frames follow until the reader goes.
+// gzipHead begins a packed stream. The stream never ends properly: frames follow until the reader goes.
 const gzipHead = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
-// run sends frames until the request ends, the readers end, or the reader was dropped.
+// run sends frames until the request ends, the Readers end, or the reader is dropped.
 func (r *reader) run(ctx context.Context, ended <-chan struct{}, w http.ResponseWriter) {
 	controller := http.NewResponseController(w)
 	if r.packed {
@@ -111,7 +110,7 @@ func (r *reader) run(ctx context.Context, ended <-chan struct{}, w http.Response
 			}
 			continue
 		}
-		_ = controller.SetWriteDeadline(time.Now().Add(writeWithin)) // a writer without deadlines has its own bounds
+		_ = controller.SetWriteDeadline(time.Now().Add(writeWithin)) // a writer without deadlines has other bounds
 		if _, err := w.Write(data); err != nil {
 			return
 		}

@@ -1,5 +1,6 @@
-// Package readers tells consoles how a cluster stands (U-41): once as a whole, or as a stream of changes. The model is
-// made once for all readers, at most once a second and only while somebody reads; whoever plans waits for none of them.
+// Package readers serves the state of a cluster to consoles (U-41): once as a whole, or as a stream of changes. The
+// model is computed once for all readers, at most once a second and only while somebody reads. Planning waits for none
+// of them.
 package readers
 
 import (
@@ -21,44 +22,44 @@ import (
 )
 
 const (
-	// every is how often a change is told at most, and beatEvery how often that the stream lives.
+	// every is the least time between two changes, beatEvery the time between signs of life on a stream.
 	every     = time.Second
 	beatEvery = 10 * time.Second
-	// mostReaders is how many streams there are at a time.
+	// mostReaders bounds the streams at a time.
 	mostReaders = 32
-	// mostBacklog is how many bytes may wait for a reader, the first snapshot left out, until it is dropped.
+	// mostBacklog is how many bytes may wait for a reader before it is dropped. The first snapshot does not count.
 	mostBacklog = 1 << 20
 	// remembered is how many changes are kept for readers that resume.
 	remembered = 256
-	// staysEvery is how often it is asked, at most, which nodes stay and why: the engine plans for that. After an answer
-	// that took long nobody asks for staysShare times that.
+	// staysEvery is how often, at most, the engine is asked which nodes stay and why: it has to plan for that. After
+	// an answer the pause is at least staysShare times as long as the answer took.
 	staysEvery = 10 * time.Second
 	staysShare = 20
-	// staysHold is from when on an answer says nothing of now.
+	// staysHold is the age from which an answer no longer counts as current.
 	staysHold = 5 * time.Minute
 )
 
-// Config is what readers are told of.
+// Config configures Readers.
 type Config struct {
-	// Input is what a model is made of now, but for Stays.
+	// Input returns the current input of a model, without Stays.
 	Input func(context.Context) (readmodel.Input, error)
-	// Stays asks how the nodes stand that are to go; nil for readmodel.StaysOf.
+	// Stays returns the standing of the nodes that should go; nil for readmodel.StaysOf.
 	Stays func(*cluster.Snapshot, engine.Terms) map[string]engine.Standing
-	// Standby says why this process has nothing to tell, "" when it leads.
+	// Standby returns why this process has nothing to say, "" when it leads.
 	Standby func(context.Context) string
-	// Epoch tells the streams of one process from those of another.
+	// Epoch distinguishes the streams of one process from those of another.
 	Epoch string
 	Now   func() time.Time
 	Log   logr.Logger
 }
 
-// Readers makes the model and tells it. One goroutine, that of Start, owns everything below.
+// Readers computes the model and sends it. One goroutine, that of Start, owns everything below.
 type Readers struct {
 	config Config
 	asks   chan ask
 	leaves chan *reader
 	ended  chan struct{} // closed once Start has returned
-	busy   chan struct{} // what asks the engine for details is one at a time
+	busy   chan struct{} // held while the engine is asked for details, one request at a time
 
 	current *published
 	changes []change // the newest last
@@ -70,21 +71,21 @@ type Readers struct {
 	staysAsked bool
 	stayed     chan stayAnswer
 	packer     *flate.Writer
-	computed   int // how often a model was made
+	computed   int // how many models were computed
 }
 
-// published is a model as it was told last.
+// published is the last model that was sent.
 type published struct {
 	input    readmodel.Input
 	sheet    *readmodel.Sheet
 	number   uint64
 	at       time.Time
-	fresh    bool // nothing has come in since that the model is not made of
+	fresh    bool // the model contains all input so far
 	snapshot *frame
-	delta    *frame // that led to it; nil for the first
+	delta    *frame // the change that led to it; nil for the first
 }
 
-// change leads from one model to the next. It is kept packed: that is a tenth and less.
+// change leads from one model to the next. It is kept packed, which is a tenth of the size or less.
 type change struct {
 	number uint64 // of the model that it leads to
 	frame  *frame
@@ -95,17 +96,17 @@ type stayAnswer struct {
 	took  time.Duration
 }
 
-// ask asks for the model of now. With a reader it is told what comes from then on.
+// ask asks for the current model. With a reader, the reader gets all later changes.
 type ask struct {
 	since  string
 	reader *reader
 	answer chan answer
 }
 
-// answer is a model, or what leads to it from where the asker is.
+// answer is a model, or the changes that lead to it from the asker's model.
 type answer struct {
 	err      error
-	full     bool // there are as many readers as there may be
+	full     bool // there are too many readers
 	input    readmodel.Input
 	snapshot []byte
 	resumes  bool
@@ -113,20 +114,20 @@ type answer struct {
 	id       string
 }
 
-// New returns readers of a source. They are told nothing before Start.
+// New returns Readers. They send nothing before Start.
 func New(config Config) *Readers {
 	if config.Stays == nil {
 		config.Stays = readmodel.StaysOf
 	}
-	packer, _ := flate.NewWriter(nil, flate.DefaultCompression) // the level is one that there is
+	packer, _ := flate.NewWriter(nil, flate.DefaultCompression) // fails only for an unknown level
 	return &Readers{config: config, asks: make(chan ask), leaves: make(chan *reader), ended: make(chan struct{}),
 		busy: make(chan struct{}, 1), streams: map[*reader]bool{}, stayed: make(chan stayAnswer, 1), packer: packer}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader has something to tell.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader has something to say.
 func (r *Readers) NeedLeaderElection() bool { return true }
 
-// Start tells readers until ctx ends.
+// Start serves readers until ctx ends.
 func (r *Readers) Start(ctx context.Context) error {
 	defer close(r.ended)
 	ticker, beat := time.NewTicker(every), time.NewTicker(beatEvery)
@@ -205,7 +206,7 @@ func (r *Readers) told(ctx context.Context, a ask) answer {
 	return now
 }
 
-// whole writes the snapshot of the current model, once.
+// whole makes the snapshot of the current model, unless it exists.
 func (r *Readers) whole() error {
 	if r.current.snapshot != nil {
 		return nil
@@ -220,7 +221,7 @@ func (r *Readers) whole() error {
 
 func (r *Readers) id() string { return r.config.Epoch + "." + strconv.FormatUint(r.current.number, 10) }
 
-// since are the changes from the model that a reader has; false when they are not known any more.
+// since returns the changes since the model that a reader has; false when they are no longer known.
 func (r *Readers) since(id string) ([]change, bool) {
 	epoch, number, found := strings.Cut(id, ".")
 	has, err := strconv.ParseUint(number, 10, 64)
@@ -234,7 +235,7 @@ func (r *Readers) since(id string) ([]change, bool) {
 	return r.changes[len(r.changes)-int(behind):], true
 }
 
-// tick tells all readers what is other than a second ago.
+// tick sends all readers what has changed.
 func (r *Readers) tick(ctx context.Context) {
 	before := r.current.number
 	if err := r.make(ctx); err != nil {
@@ -262,7 +263,7 @@ func (r *Readers) beatFrame() *frame {
 	return r.framed("beat", "", data)
 }
 
-// make makes the model of now, unless nothing came in since the last one.
+// make computes the current model, unless nothing came in since the last one.
 func (r *Readers) make(ctx context.Context) error {
 	in, err := r.config.Input(ctx)
 	if err != nil {
@@ -306,7 +307,7 @@ func (r *Readers) make(ctx context.Context) error {
 	return nil
 }
 
-// askStays has it asked beside which nodes stay, if that is not asked already and is due.
+// askStays asks in the background which nodes stay, if that is due and not being asked already.
 func (r *Readers) askStays(in readmodel.Input, now time.Time) {
 	if r.staysAsked || now.Before(r.staysNext) {
 		return
@@ -318,26 +319,26 @@ func (r *Readers) askStays(in readmodel.Input, now time.Time) {
 	}()
 }
 
-// frame is an event as it goes over the wire: plain, and packed so that packed frames one after the other are one
-// stream. It is made once for all readers.
+// frame is an event as it goes over the wire: plain, and packed. Packed frames one after the other form one stream. It
+// is made once for all readers.
 type frame struct{ plain, packed []byte }
 
-// unpacked has the plain form too.
+// unpacked returns the frame with its plain form.
 func (f *frame) unpacked() (*frame, error) {
 	if f.plain != nil {
 		return f, nil
 	}
 	plain, err := io.ReadAll(flate.NewReader(bytes.NewReader(f.packed)))
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) { // what follows it in a stream is not there
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) { // the stream does not end after a frame
 		return nil, fmt.Errorf("reading what was remembered: %w", err)
 	}
 	return &frame{plain: plain, packed: f.packed}, nil
 }
 
-// dataBegins stands before the data of an event.
+// dataBegins precedes the data of an event.
 const dataBegins = "\ndata: "
 
-// data is that of the event, without what is around it on the wire.
+// data returns the data of the event, without its framing.
 func (f *frame) data() []byte {
 	_, data, _ := bytes.Cut(f.plain, []byte(dataBegins))
 	return bytes.TrimSuffix(data, []byte("\n\n"))

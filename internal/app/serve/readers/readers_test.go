@@ -41,7 +41,8 @@ func newStand(t *testing.T) *stand {
 	s.readers = New(Config{Input: func(context.Context) (readmodel.Input, error) {
 		s.asked.Add(1)
 		return *s.input.Load(), nil
-	}, Standby: func(context.Context) string { return *s.standby.Load() }, Epoch: "e", Now: time.Now, Log: logr.Discard()})
+	}, Standby: func(context.Context) string { return *s.standby.Load() }, Epoch: "e", Now: time.Now,
+		Log: logr.Discard()})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.readers.Start(ctx) }()
@@ -303,7 +304,8 @@ func TestU41_OnlyReadsOfTheLoopbackAreAnswered(t *testing.T) {
 		if answer.StatusCode != http.StatusOK || !strings.HasPrefix(h.Get("Content-Security-Policy"),
 			"default-src 'none';") ||
 			h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" ||
-			h.Get("Cache-Control") != "no-store" || h.Get("Access-Control-Allow-Origin") != "" || h.Get("Set-Cookie") != "" {
+			h.Get("Cache-Control") != "no-store" || h.Get("Access-Control-Allow-Origin") != "" ||
+			h.Get("Set-Cookie") != "" {
 			t.Errorf("%s: %d %v", path, answer.StatusCode, h)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 )
 
-// conditionFamilies are the gauges of conditions (K-10), by kind, and by their old names where those are served.
+// conditionFamilies returns the gauges of conditions (K-10), by kind, and under their old names if those are served.
 func conditionFamilies(o Options) (all []Family) {
 	for _, kind := range metrics.ConditionKinds(o.ClassLabels) {
 		all = append(all, familiesOf(kind.Prefix(), metrics.PromLabels(kind.Copied))...)
@@ -27,14 +27,15 @@ func familiesOf(prefix string, copied []string) []Family {
 			observed: true}
 	}
 	return []Family{
-		of("status_condition_count", "1 for each condition of an object.", "namespace", "name", "type", "status", "reason"),
+		of("status_condition_count", "1 for each condition of an object.", "namespace", "name", "type", "status",
+			"reason"),
 		of("status_condition_current_status_seconds", "For how long a condition has had its status.",
 			"namespace", "name", "type", "status", "reason"),
 		of("termination_current_time_seconds", "For how long an object has been going.", "namespace", "name"),
 	}
 }
 
-// told are the families of a kind: those by its own names, and by the old ones where it has them.
+// told are the families of a kind: those with its own names and, if it has them, with the old names.
 type told struct {
 	kind                           metrics.ConditionKind
 	counts, statuses, terminations [2]*Text

@@ -9,15 +9,15 @@ import (
 type Family struct {
 	Name, Help string
 	Labels     []string // in alphabetical order
-	// Named is set when a label is the name of a node, a pod or another object: there are as many series as objects.
+	// Named is true if a label is the name of a node, a pod or another object: there are as many series as objects.
 	Named bool
-	// observed is set for what --disable-cluster-state-observability leaves out.
+	// observed is true for what --disable-cluster-state-observability leaves out.
 	observed bool
-	// only is set for what is served with --metrics-detail=Bounded only.
+	// only is true for what is served only with --metrics-detail=Bounded.
 	only bool
 }
 
-// Served lists the families that are served with these options.
+// Served returns the families that are served with these options.
 func Served(o Options) []Family {
 	return slices.DeleteFunc(families(o), func(f Family) bool {
 		named := f.Named && !strings.HasPrefix(f.Name, "operator_")
@@ -25,10 +25,11 @@ func Served(o Options) []Family {
 	})
 }
 
-// Observed lists the names of all metrics of Karpenter's that --disable-cluster-state-observability leaves out,
-// those of package metrics among them.
+// Observed returns further metrics of Karpenter's that --disable-cluster-state-observability leaves out: those of
+// package metrics.
 func Observed() []string {
-	return []string{"karpenter_nodepools_limit", "karpenter_nodepools_usage", "karpenter_pods_startup_duration_seconds",
+	return []string{"karpenter_nodepools_limit", "karpenter_nodepools_usage",
+		"karpenter_pods_startup_duration_seconds",
 		"karpenter_pods_bound_duration_seconds", "karpenter_pods_provisioning_bound_duration_seconds",
 		"karpenter_pods_provisioning_startup_duration_seconds"}
 }
@@ -48,7 +49,8 @@ func families(o Options) []Family {
 		{Name: "karpenter_cluster_state_node_count", Help: "Nodes that are known."},
 		{Name: "karpenter_cluster_state_synced", Help: "1 while all watches have listed what there is, otherwise 0."},
 		{Name: "karpenter_cluster_state_unsynced_time_seconds", Help: "For how long that has been 0."},
-		{Name: "karpenter_cluster_utilization_percent", Help: "What pods ask for, in percent of what nodes have for them.",
+		{Name: "karpenter_cluster_utilization_percent",
+			Help:   "What pods ask for, in percent of what nodes have for them.",
 			Labels: []string{"resource_type"}, observed: true},
 		{Name: "karpenter_nodepools_cost_total",
 			Help:   "What the machines of a NodePool cost per hour, as far as their prices are known.",
@@ -83,7 +85,7 @@ func families(o Options) []Family {
 	return append(all, conditionFamilies(o)...)
 }
 
-// nodeLabelNames are the labels of a node's series.
+// nodeLabelNames returns the labels of a node's series.
 func nodeLabelNames(keys []string) []string {
 	names := []string{"node_name", "phase", "managed"}
 	for _, key := range keys {
@@ -93,8 +95,8 @@ func nodeLabelNames(keys []string) []string {
 }
 
 func podLabelNames() []string {
-	return []string{"arch", "capacity_type", "instance_type", "managed", "name", "namespace", "node", "nodepool", "owner",
-		"phase", "ready", "scheduled", "zone"}
+	return []string{"arch", "capacity_type", "instance_type", "managed", "name", "namespace", "node", "nodepool",
+		"owner", "phase", "ready", "scheduled", "zone"}
 }
 
 func sortedNames(names []string) []string {
@@ -102,7 +104,7 @@ func sortedNames(names []string) []string {
 	return slices.Compact(names)
 }
 
-// labelName is the name that a label of nodes has in metrics: the last part of its key.
+// labelName returns the name of a node label in metrics: the last part of its key.
 func labelName(key string) string {
 	_, name, found := strings.Cut(key, "/")
 	if !found {

@@ -30,12 +30,12 @@ func amount(name corev1.ResourceName, quantity resource.Quantity) float64 {
 	return float64(quantity.Value())
 }
 
-// load is what the pods of a node come to.
+// load is the total of a node's pods.
 type load struct{ requests, limits, daemonRequests, daemonLimits amounts }
 
 func newLoad() *load { return &load{amounts{}, amounts{}, amounts{}, amounts{}} }
 
-// add counts a pod that holds something of its node.
+// add adds a pod that has not finished.
 func (l *load) add(pod *corev1.Pod) {
 	requests, limits := []amounts{l.requests}, []amounts{l.limits}
 	if ofDaemonSet(pod) {
@@ -63,7 +63,7 @@ func ofDaemonSet(pod *corev1.Pod) bool {
 	})
 }
 
-// loads sums up what the pods of each node come to. Finished pods hold nothing.
+// loads returns the load of each node. Finished pods do not count.
 func loads(pods []*corev1.Pod) map[string]*load {
 	byNode := map[string]*load{}
 	for _, pod := range pods {
@@ -78,10 +78,10 @@ func loads(pods []*corev1.Pod) map[string]*load {
 	return byNode
 }
 
-// nodes adds the series of nodes: all of them, also those that are not ours.
+// nodes adds the series of all nodes, including those that are not ours.
 func (b *builder) nodes(in Input, o Options) {
 	if !b.serves("karpenter_cluster_utilization_percent") {
-		return // and none of the others
+		return // then none of the others are
 	}
 	byNode, none := loads(in.Pods), newLoad()
 	none.requests[corev1.ResourcePods], none.limits[corev1.ResourcePods] = 0, 0
@@ -157,10 +157,10 @@ func (of ofNodes) node(in Input, o Options, node *corev1.Node, l *load) {
 	add(of.daemonLimits, l.daemonLimits)
 }
 
-// managed reports whether a node is of a NodePool.
+// managed reports whether a node belongs to a NodePool.
 func managed(node *corev1.Node) bool { return node.Labels[karpenterv1.NodePoolLabelKey] != "" }
 
-// ownerPath is the path of a pod's first owner as Karpenter writes it, "" for none.
+// ownerPath returns the path of a pod's first owner as Karpenter writes it, "" for none.
 func ownerPath(pod *corev1.Pod) string {
 	if len(pod.OwnerReferences) == 0 {
 		return ""

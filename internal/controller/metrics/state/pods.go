@@ -8,8 +8,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// placed are the labels that the pods of a node have in common: what comes before the pod's own in the order of names,
-// between them, and after them; and what sums are made by.
+// placed are the labels that the pods of a node share, split by where the pod's own labels go in the order of names:
+// before, between and after them. nodepool and scheduled are the labels of sums.
 type placed struct {
 	before, between, after label
 	nodepool, scheduled    string
@@ -64,7 +64,8 @@ func (b *builder) pods(in Input) {
 		}
 	}
 	for _, pod := range in.Waiting {
-		b.waits(in.Now, pod.Namespace, pod.Name, pod.Created, pod.Seen, pod.Decided, pod.Placed, pod.Bound, pod.Dynamic)
+		b.waits(in.Now, pod.Namespace, pod.Name, pod.Created, pod.Seen, pod.Decided, pod.Placed, pod.Bound,
+			pod.Dynamic)
 	}
 }
 

@@ -1,9 +1,9 @@
-// Package state makes the gauges of the state of nodes, pods, pools and conditions, when somebody asks for them: of
-// the objects that the watches show. Nothing is remembered, so a series is gone with its object, and no loop writes
-// any (K-13). It is pure. Names and labels are Karpenter's (K-08).
+// Package state computes the gauges of the state of nodes, pods, pools and conditions for each scrape, from the
+// objects that the watches show. It remembers nothing: a series is gone with its object, and no loop updates any
+// (K-13). It is pure. Names and labels are Karpenter's (K-08).
 //
-// One family can have a series for each pod, with a dozen labels. So series are written as text by hand, not made as
-// objects for the library: what they have in common is written once, and nobody checks each against the others.
+// One family can have a series for each pod, with a dozen labels. So series are written as text, not created as
+// objects for the library. Common labels are formatted once, and series are not checked against each other.
 package state
 
 import (
@@ -19,42 +19,43 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 )
 
-// Input is what there is. Nothing of it is changed.
+// Input is the cluster as the metrics see it. It is never changed.
 type Input struct {
 	Now    time.Time
 	Nodes  []*corev1.Node
 	Pods   []*corev1.Pod
 	Claims []*karpenterv1.NodeClaim
 	Pools  []*karpenterv1.NodePool
-	// Buffers are none where there is no such kind.
+	// Buffers are empty if the kind does not exist.
 	Buffers []*autoscalingv1beta1.CapacityBuffer
-	// Waiting are the pods that are not ready yet, Running what is being planned, by controller.
+	// Waiting are the pods that are not ready yet. Running is what is being planned, by controller.
 	Waiting []metrics.PodTime
 	Running map[string]metrics.RunningPlan
-	// Cost is, by pool, what its machines cost per hour in dollars, as far as their prices are known.
+	// Cost is what each pool's machines cost in dollars per hour, as far as their prices are known.
 	Cost map[string]float64
-	// Unsynced is for how long the picture of the cluster has not been whole, 0 when it is.
+	// Unsynced is how long the snapshot of the cluster has been incomplete, 0 if it is complete.
 	Unsynced time.Duration
 }
 
-// Options are what is served.
+// Options say what is served.
 type Options struct {
-	// NodeLabels are the label keys that series of nodes have as labels.
+	// NodeLabels are the label keys that are also labels of nodes' series.
 	NodeLabels []string
 	// ClassLabels are the label keys by which a NodeClaim and its Node name their node class.
 	ClassLabels []string
-	// Bounded leaves out what has the name of a node or pod, and serves sums by pool instead (K-12).
+	// Bounded leaves out series with the name of a node or pod, and serves sums by pool instead (K-12).
 	Bounded bool
-	// Unobserved leaves out what Karpenter does without with --disable-cluster-state-observability.
+	// Unobserved leaves out what Karpenter leaves out with --disable-cluster-state-observability.
 	Unobserved bool
-	// Deprecated serves conditions by their old names too.
+	// Deprecated also serves conditions under their old names.
 	Deprecated bool
-	// MaxSeries is the most series that are served; above it the largest families with names are left out. 0: any number.
+	// MaxSeries is the maximum number of series. Above it, the largest families with names are left out. 0: no
+	// maximum.
 	MaxSeries int
 }
 
-// Families returns the families that are served, ordered by name, and the names of those that were left out since
-// there are too many series.
+// Families returns the served families that have series, ordered by name. dropped has the names of those left out
+// because there are too many series.
 func Families(in Input, o Options) (families []*Text, dropped []string) {
 	b := &builder{families: map[string]*Text{}, described: map[string]Family{}}
 	for _, f := range Served(o) {
@@ -73,7 +74,8 @@ func Families(in Input, o Options) (families []*Text, dropped []string) {
 	return fuse(families, b.described, o.MaxSeries)
 }
 
-// fuse leaves out the largest families with names until there are at most so many series, and says which.
+// fuse leaves out the largest families with names until there are at most most series. It returns the names of those
+// left out.
 func fuse(families []*Text, described map[string]Family, most int) (kept []*Text, dropped []string) {
 	series := 0
 	for _, f := range families {
@@ -84,7 +86,7 @@ func fuse(families []*Text, described map[string]Family, most int) (kept []*Text
 			return cmp.Compare(named(a, described), named(b, described))
 		})
 		if named(largest, described) == 0 {
-			break // what is left has no names, and as many series as there are pools
+			break // the rest have no names, and grow only with pools
 		}
 		series -= largest.Series
 		dropped = append(dropped, largest.Name)
@@ -94,7 +96,7 @@ func fuse(families []*Text, described map[string]Family, most int) (kept []*Text
 	return families, dropped
 }
 
-// named returns how many series a family has, 0 for one without names of objects.
+// named returns the number of a family's series, 0 if it has no names of objects.
 func named(f *Text, described map[string]Family) int {
 	if !described[f.Name].Named {
 		return 0
@@ -114,7 +116,7 @@ func (b *builder) serves(name string) bool {
 	return served
 }
 
-// family returns a family, nil where it is not served.
+// family returns a family, nil if it is not served.
 func (b *builder) family(name string) *Text {
 	described, served := b.described[name]
 	if !served {
@@ -126,18 +128,18 @@ func (b *builder) family(name string) *Text {
 	return b.families[name]
 }
 
-// add adds a series; of a family that is not served nothing. The labels are in the order of their names.
+// add adds a series, unless its family is not served. The labels are in the order of their names.
 func (b *builder) add(name string, value float64, labels ...label) {
 	b.family(name).add(value, labels...)
 }
 
-// sorted orders labels by name.
+// sorted sorts labels by name.
 func sorted(labels ...label) []label {
 	slices.SortFunc(labels, func(a, b label) int { return strings.Compare(a.name, b.name) })
 	return labels
 }
 
-// word is a bool as labels have it.
+// word returns a bool as a label value.
 func word(is bool) string {
 	if is {
 		return "true"
@@ -145,7 +147,7 @@ func word(is bool) string {
 	return "false"
 }
 
-// whole adds what is of the cluster and of pools as a whole.
+// whole adds the series of the whole cluster and of pools.
 func (b *builder) whole(in Input) {
 	b.add("karpenter_cluster_state_node_count", float64(len(in.Nodes)))
 	synced := 1.0

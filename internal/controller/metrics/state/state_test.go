@@ -39,8 +39,9 @@ func options() state.Options {
 func node(name, pool string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(100, 0),
 		Labels: map[string]string{
-			karpenterv1.NodePoolLabelKey: pool, corev1.LabelTopologyZone: "a", karpenterv1.CapacityTypeLabelKey: "spot",
-			corev1.LabelInstanceTypeStable: "m", corev1.LabelArchStable: "amd64"}},
+			karpenterv1.NodePoolLabelKey: pool, corev1.LabelTopologyZone: "a",
+			karpenterv1.CapacityTypeLabelKey: "spot",
+			corev1.LabelInstanceTypeStable:   "m", corev1.LabelArchStable: "amd64"}},
 		Status: corev1.NodeStatus{Capacity: list("cpu", "4500m", "memory", "5Gi"), Allocatable: list("cpu", "4",
 			"memory", "4Gi", "ephemeral-storage", "1Gi"),
 			Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "True", Reason: "KubeletReady",
@@ -49,8 +50,9 @@ func node(name, pool string) *corev1.Node {
 
 func pod(name, node, owner string) *corev1.Pod {
 	controls := true
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: name, OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: "apps/v1", Kind: owner, Name: "web", Controller: &controls}}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: name,
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: owner, Name: "web", Controller: &controls}}}}
 	p.Spec.NodeName, p.Status.Phase = node, corev1.PodRunning
 	p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("cpu", "500m"),
 		Limits: list("cpu", "1", "memory", "1Gi")}}}
@@ -66,13 +68,16 @@ func one() state.Input {
 	waits.Status.Phase, waits.Status.Conditions = corev1.PodPending, nil
 	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c",
 		DeletionTimestamp: &metav1.Time{Time: time.Unix(190, 0)},
-		Labels:            map[string]string{karpenterv1.NodePoolLabelKey: "p", "karpenter.kwok.sh/kwoknodeclass": "k"}}}
+		Labels: map[string]string{karpenterv1.NodePoolLabelKey: "p",
+			"karpenter.kwok.sh/kwoknodeclass": "k"}}}
 	claim.Status.Conditions = []karpenterv1.Condition{{Type: "Launched", Status: "True", Reason: "Launched",
 		LastTransitionTime: metav1.Unix(120, 0)}}
 	return state.Input{Now: time.Unix(200, 0), Nodes: []*corev1.Node{node("n", "p")},
-		Pods:    []*corev1.Pod{pod("web", "n", "ReplicaSet"), pod("agent", "n", "DaemonSet"), finished, waits},
-		Claims:  []*karpenterv1.NodeClaim{claim},
-		Waiting: []metrics.PodTime{{Namespace: "x", Name: "later", Created: time.Unix(180, 0), Seen: time.Unix(185, 0)}},
+		Pods:   []*corev1.Pod{pod("web", "n", "ReplicaSet"), pod("agent", "n", "DaemonSet"), finished, waits},
+		Claims: []*karpenterv1.NodeClaim{claim},
+		Waiting: []metrics.PodTime{
+			{Namespace: "x", Name: "later", Created: time.Unix(180, 0), Seen: time.Unix(185, 0)},
+		},
 		Running: map[string]metrics.RunningPlan{"provisioner": {Pods: 1, Since: time.Unix(195, 0)}},
 		Cost:    map[string]float64{"p": .5}}
 }
@@ -128,8 +133,10 @@ func TestK09_SeriesOfNodesAndPods(t *testing.T) {
 		"karpenter_nodes_allocatable{": {of("resource_type=cpu,") + "} 4", of("resource_type=ephemeral_storage,") +
 			"} 1.073741824e+09",
 			of("resource_type=memory,") + "} 4.294967296e+09"},
-		"karpenter_nodes_total_pod_requests{":    {of("resource_type=cpu,") + "} 1", of("resource_type=pods,") + "} 2"},
-		"karpenter_nodes_total_daemon_requests{": {of("resource_type=cpu,") + "} 0.5", of("resource_type=pods,") + "} 1"},
+		"karpenter_nodes_total_pod_requests{": {of("resource_type=cpu,") + "} 1", of("resource_type=pods,") +
+			"} 2"},
+		"karpenter_nodes_total_daemon_requests{": {of("resource_type=cpu,") + "} 0.5", of("resource_type=pods,") +
+			"} 1"},
 		"karpenter_nodes_total_pod_limits{": {of("resource_type=cpu,") + "} 2", of("resource_type=memory,") +
 			"} 2.147483648e+09",
 			of("resource_type=pods,") + "} 2"},
@@ -140,12 +147,17 @@ func TestK09_SeriesOfNodesAndPods(t *testing.T) {
 		"karpenter_nodepools_cost_total{":              {"nodepool=p} 0.5"},
 		"karpenter_scheduler_unfinished_work_seconds{": {"controller=provisioner,scheduling_id=} 5"},
 		"karpenter_pods_state{": {
-			where + "name=agent,namespace=x,node=n,nodepool=p,owner=/apis/apps/v1/namespaces/x/daemonsets/web,phase=Running,ready=true,scheduled=true,zone=a} 1",
-			where + "name=done,namespace=x,node=n,nodepool=p,owner=/apis/apps/v1/namespaces/x/jobs/web,phase=Succeeded,ready=true,scheduled=true,zone=a} 1",
-			where + "name=web,namespace=x,node=n,nodepool=p,owner=/apis/apps/v1/namespaces/x/replicasets/web,phase=Running,ready=true,scheduled=true,zone=a} 1",
+			where +
+				"name=agent,namespace=x,node=n,nodepool=p,owner=/apis/apps/v1/namespaces/x/daemonsets/web,phase=Running,ready=true,scheduled=true,zone=a} 1",
+			where +
+				"name=done,namespace=x,node=n,nodepool=p,owner=/apis/apps/v1/namespaces/x/jobs/web,phase=Succeeded,ready=true,scheduled=true,zone=a} 1",
+			where +
+				"name=web,namespace=x,node=n,nodepool=p,owner=/apis/apps/v1/namespaces/x/replicasets/web,phase=Running,ready=true,scheduled=true,zone=a} 1",
 			"arch=,capacity_type=,instance_type=,managed=false,name=later,namespace=x,node=,nodepool=,owner=/apis/apps/v1/namespaces/x/replicasets/web," +
 				"phase=Pending,ready=false,scheduled=false,zone=} 1"},
-		"karpenter_pods_unbound_time_seconds{":                           {"dynamic_resources=false,name=later,namespace=x} 20"},
+		"karpenter_pods_unbound_time_seconds{": {
+			"dynamic_resources=false,name=later,namespace=x} 20",
+		},
 		"karpenter_pods_unstarted_time_seconds{":                         {"name=later,namespace=x} 20"},
 		"karpenter_pods_provisioning_scheduling_undecided_time_seconds{": {"name=later,namespace=x} 15"},
 		"karpenter_pods_provisioning_unbound_time_seconds{":              nil,
@@ -177,7 +189,8 @@ func TestK10_ConditionsAsTheyStand(t *testing.T) {
 			"k,karpenter_sh_nodepool=p,name=c,namespace=,reason=Launched,status=True,type=Launched} 1",
 		"operator_nodeclaim_status_condition_current_status_seconds{" + class +
 			"k,karpenter_sh_nodepool=p,name=c,namespace=,reason=Launched,status=True,type=Launched} 80",
-		"operator_nodeclaim_termination_current_time_seconds{" + class + "k,karpenter_sh_nodepool=p,name=c,namespace=} 10",
+		"operator_nodeclaim_termination_current_time_seconds{" + class +
+			"k,karpenter_sh_nodepool=p,name=c,namespace=} 10",
 		"operator_status_condition_count{group=karpenter.sh,kind=NodeClaim,name=c,namespace=,reason=Launched,status=True,type=Launched} 1",
 		"operator_status_condition_current_status_seconds{group=karpenter.sh,kind=NodeClaim,name=c,namespace=,reason=Launched,status=True,type=Launched} 80",
 		"operator_termination_current_time_seconds{group=karpenter.sh,kind=NodeClaim,name=c,namespace=} 10",
@@ -199,7 +212,9 @@ func TestK10_ConditionsOfCapacityBuffers(t *testing.T) {
 	buffer := &autoscalingv1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "spare"}}
 	buffer.Status.Conditions = []metav1.Condition{{Type: "Provisioning", Status: "True", Reason: "RequiresNewCapacity",
 		LastTransitionTime: metav1.Unix(150, 0)}}
-	families, _ := state.Families(state.Input{Now: time.Unix(200, 0), Buffers: []*autoscalingv1beta1.CapacityBuffer{buffer}}, options())
+	families, _ := state.Families(state.Input{Now: time.Unix(200, 0), Buffers: []*autoscalingv1beta1.CapacityBuffer{
+		buffer,
+	}}, options())
 	const of = "name=spare,namespace=x,reason=RequiresNewCapacity,status=True,type=Provisioning} "
 	want := []string{"operator_capacitybuffer_status_condition_count{" + of + "1",
 		"operator_capacitybuffer_status_condition_current_status_seconds{" + of + "50",
@@ -221,7 +236,8 @@ func TestK12_BoundedServesSums(t *testing.T) {
 	}
 	got := lines(families, "joiner_")
 	want := []string{"joiner_nodes_by_type{capacity_type=spot,instance_type=m,nodepool=p,zone=a} 1",
-		"joiner_pods{nodepool=,phase=Pending,scheduled=false} 1", "joiner_pods{nodepool=p,phase=Running,scheduled=true} 2",
+		"joiner_pods{nodepool=,phase=Pending,scheduled=false} 1",
+		"joiner_pods{nodepool=p,phase=Running,scheduled=true} 2",
 		"joiner_pods{nodepool=p,phase=Succeeded,scheduled=true} 1"}
 	if !slices.Equal(got, want) {
 		t.Errorf("sums are %v, want %v", got, want)
@@ -264,7 +280,8 @@ func TestK08_WithoutObservability(t *testing.T) {
 		names[f.Name] = true
 	}
 	want := map[string]bool{"karpenter_cluster_state_node_count": true, "karpenter_cluster_state_synced": true,
-		"karpenter_cluster_state_unsynced_time_seconds": true, "karpenter_scheduler_queue_depth": true, "karpenter_scheduler_unfinished_work_seconds": true}
+		"karpenter_cluster_state_unsynced_time_seconds": true, "karpenter_scheduler_queue_depth": true,
+		"karpenter_scheduler_unfinished_work_seconds": true}
 	if !maps.Equal(names, want) {
 		t.Errorf("served are %v, want %v", names, want)
 	}

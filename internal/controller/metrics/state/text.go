@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Text is a family of gauges in Prometheus' text format. It is written series by series while the objects are walked:
-// with objects for the library's encoder a scrape of a large cluster took twice the processor time (figures.md).
+// Text is a family of gauges in Prometheus' text format. It is written series by series while iterating over the
+// objects. With objects for the library's encoder, a scrape of a large cluster took twice the CPU time (figures.md).
 type Text struct {
 	Name   string
 	Series int
@@ -19,10 +19,10 @@ type Text struct {
 
 const partSize = 64 << 10
 
-// label is a label of a series. One without a name has, as its value, labels as they are written.
+// label is a label of a series. Without a name, its value is several labels, already formatted.
 type label struct{ name, value string }
 
-// written returns labels that several series have, so that they are written once.
+// written formats labels that several series share, so that this is done once.
 func written(labels ...label) label {
 	var b []byte
 	for i, l := range labels {
@@ -34,13 +34,14 @@ func written(labels ...label) label {
 	return label{value: string(b)}
 }
 
-// append writes a label.
+// append appends the formatted label.
 func (l label) append(b []byte) []byte {
 	if l.name == "" {
 		return append(b, l.value...)
 	}
 	b = append(append(b, l.name...), '=', '"')
-	if strings.IndexByte(l.value, '"') < 0 && strings.IndexByte(l.value, '\\') < 0 && strings.IndexByte(l.value, '\n') < 0 {
+	if strings.IndexByte(l.value, '"') < 0 && strings.IndexByte(l.value, '\\') < 0 &&
+		strings.IndexByte(l.value, '\n') < 0 {
 		return append(append(b, l.value...), '"')
 	}
 	for i := range len(l.value) {
@@ -56,7 +57,7 @@ func (l label) append(b []byte) []byte {
 	return append(b, '"')
 }
 
-// add writes a series, of no family nothing.
+// add writes a series; a nil family does nothing.
 func (t *Text) add(value float64, labels ...label) {
 	if t == nil {
 		return
@@ -86,7 +87,7 @@ func (t *Text) add(value float64, labels ...label) {
 	t.Series++
 }
 
-// WriteTo implements io.WriterTo: the family with its description.
+// WriteTo implements io.WriterTo: it writes the family with its description.
 func (t *Text) WriteTo(to io.Writer) (written int64, err error) {
 	help := strings.NewReplacer("\\", `\\`, "\n", `\n`).Replace(t.help)
 	head := "# HELP " + t.Name + " " + help + "\n# TYPE " + t.Name + " gauge\n"

@@ -24,14 +24,14 @@ type Config struct {
 	Every int64
 	// Hold is for how long a node that has joined is kept closed at most, until all of its plan have joined.
 	Hold int64
-	// Quiet is for how long no pod may have been bound and no node opened, and none may be on its way, before further nodes
-	// are launched; PutOff, for how long they are put off at most, unless the pods that wait then take longer at the pace of the
-	// scheduler, and Slowest, for how long in any case.
+	// Quiet is for how long no pod may have been bound and no node opened, and none may be on its way, before further
+	// nodes are launched; PutOff, for how long they are put off at most, unless the pods that wait then take longer at
+	// the pace of the scheduler, and Slowest, for how long in any case.
 	Quiet, PutOff, Slowest int64
 	// Nominate lets the scheduler bind each pod where it was planned, if that still has room.
 	Nominate bool
-	// Keep says whose room the scheduler keeps on a node that opens, of claim and name, given the claims whose nodes open just
-	// then and the time in seconds; nil for nobody's.
+	// Keep says whose room the scheduler keeps on a node that opens, of claim and name, given the claims whose nodes
+	// open just then and the time in seconds; nil for nobody's.
 	Keep func(s *cluster.Snapshot, claim, node string, opens map[string]bool, now int64) []*cluster.Pod
 	// Limit ends a play that does not come to rest.
 	Limit int64
@@ -48,7 +48,8 @@ type Outcome struct {
 
 // String is a line for people.
 func (o Outcome) String() string {
-	return fmt.Sprintf("planned %d for %.3f $/h, launched %d for %.3f $/h in %d waves, %d of %d pods elsewhere, %d left, %.1f s",
+	return fmt.Sprintf(
+		"planned %d for %.3f $/h, launched %d for %.3f $/h in %d waves, %d of %d pods elsewhere, %d left, %.1f s",
 		o.Planned, o.PlannedPrice, o.Launched, o.Price, o.Waves, o.Elsewhere, o.Pods, o.Left, float64(o.Took)/1000)
 }
 
@@ -83,7 +84,8 @@ type coming struct {
 	open  bool
 }
 
-// Play plans for the pending pods of a snapshot, and lets nodes open and the scheduler bind until nothing happens any more.
+// Play plans for the pending pods of a snapshot, and lets nodes open and the scheduler bind until nothing happens any
+// more.
 func Play(start *cluster.Snapshot, c Config) Outcome {
 	p := &play{Config: c, start: start, dice: rand.New(rand.NewPCG(c.Seed, 1)), bound: map[string]bool{},
 		planned: map[string]string{}, first: map[string]string{}, dirty: true, off: -1}
@@ -308,15 +310,16 @@ func (p *play) launch(result plan.Plan) {
 	}
 }
 
-// NodeOf returns the node that a launch becomes: of the given choice among its instance types (0: the cheapest), in the
-// cheapest offering.
+// NodeOf returns the node that a launch becomes: of the given choice among its instance types (0: the cheapest), in
+// the cheapest offering.
 func NodeOf(pool *cluster.Pool, l plan.Launch, choice int, name string) *cluster.Node {
 	index := pool.Catalog
 	wanted := l.Types[choice%len(l.Types)]
 	var offer catalog.Offer
 	for i := range index.OfType(wanted).All() {
 		o := index.Offers[i]
-		if o.Available && l.Requirements.Get(catalog.LabelZone).Has(o.Zone) && l.Requirements.Get(catalog.LabelCapacityType).Has(o.CapacityType) {
+		if o.Available && l.Requirements.Get(catalog.LabelZone).Has(o.Zone) &&
+			l.Requirements.Get(catalog.LabelCapacityType).Has(o.CapacityType) {
 			offer = o
 			break
 		}

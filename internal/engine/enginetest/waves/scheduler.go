@@ -35,13 +35,14 @@ type standing struct {
 
 // NewScheduler returns a scheduler without nodes. Among nodes of equal score dice decide.
 func NewScheduler(dice *rand.Rand, namespaces map[string]map[string]string) *Scheduler {
-	return &Scheduler{Namespaces: namespaces, byName: map[string]*standing{}, dice: dice, groups: map[*cluster.Shape]string{}}
+	return &Scheduler{Namespaces: namespaces, byName: map[string]*standing{}, dice: dice,
+		groups: map[*cluster.Shape]string{}}
 }
 
 // Open makes a node known, with the pods that run on it.
 func (s *Scheduler) Open(node *cluster.Node) {
-	n := &standing{Node: node, free: node.Allocatable.Minus(node.Used), ports: slices.Clone(node.Ports), shapes: map[*cluster.Shape]int{},
-		nominated: map[string]*cluster.Shape{}}
+	n := &standing{Node: node, free: node.Allocatable.Minus(node.Used), ports: slices.Clone(node.Ports),
+		shapes: map[*cluster.Shape]int{}, nominated: map[string]*cluster.Shape{}}
 	for _, pod := range node.Pods {
 		n.shapes[pod.Shape]++
 		n.used = n.used.Plus(scored(pod.Shape))
@@ -104,7 +105,8 @@ func enough(nodes int) int {
 	return max(min(nodes, fewNodes), nodes*share/100)
 }
 
-// Place returns the name of the node that the scheduler would bind a pod to, or "" when none takes it. It binds nothing.
+// Place returns the name of the node that the scheduler would bind a pod to, or "" when none takes it. It binds
+// nothing.
 func (s *Scheduler) Place(shape *cluster.Shape) string {
 	fitting := s.fitting(shape)
 	if len(fitting) == 0 {

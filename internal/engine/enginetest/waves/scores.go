@@ -68,8 +68,8 @@ func (n *standing) leastAllocated(want resources.Vector) int64 {
 	return sum / weights
 }
 
-// balanced is NodeResourcesBalancedAllocation: better when the pod evens out how much of each resource is used. A pod that
-// asks for neither resource is not scored.
+// balanced is NodeResourcesBalancedAllocation: better when the pod evens out how much of each resource is used. A pod
+// that asks for neither resource is not scored.
 func (n *standing) balanced(requests resources.Vector) int64 {
 	if requests.At(resources.CPU) == 0 && requests.At(resources.Memory) == 0 {
 		return 0
@@ -136,8 +136,8 @@ type soft struct {
 	counts  func(other *cluster.Shape) bool
 }
 
-// softOf returns what spread counts for a shape: its own ScheduleAnyway constraints or, when it has no constraints, the
-// scheduler's defaults for pods with an owner.
+// softOf returns what spread counts for a shape: its own ScheduleAnyway constraints or, when it has no constraints,
+// the scheduler's defaults for pods with an owner.
 func (s *Scheduler) softOf(shape *cluster.Shape) []soft {
 	var list []soft
 	if len(shape.Spread)+len(shape.SoftSpread) == 0 {
@@ -204,8 +204,8 @@ func (n *standing) count(counts func(*cluster.Shape) bool) int {
 	return sum
 }
 
-// near is InterPodAffinity: preferred terms of the pod, and of those that run. A required affinity of one that runs counts as
-// a preference of weight 1.
+// near is InterPodAffinity: preferred terms of the pod, and of those that run. A required affinity of one that runs
+// counts as a preference of weight 1.
 func (s *Scheduler) near(shape *cluster.Shape, nodes []*standing) []int64 {
 	scores := make([]int64, len(nodes))
 	weights := map[[2]string]int64{}

@@ -44,7 +44,9 @@ func (s *Scheduler) togetherOf(t *ties) {
 		return
 	}
 	all := func(other *cluster.Shape) bool {
-		return !slices.ContainsFunc(t.shape.Affinity, func(term cluster.AffinityTerm) bool { return !s.matches(term, other) })
+		return !slices.ContainsFunc(t.shape.Affinity, func(term cluster.AffinityTerm) bool {
+			return !s.matches(term, other)
+		})
 	}
 	t.alone = all(t.shape)
 	for _, term := range t.shape.Affinity {
@@ -118,6 +120,7 @@ func (t *ties) allow(n *standing) bool {
 
 // matches reports whether a term is about pods of a shape.
 func (s *Scheduler) matches(term cluster.AffinityTerm, shape *cluster.Shape) bool {
-	in := slices.Contains(term.Namespaces, shape.Namespace) || term.NamespaceSelector.Matches(s.Namespaces[shape.Namespace])
+	in := slices.Contains(term.Namespaces, shape.Namespace) ||
+		term.NamespaceSelector.Matches(s.Namespaces[shape.Namespace])
 	return in && term.Pods.Matches(shape.Labels)
 }

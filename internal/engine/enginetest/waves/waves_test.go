@@ -23,7 +23,8 @@ func parse(t *testing.T, script string) *cluster.Snapshot {
 	return s
 }
 
-// sizes are nodes of 1 to 16 cores with 2, 4 and 8 GiB for each, at a price that is nearly linear, as clouds have them.
+// sizes are nodes of 1 to 16 cores with 2, 4 and 8 GiB for each, at a price that is nearly linear, as clouds have
+// them.
 func sizes() string {
 	var b strings.Builder
 	for _, cores := range []int{1, 2, 4, 8, 16, 32, 64} {
@@ -62,7 +63,8 @@ func usual(seed uint64) waves.Config {
 	}
 }
 
-// B-16: what is planned is what is launched, for B-10's mix, whatever the order in which nodes come up and pods are tried.
+// B-16: what is planned is what is launched, for B-10's mix, whatever the order in which nodes come up and pods are
+// tried.
 func TestWhatIsPlannedIsLaunched(t *testing.T) {
 	t.Parallel()
 	start := parse(t, mix(500))
@@ -74,8 +76,8 @@ func TestWhatIsPlannedIsLaunched(t *testing.T) {
 	}
 }
 
-// B-16: where nodes come one after the other over ten seconds, what is planned is launched as long as the places of pods that
-// keep apart are kept; without that the first nodes are full before those pods have their turn.
+// B-16: where nodes come one after the other over ten seconds, what is planned is launched as long as the places of
+// pods that keep apart are kept; without that the first nodes are full before those pods have their turn.
 func TestKeptPlacesMakeOneWaveOfNodesThatComeApart(t *testing.T) {
 	t.Parallel()
 	start := parse(t, mix(500))
@@ -85,14 +87,15 @@ func TestKeptPlacesMakeOneWaveOfNodesThatComeApart(t *testing.T) {
 		without := waves.Play(start, c)
 		c.Keep = engine.PlacesToKeep
 		o := waves.Play(start, c)
-		if o.Left > 0 || float64(o.Launched) > 1.15*float64(o.Planned) || float64(without.Launched) <= 1.15*float64(without.Planned) {
+		if o.Left > 0 || float64(o.Launched) > 1.15*float64(o.Planned) ||
+			float64(without.Launched) <= 1.15*float64(without.Planned) {
 			t.Errorf("seed %d: %s; want at most 1.15 times the nodes planned, and more without: %s", seed, o, without)
 		}
 	}
 }
 
-// B-16: on nodes of one size no place is kept once the open ones have room for half of the pods that wait, and what is planned is launched
-// all the same.
+// B-16: on nodes of one size no place is kept once the open ones have room for half of the pods that wait, and what is
+// planned is launched all the same.
 func TestFewPlacesAreKeptWhereThereIsRoom(t *testing.T) {
 	t.Parallel()
 	start := parse(t, mix(500))
@@ -110,7 +113,8 @@ func TestFewPlacesAreKeptWhereThereIsRoom(t *testing.T) {
 	}
 }
 
-// The model shows what B-16 is about: further nodes come in waves where plans are made anew while the scheduler is at work.
+// The model shows what B-16 is about: further nodes come in waves where plans are made anew while the scheduler is at
+// work.
 func TestWithoutTheSchedulersTurnThereAreWaves(t *testing.T) {
 	t.Parallel()
 	start, c := parse(t, mix(500)), usual(1)

@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
-// Way is [Solve], [Sketch], or one of them with what [Beside] adds.
+// Way is a function such as [Solve] or [Sketch], or what [Beside] makes of one.
 type Way func([]Item, []Bin) []Pattern
 
-// Fewer returns nodes for the items' pods: as few as it finds among those whose price is at most tolerance, a share, above
-// that of the cheapest ones that way finds (P-22). 0 is way itself.
+// Fewer returns as few nodes for the items' pods as it finds below a price limit (P-22). The limit is the price of the
+// nodes that way finds, plus tolerance, a share of that price. With a tolerance of 0 it returns what way finds.
 //
-// It begins with the cheapest nodes, takes away those whose pods would go best with others on larger nodes, and packs these
-// pods anew at a higher price for each node. It takes away as many as the tolerance allows, found by halving.
+// It begins with the nodes that way finds. It takes away those whose pods would gain most from larger nodes, and packs
+// these pods again with a higher price for each node. How many nodes the tolerance allows to take away is found by
+// bisection.
 func Fewer(way Way, items []Item, bins []Bin, tolerance float64) []Pattern {
 	best := way(items, bins)
 	if tolerance <= 0 || Nodes(best) <= 1 {
@@ -28,9 +29,9 @@ func Fewer(way Way, items []Item, bins []Bin, tolerance float64) []Pattern {
 	return f.best
 }
 
-// Beside returns way for bins whose prices hold what each node costs beside its own price (B-20). Nodes that it finds
-// are never more than way finds for the prices alone, nor do they cost more in all: way is asked for both, since it
-// finds a good answer and not always the best one. overhead is in micro-dollars per hour; 0 is way itself.
+// Beside returns way for bins whose prices include an overhead for each node, in micro-dollars per hour (B-20). Its
+// nodes are never more than way finds for the prices without overhead, and never cost more with it. It asks way for
+// both, since way finds a good answer and not always the best. With an overhead of 0 it returns way itself.
 func Beside(way Way, overhead int64) Way {
 	if overhead == 0 {
 		return way
@@ -44,8 +45,8 @@ func Beside(way Way, overhead int64) Way {
 	}
 }
 
-// extra is what a node counts beside its price while pods are packed anew: as a multiple of what it would count if the
-// whole tolerance were spent and no node were left. Of 2 to 32 it found the fewest nodes for the time in plain-5000.
+// extra is what a node counts beside its price while pods are packed again, as a multiple of the whole tolerance
+// divided by the number of nodes. Of 2 to 32 it found the fewest nodes for the time in plain-5000.
 const extra = 8
 
 // fewer is a search for fewer nodes than the cheapest ones.
@@ -58,10 +59,10 @@ type fewer struct {
 	best   []Pattern
 }
 
-// search finds how many nodes can be packed anew. Sketches find it nearly. They are dearer than what way finds, so that way
-// is asked for half of the others too.
+// search finds how many nodes can be packed again. It bisects with Sketch, whose nodes are dearer than those of way.
+// So way may afford more: it is asked once, halfway between that number and all nodes.
 func (f *fewer) search(way Way) {
-	low, high := 0, len(f.nodes) // low can be had, high cannot
+	low, high := 0, len(f.nodes) // low is within the price limit, high is not
 	if f.keep(f.anew(Sketch, high)) {
 		low = high
 	}
@@ -76,10 +77,11 @@ func (f *fewer) search(way Way) {
 	f.keep(f.anew(way, (low+len(f.nodes))/2))
 }
 
-// exactness is to which part of all nodes the number of those to pack anew is looked for.
+// exactness ends the bisection of search, at a step of 1/exactness of all nodes.
 const exactness = 100
 
-// keep takes nodes that are fewer than the best so far, or as few and cheaper. It reports whether they cost too much.
+// keep takes nodes that are fewer than the best so far, or as few and cheaper. It reports whether they are within the
+// price limit.
 func (f *fewer) keep(found []Pattern) bool {
 	price := priceOf(found, f.bins)
 	if price > f.most {
@@ -105,8 +107,8 @@ func (f *fewer) anew(way Way, n int) []Pattern {
 	return append(slices.Clone(f.nodes[n:]), way(items, f.dearer)...)
 }
 
-// order puts those nodes first whose pods are worth least beside the node's price. Worth is what they cost when all are
-// packed at the higher price for each node.
+// order sorts the nodes. First come those whose pods are worth least compared with the price of the node. Pods are
+// worth what they cost when all are packed at the higher price for each node.
 func (f *fewer) order() {
 	p := newProblem(f.items, f.dearer)
 	p.steps = sketchSteps
@@ -144,7 +146,7 @@ func single(patterns []Pattern) []Pattern {
 	return nodes
 }
 
-// dearer returns the bins at a price that is higher by extra, in micro-dollars per hour.
+// dearer returns the bins with extra added to each price, in micro-dollars per hour.
 func dearer(bins []Bin, extra int64) []Bin {
 	list := slices.Clone(bins)
 	for i := range list {
@@ -153,7 +155,7 @@ func dearer(bins []Bin, extra int64) []Bin {
 	return list
 }
 
-// Nodes is how many nodes patterns are.
+// Nodes returns the number of nodes in patterns.
 func Nodes(patterns []Pattern) int {
 	sum := 0
 	for _, found := range patterns {

@@ -9,10 +9,10 @@ import (
 type candidate struct {
 	item    int
 	value   float64 // of one pod
-	density float64 // value by the worth of the room that it takes
+	density float64 // value divided by the price of the room that it takes
 }
 
-// sparse is how many items a search looks at: the ones that make most of the room they take.
+// sparse is how many items a search looks at: the densest ones.
 const sparse = 48
 
 // candidates lists the items for a search, densest first.
@@ -37,9 +37,9 @@ func (f *filler) candidates(p *problem, bin int, worth []float64) {
 // searchSteps bounds the search for one pattern.
 const searchSteps = 300
 
-// fill looks for the whole pods that are worth most on the node, depth first: the first try is greedy by density, and
-// what cannot become better than the best so far is left out. It needs the prices that relax has set. The result stands
-// in f.best, its worth is returned.
+// fill searches for the whole pods that are worth most on the node, depth first, and returns their worth. The first
+// try is greedy by density. Branches that cannot beat the best so far are cut. It needs the prices set by relax. The
+// pods are in f.best afterwards.
 func (f *filler) fill(p *problem, bin int, worth []float64, steps int) float64 {
 	f.candidates(p, bin, worth)
 	f.highest, f.steps = 0, steps
@@ -57,7 +57,7 @@ func (f *filler) roomAt(depth int, room []float64) []float64 {
 	return f.rooms[depth]
 }
 
-// closeEnough is the share of what pods in parts would be worth that ends a search: large nodes come close at once.
+// closeEnough is the share of the upper bound at which a search ends. Large nodes come close at once.
 const closeEnough = 0.99
 
 func (f *filler) search(p *problem, from int, room []float64, value float64) {

@@ -10,9 +10,9 @@ type column struct {
 	counts []float64 // of each of items
 }
 
-// master is the linear program over the patterns so far: least price of columns that together hold the demand, solved by
-// the revised simplex method with the inverse of the basis kept explicitly. A column of the basis below 0 is the surplus
-// of row -1-column.
+// master is the linear program over the patterns so far: the least price of columns that together hold the demand. It
+// is solved by the revised simplex method, and the inverse of the basis is kept explicitly. A column below 0 in the
+// basis is the surplus of row -1-column.
 type master struct {
 	rows    []int // item of each row
 	row     []int // by item; -1 when it has none
@@ -21,20 +21,20 @@ type master struct {
 	basis   []int       // by basis position: the column
 	x       []float64   // by basis position: how often it is used
 	y       []float64   // by row: what one more pod would cost
-	// direction is of the column that enters, by basis position.
+	// direction is that of the entering column, by basis position.
 	direction []float64
 }
 
 const (
-	// enough is the share of its price by which a new pattern must be worth more than it costs to be taken in: with exact
-	// knapsacks the solution would be at most that share above the least possible.
+	// enough is how much more than its price a new pattern must be worth to be added, as a share of the price. With
+	// exact knapsacks the solution would be at most that share above the optimum.
 	enough = 0.004
-	// enter is the same for patterns that are known already, for which no search has to be paid.
+	// enter is the same for known patterns, which need no search.
 	enter = 0.002
 	// pivotsPerRow and rounds bound the work; stopping early only costs money.
 	pivotsPerRow = 15
 	rounds       = 12
-	// perturb makes demands a little unequal, so that pivots do not come out even.
+	// perturb makes demands a little unequal, to avoid ties between pivots.
 	perturb = 1e-5
 )
 
@@ -53,7 +53,7 @@ func (m *master) learn(patterns []Pattern, prices []float64) {
 	}
 }
 
-// relax solves the program over the columns that are known, and over patterns generated as needed.
+// relax solves the program over the known columns, then over patterns generated as needed.
 func (p *problem) relax(m *master) {
 	p.begin(m)
 	m.solve(pivotsPerRow * len(m.rows))
@@ -68,7 +68,7 @@ func (p *problem) relax(m *master) {
 	}
 }
 
-// solve brings columns into the basis until none gains any more, with at most so many pivots, and returns how many it
+// solve brings columns into the basis until none gains any more, in at most so many pivots. It returns how many it
 // made.
 func (m *master) solve(most int) int {
 	for pivots := range most {
@@ -111,7 +111,7 @@ func (p *problem) begin(m *master) {
 	m.direction = make([]float64, n)
 }
 
-// alone returns the pattern that places pods of one item for the least price each.
+// alone returns the pattern that places pods of one item at the least price for each pod.
 func (p *problem) alone(item int) column {
 	best := column{bin: -1}
 	for bin := range p.open {
@@ -126,7 +126,8 @@ func (p *problem) alone(item int) column {
 	return best
 }
 
-// generate adds the best pattern of each bin that is worth enough more than the bin costs; false when there is none.
+// generate adds each bin's best pattern, if that is worth enough more than the bin costs. It reports whether it added
+// any.
 func (p *problem) generate(m *master) bool {
 	worth := m.worth()
 	found := false
@@ -163,7 +164,7 @@ func (m *master) value(c column) float64 {
 	return sum
 }
 
-// improve brings the column into the basis that gains most, or a surplus that gains more; false when none gains enough.
+// improve brings the column or surplus that gains most into the basis. It returns false when none gains enough.
 func (m *master) improve() bool {
 	entering, gain := none, 0.0
 	for i := range m.columns {
@@ -183,7 +184,7 @@ func (m *master) improve() bool {
 // none is no column, and no surplus.
 const none = math.MinInt
 
-// bring makes a column basic; false when nothing would change.
+// bring makes a column basic. It returns false when nothing would change.
 func (m *master) bring(entering int) bool {
 	reduced := m.direct(entering)
 	leaving, step := -1, math.Inf(1)
@@ -242,7 +243,7 @@ func (m *master) direct(entering int) float64 {
 	return c.price - m.value(c)
 }
 
-// leastWorth is the part of what a pod costs alone that it is worth at least: what is worth nothing would not be packed.
+// leastWorth is the least worth of a pod, as a share of what it costs alone. A pod worth nothing would not be packed.
 const leastWorth = 0.01
 
 // worth returns what a pod of each item is worth, above 0 where there are pods.

@@ -1,22 +1,22 @@
-// Package mix finds cheap nodes for many pods that only need room (P-22): which mixes of pods, on which kinds of nodes,
-// how often.
+// Package mix finds cheap nodes for many pods that only need room (P-22). Its result says which mixes of pods go on
+// which kinds of nodes, and how often.
 //
-// Two ways are combined, and the cheapest result counts. A pass packs one node after the other, always the mix of pods
-// that is worth most for the price of a node; what a pod is worth is at first what it costs where only its kind is
-// packed, and after each pass more for pods that came onto nodes not worth their price (sequential value correction). The
-// mixes that the passes have found are then the variables (patterns) of a linear program, which knows that a pod fits whole
-// or not at all; its prices say what a pod is worth, and a knapsack for each kind of node looks for further mixes that are
-// worth more than the node costs (column generation, Gilmore and Gomory 1961). What the solution uses in whole numbers is
-// taken, and one more pass packs what is left.
+// Two methods are combined, and the cheapest result counts. A pass packs one node after the other. Each time it takes
+// the mix of pods that is worth most for the price of the node. At first a pod is worth what it costs when only pods
+// of its kind are packed. After each pass, pods that came onto nodes not worth their price become worth more
+// (sequential value correction). The mixes found by the passes are then the variables (patterns) of a linear program.
+// Patterns hold whole pods only. The program's prices say what a pod is worth. For each kind of node, a knapsack then
+// looks for further mixes that are worth more than the node costs (column generation, Gilmore and Gomory 1961). Each
+// pattern is taken as often as the solution uses it, rounded down. One more pass packs what is left.
 //
-// The result is a function of the arguments alone. Floats decide only which of several valid mixes is taken; amounts are
-// whole numbers throughout, and products are rounded before they are added, so that every processor computes the same.
+// The result depends on the arguments alone. Floats only decide which of several valid mixes is taken. Amounts are
+// whole numbers throughout. Products are rounded before they are added, so that every processor computes the same.
 // Work is bounded by counted steps.
 //
 //	mix.go       the problem, and the way to its solution
 //	rest.go      a pass: packing one node after the other
 //	knapsack.go  the most valuable whole pods on one node
-//	parts.go     the same with parts of pods, which bounds it
+//	parts.go     the same if pods could be split: an upper bound
 //	master.go    the linear program over patterns
 package mix
 
@@ -31,11 +31,11 @@ type Item struct {
 	Count   int     // how many there are
 }
 
-// Bin is a kind of node. There are as many as wanted.
+// Bin is a kind of node, of which any number can be used.
 type Bin struct {
-	Room  []int64 // what pods can use, by resource, as long as the Amounts of the items
+	Room  []int64 // what pods can use, by resource; as many entries as the items' Amounts
 	Price int64   // per hour, in micro-dollars, above 0
-	Takes []bool  // by item: whether its pods may stand there
+	Takes []bool  // by item: whether its pods may go there; nil for all
 }
 
 // Pattern is a mix of pods on a node.
@@ -45,9 +45,9 @@ type Pattern struct {
 	Times  int   // how many such nodes
 }
 
-// Solve returns nodes for the items' pods, all of those that fit into some bin. Every pattern respects its bin's room and
-// what it takes, and together they hold each pod once. The order of the patterns is the order in which they were found:
-// those of the linear program first.
+// Solve returns nodes for all of the items' pods that fit into some bin. Every pattern keeps to its bin's Room and
+// Takes. Together the patterns hold each pod once. They come in the order in which they were found, those of the
+// linear program first. Solve returns nil when no pod fits anywhere.
 func Solve(items []Item, bins []Bin) []Pattern {
 	p := newProblem(items, bins)
 	if p == nil {
@@ -56,15 +56,16 @@ func Solve(items []Item, bins []Bin) []Pattern {
 	return p.solve(p.pods() <= fewPods)
 }
 
-// Sketch is [Solve] with a bounded effort, for questions that are asked often: the nodes are a little dearer.
+// Sketch is [Solve] with less effort, for questions that are asked often. Its nodes are a little dearer.
 func Sketch(items []Item, bins []Bin) []Pattern { return quickly(items, bins, sketchSteps, fewPasses) }
 
-// Careful is [Sketch] in more passes, for few pods: what a pass costs grows with their number, and so does how well they fit.
+// Careful is [Sketch] with more passes, for few pods. With more pods a pass takes longer, and pods fit together better
+// anyway.
 func Careful(items []Item, bins []Bin) []Pattern {
 	return quickly(items, bins, sketchSteps, carefulPasses)
 }
 
-// Draft is [Solve] with still less effort.
+// Draft is [Sketch] with still less effort.
 func Draft(items []Item, bins []Bin) []Pattern { return quickly(items, bins, draftSteps, fewPasses) }
 
 func quickly(items []Item, bins []Bin, steps, passes int) []Pattern {
@@ -76,7 +77,7 @@ func quickly(items []Item, bins []Bin, steps, passes int) []Pattern {
 	return p.solve(true)
 }
 
-// solve does without the linear program when it has to be quick.
+// solve leaves out the linear program when quick is set.
 func (p *problem) solve(quick bool) []Pattern {
 	best, least := []Pattern(nil), math.Inf(1)
 	keep := func(found []Pattern) {
@@ -107,22 +108,24 @@ func (p *problem) solve(quick bool) []Pattern {
 }
 
 const (
-	// goodEnough is how far above the least possible a result may be for the search to end.
+	// goodEnough ends the search: a result is good enough at this share above the lower bound.
 	goodEnough = 0.015
-	// maxPasses is how often all pods are packed before the linear program: more make it better, each by less.
+	// maxPasses is how often all pods are packed before the linear program. Each further pass gains less.
 	maxPasses = 6
-	// fewPods are packed quickly always, since there is little to mix: in fewPasses and without the linear program.
+	// fewPods are always packed quickly: in fewPasses and without the linear program. There is little to mix.
 	fewPods   = 60
 	fewPasses = 3
-	// carefulPasses found nothing better in 16 drawn inputs of 100 pods when they were 16, and not all when 6.
+	// carefulPasses are those of [Careful]. In 16 random inputs of 100 pods, 16 passes found nothing better, and 6
+	// passes missed some.
 	carefulPasses = 10
-	// manyItems are packed in fewer passes, so that the work stays about the same.
+	// manyItems is the number of items above which there are fewer passes, so that the work stays about the same.
 	manyItems = 400
 	// maxRows is the most items for the linear program, whose cost grows with the cube of their number.
 	maxRows = 400
 )
 
-// bound returns a price that no plan for the pods is below: of each resource all that they ask for, where it is cheapest.
+// bound returns a lower bound on the price of any plan for the pods. For each resource it takes the whole demand at
+// the lowest price of the resource. The highest of these sums counts.
 func (p *problem) bound() float64 {
 	highest := 0.0
 	for r := range p.rooms[0] {
@@ -169,8 +172,8 @@ func (p *problem) price(nodes []Pattern) float64 {
 	return sum
 }
 
-// adjust makes pods worth more that came onto nodes worth less than their price, and the other way around, so that the
-// next pass gives them a better place (sequential value correction, Mukhacheva and others).
+// adjust raises the worth of pods on nodes worth less than their price, and lowers it on nodes worth more. So the next
+// pass gives the pods a better place (sequential value correction, Mukhacheva and others).
 func (p *problem) adjust(worth []float64, nodes []Pattern) {
 	sum, pods := make([]float64, len(worth)), make([]float64, len(worth))
 	for _, node := range nodes {
@@ -191,7 +194,7 @@ func (p *problem) adjust(worth []float64, nodes []Pattern) {
 	}
 }
 
-// problem is the arguments of Solve in the form that its parts work on.
+// problem holds the arguments of Solve in the form that its parts work on.
 type problem struct {
 	amounts [][]float64 // by item and resource, scaled by powers of two so that they are exact and near 1
 	left    []int       // by item: pods without a place
@@ -199,11 +202,11 @@ type problem struct {
 	rooms   [][]float64 // by bin and resource
 	prices  []float64   // by bin, with what favourFew adds
 	open    [][]int     // by bin: the items that it takes and has room for, ascending
-	takes   [][]bool    // by bin and item: whether it is among them
+	takes   [][]bool    // by bin and item: whether the item is in open
 	fillers []filler    // by bin
-	items   []int       // for most
+	items   []int       // memory of most
 	steps   int         // bounds the search for a pattern in a pass
-	quick   int         // passes when it has to be quick
+	quick   int         // number of passes when it has to be quick
 }
 
 // newProblem returns nil when no pod fits anywhere. Items that fit nowhere get no pods.
@@ -248,8 +251,8 @@ func newProblem(items []Item, bins []Bin) *problem {
 	return p
 }
 
-// perNode is what a node counts beside its price, as a share of the price of the cheapest one: of mixes that cost the same
-// the one with fewer nodes wins.
+// perNode is added to the price of each node, as a share of the price of the cheapest one. So of mixes that cost the
+// same, the one with fewer nodes wins.
 const perNode = 0.005
 
 func (p *problem) favourFew() {
@@ -334,7 +337,7 @@ func dot(a, b []float64) float64 {
 	return sum
 }
 
-// whole takes what the solution uses in whole numbers, as far as the pods last.
+// whole takes each pattern as often as the solution uses it, rounded down, while the pods last.
 func (p *problem) whole(m *master) []Pattern {
 	var patterns []Pattern
 	for _, used := range m.solution() {

@@ -124,8 +124,8 @@ func holdsAll(bin Bin, items []Item, counts []int) bool {
 	return true
 }
 
-// P-22: for few pods the least price is known by trying everything. On average the result is within half a percent of it, and never
-// more than a third above.
+// P-22: for few pods the least price is known by trying everything. On average the result is within half a percent of
+// it, and never more than a third above.
 func TestCloseToTheLeastPrice(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 7))
@@ -247,8 +247,8 @@ func TestWhatANodeCostsBesideItsPriceNeverBringsMore(t *testing.T) {
 		all := dearer(bins, overhead)
 		alone, found := way(items, bins), Beside(way, overhead)(items, all)
 		if Nodes(found) > Nodes(alone) || priceOf(found, all) > priceOf(alone, all) {
-			t.Fatalf("%d nodes for %v in all, without an overhead %d for %v", Nodes(found), priceOf(found, all), Nodes(alone),
-				priceOf(alone, all))
+			t.Fatalf("%d nodes for %v in all, without an overhead %d for %v", Nodes(found), priceOf(found, all),
+				Nodes(alone), priceOf(alone, all))
 		}
 		if overhead == 0 && !reflect.DeepEqual(found, alone) {
 			t.Fatalf("without an overhead %+v, want %+v", found, alone)
@@ -268,7 +268,8 @@ func TestWhatANodeCostsBesideItsPriceBringsFewer(t *testing.T) {
 	}
 }
 
-// P-22: the money that a tolerance allows is spent: a large node for eight small ones costs 0.16, so a tenth of 1.60 pays one.
+// P-22: the money that a tolerance allows is spent: a large node for eight small ones costs 0.16, so a tenth of 1.60
+// pays one.
 func TestAToleranceSavesNodes(t *testing.T) {
 	t.Parallel()
 	items := []Item{{Amounts: []int64{1}, Count: 32}}

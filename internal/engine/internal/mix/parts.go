@@ -1,18 +1,19 @@
 package mix
 
-// filler looks for the best pattern of one bin. It keeps what it found for the last worths as the start for the next.
+// filler looks for the best pattern of one bin. Unless it is reset, its last basis is the start of the next search.
 type filler struct {
 	room []float64
-	// The basis of the program over pods in parts, by resource: an item, or -1 for room that stays free.
+	// The basis of the linear program in which pods can be split, by resource: an item, or -1 for room that stays
+	// free.
 	basis   []int
 	inverse [][]float64
 	x       []float64
-	price   []float64 // of each resource, at which no item is worth more than its amounts
-	// Room for what pivot and entering compute.
+	price   []float64 // of each resource; at these prices no item is worth more than its amounts
+	// Memory of pivot and entering.
 	direction, slack []float64
 
 	// Of the search over whole pods.
-	most    float64 // what pods in parts would be worth
+	most    float64 // what pods would be worth if they could be split
 	list    []candidate
 	chosen  []count
 	best    []count
@@ -24,8 +25,8 @@ type filler struct {
 // count is pods of an item.
 type count struct{ item, n int }
 
-// newFillers returns a filler for each room. Their numbers stand in one piece of memory: there are many fillers, and most are
-// asked once or twice.
+// newFillers returns a filler for each room. Their numbers share one allocation: there are many fillers, and most are
+// asked only once or twice.
 func newFillers(rooms [][]float64) []filler {
 	if len(rooms) == 0 {
 		return nil
@@ -57,11 +58,11 @@ func (f *filler) reset() {
 	}
 }
 
-// partPivots bounds the program over pods in parts; its prices are made valid whenever it stops.
+// partPivots bounds the pivots of relax, which makes the prices valid whenever it stops.
 const partPivots = 40
 
-// relax returns what pods in parts would at most be worth on the node: no pattern is worth more. It sets the prices of the
-// resources at which that is so.
+// relax returns an upper bound on what any pattern on the node is worth: the worth of pods if they could be split. It
+// sets the prices of the resources at which that holds.
 func (f *filler) relax(p *problem, worth []float64, items []int) float64 {
 	for range partPivots {
 		f.dual(worth)
@@ -100,8 +101,8 @@ func (f *filler) dual(worth []float64) {
 	}
 }
 
-// entering returns what would raise the value most for its worth, an item or (-1) the slack of a resource that costs less
-// than nothing, with its column; nil when nothing would.
+// entering returns what enters the basis, with its column: the slack (-1) of a resource with a negative price, else
+// the item that gains most for its worth. amounts is nil when nothing gains.
 func (f *filler) entering(p *problem, worth []float64, items []int) (item int, amounts []float64) {
 	highest := 0.0
 	for _, price := range f.price {

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// rest packs the pods that are left one node after the other: again and again the pattern that is worth most for its
-// price. As pods run out patterns are worth less, never more, so that what a bin was worth before, or would be if pods
-// could be split, bounds what it is now: only the bin with the highest bound is looked at closely.
+// rest packs the pods that are left, one node after the other: each time the pattern that is worth most for its price.
+// As pods run out, patterns are worth less, never more. So two upper bounds of a bin are what it was worth before, and
+// what it would be worth if pods could be split. Only the bin with the highest bound is searched.
 func (p *problem) rest(worth []float64) []Pattern {
-	bounds, exact := make([]float64, len(p.rooms)), make([]int, len(p.rooms)) // exact: after how many patterns
+	bounds, exact := make([]float64, len(p.rooms)), make([]int, len(p.rooms)) // exact: len(patterns) at the search
 	for bin := range p.rooms {
 		bounds[bin], exact[bin] = p.most(bin, worth), -1
 	}
@@ -23,7 +23,7 @@ func (p *problem) rest(worth []float64) []Pattern {
 			patterns = append(patterns, p.take(bin))
 			continue
 		}
-		if exact[bin] >= 0 { // a bound of long ago
+		if exact[bin] >= 0 { // the bound is out of date
 			bounds[bin] = min(bounds[bin], p.most(bin, worth))
 			if bin != highest(bounds) {
 				continue
@@ -34,14 +34,15 @@ func (p *problem) rest(worth []float64) []Pattern {
 	}
 }
 
-// restSteps bounds the search for a pattern, sketchSteps that for a sketch.
+// These bound the search for a pattern: in Solve, in Sketch and Careful, and in Draft.
 const (
 	restSteps   = 1000
 	sketchSteps = 50
 	draftSteps  = 10
 )
 
-// most returns what pods in parts on the bin would be worth for its price, and prepares its filler for a search.
+// most returns what pods on the bin would be worth for its price if they could be split, an upper bound. It also
+// prepares the bin's filler for a search.
 func (p *problem) most(bin int, worth []float64) float64 {
 	if len(p.open[bin]) == 0 {
 		return 0
@@ -68,7 +69,7 @@ func highest(ratios []float64) int {
 	return best
 }
 
-// take removes the pattern that the bin's filler found, once.
+// take returns the pattern that the bin's filler found, as often as the pods last, and removes these pods from left.
 func (p *problem) take(bin int) Pattern {
 	found := Pattern{Bin: bin, Counts: make([]int, len(p.left)), Times: 1 << 30}
 	for _, c := range p.fillers[bin].best {
@@ -81,11 +82,11 @@ func (p *problem) take(bin int) Pattern {
 	return found
 }
 
-// tail is how many of the last nodes are looked at for merging: the first ones are full.
+// tail is how many of the last nodes merge looks at. Those before are full.
 const tail = 48
 
-// merge replaces pairs of the last nodes by one that costs no more: what was left in the end was packed in small pieces,
-// each the best for itself.
+// merge replaces pairs of the last nodes by one that costs no more. The last pods were packed in small pieces, each
+// the best by itself.
 func (p *problem) merge(nodes []Pattern) []Pattern {
 	start := max(0, len(nodes)-tail)
 	for i := start; i < len(nodes); i++ {
@@ -143,7 +144,7 @@ func (p *problem) byPrice() []int {
 	return bins
 }
 
-// total returns what pods ask for together; amounts are exact, so that sums are.
+// total returns what pods ask for together. The sums are exact, since amounts are.
 func (p *problem) total(counts []int) []float64 {
 	total := make([]float64, len(p.rooms[0]))
 	for item, n := range counts {

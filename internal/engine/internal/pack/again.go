@@ -11,13 +11,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file gives pods a second chance that found no place because of a limit (P-04, L-10). Pods that are tied to others and
-// free to choose their zone come before pods that a volume binds to one. Where the limit allows one more node, that may then
-// stand in the wrong zone. So the pods without a place come first in a second try. It counts only if nobody loses a place by it.
-// The same holds for tries without some of what is paid for anyway.
+// This file gives a second chance to pods that found no place because of a limit (P-04, L-10). Tied pods that are free
+// to choose their zone come before pods that a volume binds to one. If the limit allows one more node, that may then
+// be in the wrong zone. So a second try places the pods without a place first. It counts only if no pod loses its
+// place by it. The same holds for tries without some of what is paid for anyway.
 
-// firstOf returns the pods, by UID, that a limit kept from a node of their own while the plan launches nodes under it; nil
-// when there are none, or when no pod is tied to others, so that the order matters little.
+// firstOf returns the UIDs of the pods that a pool's limit kept from a node of their own while the plan launches nodes
+// in that pool. It returns nil when there are none. It does so, too, when no pod is tied to others: then the order
+// matters little.
 func firstOf(p plan.Plan, pods []*cluster.Pod) map[string]bool {
 	tied := func(pod *cluster.Pod) bool {
 		return pod.Shape.Tied()
@@ -36,12 +37,13 @@ func firstOf(p plan.Plan, pods []*cluster.Pod) map[string]bool {
 	return first
 }
 
-// prepaid is what a pool has that is paid for whether nodes use it or not; what is named by plan.Choice.Prepaid.
+// prepaid is something of a pool that is paid for whether nodes use it or not. what is its name by
+// plan.Choice.Prepaid.
 type prepaid struct{ pool, what string }
 
 func prepaidOf(l plan.Launch) prepaid { return prepaid{l.Pool, l.Cheapest.Prepaid()} }
 
-// leaveOut takes what is not planned on out of what the pool offers. Other pools, whose limits allow more, may use it.
+// leaveOut removes from the pool's offers what is in without. Other pools, whose limits allow more, may use it.
 func (p *pool) leaveOut(without map[prepaid]bool) {
 	isOut := func(c plan.Choice) bool { return without[prepaid{p.Name, c.Prepaid()}] }
 	for number, covered := range p.covered {
@@ -54,15 +56,17 @@ func (p *pool) leaveOut(without map[prepaid]bool) {
 		return
 	}
 	for i := range p.reserved.All() {
-		if o := p.Catalog.Offers[i]; isOut(plan.Choice{Type: p.Catalog.Types[o.Type].Name, Zone: o.Zone, CapacityType: catalog.Reserved}) {
+		if o := p.Catalog.Offers[i]; isOut(plan.Choice{Type: p.Catalog.Types[o.Type].Name, Zone: o.Zone,
+			CapacityType: catalog.Reserved}) {
 			p.offers.Remove(i)
 		}
 	}
 }
 
-// roomier plans without what is paid for where pods would have no place with it, and returns what it left out. Nodes that are paid
-// for are as small as they are, and may use up what the limits leave, so that pods wait which larger ones would have taken. The
-// smallest are left out first: the last node that a limit allows is one that is paid for and large enough (P-11, K-55).
+// roomier plans without some of what is paid for, if pods would have no place with it. It returns the plan and what
+// that leaves out. Nodes that are paid for have the size that they have. They may use up what the limits leave, so
+// that pods wait that larger nodes would have taken. The smallest are left out first. So the last node that a limit
+// allows is one that is paid for and large enough (P-11, K-55).
 func roomier(p plan.Plan, plans func(without map[prepaid]bool) plan.Plan) (plan.Plan, map[prepaid]bool) {
 	var best map[prepaid]bool
 	without := map[prepaid]bool{}
@@ -86,7 +90,7 @@ func roomier(p plan.Plan, plans func(without map[prepaid]bool) plan.Plan) (plan.
 // oneByOne bounds the effort: so many are left out one after the other, then all that remain.
 const oneByOne = 4
 
-// crowding returns what pays for the nodes that may use up what the limits leave, the smallest nodes first.
+// crowding returns what pays for launched nodes that may use up what the limits leave, the smallest nodes first.
 func crowding(p plan.Plan) []prepaid {
 	paid := func(l plan.Launch) bool { return l.Cheapest.Prepaid() != "" }
 	_, pools := limited(p, paid)
@@ -108,8 +112,8 @@ func compareSizes(a, b plan.Launch) int {
 		cmp.Compare(a.Reserve.At(resources.Memory), b.Reserve.At(resources.Memory)))
 }
 
-// limited returns the pods that a limit of a pool keeps from a node of their own, where the plan launches such nodes in it, and
-// those pools, by name.
+// limited returns the pods that a pool's limit keeps from a node of their own, if the plan launches such nodes in that
+// pool. It also returns those pools, by name.
 func limited(p plan.Plan, such func(plan.Launch) bool) (pods []plan.Unplaced, pools map[string]bool) {
 	launches := map[string]bool{}
 	for _, l := range p.Launches {
@@ -144,7 +148,8 @@ func better(p, than plan.Plan) bool {
 	return !slices.ContainsFunc(p.Unplaced, func(u plan.Unplaced) bool { return !had[u.Pod.UID] })
 }
 
-// placeFirst places those pods of the order that come first in this try, and returns the others, and those without a place.
+// placeFirst places those pods of the order that come first in this try. It returns the others, and those that found
+// no place.
 func (s *solver) placeFirst(order []*cluster.Pod) (rest, failed []*cluster.Pod) {
 	if len(s.first) == 0 {
 		return order, nil

@@ -33,7 +33,8 @@ var aloneTests = []alone{
 		script: types + "pool p\npod asks cpu=1 blocked=no-volume",
 		opens:  "p: -", narrows: "p: m x", explains: "p: no-volume"},
 	{rule: deviceRule{}, says: "a pod with claims goes where its devices are, and to no new node",
-		script: types + "pool p\nnode n1 type=m zone=a pool=p\nnode n2 type=m zone=a pool=p\nnode n3 type=m zone=a pool=p new\n" +
+		script: types +
+			"pool p\nnode n1 type=m zone=a pool=p\nnode n2 type=m zone=a pool=p\nnode n3 type=m zone=a pool=p new\n" +
 			"devices n1 gpu=1\ndevices n2 gpu=2\ndevices n3 gpu=2\nresourceclaim two gpu=2\npod asks cpu=1 devices=two",
 		refuses: "n1 n3", opens: "p: -", narrows: "p: m x", ties: true,
 		explains: "p: ResourceClaim default/two (2 gpu): node n2 has them, and the pod cannot run there for another reason"},
@@ -69,8 +70,10 @@ var aloneTests = []alone{
 			"pod on cpu=100m shares=v1\npod asks cpu=1 shares=v1,v2,v2",
 		refuses: "n1 now n2 now n3 now", opens: "p: m x", narrows: "p: x", ties: true,
 		explains: "p: volumes=2 (2→1)"},
-	{rule: storageRule{}, says: "a volume is made where enough is left; of a new node it is not known, but where capacities say so",
-		script: types + "pool p\nnode n1 type=m zone=a pool=p\nnode n2 type=m zone=b pool=p\nnode n3 type=m zone=b pool=p\n" +
+	{rule: storageRule{},
+		says: "a volume is made where enough is left; of a new node it is not known, but where capacities say so",
+		script: types +
+			"pool p\nnode n1 type=m zone=a pool=p\nnode n2 type=m zone=b pool=p\nnode n3 type=m zone=b pool=p\n" +
 			"node n4 type=m zone=b pool=p new\ncapacity c1 class=fast nodes=zone=a left=20Gi\n" +
 			"capacity c2 class=fast nodes=host=n2 left=5Gi\n" +
 			"pod asks cpu=1 make=fast:10Gi",
@@ -95,7 +98,8 @@ var aloneTests = []alone{
 		explains: "b: pod anti-affinity over topology.kubernetes.io/zone leaves no place for a new node; " +
 			"p: pod anti-affinity over topology.kubernetes.io/zone leaves no place for a new node"},
 	{rule: portRule{}, says: "one port, one pod",
-		script: types + "pool p\nnode n1 type=x zone=a pool=p\nnode n2 type=x zone=a pool=p\npod w node=n1 cpu=1 port=80\n" +
+		script: types +
+			"pool p\nnode n1 type=x zone=a pool=p\nnode n2 type=x zone=a pool=p\npod w node=n1 cpu=1 port=80\n" +
 			"pod on cpu=1 port=80\npod asks cpu=1 port=80",
 		refuses: "n1", opens: "p: m x", narrows: "p: -", ties: true,
 		explains: "p: -"},
@@ -150,7 +154,8 @@ func TestEachRuleAlone(t *testing.T) {
 		})
 	}
 	for _, r := range rules.all {
-		if name := reflect.TypeOf(r).Name(); !tested[name] && name != "brakeRule" { // scripts have no word for what it reads
+		// scripts have no word for what it reads
+		if name := reflect.TypeOf(r).Name(); !tested[name] && name != "brakeRule" {
 			t.Errorf("%s has no row", name)
 		}
 	}

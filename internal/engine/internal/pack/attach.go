@@ -11,17 +11,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// attachRule: a volume that several pods use, or that a node has attached already, takes one place among those that the
-// node's driver has (K-59). Volumes that only the pod itself brings are requests like others: roomRule counts them.
+// attachRule: a volume that several pods use, or that a node has attached already, takes only one of the places that
+// the node's driver has (K-59). Volumes that only one pod brings are requests like others: roomRule counts them.
 type attachRule struct{ anyPool }
 
 func (attachRule) reads() []string { return []string{"Volumes"} }
 
-// missing returns what the volumes take that a bin does not have yet.
+// missing returns what the shape's volumes take that a bin does not have yet.
 func (b *bin) missing(have []string, c *cluster.Shape) resources.Vector {
 	var more resources.Vector
 	for i, v := range c.Volumes {
-		if slices.Contains(have, v.Name) || slices.Contains(b.volumes, v.Name) || slices.ContainsFunc(c.Volumes[:i], v.Is) {
+		if slices.Contains(have, v.Name) || slices.Contains(b.volumes, v.Name) ||
+			slices.ContainsFunc(c.Volumes[:i], v.Is) {
 			continue
 		}
 		more = more.Plus(v.Takes)

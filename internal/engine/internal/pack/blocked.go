@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// blockedRule: something must come first before any node can be right for the pod, such as a volume. Such pods are
-// taken out by able before anything is placed.
+// blockedRule: something must come first, such as a volume, before any node can be right for the pod. able takes such
+// pods out before anything is placed.
 type blockedRule struct {
 	anyNode
 	anyOffer
@@ -33,8 +33,8 @@ func (blockedRule) explains(_ *solver, e *explainer) bool {
 	return e.stop(plan.ByPod, cmp.Or(e.shape.BlockedBy, cause.PodMalformed), "", e.shape.Blocked)
 }
 
-// able takes those pods out for which no node can be right, whatever is launched: planned with the others, such a
-// pod would only narrow what they get.
+// able takes out the pods for which no node can be right, whatever is launched. Planned with the others, they would
+// only narrow what those get.
 func able(pods []*cluster.Pod) (rest, blocked []*cluster.Pod) {
 	is := func(pod *cluster.Pod) bool { return pod.Shape.Blocked != "" }
 	if !slices.ContainsFunc(pods, is) {

@@ -6,7 +6,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// brakeRule: a pool launches nothing for pods for which it has launched in vain, for a while (P-35).
+// brakeRule: for a while, a pool launches nothing for pods for which it has launched in vain (P-35).
 type brakeRule struct {
 	anyNode
 	anyOffer
@@ -30,7 +30,7 @@ func (brakeRule) explains(s *solver, e *explainer) bool {
 	return true
 }
 
-// held says why a pool launches nothing for pods of the shape at present; "" when it does.
+// held says why a pool launches nothing for pods of the shape at present; "" when it may.
 func (s *solver) held(p *pool, c *cluster.Shape) string {
 	if len(s.snapshot.Held) == 0 {
 		return ""
@@ -38,12 +38,12 @@ func (s *solver) held(p *pool, c *cluster.Shape) string {
 	return s.snapshot.Held[cluster.Hold{Pool: p.Name, Ask: c.Ask()}]
 }
 
-// Braked says why no node of the pool is launched at present for what asks for it; "" when some may be.
+// Braked says why no node of the pool is launched at present for an ask (see cluster.Hold); "" when some may be.
 func Braked(s *cluster.Snapshot, pool *cluster.Pool, ask string) string {
 	return s.Held[cluster.Hold{Pool: pool.Name, Ask: ask}]
 }
 
-// heldFor is held for nodes on which volumes of a class would be made, and nobody knows how much they will have for them (K-58).
+// heldFor is held for nodes on which volumes of a class would be made, when their capacity for it is unknown (K-58).
 func (s *solver) heldFor(p *pool, class string) string {
 	if len(s.snapshot.Held) == 0 {
 		return ""

@@ -11,17 +11,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file plans on commitments (K-55). What they cover is paid for whether nodes use it or not, so a new node is one that a
-// commitment covers as long as enough is left for the whole of it. The claim then allows nothing else, and what the node costs
-// on demand is taken off what is left: a plan never counts on more than there is. All other planned nodes are as sold.
+// This file plans on commitments (K-55). What they cover is paid for whether nodes use it or not. So a new node is one
+// that a commitment covers, as long as enough is left for the whole of it. The claim then allows nothing else. What
+// the node costs on demand is taken off what is left, so a plan never counts on more than there is. All other planned
+// nodes are as sold.
 
-// commitmentRule: a node that gets its first pods is narrowed to one commitment or kept out of all, and takes its part of it,
-// which grows with the node.
+// commitmentRule: a node that gets its first pods is narrowed to one commitment or kept out of all. It takes its part
+// of the commitment, which grows with the node.
 type commitmentRule struct {
 	anyNode
 	anyPool
 	untied
-	unexplained // what a commitment covers is sold without as well
+	unexplained // what a commitment covers is also sold without it
 }
 
 func (commitmentRule) reads() []string { return nil }
@@ -65,7 +66,8 @@ func newStock(snapshot *cluster.Snapshot) *stock {
 	return &stock{snapshot.Commitments, snapshot.Ledger().Used(nil)}
 }
 
-// has reports whether enough is left for a node of an offer that has taken so much of its commitment already.
+// has reports whether enough is left for a node with an offer. drawn is what the node has taken of the commitment
+// already.
 func (s *stock) has(o catalog.Offer, drawn cluster.Amount) bool {
 	if s == nil || o.Commitment > len(s.used) {
 		return false
@@ -74,12 +76,12 @@ func (s *stock) has(o catalog.Offer, drawn cluster.Amount) bool {
 	return c.Has(s.used[o.Commitment-1].Minus(drawn), c.Takes(o.List))
 }
 
-// move takes an amount of a commitment instead of another one.
+// move replaces one amount that is taken of a commitment by another.
 func (s *stock) move(commitment int, from, to cluster.Amount) {
 	s.used[commitment-1] = s.used[commitment-1].Minus(from).Plus(to)
 }
 
-// dropDearer takes out of offers, in place, what the commitment has not enough left for.
+// dropDearer removes from offers, in place, those for which the commitment has not enough left.
 func (s *stock) dropDearer(p *pool, offers catalog.Bits, commitment int, drawn cluster.Amount) {
 	for i := range p.covered[commitment-1].All() {
 		if offers.Has(i) && !s.has(p.Catalog.Offers[i], drawn) {
@@ -88,8 +90,8 @@ func (s *stock) dropDearer(p *pool, offers catalog.Bits, commitment int, drawn c
 	}
 }
 
-// openCommitments finds what commitments cover of the pool's offers, and drops what nothing is left for. A pool with minValues
-// plans on none: its claims keep a choice that no commitment is sure to cover.
+// openCommitments finds which of the pool's offers commitments cover, and drops those for which not enough is left. A
+// pool with minValues plans on none: its claims keep a choice that no commitment is sure to cover.
 func (p *pool) openCommitments(left *stock) {
 	all := p.Catalog.OnCommitments()
 	if all == nil {
@@ -125,8 +127,8 @@ func (p *pool) uncommitted(offers catalog.Bits) catalog.Bits {
 	return offers.Minus(p.Catalog.OnCommitments())
 }
 
-// commit narrows left, in place, to the first commitment that has enough for some of it, or when there is none to what is as
-// sold. Reservations come before, and limits may be too low.
+// commit narrows left, in place, to the first commitment with enough for some of it, or when there is none to what is
+// as sold. Reservations come before commitments, and limits may be too low for one.
 func (p *pool) commit(left catalog.Bits, held resources.Vector) {
 	sold := p.uncommitted(left)
 	if first := sold.First(); first < 0 || !p.isReserved(first) {
@@ -142,8 +144,8 @@ func (p *pool) commit(left catalog.Bits, held resources.Vector) {
 	copy(left, sold)
 }
 
-// packCommitted plans nodes on the commitments for the groups, those that take least, until nothing is left of one or no pod
-// can use it.
+// packCommitted plans nodes on the commitments for the groups, choosing those that take least. With each commitment it
+// ends when nothing is left or no pod can use it.
 func (s *solver) packCommitted(p *pool, groups []*group) {
 	for number, covered := range p.covered {
 		for waiting(groups) > 0 {
@@ -176,8 +178,9 @@ func (b *planned) paidBy(o catalog.Offer) plan.Commitment {
 	return plan.Commitment{Name: b.pool.stock.commitments[o.Commitment-1].Name, Pays: o.List}
 }
 
-// sayCommitted narrows offers of a node on a commitment to what costs as much as was taken of it, and to what a claim can
-// express: every offer as sold that the claim allows is covered. It returns these, and what the claim has to demand.
+// sayCommitted narrows the offers of a node on a commitment, first to those that cost no more than was taken of it.
+// Then it narrows them to what a claim can express: all offers as sold that the claim allows must be covered. It
+// returns these offers, and what the claim has to demand.
 func (b *planned) sayCommitted(offers catalog.Bits) (catalog.Bits, requirement.Set) {
 	index := b.pool.Catalog
 	first := index.Offers[offers.First()]
@@ -199,8 +202,8 @@ func (b *planned) sayCommitted(offers catalog.Bits) (catalog.Bits, requirement.S
 	return offers, only.With(requirement.OneOf(catalog.LabelZone, index.Values(catalog.LabelZone, offers)...))
 }
 
-// covers reports whether all that a claim with the types of offers and these demands could be launched with is among offers
-// as well, on the commitment.
+// covers reports whether a claim with the types of offers and these demands is covered: each type and zone that it
+// could be launched with, as sold, is also among offers, on the commitment.
 func (b *planned) covers(offers catalog.Bits, only requirement.Set) bool {
 	index := b.pool.Catalog
 	where := func(i int) [2]string { return [2]string{index.Types[index.Offers[i].Type].Name, index.Offers[i].Zone} }

@@ -11,17 +11,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file answers which nodes a spread constraint counts (P-03). kube-scheduler leaves out the nodes that the pod
-// with the constraint could not use, pods and all. Of a planned node that may depend on what it becomes: one that
-// comes as spot or as on-demand counts Maybe for pods that refuse spot. Before a pod is placed there that the
-// constraint is about, the node is narrowed to one side or the other, so that what the plan counts is what the
-// scheduler will count.
+// This file says which nodes a spread constraint counts (P-03). kube-scheduler leaves out the nodes that the pod with
+// the constraint could not use, and the pods on them. For a planned node that may depend on what it becomes: one that
+// may be spot or on-demand counts Maybe for pods that refuse spot. Before a pod is placed there that the constraint is
+// about, the node is narrowed to one side or the other. So the plan counts what the scheduler will count.
 
-// counts returns the answer to whether a spread constraint counts an existing node, by its node inclusion policies.
+// counts returns a function that says whether a spread constraint counts an existing node, by its node inclusion
+// policies.
 func (n *existing) counts() func(*cluster.Shape, cluster.Spread) topology.Counting {
 	return func(owner *cluster.Shape, c cluster.Spread) topology.Counting {
 		switch {
-		case c.HonorTaints && keepsAway(n.node.Taints, owner), !c.IgnoreAffinity && !n.node.MightAdmit(owner.Selecting()):
+		case c.HonorTaints && keepsAway(n.node.Taints, owner), !c.IgnoreAffinity &&
+			!n.node.MightAdmit(owner.Selecting()):
 			return topology.Not
 		case !c.IgnoreAffinity && !n.node.Admits(owner.Selecting()), slices.ContainsFunc(owner.Spread, n.mayLack):
 			return topology.Maybe
@@ -30,13 +31,13 @@ func (n *existing) counts() func(*cluster.Shape, cluster.Spread) topology.Counti
 	}
 }
 
-// mayLack reports whether it is open if the node of a claim will have the label of a spread constraint.
+// mayLack reports whether the node of a claim may turn out to lack the label of a spread constraint.
 func (n *existing) mayLack(c cluster.Spread) bool {
 	_, present := n.node.Labels[c.Key]
 	return !present && c.Key != cluster.LabelHostname && n.node.Open.Get(requirement.Key(c.Key)).AllowsAbsent()
 }
 
-// counts returns the same answer for a planned node, as what it may become by now.
+// counts returns such a function for a planned node, by what it may still become.
 func (s *solver) counts(b *outlook) func(*cluster.Shape, cluster.Spread) topology.Counting {
 	has := b.labelCounting()
 	return func(owner *cluster.Shape, c cluster.Spread) topology.Counting {
@@ -54,8 +55,8 @@ func (s *solver) counts(b *outlook) func(*cluster.Shape, cluster.Spread) topolog
 	}
 }
 
-// labelCounting returns the answer to whether the planned node will have a label. It is found out once for each
-// label.
+// labelCounting returns a function that says whether the planned node will have a label. It works this out once for
+// each label.
 func (b *outlook) labelCounting() func(key string) topology.Counting {
 	known := map[string]topology.Counting{cluster.LabelHostname: topology.Surely}
 	return func(key string) topology.Counting {
@@ -108,10 +109,10 @@ type side struct {
 	cheapest int
 }
 
-// decideCounting narrows what a planned node may become until every spread constraint that a pod of the shape is
-// counted by is sure whether it counts the node. It takes the side that leaves the cheapest offering, so that
-// deciding costs nothing. What the node would become is narrowed, and the claim carries the demands for it. Where
-// minValues or limits leave no side, the node stays undecided: see topology.Counting.
+// decideCounting narrows what a planned node would become, until all spread constraints that are about a pod of the
+// shape are sure whether they count the node. It takes the side that leaves the cheapest offering, so that deciding
+// costs nothing. The claim carries the demands of that side. Where minValues or limits leave no side, the node stays
+// undecided: see topology.Counting.
 func (s *solver) decideCounting(n *planned, a *attempt) {
 	for owner, c := range s.topology.Unsure(a.info.topology, a.index) {
 		if s.counts(&a.outlook)(owner, c) != topology.Maybe {
@@ -128,8 +129,8 @@ func (s *solver) decideCounting(n *planned, a *attempt) {
 	}
 }
 
-// sides lists ways to decide about a node, the cheapest first: to be one that the owner of the constraint can use,
-// by any of its ways, or to be none.
+// sides lists ways to decide about a node, the cheapest first: it is one that the owner of the constraint can use, by
+// any of its ways, or one that it cannot.
 func (s *solver) sides(b *outlook, held resources.Vector, owner *cluster.Shape, c cluster.Spread) []side {
 	ways := []way{{offers: b.offers}}
 	if !c.IgnoreAffinity {
@@ -175,8 +176,8 @@ func (s *solver) sides(b *outlook, held resources.Vector, owner *cluster.Shape, 
 	return list
 }
 
-// refusing returns the demand that keeps an offer, which is none of the way's, and with it the planned node out of
-// the way: other values of a label than those that the way asks for. It is empty when the way is closed to the node
+// refusing returns the demand that keeps a planned node out of the way: other values of a label than those that the
+// way asks for. offer, which is not in the way, meets that demand. It is empty when the way is closed to the node
 // anyhow.
 func (b *outlook) refusing(offer int, w way) []requirement.Requirement {
 	if _, ok := mergeCustom(b.custom, w.custom); !ok {

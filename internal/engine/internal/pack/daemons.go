@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// daemonRule: no pod goes where a daemon is still to come that must not stand beside it (P-06), by a host port that
-// both want, by anti-affinity on either side, or by a spread constraint that counts the daemon.
+// daemonRule: no pod goes where a daemon will come that must not run beside it (P-06). The reason is a host port that
+// both want, anti-affinity on either side, or a spread constraint that counts the daemon.
 type daemonRule struct {
 	anyOffer
 	untied
@@ -53,16 +53,17 @@ func (daemonRule) explains(s *solver, e *explainer) bool {
 	return true
 }
 
-// repelledAfar reports whether an anti-affinity over more than the node stands between the shape and some daemon.
-// Where daemons will run in the end is not followed that far: such a pod waits, and says so.
+// repelledAfar reports whether anti-affinity over more than the node keeps the shape and some daemon apart. Where
+// daemons will run in the end is not worked out for that: such a pod waits, and the plan says so.
 func (s *solver) repelledAfar(c *cluster.Shape) bool {
-	return slices.ContainsFunc(s.snapshot.Daemons, func(d cluster.Daemon) bool { return s.topology.RepelAfar(c, d.Shape) })
+	return slices.ContainsFunc(s.snapshot.Daemons,
+		func(d cluster.Daemon) bool { return s.topology.RepelAfar(c, d.Shape) })
 }
 
-// care is what the next try minds because daemons would be in the way of pods in this one (P-03, P-04, P-06). A
+// care is what the next try avoids because daemons would be in the way of pods in this one (P-03, P-04, P-06). A
 // spread constraint may count pods of DaemonSets, by a selector such as "all but". They come first on a new node,
-// which then may count too many for the pod that it was meant for. With pod affinity a daemon elsewhere may be the
-// one that the pod has to be with. That is rare, so nobody looks before a plan has turned out that way.
+// which then may have too many for the pod that it was meant for. With pod affinity, a daemon elsewhere may be the
+// companion that the pod must join. That is rare, so it is checked only after a plan is made.
 type care struct {
 	// wary shapes go to no node that waits for a daemon which their spread constraints count.
 	wary map[*cluster.Shape]bool
@@ -70,8 +71,9 @@ type care struct {
 	barred map[string]bool
 }
 
-// inTheWay returns what the next try has to mind beside what this one did, nil when no daemon is in the way of a
-// pod. Each try minds more than the one before, with all up to all of the pods that are of the same shape.
+// inTheWay returns the care of the next try; nil when no daemon is in the way of a pod. Each try avoids more than the
+// one before. First the shapes of stuck pods become wary, then stuck pods are barred. With all, all pods of these
+// shapes are.
 func (s *solver) inTheWay(pods []*cluster.Pod, all bool) *care {
 	counted := func(owner *cluster.Shape) bool {
 		why, _ := s.counted(owner)
@@ -108,7 +110,7 @@ func (s *solver) inTheWay(pods []*cluster.Pod, all bool) *care {
 	return next
 }
 
-// counted says which constraint of the shape counts some daemon, and which one; "" when none does.
+// counted says which constraint of the shape counts some daemon, and which daemon; "" when none does.
 func (s *solver) counted(owner *cluster.Shape) (constraint, daemon string) {
 	for _, d := range s.snapshot.Daemons {
 		if label, counts := topology.SpreadCounts(owner, d.Shape); counts {
@@ -151,18 +153,19 @@ func (s *solver) await(t *topology.Tracker) {
 	}
 }
 
-// keptAway reports whether some anti-affinity may keep a daemon from a node where it is to run.
+// keptAway reports whether some anti-affinity may keep a daemon from a node where it should run.
 func (s *solver) keptAway(daemon *cluster.Shape, node *cluster.Node) bool {
 	if keepsApart(daemon) {
 		return true
 	}
-	return slices.ContainsFunc(s.repelling(), func(pod *cluster.Pod) bool { return s.topology.RepelAfar(pod.Shape, daemon) }) ||
+	return slices.ContainsFunc(s.repelling(),
+		func(pod *cluster.Pod) bool { return s.topology.RepelAfar(pod.Shape, daemon) }) ||
 		slices.ContainsFunc(node.Pods, func(pod *cluster.Pod) bool { return s.topology.Repel(pod.Shape, daemon) })
 }
 
-// besideDaemons takes the offers out of ways on whose nodes a daemon will run that must not stand beside the shape,
-// by a host port that both want or by anti-affinity on either side: whatever label the term is about, a node shares
-// it with itself.
+// besideDaemons removes from ways the offers whose nodes will run a daemon that must not run beside the shape. The
+// reason is a host port, anti-affinity on either side, or that the shape minds the daemon. For anti-affinity the label
+// does not matter: a node shares every label with itself.
 func (s *solver) besideDaemons(p *pool, c *cluster.Shape, ways []way) []way {
 	for _, r := range p.residents {
 		if !s.topology.Repel(c, r.shape) && !samePorts(c, r.shape) && !s.minds(c, r.shape) {
@@ -180,7 +183,7 @@ func (s *solver) besideDaemons(p *pool, c *cluster.Shape, ways []way) []way {
 	return ways
 }
 
-// minds reports whether a shape must not go where a daemon will come that its spread constraints count.
+// minds reports whether a shape must not go where a daemon will come: it is wary, and its spread constraints count it.
 func (s *solver) minds(c, daemon *cluster.Shape) bool {
 	if !s.care.wary[c] {
 		return false
@@ -191,12 +194,14 @@ func (s *solver) minds(c, daemon *cluster.Shape) bool {
 
 // keptOut says which daemons leave the shape no place in a pool; an empty detail when none does.
 func (s *solver) keptOut(p *pool, c *cluster.Shape) (by plan.Demand, code cause.Code, detail string) {
-	repelled := s.repelledAfar(c) || slices.ContainsFunc(p.residents, func(r resident) bool { return s.topology.Repel(c, r.shape) })
+	repelled := s.repelledAfar(c) ||
+		slices.ContainsFunc(p.residents, func(r resident) bool { return s.topology.Repel(c, r.shape) })
 	if repelled {
 		return plan.ByTopology, cause.AntiAffinityEverywhere, "anti-affinity to a daemon that runs on every node"
 	}
 	if constraint, daemon := s.counted(c); constraint != "" && s.care.wary[c] {
-		return plan.ByTopology, cause.DaemonsCount, constraint + " counts DaemonSet " + daemon + ", whose pods come first on a new node"
+		return plan.ByTopology, cause.DaemonsCount, constraint + " counts DaemonSet " + daemon +
+			", whose pods come first on a new node"
 	}
 	if slices.ContainsFunc(p.residents, func(r resident) bool { return samePorts(c, r.shape) }) {
 		return plan.ByPod, cause.HostPortTaken, "the pod's host ports are used by DaemonSets on every new node"

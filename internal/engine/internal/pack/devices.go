@@ -11,9 +11,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// deviceRule: a pod with ResourceClaims goes to an existing, initialized node that has its devices (K-42). Nobody can tell
-// yet which devices a new node will have, so none is planned for it. What the plan has given away is gone for the next pod
-// (solver.devices).
+// deviceRule: a pod with ResourceClaims goes to an existing, initialized node that has its devices (K-42). It is not
+// known yet which devices a new node will have, so none is planned for it. What the plan has given away is gone for
+// the next pod (solver.devices).
 type deviceRule struct{ anyOffer }
 
 func (deviceRule) reads() []string { return []string{"Claims"} }
@@ -22,7 +22,7 @@ func (deviceRule) refuses(s *solver, n *existing, a *attempt) topology.Verdict {
 	if len(a.info.Claims) == 0 {
 		return topology.Yes
 	}
-	// Devices only get fewer in a plan. A claim that is shared may be allocated to another pod's node meanwhile, and then it
+	// Devices only get fewer in a plan. A shared claim may later be allocated on a node for another pod. But then it
 	// could have been allocated there for this pod as well.
 	if a.devices = nil; s.devices == nil || !publishes(n.node) {
 		return topology.Never
@@ -42,7 +42,8 @@ func (deviceRule) refuses(s *solver, n *existing, a *attempt) topology.Verdict {
 	return topology.Yes
 }
 
-// reached returns the nodes on which only devices could be missing for the pods of an attempt: kube-scheduler looks at these.
+// reached returns the nodes that no rule but deviceRule refuses for the pods of an attempt. kube-scheduler looks for
+// devices on these.
 func (s *solver) reached(a *attempt) iter.Seq[*cluster.Node] {
 	return func(yield func(*cluster.Node) bool) {
 		for i, n := range s.existing {
@@ -62,7 +63,7 @@ func (s *solver) reached(a *attempt) iter.Seq[*cluster.Node] {
 	}
 }
 
-// publishes reports whether a node has devices that are known: one that is not initialized has not published all of them.
+// publishes reports whether a node's devices are known. A node that is not initialized has not published all of them.
 func publishes(node *cluster.Node) bool { return node.Name != "" && node.Initialized }
 
 func (deviceRule) placedOn(s *solver, _ *existing, a *attempt) {

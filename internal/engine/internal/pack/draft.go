@@ -9,29 +9,29 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file packs pods by price that constraints tie to each other (P-22, ADR 0030). One by one, in the first node that
-// takes each, they get large nodes that are full and a small one for every pod that keeps apart, which is nearly empty.
-// So nodes are drafted before any pod is placed:
+// This file packs pods by price that constraints tie to each other (P-22, ADR 0030). If each went to the first node
+// that takes it, there would be large nodes that are full, and a small, nearly empty one for every pod that keeps
+// apart. So nodes are drafted before any pod is placed:
 //
-//   - Each pod is given a class, which is a zone where constraints are about zones: the label values of a node that
-//     constraints look at, but for the hostname (draftclass.go). The tracker is asked as if each class were one node.
-//   - The pods of a class are mixed by price like plain ones. That pods keep apart by hostname is a further resource
-//     there, of which a node has one and each of the pods wants one (draftmix.go).
-//   - Pods are then placed on the nodes of the mix, through the rules and in the order in which they got their classes.
-//     What a rule refuses goes onto another node with a place for such a pod, into room that is left over, or is
-//     placed as if there were no draft.
+//   - Each pod is given a class. That is the label values of a node that constraints look at, without the hostname
+//     (draftclass.go): a zone, where constraints are about zones. The tracker is asked as if each class were one node.
+//   - The pods of a class are mixed by price like plain ones. Keeping apart by hostname is a further resource there: a
+//     node has one of it, and each pod that keeps apart wants one (draftmix.go).
+//   - Pods are then placed on the nodes of the mix, through the rules and in the order in which they got their
+//     classes. A pod that a rule refuses goes onto another node with a place for such a pod, or into room that is left
+//     over. Otherwise it is placed as if there were no draft.
 //
-// A draft is a proposal and knows the constraints only roughly. It never decides: the rules do. It counts when its plan
-// is the cheaper one and no pod loses its place by it (orders.go, even.go).
+// A draft is a proposal and knows the constraints only roughly. It never decides: the rules do. It counts when its
+// plan is the cheaper one and no pod loses its place by it (orders.go, even.go).
 
-// draft is nodes that are to be.
+// draft holds the nodes that are proposed.
 type draft struct {
 	*solver
 	pool    *pool
 	classes []*class
 	pods    []*drafted       // in the order of placing
 	largest resources.Vector // room of the pool's nodes, the most of each resource
-	forced  int              // nodes that there are at least: pods of the largest group that keeps apart
+	forced  int              // the least number of nodes: pods of the largest group that keeps apart
 }
 
 // drafted is a pod with what the draft has found for it.
@@ -51,16 +51,18 @@ type target struct {
 	index int  // of its bin, once it is planned; else -1
 }
 
-// maxTries bounds on how many nodes of the draft a pod is tried before it is taken for one that the draft has nothing for.
+// maxTries bounds on how many nodes of the draft a pod is tried, before the draft counts as having nothing for it.
 const maxTries = 8
 
-// runDraft places pods, which are in the order of compare, on the nodes of a draft and returns the others.
+// runDraft places pods on the nodes of a draft and returns the others. The pods are in the order of compare.
 func (s *solver) runDraft(order []*cluster.Pod) []*cluster.Pod {
 	p := s.draftPool()
 	if p == nil || s.someWait() {
 		return order
 	}
-	order = slices.DeleteFunc(order, func(pod *cluster.Pod) bool { return s.keepPromise(pod) || s.placeOnExisting(pod) })
+	order = slices.DeleteFunc(order, func(pod *cluster.Pod) bool {
+		return s.keepPromise(pod) || s.placeOnExisting(pod)
+	})
 	d := &draft{solver: s, pool: p}
 	rest := d.take(order)
 	if !d.classify() {
@@ -73,8 +75,8 @@ func (s *solver) runDraft(order []*cluster.Pod) []*cluster.Pod {
 	return rest
 }
 
-// someWait reports whether a pod to place still runs, since it leaves its node after others have their places: a draft knows no
-// order.
+// someWait reports whether a pod to place still runs. Such a pod leaves its node only after others have their places,
+// and a draft knows no order.
 func (s *solver) someWait() bool {
 	for _, l := range s.leavers {
 		if !l.left {
@@ -84,7 +86,7 @@ func (s *solver) someWait() bool {
 	return false
 }
 
-// draftPool is the first pool that launches; nil when a draft would not know what it launches.
+// draftPool returns the first pool that launches; nil when a draft could not tell what that pool launches.
 func (s *solver) draftPool() *pool {
 	for _, p := range s.pools {
 		if p.Blocked != "" || p.closed || p.Catalog == nil {
@@ -98,8 +100,8 @@ func (s *solver) draftPool() *pool {
 	return nil
 }
 
-// placeOnExisting places a pod on the first existing node that takes it. Pods that are spread over hostnames wait, as
-// ever, until it is known how many nodes there are.
+// placeOnExisting places a pod on an existing node. Pods spread over hostnames wait, as ever, until it is known how
+// many nodes there are.
 func (s *solver) placeOnExisting(pod *cluster.Pod) bool {
 	if len(s.existing) == 0 || lateness(pod.Shape) == lastOfAll {
 		return false
@@ -107,8 +109,8 @@ func (s *solver) placeOnExisting(pod *cluster.Pod) bool {
 	return s.placeInExisting(s.askOne(pod, s.info(pod.Shape)))
 }
 
-// take chooses the pods that the draft is for, and returns the others: those that the pool does not take or comes later
-// for, and those spread over hostnames of which a node may get several.
+// take chooses the pods that the draft is for, and returns the others. These are pods that the pool does not take or
+// comes later for, pods that come alone, and pods spread over hostnames of which a node may get several.
 func (d *draft) take(order []*cluster.Pod) (rest []*cluster.Pod) {
 	apart := map[string]int{}
 	var hosts []*cluster.Shape
@@ -172,7 +174,7 @@ func (d *draft) place() []*cluster.Pod {
 	return rest
 }
 
-// placeEarly places a pod that is spread over hostnames on an existing node: the others have been tried there.
+// placeEarly places a pod that is spread over hostnames on an existing node. The others were tried there before.
 func (d *draft) placeEarly(own *drafted) bool {
 	return own.early && len(d.existing) > 0 && d.placeInExisting(d.askOne(own.pod, own.info))
 }

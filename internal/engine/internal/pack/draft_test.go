@@ -7,7 +7,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// P-22: a zone that has to have memory left for its cores takes pods with memory at no price, however many pods it has.
+// P-22: a zone that has to have memory left for its cores takes pods with memory at no price, however many pods it
+// has.
 func TestAPodComesWhereItAddsLeast(t *testing.T) {
 	t.Parallel()
 	pod := func(cores, memory int64) *shape {

@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// class is nodes that are the same for every constraint between pods but those over the hostname: a zone, for instance.
+// class stands for nodes that are the same for all constraints between pods, except those over the hostname: a zone,
+// for instance.
 type class struct {
 	offers catalog.Bits
 	labels requirement.Set  // what makes it the class
@@ -27,14 +28,15 @@ type class struct {
 const (
 	// maxClasses bounds the effort: where there are more, nothing is drafted.
 	maxClasses = 16
-	// sameCost is how far costs of classes are apart that count as the same.
+	// sameCost is how many times dearer a class may be and still count as costing the same.
 	sameCost = 1.01
-	// sameShare is how far apart what a pod adds to two classes may be that counts as the same, as a share of what it costs alone.
+	// sameShare is how much the costs that a pod adds to two classes may differ and still count as the same, as a
+	// share of what the pod costs alone.
 	sameShare = 0.01
 )
 
-// classify makes the classes. It reports false when constraints look at labels that the provider does not decide, or at
-// too many values.
+// classify makes the classes. It reports false when constraints look at labels that the provider does not decide, or
+// at too many values.
 func (d *draft) classify() bool {
 	byValues := map[string]*class{}
 	for i := range d.pool.plain().All() {
@@ -61,8 +63,8 @@ func (d *draft) classify() bool {
 	return len(d.classes) > 0 && len(d.classes) <= maxClasses
 }
 
-// assign gives each pod a class, and takes away those that no class takes, which it returns. Pods that constraints bind
-// come first, counted as if each class were one node. The others go where they even out the load.
+// assign gives each pod a class. It removes and returns the pods that no class takes. Pods bound by constraints come
+// first, counted as if each class were one node. The others go where they even out the load.
 func (d *draft) assign() []*cluster.Pod {
 	d.price()
 	for _, c := range d.classes {
@@ -125,8 +127,8 @@ func (d *draft) give(own *drafted) {
 	}
 }
 
-// choose returns the class for a pod: where its own spread constraints count fewest, then the first in the order of compare;
-// nil when none takes it.
+// choose returns the class for a pod: where its own spread constraints count fewest, then the first in the order of
+// compare; nil when none takes it.
 func (d *draft) choose(own *drafted) *class {
 	var best *class
 	var crowd int32
@@ -148,9 +150,9 @@ func (d *draft) choose(own *drafted) *class {
 	return best
 }
 
-// compare orders classes for a pod: the cheaper first, then the one to whose price it adds least, then the one with less
-// load. So pods with much memory come to those with many cores, and nodes get both. Pods that keep apart need a node each,
-// to which there should be others: they come where there are fewest of them for the load.
+// compare orders classes for a pod: the cheaper first, then the one to whose price it adds least, then the one with
+// less load. So pods with much memory join pods with many cores, and nodes get both. Pods that keep apart need a node
+// each, and there should be others to fill it. So they go where there are fewest of them for the load.
 func (c *class) compare(other *class, info *shape) int {
 	switch {
 	case c.cost > other.cost*sameCost:
@@ -168,12 +170,12 @@ func (c *class) compare(other *class, info *shape) int {
 	return cmp.Compare(c.load, other.load)
 }
 
-// adds returns how much more the class costs at least with a pod: nothing where it has to have the room for others anyway.
+// adds returns how much a pod adds to the least cost of the class: 0 where the room is needed for others anyway.
 func (c *class) adds(info *shape) float64 {
 	return c.least(c.asked.Plus(info.Requests)) - c.least(c.asked)
 }
 
-// least returns what these amounts cost at least there.
+// least returns a lower bound on what these amounts cost there.
 func (c *class) least(amounts resources.Vector) float64 {
 	highest := 0.0
 	for r, amount := range amounts {
@@ -184,7 +186,8 @@ func (c *class) least(amounts resources.Vector) float64 {
 
 func (d *draft) allows(c *class, info *shape) bool {
 	return !slices.ContainsFunc(info.topology.Keys, func(key int) bool {
-		return !d.topology.Hostname(key) && d.topology.Allowed(info.topology, key, d.topology.DomainOf(key, c.bin)) != topology.Yes
+		return !d.topology.Hostname(key) &&
+			d.topology.Allowed(info.topology, key, d.topology.DomainOf(key, c.bin)) != topology.Yes
 	})
 }
 
@@ -198,8 +201,8 @@ func (d *draft) crowd(c *class, info *shape) int32 {
 	return sum
 }
 
-// price computes what a unit of each resource costs in each class where it is cheapest, and what all pods would cost there if
-// they could be split.
+// price computes what a unit of each resource costs in each class where it is cheapest, and what all pods would cost
+// there if they could be split.
 func (d *draft) price() {
 	var sum resources.Vector
 	for _, own := range d.pods {

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// draftGroup is pods of a class that are the same for the mix.
+// draftGroup holds pods of a class that are the same for the mix.
 type draftGroup struct {
 	group
 	early bool
@@ -17,17 +17,18 @@ type draftGroup struct {
 	first int // no slot before this one is free
 }
 
-// slot is places for pods of a group on a node of the draft.
+// slot holds places for pods of a group on a node of the draft.
 type slot struct {
 	target *target
 	left   int
 }
 
-// maxApart bounds how many groups that keep apart are resources of their own; the largest are.
+// maxApart bounds how many groups that keep apart are resources of their own. The largest ones are.
 const maxApart = 8
 
-// carefulPods is the most pods of a draft that are mixed with care. With 500 the drafts of B-10's pods get so cheap that nodes of
-// one size cost more than they may beside them, and more are launched than planned (B-16).
+// carefulPods is the most pods of a draft that are mixed with [mix.Careful]. With 500, the drafts of B-10's pods got
+// so cheap that nodes of one size cost more beside them than they may. Then more nodes are launched than planned
+// (B-16).
 const carefulPods = 200
 
 // mix drafts the nodes of each class.
@@ -188,7 +189,7 @@ func (c *class) largest() []string {
 	return list[:min(len(list), maxApart)]
 }
 
-// fewOf is how many pods that are spread over hostnames a node is to have at most: twice their share, since they get in
+// fewOf returns how many pods spread over hostnames a node should have at most: twice their share, since they get in
 // each other's way.
 func (d *draft) fewOf(c *class, groups []*draftGroup) int64 {
 	early, nodes := 0, 1
@@ -204,14 +205,14 @@ func (d *draft) fewOf(c *class, groups []*draftGroup) int64 {
 }
 
 const (
-	// alikeRoom is how far the rooms of two offerings are apart, for their prices, that are of one shape.
+	// alikeRoom is how far apart the rooms of two offerings may be, for their prices, to be of one shape.
 	alikeRoom = 0.03
-	// alikePrice is how much dearer than another one of its shape an offering has to be for a mix to look at both.
+	// alikePrice is how many times dearer than another of its shape an offering must be for a mix to look at both.
 	alikePrice = 1.15
 )
 
-// similar reports whether c, which is no dearer than other, is nearly the same: the mix has less to look at, and a node
-// is launched with the smaller one all the same where its pods fit.
+// similar reports whether other is nearly the same as c, which is no dearer. So the mix has less to look at. A node is
+// launched with the smaller one all the same where its pods fit.
 func (c *candidate) similar(other *candidate) bool {
 	if c.covers(other) {
 		return true

@@ -6,8 +6,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 )
 
-// driverRule: a pod with volumes of a CSI driver that pods must not be without goes to no node that lacks it (K-58,
-// CSIDriver.preventPodSchedulingIfMissing). On a node that is not initialized it is still to come: its claim waits for it.
+// driverRule: a CSI driver may have to be on a node before its pods (K-58, CSIDriver.preventPodSchedulingIfMissing). A
+// pod with volumes of such a driver goes to no node without it. On a node that is not initialized the driver is still
+// to come: the node's claim waits for it.
 type driverRule struct {
 	anyOffer
 	anyPool
@@ -31,7 +32,7 @@ func (driverRule) refuses(_ *solver, n *existing, a *attempt) topology.Verdict {
 
 func (driverRule) placedOn(*solver, *existing, *attempt) {}
 
-// driversOf returns the drivers that pods may not be without, sorted.
+// driversOf returns the drivers that the node must have for its pods, sorted.
 func (b *planned) driversOf() []string {
 	var drivers []string
 	for _, pod := range b.pods {

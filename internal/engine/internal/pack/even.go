@@ -12,29 +12,29 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file plans nodes of one size where pods that keep apart by hostname decide how many nodes there are (B-16,
-// ADR 0021). kube-scheduler puts pods where it likes, not where they were planned. The cheapest plan has a small
-// node for each pod that keeps apart, and large ones for all others. Then the others fill the small nodes, and each
-// pod that finds its place taken needs a further one. On nodes of one size each has room for its share of all pods,
-// whichever come there.
+// This file plans nodes of one size where pods that keep apart by hostname decide how many nodes there are (B-16, ADR
+// 0021). kube-scheduler puts pods where it likes, not where they were planned. The cheapest plan has a small node for
+// each pod that keeps apart, and large ones for all others. Then the others fill the small nodes, and each pod that
+// finds its place taken needs a further one. Nodes of one size each have room for their share of all pods, whichever
+// pods come.
 
 const (
 	// evenTolerance is how much dearer nodes of one size may be, as a share. Further nodes for pods that find their
 	// places taken cost more than that: 0.24 in system-500, 0.2 in the mean of 24 drawn workloads.
 	evenTolerance = 0.15
-	// evenFew is how much dearer fewer nodes may be among the sizes, as a share. Much smaller nodes often cost the
-	// same.
+	// evenFew is how much dearer a size with fewer nodes may be, as a share. Much smaller nodes often cost the same.
 	evenFew = 0.05
 	// evenSpare is the share of a node's cores and memory that stays free. It makes up for what does not fit exactly.
 	evenSpare = 0.04
-	// evenNear is the least share of the chosen size that a node has which is nearly of it, evenSaving what such nodes have to
-	// save as a share of the price: of one size more plans are used as they were made.
+	// evenNear is the least share of the chosen size that a node must have to be nearly of that size. evenSaving is
+	// the share of the price that such nodes must save: with nodes of one size, more plans are carried out as they
+	// were made.
 	evenNear   = 0.7
 	evenSaving = 0.02
 	// evenMost is how much dearer than the chosen one other types of a claim may be, in percent and for the same
 	// capacity type. Nodes of twice the size would not be of one size.
 	evenMost = 50
-	// evenShare is the part of all nodes for which pods must ask that keep apart: where they are fewer, there is
+	// evenShare is the least share of all nodes that pods that keep apart must need. Where they are fewer, there is
 	// room for them.
 	evenShare = 0.25
 	// evenPods bounds the effort: a plan of more pods is made once.
@@ -61,7 +61,8 @@ func Provide(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	return thrifty
 }
 
-// evenNodes plans with nodes of one size where pods keep apart. It reports whether that is worth what it costs more than a plan.
+// evenNodes plans with nodes of one size where pods keep apart. It reports whether that is worth what it costs more
+// than the cheapest plan.
 func evenNodes(snapshot *cluster.Snapshot, pods []*cluster.Pod, cheapest plan.Plan) (even plan.Plan, better bool) {
 	sizes := evenSizes(snapshot, pods, cheapest)
 	if len(sizes) == 0 {
@@ -82,7 +83,7 @@ func evenNodes(snapshot *cluster.Snapshot, pods []*cluster.Pod, cheapest plan.Pl
 	return even, true
 }
 
-// tolerance is how many times the cheapest nodes' price a plan of fewer nodes may cost, at most.
+// tolerance returns how many times the price of the cheapest nodes a plan with fewer nodes may cost.
 func tolerance(snapshot *cluster.Snapshot) float64 {
 	percent := 0
 	for _, p := range snapshot.Pools {
@@ -91,8 +92,8 @@ func tolerance(snapshot *cluster.Snapshot) float64 {
 	return 1 + float64(percent)/100
 }
 
-// withoutTolerance returns the snapshot for the cheapest nodes, however many. Two tolerances do not add up: nodes
-// of one size are compared with those.
+// withoutTolerance returns the snapshot with no price tolerance, for the cheapest nodes, however many. Nodes of one
+// size are compared with those, so that two tolerances do not add up.
 func withoutTolerance(snapshot *cluster.Snapshot) *cluster.Snapshot {
 	exact := *snapshot
 	exact.Pools = make([]*cluster.Pool, len(snapshot.Pools))
@@ -104,12 +105,12 @@ func withoutTolerance(snapshot *cluster.Snapshot) *cluster.Snapshot {
 	return &exact
 }
 
-// costs is what a plan's nodes cost per hour, with what each costs beside its price.
+// costs returns what a plan's nodes cost per hour, with the overhead of each.
 func costs(snapshot *cluster.Snapshot, p plan.Plan) float64 {
 	return float64(p.Cost(snapshot.Overhead))
 }
 
-// lost reports whether a pod has no place in a plan that has one in another.
+// lost reports whether a pod with a place in other has none in p.
 func lost(p, other plan.Plan) bool {
 	had := map[string]bool{}
 	for _, u := range other.Unplaced {
@@ -148,9 +149,9 @@ func evenSizes(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) map
 type demand struct {
 	sum   resources.Vector // of all together
 	apart int              // how many pods keep apart from each other, at most
-	// shared is set where a node has several pods: where none has, each pod has its node wherever it comes.
+	// shared is set when some node has several pods. If none has, each pod has its own node, wherever it goes.
 	shared bool
-	types  []string // that take these
+	types  []string // of a launch with one of these
 }
 
 func demandOf(launches []plan.Launch, byUID map[string]*cluster.Pod) demand {
@@ -183,22 +184,24 @@ type sized struct {
 	price        float64
 }
 
-// fewest returns the fewest nodes of one size among those that cost at most so many times the cheapest, the cheaper of as many, and
-// what the cheapest cost. There are no nodes where the list is empty.
+// fewest returns the entry with the fewest nodes among those that cost at most tolerance times the cheapest, and the
+// price of the cheapest. Of as many nodes the cheaper ones win. best has no nodes if the list is empty.
 func fewest(list []sized, tolerance float64) (best sized, least float64) {
 	least = math.Inf(1)
 	for _, c := range list {
 		least = min(least, c.price)
 	}
 	for _, c := range list { // by price of a node
-		if c.price <= least*tolerance && (best.nodes == 0 || c.nodes < best.nodes || c.nodes == best.nodes && c.price < best.price) {
+		if c.price <= least*tolerance &&
+			(best.nodes == 0 || c.nodes < best.nodes || c.nodes == best.nodes && c.price < best.price) {
 			best = c
 		}
 	}
 	return best, least
 }
 
-// size returns the offer of which nodes for all pods cost least or, for little more, are fewest.
+// size returns the offer with which nodes for all pods cost least or, for little more, are fewest; false if there is
+// none.
 func (d demand) size(p *pool) (int, bool) {
 	var list []sized
 	for i := range p.plain().All() {
@@ -219,8 +222,8 @@ func (d demand) size(p *pool) (int, bool) {
 	return best.offer, best.nodes > 0
 }
 
-// keepEven gives new nodes of the pool the size of an offer, as far as pods fit, or with near one that is nearly of it.
-// Claims keep larger types, so that there is something to choose from.
+// keepEven gives new nodes of the pool the size of an offer, as far as pods fit. With near, they may also be nearly of
+// that size. Claims keep larger types, so that there is something to choose from.
 func (p *pool) keepEven(offer int, near bool) {
 	even := catalog.NewBits(len(p.Catalog.Offers))
 	room, chosen := p.roomOf(offer), p.Catalog.Offers[offer]

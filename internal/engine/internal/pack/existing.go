@@ -10,11 +10,11 @@ import (
 
 // bin is what pods are placed in: the part that existing and planned nodes have in common.
 type bin struct {
-	// ports are taken. Those of daemons are among them for an existing node; a planned one is kept free of
-	// conflicts with these by daemonRule.
+	// ports are the host ports that are taken. On an existing node those of daemons are among them. On a planned node
+	// daemonRule prevents conflicts with them.
 	ports []cluster.HostPort
 	pods  []*cluster.Pod // placed in this round
-	// volumes are those that pods of this round bring and that others may share, claims those that others may use too.
+	// volumes and claims are those of this round's pods that other pods may share.
 	volumes, claims []string
 }
 
@@ -22,7 +22,7 @@ type bin struct {
 type existing struct {
 	bin
 	node     *cluster.Node
-	free     resources.Vector // what is left for pods, daemons still to come taken off; set by settle
+	free     resources.Vector // room for pods, less the daemons still to come; set by settle
 	awaiting []awaited        // daemons still to come
 	settled  bool
 	closed   bool // it goes: nothing is placed on it
@@ -35,8 +35,8 @@ type awaited struct {
 	requests resources.Vector
 }
 
-// settle computes what an existing node has left, when it is first looked at: daemons that will run on it and have
-// not come yet keep their place (P-06).
+// settle computes what an existing node has left, when it is first looked at. Daemons that will run on it and have not
+// come yet keep their place (P-06).
 func (n *existing) settle(daemons []cluster.Daemon) {
 	if n.settled {
 		return

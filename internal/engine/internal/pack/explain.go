@@ -10,8 +10,8 @@ import (
 )
 
 // explain says why no pool can launch a node for a shape (P-12). The rules are applied to all instance types of the
-// pool's node class, until one leaves nothing. When all leave something, the first is blamed that depends on where
-// other pods are: its demands can be met, but nowhere together with the others.
+// pool's node class, until one leaves nothing. When all leave something, the first rule that depends on where other
+// pods are is blamed: its demands can be met, but nowhere together with the others.
 func (s *solver) explain(c *cluster.Shape) plan.Unplaced {
 	var u plan.Unplaced
 	for _, node := range s.snapshot.Nodes {
@@ -34,15 +34,15 @@ type explainer struct {
 	left     catalog.Bits // offers that the rules have left
 	steps    []plan.Step
 	suspects []plan.Step
-	// isBeyond is set while it is asked what else is in the way beyond taints, and beyond is the answer: "" for
-	// nothing.
+	// isBeyond is set while looking for what else is in the way beyond taints. beyond is the answer, "" for nothing.
 	isBeyond bool
 	beyond   cause.Code
 }
 
 func (e *explainer) run(s *solver) plan.PoolRefusal {
 	if e.apply(s) {
-		e.suspect(plan.ByPod, cause.NoPlaceFound, "each of its demands can be met, but no place was found that meets all of them")
+		e.suspect(plan.ByPod, cause.NoPlaceFound,
+			"each of its demands can be met, but no place was found that meets all of them")
 		e.steps = append(e.steps, e.suspects[0])
 	}
 	return plan.PoolRefusal{Pool: e.pool.Name, Steps: e.steps, Beyond: e.beyond}
@@ -75,7 +75,7 @@ func (e *explainer) stop(by plan.Demand, code cause.Code, key, detail string) bo
 	return false
 }
 
-// suspect notes what it must be if no rule leaves nothing. The first suspect is named.
+// suspect notes what is to blame if every rule leaves something. The first suspect is named.
 func (e *explainer) suspect(by plan.Demand, code cause.Code, detail string) {
 	e.suspects = append(e.suspects, plan.Step{Demand: by, Cause: code, Detail: detail})
 }
@@ -86,7 +86,8 @@ func (e *explainer) narrow(by plan.Demand, code cause.Code, key, detail string, 
 	allowed.AndTo(e.left)
 	left := e.pool.Catalog.CountTypes(e.left)
 	if left < before {
-		e.steps = append(e.steps, plan.Step{Demand: by, Cause: code, Key: key, Detail: detail, Before: before, Left: left})
+		e.steps = append(e.steps, plan.Step{Demand: by, Cause: code, Key: key, Detail: detail, Before: before,
+			Left: left})
 	}
 	return left > 0
 }
@@ -102,7 +103,8 @@ func (e *explainer) demand(by plan.Demand, demands requirement.Set) bool {
 		key := r.Key()
 		switch {
 		case r.Empty():
-			e.stop(by, contradiction, string(key), "the "+string(by)+"'s requirements on "+string(key)+" contradict each other")
+			e.stop(by, contradiction, string(key), "the "+string(by)+"'s requirements on "+string(key)+
+				" contradict each other")
 			return false
 		case e.pool.Catalog.Known(key):
 			if !e.narrow(by, mismatch, string(key), r.String(), e.pool.Catalog.Compatible(r)) {

@@ -4,9 +4,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// Fit places pods, which are among the snapshot's pending ones, on the snapshot's nodes and launches nothing. It returns
-// which pods each node gets, or false when some pod finds no place. Pools count for where nodes could be, as always: pods are
-// not moved out of a zone that is theirs to spread over.
+// Fit places pods on the snapshot's nodes and launches nothing. The pods must be among the snapshot's pending ones. It
+// returns which pods each node gets, or false when some pod finds no place. Pools count for where nodes could be, as
+// always: pods are not moved out of a zone that is theirs to spread over.
 func Fit(snapshot *cluster.Snapshot, pods []*cluster.Pod) (map[*cluster.Node][]*cluster.Pod, bool) {
 	if _, blocked := able(pods); len(blocked) > 0 {
 		return nil, false
@@ -18,9 +18,10 @@ func Fit(snapshot *cluster.Snapshot, pods []*cluster.Pod) (map[*cluster.Node][]*
 	return s.onNodes(), true
 }
 
-// Room is [Fit] for as many of the pods as have a place, and returns the others as well. No pod has one if constraints could
-// not be judged while they were placed.
-func Room(snapshot *cluster.Snapshot, pods []*cluster.Pod) (placed map[*cluster.Node][]*cluster.Pod, rest []*cluster.Pod) {
+// Room is [Fit] for as many of the pods as have a place, and returns the others as rest. No pod has a place if
+// constraints could not be judged while the pods were placed.
+func Room(snapshot *cluster.Snapshot,
+	pods []*cluster.Pod) (placed map[*cluster.Node][]*cluster.Pod, rest []*cluster.Pod) {
 	free, blocked := able(pods)
 	s := within(snapshot, free)
 	if s.topology.Violated() != nil {

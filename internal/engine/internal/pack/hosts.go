@@ -11,30 +11,33 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file plans how many nodes there are for pods spread over hostnames (P-03, P-22, ADR 0039). One after the other they fill
-// a node before the next one is opened, and the last node gets what is left. It counts as little as that, so each node is held to
-// that number, and most of it stays empty. So the nodes are opened first, one pod on each; the rule of the spread itself then
-// keeps them even. Other pods come into the room beside them.
+// This file plans how many nodes there are for pods spread over hostnames (P-03, P-22, ADR 0039). Placed one after the
+// other, they fill a node before the next one is opened, and the last node gets what is left. The spread then holds
+// every node to about as few as that, so most of each node stays empty. So the nodes are opened first, with one pod on
+// each. The rule of the spread itself then keeps them even. Other pods go into the room beside them.
 
-// hosts is how many nodes of a pool pods spread over hostnames open before a node gets a second one of them.
+// hosts is how many nodes of a pool are opened for pods spread over hostnames before a node gets a second one of them.
 type hosts struct {
 	pool  string
 	nodes int
 }
 
 const (
-	// maxHosts bounds how many numbers of nodes are tried: what was computed, and then more, since pods do not fit together exactly.
+	// maxHosts bounds how many numbers of nodes are tried: what was computed, and then more, since pods do not fit
+	// together exactly.
 	maxHosts = 3
-	// fewInEach is how many nodes there are in each zone from which on one more in some of them is even enough.
+	// fewInEach is the number of nodes in each zone from which on one more in some zones is even enough.
 	fewInEach = 4
 )
 
-// evenHosts plans with nodes that pods spread over hostnames open first. It reports whether that is better than another plan.
+// evenHosts plans with nodes that are opened first for pods spread over hostnames. It returns the better plan, and
+// whether that is not than.
 func evenHosts(snapshot *cluster.Snapshot, pods []*cluster.Pod, than plan.Plan) (best plan.Plan, better bool) {
 	t, zones, most := hostsFor(snapshot, pods, than)
 	for tries := 0; t.hosts.nodes > 0 && tries < maxHosts; tries++ {
-		// a node that came beside these has none of the pods: each other one would be held to one
-		own, made := tryUnless(snapshot, pods, mix.Solve, t, func(s *solver) bool { return len(s.planned) > t.hosts.nodes })
+		// a node opened beside these has none of the pods, and each other node would be held to one
+		own, made := tryUnless(snapshot, pods, mix.Solve, t,
+			func(s *solver) bool { return len(s.planned) > t.hosts.nodes })
 		if made {
 			fewer := len(own.Launches) < len(than.Launches) && costs(snapshot, own) <= most
 			if !lost(own, than) && (fewer || cheaper(snapshot, own, than)) {
@@ -49,7 +52,8 @@ func evenHosts(snapshot *cluster.Snapshot, pods []*cluster.Pod, than plan.Plan) 
 	return than, better
 }
 
-// evenOver returns a number of nodes, no lower, that can have as many pods each while zones do.
+// evenOver raises a number of nodes to a multiple of zones while there are few in each: then nodes and zones can both
+// be even.
 func evenOver(zones, nodes int) int {
 	if nodes < fewInEach*zones {
 		return (nodes + zones - 1) / zones * zones
@@ -57,8 +61,9 @@ func evenOver(zones, nodes int) int {
 	return nodes
 }
 
-// hostsFor returns what to try instead of a plan, over how many zones the pods are spread as well, and what fewer nodes may cost. It is
-// nothing where the plan launches nothing, has no pods spread over hostnames, or where there is nothing to save.
+// hostsFor returns what to try instead of a plan, over how many zones the pods are also spread, and what fewer nodes
+// may cost. The trial is empty if the plan launches nothing, if it has no pods spread over hostnames, or if there is
+// nothing to save.
 func hostsFor(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) (t trial, zones int, most float64) {
 	isLate := func(pod *cluster.Pod) bool { return lateness(pod.Shape) == lastOfAll }
 	if len(p.Launches) == 0 || len(pods) > evenPods || !slices.ContainsFunc(pods, isLate) {
@@ -73,7 +78,9 @@ func hostsFor(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) (t t
 	for _, pod := range pods {
 		byUID[pod.UID] = pod
 	}
-	own := plan.Plan{Launches: slices.DeleteFunc(slices.Clone(p.Launches), func(l plan.Launch) bool { return l.Pool != pool.Name })}
+	own := plan.Plan{
+		Launches: slices.DeleteFunc(slices.Clone(p.Launches), func(l plan.Launch) bool { return l.Pool != pool.Name }),
+	}
 	d := hostDemand{demand: demandOf(own.Launches, byUID), late: map[*cluster.Shape]int{}, zones: 1}
 	for _, l := range own.Launches {
 		for _, ref := range l.Pods {
@@ -105,16 +112,18 @@ func hostsFor(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) (t t
 	return t, d.zones, costs(snapshot, p) - before + least*tolerance(snapshot)
 }
 
-// hostDemand is what pods ask for among which some are spread over hostnames.
+// hostDemand is what pods ask for of which some are spread over hostnames.
 type hostDemand struct {
 	demand
 	late    map[*cluster.Shape]int // how many pods are spread over hostnames, by shape
 	others  bool                   // there are others
 	largest resources.Vector       // the most of each resource that a pod asks for: each may come to any of the nodes
-	zones   int                    // how many zones there are where pods are spread over these as well: as many nodes in each are even
+	// how many zones there are if pods are also spread over zones, else 1: equally many nodes in each are even
+	zones int
 }
 
-// sizes lists the offers on which all pods that are spread over hostnames may run, each with as many nodes as are needed for all.
+// sizes lists the offers on which all pods that are spread over hostnames may run, each with as many nodes as are
+// needed for all.
 func (d *hostDemand) sizes(s *solver, p *pool) []sized {
 	offers := p.plain().Clone()
 	for shape := range d.late {
@@ -133,14 +142,15 @@ func (d *hostDemand) sizes(s *solver, p *pool) []sized {
 			}
 		}
 		if nodes := d.nodesOf(room); nodes > 0 {
-			list = append(list, sized{i, nodes, float64(nodes) * float64(max(p.Catalog.Offers[i].Price+p.NodeOverheadPrice, 1))})
+			list = append(list,
+				sized{i, nodes, float64(nodes) * float64(max(p.Catalog.Offers[i].Price+p.NodeOverheadPrice, 1))})
 		}
 	}
 	return list
 }
 
-// nodesOf returns how many nodes with such a room have it for all pods, each for its share of those that are spread over
-// hostnames; 0 where some pod does not fit.
+// nodesOf returns how many nodes with such a room hold all pods, each with its share of those that are spread over
+// hostnames; 0 if some pod does not fit.
 func (d *hostDemand) nodesOf(room resources.Vector) int {
 	if !d.largest.Fits(room) {
 		return 0
@@ -155,7 +165,8 @@ func (d *hostDemand) nodesOf(room resources.Vector) int {
 	for _, count := range d.late {
 		most = max(most, count)
 	}
-	nodes += int64(sort.Search(max(0, most-int(nodes)), func(more int) bool { return d.shares(nodes + int64(more)).Fits(room) }))
+	nodes += int64(sort.Search(max(0, most-int(nodes)),
+		func(more int) bool { return d.shares(nodes + int64(more)).Fits(room) }))
 	return evenOver(d.zones, int(nodes))
 }
 
@@ -170,8 +181,9 @@ func (d *hostDemand) shares(nodes int64) resources.Vector {
 
 func ceilOf(amount, by int64) int64 { return (amount + by - 1) / by }
 
-// placeLate places pods that are spread over hostnames, and returns those that found no place. The first of them open the nodes
-// that there should be, then each kind of pods goes round: a skew above 1 would let them fill the first nodes.
+// placeLate places pods that are spread over hostnames, and returns those that found no place. The first of them open
+// the nodes that there should be. Then each kind of pod goes round the nodes, since a skew above 1 would let it fill
+// the first ones.
 func (s *solver) placeLate(pods []*cluster.Pod) []*cluster.Pod {
 	var rest []*cluster.Pod
 	turns := map[*cluster.Shape]int{}
@@ -179,7 +191,8 @@ func (s *solver) placeLate(pods []*cluster.Pod) []*cluster.Pod {
 		turn := turns[pod.Shape]
 		turns[pod.Shape]++
 		if !s.moved(pod, func(info *shape) bool {
-			return s.placeInExisting(s.askOne(pod, info)) || s.openHost(pod, info) || s.placeInTurn(s.askOne(pod, info), turn)
+			return s.placeInExisting(s.askOne(pod, info)) || s.openHost(pod, info) ||
+				s.placeInTurn(s.askOne(pod, info), turn)
 		}) {
 			rest = append(rest, pod)
 		}
@@ -187,8 +200,8 @@ func (s *solver) placeLate(pods []*cluster.Pod) []*cluster.Pod {
 	return s.placeEach(rest)
 }
 
-// placeInTurn places the pod of an attempt on the first planned node that takes it, beginning with the one whose turn it is.
-// Nodes of pools that it likes less than others are left for later.
+// placeInTurn places the pod of an attempt on the first planned node that takes it, beginning with the one whose turn
+// it is. Nodes of pools that it likes less than others are left for later.
 func (s *solver) placeInTurn(a *attempt, turn int) bool {
 	for len(a.info.refused) < s.bins() {
 		a.info.refused = append(a.info.refused, false)

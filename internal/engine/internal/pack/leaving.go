@@ -7,10 +7,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 )
 
-// This file counts what runs on nodes that go (P-03, P-04, D-09). kube-scheduler counts it until it is gone, so pods that wait
-// now are placed beside it. The pods on such nodes move one after another: a pod under a PodDisruptionBudget leaves when those
-// before it run elsewhere, and is placed beside those that have not left yet; pods under none all leave at once. A node is gone
-// once the last of them has left. So a plan that places them all is an order in which they can move.
+// This file counts what runs on nodes that go (P-03, P-04, D-09). kube-scheduler counts it until it is gone, so pods
+// that wait now are placed beside it. The pods on such nodes move one after another. A pod under a PodDisruptionBudget
+// leaves when those before it run elsewhere, and is placed beside those that have not left yet. Pods under none all
+// leave at once. A node is gone once the last of them has left. So a plan that places them all is an order in which
+// they can move.
 
 // leaver is a pod to place that runs on a node which goes.
 type leaver struct {
@@ -19,9 +20,10 @@ type leaver struct {
 	left    bool
 }
 
-// addLeaving adds the nodes on which nothing is placed, closed, since what runs there counts: those that go, and those that a
-// what-if has closed. One of ours from which no pod has to move any more will be gone in a moment, and counts for nothing. Of
-// one without a claim nobody here knows when it goes: until then kube-scheduler counts it, if only as an empty domain.
+// addLeaving adds closed nodes, on which nothing is placed but what runs there counts: those that go, and those that a
+// what-if has closed. A node of ours that no pod has to leave any more will be gone in a moment, and counts for
+// nothing. When a node without a claim goes is unknown. Until then kube-scheduler counts it, if only as an empty
+// domain.
 func (s *solver) addLeaving(pods []*cluster.Pod) {
 	if !s.topology.Constrained() {
 		return
@@ -109,8 +111,8 @@ func (s *solver) letGo(t *topology.Tracker) {
 	}
 }
 
-// leave takes a pod away from where it runs, and its node when it was the last. It reports false for a pod that runs nowhere, or has
-// left already.
+// leave takes a pod away from where it runs, and its node when it was the last. It reports false for a pod that runs
+// nowhere, or has left already.
 func (s *solver) leave(t *topology.Tracker, pod *cluster.Pod) bool {
 	l := s.leavers[pod.UID]
 	if l == nil || l.left {
@@ -149,7 +151,7 @@ func (s *solver) back(t *topology.Tracker, pod *cluster.Pod) {
 // leaving reports whether the pod runs on a node that goes, in the way of some constraint.
 func (s *solver) leaving(pod *cluster.Pod) bool { return s.leavers[pod.UID] != nil }
 
-// placeOne places a pod on a node that is there or planned, or on a new one; one that runs leaves its node for that.
+// placeOne places a pod on a node that is there or planned, or on a new one. A pod that runs leaves its node for that.
 func (s *solver) placeOne(pod *cluster.Pod) bool {
 	if s.thrifty {
 		return s.moved(pod, func(info *shape) bool { return s.placeThriftily(pod, info) })

@@ -7,13 +7,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 )
 
-// This file chooses among places that cost the same by what pods prefer (P-05, P-08). A pool that a pod would
-// rather not have (its PreferNoSchedule taint is not tolerated, or another pool of the same weight has the custom
-// labels that the pod wishes) gives it a new node only when no other pool does; but a node that such a pool gets
-// anyway is used before another one is launched. And when every pod has its place, pods on existing nodes move to
-// those that they like better and that have room: nothing is launched for it, and nothing stays away.
+// This file chooses by what pods prefer, among places that cost the same (P-05, P-08). A pod likes a pool less than
+// others if it does not tolerate the pool's PreferNoSchedule taint, or if another pool of the same weight has the
+// custom labels that it wishes. Such a pool gives it a new node only when no other pool does. But a node that the pool
+// gets anyway is used before another one is launched. When every pod has its place, pods on existing nodes move to
+// nodes that they like better and that have room. Nothing is launched for that, and no pod loses its place.
 
-// preferenceRule: what pods prefer never keeps them from a place. It is in the list so that the list is whole; what
+// preferenceRule: what pods prefer never keeps them from a place. It is in the list so that the list is complete. What
 // it does is in this file and in wishes.go.
 type preferenceRule struct {
 	anyNode
@@ -107,8 +107,8 @@ func (info *shape) isLater(p *pool) bool {
 	return info.later != nil && info.later[p.index]
 }
 
-// packLiked is packGroups for pods of which some come to a pool only when no other takes them. These are packed
-// after the others: into the room that there is, then on new nodes of the pools that they like, then of all.
+// packLiked is packGroups where some pods come to a pool only when no other takes them. These are packed after the
+// others: first into the room that there is, then on new nodes of the pools that they like, then of all pools.
 func (s *solver) packLiked(pods []*cluster.Pod) []*cluster.Pod {
 	var easy, picky []*cluster.Pod
 	for _, pod := range pods {
@@ -160,8 +160,8 @@ func (s *solver) onlyLiked(pods []*cluster.Pod, do func()) {
 	}
 }
 
-// moveToLiked moves pods that no constraint ties to others from the existing node where they were placed to the one
-// that they like best of those that have room. Promises are kept.
+// moveToLiked moves untied pods from the existing node where they were placed to the one with room that they like
+// best. Pods with a promise stay.
 func (s *solver) moveToLiked() {
 	for i, b := range s.existing {
 		var stay []*cluster.Pod
@@ -223,7 +223,7 @@ func (n *existing) likedBy(c *cluster.Shape) liking {
 	return like
 }
 
-// asks reports whether any pool or node has a taint that only asks: otherwise nobody need look at taints again.
+// asks reports whether any pool or node has a PreferNoSchedule taint. If not, likings need not look at taints.
 func asks(snapshot *cluster.Snapshot) bool {
 	var nothing cluster.Shape
 	for _, p := range snapshot.Pools {

@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// limitRule: a pool stays within its limits (L-10, L-11), and the cluster within its (K-53). Limits on nodes are
-// asked before a node is planned (mayGrow), those on resources each time that it is narrowed: what the plan counts
-// for it is the offer that comes first.
+// limitRule: a pool stays within its limits (L-10, L-11), and the cluster within its own (K-53). Node limits are
+// checked before a node is planned (mayGrow), and resource limits each time that it is narrowed. The plan counts the
+// first offer that limits allow.
 type limitRule struct {
 	anyNode
 	anyPool
@@ -58,7 +58,7 @@ func (limitRule) explains(_ *solver, e *explainer) bool {
 	return true
 }
 
-// never notes of the last step whether an empty pool could not have such a node either. It returns false, as stop does.
+// never notes in the last step whether even an empty pool could not have such a node. It returns false, as stop does.
 func (e *explainer) never(is bool) bool {
 	e.steps[len(e.steps)-1].Never = is
 	return false
@@ -75,7 +75,7 @@ func (p *pool) mayGrow() bool {
 	return p.FreeSlots == nil || len(p.slots) > 0
 }
 
-// admitted is how many more nodes the node limits of pool and cluster admit, below 0 when any number.
+// admitted returns how many more nodes the node limits of pool and cluster admit; below 0 for any number.
 func (p *pool) admitted() int {
 	left := p.Limits.NodesLeft(p.used.Nodes)
 	if p.FreeSlots != nil && (left < 0 || len(p.slots) < left) {
@@ -93,7 +93,7 @@ func (p *pool) cheapestWithin(offers catalog.Bits, held resources.Vector) int {
 	return p.firstWithin(p.used, offers, held)
 }
 
-// firstWithin is cheapestWithin for a pool that uses so much.
+// firstWithin is cheapestWithin for a pool with this usage.
 func (p *pool) firstWithin(used limit.Usage, offers catalog.Bits, held resources.Vector) int {
 	if !p.Limits.HasResources() {
 		return offers.First()
@@ -107,8 +107,8 @@ func (p *pool) firstWithin(used limit.Usage, offers catalog.Bits, held resources
 	return -1
 }
 
-// withinHeld drops the offers that are larger than what the plan counts against the pool's resource limits: whatever
-// the provider launches then stays within them.
+// withinHeld returns the offers that are no larger than what the plan counts against the pool's resource limits. So
+// whatever the provider launches stays within them.
 func (b *planned) withinHeld() catalog.Bits {
 	if !b.pool.Limits.HasResources() {
 		return b.offers
@@ -122,7 +122,7 @@ func (b *planned) withinHeld() catalog.Bits {
 	return kept
 }
 
-// CeilingCode is why the limit of the whole cluster refuses a node: it is reached, or nobody knows it.
+// CeilingCode returns why the limit of the whole cluster refuses a node: it is reached, or it is unknown.
 func CeilingCode(c limit.Ceiling) cause.Code {
 	if c.Unknown != "" {
 		return cause.ClusterLimitUnknown

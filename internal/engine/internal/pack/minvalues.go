@@ -28,7 +28,7 @@ func (minValuesRule) narrows(_ *solver, _ *planned, a *attempt) topology.Verdict
 
 func (minValuesRule) placedIn(*solver, *planned, *attempt) {}
 
-// explains leaves pools alone whose taints are in the way: what would be beyond these is told of offers and limits
+// explains says nothing of pools whose taints are in the way. What is beyond taints is told for offers and limits
 // only.
 func (minValuesRule) explains(_ *solver, e *explainer) bool {
 	if e.isBeyond || e.enough() {
@@ -43,7 +43,7 @@ func (p *pool) enough(offers catalog.Bits) bool {
 	return p.RelaxMinValues || p.lacking(offers) == nil
 }
 
-// lacking returns the labels of which offers have fewer values than the pool demands, with their numbers; nil when
+// lacking returns the labels with fewer values among offers than the pool demands, and how many; nil when there are
 // none.
 func (p *pool) lacking(offers catalog.Bits) map[requirement.Key]int {
 	var few map[requirement.Key]int
@@ -61,7 +61,7 @@ func (p *pool) lacking(offers catalog.Bits) map[requirement.Key]int {
 	return few
 }
 
-// fewValues names the first label of which fewer values are left than the pool demands.
+// fewValues names the first label with fewer values left than the pool demands.
 func (e *explainer) fewValues() string {
 	p, offers := e.pool, e.left
 	if p.reserved != nil {
@@ -70,14 +70,15 @@ func (e *explainer) fewValues() string {
 	few := p.lacking(offers)
 	for _, demand := range p.MinValues {
 		if n, lacks := few[demand.Key]; lacks {
-			return fmt.Sprintf("minValues asks for %d values of %s, with only %d left for the pod", demand.Count, demand.Key, n)
+			return fmt.Sprintf("minValues asks for %d values of %s, with only %d left for the pod", demand.Count,
+				demand.Key, n)
 		}
 	}
 	return "fewer values are left for the pod than minValues asks for"
 }
 
-// enough reports whether what is left has the values that minValues demands. A node in a reservation has that one
-// offering, and another node none that is reserved (settle).
+// enough reports whether what is left has the values that minValues demands. A node in a reservation has only that
+// offer, and another node has none that is reserved (see reserve).
 func (e *explainer) enough() bool {
 	p := e.pool
 	if p.reserved == nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file plans twice where pods with constraints on others meet pods that only need room: once with the first of them
-// in front, once with the second. The first get a small node each when nothing is there yet, and the others then large
-// ones, in which the first would have had room. In the other order they go into that room; but where they open many
-// nodes themselves, the others should fill those. No order is the cheaper one always.
+// This file plans twice where tied pods meet pods that only need room: once with the tied pods first, once with the
+// others. Tied pods that come first get a small node each when nothing is there yet. The others then get large nodes,
+// in which the tied pods would have had room. In the other order they go into that room. But where tied pods open many
+// nodes themselves, the others should fill those. Neither order is always the cheaper one.
 
-// cheapestOf plans in both orders, and by a draft, and takes the plan that costs least. Where the draft is as good as a
-// plan can be, nearly, there are no others.
+// cheapestOf plans in both orders and by a draft, and returns the plan that costs least. If the draft is nearly as
+// good as a plan can be, it makes no others.
 func cheapestOf(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	draft, drafted := draftOf(snapshot, pods)
 	if drafted && nearLeast(snapshot, pods, draft) {
@@ -47,22 +47,22 @@ func draftOf(snapshot *cluster.Snapshot, pods []*cluster.Pod) (plan.Plan, bool) 
 	return try(snapshot, pods, mix.Solve, trial{drafted: true}), true
 }
 
-// cheaper reports whether a plan costs less than another one, which has not fewer nodes for a price within the
-// tolerance.
+// cheaper reports whether p costs less than another plan. It reports false if the other one has fewer nodes and costs
+// no more than the tolerance allows.
 func cheaper(snapshot *cluster.Snapshot, p, than plan.Plan) bool {
 	own, other := costs(snapshot, p), costs(snapshot, than)
 	return own < other && (len(p.Launches) <= len(than.Launches) || other > own*tolerance(snapshot))
 }
 
 const (
-	// nearLeastCost and nearLeastNodes are how many times the least cost, and the least number of nodes, a plan may have
-	// for no other plan to be made.
+	// nearLeastCost and nearLeastNodes bound a plan after which no other is made: how many times the least cost, and
+	// how many times the least number of nodes, it may have.
 	nearLeastCost  = 1.2
 	nearLeastNodes = 1.1
 )
 
-// nearLeast reports whether other plans could hardly be better: all pods are on new nodes, which cost little more than
-// they must, and which are hardly more than there are pods that keep apart.
+// nearLeast reports whether other plans could hardly be better. That is so if all pods are on new nodes that cost
+// little more than they must, and that are hardly more than the pods that keep apart.
 func nearLeast(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) bool {
 	return len(p.Unplaced)+len(p.Nominations) == 0 &&
 		float64(len(p.Launches)) <= nearLeastNodes*float64(keepingApart(pods)) &&
@@ -88,8 +88,8 @@ func keepingApart(pods []*cluster.Pod) int {
 	return most
 }
 
-// leastCost returns what no plan on new nodes costs less than: of each resource all that pods request, where it is
-// cheapest. 0 where several pools offer nodes.
+// leastCost returns a lower bound on the cost of any plan on new nodes: for each resource, all that pods request,
+// where it is cheapest. It returns 0 unless there is exactly one pool.
 func leastCost(snapshot *cluster.Snapshot, pods []*cluster.Pod) float64 {
 	if len(snapshot.Pools) != 1 || snapshot.Pools[0].Catalog == nil {
 		return 0
@@ -119,5 +119,6 @@ func mixed(pods []*cluster.Pod) bool {
 	tied := func(pod *cluster.Pod) bool {
 		return pod.Shape.Tied()
 	}
-	return slices.ContainsFunc(pods, tied) && slices.ContainsFunc(pods, func(pod *cluster.Pod) bool { return !tied(pod) })
+	return slices.ContainsFunc(pods, tied) &&
+		slices.ContainsFunc(pods, func(pod *cluster.Pod) bool { return !tied(pod) })
 }

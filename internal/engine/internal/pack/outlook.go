@@ -31,7 +31,7 @@ func (o *outlook) labelValue(key string) (string, bool) {
 	return "", !allowed.AllowsPresent()
 }
 
-// decided says what values and the lack of a value leave of a label.
+// decided returns what is known of a label that may have these values, or be lacking.
 func decided(values []string, lacking bool) (string, bool) {
 	switch {
 	case len(values) == 0:

@@ -28,5 +28,5 @@ func (passedOverRule) placedOn(*solver, *existing, *attempt) {}
 
 func passedOver(n *existing, pod *cluster.Pod) bool { return pod.IsPassedOver(n.node.Name) }
 
-// comesAlone reports whether a pod can be in no group, although no rule ties its shape.
+// comesAlone reports whether a pod must be in no group, although no rule ties its shape.
 func comesAlone(pod *cluster.Pod) bool { return pod.PassedOver != "" }

@@ -9,17 +9,17 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// planned is a node of a pool that this round plans. It is no instance type but what it may still become.
+// planned is a node of a pool that this round plans. It has no instance type yet, only what it may still become.
 type planned struct {
 	bin
 	outlook
 	used    resources.Vector // what its pods request
 	labels  requirement.Set  // demands of the pods, for the claim
 	held    resources.Vector // what the plan counts for it against resource limits
-	unknown []string         // classes of which volumes are made on it, and nobody knows how much it has for them
+	unknown []string         // classes of volumes made on it whose capacity there is unknown
 	slot    int
 	scratch catalog.Bits // for the next narrowing
-	// commitment is the number of that which pays for it, 0 for none, and drawn what it takes of it.
+	// commitment is the number of the commitment that pays for it, 0 for none. drawn is what it takes of that.
 	commitment int
 	drawn      cluster.Amount
 }
@@ -44,7 +44,7 @@ func (s *solver) openIn(p *pool, pod *cluster.Pod, info *shape) bool {
 	return s.openOf(p.offers, p, pod, info)
 }
 
-// openOf is openIn for a node of one of these offers.
+// openOf is openIn for a node with one of these offers.
 func (s *solver) openOf(offers catalog.Bits, p *pool, pod *cluster.Pod, info *shape) bool {
 	if !s.fitsAlone(p, info) {
 		return false
@@ -58,7 +58,7 @@ func (s *solver) openOf(offers catalog.Bits, p *pool, pod *cluster.Pod, info *sh
 	return true
 }
 
-// addPlanned adds a node of one of these offers of a pool, and returns it with the index of its bin.
+// addPlanned adds a node of a pool with one of these offers, and returns it with the index of its bin.
 func (s *solver) addPlanned(p *pool, offers catalog.Bits) (*planned, int) {
 	b := &planned{outlook: outlook{pool: p, offers: offers, custom: p.custom}, slot: plan.NoSlot}
 	s.planned = append(s.planned, b)

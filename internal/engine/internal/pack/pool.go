@@ -14,30 +14,30 @@ type pool struct {
 	index int // position among the round's pools
 	// offers are available and allowed by the pool's own requirements.
 	offers catalog.Bits
-	// available are those offers that can be had, used up reservations among them; see left.available.
+	// available are the offers that can be had, and reservations that are used up; see left.available.
 	available catalog.Bits
 	// custom are the pool's requirements on labels that the provider does not decide.
 	custom requirement.Set
-	// overhead is what daemons request on every node. some, by offer, is what further daemons request on some offers only;
-	// nil when there are none.
+	// overhead is what daemons request on every node. some, by offer, is what further daemons request on some offers
+	// only; nil when there are none.
 	overhead  resources.Vector
 	some      []resources.Vector
-	room      *catalog.Thresholds // of what overhead has to be added to
+	room      *catalog.Thresholds // of offers, less some but not less overhead
 	rooms     []resources.Vector  // by offer: see roomOf
 	residents []resident
 	used      limit.Usage // with what this round has planned
-	// ceiling is that of the whole cluster, with what this round has planned; shared by the pools.
+	// ceiling is the limit of the whole cluster, with what this round has planned; shared by the pools.
 	ceiling *limit.Ceiling
 	slots   []int // still free in this round
 	closed  bool  // nothing is launched in this round
-	// even are the offers that new nodes have first; nil for any. spare is what stays free on a new node (see even.go).
+	// even are the offers that new nodes get first; nil for any. spare is what stays free on a new node (see even.go).
 	even  catalog.Bits
 	spare resources.Vector
-	// reserved are those of offers that are counted; nil when none is. reservations is shared by the pools.
+	// reserved are the reservations, which are counted; nil when there are none. reservations is shared by the pools.
 	reserved     catalog.Bits
 	reservations reservations
-	// covered are, by commitment, those of offers that it pays for, as far as something was left when the round began; nil
-	// when none is. stock is shared by the pools.
+	// covered are the offers that a commitment pays for, by commitment, if something was left of it when the round
+	// began; nil when there are none. stock is shared by the pools.
 	covered []catalog.Bits
 	stock   *stock
 	mix     *cluster.Mix // with what this round has planned; nil where it is not bounded
@@ -121,7 +121,7 @@ type resident struct {
 	on    catalog.Bits
 }
 
-// label returns what a new node's label may be, for a label that the provider does not decide: what the pool says, and
+// label returns what a new node's label may be, if the provider does not decide the label: what the pool says, or
 // absent where it says nothing (P-02).
 func (p *pool) label(key requirement.Key) requirement.Requirement {
 	if p.custom.Holds(key) {

@@ -45,7 +45,9 @@ func (portRule) alike(text []byte, _ *shape) []byte { return text }
 
 // portsTaken reports whether a port that pods of the shape want is among those that are taken.
 func portsTaken(taken []cluster.HostPort, c *cluster.Shape) bool {
-	return slices.ContainsFunc(c.HostPorts, func(port cluster.HostPort) bool { return slices.ContainsFunc(taken, port.Conflicts) })
+	return slices.ContainsFunc(c.HostPorts, func(port cluster.HostPort) bool {
+		return slices.ContainsFunc(taken, port.Conflicts)
+	})
 }
 
 // withPorts returns the taken ports with those of a pod of the shape.

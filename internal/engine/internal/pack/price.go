@@ -13,10 +13,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file packs by price (P-22) what no constraint ties to anything: groups of equal pods that only need room.
-// Package mix finds the cheapest mixes of them on the offerings that could be launched.
+// This file packs pods by price that no constraint ties (P-22): groups of equal pods that only need room. Package mix
+// finds the cheapest mixes of them on the offerings that could be launched.
 
-// group is pods that ask for the same and may stand in the same places; they may differ in what does not matter here.
+// group holds pods that ask for the same and may go to the same places. They may differ in what does not matter here.
 type group struct {
 	info *shape         // of the first
 	pods []*cluster.Pod // not placed yet
@@ -29,7 +29,7 @@ type group struct {
 // then on new nodes by price. It returns the pods for which nothing was found.
 func (s *solver) packGroups(pods []*cluster.Pod) []*cluster.Pod {
 	groups := s.groups(pods)
-	if s.hosts.nodes > 0 { // they come into the room that there is: first those that may use less of it
+	if s.hosts.nodes > 0 { // they go into the room that there is: first those that can use less of it
 		slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(a.info.offers(), b.info.offers()) })
 	}
 	for _, g := range groups {
@@ -53,7 +53,7 @@ func (s *solver) packGroups(pods []*cluster.Pod) []*cluster.Pod {
 // mixable reports whether nodes of the pool can be chosen by price: a claim need not keep a choice of types.
 func (p *pool) mixable() bool { return len(p.MinValues) == 0 || p.RelaxMinValues }
 
-// groups puts pods together, which are in the order of compare, by what they ask for.
+// groups puts pods together by what they ask for. The pods are in the order of compare.
 func (s *solver) groups(pods []*cluster.Pod) []*group {
 	var list []*group
 	byShape, byKey := map[*cluster.Shape]*group{}, map[string]*group{}
@@ -87,8 +87,8 @@ func (info *shape) custom() string {
 	return string(labels)
 }
 
-// fillBins places pods of the group on existing nodes, and on planned ones as far as the offering that they would be
-// launched with has room, which costs nothing. It returns the pods that are left.
+// fillBins places pods of the group on existing nodes, and on planned ones whose cheapest offering has room anyway,
+// which costs nothing. It returns the pods that are left.
 func (s *solver) fillBins(g *group) []*cluster.Pod {
 	left := g.pods
 	if len(left) == 0 {
@@ -124,16 +124,16 @@ func (b *planned) hasSlack(info *shape) bool {
 type candidate struct {
 	offer int
 	room  resources.Vector
-	price int64  // micro-dollars per hour, with what a node costs beside it
+	price int64  // micro-dollars per hour, with the pool's overhead price of a node
 	takes []bool // by group: node selection allows it there
 }
 
-// packPool launches nodes of one pool for the groups, until none of them gets anything from it any more or a limit
-// of the pool is reached. Groups with different demands on custom labels come one kind after the other, those
-// without any last: they may use what room the nodes of the others have.
+// packPool launches nodes of one pool for the groups, until no group gets anything from it any more or a limit is
+// reached. Groups with different demands on custom labels come one kind after the other. Those without any come last:
+// they may use what room the nodes of the others have.
 func (s *solver) packPool(p *pool, groups []*group) { s.packAmong(p, p.plain(), groups) }
 
-// packAmong is packPool for nodes of some offers.
+// packAmong is packPool for nodes with some offers.
 func (s *solver) packAmong(p *pool, among catalog.Bits, groups []*group) {
 	var kinds []string
 	for _, g := range groups {
@@ -162,8 +162,8 @@ func (s *solver) packAmong(p *pool, among catalog.Bits, groups []*group) {
 	}
 }
 
-// mixes finds nodes of the pool for the groups: as few as the pool's tolerance allows beside the cheapest ones
-// (P-22), or when those are more than the pool may have, as few as it can.
+// mixes finds nodes of the pool for the groups: as few as the pool's price tolerance allows (P-22). If these are more
+// than the pool may have, it finds as few as it can.
 func (s *solver) mixes(p *pool, among catalog.Bits, groups []*group) []mix.Pattern {
 	candidates := s.candidates(p, among, groups, (*candidate).covers)
 	items := make([]mix.Item, len(groups))
@@ -178,8 +178,10 @@ func (s *solver) mixes(p *pool, among catalog.Bits, groups []*group) []mix.Patte
 	way := mix.Beside(s.packing, int64(p.NodeOverheadPrice))
 	cheapest := mix.Fewer(way, items, bins, float64(p.PriceTolerance)/100)
 	if nodes, admitted := mix.Nodes(cheapest), p.admitted(); admitted < 0 || nodes <= admitted {
-		if first := among.First(); first >= 0 && p.Catalog.Offers[first].Commitment != 0 { // small ones fill up what is left
-			slices.SortStableFunc(cheapest, func(a, b mix.Pattern) int { return cmp.Compare(bins[b.Bin].Price, bins[a.Bin].Price) })
+		// small ones fill up what is left
+		if first := among.First(); first >= 0 && p.Catalog.Offers[first].Commitment != 0 {
+			slices.SortStableFunc(cheapest,
+				func(a, b mix.Pattern) int { return cmp.Compare(bins[b.Bin].Price, bins[a.Bin].Price) })
 		}
 		return cheapest
 	}
@@ -189,12 +191,13 @@ func (s *solver) mixes(p *pool, among catalog.Bits, groups []*group) []mix.Patte
 	return s.packing(items, bins)
 }
 
-// fewNodes is how many times the dearest node a further node counts when nodes are short.
+// fewNodes is what each node costs extra when nodes are short, as a multiple of the dearest node's price.
 const fewNodes = 100
 
-// candidates lists the offerings of the pool, among some, that some group could run on, without those that another one
-// makes useless, which is no dearer.
-func (s *solver) candidates(p *pool, among catalog.Bits, groups []*group, useless func(cheaper, own *candidate) bool) []candidate {
+// candidates lists the offerings in among that some group could run on, by price. It leaves out those that another
+// one, which is no dearer, makes useless.
+func (s *solver) candidates(p *pool, among catalog.Bits, groups []*group,
+	useless func(cheaper, own *candidate) bool) []candidate {
 	var list []candidate
 	seen, takes, key := map[string]bool{}, make([]bool, len(groups)), make([]byte, 0, len(groups)+32)
 	open, any := p.openTo(groups)
@@ -261,7 +264,7 @@ func (c *candidate) covers(other *candidate) bool {
 	return true
 }
 
-// launchPattern plans a node for the pattern. It reports false when a limit of the pool stopped it.
+// launchPattern plans a node for the pattern. It reports false when a limit stopped it, or no pod was placed.
 func (s *solver) launchPattern(p *pool, among catalog.Bits, groups []*group, found mix.Pattern) bool {
 	if !p.mayGrow() {
 		return false

@@ -8,11 +8,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/topology"
 )
 
-// unreachable returns floors that make the next round place differently, when no order of binding leads to this plan;
-// nil when one does. The scheduler sees all planned nodes at once, the empty ones among them: what was placed before a
-// node was opened may not be bound any more once it stands there. So the pods are bound here once more, as the scheduler
-// would with every node in place, and the spread constraints of those that get stuck are taken at their strictest: with a
-// minimum of 0, what fits can be bound in any order.
+// unreachable returns floors that make the next round place differently, if no order of binding leads to this plan;
+// nil if one does. The scheduler sees all planned nodes at once, including the empty ones. So a pod placed before a
+// node was opened may not be bindable once that node is there. The pods are bound here once more as the scheduler
+// would, with every node in place. The spread constraints of pods that get stuck are then taken at their strictest:
+// with a minimum of 0, pods that fit can be bound in any order.
 func (s *solver) unreachable(known topology.Floors) topology.Floors {
 	if s.topology.Late() == nil || s.topology.LateIsStrict() {
 		return nil
@@ -43,16 +43,16 @@ type place struct {
 type rehearsal struct {
 	solver  *solver
 	tracker *topology.Tracker
-	places  map[string]*place           // by UID: of pods that some constraint has to do with
+	places  map[string]*place           // by UID: of pods that some constraint concerns
 	byShape map[*cluster.Shape][]*place // the same, in the order of placing
 	order   []string                    // UIDs of pods, as they were bound
 	trading bool
 	traded  bool
 }
 
-// rehearse binds the placed pods in passes and returns those that cannot be bound. Where all can be bound once some pods of one
-// shape have changed places, they have changed them from now on. With daemons, the pods of DaemonSets that nodes still wait for come
-// before all others, as they do: they tolerate a node that is not ready yet.
+// rehearse binds the placed pods in passes and returns those that cannot be bound. If all can be bound once some pods
+// of one shape have swapped places, the plan keeps these swaps. With daemons, the DaemonSet pods that nodes still wait
+// for come before all others. So they do in a cluster: they tolerate a node that is not ready yet.
 func (s *solver) rehearse(daemons bool) []*cluster.Pod {
 	stuck := s.rehearseOnce(daemons, false)
 	if len(stuck) > 0 && len(s.rehearseOnce(daemons, true)) == 0 {
@@ -124,7 +124,7 @@ func shapesOf(pods []*cluster.Pod) []*cluster.Shape {
 	return shapes
 }
 
-// bind binds pods in passes, those that run after they have left, and returns those that cannot be bound.
+// bind binds pods in passes and returns those that cannot be bound. Pods that run leave their nodes first.
 func (r *rehearsal) bind(waiting []*place) []*place {
 	s, t := r.solver, r.tracker
 	for {
@@ -149,8 +149,8 @@ func (r *rehearsal) bind(waiting []*place) []*place {
 	}
 }
 
-// trade gives a pod the place of another one of its shape that is still to be bound, where it may be bound at once. For nodes two
-// such pods are the same; only the order in which they come is not.
+// trade swaps a pod's place with that of another pod of its shape that is still to be bound, if the pod may be bound
+// there at once. For nodes two such pods are the same. Only the order in which they come differs.
 func (r *rehearsal) trade(p *place) bool {
 	if !r.trading || p.pod.Promised != "" {
 		return false
@@ -196,7 +196,7 @@ func (r *rehearsal) keepTrades() {
 	s.order = r.order
 }
 
-// standAgain lets the leavers run where they do, as a fresh tracker has it.
+// standAgain puts the leavers back where they run, as a fresh tracker counts them.
 func (s *solver) standAgain(t *topology.Tracker) {
 	if len(s.leavers) > 0 {
 		t.Shrink()

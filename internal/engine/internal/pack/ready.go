@@ -35,8 +35,8 @@ func (poolRule) explains(_ *solver, e *explainer) bool {
 	return e.stop(plan.ByPool, cmp.Or(p.BlockedBy, code), "", cmp.Or(p.Blocked, "its node class offers nothing"))
 }
 
-// offerRule: a new node is what the pool's requirements allow and what can be had. newPool has applied both, so
-// offers of another kind are in no way.
+// offerRule: a new node has an offer that the pool's requirements allow and that can be had. newPool has applied both,
+// so no way has other offers.
 type offerRule struct {
 	anyNode
 	anyOffer

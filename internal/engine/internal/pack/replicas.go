@@ -17,7 +17,7 @@ func Replicas(snapshot *cluster.Snapshot) plan.Plan {
 	for i, p := range snapshot.Pools {
 		if p.Static && !p.Dormant {
 			slots := p.FreeSlots
-			if most := ceiling.Left(); most != limit.None { // pools that come first have the room of the cluster
+			if most := ceiling.Left(); most != limit.None { // the first pools get what the cluster has left
 				slots = slots[:min(int64(len(slots)), most)]
 			}
 			launches := fill(snapshot, i, slots, left)
@@ -28,7 +28,7 @@ func Replicas(snapshot *cluster.Snapshot) plan.Plan {
 	return result
 }
 
-// Surge plans nodes of a static pool that are to replace others of it, at most as many as are asked for.
+// Surge plans up to most nodes of a static pool, to replace others of it.
 func Surge(snapshot *cluster.Snapshot, pool *cluster.Pool, most int) []plan.Launch {
 	at := slices.Index(snapshot.Pools, pool)
 	if left := snapshot.Ceiling().LeftHard(); left != limit.None {
@@ -63,10 +63,11 @@ func fill(snapshot *cluster.Snapshot, index int, slots []int, left left) []plan.
 	return launches
 }
 
-// Fill plans at most so many nodes of a pool that is not static, for no pod: the cheapest that the pool admits, within
-// its limits and the cluster's (K-54).
+// Fill plans up to most nodes of a pool that is not static, for no pod: the cheapest that the pool admits, within its
+// limits and the cluster's (K-54).
 func Fill(snapshot *cluster.Snapshot, pool *cluster.Pool, most int) []plan.Launch {
-	if pool.Static || pool.Blocked != "" || pool.Catalog == nil || most <= 0 || Braked(snapshot, pool, plan.AskFloor) != "" {
+	if pool.Static || pool.Blocked != "" || pool.Catalog == nil || most <= 0 ||
+		Braked(snapshot, pool, plan.AskFloor) != "" {
 		return nil
 	}
 	ceiling := snapshot.Ceiling()
@@ -102,8 +103,9 @@ func newBare(snapshot *cluster.Snapshot, own *pool) *bare {
 		}
 	}
 	return &bare{
-		solver: &solver{snapshot: snapshot, rules: rules, topology: topology.New(nil, nil), choices: map[string]*choices{}},
-		pool:   own, offers: offers,
+		solver: &solver{snapshot: snapshot, rules: rules, topology: topology.New(nil, nil),
+			choices: map[string]*choices{}},
+		pool: own, offers: offers,
 		nothing: &shape{Shape: &cluster.Shape{}, topology: &topology.Rules{}, ways: [][]way{{{offers: offers}}}},
 	}
 }

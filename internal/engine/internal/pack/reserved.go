@@ -12,13 +12,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file counts reservations down (P-11). A reservation is paid for whether its machines run or not, so a new
-// node goes into one whenever it can, whatever else is on offer; and it covers only so many machines, so a node
-// that is planned in one is narrowed to it and takes one away. All other planned nodes leave reservations alone. So
-// the plan never asks for more machines than a reservation has left, and claims on their way say by their labels
-// what they hold.
+// This file counts reservations down (P-11). A reservation is paid for whether its machines run or not. So a new node
+// goes into one whenever it can, whatever else is on offer. A reservation covers only so many machines. So a node
+// planned in one is narrowed to it, and takes one machine away. All other planned nodes leave reservations alone. The
+// plan thus never asks for more machines than a reservation has left. Claims on their way say by their labels what
+// they hold.
 
-// stockRule: a new node is in no reservation of which nothing is left.
+// stockRule: a new node is in no reservation that is used up.
 type stockRule struct {
 	anyNode
 	anyPool // which reservations have something left changes with each node
@@ -38,7 +38,8 @@ func (stockRule) placedIn(*solver, *planned, *attempt) {}
 
 func (stockRule) explains(_ *solver, e *explainer) bool {
 	const kept = "left in reservations"
-	return e.narrow(plan.ByCapacity, cause.ReservationsUsedUp, string(catalog.LabelCapacityType), kept, e.pool.inStock())
+	return e.narrow(plan.ByCapacity, cause.ReservationsUsedUp, string(catalog.LabelCapacityType), kept,
+		e.pool.inStock())
 }
 
 // reservationRule: a node that gets its first pods is narrowed to one reservation or kept out of all, and takes one
@@ -47,7 +48,7 @@ type reservationRule struct {
 	anyNode
 	anyPool
 	untied
-	unexplained // what a node may not have in its reservation, minValues may want: see minValuesRule
+	unexplained // minValues may want more than a reservation has: see minValuesRule
 }
 
 func (reservationRule) reads() []string { return nil }
@@ -65,11 +66,11 @@ func (reservationRule) placedIn(_ *solver, n *planned, a *attempt) {
 	}
 }
 
-// reservations is what is left of every reservation, by the labels of its offering: pools of several node classes may
-// sell the same one.
+// reservations holds how many machines are left in every reservation, by the labels of its offer. Pools of several
+// node classes may offer the same one.
 type reservations map[string]int
 
-// left is what is paid for anyway and not used, and how much of each pool is spot, shared by the pools of a round.
+// left is what is paid for anyway and not used, and how much of each pool is spot. The pools of a round share it.
 type left struct {
 	reservations reservations
 	vacant       []*cluster.Node // see cluster.Snapshot
@@ -81,8 +82,8 @@ func newLeft(snapshot *cluster.Snapshot) left {
 	return left{newReservations(snapshot), snapshot.Vacant, newStock(snapshot), newMixes(snapshot)}
 }
 
-// newReservations counts what the nodes of the snapshot leave, those that are about to go or to come among them. A claim on its way
-// that may still come to stand in one of several reservations counts in each.
+// newReservations counts what the nodes of the snapshot leave, including those about to go or to come. A claim on its
+// way that may end up in one of several reservations counts in each.
 func newReservations(snapshot *cluster.Snapshot) reservations {
 	var offers []catalog.Offer
 	left := reservations{}
@@ -117,18 +118,20 @@ func newReservations(snapshot *cluster.Snapshot) reservations {
 	return left
 }
 
-// UsedUp returns whether a node stands in a reservation of a pool's catalogue of which nothing is left.
+// UsedUp returns a function that reports whether a node is, or may end up, in a used-up reservation of a pool's
+// catalogue.
 func UsedUp(snapshot *cluster.Snapshot) func(*cluster.Pool, *cluster.Node) bool {
 	left := newReservations(snapshot)
 	return func(pool *cluster.Pool, node *cluster.Node) bool {
-		return len(left) > 0 && pool.Catalog != nil && slices.ContainsFunc(pool.Catalog.Offers, func(o catalog.Offer) bool {
-			return o.Reservation > 0 && mayHold(node, o) && left[o.Labels.String()] <= 0
-		})
+		return len(left) > 0 && pool.Catalog != nil &&
+			slices.ContainsFunc(pool.Catalog.Offers, func(o catalog.Offer) bool {
+				return o.Reservation > 0 && mayHold(node, o) && left[o.Labels.String()] <= 0
+			})
 	}
 }
 
-// mayHold reports whether the node stands, or may come to stand, in a reservation. Labels that it should have and
-// does not are no proof that it is elsewhere, but for those that every node of ours has.
+// mayHold reports whether the node is, or may end up, in a reservation. A label that it should have and lacks proves
+// nothing, unless every node of ours has that label.
 func mayHold(node *cluster.Node, o catalog.Offer) bool {
 	for _, key := range []requirement.Key{catalog.LabelCapacityType, catalog.LabelInstanceType, catalog.LabelZone} {
 		if _, present := node.Labels[string(key)]; !present && !node.Open.Holds(key) {
@@ -147,8 +150,9 @@ func mayHold(node *cluster.Node, o catalog.Offer) bool {
 	return true
 }
 
-// available returns the offers of a pool that can be had at present, with the reservations that are used up by the nodes that hold them:
-// providers may call those unavailable, and what is left is counted here. A reservation with something left is what its provider says.
+// available returns the offers of a pool that can be had at present, and the reservations that our own nodes have used
+// up. Providers may call these unavailable, but what is left is counted here. A reservation with something left is
+// what its provider says.
 func (l left) available(p *cluster.Pool) catalog.Bits {
 	offers := p.Catalog.Available.Clone()
 	if len(l.reservations) == 0 {
@@ -171,8 +175,8 @@ func (l left) available(p *cluster.Pool) catalog.Bits {
 	return offers
 }
 
-// openReservations finds the pool's reservations, those that are not available at present among them, and drops
-// from its offers those of which nothing is left.
+// openReservations finds the pool's reservations, including those not available at present, and drops used-up ones
+// from its offers.
 func (p *pool) openReservations(left reservations) {
 	if len(left) == 0 {
 		return
@@ -199,7 +203,7 @@ func (p *pool) reservedLeft(offer int) int {
 	return p.reservations[p.Catalog.Offers[offer].Labels.String()]
 }
 
-// unreserved returns the pool's offers that are not counted.
+// unreserved returns the pool's offers that are in no reservation and on no commitment.
 func (p *pool) unreserved() catalog.Bits {
 	if p.reserved == nil {
 		return p.uncommitted(p.offers)
@@ -207,7 +211,7 @@ func (p *pool) unreserved() catalog.Bits {
 	return p.uncommitted(p.offers.Minus(p.reserved))
 }
 
-// dropUsedUp takes out of offers, in place, the reservations of which nothing is left.
+// dropUsedUp removes used-up reservations from offers, in place.
 func (p *pool) dropUsedUp(offers catalog.Bits) {
 	if p.reserved == nil {
 		return
@@ -219,7 +223,7 @@ func (p *pool) dropUsedUp(offers catalog.Bits) {
 	}
 }
 
-// inStock returns all offers but the reservations of which nothing is left.
+// inStock returns all offers except used-up reservations.
 func (p *pool) inStock() catalog.Bits {
 	offers := p.Catalog.All()
 	for i, o := range p.Catalog.Offers {
@@ -230,8 +234,8 @@ func (p *pool) inStock() catalog.Bits {
 	return offers
 }
 
-// reserve narrows left, in place, to the first reservation among them, or when there is none to what is not
-// reserved. minValues may want more offers than the one (P-09), and limits may be too low for it.
+// reserve narrows left, in place, to its first usable reservation, or when there is none to what is not reserved. A
+// reservation is not usable if minValues wants more offers than the one (P-09), or if limits are too low for it.
 func (p *pool) reserve(left catalog.Bits, held resources.Vector) {
 	if p.reserved == nil {
 		return
@@ -249,15 +253,15 @@ func (p *pool) reserve(left catalog.Bits, held resources.Vector) {
 	copy(left, others)
 }
 
-// take notes that a planned node stands in a reservation.
+// take takes a machine of the offer's reservation for a planned node, if the offer is one.
 func (p *pool) take(offer int) {
 	if p.isReserved(offer) {
 		p.reservations[p.Catalog.Offers[offer].Labels.String()]--
 	}
 }
 
-// packReserved plans nodes in the pool's reservations for the groups, the cheapest first, until nothing is left of
-// one or no pod can use it. The larger pods go first, the smaller ones fill up what they leave.
+// packReserved plans nodes in the pool's reservations for the groups, the cheapest first, until nothing is left of one
+// or no pod can use it. Larger pods go first, and smaller ones fill up what they leave.
 func (s *solver) packReserved(p *pool, groups []*group) {
 	if p.reserved == nil {
 		return
@@ -310,24 +314,26 @@ func howMany(left, requests resources.Vector) int {
 	return int(max(n, 0))
 }
 
-// sayUnreserved returns what the claim of a node demands that is in no reservation; nothing when its types have
-// none in the pool.
+// sayUnreserved returns the demands by which a claim stays out of reservations; none when its types have no
+// reservation in the pool.
 func (b *planned) sayUnreserved(offers catalog.Bits) requirement.Set {
 	only, index := requirement.NewSet(), b.pool.Catalog
 	for _, t := range index.TypesByPrice(offers) {
 		if b.pool.reserved != nil && index.OfType(index.Types[t].Name).Intersects(b.pool.reserved) {
-			return only.With(requirement.OneOf(catalog.LabelCapacityType, index.Values(catalog.LabelCapacityType, offers)...))
+			return only.With(requirement.OneOf(catalog.LabelCapacityType,
+				index.Values(catalog.LabelCapacityType, offers)...))
 		}
 	}
 	return only
 }
 
-// sayReserved returns what the claim of a node in a reservation demands so that it gets no other one: where it is,
-// how it is paid for, and what else tells it from its neighbours.
+// sayReserved returns the demands by which a claim gets this reservation and no other: its zone, its capacity type,
+// and what else tells it from the other offers of its type.
 func (b *planned) sayReserved(offer int) requirement.Set {
 	index := b.pool.Catalog
 	o := index.Offers[offer]
-	only := requirement.NewSet(requirement.OneOf(catalog.LabelZone, o.Zone), requirement.OneOf(catalog.LabelCapacityType, o.CapacityType))
+	only := requirement.NewSet(requirement.OneOf(catalog.LabelZone, o.Zone),
+		requirement.OneOf(catalog.LabelCapacityType, o.CapacityType))
 	left := index.OfType(index.Types[o.Type].Name).Clone()
 	for r := range only.All() {
 		index.Compatible(r).AndTo(left)

@@ -45,7 +45,8 @@ func ref(pod *cluster.Pod) plan.PodRef {
 }
 
 func compareRefs(a, b plan.PodRef) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name),
+		strings.Compare(a.UID, b.UID))
 }
 
 // launch describes the claim of a planned node: every instance type that fits stays on it (P-24).
@@ -53,15 +54,16 @@ func (s *solver) launch(b *planned) plan.Launch {
 	offers, only := b.sayable(b.withinHeld())
 	index := b.pool.Catalog
 	if b.pool.mix != nil {
-		only = only.With(requirement.OneOf(catalog.LabelCapacityType, index.Values(catalog.LabelCapacityType, offers)...))
+		only = only.With(requirement.OneOf(catalog.LabelCapacityType,
+			index.Values(catalog.LabelCapacityType, offers)...))
 	}
 	first := index.Offers[offers.First()]
 	choices := s.choicesOf(b, offers)
 	l := plan.Launch{
 		Pool: b.pool.Name, PoolUID: b.pool.UID, Slot: b.slot,
 		Requests: b.used.Plus(b.pool.daemonsOn(offers.First())),
-		Cheapest: plan.Choice{Type: index.Types[first.Type].Name, Zone: first.Zone, CapacityType: first.CapacityType, Price: first.Price,
-			Commitment: b.paidBy(first)},
+		Cheapest: plan.Choice{Type: index.Types[first.Type].Name, Zone: first.Zone, CapacityType: first.CapacityType,
+			Price: first.Price, Commitment: b.paidBy(first)},
 		Labels:  map[string]string{},
 		Relaxed: b.pool.lacking(offers),
 		Types:   choices.types, Reserve: choices.reserve, Zones: choices.zones, CapacityTypes: choices.capacityTypes,
@@ -85,8 +87,7 @@ func (s *solver) launch(b *planned) plan.Launch {
 	return l
 }
 
-// asksOf returns what pods ask for, sorted, as far as it is noted, and the classes of which nobody knows how much there is for
-// them.
+// asksOf returns what pods ask for and the classes whose capacity is unknown, sorted, and no more than plan.MaxAsks.
 func asksOf(pods []*cluster.Pod, classes []string) []string {
 	var asks []string
 	for _, class := range classes {
@@ -107,9 +108,9 @@ func asksOf(pods []*cluster.Pod, classes []string) []string {
 	return asks
 }
 
-// sayable narrows offers to a set that a claim can express, which is a product: types, zones and capacity types. Offers of
-// one type differ in more than that only where a daemon runs on some of them. It returns the set and what the claim has
-// to demand beyond the demands of pool and pods.
+// sayable narrows offers to a set that a claim can express, which is a product: types, zones and capacity types.
+// Offers of one type differ in more than that only where a daemon runs on some of them. It returns the set and what
+// the claim has to demand beyond the demands of pool and pods.
 func (b *planned) sayable(offers catalog.Bits) (catalog.Bits, requirement.Set) {
 	if b.commitment != 0 {
 		return b.sayCommitted(offers)
@@ -176,7 +177,8 @@ func (s *solver) choicesOf(b *planned, offers catalog.Bits) *choices {
 		return known
 	}
 	index := b.pool.Catalog
-	c := &choices{zones: index.Values(catalog.LabelZone, offers), capacityTypes: index.Values(catalog.LabelCapacityType, offers)}
+	c := &choices{zones: index.Values(catalog.LabelZone, offers),
+		capacityTypes: index.Values(catalog.LabelCapacityType, offers)}
 	for _, t := range b.typesKept(offers) {
 		c.types = append(c.types, index.Types[t].Name)
 		c.reserve = c.reserve.Max(index.Types[t].Capacity)

@@ -67,7 +67,7 @@ func (roomRule) explains(_ *solver, e *explainer) bool {
 // attachable begins the names of resources that count volumes, as the scheduler spells them.
 const attachable = "attachable-volumes-"
 
-// shortage names what it is when none of the types that are left has an amount of a resource.
+// shortage returns the cause when none of the types that are left has this amount of a resource.
 func (e *explainer) shortage(component int, amount int64) cause.Code {
 	has := func(amount int64, among catalog.Bits) bool {
 		enough := e.pool.room.AtLeast(component, amount)
@@ -84,7 +84,7 @@ func (e *explainer) shortage(component int, amount int64) cause.Code {
 	return cause.ExtendedResource
 }
 
-// fitsAlone is a cheap look before a bin is opened: some way of the shape has room on an empty node.
+// fitsAlone is a cheap check before a bin is opened: whether some way of the shape has room on an empty node.
 func (s *solver) fitsAlone(p *pool, info *shape) bool {
 	return slices.ContainsFunc(info.ways[p.index], func(w way) bool {
 		left := w.offers.Clone()
@@ -103,13 +103,14 @@ func (p *pool) daemonsOn(offer int) resources.Vector {
 // roomOf returns what an offer leaves to pods. It is computed once.
 func (p *pool) roomOf(offer int) resources.Vector {
 	if p.rooms[offer] == nil {
-		p.rooms[offer] = p.Catalog.Types[p.Catalog.Offers[offer].Type].Allocatable.Minus(p.daemonsOn(offer)).Minus(p.spare)
+		p.rooms[offer] = p.Catalog.Types[p.Catalog.Offers[offer].Type].Allocatable.Minus(p.daemonsOn(offer)).Minus(
+			p.spare)
 	}
 	return p.rooms[offer]
 }
 
-// keepFitting removes from offers, in place, those without room for want beside what is used and the daemons. It reports
-// whether any is left. It is asked more often than anything else here, so the sum is not made a vector.
+// keepFitting removes from offers, in place, those without room for want beside what is used and the daemons. It
+// reports whether any is left. It is called more often than anything else here, so it makes no vector for the sum.
 func (p *pool) keepFitting(used, want resources.Vector, offers catalog.Bits) bool {
 	for component := range max(len(used), len(want)) {
 		amount := resources.Sum(used.At(component), want.At(component))
@@ -128,7 +129,8 @@ func (p *pool) keepFitting(used, want resources.Vector, offers catalog.Bits) boo
 
 // atLeast returns the offers that leave at least amount of a component to pods; nil when none does.
 func (p *pool) atLeast(component int, amount int64) catalog.Bits {
-	return p.room.AtLeast(component, resources.Sum(amount, resources.Sum(p.overhead.At(component), p.spare.At(component))))
+	return p.room.AtLeast(component,
+		resources.Sum(amount, resources.Sum(p.overhead.At(component), p.spare.At(component))))
 }
 
 // leastOf returns what every pod requests at least, in every component.

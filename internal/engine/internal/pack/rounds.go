@@ -8,8 +8,9 @@ import (
 )
 
 // maxRounds bounds how often a plan is made anew because a node that was opened late moved the minimum of a spread
-// constraint. The next round knows the minimum, up to knowing, and takes it to be 0 from then on, which is always right for
-// that constraint. What it places differently may move the minimum of another one. The last round takes 0 for all of them.
+// constraint. The next round knows the minimum, up to round knowing. From then on it takes 0, which is always right
+// for that constraint. What it places differently may move the minimum of another one. So the last round takes 0 for
+// all of them.
 const (
 	knowing   = 2
 	maxRounds = 8
@@ -17,11 +18,12 @@ const (
 	maxCare = 6
 )
 
-// trial is what a try does otherwise than the first one.
+// trial says how a try differs from the first one.
 type trial struct {
-	first      map[string]bool  // UIDs of pods that are placed before all others (see again.go)
-	sizes      map[string]int   // by pool: the offer whose size new nodes have (see even.go)
-	plainFirst bool             // pods that only need room are placed before those that constraints tie (see orders.go)
+	first map[string]bool // UIDs of pods that are placed before all others (see again.go)
+	sizes map[string]int  // by pool: the offer whose size new nodes have (see even.go)
+	// pods that only need room are placed before those that constraints tie (see orders.go)
+	plainFirst bool
 	thrifty    bool             // tied pods go where they add least to the price (see thrifty.go)
 	drafted    bool             // nodes are drafted before pods are placed (see draft.go)
 	without    map[prepaid]bool // what is paid for anyway and not planned on (see again.go)
@@ -35,8 +37,9 @@ func try(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, other
 	return p
 }
 
-// tryUnless makes a plan. It gives up, and reports false, where a round has to be made anew and lost says so.
-func tryUnless(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, other trial, lost func(*solver) bool) (plan.Plan, bool) {
+// tryUnless makes a plan. If a round has to be made anew and lost says so, it gives up and returns false.
+func tryUnless(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, other trial,
+	lost func(*solver) bool) (plan.Plan, bool) {
 	pods, blocked := able(pods)
 	var floors topology.Floors
 	var minded care

@@ -10,37 +10,37 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// rule is one constraint on where pods may be placed. Whatever places or explains goes through the list of them and
-// knows none by name. A rule that has nothing to say to a question embeds the answer that says so (anyNode,
-// anyOffer, anyPool, untied, unexplained): so whoever writes a rule has answered every question, and a reader sees
-// at its head what it does not do.
+// rule is one constraint on where pods may be placed. Code that places or explains goes through the list of rules and
+// knows none by name. A rule that has nothing to say to a question embeds the answer that says so (anyNode, anyOffer,
+// anyPool, untied, unexplained). So a rule's author answers every question, and its head shows what the rule does not
+// do.
 type rule interface {
 	// reads names the fields of cluster.Shape that the rule looks at.
 	reads() []string
 
-	// refuses says whether an existing node refuses the pods: Never for as long as the plan is made, or Now.
+	// refuses says whether an existing node refuses the pods: Never, for this whole round, or Now. Yes is no refusal.
 	// placedOn notes that they were placed there.
 	refuses(s *solver, n *existing, a *attempt) topology.Verdict
 	placedOn(s *solver, n *existing, a *attempt)
 
-	// narrows takes from what a planned node would become (a.outlook) all that would refuse the pods, and says
-	// whether enough is left. placedIn notes that they were placed there; n has become what was left.
+	// narrows removes from a.outlook, what a planned node would become, all that would refuse the pods. It says
+	// whether enough is left. placedIn notes that they were placed there; n has then become what was left.
 	narrows(s *solver, n *planned, a *attempt) topology.Verdict
 	placedIn(s *solver, n *planned, a *attempt)
 
-	// opens narrows the ways in which new nodes of a pool can take pods of the shape. What it takes is gone for all
-	// of them, so this is for what no placed pod changes.
+	// opens narrows the ways in which new nodes of a pool can take pods of the shape. What it removes is gone for the
+	// whole round, so it is for what no placed pod changes.
 	opens(s *solver, p *pool, info *shape, ways []way) []way
 
 	// ties reports whether pods of the shape must be placed one by one, since each changes what the rule says of
 	// the next.
 	ties(info *shape) bool
-	// alike appends to a text what pods must have in common to be one group for the rule, beyond their ways.
+	// alike appends to text what pods must have in common, beyond their ways, to be one group for the rule.
 	alike(text []byte, info *shape) []byte
 
-	// explains applies the rule to what earlier rules have left of a pool for a pod without a place. It reports
-	// false when that leaves nothing, and has noted it then. A rule that depends on pods and nodes rather than on
-	// offers suspects itself.
+	// explains applies the rule to what earlier rules have left of a pool, for a pod without a place. If that leaves
+	// nothing, it notes so and returns false. A rule that depends on pods and nodes rather than on offers suspects
+	// itself.
 	explains(s *solver, e *explainer) bool
 }
 
@@ -72,10 +72,11 @@ var rules = listed(
 	preferenceRule{},  // what pods would rather have
 )
 
-// ruleList is a list of rules, and those parts of it that answer a question.
+// ruleList is a list of rules, and of those that have something to say to a question.
 type ruleList struct {
-	all      []rule
-	existing []rule // that may refuse an existing node, room first, since it refuses most: the order does not matter there
+	all []rule
+	// that may refuse an existing node, in any order: room first, since it refuses most
+	existing []rule
 	planned  []rule // that may narrow a planned node
 	pools    []rule // that may narrow ways
 }
@@ -122,13 +123,13 @@ type anyPool struct{}
 func (anyPool) takesAnyPool()                                        {}
 func (anyPool) opens(_ *solver, _ *pool, _ *shape, ways []way) []way { return ways }
 
-// untied is embedded by rules that a placed pod changes nothing for, but for what all pods take from a node.
+// untied is embedded by rules that need no pods to be placed one by one.
 type untied struct{}
 
 func (untied) ties(*shape) bool                   { return false }
 func (untied) alike(text []byte, _ *shape) []byte { return text }
 
-// unexplained is embedded by rules that leave no pod without a place, or none that another one does not explain.
+// unexplained is embedded by rules that leave no pod without a place, or only where another rule explains it.
 type unexplained struct{}
 
 func (unexplained) explains(*solver, *explainer) bool { return true }
@@ -144,7 +145,7 @@ type attempt struct {
 	devices cluster.Devices // what is left if the pods come there
 
 	// Of either:
-	more resources.Vector // what volumes take that others may bring too
+	more resources.Vector // what volumes take that other pods may bring too
 	take take             // what the pods' new volumes take
 
 	// Of a planned node:
@@ -153,13 +154,13 @@ type attempt struct {
 	first    bool            // no pod is placed on it yet
 	labels   requirement.Set // demands that the claim would have to carry beside those of the way
 	fixed    []fix           // decisions on labels
-	cheapest int             // the offer that comes first
+	cheapest int             // the first offer that limits allow
 	again    retry           // of the rule that narrowed more than it must; nil for none
 	waived   bool            // this is its retry
 }
 
-// retry tries a planned node once more where the rules left nothing of it, since one of them had narrowed more than it must. It
-// reports whether they leave something that this rule lets pass.
+// retry tries a planned node once more after the rules left nothing of it, because one of them narrowed more than it
+// must. It reports whether they now leave something that this rule lets pass.
 type retry func(*solver, *planned, *attempt, *way) bool
 
 // ask begins an attempt to place pods of one shape. There is one at a time, so its memory is used again.
@@ -175,8 +176,8 @@ func (s *solver) askOne(pod *cluster.Pod, info *shape) *attempt {
 	return s.ask(s.one[:], info)
 }
 
-// of makes the attempt one on a planned node, in one of the ways. The rules set what else there is of it. This is done for
-// each node that a pod is tried on: what is as it should be is not written again, since writing pointers costs.
+// of prepares the attempt for a planned node and one of the ways. The rules set what else belongs to it. It is called
+// for each node that a pod is tried on. So it writes only what differs, since writing pointers costs.
 func (a *attempt) of(n *planned, w *way) {
 	if cap(n.scratch) < len(n.offers) {
 		n.scratch = make(catalog.Bits, len(n.offers))
@@ -231,8 +232,8 @@ func (s *solver) placedOn(n *existing, a *attempt) {
 	}
 }
 
-// tryPlanned places pods, all or none, on a planned node, if there is a way in which the rules leave some offering that
-// fits all its pods and these.
+// tryPlanned places pods, all or none, on a planned node, if there is a way in which the rules leave some offering
+// that fits all its pods and these.
 func (s *solver) tryPlanned(index int, a *attempt) topology.Verdict {
 	verdict := s.weigh(index, a)
 	if verdict == topology.Yes {
@@ -242,7 +243,8 @@ func (s *solver) tryPlanned(index int, a *attempt) topology.Verdict {
 	return verdict
 }
 
-// weigh says whether there is such a way for pods on a planned node, and leaves in the attempt what the node would become.
+// weigh says whether there is such a way for pods on a planned node. If so, the attempt holds what the node would
+// become.
 func (s *solver) weigh(index int, a *attempt) topology.Verdict {
 	n, answer := s.planned[index-len(s.existing)], topology.Never
 	a.index = index

@@ -217,7 +217,8 @@ func TestTheOrderOfRules(t *testing.T) {
 
 	for _, part := range [][]rule{rules.existing, rules.planned, rules.pools} {
 		if len(part) == 0 || len(part) == len(rules.all) {
-			t.Errorf("%d of %d rules are asked: those that embed that they have nothing to say need not be", len(part), len(rules.all))
+			t.Errorf("%d of %d rules are asked: those that embed that they have nothing to say need not be", len(part),
+				len(rules.all))
 		}
 	}
 }

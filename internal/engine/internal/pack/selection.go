@@ -55,7 +55,7 @@ func (selectionRule) explains(_ *solver, e *explainer) bool { return e.selection
 type way struct {
 	offers catalog.Bits    // allowed by the pool, by availability and by the alternative
 	custom requirement.Set // the alternative's requirements on labels that the provider does not decide
-	labels requirement.Set // what of the alternative a claim has to carry: demands on labels that its node will have
+	labels requirement.Set // the alternative's demands that a claim has to carry: on labels that its node will have
 }
 
 // ways returns the alternatives that a new node of the pool can satisfy, taints and room aside.
@@ -97,7 +97,7 @@ func (p *pool) way(alternative cluster.Alternative) (way, bool) {
 	return w, !w.offers.Empty()
 }
 
-// newHostname reports whether a name that no one knows yet satisfies r.
+// newHostname reports whether a name that is not known yet may satisfy r.
 func newHostname(r requirement.Requirement) bool {
 	_, finite := r.Values()
 	return !finite && r.AllowsPresent()
@@ -139,9 +139,11 @@ func (e *explainer) selection() bool {
 	start, steps := e.left.Clone(), slices.Clone(e.steps)
 	var furthest explainer
 	for i, alternative := range e.shape.Alternatives {
-		attempt := explainer{pool: e.pool, shape: e.shape, names: e.names, left: start.Clone(), steps: slices.Clone(steps)}
+		attempt := explainer{pool: e.pool, shape: e.shape, names: e.names, left: start.Clone(),
+			steps: slices.Clone(steps)}
 		if !newHostname(alternative.Names) {
-			attempt.stop(plan.ByPod, cause.OnlyOneNode, "metadata.name", "the pod requires a node by name: "+alternative.Names.String())
+			attempt.stop(plan.ByPod, cause.OnlyOneNode, "metadata.name", "the pod requires a node by name: "+
+				alternative.Names.String())
 		} else if attempt.demand(plan.ByPod, alternative.Labels) {
 			e.left, e.steps = attempt.left, attempt.steps
 			return true

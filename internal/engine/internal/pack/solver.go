@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Solve places pods, which are among the snapshot's pending ones, and returns the plan.
+// Solve places pods and returns the plan. The pods must be among the snapshot's pending ones.
 func Solve(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	return solve(snapshot, pods, mix.Solve, leastFree)
 }
@@ -22,14 +22,15 @@ func Sketch(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	return solve(snapshot, pods, mix.Sketch, leastFree)
 }
 
-// SketchByName is [Sketch] with pods on the first existing nodes that take them, by name. What has room in this order as well
-// depends less on the one in which pods come.
+// SketchByName is [Sketch] with pods on the first existing nodes, by name, that take them. If pods have room in this
+// order too, that depends less on the order in which they come.
 func SketchByName(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	return solve(snapshot, pods, mix.Sketch, firstName)
 }
 
-// AsScheduled is [Sketch] with pods on existing nodes as kube-scheduler may have them: one by one on the node of which most is
-// free. The smallest come first, since then most large ones find no place any more. What it launches is for these.
+// AsScheduled is [Sketch] with pods on existing nodes as kube-scheduler may place them: one by one, on the node with
+// most free. The smallest pods come first, since then most of the large ones find no place. It launches nodes for
+// these.
 func AsScheduled(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	return solve(snapshot, pods, mix.Sketch, mostFree)
 }
@@ -40,7 +41,8 @@ func solve(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, cho
 		return try(snapshot, pods, packing, trial{without: without, choice: choice})
 	})
 	if first := firstOf(p, pods); first != nil {
-		if other := try(snapshot, pods, packing, trial{first: first, without: without, choice: choice}); better(other, p) {
+		if other := try(snapshot, pods, packing, trial{first: first, without: without, choice: choice}); better(other,
+			p) {
 			return other
 		}
 	}
@@ -57,7 +59,7 @@ type solver struct {
 	one        [1]*cluster.Pod // and of askOne
 	topology   *topology.Tracker
 	devices    cluster.Devices           // what the plan has left of them
-	broken     map[*cluster.Shape]string // pods on which kube-scheduler gives up for their devices, and why
+	broken     map[*cluster.Shape]string // shapes on whose devices kube-scheduler gives up, and why
 	storage    storage                   // what the plan has given away of it
 	shapes     map[*cluster.Shape]*shape
 	tied       []*cluster.Shape // with constraints on others
@@ -108,8 +110,8 @@ func newSolver(snapshot *cluster.Snapshot, pods []*cluster.Pod, floors topology.
 	return s
 }
 
-// addNodes makes a bin of each node that may matter: of all when constraints count them, else of those with room
-// for the smallest of the pods. Most nodes of a large cluster are full, and not worth a bin.
+// addNodes makes a bin of each node that may matter: of all nodes if constraints count them, else of those with room
+// for what every pod requests at least. Most nodes of a large cluster are full, and not worth a bin.
 func (s *solver) addNodes(pods []*cluster.Pod) {
 	least := leastOf(pods)
 	promised := slices.ContainsFunc(pods, func(p *cluster.Pod) bool { return p.Promised != "" })
@@ -139,8 +141,7 @@ func (s *solver) addNode(n *existing, promised bool) {
 	s.stand(s.topology, n)
 }
 
-// bins returns how many bins there are, and bin the one with an index: existing nodes come first, planned ones
-// after these.
+// bins returns how many bins there are, and bin the one with an index. Existing nodes come first, then planned ones.
 func (s *solver) bins() int { return len(s.existing) + len(s.planned) }
 
 func (s *solver) bin(index int) *bin {
@@ -185,10 +186,9 @@ func (s *solver) selection(c *cluster.Shape, p *pool) []way {
 	return ways
 }
 
-// run places the pods: those that an earlier plan has promised a place first, then by priority. Within a priority
-// pods that are tied to others come one by one, and plain ones in groups; last come those spread over hostnames,
-// which are measured by every node that was opened. Pods that wait now come before tied ones that run still and
-// will wait later.
+// run places the pods: first those with a promise of an earlier plan, then by priority. Within a priority, tied pods
+// come one by one and plain pods in groups. Pods spread over hostnames come last, since every opened node counts for
+// them. If some pod that waits now is tied, all that wait now come before those that still run and will wait later.
 func (s *solver) run(pods []*cluster.Pod) {
 	order := slices.Clone(pods)
 	if len(s.care.barred) > 0 {
@@ -273,10 +273,10 @@ func (s *solver) placeEach(pods []*cluster.Pod) []*cluster.Pod {
 	}
 }
 
-// compare orders pods for placing. Higher priority comes first, as with kube-scheduler. Then pods without
-// constraints on others, those that follow others (affinity), and those spread, which count all of these; last those
-// spread over hostnames, because every node that is opened changes the minimum that they are measured by. Then larger
-// before smaller, and a fixed order among equals.
+// compare orders pods for placing. Higher priority comes first, as with kube-scheduler. Then come pods without
+// constraints on others, pods that follow others (affinity), and pods that are spread, which count all of these. Pods
+// spread over hostnames come last, because every opened node may change their minimum. Then come larger pods before
+// smaller ones, and equals in a fixed order.
 func compare(a, b *cluster.Pod) int {
 	return cmp.Or(
 		cmp.Compare(b.Priority, a.Priority),
@@ -335,7 +335,8 @@ func (s *solver) placeInBins(pod *cluster.Pod, info *shape) bool {
 	return false
 }
 
-// placeInExisting places the pod of an attempt on the existing node where least stays free, or the first that takes it.
+// placeInExisting places the pod of an attempt on the existing node where least stays free, or the first that takes
+// it.
 func (s *solver) placeInExisting(a *attempt) bool {
 	info := a.info
 	for len(info.refused) < len(s.existing) {
@@ -354,7 +355,7 @@ func (s *solver) placeInExisting(a *attempt) bool {
 	return false
 }
 
-// note keeps in mind that a bin refuses the shape for good, and reports whether it took a pod.
+// note remembers it if a bin refuses the shape for good, and reports whether the bin took a pod.
 func (info *shape) note(index int, verdict topology.Verdict) bool {
 	if verdict == topology.Never {
 		info.refused[index] = true

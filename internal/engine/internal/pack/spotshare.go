@@ -7,9 +7,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// spotShareRule: of the nodes of a pool no larger share is spot than it allows (K-55). A new node that may be spot or not is
-// kept from spot when it would be one too many. One that can be nothing else is launched all the same, and counts. It comes
-// before the rules that decide what is open by price, or they would decide for spot.
+// spotShareRule: the share of spot among a pool's nodes is no larger than the pool allows (K-55). A new node that may
+// be spot or not is kept from spot if it would be one too many. A node that can only be spot is launched all the same,
+// and counts. This rule comes before those that decide by price what is open, since they would choose spot.
 type spotShareRule struct {
 	anyNode
 	anyPool
@@ -31,13 +31,13 @@ func (spotShareRule) narrows(_ *solver, n *planned, a *attempt) topology.Verdict
 	return topology.Yes
 }
 
-// notSpot returns what an attempt leaves of a node beside spot, and whether that is anything.
+// notSpot returns the offers of an attempt that are not spot, and whether limits allow any of them.
 func (n *planned) notSpot(a *attempt) (others catalog.Bits, some bool) {
 	others = a.offers.Minus(n.pool.spot())
 	return others, n.pool.cheapestWithin(others, n.held) >= 0
 }
 
-// onlySpot tries a node that was kept from spot in vain once more, and reports whether the rules leave it nothing but spot.
+// onlySpot is this rule's retry: it tries the node with spot, and reports whether the rules leave it nothing but spot.
 func (s *solver) onlySpot(n *planned, a *attempt, w *way) bool {
 	a.of(n, w)
 	a.waived = true
@@ -60,7 +60,7 @@ func (spotShareRule) placedIn(_ *solver, n *planned, a *attempt) {
 	*p.mix = p.mix.Plus(more)
 }
 
-// spot returns the offers of spot.
+// spot returns the spot offers.
 func (p *pool) spot() catalog.Bits {
 	return p.Catalog.Compatible(requirement.OneOf(catalog.LabelCapacityType, catalog.Spot))
 }

@@ -81,8 +81,10 @@ func TestWhateverPlacesGoesThroughTheRules(t *testing.T) {
 		{"one by one, on nodes that are there",
 			"node n1 type=x zone=a pool=p\nnode n2 type=x zone=a pool=p\npod shy-0..2 cpu=100m labels=shy=yes",
 			"n1: shy-0; n2: shy-1; p: shy-2"},
-		{"beside others", "node n1 type=x zone=a pool=p\npod big cpu=1\npod shy-0 cpu=100m labels=shy=yes", "n1: big,shy-0"},
-		{"with a promise", "node n1 type=x zone=a pool=p\npod shy-0..1 cpu=100m labels=shy=yes promised=n1", "n1: shy-0; p: shy-1"},
+		{"beside others", "node n1 type=x zone=a pool=p\npod big cpu=1\npod shy-0 cpu=100m labels=shy=yes",
+			"n1: big,shy-0"},
+		{"with a promise", "node n1 type=x zone=a pool=p\npod shy-0..1 cpu=100m labels=shy=yes promised=n1",
+			"n1: shy-0; p: shy-1"},
 		{"with a wish",
 			"node n1 type=x zone=a pool=p\nnode n2 type=x zone=a pool=p\npod w cpu=1 node=n1\n" +
 				"pod shy-0..1 cpu=100m labels=shy=yes wish=10:host=n2",

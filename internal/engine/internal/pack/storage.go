@@ -13,13 +13,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// storageRule: a pod whose claims have no volume yet goes where there are free volumes for them (K-59), or where the driver
-// has as much left as it would have to make (K-58). Like kube-scheduler it takes the smallest volume that fits, and only then
-// has one made. What the plan has given away is gone for the next pod; the scheduler does not count that, so some pod would
-// find nothing in the end.
+// storageRule: a pod whose claims have no volume yet goes where there are free volumes for them (K-59), or where the
+// driver has enough left to make them (K-58). Like kube-scheduler it takes the smallest free volume that fits, and has
+// one made only if there is none. What the plan has given away is gone for the next pod. The scheduler does not count
+// that, so some pod would find nothing in the end.
 //
-// What a node that is still to come will have is what capacities of its zone or the like say, else what its instance type
-// states, else nobody knows: then it may be tried, and the brake counts how often that was in vain.
+// The capacity of a node that is still to come is what the capacities of its zone or the like say, else what its
+// instance type states. Otherwise it is unknown: then a node may be tried, and the brake counts how often that was in
+// vain.
 type storageRule struct{}
 
 func (storageRule) reads() []string { return []string{"NewVolumes"} }
@@ -35,7 +36,7 @@ type storage struct {
 // made is the position of a volume that is to be made.
 const made = -1
 
-// reached is a place of a capacity or a volume, as seen from new nodes of a pool.
+// reached is a place of a capacity or a volume, and a pool whose new nodes may reach it.
 type reached struct {
 	pool    *pool
 	volume  bool
@@ -43,8 +44,8 @@ type reached struct {
 }
 
 func newStorage(s *cluster.Snapshot) storage {
-	return storage{taken: make([]int64, len(s.Capacities)), given: make([]bool, len(s.FreeVolumes)), claims: map[string]int{},
-		reach: map[reached]catalog.Bits{}}
+	return storage{taken: make([]int64, len(s.Capacities)), given: make([]bool, len(s.FreeVolumes)),
+		claims: map[string]int{}, reach: map[reached]catalog.Bits{}}
 }
 
 // take is what a pod's new volumes would take.
@@ -53,11 +54,11 @@ type take struct {
 	capacities []int   // positions in Snapshot.Capacities, one for each volume that is made of one
 	sizes      []int64 // of these
 	claims     map[string]int
-	stated     resources.Vector // of what the instance type states
-	unknown    []string         // classes of which nobody knows what the node will have
+	stated     resources.Vector // what volumes take of what the instance type states
+	unknown    []string         // classes whose capacity on the node is unknown
 }
 
-// volume returns the smallest free volume for a claim among those that can be reached; made for none.
+// volume returns the smallest free volume for a claim among those that can be reached; made if there is none.
 func (s *solver) volume(t *take, want *cluster.NewVolume, reaches func(int) bool) int {
 	best := made
 	for i := range s.snapshot.FreeVolumes {
@@ -72,8 +73,8 @@ func (s *solver) volume(t *take, want *cluster.NewVolume, reaches func(int) bool
 	return best
 }
 
-// capacity returns the capacity with the most left of those that can be reached and are sufficient, made for none. known is
-// whether any can be reached.
+// capacity returns the capacity with the most left among those that can be reached and are sufficient; made if there
+// is none. known is whether any can be reached.
 func (s *solver) capacity(t *take, want *cluster.NewVolume, reaches func(int) bool) (best int, known bool) {
 	best = made
 	most := int64(0)
@@ -110,7 +111,7 @@ func (t *take) give(want *cluster.NewVolume, volume, capacity int) {
 	}
 }
 
-// given takes what a pod's volumes take out of what is left.
+// give takes what a pod's volumes take out of what is left.
 func (s *solver) give(b *bin, t *take) {
 	for _, i := range t.volumes {
 		s.storage.given[i] = true
@@ -132,7 +133,8 @@ func (storageRule) refuses(s *solver, n *existing, a *attempt) topology.Verdict 
 	for i := range a.info.NewVolumes {
 		want := &a.info.NewVolumes[i]
 		if volume, planned := s.storage.claims[want.Claim]; planned && want.Claim != "" {
-			if !slices.Contains(n.claims, want.Claim) && (volume == made || !s.snapshot.FreeVolumes[volume].ReachedFrom(n.node)) {
+			if !slices.Contains(n.claims, want.Claim) &&
+				(volume == made || !s.snapshot.FreeVolumes[volume].ReachedFrom(n.node)) {
 				return topology.Now
 			}
 			continue
@@ -144,8 +146,8 @@ func (storageRule) refuses(s *solver, n *existing, a *attempt) topology.Verdict 
 	return topology.Yes
 }
 
-// findOn finds a volume for a claim on an existing node. What a node will have that is not initialized nobody knows; one that was so
-// a moment ago has to publish it yet, and keeps the pods that it was launched for.
+// findOn finds a volume for a claim on an existing node. What a node will have that is not initialized is unknown. A
+// node that was initialized a moment ago has yet to publish it, and keeps the pods that it was launched for.
 func (s *solver) findOn(n *existing, want *cluster.NewVolume, a *attempt) bool {
 	t, promised := &a.take, a.pods[0].Promised
 	volume := s.volume(t, want, func(i int) bool { return s.snapshot.FreeVolumes[i].ReachedFrom(n.node) })
@@ -153,7 +155,8 @@ func (s *solver) findOn(n *existing, want *cluster.NewVolume, a *attempt) bool {
 		t.give(want, volume, made)
 		return true
 	}
-	isOpen := !n.node.Initialized || n.node.Fresh && promised != "" && (promised == n.node.Name || promised == n.node.Claim)
+	isOpen := !n.node.Initialized || n.node.Fresh && promised != "" && (promised == n.node.Name ||
+		promised == n.node.Claim)
 	if !want.Made {
 		pool := s.snapshot.Pool(n.node.Pool)
 		t.give(want, made, made)
@@ -204,8 +207,8 @@ func (storageRule) narrows(s *solver, n *planned, a *attempt) topology.Verdict {
 	return topology.Yes
 }
 
-// findIn finds a volume for a claim on a planned node, and leaves the offers of the node that have it. The cheapest offer that
-// has one decides where it comes from.
+// findIn finds a volume for a claim on a planned node, and leaves only offers that have it. The cheapest offer with a
+// volume decides which one it is.
 func (s *solver) findIn(n *planned, a *attempt, want *cluster.NewVolume) bool {
 	for left := a.offers.Clone(); !left.Empty(); left.Remove(left.First()) {
 		offer := left.First()
@@ -222,7 +225,8 @@ func (s *solver) findIn(n *planned, a *attempt, want *cluster.NewVolume) bool {
 			}
 			continue
 		}
-		capacity, known := s.capacity(&a.take, want, func(i int) bool { return s.reachOfCapacity(n.pool, i).Has(offer) })
+		capacity, known := s.capacity(&a.take, want,
+			func(i int) bool { return s.reachOfCapacity(n.pool, i).Has(offer) })
 		if capacity != made {
 			a.take.give(want, made, capacity)
 			s.reachOfCapacity(n.pool, capacity).AndTo(a.offers)
@@ -235,7 +239,8 @@ func (s *solver) findIn(n *planned, a *attempt, want *cluster.NewVolume) bool {
 	return false
 }
 
-// findUnknown has a volume made on a planned node of an offer of which no capacity is known: as its type states, else as a try.
+// findUnknown has a volume made on a planned node with an offer whose capacity is unknown: as its type states, else as
+// a try.
 func (s *solver) findUnknown(n *planned, a *attempt, want *cluster.NewVolume, offer int) bool {
 	if want.Stated == nil && s.heldFor(n.pool, want.Class) != "" {
 		return false
@@ -262,7 +267,7 @@ func (storageRule) placedIn(s *solver, n *planned, a *attempt) {
 	n.unknown = append(n.unknown, a.take.unknown...)
 }
 
-// opens: nothing of a pool is for a claim whose class makes no volumes, unless a free one is within reach of new nodes or the
+// opens: a claim whose class makes no volumes leaves nothing of a pool, unless new nodes reach a free volume or the
 // pool says that its nodes bring some.
 func (storageRule) opens(s *solver, p *pool, info *shape, ways []way) []way {
 	for i := range info.NewVolumes {
@@ -290,19 +295,22 @@ func (storageRule) explains(s *solver, e *explainer) bool {
 		case e.pool.LocalVolumes:
 		case free.Empty():
 			return e.stop(plan.ByPod, cause.VolumeNotFree, want.Class, fmt.Sprintf(
-				"StorageClass %s makes no volumes, and no free PersistentVolume of it has %s where the pod can run", want.Class, size))
+				"StorageClass %s makes no volumes, and no free PersistentVolume of it has %s where the pod can run",
+				want.Class, size))
 		default:
 			if !e.narrow(plan.ByPod, cause.VolumeNotFree, want.Class,
 				"a free PersistentVolume of StorageClass "+want.Class+" with "+size, free) {
 				return false
 			}
-			e.suspect(plan.ByPod, cause.VolumeNotFree, "the free PersistentVolumes of StorageClass "+want.Class+" are for other pods")
+			e.suspect(plan.ByPod, cause.VolumeNotFree, "the free PersistentVolumes of StorageClass "+want.Class+
+				" are for other pods")
 		}
 	}
 	return true
 }
 
-// explainsMade tells of a volume that a driver makes: offers whose capacity is known and too small, and what the brake holds.
+// explainsMade explains a volume that a driver makes: which offers are known to have too little capacity, and what the
+// brake holds.
 func (s *solver) explainsMade(e *explainer, want *cluster.NewVolume, size string, allowed catalog.Bits) bool {
 	known, none := s.knownFrom(e.pool, want.Class), &take{}
 	for offer := range e.pool.Catalog.All().All() {
@@ -315,7 +323,8 @@ func (s *solver) explainsMade(e *explainer, want *cluster.NewVolume, size string
 	if !e.narrow(plan.ByPod, cause.StorageCapacity, want.Class, detail, allowed) {
 		return false
 	}
-	if why := s.heldFor(e.pool, want.Class); why != "" && want.Stated == nil && e.left.Minus(known).Count() == e.left.Count() {
+	if why := s.heldFor(e.pool, want.Class); why != "" && want.Stated == nil &&
+		e.left.Minus(known).Count() == e.left.Count() {
 		return e.stop(plan.ByBrake, cause.LaunchesInVain, want.Class, "StorageClass "+want.Class+": "+why)
 	}
 	return true
@@ -337,7 +346,7 @@ func (s *solver) freeFrom(p *pool, want *cluster.NewVolume) catalog.Bits {
 	return free
 }
 
-// knownFrom returns the offers of a pool of which it is known what the driver of a class has left there.
+// knownFrom returns the offers of a pool where it is known what the driver of a class has left.
 func (s *solver) knownFrom(p *pool, class string) catalog.Bits {
 	known := p.noOffers()
 	for i := range s.snapshot.Capacities {
@@ -350,7 +359,8 @@ func (s *solver) knownFrom(p *pool, class string) catalog.Bits {
 
 func (s *solver) reachOfCapacity(p *pool, i int) catalog.Bits {
 	if c := &s.snapshot.Capacities[i]; c.Nodes.Enabled {
-		return s.reachOf(reached{p, false, i, 0}, cluster.Alternative{Labels: c.Nodes.Labels, Names: requirement.Any("metadata.name")})
+		return s.reachOf(reached{p, false, i, 0},
+			cluster.Alternative{Labels: c.Nodes.Labels, Names: requirement.Any("metadata.name")})
 	}
 	return p.noOffers()
 }
@@ -367,14 +377,15 @@ func (s *solver) reachOfVolume(p *pool, i int) catalog.Bits {
 	return all
 }
 
-// reachOf returns the offers of a pool whose nodes are sure to be in a place. A place that goes by a label which the pool
-// leaves open, or which only some nodes have, is none of theirs.
+// reachOf returns the offers of a pool whose nodes are sure to be in a place. If the place goes by a label that the
+// pool leaves open, or that only some nodes have, there are none.
 func (s *solver) reachOf(key reached, place cluster.Alternative) catalog.Bits {
 	if known, found := s.storage.reach[key]; found {
 		return known
 	}
 	offers := key.pool.noOffers()
-	if w, possible := key.pool.way(place); possible && !slices.ContainsFunc(slices.Collect(place.Labels.All()), key.pool.leavesOpen) {
+	if w, possible := key.pool.way(place); possible &&
+		!slices.ContainsFunc(slices.Collect(place.Labels.All()), key.pool.leavesOpen) {
 		offers = w.offers
 	}
 	s.storage.reach[key] = offers

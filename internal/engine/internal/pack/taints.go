@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// taintRule: pods go where they tolerate the taints (P-08). Taints that only ask are a matter of preferenceRule.
+// taintRule: pods go where they tolerate the taints (P-08). PreferNoSchedule taints are a matter of preferenceRule.
 type taintRule struct {
 	anyOffer
 	untied
@@ -47,7 +47,7 @@ func keepsAway(taints []cluster.Taint, c *cluster.Shape) bool {
 	return bad
 }
 
-// unwelcome returns how many taints that only ask are not tolerated by the shape.
+// unwelcome returns how many PreferNoSchedule taints the shape does not tolerate.
 func unwelcome(taints []cluster.Taint, c *cluster.Shape) int {
 	return cluster.Unwelcome(taints, c.Tolerations)
 }

@@ -11,25 +11,29 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file places pods that constraints tie where they add least to the price (P-22, ADR 0040). The first planned node that takes a
+// This file places tied pods where they add least to the price (P-22, ADR 0040). The first planned node that takes a
 // pod may have to become one of twice the size for it, while a small node of its own would cost next to nothing.
 
 const (
-	// thrift is how many times as much as a new node costs a planned one may get dearer for a pod: nodes are not for free.
+	// thrift bounds how much dearer a planned node may get for a pod: this many times the price of a new node. Nodes
+	// are not for free.
 	thrift = 5
-	// enoughCost is how many times the least cost a plan may have for nothing else to be tried.
+	// enoughCost is how many times the least cost a plan may have so that nothing else is tried.
 	enoughCost = 1.05
 )
 
-// SketchThriftily is [Sketch], or a plan in which tied pods go where they add least to the price, where that is the better one.
+// SketchThriftily is [Sketch], or a plan in which tied pods go where they add least to the price, if that is the
+// better one.
 func SketchThriftily(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	return thriftier(snapshot, pods, mix.Sketch, Sketch(snapshot, pods), false)
 }
 
-// thriftier plans thriftily, with pods that only need room last or also first, and returns the best of these plans and
-// another one. It does not try where that one launches for one pod only, or for no tied ones, or costs hardly more than it
-// must, nor where something is paid for already, which comes first whatever it adds.
-func thriftier(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, than plan.Plan, bothOrders bool) plan.Plan {
+// thriftier plans thriftily, and returns the best of these plans and another one. Pods that only need room come last,
+// with bothOrders also first. It does not try if the other plan launches for one pod only, or for no tied ones, or
+// costs hardly more than it must. Nor does it try if something is paid for already: that comes first, whatever it
+// adds.
+func thriftier(snapshot *cluster.Snapshot, pods []*cluster.Pod, packing mix.Way, than plan.Plan,
+	bothOrders bool) plan.Plan {
 	tied := func(pod *cluster.Pod) bool { return pod.Shape.Tied() }
 	launched := launchedFor(than, pods)
 	if len(launched) < 2 || !slices.ContainsFunc(launched, tied) || slices.ContainsFunc(snapshot.Pools, prepaying) ||
@@ -66,8 +70,9 @@ func prepaying(p *cluster.Pool) bool {
 		slices.ContainsFunc(p.Catalog.Offers, func(o catalog.Offer) bool { return o.Reservation > 0 }))
 }
 
-// placeThriftily places a pod on existing capacity, on the planned node to whose price it adds least, or on a new one where
-// each would get too much dearer. Planned nodes of pools that it likes less than others come last, as ever.
+// placeThriftily places a pod on existing capacity, on the planned node to whose price it adds least, or on a new node
+// if each planned one would get too much dearer. Planned nodes of pools that it likes less than others come last, as
+// ever.
 func (s *solver) placeThriftily(pod *cluster.Pod, info *shape) bool {
 	for len(info.refused) < s.bins() {
 		info.refused = append(info.refused, false)
@@ -84,7 +89,8 @@ func (s *solver) placeThriftily(pod *cluster.Pod, info *shape) bool {
 				continue
 			}
 			offers := n.pool.Catalog.Offers
-			if more := offers[a.offers.First()].Price - offers[n.offers.First()].Price; more < least || best < 0 && more == least {
+			if more := offers[a.offers.First()].Price - offers[n.offers.First()].Price; more < least ||
+				best < 0 && more == least {
 				best, least = i, more
 			}
 		}
@@ -95,8 +101,8 @@ func (s *solver) placeThriftily(pod *cluster.Pod, info *shape) bool {
 	return s.open(pod, info) || s.placeInBins(pod, info)
 }
 
-// alone returns what a planned node may get dearer for a pod of the shape: so many times what a new node costs at least, as far as
-// nothing but room and selection is looked at; [resources.Unpriced] where none can be had.
+// alone returns how much dearer a planned node may get for a pod of the shape: thrift times the least price of a new
+// node, by room and selection only. It is [resources.Unpriced] if no new node can be had.
 func (s *solver) alone(info *shape) resources.Money {
 	least := resources.Unpriced
 	for i, p := range s.pools {

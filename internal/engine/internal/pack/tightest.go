@@ -10,10 +10,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file chooses among existing nodes (P-23, ADR 0035): a pod goes where least stays free beside it. Large rooms are
-// kept for large pods so, and nodes that could go soon are not filled a little each. In the order of names, which says nothing,
-// fewer pods find a place. kube-scheduler does the opposite, and takes pods as they come: whether a plan holds then, too, is
-// asked by [AsScheduled].
+// This file chooses among existing nodes (P-23, ADR 0035): a pod goes where least stays free beside it. That keeps
+// large rooms for large pods, and does not put a little on each of the nodes that could go soon. In the order of
+// names, which says nothing, fewer pods find a place. kube-scheduler does the opposite, and takes pods as they come.
+// [AsScheduled] asks whether a plan holds then, too.
 
 // choice is how an existing node is chosen for a pod.
 type choice uint8
@@ -27,7 +27,8 @@ const (
 const (
 	// tightestNodes bounds the effort: among more nodes the first one that takes a pod gets it.
 	tightestNodes = 4000
-	// tightestTries is how many nodes may refuse a pod, though they have room, before it goes to the first that takes it.
+	// tightestTries is how many nodes may refuse a pod, though they have room, before it goes to the first that takes
+	// it.
 	tightestTries = 8
 	// perMilliCore is how many bytes of memory count as much as a thousandth of a core.
 	perMilliCore = resources.MemoryPerCore / 1000.0
@@ -36,7 +37,7 @@ const (
 // fit is an existing node with room for a pod, and what stays free there, in bytes of memory.
 type fit struct {
 	index int
-	left  float64 // where most shall stay free: the sum of the shares that do, below 0
+	left  float64 // for mostFree: the sum of the shares that stay free, negated
 }
 
 func compareFits(a, b fit) int {
@@ -61,7 +62,8 @@ func (s *solver) fitOf(index int, info *shape) (fit, bool) {
 	if s.choice == mostFree {
 		return fit{index, -(shareOf(cores, n.node, resources.CPU) + shareOf(memory, n.node, resources.Memory))}, true
 	}
-	weight := float64(float64(cores) * perMilliCore) // rounded by itself, so that each processor has the same sum (P-20)
+	// rounded by itself, so that each processor has the same sum (P-20)
+	weight := float64(float64(cores) * perMilliCore)
 	return fit{index, weight + float64(memory)}, true
 }
 
@@ -69,8 +71,8 @@ func shareOf(free int64, node *cluster.Node, component int) float64 {
 	return float64(free) / float64(max(1, node.Allocatable.At(component)))
 }
 
-// placeTightest places the pod of an attempt on the existing node where least stays free. Where nodes with room refuse it again
-// and again it is not known yet whether one takes it; rest says so.
+// placeTightest places the pod of an attempt on the existing node where least stays free. It gives up once
+// tightestTries nodes with room have refused the pod. rest says that: some other node may still take it.
 func (s *solver) placeTightest(a *attempt) (placed, rest bool) {
 	last := fit{-1, math.Inf(-1)}
 	for range tightestTries {
@@ -98,8 +100,8 @@ func (s *solver) placeTightest(a *attempt) (placed, rest bool) {
 	return false, true
 }
 
-// inOrder lists the existing nodes in the order in which they are filled with pods of the shape. Which has least to spare stays
-// the same while such pods come onto it.
+// inOrder lists the existing nodes in the order in which they are filled with pods of the shape. The node with least
+// to spare stays the same while such pods are placed on it.
 func (s *solver) inOrder(info *shape) []int {
 	if !s.choosy() {
 		all := make([]int, len(s.existing))

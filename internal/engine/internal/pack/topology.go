@@ -77,7 +77,7 @@ func (s *solver) count(a *attempt) {
 	}
 }
 
-// ties: what is counted, or counts, changes with each pod.
+// ties: each pod that is placed changes the counts.
 func (topologyRule) ties(info *shape) bool { return len(info.topology.Keys) > 0 }
 
 // alike: only shapes that nothing counts come in groups.
@@ -106,8 +106,8 @@ type fix struct {
 	domain int32
 }
 
-// chooseDomains decides every open label of the node that matters with this pod on it (see Tracker.MustDecide), the
-// least crowded allowed domain first and the cheapest among equals, and narrows what it would become accordingly.
+// chooseDomains decides every open label of the node that matters with this pod on it (see Tracker.MustDecide). It
+// takes the least crowded allowed domain, the cheapest among equals, and narrows what the node would become.
 func (s *solver) chooseDomains(n *planned, a *attempt) topology.Verdict {
 	about := a.info.topology
 	for key, name := range s.topology.KeyNames() {
@@ -169,8 +169,8 @@ func (s *solver) leastCrowded(info *shape, key int, values []string) (string, to
 	return best, verdict
 }
 
-// followLabels tells the tracker where the node stands, or may come to stand, by labels of the pool's own whose
-// values nobody lists: each pod may ask for another one.
+// followLabels tells the tracker where the node is, or may be, by labels of the pool's own. Nobody lists their values:
+// each pod may ask for another one.
 func (s *solver) followLabels(n *planned, index int) {
 	for key, name := range s.topology.KeyNames() {
 		if s.topology.DomainOf(key, index) != topology.Open || n.pool.Catalog.Known(requirement.Key(name)) {
@@ -216,7 +216,7 @@ func (s *solver) constrained(pods []*cluster.Pod) []*cluster.Shape {
 	return list
 }
 
-// repelling lists the running pods with required anti-affinity, those on nodes that a what-if leaves out among them.
+// repelling lists the running pods with required anti-affinity, including those on nodes that a what-if leaves out.
 func (s *solver) repelling() []*cluster.Pod {
 	list := s.snapshot.Repelling
 	for _, node := range s.snapshot.Leaving {
@@ -233,7 +233,7 @@ func (s *solver) repelling() []*cluster.Pod {
 func (s *solver) stand(t *topology.Tracker, n *existing) {
 	index := t.AddBin(n.labelValue, n.counts())
 	t.Occupy(index)
-	ours := s.snapshot.Pool(n.node.Pool) != nil // of another claim nobody here knows whether a node will ever come
+	ours := s.snapshot.Pool(n.node.Pool) != nil // else it is unknown whether a node will ever come
 	for key, name := range t.KeyNames() {
 		if ours && t.DomainOf(key, index) == topology.Open {
 			values, all := n.node.Open.Get(requirement.Key(name)).Values()
@@ -270,8 +270,8 @@ func (s *solver) offerDomains(info *shape) {
 	}
 }
 
-// domainsFor returns how many values new nodes of a pool may have for the labels over which a shape is spread beside the hostname, at
-// most; 1 where there is no such label.
+// domainsFor returns the most values that new nodes of a pool may have for a label, other than the hostname, over
+// which a shape is spread; 1 if there is no such label.
 func (s *solver) domainsFor(p *pool, info *shape) int {
 	most := 1
 	for _, c := range info.Spread {
@@ -286,14 +286,14 @@ func (s *solver) domainsFor(p *pool, info *shape) int {
 	return most
 }
 
-// mayComeLater reports whether a pod that found no place may find one after others were placed: the companion that
-// it must be near, or whose coming evens out a spread. It ends, because each further pass needs a pod placed in the
-// last.
+// mayComeLater reports whether a pod that found no place may find one after others were placed. It may wait for a
+// companion, or for pods that even out a spread, or it runs on a node that goes. This ends, because each further pass
+// needs a pod placed in the last.
 func (s *solver) mayComeLater(pod *cluster.Pod) bool {
 	return len(pod.Shape.Affinity)+len(pod.Shape.Spread) > 0 || s.leaving(pod)
 }
 
-// lastOfAll is the lateness of pods that are measured by every node.
+// lastOfAll is the lateness of pods spread over hostnames, for which every node counts.
 const lastOfAll = 3
 
 func lateness(s *cluster.Shape) int {

@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// This file grants wishes (P-05). They are weighed once, when every pod has its place: a planned node whose pods would
-// rather have it in another zone, of another capacity type or family, is narrowed to that when it costs nothing, or when
-// at least half of its pods wish it. So a wish can change what a node is, and never whether there is one.
+// This file grants wishes (P-05). They are weighed once, when every pod has its place. The pods of a planned node may
+// prefer another zone, capacity type or family. The node is narrowed to that if it costs nothing, or if at least half
+// of its pods wish it. So a wish can change what a node is, and never whether there is one.
 
 // wish is what some pods of a node want of it.
 type wish struct {
@@ -84,7 +84,8 @@ func (b *planned) grant(w wish) {
 	var carried []requirement.Requirement
 	for r := range w.labels.All() {
 		if !b.pool.Catalog.Known(r.Key()) {
-			if value, known := b.labelValue(string(r.Key())); !known || value == "" && !r.AllowsAbsent() || value != "" && !r.Has(value) {
+			if value, known := b.labelValue(string(r.Key())); !known || value == "" && !r.AllowsAbsent() ||
+				value != "" && !r.Has(value) {
 				return // a label that the pool has decided otherwise, or leaves open to its pods' demands
 			}
 			continue
@@ -115,7 +116,7 @@ func (b *planned) grant(w wish) {
 	}
 }
 
-// crowds counts, for terms that wishes look at, the pods that each value of the term's label has near it.
+// crowds counts, for terms that wishes look at, the pods of the term by value of its label.
 type crowds struct {
 	solver *solver
 	counts map[string]*crowd
@@ -128,8 +129,8 @@ type crowd struct {
 
 func (s *solver) newCrowds() *crowds { return &crowds{solver: s, counts: map[string]*crowd{}} }
 
-// near returns the crowd of a term. When it is asked for the first time, it counts what stands already and every planned
-// node whose value is decided by then, whether its turn was or is still to come. The others count when they are decided.
+// near returns the crowd of a term. When first asked for it, it counts the pods on existing nodes and on every planned
+// node whose value is decided by then, whether or not its turn is over. The others count when they are decided.
 func (c *crowds) near(term cluster.AffinityTerm) *crowd {
 	key := term.String()
 	if known, found := c.counts[key]; found {
@@ -152,7 +153,7 @@ func (c *crowds) near(term cluster.AffinityTerm) *crowd {
 	return own
 }
 
-// decided counts the pods of a planned node for the crowds whose label its wishes have decided, and not its pods before.
+// decided counts the pods of a planned node for the crowds whose label was open before its wishes were granted.
 func (c *crowds) decided(b, before *planned) {
 	for _, own := range c.counts {
 		if _, known := before.labelValue(own.term.Key); !known {
@@ -173,8 +174,9 @@ func (own *crowd) add(s *solver, labelValue func(string) (string, bool), pods []
 	}
 }
 
-// choose returns the value of an open label of a planned node that has most (or fewest) of a crowd; false when the label
-// is decided, or no value has any and most is asked for. Equals are decided by price.
+// choose returns the value that has most (or fewest) of a crowd, of those that a planned node may still get for a
+// label. Equals are decided by price. It returns false for the hostname, for labels that the provider does not decide,
+// and if most is asked for and no value has any.
 func (c *crowds) choose(b *planned, key string, near *crowd, most bool) (string, bool) {
 	if key == cluster.LabelHostname || !b.pool.Catalog.Known(requirement.Key(key)) {
 		return "", false
@@ -189,7 +191,7 @@ func (c *crowds) choose(b *planned, key string, near *crowd, most bool) (string,
 	return best, best != "" && (!most || bestCount > 0)
 }
 
-// spreadTerm is a spread constraint's way to choose pods, as a term.
+// spreadTerm returns a spread constraint's choice of pods as a term.
 func spreadTerm(shape *cluster.Shape, spread cluster.Spread) cluster.AffinityTerm {
 	return cluster.AffinityTerm{Key: spread.Key, Pods: spread.Pods, Namespaces: []string{shape.Namespace}}
 }

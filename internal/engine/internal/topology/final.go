@@ -6,21 +6,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// Floors is a lower estimate of the minimum of spread constraints, by the constraint's position in the tracker; two
-// trackers of the same shapes number them alike.
+// Floors holds low estimates of the minimum of spread constraints, by the constraint's position in the tracker.
+// Trackers of the same shapes number constraints alike.
 type Floors map[int]int32
 
-// SetFloors makes the tracker take the minimum of the given constraints to be at most what floors says.
+// SetFloors bounds the minimum of the given constraints: it is taken to be at most what floors says.
 func (t *Tracker) SetFloors(floors Floors) {
 	for i, floor := range floors {
 		t.spreads[i].floor = floor
 	}
 }
 
-// Violated returns a floor for each spread constraint that the finished plan breaks because a bin was opened later, nil
-// when it breaks none. A placement was right when it was made, but a later bin may be an empty domain that lowers the
-// minimum; a second round with the minimum known beforehand comes out right. Constraints whose domains were all known
-// from the start need no second look. Domains in which this round placed no pod with the constraint are not its to judge.
+// Violated returns a floor for each spread constraint that the finished plan breaks because a bin was opened later;
+// nil when it breaks none. Each placement was right when it was made. But a later bin may be an empty domain, which
+// lowers the minimum. A second round that knows the minimum beforehand comes out right. Constraints that knew all
+// their domains from the start need no second look. Domains in which this round placed no pod with the constraint are
+// not judged.
 func (t *Tracker) Violated() Floors {
 	var floors Floors
 	for i, s := range t.spreads {
@@ -31,7 +32,8 @@ func (t *Tracker) Violated() Floors {
 		if s.used < s.constraint.MinDomains {
 			lowest = 0
 		}
-		if !slices.ContainsFunc(s.landed, func(domain int32) bool { return s.most(domain)-lowest > s.constraint.MaxSkew }) {
+		if !slices.ContainsFunc(s.landed,
+			func(domain int32) bool { return s.most(domain)-lowest > s.constraint.MaxSkew }) {
 			continue
 		}
 		if floors == nil {
@@ -45,8 +47,8 @@ func (t *Tracker) Violated() Floors {
 	return floors
 }
 
-// Late returns floors of 0 for the spread constraints that met a new domain after their pods had landed, so that the order of
-// placing may not be one of binding; nil when there are none.
+// Late returns floors of 0 for the spread constraints that got a new domain after their pods had landed; nil when
+// there are none. Their pods may not be bindable in the order of placing.
 func (t *Tracker) Late() Floors {
 	var floors Floors
 	for i, s := range t.spreads {
@@ -60,8 +62,8 @@ func (t *Tracker) Late() Floors {
 	return floors
 }
 
-// LateIsStrict reports whether all constraints that Late names had a floor of 0 while pods were placed. What came later
-// changed nothing for them, so pods can be bound as they were placed.
+// LateIsStrict reports whether all constraints that Late names had a floor of 0 while pods were placed. What came
+// later changed nothing for them, so pods can be bound as they were placed.
 func (t *Tracker) LateIsStrict() bool {
 	return !slices.ContainsFunc(t.spreads, func(s *spread) bool { return s.late && s.floor != 0 })
 }
@@ -77,8 +79,8 @@ func (t *Tracker) Strictest(shapes []*cluster.Shape) Floors {
 	return floors
 }
 
-// Rare returns floors of 0 for the spread constraints over hostnames that count at most so many of the pods: on more
-// nodes than that one of them has none. counts says how many pods of each shape there are.
+// Rare returns floors of 0 for the spread constraints over hostnames that count fewer pods than most, a number of
+// nodes. On so many nodes, at least one has none of these pods. counts is the number of pods by shape.
 func (t *Tracker) Rare(shapes []*cluster.Shape, counts map[*cluster.Shape]int, most int) Floors {
 	sums := map[*spread]int{}
 	for _, shape := range shapes {

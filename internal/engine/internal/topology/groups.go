@@ -63,8 +63,8 @@ func (s *spread) known(domain int32) {
 	}
 }
 
-// present notes that a bin stands in a domain. One that counts Maybe can be the empty domain that the minimum is taken
-// from, but is none of those that minDomains asks for.
+// present notes that a bin is in a domain. With Maybe, the minimum may be taken from the domain, but the domain does
+// not count for minDomains.
 func (s *spread) present(domain int32, as Counting) {
 	if as == Not || domain < 0 {
 		return
@@ -76,10 +76,10 @@ func (s *spread) present(domain int32, as Counting) {
 	}
 }
 
-// most is how many pods a domain has if all those count of which it is open.
+// most is how many pods a domain has if all unsure ones count.
 func (s *spread) most(domain int32) int32 { return s.counts.at(domain) + s.unsure.at(domain) }
 
-// add counts one pod in a domain, or with -1 one less.
+// add counts one pod more in a domain, or with by = -1 one less.
 func (s *spread) add(domain int32, as Counting, by int32) {
 	switch {
 	case as == Not || domain < 0:
@@ -98,7 +98,7 @@ func (s *spread) add(domain int32, as Counting, by int32) {
 	}
 }
 
-// level changes how many domains of the set have a count.
+// level changes how many domains of the set have this count.
 func (s *spread) level(count, by int32) {
 	for int(count) >= len(s.levels) {
 		s.levels = append(s.levels, 0)
@@ -124,8 +124,9 @@ func (s *spread) minimum() int32 {
 	return s.lowest
 }
 
-// allows reports whether a pod with the constraint may be placed in a domain, whether the unsure pods there count or not.
-// They raise the domain as well as the minimum, so far as it is the domain's own count; they weigh most when all count.
+// allows reports whether a pod with the constraint may be placed in a domain, whether or not the unsure pods there
+// count. They raise the domain's count. They also raise the minimum, if it is that domain's own count. They weigh most
+// when all of them count.
 func (s *spread) allows(domain int32) bool {
 	lowest, most := s.minimum(), s.most(domain)
 	switch {
@@ -171,7 +172,7 @@ func (a *affinity) add(t *Tracker, bin int, by int32) {
 	}
 }
 
-// allowed follows kube-scheduler: each term needs a pod that matches all terms in its domain; where there is none
+// allowed follows kube-scheduler. Each term needs a pod in its domain that matches all terms. If there is none
 // anywhere, the first pod of a group that matches itself may start one.
 func (a *affinity) allowed(key int, domain int32) Verdict {
 	for i, k := range a.keys {
@@ -247,10 +248,11 @@ func (t *Tracker) registerAffinity(shape *cluster.Shape) {
 	t.affinities = append(t.affinities, a)
 }
 
-// Identities. Two shapes share a count only when the count is the same for both: for spread that includes which
-// nodes are eligible and how many domains are asked for, and for both whether the owner counts itself.
+// Identities. Two shapes share a count only if it is the same for both. For spread that includes which nodes are
+// eligible and how many domains are asked for. For spread and affinity it includes whether the owner counts itself.
 func spreadIdentity(shape *cluster.Shape, c cluster.Spread) string {
-	identity := fmt.Sprintf("spread %s %s %s %d %d %t", shape.Namespace, c.Key, c.Pods, c.MaxSkew, c.MinDomains, c.Pods.Matches(shape.Labels))
+	identity := fmt.Sprintf("spread %s %s %s %d %d %t", shape.Namespace, c.Key, c.Pods, c.MaxSkew, c.MinDomains,
+		c.Pods.Matches(shape.Labels))
 	for _, other := range shape.Spread {
 		identity += " with " + other.Key
 	}
@@ -354,7 +356,9 @@ func about(term cluster.AffinityTerm, shape *cluster.Shape, namespaces map[strin
 
 // Repels reports whether some required anti-affinity of owner is about pods of the other shape.
 func Repels(owner, other *cluster.Shape, namespaces map[string]map[string]string) bool {
-	return slices.ContainsFunc(owner.AntiAffinity, func(term cluster.AffinityTerm) bool { return about(term, other, namespaces) })
+	return slices.ContainsFunc(owner.AntiAffinity, func(term cluster.AffinityTerm) bool {
+		return about(term, other, namespaces)
+	})
 }
 
 func (t *Tracker) matchesAll(terms []cluster.AffinityTerm, shape *cluster.Shape) bool {
@@ -373,7 +377,9 @@ func (t *Tracker) RepelAfar(a, b *cluster.Shape) bool {
 
 func (t *Tracker) repels(a, b *cluster.Shape, over func(key string) bool) bool {
 	one := func(owner, other *cluster.Shape) bool {
-		return slices.ContainsFunc(owner.AntiAffinity, func(term cluster.AffinityTerm) bool { return over(term.Key) && t.Matches(term, other) })
+		return slices.ContainsFunc(owner.AntiAffinity, func(term cluster.AffinityTerm) bool {
+			return over(term.Key) && t.Matches(term, other)
+		})
 	}
 	return one(a, b) || one(b, a)
 }

@@ -14,12 +14,12 @@ func (t *Tracker) never() Verdict {
 	return Never
 }
 
-// Leave takes a pod out of the count that Place counted in a bin.
+// Leave takes a pod that Place counted in a bin out of the count.
 func (t *Tracker) Leave(shape *cluster.Shape, bin int, standing Standing) {
 	t.count(t.Rules(shape), bin, standing, -1)
 }
 
-// Retract takes back the placement of a pod in a bin, the last one that was made of those not yet taken back.
+// Retract takes back the placement of a pod in a bin. Placements must be taken back in reverse order.
 func (t *Tracker) Retract(shape *cluster.Shape, bin int) {
 	t.Leave(shape, bin, Placed)
 	for _, s := range t.Rules(shape).spreads {
@@ -27,8 +27,8 @@ func (t *Tracker) Retract(shape *cluster.Shape, bin int) {
 	}
 }
 
-// Vanish takes an occupied bin, which all pods have left, out of the count: it is no domain any more. Occupy makes it count
-// again.
+// Vanish takes an occupied bin out of the count once all pods have left it. Its domain ends, unless other bins keep
+// it. Occupy makes it count again.
 func (t *Tracker) Vanish(bin int) {
 	if t.vanished == nil {
 		t.vanished = map[int]bool{}
@@ -41,8 +41,8 @@ func (t *Tracker) Vanish(bin int) {
 	}
 }
 
-// others returns how surely a constraint counts some bin of a domain beside this one; Not when there is none. One that is Open may
-// stand there.
+// others returns how surely a constraint counts some other bin of a domain; Not when there is none. A bin that is Open
+// may be in the domain, so it counts Maybe at most.
 func (t *Tracker) others(s *spread, bin int, domain int32) Counting {
 	most := Not
 	if t.Hostname(s.key) {
@@ -63,7 +63,7 @@ func (t *Tracker) others(s *spread, bin int, domain int32) Counting {
 	return most
 }
 
-// vacate notes that a bin has gone from a domain; left says how surely another one counts that stands in it.
+// vacate notes that a bin has left a domain. left says how surely another bin there counts.
 func (s *spread) vacate(domain int32, left Counting) {
 	if int(domain) >= len(s.inSet) {
 		return

@@ -1,14 +1,14 @@
-// Package topology keeps count of what spread constraints and pod (anti-)affinity look at: for each constraint, how
-// many pods it is about stand in each domain (the nodes that share a label value). Counts change with each placement
-// and are never recomputed.
+// Package topology counts pods for spread constraints and pod (anti-)affinity: for each constraint, how many of the
+// pods that it is about are in each domain (the nodes that share a label value). Counts change with each placement and
+// are never recomputed.
 //
-// A bin is a node, existing or planned, by the number that the packer gave it. For the hostname every bin is a domain
-// of its own. For other labels an existing node's domain is known; a planned one may still be Open, and is fixed to a
-// domain before a pod is placed that any constraint on that label counts. So every count is exact, but for bins of which
-// it stays open whether a spread constraint counts them at all (see Counting): their pods are held against a domain, and
-// never counted in its favour.
+// A bin is a node, existing or planned, known by its number. For the hostname every bin is a domain of its own. For
+// other labels the domain of an existing node is known. That of a planned node may still be Open. It is fixed before
+// the node gets a pod that any constraint on that label counts. So every count is exact, unless it stays open whether
+// a spread constraint counts the bin (see Counting). Pods in such a bin count against a domain, and never in its
+// favour.
 //
-// What the rules mean is what kube-scheduler's filters do (P-03, P-04). The package imports the standard library only.
+// The rules mean what kube-scheduler's filters do (P-03, P-04). The package imports the standard library only.
 package topology
 
 import (
@@ -19,13 +19,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// The domain of a bin for a label, where it is not the number of a domain.
+// Values of a bin's domain for a label that are not the number of a domain.
 const (
 	Open  int32 = -1 // not decided yet
 	Lacks int32 = -2 // the node will not have the label
 )
 
-// Tracker counts for one round of planning. It is made by New, filled by AddBin and Place, and asked by Allowed.
+// Tracker keeps the counts of one round of planning. New makes it, AddBin and Place fill it, and Allowed asks it.
 type Tracker struct {
 	namespaces map[string]map[string]string
 	keys       []string
@@ -47,15 +47,15 @@ type Tracker struct {
 // Counting is whether a spread constraint counts the pods of a bin, by its node inclusion policies.
 type Counting int8
 
-// A planned node counts Maybe when only some of what it may become could be used by the pods that have the constraint.
-// The order is that of certainty: the least of several answers is the answer to all of them together.
+// A planned node counts Maybe when pods with the constraint could use only some of what it may become. The values are
+// in the order of certainty: the least of several answers is the answer to all of them together.
 const (
 	Not Counting = iota
 	Maybe
 	Surely
 )
 
-// Rules are all constraints that one shape has to do with.
+// Rules holds all constraints that concern one shape: its own, and those that count it.
 type Rules struct {
 	// Keys are the labels, by index, whose domain must be known before a pod of the shape is placed.
 	Keys []int
@@ -63,11 +63,12 @@ type Rules struct {
 	spreads  []*spread   // its own
 	affinity []*affinity // its own; at most one
 	antis    []*anti     // its own
-	blocking []*anti     // of others, that choose it
+	blocking []*anti     // whose term is about it
 	counted  []counter   // that count it once it is placed
 }
 
-// counter is a constraint that counts a pod placed in a bin. owner tells whether the pod itself has the constraint.
+// counter is a constraint that counts a pod placed in a bin: one of spread, affinity and anti. For anti, owner says
+// whether the pod has the term, and chosen whether the term is about it.
 type counter struct {
 	spread   *spread
 	affinity *affinity
@@ -76,11 +77,12 @@ type counter struct {
 	chosen   bool
 }
 
-// New returns a tracker of the constraints of these shapes: those to be placed, and those that stand on nodes with
-// anti-affinity of their own. More shapes may be asked about later; they are counted but bring no new constraint.
+// New returns a tracker of the constraints of these shapes: the shapes to place, and those on nodes that have
+// anti-affinity. Other shapes may be asked about later. They are counted but add no constraint.
 func New(shapes []*cluster.Shape, namespaces map[string]map[string]string) *Tracker {
 	t := &Tracker{
-		namespaces: namespaces, keyIndex: map[string]int{}, byIdentity: map[string]any{}, rules: map[*cluster.Shape]*Rules{},
+		namespaces: namespaces, keyIndex: map[string]int{}, byIdentity: map[string]any{},
+		rules: map[*cluster.Shape]*Rules{},
 	}
 	for _, shape := range shapes {
 		t.register(shape)
@@ -106,7 +108,8 @@ func (t *Tracker) key(name string) int {
 	return len(t.keys) - 1
 }
 
-// Domain returns the number of the domain with a label value, making it when it is new. It is not for the hostname.
+// Domain returns the number of the domain with a label value. A new value gets a new domain. It is not for the
+// hostname.
 func (t *Tracker) Domain(key int, value string) int32 {
 	if d, found := t.domains[key][value]; found {
 		return d
@@ -123,10 +126,11 @@ func (t *Tracker) Hostname(key int) bool { return t.keys[key] == cluster.LabelHo
 // DomainOf returns a bin's domain for a key: a number, Open or Lacks.
 func (t *Tracker) DomainOf(key, bin int) int32 { return t.bins[key][bin] }
 
-// AddBin makes the next bin known. value returns the label value of the bin for a key and whether it is decided; an
-// undecided one with the value "" is Open, a decided one with "" is Lacks. counting says whether the bin counts for a
-// spread constraint that a shape has.
-func (t *Tracker) AddBin(value func(key string) (string, bool), counting func(*cluster.Shape, cluster.Spread) Counting) int {
+// AddBin adds the next bin and returns its number. value returns the bin's label value for a key, and whether it is
+// decided. Undecided means Open, and decided with the value "" means Lacks. counting says whether the spread
+// constraint of a shape counts the bin.
+func (t *Tracker) AddBin(value func(key string) (string, bool),
+	counting func(*cluster.Shape, cluster.Spread) Counting) int {
 	bin := t.binCount
 	t.binCount++
 	for key, name := range t.keys {
@@ -150,8 +154,8 @@ func (t *Tracker) AddBin(value func(key string) (string, bool), counting func(*c
 	return bin
 }
 
-// Reconsider asks again which spread constraints count a bin, after it was narrowed: what a planned node may become decides
-// whether it counts. Nothing may have been placed in it since.
+// Reconsider asks again which spread constraints count a bin, after what its node may become was narrowed. Nothing may
+// have been placed in the bin yet.
 func (t *Tracker) Reconsider(bin int, counting func(*cluster.Shape, cluster.Spread) Counting) {
 	for _, s := range t.spreads {
 		t.reconsider(s, bin, counting)
@@ -167,8 +171,8 @@ func (t *Tracker) reconsider(s *spread, bin int, counting func(*cluster.Shape, c
 	}
 }
 
-// Unsure yields the spread constraints, each with a shape that has it, that would count a pod with these rules in the bin
-// if they counted the bin, which they do Maybe.
+// Unsure yields the spread constraints that are about a pod with these rules, and count the bin Maybe. Each comes with
+// a shape that has it.
 func (t *Tracker) Unsure(rules *Rules, bin int) iter.Seq2[*cluster.Shape, cluster.Spread] {
 	return func(yield func(*cluster.Shape, cluster.Spread) bool) {
 		for _, c := range rules.counted {
@@ -179,8 +183,8 @@ func (t *Tracker) Unsure(rules *Rules, bin int) iter.Seq2[*cluster.Shape, cluste
 	}
 }
 
-// Settle asks again, for an occupied bin, those spread constraints that were not sure and that a pod with these rules has
-// to do with. What was placed before stays counted as it was.
+// Settle asks again those spread constraints of these rules that count the bin Maybe. The bin may be occupied: pods
+// placed before stay counted as they were.
 func (t *Tracker) Settle(rules *Rules, bin int, counting func(*cluster.Shape, cluster.Spread) Counting) {
 	again := func(s *spread) {
 		if s.counting[bin] == Maybe {
@@ -198,10 +202,11 @@ func (t *Tracker) Settle(rules *Rules, bin int, counting func(*cluster.Shape, cl
 	}
 }
 
-// hasAll reports whether the bin has, or may get, the label of every spread constraint of a shape: kube-scheduler leaves
-// out of all of them a node that lacks the label of one.
+// hasAll reports whether the bin has, or may get, the labels of all spread constraints of a shape. A node that lacks
+// one of them counts for none of the constraints, as in kube-scheduler.
 func (t *Tracker) hasAll(bin int, owner *cluster.Shape) bool {
-	return !slices.ContainsFunc(owner.Spread, func(c cluster.Spread) bool { return t.bins[t.keyIndex[c.Key]][bin] == Lacks })
+	return !slices.ContainsFunc(owner.Spread,
+		func(c cluster.Spread) bool { return t.bins[t.keyIndex[c.Key]][bin] == Lacks })
 }
 
 // Occupy makes a bin count as a node that exists: its domains take part in the minimum of the constraints that count
@@ -213,8 +218,8 @@ func (t *Tracker) Occupy(bin int) {
 	}
 }
 
-// MayStand makes known where a bin may come to stand that is Open for a key: any of these values may be a domain with
-// nothing in it. all says whether there are no others; where there may be, the minimum is 0 until more is known.
+// MayStand tells which values a bin may get for a key for which it is Open. Each of them may be an empty domain. all
+// says that there are no other values. If there may be others, the minimum is 0 until more is known.
 func (t *Tracker) MayStand(bin, key int, values []string, all bool) {
 	if !all {
 		values = []string{nowhere}
@@ -230,7 +235,7 @@ func (t *Tracker) MayStand(bin, key int, values []string, all bool) {
 	}
 }
 
-// nowhere is no label's value: a domain that stays empty.
+// nowhere stands for a value that no node has: its domain stays empty.
 const nowhere = ""
 
 // Fix decides the domain of an Open bin.
@@ -243,8 +248,8 @@ func (t *Tracker) Fix(key, bin int, domain int32) {
 	}
 }
 
-// Offer tells every spread constraint of a shape that a domain of its key could come to exist, so that its emptiness
-// counts: pods are spread over all zones that can be launched in, not only over those in use.
+// Offer tells the spread constraints of a shape that new nodes could be in a domain of the key, so that it counts as
+// an empty domain. Pods are spread over all zones in which nodes can be launched, not only over those in use.
 func (t *Tracker) Offer(shape *cluster.Shape, key int, value string) {
 	for _, s := range t.Rules(shape).spreads {
 		if s.key == key {
@@ -255,11 +260,11 @@ func (t *Tracker) Offer(shape *cluster.Shape, key int, value string) {
 	}
 }
 
-// Standing is how a pod comes to be counted in a bin.
+// Standing says why a pod is counted in a bin.
 type Standing int
 
-// A pod runs already, runs but is about to end (it counts for affinity only, as kube-scheduler has it), or is placed by
-// this round.
+// A pod runs already, runs but is about to end, or is placed by this round. A pod that is about to end counts for
+// affinity and anti-affinity only, as in kube-scheduler.
 const (
 	Running Standing = iota
 	Ending
@@ -277,10 +282,10 @@ func (t *Tracker) Place(shape *cluster.Shape, bin int, standing Standing) {
 	t.count(rules, bin, standing, 1)
 }
 
-// Await counts a pod of a DaemonSet that will come to a bin, before other pods do. One that is not sure to come, or not sure
-// where, is held against a constraint, and never counted in its favour: for pod affinity it is a companion who is elsewhere.
-// values returns where the bin may come to stand that is Open for a label. What anti-affinity makes of daemons is looked at
-// beforehand.
+// Await counts a DaemonSet's pod that will come to a bin before other pods do. If it is not sure to come, or not sure
+// where, it counts against a constraint and never in its favour: for pod affinity it is a companion elsewhere. values
+// returns the values that the bin may get for a label for which it is Open. Anti-affinity with daemons is checked
+// beforehand, not here.
 func (t *Tracker) Await(shape *cluster.Shape, bin int, sure bool, values func(label string) []string) {
 	for _, c := range t.Rules(shape).counted {
 		switch {
@@ -307,7 +312,8 @@ func (t *Tracker) Await(shape *cluster.Shape, bin int, sure bool, values func(la
 	}
 }
 
-// SpreadCounts reports whether a spread constraint of owner counts pods of the other shape, and over which label the first one.
+// SpreadCounts reports whether a spread constraint of owner counts pods of the other shape, and returns the label of
+// the first one that does.
 func SpreadCounts(owner, other *cluster.Shape) (label string, counts bool) {
 	if owner.Namespace != other.Namespace {
 		return "", false
@@ -325,7 +331,7 @@ func (t *Tracker) Companion(owner, other *cluster.Shape) bool {
 	return len(owner.Affinity) > 0 && t.matchesAll(owner.Affinity, other)
 }
 
-// count counts a pod in a bin, or with -1 not any more.
+// count adds a pod to the counts of a bin, or takes it out with by = -1.
 func (t *Tracker) count(rules *Rules, bin int, standing Standing, by int32) {
 	for _, c := range rules.counted {
 		switch {
@@ -343,9 +349,9 @@ func (t *Tracker) count(rules *Rules, bin int, standing Standing, by int32) {
 	}
 }
 
-// MustDecide reports whether a bin that could still come to stand in any of these domains has to be decided when it is
-// opened: some spread constraint counts it, and does not know them all. Such a node may be one that the constraint's own
-// pods cannot use (a taint, or nodeAffinityPolicy Ignore), and lowers its minimum all the same.
+// MustDecide reports whether a bin's open label must be decided when the bin is opened. values are those that it may
+// still get. It must be if some spread constraint counts the bin and does not know all of their domains. Even a node
+// that the constraint's own pods cannot use (a taint, or nodeAffinityPolicy Ignore) lowers its minimum.
 func (t *Tracker) MustDecide(key, bin int, values []string) bool {
 	for _, s := range t.spreads {
 		if s.key != key || s.counting[bin] == Not {
@@ -420,7 +426,7 @@ func (t *Tracker) AllowedIn(shape *cluster.Shape, bin int) bool {
 	})
 }
 
-// Crowd returns how many pods the shape's own spread constraints count in a domain: the fewest is the best choice.
+// Crowd returns how many pods the shape's own spread constraints count in a domain. Fewer is better.
 func (t *Tracker) Crowd(rules *Rules, key int, domain int32) int32 {
 	var sum int32
 	for _, s := range rules.spreads {
@@ -431,8 +437,8 @@ func (t *Tracker) Crowd(rules *Rules, key int, domain int32) int32 {
 	return sum
 }
 
-// Blames says in words which constraint of a shape, or of others against it, may refuse domains of a key; "" for a key
-// on which the shape is only counted.
+// Blames says which constraint of a shape, or of others against it, may refuse domains of a key. It returns "" if the
+// shape is only counted over that key.
 func (t *Tracker) Blames(rules *Rules, key int) (cause.Code, string) {
 	is := func(a *anti) bool { return a.key == key }
 	switch {
@@ -448,7 +454,7 @@ func (t *Tracker) Blames(rules *Rules, key int) (cause.Code, string) {
 	return "", ""
 }
 
-// DropBin takes back the bin that AddBin made last, which is not occupied, or has vanished.
+// DropBin removes the bin that AddBin added last. That bin must never have been occupied, or must have vanished.
 func (t *Tracker) DropBin() {
 	t.binCount--
 	delete(t.vanished, t.binCount)

@@ -30,14 +30,14 @@ type Window struct {
 	Idle    time.Duration // after the last one came
 	Longest time.Duration // after the first one came
 	Most    int           // of one call
-	// Missing bounds the same while it is known that others are still to come ([Company], or Coming of a [Config]). They may
-	// have failed on the way.
+	// Missing bounds the same while it is known that others are still to come ([Company], or Coming of a [Config]).
+	// They may have failed on the way.
 	Missing struct{ Idle, Longest time.Duration }
 }
 
 // Launches is the window for machines. A pod's node comes a blink later, and a thousand nodes are ten calls; more
-// for each call would let one refused call fail them all. Claims that were made together are waited for as long as they
-// keep coming, which may take some seconds with an API server that is busy.
+// for each call would let one refused call fail them all. Claims that were made together are waited for as long as
+// they keep coming, which may take some seconds with an API server that is busy.
 func Launches() Window {
 	w := Window{Idle: 35 * time.Millisecond, Longest: 300 * time.Millisecond, Most: 100}
 	w.Missing.Idle, w.Missing.Longest = 2*time.Second, 10*time.Second
@@ -60,8 +60,9 @@ type gathered struct {
 	last  time.Time
 }
 
-// Terminations is the window for ending machines, where nobody waits for a moment. While others are on their way nobody waits
-// for the call either, so that it may take some seconds more: what drains a thousand nodes does so a few at a time.
+// Terminations is the window for ending machines, where nobody waits for a moment. While others are on their way
+// nobody waits for the call either, so that it may take some seconds more: what drains a thousand nodes does so a few
+// at a time.
 func Terminations() Window {
 	w := Window{Idle: 100 * time.Millisecond, Longest: time.Second, Most: 500}
 	w.Missing.Idle, w.Missing.Longest = time.Second, 10*time.Second
@@ -88,11 +89,12 @@ type Config[A, R any] struct {
 	// Call does what is asked, all of one key, in the order of Compare. It returns the answer to each in the same
 	// order.
 	Call func(ctx context.Context, key string, asks []A) []Answer[R]
-	// Told is told of each call before it is made: how many asks, and how long the first of them has waited; nil for nobody.
+	// Told is told of each call before it is made: how many asks, and how long the first of them has waited; nil for
+	// nobody.
 	Told func(asks int, waited time.Duration)
-	// Coming reports whether others than these asks are known to be on their way. It is called without a lock, when a call
-	// is due. As long as they are, the call waits within Missing of the window, and its callers get [ErrTaken]: they may be
-	// the very ones on whom the others wait. Nil: nobody knows.
+	// Coming reports whether others than these asks are known to be on their way. It is called without a lock, when a
+	// call is due. As long as they are, the call waits within Missing of the window, and its callers get [ErrTaken]:
+	// they may be the very ones on whom the others wait. Nil: nobody knows.
 	Coming func(key string, asks []A) bool
 }
 
@@ -254,7 +256,8 @@ func (g *Gatherer[A, R]) due(r *round[A, R]) {
 	}
 }
 
-// hold lets a round wait for others that are on their way, and its callers go. It returns false when the call is to be made.
+// hold lets a round wait for others that are on their way, and its callers go. It returns false when the call is to be
+// made.
 func (g *Gatherer[A, R]) hold(r *round[A, R]) bool {
 	g.mu.Lock()
 	asks, joins := r.list(), r.joins

@@ -62,7 +62,8 @@ func TestHowLongAsksWait(t *testing.T) {
 	}{
 		"one":     {asks: 1, want: []made{{at: 35 * ms, asks: []int{0}}}},
 		"company": {every: 30 * ms, asks: 3, want: []made{{at: 95 * ms, asks: []int{0, 1, 2}}}},
-		"too far": {every: 40 * ms, asks: 2, want: []made{{at: 35 * ms, asks: []int{0}}, {at: 75 * ms, asks: []int{1}}}},
+		"too far": {every: 40 * ms, asks: 2,
+			want: []made{{at: 35 * ms, asks: []int{0}}, {at: 75 * ms, asks: []int{1}}}},
 		"no end": {every: 30 * ms, asks: 11, want: []made{
 			{at: 300 * ms, asks: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}}, {at: 335 * ms, asks: []int{10}},
 		}},
@@ -113,7 +114,9 @@ func TestCompanyIsWaitedFor(t *testing.T) {
 		"slower and slow":  {1900 * ms, 12, 12, "6 at 10s, 6 at 20.9s"},
 		"too far apart":    {2100 * ms, 2, 2, "1 at 2s, 1 at 2.1s"},
 		"more than a call": {40 * ms, 250, 250, "100 at 3.96s, 100 at 7.96s, 50 at 9.96s"},
-		"five calls":       {10 * ms, 500, 500, "100 at 990ms, 100 at 1.99s, 100 at 2.99s, 100 at 3.99s, 100 at 4.99s"},
+		"five calls": {
+			10 * ms, 500, 500, "100 at 990ms, 100 at 1.99s, 100 at 2.99s, 100 at 3.99s, 100 at 4.99s",
+		},
 	} {
 		clock, r := onFake()
 		g := r.gather(Launches())
@@ -206,7 +209,8 @@ func TestGivingUpIsNoMatterToOthers(t *testing.T) {
 			}
 			return r.call(ctx, key, asks)
 		}
-		g := New(t.Context(), Config[int, string]{Clock: clock, Window: Launches(), Compare: cmp.Compare[int], Call: slow})
+		g := New(t.Context(), Config[int, string]{Clock: clock, Window: Launches(), Compare: cmp.Compare[int],
+			Call: slow})
 		ctx, cancel := context.WithCancel(t.Context())
 		late, cancelLate := context.WithCancel(t.Context())
 		answers := answers{errs: map[int]error{}}
@@ -293,7 +297,8 @@ func TestEachGetsItsOwnAnswer(t *testing.T) {
 					}
 				}
 			default:
-				c := &caller{key: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"), ask: rapid.IntRange(0, 9).Draw(t, "ask")}
+				c := &caller{key: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "key"),
+					ask: rapid.IntRange(0, 9).Draw(t, "ask")}
 				c.came, c.place = clock.Now().Sub(r.start), g.join(c.key, c.ask, Company{})
 				all = append(all, c)
 			}
@@ -342,7 +347,8 @@ func TestFiveHundredClaimsAreFiveCalls(t *testing.T) {
 			return answers
 		}
 		clock := timer.Real{} // the bubble's
-		g := New(t.Context(), Config[int, string]{Clock: clock, Window: Launches(), Compare: cmp.Compare[int], Call: call})
+		g := New(t.Context(), Config[int, string]{Clock: clock, Window: Launches(), Compare: cmp.Compare[int],
+			Call: call})
 		began := clock.Now()
 		var all sync.WaitGroup
 		for i := range 500 {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// E-54, E-61: an end waits while others are on their way: a second for the next one, and ten in all; at once when nobody is.
+// E-54, E-61: an end waits while others are on their way: a second for the next one, and ten in all; at once when
+// nobody is.
 func TestOthersOnTheirWayAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
@@ -27,8 +28,8 @@ func TestOthersOnTheirWayAreWaitedFor(t *testing.T) {
 	} {
 		clock, r := onFake()
 		seen := map[int]bool{}
-		g := New(context.Background(), Config[int, string]{Clock: clock, Window: Terminations(), Compare: cmp.Compare[int], Call: r.call,
-			Coming: func(_ string, asks []int) bool {
+		g := New(context.Background(), Config[int, string]{Clock: clock, Window: Terminations(),
+			Compare: cmp.Compare[int], Call: r.call, Coming: func(_ string, asks []int) bool {
 				for _, ask := range asks {
 					seen[ask] = true
 				}
@@ -45,13 +46,14 @@ func TestOthersOnTheirWayAreWaitedFor(t *testing.T) {
 	}
 }
 
-// E-61: nobody waits for those who are on their way: who waited is let go, and who comes later need not wait; the calls are made.
+// E-61: nobody waits for those who are on their way: who waited is let go, and who comes later need not wait; the
+// calls are made.
 func TestNobodyWaitsForOthersOnTheirWay(t *testing.T) {
 	t.Parallel()
 	clock, r := onFake()
 	coming := true
-	g := New(context.Background(), Config[int, string]{Clock: clock, Window: Terminations(), Compare: cmp.Compare[int], Call: r.call,
-		Coming: func(string, []int) bool { return coming }})
+	g := New(context.Background(), Config[int, string]{Clock: clock, Window: Terminations(), Compare: cmp.Compare[int],
+		Call: r.call, Coming: func(string, []int) bool { return coming }})
 	let := func(p *place[int, string]) string {
 		select {
 		case <-p.done:

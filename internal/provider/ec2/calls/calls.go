@@ -1,5 +1,5 @@
-// Package calls makes the clients for AWS: at the pace that EC2 takes, with the repetitions that do no harm, and so that every
-// call can be counted (E-60). What calls mean is no matter here.
+// Package calls makes the clients for AWS: at the pace that EC2 takes, with the repetitions that do no harm, and so
+// that every call can be counted (E-60). What calls mean is no matter here.
 package calls
 
 import (
@@ -67,23 +67,26 @@ func New(c Config) Clients {
 		base.HTTPClient = http.DefaultClient
 	}
 	base.HTTPClient = WholeBodies(base.HTTPClient)
-	base.APIOptions = append(append([]func(*middleware.Stack) error(nil), base.APIOptions...), func(stack *middleware.Stack) error {
-		return stack.Initialize.Add(&caller{Config: c}, middleware.After) // after the one that fills in client tokens: a repetition has the same
-	})
+	base.APIOptions = append(append([]func(*middleware.Stack) error(nil), base.APIOptions...),
+		func(stack *middleware.Stack) error {
+			// after the one that fills in client tokens: a repetition has the same
+			return stack.Initialize.Add(&caller{Config: c}, middleware.After)
+		})
 	prices := base.Copy()
 	if c.PricingRegion != "" {
 		prices.Region = c.PricingRegion
 	}
 	return Clients{
-		EC2: ec2.NewFromConfig(base), SSM: ssm.NewFromConfig(base), IAM: iam.NewFromConfig(base), EKS: eks.NewFromConfig(base),
-		SQS: sqs.NewFromConfig(base), Pricing: pricing.NewFromConfig(prices),
+		EC2: ec2.NewFromConfig(base), SSM: ssm.NewFromConfig(base), IAM: iam.NewFromConfig(base),
+		EKS: eks.NewFromConfig(base), SQS: sqs.NewFromConfig(base), Pricing: pricing.NewFromConfig(prices),
 	}
 }
 
-// WholeBodies returns a transport that sends requests whose bodies the SDK does not hold any more. With smithy-go 1.28 it has to
-// be: as soon as an answer begins, the SDK closes the request's body, and from then on its WriteTo returns io.EOF as an error.
-// net/http may still be looking whether the body has ended; it takes that for a failed request and cuts the answer off. An
-// endpoint on the same machine answers fast enough for that, about one time in thirty on a busy one.
+// WholeBodies returns a transport that sends requests whose bodies the SDK does not hold any more. With smithy-go 1.28
+// it has to be: as soon as an answer begins, the SDK closes the request's body, and from then on its WriteTo returns
+// io.EOF as an error. net/http may still be looking whether the body has ended; it takes that for a failed request and
+// cuts the answer off. An endpoint on the same machine answers fast enough for that, about one time in thirty on a
+// busy one.
 func WholeBodies(of aws.HTTPClient) aws.HTTPClient { return wholeBodies{of} }
 
 type wholeBodies struct{ aws.HTTPClient }
@@ -109,7 +112,8 @@ type caller struct{ Config }
 func (c *caller) ID() string { return "JoinerCaller" }
 
 // HandleInitialize implements middleware.InitializeMiddleware.
-func (c *caller) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+func (c *caller) HandleInitialize(ctx context.Context, in middleware.InitializeInput,
+	next middleware.InitializeHandler) (
 	out middleware.InitializeOutput, metadata middleware.Metadata, err error,
 ) {
 	service, action := middleware.GetServiceID(ctx), middleware.GetOperationName(ctx)
@@ -130,7 +134,8 @@ func (c *caller) HandleInitialize(ctx context.Context, in middleware.InitializeI
 		if refused.Class == refusal.Throttle {
 			grant.Throttled()
 		}
-		if attempt == attempts || !repeatable(action) || refused.Class != refusal.Throttle && refused.Class != refusal.Server {
+		if attempt == attempts || !repeatable(action) ||
+			refused.Class != refusal.Throttle && refused.Class != refusal.Server {
 			return out, metadata, err
 		}
 		if !c.wait(ctx, pause) {
@@ -143,14 +148,15 @@ func (c *caller) HandleInitialize(ctx context.Context, in middleware.InitializeI
 // machines is how many instances a call launches.
 func machines(parameters any) int {
 	fleet, is := parameters.(*ec2.CreateFleetInput)
-	if !is || fleet.TargetCapacitySpecification == nil || fleet.TargetCapacitySpecification.TotalTargetCapacity == nil {
+	if !is || fleet.TargetCapacitySpecification == nil ||
+		fleet.TargetCapacitySpecification.TotalTargetCapacity == nil {
 		return 0
 	}
 	return int(*fleet.TargetCapacitySpecification.TotalTargetCapacity)
 }
 
-// repeatable reports whether a call may be made again without anybody's doing: it changes nothing, or nothing more the second
-// time. Those that make something are repeated by who knows what they are for.
+// repeatable reports whether a call may be made again without anybody's doing: it changes nothing, or nothing more the
+// second time. Those that make something are repeated by who knows what they are for.
 func repeatable(action string) bool {
 	switch action {
 	case "TerminateInstances", "CreateTags", "DeleteMessage", "DeleteMessageBatch":

@@ -51,10 +51,12 @@ func endpoint(t *testing.T, faults ec2test.Faults) (calls.Clients, *pace.Limiter
 	t.Helper()
 	server, attempts := ec2test.Start(t, ec2test.Options{Faults: faults}), &seen{}
 	limiter := pace.New(timer.Real{})
-	return calls.New(calls.Config{AWS: server.Config(), Clock: at{}, Pace: limiter, Observe: attempts.note}), limiter, attempts
+	return calls.New(calls.Config{AWS: server.Config(), Clock: at{}, Pace: limiter, Observe: attempts.note}), limiter,
+		attempts
 }
 
-// E-60: what changes nothing is asked three times when AWS has trouble; a launch once, since who asked knows best what to do.
+// E-60: what changes nothing is asked three times when AWS has trouble; a launch once, since who asked knows best what
+// to do.
 func TestWhatIsRepeated(t *testing.T) {
 	t.Parallel()
 	trouble := ec2test.Faults{Throttle: map[string]ec2test.Bucket{"ec2:*": {Rate: 0, Burst: 0}}}
@@ -69,7 +71,8 @@ func TestWhatIsRepeated(t *testing.T) {
 			return err
 		}, 3},
 		"TerminateInstances": {func(ctx context.Context) error {
-			_, err := clients.EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{"i-0123456789abcdef0"}})
+			_, err := clients.EC2.TerminateInstances(ctx,
+				&ec2.TerminateInstancesInput{InstanceIds: []string{"i-0123456789abcdef0"}})
 			return err
 		}, 3},
 		"CreateFleet": {func(ctx context.Context) error {
@@ -95,7 +98,8 @@ func TestWhatIsRepeated(t *testing.T) {
 func TestWhatIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	clients, limiter, attempts := endpoint(t, ec2test.Faults{})
-	if _, err := clients.EC2.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{SubnetIds: []string{"subnet-0000000000000dead"}}); err == nil {
+	if _, err := clients.EC2.DescribeSubnets(t.Context(),
+		&ec2.DescribeSubnetsInput{SubnetIds: []string{"subnet-0000000000000dead"}}); err == nil {
 		t.Error("an unknown subnet was found")
 	}
 	if n, _ := attempts.count("DescribeSubnets"); n != 1 {
@@ -115,7 +119,8 @@ func TestWhatIsNotRepeated(t *testing.T) {
 // E-60: a refusal for coming too fast slows down all further calls of its kind, and only those.
 func TestThrottlingSlowsDown(t *testing.T) {
 	t.Parallel()
-	clients, limiter, _ := endpoint(t, ec2test.Faults{Throttle: map[string]ec2test.Bucket{"ec2:CreateFleet": {Rate: 0, Burst: 0}}})
+	clients, limiter,
+		_ := endpoint(t, ec2test.Faults{Throttle: map[string]ec2test.Bucket{"ec2:CreateFleet": {Rate: 0, Burst: 0}}})
 	_, err := clients.EC2.CreateFleet(t.Context(), fleet(7))
 	if refusal.Of(err).Class != refusal.Throttle {
 		t.Fatalf("error %v, want one of class throttle", err)
@@ -130,7 +135,8 @@ func TestThrottlingSlowsDown(t *testing.T) {
 // A caller that gives up while AWS has trouble is not kept.
 func TestGivingUp(t *testing.T) {
 	t.Parallel()
-	clients, _, attempts := endpoint(t, ec2test.Faults{LostBefore: []ec2test.Loss{{Action: "ec2:DescribeSubnets", Share: 1}}})
+	clients, _, attempts := endpoint(t,
+		ec2test.Faults{LostBefore: []ec2test.Loss{{Action: "ec2:DescribeSubnets", Share: 1}}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := clients.EC2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{}); err == nil {
@@ -150,7 +156,8 @@ func fleet(machines int32) *ec2.CreateFleetInput {
 			},
 		}},
 		TargetCapacitySpecification: &ec2types.TargetCapacitySpecificationRequest{
-			TotalTargetCapacity: aws.Int32(machines), DefaultTargetCapacityType: ec2types.DefaultTargetCapacityTypeSpot,
+			TotalTargetCapacity:       aws.Int32(machines),
+			DefaultTargetCapacityType: ec2types.DefaultTargetCapacityTypeSpot,
 		},
 	}
 }

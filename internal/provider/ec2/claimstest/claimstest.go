@@ -1,5 +1,5 @@
-// Package claimstest stands for the NodeClaims of an API server in tests of the EC2 provider, and in places that have none. It is as
-// strict as the real one: what somebody else has written meanwhile is not overwritten.
+// Package claimstest stands for the NodeClaims of an API server in tests of the EC2 provider, and in places that have
+// none. It is as strict as the real one: what somebody else has written meanwhile is not overwritten.
 package claimstest
 
 import (
@@ -90,7 +90,8 @@ func (c *Store) Mark(_ context.Context, claim *karpenterv1.NodeClaim, mark strin
 func (c *Store) note(claim *karpenterv1.NodeClaim, notes map[string]string) (*karpenterv1.NodeClaim, error) {
 	stored := c.byUID[claim.UID].DeepCopy()
 	if stored == nil {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Group: karpenterv1.Group, Resource: "nodeclaims"}, claim.Name)
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: karpenterv1.Group, Resource: "nodeclaims"},
+			claim.Name)
 	}
 	for _, key := range []string{launchid.Key, launchid.DealerKey} {
 		if is, was := stored.Annotations[key], claim.Annotations[key]; is != was {

@@ -12,7 +12,8 @@ const (
 	HashVersion    = spec.HashVersion
 )
 
-// Finalizer holds a class until no claim refers to it and what was made for it is gone (E-04). The name is Karpenter's.
+// Finalizer holds a class until no claim refers to it and what was made for it is gone (E-04). The name is
+// Karpenter's.
 const Finalizer = awsv1.Group + "/termination"
 
 // Hash is equal for specs that make equal machines (E-05), see spec.Hash.

@@ -53,8 +53,9 @@ type Problem struct {
 	Unknown bool
 }
 
-// Problems are what is wrong with a class as far as it can be told without AWS: the kubelet's settings, tags, user data, and what a
-// launch template cannot have. found is what its selectors stand for; where that is not known yet, templates are not looked at.
+// Problems are what is wrong with a class as far as it can be told without AWS: the kubelet's settings, tags, user
+// data, and what a launch template cannot have. found is what its selectors stand for; where that is not known yet,
+// templates are not looked at.
 func Problems(class *awsv1.EC2NodeClass, found resolve.Result, join Join, clusterName string) []Problem {
 	status := found.Status
 	family := resolve.Family(&class.Spec)
@@ -70,8 +71,11 @@ func Problems(class *awsv1.EC2NodeClass, found resolve.Result, join Join, cluste
 		list = append(list, Problem{Reason: reason, Message: join.Missing, Unknown: !join.None})
 	}
 	if strings.Contains(join.Cluster.CIDR, ":") {
-		list = append(list, Problem{Reason: ReasonIPv6, Message: fmt.Sprintf("the cluster's services have addresses of IPv6 (%s): nodes "+
-			"of such clusters are not launched yet, since their instances would have no address of IPv6", join.Cluster.CIDR)})
+		list = append(list,
+			Problem{Reason: ReasonIPv6,
+				Message: fmt.Sprintf("the cluster's services have addresses of IPv6 (%s): nodes "+
+					"of such clusters are not launched yet, since their instances would have no address of IPv6",
+					join.Cluster.CIDR)})
 	}
 	text, problem := userData(class, family, join)
 	if problem != nil {
@@ -110,16 +114,18 @@ func saidOfVolumes(class *awsv1.EC2NodeClass) string {
 // mostImages bounds how many images a message names.
 const mostImages = 2
 
-// volumes names a volume that is smaller than what the image has for it, for each image (E-74). As long as one image has room, or
-// is not known, the class can be launched by, and "" is returned.
+// volumes names a volume that is smaller than what the image has for it, for each image (E-74). As long as one image
+// has room, or is not known, the class can be launched by, and "" is returned.
 func volumes(
-	disks []ec2types.LaunchTemplateBlockDeviceMappingRequest, images []awsv1.AMI, snapshots map[string]map[string]int64,
+	disks []ec2types.LaunchTemplateBlockDeviceMappingRequest, images []awsv1.AMI,
+	snapshots map[string]map[string]int64,
 ) string {
 	var texts []string
 	for _, image := range images {
 		for _, disk := range disks {
 			needs := snapshots[image.ID][aws.ToString(disk.DeviceName)]
-			if disk.Ebs == nil || disk.Ebs.VolumeSize == nil || disk.Ebs.SnapshotId != nil || int64(*disk.Ebs.VolumeSize) >= needs {
+			if disk.Ebs == nil || disk.Ebs.VolumeSize == nil || disk.Ebs.SnapshotId != nil ||
+				int64(*disk.Ebs.VolumeSize) >= needs {
 				continue
 			}
 			texts = append(texts, fmt.Sprintf("%s has %d GiB, and image %s (%s) needs %d GiB there",
@@ -159,7 +165,7 @@ func UserDataBytes(class *awsv1.EC2NodeClass, join Join) (bytes int, known bool)
 	return userdata.SizeOf(rendered(class, resolve.Family(&class.Spec), join))
 }
 
-// rendered is what a machine of the class would read, but for what only a claim or a type decides.
+// rendered is what a machine of the class would read, without what only a claim or a type decides.
 func rendered(class *awsv1.EC2NodeClass, family string, join Join) (text string, err error) {
 	if class.Spec.UserData != nil {
 		text = *class.Spec.UserData
@@ -171,7 +177,8 @@ func rendered(class *awsv1.EC2NodeClass, family string, join Join) (text string,
 		LocalStorage: class.Spec.InstanceStorePolicy != nil,
 	}
 	if node.Cluster.Endpoint == "" || node.Cluster.CIDR == "" { // not known yet: that is told elsewhere
-		node.Cluster = userdata.Cluster{Name: "any", Endpoint: "https://any.example.com", CA: "Y2E=", CIDR: "10.0.0.0/16"}
+		node.Cluster = userdata.Cluster{Name: "any", Endpoint: "https://any.example.com", CA: "Y2E=",
+			CIDR: "10.0.0.0/16"}
 	}
 	switch family {
 	case resolve.FamilyAL2023:
@@ -196,8 +203,10 @@ func kubelet(k *awsv1.KubeletConfiguration, family string) []Problem {
 	}
 	slices.Sort(names)
 	if family == resolve.FamilyBottlerocket {
-		return []Problem{{Reason: ReasonKubeletUnsupported, Message: fmt.Sprintf("spec.kubelet has %s: Bottlerocket takes only "+
-			"the settings that the API lists; put others into spec.userData as settings.kubernetes", strings.Join(names, ", "))}}
+		return []Problem{
+			{Reason: ReasonKubeletUnsupported, Message: fmt.Sprintf("spec.kubelet has %s: Bottlerocket takes only "+
+				"the settings that the API lists; put others into spec.userData as settings.kubernetes",
+				strings.Join(names, ", "))}}
 	}
 	var wrong []string
 	for _, name := range names {
@@ -214,15 +223,18 @@ func kubelet(k *awsv1.KubeletConfiguration, family string) []Problem {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return []Problem{{Reason: ReasonKubelet, Message: fmt.Sprintf("spec.kubelet: %s; want fields of the kubelet's configuration "+
-		"file, version kubelet.config.k8s.io/v1beta1", strings.Join(wrong, "; "))}}
+	return []Problem{
+		{Reason: ReasonKubelet, Message: fmt.Sprintf("spec.kubelet: %s; want fields of the kubelet's configuration "+
+			"file, version kubelet.config.k8s.io/v1beta1", strings.Join(wrong, "; "))}}
 }
 
-// With returns the conditions with the problems in ValidationSucceeded, and Ready summed up anew. What is wrong for good comes
-// before what may pass, and what package resolve has found before both.
+// With returns the conditions with the problems in ValidationSucceeded, and Ready summed up anew. What is wrong for
+// good comes before what may pass, and what package resolve has found before both.
 func With(conditions []karpenterv1.Condition, problems []Problem) []karpenterv1.Condition {
 	list := slices.Clone(conditions)
-	at := slices.IndexFunc(list, func(c karpenterv1.Condition) bool { return c.Type == karpenterv1.ConditionTypeValidationSucceeded })
+	at := slices.IndexFunc(list, func(c karpenterv1.Condition) bool {
+		return c.Type == karpenterv1.ConditionTypeValidationSucceeded
+	})
 	if at < 0 || len(problems) == 0 || list[at].Status == metav1.ConditionFalse {
 		return list
 	}
@@ -241,7 +253,8 @@ func With(conditions []karpenterv1.Condition, problems []Problem) []karpenterv1.
 			messages = append(messages, p.Message)
 		}
 	}
-	list[at].Status, list[at].Reason, list[at].Message = metav1.ConditionFalse, problems[0].Reason, strings.Join(messages, "; ")
+	list[at].Status, list[at].Reason, list[at].Message = metav1.ConditionFalse, problems[0].Reason,
+		strings.Join(messages, "; ")
 	if problems[0].Unknown {
 		list[at].Status = metav1.ConditionUnknown
 	}

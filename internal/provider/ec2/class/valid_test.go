@@ -12,7 +12,8 @@ import (
 )
 
 func join(cidr string) class.Join {
-	return class.Join{Cluster: userdata.Cluster{Name: "c1", Endpoint: "https://c1.example.com", CA: "Y2E=", CIDR: cidr}}
+	return class.Join{Cluster: userdata.Cluster{Name: "c1", Endpoint: "https://c1.example.com", CA: "Y2E=",
+		CIDR: cidr}}
 }
 
 func ofFamily(alias string, change ...func(*awsv1.EC2NodeClassSpec)) *awsv1.EC2NodeClass {
@@ -33,7 +34,8 @@ func settings(text string) func(*awsv1.EC2NodeClassSpec) {
 	}
 }
 
-// E-06: settings go by the names and types of the kubelet's own configuration; those that a family cannot pass on are refused.
+// E-06: settings go by the names and types of the kubelet's own configuration; those that a family cannot pass on are
+// refused.
 func TestKubeletsAreThoseOfTheKubelet(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -43,9 +45,12 @@ func TestKubeletsAreThoseOfTheKubelet(t *testing.T) {
 	}{
 		"a managed one":        {ofFamily("al2023@latest", settings(`{"maxPods": 20}`)), "", ""},
 		"one of the kubelet's": {ofFamily("al2023@latest", settings(`{"shutdownGracePeriod": "30s"}`)), "", ""},
-		"an unknown one":       {ofFamily("al2023@latest", settings(`{"shutdownGrace": "30s"}`)), class.ReasonKubelet, "shutdownGrace"},
-		"one of another type":  {ofFamily("al2023@latest", settings(`{"registryPullQPS": "many"}`)), class.ReasonKubelet, "registryPullQPS"},
-		"one in another case":  {ofFamily("al2023@latest", settings(`{"RegistryPullQPS": 3}`)), class.ReasonKubelet, "RegistryPullQPS"},
+		"an unknown one": {ofFamily("al2023@latest", settings(`{"shutdownGrace": "30s"}`)), class.ReasonKubelet,
+			"shutdownGrace"},
+		"one of another type": {ofFamily("al2023@latest", settings(`{"registryPullQPS": "many"}`)),
+			class.ReasonKubelet, "registryPullQPS"},
+		"one in another case": {ofFamily("al2023@latest", settings(`{"RegistryPullQPS": 3}`)), class.ReasonKubelet,
+			"RegistryPullQPS"},
 		"not managed, on Bottlerocket": {ofFamily("bottlerocket@latest", settings(`{"shutdownGracePeriod": "30s"}`)),
 			class.ReasonKubeletUnsupported, "shutdownGracePeriod"},
 	} {
@@ -55,7 +60,8 @@ func TestKubeletsAreThoseOfTheKubelet(t *testing.T) {
 			switch {
 			case c.reason == "" && len(list) > 0:
 				t.Errorf("problems %+v, want none", list)
-			case c.reason != "" && (len(list) != 1 || list[0].Reason != c.reason || !strings.Contains(list[0].Message, c.says)):
+			case c.reason != "" &&
+				(len(list) != 1 || list[0].Reason != c.reason || !strings.Contains(list[0].Message, c.says)):
 				t.Errorf("problems %+v, want %s that names %s", list, c.reason, c.says)
 			}
 		})
@@ -66,7 +72,8 @@ func TestKubeletsAreThoseOfTheKubelet(t *testing.T) {
 func TestClustersWithIPv6AreRefused(t *testing.T) {
 	t.Parallel()
 	list := class.Problems(ofFamily("al2023@latest"), resolve.Result{}, join("fd00:1234::/108"), "c1")
-	if len(list) != 1 || list[0].Reason != class.ReasonIPv6 || list[0].Unknown || !strings.Contains(list[0].Message, "fd00:1234::/108") {
+	if len(list) != 1 || list[0].Reason != class.ReasonIPv6 || list[0].Unknown ||
+		!strings.Contains(list[0].Message, "fd00:1234::/108") {
 		t.Errorf("problems %+v", list)
 	}
 }
@@ -92,7 +99,9 @@ func TestHashes(t *testing.T) {
 	first := hash(ofFamily("al2023@latest"))
 	for name, change := range map[string]func(*awsv1.EC2NodeClassSpec){
 		"the family of the alias": func(s *awsv1.EC2NodeClassSpec) { s.AMIFamily = &family },
-		"another version":         func(s *awsv1.EC2NodeClassSpec) { s.AMISelectorTerms[0].Alias = "al2023@v20260101" },
+		"another version": func(s *awsv1.EC2NodeClassSpec) {
+			s.AMISelectorTerms[0].Alias = "al2023@v20260101"
+		},
 		"other subnets": func(s *awsv1.EC2NodeClassSpec) {
 			s.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{ID: "subnet-00000000000000001"}}
 		},
@@ -103,8 +112,12 @@ func TestHashes(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*awsv1.EC2NodeClassSpec){
-		"user data": func(s *awsv1.EC2NodeClassSpec) { s.UserData = &text }, "tags": func(s *awsv1.EC2NodeClassSpec) { s.Tags = map[string]string{"a": "b"} },
-		"a disk": disks(&a), "kubelet": settings(`{"maxPods": 20}`), "role": func(s *awsv1.EC2NodeClassSpec) { s.Role = &text },
+		"user data": func(s *awsv1.EC2NodeClassSpec) { s.UserData = &text }, "tags": func(s *awsv1.EC2NodeClassSpec) {
+			s.Tags = map[string]string{"a": "b"}
+		},
+		"a disk": disks(&a), "kubelet": settings(`{"maxPods": 20}`), "role": func(s *awsv1.EC2NodeClassSpec) {
+			s.Role = &text
+		},
 	} {
 		if hash(ofFamily("al2023@latest", change)) == first {
 			t.Errorf("%s: the same hash", name)

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
-// E-74: a volume that is smaller than what every image has for it is told. As long as one image has room, or nobody knows what it
-// has, the class can be launched by; and what was told stays until it can be found out again (E-03).
+// E-74: a volume that is smaller than what every image has for it is told. As long as one image has room, or nobody
+// knows what it has, the class can be launched by; and what was told stays until it can be found out again (E-03).
 func TestVolumesThatAreTooSmall(t *testing.T) {
 	t.Parallel()
 	small := func(images ...int64) map[string]map[string]int64 {
@@ -54,11 +54,13 @@ func TestVolumesThatAreTooSmall(t *testing.T) {
 			}
 			nodeClass.Status.Conditions = c.before
 			found := resolve.Result{Snapshots: c.snapshots, Status: awsv1.EC2NodeClassStatus{InstanceProfile: profile,
-				AMIs: []awsv1.AMI{{ID: "ami-0", Name: "a"}, {ID: "ami-1", Name: "b"}}, SecurityGroups: []awsv1.SecurityGroup{{ID: "sg-0"}}}}
+				AMIs:           []awsv1.AMI{{ID: "ami-0", Name: "a"}, {ID: "ami-1", Name: "b"}},
+				SecurityGroups: []awsv1.SecurityGroup{{ID: "sg-0"}}}}
 			got := class.Problems(nodeClass, found, class.Join{}, "c1")
 			switch {
 			case c.want == "" && len(got) == 0:
-			case c.want != "" && len(got) == 1 && got[0].Reason == class.ReasonVolume && strings.Contains(got[0].Message, c.want):
+			case c.want != "" && len(got) == 1 && got[0].Reason == class.ReasonVolume &&
+				strings.Contains(got[0].Message, c.want):
 			default:
 				t.Errorf("problems %+v, want one that says %q", got, c.want)
 			}

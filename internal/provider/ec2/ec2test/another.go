@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Another makes the endpoint of another account, which sells what this one does, or of that the types that are named, at
-// the same prices. It shares what never changes, so that thousands of them cost no more than their machines.
+// Another makes the endpoint of another account, which sells what this one does, or of that the types that are named,
+// at the same prices. It shares what never changes, so that thousands of them cost no more than their machines.
 func (s *Server) Another(o Options, types ...string) (*Server, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,13 +12,14 @@ import (
 // Config returns the configuration of a client of the endpoint: the controller's.
 func (s *Server) Config() aws.Config { return s.config(AccessKey) }
 
-// OthersConfig is that of somebody else in the account, with rights of their own: what they ask for is not held against the
-// policies of a controller.
+// OthersConfig is that of somebody else in the account, with rights of their own: what they ask for is not held
+// against the policies of a controller.
 func (s *Server) OthersConfig() aws.Config { return s.config(othersKey) }
 
 func (s *Server) config(key string) aws.Config {
 	return aws.Config{
-		Region: s.region, BaseEndpoint: aws.String(s.url), HTTPClient: calls.WholeBodies(&http.Client{Transport: s.transport}),
+		Region: s.region, BaseEndpoint: aws.String(s.url),
+		HTTPClient: calls.WholeBodies(&http.Client{Transport: s.transport}),
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: key, SecretAccessKey: secretKey, Source: "ec2test"}, nil
 		}),

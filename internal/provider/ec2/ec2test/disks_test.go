@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
-// E-63: what a machine finds when it starts, its user data and its volumes, can be asked for as with EC2, and goes with it.
+// E-63: what a machine finds when it starts, its user data and its volumes, can be asked for as with EC2, and goes
+// with it.
 func TestUserDataAndVolumes(t *testing.T) {
 	t.Parallel()
 	const boot, shut = 2 * time.Second, 3 * time.Second
@@ -20,10 +21,13 @@ func TestUserDataAndVolumes(t *testing.T) {
 	out, err := a.client.CreateFleet(t.Context(), a.fleet(1, ec2types.DefaultTargetCapacityTypeOnDemand, "m5.large"))
 	wantCode(t, err, "")
 	id := out.Instances[0].InstanceIds[0]
-	attribute := &ec2.DescribeInstanceAttributeInput{InstanceId: &id, Attribute: ec2types.InstanceAttributeNameUserData}
+	attribute := &ec2.DescribeInstanceAttributeInput{
+		InstanceId: &id, Attribute: ec2types.InstanceAttributeNameUserData,
+	}
 	data, err := a.client.DescribeInstanceAttribute(t.Context(), attribute)
 	wantCode(t, err, "")
-	if text, err := base64.StdEncoding.DecodeString(aws.ToString(data.UserData.Value)); err != nil || string(text) != "#!/bin/sh" {
+	if text, err := base64.StdEncoding.DecodeString(aws.ToString(data.UserData.Value)); err != nil ||
+		string(text) != "#!/bin/sh" {
 		t.Errorf("the user data is %q (%v), want the template's", text, err)
 	}
 	volumes := func() []ec2types.Volume {
@@ -35,7 +39,8 @@ func TestUserDataAndVolumes(t *testing.T) {
 		return list.Volumes
 	}
 	list := volumes()
-	if len(list) != 1 || aws.ToInt32(list[0].Size) != 30 || aws.ToString(list[0].Attachments[0].Device) != "/dev/xvda" ||
+	if len(list) != 1 || aws.ToInt32(list[0].Size) != 30 ||
+		aws.ToString(list[0].Attachments[0].Device) != "/dev/xvda" ||
 		len(list[0].Tags) != 1 || aws.ToString(list[0].Tags[0].Value) != "volume" {
 		t.Errorf("the volumes are %+v, want one of 30 GiB with its tag", list)
 	}

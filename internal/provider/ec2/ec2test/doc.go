@@ -51,8 +51,8 @@
 //   - The instances of a capacity block end 30 minutes before it, as documented; the code of their end is made up.
 //   - Prices are made up from vCPUs, memory and GPUs unless set; spot is 30 to 60 % of that by type and zone.
 //   - Launch templates have one version, fleets one capacity type, and RunInstances is for dry runs.
-//   - What is made through the API (networks, groups, images, roles, queues) is there at once, has no quota, and an image
-//     needs no snapshot.
+//   - What is made through the API (networks, groups, images, roles, queues) is there at once, has no quota, and an
+//     image needs no snapshot.
 //
 // # Clients
 //

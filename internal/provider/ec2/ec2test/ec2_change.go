@@ -138,8 +138,8 @@ func createTags(c *call, in *createTagsIn) (any, error) {
 		after := maps.Clone(t.tags)
 		maps.Copy(after, tagMap(in.Tags))
 		if len(after) > maxTags {
-			return nil, refuse(400, "TagLimitExceeded", "'%s' would have %d tags; at most %d", in.Resources[at], len(after),
-				maxTags)
+			return nil, refuse(400, "TagLimitExceeded", "'%s' would have %d tags; at most %d", in.Resources[at],
+				len(after), maxTags)
 		}
 	}
 	if err := c.dry(in.DryRun); err != nil {

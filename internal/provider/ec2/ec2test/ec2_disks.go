@@ -31,8 +31,8 @@ func describeInstanceAttribute(c *call, in *attributeIn) (any, error) {
 		return nil, err
 	}
 	if in.Attribute != "userData" {
-		return nil, refuse(400, codeBadValue, "Value (%s) for parameter attribute is invalid. The endpoint knows userData only.",
-			in.Attribute)
+		return nil, refuse(400, codeBadValue,
+			"Value (%s) for parameter attribute is invalid. The endpoint knows userData only.", in.Attribute)
 	}
 	list, err := c.seen([]string{in.ID})
 	if err != nil {
@@ -116,7 +116,9 @@ func describeVolumes(c *call, in *describeVolumesIn) (any, error) {
 	if len(in.IDs) > 0 {
 		disks = slices.DeleteFunc(disks, func(d diskXML) bool { return !slices.Contains(in.IDs, d.ID) })
 	}
-	disks, err = filtered(disks, in.Filters, volumeFilters, func(d diskXML) map[string]string { return tagMap(d.Tags) })
+	disks, err = filtered(disks, in.Filters, volumeFilters, func(d diskXML) map[string]string {
+		return tagMap(d.Tags)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +132,8 @@ func (s *Server) disks(i *Instance) []diskXML {
 	var disks []diskXML
 	for at, name := range i.data.deviceNames(image.RootDevice) {
 		d := diskXML{
-			ID: volumeID(i, at), Zone: i.Zone, Status: "in-use", Created: stamp(i.Launched), Tags: tagList(i.VolumeTags), Type: "gp3",
+			ID: volumeID(i, at), Zone: i.Zone, Status: "in-use", Created: stamp(i.Launched),
+			Tags: tagList(i.VolumeTags), Type: "gp3",
 		}
 		if name == image.RootDevice {
 			d.Size = int64(image.SnapshotGiB)

@@ -145,9 +145,9 @@ func createFleet(c *call, in *createFleetIn) (any, error) {
 	return out, nil
 }
 
-// mayOffer asks for the rights to what the request names, each once. What a template names and makes is asked for when it
-// launches, as RunInstances. Source: CreateFleet in AWS's service authorization reference for EC2, which has fleet and
-// instance as needed, and image, launch-template, placement-group, subnet and volume where the request has them.
+// mayOffer asks for the rights to what the request names, each once. What a template names and makes is asked for when
+// it launches, as RunInstances. Source: CreateFleet in AWS's service authorization reference for EC2, which has fleet
+// and instance as needed, and image, launch-template, placement-group, subnet and volume where the request has them.
 func (l *launch) mayOffer() error {
 	var asks []Ask
 	seen := map[string]bool{}
@@ -208,7 +208,8 @@ func (c *call) newLaunch(in *createFleetIn) (*launch, error) {
 	case in.Target == nil || in.Target.Total < 1 || in.Target.Total > maxTarget:
 		return nil, refuse(400, "InvalidParameterValue", "TotalTargetCapacity has to be 1 to %d", maxTarget)
 	case in.Kind != "instant":
-		return nil, refuse(400, "InvalidParameterValue", "the endpoint has fleets of type instant only, not %q", in.Kind)
+		return nil, refuse(400, "InvalidParameterValue", "the endpoint has fleets of type instant only, not %q",
+			in.Kind)
 	case len(in.Token) > 64:
 		return nil, refuse(400, "InvalidParameterValue", "ClientToken has %d characters; at most 64", len(in.Token))
 	case len(in.Configs) == 0:
@@ -237,7 +238,8 @@ func (c *call) newLaunch(in *createFleetIn) (*launch, error) {
 	for _, spec := range in.Tags {
 		if !slices.Contains([]string{"fleet", "instance", "volume", "network-interface", "spot-instances-request"},
 			spec.Kind) {
-			return nil, refuse(400, codeBadValue, "'%s' is not a valid taggable resource type for this operation.", spec.Kind)
+			return nil, refuse(400, codeBadValue, "'%s' is not a valid taggable resource type for this operation.",
+				spec.Kind)
 		}
 		if err := checkTags(spec.Tags); err != nil {
 			return nil, err
@@ -271,8 +273,8 @@ func (l *launch) addPools(configs []fleetConfig) error {
 		for _, o := range overrides {
 			p := l.pool(t, o)
 			if key := [3]string{p.kind, p.zone, p.image}; seen[key] {
-				return refuse(400, "InvalidFleetConfig", "The fleet configuration contains duplicate instance pools: %s in %s",
-					p.kind, p.zone)
+				return refuse(400, "InvalidFleetConfig",
+					"The fleet configuration contains duplicate instance pools: %s in %s", p.kind, p.zone)
 			} else {
 				seen[key] = true
 			}

@@ -80,7 +80,8 @@ func (s *Server) settle() {
 				s.warn(i, i.warned)
 			}
 			if end := i.warned.Add(interruptTime); !now.Before(end) {
-				s.end(i, end, "Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Spot instance termination")
+				s.end(i, end, "Server.SpotInstanceTermination",
+					"Server.SpotInstanceTermination: Spot instance termination")
 			}
 		}
 		if i.State == ShuttingDown && !now.Before(i.Ended.Add(s.shut)) {
@@ -352,11 +353,12 @@ func (s *Server) hostname(i *Instance) string {
 func (s *Server) instance(i *Instance) instanceXML {
 	image := s.images[i.Image]
 	x := instanceXML{
-		ID: i.ID, Image: i.Image, State: stateXML{stateCodes[i.State], i.State}, Type: i.Type, Launched: stamp(i.Launched),
-		Zone:   i.Zone,
-		ZoneID: i.ZoneID, Tenancy: "default", Architecture: image.Architecture, RootName: image.RootDevice, RootType: "ebs",
-		Lifecycle: i.lifecycle(), SpotRequest: i.SpotRequest, Token: i.Token, Tags: tagList(i.Tags), Enclave: i.data.Enclave,
-		Reservation: i.Reservation,
+		ID: i.ID, Image: i.Image, State: stateXML{stateCodes[i.State], i.State}, Type: i.Type,
+		Launched: stamp(i.Launched), Zone: i.Zone,
+		ZoneID: i.ZoneID, Tenancy: "default", Architecture: image.Architecture, RootName: image.RootDevice,
+		RootType:  "ebs",
+		Lifecycle: i.lifecycle(), SpotRequest: i.SpotRequest, Token: i.Token, Tags: tagList(i.Tags),
+		Enclave: i.data.Enclave, Reservation: i.Reservation,
 	}
 	if i.Code != "" {
 		x.Reason = &reasonXML{i.Code, i.Message}

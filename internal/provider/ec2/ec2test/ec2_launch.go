@@ -74,8 +74,8 @@ func (l *launch) sort(strategy string) {
 		case "capacity-optimized":
 			byRoom = cmp.Compare(room(b), room(a))
 		}
-		return cmp.Or(byRoom, cmp.Compare(rank(a), rank(b)), cmp.Compare(a.price, b.price), cmp.Compare(a.kind, b.kind),
-			cmp.Compare(a.zone, b.zone))
+		return cmp.Or(byRoom, cmp.Compare(rank(a), rank(b)), cmp.Compare(a.price, b.price),
+			cmp.Compare(a.kind, b.kind), cmp.Compare(a.zone, b.zone))
 	})
 }
 
@@ -121,8 +121,8 @@ func (l *launch) one(p pool) (*Instance, *refused) {
 	return l.start(p), nil
 }
 
-// mayRun asks for the rights that a launch needs of everything it uses and makes: the resources of RunInstances in AWS's
-// service authorization reference, as far as a template names them, and the role that is passed.
+// mayRun asks for the rights that a launch needs of everything it uses and makes: the resources of RunInstances in
+// AWS's service authorization reference, as far as a template names them, and the role that is passed.
 func (l *launch) mayRun(p pool) error {
 	const run = "ec2:RunInstances"
 	asks := []Ask{
@@ -130,7 +130,8 @@ func (l *launch) mayRun(p pool) error {
 		{Action: run, Resource: l.arn("subnet", p.subnet)},
 	}
 	if p.template.id != "" {
-		asks = append(asks, Ask{Action: run, Resource: l.arn("launch-template", p.template.id), ResourceTags: p.template.tags})
+		asks = append(asks, Ask{Action: run, Resource: l.arn("launch-template", p.template.id),
+			ResourceTags: p.template.tags})
 	}
 	for _, id := range p.template.data.groups() {
 		asks = append(asks, Ask{Action: run, Resource: l.arn("security-group", id)})
@@ -160,12 +161,14 @@ func (l *launch) mayRun(p pool) error {
 		asks = append(asks, Ask{Action: run, Resource: l.arn(kind, "*"), RequestTags: tags})
 		if len(tags) > 0 {
 			create := map[string]string{iampolicy.CreateAction: "RunInstances"}
-			asks = append(asks, Ask{Action: "ec2:CreateTags", Resource: l.arn(kind, "*"), RequestTags: tags, Context: create})
+			asks = append(asks, Ask{Action: "ec2:CreateTags", Resource: l.arn(kind, "*"), RequestTags: tags,
+				Context: create})
 		}
 	}
 	asks = slices.DeleteFunc(asks, func(ask Ask) bool { // asked before, for another machine
 		return slices.ContainsFunc(l.Asks, func(a Ask) bool {
-			return a.Action == ask.Action && a.Resource == ask.Resource && maps.Equal(a.RequestTags, ask.RequestTags) &&
+			return a.Action == ask.Action && a.Resource == ask.Resource &&
+				maps.Equal(a.RequestTags, ask.RequestTags) &&
 				a.Context[iampolicy.CreateAction] == ask.Context[iampolicy.CreateAction] && l.faults.denied(ask) == ""
 		})
 	})
@@ -372,8 +375,8 @@ func (l *launch) start(p pool) *Instance {
 		CapacityType: l.capacityType, Fleet: l.fleet,
 		Template: p.template.name, Token: l.token, Tags: l.tagsFor(p, "instance"), VolumeTags: l.tagsFor(p, "volume"),
 		State:    Pending,
-		Launched: l.now(), Groups: p.template.data.groups(), data: p.template.data, addresses: p.template.data.addresses(),
-		number: l.launched,
+		Launched: l.now(), Groups: p.template.data.groups(), data: p.template.data,
+		addresses: p.template.data.addresses(), number: l.launched,
 	}
 	if l.capacityType == spot {
 		i.SpotRequest = "sir-" + l.newID("")[1:9]

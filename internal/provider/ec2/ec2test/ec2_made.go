@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// What somebody makes in the account through the API, as a test does that knows the endpoint by its URL alone (E-64): networks,
-// groups and images. Each is asked for its right and nothing more; quotas there are none.
+// What somebody makes in the account through the API, as a test does that knows the endpoint by its URL alone (E-64):
+// networks, groups and images. Each is asked for its right and nothing more; quotas there are none.
 
 type vpcXML struct {
 	ID    string `xml:"vpcId"`
@@ -72,8 +72,10 @@ func deleteVPC(c *call, in *struct {
 	if _, exists := c.vpcs[in.ID]; !exists {
 		return nil, refuse(400, "InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", in.ID)
 	}
-	used := slices.ContainsFunc(slices.Collect(maps.Values(c.subnets)), func(n *subnet) bool { return n.VPC == in.ID }) ||
-		slices.ContainsFunc(slices.Collect(maps.Values(c.groups)), func(g SecurityGroup) bool { return g.VPC == in.ID })
+	used := slices.ContainsFunc(slices.Collect(maps.Values(c.subnets)),
+		func(n *subnet) bool { return n.VPC == in.ID }) ||
+		slices.ContainsFunc(slices.Collect(maps.Values(c.groups)),
+			func(g SecurityGroup) bool { return g.VPC == in.ID })
 	if used {
 		return nil, refuse(400, "DependencyViolation", "The vpc '%s' has dependencies and cannot be deleted.", in.ID)
 	}
@@ -123,7 +125,8 @@ func deleteSubnet(c *call, in *struct {
 	}
 	for _, i := range c.machines {
 		if i.Subnet == in.ID && i.State != Terminated {
-			return nil, refuse(400, "DependencyViolation", "The subnet '%s' has dependencies and cannot be deleted.", in.ID)
+			return nil, refuse(400, "DependencyViolation", "The subnet '%s' has dependencies and cannot be deleted.",
+				in.ID)
 		}
 	}
 	delete(c.subnets, in.ID)
@@ -185,7 +188,8 @@ func registerImage(c *call, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	image := Image{Name: in.Name, Description: in.About, Architecture: in.Architecture, RootDevice: in.RootDevice, Owner: Account, Tags: tags}
+	image := Image{Name: in.Name, Description: in.About, Architecture: in.Architecture, RootDevice: in.RootDevice,
+		Owner: Account, Tags: tags}
 	for _, d := range in.Devices {
 		if d.Name == in.RootDevice && d.EBS != nil && d.EBS.Size != nil {
 			image.SnapshotGiB = int(*d.EBS.Size)

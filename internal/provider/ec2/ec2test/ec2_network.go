@@ -144,7 +144,8 @@ func describeSecurityGroups(c *call, in *describeGroupsIn) (any, error) {
 	list, next, err := page(c, list, func(g SecurityGroup) string { return g.ID }, in.paging, bounds{5, 1000})
 	out := describeGroupsOut{Next: next}
 	for _, g := range list {
-		out.Groups.Items = append(out.Groups.Items, groupXML{g.ID, g.Name, g.Description, g.VPC, Account, tagList(g.Tags)})
+		out.Groups.Items = append(out.Groups.Items, groupXML{g.ID, g.Name, g.Description, g.VPC, Account,
+			tagList(g.Tags)})
 	}
 	return out, err
 }
@@ -220,8 +221,8 @@ func describeImages(c *call, in *describeImagesIn) (any, error) {
 	}
 	list = slices.DeleteFunc(list, func(i Image) bool {
 		old := !i.Deprecated.IsZero() && !i.Deprecated.After(c.now())
-		return old && !in.Deprecated && i.Owner != Account && len(in.IDs) == 0 || i.State == "disabled" && !in.Disabled ||
-			!i.ownedBy(in.Owners)
+		return old && !in.Deprecated && i.Owner != Account && len(in.IDs) == 0 ||
+			i.State == "disabled" && !in.Disabled || !i.ownedBy(in.Owners)
 	})
 	list, err = filtered(list, in.Filters, imageFilters, func(i Image) map[string]string { return i.Tags })
 	if err != nil {
@@ -251,9 +252,9 @@ func (i Image) xml() imageXML {
 	return imageXML{
 		ID: i.ID, Name: i.Name, Description: i.Description, State: i.State, Owner: i.Owner, Alias: i.Alias,
 		Public:       i.Alias != "",
-		Architecture: i.Architecture, Type: "machine", Platform: "Linux/UNIX", Created: i.Created.UTC().Format(awsMillis),
-		Deprecated: deprecated,
-		RootType:   "ebs", RootName: i.RootDevice, Virtual: "hvm", Hypervisor: "xen", Tags: tagList(i.Tags),
+		Architecture: i.Architecture, Type: "machine", Platform: "Linux/UNIX",
+		Created: i.Created.UTC().Format(awsMillis), Deprecated: deprecated,
+		RootType: "ebs", RootName: i.RootDevice, Virtual: "hvm", Hypervisor: "xen", Tags: tagList(i.Tags),
 		Devices: []imageEBS{{
 			Name: i.RootDevice, Snapshot: strings.Replace(i.ID, "ami-", "snap-", 1), Size: i.SnapshotGiB, Type: "gp3",
 			Delete: true,

@@ -159,8 +159,8 @@ func describeCapacityReservations(c *call, in *describeReservationsIn) (any, err
 		x := capacityReservationXML{
 			ID: r.ID, ARN: c.arn("capacity-reservation", r.ID), Owner: r.Owner, Type: r.Type, Platform: "Linux/UNIX",
 			Zone:   r.Zone,
-			ZoneID: zoneID(r.Zone), Tenancy: "default", Total: r.Total, Free: r.free, State: r.State, EndKind: "unlimited",
-			Match: r.Match, Kind: r.Kind, Interruptible: r.Interruptible, Tags: tagList(r.Tags),
+			ZoneID: zoneID(r.Zone), Tenancy: "default", Total: r.Total, Free: r.free, State: r.State,
+			EndKind: "unlimited", Match: r.Match, Kind: r.Kind, Interruptible: r.Interruptible, Tags: tagList(r.Tags),
 		}
 		if !r.Ends.IsZero() {
 			x.EndKind, x.Ends = "limited", stamp(r.Ends)
@@ -178,8 +178,8 @@ func (l *launch) reservation(p pool) (*CapacityReservation, error) {
 		r := l.reservations[spec.Target.ID]
 		switch {
 		case r == nil:
-			return nil, refuse(400, "InvalidCapacityReservationId.NotFound", "The capacity reservation '%s' does not exist",
-				spec.Target.ID)
+			return nil, refuse(400, "InvalidCapacityReservationId.NotFound",
+				"The capacity reservation '%s' does not exist", spec.Target.ID)
 		case r.State != "active":
 			return nil, refuse(400, "InvalidCapacityReservationState.Unavailable",
 				"The capacity reservation '%s' is %s", r.ID, r.State)
@@ -199,7 +199,8 @@ func (l *launch) reservation(p pool) (*CapacityReservation, error) {
 		}
 	}
 	if spec != nil && spec.Preference == "capacity-reservations-only" {
-		return nil, refuse(400, "ReservationCapacityExceeded", "No open capacity reservation has capacity for this request.")
+		return nil, refuse(400, "ReservationCapacityExceeded",
+			"No open capacity reservation has capacity for this request.")
 	}
 	return nil, nil
 }
@@ -258,7 +259,9 @@ func describePlacementGroups(c *call, in *describePlacementsIn) (any, error) {
 		return len(in.IDs) > 0 && !slices.Contains(in.IDs,
 			g.ID)
 	})
-	list, err = filtered(list, in.Filters, placementFilters, func(g PlacementGroup) map[string]string { return g.Tags })
+	list, err = filtered(list, in.Filters, placementFilters, func(g PlacementGroup) map[string]string {
+		return g.Tags
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -307,8 +310,8 @@ func (l *launch) hasPlacement(p pool) error {
 		return refuse(400, unknownPlacement, "The Placement Group '%s' is unknown.", cmp.Or(g.Name, g.ID))
 	case info.PlacementGroupInfo == nil || !slices.Contains(texts(info.PlacementGroupInfo.SupportedStrategies),
 		g.Strategy):
-		return refuse(400, codeBadTogether, "%s placement groups are not supported by the '%s' instance type.", g.Strategy,
-			p.kind)
+		return refuse(400, codeBadTogether, "%s placement groups are not supported by the '%s' instance type.",
+			g.Strategy, p.kind)
 	case g.Strategy != "spread":
 		return nil
 	}
@@ -321,6 +324,6 @@ func (l *launch) hasPlacement(p pool) error {
 	if count < spreadLimit {
 		return nil
 	}
-	return refuse(500, "InsufficientInstanceCapacity", "Placement group %s has %d instances in %s, and that is the most.",
-		g.Name, count, p.zone)
+	return refuse(500, "InsufficientInstanceCapacity",
+		"Placement group %s has %d instances in %s, and that is the most.", g.Name, count, p.zone)
 }

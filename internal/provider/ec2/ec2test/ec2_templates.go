@@ -207,15 +207,16 @@ func createLaunchTemplate(c *call, in *createTemplateIn) (any, error) {
 			"A launch template name has 3 to 128 characters: '%s'", in.Name)
 	}
 	if t := c.templateNamed(in.Name); t != nil {
-		return nil, refuse(400, "InvalidLaunchTemplateName.AlreadyExistsException", "Launch template name already in use.")
+		return nil, refuse(400, "InvalidLaunchTemplateName.AlreadyExistsException",
+			"Launch template name already in use.")
 	}
 	limit := maxTemplates
 	if c.faults.MaxTemplates > 0 {
 		limit = c.faults.MaxTemplates
 	}
 	if len(c.template) >= limit {
-		return nil, refuse(400, "MaxTemplateLimitExceeded", "You have reached the maximum number of launch templates: %d",
-			limit)
+		return nil, refuse(400, "MaxTemplateLimitExceeded",
+			"You have reached the maximum number of launch templates: %d", limit)
 	}
 	if err := c.dry(in.DryRun); err != nil {
 		return nil, err

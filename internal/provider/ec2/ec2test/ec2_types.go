@@ -129,7 +129,8 @@ func describeInstanceTypes(c *call, in *describeTypesIn) (any, error) {
 	for _, name := range in.Types {
 		info, known := c.types[name]
 		if !known {
-			return nil, refuse(400, "InvalidInstanceType", "The following supplied instance types do not exist: [%s]", name)
+			return nil, refuse(400, "InvalidInstanceType", "The following supplied instance types do not exist: [%s]",
+				name)
 		}
 		list = append(list, info)
 	}
@@ -255,7 +256,8 @@ func describeSpotPriceHistory(c *call, in *describeSpotIn) (any, error) {
 	at := c.now().Add(-time.Hour).UTC().Truncate(time.Second)
 	var list []spotPrice
 	for name, info := range c.types {
-		if len(in.Types) > 0 && !slices.Contains(in.Types, name) || !slices.Contains(info.SupportedUsageClasses, spot) {
+		if len(in.Types) > 0 && !slices.Contains(in.Types, name) ||
+			!slices.Contains(info.SupportedUsageClasses, spot) {
 			continue
 		}
 		for _, zone := range c.zonesOf[name] {

@@ -52,12 +52,13 @@ type Faults struct {
 	MaxTemplates int `json:"maxTemplates,omitempty"`
 	// MaxFleets bounds the fleets that were made; 0 for no bound. Beyond it CreateFleet answers MaxFleetCountExceeded.
 	MaxFleets int `json:"maxFleets,omitempty"`
-	// Omit leaves out of DescribeInstances what looser servers do not say (E-64): spot-request, zone-id, groups, token.
+	// Omit leaves out of DescribeInstances what looser servers do not say (E-64): spot-request, zone-id, groups,
+	// token.
 	Omit []string `json:"omit,omitempty"`
 	// ProfileDelay is how long a new instance profile cannot be used for a launch.
 	ProfileDelay metav1.Duration `json:"profileDelay,omitempty"`
-	// SkewCode refuses a request whose date is too far from now; "" is RequestExpired, as EC2 documents. The SDK corrects
-	// its clock on others only, AuthFailure among them.
+	// SkewCode refuses a request whose date is too far from now; "" is RequestExpired, as EC2 documents. The SDK
+	// corrects its clock on others only, AuthFailure among them.
 	SkewCode string `json:"skewCode,omitempty"`
 }
 
@@ -176,7 +177,8 @@ func (f *Faults) check() error {
 	for i, g := range f.Garbled {
 		shares[fmt.Sprintf("garbled[%d].share", i)] = g.Share
 		if garblings[g.How] == nil {
-			return fmt.Errorf("garbled[%d].how is %q; one of %q is allowed", i, g.How, slices.Sorted(maps.Keys(garblings)))
+			return fmt.Errorf("garbled[%d].how is %q; one of %q is allowed", i, g.How,
+				slices.Sorted(maps.Keys(garblings)))
 		}
 	}
 	for i, e := range f.FleetErrors {
@@ -197,8 +199,8 @@ func (f *Faults) check() error {
 		}
 	}
 	if f.Visibility.Least.Duration > f.Visibility.Most.Duration {
-		return fmt.Errorf("visibility.least is %s; at most visibility.most, %s, is allowed", f.Visibility.Least.Duration,
-			f.Visibility.Most.Duration)
+		return fmt.Errorf("visibility.least is %s; at most visibility.most, %s, is allowed",
+			f.Visibility.Least.Duration, f.Visibility.Most.Duration)
 	}
 	tokens := []TokenBehaviour{"", TokenReplay, TokenFleetOnly, TokenMismatch, TokenIgnore}
 	if !slices.Contains(tokens, f.Tokens) {

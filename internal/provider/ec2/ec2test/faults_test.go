@@ -29,8 +29,9 @@ func badDay(seed uint64) ec2test.Faults {
 		Visibility: ec2test.Visibility{Share: 0.6, Most: seconds(100)},
 		Throttle: map[string]ec2test.Bucket{"ec2:CreateFleet": {Rate: 2, Burst: 10}, "ec2:DescribeInstances": {Rate: 1,
 			Burst: 2}},
-		LostBefore: []ec2test.Loss{{Action: "ec2:CreateFleet", Share: 0.1}, {Action: "ec2:DescribeInstances", Share: 0.1,
-			Status: 500}},
+		LostBefore: []ec2test.Loss{{Action: "ec2:CreateFleet", Share: 0.1},
+			{Action: "ec2:DescribeInstances", Share: 0.1,
+				Status: 500}},
 		LostAfter: []ec2test.Loss{{Action: "ec2:CreateFleet", Share: 0.2}},
 	}
 }
@@ -217,7 +218,8 @@ func TestInstancesEndByThemselves(t *testing.T) {
 		{29 * time.Second, "running , running , running "},
 		{time.Second, "shutting-down Client.InvalidKMSKey.InvalidState, running , running "},
 		{149 * time.Second, "terminated Client.InvalidKMSKey.InvalidState, running , running "},
-		{time.Second, "terminated Client.InvalidKMSKey.InvalidState, running , shutting-down Server.SpotInstanceTermination"},
+		{time.Second,
+			"terminated Client.InvalidKMSKey.InvalidState, running , shutting-down Server.SpotInstanceTermination"},
 	} {
 		a.Advance(c.after)
 		if got := states(); got != c.want {

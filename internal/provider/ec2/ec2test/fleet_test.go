@@ -46,8 +46,11 @@ func (a *account) template(name string, change func(*ec2types.RequestLaunchTempl
 	a.t.Helper()
 	data := &ec2types.RequestLaunchTemplateData{
 		ImageId: &a.image.ID, UserData: aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/sh"))),
-		SecurityGroupIds: []string{a.group.ID}, BlockDeviceMappings: []ec2types.LaunchTemplateBlockDeviceMappingRequest{{
-			DeviceName: aws.String("/dev/xvda"), Ebs: &ec2types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: aws.Int32(30)},
+		SecurityGroupIds: []string{a.group.ID},
+		BlockDeviceMappings: []ec2types.LaunchTemplateBlockDeviceMappingRequest{{
+			DeviceName: aws.String("/dev/xvda"), Ebs: &ec2types.LaunchTemplateEbsBlockDeviceRequest{
+				VolumeSize: aws.Int32(30),
+			},
 		}},
 	}
 	change(data)
@@ -86,7 +89,8 @@ func (a *account) fleet(n int32, kind ec2types.DefaultTargetCapacityType, types 
 		for _, n := range a.subnets {
 			in.LaunchTemplateConfigs[0].Overrides = append(in.LaunchTemplateConfigs[0].Overrides,
 				ec2types.FleetLaunchTemplateOverridesRequest{
-					InstanceType: ec2types.InstanceType(kind), SubnetId: aws.String(n.ID), AvailabilityZone: aws.String(n.Zone),
+					InstanceType: ec2types.InstanceType(kind), SubnetId: aws.String(n.ID),
+					AvailabilityZone: aws.String(n.Zone),
 				})
 		}
 	}
@@ -128,7 +132,8 @@ func TestTheCheapestPoolGives(t *testing.T) {
 	a.SetPrice("c5.large", 0.08)
 	a.SetPrice("m5.large", 0.09)
 	a.SetSpotPrice("m5.large", "us-east-1b", 0.001)
-	if got, want := taken(a.launch(a.fleet(3, onDemand, "m5.large", "c5.large"))), "3 c5.large/us-east-1a"; got != want {
+	if got, want := taken(a.launch(a.fleet(3, onDemand, "m5.large", "c5.large"))),
+		"3 c5.large/us-east-1a"; got != want {
 		t.Errorf("on demand: %s, want %s", got, want)
 	}
 	if got, want := taken(a.launch(a.fleet(3, spot, "m5.large", "c5.large"))), "3 m5.large/us-east-1b"; got != want {
@@ -166,8 +171,9 @@ func TestClientTokens(t *testing.T) {
 	in.ClientToken = aws.String("token-1")
 	first := a.launch(in)
 	again := a.launch(in)
-	if *again.FleetId != *first.FleetId || taken(again) != taken(first) || !slices.Equal(again.Instances[0].InstanceIds,
-		first.Instances[0].InstanceIds) {
+	if *again.FleetId != *first.FleetId || taken(again) != taken(first) ||
+		!slices.Equal(again.Instances[0].InstanceIds,
+			first.Instances[0].InstanceIds) {
 		t.Errorf("replayed as %s %s, want %s %s", *again.FleetId, taken(again), *first.FleetId, taken(first))
 	}
 	other := a.fleet(2, onDemand, "c5.large", "m5.large")
@@ -189,7 +195,8 @@ func TestClientTokens(t *testing.T) {
 		}
 		out, err := a.client.CreateFleet(t.Context(), in)
 		wantCode(t, err, c.code)
-		if err == nil && (taken(out) != c.got || c.tokens == ec2test.TokenFleetOnly && *out.FleetId != *first.FleetId) {
+		if err == nil &&
+			(taken(out) != c.got || c.tokens == ec2test.TokenFleetOnly && *out.FleetId != *first.FleetId) {
 			t.Errorf("%s: %s %s", c.tokens, *out.FleetId, taken(out))
 		}
 		if n := len(a.Instances()); n != c.sum {
@@ -201,7 +208,8 @@ func TestClientTokens(t *testing.T) {
 // E-41 to E-43: what refuses a pool is told beside the pool.
 func TestWhatAPoolIsRefusedFor(t *testing.T) {
 	t.Parallel()
-	a := newAccount(t, ec2test.Faults{Quotas: []ec2test.Quota{{Group: "standard", CapacityType: "on-demand", VCPUs: 2}}})
+	a := newAccount(t,
+		ec2test.Faults{Quotas: []ec2test.Quota{{Group: "standard", CapacityType: "on-demand", VCPUs: 2}}})
 	arm := a.AddImage(ec2test.Image{Name: "arm", Architecture: "arm64"})
 	old := a.image.ID
 	for name, c := range map[string]struct {
@@ -215,13 +223,17 @@ func TestWhatAPoolIsRefusedFor(t *testing.T) {
 			"InvalidParameterValue"},
 		"group": {func(d *ec2types.RequestLaunchTemplateData) { d.SecurityGroupIds = []string{"sg-1"} }, "c5.large",
 			"InvalidGroup.NotFound"},
-		"volume": {func(d *ec2types.RequestLaunchTemplateData) { d.BlockDeviceMappings[0].Ebs.VolumeSize = aws.Int32(8) },
+		"volume": {func(d *ec2types.RequestLaunchTemplateData) {
+			d.BlockDeviceMappings[0].Ebs.VolumeSize = aws.Int32(8)
+		},
 			"c5.large", "InvalidBlockDeviceMapping"},
 		"enclaves": {func(d *ec2types.RequestLaunchTemplateData) {
 			d.ImageId, d.EnclaveOptions = &old, &ec2types.LaunchTemplateEnclaveOptionsRequest{Enabled: aws.Bool(true)}
 		}, "t3.micro", "Unsupported"},
-		"quota":   {func(d *ec2types.RequestLaunchTemplateData) { d.ImageId = &old }, "c5.xlarge", "VcpuLimitExceeded"},
-		"nowhere": {func(d *ec2types.RequestLaunchTemplateData) { d.ImageId = &old }, "no.such", "InvalidParameterValue"},
+		"quota": {func(d *ec2types.RequestLaunchTemplateData) { d.ImageId = &old }, "c5.xlarge",
+			"VcpuLimitExceeded"},
+		"nowhere": {func(d *ec2types.RequestLaunchTemplateData) { d.ImageId = &old }, "no.such",
+			"InvalidParameterValue"},
 	} {
 		a.template("for-"+name, c.change)
 		out := a.launch(by(a.fleet(1, onDemand, c.types), "for-"+name))
@@ -334,8 +346,8 @@ func TestTheLifeOfAnInstance(t *testing.T) {
 	a.Advance(time.Minute)
 	i, err := describe()
 	wantCode(t, err, "")
-	if i.State.Name != ec2types.InstanceStateNameRunning || i.InstanceLifecycle != ec2types.InstanceLifecycleTypeSpot ||
-		i.SpotInstanceRequestId == nil ||
+	if i.State.Name != ec2types.InstanceStateNameRunning ||
+		i.InstanceLifecycle != ec2types.InstanceLifecycleTypeSpot || i.SpotInstanceRequestId == nil ||
 		!strings.HasPrefix(*i.PrivateDnsName, "ip-10-") || len(i.BlockDeviceMappings) != 1 ||
 		*i.SecurityGroups[0].GroupId != a.group.ID {
 		t.Errorf("running as %+v", i)
@@ -368,7 +380,8 @@ func TestTheLifeOfAnInstance(t *testing.T) {
 // E-54: one bad id fails the call whole; a protected instance fails alone with those of its zone.
 func TestTerminatingMany(t *testing.T) {
 	t.Parallel()
-	a := newAccount(t, ec2test.Faults{Pools: []ec2test.Pool{{Type: "*", Zone: "us-east-1a", CapacityType: "*", Free: 2}}})
+	a := newAccount(t,
+		ec2test.Faults{Pools: []ec2test.Pool{{Type: "*", Zone: "us-east-1a", CapacityType: "*", Free: 2}}})
 	var ids []string
 	for _, i := range a.launch(a.fleet(3, onDemand, "c5.large")).Instances {
 		ids = append(ids, i.InstanceIds...)

@@ -34,7 +34,8 @@ func parseForm(form url.Values) (*parameter, error) {
 		}
 		parts := strings.Split(name, ".")
 		if len(parts) > maxDepth {
-			return nil, refuse(400, "MalformedQueryString", "parameter %q has %d parts; at most %d", name, len(parts), maxDepth)
+			return nil, refuse(400, "MalformedQueryString", "parameter %q has %d parts; at most %d", name, len(parts),
+				maxDepth)
 		}
 		at := root
 		for _, part := range parts {

@@ -49,7 +49,8 @@ func TestAFormIsDecodedWhole(t *testing.T) {
 	want := formOf{
 		paging: paging{MaxResults: &most, NextToken: "t"}, Name: "n", Yes: &yes, At: time.Date(2026, 1, 2, 3, 4, 5, 0,
 			time.UTC), Share: &share,
-		Items: []formItem{{"a"}, {"b"}}, Names: []string{"x"}, Below: &formItem{"k"}, Deep: []formDeep{{[]string{"p", "q",
+		Items: []formItem{{"a"}, {"b"}}, Names: []string{"x"}, Below: &formItem{"k"},
+		Deep: []formDeep{{[]string{"p", "q",
 			"r"}}},
 		Plain: []*formItem{{"z"}},
 	}
@@ -121,10 +122,11 @@ func TestFilterValuesMayBeWild(t *testing.T) {
 		pattern, text string
 		want          bool
 	}{
-		{"", "", true}, {"*", "", true}, {"a*", "abc", true}, {"a*c", "abcbc", true}, {"a?c", "abc", true}, {"a?c", "ac",
+		{"", "", true}, {"*", "", true}, {"a*", "abc", true}, {"a*c", "abcbc", true}, {"a?c", "abc", true},
+		{"a?c", "ac",
 			false},
-		{"*b", "abab", true}, {`\*`, "*", true}, {`\*`, "x", false}, {"a", "ab", false}, {"", "a", false}, {"**", "x", true},
-		{`a*\?`, "abc?", true},
+		{"*b", "abab", true}, {`\*`, "*", true}, {`\*`, "x", false}, {"a", "ab", false}, {"", "a", false},
+		{"**", "x", true}, {`a*\?`, "abc?", true},
 	} {
 		if got := wild(c.pattern, c.text); got != c.want {
 			t.Errorf("%q takes %q: %v, want %v", c.pattern, c.text, got, c.want)

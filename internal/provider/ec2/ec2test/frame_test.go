@@ -169,7 +169,8 @@ func TestListingsArePaged(t *testing.T) {
 	t.Parallel()
 	s := ec2test.Start(t, ec2test.Options{Unjudged: raw})
 	all := func(filters ...ec2types.Filter) []string {
-		in := &ec2.DescribeInstanceTypeOfferingsInput{LocationType: ec2types.LocationTypeAvailabilityZone, Filters: filters}
+		in := &ec2.DescribeInstanceTypeOfferingsInput{LocationType: ec2types.LocationTypeAvailabilityZone,
+			Filters: filters}
 		var list []string
 		for p := ec2.NewDescribeInstanceTypeOfferingsPaginator(client(s), in); p.HasMorePages(); {
 			out, err := p.NextPage(t.Context())

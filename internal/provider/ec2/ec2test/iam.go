@@ -91,7 +91,8 @@ func (s *Server) AddRole(name string) {
 	s.roles[name] = true
 }
 
-// AddInstanceProfile adds an instance profile with a role, as if it had been there for long; or gives one another role.
+// AddInstanceProfile adds an instance profile with a role, as if it had been there for long; or gives one another
+// role.
 func (s *Server) AddInstanceProfile(name, role string) { s.AddInstanceProfileAt("/", name, role, nil) }
 
 // AddInstanceProfileAt adds one with a path and tags, as another program has made it.
@@ -217,7 +218,8 @@ func createInstanceProfile(c *call, in *profileIn) (any, error) {
 	if err := c.authorize(Ask{Action: c.name(), Resource: p.arn(), RequestTags: in.tagMap()}); err != nil {
 		return nil, err
 	}
-	if len(in.Tags) > 0 { // assumed: a new profile has its tags already, or Karpenter's policy would not do for Karpenter
+	// assumed: a new profile has its tags already, or Karpenter's policy would not do for Karpenter
+	if len(in.Tags) > 0 {
 		if err := c.authorize(Ask{Action: "iam:TagInstanceProfile", Resource: p.arn(),
 			RequestTags: in.tagMap(), ResourceTags: in.tagMap()}); err != nil {
 			return nil, err
@@ -278,7 +280,8 @@ func deleteInstanceProfile(c *call, in *profileIn) (any, error) {
 		return nil, err
 	}
 	if p.role != "" {
-		return nil, refuse(409, "DeleteConflict", "Cannot delete entity, must remove roles from instance profile first.")
+		return nil, refuse(409, "DeleteConflict",
+			"Cannot delete entity, must remove roles from instance profile first.")
 	}
 	delete(c.profiles, p.name)
 	return nil, nil
@@ -361,7 +364,8 @@ func createRole(c *call, in *roleIn) (any, error) {
 }
 
 func deleteRole(c *call, in *roleIn) (any, error) {
-	if err := c.authorize(Ask{Action: c.name(), Resource: "arn:aws:iam::" + Account + ":role/" + in.Name}); err != nil {
+	if err := c.authorize(Ask{Action: c.name(), Resource: "arn:aws:iam::" + Account + ":role/" +
+		in.Name}); err != nil {
 		return nil, err
 	}
 	if !c.roles[in.Name] {
@@ -369,7 +373,8 @@ func deleteRole(c *call, in *roleIn) (any, error) {
 	}
 	for _, p := range c.profiles {
 		if p.role == in.Name {
-			return nil, refuse(409, "DeleteConflict", "Cannot delete entity, must remove roles from instance profile first.")
+			return nil, refuse(409, "DeleteConflict",
+				"Cannot delete entity, must remove roles from instance profile first.")
 		}
 	}
 	delete(c.roles, in.Name)

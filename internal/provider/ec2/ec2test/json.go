@@ -23,8 +23,9 @@ func (p awsJSON) read(r *http.Request, body []byte) (string, any, error) {
 			r.Header.Get("X-Amz-Target"), p.target)
 	}
 	if kind := r.Header.Get("Content-Type"); kind != "application/x-amz-json-"+p.version {
-		return name, nil, refuse(400, "SerializationException", "Content-Type is %q; application/x-amz-json-%s is allowed",
-			kind, p.version)
+		return name, nil,
+			refuse(400, "SerializationException", "Content-Type is %q; application/x-amz-json-%s is allowed",
+				kind, p.version)
 	}
 	return name, json.RawMessage(body), nil
 }

@@ -48,7 +48,8 @@ func (s *Server) hold(c Call) {
 	}
 }
 
-// forbidden is what is told. What is new for every call, such as an id or a value, is left out, so that it is told once.
+// forbidden is what is told. What is new for every call, such as an id or a value, is left out, so that it is told
+// once.
 func forbidden(ask Ask, policies []string) string {
 	kind, _, _ := strings.Cut(ask.Resource, "/")
 	return fmt.Sprintf("no right of %s allows %s on %s, with request tags %v, tags of the resource %v and context %v",
@@ -56,10 +57,11 @@ func forbidden(ask Ask, policies []string) string {
 		slices.Sorted(maps.Keys(ask.ResourceTags)), ask.Context)
 }
 
-// missing returns the names of the policies that do not allow something, for none of the names that they could have been
-// filled in with.
+// missing returns the names of the policies that do not allow something, for none of the names that they could have
+// been filled in with.
 func (j *judge) missing(ask Ask, filled []rights.Names) (list []string) {
-	profile := ask.Missing && strings.Contains(ask.Resource, ":instance-profile/") // the path of one that is not there is not known
+	// the path of one that is not there is not known
+	profile := ask.Missing && strings.Contains(ask.Resource, ":instance-profile/")
 	if profile || rights.UsersOwn(ask.Action, ask.Resource) != "" {
 		return nil
 	}
@@ -83,8 +85,8 @@ func (j *judge) missing(ask Ask, filled []rights.Names) (list []string) {
 
 // Request is the question as package iampolicy takes it.
 func (a Ask) Request() iampolicy.Request {
-	return iampolicy.Request{Action: a.Action, Resource: a.Resource, RequestTags: a.RequestTags, ResourceTags: a.ResourceTags,
-		Context: a.Context}
+	return iampolicy.Request{Action: a.Action, Resource: a.Resource, RequestTags: a.RequestTags,
+		ResourceTags: a.ResourceTags, Context: a.Context}
 }
 
 // of returns the policies with names filled in.
@@ -134,8 +136,8 @@ func (s *Server) filled(ask Ask) (list []rights.Names) {
 	for _, cluster := range clusters {
 		for _, role := range one(slices.Sorted(maps.Keys(s.roles)), "iam:PassRole", "role/") {
 			for _, queue := range one(slices.Sorted(maps.Keys(s.queues)), "sqs:", Account+":") {
-				list = append(list, rights.Names{Partition: "aws", Region: s.region, Account: Account, Cluster: cluster,
-					NodeRole: role, Queue: queue})
+				list = append(list, rights.Names{Partition: "aws", Region: s.region, Account: Account,
+					Cluster: cluster, NodeRole: role, Queue: queue})
 			}
 		}
 	}

@@ -19,7 +19,8 @@ import (
 // clusterTags are those without which a controller may make nothing.
 func clusterTags(kind ec2types.ResourceType, more ...string) ec2types.TagSpecification {
 	spec := ec2types.TagSpecification{ResourceType: kind}
-	for _, t := range append([]string{"kubernetes.io/cluster/c1=owned", "eks:eks-cluster-name=c1", "karpenter.sh/nodepool=p"}, more...) {
+	for _, t := range append([]string{"kubernetes.io/cluster/c1=owned", "eks:eks-cluster-name=c1",
+		"karpenter.sh/nodepool=p"}, more...) {
 		key, value, _ := strings.Cut(t, "=")
 		spec.Tags = append(spec.Tags, ec2types.Tag{Key: &key, Value: &value})
 	}
@@ -48,7 +49,8 @@ func TestWhatNoPolicyAllowsIsTold(t *testing.T) {
 			return err
 		}, "ec2:CreateLaunchTemplate on arn:aws:ec2:us-east-1:111122223333:launch-template, with request tags []"},
 		"of another cluster": {func() error {
-			_, err := others.CreateLaunchTemplate(ctx, template("theirs", clusterTags("launch-template", "kubernetes.io/cluster/c1=no")))
+			_, err := others.CreateLaunchTemplate(ctx,
+				template("theirs", clusterTags("launch-template", "kubernetes.io/cluster/c1=no")))
 			return err
 		}, ""},
 		"as it has to be": {func() error {
@@ -56,7 +58,9 @@ func TestWhatNoPolicyAllowsIsTold(t *testing.T) {
 			return err
 		}, ""},
 		"a right that nobody has": {func() error {
-			_, err := ours.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: aws.String("none")})
+			_, err := ours.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
+				LaunchTemplateName: aws.String("none"),
+			})
 			return err
 		}, "ec2:DescribeLaunchTemplateVersions on *"},
 		"what is not there might be the cluster's": {func() error {
@@ -68,26 +72,32 @@ func TestWhatNoPolicyAllowsIsTold(t *testing.T) {
 			return err
 		}, ""},
 		"sending to it": {func() error {
-			_, err := sqs.NewFromConfig(s.Config()).SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &queue, MessageBody: aws.String("x")})
+			_, err := sqs.NewFromConfig(s.Config()).SendMessage(ctx,
+				&sqs.SendMessageInput{QueueUrl: &queue, MessageBody: aws.String("x")})
 			return err
 		}, "sqs:SendMessage on arn:aws:sqs:us-east-1:111122223333:events"},
 		"ten parameters in a call": {func() error {
-			_, err := ssm.NewFromConfig(s.Config()).GetParameters(ctx, &ssm.GetParametersInput{Names: []string{"/aws/service/x"}})
+			_, err := ssm.NewFromConfig(s.Config()).GetParameters(ctx,
+				&ssm.GetParametersInput{Names: []string{"/aws/service/x"}})
 			return err
 		}, "ssm:GetParameters"},
 		"a parameter of the user's own": {func() error {
-			_, err := ssm.NewFromConfig(s.Config()).GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/mine")})
+			_, err := ssm.NewFromConfig(s.Config()).GetParameter(ctx,
+				&ssm.GetParameterInput{Name: aws.String("/mine")})
 			return err
 		}, ""},
 		"a profile without tags": {func() error {
-			_, err := iam.NewFromConfig(s.Config()).CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String("p")})
+			_, err := iam.NewFromConfig(s.Config()).CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{
+				InstanceProfileName: aws.String("p"),
+			})
 			return err
 		}, "iam:CreateInstanceProfile"},
 	} {
 		told = nil
 		first := c.call()
 		_ = c.call() // told once, however it ends
-		if c.want == "" && len(told) > 0 || c.want != "" && (len(told) == 0 || !strings.Contains(told[0], c.want)) || len(told) > 1 && what != "a template without tags" {
+		if c.want == "" && len(told) > 0 || c.want != "" && (len(told) == 0 || !strings.Contains(told[0], c.want)) ||
+			len(told) > 1 && what != "a template without tags" {
 			t.Errorf("%s (%v): told %q, want %q", what, first, told, c.want)
 		}
 		if c.want != "" && len(told) > 0 && !strings.Contains(told[0], "deploy/aws/controller-policy.json") {
@@ -96,7 +106,8 @@ func TestWhatNoPolicyAllowsIsTold(t *testing.T) {
 	}
 }
 
-// E-58: after its launch an instance of the cluster may be given two tags, and no others; those of other clusters none.
+// E-58: after its launch an instance of the cluster may be given two tags, and no others; those of other clusters
+// none.
 func TestWhichTagsMayFollow(t *testing.T) {
 	t.Parallel()
 	var told []string
@@ -107,7 +118,8 @@ func TestWhichTagsMayFollow(t *testing.T) {
 	wantCode(t, err, "")
 	id := a.Instances()[0].ID
 	a.Judge(func(text string) { told = append(told, text) })
-	for keys, want := range map[string]bool{"Name": true, "Name karpenter.sh/nodeclaim": true, "Name cost": false, "eks:eks-cluster-name": false} {
+	for keys, want := range map[string]bool{"Name": true, "Name karpenter.sh/nodeclaim": true, "Name cost": false,
+		"eks:eks-cluster-name": false} {
 		told = nil
 		var tags []ec2types.Tag
 		for _, key := range strings.Fields(keys) {
@@ -147,7 +159,8 @@ func TestWhatALaunchAsksTheRightsFor(t *testing.T) {
 	asked := map[string]bool{}
 	for _, ask := range a.Calls()[0].Asks {
 		kind, _, _ := strings.Cut(ask.Resource[strings.LastIndex(ask.Resource, ":")+1:], "/")
-		asked[ask.Action+" "+kind+map[bool]string{true: " for " + ask.Context["ec2:CreateAction"]}[ask.Action == "ec2:CreateTags"]] = true
+		asked[ask.Action+" "+kind+
+			map[bool]string{true: " for " + ask.Context["ec2:CreateAction"]}[ask.Action == "ec2:CreateTags"]] = true
 	}
 	const want = "ec2:CreateFleet fleet|ec2:CreateFleet image|ec2:CreateFleet instance|ec2:CreateFleet launch-template|" +
 		"ec2:CreateFleet subnet|ec2:CreateFleet volume|ec2:CreateTags instance for CreateFleet|ec2:CreateTags instance for RunInstances|" +

@@ -55,15 +55,16 @@ func TestImages(t *testing.T) {
 	check("by owners", &ec2.DescribeImagesInput{Owners: []string{"self", "amazon"}}, "al2023-1 al2023-2 mine")
 	check("by account", &ec2.DescribeImagesInput{Owners: []string{"999988887777"}}, "theirs")
 	check("by name", &ec2.DescribeImagesInput{Filters: filters("name=al2023-*")}, "al2023-1 al2023-2")
-	check("by name and architecture", &ec2.DescribeImagesInput{Filters: filters("name=al2023-*", "architecture=arm64")},
-		"al2023-2")
+	check("by name and architecture",
+		&ec2.DescribeImagesInput{Filters: filters("name=al2023-*", "architecture=arm64")}, "al2023-2")
 	check("by tag", &ec2.DescribeImagesInput{Filters: filters("tag:team=a,b")}, "mine")
 	check("by tag key", &ec2.DescribeImagesInput{Filters: filters("tag-key=none")}, "")
 	s.Advance(time.Hour)
 	check("later", &ec2.DescribeImagesInput{}, "al2023-2 mine theirs")
 	check("with deprecated", &ec2.DescribeImagesInput{IncludeDeprecated: yes}, "al2023-1 al2023-2 mine theirs")
 	check("by id", &ec2.DescribeImagesInput{ImageIds: []string{old.ID}}, "al2023-1")
-	_, err := client(s).DescribeImages(t.Context(), &ec2.DescribeImagesInput{ImageIds: []string{"ami-0123456789abcdef0"}})
+	_, err := client(s).DescribeImages(t.Context(),
+		&ec2.DescribeImagesInput{ImageIds: []string{"ami-0123456789abcdef0"}})
 	wantCode(t, err, "InvalidAMIID.NotFound")
 }
 
@@ -310,7 +311,9 @@ func TestAnEmptyListingIsNotAnEmptyAnswer(t *testing.T) {
 	if got := lists(); got != [5]bool{true, true, true, true, true} {
 		t.Errorf("listings of nothing: %v, want a list from each", got)
 	}
-	if err := s.SetFaults(ec2test.Faults{Garbled: []ec2test.Garble{{Action: "ec2:*", Share: 1, How: "empty"}}}); err != nil {
+	if err := s.SetFaults(ec2test.Faults{
+		Garbled: []ec2test.Garble{{Action: "ec2:*", Share: 1, How: "empty"}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if got := lists(); got != [5]bool{} {

@@ -30,8 +30,9 @@ type product struct {
 // dedicatedShare is what a dedicated machine costs, as a share of a shared one's price.
 const dedicatedShare = 1.1
 
-// products are what the Pricing API would tell of Linux on shared machines and on dedicated ones, of which the types whose names
-// begin with t2 are none, with lines of Windows for each type, which a caller that filters too little takes for Linux.
+// products are what the Pricing API would tell of Linux on shared machines and on dedicated ones, of which the types
+// whose names begin with t2 are none, with lines of Windows for each type, which a caller that filters too little
+// takes for Linux.
 func (s *Server) products() []product {
 	var all []product
 	for _, name := range slices.Sorted(maps.Keys(s.types)) {
@@ -45,8 +46,8 @@ func (s *Server) products() []product {
 					Attributes: map[string]string{
 						"instanceType": name, "regionCode": s.region, "operatingSystem": system, "tenancy": tenancy,
 						"capacitystatus": "Used",
-						"preInstalledSw": "NA", "marketoption": "OnDemand", "locationType": "AWS Region", "servicecode": "AmazonEC2",
-						"licenseModel": "No License required",
+						"preInstalledSw": "NA", "marketoption": "OnDemand", "locationType": "AWS Region",
+						"servicecode": "AmazonEC2", "licenseModel": "No License required",
 					}})
 			}
 			line("Shared", name+system)
@@ -80,8 +81,8 @@ func getProducts(c *call, in *getProductsIn) (any, error) {
 	})
 	for _, f := range in.Filters {
 		if f.Type != "TERM_MATCH" {
-			return nil, refuse(400, "InvalidParameterException", "filter %s has type %q; TERM_MATCH is allowed", f.Field,
-				f.Type)
+			return nil, refuse(400, "InvalidParameterException", "filter %s has type %q; TERM_MATCH is allowed",
+				f.Field, f.Type)
 		}
 	}
 	list, next, err := page(c, list, func(p product) string { return p.SKU }, paging{in.MaxResults, in.NextToken},
@@ -123,7 +124,9 @@ func (s *Server) offer(p product) map[string]any {
 	return map[string]any{
 		"product": p, "serviceCode": "AmazonEC2", "version": "20260801", "publicationDate": "2026-08-01T00:00:00Z",
 		"terms": map[string]any{"OnDemand": map[string]any{p.SKU + "." + term: map[string]any{
-			"sku": p.SKU, "offerTermCode": term, "priceDimensions": map[string]any{p.SKU + "." + term + "." + rate: dimension},
+			"sku": p.SKU, "offerTermCode": term, "priceDimensions": map[string]any{
+				p.SKU + "." + term + "." + rate: dimension,
+			},
 		}}},
 	}
 }

@@ -96,8 +96,8 @@ func (ec2Query) answer(w http.ResponseWriter, a answer) error {
 		NS      string `xml:"xmlns,attr"`
 		ID      string `xml:"requestId"`
 		Inner   []byte `xml:",innerxml"`
-	}{XMLName: xml.Name{Local: a.action + "Response"}, NS: "http://ec2.amazonaws.com/doc/" + ec2Version + "/", ID: a.id,
-		Inner: inner})
+	}{XMLName: xml.Name{Local: a.action + "Response"}, NS: "http://ec2.amazonaws.com/doc/" + ec2Version + "/",
+		ID: a.id, Inner: inner})
 }
 
 func (ec2Query) refuse(w http.ResponseWriter, id string, no *refused) {

@@ -87,8 +87,8 @@ func (c *call) list() error { return c.authorize(Ask{Action: c.name(), Resource:
 
 // unauthorized is the refusal in the words of the service: it names who, what, on what, and why.
 func (c *call) unauthorized(ask Ask, cause string) error {
-	text := "User: arn:aws:sts::" + Account + ":assumed-role/joiner/session is not authorized to perform: " + ask.Action +
-		" on resource: " + ask.Resource + " " + cause
+	text := "User: arn:aws:sts::" + Account + ":assumed-role/joiner/session is not authorized to perform: " +
+		ask.Action + " on resource: " + ask.Resource + " " + cause
 	if c.Service == "ec2" {
 		return refuse(403, codeUnauthorized, "You are not authorized to perform this operation. %s", text)
 	}

@@ -14,7 +14,8 @@ import (
 
 // by makes the fleet use another template of the account.
 func by(in *ec2.CreateFleetInput, name string) *ec2.CreateFleetInput {
-	in.LaunchTemplateConfigs[0].LaunchTemplateSpecification.LaunchTemplateName = aws.String("karpenter.k8s.aws/" + name)
+	in.LaunchTemplateConfigs[0].LaunchTemplateSpecification.LaunchTemplateName = aws.String("karpenter.k8s.aws/" +
+		name)
 	return in
 }
 
@@ -95,8 +96,8 @@ func TestACapacityBlockEndsItsInstances(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})
 	for name, kind := range map[string]string{"block": "capacity-block", "plain": "default"} {
-		r := a.AddCapacityReservation(ec2test.CapacityReservation{Type: "c5.large", Zone: "us-east-1b", Total: 1, Kind: kind,
-			Ends: a.Now().Add(time.Hour)})
+		r := a.AddCapacityReservation(ec2test.CapacityReservation{Type: "c5.large", Zone: "us-east-1b", Total: 1,
+			Kind: kind, Ends: a.Now().Add(time.Hour)})
 		a.template(name, func(d *ec2types.RequestLaunchTemplateData) {
 			d.CapacityReservationSpecification = &ec2types.LaunchTemplateCapacityReservationSpecificationRequest{
 				CapacityReservationTarget: &ec2types.CapacityReservationTarget{CapacityReservationId: &r.ID}}

@@ -45,12 +45,13 @@ type Options struct {
 	Boot, Shut time.Duration
 	// Faults are what goes wrong from the start.
 	Faults Faults
-	// Unjudged says why requests are not held against the policies of package rights (E-58); "" holds them, but for those of
-	// [Server.OthersConfig].
+	// Unjudged says why requests are not held against the policies of package rights (E-58); "" holds them, except
+	// those of [Server.OthersConfig].
 	Unjudged string
 	// Forbidden is told of every right that a request needs and that a policy does not give; Start fails the test.
 	Forbidden func(string)
-	// Unknown is told of every request that the endpoint cannot follow: a parameter or an action that it does not know.
+	// Unknown is told of every request that the endpoint cannot follow: a parameter or an action that it does not
+	// know.
 	Unknown func(string)
 }
 
@@ -109,7 +110,8 @@ func blank(o Options) *Server {
 		url: o.URL, transport: &http.Transport{MaxIdleConnsPerHost: 64},
 		region: o.Region, unknown: o.Unknown, now: o.Now, pageSize: o.PageSize, services: services(),
 		boot: cmp.Or(o.Boot, bootTime), shut: cmp.Or(o.Shut, shutTime),
-		secrets: map[string]string{AccessKey: secretKey, othersKey: secretKey}, counts: map[string]int{}, world: newWorld(),
+		secrets: map[string]string{AccessKey: secretKey, othersKey: secretKey}, counts: map[string]int{},
+		world: newWorld(),
 	}
 	maps.Copy(s.secrets, o.Keys)
 	if o.Unjudged == "" && o.Forbidden != nil {
@@ -122,8 +124,8 @@ func blank(o Options) *Server {
 	return s
 }
 
-// Start makes an endpoint that listens until the test ends. What it cannot follow fails the test, and so does a request
-// that needs a right which users do not give (E-58).
+// Start makes an endpoint that listens until the test ends. What it cannot follow fails the test, and so does a
+// request that needs a right which users do not give (E-58).
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	if o.Unknown == nil {
@@ -253,7 +255,8 @@ func (s *Server) write(w http.ResponseWriter, a answer) {
 func (s *Server) serve(r *http.Request, body []byte, again bool) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := answer{protocol: ec2Query{}, id: s.newID("req"), delay: s.faults.Latency.Duration, clock: time.Now().Add(s.skew)}
+	a := answer{protocol: ec2Query{}, id: s.newID("req"), delay: s.faults.Latency.Duration,
+		clock: time.Now().Add(s.skew)}
 	who, err := verify(r, body, s.secrets, a.clock, cmp.Or(s.faults.SkewCode, codeExpired))
 	of, known := s.services[who.service]
 	if known {

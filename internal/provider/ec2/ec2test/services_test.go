@@ -44,7 +44,8 @@ func TestParameters(t *testing.T) {
 	}
 	_, err = c.GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String("/none")})
 	wantCode(t, err, "ParameterNotFound")
-	some, err := c.GetParameters(t.Context(), &ssm.GetParametersInput{Names: []string{path + "other/image_id", "/none"}})
+	some, err := c.GetParameters(t.Context(),
+		&ssm.GetParametersInput{Names: []string{path + "other/image_id", "/none"}})
 	if err != nil || len(some.Parameters) != 1 || !slices.Equal(some.InvalidParameters, []string{"/none"}) {
 		t.Errorf("%+v %v", some, err)
 	}
@@ -133,8 +134,9 @@ func TestInstancesTellQueues(t *testing.T) {
 	a.Advance(time.Minute)
 	a.Interrupt(id)
 	a.Advance(3 * time.Minute)
-	out, err := sqs.NewFromConfig(single(a.Server)).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url,
-		MaxNumberOfMessages: 10})
+	out, err := sqs.NewFromConfig(single(a.Server)).ReceiveMessage(t.Context(),
+		&sqs.ReceiveMessageInput{QueueUrl: &url,
+			MaxNumberOfMessages: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +250,8 @@ func TestInstanceProfiles(t *testing.T) {
 func TestClusters(t *testing.T) {
 	t.Parallel()
 	s := ec2test.Start(t, ec2test.Options{Unjudged: raw})
-	s.AddCluster(ec2test.Cluster{Name: "c1", Version: "1.33", Endpoint: "https://c1", CA: "Q0E=", CIDR: "10.100.0.0/16"})
+	s.AddCluster(ec2test.Cluster{Name: "c1", Version: "1.33", Endpoint: "https://c1", CA: "Q0E=",
+		CIDR: "10.100.0.0/16"})
 	c := eks.NewFromConfig(single(s))
 	out, err := c.DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: aws.String("c1")})
 	if err != nil || *out.Cluster.Version != "1.33" ||
@@ -289,7 +292,8 @@ func TestRefusalsInEveryProtocol(t *testing.T) {
 			return err
 		},
 		"eks": func(c aws.Config) error {
-			_, err := eks.NewFromConfig(c).DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: aws.String("x")})
+			_, err := eks.NewFromConfig(c).DescribeCluster(t.Context(),
+				&eks.DescribeClusterInput{Name: aws.String("x")})
 			return err
 		},
 	}

@@ -85,8 +85,8 @@ func verify(r *http.Request, body []byte, secrets map[string]string, now time.Ti
 		key = keyed(key, part)
 	}
 	if !hmac.Equal([]byte(hex.EncodeToString(keyed(key, text))), []byte(c.signature)) {
-		return who, refuse(403, codeWrongSignature, "the signature that was computed is another: is the secret of %q right?",
-			c.key)
+		return who, refuse(403, codeWrongSignature,
+			"the signature that was computed is another: is the secret of %q right?", c.key)
 	}
 	return who, nil
 }

@@ -101,8 +101,9 @@ func (s *Server) warn(i *Instance, at time.Time) {
 // turn moves an instance to a state and tells it.
 func (s *Server) turn(i *Instance, state string, at time.Time) {
 	i.State = state
-	s.event("EC2 Instance State-change Notification", s.arn("instance", i.ID), at, map[string]string{"instance-id": i.ID,
-		"state": state})
+	s.event("EC2 Instance State-change Notification", s.arn("instance", i.ID), at,
+		map[string]string{"instance-id": i.ID,
+			"state": state})
 }
 
 func (s *Server) queueURL(name string) string { return s.url + "/" + Account + "/" + name }
@@ -115,7 +116,8 @@ func (s *Server) queueARN(name string) string {
 func (c *call) queue(of string) (*queue, error) {
 	name := of[strings.LastIndex(of, "/")+1:]
 	action := strings.TrimSuffix(c.name(), "Batch") // who may do it to one message may do it to ten
-	if err := c.authorize(Ask{Action: action, Resource: c.queueARN(name), Missing: c.queues[name] == nil}); err != nil {
+	if err := c.authorize(Ask{Action: action, Resource: c.queueARN(name),
+		Missing: c.queues[name] == nil}); err != nil {
 		return nil, err
 	}
 	if q := c.queues[name]; q != nil {
@@ -202,7 +204,8 @@ func receiveMessage(c *call, in *receiveIn) (any, error) {
 		shown := messageJSON{MessageId: m.id, ReceiptHandle: m.receipt, Body: m.body, MD5OfBody: sum(m.body)}
 		if len(in.AttributeNames)+len(in.MessageSystemAttributeNames) > 0 {
 			shown.Attributes = map[string]string{
-				"SentTimestamp": strconv.FormatInt(m.sent.UnixMilli(), 10), "ApproximateReceiveCount": strconv.Itoa(m.received),
+				"SentTimestamp":           strconv.FormatInt(m.sent.UnixMilli(), 10),
+				"ApproximateReceiveCount": strconv.Itoa(m.received),
 			}
 		}
 		given = append(given, shown)
@@ -216,7 +219,9 @@ func receiveMessage(c *call, in *receiveIn) (any, error) {
 
 // remove takes a message away. A receipt of an earlier delivery does not: the message has been given to another since.
 func (q *queue) remove(receipt string) {
-	q.messages = slices.DeleteFunc(q.messages, func(m *message) bool { return m.receipt != "" && m.receipt == receipt })
+	q.messages = slices.DeleteFunc(q.messages, func(m *message) bool {
+		return m.receipt != "" && m.receipt == receipt
+	})
 }
 
 func deleteMessage(c *call, in *struct {
@@ -242,7 +247,8 @@ func deleteMessageBatch(c *call, in *struct {
 		return nil, err
 	}
 	if len(in.Entries) == 0 || len(in.Entries) > 10 {
-		return nil, refuse(400, "TooManyEntriesInBatchRequest", "%d entries are given; 1 to 10 are allowed", len(in.Entries))
+		return nil, refuse(400, "TooManyEntriesInBatchRequest", "%d entries are given; 1 to 10 are allowed",
+			len(in.Entries))
 	}
 	type done struct{ Id string }
 	type failed struct {

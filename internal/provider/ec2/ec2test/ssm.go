@@ -65,7 +65,8 @@ func getParameters(c *call, in *struct {
 }) (any, error) {
 	const most = 10
 	if len(in.Names) == 0 || len(in.Names) > most {
-		return nil, refuse(400, "ValidationException", "Names has %d members; 1 to %d are allowed", len(in.Names), most)
+		return nil, refuse(400, "ValidationException", "Names has %d members; 1 to %d are allowed", len(in.Names),
+			most)
 	}
 	out := struct {
 		Parameters        []parameterJSON

@@ -78,8 +78,8 @@ type subnet struct {
 func newWorld() world {
 	return world{
 		types: map[string]ec2types.InstanceTypeInfo{}, zonesOf: map[string][]string{}, prices: map[string]float64{},
-		spots: map[[2]string]float64{}, networks: map[string]bool{}, vpcs: map[string]netip.Prefix{}, subnets: map[string]*subnet{}, groups: map[string]SecurityGroup{},
-		images:   map[string]Image{},
+		spots: map[[2]string]float64{}, networks: map[string]bool{}, vpcs: map[string]netip.Prefix{},
+		subnets: map[string]*subnet{}, groups: map[string]SecurityGroup{}, images: map[string]Image{},
 		template: map[string]*template{}, tokens: map[string]*fleet{}, machines: map[string]*Instance{},
 		reservations: map[string]*CapacityReservation{}, placements: map[string]PlacementGroup{}, others: newOthers(),
 	}
@@ -92,7 +92,7 @@ func (s *Server) newID(prefix string) string {
 	return prefix + "-" + hex.EncodeToString(sum[:])[:17]
 }
 
-// AddSubnet adds a subnet; what is empty is filled in. It has the addresses of its CIDR but for the five that AWS
+// AddSubnet adds a subnet; what is empty is filled in. It has the addresses of its CIDR, without the five that AWS
 // keeps.
 func (s *Server) AddSubnet(n Subnet) Subnet {
 	s.mu.Lock()

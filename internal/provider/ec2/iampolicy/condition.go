@@ -27,7 +27,8 @@ func operators() map[string]condition {
 	arn := func(pattern, value string) bool { return matchARN(pattern, value, false) }
 	return map[string]condition{
 		"StringEquals": {match: equal}, "StringNotEquals": {match: equal, negated: true},
-		"StringEqualsIgnoreCase": {match: strings.EqualFold}, "StringNotEqualsIgnoreCase": {match: strings.EqualFold, negated: true},
+		"StringEqualsIgnoreCase": {match: strings.EqualFold}, "StringNotEqualsIgnoreCase": {match: strings.EqualFold,
+			negated: true},
 		"StringLike": {match: like}, "StringNotLike": {match: like, negated: true},
 		"ArnEquals": {match: arn}, "ArnLike": {match: arn},
 		"ArnNotEquals": {match: arn, negated: true}, "ArnNotLike": {match: arn, negated: true},
@@ -75,13 +76,16 @@ func newCondition(operator, key string, values []string) (condition, error) {
 	known := operators()
 	c, is := known[base]
 	if !is || all && some || c.null && (all || some || ifExists) {
-		return c, fmt.Errorf("the operator is not evaluated; allowed are %q, but for Null with ForAllValues: or ForAnyValue: before "+
-			"and IfExists after it", slices.Sorted(maps.Keys(known)))
+		return c, fmt.Errorf(
+			"the operator is not evaluated; allowed are %q, but for Null with ForAllValues: or ForAnyValue: before "+
+				"and IfExists after it", slices.Sorted(maps.Keys(known)))
 	}
-	c.text, c.key, c.values, c.all, c.any, c.ifExists = operator+" "+key, strings.ToLower(key), values, all, some, ifExists
+	c.text, c.key, c.values, c.all, c.any, c.ifExists = operator+" "+key, strings.ToLower(key), values, all, some,
+		ifExists
 	if !slices.ContainsFunc(keys(), func(k string) bool {
 		lower := strings.ToLower(k)
-		return c.key == lower && !strings.HasSuffix(k, "/") || strings.HasSuffix(k, "/") && strings.HasPrefix(c.key, lower) && c.key != lower
+		return c.key == lower && !strings.HasSuffix(k, "/") ||
+			strings.HasSuffix(k, "/") && strings.HasPrefix(c.key, lower) && c.key != lower
 	}) {
 		return c, fmt.Errorf("the key is not evaluated; allowed are %q", keys())
 	}
@@ -89,7 +93,8 @@ func newCondition(operator, key string, values []string) (condition, error) {
 		return c, err
 	}
 	if several := c.key == strings.ToLower(TagKeys); several != (all || some) && !c.null {
-		return c, fmt.Errorf("ForAllValues: and ForAnyValue: are for keys with several values, %s, and needed there", TagKeys)
+		return c, fmt.Errorf("ForAllValues: and ForAnyValue: are for keys with several values, %s, and needed there",
+			TagKeys)
 	}
 	for _, v := range values {
 		if err := plain(v); err != nil {

@@ -49,8 +49,8 @@ func accepts(s *statement, c *condition, value string) Right {
 	return Right{s.name, fmt.Sprintf("%s = %q", c.text, value)}
 }
 
-// Rights lists the rights of the Allows, in order: each action on each resource, and each value of a condition that has
-// several.
+// Rights lists the rights of the Allows, in order: each action on each resource, and each value of a condition that
+// has several.
 func (p *Policy) Rights() (list []Right) {
 	for i := range p.statements {
 		s := &p.statements[i]

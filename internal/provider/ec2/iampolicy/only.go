@@ -8,8 +8,8 @@ import (
 )
 
 // Only returns a policy with those actions and resources of a policy's Allows that used has, as indented JSON. Actions
-// that are left on the same resources share a statement; where one becomes several, they are numbered. Conditions stay as
-// they are, and so do Denies. The text may have placeholders, in which case used has them, too.
+// that are left on the same resources share a statement; where one becomes several, they are numbered. Conditions stay
+// as they are, and so do Denies. The text may have placeholders, in which case used has them, too.
 func Only(text []byte, used func(Right) bool) ([]byte, error) {
 	var d document
 	if err := strict(text, &d, "Version", "Id", "Statement"); err != nil {
@@ -25,7 +25,8 @@ func Only(text []byte, used func(Right) bool) ([]byte, error) {
 		case e.Effect != "Allow":
 			left = append(left, e)
 		case e.NotAction != nil || e.NotResource != nil:
-			return nil, fmt.Errorf("element Statement[%d] has NotAction or NotResource, of which no part can be taken out", i)
+			return nil,
+				fmt.Errorf("element Statement[%d] has NotAction or NotResource, of which no part can be taken out", i)
 		default:
 			left = append(left, e.only(i, used)...)
 		}

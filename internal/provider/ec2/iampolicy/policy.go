@@ -1,14 +1,14 @@
-// Package iampolicy decides what a policy of AWS IAM allows, so that tests can hold every call against the policies that
-// users are given (E-58). It is pure.
+// Package iampolicy decides what a policy of AWS IAM allows, so that tests can hold every call against the policies
+// that users are given (E-58). It is pure.
 //
-//   - [Parse] reads an identity policy. It is strict: an element, operator, key or variable that is not evaluated here is
-//     an error, for a policy that is half understood proves nothing.
+//   - [Parse] reads an identity policy. It is strict: an element, operator, key or variable that is not evaluated here
+//     is an error, for a policy that is half understood proves nothing.
 //   - [Policy.Decide] says whether one action on one resource is allowed, and which rights of the policy that took.
 //   - [Policy.Rights] lists all of them, so that those which nobody uses can be found.
 //   - [Policy.Only] is the policy with some of its rights, for a smaller one.
 //
-// Where AWS's documentation leaves room, a request is refused: an asterisk of an Allow stays within its segment of an ARN,
-// one of a Deny does not.
+// Where AWS's documentation leaves room, a request is refused: an asterisk of an Allow stays within its segment of an
+// ARN, one of a Deny does not.
 //
 // Source: "IAM JSON policy elements reference" and "Policy evaluation logic" in the IAM user guide.
 package iampolicy
@@ -188,8 +188,8 @@ func plain(text string) error {
 	return nil
 }
 
-// strict reads JSON with nothing after it. Objects have the fields that are allowed, in exactly this spelling: the package
-// of the standard library does not mind case.
+// strict reads JSON with nothing after it. Objects have the fields that are allowed, in exactly this spelling: the
+// package of the standard library does not mind case.
 func strict(text []byte, into any, allowed ...string) error {
 	if len(allowed) > 0 {
 		fields := map[string]json.RawMessage{}
@@ -217,7 +217,8 @@ func (d *document) read() ([]entry, error) {
 	}
 	entries := make([]entry, len(list))
 	for i, text := range list {
-		err := strict(text, &entries[i], "Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition")
+		err := strict(text, &entries[i], "Sid", "Effect", "Action", "NotAction", "Resource", "NotResource",
+			"Condition")
 		if err != nil {
 			return nil, fmt.Errorf("element Statement[%d]: %w", i, err)
 		}
@@ -228,8 +229,8 @@ func (d *document) read() ([]entry, error) {
 	return entries, nil
 }
 
-// unique finds fields that an object has twice, of which the package of the standard library takes the last. Those that
-// differ in case are the same to IAM, as keys of conditions.
+// unique finds fields that an object has twice, of which the package of the standard library takes the last. Those
+// that differ in case are the same to IAM, as keys of conditions.
 func unique(text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	type level struct {

@@ -32,17 +32,19 @@ func TestWhatIsNotEvaluatedIsRefused(t *testing.T) {
 		``:                         "unexpected end",
 		`[]`:                       "cannot unmarshal",
 		`{"Version":"2012-10-17"}`: "Statement",
-		`{"Version":"2012-10-17","Statement":[]}`:                                                           "Statement is empty",
-		`{"Version":"2008-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`:             `Version is "2008-10-17"`,
-		`{"Version":"2012-10-17","version":"2012-10-17"}`:                                                   `"version" stands there twice`,
-		field("Principal", `"*"`):                                                                           `field "Principal"`,
-		field("effect", `"Deny"`):                                                                           "twice",
-		field("Effect", `"allow"`):                                                                          `Effect is "allow"; Allow or Deny`,
-		field("Action", ``):                                                                                 "one of Action and NotAction",
-		field("NotAction", `"*"`):                                                                           "one of Action and NotAction",
-		field("NotResource", `"*"`):                                                                         "one of Resource and NotResource",
-		field("Action", `[]`):                                                                               "an empty list",
-		field("Action", `null`):                                                                             "an empty list",
+		`{"Version":"2012-10-17","Statement":[]}`:                                               "Statement is empty",
+		`{"Version":"2008-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`: `Version is "2008-10-17"`,
+		`{"Version":"2012-10-17","version":"2012-10-17"}`:                                       `"version" stands there twice`, field("Principal",
+			`"*"`): `field "Principal"`,
+		field("effect", `"Deny"`):   "twice",
+		field("Effect", `"allow"`):  `Effect is "allow"; Allow or Deny`,
+		field("Action", ``):         "one of Action and NotAction",
+		field("NotAction", `"*"`):   "one of Action and NotAction",
+		field("NotResource", `"*"`): "one of Resource and NotResource",
+		field("Action",
+			`[]`): "an empty list",
+		field("Action",
+			`null`): "an empty list",
 		field("Action", `"CreateTags"`):                                                                     "service:Action is allowed",
 		field("Action", `"ec2*:CreateTags"`):                                                                "service:Action is allowed",
 		field("Resource", `"arn:aws:ec2:*"`):                                                                "arn:partition:service",
@@ -61,7 +63,7 @@ func TestWhatIsNotEvaluatedIsRefused(t *testing.T) {
 		condition(`{"Null": {"aws:RequestTag/a": "maybe"}}`):                                                "true or false",
 		condition(`{"StringEquals": {"aws:RequestTag/a": "x", "aws:requesttag/A": "y"}}`):                   "twice",
 		condition(`{"StringEquals": {"aws:RequestTag/a": "x"}, "StringEquals": {"aws:RequestTag/b": "y"}}`): "twice",
-		policy(nil) + "x":                                                                                   "invalid character 'x'",
+		policy(nil) + "x": "invalid character 'x'",
 	} {
 		if _, err := iampolicy.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one with %q", text, err, want)
@@ -88,36 +90,38 @@ func tagging() iampolicy.Request {
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
-		`{"StringEquals": {"aws:RequestTag/Name": "n1"}}`:                                       true,
-		`{"StringEquals": {"AWS:requesttag/name": "n1"}}`:                                       true, // keys have no case
-		`{"StringEquals": {"aws:RequestTag/Name": "N1"}}`:                                       false,
-		`{"StringEqualsIgnoreCase": {"aws:RequestTag/Name": "N1"}}`:                             true,
-		`{"StringEquals": {"aws:RequestTag/Name": ["n0", "n1"]}}`:                               true,
-		`{"StringEquals": {"aws:RequestTag/Name": "n*"}}`:                                       false,
-		`{"StringLike": {"aws:RequestTag/Name": "n*"}}`:                                         true,
-		`{"StringLike": {"aws:RequestTag/none": "*"}}`:                                          false,
-		`{"StringLikeIfExists": {"aws:RequestTag/none": "x"}}`:                                  true,
-		`{"StringLikeIfExists": {"aws:RequestTag/Name": "x"}}`:                                  false,
-		`{"StringNotEquals": {"aws:RequestTag/none": "x"}}`:                                     true,
-		`{"StringNotEquals": {"aws:RequestTag/Name": ["x", "n1"]}}`:                             false,
-		`{"StringNotLike": {"aws:RequestTag/Name": "x*"}}`:                                      true,
-		`{"StringEquals": {"aws:ResourceTag/Name": "n1"}}`:                                      false,
-		`{"StringEquals": {"aws:ResourceTag/pool": "p"}}`:                                       true,
-		`{"StringEquals": {"aws:RequestedRegion": "us-east-1"}}`:                                true,
-		`{"StringEquals": {"ec2:CreateAction": "RunInstances"}}`:                                false,
-		`{"Null": {"ec2:CreateAction": "true"}}`:                                                true,
-		`{"Null": {"ec2:CreateAction": "false"}}`:                                               false,
-		`{"Null": {"aws:TagKeys": "false"}}`:                                                    true,
-		`{"ForAllValues:StringEquals": {"aws:TagKeys": ["Name", "Team", "x"]}}`:                 true,
-		`{"ForAllValues:StringEquals": {"aws:TagKeys": ["Name", "x"]}}`:                         false,
-		`{"ForAnyValue:StringEquals": {"aws:TagKeys": ["Name", "x"]}}`:                          true,
-		`{"ForAnyValue:StringEquals": {"aws:TagKeys": "x"}}`:                                    false,
-		`{"ForAllValues:StringNotEquals": {"aws:TagKeys": "x"}}`:                                true,
-		`{"ForAllValues:StringNotEquals": {"aws:TagKeys": "Name"}}`:                             false,
-		`{"ForAnyValue:StringNotEquals": {"aws:TagKeys": "Name"}}`:                              true,
-		`{"ArnLike": {"aws:RequestTag/Name": "arn:aws:ec2:*:*:instance/*"}}`:                    false,
-		`{"ArnNotLike": {"aws:RequestTag/Name": "arn:aws:ec2:*:*:instance/*"}}`:                 true,
-		`{"StringLike": {"aws:RequestTag/Name": "*"}, "Null": {"aws:RequestTag/Name": "true"}}`: false, // all have to hold
+		`{"StringEquals": {"aws:RequestTag/Name": "n1"}}`: true,
+		// keys have no case
+		`{"StringEquals": {"AWS:requesttag/name": "n1"}}`:                       true,
+		`{"StringEquals": {"aws:RequestTag/Name": "N1"}}`:                       false,
+		`{"StringEqualsIgnoreCase": {"aws:RequestTag/Name": "N1"}}`:             true,
+		`{"StringEquals": {"aws:RequestTag/Name": ["n0", "n1"]}}`:               true,
+		`{"StringEquals": {"aws:RequestTag/Name": "n*"}}`:                       false,
+		`{"StringLike": {"aws:RequestTag/Name": "n*"}}`:                         true,
+		`{"StringLike": {"aws:RequestTag/none": "*"}}`:                          false,
+		`{"StringLikeIfExists": {"aws:RequestTag/none": "x"}}`:                  true,
+		`{"StringLikeIfExists": {"aws:RequestTag/Name": "x"}}`:                  false,
+		`{"StringNotEquals": {"aws:RequestTag/none": "x"}}`:                     true,
+		`{"StringNotEquals": {"aws:RequestTag/Name": ["x", "n1"]}}`:             false,
+		`{"StringNotLike": {"aws:RequestTag/Name": "x*"}}`:                      true,
+		`{"StringEquals": {"aws:ResourceTag/Name": "n1"}}`:                      false,
+		`{"StringEquals": {"aws:ResourceTag/pool": "p"}}`:                       true,
+		`{"StringEquals": {"aws:RequestedRegion": "us-east-1"}}`:                true,
+		`{"StringEquals": {"ec2:CreateAction": "RunInstances"}}`:                false,
+		`{"Null": {"ec2:CreateAction": "true"}}`:                                true,
+		`{"Null": {"ec2:CreateAction": "false"}}`:                               false,
+		`{"Null": {"aws:TagKeys": "false"}}`:                                    true,
+		`{"ForAllValues:StringEquals": {"aws:TagKeys": ["Name", "Team", "x"]}}`: true,
+		`{"ForAllValues:StringEquals": {"aws:TagKeys": ["Name", "x"]}}`:         false,
+		`{"ForAnyValue:StringEquals": {"aws:TagKeys": ["Name", "x"]}}`:          true,
+		`{"ForAnyValue:StringEquals": {"aws:TagKeys": "x"}}`:                    false,
+		`{"ForAllValues:StringNotEquals": {"aws:TagKeys": "x"}}`:                true,
+		`{"ForAllValues:StringNotEquals": {"aws:TagKeys": "Name"}}`:             false,
+		`{"ForAnyValue:StringNotEquals": {"aws:TagKeys": "Name"}}`:              true,
+		`{"ArnLike": {"aws:RequestTag/Name": "arn:aws:ec2:*:*:instance/*"}}`:    false,
+		`{"ArnNotLike": {"aws:RequestTag/Name": "arn:aws:ec2:*:*:instance/*"}}`: true,
+		// all have to hold
+		`{"StringLike": {"aws:RequestTag/Name": "*"}, "Null": {"aws:RequestTag/Name": "true"}}`: false,
 	} {
 		p, err := iampolicy.Parse([]byte(policy(map[string]string{"Condition": text})))
 		if err != nil {
@@ -150,25 +154,42 @@ func TestActionsAndResources(t *testing.T) {
 		action, resource string
 		want             bool
 	}{
-		"exact":            {`{"Effect":"Allow","Action":"ec2:RunInstances","Resource":"*"}`, "ec2:RunInstances", "*", true},
-		"case":             {`{"Effect":"Allow","Action":"ec2:runinstances","Resource":"*"}`, "ec2:RunInstances", "*", true},
-		"another":          {`{"Effect":"Allow","Action":"ec2:RunInstances","Resource":"*"}`, "ec2:CreateFleet", "*", false},
-		"pattern":          {`{"Effect":"Allow","Action":["ec2:Run*","ec2:Create?leet"],"Resource":"*"}`, "ec2:CreateFleet", "*", true},
-		"another service":  {`{"Effect":"Allow","Action":"ec2:*","Resource":"*"}`, "iam:PassRole", "*", false},
-		"all":              {`{"Effect":"Allow","Action":"*","Resource":"*"}`, "iam:PassRole", "*", true},
-		"not":              {`{"Effect":"Allow","NotAction":["iam:*","sqs:*"],"Resource":"*"}`, "ec2:CreateFleet", "*", true},
-		"not this":         {`{"Effect":"Allow","NotAction":["iam:*","sqs:*"],"Resource":"*"}`, "sqs:SendMessage", "*", false},
-		"resource":         {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:ec2:*:*:subnet/*"}`, "ec2:CreateFleet", "arn:aws:ec2:x:1:subnet/s", true},
-		"resource's case":  {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:ec2:*:*:subnet/*"}`, "ec2:CreateFleet", "arn:aws:ec2:x:1:Subnet/s", false},
-		"another region":   {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:ec2:y:*:subnet/*"}`, "ec2:CreateFleet", "arn:aws:ec2:x:1:subnet/s", false},
-		"beyond its part":  {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:ec2:*:1:1:i"}`, "ec2:A", "arn:aws:ec2:a:b:1:1:i", false},
-		"no resource":      {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:ec2:*:*:subnet/*"}`, "ec2:CreateFleet", "*", false},
-		"not the resource": {`{"Effect":"Allow","Action":"*","NotResource":"arn:aws:ec2:x:1:*"}`, "ec2:CreateFleet", "arn:aws:ec2:x:1:subnet/s", false},
-		"other resource":   {`{"Effect":"Allow","Action":"*","NotResource":"arn:aws:ec2:y:1:*"}`, "ec2:CreateFleet", "arn:aws:ec2:x:1:subnet/s", true},
-		"denied":           {deny + `,{"Effect":"Allow","Action":"*","Resource":"*"}`, "ec2:A", "arn:aws:ec2:us-west-2:1:instance/i", false},
-		"denied, last":     {`{"Effect":"Allow","Action":"*","Resource":"*"},` + deny, "ec2:A", "arn:aws:ec2:us-west-2:1:instance/i", false},
-		"not denied":       {deny + `,{"Effect":"Allow","Action":"*","Resource":"*"}`, "ec2:A", "arn:aws:ec2:us-west-1:1:instance/i", true},
-		"denied widely": {`{"Effect":"Deny","Action":"*","Resource":"arn:aws:ec2:*:1:1:i"},{"Effect":"Allow","Action":"*","Resource":"*"}`,
+		"exact": {`{"Effect":"Allow","Action":"ec2:RunInstances","Resource":"*"}`, "ec2:RunInstances", "*",
+			true},
+		"case": {`{"Effect":"Allow","Action":"ec2:runinstances","Resource":"*"}`, "ec2:RunInstances", "*",
+			true},
+		"another": {`{"Effect":"Allow","Action":"ec2:RunInstances","Resource":"*"}`, "ec2:CreateFleet", "*",
+			false},
+		"pattern": {`{"Effect":"Allow","Action":["ec2:Run*","ec2:Create?leet"],"Resource":"*"}`,
+			"ec2:CreateFleet", "*", true},
+		"another service": {`{"Effect":"Allow","Action":"ec2:*","Resource":"*"}`, "iam:PassRole", "*", false},
+		"all":             {`{"Effect":"Allow","Action":"*","Resource":"*"}`, "iam:PassRole", "*", true},
+		"not": {`{"Effect":"Allow","NotAction":["iam:*","sqs:*"],"Resource":"*"}`, "ec2:CreateFleet", "*",
+			true},
+		"not this": {`{"Effect":"Allow","NotAction":["iam:*","sqs:*"],"Resource":"*"}`, "sqs:SendMessage", "*",
+			false},
+		"resource": {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:ec2:*:*:subnet/*"}`,
+			"ec2:CreateFleet", "arn:aws:ec2:x:1:subnet/s", true},
+		"resource's case": {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:ec2:*:*:subnet/*"}`,
+			"ec2:CreateFleet", "arn:aws:ec2:x:1:Subnet/s", false},
+		"another region": {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:ec2:y:*:subnet/*"}`,
+			"ec2:CreateFleet", "arn:aws:ec2:x:1:subnet/s", false},
+		"beyond its part": {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:ec2:*:1:1:i"}`, "ec2:A",
+			"arn:aws:ec2:a:b:1:1:i", false},
+		"no resource": {`{"Effect":"Allow","Action":"*","Resource":"arn:aws:ec2:*:*:subnet/*"}`,
+			"ec2:CreateFleet", "*", false},
+		"not the resource": {`{"Effect":"Allow","Action":"*","NotResource":"arn:aws:ec2:x:1:*"}`, "ec2:CreateFleet",
+			"arn:aws:ec2:x:1:subnet/s", false},
+		"other resource": {`{"Effect":"Allow","Action":"*","NotResource":"arn:aws:ec2:y:1:*"}`, "ec2:CreateFleet",
+			"arn:aws:ec2:x:1:subnet/s", true},
+		"denied": {deny + `,{"Effect":"Allow","Action":"*","Resource":"*"}`, "ec2:A",
+			"arn:aws:ec2:us-west-2:1:instance/i", false},
+		"denied, last": {`{"Effect":"Allow","Action":"*","Resource":"*"},` + deny, "ec2:A",
+			"arn:aws:ec2:us-west-2:1:instance/i", false},
+		"not denied": {deny + `,{"Effect":"Allow","Action":"*","Resource":"*"}`, "ec2:A",
+			"arn:aws:ec2:us-west-1:1:instance/i", true},
+		"denied widely": {
+			`{"Effect":"Deny","Action":"*","Resource":"arn:aws:ec2:*:1:1:i"},{"Effect":"Allow","Action":"*","Resource":"*"}`,
 			"ec2:A", "arn:aws:ec2:a:b:1:1:i", false},
 	} {
 		p, err := iampolicy.Parse([]byte(`{"Version":"2012-10-17","Statement":[` + c.statements + `]}`))
@@ -196,12 +217,14 @@ func TestRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := p.Rights(); len(all) != 3*2+2 || all[0].String() != "Launch: ec2:RunInstances on arn:aws:ec2:x:1:image/*" {
+	if all := p.Rights(); len(all) != 3*2+2 ||
+		all[0].String() != "Launch: ec2:RunInstances on arn:aws:ec2:x:1:image/*" {
 		t.Errorf("%v", all)
 	}
 	used := map[iampolicy.Right]bool{}
 	for action, resource := range map[string]string{"ec2:RunInstances": "image/1", "ec2:CreateFleet": "fleet/1"} {
-		d := p.Decide(iampolicy.Request{Action: action, Resource: "arn:aws:ec2:x:1:" + resource, Context: map[string]string{"ec2:CreateAction": "B"}})
+		d := p.Decide(iampolicy.Request{Action: action, Resource: "arn:aws:ec2:x:1:" + resource,
+			Context: map[string]string{"ec2:CreateAction": "B"}})
 		for _, r := range d.Rights {
 			used[r] = true
 		}
@@ -227,7 +250,8 @@ func TestRights(t *testing.T) {
 	if got := strings.Join(names, "|"); got != want || !strings.Contains(string(small), `"Deny"`) {
 		t.Errorf("%s\n%s", got, small)
 	}
-	if _, err := iampolicy.Only([]byte(policy(map[string]string{"Action": "", "NotAction": `"a:B"`})), nil); err == nil {
+	if _, err := iampolicy.Only([]byte(policy(map[string]string{"Action": "", "NotAction": `"a:B"`})),
+		nil); err == nil {
 		t.Error("a part of a NotAction was taken out")
 	}
 }
@@ -236,7 +260,8 @@ func TestRights(t *testing.T) {
 func FuzzPolicies(f *testing.F) {
 	f.Add([]byte(two), "ec2:CreateFleet", "arn:aws:ec2:x:1:fleet/1")
 	f.Add([]byte(policy(nil)), "ec2:CreateTags", "*")
-	f.Add([]byte(policy(map[string]string{"Condition": `{"ForAllValues:StringLike": {"aws:TagKeys": "N*a?e"}}`})), "ec2:CreateTags", "*")
+	f.Add([]byte(policy(map[string]string{"Condition": `{"ForAllValues:StringLike": {"aws:TagKeys": "N*a?e"}}`})),
+		"ec2:CreateTags", "*")
 	f.Add([]byte(`{"a":[{"b":{}}]}`), "", "")
 	f.Fuzz(func(t *testing.T, text []byte, action, resource string) {
 		p, err := iampolicy.Parse(text)
@@ -246,7 +271,8 @@ func FuzzPolicies(f *testing.F) {
 		}
 		r := tagging()
 		r.Action, r.Resource = action, resource
-		if d := p.Decide(r); d.Allowed && (d.Denied != "" || !strings.Contains(string(text), "Allow") && !strings.Contains(string(text), `\u`)) {
+		if d := p.Decide(r); d.Allowed &&
+			(d.Denied != "" || !strings.Contains(string(text), "Allow") && !strings.Contains(string(text), `\u`)) {
 			t.Errorf("%s: %+v", text, d)
 		}
 	})

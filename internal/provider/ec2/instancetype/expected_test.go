@@ -12,14 +12,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/instancetype"
 )
 
-// otherwise is the bandwidth that EC2 itself states where the peer has another one, or none: its table comes from pages of
-// documentation, which leave old types out and round, and which EC2 has corrected for i8g since.
+// otherwise is the bandwidth that EC2 itself states where the peer has another one, or none: its table comes from
+// pages of documentation, which leave old types out and round, and which EC2 has corrected for i8g since.
 var otherwise = map[string]string{
 	"c1.medium": "300", "c3.large": "500", "c3.8xlarge": "5000", "c4.large": "625", "i8g.12xlarge": "28125",
 	"t1.micro": "70", "t2.nano": "32", "t2.small": "128", "t2.large": "512",
 }
 
-// E-18, E-19, E-20, E-22: labels and what pods can use, compared field by field with what the peer documents of its own.
+// E-18, E-19, E-20, E-22: labels and what pods can use, compared field by field with what the peer documents of its
+// own.
 func TestTypesAreThoseOfThePeer(t *testing.T) {
 	t.Parallel()
 	types := ec2test.Types(t)
@@ -72,14 +73,17 @@ func seen(labels map[string]string, node instancetype.Node) map[string]string {
 	}
 	slices.Sort(devices)
 	columns := map[string]string{
-		"arch": labels["kubernetes.io/arch"], "type": labels["node.kubernetes.io/instance-type"], "category": label("category"),
-		"generation": label("generation"), "cores": label("cpu"), "maker": label("cpu-manufacturer"), "clock": label("cpu-sustained-clock-speed-mhz"),
-		"MiB": label("memory"), "hypervisor": label("hypervisor"), "encryption": label("encryption-in-transit-supported"),
-		"ebs": label("ebs-bandwidth"), "net": label("network-bandwidth"), "nvme": label("local-nvme"),
+		"arch": labels["kubernetes.io/arch"], "type": labels["node.kubernetes.io/instance-type"],
+		"category":   label("category"),
+		"generation": label("generation"), "cores": label("cpu"), "maker": label("cpu-manufacturer"),
+		"clock": label("cpu-sustained-clock-speed-mhz"),
+		"MiB":   label("memory"), "hypervisor": label("hypervisor"),
+		"encryption": label("encryption-in-transit-supported"),
+		"ebs":        label("ebs-bandwidth"), "net": label("network-bandwidth"), "nvme": label("local-nvme"),
 		"gpu":         label("gpu-name", "gpu-manufacturer", "gpu-count", "gpu-memory"),
 		"accelerator": label("accelerator-name", "accelerator-manufacturer", "accelerator-count"),
-		"cpu":         usable("cpu", 1), "memory": usable("memory", 1<<20), "pods": usable("pods", 1), "efa": usable("vpc.amazonaws.com/efa", 1),
-		"devices": strings.Join(devices, " "),
+		"cpu":         usable("cpu", 1), "memory": usable("memory", 1<<20), "pods": usable("pods", 1),
+		"efa": usable("vpc.amazonaws.com/efa", 1), "devices": strings.Join(devices, " "),
 	}
 	if columns["efa"] == "0" {
 		columns["efa"] = "-"

@@ -41,26 +41,28 @@ const (
 func LabelKeys() []string {
 	keys := []string{labelCategory, labelFamily, labelGeneration, labelSize, labelCPU, labelCPUMaker, labelCPUClock,
 		labelMemory, labelHypervisor,
-		labelEncryption, labelEBSBandwidth, labelNetwork, labelNVMe, labelFlex, labelGPUName, labelGPUMaker, labelGPUCount, labelGPUMemory,
-		labelAccelName, labelAccelMaker, labelAccelCount}
+		labelEncryption, labelEBSBandwidth, labelNetwork, labelNVMe, labelFlex, labelGPUName, labelGPUMaker,
+		labelGPUCount, labelGPUMemory, labelAccelName, labelAccelMaker, labelAccelCount}
 	for i, key := range keys {
 		keys[i] = prefix + key
 	}
 	return keys
 }
 
-// Labels returns the labels of a type (E-18): memory in MiB, clock in MHz, bandwidths in Mbit/s, local disks in GB, names in lower
-// case with dashes. What EC2 does not say has no label, apart from the clock, which is 0 then.
+// Labels returns the labels of a type (E-18): memory in MiB, clock in MHz, bandwidths in Mbit/s, local disks in GB,
+// names in lower case with dashes. What EC2 does not say has no label, apart from the clock, which is 0 then.
 func Labels(info *ec2types.InstanceTypeInfo) map[string]string {
 	name := string(info.InstanceType)
 	labels := map[string]string{
-		corev1.LabelInstanceTypeStable: name, corev1.LabelOSStable: string(corev1.Linux), corev1.LabelArchStable: Architecture(info),
+		corev1.LabelInstanceTypeStable: name, corev1.LabelOSStable: string(corev1.Linux),
+		corev1.LabelArchStable: Architecture(info),
 	}
 	set := func(key, value string) { labels[prefix+key] = value }
 	number := func(key string, n int64) { set(key, strconv.FormatInt(n, 10)) }
 	family, size, _ := strings.Cut(name, ".")
 	category, generation := split(family)
-	for key, value := range map[string]string{labelFamily: family, labelSize: size, labelCategory: category, labelGeneration: generation} {
+	for key, value := range map[string]string{labelFamily: family, labelSize: size, labelCategory: category,
+		labelGeneration: generation} {
 		if value != "" {
 			set(key, value)
 		}
@@ -82,10 +84,12 @@ func Labels(info *ec2types.InstanceTypeInfo) map[string]string {
 			number(labelNetwork, rate)
 		}
 	}
-	if e := info.EbsInfo; e != nil && e.EbsOptimizedSupport == ec2types.EbsOptimizedSupportDefault && e.EbsOptimizedInfo != nil {
+	if e := info.EbsInfo; e != nil && e.EbsOptimizedSupport == ec2types.EbsOptimizedSupportDefault &&
+		e.EbsOptimizedInfo != nil {
 		number(labelEBSBandwidth, int64(value(e.EbsOptimizedInfo.MaximumBandwidthInMbps)))
 	}
-	if s := info.InstanceStorageInfo; s != nil && s.NvmeSupport != "" && s.NvmeSupport != ec2types.EphemeralNvmeSupportUnsupported {
+	if s := info.InstanceStorageInfo; s != nil && s.NvmeSupport != "" &&
+		s.NvmeSupport != ec2types.EphemeralNvmeSupportUnsupported {
 		number(labelNVMe, value(s.TotalSizeInGB))
 	}
 	deviceLabels(info, set)

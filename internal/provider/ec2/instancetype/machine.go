@@ -54,12 +54,13 @@ type Class struct {
 	Interfaces []awsv1.NetworkInterface
 	// ReservedInterfaces are kept from pods (--reserved-enis).
 	ReservedInterfaces int64
-	// ReserveByPods makes what the kubelet keeps of the memory go by the pods that it is told to run, as Bottlerocket does; else it
-	// goes by those that EC2's defaults have addresses for, as nodeadm does.
+	// ReserveByPods makes what the kubelet keeps of the memory go by the pods that it is told to run, as Bottlerocket
+	// does; else it goes by those that EC2's defaults have addresses for, as nodeadm does.
 	ReserveByPods bool
 	// Prefixes gives an interface 16 addresses for each that it could have (joiner.sh/prefix-delegation).
 	Prefixes bool
-	// MemoryOverhead is the share of the advertised memory that a machine does not show, 0 to 1 (--vm-memory-overhead-percent).
+	// MemoryOverhead is the share of the advertised memory that a machine does not show, 0 to 1
+	// (--vm-memory-overhead-percent).
 	MemoryOverhead float64
 }
 
@@ -71,8 +72,9 @@ type Node struct {
 	Pods int64
 }
 
-// Machine returns what a node of a type has with a class. memory is what such nodes were seen to have, in bytes; 0 when none was
-// seen. branches are the branch interfaces of the type (E-26). The error names the field of the class that cannot be read.
+// Machine returns what a node of a type has with a class. memory is what such nodes were seen to have, in bytes; 0
+// when none was seen. branches are the branch interfaces of the type (E-26). The error names the field of the class
+// that cannot be read.
 func Machine(info *ec2types.InstanceTypeInfo, class Class, memory, branches int64) (Node, error) {
 	pods := class.pods(info)
 	if memory <= 0 {
@@ -115,7 +117,8 @@ func (c Class) disk(info *ec2types.InstanceTypeInfo) int64 {
 	return defaultRoot
 }
 
-// pods is how many pods a node runs: what the class says, or what its interfaces have addresses for; at most podsPerCore allow.
+// pods is how many pods a node runs: what the class says, or what its interfaces have addresses for; at most
+// podsPerCore allow.
 func (c Class) pods(info *ec2types.InstanceTypeInfo) int64 {
 	pods := c.addressed(info)
 	if c.Prefixes {
@@ -136,14 +139,15 @@ func (c Class) pods(info *ec2types.InstanceTypeInfo) int64 {
 // hostPods are the pods of every node that share its address: the CNI's and kube-proxy.
 const hostPods = 2
 
-// addressed is how many pods the addresses of a node's interfaces are enough for: the interfaces of the default card, whose first
-// addresses are the node's own.
+// addressed is how many pods the addresses of a node's interfaces are enough for: the interfaces of the default card,
+// whose first addresses are the node's own.
 func (c Class) addressed(info *ec2types.InstanceTypeInfo) int64 {
 	interfaces, addresses := c.forPods(info)
 	return interfaces*max(0, addresses-1) + hostPods
 }
 
-// prefixed is the same when each address stands for a prefix of 16, bounded by what EKS recommends for small and large nodes.
+// prefixed is the same when each address stands for a prefix of 16, bounded by what EKS recommends for small and large
+// nodes.
 func (c Class) prefixed(info *ec2types.InstanceTypeInfo) int64 {
 	const perPrefix, smallCores, small, large = 16, 30, 110, 250
 	interfaces, addresses := c.forPods(info)
@@ -174,7 +178,8 @@ func (c Class) forPods(info *ec2types.InstanceTypeInfo) (interfaces, addresses i
 	return max(0, interfaces-c.ReservedInterfaces), int64(value(n.Ipv4AddressesPerInterface))
 }
 
-// reservedFor is the number of pods by which the kubelet keeps memory for itself. nodeadm knows the type, and nothing of the class.
+// reservedFor is the number of pods by which the kubelet keeps memory for itself. nodeadm knows the type, and nothing
+// of the class.
 func (c Class) reservedFor(info *ec2types.InstanceTypeInfo, pods int64) int64 {
 	if c.ReserveByPods {
 		return pods
@@ -233,7 +238,8 @@ func (c Class) overhead(info *ec2types.InstanceTypeInfo, capacity resources.Amou
 	if err != nil {
 		return nil, err
 	}
-	memory, err := threshold(kubelet.EvictionHard, "memory.available", capacity[resources.NameMemory], kubereserved.EvictionMemory)
+	memory, err := threshold(kubelet.EvictionHard, "memory.available", capacity[resources.NameMemory],
+		kubereserved.EvictionMemory)
 	if err != nil {
 		return nil, err
 	}
@@ -248,9 +254,10 @@ func (c Class) overhead(info *ec2types.InstanceTypeInfo, capacity resources.Amou
 		kube[resources.NameCPU], system[resources.NameCPU] = 0, set*1000
 	}
 	sum := resources.Amounts{
-		resources.NameCPU:              kube[resources.NameCPU] + system[resources.NameCPU],
-		resources.NameMemory:           kube[resources.NameMemory] + system[resources.NameMemory] + memory,
-		resources.NameEphemeralStorage: kube[resources.NameEphemeralStorage] + system[resources.NameEphemeralStorage] + disk,
+		resources.NameCPU:    kube[resources.NameCPU] + system[resources.NameCPU],
+		resources.NameMemory: kube[resources.NameMemory] + system[resources.NameMemory] + memory,
+		resources.NameEphemeralStorage: kube[resources.NameEphemeralStorage] + system[resources.NameEphemeralStorage] +
+			disk,
 	}
 	for name, amount := range sum {
 		sum[name] = min(amount, capacity[name]) // a node that keeps all for itself is useless, and no mistake
@@ -258,7 +265,8 @@ func (c Class) overhead(info *ec2types.InstanceTypeInfo, capacity resources.Amou
 	return sum, nil
 }
 
-// amounts reads what a class reserves: CPU in millicores, the others in bytes. Process IDs are none that planning counts.
+// amounts reads what a class reserves: CPU in millicores, the others in bytes. Process IDs are none that planning
+// counts.
 func amounts(field string, reserved map[string]string) (resources.Amounts, error) {
 	read := resources.Amounts{}
 	for name, text := range reserved {
@@ -276,7 +284,8 @@ func amounts(field string, reserved map[string]string) (resources.Amounts, error
 	return read, nil
 }
 
-// threshold reads an eviction signal: a quantity, or a share of the capacity, of which 100% means that nothing is kept free.
+// threshold reads an eviction signal: a quantity, or a share of the capacity, of which 100% means that nothing is kept
+// free.
 func threshold(signals map[string]string, signal string, capacity, byDefault int64) (int64, error) {
 	text, stated := signals[signal]
 	switch text {
@@ -289,13 +298,15 @@ func threshold(signals map[string]string, signal string, capacity, byDefault int
 	if number, percent := strings.CutSuffix(text, "%"); percent {
 		part, err := strconv.ParseFloat(number, 32)
 		if err != nil || math.IsNaN(part) || part < 0 || part > 100 {
-			return 0, fmt.Errorf("kubelet.evictionHard[%s] is %q: want 0%% to 100%%, or a quantity such as 100Mi", signal, text)
+			return 0, fmt.Errorf("kubelet.evictionHard[%s] is %q: want 0%% to 100%%, or a quantity such as 100Mi",
+				signal, text)
 		}
 		return share(capacity, part), nil
 	}
 	q, err := resource.ParseQuantity(text)
 	if err != nil || q.Sign() <= 0 {
-		return 0, fmt.Errorf("kubelet.evictionHard[%s] is %q: want 0%% to 100%%, or a quantity such as 100Mi", signal, text)
+		return 0, fmt.Errorf("kubelet.evictionHard[%s] is %q: want 0%% to 100%%, or a quantity such as 100Mi", signal,
+			text)
 	}
 	return q.Value(), nil
 }
@@ -306,8 +317,8 @@ func share(amount int64, percent float64) int64 {
 	return int64(float64(amount) * float64(float32(percent)/100))
 }
 
-// reservedCPUs is how many cores a class keeps by their numbers (reservedSystemCPUs, such as "0-1,8"): all that is kept of them then,
-// whatever kubeReserved and systemReserved say. 0 for none.
+// reservedCPUs is how many cores a class keeps by their numbers (reservedSystemCPUs, such as "0-1,8"): all that is
+// kept of them then, whatever kubeReserved and systemReserved say. 0 for none.
 func reservedCPUs(kubelet awsv1.KubeletConfiguration) (int64, error) {
 	raw, stated := kubelet.Unmanaged["reservedSystemCPUs"]
 	if !stated {
@@ -330,7 +341,8 @@ func reservedCPUs(kubelet awsv1.KubeletConfiguration) (int64, error) {
 		from, err := strconv.Atoi(first)
 		to, err2 := strconv.Atoi(last)
 		if err != nil || err2 != nil || from < 0 || to < from || to >= most {
-			return 0, fmt.Errorf("kubelet.reservedSystemCPUs is %q: want numbers of cores such as 0-1,8, below %d", text, most)
+			return 0, fmt.Errorf("kubelet.reservedSystemCPUs is %q: want numbers of cores such as 0-1,8, below %d",
+				text, most)
 		}
 		for n := from; n <= to; n++ {
 			numbers[n] = true

@@ -10,8 +10,9 @@ import (
 // caution is the share of the memory that is left out when a type is judged by a smaller one.
 const caution = 0.01
 
-// Memory remembers how much memory nodes had (E-21). EC2 advertises more than a machine shows, by a part that depends on type and
-// image. It holds nothing that the Node objects do not say: a process fills it from them when it starts. Safe for concurrent use.
+// Memory remembers how much memory nodes had (E-21). EC2 advertises more than a machine shows, by a part that depends
+// on type and image. It holds nothing that the Node objects do not say: a process fills it from them when it starts.
+// Safe for concurrent use.
 type Memory struct {
 	mu   sync.Mutex
 	seen map[string]map[Image]int64 // by type: the least, in bytes
@@ -26,8 +27,8 @@ type Image struct {
 // NewMemory returns one that has seen nothing.
 func NewMemory() *Memory { return &Memory{seen: map[string]map[Image]int64{}} }
 
-// Saw takes in the memory of a registered node, in bytes, and reports whether that changes what planning should count on. The
-// least counts: a node with less than was promised corrects its type at once.
+// Saw takes in the memory of a registered node, in bytes, and reports whether that changes what planning should count
+// on. The least counts: a node with less than was promised corrects its type at once.
 func (m *Memory) Saw(kind string, image Image, bytes int64) bool {
 	if kind == "" || bytes <= 0 {
 		return false
@@ -44,9 +45,9 @@ func (m *Memory) Saw(kind string, image Image, bytes int64) bool {
 	return true
 }
 
-// Of returns what a node of a type will have with an image, in bytes: what such nodes had; else what nodes of the type had with
-// another image of the family; else by the share that the next smaller type of its instance family lost, and a little less. 0
-// when nothing of the kind was seen. types are all that EC2 names.
+// Of returns what a node of a type will have with an image, in bytes: what such nodes had; else what nodes of the type
+// had with another image of the family; else by the share that the next smaller type of its instance family lost, and
+// a little less. 0 when nothing of the kind was seen. types are all that EC2 names.
 func (m *Memory) Of(info *ec2types.InstanceTypeInfo, image Image, types map[string]ec2types.InstanceTypeInfo) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,7 +62,8 @@ func (m *Memory) Of(info *ec2types.InstanceTypeInfo, image Image, types map[stri
 			continue // before the look-up, which copies a large struct
 		}
 		other, known := types[kind]
-		if !known || advertised(&other) <= 0 || advertised(&other) >= advertised(info) || nearest != nil && !nearer(&other, nearest) {
+		if !known || advertised(&other) <= 0 || advertised(&other) >= advertised(info) ||
+			nearest != nil && !nearer(&other, nearest) {
 			continue
 		}
 		if bytes := m.of(kind, image); bytes > 0 {

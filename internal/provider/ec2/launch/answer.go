@@ -18,8 +18,8 @@ import (
 // Instance is a machine that a launch brought.
 type Instance struct {
 	ID string
-	// Override is the pool that gave it, with the price and the template that were asked for. Of a pool that nobody asked
-	// for it has what EC2 says, without a price.
+	// Override is the pool that gave it, with the price and the template that were asked for. Of a pool that nobody
+	// asked for it has what EC2 says, without a price.
 	Override
 	CapacityType string
 }
@@ -111,14 +111,16 @@ func among(pools []Override, said Override) []Override {
 	fits := func(said, has string) bool { return said == "" || said == has }
 	var list []Override
 	for _, o := range pools {
-		if fits(said.Type, o.Type) && fits(said.Zone, o.Zone) && fits(said.Subnet, o.Subnet) && fits(said.Image, o.Image) {
+		if fits(said.Type, o.Type) && fits(said.Zone, o.Zone) && fits(said.Subnet, o.Subnet) &&
+			fits(said.Image, o.Image) {
 			list = append(list, o)
 		}
 	}
 	return list
 }
 
-// taken is the capacity type by what EC2 calls an instance's lifecycle; what was asked for when that says nothing else.
+// taken is the capacity type by what EC2 calls an instance's lifecycle; what was asked for when that says nothing
+// else.
 func (r *Request) taken(lifecycle ec2types.InstanceLifecycle) string {
 	switch {
 	case lifecycle == ec2types.InstanceLifecycleSpot:

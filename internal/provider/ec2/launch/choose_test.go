@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launch"
 )
 
-// offers reads "spot m5.large a 5": the capacity type (res, block and int for reservations, which are named after their
-// place), type, zone and price. A type of family g is exotic; "-" before it says that it is not available.
+// offers reads "spot m5.large a 5": the capacity type (res, block and int for reservations, which are named after
+// their place), type, zone and price. A type of family g is exotic; "-" before it says that it is not available.
 func offers(lines ...string) []launch.Offer {
 	var list []launch.Offer
 	for i, line := range lines {
@@ -84,13 +84,15 @@ func TestWhatALaunchAsksFor(t *testing.T) {
 			"reserved default: m5.x/a/cr-2"},
 		"interruptible": {offers("int m5.x a 0"), nil,
 			"reserved interruptible: m5.x/a/cr-0"},
-		"a minimum brings dear spot back": {offers("od m5.x a 5", "spot m5.x a 4", "spot m6.x a 7", "spot c5.x a 6", "spot c5.x b 9"),
+		"a minimum brings dear spot back": {offers("od m5.x a 5", "spot m5.x a 4", "spot m6.x a 7", "spot c5.x a 6",
+			"spot c5.x b 9"),
 			families(2), "spot: m5.x/a c5.x/a"},
 		"plain and dear before exotic": {offers("od m5.x a 5", "spot m5.x a 4", "spot g5.x a 3", "spot c5.x a 6"),
 			families(2), "spot: m5.x/a c5.x/a"},
 		"exotic when a minimum needs it": {offers("od m5.x a 5", "od g5.x a 9", "od g5.x b 9"), families(2),
 			"on-demand: m5.x/a g5.x/a"},
-		"a minimum that nothing meets": {offers("od m5.x a 5", "od g5.x a 9"), families(9), "on-demand: m5.x/a g5.x/a"},
+		"a minimum that nothing meets": {offers("od m5.x a 5", "od g5.x a 9"), families(9),
+			"on-demand: m5.x/a g5.x/a"},
 	} {
 		if got := shown(launch.Choose(c.offers, c.minima)); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
@@ -105,10 +107,11 @@ func TestChoicesFollowTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var lines []string
 		for range rapid.IntRange(0, 12).Draw(t, "offers") {
-			lines = append(lines, fmt.Sprintf("%s%s %s5.x %s %d", rapid.SampledFrom([]string{"", "", "-"}).Draw(t, "gone"),
-				rapid.SampledFrom([]string{"spot", "od", "spot", "od", "res"}).Draw(t, "capacity"),
-				rapid.SampledFrom([]string{"m", "c", "r", "g", "gr"}).Draw(t, "family"),
-				rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone"), rapid.IntRange(1, 5).Draw(t, "price")))
+			lines = append(lines,
+				fmt.Sprintf("%s%s %s5.x %s %d", rapid.SampledFrom([]string{"", "", "-"}).Draw(t, "gone"),
+					rapid.SampledFrom([]string{"spot", "od", "spot", "od", "res"}).Draw(t, "capacity"),
+					rapid.SampledFrom([]string{"m", "c", "r", "g", "gr"}).Draw(t, "family"),
+					rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone"), rapid.IntRange(1, 5).Draw(t, "price")))
 		}
 		all := offers(lines...)
 		least := rapid.IntRange(0, 5).Draw(t, "least")
@@ -147,7 +150,8 @@ func TestChoicesFollowTheRules(t *testing.T) {
 func TestExoticTypes(t *testing.T) {
 	t.Parallel()
 	types := ec2test.Types(t)
-	for kind, want := range map[string]bool{"m5.large": false, "m7g.xlarge": false, "i4i.large": false, "m5.metal": true,
+	for kind, want := range map[string]bool{"m5.large": false, "m7g.xlarge": false, "i4i.large": false,
+		"m5.metal":  true,
 		"g5.xlarge": true, "p4d.24xlarge": true, "inf2.xlarge": true, "trn1.2xlarge": true, "f2.6xlarge": true,
 		"vt1.3xlarge": true} {
 		info, known := types[kind]

@@ -22,11 +22,11 @@ type Request struct {
 	// Overrides are the pools, each with its launch template. What EC2 does not take of them is cut.
 	Overrides []Override
 	Minima    []Least
-	// Ranked says that the prices are not those that EC2 knows: overlays or commitments have changed them. Then EC2 goes
-	// by their order.
+	// Ranked says that the prices are not those that EC2 knows: overlays or commitments have changed them. Then EC2
+	// goes by their order.
 	Ranked bool
-	// Tags are those of fleet, instances and volumes: package tag's and package launchid's. Interfaces and spot requests
-	// have theirs from the launch template.
+	// Tags are those of fleet, instances and volumes: package tag's and package launchid's. Interfaces and spot
+	// requests have theirs from the launch template.
 	Tags map[string]string
 	// Context is spec.context of the class, "" for none.
 	Context string

@@ -19,8 +19,8 @@ import (
 )
 
 func override(kind, zone, template string, price resources.Money) launch.Override {
-	return launch.Override{Type: kind, Zone: zone, Subnet: "subnet-" + zone, Image: "ami-" + template, Template: template,
-		Price: price}
+	return launch.Override{Type: kind, Zone: zone, Subnet: "subnet-" + zone, Image: "ami-" + template,
+		Template: template, Price: price}
 }
 
 // request is a launch of two machines from five pools.
@@ -28,7 +28,8 @@ func request(changes ...func(*launch.Request)) launch.Request {
 	r := launch.Request{
 		ID: "joiner-1", Count: 2, CapacityType: catalog.Spot, Tags: map[string]string{"b": "2", "a": "1"},
 		Overrides: []launch.Override{override("m5.large", "a", "x86", 5), override("m5.large", "b", "x86", 3),
-			override("c6g.large", "a", "arm", 3), override("c6g.large", "b", "arm", 2), override("m5.large", "a", "x86", 9)},
+			override("c6g.large", "a", "arm", 3), override("c6g.large", "b", "arm", 2),
+			override("m5.large", "a", "x86", 9)},
 	}
 	for _, change := range changes {
 		change(&r)
@@ -175,27 +176,35 @@ func TestMachinesOfAnAnswer(t *testing.T) {
 		group     ec2types.CreateFleetInstance
 		want      string
 	}{
-		"by its pool": {lifecycle: "spot", group: ec2types.CreateFleetInstance{LaunchTemplateAndOverrides: answer("m5.large b")},
+		"by its pool": {lifecycle: "spot", group: ec2types.CreateFleetInstance{
+			LaunchTemplateAndOverrides: answer("m5.large b"),
+		},
 			want: "m5.large b subnet-b ami-x86 x86 3 spot"},
 		"by what is said of it": {lifecycle: "spot", group: ec2types.CreateFleetInstance{InstanceType: "c6g.large",
 			AvailabilityZone: aws.String("a")}, want: "c6g.large a subnet-a ami-arm arm 3 spot"},
-		"by type and subnet": {group: ec2types.CreateFleetInstance{InstanceType: "c6g.large", SubnetId: aws.String("subnet-b")},
+		"by type and subnet": {group: ec2types.CreateFleetInstance{InstanceType: "c6g.large",
+			SubnetId: aws.String("subnet-b")},
 			want: "c6g.large b subnet-b ami-arm arm 2 spot"},
 		"a lifecycle that was not asked for": {lifecycle: "on-demand", group: ec2types.CreateFleetInstance{
 			LaunchTemplateAndOverrides: answer("m5.large b")}, want: "m5.large b subnet-b ami-x86 x86 3 on-demand"},
 		"a pool that was not asked for": {lifecycle: "spot", group: ec2types.CreateFleetInstance{
 			LaunchTemplateAndOverrides: answer("r5.large c")}, want: "r5.large c    unknown spot"},
-		"several pools that it may be": {lifecycle: "spot", group: ec2types.CreateFleetInstance{InstanceType: "m5.large"},
+		"several pools that it may be": {lifecycle: "spot", group: ec2types.CreateFleetInstance{
+			InstanceType: "m5.large",
+		},
 			want: "m5.large     unknown spot"},
-		"reserved, which EC2 calls on-demand": {change: reserved, lifecycle: "on-demand", want: "m5.large a subnet-a ami-t t 0 reserved"},
-		"a block":                             {change: reserved, lifecycle: "capacity-block", want: "m5.large a subnet-a ami-t t 0 reserved"},
+		"reserved, which EC2 calls on-demand": {change: reserved, lifecycle: "on-demand",
+			want: "m5.large a subnet-a ami-t t 0 reserved"},
+		"a block": {change: reserved, lifecycle: "capacity-block",
+			want: "m5.large a subnet-a ami-t t 0 reserved"},
 	} {
 		r := request()
 		if c.change != nil {
 			r = request(c.change)
 		}
 		c.group.Lifecycle, c.group.InstanceIds = c.lifecycle, []string{"i-1"}
-		instances, refused := launch.Read(r, &ec2.CreateFleetOutput{Instances: []ec2types.CreateFleetInstance{c.group}})
+		instances, refused := launch.Read(r,
+			&ec2.CreateFleetOutput{Instances: []ec2types.CreateFleetInstance{c.group}})
 		if len(instances) != 1 || len(refused) != 0 {
 			t.Errorf("%s: %v %v", name, instances, refused)
 			continue
@@ -205,7 +214,8 @@ func TestMachinesOfAnAnswer(t *testing.T) {
 		if i.Price == resources.Unpriced {
 			price = "unknown"
 		}
-		got := fmt.Sprintf("%s %s %s %s %s %s %s", i.Type, i.Zone, i.Subnet, i.Image, i.Template, price, i.CapacityType)
+		got := fmt.Sprintf("%s %s %s %s %s %s %s", i.Type, i.Zone, i.Subnet, i.Image, i.Template, price,
+			i.CapacityType)
 		if got != c.want || (i.CapacityType == catalog.Reserved) != (i.Reservation == "cr-1") {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
@@ -243,11 +253,13 @@ func TestRefusalsOfAnAnswer(t *testing.T) {
 		want       string // pools
 		lasts      time.Duration
 	}{
-		"one pool":           {"InsufficientInstanceCapacity", "m5.large b", refusal.Capacity, "m5.large/b", 0},
-		"no pool":            {"UnfulfillableCapacity", "", refusal.Capacity, all, time.Minute},
-		"a pool, unclear":    {"UnfulfillableCapacity", "m5.large b", refusal.Capacity, "m5.large/b", 0},
-		"a type":             {"InsufficientInstanceCapacity", "m5.large -", refusal.Capacity, "m5.large/b m5.large/a", time.Minute},
-		"a zone":             {"InsufficientInstanceCapacity", "- a", refusal.Capacity, "c6g.large/a m5.large/a", time.Minute},
+		"one pool":        {"InsufficientInstanceCapacity", "m5.large b", refusal.Capacity, "m5.large/b", 0},
+		"no pool":         {"UnfulfillableCapacity", "", refusal.Capacity, all, time.Minute},
+		"a pool, unclear": {"UnfulfillableCapacity", "m5.large b", refusal.Capacity, "m5.large/b", 0},
+		"a type": {"InsufficientInstanceCapacity", "m5.large -", refusal.Capacity, "m5.large/b m5.large/a",
+			time.Minute},
+		"a zone": {"InsufficientInstanceCapacity", "- a", refusal.Capacity, "c6g.large/a m5.large/a",
+			time.Minute},
 		"another pool":       {"Unsupported", "r5.large c", refusal.Capacity, "r5.large/c", 0},
 		"another type":       {"Unsupported", "r5.large -", refusal.Capacity, "", 0},
 		"quota":              {"MaxSpotInstanceCountExceeded", "m5.large b", refusal.Quota, "m5.large/b", 0},

@@ -34,8 +34,8 @@ type Bounds struct {
 // Karpenter's users are used to, and keep requests below every limit of the service (E-28).
 func FleetBounds() Bounds { return Bounds{Types: 60, Overrides: 300, Bytes: 100 << 10, Templates: 50} }
 
-// Size is about how many bytes an override takes in the request: its values and its priority, and the names of its five
-// parameters with their numbers.
+// Size is about how many bytes an override takes in the request: its values and its priority, and the names of its
+// five parameters with their numbers.
 func (o Override) Size() int {
 	const names = 4*len("&LaunchTemplateConfigs.1.Overrides.300.AvailabilityZone=") +
 		len("&LaunchTemplateConfigs.1.Overrides.300.Priority=300")

@@ -20,22 +20,30 @@ func TestTheDearEndIsCut(t *testing.T) {
 	at := func(kind, zone string, price resources.Money) launch.Override {
 		return launch.Override{Type: kind, Zone: zone, Subnet: "subnet-" + zone, Image: "ami-1", Price: price}
 	}
-	all := []launch.Override{at("m5.large", "a", 5), at("m5.large", "b", 6), at("c5.large", "a", 1), at("c5.large", "b", 2), at("r5.large", "a", 3), at("x1.large", "c", 99)}
+	all := []launch.Override{at("m5.large", "a", 5), at("m5.large", "b", 6), at("c5.large", "a", 1),
+		at("c5.large", "b", 2), at("r5.large", "a", 3), at("x1.large", "c", 99)}
 	wide := launch.Bounds{Types: 60, Overrides: 300, Bytes: 1 << 20}
 	for name, c := range map[string]struct {
 		bounds launch.Bounds
 		minima []launch.Least
 		want   string
 	}{
-		"all, cheapest first":        {bounds: wide, want: "c5.large/a c5.large/b r5.large/a m5.large/a m5.large/b x1.large/c"},
-		"four overrides":             {bounds: launch.Bounds{Types: 60, Overrides: 4, Bytes: 1 << 20}, want: "c5.large/a c5.large/b r5.large/a x1.large/c"},
-		"two types":                  {bounds: launch.Bounds{Types: 2, Overrides: 300, Bytes: 1 << 20}, want: "c5.large/a c5.large/b x1.large/c"},
-		"fewer than there are zones": {bounds: launch.Bounds{Types: 1, Overrides: 1, Bytes: 1}, want: "c5.large/a c5.large/b x1.large/c"},
-		"four families": {bounds: launch.Bounds{Types: 2, Overrides: 300, Bytes: 1 << 20}, minima: []launch.Least{{Value: family, Least: 4}},
-			want: "c5.large/a c5.large/b r5.large/a m5.large/a m5.large/b x1.large/c"},
-		"three families, few overrides": {bounds: launch.Bounds{Types: 60, Overrides: 3, Bytes: 1 << 20}, minima: []launch.Least{{Value: family, Least: 3}},
-			want: "c5.large/b r5.large/a x1.large/c"},
-		"bytes": {bounds: launch.Bounds{Types: 60, Overrides: 300, Bytes: 4 * at("c5.large", "a", 1).Size()}, want: "c5.large/a c5.large/b r5.large/a x1.large/c"},
+		"all, cheapest first": {
+			bounds: wide, want: "c5.large/a c5.large/b r5.large/a m5.large/a m5.large/b x1.large/c",
+		},
+		"four overrides": {bounds: launch.Bounds{Types: 60, Overrides: 4, Bytes: 1 << 20},
+			want: "c5.large/a c5.large/b r5.large/a x1.large/c"},
+		"two types": {bounds: launch.Bounds{Types: 2, Overrides: 300, Bytes: 1 << 20},
+			want: "c5.large/a c5.large/b x1.large/c"},
+		"fewer than there are zones": {bounds: launch.Bounds{Types: 1, Overrides: 1, Bytes: 1},
+			want: "c5.large/a c5.large/b x1.large/c"},
+		"four families": {bounds: launch.Bounds{Types: 2, Overrides: 300, Bytes: 1 << 20},
+			minima: []launch.Least{{Value: family, Least: 4}},
+			want:   "c5.large/a c5.large/b r5.large/a m5.large/a m5.large/b x1.large/c"},
+		"three families, few overrides": {bounds: launch.Bounds{Types: 60, Overrides: 3, Bytes: 1 << 20},
+			minima: []launch.Least{{Value: family, Least: 3}}, want: "c5.large/b r5.large/a x1.large/c"},
+		"bytes": {bounds: launch.Bounds{Types: 60, Overrides: 300, Bytes: 4 * at("c5.large", "a", 1).Size()},
+			want: "c5.large/a c5.large/b r5.large/a x1.large/c"},
 	} {
 		var got []string
 		for _, o := range launch.Cut(all, c.bounds, c.minima) {
@@ -45,7 +53,8 @@ func TestTheDearEndIsCut(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, strings.Join(got, " "), c.want)
 		}
 	}
-	double := launch.Cut([]launch.Override{{Type: "m5.large", Zone: "a", Subnet: "first"}, {Type: "m5.large", Zone: "a", Subnet: "second"}}, wide, nil)
+	double := launch.Cut([]launch.Override{{Type: "m5.large", Zone: "a", Subnet: "first"},
+		{Type: "m5.large", Zone: "a", Subnet: "second"}}, wide, nil)
 	if len(double) != 1 || double[0].Subnet != "first" {
 		t.Errorf("two subnets for one type and zone: %v, want the first", double)
 	}
@@ -59,11 +68,14 @@ func TestACutKeepsZonesAndMinima(t *testing.T) {
 		var all []launch.Override
 		for i := range rapid.IntRange(1, 40).Draw(t, "overrides") {
 			all = append(all, launch.Override{
-				Type: fmt.Sprintf("f%d.s%d", rapid.IntRange(0, 5).Draw(t, "family"), rapid.IntRange(0, 4).Draw(t, "size")),
-				Zone: fmt.Sprint("z", rapid.IntRange(0, 3).Draw(t, "zone")), Price: resources.Money(rapid.IntRange(1, 9).Draw(t, "price")), Subnet: fmt.Sprint(i),
+				Type: fmt.Sprintf("f%d.s%d", rapid.IntRange(0, 5).Draw(t, "family"),
+					rapid.IntRange(0, 4).Draw(t, "size")),
+				Zone:  fmt.Sprint("z", rapid.IntRange(0, 3).Draw(t, "zone")),
+				Price: resources.Money(rapid.IntRange(1, 9).Draw(t, "price")), Subnet: fmt.Sprint(i),
 			})
 		}
-		bounds := launch.Bounds{Types: rapid.IntRange(1, 12).Draw(t, "types"), Overrides: rapid.IntRange(1, 20).Draw(t, "most"), Bytes: 1 << 20}
+		bounds := launch.Bounds{Types: rapid.IntRange(1, 12).Draw(t, "types"),
+			Overrides: rapid.IntRange(1, 20).Draw(t, "most"), Bytes: 1 << 20}
 		least := rapid.IntRange(0, 6).Draw(t, "least")
 		got := launch.Cut(all, bounds, []launch.Least{{Value: family, Least: least}})
 		count := func(list []launch.Override, of func(launch.Override) string) int {

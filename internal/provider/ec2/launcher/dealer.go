@@ -9,20 +9,21 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 )
 
-// This file keeps two processes from giving one machine to two claims (E-38). Machines of a launch for several claims bear no names,
-// and EC2 may show one process other machines than the next. So one process at a time hands out the machines of a launch: the one
-// whose mark its claims bear.
+// This file keeps two processes from giving one machine to two claims (E-38). Machines of a launch for several claims
+// bear no names, and EC2 may show one process other machines than the next. So one process at a time hands out the
+// machines of a launch: the one whose mark its claims bear.
 //
 //   - Whoever launches writes the mark with the launch.
-//   - Whoever finds another's mark, and sees machines, writes its own on each claim that may still get one, provided that the claim
-//     is as it was read. Only then it hands out.
+//   - Whoever finds another's mark, and sees machines, writes its own on each claim that may still get one, provided
+//     that the claim is as it was read. Only then it hands out.
 //   - Whoever writes a machine on a claim tests that the claim bears its mark still ([Machine]).
 //
-// Why that is enough: say P writes machine m on claim c, and Q writes it on d, both of one launch. At the end c bore P's mark and d
-// bore Q's. Had each marked both claims, then Q marked c before P did, and P marked d before Q did. But each reads all claims before
-// its first mark, and a mark that was written since refuses its own; so one of them got no further. If P did not mark d, then d had
-// its machine when P read it, and P knows that m is taken. Or d was not yet of the launch when P read it; then somebody was still
-// writing the launch on its claims, P counted too few of them, and marked all that could still become one.
+// Why that is enough: say P writes machine m on claim c, and Q writes it on d, both of one launch. At the end c bore
+// P's mark and d bore Q's. Had each marked both claims, then Q marked c before P did, and P marked d before Q did. But
+// each reads all claims before its first mark, and a mark that was written since refuses its own; so one of them got
+// no further. If P did not mark d, then d had its machine when P read it, and P knows that m is taken. Or d was not
+// yet of the launch when P read it; then somebody was still writing the launch on its claims, P counted too few of
+// them, and marked all that could still become one.
 
 // mark returns a mark that nobody has made before.
 func (l *Launcher[R]) mark() string {
@@ -35,7 +36,8 @@ func (l *Launcher[R]) mark() string {
 // owns reports whether a mark is one of this process.
 func (l *Launcher[R]) owns(mark string) bool { return strings.HasPrefix(mark, l.self+"-") }
 
-// bears returns the mark that a claim bears as far as this process knows: what was read, or what it has written since. l.mu is held.
+// bears returns the mark that a claim bears as far as this process knows: what was read, or what it has written since.
+// l.mu is held.
 func (l *Launcher[R]) bears(claim launchid.Claim) string {
 	if own := l.own[claim.UID]; own != "" && claim.Dealer == l.replaced[claim.UID] {
 		return own
@@ -43,7 +45,8 @@ func (l *Launcher[R]) bears(claim launchid.Claim) string {
 	return claim.Dealer
 }
 
-// checkMark forgets what was handed out of the claim's launch if the claim bears another process' mark by now. l.mu is held.
+// checkMark forgets what was handed out of the claim's launch if the claim bears another process' mark by now. l.mu is
+// held.
 func (l *Launcher[R]) checkMark(claim launchid.Claim) {
 	if launch := l.launchOf(claim); l.held[launch] && !l.owns(l.bears(claim)) {
 		l.release(launch)
@@ -92,7 +95,8 @@ func (l *Launcher[R]) dealOut(claims []launchid.Claim, take map[string]string, w
 // mayDeal reports whether this process may hand out machines of the launch. l.mu is held.
 func (l *Launcher[R]) mayDeal(launch launchid.ID) bool { return !launch.Shared() || l.held[launch] }
 
-// marksOf returns what claims have to bear that come to name machines of launches for several claims; see [Owners]. l.mu is held.
+// marksOf returns what claims have to bear that come to name machines of launches for several claims; see [Owners].
+// l.mu is held.
 func (l *Launcher[R]) marksOf(claims []launchid.Claim, machines []launchid.Instance, owners Owners) map[string]string {
 	byUID := map[string]launchid.Claim{}
 	for _, claim := range claims {
@@ -111,13 +115,15 @@ func (l *Launcher[R]) marksOf(claims []launchid.Claim, machines []launchid.Insta
 	return marks
 }
 
-// takeOverFor takes over those of the launches that other processes may hand out, if there is anything of them to hand out. It returns
-// the claims, as they are by then.
-func (l *Launcher[R]) takeOverFor(ctx context.Context, claims []launchid.Claim, machines []launchid.Instance, launches []launchid.ID) (
+// takeOverFor takes over those of the launches that other processes may hand out, if there is anything of them to hand
+// out. It returns the claims, as they are by then.
+func (l *Launcher[R]) takeOverFor(ctx context.Context, claims []launchid.Claim, machines []launchid.Instance,
+	launches []launchid.ID) (
 	[]launchid.Claim, error,
 ) {
 	l.mu.Lock()
-	for _, claim := range claims { // a claim that goes is not asked for by anybody: only here it shows that others have taken over
+	// a claim that goes is not asked for by anybody: only here it shows that others have taken over
+	for _, claim := range claims {
 		if claim.ProviderID == "" {
 			l.checkMark(claim)
 		}
@@ -126,7 +132,8 @@ func (l *Launcher[R]) takeOverFor(ctx context.Context, claims []launchid.Claim, 
 	var others []launchid.ID
 	for _, claim := range claims {
 		launch := l.launchOf(claim)
-		if take[claim.UID] != "" && slices.Contains(launches, launch) && !l.mayDeal(launch) && !slices.Contains(others, launch) {
+		if take[claim.UID] != "" && slices.Contains(launches, launch) && !l.mayDeal(launch) &&
+			!slices.Contains(others, launch) {
 			others = append(others, launch)
 		}
 	}
@@ -137,8 +144,8 @@ func (l *Launcher[R]) takeOverFor(ctx context.Context, claims []launchid.Claim, 
 	return l.takeOver(ctx, others)
 }
 
-// takeOver makes this process the one that hands out the machines of these launches. It returns all claims as they are by then. After
-// an error nothing has changed but for some claims' marks, and asking again is right.
+// takeOver makes this process the one that hands out the machines of these launches. It returns all claims as they are
+// by then. After an error only some claims' marks have changed, and asking again is right.
 func (l *Launcher[R]) takeOver(ctx context.Context, launches []launchid.ID) ([]launchid.Claim, error) {
 	mark := l.mark()
 	var marked []launchid.Claim
@@ -171,8 +178,8 @@ func (l *Launcher[R]) takeOver(ctx context.Context, launches []launchid.ID) ([]l
 	return claims, nil
 }
 
-// takers are the claims that may come to have a machine of these launches: those of the launches without one, and, where there are
-// fewer of a launch than it was made for, all that it may still be written on.
+// takers are the claims that may come to have a machine of these launches: those of the launches without one, and,
+// where there are fewer of a launch than it was made for, all that it may still be written on.
 func takers(claims []launchid.Claim, launches []launchid.ID) []launchid.Claim {
 	var list []launchid.Claim
 	of := map[launchid.ID]int{}
@@ -193,7 +200,7 @@ func takers(claims []launchid.Claim, launches []launchid.ID) []launchid.Claim {
 	return list
 }
 
-// release forgets what was handed out of a launch: somebody else does that now, or it is to be done anew.
+// release forgets what was handed out of a launch: somebody else does that now, or it has to be done anew.
 func (m *memory) release(launch launchid.ID) {
 	for uid, dealt := range m.dealt {
 		if dealt.launch == launch {

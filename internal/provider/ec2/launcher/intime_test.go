@@ -35,8 +35,8 @@ func (q *queue) Fleet(_ context.Context, _ string, ask launcher.Ask) (launcher.A
 	return launcher.Answer{}, fmt.Errorf("sending: %w", provider.ErrExpired)
 }
 
-// L-14, E-37: a call for several claims is to be sent by the earliest of their times. One that was not sent brings nothing: the claims
-// hear that, nobody looks for machines of it, and the next launch is another one.
+// L-14, E-37: a call for several claims is to be sent by the earliest of their times. One that was not sent brings
+// nothing: the claims hear that, nobody looks for machines of it, and the next launch is another one.
 func TestACallIsForTheEarliestTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,9 @@ func TestACallIsForTheEarliestTime(t *testing.T) {
 			var group sync.WaitGroup
 			for i, left := range []time.Duration{time.Hour, time.Minute, 0} {
 				group.Go(func() {
-					order := launcher.Order[string]{Claim: launchid.Claim{UID: fmt.Sprint(i), Name: fmt.Sprint("n", i)}}
+					order := launcher.Order[string]{
+						Claim: launchid.Claim{UID: fmt.Sprint(i), Name: fmt.Sprint("n", i)},
+					}
 					if left > 0 {
 						order.NotAfter = start.Add(left)
 					}
@@ -60,9 +62,10 @@ func TestACallIsForTheEarliestTime(t *testing.T) {
 				t.Fatalf("%d calls after %d launches", len(q.asks), round+1)
 			}
 			ask := q.asks[round]
-			if _, n, _ := ask.Launch.Parse(); n != round || ask.Count != 3 || !ask.NotAfter.Equal(start.Add(time.Minute)) {
-				t.Errorf("launch %d is %s for %d claims, to be sent by %s; want round %d, 3 and a minute", round, ask.Launch, ask.Count,
-					ask.NotAfter.Sub(start), round)
+			if _, n, _ := ask.Launch.Parse(); n != round || ask.Count != 3 ||
+				!ask.NotAfter.Equal(start.Add(time.Minute)) {
+				t.Errorf("launch %d is %s for %d claims, to be sent by %s; want round %d, 3 and a minute", round,
+					ask.Launch, ask.Count, ask.NotAfter.Sub(start), round)
 			}
 		}
 	})

@@ -1,6 +1,7 @@
-// Package launcher brings one machine for each claim, whatever is lost on the way (E-29, E-36 to E-38). It gathers claims that ask
-// for the same, writes down what is asked for before it is asked, shares out what came, and finds it again after a crash or a lost
-// answer. What to do then is decided by package launchid; what is asked of EC2 is the business of [Ports].
+// Package launcher brings one machine for each claim, whatever is lost on the way (E-29, E-36 to E-38). It gathers
+// claims that ask for the same, writes down what is asked for before it is asked, shares out what came, and finds it
+// again after a crash or a lost answer. What to do then is decided by package launchid; what is asked of EC2 is the
+// business of [Ports].
 package launcher
 
 import (
@@ -23,12 +24,13 @@ import (
 type Ports[R any] interface {
 	// Claims returns every claim of the provider, with or without a machine, as it was read.
 	Claims(ctx context.Context) ([]launchid.Claim, error)
-	// Intend writes a launch on a claim, with the mark of whoever hands out its machines, provided that the claim's launch and mark
-	// are as they were read and that it has no machine. The claim is known by the launch from then on, whoever looks.
+	// Intend writes a launch on a claim, with the mark of whoever hands out its machines, provided that the claim's
+	// launch and mark are as they were read and that it has no machine. The claim is known by the launch from then on,
+	// whoever looks.
 	Intend(ctx context.Context, claim launchid.Claim, launch launchid.ID, mark string) error
-	// Mark reads all claims from the API server itself and writes the mark on those that which chooses, each provided that its launch
-	// and mark are as they were read. It returns all claims, those with what the write brought. A claim that is gone drops out; any
-	// other trouble is an error.
+	// Mark reads all claims from the API server itself and writes the mark on those that which chooses, each provided
+	// that its launch and mark are as they were read. It returns all claims, those with what the write brought. A
+	// claim that is gone drops out; any other trouble is an error.
 	Mark(ctx context.Context, mark string, which func([]launchid.Claim) []launchid.Claim) ([]launchid.Claim, error)
 	// Fleet asks EC2 for machines. An error means that nobody knows what came of it.
 	Fleet(ctx context.Context, request R, ask Ask) (Answer, error)
@@ -40,7 +42,8 @@ type Ports[R any] interface {
 type Ask struct {
 	Launch launchid.ID // token and tag
 	Count  int
-	// Claim is the name of the only claim, "" when there are several: which machine is whose is known once they are there.
+	// Claim is the name of the only claim, "" when there are several: which machine is whose is known once they are
+	// there.
 	Claim string
 	// NotAfter is until when the call may be sent; zero for ever. Later the error is [provider.ErrExpired].
 	NotAfter time.Time
@@ -68,13 +71,13 @@ type Order[R any] struct {
 // Machine is the machine of a claim.
 type Machine struct {
 	ProviderID string
-	// Mark is what the claim's annotation [launchid.DealerKey] has to say when the machine is written on it, tested in the same write;
-	// "" when no other claim can come to have the machine.
+	// Mark is what the claim's annotation [launchid.DealerKey] has to say when the machine is written on it, tested in
+	// the same write; "" when no other claim can come to have the machine.
 	Mark string
 }
 
-// Launcher brings machines. It is lost with the process, which costs one more question to EC2 for each claim that has no machine.
-// Safe for concurrent use.
+// Launcher brings machines. It is lost with the process, which costs one more question to EC2 for each claim that has
+// no machine. Safe for concurrent use.
 type Launcher[R any] struct {
 	ports    Ports[R]
 	clock    timer.Clock
@@ -95,22 +98,23 @@ type found struct {
 // intents is how many claims are written at a time.
 const intents = 16
 
-// New returns a launcher. Calls for several claims are made with ctx, which ends with the process; self names the process, and no other
-// process ever has the name. gathered is told how many claims became one launch, and how long the first of them had waited; nil for
-// nobody.
+// New returns a launcher. Calls for several claims are made with ctx, which ends with the process; self names the
+// process, and no other process ever has the name. gathered is told how many claims became one launch, and how long
+// the first of them had waited; nil for nobody.
 func New[R any](ctx context.Context, self string, ports Ports[R], clock timer.Clock,
 	gathered func(asks int, waited time.Duration),
 ) *Launcher[R] {
 	l := &Launcher[R]{ports: ports, clock: clock, self: self, memory: newMemory()}
 	byUID := func(a, b Order[R]) int { return cmp.Compare(a.Claim.UID, b.Claim.UID) }
-	l.launches = batch.New(ctx, batch.Config[Order[R], string]{Clock: clock, Window: batch.Launches(), Compare: byUID, Call: l.launch,
-		Told: gathered})
-	l.searches = batch.New(ctx, batch.Config[Order[R], found]{Clock: clock, Window: batch.Launches(), Compare: byUID, Call: l.search})
+	l.launches = batch.New(ctx, batch.Config[Order[R], string]{Clock: clock, Window: batch.Launches(), Compare: byUID,
+		Call: l.launch, Told: gathered})
+	l.searches = batch.New(ctx, batch.Config[Order[R], found]{Clock: clock, Window: batch.Launches(), Compare: byUID,
+		Call: l.search})
 	return l
 }
 
-// Do returns the claim's machine. Asking again is always right; after an error that is not one of package provider it is the only way
-// to know.
+// Do returns the claim's machine. Asking again is always right; after an error that is not one of package provider it
+// is the only way to know.
 func (l *Launcher[R]) Do(ctx context.Context, order Order[R]) (Machine, error) {
 	if order.Claim.ProviderID != "" {
 		return Machine{ProviderID: order.Claim.ProviderID}, nil
@@ -227,10 +231,11 @@ func (l *Launcher[R]) expired(order Order[R]) bool {
 	return !order.NotAfter.IsZero() && l.clock.Now().After(order.NotAfter)
 }
 
-// intend writes a launch on the claims of a call, by their positions among the orders, and returns it with those that are left.
-// A claim that cannot be written drops out, with its error in answers. The id is one of those that stay, so they are written
-// once more then.
-func (l *Launcher[R]) intend(ctx context.Context, orders []Order[R], left []int, answers []batch.Answer[string]) (launchid.ID, []int) {
+// intend writes a launch on the claims of a call, by their positions among the orders, and returns it with those that
+// are left. A claim that cannot be written drops out, with its error in answers. The id is one of those that stay, so
+// they are written once more then.
+func (l *Launcher[R]) intend(ctx context.Context, orders []Order[R], left []int,
+	answers []batch.Answer[string]) (launchid.ID, []int) {
 	for len(left) > 0 {
 		var uids []string
 		var before []launchid.ID
@@ -254,8 +259,8 @@ func (l *Launcher[R]) intend(ctx context.Context, orders []Order[R], left []int,
 	return "", nil
 }
 
-func (l *Launcher[R]) write(ctx context.Context, orders []Order[R], left []int, answers []batch.Answer[string], id launchid.ID,
-	mark string,
+func (l *Launcher[R]) write(ctx context.Context, orders []Order[R], left []int, answers []batch.Answer[string],
+	id launchid.ID, mark string,
 ) {
 	timer.Each(l.clock, intents, len(left), func(n int) {
 		claim := orders[left[n]].Claim
@@ -336,7 +341,8 @@ func (l *Launcher[R]) search(ctx context.Context, _ string, orders []Order[R]) [
 }
 
 // repeat makes the call of a launch once more, and returns the machines that the answer names.
-func (l *Launcher[R]) repeat(ctx context.Context, order Order[R], repeat launchid.Repeat) ([]launchid.Instance, error) {
+func (l *Launcher[R]) repeat(ctx context.Context, order Order[R],
+	repeat launchid.Repeat) ([]launchid.Instance, error) {
 	ask := Ask{Launch: repeat.Launch, Count: repeat.Count, NotAfter: order.NotAfter}
 	if repeat.Count == 1 {
 		ask.Claim = order.Claim.Name
@@ -386,8 +392,8 @@ type Owners struct {
 	Claims map[string]string
 	// Orphans are those that nobody will ever want (E-37). What is in neither is too young to tell.
 	Orphans map[string]bool
-	// Marks has what a claim has to bear that comes to name a machine, as [Machine].Mark; "" where nobody has handed the machine
-	// out yet. A machine that is not in it can be of no other claim.
+	// Marks has what a claim has to bear that comes to name a machine, as [Machine].Mark; "" where nobody has handed
+	// the machine out yet. A machine that is not in it can be of no other claim.
 	Marks map[string]string
 }
 
@@ -398,7 +404,8 @@ func (l *Launcher[R]) Whose(ctx context.Context, machines []launchid.Instance) (
 		return Owners{}, fmt.Errorf("looking for the claims of %d machines: %w", len(machines), err)
 	}
 	going := func(claim launchid.Claim) bool { return claim.Deleting && claim.ProviderID == "" }
-	if now, err := l.takeOverFor(ctx, claims, machines, l.launchesOf(claims, going)); err == nil { // else with the next listing
+	// else with the next listing
+	if now, err := l.takeOverFor(ctx, claims, machines, l.launchesOf(claims, going)); err == nil {
 		claims = now
 	}
 	l.mu.Lock()

@@ -9,7 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 )
 
-// memory is what a process knows of launches beside what is written: what it did a moment ago, which nobody may have read yet.
+// memory is what a process knows of launches beside what is written: what it did a moment ago, which nobody may have
+// read yet.
 type memory struct {
 	dealt    map[string]dealing           // by UID of the claim: its machine
 	owner    map[string]string            // by provider ID: the UID of the claim that it was dealt to
@@ -19,8 +20,9 @@ type memory struct {
 	missing  map[string]time.Time         // by UID: since when a claim that something is known of is in no list
 	held     map[launchid.ID]bool         // launches whose machines this process hands out
 	own      map[string]string            // by UID: the mark that this process wrote last
-	replaced map[string]string            // by UID: the last mark of another process that one of this process has replaced
-	marks    int                          // how many marks this process has made
+	// by UID: the last mark of another process that one of this process has replaced
+	replaced map[string]string
+	marks    int // how many marks this process has made
 }
 
 // dealing is a machine that a claim was given, of which launch.
@@ -61,8 +63,8 @@ func (m *memory) deal(uid string, launch launchid.ID, providerID string, at time
 	m.owner[providerID] = uid
 }
 
-// with adds what this process knows to what was read. A machine that was both shown and named in an answer is in the result once:
-// two claims must not share it.
+// with adds what this process knows to what was read. A machine that was both shown and named in an answer is in the
+// result once: two claims must not share it.
 func (m *memory) with(claims []launchid.Claim, machines []launchid.Instance) ([]launchid.Claim, []launchid.Instance) {
 	claims, machines = slices.Clone(claims), slices.Clone(machines)
 	slices.SortStableFunc(machines, earlier)
@@ -116,9 +118,10 @@ func (m *memory) prune(claims []launchid.Claim, now time.Time) {
 	maps.DeleteFunc(m.held, func(id launchid.ID, _ bool) bool { return !used[id] && !m.tries[id].Busy })
 }
 
-// whose finds the claim of each machine: the one that has it, to which it was dealt, whose name it bears, or one that waits for a
-// machine of its launch.
-func whose(claims []launchid.Claim, machines []launchid.Instance, tries map[launchid.ID]launchid.Try, now time.Time) Owners {
+// whose finds the claim of each machine: the one that has it, to which it was dealt, whose name it bears, or one that
+// waits for a machine of its launch.
+func whose(claims []launchid.Claim, machines []launchid.Instance, tries map[launchid.ID]launchid.Try,
+	now time.Time) Owners {
 	owners := Owners{Claims: map[string]string{}, Orphans: map[string]bool{}}
 	for _, id := range launchid.Orphans(claims, machines, tries, now) {
 		owners.Orphans[id] = true

@@ -123,7 +123,8 @@ func (p process) read(i int) state {
 }
 
 // write writes a claim as the API server does it: only when test says yes, and some writes are refused.
-func (p process) write(ctx context.Context, uid string, test func(*stored) bool, do func(*launchid.Claim)) (launchid.Claim, int, error) {
+func (p process) write(ctx context.Context, uid string, test func(*stored) bool,
+	do func(*launchid.Claim)) (launchid.Claim, int, error) {
 	if err := p.pause(ctx, 100*time.Millisecond); err != nil {
 		return launchid.Claim{}, 0, err
 	}
@@ -147,14 +148,18 @@ func unchanged(read launchid.Claim) func(*stored) bool {
 }
 
 func (p process) Intend(ctx context.Context, claim launchid.Claim, launch launchid.ID, mark string) error {
-	is, _, err := p.write(ctx, claim.UID, unchanged(claim), func(c *launchid.Claim) { c.Launch, c.Dealer = launch, mark })
+	is, _, err := p.write(ctx, claim.UID, unchanged(claim), func(c *launchid.Claim) {
+		c.Launch, c.Dealer = launch,
+			mark
+	})
 	if err == nil && is.ProviderID != "" {
 		err = errors.New("it has a machine")
 	}
 	return err
 }
 
-func (p process) Mark(ctx context.Context, mark string, which func([]launchid.Claim) []launchid.Claim) ([]launchid.Claim, error) {
+func (p process) Mark(ctx context.Context, mark string,
+	which func([]launchid.Claim) []launchid.Claim) ([]launchid.Claim, error) {
 	p.mu.Lock()
 	live := make([]launchid.Claim, len(p.claims))
 	for i, s := range p.claims {
@@ -210,8 +215,8 @@ func (p process) answer(ask launcher.Ask) launcher.Answer {
 		if p.chance(30) {
 			late = time.Duration(p.source.IntN(90)) * time.Second
 		}
-		m := &machine{Instance: launchid.Instance{ProviderID: fmt.Sprintf("i-%04d", len(p.machines)), Launch: ask.Launch,
-			ClaimName: ask.Claim, Launched: time.Now()}, shown: time.Now().Add(late)}
+		m := &machine{Instance: launchid.Instance{ProviderID: fmt.Sprintf("i-%04d", len(p.machines)),
+			Launch: ask.Launch, ClaimName: ask.Claim, Launched: time.Now()}, shown: time.Now().Add(late)}
 		p.machines, made = append(p.machines, m), append(made, m)
 	}
 	p.answers[ask.Launch] = made
@@ -264,8 +269,8 @@ func (w *world) keep(p process, l *launcher.Launcher[string], uid string) {
 	}
 }
 
-// take writes a machine on a claim as the controller of claims does: first what stands behind the fence, then the machine, unless
-// somebody has written the claim in between.
+// take writes a machine on a claim as the controller of claims does: first what stands behind the fence, then the
+// machine, unless somebody has written the claim in between.
 func (p process) take(uid string, m launcher.Machine) {
 	fence := func(s *stored) bool { return m.Mark == "" || s.Dealer == m.Mark }
 	is, version, err := p.write(p.ctx, uid, fence, func(*launchid.Claim) {})
@@ -317,13 +322,14 @@ func (w *world) live(lasts, late time.Duration) {
 	group.Wait()
 }
 
-// E-36 to E-38: with answers lost, instances that show late, crashes at any moment and whatever EC2 does with tokens, each claim
-// ends with a machine of its own, and no machine is left.
+// E-36 to E-38: with answers lost, instances that show late, crashes at any moment and whatever EC2 does with tokens,
+// each claim ends with a machine of its own, and no machine is left.
 func TestOneMachineForEachClaim(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(400) {
 		synctest.Test(t, func(t *testing.T) {
-			w := &world{source: rand.New(rand.NewPCG(seed, 0)), tokens: tokens(seed % uint64(behaviours)), answers: map[launchid.ID][]*machine{}}
+			w := &world{source: rand.New(rand.NewPCG(seed, 0)), tokens: tokens(seed % uint64(behaviours)),
+				answers: map[launchid.ID][]*machine{}}
 			for i := range 1 + w.source.IntN(30) {
 				name := fmt.Sprintf("%c-%d", 'a'+w.source.IntN(3), i)
 				claim := stored{}
@@ -332,7 +338,8 @@ func TestOneMachineForEachClaim(t *testing.T) {
 			}
 			var old sync.WaitGroup // processes that still believe that they lead
 			for range w.roll(5) {
-				lasts, late := time.Duration(w.roll(20_000))*time.Millisecond, time.Duration(w.roll(3_000))*time.Millisecond
+				lasts, late := time.Duration(w.roll(20_000))*time.Millisecond,
+					time.Duration(w.roll(3_000))*time.Millisecond
 				if w.roll(2) == 0 {
 					old.Go(func() { w.live(lasts, late) })
 					_ = w.pause(context.Background(), 5*time.Second)
@@ -357,7 +364,8 @@ func (w *world) check(t *testing.T, seed uint64) {
 	has := map[string]string{}
 	for _, claim := range w.claims {
 		if claim.ProviderID == "" || has[claim.ProviderID] != "" {
-			t.Errorf("seed %d: claim %s has machine %q, which %q has too", seed, claim.UID, claim.ProviderID, has[claim.ProviderID])
+			t.Errorf("seed %d: claim %s has machine %q, which %q has too", seed, claim.UID, claim.ProviderID,
+				has[claim.ProviderID])
 		}
 		has[claim.ProviderID] = claim.UID
 	}

@@ -24,7 +24,8 @@ func (*shared) Intend(context.Context, launchid.Claim, launchid.ID, string) erro
 	return errors.New("nothing is launched here")
 }
 
-func (s *shared) Mark(_ context.Context, mark string, which func([]launchid.Claim) []launchid.Claim) ([]launchid.Claim, error) {
+func (s *shared) Mark(_ context.Context, mark string,
+	which func([]launchid.Claim) []launchid.Claim) ([]launchid.Claim, error) {
 	for _, chosen := range which(slices.Clone(s.claims)) {
 		i := slices.IndexFunc(s.claims, func(c launchid.Claim) bool { return c.UID == chosen.UID })
 		s.claims[i].Dealer = mark
@@ -38,15 +39,16 @@ func (*shared) Fleet(context.Context, string, launcher.Ask) (launcher.Answer, er
 	return launcher.Answer{}, errors.New("nothing is launched here")
 }
 
-// E-38, seed 3055 with EC2: a process hands a machine out to a claim that goes. Another one takes over and dies before it writes that
-// down. The first one sees the other's mark and takes over again: else nobody ever could write the machine on the claim, which would
-// stay for ever, and its machine with it.
+// E-38, seed 3055 with EC2: a process hands a machine out to a claim that goes. Another one takes over and dies before
+// it writes that down. The first one sees the other's mark and takes over again: else nobody ever could write the
+// machine on the claim, which would stay for ever, and its machine with it.
 func TestWhoIsLeftTakesOverAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		launch := launchid.New([]string{"u1", "u2"}, 0)
 		s := &shared{claims: []launchid.Claim{
-			{UID: "u1", Name: "a", Launch: launch, Deleting: true}, {UID: "u2", Name: "b", Launch: launch, ProviderID: "i-2"},
+			{UID: "u1", Name: "a", Launch: launch, Deleting: true},
+			{UID: "u2", Name: "b", Launch: launch, ProviderID: "i-2"},
 		}}
 		machines := []launchid.Instance{
 			{ProviderID: "i-1", Launch: launch, Launched: time.Now().Add(-time.Hour)},

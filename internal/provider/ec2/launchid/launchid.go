@@ -25,8 +25,9 @@ import (
 // Key is the annotation of claims, and the tag of fleets, instances and volumes, that holds the id.
 const Key = "joiner.sh/launch"
 
-// DealerKey is the annotation of claims that says who hands out the machines of their launch: a mark that a process makes once. Only
-// the process whose mark a claim bears may name a machine of a launch for several claims on it (E-38).
+// DealerKey is the annotation of claims that says who hands out the machines of their launch: a mark that a process
+// makes once. Only the process whose mark a claim bears may name a machine of a launch for several claims on it
+// (E-38).
 const DealerKey = "joiner.sh/launch-dealer"
 
 // Longest is how many characters EC2 takes as a client token. They have to be ASCII.
@@ -67,8 +68,8 @@ func (id ID) Parse() (count, round int, ok bool) {
 	return count, round, true
 }
 
-// Shared reports whether machines of the launch may be of more than one claim, so that somebody has to hand them out. Of an id that
-// New has not made nobody knows.
+// Shared reports whether machines of the launch may be of more than one claim, so that somebody has to hand them out.
+// Of an id that New has not made nobody knows.
 func (id ID) Shared() bool {
 	count, _, ok := id.Parse()
 	return id != "" && (!ok || count > 1)

@@ -55,7 +55,8 @@ func TestLaunchIDsSayWhatTheyAreFor(t *testing.T) {
 		uids := rapid.SliceOfNDistinct(rapid.String(), 1, 100, rapid.ID).Draw(t, "uids")
 		round := rapid.IntRange(0, 1_000_000).Draw(t, "round")
 		id := launchid.New(uids, round)
-		if len(id) > launchid.Longest || strings.ContainsFunc(string(id), func(r rune) bool { return r <= ' ' || r > '~' }) {
+		if len(id) > launchid.Longest ||
+			strings.ContainsFunc(string(id), func(r rune) bool { return r <= ' ' || r > '~' }) {
 			t.Fatalf("%q is no client token", id)
 		}
 		if n, r, ok := id.Parse(); !ok || n != len(uids) || r != round {
@@ -63,7 +64,8 @@ func TestLaunchIDsSayWhatTheyAreFor(t *testing.T) {
 		}
 	})
 	for _, bad := range []launchid.ID{
-		"", "joiner-", "joiner-abc-1-0", launchid.New([]string{"a"}, 0) + "-", "joiner-0123456789abcdef0123456789abcdef-0-0",
+		"", "joiner-", "joiner-abc-1-0", launchid.New([]string{"a"}, 0) + "-",
+		"joiner-0123456789abcdef0123456789abcdef-0-0",
 	} {
 		if _, _, ok := bad.Parse(); ok {
 			t.Errorf("%q is taken for an id", bad)
@@ -201,14 +203,16 @@ func TestOrphans(t *testing.T) {
 			claims: []launchid.Claim{claim("a", abc, "")}, instances: []launchid.Instance{instance("i1", abc)},
 		},
 		"one of another launch waits": {
-			claims: []launchid.Claim{claim("a", "x", "")}, instances: []launchid.Instance{instance("i1", abc)}, want: "i1",
+			claims: []launchid.Claim{claim("a", "x", "")}, instances: []launchid.Instance{instance("i1", abc)},
+			want: "i1",
 		},
 		"none of the launch waits": {
 			claims:    []launchid.Claim{claim("a", abc, "i1")},
 			instances: []launchid.Instance{instance("i1", abc), instance("i2", abc)}, want: "i2",
 		},
 		"without a launch, neither has": {
-			claims: []launchid.Claim{claim("a", "", "")}, instances: []launchid.Instance{instance("i1", "")}, want: "i1",
+			claims: []launchid.Claim{claim("a", "", "")}, instances: []launchid.Instance{instance("i1", "")},
+			want: "i1",
 		},
 		"two bear a name, one is named": {
 			claims:    []launchid.Claim{claim("a", "", "i1")},

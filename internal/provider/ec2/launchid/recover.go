@@ -33,8 +33,8 @@ type Claim struct {
 type Instance struct {
 	ProviderID string
 	Launch     ID
-	// ClaimName is the value of its tag karpenter.sh/nodeclaim, "" when it has none. Ours have it when they were launched
-	// for one claim, else once they have registered; Karpenter's once they have registered.
+	// ClaimName is the value of its tag karpenter.sh/nodeclaim, "" when it has none. Ours have it when they were
+	// launched for one claim, else once they have registered; Karpenter's once they have registered.
 	ClaimName string
 	// DealtTo is the UID of the claim that this process has given the instance to, by a launch or since Recover said
 	// so; "" when it has given it to none. It counts as long as what was read of the claim may be older.
@@ -75,8 +75,8 @@ type Plan struct {
 
 // Recover says what to do for the claims that have no machine. One without a launch can only take an instance that
 // bears its name. The others take instances of their launch that no claim has. For those that are left the launch is
-// repeated, once; then instances are looked for until LookFor is over; then the claims are launched for anew. instances
-// are all that EC2 shows of these launches, with those that repetitions have named.
+// repeated, once; then instances are looked for until LookFor is over; then the claims are launched for anew.
+// instances are all that EC2 shows of these launches, with those that repetitions have named.
 func Recover(claims []Claim, instances []Instance, tries map[ID]Try, now time.Time) Plan {
 	plan := Plan{Take: map[string]string{}}
 	free := newFree(claims, instances)

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/batch"
 )
 
-// This file is about machines between the call that ends them and their end. EC2 is asked once to end a machine, and then what has
-// become of it, of all such machines in one call, however many callers want to know (E-54, E-61).
+// This file is about machines between the call that ends them and their end. EC2 is asked once to end a machine, and
+// then what has become of it, of all such machines in one call, however many callers want to know (E-54, E-61).
 
 // ending is an instance of which EC2 has accepted the end.
 type ending struct {
@@ -28,7 +28,8 @@ type failure struct {
 }
 
 const (
-	// fresh is how long an answer about a machine that ends holds: less than the two seconds after which a controller asks again.
+	// fresh is how long an answer about a machine that ends holds: less than the two seconds after which a controller
+	// asks again.
 	fresh = 1900 * time.Millisecond
 	// crowdFresh is the same where more than a crowd end: they take EC2 half a minute and more.
 	crowdFresh = 4 * time.Second
@@ -43,7 +44,8 @@ const (
 	atOnce = 500
 )
 
-// coming reports whether others are to end soon: their claims are being deleted, and nobody has asked for their machines' end.
+// coming reports whether others are to end soon: their claims are being deleted, and nobody has asked for their
+// machines' end.
 func (m *Machines) coming(_ string, asked []string) bool {
 	leaving := m.config.Leaving()
 	m.mu.Lock()
@@ -73,8 +75,8 @@ func (m *Machines) mind(id string, inUse func() bool) {
 	m.inUse[id] = inUse
 }
 
-// kept returns which machines are in use and must not end now. A pod may have come to a node that was drained when its end began to
-// wait for others: a scheduler may not know of the node's taint yet.
+// kept returns which machines are in use and must not end now. A pod may have come to a node that was drained when its
+// end began to wait for others: a scheduler may not know of the node's taint yet.
 func (m *Machines) kept(ids []string) map[string]bool {
 	m.mu.Lock()
 	ask := map[string]func() bool{}
@@ -139,9 +141,9 @@ func (m *Machines) failure(id string) error {
 	return f.err
 }
 
-// look returns what EC2 says of a machine whose end it has accepted, and when it said so: a moment ago, or now. known is false
-// for other machines, and for those that EC2 is to be asked again to end. A machine without an id is one of which EC2 has said
-// nothing yet.
+// look returns what EC2 says of a machine whose end it has accepted, and when it said so: a moment ago, or now. known
+// is false for other machines, and for those that EC2 is to be asked again to end. A machine without an id is one of
+// which EC2 has said nothing yet.
 func (m *Machines) look(ctx context.Context, id string) (machine Machine, at time.Time, known bool, err error) {
 	if ids := m.due(id); len(ids) > 0 {
 		if err := m.lookAt(ctx, ids, id); err != nil {
@@ -168,8 +170,8 @@ func (m *Machines) look(ctx context.Context, id string) (machine Machine, at tim
 	return e.machine, e.looked, true, nil
 }
 
-// due returns the machines to look at now, that of this id among them; none when what is known of it is fresh. They count as
-// looked at from now on: others need not ask for them beside.
+// due returns the machines to look at now, that of this id among them; none when what is known of it is fresh. They
+// count as looked at from now on: others need not ask for them beside.
 func (m *Machines) due(id string) []string {
 	now := m.config.Clock.Now()
 	m.mu.Lock()

@@ -18,7 +18,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
 )
 
-// E-54, E-61: an end is asked for once; after that EC2 is asked what has become of the machine whenever its controller wants to know.
+// E-54, E-61: an end is asked for once; after that EC2 is asked what has become of the machine whenever its controller
+// wants to know.
 func TestAnEndIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Options{})
@@ -31,8 +32,11 @@ func TestAnEndIsAskedForOnce(t *testing.T) {
 		}
 		a.Advance(2 * time.Second)
 	}
-	if counts := a.Counts(); counts["ec2:TerminateInstances"] != 1 || counts["ec2:DescribeInstances"] != asks-1 || asks != 16 {
-		t.Errorf("asked %d times until it was gone after 30 s, calls %v; want one end, and a look for each further question", asks, counts)
+	if counts := a.Counts(); counts["ec2:TerminateInstances"] != 1 || counts["ec2:DescribeInstances"] != asks-1 ||
+		asks != 16 {
+		t.Errorf(
+			"asked %d times until it was gone after 30 s, calls %v; want one end, and a look for each further question",
+			asks, counts)
 	}
 }
 
@@ -53,7 +57,8 @@ func TestManyEndsAreLookedAtTogether(t *testing.T) {
 				} else if err != nil {
 					t.Error(err)
 				}
-				if m, err := a.ms.Get(t.Context(), id, time.Time{}); err == nil && (!m.Ending || m.ProviderID() != id) {
+				if m, err := a.ms.Get(t.Context(), id, time.Time{}); err == nil &&
+					(!m.Ending || m.ProviderID() != id) {
 					t.Errorf("%s is %+v, want it to end", id, m)
 				}
 			})
@@ -61,7 +66,8 @@ func TestManyEndsAreLookedAtTogether(t *testing.T) {
 		group.Wait()
 		a.Advance(time.Second)
 	}
-	if counts := a.Counts(); gone.Load() != 40 || counts["ec2:TerminateInstances"] > 5 || counts["ec2:DescribeInstances"] > 45 {
+	if counts := a.Counts(); gone.Load() != 40 || counts["ec2:TerminateInstances"] > 5 ||
+		counts["ec2:DescribeInstances"] > 45 {
 		t.Errorf("%d of 40 are gone after 36 s, calls %v", gone.Load(), counts)
 	}
 	a.Forget()
@@ -81,15 +87,16 @@ func TestARefusalThatNobodyWaitedFor(t *testing.T) {
 	a.Protect(ids[0][strings.LastIndex(ids[0], "/")+1:])
 	leaving := atomic.Bool{}
 	leaving.Store(true)
-	a.ms = machines.New(t.Context(), machines.Config{EC2: ec2.NewFromConfig(a.Config()), Clock: clock{a.Server}, Cluster: "c1",
-		Leaving: func() []string {
+	a.ms = machines.New(t.Context(), machines.Config{EC2: ec2.NewFromConfig(a.Config()), Clock: clock{a.Server},
+		Cluster: "c1", Leaving: func() []string {
 			if leaving.Load() {
 				return ids
 			}
 			return ids[:1]
 		}})
 	a.Forget()
-	if err := a.ms.End(t.Context(), ids[0], time.Time{}, nil); err != nil || a.Counts()["ec2:TerminateInstances"] != 0 {
+	if err := a.ms.End(t.Context(), ids[0], time.Time{}, nil); err != nil ||
+		a.Counts()["ec2:TerminateInstances"] != 0 {
 		t.Fatalf("while the other one is on its way: error %v, calls %v", err, a.Counts())
 	}
 	leaving.Store(false)
@@ -105,7 +112,8 @@ func TestARefusalThatNobodyWaitedFor(t *testing.T) {
 	}
 }
 
-// P-40: a machine that is in use by the time of the call does not end, those with it do, and the caller who asks again ends it.
+// P-40: a machine that is in use by the time of the call does not end, those with it do, and the caller who asks again
+// ends it.
 func TestP40_AMachineInUseIsKept(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Options{})
@@ -128,7 +136,8 @@ func TestP40_AMachineInUseIsKept(t *testing.T) {
 		}
 	}
 	used.Store(false)
-	if err := a.ms.End(t.Context(), ids[0], time.Time{}, used.Load); err != nil && !errors.Is(err, provider.ErrNotFound) {
+	if err := a.ms.End(t.Context(), ids[0], time.Time{}, used.Load); err != nil &&
+		!errors.Is(err, provider.ErrNotFound) {
 		t.Fatal(err)
 	}
 	if m, err := a.ms.Get(t.Context(), ids[0], time.Time{}); !m.Ending && !errors.Is(err, provider.ErrNotFound) {
@@ -168,15 +177,15 @@ func (s shown) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesI
 	return nil, errors.Join(err, *s.fails)
 }
 
-// E-54: a machine that runs on although EC2 has accepted its end is ended again, and so is one that takes very long; an answer that
-// is late, or missing, is no reason.
+// E-54: a machine that runs on although EC2 has accepted its end is ended again, and so is one that takes very long;
+// an answer that is late, or missing, is no reason.
 func TestAnEndIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Options{Shut: time.Hour})
 	id := a.launch(1, onDemand, ours()...)[0]
 	state, fails := ec2types.InstanceStateNameRunning, error(nil)
-	a.ms = machines.New(t.Context(), machines.Config{EC2: shown{ec2.NewFromConfig(a.Config()), &state, &fails}, Clock: clock{a.Server},
-		Cluster: "c1"})
+	a.ms = machines.New(t.Context(), machines.Config{EC2: shown{ec2.NewFromConfig(a.Config()), &state, &fails},
+		Clock: clock{a.Server}, Cluster: "c1"})
 	a.Forget()
 	for _, step := range []struct {
 		after time.Duration
@@ -185,13 +194,15 @@ func TestAnEndIsAskedForAgain(t *testing.T) {
 		ends  int
 	}{
 		{0, "running", nil, 1}, {8 * time.Second, "running", nil, 1}, {3 * time.Second, "running", nil, 2},
-		{time.Minute, "shutting-down", nil, 2}, {59 * time.Second, "shutting-down", nil, 2}, {2 * time.Second, "shutting-down", nil, 3},
+		{time.Minute, "shutting-down", nil, 2}, {59 * time.Second, "shutting-down", nil, 2},
+		{2 * time.Second, "shutting-down", nil, 3},
 		{4 * time.Second, "running", errors.New("trouble"), 3}, {0, "shutting-down", nil, 3},
 	} {
 		a.Advance(step.after)
 		state, fails = step.state, step.fails
 		err := a.ms.End(t.Context(), id, time.Time{}, nil)
-		if got := a.Counts()["ec2:TerminateInstances"]; got != step.ends || fmt.Sprint(err != nil) != fmt.Sprint(step.fails != nil) {
+		if got := a.Counts()["ec2:TerminateInstances"]; got != step.ends ||
+			fmt.Sprint(err != nil) != fmt.Sprint(step.fails != nil) {
 			t.Errorf("%+v: %d ends, error %v", step, got, err)
 		}
 	}

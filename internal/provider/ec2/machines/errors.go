@@ -9,7 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
 )
 
-// errUnnamed is an answer that leaves out an instance without refusing it, as looser servers do with those they do not know.
+// errUnnamed is an answer that leaves out an instance without refusing it, as looser servers do with those they do not
+// know.
 var errUnnamed = errors.New("the answer does not name the instance")
 
 // isUnknown reports whether EC2 says that it knows no such instance.
@@ -21,7 +22,8 @@ func isUnknown(err error) bool {
 // faultOf says which errors are due to one of several ids: it is unknown, or protected from termination.
 func faultOf(err error) batch.Fault {
 	switch refusal.Of(err).Code {
-	case "InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed", "OperationNotPermitted", "IncorrectInstanceState":
+	case "InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed", "OperationNotPermitted",
+		"IncorrectInstanceState":
 		return batch.OfAnID
 	}
 	return batch.OfTheCall

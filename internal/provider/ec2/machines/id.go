@@ -10,25 +10,29 @@ const scheme = "aws:///"
 // ProviderID returns the provider ID of an instance, as the cloud controller manager of AWS writes it on nodes (E-46).
 func ProviderID(zone, instanceID string) string { return scheme + zone + "/" + instanceID }
 
-// ParseProviderID reads a provider ID. Anything that EC2 would not have given is an error: such a node is somebody else's.
+// ParseProviderID reads a provider ID. Anything that EC2 would not have given is an error: such a node is somebody
+// else's.
 func ParseProviderID(providerID string) (zone, instanceID string, err error) {
 	zone, instanceID, found := strings.Cut(strings.TrimPrefix(providerID, scheme), "/")
 	if !found || !strings.HasPrefix(providerID, scheme) || !isZone(zone) || !isInstance(instanceID) {
-		return "", "", fmt.Errorf("provider ID %q is not one of EC2: want %sZONE/INSTANCE-ID, such as aws:///us-east-1a/i-0123456789abcdef0",
-			providerID, scheme)
+		return "", "",
+			fmt.Errorf(
+				"provider ID %q is not one of EC2: want %sZONE/INSTANCE-ID, such as aws:///us-east-1a/i-0123456789abcdef0",
+				providerID, scheme)
 	}
 	return zone, instanceID, nil
 }
 
-// isZone takes names of zones of all partitions, local ones and those at carriers too: us-east-1a, us-gov-west-1b, cn-north-1a,
-// us-west-2-lax-1a.
+// isZone takes names of zones of all partitions, local ones and those at carriers too: us-east-1a, us-gov-west-1b,
+// cn-north-1a, us-west-2-lax-1a.
 func isZone(s string) bool {
 	if len(s) < 2 || s[len(s)-1] < 'a' || s[len(s)-1] > 'z' {
 		return false
 	}
 	parts := strings.Split(s, "-")
 	for _, part := range parts {
-		if part == "" || strings.ContainsFunc(part, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
+		if part == "" ||
+			strings.ContainsFunc(part, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
 			return false
 		}
 	}

@@ -35,13 +35,15 @@ type Machine struct {
 // ProviderID is that of the machine's node.
 func (m Machine) ProviderID() string { return ProviderID(m.Zone, m.InstanceID) }
 
-// machineOf reads an answer. What looser servers leave out is found elsewhere (E-64): the capacity type in the lifecycle or the
-// request, the zone by the subnet.
+// machineOf reads an answer. What looser servers leave out is found elsewhere (E-64): the capacity type in the
+// lifecycle or the request, the zone by the subnet.
 func machineOf(i *ec2types.Instance, zoneOf func(subnet string) string) Machine {
 	m := Machine{
-		InstanceID: aws.ToString(i.InstanceId), Type: string(i.InstanceType), CapacityType: karpenterv1.CapacityTypeOnDemand,
-		Image: aws.ToString(i.ImageId), Subnet: aws.ToString(i.SubnetId), Reservation: aws.ToString(i.CapacityReservationId),
-		Launched: aws.ToTime(i.LaunchTime), DNS: aws.ToString(i.PrivateDnsName), Tags: map[string]string{},
+		InstanceID: aws.ToString(i.InstanceId), Type: string(i.InstanceType),
+		CapacityType: karpenterv1.CapacityTypeOnDemand,
+		Image:        aws.ToString(i.ImageId), Subnet: aws.ToString(i.SubnetId),
+		Reservation: aws.ToString(i.CapacityReservationId),
+		Launched:    aws.ToTime(i.LaunchTime), DNS: aws.ToString(i.PrivateDnsName), Tags: map[string]string{},
 	}
 	if i.Placement != nil {
 		m.Zone, m.PlacementGroup = aws.ToString(i.Placement.AvailabilityZone), aws.ToString(i.Placement.GroupId)
@@ -77,11 +79,12 @@ func machineOf(i *ec2types.Instance, zoneOf func(subnet string) string) Machine 
 	return m
 }
 
-// targeted reports whether the instance asked for its reservation. One that an open reservation took in is on-demand: it lives on
-// when that ends.
+// targeted reports whether the instance asked for its reservation. One that an open reservation took in is on-demand:
+// it lives on when that ends.
 func targeted(i *ec2types.Instance) bool {
 	return i.InstanceLifecycle == ec2types.InstanceLifecycleTypeCapacityBlock ||
-		i.CapacityReservationSpecification != nil && i.CapacityReservationSpecification.CapacityReservationTarget != nil
+		i.CapacityReservationSpecification != nil &&
+			i.CapacityReservationSpecification.CapacityReservationTarget != nil
 }
 
 func addresses(i *ec2types.Instance) []string {

@@ -1,5 +1,5 @@
-// Package machines asks EC2 for the instances of a cluster, and ends them (E-39, E-46, E-54, E-55). Which claim an instance
-// belongs to is no matter here.
+// Package machines asks EC2 for the instances of a cluster, and ends them (E-39, E-46, E-54, E-55). Which claim an
+// instance belongs to is no matter here.
 package machines
 
 import (
@@ -25,8 +25,10 @@ import (
 
 // EC2 are the calls that are made.
 type EC2 interface {
-	DescribeInstances(context.Context, *ec2.DescribeInstancesInput, ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error)
-	TerminateInstances(context.Context, *ec2.TerminateInstancesInput, ...func(*ec2.Options)) (*ec2.TerminateInstancesOutput, error)
+	DescribeInstances(context.Context, *ec2.DescribeInstancesInput,
+		...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error)
+	TerminateInstances(context.Context, *ec2.TerminateInstancesInput,
+		...func(*ec2.Options)) (*ec2.TerminateInstancesOutput, error)
 }
 
 // Config is what Machines work with.
@@ -36,11 +38,11 @@ type Config struct {
 	Cluster string // the name, in the tag eks:eks-cluster-name
 	// ZoneOf returns the zone of a subnet, "" when it is not known; nil when nobody can say.
 	ZoneOf func(subnet string) string
-	// Leaving returns the provider IDs of the machines that are to end, soon or later: those of claims that are being deleted.
-	// It is asked when a call of TerminateInstances is due, which waits a moment for them. Nil: nobody knows.
+	// Leaving returns the provider IDs of the machines that are to end, soon or later: those of claims that are being
+	// deleted. It is asked when a call of TerminateInstances is due, which waits a moment for them. Nil: nobody knows.
 	Leaving func() []string
-	// Described and Terminated are told how many asks became one call of a kind, and how long the first of them had waited; nil
-	// for nobody.
+	// Described and Terminated are told how many asks became one call of a kind, and how long the first of them had
+	// waited; nil for nobody.
 	Described, Terminated func(asks int, waited time.Duration)
 }
 
@@ -74,10 +76,10 @@ func together() batch.Window {
 
 // New returns the instances of a cluster. Calls for several callers are made with ctx, which ends with the process.
 func New(ctx context.Context, c Config) *Machines {
-	m := &Machines{config: c, ended: map[string]time.Time{}, ending: map[string]*ending{}, failed: map[string]failure{},
-		calling: map[string]bool{}, inUse: map[string]func() bool{}}
-	gather := batch.Config[string, Machine]{Clock: c.Clock, Window: together(), Compare: strings.Compare, Call: m.describe,
-		Told: c.Described}
+	m := &Machines{config: c, ended: map[string]time.Time{}, ending: map[string]*ending{},
+		failed: map[string]failure{}, calling: map[string]bool{}, inUse: map[string]func() bool{}}
+	gather := batch.Config[string, Machine]{Clock: c.Clock, Window: together(), Compare: strings.Compare,
+		Call: m.describe, Told: c.Described}
 	m.gets = batch.New(ctx, gather)
 	gather.Window, gather.Call, gather.Told = batch.Terminations(), m.terminate, c.Terminated
 	if c.Leaving != nil {
@@ -87,8 +89,8 @@ func New(ctx context.Context, c Config) *Machines {
 	return m
 }
 
-// List returns the instances of the cluster that run, start, stop or end, ordered by zone and id: those that Karpenter has
-// launched among them (E-55).
+// List returns the instances of the cluster that run, start, stop or end, ordered by zone and id: those that Karpenter
+// has launched among them (E-55).
 func (m *Machines) List(ctx context.Context) ([]Machine, error) {
 	return m.list(ctx,
 		filter("tag-key", tag.Pool), filter("tag-key", tag.Class), filter("tag:"+tag.ClusterName, m.config.Cluster))
@@ -112,8 +114,9 @@ func (m *Machines) OfLaunches(ctx context.Context, launches []launchid.ID) ([]Ma
 	return all, nil
 }
 
-// Names returns the names by which instances of the cluster join as nodes, by provider ID (E-47): those that EC2 gives them, by
-// address or by resource, as the subnet says. Instances of others, those that end and those that EC2 does not know are left out.
+// Names returns the names by which instances of the cluster join as nodes, by provider ID (E-47): those that EC2 gives
+// them, by address or by resource, as the subnet says. Instances of others, those that end and those that EC2 does not
+// know are left out.
 func (m *Machines) Names(ctx context.Context, providerIDs []string) (map[string]string, error) {
 	var ids []string
 	wanted := map[string]bool{}
@@ -146,9 +149,11 @@ func filter(name string, values ...string) ec2types.Filter {
 }
 
 func (m *Machines) list(ctx context.Context, filters ...ec2types.Filter) ([]Machine, error) {
-	filters = append(filters, filter("instance-state-name", "pending", "running", "stopping", "stopped", "shutting-down"))
+	filters = append(filters, filter("instance-state-name", "pending", "running", "stopping", "stopped",
+		"shutting-down"))
 	var all []Machine
-	pages := ec2.NewDescribeInstancesPaginator(m.config.EC2, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(page)})
+	pages := ec2.NewDescribeInstancesPaginator(m.config.EC2,
+		&ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(page)})
 	for pages.HasMorePages() {
 		out, err := pages.NextPage(ctx)
 		if err != nil {
@@ -174,8 +179,8 @@ func (m *Machines) read(reservations []ec2types.Reservation) []Machine {
 	return list
 }
 
-// Get returns one instance, or [provider.ErrNotFound] when it is proved gone (E-39). launched is when it was launched, as far as
-// is known; zero when it is not.
+// Get returns one instance, or [provider.ErrNotFound] when it is proved gone (E-39). launched is when it was launched,
+// as far as is known; zero when it is not.
 func (m *Machines) Get(ctx context.Context, providerID string, launched time.Time) (Machine, error) {
 	_, id, err := ParseProviderID(providerID)
 	if err != nil {
@@ -191,9 +196,9 @@ func (m *Machines) Get(ctx context.Context, providerID string, launched time.Tim
 	return m.judged(machine, id, launched, m.config.Clock.Now(), err)
 }
 
-// End ends an instance. nil means that EC2 has accepted it and is at it, or is about to be asked; [provider.ErrNotFound] that it is
-// proved gone. inUse is called when EC2 is about to be asked: true keeps the machine, and whoever wants it to end asks again. nil is
-// never in use. Of several callers the last one's counts.
+// End ends an instance. nil means that EC2 has accepted it and is at it, or is about to be asked;
+// [provider.ErrNotFound] that it is proved gone. inUse is called when EC2 is about to be asked: true keeps the
+// machine, and whoever wants it to end asks again. nil is never in use. Of several callers the last one's counts.
 func (m *Machines) End(ctx context.Context, providerID string, launched time.Time, inUse func() bool) error {
 	_, id, err := ParseProviderID(providerID)
 	if err != nil {
@@ -222,8 +227,8 @@ func (m *Machines) End(ctx context.Context, providerID string, launched time.Tim
 	return err
 }
 
-// knownEnded returns an error that is [provider.ErrNotFound] for an instance that EC2 has called ended before, without a call: the
-// node lets go of a machine, and then the claim asks once more (E-61).
+// knownEnded returns an error that is [provider.ErrNotFound] for an instance that EC2 has called ended before, without
+// a call: the node lets go of a machine, and then the claim asks once more (E-61).
 func (m *Machines) knownEnded(ctx context.Context, id string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -267,8 +272,8 @@ func (m *Machines) describe(ctx context.Context, _ string, ids []string) []batch
 	return answers(ids, found, failed)
 }
 
-// terminate ends instances. EC2 says of each in which state it was and is, and nothing else. One that had ended stays so, whatever
-// the answer calls it now: a server that is not AWS says shutting-down of it each time (E-64).
+// terminate ends instances. EC2 says of each in which state it was and is, and nothing else. One that had ended stays
+// so, whatever the answer calls it now: a server that is not AWS says shutting-down of it each time (E-64).
 func (m *Machines) terminate(ctx context.Context, _ string, ids []string) []batch.Answer[Machine] {
 	kept := m.kept(ids)
 	list := make([]batch.Answer[Machine], len(ids))

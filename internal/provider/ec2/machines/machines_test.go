@@ -49,13 +49,15 @@ func newAccount(t *testing.T, o ec2test.Options) *account {
 	a.subnet = subnets[0]
 	image := a.AddImage(ec2test.Image{Name: "amazon-eks-node-al2023-x86_64-standard-1.33-v20260801"})
 	_, err := a.client.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
-		LaunchTemplateName: aws.String("nodes"), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{ImageId: &image.ID, SecurityGroupIds: []string{group.ID}},
+		LaunchTemplateName: aws.String("nodes"), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
+			ImageId: &image.ID, SecurityGroupIds: []string{group.ID},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.ms = machines.New(t.Context(), machines.Config{EC2: ec2.NewFromConfig(a.Config()), Clock: clock{a.Server}, Cluster: "c1",
-		ZoneOf: func(string) string { return a.subnet.Zone }})
+	a.ms = machines.New(t.Context(), machines.Config{EC2: ec2.NewFromConfig(a.Config()), Clock: clock{a.Server},
+		Cluster: "c1", ZoneOf: func(string) string { return a.subnet.Zone }})
 	return a
 }
 
@@ -68,8 +70,12 @@ func (a *account) launch(n int32, kind ec2types.DefaultTargetCapacityType, tags 
 			TotalTargetCapacity: aws.Int32(n), DefaultTargetCapacityType: kind,
 		},
 		LaunchTemplateConfigs: []ec2types.FleetLaunchTemplateConfigRequest{{
-			LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String("nodes"), Version: aws.String("$Latest")},
-			Overrides:                   []ec2types.FleetLaunchTemplateOverridesRequest{{InstanceType: "m5.large", SubnetId: &a.subnet.ID}},
+			LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{
+				LaunchTemplateName: aws.String("nodes"), Version: aws.String("$Latest"),
+			},
+			Overrides: []ec2types.FleetLaunchTemplateOverridesRequest{
+				{InstanceType: "m5.large", SubnetId: &a.subnet.ID},
+			},
 		}},
 		TagSpecifications: []ec2types.TagSpecification{{ResourceType: ec2types.ResourceTypeInstance}},
 	}
@@ -97,7 +103,8 @@ var (
 )
 
 func ours(more ...string) []string {
-	return append([]string{tag.Pool + "=p", tag.Class + "=default", tag.ClusterName + "=c1", tag.Owner("c1") + "=owned"}, more...)
+	return append([]string{tag.Pool + "=p", tag.Class + "=default", tag.ClusterName + "=c1", tag.Owner("c1") +
+		"=owned"}, more...)
 }
 
 func idsOf(list []machines.Machine) []string {
@@ -112,7 +119,8 @@ func idsOf(list []machines.Machine) []string {
 func TestWhichMachinesAreListed(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Options{PageSize: 2})
-	mine := append(a.launch(4, onDemand, ours()...), a.launch(1, spot, ours("karpenter.sh/nodeclaim=x", "team=blue")...)...)
+	mine := append(a.launch(4, onDemand, ours()...),
+		a.launch(1, spot, ours("karpenter.sh/nodeclaim=x", "team=blue")...)...)
 	slices.Sort(mine)
 	a.launch(1, onDemand, tag.Pool+"=p", tag.Class+"=default", tag.ClusterName+"=c2")
 	a.launch(1, onDemand, tag.ClusterName+"=c1")
@@ -126,7 +134,8 @@ func TestWhichMachinesAreListed(t *testing.T) {
 		if m.Tags["team"] == "blue" {
 			want = karpenterv1.CapacityTypeSpot
 		}
-		if m.CapacityType != want || m.Type != "m5.large" || m.Zone != "us-east-1a" || m.Launched.IsZero() || len(m.Groups) != 1 || m.Ending || len(m.Addresses) == 0 {
+		if m.CapacityType != want || m.Type != "m5.large" || m.Zone != "us-east-1a" || m.Launched.IsZero() ||
+			len(m.Groups) != 1 || m.Ending || len(m.Addresses) == 0 {
 			t.Errorf("%+v is incomplete, or not %s", m, want)
 		}
 	}
@@ -134,7 +143,8 @@ func TestWhichMachinesAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.Advance(time.Second)
-	if list, _ = a.ms.List(t.Context()); len(list) != 5 || !slices.ContainsFunc(list, func(m machines.Machine) bool { return m.Ending && m.ProviderID() == mine[0] }) {
+	if list, _ = a.ms.List(t.Context()); len(list) != 5 ||
+		!slices.ContainsFunc(list, func(m machines.Machine) bool { return m.Ending && m.ProviderID() == mine[0] }) {
 		t.Errorf("while one ends %v are listed, want all 5 and that one ending", idsOf(list))
 	}
 	a.Advance(time.Minute)
@@ -165,7 +175,8 @@ func TestMachinesOfALaunch(t *testing.T) {
 // E-64: what looser servers leave out of an answer is found elsewhere.
 func TestLooserAnswers(t *testing.T) {
 	t.Parallel()
-	a := newAccount(t, ec2test.Options{Faults: ec2test.Faults{Omit: []string{"spot-request", "zone-id", "groups", "token"}}})
+	a := newAccount(t,
+		ec2test.Options{Faults: ec2test.Faults{Omit: []string{"spot-request", "zone-id", "groups", "token"}}})
 	id := a.launch(1, spot, ours()...)[0]
 	m, err := a.ms.Get(t.Context(), id, time.Time{})
 	if err != nil || m.CapacityType != karpenterv1.CapacityTypeSpot || m.ProviderID() != id {
@@ -176,13 +187,16 @@ func TestLooserAnswers(t *testing.T) {
 // ending is a client of a server that says shutting-down of whatever is to end, as moto does.
 type ending struct{ *ec2.Client }
 
-func (e ending) TerminateInstances(ctx context.Context, in *ec2.TerminateInstancesInput, options ...func(*ec2.Options)) (
+func (e ending) TerminateInstances(ctx context.Context, in *ec2.TerminateInstancesInput,
+	options ...func(*ec2.Options)) (
 	*ec2.TerminateInstancesOutput, error,
 ) {
 	out, err := e.Client.TerminateInstances(ctx, in, options...)
 	if err == nil {
 		for i := range out.TerminatingInstances {
-			out.TerminatingInstances[i].CurrentState = &ec2types.InstanceState{Name: ec2types.InstanceStateNameShuttingDown}
+			out.TerminatingInstances[i].CurrentState = &ec2types.InstanceState{
+				Name: ec2types.InstanceStateNameShuttingDown,
+			}
 		}
 	}
 	return out, err
@@ -193,7 +207,8 @@ func TestWhatHadEndedIsGone(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Options{})
 	id := a.launch(1, onDemand, ours()...)[0]
-	ms := machines.New(t.Context(), machines.Config{EC2: ending{ec2.NewFromConfig(a.Config())}, Clock: clock{a.Server}, Cluster: "c1"})
+	ms := machines.New(t.Context(), machines.Config{EC2: ending{ec2.NewFromConfig(a.Config())}, Clock: clock{a.Server},
+		Cluster: "c1"})
 	if err := ms.End(t.Context(), id, time.Time{}, nil); err != nil {
 		t.Errorf("ending it: %v", err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tables"
 )
 
-// BenchmarkBuild makes the catalogue of a class in 6 zones from all types that there are, nodes of 50 types having been
-// seen: for the first time, and when something has changed that is not of the types.
+// BenchmarkBuild makes the catalogue of a class in 6 zones from all types that there are, nodes of 50 types having
+// been seen: for the first time, and when something has changed that is not of the types.
 func BenchmarkBuild(b *testing.B) {
 	var zones []string
 	for i := range 6 {
@@ -21,7 +21,8 @@ func BenchmarkBuild(b *testing.B) {
 	}
 	table := &tables.Prices{Region: region, OnDemand: map[string]resources.Money{}}
 	in := input(sold(b, zones...), class(zones...))
-	in.Memory, in.Free, in.Quotas, in.Shortages = instancetype.NewMemory(), subnet.NewFree(), new(quota.Marks), new(offering.Shortages)
+	in.Memory, in.Free, in.Quotas, in.Shortages = instancetype.NewMemory(), subnet.NewFree(), new(quota.Marks),
+		new(offering.Shortages)
 	in.Settings.PodAddresses = subnet.Secondary
 	for name, info := range in.Sold.Types {
 		table.OnDemand[name] = resources.Dollar

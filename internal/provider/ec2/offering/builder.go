@@ -241,8 +241,8 @@ type room struct {
 
 func newWork(in Input) *work {
 	w := &work{
-		in: in, zones: map[string]requirement.Set{}, lacking: map[string]map[Pool]bool{}, images: map[[2]string]imageChoice{},
-		classes: map[string]classOfFamily{}, rooms: map[room]map[string]bool{},
+		in: in, zones: map[string]requirement.Set{}, lacking: map[string]map[Pool]bool{},
+		images: map[[2]string]imageChoice{}, classes: map[string]classOfFamily{}, rooms: map[room]map[string]bool{},
 	}
 	for _, s := range in.Class.Status.Subnets {
 		labels := map[string]string{}
@@ -306,7 +306,8 @@ func (w *work) roomFor(k *kind, pods int64) map[string]bool {
 	if known, found := w.rooms[key]; found {
 		return known
 	}
-	within := slices.DeleteFunc(slices.Clone(w.subnets), func(s subnet.Subnet) bool { return !slices.Contains(k.zones, s.Zone) })
+	within := slices.DeleteFunc(slices.Clone(w.subnets),
+		func(s subnet.Subnet) bool { return !slices.Contains(k.zones, s.Zone) })
 	choices, short := subnet.Choose(within, w.left, key.need)
 	if short != "" && (w.short == "" || key.need.Total() < w.least) {
 		w.short, w.least = short, key.need.Total()

@@ -49,7 +49,8 @@ func TestTheCatalogueOfARegion(t *testing.T) {
 	}
 	for _, kind := range c.Types {
 		for _, o := range kind.Offerings {
-			if !slices.Contains(types.Known().Zones[kind.Name], o.Zone) || !strings.Contains("us-east-1a us-east-1b us-east-1e", o.Zone) {
+			if !slices.Contains(types.Known().Zones[kind.Name], o.Zone) ||
+				!strings.Contains("us-east-1a us-east-1b us-east-1e", o.Zone) {
 				t.Fatalf("%s is offered in %s", kind.Name, o.Zone)
 			}
 			if !o.Available || o.Price <= 0 || o.Price >= offering.Unknown {
@@ -66,16 +67,18 @@ func TestTheCatalogueOfARegion(t *testing.T) {
 	if got := available(m5); got != "us-east-1a on-demand, us-east-1a spot, us-east-1b on-demand, us-east-1b spot" {
 		t.Errorf("m5.large, which us-east-1e does not sell, can be had as %s", got)
 	}
-	if o := m5["us-east-1b spot"]; o.Price != dollars(t, 0.04) || m5["us-east-1b on-demand"].Price != dollars(t, 0.096) {
+	if o := m5["us-east-1b spot"]; o.Price != dollars(t, 0.04) ||
+		m5["us-east-1b on-demand"].Price != dollars(t, 0.096) {
 		t.Errorf("m5.large costs %s as spot, %s on demand", o.Price, m5["us-east-1b on-demand"].Price)
 	}
-	if got := m5["us-east-1b spot"].Labels.String(); got != "topology.k8s.aws/zone-id=use1-azb topology.kubernetes.io/region=us-east-1" {
-		t.Errorf("the labels of an offering are %s", got)
+	labels := m5["us-east-1b spot"].Labels.String()
+	if labels != "topology.k8s.aws/zone-id=use1-azb topology.kubernetes.io/region=us-east-1" {
+		t.Errorf("the labels of an offering are %s", labels)
 	}
 	i := slices.Index(names(c), "m5.large")
 	for key, want := range map[string]string{
-		"karpenter.k8s.aws/instance-tenancy": "default", "karpenter.k8s.aws/instance-family": "m5", "kubernetes.io/arch": "amd64",
-		"kubernetes.io/os": "linux",
+		"karpenter.k8s.aws/instance-tenancy": "default", "karpenter.k8s.aws/instance-family": "m5",
+		"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
 	} {
 		if got, single := c.Types[i].Labels.Get(requirement.Key(key)).Single(); !single || got != want {
 			t.Errorf("m5.large has %s=%q, want %q", key, got, want)
@@ -86,8 +89,8 @@ func TestTheCatalogueOfARegion(t *testing.T) {
 	}
 }
 
-// E-18, E-24: dedicated machines are sold on demand, at the price list's prices for them, which are asked for once somebody wants
-// them; before that shared machines' stand in. What the list does not sell so is not offered.
+// E-18, E-24: dedicated machines are sold on demand, at the price list's prices for them, which are asked for once
+// somebody wants them; before that shared machines' stand in. What the list does not sell so is not offered.
 func TestDedicatedMachines(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, ec2test.Faults{})
@@ -102,7 +105,8 @@ func TestDedicatedMachines(t *testing.T) {
 	in := input(only(sold(t, "us-east-1a", "us-east-1b"), "m5.large", "m5.metal", "t2.micro"), class("us-east-1a"))
 	in.Dedicated, in.Prices = true, prices.Known()
 	c := build(t, in).Catalog
-	if m5 := find(t, c, "m5.large"); len(c.Types) != 3 || len(m5) != 1 || m5["us-east-1a on-demand"].Price != dollars(t, 0.1) {
+	if m5 := find(t, c, "m5.large"); len(c.Types) != 3 || len(m5) != 1 ||
+		m5["us-east-1a on-demand"].Price != dollars(t, 0.1) {
 		t.Errorf("before the prices are known: %v, m5.large %+v", names(c), m5)
 	}
 	if !prices.WantDedicated() || prices.WantDedicated() || prices.Due().After(a.clock.Now()) {
@@ -117,7 +121,8 @@ func TestDedicatedMachines(t *testing.T) {
 		t.Errorf("offered are %v; t2 is not sold so", names(c))
 	}
 	for name, price := range map[string]float64{"m5.large": 0.11, "m5.metal": 4} {
-		if o := find(t, c, name); available(o) != "us-east-1a on-demand" || o["us-east-1a on-demand"].Price != dollars(t, price) {
+		if o := find(t, c, name); available(o) != "us-east-1a on-demand" ||
+			o["us-east-1a on-demand"].Price != dollars(t, price) {
 			t.Errorf("%s is offered as %+v, want it on demand for %v", name, o, price)
 		}
 	}
@@ -125,7 +130,8 @@ func TestDedicatedMachines(t *testing.T) {
 		t.Errorf("the label of the tenancy is %q", tenancy)
 	}
 	in.Dedicated = false
-	if o := find(t, build(t, in).Catalog, "m5.large"); o["us-east-1a on-demand"].Price != dollars(t, 0.1) || len(o) != 2 {
+	if o := find(t, build(t, in).Catalog, "m5.large"); o["us-east-1a on-demand"].Price != dollars(t, 0.1) ||
+		len(o) != 2 {
 		t.Errorf("shared machines: %+v", o)
 	}
 }
@@ -133,10 +139,11 @@ func TestDedicatedMachines(t *testing.T) {
 // E-09, E-15: a type that no image fits, and one that EC2 would refuse as the class asks for it, is not offered.
 func TestWhatDoesNotFitIsNotOffered(t *testing.T) {
 	t.Parallel()
-	all := only(sold(t, "a"), "m5.large", "m6g.large", "g5.xlarge", "g4ad.xlarge", "inf2.xlarge", "dl2q.24xlarge", "t3.micro",
-		"p4d.24xlarge", "m8i.large")
+	all := only(sold(t, "a"), "m5.large", "m6g.large", "g5.xlarge", "g4ad.xlarge", "inf2.xlarge", "dl2q.24xlarge",
+		"t3.micro", "p4d.24xlarge", "m8i.large")
 	everything := strings.Join(slices.Sorted(maps.Keys(all.Types)), " ")
-	efa := []awsv1.NetworkInterface{{InterfaceType: "interface"}, {NetworkCardIndex: 3, DeviceIndex: 1, InterfaceType: "efa-only"}}
+	efa := []awsv1.NetworkInterface{{InterfaceType: "interface"},
+		{NetworkCardIndex: 3, DeviceIndex: 1, InterfaceType: "efa-only"}}
 	for _, c := range []struct {
 		name   string
 		change func(*offering.Input)
@@ -158,19 +165,22 @@ func TestWhatDoesNotFitIsNotOffered(t *testing.T) {
 				return instancetype.Image{}, accelerator == offering.Neuron
 			}
 		}, "dl2q.24xlarge inf2.xlarge"},
-		{"a cluster group", func(in *offering.Input) { in.Placement = offering.Placement{ID: "pg-1", Strategy: "cluster"} },
+		{"a cluster group",
+			func(in *offering.Input) { in.Placement = offering.Placement{ID: "pg-1", Strategy: "cluster"} },
 			"dl2q.24xlarge g4ad.xlarge g5.xlarge inf2.xlarge m5.large m6g.large m8i.large p4d.24xlarge"},
 		{"more cards than one", func(in *offering.Input) { in.Class.Spec.NetworkInterfaces = efa }, "p4d.24xlarge"},
 		{"an interface", func(in *offering.Input) { in.Class.Spec.NetworkInterfaces = efa[:1] }, everything},
 		{"a fabric adapter", func(in *offering.Input) {
-			in.Class.Spec.NetworkInterfaces = []awsv1.NetworkInterface{{InterfaceType: "interface"}, {DeviceIndex: 1, InterfaceType: "efa-only"}}
+			in.Class.Spec.NetworkInterfaces = []awsv1.NetworkInterface{{InterfaceType: "interface"},
+				{DeviceIndex: 1, InterfaceType: "efa-only"}}
 		}, "dl2q.24xlarge p4d.24xlarge"},
 		{"virtual machines within", func(in *offering.Input) {
 			in.Class.Spec.CPUOptions = &awsv1.CPUOptions{NestedVirtualization: new("enabled")}
 		}, "m8i.large"},
 		{"enclaves", func(in *offering.Input) { in.Class.Spec.EnclaveOptions = &awsv1.EnclaveOptions{Enabled: true} },
 			"dl2q.24xlarge g5.xlarge inf2.xlarge m6g.large p4d.24xlarge"},
-		{"enclaves that are off", func(in *offering.Input) { in.Class.Spec.EnclaveOptions = &awsv1.EnclaveOptions{} }, everything},
+		{"enclaves that are off", func(in *offering.Input) { in.Class.Spec.EnclaveOptions = &awsv1.EnclaveOptions{} },
+			everything},
 		{"no subnet", func(in *offering.Input) { in.Class.Status.Subnets = nil }, ""},
 	} {
 		in := input(all, class("a"))
@@ -192,7 +202,8 @@ func TestWhatWasRefusedIsNotAvailable(t *testing.T) {
 	shortages.Note(offering.Pool{Type: "m5.large", Zone: "a", CapacityType: catalog.Spot}, start)
 	shortages.Pause([]offering.Pool{{Type: "g5.xlarge", Zone: "b", CapacityType: catalog.OnDemand}}, start)
 	shortages.Note(offering.SpreadZone("pg-1", "b"), start)
-	quotas.Refused(quota.Refusal{Code: "VcpuLimitExceeded", Type: "m5.24xlarge", VCPUs: 96, CapacityType: catalog.OnDemand}, start)
+	quotas.Refused(quota.Refusal{Code: "VcpuLimitExceeded", Type: "m5.24xlarge", VCPUs: 96,
+		CapacityType: catalog.OnDemand}, start)
 	check := func(name string, want map[string]string) {
 		t.Helper()
 		c := build(t, in).Catalog
@@ -211,7 +222,8 @@ func TestWhatWasRefusedIsNotAvailable(t *testing.T) {
 	shortages.Clear(offering.Pool{Type: "m5.large", Zone: "a", CapacityType: catalog.Spot})
 	check("had again", map[string]string{"m5.large": everything})
 	in.Now = start.Add(time.Minute)
-	check("a minute later", map[string]string{"m5.large": everything, "m5.24xlarge": everything, "g5.xlarge": everything})
+	check("a minute later", map[string]string{"m5.large": everything, "m5.24xlarge": everything,
+		"g5.xlarge": everything})
 }
 
 // E-12: a zone whose subnets have too few addresses for a type does not offer it; when none has enough, the one with
@@ -227,7 +239,8 @@ func TestZonesWithoutAddressesAreNotAvailable(t *testing.T) {
 		t.Helper()
 		result := build(t, in)
 		s, l := available(find(t, result.Catalog, "m5.large")), available(find(t, result.Catalog, "m5.24xlarge"))
-		if s != small || l != large || !strings.Contains(result.Short, short) || (result.Short == "") != (short == "") {
+		if s != small || l != large || !strings.Contains(result.Short, short) ||
+			(result.Short == "") != (short == "") {
 			t.Errorf("%s: m5.large %s; m5.24xlarge %s; %q", name, s, l, result.Short)
 		}
 	}
@@ -263,14 +276,19 @@ func TestReservedCapacity(t *testing.T) {
 		{ID: "cr-unknown", InstanceType: "m5.large", AvailabilityZone: "b"},
 		{ID: "cr-elsewhere", InstanceType: "m5.large", AvailabilityZone: "c"},
 		{ID: "cr-ended", InstanceType: "m5.large", AvailabilityZone: "b", EndTime: at(0)},
-		{ID: "cr-ends", InstanceType: "m5.large", AvailabilityZone: "b", EndTime: at(time.Minute), Interruptible: true},
-		{ID: "cr-block", InstanceType: "p5.48xlarge", AvailabilityZone: "b", EndTime: at(41 * time.Minute), ReservationType: "capacity-block"},
-		{ID: "cr-late", InstanceType: "p5.48xlarge", AvailabilityZone: "b", EndTime: at(40 * time.Minute), ReservationType: "capacity-block"},
-		{ID: "cr-expiring", InstanceType: "p5.48xlarge", AvailabilityZone: "b", ReservationType: "capacity-block", State: "expiring"},
+		{ID: "cr-ends", InstanceType: "m5.large", AvailabilityZone: "b", EndTime: at(time.Minute),
+			Interruptible: true},
+		{ID: "cr-block", InstanceType: "p5.48xlarge", AvailabilityZone: "b", EndTime: at(41 * time.Minute),
+			ReservationType: "capacity-block"},
+		{ID: "cr-late", InstanceType: "p5.48xlarge", AvailabilityZone: "b", EndTime: at(40 * time.Minute),
+			ReservationType: "capacity-block"},
+		{ID: "cr-expiring", InstanceType: "p5.48xlarge", AvailabilityZone: "b", ReservationType: "capacity-block",
+			State: "expiring"},
 	}
 	var free offering.Reservations
 	in.Reservations, in.InReservation = &free, map[string]int64{"cr-full": 2, "cr-free": 1, "cr-unknown": 5}
-	free.Seen(start, map[string]int64{"cr-free": 3, "cr-full": 0, "cr-ended": 1, "cr-ends": 1, "cr-block": 1, "cr-late": 1, "cr-expiring": 1})
+	free.Seen(start, map[string]int64{"cr-free": 3, "cr-full": 0, "cr-ended": 1, "cr-ends": 1, "cr-block": 1,
+		"cr-late": 1, "cr-expiring": 1})
 	free.Took("cr-free", "i-1", start)
 	c := build(t, in).Catalog
 	m5, p5 := find(t, c, "m5.large"), find(t, c, "p5.48xlarge")
@@ -278,7 +296,8 @@ func TestReservedCapacity(t *testing.T) {
 		var all []string
 		for _, key := range slices.Sorted(maps.Keys(offerings)) {
 			if o := offerings[key]; o.CapacityType == catalog.Reserved {
-				all = append(all, fmt.Sprintf("%s %d %t", strings.Replace(key, "reserved ", "", 1), o.Reservation, o.Available))
+				all = append(all, fmt.Sprintf("%s %d %t", strings.Replace(key, "reserved ", "", 1), o.Reservation,
+					o.Available))
 			}
 		}
 		return strings.Join(all, ", ")
@@ -289,7 +308,8 @@ func TestReservedCapacity(t *testing.T) {
 	if got := covers(p5); got != "b cr-block 1 true, b cr-expiring 1 false, b cr-late 1 false" {
 		t.Errorf("p5.48xlarge is reserved as %s", got)
 	}
-	if got := m5["b reserved cr-ends"].Labels.String(); !strings.Contains(got, "capacity-reservation-interruptible=true") ||
+	if got := m5["b reserved cr-ends"].Labels.String(); !strings.Contains(got,
+		"capacity-reservation-interruptible=true") ||
 		!strings.Contains(got, "capacity-reservation-type=default") || !strings.Contains(got, "zone-id=b") {
 		t.Errorf("labels %s", got)
 	}
@@ -302,9 +322,11 @@ func TestReservedCapacity(t *testing.T) {
 		t.Error("what is not reserved has the label of a reservation")
 	}
 	var shortages offering.Shortages
-	shortages.Note(offering.Pool{Type: "m5.large", Zone: "a", CapacityType: catalog.Reserved, Reservation: "cr-free"}, start)
+	shortages.Note(offering.Pool{Type: "m5.large", Zone: "a", CapacityType: catalog.Reserved, Reservation: "cr-free"},
+		start)
 	in.Shortages = &shortages
-	if m5 := find(t, build(t, in).Catalog, "m5.large"); m5["a reserved cr-free"].Available || !m5["a on-demand"].Available {
+	if m5 := find(t, build(t, in).Catalog, "m5.large"); m5["a reserved cr-free"].Available ||
+		!m5["a on-demand"].Available {
 		t.Error("a reservation that is marked can be had, or what is not reserved cannot")
 	}
 }
@@ -320,15 +342,16 @@ func TestReservedCapacityIsPaidFor(t *testing.T) {
 			awsv1.CapacityReservation{ID: "cr", InstanceType: kind, AvailabilityZone: "a"})
 	}
 	c := build(t, in).Catalog
-	for kind, want := range map[string]resources.Money{"m5.large": 96, "m5.xlarge": 192, "p5.48xlarge": resources.Dollar} {
+	for kind, want := range map[string]resources.Money{"m5.large": 96, "m5.xlarge": 192,
+		"p5.48xlarge": resources.Dollar} {
 		if got := find(t, c, kind)["a reserved cr"].Price; got != want {
 			t.Errorf("%s costs %s, want %s", kind, got, want)
 		}
 	}
 }
 
-// E-19, E-20, E-21, E-22: what a machine has goes by the class, by the settings and by what was seen; whatever a builder
-// has made before.
+// E-19, E-20, E-21, E-22: what a machine has goes by the class, by the settings and by what was seen; whatever a
+// builder has made before.
 func TestMachinesGoByTheClass(t *testing.T) {
 	t.Parallel()
 	all := only(sold(t, "a"), "m5.large", "c5d.large")
@@ -344,7 +367,8 @@ func TestMachinesGoByTheClass(t *testing.T) {
 		{"disk by default", "m5.large", "ephemeral-storage", func(*offering.Input) {}, 20 << 30},
 		{"the device of the family", "m5.large", "ephemeral-storage", func(in *offering.Input) {
 			in.Class.Spec.BlockDeviceMappings = []awsv1.BlockDeviceMapping{
-				{DeviceName: new("/dev/xvda"), EBS: &awsv1.BlockDevice{VolumeSize: &size}}, {DeviceName: new("/dev/xvdb")},
+				{DeviceName: new("/dev/xvda"), EBS: &awsv1.BlockDevice{VolumeSize: &size}},
+				{DeviceName: new("/dev/xvdb")},
 			}
 		}, 100 << 30},
 		{"another device", "m5.large", "ephemeral-storage", func(in *offering.Input) {
@@ -365,7 +389,8 @@ func TestMachinesGoByTheClass(t *testing.T) {
 		{"pods by the class", "m5.large", "pods", func(in *offering.Input) {
 			in.Class.Spec.Kubelet = &awsv1.KubeletConfiguration{MaxPods: new(int32(50))}
 		}, 50},
-		{"reserved interfaces", "m5.large", "pods", func(in *offering.Input) { in.Settings.ReservedInterfaces = 1 }, 20},
+		{"reserved interfaces", "m5.large", "pods", func(in *offering.Input) { in.Settings.ReservedInterfaces = 1 },
+			20},
 		{"prefixes", "m5.large", "pods", func(in *offering.Input) {
 			in.Class.Annotations = map[string]string{offering.PrefixDelegation: "true"}
 		}, 110},
@@ -404,18 +429,23 @@ func TestWhatFamiliesDo(t *testing.T) {
 	volume := func(device string, root bool) awsv1.BlockDeviceMapping {
 		return awsv1.BlockDeviceMapping{DeviceName: &device, EBS: &awsv1.BlockDevice{}, RootVolume: &root}
 	}
-	mapped := []awsv1.BlockDeviceMapping{volume("/dev/xvda", false), volume("/dev/xvdz", false), {DeviceName: new("/dev/xvdy")}}
+	mapped := []awsv1.BlockDeviceMapping{volume("/dev/xvda", false), volume("/dev/xvdz", false),
+		{DeviceName: new("/dev/xvdy")}}
 	for _, c := range []struct {
 		family   string
 		mappings []awsv1.BlockDeviceMapping
 		volumes  int64
 	}{
-		{"AL2023", nil, 1}, {"AL2023", mapped, 2}, {"Bottlerocket", nil, 2}, {"Bottlerocket", mapped, 3}, {"Custom", nil, 1},
-		{"Custom", mapped, 3}, {"Custom", []awsv1.BlockDeviceMapping{volume("/dev/sda1", true), volume("/dev/sdb", false)}, 2},
+		{"AL2023", nil, 1}, {"AL2023", mapped, 2}, {"Bottlerocket", nil, 2}, {"Bottlerocket", mapped, 3},
+		{"Custom", nil, 1},
+		{"Custom", mapped, 3},
+		{"Custom", []awsv1.BlockDeviceMapping{volume("/dev/sda1", true), volume("/dev/sdb", false)}, 2},
 	} {
-		of := offering.ClassOf(&awsv1.EC2NodeClass{Spec: awsv1.EC2NodeClassSpec{BlockDeviceMappings: c.mappings}}, c.family, offering.Settings{})
+		of := offering.ClassOf(&awsv1.EC2NodeClass{Spec: awsv1.EC2NodeClassSpec{BlockDeviceMappings: c.mappings}},
+			c.family, offering.Settings{})
 		if of.Volumes != c.volumes || of.ReserveByPods != (c.family == "Bottlerocket") {
-			t.Errorf("%s with %d mappings: %d volumes, want %d; memory by pods: %t", c.family, len(c.mappings), of.Volumes, c.volumes, of.ReserveByPods)
+			t.Errorf("%s with %d mappings: %d volumes, want %d; memory by pods: %t", c.family, len(c.mappings),
+				of.Volumes, c.volumes, of.ReserveByPods)
 		}
 	}
 }

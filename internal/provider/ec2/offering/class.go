@@ -40,8 +40,8 @@ func ClassOf(class *awsv1.EC2NodeClass, family string, settings Settings) instan
 	}
 }
 
-// volumes is how many volumes a machine starts with: those of the image and those that the class adds (E-23). Which is the root of
-// a custom image is not known, unless the class says so.
+// volumes is how many volumes a machine starts with: those of the image and those that the class adds (E-23). Which is
+// the root of a custom image is not known, unless the class says so.
 func volumes(mappings []awsv1.BlockDeviceMapping, family string) int64 {
 	devices := map[string]bool{}
 	switch family {
@@ -50,7 +50,9 @@ func volumes(mappings []awsv1.BlockDeviceMapping, family string) int64 {
 	case "Bottlerocket":
 		devices[deviceAL2023], devices[deviceBottlerocket] = true, true
 	default:
-		devices[""] = !slices.ContainsFunc(mappings, func(m awsv1.BlockDeviceMapping) bool { return value(m.RootVolume) })
+		devices[""] = !slices.ContainsFunc(mappings, func(m awsv1.BlockDeviceMapping) bool {
+			return value(m.RootVolume)
+		})
 	}
 	for _, m := range mappings {
 		if m.EBS != nil && value(m.DeviceName) != "" {
@@ -66,8 +68,8 @@ func volumes(mappings []awsv1.BlockDeviceMapping, family string) int64 {
 	return count
 }
 
-// rootSize is the size in bytes of the volume with the pods' data; 0 when the class does not say. Nothing is known of the
-// devices of a custom image: its last mapping counts, as with Karpenter.
+// rootSize is the size in bytes of the volume with the pods' data; 0 when the class does not say. Nothing is known of
+// the devices of a custom image: its last mapping counts, as with Karpenter.
 func rootSize(mappings []awsv1.BlockDeviceMapping, family string) int64 {
 	is := func(m awsv1.BlockDeviceMapping) bool { return value(m.RootVolume) }
 	if !slices.ContainsFunc(mappings, is) {
@@ -106,8 +108,8 @@ func (p Placement) MostInZone() int {
 // mostSpread is how many machines EC2 starts for a group in a zone when it puts each on hardware of its own.
 const mostSpread = 7
 
-// Accelerators, as far as images differ by them (E-09). They go by the labels that images' requirements name, so GPUs are
-// those of any maker.
+// Accelerators, as far as images differ by them (E-09). They go by the labels that images' requirements name, so GPUs
+// are those of any maker.
 const (
 	GPU    = "gpu"
 	Neuron = "neuron" // Inferentia and Trainium, and what else EC2 calls an accelerator
@@ -129,15 +131,18 @@ func accelerator(labels map[string]string) string {
 	return ""
 }
 
-// fits reports whether EC2 would launch a type at all as a class asks for it: into its placement group, with its network
-// interfaces, its options for processors and its enclaves.
+// fits reports whether EC2 would launch a type at all as a class asks for it: into its placement group, with its
+// network interfaces, its options for processors and its enclaves.
 func fits(class *awsv1.EC2NodeClass, placement Placement, info *ec2types.InstanceTypeInfo) bool {
 	if placement.ID != "" && (info.PlacementGroupInfo == nil ||
-		!slices.Contains(info.PlacementGroupInfo.SupportedStrategies, ec2types.PlacementGroupStrategy(placement.Strategy))) {
+		!slices.Contains(info.PlacementGroupInfo.SupportedStrategies,
+			ec2types.PlacementGroupStrategy(placement.Strategy))) {
 		return false
 	}
-	if o := class.Spec.CPUOptions; o != nil && value(o.NestedVirtualization) == "enabled" && (info.ProcessorInfo == nil ||
-		!slices.Contains(info.ProcessorInfo.SupportedFeatures, ec2types.SupportedAdditionalProcessorFeatureNestedVirtualization)) {
+	if o := class.Spec.CPUOptions; o != nil && value(o.NestedVirtualization) == "enabled" &&
+		(info.ProcessorInfo == nil ||
+			!slices.Contains(info.ProcessorInfo.SupportedFeatures,
+				ec2types.SupportedAdditionalProcessorFeatureNestedVirtualization)) {
 		return false
 	}
 	return hasEnclaves(class, info) && hasInterfaces(class.Spec.NetworkInterfaces, info.NetworkInfo)

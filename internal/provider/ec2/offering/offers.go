@@ -20,8 +20,8 @@ const (
 	expiresWithin = 40 * time.Minute
 	capacityBlock = "capacity-block"
 	expiring      = "expiring"
-	// reservedPart of what a type costs on demand is its price in a reservation, which is paid for in any case: so little
-	// that it beats all else, and still in the order of the types.
+	// reservedPart of what a type costs on demand is its price in a reservation, which is paid for in any case: so
+	// little that it beats all else, and still in the order of the types.
 	reservedPart = 1000
 	// reservedUnknown is that price of a type without any: sold in capacity blocks only.
 	reservedUnknown = resources.Dollar
@@ -35,8 +35,8 @@ type reservation struct {
 	available bool
 }
 
-// reservations returns the reservations of the class in zones of its subnets, by type; each list by zone and id. One that
-// has ended is none.
+// reservations returns the reservations of the class in zones of its subnets, by type; each list by zone and id. One
+// that has ended is none.
 func (w *work) reservations() map[string][]reservation {
 	all := map[string][]reservation{}
 	for _, r := range w.in.Class.Status.CapacityReservations {
@@ -96,7 +96,8 @@ func (w *work) offerings(k *kind, node instancetype.Node) []catalog.Offering {
 		}
 		offer := func(capacityType string, price resources.Money, has bool) {
 			has = has && enough[zone] && !w.lacks(Pool{Type: k.name, Zone: zone, CapacityType: capacityType})
-			list = append(list, catalog.Offering{Zone: zone, CapacityType: capacityType, Labels: labels, Price: price, Available: has})
+			list = append(list, catalog.Offering{Zone: zone, CapacityType: capacityType, Labels: labels, Price: price,
+				Available: has})
 		}
 		if k.onDemand {
 			offer(catalog.OnDemand, onDemand, hasOnDemand)
@@ -115,15 +116,16 @@ func (w *work) offerings(k *kind, node instancetype.Node) []catalog.Offering {
 		}
 		pool := Pool{Type: k.name, Zone: r.zone, CapacityType: catalog.Reserved, Reservation: r.id}
 		list = append(list, catalog.Offering{
-			Zone: r.zone, CapacityType: catalog.Reserved, Labels: r.labels, Price: reservedPrice(onDemand), Reservation: r.covers,
-			Available: r.available && enough[r.zone] && w.allowed(k, catalog.Reserved) && !w.lacks(pool),
+			Zone: r.zone, CapacityType: catalog.Reserved, Labels: r.labels, Price: reservedPrice(onDemand),
+			Reservation: r.covers,
+			Available:   r.available && enough[r.zone] && w.allowed(k, catalog.Reserved) && !w.lacks(pool),
 		})
 	}
 	return list
 }
 
-// dedicated returns how a type is sold on dedicated machines: on demand. What EC2 takes for spot ones it does not tell, nor for which
-// tenancy a capacity reservation is.
+// dedicated returns how a type is sold on dedicated machines: on demand. What EC2 takes for spot ones it does not
+// tell, nor for which tenancy a capacity reservation is.
 func (w *work) dedicated(k *kind, node instancetype.Node) []catalog.Offering {
 	price, sold := w.in.Prices.Dedicated(k.name)
 	if !sold || !k.onDemand {
@@ -134,8 +136,8 @@ func (w *work) dedicated(k *kind, node instancetype.Node) []catalog.Offering {
 	for _, zone := range k.zones {
 		if labels, ours := w.zones[zone]; ours {
 			pool := Pool{Type: k.name, Zone: zone, CapacityType: catalog.OnDemand}
-			list = append(list, catalog.Offering{Zone: zone, CapacityType: catalog.OnDemand, Labels: labels, Price: price,
-				Available: allowed && enough[zone] && !w.lacks(pool)})
+			list = append(list, catalog.Offering{Zone: zone, CapacityType: catalog.OnDemand, Labels: labels,
+				Price: price, Available: allowed && enough[zone] && !w.lacks(pool)})
 		}
 	}
 	return list

@@ -66,19 +66,21 @@ func NewPrices(c PricesConfig) *Prices {
 		return askSpot(ctx, c.EC2, now)
 	})
 	if c.Pricing != nil {
-		p.onDemand = newSource(c.Clock, onDemandEvery, func(ctx context.Context, now time.Time) (*onDemandPrices, error) {
-			return askOnDemand(ctx, c.Pricing, c.Region, shared, now)
-		})
-		p.dedicated = newSource(c.Clock, onDemandEvery, func(ctx context.Context, now time.Time) (*onDemandPrices, error) {
-			return askOnDemand(ctx, c.Pricing, c.Region, dedicated, now)
-		})
+		p.onDemand = newSource(c.Clock, onDemandEvery,
+			func(ctx context.Context, now time.Time) (*onDemandPrices, error) {
+				return askOnDemand(ctx, c.Pricing, c.Region, shared, now)
+			})
+		p.dedicated = newSource(c.Clock, onDemandEvery,
+			func(ctx context.Context, now time.Time) (*onDemandPrices, error) {
+				return askOnDemand(ctx, c.Pricing, c.Region, dedicated, now)
+			})
 	}
 	return p
 }
 
-// Refresh asks for on-demand prices that are 12 h old, and for spot prices that are 10 min old. A failure of one leaves
-// its prices as they were and does not hinder the other; it is tried again a minute later, then two, at most an hour, and
-// spot prices at most 10 min.
+// Refresh asks for on-demand prices that are 12 h old, and for spot prices that are 10 min old. A failure of one
+// leaves its prices as they were and does not hinder the other; it is tried again a minute later, then two, at most an
+// hour, and spot prices at most 10 min.
 func (p *Prices) Refresh(ctx context.Context) error {
 	err := p.spot.refresh(ctx)
 	if p.onDemand != nil {
@@ -141,9 +143,9 @@ func (l PriceList) OnDemand(kind string) (price resources.Money, ok bool) {
 	return price, ok
 }
 
-// Dedicated returns the price of a dedicated machine of a type per hour. sold is false for a type that the price list does not sell so.
-// As long as nobody has said what is sold, every type is, and the price is that of a shared machine or the highest: it says at
-// least which type is the cheaper one.
+// Dedicated returns the price of a dedicated machine of a type per hour. sold is false for a type that the price list
+// does not sell so. As long as nobody has said what is sold, every type is, and the price is that of a shared machine
+// or the highest: it says at least which type is the cheaper one.
 func (l PriceList) Dedicated(kind string) (price resources.Money, sold bool) {
 	if l.dedicated != nil && !l.dedicated.at.IsZero() {
 		price, sold = l.dedicated.prices[kind]
@@ -186,8 +188,8 @@ func (l PriceList) Age(source string, now time.Time) (age time.Duration, ok bool
 	return now.Sub(at), !at.IsZero()
 }
 
-// Borrowed says that on-demand prices are those of another region, or much older than others, for an event that is told once;
-// "" when they are not (E-26).
+// Borrowed says that on-demand prices are those of another region, or much older than others, for an event that is
+// told once; "" when they are not (E-26).
 func (l PriceList) Borrowed() string {
 	if l.onDemand != nil && len(l.onDemand.prices) > 0 || l.table == nil || len(l.table.OnDemand) == 0 {
 		return ""
@@ -198,10 +200,12 @@ func (l PriceList) Borrowed() string {
 	}
 	switch {
 	case l.table.Region != l.region:
-		return fmt.Sprintf("prices for %s are not known: those%s for %s are used, so that cheap types are told from dear ones; "+
-			"what nodes cost there is another matter", l.region, day, l.table.Region)
+		return fmt.Sprintf(
+			"prices for %s are not known: those%s for %s are used, so that cheap types are told from dear ones; "+
+				"what nodes cost there is another matter", l.region, day, l.table.Region)
 	case l.table.Old:
-		return fmt.Sprintf("today's prices for %s are not known: those%s are used; types that are newer have none", l.region, day)
+		return fmt.Sprintf("today's prices for %s are not known: those%s are used; types that are newer have none",
+			l.region, day)
 	}
 	return ""
 }
@@ -212,14 +216,15 @@ type spotPrices struct {
 	prices map[string]map[string]resources.Money
 }
 
-// askSpot asks for the spot prices of this moment. EC2 has two products of Linux; accounts see one or both of them, and
-// of each the price that holds since before the moment that is asked for.
+// askSpot asks for the spot prices of this moment. EC2 has two products of Linux; accounts see one or both of them,
+// and of each the price that holds since before the moment that is asked for.
 func askSpot(ctx context.Context, api SpotAPI, now time.Time) (*spotPrices, error) {
 	answer := &spotPrices{at: now, prices: map[string]map[string]resources.Money{}}
 	since := map[[2]string]time.Time{} // by type and zone
 	in := &ec2.DescribeSpotPriceHistoryInput{
-		ProductDescriptions: []string{string(ec2types.RIProductDescriptionLinuxUnix), string(ec2types.RIProductDescriptionLinuxUnixAmazonVpc)},
-		StartTime:           aws.Time(now), MaxResults: aws.Int32(spotPage),
+		ProductDescriptions: []string{string(ec2types.RIProductDescriptionLinuxUnix),
+			string(ec2types.RIProductDescriptionLinuxUnixAmazonVpc)},
+		StartTime: aws.Time(now), MaxResults: aws.Int32(spotPage),
 	}
 	err := pages(func(token *string) (*string, error) {
 		in.NextToken = token

@@ -87,7 +87,9 @@ func TestOldPricesAreBetterThanNone(t *testing.T) {
 	if err := prices.Refresh(t.Context()); err != nil || prices.Known() == before {
 		t.Errorf("the prices are told again: %v", err)
 	}
-	if err := a.SetFaults(ec2test.Faults{Deny: []ec2test.Denial{{Action: "pricing:GetProducts"}, {Action: "ec2:*"}}}); err != nil {
+	if err := a.SetFaults(ec2test.Faults{
+		Deny: []ec2test.Denial{{Action: "pricing:GetProducts"}, {Action: "ec2:*"}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	a.clock.Advance(24 * time.Hour)
@@ -133,7 +135,8 @@ func TestPricesOfAnotherRegion(t *testing.T) {
 	table := &tables.Prices{Region: "eu-west-1", OnDemand: map[string]resources.Money{"c5.large": 96_000}}
 	asked := a.prices(table)
 	never := offering.NewPrices(offering.PricesConfig{Clock: a.clock, Region: region, EC2: a.ec2, Table: table})
-	for name, text := range map[string]string{"before": asked.Known().Borrowed(), "never asked": never.Known().Borrowed()} {
+	for name, text := range map[string]string{"before": asked.Known().Borrowed(),
+		"never asked": never.Known().Borrowed()} {
 		if !strings.Contains(text, "us-east-1") || !strings.Contains(text, "eu-west-1") {
 			t.Errorf("%s: %q", name, text)
 		}
@@ -152,7 +155,8 @@ func TestPricesOfAnotherRegion(t *testing.T) {
 		"cn-north-1":     "today's prices for cn-north-1 are not known: those of 2024-11-06 are used; types that are newer have none",
 		"us-gov-west-1":  "",
 	} {
-		p := offering.NewPrices(offering.PricesConfig{Clock: a.clock, Region: region, EC2: a.ec2, Table: known.Prices(region)})
+		p := offering.NewPrices(offering.PricesConfig{Clock: a.clock, Region: region, EC2: a.ec2,
+			Table: known.Prices(region)})
 		if text := p.Known().Borrowed(); !strings.HasPrefix(text, want) || want == "" && text != "" {
 			t.Errorf("%s: %q, want %q", region, text, want)
 		}

@@ -21,7 +21,8 @@ import (
 
 // PricingAPI is what of the Pricing service's client [Prices] needs.
 type PricingAPI interface {
-	GetProducts(context.Context, *pricing.GetProductsInput, ...func(*pricing.Options)) (*pricing.GetProductsOutput, error)
+	GetProducts(context.Context, *pricing.GetProductsInput,
+		...func(*pricing.Options)) (*pricing.GetProductsOutput, error)
 }
 
 // PricingEndpoint is what decides where prices are asked for (E-25).
@@ -64,8 +65,8 @@ type onDemandPrices struct {
 	prices map[string]resources.Money
 }
 
-// askOnDemand asks for the price list of a region: machines of a tenancy with Linux and nothing else, not those within a capacity
-// reservation (E-24). Those of bare metal are listed apart, and have no tenancy that one could rely on.
+// askOnDemand asks for the price list of a region: machines of a tenancy with Linux and nothing else, not those within
+// a capacity reservation (E-24). Those of bare metal are listed apart, and have no tenancy that one could rely on.
 func askOnDemand(ctx context.Context, api PricingAPI, region, tenancy string, now time.Time) (*onDemandPrices, error) {
 	found := map[string]listed{}
 	for _, of := range [][][2]string{{{"productFamily", virtual}, {"tenancy", tenancy}}, {{"productFamily", metal}}} {
@@ -145,8 +146,9 @@ type priceLine struct {
 	}
 }
 
-// readLine reads a line of the price list; ok is false for one that is malformed, not ours, or without a price: what is
-// not sold on demand is listed with 0. It checks what was asked for once more, for servers that take no filters (E-64).
+// readLine reads a line of the price list; ok is false for one that is malformed, not ours, or without a price: what
+// is not sold on demand is listed with 0. It checks what was asked for once more, for servers that take no filters
+// (E-64).
 func readLine(text, region string) (line listed, ok bool) {
 	var read priceLine
 	if err := json.Unmarshal([]byte(text), &read); err != nil {

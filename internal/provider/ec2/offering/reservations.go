@@ -26,8 +26,8 @@ type places struct {
 }
 
 // Seen takes in an answer: how many machines each reservation still had a place for when EC2 was asked, by id. What it
-// does not name is forgotten: it has ended, or belongs to no class any more. An answer to an earlier question than what
-// is known changes nothing.
+// does not name is forgotten: it has ended, or belongs to no class any more. An answer to an earlier question than
+// what is known changes nothing.
 func (r *Reservations) Seen(asked time.Time, free map[string]int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

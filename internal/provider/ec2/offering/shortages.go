@@ -17,16 +17,16 @@ type Pool struct {
 // (E-15).
 func SpreadZone(group, zone string) Pool { return Pool{Zone: zone, PlacementGroup: group} }
 
-// Shortages remembers what could not be had: a minute at first, at most half an hour. It is lost with the process, which
-// costs a refused launch for each pool. The zero value is ready for use; safe for concurrent use.
+// Shortages remembers what could not be had: a minute at first, at most half an hour. It is lost with the process,
+// which costs a refused launch for each pool. The zero value is ready for use; safe for concurrent use.
 type Shortages struct{ backoff provider.Backoff[Pool] }
 
 // Note takes in that a pool was refused, or its machines were taken away, at now. While it counts as short already
 // nothing changes.
 func (s *Shortages) Note(p Pool, now time.Time) { s.backoff.Note(p, now) }
 
-// Pause takes in that a fleet got nothing from any of its pools, and EC2 did not say from which: they count as short for
-// a minute, and for no longer the next time.
+// Pause takes in that a fleet got nothing from any of its pools, and EC2 did not say from which: they count as short
+// for a minute, and for no longer the next time.
 func (s *Shortages) Pause(pools []Pool, now time.Time) {
 	for _, p := range pools {
 		s.backoff.Pause(p, now)

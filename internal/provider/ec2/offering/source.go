@@ -35,7 +35,8 @@ type source[T any] struct {
 	asking bool
 }
 
-func newSource[T any](clock timer.Clock, every time.Duration, ask func(context.Context, time.Time) (*T, error)) *source[T] {
+func newSource[T any](clock timer.Clock, every time.Duration,
+	ask func(context.Context, time.Time) (*T, error)) *source[T] {
 	return &source[T]{clock: clock, every: every, ask: ask, known: new(T)}
 }
 
@@ -82,7 +83,8 @@ func (s *source[T]) due() time.Time {
 	return s.next
 }
 
-// pages asks for one page after the other. ask takes the token of a page, nil for the first, and returns the next one's.
+// pages asks for one page after the other. ask takes the token of a page, nil for the first, and returns the next
+// one's.
 func pages(ask func(token *string) (next *string, err error)) error {
 	var token *string
 	for range mostPages {

@@ -35,7 +35,8 @@ type TypesAPI interface {
 type Sold struct {
 	// Types by name. Each has vCPUs and memory.
 	Types map[string]ec2types.InstanceTypeInfo
-	// Zones are the names of the zones in which a type is sold, in order; by the type's name. A type without is not sold.
+	// Zones are the names of the zones in which a type is sold, in order; by the type's name. A type without is not
+	// sold.
 	Zones map[string][]string
 	// At is when EC2 was asked; zero when it has never answered.
 	At time.Time

@@ -34,14 +34,16 @@ func TestTypesAreAskedForRarely(t *testing.T) {
 		t.Errorf("%d types in %d calls, at %s", len(known.Types), first, known.At)
 	}
 	for name, info := range known.Types {
-		if !slices.Contains(info.SupportedVirtualizationTypes, ec2types.VirtualizationTypeHvm) || name == "mac2.metal" {
+		if !slices.Contains(info.SupportedVirtualizationTypes, ec2types.VirtualizationTypeHvm) ||
+			name == "mac2.metal" {
 			t.Errorf("%s is among the types", name)
 		}
 		if zones := known.Zones[name]; len(zones) == 0 || !slices.IsSorted(zones) || zones[0] < "us-east-1a" {
 			t.Errorf("%s is sold in %v", name, zones)
 		}
 	}
-	if want := ec2test.Types(t)["g5.12xlarge"]; *known.Types["g5.12xlarge"].MemoryInfo.SizeInMiB != *want.MemoryInfo.SizeInMiB {
+	want := ec2test.Types(t)["g5.12xlarge"]
+	if *known.Types["g5.12xlarge"].MemoryInfo.SizeInMiB != *want.MemoryInfo.SizeInMiB {
 		t.Error("g5.12xlarge has another memory than EC2 says")
 	}
 	a.clock.Advance(12*time.Hour - time.Second)
@@ -51,7 +53,8 @@ func TestTypesAreAskedForRarely(t *testing.T) {
 	a.clock.Advance(time.Second)
 	a.SetPageSize(97) // pages of any size are read to their end
 	if refresh(); len(types.Known().Types) != len(known.Types) || len(types.Known().Zones) != len(known.Zones) {
-		t.Errorf("%d types, %d of them with zones; want %d", len(types.Known().Types), len(types.Known().Zones), len(known.Types))
+		t.Errorf("%d types, %d of them with zones; want %d", len(types.Known().Types), len(types.Known().Zones),
+			len(known.Types))
 	}
 	if types.Known() == known || !types.Known().At.Equal(types.Due().Add(-12*time.Hour)) {
 		t.Errorf("after 12 h what is known is of %s, and due again at %s", types.Known().At, types.Due())
@@ -77,7 +80,8 @@ func TestAFailedRefreshKeepsWhatWasKnown(t *testing.T) {
 				t.Errorf("%s fails, and nobody says so", action)
 			}
 			if types.Known() != known || types.Due().Sub(a.clock.Now()) != wait {
-				t.Errorf("%s: due again after %s, want %s; kept: %t", action, types.Due().Sub(a.clock.Now()), wait, types.Known() == known)
+				t.Errorf("%s: due again after %s, want %s; kept: %t", action, types.Due().Sub(a.clock.Now()), wait,
+					types.Known() == known)
 			}
 			a.Forget()
 			if err := types.Refresh(t.Context()); err != nil || len(a.Calls()) > 0 {
@@ -98,7 +102,8 @@ func TestAFailedRefreshKeepsWhatWasKnown(t *testing.T) {
 func TestAnAnswerWithoutTypesIsNone(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"cut", "empty", "html", "types"} {
-		a := newAccount(t, ec2test.Faults{Garbled: []ec2test.Garble{{Action: "ec2:DescribeInstanceTypes", Share: 1, How: how}}})
+		a := newAccount(t,
+			ec2test.Faults{Garbled: []ec2test.Garble{{Action: "ec2:DescribeInstanceTypes", Share: 1, How: how}}})
 		types := offering.NewTypes(a.ec2, a.clock)
 		if err := types.Refresh(t.Context()); err == nil || types.Known() == nil || len(types.Known().Types) > 0 {
 			t.Errorf("%s: %v", how, err)
@@ -119,7 +124,8 @@ func (p *paged) DescribeInstanceTypes(context.Context, *ec2.DescribeInstanceType
 	return &p.types[min(p.calls, len(p.types))-1], nil
 }
 
-func (p *paged) DescribeInstanceTypeOfferings(context.Context, *ec2.DescribeInstanceTypeOfferingsInput, ...func(*ec2.Options)) (
+func (p *paged) DescribeInstanceTypeOfferings(context.Context, *ec2.DescribeInstanceTypeOfferingsInput,
+	...func(*ec2.Options)) (
 	*ec2.DescribeInstanceTypeOfferingsOutput, error) {
 	p.calls++
 	return &p.offerings[min(p.calls-len(p.types), len(p.offerings))-1], nil
@@ -130,13 +136,15 @@ func TestOddListings(t *testing.T) {
 	t.Parallel()
 	large := ec2test.Types(t)["m5.large"]
 	offered := ec2.DescribeInstanceTypeOfferingsOutput{InstanceTypeOfferings: []ec2types.InstanceTypeOffering{
-		{InstanceType: "m5.large", Location: aws.String("b")}, {InstanceType: "m5.large", Location: aws.String("a")}, {InstanceType: "m5.large"},
+		{InstanceType: "m5.large", Location: aws.String("b")}, {InstanceType: "m5.large", Location: aws.String("a")},
+		{InstanceType: "m5.large"},
 	}, NextToken: aws.String("1")}
 	last := offered
 	last.NextToken = aws.String("")
 	api := &paged{
 		types: []ec2.DescribeInstanceTypesOutput{
-			{InstanceTypes: []ec2types.InstanceTypeInfo{{InstanceType: "m5.odd"}, large, {}}, NextToken: aws.String("1")}, {},
+			{InstanceTypes: []ec2types.InstanceTypeInfo{{InstanceType: "m5.odd"}, large, {}},
+				NextToken: aws.String("1")}, {},
 		},
 		offerings: []ec2.DescribeInstanceTypeOfferingsOutput{offered, last},
 	}

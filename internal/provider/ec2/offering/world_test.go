@@ -39,11 +39,13 @@ func newAccount(t testing.TB, faults ec2test.Faults) account {
 	s := ec2test.Start(t, ec2test.Options{Faults: faults, Region: region})
 	once := s.Config()
 	once.Retryer = func() aws.Retryer { return aws.NopRetryer{} } // retries are the middleware's
-	return account{Server: s, clock: timer.NewFake(start), ec2: ec2.NewFromConfig(once), pricing: pricing.NewFromConfig(once)}
+	return account{Server: s, clock: timer.NewFake(start), ec2: ec2.NewFromConfig(once),
+		pricing: pricing.NewFromConfig(once)}
 }
 
 func (a account) prices(table *tables.Prices) *offering.Prices {
-	return offering.NewPrices(offering.PricesConfig{Clock: a.clock, Region: region, EC2: a.ec2, Pricing: a.pricing, Table: table})
+	return offering.NewPrices(offering.PricesConfig{Clock: a.clock, Region: region, EC2: a.ec2, Pricing: a.pricing,
+		Table: table})
 }
 
 // sold is what the data files have, without asking.
@@ -84,7 +86,8 @@ func anyImage(string, string) (instancetype.Image, bool) {
 
 func input(s *offering.Sold, c *awsv1.EC2NodeClass) offering.Input {
 	return offering.Input{
-		Class: c, Region: region, Sold: s, ImageFor: anyImage, Now: start, Settings: offering.Settings{MemoryOverhead: 0.075},
+		Class: c, Region: region, Sold: s, ImageFor: anyImage, Now: start,
+		Settings: offering.Settings{MemoryOverhead: 0.075},
 	}
 }
 

@@ -249,7 +249,8 @@ func TestPaceHolds(t *testing.T) {
 				}
 			}
 			for i, a := range allowances() {
-				if most := a.burst + clock.Now().Sub(time.Unix(0, 0)).Seconds()*a.rate + debt[i] + 1e-3; spent[i] > most {
+				if most := a.burst + clock.Now().Sub(time.Unix(0, 0)).Seconds()*a.rate + debt[i] +
+					1e-3; spent[i] > most {
 					t.Fatalf("bucket %d: %g spent, at most %g", i, spent[i], most)
 				}
 			}

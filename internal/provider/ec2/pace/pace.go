@@ -32,7 +32,7 @@ type Rank int
 const (
 	Urgent    Rank = iota // ends machines, or learns of those that end
 	Launching             // makes machines
-	Discovery             // learns what there is
+	Discovery             // learns the current state
 	Tagging               // is for people to read
 )
 

@@ -197,15 +197,18 @@ func unreachable() []badInput {
 	without := func(config aws.Config) func(*region) {
 		return func(r *region) { r.link.load = func(context.Context) (aws.Config, error) { return config, nil } }
 	}
-	none := aws.Config{Region: "us-east-1", Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{}, errors.New("no EC2 IMDS role found")
-	})}
+	none := aws.Config{Region: "us-east-1",
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{}, errors.New("no EC2 IMDS role found")
+		})}
 	nowhere := aws.Config{HTTPClient: nobody{}, Credentials: aws.AnonymousCredentials{}}
 	return []badInput{
 		{name: "E-65, the readiness probe", prepare: without(none), told: "ready",
 			want: []string{ReasonCredentials, "Tried were", "Pod Identity", "IRSA"}},
-		{name: "E-65, an event on each class", prepare: without(none), told: "event", want: []string{ReasonCredentials, "IRSA"}},
-		{name: "E-65, a class without a status", prepare: without(none), told: ready, want: []string{ReasonCredentials, "IRSA"}},
+		{name: "E-65, an event on each class", prepare: without(none), told: "event",
+			want: []string{ReasonCredentials, "IRSA"}},
+		{name: "E-65, a class without a status", prepare: without(none), told: ready,
+			want: []string{ReasonCredentials, "IRSA"}},
 		{name: "E-66", prepare: without(nowhere), told: "ready", want: []string{ReasonRegion, "AWS_REGION"}},
 		{name: "E-67", told: resolve.SubnetsReady, prepare: func(r *region) { r.server.Skew(time.Hour) },
 			want: []string{resolve.SignatureRefused, "60 min behind"}},
@@ -229,21 +232,29 @@ func network() []badInput {
 	}
 	return []badInput{
 		{name: "E-68, subnets", class: func(c *awsv1.EC2NodeClass) { c.Spec.SubnetSelectorTerms[0].Tags = wrong },
-			told: resolve.SubnetsReady, want: []string{resolve.SubnetsNotFound, "karpenter.sh/discovery=c2", "has 2 in us-east-1"}},
-		{name: "E-68, security groups", class: func(c *awsv1.EC2NodeClass) { c.Spec.SecurityGroupSelectorTerms[0].Tags = wrong },
-			told: resolve.SecurityGroupsReady, want: []string{resolve.SecurityGroupsNotFound, "karpenter.sh/discovery=c2", "has 1 in us-east-1"}},
+			told: resolve.SubnetsReady, want: []string{resolve.SubnetsNotFound, "karpenter.sh/discovery=c2",
+				"has 2 in us-east-1"}},
+		{name: "E-68, security groups", class: func(c *awsv1.EC2NodeClass) {
+			c.Spec.SecurityGroupSelectorTerms[0].Tags = wrong
+		},
+			told: resolve.SecurityGroupsReady,
+			want: []string{resolve.SecurityGroupsNotFound, "karpenter.sh/discovery=c2", "has 1 in us-east-1"}},
 		{name: "E-68, not allowed", prepare: deny("ec2:DescribeSubnets"), told: resolve.SubnetsReady,
 			want: []string{resolve.Unauthorized, "ec2:DescribeSubnets"}},
 		{name: "E-69, an alias", class: alias("al2023@v20200101"), told: resolve.AMIsReady,
-			want: []string{resolve.AMINotFound, "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/"}},
+			want: []string{
+				resolve.AMINotFound, "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/",
+			}},
 		{name: "E-69, an image", class: func(c *awsv1.EC2NodeClass) {
-			c.Spec.AMIFamily, c.Spec.AMISelectorTerms = new("AL2023"), []awsv1.AMISelectorTerm{{ID: "ami-0123456789abcdef0"}}
+			c.Spec.AMIFamily, c.Spec.AMISelectorTerms = new("AL2023"),
+				[]awsv1.AMISelectorTerm{{ID: "ami-0123456789abcdef0"}}
 		}, told: resolve.AMIsReady, want: []string{resolve.AMINotFound, "ami-0123456789abcdef0"}},
 		{name: "E-69, an architecture", class: func(c *awsv1.EC2NodeClass) {
 			c.Spec.AMIFamily, c.Spec.AMISelectorTerms = new("AL2023"), []awsv1.AMISelectorTerm{{Name: "old"}}
-		}, prepare: func(r *region) { r.server.AddImage(ec2test.Image{Name: "old", Architecture: "i386"}) }, told: resolve.AMIsReady,
-			want: []string{resolve.AMINotFound, "i386", "x86_64 or arm64"}},
-		{name: "E-70, AL2", class: alias("al2@latest"), told: resolve.AMIsReady, want: []string{resolve.AMIFamilyUnsupported, "AL2", "1.34"}},
+		}, prepare: func(r *region) { r.server.AddImage(ec2test.Image{Name: "old", Architecture: "i386"}) },
+			told: resolve.AMIsReady, want: []string{resolve.AMINotFound, "i386", "x86_64 or arm64"}},
+		{name: "E-70, AL2", class: alias("al2@latest"), told: resolve.AMIsReady,
+			want: []string{resolve.AMIFamilyUnsupported, "AL2", "1.34"}},
 		{name: "E-70, Windows", class: alias("windows2025@latest"), told: resolve.AMIsReady,
 			want: []string{resolve.AMIFamilyUnsupported, "Windows2025", "1.35", "1.34"}},
 	}
@@ -255,16 +266,18 @@ func roles() []badInput {
 		return func(r *region) { r.faults(ec2test.Faults{Deny: []ec2test.Denial{{Action: action}}}) }
 	}
 	list := []badInput{
-		{name: "E-71, no such role", class: func(c *awsv1.EC2NodeClass) { c.Spec.Role = new("other") }, told: resolve.InstanceProfileReady,
-			want: []string{resolve.RoleNotFound, `"other"`}},
+		{name: "E-71, no such role", class: func(c *awsv1.EC2NodeClass) { c.Spec.Role = new("other") },
+			told: resolve.InstanceProfileReady, want: []string{resolve.RoleNotFound, `"other"`}},
 		{name: "E-71, not to be passed", prepare: deny("iam:PassRole"), told: resolve.InstanceProfileReady,
 			want: []string{resolve.Unauthorized, "iam:PassRole", `"nodes"`}},
-		{name: "E-72", class: func(c *awsv1.EC2NodeClass) { c.Spec.Role, c.Spec.InstanceProfile = nil, new("other") }, told: validation,
-			want: []string{resolve.InstanceProfileNotFound, `"other"`}},
+		{name: "E-72", class: func(c *awsv1.EC2NodeClass) { c.Spec.Role, c.Spec.InstanceProfile = nil, new("other") },
+			told: validation, want: []string{resolve.InstanceProfileNotFound, `"other"`}},
 	}
 	for _, action := range []string{"CreateLaunchTemplate", "RunInstances", "CreateFleet"} {
-		list = append(list, badInput{name: "E-73, " + action, prepare: deny("ec2:" + action), tried: true, told: validation,
-			want: []string{action + "AuthCheckFailed", "ec2:" + action, "arn:aws:ec2:", "no identity-based policy allows"}})
+		list = append(list, badInput{name: "E-73, " + action, prepare: deny("ec2:" + action), tried: true,
+			told: validation,
+			want: []string{action + "AuthCheckFailed", "ec2:" + action, "arn:aws:ec2:",
+				"no identity-based policy allows"}})
 	}
 	return list
 }
@@ -282,7 +295,8 @@ func machinesThatCannotBe() []badInput {
 					w.server.AddCapacityReservation(r)
 				}
 			},
-			told: resolve.CapacityReservationsReady, want: []string{resolve.CapacityReservationNotFound, r.ID, r.Type, r.Zone},
+			told: resolve.CapacityReservationsReady, want: []string{resolve.CapacityReservationNotFound, r.ID, r.Type,
+				r.Zone},
 		}
 	}
 	unknown, ended, elsewhere := reserve(ec2test.CapacityReservation{}),
@@ -295,7 +309,8 @@ func machinesThatCannotBe() []badInput {
 	untaken.want = append(untaken.want, "general")
 	data := func(family, alias, text string) func(*awsv1.EC2NodeClass) {
 		return func(c *awsv1.EC2NodeClass) {
-			c.Spec.UserData, c.Spec.AMIFamily, c.Spec.AMISelectorTerms = new(text), new(family), []awsv1.AMISelectorTerm{{Alias: alias}}
+			c.Spec.UserData, c.Spec.AMIFamily, c.Spec.AMISelectorTerms = new(text), new(family),
+				[]awsv1.AMISelectorTerm{{Alias: alias}}
 		}
 	}
 	const latest = "al2023@latest"
@@ -307,13 +322,17 @@ func machinesThatCannotBe() []badInput {
 		{name: "E-75, AL2023", class: data("AL2023", latest, "Content-Type: multipart/mixed; boundary=\"x\"\n\n--x\n"+
 			"Content-Type: application/node.eks.aws\n\nspec:\n  cluster: [my-secret\n--x--\n"), told: validation,
 			want: []string{"UserDataInvalid", "part 1, line"}},
-		{name: "E-75, Bottlerocket", class: data("Bottlerocket", "bottlerocket@latest", "[settings.kubernetes]\nmax-pods = my-secret\n"),
+		{name: "E-75, Bottlerocket", class: data("Bottlerocket", "bottlerocket@latest",
+			"[settings.kubernetes]\nmax-pods = my-secret\n"),
 			told: validation, want: []string{"UserDataInvalid", "line 2"}},
-		{name: "E-75, too large", class: data("AL2023", latest, "#!/bin/bash\n"+strings.Repeat("echo 0123456\n", 1300)), told: validation,
+		{name: "E-75, too large",
+			class: data("AL2023", latest, "#!/bin/bash\n"+strings.Repeat("echo 0123456\n", 1300)), told: validation,
 			want: []string{"UserDataSizeLimitExceeded", "16384"}},
 		unknown, ended, elsewhere, untaken,
-		{name: "E-01, enclaves", class: withEnclaves, pool: aPool("small", "default", instanceType, "t3.micro", "t3.small"), tried: true,
-			told: "event", want: []string{EventNoEnclaves, "spec.enclaveOptions.enabled", "EC2NodeClass default", "t3.micro, t3.small"}},
+		{name: "E-01, enclaves", class: withEnclaves, pool: aPool("small", "default", instanceType, "t3.micro",
+			"t3.small"), tried: true,
+			told: "event", want: []string{EventNoEnclaves, "spec.enclaveOptions.enabled", "EC2NodeClass default",
+				"t3.micro, t3.small"}},
 	}
 }
 
@@ -327,10 +346,12 @@ func services() []badInput {
 	return []badInput{
 		{name: "E-76, unknown", settings: func(s *settings) { s.queue = "warnings" }, told: "log",
 			want: []string{"InterruptionQueueUnavailable", `"warnings"`, "us-east-1", "sqs:GetQueueUrl"}},
-		{name: "E-76, not ours to read", settings: func(s *settings) { s.queue = "warnings" }, prepare: func(r *region) {
-			r.server.AddQueue("warnings")
-			r.faults(ec2test.Faults{Deny: []ec2test.Denial{{Action: "sqs:ReceiveMessage"}}})
-		}, told: "log", want: []string{"InterruptionQueueUnavailable", `"warnings"`, "us-east-1", "sqs:ReceiveMessage"}},
+		{name: "E-76, not ours to read", settings: func(s *settings) { s.queue = "warnings" },
+			prepare: func(r *region) {
+				r.server.AddQueue("warnings")
+				r.faults(ec2test.Faults{Deny: []ec2test.Denial{{Action: "sqs:ReceiveMessage"}}})
+			}, told: "log", want: []string{"InterruptionQueueUnavailable", `"warnings"`, "us-east-1",
+				"sqs:ReceiveMessage"}},
 		garbled("cut", ""), garbled("html", ""),
 		garbled("empty", "E-78, cut"), garbled("types", "E-78, cut"),
 		{name: "E-79", settings: func(s *settings) { s.clusterName = "other" },

@@ -25,7 +25,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
-// EventWaiting tells that a class that is deleted waits for claims; EventAMI that its images have changed (E-04, E-10).
+// EventWaiting tells that a class that is deleted waits for claims; EventAMI that its images have changed (E-04,
+// E-10).
 const (
 	EventWaiting = "WaitingOnNodeClaimTermination"
 	EventAMI     = resolve.AMIChanged
@@ -34,8 +35,8 @@ const (
 // waitingEvery is how often a class that waits for claims is looked at beside what happens, and says so (E-04).
 const waitingEvery = 10 * time.Minute
 
-// classes is the singleton that keeps what EC2NodeClasses stand for. All of them are one question, so that what they want alike is
-// asked once.
+// classes is the singleton that keeps what EC2NodeClasses stand for. All of them are one question, so that what they
+// want alike is asked once.
 type classes struct {
 	*link
 	trials trials
@@ -103,7 +104,8 @@ func (k *classes) unreached(ctx context.Context, list []awsv1.EC2NodeClass) erro
 	for i := range list {
 		each := &list[i]
 		k.deps.Events.Event(each, event.Warning, why.Reason, why.Message)
-		if _, found := condition.Get(each.Status.Conditions, karpenterv1.ConditionTypeReady); found || each.DeletionTimestamp != nil {
+		if _, found := condition.Get(each.Status.Conditions, karpenterv1.ConditionTypeReady); found ||
+			each.DeletionTimestamp != nil {
 			continue
 		}
 		after := each.DeepCopy()
@@ -115,8 +117,8 @@ func (k *classes) unreached(ctx context.Context, list []awsv1.EC2NodeClass) erro
 	return errors.Join(failures...)
 }
 
-// prepare gives a class its finalizer and its drift hash, and its claims the hash when another program, or another release, wrote
-// theirs (E-05). A claim that has drifted already stays so.
+// prepare gives a class its finalizer and its drift hash, and its claims the hash when another program, or another
+// release, wrote theirs (E-05). A claim that has drifted already stays so.
 func (k *classes) prepare(ctx context.Context, each *awsv1.EC2NodeClass, claims []karpenterv1.NodeClaim) error {
 	hash, err := class.Hash(each)
 	if err != nil {
@@ -139,16 +141,18 @@ func (k *classes) prepare(ctx context.Context, each *awsv1.EC2NodeClass, claims 
 	}
 	each.Annotations[class.HashKey], each.Annotations[class.HashVersionKey] = hash, class.HashVersion
 	controllerutil.AddFinalizer(each, class.Finalizer)
-	if err := k.deps.Client.Patch(ctx, each, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := k.deps.Client.Patch(ctx, each,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("annotating EC2NodeClass %s: %w", each.Name, err)
 	}
 	return nil
 }
 
 // annotate gives a claim the hash of its class, unless it has one of ours, or has drifted.
-func (k *classes) annotate(ctx context.Context, claim *karpenterv1.NodeClaim, of *awsv1.EC2NodeClass, hash string) error {
-	if !refers(claim) || claim.Spec.NodeClassRef.Name != of.Name || claim.Annotations[class.HashVersionKey] == class.HashVersion ||
-		claim.DeletionTimestamp != nil {
+func (k *classes) annotate(ctx context.Context, claim *karpenterv1.NodeClaim, of *awsv1.EC2NodeClass,
+	hash string) error {
+	if !refers(claim) || claim.Spec.NodeClassRef.Name != of.Name ||
+		claim.Annotations[class.HashVersionKey] == class.HashVersion || claim.DeletionTimestamp != nil {
 		return nil
 	}
 	after := claim.DeepCopy()
@@ -198,12 +202,14 @@ func (k *classes) conclude(
 	conclusions := class.With(r.Conditions, problems)
 	for _, each1 := range conclusions {
 		condition.Set(&each.Status.Conditions, each.Generation,
-			condition.Value{Type: each1.Type, Status: each1.Status, Reason: each1.Reason, Message: each1.Message}, k.deps.Now())
+			condition.Value{Type: each1.Type, Status: each1.Status, Reason: each1.Reason, Message: each1.Message},
+			k.deps.Now())
 	}
 	dropOthers(&each.Status.Conditions, conclusions)
 	k.meterOf(each, r)
 	if !equality.Semantic.DeepEqual(before.Status, each.Status) {
-		err := k.deps.Client.Status().Patch(ctx, each, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err := k.deps.Client.Status().Patch(ctx, each,
+			client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return time.Second, nil // somebody else has written; it is looked at again
 		}
@@ -230,8 +236,8 @@ func countOf(claims []karpenterv1.NodeClaim, name, image string) int {
 	return n
 }
 
-// inOrder keeps the order that the status has as long as the subnets are the same: their free addresses change all the time, and
-// the provider counts them by itself.
+// inOrder keeps the order that the status has as long as the subnets are the same: their free addresses change all the
+// time, and the provider counts them by itself.
 func inOrder(before, now []awsv1.Subnet) []awsv1.Subnet {
 	key := func(s awsv1.Subnet) string { return s.ID + " " + s.Zone + " " + s.ZoneID }
 	in := func(list []awsv1.Subnet) map[string]bool {
@@ -272,7 +278,8 @@ func (k *classes) meterOf(each *awsv1.EC2NodeClass, r resolve.Result) {
 }
 
 // end lets a class go that nobody refers to, with what was made for it (E-04).
-func (k *classes) end(ctx context.Context, c *connection, each *awsv1.EC2NodeClass, claims []karpenterv1.NodeClaim) error {
+func (k *classes) end(ctx context.Context, c *connection, each *awsv1.EC2NodeClass,
+	claims []karpenterv1.NodeClaim) error {
 	if !controllerutil.ContainsFinalizer(each, class.Finalizer) {
 		return nil
 	}
@@ -298,7 +305,8 @@ func (k *classes) end(ctx context.Context, c *connection, each *awsv1.EC2NodeCla
 	delete(k.told, string(each.UID))
 	k.meter.forget(each.Name)
 	c.machines.Forget(each.Name)
-	err := k.deps.Client.Patch(ctx, &awsv1.EC2NodeClass{ObjectMeta: metaOf(each)}, patch.RemoveFinalizer(each, class.Finalizer))
+	err := k.deps.Client.Patch(ctx, &awsv1.EC2NodeClass{ObjectMeta: metaOf(each)},
+		patch.RemoveFinalizer(each, class.Finalizer))
 	return client.IgnoreNotFound(err)
 }
 

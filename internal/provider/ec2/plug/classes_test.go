@@ -23,8 +23,8 @@ import (
 
 const ready = karpenterv1.ConditionTypeReady
 
-// E-02, E-04, E-05, E-40, E-62: a class that a user writes gets finalizer, hash, profile and conditions, and is tried before it is
-// ready: then it can be launched by.
+// E-02, E-04, E-05, E-40, E-62: a class that a user writes gets finalizer, hash, profile and conditions, and is tried
+// before it is ready: then it can be launched by.
 func TestAClassGetsReady(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, nil, aClass("default"))
@@ -36,7 +36,8 @@ func TestAClassGetsReady(t *testing.T) {
 		t.Fatalf("Ready is %+v; conditions %+v", cond, got.Status.Conditions)
 	}
 	hash, err := class.Hash(got)
-	if err != nil || got.Annotations[class.HashKey] != hash || got.Annotations[class.HashVersionKey] != class.HashVersion {
+	if err != nil || got.Annotations[class.HashKey] != hash ||
+		got.Annotations[class.HashVersionKey] != class.HashVersion {
 		t.Errorf("annotations %v, error %v; want hash %s", got.Annotations, err, hash)
 	}
 	if !controllerutil.ContainsFinalizer(got, class.Finalizer) {
@@ -51,7 +52,8 @@ func TestAClassGetsReady(t *testing.T) {
 	}
 	r.server.Forget()
 	r.look()
-	if counts := r.server.Counts(); counts["ec2:RunInstances"]+counts["ec2:CreateFleet"]+counts["ec2:CreateLaunchTemplate"] != 0 {
+	if counts := r.server.Counts(); counts["ec2:RunInstances"]+counts["ec2:CreateFleet"]+
+		counts["ec2:CreateLaunchTemplate"] != 0 {
 		t.Errorf("an unchanged class was tried again: %v", counts)
 	}
 	fresh := newClasses(r.link)
@@ -67,7 +69,8 @@ func TestAClassGetsReady(t *testing.T) {
 func TestRightsThatALaunchLacks(t *testing.T) {
 	t.Parallel()
 	for action, reason := range map[string]string{
-		"ec2:CreateLaunchTemplate": ec2.ReasonTemplateRights, "ec2:RunInstances": ec2.ReasonRunRights, "ec2:CreateFleet": ec2.ReasonFleetRights,
+		"ec2:CreateLaunchTemplate": ec2.ReasonTemplateRights, "ec2:RunInstances": ec2.ReasonRunRights,
+		"ec2:CreateFleet": ec2.ReasonFleetRights,
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
@@ -78,7 +81,8 @@ func TestRightsThatALaunchLacks(t *testing.T) {
 			r.connectNow()
 			r.look()
 			cond := r.condition("default", karpenterv1.ConditionTypeValidationSucceeded)
-			if cond.Status != metav1.ConditionFalse || cond.Reason != reason || !strings.Contains(cond.Message, action) {
+			if cond.Status != metav1.ConditionFalse || cond.Reason != reason ||
+				!strings.Contains(cond.Message, action) {
 				t.Errorf("ValidationSucceeded is %+v; want False, %s, with the action", cond, reason)
 			}
 			if cond := r.condition("default", ready); cond.Status == metav1.ConditionTrue {
@@ -88,17 +92,21 @@ func TestRightsThatALaunchLacks(t *testing.T) {
 	}
 }
 
-// E-65, E-66: without credentials or a region the process says so, on each class too, and touches no status that was good.
+// E-65, E-66: without credentials or a region the process says so, on each class too, and touches no status that was
+// good.
 func TestAWSThatCannotBeAsked(t *testing.T) {
 	t.Parallel()
 	good := aClass("good", func(c *awsv1.EC2NodeClass) {
-		c.Status.Conditions = []karpenterv1.Condition{{Type: ready, Status: metav1.ConditionTrue, Reason: ready, ObservedGeneration: 1}}
+		c.Status.Conditions = []karpenterv1.Condition{
+			{Type: ready, Status: metav1.ConditionTrue, Reason: ready, ObservedGeneration: 1},
+		}
 	})
 	for reason, load := range map[string]func(context.Context) (aws.Config, error){
 		ReasonCredentials: func(context.Context) (aws.Config, error) {
-			return aws.Config{Region: "us-east-1", Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-				return aws.Credentials{}, errors.New("no source\n\thas any")
-			})}, nil
+			return aws.Config{Region: "us-east-1",
+				Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+					return aws.Credentials{}, errors.New("no source\n\thas any")
+				})}, nil
 		},
 		ReasonRegion: func(context.Context) (aws.Config, error) {
 			return aws.Config{HTTPClient: nobody{}, Credentials: aws.AnonymousCredentials{}}, nil
@@ -144,7 +152,8 @@ func TestAClassThatGoes(t *testing.T) {
 	r.connectNow()
 	r.look()
 	if len(r.server.InstanceProfiles()) != 1 || len(r.server.LaunchTemplates()) != 1 {
-		t.Fatalf("profiles %v, templates %v; want one of each", r.server.InstanceProfiles(), r.server.LaunchTemplates())
+		t.Fatalf("profiles %v, templates %v; want one of each", r.server.InstanceProfiles(),
+			r.server.LaunchTemplates())
 	}
 	if err := r.kube.Delete(t.Context(), r.class("default")); err != nil {
 		t.Fatal(err)
@@ -158,7 +167,8 @@ func TestAClassThatGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.look()
-	if err := r.kube.Get(t.Context(), client.ObjectKey{Name: "default"}, &awsv1.EC2NodeClass{}); client.IgnoreNotFound(err) != nil || err == nil {
+	err := r.kube.Get(t.Context(), client.ObjectKey{Name: "default"}, &awsv1.EC2NodeClass{})
+	if client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the class is there still, or: %v", err)
 	}
 	if len(r.server.InstanceProfiles()) != 0 || len(r.server.LaunchTemplates()) != 0 {
@@ -166,15 +176,20 @@ func TestAClassThatGoes(t *testing.T) {
 	}
 }
 
-// E-05: claims that another program annotated are annotated anew, and not drifted; one that had drifted keeps its hash.
+// E-05: claims that another program annotated are annotated anew, and not drifted; one that had drifted keeps its
+// hash.
 func TestAnnotationsOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	named := func(name string, drifted metav1.ConditionStatus) *karpenterv1.NodeClaim {
 		return &karpenterv1.NodeClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{class.HashKey: "1", class.HashVersionKey: "v4"}},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, Annotations: map[string]string{class.HashKey: "1", class.HashVersionKey: "v4"},
+			},
 			Spec: karpenterv1.NodeClaimSpec{NodeClassRef: &karpenterv1.NodeClassReference{
 				Group: awsv1.Group, Kind: "EC2NodeClass", Name: "default"}},
-			Status: karpenterv1.NodeClaimStatus{Conditions: []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeDrifted, Status: drifted}}},
+			Status: karpenterv1.NodeClaimStatus{
+				Conditions: []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeDrifted, Status: drifted}},
+			},
 		}
 	}
 	theirs := aClass("default", func(c *awsv1.EC2NodeClass) {
@@ -214,7 +229,9 @@ func TestWherePodsHaveTheirAddressesFrom(t *testing.T) {
 	t.Parallel()
 	plugin := func(prefixes string) *appsv1.DaemonSet {
 		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "aws-node"}}
-		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "aws-node", Env: []corev1.EnvVar{{Name: "ENABLE_PREFIX_DELEGATION", Value: prefixes}}}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{
+			{Name: "aws-node", Env: []corev1.EnvVar{{Name: "ENABLE_PREFIX_DELEGATION", Value: prefixes}}},
+		}
 		return d
 	}
 	for name, c := range map[string]struct {

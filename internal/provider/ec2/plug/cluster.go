@@ -16,15 +16,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 )
 
-// cluster is the API server as the provider sees it. It reads from caches where it may: what it reads may be late, and the provider
-// counts on that.
+// cluster is the API server as the provider sees it. It reads from caches where it may: what it reads may be late, and
+// the provider counts on that.
 type cluster struct {
 	client client.Client
 	live   client.Reader
 }
 
-// NewCluster returns what the provider reads and writes through client, which may read from caches, and through live, which reads
-// from the API server itself.
+// NewCluster returns what the provider reads and writes through client, which may read from caches, and through live,
+// which reads from the API server itself.
 func NewCluster(client client.Client, live client.Reader) ec2.Cluster { return cluster{client, live} }
 
 // NodeClass implements ec2.Cluster.
@@ -63,13 +63,13 @@ func refers(claim *karpenterv1.NodeClaim) bool {
 	return ref != nil && ref.Group == kind.Group && ref.Kind == kind.Kind
 }
 
-// profileKey is Karpenter's annotation of a claim with the instance profile that its machine was launched with. Once it runs again
-// it deletes every profile of the cluster that neither a class's status nor such an annotation names: a machine of ours would lose
-// its role without it.
+// profileKey is Karpenter's annotation of a claim with the instance profile that its machine was launched with. Once
+// it runs again it deletes every profile of the cluster that neither a class's status nor such an annotation names: a
+// machine of ours would lose its role without it.
 const profileKey = awsv1.Group + "/instance-profile-name"
 
-// Intend implements ec2.Cluster. It also notes the class's drift hash (E-05) and instance profile: what a machine is made by is
-// known here.
+// Intend implements ec2.Cluster. It also notes the class's drift hash (E-05) and instance profile: what a machine is
+// made by is known here.
 func (c cluster) Intend(ctx context.Context, claim *karpenterv1.NodeClaim, launch launchid.ID, mark string) error {
 	notes := map[string]string{launchid.Key: string(launch), launchid.DealerKey: mark}
 	nodeClass, err := c.NodeClass(ctx, claim.Spec.NodeClassRef.Name)
@@ -100,7 +100,8 @@ func (c cluster) Mark(ctx context.Context, claim *karpenterv1.NodeClaim, mark st
 }
 
 // note writes annotations, provided that nobody has changed the claim's launch or dealer.
-func (c cluster) note(ctx context.Context, claim *karpenterv1.NodeClaim, notes map[string]string) (*karpenterv1.NodeClaim, error) {
+func (c cluster) note(ctx context.Context, claim *karpenterv1.NodeClaim,
+	notes map[string]string) (*karpenterv1.NodeClaim, error) {
 	after := &karpenterv1.NodeClaim{ObjectMeta: metaOf(claim)}
 	after.Annotations = maps.Clone(claim.Annotations)
 	if after.Annotations == nil {

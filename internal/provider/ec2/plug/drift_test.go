@@ -9,13 +9,16 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// E-49: claims are looked at when their class stands for something else or has become ready, not whenever a message changes.
+// E-49: claims are looked at when their class stands for something else or has become ready, not whenever a message
+// changes.
 func TestWhichChangesOfAClassMayDrift(t *testing.T) {
 	t.Parallel()
 	class := func(image, status, message string) *awsv1.EC2NodeClass {
 		c := &awsv1.EC2NodeClass{}
 		c.Status.AMIs = []awsv1.AMI{{ID: image}}
-		c.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionStatus(status), Message: message}}
+		c.Status.Conditions = []karpenterv1.Condition{
+			{Type: karpenterv1.ConditionTypeReady, Status: metav1.ConditionStatus(status), Message: message},
+		}
 		return c
 	}
 	for name, row := range map[string]struct {

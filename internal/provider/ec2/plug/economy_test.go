@@ -47,7 +47,8 @@ func newDay(r *region) *day {
 	return d
 }
 
-// run lets so much time pass, in seconds, and returns how many calls of AWS were made and how many of them changed something.
+// run lets so much time pass, in seconds, and returns how many calls of AWS were made and how many of them changed
+// something.
 func (d *day) run(length time.Duration) (calls, changes int) {
 	d.t.Helper()
 	d.server.Forget()
@@ -66,7 +67,8 @@ func (d *day) run(length time.Duration) (calls, changes int) {
 	for action, n := range d.server.Counts() {
 		calls += n
 		switch action {
-		case "ec2:RunInstances", "ec2:CreateFleet", "ec2:CreateLaunchTemplate", "ec2:DeleteLaunchTemplate", "ec2:TerminateInstances",
+		case "ec2:RunInstances", "ec2:CreateFleet", "ec2:CreateLaunchTemplate", "ec2:DeleteLaunchTemplate",
+			"ec2:TerminateInstances",
 			"ec2:CreateTags", "iam:CreateInstanceProfile", "iam:AddRoleToInstanceProfile", "iam:DeleteInstanceProfile":
 			changes += n
 		}
@@ -74,8 +76,8 @@ func (d *day) run(length time.Duration) (calls, changes int) {
 	return calls, changes
 }
 
-// E-61: at rest with 1,000 nodes and 20 classes of equal selectors there are at most 8 calls a minute, and a start costs at most 80,
-// prices included, none of which changes anything.
+// E-61: at rest with 1,000 nodes and 20 classes of equal selectors there are at most 8 calls a minute, and a start
+// costs at most 80, prices included, none of which changes anything.
 func TestCallsAtRestAndAtAStart(t *testing.T) {
 	t.Parallel()
 	var objects []client.Object
@@ -99,7 +101,8 @@ func TestCallsAtRestAndAtAStart(t *testing.T) {
 	calls, changes := newDay(r).run(time.Minute)
 	t.Logf("at a start: %d calls: %v", calls, r.server.Counts())
 	if calls > 80 || changes > 0 {
-		t.Errorf("%d calls at a start, %d of them change something; want at most 80 and none: %v", calls, changes, r.server.Counts())
+		t.Errorf("%d calls at a start, %d of them change something; want at most 80 and none: %v", calls, changes,
+			r.server.Counts())
 	}
 }
 
@@ -140,12 +143,16 @@ func (r *region) join(name string) {
 		return
 	}
 	claim.Status.ProviderID, claim.Status.NodeName, claim.Status.ImageID = i.ProviderID, "node-"+name, i.ImageID
-	claim.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeRegistered, Status: metav1.ConditionTrue},
+	claim.Status.Conditions = []karpenterv1.Condition{
+		{Type: karpenterv1.ConditionTypeRegistered, Status: metav1.ConditionTrue},
 		{Type: karpenterv1.ConditionTypeInitialized, Status: metav1.ConditionTrue}}
 	if err := r.kube.Status().Update(r.t.Context(), claim); err != nil {
 		r.t.Error(err)
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + name, Labels: map[string]string{corev1.LabelInstanceTypeStable: i.Type}}}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-" + name,
+			Labels: map[string]string{corev1.LabelInstanceTypeStable: i.Type}},
+	}
 	node.Spec.ProviderID, node.Finalizers = i.ProviderID, claim.Finalizers
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	node.Status.Capacity = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("3900Mi")}

@@ -44,9 +44,9 @@ type inTime struct{ soon }
 // AfterFunc implements timer.Clock.
 func (inTime) AfterFunc(d time.Duration, f func()) func() { return timer.Real{}.AfterFunc(d, f) }
 
-// ending runs the controllers that end nodes, with as many workers as joiner has. It is the API server that they see: what is to
-// be measured is how calls of EC2 are gathered, not the fake one, which takes longer than they do. Nodes are drained already, a patch
-// takes the finalizer off, and nobody reads conditions.
+// ending runs the controllers that end nodes, with as many workers as joiner has. It is the API server that they see:
+// what is to be measured is how calls of EC2 are gathered, not the fake one, which takes longer than they do. Nodes
+// are drained already, a patch takes the finalizer off, and nobody reads conditions.
 type ending struct {
 	client.Client // of which nothing else is called
 	*region
@@ -64,7 +64,8 @@ func newEnding(r *region) *ending {
 		nodes: map[string]*corev1.Node{}, claims: map[string]*karpenterv1.NodeClaim{}, names: map[string]string{}}
 	r.link.clock = inTime{soon{r}}
 	r.link.deps.Client = interceptor.NewClient(r.kube.(client.WithWatch), interceptor.Funcs{
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList,
+			options ...client.ListOption) error {
 			if _, of := list.(*karpenterv1.NodeClaimList); of && len(e.queues) > 0 {
 				return e.List(ctx, list, options...)
 			}
@@ -94,10 +95,12 @@ func (e *ending) start() {
 		workers int
 		reconcile.Reconciler
 	}{
-		true: {nodeWorkers, node.New(node.Config{Client: e, Live: e, Fleet: machines, Events: e, Metrics: counts, Now: e.Now,
-			Log: logr.Discard()})},
-		false: {claimWorkers, claim.New(claim.Config{Client: e, Live: e, Fleet: machines, Catalogs: e, PodEvents: claim.NewPodEvents(),
-			Events: e, Metrics: counts, Holder: "test", Now: e.Now, Log: logr.Discard()})},
+		true: {nodeWorkers,
+			node.New(node.Config{Client: e, Live: e, Fleet: machines, Events: e, Metrics: counts, Now: e.Now,
+				Log: logr.Discard()})},
+		false: {claimWorkers,
+			claim.New(claim.Config{Client: e, Live: e, Fleet: machines, Catalogs: e, PodEvents: claim.NewPodEvents(),
+				Events: e, Metrics: counts, Holder: "test", Now: e.Now, Log: logr.Discard()})},
 	} {
 		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 		e.queues[isNode] = queue
@@ -228,8 +231,8 @@ func (unread) Patch(context.Context, client.Object, client.Patch, ...client.SubR
 	return nil
 }
 
-// E-61: 500 nodes that go at once take five calls of TerminateInstances, however few are worked on at the same time, and
-// no more than twenty of DescribeInstances.
+// E-61: 500 nodes that go at once take five calls of TerminateInstances, however few are worked on at the same time,
+// and no more than twenty of DescribeInstances.
 func TestFiveHundredEnds(t *testing.T) {
 	t.Parallel()
 	const machines = 500
@@ -250,7 +253,8 @@ func TestFiveHundredEnds(t *testing.T) {
 			return i.State != ec2test.ShuttingDown && i.State != ec2test.Terminated
 		})
 	})
-	t.Logf("%s after the first claim was deleted all machines end: %v", time.Since(began).Round(time.Millisecond), r.server.Counts())
+	t.Logf("%s after the first claim was deleted all machines end: %v", time.Since(began).Round(time.Millisecond),
+		r.server.Counts())
 	r.pass(time.Minute) // EC2 takes half of it
 	e.until("every claim to go", func() bool {
 		e.objects.Lock()
@@ -259,7 +263,8 @@ func TestFiveHundredEnds(t *testing.T) {
 	})
 	calls := r.server.Counts()
 	t.Logf("%s after it all claims are gone: %v", time.Since(began).Round(time.Millisecond), calls)
-	if ends, looks := calls["ec2:TerminateInstances"], calls["ec2:DescribeInstances"]; ends == 0 || ends > 5 || looks > 20 {
+	if ends, looks := calls["ec2:TerminateInstances"], calls["ec2:DescribeInstances"]; ends == 0 || ends > 5 ||
+		looks > 20 {
 		t.Errorf("%d calls of TerminateInstances and %d of DescribeInstances for %d machines: want at most 5 and 20",
 			ends, looks, machines)
 	}

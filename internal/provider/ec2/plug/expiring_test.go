@@ -21,7 +21,9 @@ import (
 func blockWorld(t *testing.T) (r *region, c *connection, block string, ends time.Time) {
 	t.Helper()
 	r = newRegion(t, nil, aClass("default", func(c *awsv1.EC2NodeClass) {
-		c.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-block"}, {ID: "cr-plain"}}
+		c.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{
+			{ID: "cr-block"}, {ID: "cr-plain"},
+		}
 	}))
 	ends = r.Now().Add(2 * time.Hour)
 	for id, kind := range map[string]string{"cr-block": "capacity-block", "cr-plain": "default"} {
@@ -56,7 +58,8 @@ func (r *region) noticesOf(c *connection) []provider.Notice {
 }
 
 // E-13: a machine in a capacity block gets a notice once the block has 40 min to go, with the time at which EC2 begins
-// to end its instances, and whoever acts on notices is woken. It is told once. A reservation of another kind ends none.
+// to end its instances, and whoever acts on notices is woken. It is told once. A reservation of another kind ends
+// none.
 func TestACapacityBlockThatEndsIsDrained(t *testing.T) {
 	t.Parallel()
 	r, c, block, ends := blockWorld(t)
@@ -107,13 +110,14 @@ func TestABlockThatNoClassChoosesIsDrained(t *testing.T) {
 	if list := r.noticesOf(c); len(list) != 1 || list[0].ProviderID != block {
 		t.Errorf("notices %+v, want one of %s", list, block)
 	}
-	if err := r.kube.Get(t.Context(), client.ObjectKeyFromObject(class), class); err != nil || len(class.Status.CapacityReservations) > 0 {
+	if err := r.kube.Get(t.Context(), client.ObjectKeyFromObject(class), class); err != nil ||
+		len(class.Status.CapacityReservations) > 0 {
 		t.Errorf("error %v, reservations %+v of a class that chooses none", err, class.Status.CapacityReservations)
 	}
 }
 
-// E-13: when a reservation ends, its machine runs on as on-demand by label, claim and node, and does not drift. One in a
-// reservation that goes on keeps its labels, also when its class does not choose it any more.
+// E-13: when a reservation ends, its machine runs on as on-demand by label, claim and node, and does not drift. One in
+// a reservation that goes on keeps its labels, also when its class does not choose it any more.
 func TestAMachineWhoseReservationEndedIsOnDemand(t *testing.T) {
 	t.Parallel()
 	r, c, _, ends := blockWorld(t)
@@ -143,7 +147,8 @@ func TestAMachineWhoseReservationEndedIsOnDemand(t *testing.T) {
 		for _, o := range r.objectsOf(name) {
 			got := o.GetLabels()
 			_, reserved := got[ec2.ReservationLabels()[0]]
-			if got[karpenterv1.CapacityTypeLabelKey] != capacityType || reserved != (capacityType == "reserved") || got["team"] != "a" {
+			if got[karpenterv1.CapacityTypeLabelKey] != capacityType || reserved != (capacityType == "reserved") ||
+				got["team"] != "a" {
 				t.Errorf("%T %s: labels %v, want %s", o, o.GetName(), got, capacityType)
 			}
 		}
@@ -156,7 +161,8 @@ func TestAMachineWhoseReservationEndedIsOnDemand(t *testing.T) {
 	want("plain", "on-demand")
 	want("block", "reserved")
 	claim := r.objectsOf("plain")[0].(*karpenterv1.NodeClaim)
-	claim.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: "EC2NodeClass", Name: "default"}
+	claim.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: "EC2NodeClass",
+		Name: "default"}
 	if reason, err := c.machines.Drifted(t.Context(), claim); err != nil || reason == ec2.DriftReservation {
 		t.Errorf("drifted by %q, error %v", reason, err)
 	}

@@ -12,16 +12,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
-// Reasons of events on a NodePool that its class leaves no instance type: since the class asks for Nitro enclaves (E-01), or the pool
-// for dedicated machines where others of the class do not (E-18).
+// Reasons of events on a NodePool that its class leaves no instance type: since the class asks for Nitro enclaves
+// (E-01), or the pool for dedicated machines where others of the class do not (E-18).
 const (
 	EventNoEnclaves = "EnclavesUnsupported"
 	EventTenancy    = "TenancyUnsupported"
 )
 
 // fit finds where a class and its NodePools do not go together: reservations that no pool takes become a matter of the
-// result's condition (E-77), and a pool without a type that has enclaves, or without the tenancy that it asks for, is told so, once
-// as long as the text is the same.
+// result's condition (E-77), and a pool without a type that has enclaves, or without the tenancy that it asks for, is
+// told so, once as long as the text is the same.
 func (k *classes) fit(ctx context.Context, c *connection, each *awsv1.EC2NodeClass, r resolve.Result) resolve.Result {
 	pools, err := k.poolsOf(ctx, each.Name)
 	if err != nil {

@@ -38,8 +38,8 @@ func TestAPoolWithoutEnclavesIsTold(t *testing.T) {
 	t.Parallel()
 	small := aPool("small", "secure", instanceType, "t3.micro", "t3.small", "t3.medium", "t3.nano")
 	r := newRegion(t, nil, aClass("secure", withEnclaves), aClass("plain"), small,
-		aPool("large", "secure", instanceType, "t3.micro", "m6g.large"), aPool("open", "plain", instanceType, "t3.micro"),
-		aPool("nowhere", "secure", instanceType, "no.such"))
+		aPool("large", "secure", instanceType, "t3.micro", "m6g.large"),
+		aPool("open", "plain", instanceType, "t3.micro"), aPool("nowhere", "secure", instanceType, "no.such"))
 	r.connectNow()
 	r.look()
 	r.look()
@@ -74,8 +74,8 @@ func TestAPoolWithoutEnclavesIsTold(t *testing.T) {
 	}
 }
 
-// E-77: a reservation of a type or in a zone that no pool takes is named, with the pool that comes closest; a pool that
-// changes, and one without a pool, is not told. The class stays ready, and the reservation stays in its status.
+// E-77: a reservation of a type or in a zone that no pool takes is named, with the pool that comes closest; a pool
+// that changes, and one without a pool, is not told. The class stays ready, and the reservation stays in its status.
 func TestAReservationThatNoPoolTakes(t *testing.T) {
 	t.Parallel()
 	terms := func(c *awsv1.EC2NodeClass) {
@@ -91,8 +91,10 @@ func TestAReservationThatNoPoolTakes(t *testing.T) {
 	r.connectNow()
 	r.look()
 	c := r.condition("default", resolve.CapacityReservationsReady)
-	for _, want := range []string{"cr-1 (m5.large in us-east-1a)", "no NodePool", "general", "karpenter.k8s.aws/instance-family"} {
-		if c.Status != metav1.ConditionFalse || c.Reason != resolve.CapacityReservationNotFound || !strings.Contains(c.Message, want) {
+	for _, want := range []string{"cr-1 (m5.large in us-east-1a)", "no NodePool", "general",
+		"karpenter.k8s.aws/instance-family"} {
+		if c.Status != metav1.ConditionFalse || c.Reason != resolve.CapacityReservationNotFound ||
+			!strings.Contains(c.Message, want) {
 			t.Errorf("%+v, want it False and to have %q", c, want)
 		}
 	}
@@ -118,12 +120,14 @@ func TestAReservationThatNoPoolTakes(t *testing.T) {
 		return r.condition("default", resolve.CapacityReservationsReady)
 	}
 	const zone = "topology.kubernetes.io/zone"
-	for _, c := range []karpenterv1.Condition{change(instanceType, "m5.large", "c5.large"), change(zone, "us-east-1a")} {
+	for _, c := range []karpenterv1.Condition{change(instanceType, "m5.large", "c5.large"),
+		change(zone, "us-east-1a")} {
 		if c.Status != metav1.ConditionTrue {
 			t.Errorf("pool %+v: %+v", pool.Spec.Template.Spec.Requirements, c)
 		}
 	}
-	if c := change(zone, "us-east-1b"); !strings.Contains(c.Message, "asked is topology.kubernetes.io/zone=us-east-1b") {
+	if c := change(zone, "us-east-1b"); !strings.Contains(c.Message,
+		"asked is topology.kubernetes.io/zone=us-east-1b") {
 		t.Errorf("another zone: %+v", c)
 	}
 }

@@ -16,20 +16,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
-// This file judges what Joiner leaves behind by the rules of Karpenter's AWS provider, read at release 1.15.1. Each rule names its
-// file there.
+// This file judges what Joiner leaves behind by the rules of Karpenter's AWS provider, read at release 1.15.1. Each
+// rule names its file there.
 
 // theirVersion is the version of their hash (pkg/apis/v1/ec2nodeclass.go).
 const theirVersion = "v6"
 
-// resume does to class and claims what Karpenter does when it finds another version on a class: each claim of another version gets
-// theirs, and their hash unless it has any condition Drifted; then the class does (pkg/controllers/nodeclass/hash/controller.go).
+// resume does to class and claims what Karpenter does when it finds another version on a class: each claim of another
+// version gets theirs, and their hash unless it has any condition Drifted; then the class does
+// (pkg/controllers/nodeclass/hash/controller.go).
 func (p *peer) resume(hash string) {
 	p.t.Helper()
 	class := p.class("default")
 	if class.Annotations["karpenter.k8s.aws/ec2nodeclass-hash-version"] != theirVersion {
 		for _, claim := range p.claims() {
-			if claim.Spec.NodeClassRef.Name != class.Name || claim.Annotations["karpenter.k8s.aws/ec2nodeclass-hash-version"] == theirVersion {
+			if claim.Spec.NodeClassRef.Name != class.Name ||
+				claim.Annotations["karpenter.k8s.aws/ec2nodeclass-hash-version"] == theirVersion {
 				continue
 			}
 			claim.Annotations["karpenter.k8s.aws/ec2nodeclass-hash-version"] = theirVersion
@@ -49,7 +51,8 @@ func (p *peer) theyDrift(claim *karpenterv1.NodeClaim) string {
 	p.t.Helper()
 	class, machine := p.class("default"), p.alive()[claim.Status.ProviderID]
 	hashes, versions := "karpenter.k8s.aws/ec2nodeclass-hash", "karpenter.k8s.aws/ec2nodeclass-hash-version"
-	if a, b := claim.Annotations, class.Annotations; a[hashes] != "" && b[hashes] != "" && a[versions] == b[versions] && a[hashes] != b[hashes] {
+	if a, b := claim.Annotations, class.Annotations; a[hashes] != "" && b[hashes] != "" &&
+		a[versions] == b[versions] && a[hashes] != b[hashes] {
 		return "NodeClassDrift"
 	}
 	if !slices.ContainsFunc(class.Status.AMIs, func(a awsv1.AMI) bool { return a.ID == claim.Status.ImageID }) {
@@ -71,7 +74,8 @@ func (p *peer) theyDrift(claim *karpenterv1.NodeClaim) string {
 	return ""
 }
 
-// theyList reports whether Karpenter knows a machine as one of the cluster's (pkg/providers/instance/instance.go, List).
+// theyList reports whether Karpenter knows a machine as one of the cluster's (pkg/providers/instance/instance.go,
+// List).
 func theyList(i ec2test.Instance) bool {
 	_, pool := i.Tags["karpenter.sh/nodepool"]
 	_, class := i.Tags["karpenter.k8s.aws/ec2nodeclass"]
@@ -93,8 +97,8 @@ func (p *peer) theyEnd() (ids []string) {
 	return ids
 }
 
-// theyDelete are the instance profiles that Karpenter would delete: those of the cluster that no class's status and no claim's
-// annotation names (pkg/controllers/nodeclass/garbagecollection/controller.go).
+// theyDelete are the instance profiles that Karpenter would delete: those of the cluster that no class's status and no
+// claim's annotation names (pkg/controllers/nodeclass/garbagecollection/controller.go).
 func (p *peer) theyDelete() (names []string) {
 	inUse := map[string]bool{p.class("default").Status.InstanceProfile: true}
 	for _, claim := range p.claims() {
@@ -144,8 +148,8 @@ func (p *peer) role(generation int64, name string) {
 	}
 }
 
-// E-05, E-36, E-55, E-57, P-34: what Joiner leaves is Karpenter's again, what it has launched too: nothing drifts, no machine is
-// ended, and no running machine loses its instance profile, also after a change of the role.
+// E-05, E-36, E-55, E-57, P-34: what Joiner leaves is Karpenter's again, what it has launched too: nothing drifts, no
+// machine is ended, and no running machine loses its instance profile, also after a change of the role.
 func TestKarpenterTakesItsClusterBack(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t, theirVersion)
@@ -177,7 +181,8 @@ func TestKarpenterTakesItsClusterBack(t *testing.T) {
 		if !theyList(i) || i.Tags["karpenter.sh/nodeclaim"] != claim.Name || i.Tags["Name"] != claim.Status.NodeName {
 			t.Errorf("the machine of %s has the tags %v", claim.Name, i.Tags)
 		}
-		if i.Tags["kubernetes.io/cluster/"+clusterName] != "owned" || !strings.HasPrefix(i.Template, "karpenter.k8s.aws/") {
+		if i.Tags["kubernetes.io/cluster/"+clusterName] != "owned" ||
+			!strings.HasPrefix(i.Template, "karpenter.k8s.aws/") {
 			t.Errorf("the machine of %s has the tags %v and the template %s", claim.Name, i.Tags, i.Template)
 		}
 		if !slices.Contains(claim.Finalizers, "karpenter.sh/termination") {

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/ec2test"
 )
 
-// E-53: an instance whose check has failed for two minutes is unhealthy, and one for which EC2 has announced something as soon as that is
-// asked for. A right that is missing stops nothing, and what was known stays.
+// E-53: an instance whose check has failed for two minutes is unhealthy, and one for which EC2 has announced something
+// as soon as that is asked for. A right that is missing stops nothing, and what was known stays.
 func TestSickInstances(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t, theirVersion)
@@ -52,7 +52,8 @@ func TestSickInstances(t *testing.T) {
 	look()
 	p.wait(impairedFor + time.Second)
 	look("web-1")
-	p.server.Schedule(instance("web-2"), ec2test.ScheduledEvent{Code: "instance-retirement", NotBefore: p.Now().Add(time.Hour)})
+	p.server.Schedule(instance("web-2"), ec2test.ScheduledEvent{Code: "instance-retirement",
+		NotBefore: p.Now().Add(time.Hour)})
 	p.wait(eventsEvery)
 	look("web-1", "web-2")
 	const sick = "karpenter_interruption_instance_status_unhealthy_total" // what lasts is counted once (E-62)

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2"
 )
 
-// lazy is the provider before AWS can be reached, and after. A process starts without credentials or region, and says so (E-59);
-// until it has them, it knows of no machine whether it exists: that is an error, never an empty list.
+// lazy is the provider before AWS can be reached, and after. A process starts without credentials or region, and says
+// so (E-59); until it has them, it knows of no machine whether it exists: that is an error, never an empty list.
 type lazy struct {
 	ec2.Kind
 	link *link
@@ -39,7 +39,8 @@ func (l lazy) Catalog(ctx context.Context, className string) (catalog.Catalog, e
 }
 
 // Launch implements provider.Provider.
-func (l lazy) Launch(ctx context.Context, claim *karpenterv1.NodeClaim, notAfter time.Time) (provider.Instance, error) {
+func (l lazy) Launch(ctx context.Context, claim *karpenterv1.NodeClaim,
+	notAfter time.Time) (provider.Instance, error) {
 	p, err := l.real()
 	if err != nil {
 		return provider.Instance{}, err

@@ -71,7 +71,7 @@ type link struct {
 	facts   facts
 }
 
-// connection is what there is once AWS can be asked.
+// connection is what works once AWS can be asked.
 type connection struct {
 	region   string
 	clients  calls.Clients
@@ -171,9 +171,10 @@ func find(ctx context.Context, load func(context.Context) (aws.Config, error)) (
 		return cfg, trouble{ReasonRegion, "no region is set, and there is no metadata service to ask: set AWS_REGION"}
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-		return cfg, trouble{ReasonCredentials, fmt.Sprintf("no credentials for AWS: give the service account a role, by Pod Identity "+
-			"or by annotation eks.amazonaws.com/role-arn (IRSA). Tried were environment, shared files, web identity, container and "+
-			"instance: %s", oneLine(err))}
+		return cfg, trouble{ReasonCredentials,
+			fmt.Sprintf("no credentials for AWS: give the service account a role, by Pod Identity "+
+				"or by annotation eks.amazonaws.com/role-arn (IRSA). Tried were environment, shared files, web identity, container and "+
+				"instance: %s", oneLine(err))}
 	}
 	return cfg, trouble{}
 }
@@ -194,8 +195,10 @@ func regionHere(ctx context.Context, cfg aws.Config) string {
 // make makes all that asks AWS.
 func (l *link) make(ctx context.Context, cfg aws.Config) (*connection, error) {
 	clock, s := l.clock, l.settings
-	pricing, priced := offering.PricingEndpoint{Cluster: cfg.Region, Setting: s.pricingRegion, Isolated: s.isolatedVPC}.Region()
-	clients := calls.New(calls.Config{AWS: cfg, PricingRegion: pricing, Clock: clock, Pace: pace.New(clock), Observe: l.meter.observe})
+	pricing, priced := offering.PricingEndpoint{Cluster: cfg.Region, Setting: s.pricingRegion,
+		Isolated: s.isolatedVPC}.Region()
+	clients := calls.New(calls.Config{AWS: cfg, PricingRegion: pricing, Clock: clock, Pace: pace.New(clock),
+		Observe: l.meter.observe})
 	c := &connection{region: cfg.Region, clients: clients, types: offering.NewTypes(clients.EC2, clock)}
 	known, err := tables.Read()
 	if err != nil {
@@ -207,8 +210,8 @@ func (l *link) make(ctx context.Context, cfg aws.Config) (*connection, error) {
 	}
 	c.prices = offering.NewPrices(from)
 	ask := resolve.Config{
-		EC2: clients.EC2, SSM: clients.SSM, IAM: clients.IAM, Now: l.deps.Now, Cluster: s.clusterName, Region: cfg.Region,
-		SubnetRefresh: s.subnets, SecurityGroupRefresh: s.groups, AMIRefresh: s.amis,
+		EC2: clients.EC2, SSM: clients.SSM, IAM: clients.IAM, Now: l.deps.Now, Cluster: s.clusterName,
+		Region: cfg.Region, SubnetRefresh: s.subnets, SecurityGroupRefresh: s.groups, AMIRefresh: s.amis,
 	}
 	if s.isolatedVPC {
 		ask.IAM = nil
@@ -224,13 +227,14 @@ func (l *link) make(ctx context.Context, cfg aws.Config) (*connection, error) {
 			return ec2.Facts{Join: known.join.Cluster, DNS: known.join.DNS, PodAddresses: known.pods}
 		},
 		Settings: offering.Settings{ReservedInterfaces: s.reservedInterfaces, MemoryOverhead: s.memoryOverhead},
-		Prices:   c.prices, Types: c.types, Correct: l.deps.Correct, Meter: l.meter, Branches: known.Branches, Told: l.tell,
-		Rendered: l.meter.rendered,
+		Prices:   c.prices, Types: c.types, Correct: l.deps.Correct, Meter: l.meter, Branches: known.Branches,
+		Told: l.tell, Rendered: l.meter.rendered,
 	})
 	return c, err
 }
 
-// look finds out the facts of the cluster, as far as they may have changed. complete is false when something is to be asked again.
+// look finds out the facts of the cluster, as far as they may have changed. complete is false when something is to be
+// asked again.
 func (l *link) look(ctx context.Context, c *connection) (complete bool) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -263,8 +267,8 @@ func (l *link) look(ctx context.Context, c *connection) (complete bool) {
 	return complete
 }
 
-// podAddresses says where pods have their addresses from (E-12). Amazon's network plug-in takes them from the node's subnet, one by
-// one or in prefixes, as its DaemonSet is set; others do not take any.
+// podAddresses says where pods have their addresses from (E-12). Amazon's network plug-in takes them from the node's
+// subnet, one by one or in prefixes, as its DaemonSet is set; others do not take any.
 func (l *link) podAddresses(ctx context.Context) (subnet.PodAddresses, error) {
 	var daemons appsv1.DaemonSet
 	err := l.deps.Live.Get(ctx, types.NamespacedName{Namespace: "kube-system", Name: "aws-node"}, &daemons)
@@ -288,10 +292,11 @@ func (l *link) askEKS(ctx context.Context, c *connection, next *facts) (version 
 	switch refused := refusal.Of(err); {
 	case err != nil && refused.Code == "ResourceNotFoundException":
 		next.join.None = true
-		next.join.Missing = fmt.Sprintf("EKS knows no cluster %q in %s: correct --cluster-name, or %s", l.settings.clusterName, c.region, lack)
+		next.join.Missing = fmt.Sprintf("EKS knows no cluster %q in %s: correct --cluster-name, or %s",
+			l.settings.clusterName, c.region, lack)
 	case err != nil:
-		next.join.Missing = fmt.Sprintf("eks:DescribeCluster of %q failed: %s %s; it is asked again; or %s", l.settings.clusterName,
-			refused.Code, refused.Message, lack)
+		next.join.Missing = fmt.Sprintf("eks:DescribeCluster of %q failed: %s %s; it is asked again; or %s",
+			l.settings.clusterName, refused.Code, refused.Message, lack)
 	case out.Cluster == nil:
 		next.join.Missing = "EKS answered without a cluster; it is asked again"
 	default:
@@ -309,8 +314,10 @@ func (l *link) askEKS(ctx context.Context, c *connection, next *facts) (version 
 			}
 		}
 		if j.CIDR == "" || j.Endpoint == "" || j.CA == "" {
-			next.join.Missing = fmt.Sprintf("EKS does not say endpoint, authority or range of services of %q yet; it is asked again; or %s",
-				l.settings.clusterName, lack)
+			next.join.Missing =
+				fmt.Sprintf(
+					"EKS does not say endpoint, authority or range of services of %q yet; it is asked again; or %s",
+					l.settings.clusterName, lack)
 		}
 		return aws.ToString(out.Cluster.Version), next.join.Missing == ""
 	}
@@ -321,7 +328,8 @@ func (l *link) askEKS(ctx context.Context, c *connection, next *facts) (version 
 func (l *link) dns(ctx context.Context) ([]string, error) {
 	var service corev1.Service
 	err := l.deps.Live.Get(ctx, types.NamespacedName{Namespace: "kube-system", Name: "kube-dns"}, &service)
-	if apierrors.IsNotFound(err) || err == nil && (service.Spec.ClusterIP == "" || service.Spec.ClusterIP == corev1.ClusterIPNone) {
+	if apierrors.IsNotFound(err) ||
+		err == nil && (service.Spec.ClusterIP == "" || service.Spec.ClusterIP == corev1.ClusterIPNone) {
 		return nil, nil
 	}
 	if err != nil {
@@ -336,7 +344,8 @@ func (l *link) tell(e ec2.Event) {
 	if e.Claim != "" {
 		about = &karpenterv1.NodeClaim{}
 	}
-	if err := l.deps.Client.Get(context.Background(), types.NamespacedName{Name: cmp.Or(e.Claim, e.Class)}, about); err == nil {
+	if err := l.deps.Client.Get(context.Background(), types.NamespacedName{Name: cmp.Or(e.Claim, e.Class)},
+		about); err == nil {
 		l.deps.Events.Event(about, event.Warning, e.Reason, e.Message)
 	}
 	if e.Reason == ec2.EventUnauthorized || e.Reason == ec2.EventInstanceFailed {
@@ -344,8 +353,8 @@ func (l *link) tell(e ec2.Event) {
 	}
 }
 
-// tellClasses tells each node class what is the matter with more than itself, once as long as the text is the same; told is what each
-// was told last.
+// tellClasses tells each node class what is the matter with more than itself, once as long as the text is the same;
+// told is what each was told last.
 func (l *link) tellClasses(ctx context.Context, told map[types.UID]string, reason, text string) {
 	var list awsv1.EC2NodeClassList
 	if err := l.deps.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

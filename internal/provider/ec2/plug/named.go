@@ -62,7 +62,8 @@ func newNamed(log logr.Logger) named {
 			Help:    "How many callers' asks became one call.",
 			Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500},
 		}, []string{"batcher"}),
-		messages: counters("joiner_ec2_messages_total", // Karpenter's name is that of notices about machines of the cluster
+		// Karpenter's name is that of notices about machines of the cluster
+		messages: counters("joiner_ec2_messages_total",
 			"Messages of the interruption queue, by what they say, those about other machines too.", "kind"),
 		late: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "karpenter_interruption_message_queue_duration_seconds",
@@ -100,7 +101,8 @@ func (n *named) Heard(m queue.Message, at time.Time) {
 		n.late.Observe(max(0, at.Sub(m.Sent).Seconds()))
 	}
 	if m.Explanation != "" {
-		n.log.V(1).Info("a message of the interruption queue is not understood", "kind", m.Kind, "reason", m.Explanation)
+		n.log.V(1).Info("a message of the interruption queue is not understood", "kind", m.Kind, "reason",
+			m.Explanation)
 	}
 }
 

@@ -62,8 +62,8 @@ func claimOf(name, kind string) *karpenterv1.NodeClaim {
 	return claim
 }
 
-// E-62: launches and ends that EC2 refuses are counted by Karpenter's names, by zone and reason, and calls that several
-// claims share with how many they were.
+// E-62: launches and ends that EC2 refuses are counted by Karpenter's names, by zone and reason, and calls that
+// several claims share with how many they were.
 func TestRefusalsAndBatchesHaveKarpentersNames(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, nil, aClass("default"))
@@ -176,8 +176,9 @@ func TestMessagesAreCounted(t *testing.T) {
 	c := r.connectNow()
 	url := r.server.AddQueue("warnings")
 	message := func(kind, detail string) {
-		r.server.Send("warnings", fmt.Sprintf(`{"id": "m", "source": "aws.ec2", "detail-type": %q, "time": %q, "detail": %s}`,
-			kind, r.Now().UTC().Add(-3*time.Second).Format(time.RFC3339), detail))
+		r.server.Send("warnings",
+			fmt.Sprintf(`{"id": "m", "source": "aws.ec2", "detail-type": %q, "time": %q, "detail": %s}`,
+				kind, r.Now().UTC().Add(-3*time.Second).Format(time.RFC3339), detail))
 	}
 	const id = `"instance-id": "i-0123456789abcdef0"`
 	const state = "EC2 Instance State-change Notification"

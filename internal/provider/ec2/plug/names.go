@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// Names asks EC2 by which names the instances of a cluster join as nodes (E-47), for whoever approves their first certificates. It
-// connects at the first question, by the SDK's own chain.
+// Names asks EC2 by which names the instances of a cluster join as nodes (E-47), for whoever approves their first
+// certificates. It connects at the first question, by the SDK's own chain.
 type Names struct {
 	process context.Context // what runs for it ends with it
 	cluster string

@@ -16,7 +16,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/machines"
 )
 
-// E-47: instances of the cluster have the names that EC2 gives them, by one call; others, and those that end, have none.
+// E-47: instances of the cluster have the names that EC2 gives them, by one call; others, and those that end, have
+// none.
 func TestInstancesHaveNames(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, nil, aClass("default"))
@@ -72,7 +73,8 @@ func aClaim(name string) *karpenterv1.NodeClaim {
 	c := &karpenterv1.NodeClaim{}
 	c.Name, c.UID = name, types.UID("uid-of-"+name)
 	c.Labels = map[string]string{karpenterv1.NodePoolLabelKey: "default"}
-	c.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default"}
+	c.Spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass",
+		Name: "default"}
 	return c
 }
 

@@ -29,14 +29,16 @@ func read(t *testing.T, name string) string {
 	return string(content)
 }
 
-// E-80: the table of settings on docs/aws.md has every flag with its default and the chart's value for it, and no other.
+// E-80: the table of settings on docs/aws.md has every flag with its default and the chart's value for it, and no
+// other.
 func TestThePageHasEverySetting(t *testing.T) {
 	t.Parallel()
 	page, chart := read(t, docs+"aws.md"), read(t, top+"charts/joiner/templates/deployment.yaml")
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	New().Flags(flags)
 	rows := map[string][]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\| (.*?) \\| (.*?) \\| (.+) \\|$").FindAllStringSubmatch(page, -1) {
+	for _, row := range regexp.MustCompile(
+		"(?m)^\\| `--([a-z-]+)` \\| (.*?) \\| (.*?) \\| (.+) \\|$").FindAllStringSubmatch(page, -1) {
 		rows[row[1]] = row[2:]
 	}
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -47,7 +49,9 @@ func TestThePageHasEverySetting(t *testing.T) {
 			return
 		}
 		value := "–"
-		if passed := regexp.MustCompile(`--` + f.Name + `=\{\{ \.(\w+) \}\}`).FindStringSubmatch(chart); passed != nil {
+		passed := regexp.MustCompile(`--` + f.Name + `=\{\{ \.(\w+) \}\}`).FindStringSubmatch(
+			chart)
+		if passed != nil {
 			value = "`aws." + passed[1] + "`"
 		}
 		byDefault := "–"
@@ -55,7 +59,8 @@ func TestThePageHasEverySetting(t *testing.T) {
 			byDefault = "`" + f.DefValue + "`"
 		}
 		if row[0] != value || row[1] != byDefault {
-			t.Errorf("docs/aws.md: --%s has chart value %s and default %s, want %s and %s", f.Name, row[0], row[1], value, byDefault)
+			t.Errorf("docs/aws.md: --%s has chart value %s and default %s, want %s and %s", f.Name, row[0], row[1],
+				value, byDefault)
 		}
 	})
 	for name := range rows {
@@ -83,26 +88,30 @@ func TestThePageShowsWhatThereIs(t *testing.T) {
 		t.Errorf("no manifest of %v", objects)
 	}
 	code := sourceOf(t, ".")
-	for _, name := range regexp.MustCompile("`((?:joiner_ec2|karpenter)_[a-z0-9_]+|ec2\\.[a-z]+)").FindAllStringSubmatch(page, -1) {
+	for _, name := range regexp.MustCompile(
+		"`((?:joiner_ec2|karpenter)_[a-z0-9_]+|ec2\\.[a-z]+)").FindAllStringSubmatch(page, -1) {
 		if !strings.Contains(code, `"`+name[1]+`"`) {
 			t.Errorf("docs/aws.md names %s, which does not exist", name[1])
 		}
 	}
-	for _, name := range regexp.MustCompile(`"((?:joiner_ec2|karpenter)_[a-z0-9_]+|ec2\.[a-z]+)"`).FindAllStringSubmatch(code, -1) {
+	for _, name := range regexp.MustCompile(
+		`"((?:joiner_ec2|karpenter)_[a-z0-9_]+|ec2\.[a-z]+)"`).FindAllStringSubmatch(code, -1) {
 		if !strings.Contains(page, "`"+name[1]) {
 			t.Errorf("docs/aws.md does not name %s", name[1])
 		}
 	}
 }
 
-// E-81: each number of docs/aws-numbers.md stands in the code as the page quotes it, and each flag that it names exists.
+// E-81: each number of docs/aws-numbers.md stands in the code as the page quotes it, and each flag that it names
+// exists.
 func TestTheNumbersAreThoseOfTheCode(t *testing.T) {
 	t.Parallel()
 	page := read(t, docs+"aws-numbers.md")
 	sources := map[string]string{}
 	found := 0
 	for _, row := range regexp.MustCompile("(?m)^\\|.*\\| `([a-z0-9/]+): (.+)` \\|$").FindAllStringSubmatch(page, -1) {
-		where := map[string]string{"ec2": "..", "provider": "../..", "controller/claim": "../../../controller/claim"}[row[1]]
+		where := map[string]string{"ec2": "..", "provider": "../..",
+			"controller/claim": "../../../controller/claim"}[row[1]]
 		if where == "" {
 			where = "../" + row[1]
 		}
@@ -114,7 +123,8 @@ func TestTheNumbersAreThoseOfTheCode(t *testing.T) {
 		}
 		found++
 	}
-	if rows := len(regexp.MustCompile(`(?m)^\|`).FindAllString(page, -1)) - 2*len(regexp.MustCompile(`(?m)^\|---`).FindAllString(page, -1)); found != rows || found < 50 {
+	if rows := len(regexp.MustCompile(`(?m)^\|`).FindAllString(page, -1)) - 2*
+		len(regexp.MustCompile(`(?m)^\|---`).FindAllString(page, -1)); found != rows || found < 50 {
 		t.Errorf("%d numbers are found in %d rows: does the test still read them?", found, rows)
 	}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)

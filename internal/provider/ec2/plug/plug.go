@@ -1,5 +1,5 @@
-// Package plug plugs the EC2 provider into a program: its flags, the way to AWS, what it reads and writes in a cluster, and the
-// controllers beside launches:
+// Package plug plugs the EC2 provider into a program: its flags, the way to AWS, what it reads and writes in a
+// cluster, and the controllers beside launches:
 //
 //   - connect finds region and credentials, and the facts of the cluster (E-16, E-59).
 //   - classes resolves EC2NodeClasses and writes what came of it (E-02 to E-05, E-62).
@@ -163,30 +163,35 @@ func metaOf(o client.Object) metav1.ObjectMeta {
 // classWatches are what changes classes: what users write, not our own status; and claims that held a class that goes.
 func classWatches() []kube.Watch {
 	return []kube.Watch{
-		{Object: &awsv1.EC2NodeClass{}, After: kube.OwnPatches, Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
-			if old != nil && fresh != nil && old.GetGeneration() == fresh.GetGeneration() && sameAnnotations(old, fresh) &&
-				(old.GetDeletionTimestamp() == nil) == (fresh.GetDeletionTimestamp() == nil) {
-				return nil
-			}
-			return []reconcile.Request{kube.Singleton()}
-		}},
-		{Object: &karpenterv1.NodeClaim{}, After: time.Second, Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
-			claim, is := old.(*karpenterv1.NodeClaim)
-			if fresh != nil || !is || !refers(claim) {
-				return nil
-			}
-			return []reconcile.Request{kube.Singleton()}
-		}},
+		{Object: &awsv1.EC2NodeClass{}, After: kube.OwnPatches,
+			Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
+				if old != nil && fresh != nil && old.GetGeneration() == fresh.GetGeneration() &&
+					sameAnnotations(old, fresh) &&
+					(old.GetDeletionTimestamp() == nil) == (fresh.GetDeletionTimestamp() == nil) {
+					return nil
+				}
+				return []reconcile.Request{kube.Singleton()}
+			}},
+		{Object: &karpenterv1.NodeClaim{}, After: time.Second,
+			Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
+				claim, is := old.(*karpenterv1.NodeClaim)
+				if fresh != nil || !is || !refers(claim) {
+					return nil
+				}
+				return []reconcile.Request{kube.Singleton()}
+			}},
 	}
 }
 
 // tagWatches are claims whose node has registered.
 func tagWatches() []kube.Watch {
-	return []kube.Watch{{Object: &karpenterv1.NodeClaim{}, Requests: func(_ context.Context, _, fresh client.Object) []reconcile.Request {
-		claim, is := fresh.(*karpenterv1.NodeClaim)
-		if !is || claim.Status.NodeName == "" || claim.DeletionTimestamp != nil || !refers(claim) {
-			return nil
-		}
-		return kube.Requests(claim.Name)
-	}}}
+	return []kube.Watch{
+		{Object: &karpenterv1.NodeClaim{},
+			Requests: func(_ context.Context, _, fresh client.Object) []reconcile.Request {
+				claim, is := fresh.(*karpenterv1.NodeClaim)
+				if !is || claim.Status.NodeName == "" || claim.DeletionTimestamp != nil || !refers(claim) {
+					return nil
+				}
+				return kube.Requests(claim.Name)
+			}}}
 }

@@ -19,7 +19,9 @@ const settledFor = 2 * time.Minute
 // relabel makes a machine on-demand by label once the reservation that it was launched into has ended: it runs on, for
 // the full price (E-13). The claim comes first: it is what is looked at to find out whether there is something to do.
 func (l *link) relabel(ctx context.Context, c *connection, claim *karpenterv1.NodeClaim, node *corev1.Node) error {
-	reserved := func(o client.Object) bool { return o.GetLabels()[karpenterv1.CapacityTypeLabelKey] == catalog.Reserved }
+	reserved := func(o client.Object) bool {
+		return o.GetLabels()[karpenterv1.CapacityTypeLabelKey] == catalog.Reserved
+	}
 	if !reserved(claim) && !reserved(node) {
 		return nil
 	}

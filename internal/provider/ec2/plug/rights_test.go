@@ -34,8 +34,9 @@ func (r *region) registered(c *connection, claim *karpenterv1.NodeClaim) {
 		r.t.Fatal(err)
 	}
 	claim.Status.ProviderID, claim.Status.NodeName = machine.ProviderID, "ip-10-0-0-1"
-	claim.Status.Conditions = []karpenterv1.Condition{{Type: karpenterv1.ConditionTypeRegistered, Status: metav1.ConditionTrue,
-		Reason: karpenterv1.ConditionTypeRegistered, LastTransitionTime: metav1.Now()}}
+	claim.Status.Conditions = []karpenterv1.Condition{
+		{Type: karpenterv1.ConditionTypeRegistered, Status: metav1.ConditionTrue,
+			Reason: karpenterv1.ConditionTypeRegistered, LastTransitionTime: metav1.Now()}}
 	if err := r.kube.Status().Update(ctx, claim); err != nil {
 		r.t.Fatal(err)
 	}
@@ -51,16 +52,20 @@ func TestTheRightsOfUpkeepAreUsed(t *testing.T) {
 	r.look()
 	r.look()
 	claim := &karpenterv1.NodeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: types.UID("uid-of-n1"), Labels: map[string]string{karpenterv1.NodePoolLabelKey: "p"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: types.UID("uid-of-n1"),
+			Labels: map[string]string{karpenterv1.NodePoolLabelKey: "p"}},
 		Spec: karpenterv1.NodeClaimSpec{
 			NodeClassRef: &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: "EC2NodeClass", Name: "default"},
-			Resources:    karpenterv1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
+			Resources: karpenterv1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+			},
 			Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{{Key: corev1.LabelInstanceTypeStable,
 				Operator: corev1.NodeSelectorOpIn, Values: []string{"m5.large"}}},
 		},
 	}
 	r.registered(c, claim)
-	if _, err := newTagger(r.link).Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)}); err != nil {
+	if _, err := newTagger(r.link).Reconcile(ctx,
+		reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)}); err != nil {
 		t.Fatal(err)
 	}
 	checks := newHealth(r.link)
@@ -73,7 +78,8 @@ func TestTheRightsOfUpkeepAreUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := len(r.server.InstanceProfiles())
-	if err := r.kube.Patch(ctx, r.class("gone"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+	if err := r.kube.Patch(ctx, r.class("gone"),
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 		t.Fatal(err)
 	}
 	if err := client.IgnoreNotFound(r.kube.Delete(ctx, gone)); err != nil {
@@ -88,7 +94,8 @@ func TestTheRightsOfUpkeepAreUsed(t *testing.T) {
 	if after := len(r.server.InstanceProfiles()); after != before-1 {
 		t.Errorf("%d profiles after the sweep, %d before", after, before)
 	}
-	r.expectRights(rights.Names{Partition: "aws", Region: "us-east-1", Account: ec2test.Account, Cluster: clusterName, NodeRole: "nodes", Queue: "events"})
+	r.expectRights(rights.Names{Partition: "aws", Region: "us-east-1", Account: ec2test.Account, Cluster: clusterName,
+		NodeRole: "nodes", Queue: "events"})
 }
 
 // expectRights compares what was asked for with the rights of upkeep.

@@ -56,12 +56,16 @@ func (s *settings) flags(flags *pflag.FlagSet) {
 		"EC2: network interfaces of a node that are kept from pods")
 	flags.BoolVar(&s.dryRunOff, "disable-dry-run", s.dryRunOff, "EC2: do not try node classes by dry runs")
 	flags.BoolVar(&s.zonalShift, "enable-zonal-shift", s.zonalShift, "EC2: not served yet; has to be off")
-	flags.DurationVar(&s.amis, "ami-refresh-interval", s.amis, "EC2: how long an answer about images holds, 1m or more")
-	flags.DurationVar(&s.subnets, "subnet-refresh-interval", s.subnets, "EC2: how long an answer about subnets holds, 1m or more")
+	flags.DurationVar(&s.amis, "ami-refresh-interval", s.amis,
+		"EC2: how long an answer about images holds, 1m or more")
+	flags.DurationVar(&s.subnets, "subnet-refresh-interval", s.subnets,
+		"EC2: how long an answer about subnets holds, 1m or more")
 	flags.DurationVar(&s.groups, "security-group-refresh-interval", s.groups,
 		"EC2: how long an answer about security groups holds, 1m or more")
-	flags.StringVar(&s.gates, "aws-feature-gates", s.gates, "EC2: Karpenter's list of NAME=true; what is on there and not served is refused")
-	flags.StringVar(&s.pricingRegion, "pricing-region", s.pricingRegion, "EC2: region whose Pricing endpoint is asked; without it the nearest")
+	flags.StringVar(&s.gates, "aws-feature-gates", s.gates,
+		"EC2: Karpenter's list of NAME=true; what is on there and not served is refused")
+	flags.StringVar(&s.pricingRegion, "pricing-region", s.pricingRegion,
+		"EC2: region whose Pricing endpoint is asked; without it the nearest")
 }
 
 // validate returns an error for each setting that cannot work, with its value and what is allowed.
@@ -71,8 +75,10 @@ func (s *settings) validate() error {
 	if len(s.clusterName) > 100 {
 		fault("--cluster-name has %d characters: want 1 to 100", len(s.clusterName))
 	}
-	if u, err := url.Parse(s.clusterEndpoint); s.clusterEndpoint != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
-		fault("--cluster-endpoint is %q: want a URL such as https://example.gr7.us-east-1.eks.amazonaws.com", s.clusterEndpoint)
+	if u, err := url.Parse(s.clusterEndpoint); s.clusterEndpoint != "" &&
+		(err != nil || u.Scheme != "https" || u.Host == "") {
+		fault("--cluster-endpoint is %q: want a URL such as https://example.gr7.us-east-1.eks.amazonaws.com",
+			s.clusterEndpoint)
 	}
 	if s.clusterCA != "" {
 		text, err := base64.StdEncoding.DecodeString(s.clusterCA)
@@ -92,7 +98,8 @@ func (s *settings) validate() error {
 	for _, each := range []struct {
 		flag  string
 		value time.Duration
-	}{{"ami-refresh-interval", s.amis}, {"subnet-refresh-interval", s.subnets}, {"security-group-refresh-interval", s.groups}} {
+	}{{"ami-refresh-interval", s.amis}, {"subnet-refresh-interval", s.subnets},
+		{"security-group-refresh-interval", s.groups}} {
 		if each.value < leastRefresh {
 			fault("--%s is %s: want 1m or more", each.flag, each.value)
 		}
@@ -118,7 +125,10 @@ func (s *settings) checkGates() error {
 			faults = append(faults, fmt.Errorf("--aws-feature-gates has %q: want NAME=true or NAME=false", entry))
 		case value == "false":
 		default:
-			faults = append(faults, fmt.Errorf("--aws-feature-gates has %s=true: Joiner does not serve what it stands for; set it to false", name))
+			faults = append(faults,
+				fmt.Errorf(
+					"--aws-feature-gates has %s=true: Joiner does not serve what it stands for; set it to false",
+					name))
 		}
 	}
 	return errors.Join(faults...)

@@ -18,7 +18,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
-// changing are the calls that make, change or end something. CreateTags of a machine that lacks its names is among them.
+// changing are the calls that make, change or end something. CreateTags of a machine that lacks its names is among
+// them.
 func changing() []string {
 	return []string{
 		"ec2:TerminateInstances", "ec2:CreateTags", "ec2:DeleteLaunchTemplate", "iam:CreateInstanceProfile",
@@ -39,7 +40,8 @@ func (p *peer) rounds(c *connection, n int) {
 			p.t.Fatal(err)
 		}
 		for _, claim := range p.claims() {
-			if _, err := newTagger(p.link).Reconcile(p.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: claim.Name}}); err != nil {
+			if _, err := newTagger(p.link).Reconcile(p.t.Context(),
+				reconcile.Request{NamespacedName: client.ObjectKey{Name: claim.Name}}); err != nil {
 				p.t.Fatal(err)
 			}
 		}
@@ -60,8 +62,8 @@ func (r *region) wait(d time.Duration) {
 	r.later += d
 }
 
-// E-05, E-49, E-55, E-57, P-34: what Karpenter has left is taken over as it is, whichever version its hashes have: each instance is
-// its claim's, nothing has drifted, the class stays ready, and no call changes anything.
+// E-05, E-49, E-55, E-57, P-34: what Karpenter has left is taken over as it is, whichever version its hashes have:
+// each instance is its claim's, nothing has drifted, the class stays ready, and no call changes anything.
 func TestKarpentersClusterIsTakenOver(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"v3", "v4", "v5", "v6"} {
@@ -80,7 +82,9 @@ func TestKarpentersClusterIsTakenOver(t *testing.T) {
 				t.Fatalf("listed %v, error %v; want %d instances", list, err, len(before))
 			}
 			for _, claim := range p.claims() {
-				at := slices.IndexFunc(list, func(i provider.Instance) bool { return i.ProviderID == claim.Status.ProviderID })
+				at := slices.IndexFunc(list, func(i provider.Instance) bool {
+					return i.ProviderID == claim.Status.ProviderID
+				})
 				if at < 0 || list[at].ClaimUID != string(claim.UID) || list[at].ClaimName != claim.Name {
 					t.Errorf("%s is not listed as the claim of its instance: %+v", claim.Name, list)
 				}
@@ -91,7 +95,8 @@ func TestKarpentersClusterIsTakenOver(t *testing.T) {
 			}
 			p.unchanged(before, was.InstanceProfile)
 			now := p.class("default").Status
-			if !slices.Equal(now.Subnets, was.Subnets) || !slices.Equal(now.SecurityGroups, was.SecurityGroups) || !slices.EqualFunc(now.AMIs, was.AMIs, sameImage) {
+			if !slices.Equal(now.Subnets, was.Subnets) || !slices.Equal(now.SecurityGroups, was.SecurityGroups) ||
+				!slices.EqualFunc(now.AMIs, was.AMIs, sameImage) {
 				t.Errorf("the status has become %+v, and was %+v", now, was)
 			}
 			if len(p.events) != 0 {
@@ -114,7 +119,8 @@ func (p *peer) annotated(claim *karpenterv1.NodeClaim) {
 		p.t.Errorf("%s has annotations %v, want hash %s", claim.Name, claim.Annotations, hash)
 	}
 	for key, want := range map[string]string{
-		profileKey: peerProfile, taggedKey: "true", namedKey: "true", "karpenter.sh/nodepool-hash": "1", "karpenter.sh/nodepool-hash-version": "v3",
+		profileKey: peerProfile, taggedKey: "true", namedKey: "true", "karpenter.sh/nodepool-hash": "1",
+		"karpenter.sh/nodepool-hash-version": "v3",
 	} {
 		if claim.Annotations[key] != want {
 			p.t.Errorf("%s has %s=%q, want %q", claim.Name, key, claim.Annotations[key], want)
@@ -135,7 +141,8 @@ func (p *peer) unchanged(before map[string]ec2test.Instance, profile string) {
 	if len(after) != len(before) {
 		p.t.Errorf("%d instances run, want %d", len(after), len(before))
 	}
-	if got := p.class("default").Status.InstanceProfile; got != profile || p.server.InstanceProfiles()[profile] != "nodes" {
+	if got := p.class("default").Status.InstanceProfile; got != profile ||
+		p.server.InstanceProfiles()[profile] != "nodes" {
 		p.t.Errorf("the class has profile %s; there are %v", got, p.server.InstanceProfiles())
 	}
 	if templates := p.server.LaunchTemplates(); !slices.Contains(templates, peerTemplate) {
@@ -143,8 +150,9 @@ func (p *peer) unchanged(before map[string]ec2test.Instance, profile string) {
 	}
 }
 
-// E-56: Karpenter's launch template goes when nobody has used it for an hour, which no instance minds. Its instance profile stays as
-// long as the class is there, since instances have their role by it; also when the class has another role by then.
+// E-56: Karpenter's launch template goes when nobody has used it for an hour, which no instance minds. Its instance
+// profile stays as long as the class is there, since instances have their role by it; also when the class has another
+// role by then.
 func TestWhatKarpenterMadeGoesWhenNobodyNeedsIt(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t, "v6")
@@ -153,7 +161,8 @@ func TestWhatKarpenterMadeGoesWhenNobodyNeedsIt(t *testing.T) {
 	c := p.connectNow()
 	p.rounds(c, 1)
 	p.role(2, "others")
-	if got := p.class("default").Status.InstanceProfile; got != resolve.ProfileName(clusterName, "us-east-1", "uid-of-default", "others") {
+	if got := p.class("default").Status.InstanceProfile; got != resolve.ProfileName(clusterName, "us-east-1",
+		"uid-of-default", "others") {
 		t.Errorf("with another role the class has profile %s", got)
 	}
 	collector := newCollector(p.link)
@@ -167,12 +176,13 @@ func TestWhatKarpenterMadeGoesWhenNobodyNeedsIt(t *testing.T) {
 		t.Errorf("templates %v, want Karpenter's to be gone", templates)
 	}
 	if p.server.InstanceProfiles()[peerProfile] != "nodes" || len(p.alive()) != len(before) {
-		t.Errorf("profiles %v, instances %v: a running instance has lost its own", p.server.InstanceProfiles(), p.alive())
+		t.Errorf("profiles %v, instances %v: a running instance has lost its own", p.server.InstanceProfiles(),
+			p.alive())
 	}
 }
 
-// E-38: a claim that Karpenter was about to launch when it was stopped: its instance says of no claim whose it is before its node has
-// registered. Joiner launches anew, and what nobody knows of is told as nobody's: it is collected.
+// E-38: a claim that Karpenter was about to launch when it was stopped: its instance says of no claim whose it is
+// before its node has registered. Joiner launches anew, and what nobody knows of is told as nobody's: it is collected.
 func TestALaunchThatKarpenterDidNotFinish(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t, "v6")

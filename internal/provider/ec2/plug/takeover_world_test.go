@@ -23,13 +23,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tag"
 )
 
-// This file makes a cluster as Karpenter's AWS provider leaves it. Read at release 1.15.1, and compared with 1.9.3 and 1.0.8:
+// This file makes a cluster as Karpenter's AWS provider leaves it. Read at release 1.15.1, and compared with 1.9.3 and
+// 1.0.8:
 //
 //   - class: pkg/apis/v1/labels.go, pkg/controllers/nodeclass, pkg/controllers/nodeclass/hash
 //   - claim: pkg/cloudprovider/cloudprovider.go (Create), pkg/controllers/nodeclaim/tagging
-//   - instance and volume: pkg/utils/utils.go (GetTags); the instance's name, and that of its claim, once it has registered
+//   - instance and volume: pkg/utils/utils.go (GetTags); the instance's name, and that of its claim, once it has
+//     registered
 //   - launch template: pkg/providers/launchtemplate
-//   - instance profile: pkg/apis/v1/ec2nodeclass.go (InstanceProfileName, InstanceProfileTags), pkg/providers/instanceprofile
+//   - instance profile: pkg/apis/v1/ec2nodeclass.go (InstanceProfileName, InstanceProfileTags),
+//     pkg/providers/instanceprofile
 
 const (
 	peerProfile  = clusterName + "_15263850463527461230" // by chance
@@ -64,10 +67,13 @@ func newPeer(t *testing.T, version string) *peer {
 	p.must(err)
 	p.images, p.subnets, p.group = images.Images, subnets.Subnets, *groups.SecurityGroups[0].GroupId
 	slices.SortFunc(p.images, func(a, b ec2types.Image) int { return strings.Compare(*a.Name, *b.Name) })
-	p.image = p.images[slices.IndexFunc(p.images, func(i ec2types.Image) bool { return strings.Contains(*i.Name, "x86_64-standard") })]
-	p.server.AddInstanceProfileAt("/karpenter/us-east-1/"+clusterName+"/uid-of-default/", peerProfile, "nodes", map[string]string{
-		tag.Owner(clusterName): "owned", tag.ClusterName: clusterName, tag.Class: "default", corev1.LabelTopologyRegion: "us-east-1",
-	})
+	p.image = p.images[slices.IndexFunc(p.images,
+		func(i ec2types.Image) bool { return strings.Contains(*i.Name, "x86_64-standard") })]
+	p.server.AddInstanceProfileAt("/karpenter/us-east-1/"+clusterName+"/uid-of-default/", peerProfile, "nodes",
+		map[string]string{
+			tag.Owner(clusterName): "owned", tag.ClusterName: clusterName, tag.Class: "default",
+			corev1.LabelTopologyRegion: "us-east-1",
+		})
 	p.add(p.nodeClass(groups.SecurityGroups[0]))
 	return p
 }
@@ -103,12 +109,15 @@ func (p *peer) nodeClass(group ec2types.SecurityGroup) *awsv1.EC2NodeClass {
 	c.Status.InstanceProfile = peerProfile
 	c.Status.SecurityGroups = []awsv1.SecurityGroup{{ID: p.group, Name: aws.ToString(group.GroupName)}}
 	for _, s := range p.subnets {
-		c.Status.Subnets = append(c.Status.Subnets, awsv1.Subnet{ID: *s.SubnetId, Zone: *s.AvailabilityZone, ZoneID: *s.AvailabilityZoneId})
+		c.Status.Subnets = append(c.Status.Subnets, awsv1.Subnet{ID: *s.SubnetId, Zone: *s.AvailabilityZone,
+			ZoneID: *s.AvailabilityZoneId})
 	}
 	for _, i := range p.images {
-		c.Status.AMIs = append(c.Status.AMIs, awsv1.AMI{ID: *i.ImageId, Name: *i.Name, Requirements: requirementsBy(*i.Name)})
+		c.Status.AMIs = append(c.Status.AMIs,
+			awsv1.AMI{ID: *i.ImageId, Name: *i.Name, Requirements: requirementsBy(*i.Name)})
 	}
-	for _, kind := range []string{"AMIsReady", "InstanceProfileReady", "Ready", "SecurityGroupsReady", "SubnetsReady", "ValidationSucceeded"} {
+	for _, kind := range []string{"AMIsReady", "InstanceProfileReady", "Ready", "SecurityGroupsReady", "SubnetsReady",
+		"ValidationSucceeded"} {
 		c.Status.Conditions = append(c.Status.Conditions, yes(kind, 1))
 	}
 	return c
@@ -121,7 +130,9 @@ func requirementsBy(name string) []corev1.NodeSelectorRequirement {
 	if strings.Contains(name, "arm64") {
 		arch = "arm64"
 	}
-	list := []corev1.NodeSelectorRequirement{{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{arch}}}
+	list := []corev1.NodeSelectorRequirement{
+		{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{arch}},
+	}
 	switch {
 	case strings.Contains(name, "nvidia"):
 		return append(list, corev1.NodeSelectorRequirement{Key: gpus, Operator: corev1.NodeSelectorOpExists})
@@ -133,7 +144,8 @@ func requirementsBy(name string) []corev1.NodeSelectorRequirement {
 }
 
 func yes(kind string, generation int64) karpenterv1.Condition {
-	return karpenterv1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, ObservedGeneration: generation,
+	return karpenterv1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind,
+		ObservedGeneration: generation,
 		LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))}
 }
 
@@ -143,15 +155,20 @@ func (p *peer) launch(kind string, ago time.Duration) string {
 	p.server.Advance(-ago)
 	defer p.server.Advance(ago)
 	tags := map[string]string{
-		tag.Owner(clusterName): "owned", "karpenter.sh/nodepool": poolName, tag.ClusterName: clusterName, tag.Class: "default",
+		tag.Owner(clusterName): "owned", "karpenter.sh/nodepool": poolName, tag.ClusterName: clusterName,
+		tag.Class: "default",
 	}
 	if !slices.Contains(p.server.LaunchTemplates(), peerTemplate) {
 		_, err := p.ec2.CreateLaunchTemplate(p.t.Context(), &awsec2.CreateLaunchTemplateInput{
 			LaunchTemplateName: aws.String(peerTemplate),
-			TagSpecifications:  []ec2types.TagSpecification{{ResourceType: ec2types.ResourceTypeLaunchTemplate, Tags: tag.List(tags)}},
+			TagSpecifications: []ec2types.TagSpecification{
+				{ResourceType: ec2types.ResourceTypeLaunchTemplate, Tags: tag.List(tags)},
+			},
 			LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
-				ImageId:            p.image.ImageId,
-				IamInstanceProfile: &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String(peerProfile)},
+				ImageId: p.image.ImageId,
+				IamInstanceProfile: &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{
+					Name: aws.String(peerProfile),
+				},
 				NetworkInterfaces: []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
 					{DeviceIndex: aws.Int32(0), Groups: []string{p.group}}},
 			},
@@ -160,7 +177,8 @@ func (p *peer) launch(kind string, ago time.Duration) string {
 	}
 	var specifications []ec2types.TagSpecification
 	for _, resource := range []ec2types.ResourceType{"instance", "volume", "fleet"} {
-		specifications = append(specifications, ec2types.TagSpecification{ResourceType: resource, Tags: tag.List(tags)})
+		specifications = append(specifications,
+			ec2types.TagSpecification{ResourceType: resource, Tags: tag.List(tags)})
 	}
 	out, err := p.ec2.CreateFleet(p.t.Context(), &awsec2.CreateFleetInput{
 		Type: ec2types.FleetTypeInstant, TagSpecifications: specifications,
@@ -185,16 +203,21 @@ func (p *peer) launch(kind string, ago time.Duration) string {
 func (p *peer) bare(name, kind string) *karpenterv1.NodeClaim {
 	return &karpenterv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, UID: types.UID("uid-of-" + name), Finalizers: []string{"karpenter.sh/termination"}, Generation: 1,
-			Labels: map[string]string{"karpenter.sh/nodepool": poolName, "karpenter.k8s.aws/ec2nodeclass": "default", "team": "blue"},
+			Name: name, UID: types.UID("uid-of-" + name), Finalizers: []string{"karpenter.sh/termination"},
+			Generation: 1,
+			Labels: map[string]string{"karpenter.sh/nodepool": poolName, "karpenter.k8s.aws/ec2nodeclass": "default",
+				"team": "blue"},
 			Annotations: map[string]string{
 				"karpenter.sh/nodepool-hash": "1", "karpenter.sh/nodepool-hash-version": "v3",
-				"karpenter.k8s.aws/ec2nodeclass-hash": peerHash, "karpenter.k8s.aws/ec2nodeclass-hash-version": p.version,
+				"karpenter.k8s.aws/ec2nodeclass-hash":         peerHash,
+				"karpenter.k8s.aws/ec2nodeclass-hash-version": p.version,
 			},
 		},
 		Spec: karpenterv1.NodeClaimSpec{
 			NodeClassRef: &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: "EC2NodeClass", Name: "default"},
-			Resources:    karpenterv1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
+			Resources: karpenterv1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+			},
 			Requirements: []karpenterv1.NodeSelectorRequirementWithMinValues{
 				{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: []string{kind}},
 				{Key: "karpenter.sh/capacity-type", Operator: corev1.NodeSelectorOpIn, Values: []string{"on-demand"}},
@@ -208,18 +231,22 @@ func (p *peer) claim(name, kind string) *karpenterv1.NodeClaim {
 	p.t.Helper()
 	id, zone := p.launch(kind, time.Hour), *p.subnets[0].AvailabilityZone
 	node := "ip-" + strings.TrimPrefix(id, "i-") + ".ec2.internal"
-	_, err := p.ec2.CreateTags(p.t.Context(), &awsec2.CreateTagsInput{Resources: []string{id}, Tags: tag.List(map[string]string{
-		"Name": node, "karpenter.sh/nodeclaim": name})})
+	_, err := p.ec2.CreateTags(p.t.Context(),
+		&awsec2.CreateTagsInput{Resources: []string{id}, Tags: tag.List(map[string]string{
+			"Name": node, "karpenter.sh/nodeclaim": name})})
 	p.must(err)
 	c := p.bare(name, kind)
 	maps.Copy(c.Annotations, map[string]string{profileKey: peerProfile, taggedKey: "true", namedKey: "true"})
 	maps.Copy(c.Labels, map[string]string{
-		corev1.LabelInstanceTypeStable: kind, corev1.LabelTopologyZone: zone, "karpenter.sh/capacity-type": "on-demand",
-		"topology.k8s.aws/zone-id": *p.subnets[0].AvailabilityZoneId, "karpenter.k8s.aws/instance-tenancy": "default",
+		corev1.LabelInstanceTypeStable: kind, corev1.LabelTopologyZone: zone,
+		"karpenter.sh/capacity-type":         "on-demand",
+		"topology.k8s.aws/zone-id":           *p.subnets[0].AvailabilityZoneId,
+		"karpenter.k8s.aws/instance-tenancy": "default",
 	})
 	c.Status = karpenterv1.NodeClaimStatus{
 		ProviderID: fmt.Sprintf("aws:///%s/%s", zone, id), ImageID: *p.image.ImageId, NodeName: node,
-		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("7577Mi")},
+		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"),
+			corev1.ResourceMemory: resource.MustParse("7577Mi")},
 	}
 	for _, kind := range []string{"Initialized", "Launched", "Ready", "Registered"} {
 		c.Status.Conditions = append(c.Status.Conditions, yes(kind, 1))

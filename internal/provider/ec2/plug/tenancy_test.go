@@ -46,8 +46,9 @@ func asking(name, class, key string, values ...string) *karpenterv1.NodeClaim {
 	return c
 }
 
-// E-18, E-24, E-31: a class whose pools all ask for dedicated machines offers these, at their prices, and its launch template asks for
-// them; a claim that does not ask gets none. A pool that asks beside others that do not is told so, once.
+// E-18, E-24, E-31: a class whose pools all ask for dedicated machines offers these, at their prices, and its launch
+// template asks for them; a claim that does not ask gets none. A pool that asks beside others that do not is told so,
+// once.
 func TestDedicatedMachinesAreForThoseWhoAsk(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, nil, aClass("own"), aClass("default"), aPool("alone", "own", tenancy, "dedicated"),
@@ -61,8 +62,8 @@ func TestDedicatedMachinesAreForThoseWhoAsk(t *testing.T) {
 	if own, others := r.tenancies("own"), r.tenancies("default"); own != "dedicated" || others != "default" {
 		t.Errorf("offered are %s and %s machines", own, others)
 	}
-	if said := strings.Join(r.events, "\n"); r.saidOf(EventTenancy) != 1 || !strings.Contains(said, "EC2NodeClass default") ||
-		!strings.Contains(said, "(either)") {
+	if said := strings.Join(r.events, "\n"); r.saidOf(EventTenancy) != 1 ||
+		!strings.Contains(said, "EC2NodeClass default") || !strings.Contains(said, "(either)") {
 		t.Errorf("%d events: %s", r.saidOf(EventTenancy), said)
 	}
 	ask := asking("asks", "own", tenancy, "dedicated")
@@ -70,15 +71,18 @@ func TestDedicatedMachinesAreForThoseWhoAsk(t *testing.T) {
 		t.Fatal(err)
 	}
 	i, err := r.connected().machines.Launch(t.Context(), ask, time.Time{})
-	if err != nil || i.Labels[tenancy] != "dedicated" || i.CapacityType != string(catalog.OnDemand) || i.Price.Dollars() != 0.11 {
+	if err != nil || i.Labels[tenancy] != "dedicated" || i.CapacityType != string(catalog.OnDemand) ||
+		i.Price.Dollars() != 0.11 {
 		t.Fatalf("%+v, error %v", i, err)
 	}
-	out, err := awsec2.NewFromConfig(r.server.OthersConfig()).DescribeInstances(t.Context(), &awsec2.DescribeInstancesInput{})
+	out, err := awsec2.NewFromConfig(r.server.OthersConfig()).DescribeInstances(t.Context(),
+		&awsec2.DescribeInstancesInput{})
 	if err != nil || out.Reservations[0].Instances[0].Placement.Tenancy != ec2types.TenancyDedicated {
 		t.Errorf("EC2 shows %+v, error %v", out, err)
 	}
 	var notReady *provider.NodeClassNotReadyError
-	if _, err := r.connected().machines.Launch(t.Context(), asking("does-not", "own", "kubernetes.io/arch", "amd64"), time.Time{}); !errors.As(err, &notReady) {
+	if _, err := r.connected().machines.Launch(t.Context(), asking("does-not", "own", "kubernetes.io/arch", "amd64"),
+		time.Time{}); !errors.As(err, &notReady) {
 		t.Errorf("a claim that does not ask: error %v, want the class not to be ready for it", err)
 	}
 	if err := r.kube.Create(t.Context(), aPool("new", "own", "kubernetes.io/arch", "amd64")); err != nil {
@@ -90,7 +94,8 @@ func TestDedicatedMachinesAreForThoseWhoAsk(t *testing.T) {
 	}
 	r.link = r.again() // which did not launch the machine
 	r.connectNow()
-	if list, err := (lazy{link: r.link}).List(t.Context()); err != nil || len(list) != 1 || list[0].Labels[tenancy] != "dedicated" {
+	if list, err := (lazy{link: r.link}).List(t.Context()); err != nil || len(list) != 1 ||
+		list[0].Labels[tenancy] != "dedicated" {
 		t.Errorf("listed: %+v, error %v", list, err)
 	}
 }

@@ -107,7 +107,8 @@ func TestUserDataIsMeasured(t *testing.T) {
 			return 0
 		}
 		m := families[0]
-		if m.GetName() != "karpenter_ec2nodeclasses_userdata_bytes" || m.GetMetric()[0].GetLabel()[0].GetValue() != "default" {
+		if m.GetName() != "karpenter_ec2nodeclasses_userdata_bytes" ||
+			m.GetMetric()[0].GetLabel()[0].GetValue() != "default" {
 			t.Fatalf("metric %s of %v", m.GetName(), m.GetMetric()[0].GetLabel())
 		}
 		return m.GetMetric()[0].GetGauge().GetValue()
@@ -152,7 +153,8 @@ func TestUserDataIsMeasured(t *testing.T) {
 	}
 }
 
-// E-25, E-26: prices that cannot be asked for, and those of another region, are told on each class once; nothing stops.
+// E-25, E-26: prices that cannot be asked for, and those of another region, are told on each class once; nothing
+// stops.
 func TestPricesThatAreNotTheRegionsAreTold(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, nil, aClass("one"))

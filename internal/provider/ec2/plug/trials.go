@@ -49,15 +49,17 @@ func (t trials) forget(list []awsv1.EC2NodeClass) {
 	}
 }
 
-// judge returns what is wrong with launching by a class, nil for nothing, and when to ask again. It tries when the class or what it
-// stands for has changed, and after half an hour. A class that the status says was fine, by another process, is believed for a
-// while: a start costs no calls. accepted says that EC2 has just taken the class as it is.
+// judge returns what is wrong with launching by a class, nil for nothing, and when to ask again. It tries when the
+// class or what it stands for has changed, and after half an hour. A class that the status says was fine, by another
+// process, is believed for a while: a start costs no calls. accepted says that EC2 has just taken the class as it is.
 func (t trials) judge(
-	ctx context.Context, k *classes, c *connection, each *awsv1.EC2NodeClass, status awsv1.EC2NodeClassStatus, found []karpenterv1.Condition,
+	ctx context.Context, k *classes, c *connection, each *awsv1.EC2NodeClass, status awsv1.EC2NodeClassStatus,
+	found []karpenterv1.Condition,
 ) (problem *class.Problem, again time.Duration, accepted bool) {
 	waits := propagating(found)
 	for _, each := range found {
-		summary := each.Type == karpenterv1.ConditionTypeReady || each.Type == karpenterv1.ConditionTypeValidationSucceeded
+		summary := each.Type == karpenterv1.ConditionTypeReady ||
+			each.Type == karpenterv1.ConditionTypeValidationSucceeded
 		if each.Status != metav1.ConditionTrue && !summary &&
 			each.Type != resolve.CapacityReservationsReady && each.Reason != resolve.Propagating {
 			return nil, untoldHolds, false // nothing could be launched: that is told already
@@ -76,7 +78,8 @@ func (t trials) judge(
 	}
 	like := likeOf(each, status)
 	if tried && known.of == of && known.problem == nil && !news {
-		for _, other := range t { // one trial is enough for classes that are alike and were fine, but for new profiles
+		// One trial is enough for classes that are alike and were fine, apart from new profiles.
+		for _, other := range t {
 			if other.like == like && other.problem == nil && now.Before(other.until.Add(-trialHolds/2)) {
 				known.like, known.at, known.until = like, other.at, other.until
 				t[each.UID] = known
@@ -117,7 +120,7 @@ func valid(each *awsv1.EC2NodeClass) bool {
 	return found && c.Status == metav1.ConditionTrue && c.ObservedGeneration == each.Generation
 }
 
-// printOf is equal for what makes equal launches: a class's spec, and what it stands for but for the order of subnets.
+// printOf is equal for what makes equal launches: a class's spec, and what it resolves to, in any order of subnets.
 func printOf(each *awsv1.EC2NodeClass, status awsv1.EC2NodeClassStatus) [32]byte {
 	status = *status.DeepCopy()
 	status.Conditions = nil

@@ -47,8 +47,8 @@ const (
 	EventPricesUnavailable = "PricesUnavailable"
 )
 
-// tellPrices tells each class once that prices are not those of its region, or could not be asked for. They only rank types: launches go
-// on.
+// tellPrices tells each class once that prices are not those of its region, or could not be asked for. They only rank
+// types: launches go on.
 func (o *offers) tellPrices(ctx context.Context, c *connection, err error) {
 	if text := c.prices.Known().Borrowed(); text != "" {
 		o.tellClasses(ctx, o.told, EventPricesBorrowed, text)
@@ -57,21 +57,24 @@ func (o *offers) tellPrices(ctx context.Context, c *connection, err error) {
 	}
 	if refused := refusal.Of(err); err != nil {
 		o.tellClasses(ctx, o.failed, EventPricesUnavailable,
-			fmt.Sprintf("prices could not be asked for, those that are known stay: %s %s", refused.Code, strings.TrimRight(refused.Message, ".")))
+			fmt.Sprintf("prices could not be asked for, those that are known stay: %s %s", refused.Code,
+				strings.TrimRight(refused.Message, ".")))
 	}
 }
 
 // step asks for what is due, and learns from nodes.
 func (o *offers) step(ctx context.Context, c *connection) (time.Duration, error) {
 	var failures []error
-	for name, refresh := range map[string]func(context.Context) error{"types": c.types.Refresh, "prices": c.prices.Refresh} {
+	for name, refresh := range map[string]func(context.Context) error{"types": c.types.Refresh,
+		"prices": c.prices.Refresh} {
 		err := refresh(ctx)
 		if name == "prices" {
 			o.tellPrices(ctx, c, err)
 		}
 		if err != nil {
 			o.meter.failures.WithLabelValues(name).Inc()
-			o.deps.Log.Info("what EC2 sells could not be asked for; what was known of it stays", "what", name, "reason", err.Error())
+			o.deps.Log.Info("what EC2 sells could not be asked for; what was known of it stays", "what", name,
+				"reason", err.Error())
 		}
 	}
 	failures = append(failures, o.learn(ctx, c))
@@ -128,8 +131,8 @@ type tagger struct{ *link }
 
 func newTagger(l *link) tagger { return tagger{l} }
 
-// Reconcile tags the instance of a claim whose node has registered (E-57): its name, and its claim's, where the launch has not said
-// them and the class says no name of its own.
+// Reconcile tags the instance of a claim whose node has registered (E-57): its name, and its claim's, where the launch
+// has not said them and the class says no name of its own.
 func (t tagger) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	c := t.connected()
 	if c == nil {
@@ -176,7 +179,8 @@ func (t tagger) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		return reconcile.Result{}, nil
 	case refusal.Of(err).Class == refusal.Rights || refusal.Of(err).Class == refusal.Request:
 		t.meter.failures.WithLabelValues("tags").Inc()
-		t.deps.Log.Info("an instance could not be tagged", "nodeClaim", claim.Name, "instance", id, "reason", refusal.Of(err).Message)
+		t.deps.Log.Info("an instance could not be tagged", "nodeClaim", claim.Name, "instance", id, "reason",
+			refusal.Of(err).Message)
 		return reconcile.Result{RequeueAfter: collectEvery}, nil // names are for people; machines do not need them
 	}
 	return reconcile.Result{}, fmt.Errorf("tagging instance %s: %w", id, err)
@@ -221,7 +225,8 @@ func (k *collector) failed(what string, err error) {
 	}
 }
 
-// sweep deletes profiles of classes that are gone. What is asked for is what the API server has, not a cache that may be behind.
+// sweep deletes profiles of classes that are gone. What is asked for is what the API server has, not a cache that may
+// be behind.
 func (k *collector) sweep(ctx context.Context, c *connection) error {
 	var list awsv1.EC2NodeClassList
 	if err := k.deps.Live.List(ctx, &list); err != nil {

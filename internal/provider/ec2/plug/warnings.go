@@ -136,8 +136,8 @@ const (
 
 func newHealth(l *link) *health { return &health{link: l} }
 
-// step asks for instances whose checks fail, and those with a scheduled event. It begins a minute after the start, which has enough to
-// ask (E-61); a check counts only once it has failed for longer.
+// step asks for instances whose checks fail, and those with a scheduled event. It begins a minute after the start,
+// which has enough to ask (E-61); a check counts only once it has failed for longer.
 func (h *health) step(ctx context.Context, c *connection) (time.Duration, error) {
 	if !h.began {
 		h.began = true
@@ -154,7 +154,8 @@ func (h *health) step(ctx context.Context, c *connection) (time.Duration, error)
 	}
 	if now := h.deps.Now(); now.Sub(h.asked) >= eventsEvery {
 		found, err := h.ask(ctx, c,
-			filterOf("event.code", "instance-reboot", "system-reboot", "system-maintenance", "instance-retirement", "instance-stop"))
+			filterOf("event.code", "instance-reboot", "system-reboot", "system-maintenance", "instance-retirement",
+				"instance-stop"))
 		if err != nil {
 			h.failed(err)
 			return healthEvery, nil
@@ -228,8 +229,8 @@ func (h *health) ask(ctx context.Context, c *connection, filters ...ec2types.Fil
 	return list, nil
 }
 
-// broken returns the categories of the checks that have failed for long, and of what is scheduled that the machine does not survive
-// as it is.
+// broken returns the categories of the checks that have failed for long, and of what is scheduled that the machine
+// does not survive as it is.
 func (h *health) broken(s *ec2types.InstanceStatus) []string {
 	var of []string
 	if h.impaired(s.InstanceStatus) {
@@ -250,6 +251,7 @@ func (h *health) broken(s *ec2types.InstanceStatus) []string {
 func (h *health) impaired(s *ec2types.InstanceStatusSummary) bool {
 	return s != nil && s.Status == ec2types.SummaryStatusImpaired &&
 		slices.ContainsFunc(s.Details, func(d ec2types.InstanceStatusDetails) bool {
-			return d.Status == ec2types.StatusTypeFailed && d.ImpairedSince != nil && h.deps.Now().Sub(*d.ImpairedSince) >= impairedFor
+			return d.Status == ec2types.StatusTypeFailed && d.ImpairedSince != nil &&
+				h.deps.Now().Sub(*d.ImpairedSince) >= impairedFor
 		})
 }

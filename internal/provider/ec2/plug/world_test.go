@@ -66,19 +66,23 @@ func newRegion(t *testing.T, change func(*settings), objects ...client.Object) *
 	r.server.AddNetwork(clusterName, "us-east-1a", "us-east-1b")
 	made := r.Now() // of all images, since the newest come first in a status
 	for variant, arch := range map[string]string{
-		"x86_64/standard": "x86_64", "x86_64/nvidia": "x86_64", "x86_64/neuron": "x86_64", "arm64/standard": "arm64", "arm64/nvidia": "arm64",
+		"x86_64/standard": "x86_64", "x86_64/nvidia": "x86_64", "x86_64/neuron": "x86_64", "arm64/standard": "arm64",
+		"arm64/nvidia": "arm64",
 	} {
 		image := r.server.AddImage(ec2test.Image{Architecture: arch, Created: made,
 			Name: "amazon-eks-node-al2023-" + strings.ReplaceAll(variant, "/", "-") + "-1.34-v20261101"})
-		r.server.SetParameter("/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/"+variant+"/recommended/image_id", image.ID)
+		r.server.SetParameter("/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/"+variant+"/recommended/image_id",
+			image.ID)
 	}
-	r.server.AddCluster(ec2test.Cluster{Name: clusterName, Version: "1.34", Endpoint: "https://c1.example.com", CA: "Y2E=", CIDR: "10.100.0.0/16"})
+	r.server.AddCluster(ec2test.Cluster{Name: clusterName, Version: "1.34", Endpoint: "https://c1.example.com",
+		CA: "Y2E=", CIDR: "10.100.0.0/16"})
 	scheme := runtime.NewScheme()
 	if err := errors.Join(appsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme),
 		corev1.AddToScheme(scheme), karpenterv1.AddToScheme(scheme), awsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	r.kube = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&awsv1.EC2NodeClass{}, &karpenterv1.NodeClaim{}).
+	r.kube = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&awsv1.EC2NodeClass{},
+		&karpenterv1.NodeClaim{}).
 		WithObjects(objects...).Build()
 	s := defaults()
 	s.clusterName = clusterName

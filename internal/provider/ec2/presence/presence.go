@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// NotSeenFor is how long after its launch EC2's not knowing an instance says nothing: two minutes, and as much as this clock may
-	// have been set on since.
+	// NotSeenFor is how long after its launch EC2's not knowing an instance says nothing: two minutes, and as much as
+	// this clock may have been set on since.
 	NotSeenFor = 2*time.Minute + provider.ClockSkew
 	// Apart is how long has to be between two answers that do not know an instance, before it counts as gone.
 	Apart = 10 * time.Second

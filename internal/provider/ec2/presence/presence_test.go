@@ -54,8 +54,8 @@ func TestWhenAnInstanceIsGone(t *testing.T) {
 }
 
 // E-39, as a law: an instance that EC2 shows at most two minutes late, and then always, is never gone, however often
-// and in whatever order it is asked about, also when the clock is set on by up to a minute meanwhile; one that it never shows is gone in
-// the end.
+// and in whatever order it is asked about, also when the clock is set on by up to a minute meanwhile; one that it
+// never shows is gone in the end.
 func TestNoLivingInstanceIsGone(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

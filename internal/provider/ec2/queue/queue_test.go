@@ -66,7 +66,8 @@ func TestMessagesBecomeNotices(t *testing.T) {
 	health := func(detail string) string { return message("aws.health", "AWS Health Event", detail) }
 	for name, c := range map[string]struct{ body, want string }{
 		"spot": {
-			ec2(spot, instance+`,"instance-action":"terminate"}`), "spot_interruption SpotInterrupted" + mine + "=2m0s",
+			ec2(spot, instance+`,"instance-action":"terminate"}`), "spot_interruption SpotInterrupted" + mine +
+				"=2m0s",
 		},
 		"spot hibernate": {
 			ec2(spot, instance+`,"instance-action":"hibernate"}`), "spot_interruption SpotInterrupted" + mine + "=0s",
@@ -94,7 +95,8 @@ func TestMessagesBecomeNotices(t *testing.T) {
 			"capacity_reservation_interruption CapacityReservationInstanceInterrupted" + mine + "=1m30s",
 		},
 		"reservation, other name, resources as one text": {
-			strings.NewReplacer(`["arn:aws:ec2:eu-west-1:123456789012:instance/`+one+`"]`, `"arn"`, `12:01:30Z`, "").Replace(
+			strings.NewReplacer(`["arn:aws:ec2:eu-west-1:123456789012:instance/`+one+`"]`, `"arn"`, `12:01:30Z`,
+				"").Replace(
 				ec2("EC2 Interruptible Capacity Reservation Instance Interruption Warning", reclaimed)),
 			"capacity_reservation_interruption CapacityReservationInstanceInterrupted" + mine + "=2m0s",
 		},
@@ -144,7 +146,8 @@ func TestWhatCannotBeReadIsExplained(t *testing.T) {
 		{message("aws.health", "AWS Health Event", `{"affectedEntities":{}}`), queue.Malformed, "scheduled_change"},
 	} {
 		m := queue.Parse([]byte(c.body), sent, ours)
-		if m.Kind != c.kind || !strings.Contains(m.Explanation, c.text) || len(m.Notices) > 0 || len(m.Explanation) > 300 {
+		if m.Kind != c.kind || !strings.Contains(m.Explanation, c.text) || len(m.Notices) > 0 ||
+			len(m.Explanation) > 300 {
 			t.Errorf("%.80s: %+v, want %s and %q", c.body, m, c.kind, c.text)
 		}
 	}
@@ -220,15 +223,17 @@ func TestWhereAQueueIs(t *testing.T) {
 	for text, why := range map[string]string{
 		"": "1 to 80", "my cluster": "1 to 80", ".fifo": "1 to 80",
 		strings.Repeat("q", 81): "1 to 80", strings.Repeat("q", 80) + ".fifo": "1 to 80",
-		"arn:aws:sns:eu-west-1:123456789012:q": "no ARN of an SQS queue", "arn:aws:sqs:eu-west-1:123456789012": "no ARN",
-		"arn:aws:sqs::123456789012:q": "no region", "arn:aws:sqs:eu-west-1:me:q": "12 digits",
+		"arn:aws:sns:eu-west-1:123456789012:q": "no ARN of an SQS queue",
+		"arn:aws:sqs:eu-west-1:123456789012":   "no ARN",
+		"arn:aws:sqs::123456789012:q":          "no region", "arn:aws:sqs:eu-west-1:me:q": "12 digits",
 		"https://sqs.eu-west-1.amazonaws.com/q":            "an account and a name",
 		"https://sqs.eu-west-1.amazonaws.com/me/q":         "12 digits",
 		"ftp://sqs.eu-west-1.amazonaws.com/123456789012/q": "no URL",
 		"https://u:p@host/123456789012/q":                  "path", "://": "no URL",
 	} {
 		_, err := queue.ParseAddress(text)
-		if err == nil || !strings.Contains(err.Error(), "--interruption-queue is ") || !strings.Contains(err.Error(), why) {
+		if err == nil || !strings.Contains(err.Error(), "--interruption-queue is ") ||
+			!strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v, want %q", text, err, why)
 		}
 	}

@@ -126,7 +126,8 @@ func TestMarksDoubleAndAreForgotten(t *testing.T) {
 		if m.Refused(r, now) != nil {
 			t.Errorf("a second event for a mark of %s", lasts)
 		}
-		if now = now.Add(lasts); m.Marked(r.Type, r.VCPUs, "spot", now) || !m.Marked(r.Type, r.VCPUs, "spot", now.Add(-1)) {
+		if now = now.Add(lasts); m.Marked(r.Type, r.VCPUs, "spot", now) ||
+			!m.Marked(r.Type, r.VCPUs, "spot", now.Add(-1)) {
 			t.Errorf("a mark does not last %s", lasts)
 		}
 	}
@@ -161,7 +162,8 @@ func TestACatalogueWithoutMarks(t *testing.T) {
 			for _, capacityType := range []string{"spot", "on-demand"} {
 				for _, zone := range []string{"a", "b"} {
 					one.Offerings = append(one.Offerings,
-						catalog.Offering{Zone: zone, CapacityType: capacityType, Available: rapid.Bool().Draw(t, "had")})
+						catalog.Offering{Zone: zone, CapacityType: capacityType,
+							Available: rapid.Bool().Draw(t, "had")})
 				}
 			}
 			all.Types = append(all.Types, one)

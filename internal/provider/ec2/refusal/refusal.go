@@ -1,5 +1,5 @@
-// Package refusal sorts what AWS answers when it does not do what it was asked: what it means decides whether to ask again, to ask
-// elsewhere, or to tell a user (E-41). It is pure.
+// Package refusal sorts what AWS answers when it does not do what it was asked: what it means decides whether to ask
+// again, to ask elsewhere, or to tell a user (E-41). It is pure.
 //
 // Source: the list of error codes of the EC2 API reference.
 package refusal
@@ -37,10 +37,12 @@ func (c Class) OfOfferings() bool {
 
 // codes are the codes whose class is known by the whole of them.
 var codes = map[string]Class{
-	"InsufficientInstanceCapacity": Capacity, "InsufficientHostCapacity": Capacity, "InsufficientReservedInstanceCapacity": Capacity,
-	"UnfulfillableCapacity": Capacity, "Unsupported": Capacity, "SpotMaxPriceTooLow": Capacity,
+	"InsufficientInstanceCapacity": Capacity, "InsufficientHostCapacity": Capacity,
+	"InsufficientReservedInstanceCapacity": Capacity,
+	"UnfulfillableCapacity":                Capacity, "Unsupported": Capacity, "SpotMaxPriceTooLow": Capacity,
 
-	"VcpuLimitExceeded": Quota, "InstanceLimitExceeded": Quota, "MaxSpotInstanceCountExceeded": Quota, "MaxFleetCountExceeded": Quota,
+	"VcpuLimitExceeded": Quota, "InstanceLimitExceeded": Quota, "MaxSpotInstanceCountExceeded": Quota,
+	"MaxFleetCountExceeded": Quota,
 
 	"InsufficientFreeAddressesInSubnet": Subnet,
 
@@ -50,7 +52,8 @@ var codes = map[string]Class{
 	"MaxTemplateLimitExceeded": Template,
 
 	"UnauthorizedOperation": Rights, "AccessDenied": Rights, "AccessDeniedException": Rights, "AuthFailure": Rights,
-	"AuthFailure.ServiceLinkedRoleCreationNotPermitted": Rights, "OptInRequired": Rights, "PendingVerification": Rights,
+	"AuthFailure.ServiceLinkedRoleCreationNotPermitted": Rights, "OptInRequired": Rights,
+	"PendingVerification": Rights,
 
 	"RequestLimitExceeded": Throttle, "Throttling": Throttle, "ThrottlingException": Throttle,
 	"TooManyRequestsException": Throttle, "RequestThrottled": Throttle,
@@ -80,8 +83,8 @@ type Refusal struct {
 	Message string
 }
 
-// Of sorts the error of a call; nil gives the zero value. An error without a code is trouble on the way, so nobody knows what
-// was done. So is a code that nobody knows when the status says that the server failed.
+// Of sorts the error of a call; nil gives the zero value. An error without a code is trouble on the way, so nobody
+// knows what was done. So is a code that nobody knows when the status says that the server failed.
 func Of(err error) Refusal {
 	if err == nil {
 		return Refusal{}

@@ -39,7 +39,8 @@ func TestRefusalsAreSorted(t *testing.T) {
 		{coded("UnauthorizedOperation"), refusal.Rights},
 		{coded("AuthFailure.ServiceLinkedRoleCreationNotPermitted"), refusal.Rights},
 		{coded("RequestLimitExceeded"), refusal.Throttle},
-		{answered(http.StatusServiceUnavailable, coded("RequestLimitExceeded")), refusal.Throttle}, // EC2 throttles with 503
+		// EC2 throttles with 503
+		{answered(http.StatusServiceUnavailable, coded("RequestLimitExceeded")), refusal.Throttle},
 		{coded("InternalError"), refusal.Server},
 		{coded("InvalidParameterValue"), refusal.Request},
 		{coded("InvalidParameterCombination"), refusal.Request},
@@ -68,7 +69,8 @@ func TestRefusalsAreSorted(t *testing.T) {
 func TestWhichRefusalsAreOfOfferings(t *testing.T) {
 	t.Parallel()
 	for class, want := range map[refusal.Class]bool{
-		refusal.Capacity: true, refusal.Quota: true, refusal.Subnet: true, refusal.Reservation: true, refusal.Template: false, refusal.Rights: false,
+		refusal.Capacity: true, refusal.Quota: true, refusal.Subnet: true, refusal.Reservation: true,
+		refusal.Template: false, refusal.Rights: false,
 		refusal.Throttle: false, refusal.Server: false, refusal.Request: false, refusal.Unknown: false,
 	} {
 		if class.OfOfferings() != want {

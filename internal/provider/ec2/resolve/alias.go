@@ -37,15 +37,19 @@ func unsupported(spec *awsv1.EC2NodeClassSpec, kubernetes string) string {
 	for _, family := range families {
 		switch {
 		case family == FamilyAL2 && since(kubernetes, 33):
-			return fmt.Sprintf("AWS publishes no images of the family AL2 for Kubernetes %s, only up to 1.32; %s", kubernetes, instead)
+			return fmt.Sprintf("AWS publishes no images of the family AL2 for Kubernetes %s, only up to 1.32; %s",
+				kubernetes, instead)
 		case family == FamilyAL2:
-			return "the family AL2 is not supported, with Kubernetes " + version(kubernetes) + " or any other; " + instead
+			return "the family AL2 is not supported, with Kubernetes " + version(kubernetes) + " or any other; " +
+				instead
 		case family == "Windows2025" && kubernetes != "" && !since(kubernetes, 35):
-			return fmt.Sprintf("AWS publishes images of the family Windows2025 from Kubernetes 1.35 on, and the cluster "+
-				"has %s; nor are Windows nodes supported; %s", kubernetes, instead)
+			return fmt.Sprintf(
+				"AWS publishes images of the family Windows2025 from Kubernetes 1.35 on, and the cluster "+
+					"has %s; nor are Windows nodes supported; %s", kubernetes, instead)
 		case strings.HasPrefix(family, "Windows"):
-			return fmt.Sprintf("the family %s is not supported, with Kubernetes %s or any other: Windows nodes are not "+
-				"served; %s", family, version(kubernetes), instead)
+			return fmt.Sprintf(
+				"the family %s is not supported, with Kubernetes %s or any other: Windows nodes are not "+
+					"served; %s", family, version(kubernetes), instead)
 		}
 	}
 	return ""
@@ -133,7 +137,8 @@ func candidates(family, version, kubernetes string) (list []candidate) {
 				machine = "x86_64"
 			}
 			path := func(suffix string) string {
-				return fmt.Sprintf("/aws/service/bottlerocket/aws-k8s-%s%s/%s/%s/image_id", kubernetes, suffix, machine, release)
+				return fmt.Sprintf("/aws/service/bottlerocket/aws-k8s-%s%s/%s/%s/image_id", kubernetes, suffix,
+					machine, release)
 			}
 			add(path(""), architecture, plainOrNeuron)
 			add(path("-nvidia"), architecture, nvidia)

@@ -39,7 +39,8 @@ type images struct {
 func (r *Resolver) judgeImages(class *awsv1.EC2NodeClass, kubernetes string, into *Result, now time.Time) {
 	if text := unsupported(&class.Spec, kubernetes); text != "" {
 		into.Status.AMIs = nil
-		into.add(unmet(AMIsReady, AMIFamilyUnsupported, "spec.amiFamily or the alias in spec.amiSelectorTerms: "+text), newBasis(), now)
+		into.add(unmet(AMIsReady, AMIFamilyUnsupported, "spec.amiFamily or the alias in spec.amiSelectorTerms: "+text),
+			newBasis(), now)
 		return
 	}
 	g := images{Resolver: r, kubernetes: kubernetes, now: now, basis: newBasis()}

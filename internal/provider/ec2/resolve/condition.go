@@ -89,7 +89,8 @@ func old(c karpenterv1.Condition, b basis, now time.Time) karpenterv1.Condition 
 
 // kept is the condition of a part that this process has had no answer for: what the class's status says, if it says
 // it of the class as it is (E-03). started is when the process began to ask.
-func kept(class *awsv1.EC2NodeClass, kind string, current bool, why *failure, started, now time.Time) karpenterv1.Condition {
+func kept(class *awsv1.EC2NodeClass, kind string, current bool, why *failure,
+	started, now time.Time) karpenterv1.Condition {
 	c, _ := said(class, kind)
 	if !current || c.Type == "" || c.Status == metav1.ConditionUnknown {
 		reason := NotResolved
@@ -99,7 +100,8 @@ func kept(class *awsv1.EC2NodeClass, kind string, current bool, why *failure, st
 		case why.class == refusal.Rights:
 			reason = Unauthorized
 		}
-		return unknown(kind, reason, fmt.Sprintf("not known yet, since AWS could not be asked: %s; it is tried again", why))
+		return unknown(kind, reason, fmt.Sprintf("not known yet, since AWS could not be asked: %s; it is tried again",
+			why))
 	}
 	since, base := lastSeenIn(c.Message)
 	if since.at.IsZero() {
@@ -133,7 +135,8 @@ func (l lastSeen) text(now time.Time, why *failure) string {
 	if l.atLeast {
 		ago, at = "at least ", ", before "
 	}
-	return fmt.Sprintf("%s%s%s ago%s%s: %s", lastSeenPrefix, ago, age(now.Sub(l.at)), at, l.at.UTC().Format(time.RFC3339), why)
+	return fmt.Sprintf("%s%s%s ago%s%s: %s", lastSeenPrefix, ago, age(now.Sub(l.at)), at,
+		l.at.UTC().Format(time.RFC3339), why)
 }
 
 // lastSeenIn reads what text wrote, and returns the message without it. The time is zero when there is none.
@@ -181,7 +184,8 @@ func Ready(conditions []karpenterv1.Condition) karpenterv1.Condition {
 		}
 		if reason != "" {
 			return karpenterv1.Condition{
-				Type: karpenterv1.ConditionTypeReady, Status: status, Reason: reason, Message: strings.Join(messages, "; "),
+				Type: karpenterv1.ConditionTypeReady, Status: status, Reason: reason,
+				Message: strings.Join(messages, "; "),
 			}
 		}
 	}

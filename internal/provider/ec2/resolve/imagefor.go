@@ -44,7 +44,9 @@ func ImageFor(amis []awsv1.AMI, architecture, accelerator string) (awsv1.AMI, bo
 // ImageForLabels returns the first image whose requirements the labels of a type fulfil.
 func ImageForLabels(amis []awsv1.AMI, labels map[string]string) (awsv1.AMI, bool) {
 	for _, ami := range amis {
-		if !slices.ContainsFunc(ami.Requirements, func(r corev1.NodeSelectorRequirement) bool { return !fulfils(labels, r) }) {
+		if !slices.ContainsFunc(ami.Requirements, func(r corev1.NodeSelectorRequirement) bool {
+			return !fulfils(labels, r)
+		}) {
 			return ami, true
 		}
 	}

@@ -63,12 +63,13 @@ func TestReadySumsUp(t *testing.T) {
 		want, reason, text string
 	}{
 		{"T", "T", "T", "True", "Ready", ""}, {"T", "T", "F", "True", "Ready", ""},
-		{"T", "T", "U", "Unknown", "BecauseCapacityReservationsReady", "CapacityReservationsReady: why CapacityReservationsReady"},
+		{"T", "T", "U", "Unknown", "BecauseCapacityReservationsReady",
+			"CapacityReservationsReady: why CapacityReservationsReady"},
 		{"U", "F", "T", "False", "BecauseB", "B: why B"}, {"F", "F", "T", "False", "BecauseA", "A: why A; B: why B"},
 		{"U", "T", "F", "Unknown", "BecauseA", "A: why A"},
 	} {
-		got := resolve.Ready([]karpenterv1.Condition{of("A", c.a), of("B", c.b), of(resolve.CapacityReservationsReady, c.reservations),
-			of("Ready", "F")})
+		got := resolve.Ready([]karpenterv1.Condition{of("A", c.a), of("B", c.b),
+			of(resolve.CapacityReservationsReady, c.reservations), of("Ready", "F")})
 		if string(got.Status) != c.want || got.Reason != c.reason || got.Message != c.text || got.Type != "Ready" {
 			t.Errorf("%+v: %+v", c, got)
 		}

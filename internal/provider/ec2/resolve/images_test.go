@@ -63,7 +63,8 @@ func TestPinnedVersions(t *testing.T) {
 			t.Errorf("%s: %s, want %s", alias, got, want)
 		}
 	}
-	for _, class := range w.classes { // Bottlerocket's standard image has the driver of Neuron devices, AL2023's has not
+	// Bottlerocket's standard image has the driver of Neuron devices, AL2023's has not
+	for _, class := range w.classes {
 		_, found := resolve.ImageFor(class.Status.AMIs, class.Status.AMIs[0].Requirements[0].Values[0], resolve.Neuron)
 		if want := class.Status.AMIs[0].Name == "rocket"; found != want {
 			t.Errorf("%s has an image for Neuron devices: %t", class.Name, found)
@@ -100,7 +101,8 @@ func TestWhyThereIsNoImage(t *testing.T) {
 	}
 	two := w.class("two", terms(awsv1.AMISelectorTerm{ID: "ami-none"}, awsv1.AMISelectorTerm{Name: "al2023-arm64*"}))
 	w.resolve()
-	w.expect(two, resolve.AMIsReady, "True", resolve.AMIsReady, "spec.amiSelectorTerms[0]: image ami-none does not exist")
+	w.expect(two, resolve.AMIsReady, "True", resolve.AMIsReady,
+		"spec.amiSelectorTerms[0]: image ami-none does not exist")
 }
 
 // E-33, E-70: families that are not served, with what to use instead.
@@ -111,7 +113,8 @@ func TestFamiliesThatAreNotServed(t *testing.T) {
 		version, alias, family string
 		want                   []string
 	}{
-		{"1.33", "al2@latest", "", []string{"AL2 for Kubernetes 1.33", "only up to 1.32", "use AL2023 or Bottlerocket"}},
+		{"1.33", "al2@latest", "", []string{"AL2 for Kubernetes 1.33", "only up to 1.32",
+			"use AL2023 or Bottlerocket"}},
 		{"1.32", "al2@latest", "", []string{"AL2 is not supported, with Kubernetes 1.32"}},
 		{"1.34", "windows2025@latest", "", []string{"Windows2025 from Kubernetes 1.35 on", "has 1.34", "Custom"}},
 		{"1.35", "windows2025@latest", "", []string{"Windows2025 is not supported, with Kubernetes 1.35"}},
@@ -120,7 +123,9 @@ func TestFamiliesThatAreNotServed(t *testing.T) {
 		{"", "", "AL2", []string{"AL2 is not supported"}},
 	} {
 		class := w.class("a", func(s *awsv1.EC2NodeClassSpec) {
-			s.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: c.alias, ID: map[bool]string{true: "ami-1"}[c.alias == ""]}}
+			s.AMISelectorTerms = []awsv1.AMISelectorTerm{
+				{Alias: c.alias, ID: map[bool]string{true: "ami-1"}[c.alias == ""]},
+			}
 			if c.family != "" {
 				s.AMIFamily = &c.family
 			}
@@ -147,10 +152,13 @@ func TestImagesAreChosen(t *testing.T) {
 	mine := map[string]string{"team": "a"}
 	w.AddImage(ec2test.Image{ID: "ami-1", Name: "web-1", Owner: ec2test.Account, Created: day(-9), Tags: mine})
 	w.AddImage(ec2test.Image{ID: "ami-2", Name: "web-2", Owner: ec2test.Account, Created: day(-5)})
-	w.AddImage(ec2test.Image{ID: "ami-3", Name: "web-3", Owner: ec2test.Account, Created: day(-3), Deprecated: day(-1), Tags: mine})
+	w.AddImage(ec2test.Image{ID: "ami-3", Name: "web-3", Owner: ec2test.Account, Created: day(-3), Deprecated: day(-1),
+		Tags: mine})
 	w.AddImage(ec2test.Image{ID: "ami-4", Name: "web-0", Created: day(-5)})
-	w.AddImage(ec2test.Image{ID: "ami-5", Name: "web-5", Owner: "999988887777", Created: day(-1), Tags: map[string]string{"shared": "1"}})
-	w.AddImage(ec2test.Image{ID: "ami-6", Name: "web-6", Owner: ec2test.Account, Architecture: "arm64", Created: day(-30), Tags: mine})
+	w.AddImage(ec2test.Image{ID: "ami-5", Name: "web-5", Owner: "999988887777", Created: day(-1),
+		Tags: map[string]string{"shared": "1"}})
+	w.AddImage(ec2test.Image{ID: "ami-6", Name: "web-6", Owner: ec2test.Account, Architecture: "arm64",
+		Created: day(-30), Tags: mine})
 	w.SetParameter("/team/a", "ami-3")
 	for i, c := range []struct {
 		terms []awsv1.AMISelectorTerm

@@ -16,8 +16,8 @@ const (
 	legacyPath = "/"
 )
 
-// karpenterMade adds a profile as Karpenter's AWS provider makes it: below a path of the class, and in earlier releases below none
-// (pkg/providers/instanceprofile of releases 1.0.8, 1.9.3 and 1.15.1).
+// karpenterMade adds a profile as Karpenter's AWS provider makes it: below a path of the class, and in earlier
+// releases below none (pkg/providers/instanceprofile of releases 1.0.8, 1.9.3 and 1.15.1).
 func (w *world) karpenterMade(path, role string, tags map[string]string) {
 	w.AddInstanceProfileAt(path, theirs, role, tags)
 }
@@ -29,8 +29,8 @@ func theirTags(class string) map[string]string {
 	}
 }
 
-// E-40, P-34: the profile that Karpenter made for a class stays the class's: it is ready at once, and nothing is made or changed.
-// One of another role, class or user is left alone, and ours is made.
+// E-40, P-34: the profile that Karpenter made for a class stays the class's: it is ready at once, and nothing is made
+// or changed. One of another role, class or user is left alone, and ours is made.
 func TestAnInheritedProfile(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -69,8 +69,8 @@ func TestAnInheritedProfile(t *testing.T) {
 	}
 }
 
-// E-03, E-40: as long as nobody can be asked about an inherited profile the class stays as it is; when it is gone, or the class has
-// another role, ours is made.
+// E-03, E-40: as long as nobody can be asked about an inherited profile the class stays as it is; when it is gone, or
+// the class has another role, ours is made.
 func TestAnInheritedProfileThatGoes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

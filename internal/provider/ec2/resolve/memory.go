@@ -97,7 +97,8 @@ func (m *memory[T]) due(now time.Time, keys []string, keep func(key string, valu
 	return slices.Sorted(slices.Values(append(due, soon...)))
 }
 
-func (m *memory[T]) dueAndSoon(now time.Time, keys []string, keep func(key string, value T) time.Duration) (due, soon []string) {
+func (m *memory[T]) dueAndSoon(now time.Time, keys []string,
+	keep func(key string, value T) time.Duration) (due, soon []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, key := range slices.Compact(slices.Sorted(slices.Values(keys))) {
@@ -168,7 +169,8 @@ func (b *basis) add(s state, holds time.Duration) {
 	if b.asked.IsZero() || s.asked.Before(b.asked) {
 		b.asked = s.asked
 	}
-	if overdue := s.asked.Add(holds); s.failure != nil && (b.failure == nil || !b.seen.IsZero() && overdue.Before(b.overdue)) {
+	if overdue := s.asked.Add(holds); s.failure != nil &&
+		(b.failure == nil || !b.seen.IsZero() && overdue.Before(b.overdue)) {
 		b.failure, b.seen, b.overdue = s.failure, s.asked, overdue
 	}
 }

@@ -45,7 +45,8 @@ func (r *Resolver) subnets() network[awsv1.SubnetSelectorTerm, subnet.Subnet] {
 		refresh: r.config.SubnetRefresh,
 		list: func(ctx context.Context, filters []ec2types.Filter) (found []subnet.Subnet, err error) {
 			err = pages(ctx, func(ctx context.Context, token *string) (*string, error) {
-				out, err := r.config.EC2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: filters, NextToken: token})
+				out, err := r.config.EC2.DescribeSubnets(ctx,
+					&ec2.DescribeSubnetsInput{Filters: filters, NextToken: token})
 				if err != nil || out.Subnets == nil {
 					return nil, cmp.Or(err, errNoContent)
 				}
@@ -202,7 +203,8 @@ func (j judgement) found(count int, empty []int, total int) karpenterv1.Conditio
 	case total == 0:
 		text += fmt.Sprintf("; the account has none in %s: is it the right region and account?", j.region)
 	case total > 0:
-		text += fmt.Sprintf("; the account has %d in %s: change the terms, or the tags of what is meant", total, j.region)
+		text += fmt.Sprintf("; the account has %d in %s: change the terms, or the tags of what is meant", total,
+			j.region)
 	}
 	return unmet(j.kind, j.reason, text)
 }
@@ -211,7 +213,8 @@ func (r *Resolver) judgeSubnets(class *awsv1.EC2NodeClass, into *Result, now tim
 	n := r.subnets()
 	found, empty, b := n.of(class)
 	j := judgement{
-		kind: SubnetsReady, reason: SubnetsNotFound, things: "subnets", field: "spec.subnetSelectorTerms", region: r.config.Region,
+		kind: SubnetsReady, reason: SubnetsNotFound, things: "subnets", field: "spec.subnetSelectorTerms",
+		region: r.config.Region,
 	}
 	for _, t := range class.Spec.SubnetSelectorTerms {
 		j.texts = append(j.texts, termText(t.ID, "", t.Tags))

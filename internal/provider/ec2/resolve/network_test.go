@@ -20,12 +20,14 @@ func TestAClassIsResolved(t *testing.T) {
 	w.AddSubnet(ec2test.Subnet{ID: "subnet-small", Zone: "us-east-1c", CIDR: "10.9.0.0/24"})
 	w.AddCapacityReservation(ec2test.CapacityReservation{ID: "cr-1", Type: "m5.large", Zone: "us-east-1a", Total: 2})
 	class := w.class("a", func(s *awsv1.EC2NodeClassSpec) {
-		s.SubnetSelectorTerms = append([]awsv1.SubnetSelectorTerm{{ID: "subnet-small"}, {ID: "subnet-none"}}, s.SubnetSelectorTerms...)
+		s.SubnetSelectorTerms = append([]awsv1.SubnetSelectorTerm{{ID: "subnet-small"}, {ID: "subnet-none"}},
+			s.SubnetSelectorTerms...)
 		s.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}}
 	})
 	w.SetPageSize(1)
 	w.ready()
-	want := "SubnetsReady SecurityGroupsReady AMIsReady InstanceProfileReady CapacityReservationsReady ValidationSucceeded Ready"
+	want :=
+		"SubnetsReady SecurityGroupsReady AMIsReady InstanceProfileReady CapacityReservationsReady ValidationSucceeded Ready"
 	if got := kinds(class); got != want {
 		t.Errorf("conditions %s, want %s", got, want)
 	}
@@ -37,7 +39,8 @@ func TestAClassIsResolved(t *testing.T) {
 	if got := strings.Join(zones, ", "); got != "us-east-1a use1-az1, us-east-1b use1-az2, us-east-1c use1-az3" {
 		t.Errorf("subnets in %s: want those with most free addresses first", got)
 	}
-	w.expect(class, resolve.SubnetsReady, "True", resolve.SubnetsReady, "no subnets for spec.subnetSelectorTerms[1] (id subnet-none)")
+	w.expect(class, resolve.SubnetsReady, "True", resolve.SubnetsReady,
+		"no subnets for spec.subnetSelectorTerms[1] (id subnet-none)")
 	if g := class.Status.SecurityGroups; len(g) != 1 || g[0].Name != "eks-cluster-sg-c1" {
 		t.Errorf("groups %v", g)
 	}
@@ -58,7 +61,8 @@ func TestEqualClassesCostAsMuchAsOne(t *testing.T) {
 		w.class(fmt.Sprint("same", i), func(s *awsv1.EC2NodeClassSpec) {
 			s.Role, s.InstanceProfile = nil, new("p")
 			if i%2 == 1 {
-				s.SubnetSelectorTerms = append(s.SubnetSelectorTerms, awsv1.SubnetSelectorTerm{ID: fmt.Sprint("subnet-", i)})
+				s.SubnetSelectorTerms = append(s.SubnetSelectorTerms,
+					awsv1.SubnetSelectorTerm{ID: fmt.Sprint("subnet-", i)})
 			}
 		})
 	}
@@ -117,13 +121,15 @@ func TestWhatIsNotFoundIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	class := w.class("a", func(s *awsv1.EC2NodeClassSpec) {
-		s.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{Tags: map[string]string{"env": "prod", "Name": "*"}}, {ID: "subnet-0"}}
+		s.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{Tags: map[string]string{"env": "prod", "Name": "*"}},
+			{ID: "subnet-0"}}
 		s.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{Name: "node"}}
 	})
 	w.resolve()
-	w.expect(class, resolve.SubnetsReady, "False", resolve.SubnetsNotFound, "[0] (tags Name=*, env=prod)", "[1] (id subnet-0)",
-		"the account has 2 in us-east-1")
-	w.expect(class, resolve.SecurityGroupsReady, "False", resolve.SecurityGroupsNotFound, "[0] (name node)", "the account has 1")
+	w.expect(class, resolve.SubnetsReady, "False", resolve.SubnetsNotFound, "[0] (tags Name=*, env=prod)",
+		"[1] (id subnet-0)", "the account has 2 in us-east-1")
+	w.expect(class, resolve.SecurityGroupsReady, "False", resolve.SecurityGroupsNotFound, "[0] (name node)",
+		"the account has 1")
 	w.expect(class, ready, "False", resolve.SubnetsNotFound, "SubnetsReady: ", "SecurityGroupsReady: ")
 	w.expect(class, karpenterv1.ConditionTypeValidationSucceeded, "Unknown", resolve.NotResolved)
 	empty := &world{Server: ec2test.Start(t, ec2test.Options{}), t: t, version: kubernetes}

@@ -23,8 +23,8 @@ const (
 	forever    = time.Duration(math.MaxInt64)
 )
 
-// getParameter is for one parameter at a time: the right to GetParameters, which takes ten, is another one, and not among
-// those that Karpenter has (E-58). An alias has five parameters at most, and they are asked for once a day.
+// getParameter is for one parameter at a time: the right to GetParameters, which takes ten, is another one, and not
+// among those that Karpenter has (E-58). An alias has five parameters at most, and they are asked for once a day.
 const getParameter = "ssm:GetParameter"
 
 // parameter is a parameter that a class needs.
@@ -87,8 +87,8 @@ func (r *Resolver) askParameters(ctx context.Context, classes []*awsv1.EC2NodeCl
 	}
 }
 
-// ofOneName reports whether a refusal may be for the name alone, such as one that is malformed or of another account: the
-// parameters of others are not to suffer. Trouble of AWS is the others', too.
+// ofOneName reports whether a refusal may be for the name alone, such as one that is malformed or of another account:
+// the parameters of others are not to suffer. Trouble of AWS is the others', too.
 func ofOneName(err error) bool {
 	r := refusal.Of(err)
 	return r.Code != "" && r.Class != refusal.Throttle && r.Class != refusal.Server

@@ -50,10 +50,13 @@ func (r *Resolver) askPlacements(ctx context.Context, classes []*awsv1.EC2NodeCl
 }
 
 // listPlacements asks for a group. There is no filter for ids, so one that does not exist is refused.
-func (r *Resolver) listPlacements(ctx context.Context, s awsv1.PlacementGroupSelector) (found []PlacementGroup, err error) {
+func (r *Resolver) listPlacements(ctx context.Context,
+	s awsv1.PlacementGroupSelector) (found []PlacementGroup, err error) {
 	in := &ec2.DescribePlacementGroupsInput{GroupIds: []string{s.ID}}
 	if s.ID == "" {
-		in = &ec2.DescribePlacementGroupsInput{Filters: []ec2types.Filter{{Name: new("group-name"), Values: []string{s.Name}}}}
+		in = &ec2.DescribePlacementGroupsInput{
+			Filters: []ec2types.Filter{{Name: new("group-name"), Values: []string{s.Name}}},
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -92,7 +95,8 @@ func (r *Resolver) judgePlacement(class *awsv1.EC2NodeClass, into *Result, now t
 			into.add(met(PlacementGroupReady, ""), b, now)
 			return
 		}
-		text = fmt.Sprintf("spec.placementGroupSelector: the placement group %s (%s) is %s, not available", g.ID, g.Name, g.state)
+		text = fmt.Sprintf("spec.placementGroupSelector: the placement group %s (%s) is %s, not available", g.ID,
+			g.Name, g.state)
 	}
 	into.add(unmet(PlacementGroupReady, PlacementGroupNotFound, text), b, now)
 }

@@ -30,7 +30,8 @@ func TestAPlacementGroupIsFound(t *testing.T) {
 	if n := w.Counts()["ec2:DescribePlacementGroups"]; n != 2 {
 		t.Errorf("%d calls, want 2", n)
 	}
-	if got := kinds(named); !strings.HasSuffix(got, "InstanceProfileReady PlacementGroupReady ValidationSucceeded Ready") {
+	if got := kinds(named); !strings.HasSuffix(got,
+		"InstanceProfileReady PlacementGroupReady ValidationSucceeded Ready") {
 		t.Errorf("conditions %s", got)
 	}
 	w.faults(throttled("ec2:DescribePlacementGroups"))

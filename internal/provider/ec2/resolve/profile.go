@@ -39,7 +39,7 @@ const (
 
 // profile is what is known of an instance profile.
 type profile struct {
-	exists  bool // with the role that it is to have
+	exists  bool // with the role that it should have
 	usable  time.Time
 	reason  string // why it cannot be made; "" when it can
 	message string
@@ -67,9 +67,9 @@ func ProfilePath(cluster, region, uid string) string {
 	return "/karpenter/" + region + "/" + cluster + "/" + uid + "/"
 }
 
-// profileOf is the instance profile of a class, by its role or as the user says, and the key of what is known of it. One of the
-// status that another program has made for the class and its role stays: Karpenter's names are by chance, and launches need not wait
-// until EC2 knows another one (E-40, P-34).
+// profileOf is the instance profile of a class, by its role or as the user says, and the key of what is known of it.
+// One of the status that another program has made for the class and its role stays: Karpenter's names are by chance,
+// and launches need not wait until EC2 knows another one (E-40, P-34).
 func (r *Resolver) profileOf(class *awsv1.EC2NodeClass) (name, key string) {
 	role := value(class.Spec.Role)
 	if role == "" {
@@ -91,8 +91,8 @@ func (r *Resolver) profileAsked(class *awsv1.EC2NodeClass) bool {
 	return r.knownProfiles.get(key).known
 }
 
-// inherited is a profile of the status that is not named as ours are, and the key of whether it is made for the class and its role;
-// both are "" without one.
+// inherited is a profile of the status that is not named as ours are, and the key of whether it is made for the class
+// and its role; both are "" without one.
 func (r *Resolver) inherited(class *awsv1.EC2NodeClass) (name, key string) {
 	role, name := value(class.Spec.Role), class.Status.InstanceProfile
 	if role == "" || name == "" || name == ProfileName(r.config.Cluster, r.config.Region, string(class.UID), role) {
@@ -114,14 +114,16 @@ func (r *Resolver) askProfiles(ctx context.Context, classes []*awsv1.EC2NodeClas
 		return
 	}
 	holds := func(_ string, p profile) time.Duration { return p.holds() }
-	ask := func(keyOf func(*awsv1.EC2NodeClass) (name, key string), one func(class *awsv1.EC2NodeClass, name, key string)) {
+	ask := func(keyOf func(*awsv1.EC2NodeClass) (name, key string),
+		one func(class *awsv1.EC2NodeClass, name, key string)) {
 		of := map[string]*awsv1.EC2NodeClass{}
 		for _, class := range classes {
 			if _, key := keyOf(class); key != "" && class.DeletionTimestamp == nil {
 				of[key] = class
 			}
 		}
-		due, _ := r.knownProfiles.dueAndSoon(r.now(), slices.Collect(maps.Keys(of)), holds) // each is a call of its own
+		// each is a call of its own
+		due, _ := r.knownProfiles.dueAndSoon(r.now(), slices.Collect(maps.Keys(of)), holds)
 		for _, key := range due {
 			name, _ := keyOf(of[key])
 			one(of[key], name, key)
@@ -135,8 +137,8 @@ func (r *Resolver) askProfiles(ctx context.Context, classes []*awsv1.EC2NodeClas
 	})
 }
 
-// askInherited looks up whether a profile of the status is made for the class and its role: it lies where its profiles are, or has
-// their tags, as those have that Karpenter made before it used paths.
+// askInherited looks up whether a profile of the status is made for the class and its role: it lies where its profiles
+// are, or has their tags, as those have that Karpenter made before it used paths.
 func (r *Resolver) askInherited(ctx context.Context, class *awsv1.EC2NodeClass, name, key string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -147,14 +149,17 @@ func (r *Resolver) askInherited(ctx context.Context, class *awsv1.EC2NodeClass, 
 		return
 	}
 	fits := err == nil && slices.Equal(rolesOf(found), []string{value(class.Spec.Role)}) &&
-		(value(found.Path) == ProfilePath(r.config.Cluster, r.config.Region, string(class.UID)) || r.taggedFor(class, found))
+		(value(found.Path) == ProfilePath(r.config.Cluster, r.config.Region, string(class.UID)) ||
+			r.taggedFor(class, found))
 	r.knownProfiles.answered(key, asked, profile{exists: fits, usable: value(found.CreateDate)})
 }
 
 // taggedFor reports whether the tags of a profile say that it is made for a class of this cluster and region.
 func (r *Resolver) taggedFor(class *awsv1.EC2NodeClass, found iamtypes.InstanceProfile) bool {
 	for _, want := range r.ownTags(class) {
-		if !slices.ContainsFunc(found.Tags, func(t iamtypes.Tag) bool { return value(t.Key) == want[0] && value(t.Value) == want[1] }) {
+		if !slices.ContainsFunc(found.Tags, func(t iamtypes.Tag) bool {
+			return value(t.Key) == want[0] && value(t.Value) == want[1]
+		}) {
 			return false
 		}
 	}
@@ -198,7 +203,8 @@ func rolesOf(p iamtypes.InstanceProfile) (names []string) {
 
 // makeProfile makes a profile, or gives one its role. Each step may have been done before by somebody who stopped in
 // the middle; IAM may not show that yet, so that it is found out by trying. roles are those to take out of it.
-func (r *Resolver) makeProfile(ctx context.Context, class *awsv1.EC2NodeClass, name string, missing bool, roles []string) {
+func (r *Resolver) makeProfile(ctx context.Context, class *awsv1.EC2NodeClass, name string, missing bool,
+	roles []string) {
 	role, hidden := *class.Spec.Role, false
 	if missing {
 		path := ProfilePath(r.config.Cluster, r.config.Region, string(class.UID))
@@ -274,8 +280,9 @@ func (r *Resolver) judgeProfile(class *awsv1.EC2NodeClass, into *Result, now tim
 	switch {
 	case value(class.Spec.Role) != "" && r.config.IAM == nil:
 		into.Status.InstanceProfile = ""
-		into.Conditions = append(into.Conditions, unmet(InstanceProfileReady, IAMNotReachable, "spec.role needs IAM, which "+
-			"cannot be reached from an isolated VPC: give spec.instanceProfile, the name of a profile that exists"))
+		into.Conditions = append(into.Conditions,
+			unmet(InstanceProfileReady, IAMNotReachable, "spec.role needs IAM, which "+
+				"cannot be reached from an isolated VPC: give spec.instanceProfile, the name of a profile that exists"))
 	case value(class.Spec.Role) == "":
 		text := ""
 		if a.failure != nil && !a.known {
@@ -292,7 +299,8 @@ func (r *Resolver) judgeProfile(class *awsv1.EC2NodeClass, into *Result, now tim
 	case !a.known:
 		_, current := said(class, InstanceProfileReady)
 		current = current || class.Status.InstanceProfile == name
-		into.Conditions = append(into.Conditions, kept(class, InstanceProfileReady, current, b.failure, r.started, now))
+		into.Conditions = append(into.Conditions, kept(class, InstanceProfileReady, current, b.failure, r.started,
+			now))
 		into.stale(b)
 	case a.value.reason != "":
 		into.Status.InstanceProfile = ""
@@ -315,7 +323,8 @@ func (r *Resolver) propagating(name string, p profile, into *Result, now time.Ti
 	if left := p.usable.Add(propagates).Sub(now); left > 0 && !accepted {
 		into.After = min(into.After, propagatingAfter, left)
 		return unknown(InstanceProfileReady, Propagating, fmt.Sprintf(
-			"the instance profile %s was made at %s; EC2 may need a minute to know it", name, p.usable.UTC().Format(time.RFC3339)))
+			"the instance profile %s was made at %s; EC2 may need a minute to know it", name,
+			p.usable.UTC().Format(time.RFC3339)))
 	}
 	return met(InstanceProfileReady, "")
 }

@@ -43,8 +43,8 @@ func TestAProfileIsMadeForARole(t *testing.T) {
 		t.Fatalf("made with %+v", made)
 	}
 	for key, want := range map[string]string{
-		"kubernetes.io/cluster/c1": "owned", "eks:eks-cluster-name": "c1", "topology.kubernetes.io/region": "us-east-1",
-		"karpenter.k8s.aws/ec2nodeclass": "a", "team": "x",
+		"kubernetes.io/cluster/c1": "owned", "eks:eks-cluster-name": "c1",
+		"topology.kubernetes.io/region": "us-east-1", "karpenter.k8s.aws/ec2nodeclass": "a", "team": "x",
 	} {
 		if got := made[0].RequestTags[key]; got != want {
 			t.Errorf("tag %s is %q, want %q", key, got, want)
@@ -72,7 +72,8 @@ func TestNamesOfProfiles(t *testing.T) {
 	seen := map[string]bool{}
 	for _, n := range [][4]string{
 		{"c", "r", "u", "x"}, {"d", "r", "u", "x"}, {"c", "s", "u", "x"}, {"c", "r", "v", "x"}, {"c", "r", "u", "y"},
-		{"c r", "", "u", "x"}, {"c", "r u", "", "x"}, {strings.Repeat("c", 300), "ap-southeast-1", "u", strings.Repeat("x", 64)},
+		{"c r", "", "u", "x"}, {"c", "r u", "", "x"},
+		{strings.Repeat("c", 300), "ap-southeast-1", "u", strings.Repeat("x", 64)},
 	} {
 		name := resolve.ProfileName(n[0], n[1], n[2], n[3])
 		if seen[name] || len(name) > 128 {
@@ -99,8 +100,10 @@ func TestAProfileThatWasHalfMade(t *testing.T) {
 			w.restart()
 			w.Advance(time.Minute)
 			w.resolve()
-			if n := len(w.InstanceProfiles()); n != 1 || w.InstanceProfiles()[class.Status.InstanceProfile] != "nodes" {
-				t.Errorf("%s, %+v: profiles %v, status %q", action, faults, w.InstanceProfiles(), class.Status.InstanceProfile)
+			if n := len(w.InstanceProfiles()); n != 1 ||
+				w.InstanceProfiles()[class.Status.InstanceProfile] != "nodes" {
+				t.Errorf("%s, %+v: profiles %v, status %q", action, faults, w.InstanceProfiles(),
+					class.Status.InstanceProfile)
 			}
 			w.Advance(time.Minute)
 			w.resolve()
@@ -131,7 +134,8 @@ func TestAProfileThatIsNotShownYet(t *testing.T) {
 		w.Advance(time.Minute)
 		w.resolve()
 		w.expect(class, resolve.InstanceProfileReady, "Unknown", resolve.Propagating)
-		if got := w.InstanceProfiles()[class.Status.InstanceProfile]; got != "nodes" || len(w.InstanceProfiles()) != 1 {
+		if got := w.InstanceProfiles()[class.Status.InstanceProfile]; got != "nodes" ||
+			len(w.InstanceProfiles()) != 1 {
 			t.Errorf("profiles %v, status %s", w.InstanceProfiles(), class.Status.InstanceProfile)
 		}
 	}
@@ -155,8 +159,8 @@ func TestRolesThatCannotBeUsed(t *testing.T) {
 	w.faults(ec2test.Faults{Deny: []ec2test.Denial{{Action: "iam:PassRole"}}})
 	denied := w.class("b", nil)
 	w.resolve()
-	w.expect(denied, resolve.InstanceProfileReady, "False", resolve.Unauthorized, `spec.role "nodes"`, "perform: iam:PassRole",
-		"role/nodes")
+	w.expect(denied, resolve.InstanceProfileReady, "False", resolve.Unauthorized, `spec.role "nodes"`,
+		"perform: iam:PassRole", "role/nodes")
 	w.faults(ec2test.Faults{Deny: []ec2test.Denial{{Action: "iam:CreateInstanceProfile"}}})
 	denied = w.class("c", nil)
 	w.resolve()
@@ -207,7 +211,8 @@ func TestAProfileThatTheUserNames(t *testing.T) {
 	w.faults(ec2test.Faults{Deny: []ec2test.Denial{{Action: "iam:*"}}})
 	fresh := w.class("b", func(s *awsv1.EC2NodeClassSpec) { s.Role, s.InstanceProfile = nil, new("unseen") })
 	w.resolve()
-	w.expect(fresh, resolve.InstanceProfileReady, "True", resolve.InstanceProfileReady, "unseen", "iam:GetInstanceProfile")
+	w.expect(fresh, resolve.InstanceProfileReady, "True", resolve.InstanceProfileReady, "unseen",
+		"iam:GetInstanceProfile")
 	w.expect(fresh, ready, "True", "Ready")
 }
 

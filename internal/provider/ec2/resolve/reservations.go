@@ -50,7 +50,8 @@ func reservationOf(c ec2types.CapacityReservation) Reservation {
 		CapacityReservation: awsv1.CapacityReservation{
 			ID: value(c.CapacityReservationId), AvailabilityZone: value(c.AvailabilityZone),
 			InstanceMatchCriteria: string(c.InstanceMatchCriteria), InstanceType: value(c.InstanceType),
-			Interruptible: value(c.Interruptible), OwnerID: value(c.OwnerId), ReservationType: string(c.ReservationType),
+			Interruptible: value(c.Interruptible), OwnerID: value(c.OwnerId),
+			ReservationType: string(c.ReservationType),
 		},
 		Total: int64(value(c.TotalInstanceCount)), Available: int64(value(c.AvailableInstanceCount)),
 		state: string(c.State), platform: string(c.InstancePlatform),
@@ -134,8 +135,8 @@ func (r *Resolver) askReservations(ctx context.Context, classes []*awsv1.EC2Node
 	}
 }
 
-// Reservations returns what is known of capacity reservations, whether a class chooses them or not: machines may run in
-// one that no class chooses any more. What is not known yet, or is old, is asked for.
+// Reservations returns what is known of capacity reservations, whether a class chooses them or not: machines may run
+// in one that no class chooses any more. What is not known yet, or is old, is asked for.
 func (r *Resolver) Reservations(ctx context.Context, ids []string) []Reservation {
 	var keys []string
 	for _, id := range ids {
@@ -232,7 +233,8 @@ func (r *Resolver) listReservations(ctx context.Context, in *ec2.DescribeCapacit
 }
 
 // Untaken returns a result of this resolver with what is known of reservations that no NodePool takes, by id, and why
-// (E-77): a term that finds no others is told as one that finds none. They stay in the status, since a pool may change.
+// (E-77): a term that finds no others is told as one that finds none. They stay in the status, since a pool may
+// change.
 func (r *Resolver) Untaken(class *awsv1.EC2NodeClass, of Result, why map[string]string) Result {
 	at := slices.IndexFunc(of.Conditions, func(c karpenterv1.Condition) bool {
 		return c.Type == CapacityReservationsReady

@@ -29,17 +29,25 @@ func TestReservationsAreFound(t *testing.T) {
 	tags := map[string]string{"team": "a"}
 	add := w.AddCapacityReservation
 	add(ec2test.CapacityReservation{ID: "cr-1", Type: "m5.large", Zone: "us-east-1a", Total: 3, Tags: tags})
-	add(ec2test.CapacityReservation{ID: "cr-2", Type: "c5.large", Zone: "us-east-1b", Match: "open", Tags: tags, Interruptible: true})
+	add(ec2test.CapacityReservation{ID: "cr-2", Type: "c5.large", Zone: "us-east-1b", Match: "open", Tags: tags,
+		Interruptible: true})
 	add(ec2test.CapacityReservation{ID: "cr-3", Type: "c5.large", Zone: "us-east-1b", Owner: "999988887777"})
 	for name, c := range map[string]struct {
 		terms []awsv1.CapacityReservationSelectorTerm
 		want  string
 	}{
-		"ids":      {[]awsv1.CapacityReservationSelectorTerm{{ID: "cr-3"}, {ID: "cr-1"}}, "cr-1 cr-3"},
-		"tags":     {[]awsv1.CapacityReservationSelectorTerm{{Tags: tags}}, "cr-1 cr-2"},
-		"any":      {[]awsv1.CapacityReservationSelectorTerm{{Tags: map[string]string{"team": "*"}, InstanceMatchCriteria: "open"}}, "cr-2"},
-		"targeted": {[]awsv1.CapacityReservationSelectorTerm{{InstanceMatchCriteria: "targeted", OwnerID: ec2test.Account}}, "cr-1"},
-		"twice":    {[]awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}, {Tags: tags}}, "cr-1 cr-2"},
+		"ids":  {[]awsv1.CapacityReservationSelectorTerm{{ID: "cr-3"}, {ID: "cr-1"}}, "cr-1 cr-3"},
+		"tags": {[]awsv1.CapacityReservationSelectorTerm{{Tags: tags}}, "cr-1 cr-2"},
+		"any": {
+			[]awsv1.CapacityReservationSelectorTerm{
+				{Tags: map[string]string{"team": "*"}, InstanceMatchCriteria: "open"},
+			}, "cr-2",
+		},
+		"targeted": {
+			[]awsv1.CapacityReservationSelectorTerm{{InstanceMatchCriteria: "targeted", OwnerID: ec2test.Account}},
+			"cr-1",
+		},
+		"twice": {[]awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}, {Tags: tags}}, "cr-1 cr-2"},
 	} {
 		class := w.class(name, reserved(c.terms...))
 		w.resolve()
@@ -47,7 +55,8 @@ func TestReservationsAreFound(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 		w.expect(class, resolve.CapacityReservationsReady, "True", resolve.CapacityReservationsReady)
-		if r := w.results[name].Reservations[0]; r.ID == "cr-1" && (r.Available != 3 || r.Total != 3 || r.State != "active") {
+		if r := w.results[name].Reservations[0]; r.ID == "cr-1" &&
+			(r.Available != 3 || r.Total != 3 || r.State != "active") {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
@@ -71,7 +80,8 @@ func TestACapacityBlockExpires(t *testing.T) {
 	state := func(want string) {
 		t.Helper()
 		w.resolve()
-		if r := class.Status.CapacityReservations; len(r) != 1 || r[0].State != want || !r[0].EndTime.Time.Equal(ends) {
+		if r := class.Status.CapacityReservations; len(r) != 1 || r[0].State != want ||
+			!r[0].EndTime.Time.Equal(ends) {
 			t.Errorf("%+v, want it %s", r, want)
 		}
 	}
@@ -82,7 +92,8 @@ func TestACapacityBlockExpires(t *testing.T) {
 	state("expiring")
 	w.Advance(40 * time.Minute)
 	w.resolve()
-	w.expect(class, resolve.CapacityReservationsReady, "False", resolve.CapacityReservationNotFound, "cr-1 (p5.48xlarge in us-east-1a)")
+	w.expect(class, resolve.CapacityReservationsReady, "False", resolve.CapacityReservationNotFound,
+		"cr-1 (p5.48xlarge in us-east-1a)")
 	w.expect(class, ready, "True", "Ready")
 }
 
@@ -94,12 +105,14 @@ func TestReservationsThatCannotBeUsed(t *testing.T) {
 	w.AddCapacityReservation(ec2test.CapacityReservation{ID: "cr-2", Type: "m5.large", Zone: "us-east-1f"})
 	w.AddCapacityReservation(ec2test.CapacityReservation{ID: "cr-3", Type: "m5.large", Zone: "us-east-1b"})
 	w.EndReservation("cr-3")
-	class := w.class("a", reserved(awsv1.CapacityReservationSelectorTerm{ID: "cr-0"}, awsv1.CapacityReservationSelectorTerm{ID: "cr-1"},
+	class := w.class("a", reserved(awsv1.CapacityReservationSelectorTerm{ID: "cr-0"},
+		awsv1.CapacityReservationSelectorTerm{ID: "cr-1"},
 		awsv1.CapacityReservationSelectorTerm{ID: "cr-2"}, awsv1.CapacityReservationSelectorTerm{ID: "cr-3"}))
 	w.ready()
 	if got := reservations(class); got != "cr-1" {
 		t.Errorf("found %s, want cr-1", got)
 	}
-	w.expect(class, resolve.CapacityReservationsReady, "False", resolve.CapacityReservationNotFound, "[0] (id cr-0): there is none",
-		"cr-2 (m5.large in us-east-1f) is in a zone where the class has no subnet", "cr-3 (m5.large in us-east-1b) is expired")
+	w.expect(class, resolve.CapacityReservationsReady, "False", resolve.CapacityReservationNotFound,
+		"[0] (id cr-0): there is none", "cr-2 (m5.large in us-east-1f) is in a zone where the class has no subnet",
+		"cr-3 (m5.large in us-east-1b) is expired")
 }

@@ -20,7 +20,8 @@ import (
 
 // EC2 is what is asked of EC2.
 type EC2 interface {
-	DescribeSubnets(context.Context, *ec2.DescribeSubnetsInput, ...func(*ec2.Options)) (*ec2.DescribeSubnetsOutput, error)
+	DescribeSubnets(context.Context, *ec2.DescribeSubnetsInput,
+		...func(*ec2.Options)) (*ec2.DescribeSubnetsOutput, error)
 	DescribeSecurityGroups(context.Context, *ec2.DescribeSecurityGroupsInput, ...func(*ec2.Options)) (
 		*ec2.DescribeSecurityGroupsOutput, error)
 	DescribeImages(context.Context, *ec2.DescribeImagesInput, ...func(*ec2.Options)) (*ec2.DescribeImagesOutput, error)
@@ -45,8 +46,10 @@ type IAM interface {
 		*iam.AddRoleToInstanceProfileOutput, error)
 	RemoveRoleFromInstanceProfile(context.Context, *iam.RemoveRoleFromInstanceProfileInput, ...func(*iam.Options)) (
 		*iam.RemoveRoleFromInstanceProfileOutput, error)
-	ListInstanceProfiles(context.Context, *iam.ListInstanceProfilesInput, ...func(*iam.Options)) (*iam.ListInstanceProfilesOutput, error)
-	DeleteInstanceProfile(context.Context, *iam.DeleteInstanceProfileInput, ...func(*iam.Options)) (*iam.DeleteInstanceProfileOutput, error)
+	ListInstanceProfiles(context.Context, *iam.ListInstanceProfilesInput,
+		...func(*iam.Options)) (*iam.ListInstanceProfilesOutput, error)
+	DeleteInstanceProfile(context.Context, *iam.DeleteInstanceProfileInput,
+		...func(*iam.Options)) (*iam.DeleteInstanceProfileOutput, error)
 }
 
 const (
@@ -136,7 +139,8 @@ type Result struct {
 	// Conditions are those of E-02 that this package decides, in its order, Ready last. ValidationSucceeded and Ready
 	// say what is known here; others may add to them. ObservedGeneration and times are the caller's.
 	Conditions []karpenterv1.Condition
-	// Subnets and Groups are what the terms choose, in the order of the status; nil when this process has had no answer.
+	// Subnets and Groups are what the terms choose, in the order of the status; nil when this process has had no
+	// answer.
 	Subnets []subnet.Subnet
 	Groups  []subnet.Group
 	// SubnetsAsked is when the free addresses of Subnets were asked for, for subnet.Free.

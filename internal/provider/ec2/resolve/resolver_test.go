@@ -87,8 +87,10 @@ func TestConfigurationsAreChecked(t *testing.T) {
 	for want, change := range map[string]func(*resolve.Config){
 		"EC2, SSM and Now": func(c *resolve.Config) { c.SSM = nil },
 		`region ""`:        func(c *resolve.Config) { c.Region = "" },
-		"subnet-refresh-interval is 30s: give at least 1m0s": func(c *resolve.Config) { c.SubnetRefresh = 30 * time.Second },
-		"ami-refresh-interval is -1s":                        func(c *resolve.Config) { c.AMIRefresh = -time.Second },
+		"subnet-refresh-interval is 30s: give at least 1m0s": func(c *resolve.Config) {
+			c.SubnetRefresh = 30 * time.Second
+		},
+		"ami-refresh-interval is -1s": func(c *resolve.Config) { c.AMIRefresh = -time.Second },
 	} {
 		config := good
 		change(&config)

@@ -35,7 +35,8 @@ func minAge(class *awsv1.EC2NodeClass) (time.Duration, error) {
 	}
 	age, err := time.ParseDuration(text)
 	if err != nil || age < 0 {
-		return 0, fmt.Errorf("annotation %s is %q: give a duration such as 72h or 90m, not below 0", MinAgeAnnotation, text)
+		return 0, fmt.Errorf("annotation %s is %q: give a duration such as 72h or 90m, not below 0", MinAgeAnnotation,
+			text)
 	}
 	return age, nil
 }
@@ -43,7 +44,8 @@ func minAge(class *awsv1.EC2NodeClass) (time.Duration, error) {
 // heldBack returns the image of the status in place of a newer one that is not old enough yet, with a note; else the
 // newer one (E-10). It holds only what the same terms stood for: what a user changes takes effect. While the
 // annotation cannot be read, the image stays as well.
-func (r *Resolver) heldBack(class *awsv1.EC2NodeClass, next pick, age time.Duration, now time.Time) (awsv1.AMI, string) {
+func (r *Resolver) heldBack(class *awsv1.EC2NodeClass, next pick, age time.Duration,
+	now time.Time) (awsv1.AMI, string) {
 	ami := next.ami(now)
 	_, unreadable := minAge(class)
 	if unreadable == nil && (age == 0 || now.Sub(next.created) >= age) {
@@ -63,7 +65,8 @@ func (r *Resolver) heldBack(class *awsv1.EC2NodeClass, next pick, age time.Durat
 		return last, ""
 	}
 	return last, fmt.Sprintf("%s (%s) of %s takes the place of %s from %s on, by annotation %s", ami.ID, ami.Name,
-		next.created.UTC().Format(time.DateOnly), last.ID, next.created.Add(age).UTC().Format(time.RFC3339), MinAgeAnnotation)
+		next.created.UTC().Format(time.DateOnly), last.ID, next.created.Add(age).UTC().Format(time.RFC3339),
+		MinAgeAnnotation)
 }
 
 // terms are the selector terms that a class had in this process, since some generation.
@@ -122,7 +125,8 @@ func changes(before, after []awsv1.AMI, picks []pick) (list []AMIChange) {
 }
 
 // AMIChangedText is the text of the event for all changes of a class. nodes tells how many nodes of the class have an
-// image: they will drift. The images of most nodes come first, since an alias has more variants than an event has room.
+// image: they will drift. The images of most nodes come first, since an alias has more variants than an event has
+// room.
 func AMIChangedText(list []AMIChange, nodes func(imageID string) int) string {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b AMIChange) int { return cmp.Compare(nodes(b.Old.ID), nodes(a.Old.ID)) })
@@ -134,7 +138,8 @@ func AMIChangedText(list []AMIChange, nodes func(imageID string) int) string {
 	for _, c := range list[:min(len(list), mostChanges)] {
 		part := fmt.Sprintf("%s (%s) is no longer chosen", c.Old.ID, named(c.Old))
 		if c.New.ID != "" {
-			part = fmt.Sprintf("%s (%s) gives way to %s (%s%s)", c.Old.ID, named(c.Old), c.New.ID, named(c.New), made(c.Created))
+			part = fmt.Sprintf("%s (%s) gives way to %s (%s%s)", c.Old.ID, named(c.Old), c.New.ID, named(c.New),
+				made(c.Created))
 		}
 		parts = append(parts, part)
 	}

@@ -53,7 +53,8 @@ func TestAnotherImageIsTold(t *testing.T) {
 	}
 	many := make([]resolve.AMIChange, 40)
 	for i := range many {
-		many[i] = resolve.AMIChange{Old: awsv1.AMI{ID: "ami-0123456789abcdef0", Name: strings.Repeat("n", 128)}, New: old}
+		many[i] = resolve.AMIChange{Old: awsv1.AMI{ID: "ami-0123456789abcdef0", Name: strings.Repeat("n", 128)},
+			New: old}
 	}
 	if n := len(resolve.AMIChangedText(many, nodes)); n > 1024 {
 		t.Errorf("an event of %d characters", n)
@@ -89,8 +90,8 @@ func TestAnImageComesOfAge(t *testing.T) {
 	t.Parallel()
 	w, class := aged(t, "72h")
 	w.has(class, "after a day", "v1")
-	w.expect(class, resolve.AMIsReady, "True", resolve.AMIsReady, "(al2023-x86_64-standard-v2) of 2026-11-02 takes the place of",
-		"from 2026-11-05T10:01:00Z on")
+	w.expect(class, resolve.AMIsReady, "True", resolve.AMIsReady,
+		"(al2023-x86_64-standard-v2) of 2026-11-02 takes the place of", "from 2026-11-05T10:01:00Z on")
 	if got := w.changed("a"); got != "" {
 		t.Errorf("told before its time: %s", got)
 	}
@@ -154,7 +155,8 @@ func TestAnAgeThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, age := range []string{"3 days", "-1h", ""} {
 		w, class := aged(t, age)
-		w.expect(class, karpenterv1.ConditionTypeValidationSucceeded, "False", resolve.AMIMinAgeInvalid, `"`+age+`"`, "such as 72h")
+		w.expect(class, karpenterv1.ConditionTypeValidationSucceeded, "False", resolve.AMIMinAgeInvalid, `"`+age+`"`,
+			"such as 72h")
 		w.expect(class, ready, "False", resolve.AMIMinAgeInvalid)
 		w.has(class, "with the age "+age, "v1")
 	}

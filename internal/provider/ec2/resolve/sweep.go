@@ -13,7 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
 )
 
-// sweptAfter is how old a profile is at least that a sweep deletes (E-56): the class that it was made for may not be listed yet.
+// sweptAfter is how old a profile is at least that a sweep deletes (E-56): the class that it was made for may not be
+// listed yet.
 const sweptAfter = time.Hour
 
 // maxProfilePages bounds a listing of instance profiles, of which an account has 1,000 unless it asked for more.
@@ -21,16 +22,18 @@ const maxProfilePages = 100
 
 // RemoveProfiles deletes the instance profiles that were made for a class (E-04), by its UID.
 func (r *Resolver) RemoveProfiles(ctx context.Context, uid string) error {
-	return r.removeProfiles(ctx, ProfilePath(r.config.Cluster, r.config.Region, uid), func(iamtypes.InstanceProfile) bool { return true })
+	return r.removeProfiles(ctx, ProfilePath(r.config.Cluster, r.config.Region, uid),
+		func(iamtypes.InstanceProfile) bool { return true })
 }
 
-// SweepProfiles deletes the instance profiles below the cluster's path that nobody needs and that are an hour old (E-56). inUse
-// reports whether a class with a UID exists, or a claim that was launched by it.
+// SweepProfiles deletes the instance profiles below the cluster's path that nobody needs and that are an hour old
+// (E-56). inUse reports whether a class with a UID exists, or a claim that was launched by it.
 func (r *Resolver) SweepProfiles(ctx context.Context, inUse func(uid string) bool) error {
 	path := strings.TrimSuffix(ProfilePath(r.config.Cluster, r.config.Region, ""), "/")
 	return r.removeProfiles(ctx, path, func(p iamtypes.InstanceProfile) bool {
 		uid, _, whole := strings.Cut(strings.TrimPrefix(value(p.Path), path), "/")
-		return whole && uid != "" && !inUse(uid) && !value(p.CreateDate).IsZero() && r.now().Sub(*p.CreateDate) >= sweptAfter
+		return whole && uid != "" && !inUse(uid) && !value(p.CreateDate).IsZero() &&
+			r.now().Sub(*p.CreateDate) >= sweptAfter
 	})
 }
 
@@ -44,7 +47,8 @@ func (r *Resolver) removeProfiles(ctx context.Context, path string, mayGo func(i
 	for range maxProfilePages {
 		out, err := r.config.IAM.ListInstanceProfiles(ctx, in)
 		if err != nil {
-			return errors.Join(append(failures, fmt.Errorf("listing the instance profiles below %s: %w", path, err))...)
+			return errors.Join(append(failures, fmt.Errorf("listing the instance profiles below %s: %w", path,
+				err))...)
 		}
 		for _, p := range out.InstanceProfiles {
 			if mayGo(p) {
@@ -64,7 +68,8 @@ func (r *Resolver) removeProfile(ctx context.Context, p iamtypes.InstanceProfile
 	name := value(p.InstanceProfileName)
 	for _, role := range p.Roles {
 		in := &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &name, RoleName: role.RoleName}
-		if _, err := r.config.IAM.RemoveRoleFromInstanceProfile(ctx, in); err != nil && refusal.Of(err).Code != codeNoSuchEntity {
+		if _, err := r.config.IAM.RemoveRoleFromInstanceProfile(ctx, in); err != nil &&
+			refusal.Of(err).Code != codeNoSuchEntity {
 			return fmt.Errorf("taking role %s out of instance profile %s: %w", value(role.RoleName), name, err)
 		}
 	}

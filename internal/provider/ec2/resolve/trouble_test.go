@@ -15,7 +15,8 @@ import (
 
 const ready = karpenterv1.ConditionTypeReady
 
-// E-03: a call that fails leaves what was resolved and every condition for 24 h; the message says since when it is old.
+// E-03: a call that fails leaves what was resolved and every condition for 24 h; the message says since when it is
+// old.
 func TestTroubleLeavesAClassAsItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -26,7 +27,8 @@ func TestTroubleLeavesAClassAsItIs(t *testing.T) {
 	w.Advance(14 * time.Minute)
 	w.resolve()
 	for _, kind := range []string{resolve.SubnetsReady, resolve.SecurityGroupsReady, resolve.AMIsReady} {
-		w.expect(class, kind, "True", kind, "last seen 14 min ago, at 2026-11-02T09:01:00Z: ec2:Describe", ": RequestLimitExceeded")
+		w.expect(class, kind, "True", kind, "last seen 14 min ago, at 2026-11-02T09:01:00Z: ec2:Describe",
+			": RequestLimitExceeded")
 	}
 	w.expect(class, ready, "True", "Ready")
 	if got := resolved(class); got != was {
@@ -83,12 +85,14 @@ func TestANewProcessKeepsWhatTheStatusSays(t *testing.T) {
 	w.restart()
 	w.Advance(3 * time.Minute)
 	w.resolve()
-	w.expect(class, resolve.SubnetsReady, "True", resolve.SubnetsReady, "last seen at least 3 min ago, before 2026-11-02T09:01:00Z: ")
+	w.expect(class, resolve.SubnetsReady, "True", resolve.SubnetsReady,
+		"last seen at least 3 min ago, before 2026-11-02T09:01:00Z: ")
 	w.expect(class, ready, "True", "Ready")
 	w.restart()
 	w.Advance(7 * time.Minute)
 	w.resolve()
-	w.expect(class, resolve.AMIsReady, "True", resolve.AMIsReady, "last seen at least 10 min ago, before 2026-11-02T09:01:00Z: ")
+	w.expect(class, resolve.AMIsReady, "True", resolve.AMIsReady,
+		"last seen at least 10 min ago, before 2026-11-02T09:01:00Z: ")
 	if got := resolved(class); got != was {
 		t.Errorf("resolved to %s, was %s", got, was)
 	}
@@ -132,10 +136,16 @@ func TestRightsThatAreMissingAreNamed(t *testing.T) {
 	w.faults(ec2test.Faults{Deny: []ec2test.Denial{{Action: "ec2:DescribeSubnets"}, {Action: "ssm:*"}}})
 	w.Advance(2 * time.Minute)
 	w.resolve()
-	w.expect(class, resolve.SubnetsReady, "True", resolve.SubnetsReady, "UnauthorizedOperation", "not authorized to perform")
-	fresh := w.class("b", func(s *awsv1.EC2NodeClassSpec) { s.SubnetSelectorTerms[0].Tags = map[string]string{"x": "y"} })
+	w.expect(class, resolve.SubnetsReady, "True", resolve.SubnetsReady, "UnauthorizedOperation",
+		"not authorized to perform")
+	fresh := w.class("b", func(s *awsv1.EC2NodeClassSpec) {
+		s.SubnetSelectorTerms[0].Tags = map[string]string{
+			"x": "y",
+		}
+	})
 	w.resolve()
-	w.expect(fresh, resolve.SubnetsReady, "Unknown", resolve.Unauthorized, "ec2:DescribeSubnets", "not authorized to perform")
+	w.expect(fresh, resolve.SubnetsReady, "Unknown", resolve.Unauthorized, "ec2:DescribeSubnets",
+		"not authorized to perform")
 	w.expect(fresh, resolve.AMIsReady, "True", resolve.AMIsReady)
 }
 

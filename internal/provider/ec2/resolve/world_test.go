@@ -49,7 +49,8 @@ func newWorld(t testing.TB) *world {
 // release makes an image and has a parameter of AL2023 name it.
 func (w *world) release(variant, version string) ec2test.Image {
 	machine, _, _ := strings.Cut(variant, "/")
-	i := w.AddImage(ec2test.Image{Name: "al2023-" + strings.ReplaceAll(variant, "/", "-") + "-" + version, Architecture: machine})
+	i := w.AddImage(ec2test.Image{Name: "al2023-" + strings.ReplaceAll(variant, "/", "-") + "-" + version,
+		Architecture: machine})
 	w.SetParameter(al2023+variant+"/recommended/image_id", i.ID)
 	return i
 }
@@ -143,7 +144,8 @@ func (w *world) expect(class *awsv1.EC2NodeClass, kind, status, reason string, p
 			continue
 		}
 		if string(c.Status) != status || c.Reason != reason {
-			w.t.Errorf("%s: %s is %s, %s (%s), want %s, %s", class.Name, kind, c.Status, c.Reason, c.Message, status, reason)
+			w.t.Errorf("%s: %s is %s, %s (%s), want %s, %s", class.Name, kind, c.Status, c.Reason, c.Message, status,
+				reason)
 		}
 		for _, part := range parts {
 			if !strings.Contains(c.Message, part) {

@@ -11,8 +11,8 @@ import (
 type fact struct {
 	actions string // of one service, which stands before the colon, divided by spaces
 	on      string // kinds of resources of EC2, divided by spaces; or ARNs; or *
-	// asked and has are tags that the request is to set and that the resource has, by key; * is any value. Those with a
-	// question mark after the value may be missing.
+	// asked and has are tags that the request is to set and that the resource has, by key; * is any value. Those with
+	// a question mark after the value may be missing.
 	asked, has tags
 	keys       []string            // the only tags that may be set
 	context    map[string][]string // other keys, with the values that they may have
@@ -22,7 +22,8 @@ type tags map[string]string
 
 // What Karpenter's policies ask of tags.
 func cluster() tags {
-	return tags{"kubernetes.io/cluster/${CLUSTER}": "owned", "eks:eks-cluster-name": "${CLUSTER}", "karpenter.sh/nodepool": "*"}
+	return tags{"kubernetes.io/cluster/${CLUSTER}": "owned", "eks:eks-cluster-name": "${CLUSTER}",
+		"karpenter.sh/nodepool": "*"}
 }
 
 func ofCluster() tags {
@@ -45,35 +46,41 @@ const (
 	made       = "fleet instance volume network-interface launch-template spot-instances-request"
 )
 
-// karpenterFacts are what the six policies of Karpenter's controller allow, in our words. Source: "CloudFormation" in the
-// reference of its documentation (website/content/en/preview/reference/cloudformation.md at commit 0086fec of 2026), compared
-// with the policies for existing clusters (getting-started/adding-karpenter-to-existing-eks/policies at 1da9448). Of its
-// zonal shift policy there is nothing here: Joiner does not ask about zonal shifts.
+// karpenterFacts are what the six policies of Karpenter's controller allow, in our words. Source: "CloudFormation" in
+// the reference of its documentation (website/content/en/preview/reference/cloudformation.md at commit 0086fec of
+// 2026), compared with the policies for existing clusters (getting-started/adding-karpenter-to-existing-eks/policies
+// at 1da9448). Of its zonal shift policy there is nothing here: Joiner does not ask about zonal shifts.
 func karpenterFacts() []fact {
 	here := map[string][]string{iampolicy.RequestedRegion: {"${AWS_REGION}"}}
 	return []fact{
-		{actions: "ec2:RunInstances CreateFleet", on: "image snapshot security-group subnet capacity-reservation placement-group"},
+		{actions: "ec2:RunInstances CreateFleet",
+			on: "image snapshot security-group subnet capacity-reservation placement-group"},
 		{actions: "ec2:RunInstances CreateFleet", on: "launch-template", has: ofCluster()},
 		{actions: "ec2:RunInstances CreateFleet CreateLaunchTemplate", on: made, asked: cluster()},
 		{actions: "ec2:CreateTags", on: made, asked: cluster(), context: map[string][]string{
 			iampolicy.CreateAction: {"RunInstances", "CreateFleet", "CreateLaunchTemplate"}}},
-		{actions: "ec2:CreateTags", on: "instance", has: ofCluster(), asked: tags{"eks:eks-cluster-name": "${CLUSTER}?"},
-			keys: []string{"eks:eks-cluster-name", "karpenter.sh/nodeclaim", "Name"}},
+		{actions: "ec2:CreateTags", on: "instance", has: ofCluster(),
+			asked: tags{"eks:eks-cluster-name": "${CLUSTER}?"},
+			keys:  []string{"eks:eks-cluster-name", "karpenter.sh/nodeclaim", "Name"}},
 		{actions: "ec2:TerminateInstances DeleteLaunchTemplate", on: "instance launch-template", has: ofCluster()},
 		{actions: "ec2:DescribeCapacityReservations DescribeImages DescribeInstances DescribeInstanceStatus " +
 			"DescribeInstanceTypeOfferings DescribeInstanceTypes DescribeLaunchTemplates DescribePlacementGroups " +
 			"DescribeSecurityGroups DescribeSpotPriceHistory DescribeSubnets", on: "*", context: here},
 		{actions: "ssm:GetParameter", on: "arn:${AWS_PARTITION}:ssm:${AWS_REGION}::parameter/aws/service/*"},
 		{actions: "pricing:GetProducts", on: "*"},
-		{actions: "sqs:DeleteMessage GetQueueUrl ReceiveMessage", on: "arn:${AWS_PARTITION}:sqs:${AWS_REGION}:${AWS_ACCOUNT}:${QUEUE}"},
-		{actions: "eks:DescribeCluster", on: "arn:${AWS_PARTITION}:eks:${AWS_REGION}:${AWS_ACCOUNT}:cluster/${CLUSTER}"},
-		{actions: "iam:PassRole", on: "arn:${AWS_PARTITION}:iam::${AWS_ACCOUNT}:role/${NODE_ROLE}", context: map[string][]string{
-			iampolicy.PassedToService: {"ec2.amazonaws.com", "ec2.amazonaws.com.cn"}}},
+		{actions: "sqs:DeleteMessage GetQueueUrl ReceiveMessage",
+			on: "arn:${AWS_PARTITION}:sqs:${AWS_REGION}:${AWS_ACCOUNT}:${QUEUE}"},
+		{actions: "eks:DescribeCluster",
+			on: "arn:${AWS_PARTITION}:eks:${AWS_REGION}:${AWS_ACCOUNT}:cluster/${CLUSTER}"},
+		{actions: "iam:PassRole", on: "arn:${AWS_PARTITION}:iam::${AWS_ACCOUNT}:role/${NODE_ROLE}",
+			context: map[string][]string{
+				iampolicy.PassedToService: {"ec2.amazonaws.com", "ec2.amazonaws.com.cn"}}},
 		{actions: "iam:GetInstanceProfile", on: anyProfile},
 		{actions: "iam:ListInstanceProfiles", on: "*"},
 		{actions: "iam:CreateInstanceProfile", on: anyProfile, asked: newProfile()},
 		{actions: "iam:TagInstanceProfile", on: anyProfile, asked: newProfile(), has: profile()},
-		{actions: "iam:AddRoleToInstanceProfile RemoveRoleFromInstanceProfile DeleteInstanceProfile", on: anyProfile, has: profile()},
+		{actions: "iam:AddRoleToInstanceProfile RemoveRoleFromInstanceProfile DeleteInstanceProfile", on: anyProfile,
+			has: profile()},
 	}
 }
 

@@ -1,5 +1,6 @@
-// Package rights says what a controller may do on AWS: by the policies that users of Joiner are given (deploy/aws), and by
-// the one that Karpenter publishes, with which Joiner has to be content (E-58). Tests hold every call against both.
+// Package rights says what a controller may do on AWS: by the policies that users of Joiner are given (deploy/aws),
+// and by the one that Karpenter publishes, with which Joiner has to be content (E-58). Tests hold every call against
+// both.
 package rights
 
 import (
@@ -60,10 +61,11 @@ func parsed(text []byte, err error) (*iampolicy.Policy, error) {
 	return iampolicy.Parse(text)
 }
 
-// UsersOwn says why a right that no policy has is the user's to give, "" where it is not: spec.amiSelectorTerms may name any
-// parameter of the Systems Manager by ssmParameter, and neither policy can know those that are not AWS's.
+// UsersOwn says why a right that no policy has is the user's to give, "" where it is not: spec.amiSelectorTerms may
+// name any parameter of the Systems Manager by ssmParameter, and neither policy can know those that are not AWS's.
 func UsersOwn(action, resource string) string {
-	own := iampolicy.MatchARN("arn:*:ssm:*:*:parameter/*", resource) && !iampolicy.MatchARN("arn:*:ssm:*::parameter/aws/*", resource)
+	own := iampolicy.MatchARN("arn:*:ssm:*:*:parameter/*", resource) &&
+		!iampolicy.MatchARN("arn:*:ssm:*::parameter/aws/*", resource)
 	if action == "ssm:GetParameter" && own {
 		return "a parameter of the user's own, which a class names"
 	}
@@ -73,13 +75,14 @@ func UsersOwn(action, resource string) string {
 // Owned are the tags of whatever a controller makes for a cluster.
 func Owned(n Names) map[string]string {
 	return map[string]string{
-		"kubernetes.io/cluster/" + n.Cluster: "owned", "eks:eks-cluster-name": n.Cluster, "karpenter.sh/nodepool": "default",
+		"kubernetes.io/cluster/" + n.Cluster: "owned", "eks:eks-cluster-name": n.Cluster,
+		"karpenter.sh/nodepool":          "default",
 		"karpenter.k8s.aws/ec2nodeclass": "default", "topology.kubernetes.io/region": n.Region,
 	}
 }
 
-// OfUpkeep are the rights of the controller's policy that package plug takes for what is done beside machines, each as it
-// begins: statement and action. A test there uses them; those of all others are used by a test of package ec2.
+// OfUpkeep are the rights of the controller's policy that package plug takes for what is done beside machines, each as
+// it begins: statement and action. A test there uses them; those of all others are used by a test of package ec2.
 func OfUpkeep() []string {
 	return []string{
 		"LookAtTheRegion: ec2:DescribeInstanceStatus",  // E-53

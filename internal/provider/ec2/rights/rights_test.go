@@ -15,13 +15,15 @@ import (
 const region = "eu-west-1"
 
 func names() rights.Names {
-	return rights.Names{Partition: "aws", Region: region, Account: "111122223333", Cluster: "c1", NodeRole: "team/nodes", Queue: "events"}
+	return rights.Names{Partition: "aws", Region: region, Account: "111122223333", Cluster: "c1",
+		NodeRole: "team/nodes", Queue: "events"}
 }
 
 func policies(t *testing.T) (controller, small, karpenter *iampolicy.Policy) {
 	t.Helper()
 	var list []*iampolicy.Policy
-	for _, read := range []func(rights.Names) (*iampolicy.Policy, error){rights.Controller, rights.Small, rights.Karpenter} {
+	for _, read := range []func(rights.Names) (*iampolicy.Policy, error){rights.Controller, rights.Small,
+		rights.Karpenter} {
 		p, err := read(names())
 		if err != nil {
 			t.Fatal(err)
@@ -36,7 +38,8 @@ func policies(t *testing.T) (controller, small, karpenter *iampolicy.Policy) {
 func requests(of ...*iampolicy.Policy) (list []iampolicy.Request) {
 	actions, resources := map[string]bool{"ec2:StopInstances": true, "iam:CreateRole": true}, map[string]bool{
 		"arn:aws:ec2:us-east-1:111122223333:instance/i-1": true, "arn:aws:iam::111122223333:role/admin": true,
-		"arn:aws:ec2:eu-west-1:111122223333:key-pair/k": true, "arn:aws:ssm:eu-west-1:111122223333:parameter/mine": true,
+		"arn:aws:ec2:eu-west-1:111122223333:key-pair/k":                           true,
+		"arn:aws:ssm:eu-west-1:111122223333:parameter/mine":                       true,
 		"arn:aws:iam::111122223333:instance-profile/karpenter/eu-west-1/c2/uid/p": true,
 	}
 	for _, p := range of {
@@ -58,11 +61,14 @@ func requests(of ...*iampolicy.Policy) (list []iampolicy.Request) {
 	}
 	theirs := names()
 	theirs.Cluster = "c2"
-	sets := []map[string]string{nil, owned, rights.Owned(theirs), {"Name": "n", "karpenter.sh/nodeclaim": "n"}, {"Name": "n", "x": "y"},
+	sets := []map[string]string{nil, owned, rights.Owned(theirs), {"Name": "n", "karpenter.sh/nodeclaim": "n"},
+		{"Name": "n", "x": "y"},
 		without("karpenter.sh/nodepool"), without("eks:eks-cluster-name"), without("karpenter.k8s.aws/ec2nodeclass"),
 		without("kubernetes.io/cluster/c1")}
-	contexts := []map[string]string{nil, {iampolicy.RequestedRegion: "us-east-1", iampolicy.CreateAction: "CreateVolume",
-		iampolicy.PassedToService: "lambda.amazonaws.com"}, {iampolicy.RequestedRegion: region, iampolicy.PassedToService: "ec2.amazonaws.com"}}
+	contexts := []map[string]string{
+		nil, {iampolicy.RequestedRegion: "us-east-1", iampolicy.CreateAction: "CreateVolume",
+			iampolicy.PassedToService: "lambda.amazonaws.com"}, {iampolicy.RequestedRegion: region,
+			iampolicy.PassedToService: "ec2.amazonaws.com"}}
 	for _, made := range []string{"RunInstances", "CreateFleet", "CreateLaunchTemplate"} {
 		contexts = append(contexts, map[string]string{iampolicy.CreateAction: made})
 	}
@@ -75,8 +81,8 @@ func requests(of ...*iampolicy.Policy) (list []iampolicy.Request) {
 			for _, asked := range sets {
 				for _, has := range sets {
 					for _, context := range contexts {
-						list = append(list, iampolicy.Request{Action: action, Resource: resource, RequestTags: asked, ResourceTags: has,
-							Context: context})
+						list = append(list, iampolicy.Request{Action: action, Resource: resource, RequestTags: asked,
+							ResourceTags: has, Context: context})
 					}
 				}
 			}
@@ -102,12 +108,13 @@ func TestNoPolicyGivesMoreThanKarpenters(t *testing.T) {
 		}
 	}
 	if allowed[0] == 0 || allowed[1] <= allowed[0] || allowed[2] <= allowed[1] {
-		t.Errorf("%d, %d and %d questions are allowed: each policy is to have more than the one before", allowed[0], allowed[1], allowed[2])
+		t.Errorf("%d, %d and %d questions are allowed: each policy is to have more than the one before", allowed[0],
+			allowed[1], allowed[2])
 	}
 }
 
-// E-58: a policy has to fit where AWS puts it, with names as long as they may be: 10,240 characters for what a role has
-// inline, 6,144 for a managed policy. Space does not count. Source: "IAM and AWS STS quotas".
+// E-58: a policy has to fit where AWS puts it, with names as long as they may be: 10,240 characters for what a role
+// has inline, 6,144 for a managed policy. Space does not count. Source: "IAM and AWS STS quotas".
 func TestPoliciesFit(t *testing.T) {
 	t.Parallel()
 	longest := rights.Names{Partition: "aws-us-gov", Region: "ap-northeast-1", Account: "111122223333",
@@ -142,7 +149,8 @@ func TestRightsOfTheUsersOwn(t *testing.T) {
 		"arn:aws:ssm:us-east-1::parameter/aws/service/eks/x": false,
 		"*": false,
 	} {
-		if got := rights.UsersOwn("ssm:GetParameter", resource) != ""; got != want || rights.UsersOwn("ssm:GetParameters", resource) != "" {
+		if got := rights.UsersOwn("ssm:GetParameter", resource) != ""; got != want ||
+			rights.UsersOwn("ssm:GetParameters", resource) != "" {
 			t.Errorf("%s: %v, want %v, and never for another action", resource, got, want)
 		}
 	}

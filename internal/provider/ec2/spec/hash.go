@@ -14,18 +14,18 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// Annotations of a class, and of the claims that were launched by it: a hash of what decides what a machine is, and how
-// that was computed. The names are Karpenter's, the version is not: each program annotates anew what the other left,
-// and nothing drifts.
+// Annotations of a class, and of the claims that were launched by it: a hash of what decides what a machine is, and
+// how that was computed. The names are Karpenter's, the version is not: each program annotates anew what the other
+// left, and nothing drifts.
 const (
 	HashKey        = awsv1.Group + "/ec2nodeclass-hash"
 	HashVersionKey = awsv1.Group + "/ec2nodeclass-hash-version"
 	HashVersion    = "joiner-v1"
 )
 
-// Hash is equal for specs that make equal machines (E-05). Selectors do not count: what they stand for is compared with
-// the machines themselves. The family counts as it is resolved, so that naming the one of the alias changes nothing,
-// and lists count whatever their order. ipPrefixCount does not count, as with Karpenter.
+// Hash is equal for specs that make equal machines (E-05). Selectors do not count: what they stand for is compared
+// with the machines themselves. The family counts as it is resolved, so that naming the one of the alias changes
+// nothing, and lists count whatever their order. ipPrefixCount does not count, as with Karpenter.
 func Hash(class *awsv1.EC2NodeClass) (string, error) {
 	spec := *class.Spec.DeepCopy()
 	family := Family(&spec)

@@ -122,7 +122,8 @@ func TestNoMoreIsPromisedThanThereIs(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 4).Draw(t, "step") {
 			case 0:
-				need := subnet.Need{AtOnce: rapid.Int64Range(1, 17).Draw(t, "once"), Later: rapid.Int64Range(0, 30).Draw(t, "later")}
+				need := subnet.Need{AtOnce: rapid.Int64Range(1, 17).Draw(t, "once"),
+					Later: rapid.Int64Range(0, 30).Draw(t, "later")}
 				if left, _ := f.Left("a"); left < need.Total() {
 					continue
 				}
@@ -171,7 +172,8 @@ func TestNoMoreIsPromisedThanThereIs(t *testing.T) {
 // E-12: per zone the subnet with most left; zones without enough are out, unless all are.
 func TestWhichSubnetALaunchUses(t *testing.T) {
 	t.Parallel()
-	subnets := []subnet.Subnet{{ID: "s3", Zone: "b"}, {ID: "s2", Zone: "a"}, {ID: "s1", Zone: "a"}, {ID: "s4", Zone: "c"}}
+	subnets := []subnet.Subnet{{ID: "s3", Zone: "b"}, {ID: "s2", Zone: "a"}, {ID: "s1", Zone: "a"},
+		{ID: "s4", Zone: "c"}}
 	for name, c := range map[string]struct {
 		left  map[string]int64
 		want  string

@@ -37,8 +37,8 @@ type Group struct {
 // Of reads an answer of DescribeSubnets.
 func Of(s ec2types.Subnet) Subnet {
 	return Subnet{
-		ID: value(s.SubnetId), Zone: value(s.AvailabilityZone), ZoneID: value(s.AvailabilityZoneId), VPC: value(s.VpcId),
-		Free: int64(value(s.AvailableIpAddressCount)), Tags: tags(s.Tags),
+		ID: value(s.SubnetId), Zone: value(s.AvailabilityZone), ZoneID: value(s.AvailabilityZoneId),
+		VPC: value(s.VpcId), Free: int64(value(s.AvailableIpAddressCount)), Tags: tags(s.Tags),
 	}
 }
 

@@ -71,7 +71,8 @@ func TestWhichSubnetsAClassHas(t *testing.T) {
 func TestWhichGroupsAClassHas(t *testing.T) {
 	t.Parallel()
 	all := []subnet.Group{
-		{ID: "sg-2", Name: "nodes"}, {ID: "sg-1", Name: "nodes-extra"}, {ID: "sg-3", Tags: map[string]string{"a": "b"}},
+		{ID: "sg-2", Name: "nodes"}, {ID: "sg-1", Name: "nodes-extra"},
+		{ID: "sg-3", Tags: map[string]string{"a": "b"}},
 	}
 	for want, terms := range map[string][]awsv1.SecurityGroupSelectorTerm{
 		"sg-2":           {{Name: "nodes"}},
@@ -151,7 +152,8 @@ func TestEqualTermsAreAskedOnce(t *testing.T) {
 		"b": {{Tags: prod}, {ID: "subnet-2"}, {Tags: prod}},
 		"a": {{Tags: prod}, {ID: "subnet-1"}, {ID: "subnet-2"}}, "c": {{Tags: any}, {}},
 	})
-	want := "[{[{subnet-id [subnet-1 subnet-2]}] [a b]} {[{tag-key [k]}] [c]} {[{tag:env [prod]} {tag-key [k]}] [a b]}]"
+	want :=
+		"[{[{subnet-id [subnet-1 subnet-2]}] [a b]} {[{tag-key [k]}] [c]} {[{tag:env [prod]} {tag-key [k]}] [a b]}]"
 	if fmt.Sprint(queries) != want {
 		t.Errorf("%v, want %s", queries, want)
 	}

@@ -1,7 +1,9 @@
-// Package tables has what is known of EC2 without asking it (E-26): prices, for regions and moments in which the Pricing service is not
-// to be had, and branch interfaces, which no API tells. It is never a source of types: what EC2 does not name is not offered (E-17).
+// Package tables has what is known of EC2 without asking it (E-26): prices, for regions and moments in which the
+// Pricing service is not to be had, and branch interfaces, which no API tells. It is never a source of types: what EC2
+// does not name is not offered (E-17).
 //
-// The two files are written by tools/ec2tables (`make tables`) from published Go modules; their headers say which, and of what day.
+// The two files are written by tools/ec2tables (`make tables`) from published Go modules; their headers say which, and
+// of what day.
 package tables
 
 import (
@@ -26,7 +28,8 @@ type Tables struct {
 // Prices are on-demand prices of a region.
 type Prices struct {
 	Region string
-	// Currency is that of the figures, USD or CNY. They are used as they are: planning compares them with each other only.
+	// Currency is that of the figures, USD or CNY. They are used as they are: planning compares them with each other
+	// only.
 	Currency string
 	// Date is the day of the prices, in UTC; Old that they are much older than the others.
 	Date     time.Time
@@ -34,8 +37,8 @@ type Prices struct {
 	OnDemand map[string]resources.Money // per hour, by instance type
 }
 
-// Read reads the files that belong to the program. The error of a file that is malformed names its line; the tests see to it
-// that there is none.
+// Read reads the files that belong to the program. The error of a file that is malformed names its line; the tests see
+// to it that there is none.
 func Read() (*Tables, error) {
 	tables := &Tables{branches: map[string]int64{}}
 	for _, file := range []struct {
@@ -53,8 +56,8 @@ func Read() (*Tables, error) {
 	return tables, nil
 }
 
-// Prices returns the prices to be used in a region: its own, else those of another region of China there, and of us-east-1
-// everywhere else, since their order is much the same. Region says whose they are. Never nil.
+// Prices returns the prices to be used in a region: its own, else those of another region of China there, and of
+// us-east-1 everywhere else, since their order is much the same. Region says whose they are. Never nil.
 func (t *Tables) Prices(region string) *Prices {
 	for _, p := range t.prices {
 		if p.Region == region {
@@ -70,8 +73,8 @@ func (t *Tables) Prices(region string) *Prices {
 	return &Prices{Region: region}
 }
 
-// Branches returns how many branch interfaces an instance type can have: as many of its pods can have security groups of
-// their own. 0 for types that do not support trunking or are not known.
+// Branches returns how many branch interfaces an instance type can have: as many of its pods can have security groups
+// of their own. 0 for types that do not support trunking or are not known.
 func (t *Tables) Branches(kind string) int64 { return t.branches[kind] }
 
 // source is a line of the header: where figures come from.
@@ -131,7 +134,8 @@ func (t *Tables) readPrices(sources []source, fields []string) error {
 			return err
 		}
 		t.prices = append(t.prices, &Prices{
-			Region: s["region"], Currency: s["currency"], Date: date, Old: s["old"] == "true", OnDemand: map[string]resources.Money{},
+			Region: s["region"], Currency: s["currency"], Date: date, Old: s["old"] == "true",
+			OnDemand: map[string]resources.Money{},
 		})
 	}
 	if len(fields) != len(t.prices)+1 {

@@ -36,7 +36,8 @@ func TestPricesOfEachRegion(t *testing.T) {
 		"":               "us-east-1 USD 2026-07-20 old false: 1367",
 	} {
 		p := tables.Prices(region)
-		got := fmt.Sprintf("%s %s %s old %t: %d", p.Region, p.Currency, p.Date.Format(time.DateOnly), p.Old, len(p.OnDemand))
+		got := fmt.Sprintf("%s %s %s old %t: %d", p.Region, p.Currency, p.Date.Format(time.DateOnly), p.Old,
+			len(p.OnDemand))
 		if got != want {
 			t.Errorf("%s: %s, want %s", region, got, want)
 		}
@@ -46,7 +47,8 @@ func TestPricesOfEachRegion(t *testing.T) {
 		want         string
 	}{
 		{"us-east-1", "m5.large", "0.096"}, {"us-east-1", "c5.24xlarge", "4.080"}, {"us-east-1", "t3.nano", "0.0052"},
-		{"us-east-1", "a1.medium", "0.0255"}, {"us-east-1", "p4d.24xlarge", "21.957642"}, {"us-gov-west-1", "m5.large", "0.121"},
+		{"us-east-1", "a1.medium", "0.0255"}, {"us-east-1", "p4d.24xlarge", "21.957642"},
+		{"us-gov-west-1", "m5.large", "0.121"},
 		{"us-gov-east-1", "c5.large", "0.102"}, {"cn-north-1", "m5.large", "1.013"},
 	} {
 		if got := tables.Prices(c.region).OnDemand[c.kind]; got.String() != c.want {
@@ -55,7 +57,8 @@ func TestPricesOfEachRegion(t *testing.T) {
 	}
 }
 
-// Types without a price in us-east-1: they are sold elsewhere only, by capacity block, by host, or later than the table was made.
+// Types without a price in us-east-1: they are sold elsewhere only, by capacity block, by host, or later than the
+// table was made.
 const unpriced = `dl2q.24xlarge hpc6a.48xlarge hpc6id.32xlarge hpc7a.12xlarge hpc7a.24xlarge hpc7a.48xlarge hpc7a.96xlarge hpc8a.96xlarge
 mac-m3ultra.metal mac-m4.metal mac-m4max.metal mac-m4pro.metal mac1.metal mac2-m1ultra.metal mac2-m2.metal mac2-m2pro.metal mac2.metal
 p5e.48xlarge trn2.3xlarge trn2.48xlarge x8aedz.12xlarge x8aedz.24xlarge x8aedz.3xlarge x8aedz.6xlarge x8aedz.large x8aedz.metal-12xl
@@ -65,7 +68,7 @@ x8aedz.metal-24xl x8aedz.xlarge`
 const unlimited = `hpc6a.48xlarge hpc6id.32xlarge hpc7a.12xlarge hpc7a.24xlarge hpc7a.48xlarge hpc7a.96xlarge hpc8a.96xlarge trn2.3xlarge
 trn2.48xlarge`
 
-// E-26: the tables know all types that EC2 names, but for those that are listed here.
+// E-26: the tables know all types that EC2 names, except those listed here.
 func TestTheTablesKnowWhatEC2Sells(t *testing.T) {
 	t.Parallel()
 	tables := read(t)
@@ -86,8 +89,8 @@ func TestTheTablesKnowWhatEC2Sells(t *testing.T) {
 	}
 }
 
-// E-26: prices are those of the types whose names they have: in a family more cores cost no less. Bare metal and accelerators are
-// sold by other rules.
+// E-26: prices are those of the types whose names they have: in a family more cores cost no less. Bare metal and
+// accelerators are sold by other rules.
 func TestLargerTypesCostNoLess(t *testing.T) {
 	t.Parallel()
 	tables, families := read(t), map[string][]ec2types.InstanceTypeInfo{}
@@ -124,8 +127,8 @@ func TestBranchInterfaces(t *testing.T) {
 	t.Parallel()
 	tables := read(t)
 	for kind, want := range map[string]int64{
-		"m5.large": 9, "m5.xlarge": 18, "m5.24xlarge": 107, "c5.18xlarge": 107, "m6g.medium": 4, "a1.metal": 54, "r9g.large": 9,
-		"t3.large": 0, "m4.large": 0, "u-6tb1.112xlarge": 0, "no.such": 0,
+		"m5.large": 9, "m5.xlarge": 18, "m5.24xlarge": 107, "c5.18xlarge": 107, "m6g.medium": 4, "a1.metal": 54,
+		"r9g.large": 9, "t3.large": 0, "m4.large": 0, "u-6tb1.112xlarge": 0, "no.such": 0,
 	} {
 		if got := tables.Branches(kind); got != want {
 			t.Errorf("%s: %d, want %d", kind, got, want)
@@ -146,20 +149,27 @@ func TestMalformedFilesAreRefused(t *testing.T) {
 		read func(*Tables) func([]source, []string) error
 		want string
 	}{
-		"region r date=2026-07-20\n":                                 {prices, "line 1: the source has no module"},
-		strings.Replace(head, "07-20", "7", 1) + "type r\na.b 1\n":   {prices, "line 3: parsing time"},
-		head + "type us-east-1\nm5.large 1 2\n":                      {prices, "line 3: it has 3 fields, want 2"},
-		head + "type\nm5.large\n":                                    {prices, "line 3: it has 0 prices, want one for each of 1 regions"},
-		head + "type us-east-1\nm5.large nine\n":                     {prices, "line 3: strconv"},
-		head + "type us-east-1\nm5.large 0\n":                        {prices, "line 3: us-east-1: the price 0 of m5.large: want a number above 0"},
-		head + "type us-east-1\nm5.large 1\n# x\nm5.large 1\n":       {prices, "line 5: type m5.large is there twice"},
-		head + "type trunking branches\nm5.large false 9\n":          {branches, "line 3: type m5.large: trunking false, 9 branch interfaces"},
+		"region r date=2026-07-20\n":                               {prices, "line 1: the source has no module"},
+		strings.Replace(head, "07-20", "7", 1) + "type r\na.b 1\n": {prices, "line 3: parsing time"},
+		head + "type us-east-1\nm5.large 1 2\n":                    {prices, "line 3: it has 3 fields, want 2"},
+		head + "type\nm5.large\n": {
+			prices, "line 3: it has 0 prices, want one for each of 1 regions",
+		},
+		head + "type us-east-1\nm5.large nine\n": {prices, "line 3: strconv"},
+		head + "type us-east-1\nm5.large 0\n": {
+			prices, "line 3: us-east-1: the price 0 of m5.large: want a number above 0",
+		},
+		head + "type us-east-1\nm5.large 1\n# x\nm5.large 1\n": {prices, "line 5: type m5.large is there twice"},
+		head + "type trunking branches\nm5.large false 9\n": {
+			branches, "line 3: type m5.large: trunking false, 9 branch interfaces",
+		},
 		head + "type trunking branches\nm5.large true many\n":        {branches, "want true and more than 0"},
 		head + "type trunking branches\na.b true 9\na.b true 9\n":    {branches, "line 4: type a.b is there twice"},
 		"type trunking branches\nm5.large true 9\n":                  {branches, "line 2: type m5.large"},
 		head + "\ntype trunking branches\nm5.large true 99999999999": {branches, "line 4"},
 	} {
-		if err := parse(text, c.read(&Tables{branches: map[string]int64{}})); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := parse(text, c.read(&Tables{branches: map[string]int64{}})); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q", text, err, c.want)
 		}
 	}

@@ -56,8 +56,8 @@ func Of(class *awsv1.EC2NodeClass, cluster, pool string) map[string]string {
 	return tags
 }
 
-// Check returns an error that names each tag of spec.tags that EC2 would refuse or that is not the user's to set, in the
-// order of their keys; and how many tags are too many, with those that an instance gets beside them.
+// Check returns an error that names each tag of spec.tags that EC2 would refuse or that is not the user's to set, in
+// the order of their keys; and how many tags are too many, with those that an instance gets beside them.
 func Check(tags map[string]string, cluster string) error {
 	var problems []string
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
@@ -89,7 +89,8 @@ func wrong(key, value string) string {
 	case key == "":
 		return "has an empty key: each tag needs one"
 	case utf8.RuneCountInString(key) > keyLimit:
-		return fmt.Sprintf("has a key of %d characters, %.40q…: EC2 takes %d", utf8.RuneCountInString(key), key, keyLimit)
+		return fmt.Sprintf("has a key of %d characters, %.40q…: EC2 takes %d", utf8.RuneCountInString(key), key,
+			keyLimit)
 	case len(key) >= 4 && strings.EqualFold(key[:4], "aws:"):
 		return fmt.Sprintf("has the key %q: keys that begin with aws: are AWS's", key)
 	case reserved(key):

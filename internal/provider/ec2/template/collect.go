@@ -24,7 +24,8 @@ const (
 	maxPages = 100 // of 5,000 templates, with pages that may be shorter
 	// deletePause is between two deletions, of whatever collection.
 	deletePause = time.Second
-	// maxRefused is how many templates may refuse to go before a collection gives up: that is no matter of the template.
+	// maxRefused is how many templates may refuse to go before a collection gives up: that is no matter of the
+	// template.
 	maxRefused = 5
 )
 
@@ -37,7 +38,8 @@ func (k *Keeper) Collect(ctx context.Context, now time.Time, unusedFor time.Dura
 	return k.collect(ctx, now, unusedFor, func() {})
 }
 
-// CollectOf deletes the launch templates of a class that is gone, as Collect does, whenever a launch last used them (E-04).
+// CollectOf deletes the launch templates of a class that is gone, as Collect does, whenever a launch last used them
+// (E-04).
 func (k *Keeper) CollectOf(ctx context.Context, class string, now time.Time) ([]string, error) {
 	listed, err := k.list(ctx)
 	if err != nil {
@@ -52,7 +54,8 @@ func (k *Keeper) CollectOf(ctx context.Context, class string, now time.Time) ([]
 }
 
 // collect calls deleted after each deletion.
-func (k *Keeper) collect(ctx context.Context, now time.Time, unusedFor time.Duration, deleted func()) ([]string, error) {
+func (k *Keeper) collect(ctx context.Context, now time.Time, unusedFor time.Duration,
+	deleted func()) ([]string, error) {
 	asked := k.clock.Now()
 	listed, err := k.list(ctx)
 	if err != nil {
@@ -84,7 +87,8 @@ func (k *Keeper) deleteUnused(ctx context.Context, listed []ec2types.LaunchTempl
 		if err == nil {
 			continue
 		}
-		refused = append(refused, fmt.Errorf("deleting launch template %s: %w", aws.ToString(t.LaunchTemplateName), err))
+		refused = append(refused, fmt.Errorf("deleting launch template %s: %w", aws.ToString(t.LaunchTemplateName),
+			err))
 		class := refusal.Of(err).Class
 		if class == refusal.Throttle || class == refusal.Server || len(refused) == maxRefused {
 			return names, errors.Join(refused...)
@@ -93,8 +97,8 @@ func (k *Keeper) deleteUnused(ctx context.Context, listed []ec2types.LaunchTempl
 	return names, errors.Join(refused...)
 }
 
-// list returns the cluster's templates that have our prefix, oldest first. The tag is looked at here, too: a server that is not AWS
-// may not know the filter, and another cluster's templates are not ours to delete (E-64).
+// list returns the cluster's templates that have our prefix, oldest first. The tag is looked at here, too: a server
+// that is not AWS may not know the filter, and another cluster's templates are not ours to delete (E-64).
 func (k *Keeper) list(ctx context.Context) ([]ec2types.LaunchTemplate, error) {
 	in := &ec2.DescribeLaunchTemplatesInput{MaxResults: aws.Int32(pageSize), Filters: []ec2types.Filter{
 		{Name: aws.String("tag:" + tag.ClusterName), Values: []string{k.cluster}}}}
@@ -114,7 +118,8 @@ func (k *Keeper) list(ctx context.Context) ([]ec2types.LaunchTemplate, error) {
 		ours := slices.ContainsFunc(t.Tags, func(have ec2types.Tag) bool {
 			return aws.ToString(have.Key) == tag.ClusterName && aws.ToString(have.Value) == k.cluster
 		})
-		return !ours || !strings.HasPrefix(aws.ToString(t.LaunchTemplateName), Prefix) || aws.ToString(t.LaunchTemplateId) == ""
+		return !ours || !strings.HasPrefix(aws.ToString(t.LaunchTemplateName), Prefix) ||
+			aws.ToString(t.LaunchTemplateId) == ""
 	})
 	slices.SortFunc(list, func(a, b ec2types.LaunchTemplate) int {
 		return cmp.Or(aws.ToTime(a.CreateTime).Compare(aws.ToTime(b.CreateTime)),

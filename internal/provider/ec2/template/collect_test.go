@@ -57,7 +57,8 @@ func TestUnusedTemplatesGo(t *testing.T) {
 // unfiltered is a client of a server that does not know filters of launch templates, as moto does not.
 type unfiltered struct{ *ec2.Client }
 
-func (u unfiltered) DescribeLaunchTemplates(ctx context.Context, in *ec2.DescribeLaunchTemplatesInput, options ...func(*ec2.Options)) (
+func (u unfiltered) DescribeLaunchTemplates(ctx context.Context, in *ec2.DescribeLaunchTemplatesInput,
+	options ...func(*ec2.Options)) (
 	*ec2.DescribeLaunchTemplatesOutput, error,
 ) {
 	all := *in

@@ -38,8 +38,8 @@ type Ask struct {
 	// CapacityType is as in package catalog. Reservation is the one that a template for reserved capacity is for.
 	CapacityType string
 	Reservation  launch.Reservation
-	// FabricCards is how many network cards get an Elastic Fabric Adapter, from the first; 0 for none. It is of no effect
-	// when the class lists its interfaces.
+	// FabricCards is how many network cards get an Elastic Fabric Adapter, from the first; 0 for none. It is of no
+	// effect when the class lists its interfaces.
 	FabricCards int32
 	// IPv6 says that the cluster's pods and nodes have addresses of IPv6.
 	IPv6      bool
@@ -62,7 +62,8 @@ func Content(ask Ask) (*ec2.CreateLaunchTemplateInput, error) {
 		return nil, &userdata.TooLargeError{Size: len(ask.UserData)}
 	}
 	if class.Status.InstanceProfile == "" {
-		return nil, fmt.Errorf("status.instanceProfile of EC2NodeClass %s is empty: an instance needs a profile", class.Name)
+		return nil, fmt.Errorf("status.instanceProfile of EC2NodeClass %s is empty: an instance needs a profile",
+			class.Name)
 	}
 	groups := groups(class)
 	if len(groups) == 0 {
@@ -83,8 +84,8 @@ func Content(ask Ask) (*ec2.CreateLaunchTemplateInput, error) {
 			Name: aws.String(class.Status.InstanceProfile)},
 		BlockDeviceMappings: devices, NetworkInterfaces: interfaces,
 		MetadataOptions: metadata(class.Spec.MetadataOptions), CpuOptions: processors(class.Spec.CPUOptions),
-		InstanceMarketOptions: market(ask), CapacityReservationSpecification: reservation(ask), Placement: placement(ask),
-		TagSpecifications: []ec2types.LaunchTemplateTagSpecificationRequest{
+		InstanceMarketOptions: market(ask), CapacityReservationSpecification: reservation(ask),
+		Placement: placement(ask), TagSpecifications: []ec2types.LaunchTemplateTagSpecificationRequest{
 			{ResourceType: ec2types.ResourceTypeNetworkInterface, Tags: tags}},
 	}
 	if len(interfaces) == 0 {
@@ -108,7 +109,9 @@ func Content(ask Ask) (*ec2.CreateLaunchTemplateInput, error) {
 		return nil, err
 	}
 	return &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String(name), LaunchTemplateData: data,
-		TagSpecifications: []ec2types.TagSpecification{{ResourceType: ec2types.ResourceTypeLaunchTemplate, Tags: tags}}}, nil
+		TagSpecifications: []ec2types.TagSpecification{
+			{ResourceType: ec2types.ResourceTypeLaunchTemplate, Tags: tags},
+		}}, nil
 }
 
 // nameOf is a hash of all that a template is. Tags count, since a role may only use the templates of its cluster, and
@@ -150,8 +153,9 @@ func metadata(own *awsv1.MetadataOptions) *ec2types.LaunchTemplateInstanceMetada
 		HttpProtocolIpv6: ec2types.LaunchTemplateInstanceMetadataProtocolIpv6(
 			cmp.Or(aws.ToString(own.HTTPProtocolIPv6), "disabled")),
 		HttpPutResponseHopLimit: aws.Int32(hops),
-		HttpTokens:              ec2types.LaunchTemplateHttpTokensState(cmp.Or(aws.ToString(own.HTTPTokens), "required")),
-		InstanceMetadataTags:    ec2types.LaunchTemplateInstanceMetadataTagsStateDisabled,
+		HttpTokens: ec2types.LaunchTemplateHttpTokensState(cmp.Or(aws.ToString(own.HTTPTokens),
+			"required")),
+		InstanceMetadataTags: ec2types.LaunchTemplateInstanceMetadataTagsStateDisabled,
 	}
 }
 

@@ -103,7 +103,8 @@ func shapes() map[string]func(*template.Ask) {
 			a.CapacityType, a.Reservation = catalog.Reserved, launch.Reservation{ID: "cr-1", Kind: launch.Block}
 		},
 		"interruptible": func(a *template.Ask) {
-			a.CapacityType, a.Reservation = catalog.Reserved, launch.Reservation{ID: "cr-1", Kind: launch.Interruptible}
+			a.CapacityType, a.Reservation = catalog.Reserved,
+				launch.Reservation{ID: "cr-1", Kind: launch.Interruptible}
 		},
 	}
 }
@@ -126,7 +127,8 @@ func TestANameIsItsContent(t *testing.T) {
 	for what, change := range map[string]func(*template.Ask){
 		"groups in another order": func(a *template.Ask) { slices.Reverse(a.Class.Status.SecurityGroups) },
 		"a group twice": func(a *template.Ask) {
-			a.Class.Status.SecurityGroups = append(a.Class.Status.SecurityGroups, awsv1.SecurityGroup{ID: "sg-1", Name: "x"})
+			a.Class.Status.SecurityGroups = append(a.Class.Status.SecurityGroups,
+				awsv1.SecurityGroup{ID: "sg-1", Name: "x"})
 		},
 		"tags made in another order": func(a *template.Ask) {
 			a.Class.Spec.Tags = map[string]string{"of": "b", "cost": "1", "team": "a"}
@@ -211,12 +213,14 @@ func TestDisks(t *testing.T) {
 		"G is rounded up": {"AL2023", []awsv1.BlockDeviceMapping{mapping("/dev/xvda", "100G", none)}, "/dev/xvda 94"},
 		"Ti":              {"AL2023", []awsv1.BlockDeviceMapping{mapping("/dev/xvda", "2Ti", none)}, "/dev/xvda 2048"},
 		"less than a GiB": {"AL2023", []awsv1.BlockDeviceMapping{mapping("/dev/xvda", "1", none)}, "/dev/xvda 1"},
-		"from a snapshot": {"AL2023", []awsv1.BlockDeviceMapping{mapping("/dev/sdb", "1Gi", func(b *awsv1.BlockDevice) {
-			b.SnapshotID, b.VolumeSize = aws.String("snap-1"), nil
-		})}, "/dev/sdb snap-1"},
-		"all that is said": {"AL2023", []awsv1.BlockDeviceMapping{mapping("/dev/sdb", "1Gi", func(b *awsv1.BlockDevice) {
-			b.IOPS, b.Throughput, b.VolumeType = aws.Int64(3000), aws.Int64(125), aws.String("gp3")
-		})}, "/dev/sdb 1 gp3 3000 iops 125 MiB/s"},
+		"from a snapshot": {"AL2023",
+			[]awsv1.BlockDeviceMapping{mapping("/dev/sdb", "1Gi", func(b *awsv1.BlockDevice) {
+				b.SnapshotID, b.VolumeSize = aws.String("snap-1"), nil
+			})}, "/dev/sdb snap-1"},
+		"all that is said": {"AL2023",
+			[]awsv1.BlockDeviceMapping{mapping("/dev/sdb", "1Gi", func(b *awsv1.BlockDevice) {
+				b.IOPS, b.Throughput, b.VolumeType = aws.Int64(3000), aws.Int64(125), aws.String("gp3")
+			})}, "/dev/sdb 1 gp3 3000 iops 125 MiB/s"},
 	} {
 		in := content(t, ask(func(a *template.Ask) { a.Family, a.Class.Spec.BlockDeviceMappings = c.family, c.own }))
 		var got []string
@@ -271,23 +275,30 @@ func TestWhatATemplateSays(t *testing.T) {
 		"spot": {both("spot", "choosy"), []string{`"ResourceType":"spot-instances-request"`},
 			[]string{"Market", "CapacityReservation"}},
 		"choosy": {both("choosy"), []string{`"CapacityReservationPreference":"none"`}, []string{"Target"}},
-		"reserved": {both("choosy", "reserved"), []string{`"CapacityReservationTarget":{"CapacityReservationId":"cr-1"}`},
+		"reserved": {both("choosy", "reserved"),
+			[]string{`"CapacityReservationTarget":{"CapacityReservationId":"cr-1"}`},
 			[]string{"Preference", "Market"}},
-		"block":         {both("block"), []string{`"MarketType":"capacity-block"`, `"CapacityReservationId":"cr-1"`}, nil},
+		"block": {both("block"), []string{`"MarketType":"capacity-block"`, `"CapacityReservationId":"cr-1"`},
+			nil},
 		"interruptible": {both("interruptible"), []string{`"MarketType":"interruptible-capacity-reservation"`}, nil},
 		"public": {both("public"), []string{`"NetworkInterfaces":[{"AssociatePublicIpAddress":true,`, groups},
 			[]string{"SecurityGroupIds"}},
-		"ipv6 with prefixes": {both("ipv6", "prefixes"), []string{first + `,"Ipv6AddressCount":1,"Ipv6PrefixCount":2,` +
-			`"NetworkCardIndex":0,"PrimaryIpv6":true}`}, []string{"Ipv4"}},
-		"prefixes": {both("prefixes"), []string{first + `,"Ipv4PrefixCount":2,"NetworkCardIndex":0}`}, []string{"Ipv6P"}},
+		"ipv6 with prefixes": {both("ipv6", "prefixes"),
+			[]string{first + `,"Ipv6AddressCount":1,"Ipv6PrefixCount":2,` +
+				`"NetworkCardIndex":0,"PrimaryIpv6":true}`}, []string{"Ipv4"}},
+		"prefixes": {both("prefixes"), []string{first + `,"Ipv4PrefixCount":2,"NetworkCardIndex":0}`},
+			[]string{"Ipv6P"}},
 		"fabric": {both("fabric", "prefixes"), []string{first + `,"InterfaceType":"efa","Ipv4PrefixCount":2,` +
-			`"NetworkCardIndex":0}`, `"DeviceIndex":1,` + groups + `,"InterfaceType":"efa","NetworkCardIndex":3}`}, nil},
+			`"NetworkCardIndex":0}`, `"DeviceIndex":1,` + groups + `,"InterfaceType":"efa","NetworkCardIndex":3}`},
+			nil},
 		"the class's interfaces": {both("interfaces", "fabric", "tracking", "private"), []string{
 			`"NetworkInterfaces":[{"ConnectionTrackingSpecification":{"TcpEstablishedTimeout":600},"DeleteOnTermination":true`,
-			`{"DeleteOnTermination":true,"DeviceIndex":1,` + groups + `,"InterfaceType":"efa-only","NetworkCardIndex":1}]`},
+			`{"DeleteOnTermination":true,"DeviceIndex":1,` + groups +
+				`,"InterfaceType":"efa-only","NetworkCardIndex":1}]`},
 			[]string{`"efa"`, "AssociatePublic"}},
 		"placement": {both("partition", "tenancy"), []string{`"Placement":{"Tenancy":"dedicated"}`}, nil},
-		"partition": {both("tenancy", "partition"), []string{`"Placement":{"GroupId":"pg-1","PartitionNumber":2}`}, nil},
+		"partition": {both("tenancy", "partition"), []string{`"Placement":{"GroupId":"pg-1","PartitionNumber":2}`},
+			nil},
 		"the rest": {both("monitoring", "enclaves", "processors"), []string{`"Monitoring":{"Enabled":true}`,
 			`"EnclaveOptions":{"Enabled":true}`, `"NestedVirtualization":"enabled"`}, nil},
 	} {
@@ -307,7 +318,8 @@ func TestWhatATemplateSays(t *testing.T) {
 			}
 		}
 		tags := text(t, in.TagSpecifications)
-		if !strings.Contains(tags, `"ResourceType":"launch-template"`) || !strings.Contains(tags, `"Value":"general"`) {
+		if !strings.Contains(tags, `"ResourceType":"launch-template"`) ||
+			!strings.Contains(tags, `"Value":"general"`) {
 			t.Errorf("%s: the template's tags are %s", name, tags)
 		}
 	}
@@ -334,14 +346,18 @@ func TestWhatATemplateCannotHave(t *testing.T) {
 			[]string{"status.instanceProfile", "plain"}},
 		"no group": {func(a *template.Ask) { a.Class.Status.SecurityGroups = nil },
 			[]string{"status.securityGroups", "plain"}},
-		"no device": {disks(awsv1.BlockDeviceMapping{EBS: root.EBS}), []string{"spec.blockDeviceMappings[0].deviceName"}},
+		"no device": {disks(awsv1.BlockDeviceMapping{EBS: root.EBS}),
+			[]string{"spec.blockDeviceMappings[0].deviceName"}},
 		"no volume": {disks(root, awsv1.BlockDeviceMapping{DeviceName: aws.String("/dev/sdb")}),
 			[]string{"spec.blockDeviceMappings[1].ebs", "/dev/sdb"}},
 		"a disk twice": {disks(root, root), []string{"spec.blockDeviceMappings[1].deviceName", "/dev/xvda", "[0]"}},
 		"no size":      {disks(sized("x", "0")), []string{"[0].ebs.volumeSize is 0"}},
 		"a huge size":  {disks(sized("x", "4Ei")), []string{"[0].ebs.volumeSize is 4Ei"}},
 		"huge iops":    {disks(fast), []string{"[0].ebs.iops is 1099511627776"}},
-		"public fabric": {func(a *template.Ask) { a.Class.Spec.AssociatePublicIPAddress, a.FabricCards = aws.Bool(true), 4 },
+		"public fabric": {func(a *template.Ask) {
+			a.Class.Spec.AssociatePublicIPAddress,
+				a.FabricCards = aws.Bool(true), 4
+		},
 			[]string{"spec.associatePublicIPAddress", "4 network interfaces"}},
 		"too much": {func(a *template.Ask) { a.UserData = strings.Repeat("s", userdata.Limit+1) }, []string{"16385"}},
 	} {

@@ -18,7 +18,8 @@ const (
 
 // devices are the disks of a class, or else those of its family; none for a family that does not say, so that the
 // instance has those of its image.
-func devices(own []awsv1.BlockDeviceMapping, family string) ([]ec2types.LaunchTemplateBlockDeviceMappingRequest, error) {
+func devices(own []awsv1.BlockDeviceMapping,
+	family string) ([]ec2types.LaunchTemplateBlockDeviceMappingRequest, error) {
 	if len(own) == 0 {
 		switch family {
 		case "AL2023", "AL2":
@@ -39,8 +40,9 @@ func devices(own []awsv1.BlockDeviceMapping, family string) ([]ec2types.LaunchTe
 		case name == "":
 			return nil, fmt.Errorf("%s.deviceName is empty: EC2 needs one, for example /dev/xvda", field)
 		case double:
-			return nil, fmt.Errorf("%s.deviceName is %s, as is that of spec.blockDeviceMappings[%d]: a device has one volume",
-				field, name, other)
+			return nil,
+				fmt.Errorf("%s.deviceName is %s, as is that of spec.blockDeviceMappings[%d]: a device has one volume",
+					field, name, other)
 		case mapping.EBS == nil:
 			return nil, fmt.Errorf("%s.ebs is missing: it says which volume %s is", field, name)
 		}
@@ -49,7 +51,8 @@ func devices(own []awsv1.BlockDeviceMapping, family string) ([]ec2types.LaunchTe
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, ec2types.LaunchTemplateBlockDeviceMappingRequest{DeviceName: aws.String(name), Ebs: volume})
+		list = append(list, ec2types.LaunchTemplateBlockDeviceMappingRequest{DeviceName: aws.String(name),
+			Ebs: volume})
 	}
 	return list, nil
 }

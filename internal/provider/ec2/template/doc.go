@@ -5,6 +5,6 @@
 //
 // Nobody asks EC2 whether a template exists: it is made, and that it is there already is as good.
 //
-// Source: the EC2 API reference (CreateLaunchTemplate), and the disks that the image families of Karpenter's users have
-// by default (karpenter.sh, concepts, NodeClasses).
+// Source: the EC2 API reference (CreateLaunchTemplate), and the disks that the image families of Karpenter's users
+// have by default (karpenter.sh, concepts, NodeClasses).
 package template

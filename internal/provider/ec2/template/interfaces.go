@@ -17,7 +17,8 @@ const (
 )
 
 // interfaces are the network interfaces of a template; none when EC2's default does, which has the template's groups.
-func interfaces(ask Ask, groups []string) ([]ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, error) {
+func interfaces(ask Ask,
+	groups []string) ([]ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest, error) {
 	spec := ask.Class.Spec
 	layout := layout(spec.NetworkInterfaces, ask.FabricCards)
 	prefixes := aws.ToInt32(spec.IPPrefixCount)
@@ -62,7 +63,8 @@ func layout(own []awsv1.NetworkInterface, fabricCards int32) []awsv1.NetworkInte
 	}
 	var list []awsv1.NetworkInterface
 	for card := range fabricCards {
-		list = append(list, awsv1.NetworkInterface{NetworkCardIndex: card, DeviceIndex: min(card, 1), InterfaceType: fabric})
+		list = append(list, awsv1.NetworkInterface{NetworkCardIndex: card, DeviceIndex: min(card, 1),
+			InterfaceType: fabric})
 	}
 	return list
 }

@@ -67,15 +67,17 @@ type busy struct {
 	err    error
 }
 
-// NewKeeper returns a keeper of a cluster's templates. Its calls are made with ctx: it ends with the process, not with a
-// caller.
+// NewKeeper returns a keeper of a cluster's templates. Its calls are made with ctx: it ends with the process, not with
+// a caller.
 func NewKeeper(ctx context.Context, api API, clock timer.Clock, cluster string) *Keeper {
-	return &Keeper{ctx: ctx, api: api, clock: clock, cluster: cluster, started: clock.Now(), known: map[string]*known{}}
+	return &Keeper{ctx: ctx, api: api, clock: clock, cluster: cluster, started: clock.Now(),
+		known: map[string]*known{}}
 }
 
 // Ensure makes a template unless this process knows that it is there, and takes in that a launch uses it (E-30). in is
-// what [Content] returned; it is not changed. Callers who want the same template share one call. A caller whose context
-// ends gets the context's error, and the call goes on. Other errors are the call's: package refusal sorts them.
+// what [Content] returned; it is not changed. Callers who want the same template share one call. A caller whose
+// context ends gets the context's error, and the call goes on. Other errors are the call's: package refusal sorts
+// them.
 func (k *Keeper) Ensure(ctx context.Context, in *ec2.CreateLaunchTemplateInput) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -167,8 +169,8 @@ type sweep struct {
 }
 
 // makeRoom begins to delete what no launch used for ten minutes, unless that is going on, and returns once there is
-// room for one more template, or all that can be deleted is: then more is false. The collection goes on by itself, since
-// the next template needs room, too.
+// room for one more template, or all that can be deleted is: then more is false. The collection goes on by itself,
+// since the next template needs room, too.
 func (k *Keeper) makeRoom() (more bool) {
 	k.mu.Lock()
 	s := k.sweep
@@ -182,8 +184,8 @@ func (k *Keeper) makeRoom() (more bool) {
 	return more
 }
 
-// run collects for lack of room. What goes wrong is told by the next refusal to make a template, and by the next regular
-// collection.
+// run collects for lack of room. What goes wrong is told by the next refusal to make a template, and by the next
+// regular collection.
 func (k *Keeper) run(s *sweep) {
 	_, _ = k.collect(k.ctx, k.clock.Now(), unusedAtTheMost, func() { s.room <- struct{}{} })
 	k.mu.Lock()

@@ -146,7 +146,9 @@ func TestForgottenTemplatesAreMadeAgain(t *testing.T) {
 	k := a.keeper()
 	a.ensure(k, 1)
 	name := a.numbered(1).LaunchTemplateName
-	if _, err := a.client.DeleteLaunchTemplate(t.Context(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: name}); err != nil {
+	if _, err := a.client.DeleteLaunchTemplate(t.Context(), &ec2.DeleteLaunchTemplateInput{
+		LaunchTemplateName: name,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	a.ensure(k, 1)
@@ -265,7 +267,9 @@ var _ template.API = (*ec2.Client)(nil)
 func (a *account) strange(name, cluster string) {
 	a.t.Helper()
 	_, err := a.others.CreateLaunchTemplate(a.t.Context(), &ec2.CreateLaunchTemplateInput{
-		LaunchTemplateName: aws.String(name), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{ImageId: aws.String("ami-1")},
+		LaunchTemplateName: aws.String(name), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
+			ImageId: aws.String("ami-1"),
+		},
 		TagSpecifications: []ec2types.TagSpecification{{ResourceType: ec2types.ResourceTypeLaunchTemplate,
 			Tags: tag.List(map[string]string{tag.ClusterName: cluster, tag.Owner(cluster): "owned", tag.Pool: "p"})}},
 	})

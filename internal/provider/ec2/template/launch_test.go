@@ -107,7 +107,8 @@ func TestAnInstanceIsWhatItsTemplateSays(t *testing.T) {
 		}
 		shown := s.described(i.ID)
 		if len(shown.BlockDeviceMappings) != 1 || *shown.BlockDeviceMappings[0].DeviceName != "/dev/xvda" ||
-			!strings.HasSuffix(*shown.IamInstanceProfile.Arn, "/profile-1") || *shown.SecurityGroups[0].GroupId != s.group.ID {
+			!strings.HasSuffix(*shown.IamInstanceProfile.Arn, "/profile-1") ||
+			*shown.SecurityGroups[0].GroupId != s.group.ID {
 			t.Errorf("%+v", shown)
 		}
 		got := instances[slices.IndexFunc(instances, func(g launch.Instance) bool { return g.ID == i.ID })]
@@ -119,7 +120,8 @@ func TestAnInstanceIsWhatItsTemplateSays(t *testing.T) {
 	for _, call := range s.Calls() {
 		for _, a := range call.Asks {
 			if len(a.RequestTags) > 0 && a.RequestTags["eks:eks-cluster-name"] != "c1" {
-				t.Errorf("%s of %s has tags %v, which Karpenter's policy does not allow", a.Action, a.Resource, a.RequestTags)
+				t.Errorf("%s of %s has tags %v, which Karpenter's policy does not allow", a.Action, a.Resource,
+					a.RequestTags)
 			}
 			made := call.Action == "CreateLaunchTemplate" || strings.Contains(a.Resource, ":network-interface/") ||
 				strings.Contains(a.Resource, ":spot-instances-request/")
@@ -165,7 +167,8 @@ func TestTheRootVolumeIsOne(t *testing.T) {
 func TestReservationsAreUsedOnPurpose(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ec2test.Faults{})
-	open := s.AddCapacityReservation(ec2test.CapacityReservation{Type: "m5.large", Zone: "us-east-1a", Match: "open", Total: 9})
+	open := s.AddCapacityReservation(ec2test.CapacityReservation{Type: "m5.large", Zone: "us-east-1a", Match: "open",
+		Total: 9})
 	meant := s.AddCapacityReservation(ec2test.CapacityReservation{Type: "m5.large", Zone: "us-east-1a", Total: 1})
 	block := s.AddCapacityReservation(ec2test.CapacityReservation{Type: "p5.48xlarge", Zone: "us-east-1b", Total: 1,
 		Kind: "capacity-block"})
@@ -182,7 +185,8 @@ func TestReservationsAreUsedOnPurpose(t *testing.T) {
 		kind    string
 		want    string // the reservation
 	}{
-		"for one":                    {[]func(*template.Ask){choosy, in(meant.ID, launch.Plain)}, "m5.large", meant.ID},
+		"for one": {[]func(*template.Ask){choosy, in(meant.ID, launch.Plain)}, "m5.large",
+			meant.ID},
 		"a block":                    {[]func(*template.Ask){in(block.ID, launch.Block)}, "p5.48xlarge", block.ID},
 		"on-demand, as EC2 does":     {nil, "m5.large", open.ID},
 		"on-demand of a choosy user": {[]func(*template.Ask){choosy}, "m5.large", ""},
@@ -194,7 +198,8 @@ func TestReservationsAreUsedOnPurpose(t *testing.T) {
 			continue
 		}
 		got := aws.ToString(s.described(instances[0].ID).CapacityReservationId)
-		if got != c.want || instances[0].CapacityType != a.CapacityType || instances[0].Reservation != a.Reservation.ID {
+		if got != c.want || instances[0].CapacityType != a.CapacityType ||
+			instances[0].Reservation != a.Reservation.ID {
 			t.Errorf("%s: reservation %q, want %q; read %+v", name, got, c.want, instances[0])
 		}
 	}
@@ -224,7 +229,8 @@ func TestEC2TakesEveryTemplate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := text(t, out.LaunchTemplateVersions[0].LaunchTemplateData), text(t, in.LaunchTemplateData); got != want {
+		if got, want := text(t, out.LaunchTemplateVersions[0].LaunchTemplateData),
+			text(t, in.LaunchTemplateData); got != want {
 			t.Errorf("%s: EC2 has\n%s\nwant\n%s", what, got, want)
 		}
 	}

@@ -29,9 +29,9 @@ const (
 // boundary parts the document. It is lengthened when a user's part has it.
 const boundary = "JOINER"
 
-// AL2023 returns a multipart document: the user's own parts as they are, then ours. nodeadm merges the NodeConfigs in this
-// order, the last one wins (E-32). user is "" or a multipart document, a NodeConfig or a shell script. Errors: [*Error],
-// [*TooLargeError].
+// AL2023 returns a multipart document: the user's own parts as they are, then ours. nodeadm merges the NodeConfigs in
+// this order, the last one wins (E-32). user is "" or a multipart document, a NodeConfig or a shell script. Errors:
+// [*Error], [*TooLargeError].
 func AL2023(user string, n Node) (string, error) {
 	parts, err := userParts(user)
 	if err != nil {
@@ -52,8 +52,8 @@ type part struct {
 	body   []byte
 }
 
-// assemble writes the document. mime/multipart would order headers by itself, but ends lines with \r\n, which scripts that are
-// passed on as they are do not mind and people who read them do.
+// assemble writes the document. mime/multipart would order headers by itself, but ends lines with \r\n, which scripts
+// that are passed on as they are do not mind and people who read them do.
 func assemble(parts []part) string {
 	border := boundary
 	for slices.ContainsFunc(parts, func(p part) bool { return bytes.Contains(p.body, []byte("--"+border)) }) {
@@ -103,8 +103,9 @@ func userParts(user string) ([]part, error) {
 	case isNodeConfig(trimmed):
 		return []part{{kind: nodeConfigType, body: []byte(trimmed + "\n")}}, checkNodeConfig(trimmed, 0)
 	}
-	return nil, &Error{What: "it is no multipart document (it begins with MIME-Version:), no NodeConfig of node.eks.aws " +
-		"(a document in YAML) and no script (it begins with #!)"}
+	return nil, &Error{
+		What: "it is no multipart document (it begins with MIME-Version:), no NodeConfig of node.eks.aws " +
+			"(a document in YAML) and no script (it begins with #!)"}
 }
 
 func isNodeConfig(text string) bool {
@@ -129,7 +130,9 @@ func multiparts(text string) ([]part, error) {
 			break
 		}
 		if err != nil {
-			return nil, &Error{Part: number, What: "it cannot be read: its headers or the boundary after it are not right"}
+			return nil, &Error{
+				Part: number, What: "it cannot be read: its headers or the boundary after it are not right",
+			}
 		}
 		body, err := io.ReadAll(next)
 		if err != nil {
@@ -216,7 +219,8 @@ func nodeConfig(n Node) ([]byte, error) {
 	}
 	spec := map[string]any{
 		"cluster": map[string]any{
-			"name": n.Cluster.Name, "apiServerEndpoint": n.Cluster.Endpoint, "certificateAuthority": n.Cluster.CA, "cidr": n.Cluster.CIDR,
+			"name": n.Cluster.Name, "apiServerEndpoint": n.Cluster.Endpoint, "certificateAuthority": n.Cluster.CA,
+			"cidr": n.Cluster.CIDR,
 		},
 		"kubelet": kubelet,
 	}

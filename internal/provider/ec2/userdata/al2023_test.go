@@ -86,14 +86,18 @@ func last(t *testing.T, text string) nodeConfig {
 // node is a node with something in every field.
 func node() userdata.Node {
 	return userdata.Node{
-		Cluster: userdata.Cluster{Name: "prod", Endpoint: "https://prod.example.com", CA: "Y2E=", CIDR: "10.100.0.0/16"},
+		Cluster: userdata.Cluster{Name: "prod", Endpoint: "https://prod.example.com", CA: "Y2E=",
+			CIDR: "10.100.0.0/16"},
 		Kubelet: &awsv1.KubeletConfiguration{
-			MaxPods: new(int32(500)), KubeReserved: map[string]string{"cpu": "100m"}, EvictionHard: map[string]string{"memory.available": "5%"},
+			MaxPods: new(int32(500)), KubeReserved: map[string]string{"cpu": "100m"}, EvictionHard: map[string]string{
+				"memory.available": "5%",
+			},
 			ImageGCHighThresholdPercent: new(int32(85)), CPUCFSQuota: new(true),
 		},
-		MaxPods: 58, DNS: []string{"10.100.0.10"}, Labels: map[string]string{"team": "web", "karpenter.sh/nodepool": "default"},
-		Taints: []corev1.Taint{
-			{Key: "dedicated", Value: "web", Effect: corev1.TaintEffectNoSchedule}, {Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute},
+		MaxPods: 58, DNS: []string{"10.100.0.10"},
+		Labels: map[string]string{"team": "web", "karpenter.sh/nodepool": "default"}, Taints: []corev1.Taint{
+			{Key: "dedicated", Value: "web", Effect: corev1.TaintEffectNoSchedule},
+			{Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute},
 		},
 		LocalStorage: true,
 	}
@@ -108,22 +112,26 @@ func TestAL2023SaysAllThatTheNodeNeeds(t *testing.T) {
 	}
 	config := last(t, text)
 	cluster := config.Spec.Cluster
-	if config.APIVersion != "node.eks.aws/v1alpha1" || cluster.Name != "prod" || cluster.APIServerEndpoint != "https://prod.example.com" ||
+	if config.APIVersion != "node.eks.aws/v1alpha1" || cluster.Name != "prod" ||
+		cluster.APIServerEndpoint != "https://prod.example.com" ||
 		string(cluster.CertificateAuthority) != "ca" || cluster.CIDR != "10.100.0.0/16" {
 		t.Errorf("the cluster is %+v", cluster)
 	}
 	kubelet := config.Spec.Kubelet.Config
-	if kubelet["maxPods"] != float64(58) || kubelet["imageGCHighThresholdPercent"] != float64(85) || kubelet["cpuCFSQuota"] != true {
+	if kubelet["maxPods"] != float64(58) || kubelet["imageGCHighThresholdPercent"] != float64(85) ||
+		kubelet["cpuCFSQuota"] != true {
 		t.Errorf("the kubelet's settings are %v", kubelet)
 	}
 	if dns, _ := kubelet["clusterDNS"].([]any); len(dns) != 1 || dns[0] != "10.100.0.10" {
 		t.Errorf("clusterDNS is %v", kubelet["clusterDNS"])
 	}
 	taints, _ := kubelet["registerWithTaints"].([]any)
-	if len(taints) != 2 || taints[0].(map[string]any)["value"] != "web" || taints[1].(map[string]any)["effect"] != "NoExecute" {
+	if len(taints) != 2 || taints[0].(map[string]any)["value"] != "web" ||
+		taints[1].(map[string]any)["effect"] != "NoExecute" {
 		t.Errorf("registerWithTaints is %v", taints)
 	}
-	if flags := config.Spec.Kubelet.Flags; !slices.Equal(flags, []string{"--node-labels=karpenter.sh/nodepool=default,team=web"}) {
+	if flags := config.Spec.Kubelet.Flags; !slices.Equal(flags,
+		[]string{"--node-labels=karpenter.sh/nodepool=default,team=web"}) {
 		t.Errorf("flags are %q", flags)
 	}
 	if config.Spec.Instance.LocalStorage.Strategy != "RAID0" {
@@ -137,7 +145,8 @@ func TestAL2023KeepsTheUsersParts(t *testing.T) {
 	const config = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      maxPods: 7\n"
 	const script = "#!/bin/bash\necho \"hello\"\n"
 	const several = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\nContent-Type: text/x-shellscript; charset=\"us-ascii\"\n\n" +
-		script + "\n--B\nContent-Type: application/node.eks.aws\n\n---\n" + config + "--B\nContent-Type: text/cloud-config\n\npackages: [jq]\n\n--B--\n"
+		script + "\n--B\nContent-Type: application/node.eks.aws\n\n---\n" + config +
+		"--B\nContent-Type: text/cloud-config\n\npackages: [jq]\n\n--B--\n"
 	for name, row := range map[string]struct {
 		user  string
 		kinds []string
@@ -147,10 +156,12 @@ func TestAL2023KeepsTheUsersParts(t *testing.T) {
 		"script":     {script, []string{"text/x-shellscript", "application/node.eks.aws"}, []string{script}},
 		"NodeConfig": {config, []string{"application/node.eks.aws", "application/node.eks.aws"}, []string{config}},
 		"multipart": {
-			several, []string{"text/x-shellscript", "application/node.eks.aws", "text/cloud-config", "application/node.eks.aws"},
+			several, []string{"text/x-shellscript", "application/node.eks.aws", "text/cloud-config",
+				"application/node.eks.aws"},
 			[]string{script, "---\n" + config, "packages: [jq]\n"},
 		},
-		"our boundary in a script": {"#!/bin/bash\ncat <<END\n--JOINER\nEND\n", []string{"text/x-shellscript", "application/node.eks.aws"}, []string{"--JOINER"}},
+		"our boundary in a script": {"#!/bin/bash\ncat <<END\n--JOINER\nEND\n",
+			[]string{"text/x-shellscript", "application/node.eks.aws"}, []string{"--JOINER"}},
 	} {
 		text, err := userdata.AL2023(row.user, node())
 		if err != nil {
@@ -181,11 +192,14 @@ func TestAL2023NamesWhatItCannotRead(t *testing.T) {
 			"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {hunter2\n", "spec.userData, line",
 		},
 		"second document": {
-			"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n---\nkind: hunter2\n", "spec.userData, line 4: its kind is not NodeConfig",
+			"apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n---\nkind: hunter2\n",
+			"spec.userData, line 4: its kind is not NodeConfig",
 		},
-		"no boundary": {"MIME-Version: 1.0\nContent-Type: text/plain\n\nhunter2", "its Content-Type is not multipart/mixed with a boundary"},
+		"no boundary": {"MIME-Version: 1.0\nContent-Type: text/plain\n\nhunter2",
+			"its Content-Type is not multipart/mixed with a boundary"},
 		"cut": {
-			"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\nContent-Type: text/plain\n\nhunter2", "part 1: the boundary after it is missing",
+			"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B\nContent-Type: text/plain\n\nhunter2",
+			"part 1: the boundary after it is missing",
 		},
 		"empty": {"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n--B--\n", "without parts"},
 		"part": {
@@ -219,8 +233,10 @@ func TestEqualInputGivesEqualBytes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := node()
-		n.Labels = rapid.MapOf(rapid.StringMatching(`[a-z]{1,5}`), rapid.StringMatching(`[a-z]{0,3}`)).Draw(t, "labels")
-		n.Kubelet.SystemReserved = rapid.MapOf(rapid.SampledFrom([]string{"cpu", "memory", "pid"}), rapid.StringMatching(`[0-9]{1,3}m`)).Draw(t, "reserved")
+		n.Labels = rapid.MapOf(rapid.StringMatching(`[a-z]{1,5}`), rapid.StringMatching(`[a-z]{0,3}`)).Draw(t,
+			"labels")
+		n.Kubelet.SystemReserved = rapid.MapOf(rapid.SampledFrom([]string{"cpu", "memory", "pid"}),
+			rapid.StringMatching(`[0-9]{1,3}m`)).Draw(t, "reserved")
 		first, err := userdata.AL2023("", n)
 		again, _ := userdata.AL2023("", n)
 		if err != nil || first != again {

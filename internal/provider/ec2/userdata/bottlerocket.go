@@ -12,11 +12,12 @@ import (
 // table is a table of TOML: strings, numbers, truths, lists and tables by key.
 type table = map[string]any
 
-// localStorage is the name of the bootstrap command that mounts the disks of an instance. Commands run in the order of names.
+// localStorage is the name of the bootstrap command that mounts the disks of an instance. Commands run in the order of
+// names.
 const localStorage = "000-joiner-local-storage"
 
-// Bottlerocket returns settings in TOML: those of the user, except where the cluster, the plan or spec.kubelet decide (E-33).
-// release is that of the image, such as "1.50.0"; "" is the newest. Errors: [*Error], [*TooLargeError].
+// Bottlerocket returns settings in TOML: those of the user, except where the cluster, the plan or spec.kubelet decide
+// (E-33). release is that of the image, such as "1.50.0"; "" is the newest. Errors: [*Error], [*TooLargeError].
 func Bottlerocket(user string, n Node, release string) (string, error) {
 	all := table{}
 	if err := toml.Unmarshal([]byte(user), &all); err != nil {
@@ -130,8 +131,8 @@ func bottlerocketTaints(n Node) table {
 	return taints
 }
 
-// mountLocalStorage is the bootstrap command that makes one volume of the instance's disks. Releases before 1.46 want the
-// directories named.
+// mountLocalStorage is the bootstrap command that makes one volume of the instance's disks. Releases before 1.46 want
+// the directories named.
 func mountLocalStorage(release string) table {
 	bind := []string{"apiclient", "ephemeral-storage", "bind"}
 	if older(release, 1, 46) {

@@ -57,14 +57,18 @@ func TestBottlerocketKeepsTheUsersSettings(t *testing.T) {
 	}
 	s := readSettings(t, text).Settings
 	k := s.Kubernetes
-	if s.MOTD != "hello" || k.EventBurst != 20 || k.Labels["own"] != "1" || !slices.Equal(k.Taints["own"], []string{"1:NoSchedule"}) || len(s.Commands) != 2 {
+	if s.MOTD != "hello" || k.EventBurst != 20 || k.Labels["own"] != "1" ||
+		!slices.Equal(k.Taints["own"], []string{"1:NoSchedule"}) || len(s.Commands) != 2 {
 		t.Errorf("settings of the user's are missing: %+v", s)
 	}
-	if k.Name != "prod" || k.Server != "https://prod.example.com" || k.CA != "Y2E=" || k.DNS != "10.100.0.10" || k.MaxPods != 58 ||
-		k.Labels["team"] != "web" || k.High != "85" || !k.Quota || k.Reserved["cpu"] != "100m" || k.Hard["memory.available"] != "5%" {
+	if k.Name != "prod" || k.Server != "https://prod.example.com" || k.CA != "Y2E=" || k.DNS != "10.100.0.10" ||
+		k.MaxPods != 58 ||
+		k.Labels["team"] != "web" || k.High != "85" || !k.Quota || k.Reserved["cpu"] != "100m" ||
+		k.Hard["memory.available"] != "5%" {
 		t.Errorf("ours are %+v", k)
 	}
-	if !slices.Equal(k.Taints["dedicated"], []string{"web:NoSchedule"}) || !slices.Equal(k.Taints["karpenter.sh/unregistered"], []string{":NoExecute"}) {
+	if !slices.Equal(k.Taints["dedicated"], []string{"web:NoSchedule"}) ||
+		!slices.Equal(k.Taints["karpenter.sh/unregistered"], []string{":NoExecute"}) {
 		t.Errorf("taints are %v", k.Taints)
 	}
 }
@@ -72,7 +76,8 @@ func TestBottlerocketKeepsTheUsersSettings(t *testing.T) {
 // E-33: the disks of an instance are mounted by a command. Releases before 1.46 want the directories named.
 func TestBottlerocketMountsTheDisksOfTheInstance(t *testing.T) {
 	t.Parallel()
-	for release, want := range map[string]int{"": 3, "1.46.0": 3, "v1.50.0": 3, "2.0.0": 3, "latest": 3, "1.45.9": 7, "v1.20.1": 7, "0.9.0": 7} {
+	for release, want := range map[string]int{"": 3, "1.46.0": 3, "v1.50.0": 3, "2.0.0": 3, "latest": 3, "1.45.9": 7,
+		"v1.20.1": 7, "0.9.0": 7} {
 		text, err := userdata.Bottlerocket("", node(), release)
 		if err != nil {
 			t.Fatal(err)

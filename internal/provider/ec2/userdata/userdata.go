@@ -1,12 +1,12 @@
-// Package userdata writes what an EC2 instance reads when it starts, so that it becomes the node that was planned. It is
-// pure: equal input gives equal bytes, and no error repeats what a user wrote, which may hold secrets (E-34).
+// Package userdata writes what an EC2 instance reads when it starts, so that it becomes the node that was planned. It
+// is pure: equal input gives equal bytes, and no error repeats what a user wrote, which may hold secrets (E-34).
 //
 //   - [AL2023] writes a multipart document with a NodeConfig for nodeadm (E-32).
 //   - [Bottlerocket] writes settings in TOML (E-33).
 //   - With the family Custom an instance gets the user's text byte for byte; nothing here touches it.
 //
-// Sources: the API reference of nodeadm (awslabs.github.io/amazon-eks-ami/nodeadm/doc/api) and the settings of Bottlerocket
-// 1.50 (bottlerocket.dev).
+// Sources: the API reference of nodeadm (awslabs.github.io/amazon-eks-ami/nodeadm/doc/api) and the settings of
+// Bottlerocket 1.50 (bottlerocket.dev).
 package userdata
 
 import (
@@ -74,11 +74,13 @@ type TooLargeError struct{ Size int } // in bytes
 
 // Error implements error.
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("the user data would have %d bytes, EC2 takes at most %d: shorten spec.userData or spec.kubelet", e.Size, Limit)
+	return fmt.Sprintf(
+		"the user data would have %d bytes, EC2 takes at most %d: shorten spec.userData or spec.kubelet", e.Size,
+		Limit)
 }
 
-// SizeOf returns how many bytes user data has, or would have had if EC2 took as much; known is false when another error
-// kept it from being written. Its arguments are what [AL2023] or [Bottlerocket] returned.
+// SizeOf returns how many bytes user data has, or would have had if EC2 took as much; known is false when another
+// error kept it from being written. Its arguments are what [AL2023] or [Bottlerocket] returned.
 func SizeOf(text string, err error) (bytes int, known bool) {
 	var large *TooLargeError
 	if errors.As(err, &large) {

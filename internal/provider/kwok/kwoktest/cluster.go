@@ -47,7 +47,8 @@ var _ kwok.Cluster = (*Cluster)(nil)
 
 // New returns an empty cluster whose creation timestamps come from now.
 func New(now func() time.Time) *Cluster {
-	return &Cluster{now: now, nodes: map[string]*corev1.Node{}, classes: map[string]*kwokv1alpha1.KWOKNodeClass{}, records: map[string][]byte{}}
+	return &Cluster{now: now, nodes: map[string]*corev1.Node{}, classes: map[string]*kwokv1alpha1.KWOKNodeClass{},
+		records: map[string][]byte{}}
 }
 
 // Disturb sets what happens to the calls from now on, and counts them from 1 again. nil ends it.
@@ -153,7 +154,8 @@ func (c *Cluster) CreateNode(ctx context.Context, node *corev1.Node) error {
 		if _, found := c.nodes[node.Name]; found {
 			return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "nodes"}, node.Name)
 		}
-		if problems := v1validation.ValidateLabels(node.Labels, field.NewPath("metadata", "labels")); len(problems) > 0 {
+		problems := v1validation.ValidateLabels(node.Labels, field.NewPath("metadata", "labels"))
+		if len(problems) > 0 {
 			return apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, node.Name, problems)
 		}
 		c.uids++
@@ -208,7 +210,8 @@ func (c *Cluster) AnnotateNode(ctx context.Context, name string, uid types.UID, 
 }
 
 // BootNode writes a boot ID and a condition.
-func (c *Cluster) BootNode(ctx context.Context, name string, uid types.UID, bootID string, condition corev1.NodeCondition) error {
+func (c *Cluster) BootNode(ctx context.Context, name string, uid types.UID, bootID string,
+	condition corev1.NodeCondition) error {
 	return c.do(ctx, "boot node", func() error {
 		node, err := c.precondition(name, uid)
 		if err != nil {
@@ -245,7 +248,8 @@ func (c *Cluster) precondition(name string, uid types.UID) (*corev1.Node, error)
 		return nil, notFound("nodes", name)
 	}
 	if node.UID != uid {
-		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, name, fmt.Errorf("the UID is %s, not %s", node.UID, uid))
+		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, name,
+			fmt.Errorf("the UID is %s, not %s", node.UID, uid))
 	}
 	return node, nil
 }

@@ -24,10 +24,12 @@ const (
 )
 
 // kwokCluster is the API server as the kwok provider sees it. Where a late picture does no harm it comes from a cache:
-// lists, node classes, and nodes that the cache has. That a node is not there is only believed of the API server itself.
+// lists, node classes, and nodes that the cache has. That a node is not there is only believed of the API server
+// itself.
 //
-// Boot records come from the cache too, although one that was made a moment ago may be missing there: names are unique,
-// so a second launch meets the first, and a machine whose record was overlooked when its claim went is collected.
+// Boot records come from the cache too, although one that was made a moment ago may be missing there: names are
+// unique, so a second launch meets the first, and a machine whose record was overlooked when its claim went is
+// collected.
 type kwokCluster struct {
 	client    client.Client
 	live      client.Reader
@@ -82,14 +84,18 @@ func (k kwokCluster) Nodes(ctx context.Context) ([]*corev1.Node, error) {
 
 func (k kwokCluster) AnnotateNode(ctx context.Context, name string, uid types.UID, key, value string) error {
 	// A patch that names another UID than the object's is a conflict.
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid, "annotations": map[string]string{key: value}}})
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": uid, "annotations": map[string]string{key: value}},
+	})
 	if err != nil {
 		return fmt.Errorf("annotating node %s: %w", name, err)
 	}
-	return k.client.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.RawPatch(types.MergePatchType, patch))
+	return k.client.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		client.RawPatch(types.MergePatchType, patch))
 }
 
-func (k kwokCluster) BootNode(ctx context.Context, name string, uid types.UID, bootID string, condition corev1.NodeCondition) error {
+func (k kwokCluster) BootNode(ctx context.Context, name string, uid types.UID, bootID string,
+	condition corev1.NodeCondition) error {
 	status := map[string]any{"nodeInfo": map[string]string{"bootID": bootID}}
 	if condition.Type != "" {
 		status["conditions"] = []corev1.NodeCondition{condition} // the others stay, by their types
@@ -103,7 +109,8 @@ func (k kwokCluster) BootNode(ctx context.Context, name string, uid types.UID, b
 }
 
 func (k kwokCluster) DeleteNode(ctx context.Context, name string, uid types.UID) error {
-	return k.client.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.Preconditions{UID: &uid})
+	return k.client.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		client.Preconditions{UID: &uid})
 }
 
 func (k kwokCluster) CreateBootRecord(ctx context.Context, record kwok.BootRecord) error {
@@ -120,7 +127,8 @@ func (k kwokCluster) CreateBootRecord(ctx context.Context, record kwok.BootRecor
 
 func (k kwokCluster) BootRecord(ctx context.Context, name string) (kwok.BootRecord, error) {
 	var stored corev1.ConfigMap
-	if err := k.client.Get(ctx, types.NamespacedName{Namespace: k.namespace, Name: bootRecordPrefix + name}, &stored); err != nil {
+	if err := k.client.Get(ctx, types.NamespacedName{Namespace: k.namespace, Name: bootRecordPrefix + name},
+		&stored); err != nil {
 		return kwok.BootRecord{}, err
 	}
 	return readBootRecord(stored)
@@ -128,7 +136,8 @@ func (k kwokCluster) BootRecord(ctx context.Context, name string) (kwok.BootReco
 
 func (k kwokCluster) BootRecords(ctx context.Context) ([]kwok.BootRecord, error) {
 	var list corev1.ConfigMapList
-	if err := k.client.List(ctx, &list, client.InNamespace(k.namespace), client.HasLabels{bootRecordLabel}); err != nil {
+	if err := k.client.List(ctx, &list, client.InNamespace(k.namespace),
+		client.HasLabels{bootRecordLabel}); err != nil {
 		return nil, err
 	}
 	var records []kwok.BootRecord
@@ -143,7 +152,8 @@ func (k kwokCluster) BootRecords(ctx context.Context) ([]kwok.BootRecord, error)
 
 func (k kwokCluster) DeleteBootRecord(ctx context.Context, name string) error {
 	var stored corev1.ConfigMap
-	if err := k.client.Get(ctx, types.NamespacedName{Namespace: k.namespace, Name: bootRecordPrefix + name}, &stored); err != nil {
+	if err := k.client.Get(ctx, types.NamespacedName{Namespace: k.namespace, Name: bootRecordPrefix + name},
+		&stored); err != nil {
 		return err // most machines have none
 	}
 	return k.client.Delete(ctx, &stored)

@@ -1,5 +1,5 @@
-// Package plug plugs the KWOK provider into a program: its flags, what it reads and writes in a cluster, and the controller
-// that lets simulated machines join when their time has come.
+// Package plug plugs the KWOK provider into a program: its flags, what it reads and writes in a cluster, and the
+// controller that lets simulated machines join when their time has come.
 package plug
 
 import (
@@ -43,7 +43,8 @@ func (p *Plug) Name() string { return "kwok" }
 
 // Class returns KWOKNodeClass.
 func (p *Plug) Class() plugin.Class {
-	return plugin.Class{Resource: kwokv1alpha1.GroupVersion().WithResource("kwoknodeclasses"), Object: &kwokv1alpha1.KWOKNodeClass{}}
+	return plugin.Class{Resource: kwokv1alpha1.GroupVersion().WithResource("kwoknodeclasses"),
+		Object: &kwokv1alpha1.KWOKNodeClass{}}
 }
 
 // Flags implements plugin.Plugin.
@@ -93,7 +94,8 @@ func (p *Plug) New(_ context.Context, deps plugin.Deps) (plugin.Parts, error) {
 // PartsOf returns what the provider brings along. now is its clock.
 func PartsOf(machines *kwok.Provider, now func() time.Time) plugin.Parts {
 	return plugin.Parts{
-		Provider: machines, Class: &kwokv1alpha1.KWOKNodeClass{}, Reads: []client.Object{&corev1.ConfigMap{}}, Notices: Notices(),
+		Provider: machines, Class: &kwokv1alpha1.KWOKNodeClass{}, Reads: []client.Object{&corev1.ConfigMap{}},
+		Notices: Notices(),
 		NodeLabels: []string{kwokv1alpha1.InstanceSizeLabelKey, kwokv1alpha1.InstanceFamilyLabelKey,
 			kwokv1alpha1.InstanceCPULabelKey, kwokv1alpha1.InstanceMemoryLabelKey},
 		Controllers: []kube.Controller{{
@@ -118,12 +120,13 @@ func (b booter) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 }
 
 func bootWatches() []kube.Watch {
-	return []kube.Watch{{Object: &corev1.ConfigMap{}, Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
-		if old != nil || fresh == nil || fresh.GetLabels()[bootRecordLabel] == "" {
-			return nil
-		}
-		return []reconcile.Request{kube.Singleton()}
-	}}}
+	return []kube.Watch{
+		{Object: &corev1.ConfigMap{}, Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
+			if old != nil || fresh == nil || fresh.GetLabels()[bootRecordLabel] == "" {
+				return nil
+			}
+			return []reconcile.Request{kube.Singleton()}
+		}}}
 }
 
 // Notices are how a user gives a simulated machine notice, and changes of faults that may bring some.
@@ -135,12 +138,13 @@ func Notices() []kube.Watch {
 			}
 			return []reconcile.Request{kube.Singleton()}
 		}},
-		{Object: &kwokv1alpha1.KWOKNodeClass{}, Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
-			if old == nil || fresh == nil || maps.Equal(old.GetAnnotations(), fresh.GetAnnotations()) {
-				return nil
-			}
-			return []reconcile.Request{kube.Singleton()}
-		}},
+		{Object: &kwokv1alpha1.KWOKNodeClass{},
+			Requests: func(_ context.Context, old, fresh client.Object) []reconcile.Request {
+				if old == nil || fresh == nil || maps.Equal(old.GetAnnotations(), fresh.GetAnnotations()) {
+					return nil
+				}
+				return []reconcile.Request{kube.Singleton()}
+			}},
 	}
 }
 

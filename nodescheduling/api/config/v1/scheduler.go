@@ -37,8 +37,8 @@ type SchedulerList struct {
 	Items []Scheduler `json:"items"`
 }
 
-// SchedulerSpec says who may use the control plane nodes (N70, N71). Fields of OpenShift's Scheduler that have nothing to
-// do with that are in the definition so that manifests keep them; nothing here reads them.
+// SchedulerSpec says who may use the control plane nodes (N70, N71). Fields of OpenShift's Scheduler that have nothing
+// to do with that are in the definition so that manifests keep them; nothing here reads them.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.mastersSchedulable) || !self.mastersSchedulable || !has(self.schedulingGroups) || !self.schedulingGroups.exists(g, g.name == 'ControlPlane' && has(g.mode) && g.mode == 'Enable')",message="spec.mastersSchedulable is true, which opens the control plane nodes to all pods, and the mode of the scheduling group ControlPlane is Enable, which closes them: set mastersSchedulable to false, or the mode to Disable or Inform. One update may change both"
 type SchedulerSpec struct {

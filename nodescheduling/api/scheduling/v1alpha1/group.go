@@ -26,7 +26,8 @@ type NodeSchedulingGroup struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// Spec is what the cluster's administrators decide: the same fields as an entry of schedulingGroups of Scheduler has.
+	// Spec is what the cluster's administrators decide: the same fields as an entry of schedulingGroups of Scheduler
+	// has.
 	// +required
 	Spec NodeSchedulingGroupSpec `json:"spec"`
 }

@@ -1,5 +1,6 @@
-// Package ground makes what tests of the provider need of an AWS account through AWS's own API, and removes it again (E-64). So
-// they run on any server that speaks AWS's protocols: package ec2test is one of them, and is not told what it is for.
+// Package ground makes what tests of the provider need of an AWS account through AWS's own API, and removes it again
+// (E-64). So they run on any server that speaks AWS's protocols: package ec2test is one of them, and is not told what
+// it is for.
 //
 // Everything has the name of the test's cluster in it, so several tests can share an account.
 package ground
@@ -22,7 +23,8 @@ import (
 )
 
 const (
-	// EndpointEnv is the variable with the URL of the server that tests are to run against. Without it they start one of their own.
+	// EndpointEnv is the variable with the URL of the server that tests are to run against. Without it they start one
+	// of their own.
 	EndpointEnv = "JOINER_EC2_ENDPOINT"
 	// clusterTag is on every instance of a cluster, with the cluster's name.
 	clusterTag = "eks:eks-cluster-name"
@@ -34,9 +36,9 @@ const (
 	poll = 200 * time.Millisecond
 )
 
-// FromEnv returns where the environment says that tests are to run, with AWS_REGION (us-east-1 without it), AWS_ACCESS_KEY_ID,
-// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Keys that are missing are made up: most servers beside AWS take any. The last
-// result is false where the variable is not set.
+// FromEnv returns where the environment says that tests are to run, with AWS_REGION (us-east-1 without it),
+// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Keys that are missing are made up: most servers
+// beside AWS take any. The last result is false where the variable is not set.
 func FromEnv() (config aws.Config, url string, is bool) {
 	if url, is = os.LookupEnv(EndpointEnv); !is || url == "" {
 		return aws.Config{}, "", false
@@ -80,16 +82,20 @@ type Ground struct {
 
 // Make makes everything. What was made before an error is removed again.
 func Make(ctx context.Context, config aws.Config, cluster string) (*Ground, error) {
-	g := &Ground{Cluster: cluster, ec2: ec2.NewFromConfig(config), iam: iam.NewFromConfig(config), sqs: sqs.NewFromConfig(config)}
+	g := &Ground{Cluster: cluster, ec2: ec2.NewFromConfig(config), iam: iam.NewFromConfig(config),
+		sqs: sqs.NewFromConfig(config)}
 	for _, step := range []struct {
 		what string
 		do   func(context.Context) error
 	}{
-		{"a VPC", g.makeVPC}, {"subnets", func(ctx context.Context) error { return g.makeSubnets(ctx, config.Region) }},
-		{"a security group", g.makeGroup}, {"an image", g.makeImage}, {"a role with an instance profile", g.makeProfile}, {"a queue", g.makeQueue},
+		{"a VPC", g.makeVPC},
+		{"subnets", func(ctx context.Context) error { return g.makeSubnets(ctx, config.Region) }},
+		{"a security group", g.makeGroup}, {"an image", g.makeImage},
+		{"a role with an instance profile", g.makeProfile}, {"a queue", g.makeQueue},
 	} {
 		if err := step.do(ctx); err != nil {
-			return nil, errors.Join(fmt.Errorf("ground: making %s for cluster %s: %w", step.what, cluster, err), g.Remove(ctx))
+			return nil, errors.Join(fmt.Errorf("ground: making %s for cluster %s: %w", step.what, cluster, err),
+				g.Remove(ctx))
 		}
 	}
 	return g, nil
@@ -102,7 +108,8 @@ func (g *Ground) tags(kind types.ResourceType) []types.TagSpecification {
 }
 
 func (g *Ground) makeVPC(ctx context.Context) error {
-	out, err := g.ec2.CreateVpc(ctx, &ec2.CreateVpcInput{CidrBlock: aws.String("10.200.0.0/16"), TagSpecifications: g.tags(types.ResourceTypeVpc)})
+	out, err := g.ec2.CreateVpc(ctx, &ec2.CreateVpcInput{CidrBlock: aws.String("10.200.0.0/16"),
+		TagSpecifications: g.tags(types.ResourceTypeVpc)})
 	if err != nil {
 		return err
 	}
@@ -113,21 +120,23 @@ func (g *Ground) makeVPC(ctx context.Context) error {
 func (g *Ground) makeSubnets(ctx context.Context, region string) error {
 	for i, letter := range []string{"a", "b", "c"} {
 		out, err := g.ec2.CreateSubnet(ctx, &ec2.CreateSubnetInput{
-			VpcId: &g.VPC, CidrBlock: aws.String(fmt.Sprintf("10.200.%d.0/20", 16*i)), AvailabilityZone: aws.String(region + letter),
-			TagSpecifications: g.tags(types.ResourceTypeSubnet),
+			VpcId: &g.VPC, CidrBlock: aws.String(fmt.Sprintf("10.200.%d.0/20", 16*i)),
+			AvailabilityZone: aws.String(region + letter), TagSpecifications: g.tags(types.ResourceTypeSubnet),
 		})
 		if err != nil {
 			return err
 		}
 		s := out.Subnet
-		g.Subnets = append(g.Subnets, Subnet{aws.ToString(s.SubnetId), aws.ToString(s.AvailabilityZone), aws.ToString(s.AvailabilityZoneId)})
+		g.Subnets = append(g.Subnets, Subnet{aws.ToString(s.SubnetId), aws.ToString(s.AvailabilityZone),
+			aws.ToString(s.AvailabilityZoneId)})
 	}
 	return nil
 }
 
 func (g *Ground) makeGroup(ctx context.Context) error {
 	out, err := g.ec2.CreateSecurityGroup(ctx, &ec2.CreateSecurityGroupInput{
-		GroupName: &g.Cluster, Description: aws.String("a test of Joiner"), VpcId: &g.VPC, TagSpecifications: g.tags(types.ResourceTypeSecurityGroup),
+		GroupName: &g.Cluster, Description: aws.String("a test of Joiner"), VpcId: &g.VPC,
+		TagSpecifications: g.tags(types.ResourceTypeSecurityGroup),
 	})
 	if err != nil {
 		return err
@@ -136,14 +145,16 @@ func (g *Ground) makeGroup(ctx context.Context) error {
 	return nil
 }
 
-// makeImage registers an image that is called as Amazon's for EKS are. A server that refuses that (AWS wants a snapshot), or forgets
-// what was said of it, lends one of those that it has: nothing is really started from it.
+// makeImage registers an image that is called as Amazon's for EKS are. A server that refuses that (AWS wants a
+// snapshot), or forgets what was said of it, lends one of those that it has: nothing is really started from it.
 func (g *Ground) makeImage(ctx context.Context) error {
 	out, err := g.ec2.RegisterImage(ctx, &ec2.RegisterImageInput{
-		Name: aws.String("amazon-eks-node-al2023-x86_64-standard-" + g.Cluster), Architecture: types.ArchitectureValuesX8664,
+		Name:           aws.String("amazon-eks-node-al2023-x86_64-standard-" + g.Cluster),
+		Architecture:   types.ArchitectureValuesX8664,
 		RootDeviceName: aws.String("/dev/xvda"), VirtualizationType: aws.String("hvm"),
 		BlockDeviceMappings: []types.BlockDeviceMapping{{
-			DeviceName: aws.String("/dev/xvda"), Ebs: &types.EbsBlockDevice{VolumeSize: aws.Int32(imageGiB), VolumeType: types.VolumeTypeGp3},
+			DeviceName: aws.String("/dev/xvda"), Ebs: &types.EbsBlockDevice{VolumeSize: aws.Int32(imageGiB),
+				VolumeType: types.VolumeTypeGp3},
 		}},
 	})
 	if err == nil {
@@ -162,8 +173,10 @@ func (g *Ground) makeImage(ctx context.Context) error {
 // borrowImage takes the image with the first name among those that the server has for x86_64.
 func (g *Ground) borrowImage(ctx context.Context) error {
 	out, err := g.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{Filters: []types.Filter{
-		{Name: aws.String("architecture"), Values: []string{"x86_64"}}, {Name: aws.String("root-device-type"), Values: []string{"ebs"}},
-		{Name: aws.String("virtualization-type"), Values: []string{"hvm"}}, {Name: aws.String("state"), Values: []string{"available"}},
+		{Name: aws.String("architecture"), Values: []string{"x86_64"}},
+		{Name: aws.String("root-device-type"), Values: []string{"ebs"}},
+		{Name: aws.String("virtualization-type"), Values: []string{"hvm"}},
+		{Name: aws.String("state"), Values: []string{"available"}},
 	}})
 	if err != nil {
 		return err
@@ -173,7 +186,8 @@ func (g *Ground) borrowImage(ctx context.Context) error {
 		return errors.New("the server takes no image and has none for x86_64")
 	}
 	slices.SortFunc(images, func(a, b types.Image) int {
-		return cmp.Or(strings.Compare(aws.ToString(a.Name), aws.ToString(b.Name)), strings.Compare(aws.ToString(a.ImageId), aws.ToString(b.ImageId)))
+		return cmp.Or(strings.Compare(aws.ToString(a.Name), aws.ToString(b.Name)),
+			strings.Compare(aws.ToString(a.ImageId), aws.ToString(b.ImageId)))
 	})
 	g.Image = aws.ToString(images[0].ImageId)
 	return nil
@@ -191,14 +205,18 @@ func (g *Ground) removeImage(ctx context.Context) error {
 func (g *Ground) makeProfile(ctx context.Context) error {
 	const trust = `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]}`
 	name := "joiner-test-" + g.Cluster
-	if _, err := g.iam.CreateRole(ctx, &iam.CreateRoleInput{RoleName: &name, AssumeRolePolicyDocument: aws.String(trust)}); err != nil {
+	if _, err := g.iam.CreateRole(ctx,
+		&iam.CreateRoleInput{RoleName: &name, AssumeRolePolicyDocument: aws.String(trust)}); err != nil {
 		return err
 	}
 	g.Profile = name
-	if _, err := g.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &name}); err != nil {
+	if _, err := g.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{
+		InstanceProfileName: &name,
+	}); err != nil {
 		return err
 	}
-	_, err := g.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name, RoleName: &name})
+	_, err := g.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name,
+		RoleName: &name})
 	return err
 }
 
@@ -259,8 +277,8 @@ func (g *Ground) Settle(ctx context.Context) error {
 	}
 }
 
-// Remove removes everything that was made, and the instances and launch templates that a test has left. What cannot be removed is
-// named, and the rest goes all the same.
+// Remove removes everything that was made, and the instances and launch templates that a test has left. What cannot be
+// removed is named, and the rest goes all the same.
 func (g *Ground) Remove(ctx context.Context) error {
 	failed := []error{g.removeInstances(ctx), g.removeTemplates(ctx), g.removeProfile(ctx), g.removeImage(ctx)}
 	if g.Queue != "" {
@@ -300,7 +318,8 @@ func (g *Ground) removeInstances(ctx context.Context) error {
 	return g.Settle(ctx)
 }
 
-// removeTemplates deletes the launch templates of the cluster. Their tags are looked at here, too: a server may not know the filter.
+// removeTemplates deletes the launch templates of the cluster. Their tags are looked at here, too: a server may not
+// know the filter.
 func (g *Ground) removeTemplates(ctx context.Context) error {
 	var failed []error
 	pages := ec2.NewDescribeLaunchTemplatesPaginator(g.ec2, &ec2.DescribeLaunchTemplatesInput{Filters: []types.Filter{
@@ -331,7 +350,9 @@ func (g *Ground) removeProfile(ctx context.Context) error {
 	if g.Profile == "" {
 		return nil
 	}
-	_, out := g.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &g.Profile, RoleName: &g.Profile})
+	_, out := g.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{
+		InstanceProfileName: &g.Profile, RoleName: &g.Profile,
+	})
 	_, profile := g.iam.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: &g.Profile})
 	_, role := g.iam.DeleteRole(ctx, &iam.DeleteRoleInput{RoleName: &g.Profile})
 	return errors.Join(out, profile, role)
