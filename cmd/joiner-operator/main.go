@@ -1,10 +1,10 @@
 // Command joiner-operator enforces the AutoNodePolicy of one hosted cluster: it makes NodePools and EC2NodeClasses in
-// the guest cluster from what users write (OpenshiftNodePool, OpenshiftEC2NodeClass) and from the provider's policy in
-// the management cluster. Settings are flags, or environment variables of the same name in capitals.
+// the guest cluster. They result from what users write (OpenshiftNodePool, OpenshiftEC2NodeClass) and from the
+// provider's policy in the management cluster. Settings are flags, or environment variables of the same name in
+// capitals.
 //
-// It exits with 0 when it was asked to stop or a teardown or release is done, with 2 when a flag is wrong and with 1
-// on any other failure, each time with one line for each thing that is wrong. docs/autonode-policy.md is the user's
-// page.
+// It exits with 0 when it was asked to stop, or when a teardown or release is done. It exits with 2 when a flag is
+// wrong, and with 1 on any other failure, with one line for each fault. docs/autonode-policy.md is the user's page.
 package main
 
 import (
@@ -56,7 +56,7 @@ func (o *options) addGeneral(flags *pflag.FlagSet) {
 	o.addRelease(flags)
 }
 
-// addRelease is apart from the teardown, which is the opposite.
+// addRelease is separate from the teardown, which is the opposite.
 func (o *options) addRelease(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Release, "release", o.Release,
 		"hand the hosted cluster over to HyperShift's own operator and exit: take off what only joiner-operator "+
@@ -148,7 +148,7 @@ func (o *options) addServing(flags *pflag.FlagSet) {
 		"address of /healthz and /readyz; 0 for none")
 }
 
-// start checks what was asked for, and runs.
+// start validates the options, and runs.
 func start(ctx context.Context, o *options, logs io.Writer) error {
 	level, err := commandline.ParseLevel(o.logLevel)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command joiner-sim searches for bugs in Joiner's controllers by simulation: it runs them in simulated worlds, each
-// drawn from a seed, with faults, and checks what must hold (X-01 to X-04, docs/simulation.md).
+// Command joiner-sim searches for bugs in Joiner's controllers by simulation. It runs them in simulated worlds with
+// faults, each drawn from a seed, and checks what must hold (X-01 to X-04, docs/simulation.md).
 //
 //	joiner-sim -from 1 -n 20000        run many seeds on all cores
 //	joiner-sim -seed 42 -v             tell the story of one
@@ -26,7 +26,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim"
 )
 
-// collectAt is how many bytes the process may use before garbage is collected: a world is small and short-lived.
+// collectAt is the memory, in bytes, that the process may use before garbage is collected: worlds are small and
+// short-lived.
 const collectAt = 768 << 20
 
 type options struct {
@@ -113,7 +114,7 @@ func run(args []string, out io.Writer) error {
 	return runMany(ground, o, out)
 }
 
-// runOne runs one script: of a seed or of a file.
+// runOne runs one script, from a seed or from a file.
 func runOne(ground *sim.Ground, o options, out io.Writer) error {
 	script := o.generate(o.seed)
 	if o.file != "" {

@@ -13,22 +13,22 @@ import (
 	"time"
 )
 
-// mutant is a planted bug: pieces of files and what stands there instead. Most need one; several where a second
+// mutant is a planted bug: replacements in files. Most need one replacement; some need several because a second
 // defence would hide the bug.
 type mutant struct {
 	name  string
 	edits []edit
-	by    []string // checks
-	cloud string   // as -cloud has it
+	by    []string // the checks that may catch it
+	cloud string   // the value of -cloud
 }
 
-// edit is a piece of a file and what stands there instead.
+// edit is a replacement in a file.
 type edit struct {
 	file       string
 	old, fresh []string
 }
 
-// readMutants reads a list of planted bugs; its form is that of internal/sim/testdata/mutants.txt.
+// readMutants parses a list of planted bugs in the format of internal/sim/testdata/mutants.txt.
 func readMutants(text string) ([]mutant, error) {
 	var list []mutant
 	for number, line := range strings.Split(text, "\n") {
@@ -72,7 +72,7 @@ func readMutants(text string) ([]mutant, error) {
 	return list, nil
 }
 
-// plant returns each file of the bug with the bug in it, by the file's name.
+// plant returns the changed content of each file of the bug, by file name.
 func (m mutant) plant() (map[string]string, error) {
 	planted := map[string]string{}
 	for _, e := range m.edits {
@@ -94,8 +94,8 @@ func (m mutant) plant() (map[string]string, error) {
 	return planted, nil
 }
 
-// runMutants builds this program with each planted bug and lets it search. Every one must be caught by a check that is
-// named for it.
+// runMutants builds this program with each planted bug and lets it search. Each bug must be caught by one of the
+// checks that it names.
 func runMutants(o options, out io.Writer) error {
 	text, err := os.ReadFile(o.mutants)
 	if err != nil {
@@ -126,7 +126,7 @@ func runMutants(o options, out io.Writer) error {
 	return errors.Join(failures...)
 }
 
-// build builds the program with the bug in it, in a folder.
+// build builds the program with the bug, in a folder.
 func (m mutant) build(dir string) (binary string, err error) {
 	planted, err := m.plant()
 	if err != nil {
@@ -159,7 +159,7 @@ func (m mutant) build(dir string) (binary string, err error) {
 	return binary, nil
 }
 
-// hunt builds one mutant and runs seeds until one fails; it returns what caught it.
+// hunt builds one mutant and runs seeds until one fails. It returns what caught the bug.
 func (m mutant) hunt(o options, dir string) (string, error) {
 	binary, err := m.build(dir)
 	if err != nil {
@@ -170,7 +170,7 @@ func (m mutant) hunt(o options, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, story := range stories { // what was found once is found again at once
+	for _, story := range stories { // bugs that were found once are found again at once
 		output, err := exec.Command(binary, "-file", story).CombinedOutput()
 		if check := violated(string(output)); err != nil && slices.Contains(m.by, check) {
 			return fmt.Sprintf("caught by story %s, check %s", filepath.Base(story), check), nil
@@ -184,7 +184,7 @@ func (m mutant) hunt(o options, dir string) (string, error) {
 	return m.judge(string(output))
 }
 
-// judge reads what the search has printed.
+// judge evaluates the output of the search.
 func (m mutant) judge(output string) (string, error) {
 	_, found, is := strings.Cut(output, "joiner-sim: seed ")
 	if !is {
@@ -198,7 +198,7 @@ func (m mutant) judge(output string) (string, error) {
 	return fmt.Sprintf("caught at seed %s by %s", seed, check), nil
 }
 
-// violated returns the name of the check in a report, "" when there is none.
+// violated returns the name of the violated check in a report, or "".
 func violated(output string) string {
 	_, rest, _ := strings.Cut(output, `violation of "`)
 	check, _, _ := strings.Cut(rest, `"`)

@@ -1,9 +1,9 @@
-// Command joiner-webhook protects groups of nodes, such as those of the control plane, from pods that may not be
-// there: a validating webhook for the node scheduling policy. Settings are flags, or environment variables of the same
-// name in capitals.
+// Command joiner-webhook is a validating webhook for the node scheduling policy. It protects groups of nodes, such as
+// those of the control plane, from pods that may not run there. Settings are flags, or environment variables of the
+// same name in capitals.
 //
-// It exits with 0 when it was asked to stop, with 2 when a flag is wrong and with 1 on any other failure, each time
-// with one line for each thing that is wrong. docs/control-plane-protection.md is the user's page.
+// It exits with 0 when it was asked to stop, with 2 when a flag is wrong, and with 1 on any other failure, with one
+// line for each fault. docs/control-plane-protection.md is the user's page.
 package main
 
 import (
@@ -98,7 +98,7 @@ func (o *options) addManifest(flags *pflag.FlagSet) {
 			"the cluster, and end")
 }
 
-// start checks what was asked for, and runs.
+// start validates the options, and runs.
 func start(ctx context.Context, o *options, logs io.Writer) error {
 	level, err := commandline.ParseLevel(o.logLevel)
 	if err != nil {

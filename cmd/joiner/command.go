@@ -22,10 +22,10 @@ type options struct {
 	logFormat   string
 	logPaths    string
 	memoryLimit int64
-	ignored     *pflag.FlagSet // settings of Karpenter's without effect
+	ignored     *pflag.FlagSet // settings of Karpenter without effect here
 	providers   *pflag.FlagSet // settings of providers
-	unknown     string         // what becomes of unknown flags
-	strict      bool           // settings of Karpenter's that cannot be read are an error
+	unknown     string         // how to treat unknown flags
+	strict      bool           // unreadable settings of Karpenter are errors
 	notKnown    []string       // unknown flags that were given
 	invalid     []commandline.Mistake
 }
@@ -181,17 +181,17 @@ func (o *options) addServing(flags *pflag.FlagSet) {
 			"CustomResourceDefinitions")
 }
 
-// leastMemory is the least --memory-limit in bytes that counts. Under a lower one the runtime would do nothing but
-// collect garbage; it is a number of megabytes that somebody took for bytes.
+// leastMemory is the least --memory-limit, in bytes, that is respected. With a lower one the runtime would only
+// collect garbage; such a number probably means megabytes.
 const leastMemory = 16 << 20
 
-// collectorPercent is how much the heap may grow between two collections, instead of Go's 100: most of it is the
-// cluster, which stays. Half was a quarter more CPU while something happens and a seventh less memory (B-13), and this
-// is a tenth more and a tenth less than half; at rest (B-22) it is a third of a percent of a core. GOGC decides
-// otherwise.
+// collectorPercent is how much the heap may grow between two garbage collections; Go's default is 100. Most of the
+// heap is the cluster, which stays. Compared with 100, 50 needs a quarter more CPU under load and a seventh less
+// memory (B-13). Compared with 50, 30 needs a tenth more CPU and a tenth less memory; at rest that is a third of a
+// percent of a core (B-22). GOGC overrides it.
 const collectorPercent = 30
 
-// start checks what was asked for, and runs.
+// start validates the options, and runs.
 func start(ctx context.Context, o *options, logs io.Writer) error {
 	level, err := commandline.ParseLevel(o.logLevel)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/settings"
 )
 
-// This file takes what Karpenter's charts pass (K-01 to K-03): settings of Karpenter's that change nothing here are
-// accepted, so that a deployment made for Karpenter starts, and each is told once. Package settings is the table of
+// This file accepts what Karpenter's charts pass (K-01 to K-03). Settings of Karpenter without effect here are
+// accepted, so that a deployment made for Karpenter starts; each is logged once. Package settings has the table of
 // them.
 
 // addIgnored adds the flags without effect to a set, hidden from the help.
@@ -32,7 +32,7 @@ func addIgnored(flags *pflag.FlagSet) {
 	}
 }
 
-// ignoredNotices names those that were given.
+// ignoredNotices returns a notice for each of them that was given.
 func ignoredNotices(flags *pflag.FlagSet) []joiner.Notice {
 	var notices []joiner.Notice
 	for _, setting := range settings.Table() {
@@ -47,7 +47,7 @@ func ignoredNotices(flags *pflag.FlagSet) []joiner.Notice {
 	return notices
 }
 
-// ofNoProvider names the settings of the provider for EC2 that were given to a program without that provider.
+// ofNoProvider returns notices about settings of the EC2 provider that were given to a program without that provider.
 func (o *options) ofNoProvider() []joiner.Notice {
 	if len(o.Providers) == 0 || slices.Contains(o.Providers, ec2) {
 		return nil
@@ -68,8 +68,8 @@ func (o *options) ofNoProvider() []joiner.Notice {
 // ec2 is the name of the provider for EC2.
 const ec2 = "ec2"
 
-// excuses reports whether a variable that cannot be read leaves its flag at the default: it does so for Karpenter's
-// settings, as in Karpenter.
+// excuses reports whether an unreadable variable leaves its flag at the default. As in Karpenter, it does so for
+// Karpenter's settings.
 func (o *options) excuses(mistake commandline.Mistake) bool {
 	if _, karpenters := settings.Find(mistake.Flag); !karpenters {
 		return false
@@ -78,8 +78,8 @@ func (o *options) excuses(mistake commandline.Mistake) bool {
 	return true
 }
 
-// misread returns what is wrong with settings beside their values: how unknown flags are to be taken, and with
-// --strict-settings each variable that cannot be read.
+// misread returns errors about how settings are read: a bad value of --unknown-flags, and with --strict-settings each
+// unreadable variable.
 func (o *options) misread() error {
 	var faults []error
 	if o.unknown != commandline.RefuseUnknown && o.unknown != commandline.WarnUnknown {
@@ -94,7 +94,7 @@ func (o *options) misread() error {
 	return errors.Join(faults...)
 }
 
-// tell logs what becomes of settings otherwise than may be thought, and notes it for the metrics.
+// tell logs settings that have another effect than users may expect, and records them for the metrics.
 func (o *options) tell(log logr.Logger) {
 	for _, mistake := range o.invalid {
 		log.Error(mistake.Err, "a variable cannot be read, so its setting has the default", "setting", mistake.Flag,

@@ -21,7 +21,7 @@ func forward(c cli.Connection) (cli.Forwarder, error) {
 	return connect(c, func(config *rest.Config) (cli.Forwarder, error) { return forwarder{config}, nil })
 }
 
-// Forward opens a local port that leads to one on the loopback of a pod, until it is stopped.
+// Forward opens a local port that leads to a port on the loopback of a pod, until it is stopped.
 func (f forwarder) Forward(ctx context.Context, namespace, pod string, port int) (string, func(), error) {
 	client, err := kubernetes.NewForConfig(f.config)
 	if err != nil {

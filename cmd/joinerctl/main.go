@@ -36,8 +36,9 @@ func main() {
 	os.Exit(code)
 }
 
-// calledAs is how the user calls the program, by the name of its file, and what it should do. As kubectl-joiner
-// kubectl finds it as its plugin, as kubectl_complete-joiner it is asked by kubectl what a shell may complete (U-28).
+// calledAs returns how the user calls the program, from the name of its file, and the arguments to run. kubectl finds
+// it as a plugin under the name kubectl-joiner, and asks it for completions under the name kubectl_complete-joiner
+// (U-28).
 func calledAs(file string, args []string) (called string, do []string) {
 	switch strings.TrimSuffix(filepath.Base(file), ".exe") {
 	case "kubectl-joiner":
@@ -48,7 +49,7 @@ func calledAs(file string, args []string) (called string, do []string) {
 	return "", args
 }
 
-// run is main with everything it touches as an argument, and returns the exit code.
+// run is main with everything that it uses as arguments. It returns the exit code.
 func run(ctx context.Context, called string, args []string, in io.Reader, out, failures io.Writer) int {
 	return cli.Run(ctx, cli.Config{Client: client, Clientset: clientset, Namespace: namespace, Forward: forward,
 		Open: open, Beside: func(do func()) { go do() }, In: in, Out: out,
@@ -58,19 +59,19 @@ func run(ctx context.Context, called string, args []string, in io.Reader, out, f
 		Dumb:  os.Getenv("TERM") == "dumb"}, args)
 }
 
-// terminal reports whether a person is at the other end of a stream.
+// terminal reports whether a stream is a terminal.
 func terminal(stream any) bool {
 	file, is := stream.(*os.File)
 	return is && term.IsTerminal(int(file.Fd()))
 }
 
-// Requests per second, and at once: a command is one user's, and a migration reads and writes each object.
+// Requests per second, and burst. A command has one user, and a migration reads and writes each object.
 const (
 	queries = 50
 	burst   = 100
 )
 
-// patience is how long a server may take until it is there: a command says soon that there is no cluster.
+// patience bounds the time to connect to a server, so that a command soon reports a missing cluster.
 const patience = 10 * time.Second
 
 func client(c cli.Connection) (dynamic.Interface, error) {
@@ -85,7 +86,7 @@ func clientset(c cli.Connection) (kubernetes.Interface, error) {
 	})
 }
 
-// namespace is that of the context; "" where it cannot be read: connecting says why.
+// namespace returns the namespace of the context; "" if it cannot be read, since connecting reports why.
 func namespace(c cli.Connection) string {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.Kubeconfig

@@ -5,7 +5,7 @@ import (
 	"runtime"
 )
 
-// open opens an address in the browser of whoever is at this machine.
+// open opens an address in this machine's browser.
 func open(address string) error {
 	var command *exec.Cmd
 	switch runtime.GOOS {

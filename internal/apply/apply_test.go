@@ -27,7 +27,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// store is a world that knows one pool and what it was told.
+// store is a fake world with one pool that records its calls.
 type store struct {
 	snapshot *cluster.Snapshot
 	used     limit.Usage
@@ -77,7 +77,7 @@ func pool() *karpenterv1.NodePool {
 	}
 }
 
-// limited is the pool with the hard limit that the store says it has.
+// limited returns the pool with the store's hard limit.
 func limited(limits limit.Limits) *karpenterv1.NodePool {
 	p := pool()
 	if limits.HardNodes != limit.None {
@@ -148,7 +148,7 @@ func (r *rig) claims(t *testing.T) []string {
 	return names
 }
 
-// P-32: two replicas, or one that has forgotten, make the same plan twice and get one claim.
+// P-32: two replicas, or one that has restarted, make the same plan twice and get one claim.
 func TestTheSamePlanTwiceCreatesOneClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Unlimited(), interceptor.Funcs{})
@@ -205,7 +205,7 @@ func TestARefusedCreateIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// L-14: the slot's name is taken by a claim for another demand, of which this process knows nothing.
+// L-14: the slot's name is taken by a claim for another demand, unknown to this process.
 func TestATakenSlotIsRefused(t *testing.T) {
 	t.Parallel()
 	taken := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: limit.SlotName("default", "pool-uid-1", 0),
@@ -217,7 +217,7 @@ func TestATakenSlotIsRefused(t *testing.T) {
 	}
 }
 
-// L-14: also when it is a claim of the same pool that another replica has made for other pods.
+// L-14: also if another replica created a claim of the same pool for other pods.
 func TestASlotTakenForAnotherDemandIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Limits{HardNodes: 1, SoftNodes: limit.None}, interceptor.Funcs{})
@@ -241,7 +241,7 @@ func TestLaunchesOfOnePlanShareTheLimit(t *testing.T) {
 	}
 }
 
-// A claim for the same pods which the plan knew of is not what it asks for: those pods did not get there.
+// The plan knew of a claim for the same pods and asks for another: those pods did not get there.
 func TestANameThatThePlanKnewIsPassedOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Unlimited(), interceptor.Funcs{})
@@ -305,7 +305,7 @@ func tape(writes *[]string) interceptor.Funcs {
 	}
 }
 
-// D-10: the intent comes first and goes last, and a call that has nothing to do asks nothing of the API server.
+// D-10: the intent comes first and goes last, and a call with nothing to do sends no request.
 func TestIntentComesFirstAndGoesLast(t *testing.T) {
 	t.Parallel()
 	claim, node, remove := markable()
@@ -363,8 +363,8 @@ func TestAClaimOfTheSameNameButAnotherUIDIsLeftAlone(t *testing.T) {
 	}
 }
 
-// D-10: only what is marked is deleted, once. An intent that another replica has taken back does not count any more
-// (found by simulation).
+// D-10: only a marked claim is deleted, once. An intent that another replica has taken back no longer counts (found by
+// simulation).
 func TestDeleteDeletesWhatIsMarkedOnce(t *testing.T) {
 	t.Parallel()
 	claim, node, remove := markable()
@@ -388,8 +388,8 @@ func claimOfPool(name string) *karpenterv1.NodeClaim {
 		Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}}}
 }
 
-// L-14, L-15: claims that are in no slot, from before the limit or made by hand, count; two writers that know nothing
-// of them, nor of each other, do not get past the limit.
+// L-14, L-15: claims without a slot count, whether from before the limit or made by hand. Two writers that know
+// neither of them nor of each other do not exceed the limit.
 func TestClaimsInNoSlotCount(t *testing.T) {
 	t.Parallel()
 	limits := limit.Limits{HardNodes: 3, SoftNodes: limit.None}
@@ -410,7 +410,7 @@ func TestClaimsInNoSlotCount(t *testing.T) {
 	}
 }
 
-// L-14: what the plan believed about the limit does not matter, what the API server says does.
+// L-14: the API server's limit counts, not the one that the plan knew.
 func TestTheLimitIsReadLive(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -433,7 +433,7 @@ func TestTheLimitIsReadLive(t *testing.T) {
 	}
 }
 
-// D-12: two controllers that both believe they lead make the replicas of a static pool once.
+// D-12: two controllers that both believe they lead create the replicas of a static pool once.
 func TestReplicasAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Unlimited(), interceptor.Funcs{})

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// K-53: what was created since the plan was made counts for the limit of the whole cluster, and what the plan itself
-// launches; what replaces others may go above it.
+// K-53: the limit of the whole cluster counts what was created since the plan, and the plan's own launches.
+// Replacements may exceed it.
 func TestK53_TheWholeClusterIsCountedOnceMore(t *testing.T) {
 	r := newRig(t, limit.Unlimited(), interceptor.Funcs{})
 	r.store.ceiling = limit.Ceiling{Most: 5, Used: 4}

@@ -24,7 +24,7 @@ import (
 
 const system = "joiner-system"
 
-// within makes the rig's applier keep a hard limit for the whole cluster, as a process does that has just started.
+// within gives the rig's applier a hard limit for the whole cluster, as in a process that has just started.
 func (r *rig) within(most int64) *rig {
 	r.with(func(c *apply.Config) { c.Cluster = apply.NewClusterLimit(most, system) })
 	return r
@@ -78,7 +78,7 @@ func TestK53_ClaimsStandInSlotsOfTheCluster(t *testing.T) {
 	}
 }
 
-// K-53, P-32: the same plan made twice, by one process or two, is one claim; another demand gets a claim of its own.
+// K-53, P-32: the same plan made twice, by one process or two, gives one claim; another demand gets its own claim.
 func TestK53_TheSamePlanTwiceIsOneClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Unlimited(), interceptor.Funcs{}).within(5)
@@ -93,8 +93,8 @@ func TestK53_TheSamePlanTwiceIsOneClaim(t *testing.T) {
 	}
 }
 
-// K-53: what stands in a slot that was free a moment ago is this very launch, made by another process, or the next
-// slot is taken.
+// K-53: a slot that was free a moment ago is taken. Either another process made this same launch, or the next slot is
+// used.
 func TestK53_ASlotThatIsTakenMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string]string{"another launch": "default-elsewhere", "the same": ""} {
@@ -127,7 +127,7 @@ func TestK53_ASlotThatIsTakenMeanwhile(t *testing.T) {
 	}
 }
 
-// K-53: an answer that is lost makes no second claim, neither at once nor by the next plan.
+// K-53: a lost answer leads to no second claim, neither at once nor by the next plan.
 func TestK53_ALostAnswerIsOneClaim(t *testing.T) {
 	t.Parallel()
 	lost := 0
@@ -198,7 +198,7 @@ func TestK53_TheTableAndTheFlag(t *testing.T) {
 	}
 }
 
-// K-53: where the table cannot be read, or changes all the time, nothing is launched, and the refusal says why.
+// K-53: if the table cannot be read or changes all the time, nothing is launched, and the refusal says why.
 func TestK53_NothingIsLaunchedWithoutATable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Unlimited(), interceptor.Funcs{}).within(5)
@@ -254,7 +254,7 @@ func TestK53_NothingIsLaunchedWithoutATable(t *testing.T) {
 	}
 }
 
-// K-53: places that were changed by another process since they were read are not written over.
+// K-53: places that another process has changed since they were read are not overwritten.
 func TestK53_PlacesChangeOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	between := false

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// E-29, E-35: each claim says how many others like it its plan makes; what the limits do not allow is not counted, and
-// what asks for something else is another company.
+// E-29, E-35: each claim says how many claims like it its plan creates. Launches that the limits refuse are not
+// counted. Other demands count separately.
 func TestClaimsSayHowManyThereAre(t *testing.T) {
 	t.Parallel()
 	limits := limit.Unlimited()

@@ -21,7 +21,7 @@ func (r *rig) told(t *testing.T, want ...apply.Decision) {
 	r.decided = nil
 }
 
-// U-10: a launch is told with what it is for, once; so is one that the plan's limits do not allow any more.
+// U-10: a launch is reported once with its purpose; so is one that the limits no longer allow.
 func TestU10_LaunchesAreTold(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Unlimited(), interceptor.Funcs{})
@@ -39,8 +39,8 @@ func TestU10_LaunchesAreTold(t *testing.T) {
 	r.told(t, apply.Decision{Verb: apply.Launch, Cause: "Pending", Outcome: apply.NotHeld})
 }
 
-// U-10: a removal is told when its intent stands, and when it is carried out or taken back: with the reason that
-// stands on the claim. What somebody else wrote there is no label.
+// U-10: a removal is reported when its intent is written, and when it is carried out or taken back, with the reason on
+// the claim. A reason that somebody else wrote there is no label value.
 func TestU10_RemovalsAreTold(t *testing.T) {
 	t.Parallel()
 	claim, node, remove := markable()

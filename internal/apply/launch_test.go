@@ -45,8 +45,7 @@ func (r *rig) with(change func(*apply.Config)) {
 }
 
 // P-32: the names of claims are the same in every version of Joiner, or an upgrade in the middle of a plan would buy
-// twice. They depend on the pods, not on their order; on the claims that are replaced; and on the ordinal of launches
-// for the same.
+// twice. They depend on the pods but not their order, on the replaced claims, and on the ordinal of equal launches.
 func TestNamesOfClaimsNeverChange(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Unlimited(), interceptor.Funcs{})
@@ -63,7 +62,7 @@ func TestNamesOfClaimsNeverChange(t *testing.T) {
 	}
 }
 
-// The outcome says of each launch what became of it: its claim or why there is none, with its pool and its pods.
+// The outcome has each launch with its pool and pods: its claim, or why there is none.
 func TestTheOutcomeNamesEachLaunch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Limits{HardNodes: limit.None, SoftNodes: 1}, interceptor.Funcs{})
@@ -93,7 +92,7 @@ func TestTheOutcomeNamesEachLaunch(t *testing.T) {
 	}
 }
 
-// A promise is made of the claim as the API server has it: the world knows claims by their UID.
+// The promise is made for the claim as the API server returned it: the world knows claims by their UID.
 func TestWhatIsPromisedIsWhatTheServerReturned(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Unlimited(), interceptor.Funcs{
@@ -108,7 +107,7 @@ func TestWhatIsPromisedIsWhatTheServerReturned(t *testing.T) {
 	}
 }
 
-// P-32: a create whose answer may be lost is asked once more under the same name; one that the server refused is not.
+// P-32: a create whose answer may be lost is sent once more under the same name. One that the server refused is not.
 // Two lost answers in a row are an outage, and an error.
 func TestACreateIsTriedTwiceWhenItsAnswerMayBeLost(t *testing.T) {
 	t.Parallel()
@@ -142,7 +141,7 @@ func TestACreateIsTriedTwiceWhenItsAnswerMayBeLost(t *testing.T) {
 	}
 }
 
-// Nothing is sent after the context has ended, nor after the view has grown old, also not the second try.
+// Nothing is sent after the context has ended or the view is too old, not even the second try.
 func TestNoSecondTryComesLate(t *testing.T) {
 	t.Parallel()
 	lost := apierrors.NewTimeoutError("timeout", 1)
@@ -202,8 +201,8 @@ func TestNamesInUse(t *testing.T) {
 	}
 }
 
-// P-32: what has the name of a launch stands for it only when it is of the same pool, for the same nodes, replaces the
-// same claims and is not on its way out. Otherwise another claim is made, under another name.
+// P-32: a claim with the name of a launch stands for it only if it has the same pool and requirements, replaces the
+// same claims and is not being deleted. Otherwise another claim is created under another name.
 func TestOnlyTheSameLaunchIsAdopted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -245,8 +244,8 @@ func TestOnlyTheSameLaunchIsAdopted(t *testing.T) {
 	}
 }
 
-// A plan that is older than the snapshot is held against what appeared since. A claim of the launch's name means that
-// another has launched for the same pods; not one that goes, nor one that was released from what it replaced.
+// A plan older than the snapshot is checked against what appeared since. A claim with the launch's name means that
+// another process launched for the same pods. Claims being deleted, or released from what they replaced, do not count.
 func TestAClaimThatAppearedMeanwhile(t *testing.T) {
 	t.Parallel()
 	pods := launch(plan.NoSlot, "a")
@@ -286,7 +285,7 @@ func TestAClaimThatAppearedMeanwhile(t *testing.T) {
 	}
 }
 
-// D-10, P-32: each failure on the way is told, and what was to be created then is not said to exist.
+// D-10, P-32: each failure is returned, and the claim of a failed create is not reported as existing.
 func TestNoFailureOfALaunchIsSwallowed(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]limit.Limits{"slots": {HardNodes: 2, SoftNodes: limit.None},
@@ -318,8 +317,8 @@ func TestNoFailureOfALaunchIsSwallowed(t *testing.T) {
 	}
 }
 
-// K-37: pods take the room that was launched for a buffer, and the same room is launched for anew: under another name
-// each time, however many nodes came of it before, and whatever else happened since the plan was made.
+// K-37: pods take the room launched for a buffer, and the same room is launched again. It gets another name each time,
+// however many nodes came before, and whatever else happened since the plan.
 func TestK37_RoomIsLaunchedForAsOftenAsItIsTaken(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Unlimited(), interceptor.Funcs{})

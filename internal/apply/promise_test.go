@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// B-16: a claim is promised to its pods before the next one is created: its node may open first, and has to keep their
+// B-16: a claim is promised to its pods before the next claim is created: its node may open first, and must keep their
 // places.
 func TestAClaimIsPromisedAsSoonAsItIsCreated(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// intent is what a claim says about its own removal; nothing when it is not to go.
+// intent returns a claim's intent to be removed, empty if there is none.
 func (r *rig) intent(t *testing.T, name string) karpenterv1.Condition {
 	t.Helper()
 	var claim karpenterv1.NodeClaim
@@ -50,8 +50,7 @@ func (r *rig) mark(t *testing.T, remove plan.Remove) {
 	}
 }
 
-// D-10: the intent says the reason, and in words what the reason leaves open. The taint keeps pods away and evicts
-// none.
+// D-10: the intent has the reason, and its message explains it. The taint keeps pods away and evicts none.
 func TestTheIntentSaysWhy(t *testing.T) {
 	t.Parallel()
 	for why, want := range map[string]string{
@@ -73,8 +72,7 @@ func TestTheIntentSaysWhy(t *testing.T) {
 	}
 }
 
-// D-10: an intent that stands is not written again for the sake of its words. It is when its reason changes, and when
-// it was taken back.
+// D-10: an existing intent is not rewritten just for its text. It is if its reason changes, or if it was taken back.
 func TestTheIntentIsWrittenWhenItChanges(t *testing.T) {
 	t.Parallel()
 	stands := condition.True(karpenterv1.ConditionTypeDisruptionReason, "Empty", "chosen to be removed: Empty")
@@ -125,8 +123,8 @@ func TestAClaimWithoutANodeIsMarkedAndUnmarked(t *testing.T) {
 	}
 }
 
-// What is gone, or going, is not marked, and that is no error. A claim that goes between the look and the write is
-// gone too.
+// A claim that is gone or being deleted is not marked, and that is no error. So is one that goes between read and
+// write.
 func TestWhatGoesAnywayIsNotMarked(t *testing.T) {
 	t.Parallel()
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "nodeclaims"}, "c1")
@@ -164,7 +162,7 @@ func goes(meta *metav1.ObjectMeta) {
 	meta.DeletionTimestamp, meta.Finalizers = &now, []string{"example.com/hold"}
 }
 
-// The taint of a node that is on its way out stays: whoever drains it needs it.
+// A node that is being deleted keeps its taint: its drain needs it.
 func TestANodeThatIsDeletedKeepsItsTaint(t *testing.T) {
 	t.Parallel()
 	claim, node, remove := markable()
@@ -177,7 +175,7 @@ func TestANodeThatIsDeletedKeepsItsTaint(t *testing.T) {
 	}
 }
 
-// D-10: when the claim is gone its node may still carry the taint of an intent that nobody has any more.
+// D-10: after the claim is gone, its node may still carry the taint of an intent that no longer exists.
 func TestTheTaintIsTakenOffWhenTheClaimIsGone(t *testing.T) {
 	t.Parallel()
 	_, node, remove := markable()
@@ -228,8 +226,8 @@ func TestWhatIsNotOursIsNotWrittenTo(t *testing.T) {
 	}
 }
 
-// D-10: a replacement that is to stay after all forgets what it was made for, and nothing else. It is done once, and
-// not at all for a claim that is gone.
+// D-10: a replacement that stays after all loses only the record of what it was made for. This is written once, and
+// not for a claim that is gone.
 func TestAReplacementIsReleased(t *testing.T) {
 	t.Parallel()
 	claim, _, remove := markable()
@@ -252,7 +250,7 @@ func TestAReplacementIsReleased(t *testing.T) {
 		[]string{"patch c1"}) {
 		t.Errorf("annotations %v after the writes %v", fresh.Annotations, writes)
 	}
-	// D-15: what it did replace stays written on it.
+	// D-15: the claims that it did replace stay recorded on it.
 	fresh.Annotations[karpenterv1.ReplacesAnnotationKey] = "a,b"
 	if err := r.server.Update(t.Context(), &fresh); err != nil {
 		t.Fatal(err)
@@ -278,8 +276,8 @@ func TestAReplacementIsReleased(t *testing.T) {
 	})
 }
 
-// D-10: a replacement of which others did not come replaces fewer from now on. It is written once, and not at all to
-// a claim that is gone.
+// D-10: if other replacements of a command did not come, a replacement replaces fewer claims. This is written once,
+// and not for a claim that is gone.
 func TestAReplacementReplacesFewer(t *testing.T) {
 	t.Parallel()
 	claim, _, remove := markable()
@@ -338,8 +336,7 @@ func TestIntentsComeBeforeLaunches(t *testing.T) {
 	}
 }
 
-// D-10: a launch that replaces a claim which could not be
-// marked is not made, and says so; the others are. What went wrong is told.
+// D-10: a launch is refused if its replaced claim could not be marked; the others are made. The failure is returned.
 func TestALaunchThatReplacesAnUnmarkedClaimIsNotMade(t *testing.T) {
 	t.Parallel()
 	claim, node, remove := markable()
@@ -375,8 +372,8 @@ func TestALaunchThatReplacesAnUnmarkedClaimIsNotMade(t *testing.T) {
 	}
 }
 
-// B-12: what goes at once leaves the load balancers by the write that taints its node; what waits for its replacement
-// goes on serving. An intent that is taken back puts the node back, and leaves a label of somebody else's alone.
+// B-12: a node that goes at once leaves the load balancers with the write of its taint. A node that waits for its
+// replacement goes on serving. Taking an intent back restores the node, but leaves somebody else's label alone.
 func TestWhatGoesAtOnceLeavesTheBalancersWithItsTaint(t *testing.T) {
 	t.Parallel()
 	const key = karpenterv1.ExcludeBalancersLabelKey

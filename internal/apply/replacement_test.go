@@ -17,8 +17,8 @@ func replacement(slot int, claims ...string) plan.Launch {
 	return l
 }
 
-// D-10, P-32: replacements have no pods to be named by. Those of one command are different claims, those of two
-// commands too, and the same plan made twice makes them once. They say what they replace.
+// D-10, P-32: replacements have no pods to name them by. The replacements of one command, or of two commands, are
+// different claims. The same plan made twice creates them once. They record what they replace.
 func TestReplacementsAreNamedByWhatTheyReplace(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Unlimited(), interceptor.Funcs{})

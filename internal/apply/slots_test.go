@@ -32,8 +32,8 @@ func claimIn(name string) *karpenterv1.NodeClaim {
 
 func slotName(slot int) string { return limit.SlotName("default", "pool-uid-1", slot) }
 
-// L-14: a slot that was taken when the writer looked is not created in when it becomes free before the create lands:
-// others have used the room since. Claims {old, slot 0, slot 2} at a limit of 3; slot 2 goes, slot 1 comes, and slot 2
+// L-14: a slot that was taken at the look is not used if it becomes free before the create: others have used the room
+// since. Claims are {old, slot 0, slot 2} at a limit of 3. Slot 2 goes, slot 1 comes, and another claim in slot 2
 // would make four.
 func TestASlotThatWasTakenIsNotUsedWhenItBecomesFree(t *testing.T) {
 	t.Parallel()
@@ -59,8 +59,8 @@ func TestASlotThatWasTakenIsNotUsedWhenItBecomesFree(t *testing.T) {
 	}
 }
 
-// L-14: a claim in a slot whose label was changed by hand counts, keeps its slot, and is not reported as the launch;
-// the refusal says what its label says.
+// L-14: a claim in a slot counts and keeps its slot after its label was changed by hand. It does not stand for the
+// launch, and the refusal shows its label.
 func TestARelabelledClaimKeepsItsSlotAndCounts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Limits{HardNodes: 2, SoftNodes: limit.None}, interceptor.Funcs{})
@@ -106,8 +106,8 @@ func TestTheSameLaunchInATakenSlotIsAdopted(t *testing.T) {
 	}
 }
 
-// L-14: a plan for a pool without a limit is not carried out for ever on one look. The limit is set after the first
-// creates; time passes as they are made.
+// L-14: a plan for a pool without a limit does not rely on one look for ever. Here a limit is set after the first
+// creates, and time passes as they are made.
 func TestALimitSetInTheMiddleOfAPlanStopsTheRest(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*karpenterv1.NodePool){

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// K-55, P-11: while a plan launches on what is paid for anyway, and until others have seen that it did, none of them
-// does: their plans count on what that had left before.
+// K-55, P-11: while a plan launches on a commitment or reservation, no other plan does, until it could see those
+// launches. The others' plans count on what was left before.
 func TestNoTwoPlansSpendTheSame(t *testing.T) {
 	t.Parallel()
 	on := func(pod, commitment string) plan.Launch {

@@ -19,8 +19,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// D-10: a removal deletes the claim that was judged and no other: by its UID, since slots are used again, and only
-// while nothing was written to it since. What another has changed or deleted is judged again, and is no error.
+// D-10: a removal deletes only the claim that was judged: by its UID, since slots are reused, and only if nothing was
+// written to it since. A changed or deleted claim is judged again, and is no error.
 func TestARemovalDeletesOnlyWhatWasJudged(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(*apply.Applier, context.Context, plan.Remove, string) (bool, error){
@@ -71,7 +71,7 @@ func TestARemovalDeletesOnlyWhatWasJudged(t *testing.T) {
 	}
 }
 
-// D-10: a removal whose intent could not be written, or taken off, is not done half without a word.
+// D-10: a failure to write or remove an intent is returned; nothing is left half done silently.
 func TestNoFailureOfARemovalIsSwallowed(t *testing.T) {
 	t.Parallel()
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {

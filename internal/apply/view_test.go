@@ -75,8 +75,8 @@ func TestAPoolIsLookedAtOnce(t *testing.T) {
 	}
 }
 
-// L-14: a view is used for 5 s. After that the pool is looked at anew before the next creates, and the new view counts
-// from when it was taken.
+// L-14: a view is used for 5 s. Then the pool is read again before the next creates, and the new view's age counts
+// from its own reading.
 func TestAViewIsTakenAnewAfterFiveSeconds(t *testing.T) {
 	t.Parallel()
 	for passed, want := range map[time.Duration]int{5 * time.Second: 2, 5*time.Second + time.Nanosecond: 3} {
@@ -102,8 +102,8 @@ func TestAViewIsTakenAnewAfterFiveSeconds(t *testing.T) {
 	}
 }
 
-// L-13, L-14: a second look at the pool of a launch that was refused, or could not be judged, makes it no better: its
-// limits were never checked. It keeps no other from being judged anew.
+// L-13, L-14: a second look does not save a launch that was refused or could not be judged: its limits were never
+// checked. The other launches are still judged again.
 func TestASecondLookSavesNoLaunch(t *testing.T) {
 	t.Parallel()
 	clock := controllertest.NewClock()
@@ -158,7 +158,7 @@ func poolNamed(name string) *karpenterv1.NodePool {
 	return p
 }
 
-// L-14: a pool that is gone, is not known, or whose limit makes no sense is told apart, and nothing is created in it.
+// L-14: pools that are gone, unknown or have an invalid limit have different refusals, and nothing is created in them.
 func TestAPoolThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -245,8 +245,7 @@ func TestOnlyReplacementsUseSlotsAboveTheReplicas(t *testing.T) {
 	}
 }
 
-// One plan uses at most 65,536 slots of a pool, for replacements too: a limit that is a slip of the hand costs no
-// hour.
+// One plan uses at most 65,536 slots of a pool, for replacements too, so that a mistyped limit does not take an hour.
 func TestAHugeLimitIsNotCountedOut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limit.Limits{HardNodes: 1 << 40, SoftNodes: limit.None}, interceptor.Funcs{})

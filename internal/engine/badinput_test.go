@@ -34,8 +34,7 @@ type m5.large cpu=2 mem=8Gi zones=a,b od=0.096 spot=0.035
 pool default
 `
 
-// P-12, X-09: what nothing can satisfy is answered with a reason, for every pod, and never with a panic
-// (docs/bad-input.md).
+// P-12, X-09: each pod that nothing can satisfy gets a reason as its answer, and never a panic (docs/bad-input.md).
 func TestBadInputGetsAReason(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ script, want string }{
@@ -176,7 +175,7 @@ func TestBadRequirementsAreNamed(t *testing.T) {
 	}
 }
 
-// Ten thousand requirements on a pool and on a pod, and values by the thousand, are planned with like any other.
+// Ten thousand requirements on a pool and on a pod, and values by the thousand, are planned with like few.
 func TestTenThousandRequirements(t *testing.T) {
 	t.Parallel()
 	var labels, values []string
@@ -197,7 +196,7 @@ func TestTenThousandRequirements(t *testing.T) {
 	}
 }
 
-// Values that only a mistake of ours could let in, each alone: an answer, not a panic.
+// Each of these values alone could only come from a mistake of ours: an answer, not a panic.
 func TestOddValuesDoNotPanic(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*cluster.Snapshot){

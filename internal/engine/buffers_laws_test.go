@@ -37,8 +37,8 @@ func withoutBuffers(p plan.Plan) string {
 	return p.String()
 }
 
-// K-37, K-40: what pods get does not depend on buffers, whatever these ask for and whatever limits there are. Each
-// buffer pod has one place, or one reason why it has none.
+// K-37, K-40: what pods get does not depend on buffers, whatever these ask for, and whatever limits there are. Each
+// buffer pod has one place, or one reason for having none.
 func TestK37_BuffersTakeNothingFromPods(t *testing.T) {
 	t.Parallel()
 	kept := 0
@@ -157,8 +157,8 @@ func bufferedScript(t *rapid.T) string {
 	return strings.Join(lines, "\n")
 }
 
-// K-39: no node goes whose room would be launched again: after nodes have gone, empty ones or to save money without a
-// replacement, nothing is launched for buffers that was not before.
+// K-39: no node goes whose room would be launched again. After empty nodes have gone, or nodes to save money without a
+// replacement, nothing is launched for buffers that was not launched before.
 func TestK39_RoomThatGoesIsNotLaunchedAgain(t *testing.T) {
 	t.Parallel()
 	removals := 0

@@ -23,7 +23,7 @@ type Terms struct {
 	// MinSavingPercent is the same in percent of the price of the nodes that the command replaces; 0 means any. See
 	// DefaultMinSavingPercent.
 	MinSavingPercent int
-	// Passing holds the pools on whose nodes pods end that nobody made leave: a workload shrinks, or rolls. Pods that
+	// Passing holds the pools where pods end although nobody made them leave: a workload shrinks, or rolls. Pods that
 	// run now may be gone a moment later. So no pod of these pools is moved to save money: it would move twice, and
 	// what is launched for it might not be needed (D-15).
 	Passing map[string]bool

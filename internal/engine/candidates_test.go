@@ -61,8 +61,8 @@ func TestWhatMayBeDisrupted(t *testing.T) {
 	}
 }
 
-// V-07, D-08: a share in a budget is of the initialized nodes; a budget is used up by those that go, or that are not
-// ready after they once were. Nodes that no NodeClaim is for do not count, nor does what belongs to no pool.
+// V-07, D-08: percentages of budgets refer to initialized nodes. A budget is used up by nodes that go, and by those
+// that are not ready after they once were. Nodes without a NodeClaim do not count, nor do nodes without a pool.
 func TestWhatBudgetsCount(t *testing.T) {
 	t.Parallel()
 	node := func(name string, change func(*cluster.Node)) *cluster.Node {
@@ -85,7 +85,7 @@ func TestWhatBudgetsCount(t *testing.T) {
 	}
 }
 
-// Terms that hold a reason in some pools leave it nothing there, and everything else as it was.
+// Holding leaves a reason no budget in some pools, and everything else as it was.
 func TestHoldingAReason(t *testing.T) {
 	t.Parallel()
 	given := map[string][]engine.Budget{"a": {{Max: 5}}}
@@ -118,8 +118,8 @@ func TestHoldingAReason(t *testing.T) {
 	}
 }
 
-// A plan says which snapshot it is based on, and a removal which claim and which node it is about, by the UID: names
-// are used again.
+// A plan says which snapshot it is based on. A removal names its claim and node, with the UID of the claim: names are
+// used again.
 func TestPlansSayWhatTheyAreAbout(t *testing.T) {
 	t.Parallel()
 	script := "type m5.large cpu=2 mem=8Gi zones=a od=0.096\npool default nodes=1\n" +
@@ -146,7 +146,7 @@ func TestPlansSayWhatTheyAreAbout(t *testing.T) {
 	}
 }
 
-// E-26, D-09: a node that was chosen to save money, and whose price nobody knows any more, goes only where nothing is
+// E-26, D-09: a node was chosen to save money, and nobody knows its price any more. It goes only if nothing is
 // launched for it.
 func TestNothingIsLaunchedToSaveAnUnknownPrice(t *testing.T) {
 	t.Parallel()

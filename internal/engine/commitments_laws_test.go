@@ -60,8 +60,8 @@ func checkUsed(t *rapid.T, s *cluster.Snapshot) {
 	}
 }
 
-// K-55. A plan with commitments breaks no rule, and what it counts on is what happens: once it is carried out, nodes
-// cost no more than it says, whichever of its types and zones each claim becomes.
+// K-55. A plan with commitments breaks no rule, and what it counts on happens: once it is carried out, nodes cost no
+// more than it says, whichever of its types and zones each claim becomes.
 func TestK55_PlansCostWhatTheySay(t *testing.T) {
 	t.Parallel()
 	var covered atomic.Int64
@@ -143,7 +143,7 @@ func TestK55_ANodeCostsWhatIsSavedWithoutIt(t *testing.T) {
 	})
 }
 
-// K-55. Of nodes of the same second the dearest is paid for first, or the cheapest where more is paid for then: here
+// K-55. Of nodes of the same second the dearest is paid for first, or the cheapest if more is paid for that way. Here
 // the large one would use up most of c1, and c2 would pay for a medium one.
 func TestK55_TheOrderOfEqualsThatPaysMore(t *testing.T) {
 	t.Parallel()

@@ -52,8 +52,8 @@ func countedScript(t *rapid.T) string {
 	return strings.Join(lines, "\n")
 }
 
-// P-03, P-04, D-04: consolidation counts what planning for pods that wait counts. When nodes go because their pods fit
-// on others, no node is launched for these: what was removed would come back, and be removed again.
+// P-03, P-04, D-04: consolidation counts what planning for pending pods counts. When nodes go because their pods fit
+// on others, no node is launched for these pods: the removed node would come back, and be removed again.
 func TestWhatFitsElsewhereNeedsNoLaunch(t *testing.T) {
 	t.Parallel()
 	removals := 0

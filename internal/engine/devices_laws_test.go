@@ -26,7 +26,7 @@ func withDevices(pod *cluster.Pod) *cluster.Pod {
 	return &own
 }
 
-// K-41. A pod that waits for devices is planned for as if it were not there: it gets nothing, and all others get what
+// K-41. Planning treats a pod that waits for devices as if it were not there: it gets nothing, and all others get what
 // they would get without it.
 func TestK41_WhoWaitsForDevicesIsNotPlannedFor(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestK41_WhoWaitsForDevicesIsNotPlannedFor(t *testing.T) {
 	})
 }
 
-// K-41. Where a pod runs with devices, nothing is removed that is not lost anyway: the node is not empty, not too
+// K-41. A node on which a pod runs with devices is not removed, unless it is lost anyway: it is not empty, not too
 // dear, and does not drift away.
 func TestK41_WhoHasDevicesKeepsItsNode(t *testing.T) {
 	t.Parallel()
@@ -137,9 +137,8 @@ func withClaims(t *rapid.T, script string) cluster.Snapshot {
 	return parts
 }
 
-// K-42. No node is launched for a pod with claims; those that are expected on nodes get their devices there, all of
-// them, in the order of the plan; and of those that are said to find none, each finds none when the others have
-// theirs.
+// K-42. No node is launched for a pod with claims. All those that are expected on nodes get their devices there, in
+// the order of the plan. Each of those that are said to find none finds none, once the others have theirs.
 func TestK42_DevicesAreGivenOnce(t *testing.T) {
 	t.Parallel()
 	placed, refused := 0, 0

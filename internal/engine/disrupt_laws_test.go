@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// shrunk draws a cluster whose workload has fallen: what a plan for it launched is there, and some of the pods are
+// shrunk draws a cluster whose workload has fallen: the launches of a plan for it are there, and some of the pods are
 // gone.
 func shrunk(t *rapid.T, script string) *cluster.Snapshot {
 	t.Helper()
@@ -66,9 +66,9 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// carriedOut returns the cluster after a disruption plan: what it launches is there, the removed nodes are gone, and
-// their pods run elsewhere. It fails when they find no place, or when strict a further launch is needed for them. New
-// nodes get names after all others, in the order of the launches: first-fit depends on names.
+// carriedOut returns the cluster after a disruption plan: its launches are there, the removed nodes are gone, and
+// their pods run elsewhere. It fails when some find no place or, if strict, when they need a further launch. New nodes
+// get names after all others, in the order of the launches: first-fit depends on names.
 func carriedOut(t failer, s *cluster.Snapshot, p plan.Plan, round int, strict bool) *cluster.Snapshot {
 	t.Helper()
 	grown := enginetest.Applied(s, plan.Plan{Launches: p.Launches}, 0)
@@ -108,9 +108,9 @@ func price(s *cluster.Snapshot) resources.Money {
 	return sum
 }
 
-// D-04, D-08, D-15, B-20. Consolidation takes no pool over its budget, leaves every pod a place, saves as much with
-// what it launches as it has to, comes to an end, and in the end the cluster is cheaper: all of it by what nodes cost
-// with their overhead.
+// D-04, D-08, D-15, B-20. Consolidation takes no pool over its budget, leaves every pod a place, and saves with each
+// launch as much as it has to. It comes to an end, and then the whole cluster is cheaper, by what nodes cost with
+// their overhead.
 func TestConsolidationIsCheaperSafeAndEnds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
 )
 
-// P-22: tied pods that are packed by price break no rule, cost no more than one by one, or than the 15 % that nodes of
-// one size may, and leave nobody without a place who has one there.
+// P-22: tied pods that are packed by price break no rule. They cost no more than pods placed one by one, or 15 % more
+// with nodes of one size. No more pods are left without a place.
 func TestTiedPodsPackedByPriceBreakNoRule(t *testing.T) {
 	t.Parallel()
 	var cheaper atomic.Int64

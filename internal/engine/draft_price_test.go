@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
 )
 
-// P-22: few pods of many kinds cost at most 1.10 times what no plan costs less than, in the mean. The pods are those
-// of B-01, drawn with fixed seeds: the figure is the same on every machine. It was 1.098 on 2026-11-29.
+// P-22: few pods of many kinds cost at most 1.10 times the lower bound, in the mean. The pods are those of B-01, drawn
+// with fixed seeds: the figure is the same on every machine. It was 1.098 on 2026-11-29.
 func TestFewPodsOfManyKindsAreCheap(t *testing.T) {
 	t.Parallel()
 	const aim = 1.10
@@ -21,8 +21,8 @@ func TestFewPodsOfManyKindsAreCheap(t *testing.T) {
 	}
 }
 
-// overBound plans what is drawn with 40 seeds, and returns what the plans cost as a share of their bounds, in the
-// mean, and how many nodes they have in all.
+// overBound plans draws with 40 seeds. It returns what the plans cost as a share of their lower bounds, in the mean,
+// and how many nodes they have in all.
 func overBound(t *testing.T, draw func(*rand.Rand) (script string, bound float64)) (mean float64, nodes int) {
 	t.Helper()
 	const seeds = 40
@@ -52,8 +52,8 @@ func types(b *strings.Builder) {
 }
 
 // diverse draws pods as B-01 has them, a fifth of each kind, and types like those of its catalogue: each core costs as
-// much, and has as much memory. It also returns what no plan costs less than, in dollars an hour: enough cores, and
-// enough for the memory.
+// much, and has as much memory. It also returns a lower bound of the plan's cost, in dollars an hour: enough cores,
+// and enough memory.
 func diverse(dice *rand.Rand, pods int) (script string, bound float64) {
 	var b strings.Builder
 	types(&b)

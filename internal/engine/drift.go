@@ -240,8 +240,7 @@ func homeless(u plan.Unplaced) string {
 	return "pod " + u.Pod.String() + " would find no place elsewhere: " + u.String()
 }
 
-// adopt chooses a group, with the launches that replace it and those that its pool lacks to its floor without it
-// (K-54).
+// adopt chooses a group, with the launches that replace it and those that keep its pool at its floor (K-54).
 func (d *disruption) adopt(without *cluster.Snapshot, group []*cluster.Node, p plan.Plan,
 	reason plan.DisruptionReason) {
 	p.Launches = append(p.Launches, d.refill(without, group, p.Launches)...)

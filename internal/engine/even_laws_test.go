@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/internal/pack"
 )
 
-// B-16, P-22: nodes of one size break no rule, cost at most 15 % more than the cheapest plan, and leave nobody without
-// a place who has one there.
+// B-16, P-22: a plan with nodes of one size breaks no rule, and costs at most 15 % more than the cheapest plan. Every
+// pod that has a place in the cheapest plan has one in this.
 func TestNodesOfOneSizeCostLittleMore(t *testing.T) {
 	t.Parallel()
 	var other atomic.Int64
@@ -48,8 +48,8 @@ func TestNodesOfOneSizeCostLittleMore(t *testing.T) {
 	}
 }
 
-// crowd draws pods that keep apart by hostname and others, of which some are large, may go to one zone only or run
-// already.
+// crowd draws pods that keep apart by hostname, and others. Some are large, may go to one zone only, or are spread
+// over zones.
 func crowd(t *rapid.T) string {
 	var b strings.Builder
 	for _, cores := range []int{1, 2, 4, 8, 16, 32} {

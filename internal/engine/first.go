@@ -42,7 +42,7 @@ func (d *disruption) vacates(pool *cluster.Pool, node *cluster.Node) bool {
 	return !pool.NoneFirst && d.holdsLast(pool, node)
 }
 
-// holdsLast reports whether a node holds a reservation of which nothing is left.
+// holdsLast reports whether a node holds a reservation that is used up.
 func (d *disruption) holdsLast(pool *cluster.Pool, node *cluster.Node) bool {
 	if d.usedUp == nil {
 		d.usedUp = pack.UsedUp(d.origin)

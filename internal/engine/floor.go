@@ -28,7 +28,7 @@ func Floors(s *cluster.Snapshot) bool {
 	return false
 }
 
-// lacksFloor returns how many nodes a pool lacks to its floor, beside these launches.
+// lacksFloor returns by how many nodes a pool is below its floor, with these launches counted.
 func lacksFloor(s *cluster.Snapshot, pool *cluster.Pool, launches []plan.Launch) int {
 	if pool.MinNodes <= 0 || pool.Static {
 		return 0
@@ -47,8 +47,8 @@ func lacksFloor(s *cluster.Snapshot, pool *cluster.Pool, launches []plan.Launch)
 	return int(max(0, lacks))
 }
 
-// WhyFloor returns how many nodes a pool lacks to its floor, and why it does not launch them all; the zero value when
-// it does.
+// WhyFloor returns by how many nodes a pool is below its floor, and why it does not launch them all; the zero value
+// when it does.
 func WhyFloor(s *cluster.Snapshot, pool *cluster.Pool) (lacks int, step plan.Step) {
 	lacks = lacksFloor(s, pool, nil)
 	launches := pack.Fill(s, pool, lacks)
@@ -80,7 +80,7 @@ func WhyFloor(s *cluster.Snapshot, pool *cluster.Pool) (lacks int, step plan.Ste
 	return lacks, plan.Step{Cause: cause.NoCapacity, Detail: "every instance type that it admits is sold out"}
 }
 
-// withFloors adds to p, a plan for s, the nodes that pools lack to their floors.
+// withFloors adds to p, a plan for s, launches for pools that are below their floors.
 func withFloors(s *cluster.Snapshot, p plan.Plan) plan.Plan {
 	for _, pool := range s.Pools {
 		if lacks := lacksFloor(s, pool, p.Launches); lacks > 0 && pool.Blocked == "" {
@@ -224,9 +224,9 @@ func (d *disruption) keepsFloors(nodes []*cluster.Node, launches []plan.Launch) 
 	return true
 }
 
-// refill plans what the pool of a renewed group lacks to its floor once the group is gone and these launches are
-// there, as far as limits allow. s is the cluster without the group. What limits leave out is launched once the nodes
-// are gone.
+// refill plans launches that keep the pool of a renewed group at its floor, once the group is gone and these launches
+// are there, as far as limits allow. s is the cluster without the group. What limits leave out is launched once the
+// nodes are gone.
 func (d *disruption) refill(s *cluster.Snapshot, group []*cluster.Node, launches []plan.Launch) []plan.Launch {
 	pool := group[0].Pool // no command is about nodes of two pools
 	spare := d.spareOf(pool)

@@ -66,7 +66,7 @@ func TestK54_NothingGoesForGoodFromTheFloor(t *testing.T) {
 	}
 }
 
-// K-54: a plan launches what a pool lacks of its floor, or a limit leaves no room for more; never one too many. What
+// K-54: a plan launches what a pool lacks to its floor, never one too many, or a limit leaves no room for more. What
 // pods get is what they get without floors.
 func TestK54_APlanFillsTheFloor(t *testing.T) {
 	t.Parallel()
@@ -131,8 +131,8 @@ func full(s *cluster.Snapshot, pool *cluster.Pool) bool {
 	return !nodes || pool.Limits.HasResources() || s.Ceiling().Left() == 0 || pool.FreeSlots != nil
 }
 
-// offersNodes reports whether a pool admits a further node beside all that are there, when no limit keeps it from it:
-// what a reservation covers may be taken.
+// offersNodes reports whether a pool admits a further node beside all that are there, apart from limits: what a
+// reservation covers may be taken.
 func offersNodes(s *cluster.Snapshot, pool *cluster.Pool) bool {
 	own := *pool
 	own.MinNodes, own.Limits, own.FreeSlots = 1000, limit.Unlimited(), nil

@@ -55,9 +55,9 @@ func (d *disruption) isFar(excess map[*cluster.Node]resources.Money) bool {
 	return beyond*100 > (cost-beyond)*farPercent
 }
 
-// emptyFor returns a snapshot of the pools without nodes and limits. Its pending pods are those of nodes that have to
-// move; on has the node of each, by UID. There is no price tolerance: it would take time, and favour nodes that cost
-// too much.
+// emptyFor returns a snapshot of the pools without nodes and limits, in which the pods of these nodes that have to
+// move are pending; on has the node of each, by UID. There is no price tolerance: it would take time, and favour nodes
+// that cost too much.
 func (d *disruption) emptyFor(nodes []*cluster.Node) (s *cluster.Snapshot, on map[string]*cluster.Node) {
 	parts := cluster.Snapshot{Version: d.base.Version, Names: d.base.Names, Daemons: d.base.Daemons,
 		Namespaces: d.base.Namespaces, Commitments: d.uncommitted(nodes)}

@@ -14,14 +14,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// decided is a cluster in which nodes are marked, and all that replaces them is there.
+// decided is a cluster in which nodes are marked, and all their replacements are there.
 type decided struct {
 	s       *cluster.Snapshot
 	intents []engine.Intent
 }
 
 // decide carries out a disruption plan up to the point where the judge is asked again. Each claim becomes the cheapest
-// of its types: a dearer one may have less room.
+// of its types: a more expensive one may have less room.
 func decide(s *cluster.Snapshot, p plan.Plan) decided {
 	parts := *enginetest.Applied(s, plan.Plan{Launches: p.Launches}, 0)
 	reasons := map[string]plan.DisruptionReason{}
@@ -47,8 +47,7 @@ func decide(s *cluster.Snapshot, p plan.Plan) decided {
 	return d
 }
 
-// onTheWay returns what was decided before what was launched is of use: it has not joined, or it has and is not
-// initialized.
+// onTheWay returns what was decided, before the launches are of use: they have not joined, or are not initialized.
 func (d decided) onTheWay(joined bool) decided {
 	parts := *d.s
 	parts.Nodes = slices.Clone(d.s.Nodes)
@@ -85,7 +84,7 @@ func disruptable(t *rapid.T) (script string, s *cluster.Snapshot, terms engine.T
 	}
 	s = shrunk(t, script)
 	if slices.ContainsFunc(s.Nodes, func(n *cluster.Node) bool { return n.Disrupting }) {
-		// commands that are under way are taken for carried out, and the judge would have to know them
+		// commands under way are taken for carried out, and the judge would have to know them
 		return "", nil, engine.Terms{}
 	}
 	withFloors(t, s)
@@ -99,8 +98,8 @@ func disruptable(t *rapid.T) (script string, s *cluster.Snapshot, terms engine.T
 	return script, s, terms
 }
 
-// D-09, D-15, K-54. What a method chooses goes, once all that replaces it is there and nothing else has changed, and
-// waits before that. Otherwise it would be chosen, launched for and taken back again and again.
+// D-09, D-15, K-54. What a method chooses goes once all its replacements are there and nothing else has changed;
+// before that it waits. Otherwise it would be chosen, launched for and taken back again and again.
 func TestWhatIsChosenGoes(t *testing.T) {
 	t.Parallel()
 	var gone, replaced, waits atomic.Int64

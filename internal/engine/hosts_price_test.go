@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// P-22: workloads that are spread over hostnames cost little more than what no plan costs less than, in the mean, and
-// come on few nodes. They are drawn with fixed seeds: the figures are the same on every machine. They were 1.044 and
-// 105 on 2026-11-29.
+// P-22: workloads that are spread over hostnames cost little more than the lower bound, in the mean, and come on few
+// nodes. They are drawn with fixed seeds: the figures are the same on every machine. They were 1.044 and 105 on
+// 2026-11-29.
 func TestWorkloadsSpreadOverHostsAreCheap(t *testing.T) {
 	t.Parallel()
 	const aim, aimNodes = 1.05, 110
@@ -20,8 +20,9 @@ func TestWorkloadsSpreadOverHostsAreCheap(t *testing.T) {
 	}
 }
 
-// spreadOverHosts draws one to three workloads that are spread over hostnames, a quarter of them over zones too, and
-// in half of all cases pods that only need room. It also returns what no plan costs less than, in dollars an hour.
+// spreadOverHosts draws one to three workloads that are spread over hostnames, a quarter of them over zones too. In
+// half of all cases it adds pods that only need room. It also returns a lower bound of the plan's cost, in dollars an
+// hour.
 func spreadOverHosts(dice *rand.Rand) (script string, bound float64) {
 	var b strings.Builder
 	types(&b)

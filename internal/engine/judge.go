@@ -110,7 +110,7 @@ type judging struct {
 	verdicts  []Verdict
 	leaving   []*cluster.Node // deleted by these verdicts: their pods need places, too
 	holding   []*cluster.Node // of moves that hold, and go now or later
-	// coming are the reasons of moves that hold and wait for what replaces them.
+	// coming are the reasons of moves that hold and wait for their replacements.
 	coming map[plan.DisruptionReason]bool
 	alone  []unplaced // moves that do not hold alone, and are judged last
 }

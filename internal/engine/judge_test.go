@@ -35,7 +35,7 @@ func newTrial() *trial {
 		budgets: []engine.Budget{{Max: 1}}}
 }
 
-// judged returns what becomes of the node, and of what goes with it, when it is marked for a reason.
+// judged returns what becomes of the node, and of those that go with it, when it is marked for a reason.
 func (x *trial) judged(reason plan.DisruptionReason) engine.Verdict {
 	s := cluster.Snapshot{Nodes: append([]*cluster.Node{x.node}, x.others...), Pools: []*cluster.Pool{x.pool},
 		Pending: x.pending}
@@ -121,7 +121,7 @@ func TestWhatNobodyNeedsWaitsForTheBudget(t *testing.T) {
 	}
 }
 
-// L-40, D-14: what takes a node back that goes within budgets only; others go whatever there is.
+// L-40, D-14: what takes back a node that goes within budgets only; other nodes go in any case.
 func TestWhatTakesAGentleRemovalBack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -149,7 +149,7 @@ func TestWhatTakesAGentleRemovalBack(t *testing.T) {
 	}
 }
 
-// D-09: what takes back a removal that was decided. Each reason holds only as long as what it was about.
+// D-09: what takes back a removal that was decided. Each reason holds only as long as its cause.
 func TestWhatTakesAMoveBack(t *testing.T) {
 	t.Parallel()
 	const underutilized, drifted, expired = plan.Underutilized, plan.Drifted, plan.Expired
@@ -201,8 +201,8 @@ func TestWhatTakesAMoveBack(t *testing.T) {
 	}
 }
 
-// D-08, D-10: a command holds as long as the budgets have room for all its nodes beside those that are used up, and
-// all of its replacements are there, none of them joined and unfit for more than 10 minutes.
+// D-08, D-10: a command holds as long as the budgets have room for all its nodes, beside the nodes that use them up.
+// All of its replacements must be there, and none of them joined and unfit for more than 10 minutes.
 func TestWhatTakesACommandBack(t *testing.T) {
 	t.Parallel()
 	of := func(together int) *cluster.Node {
@@ -259,8 +259,8 @@ func TestWhatTakesACommandBack(t *testing.T) {
 	}
 }
 
-// D-10: what goes together is what has a replacement in common, however many stand between; replacements that go
-// themselves are as good as none, and one of a claim that is not marked is nobody's.
+// D-10: nodes go together if they have a replacement in common, through any number of others. A replacement that goes
+// itself is as good as none, and one of a claim that is not marked is nobody's.
 func TestWhatGoesTogether(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -319,9 +319,9 @@ func TestWhatGoesTogether(t *testing.T) {
 	}
 }
 
-// L-31, L-40, D-12: why the pods of a command have no place any more. At a limit a drifted node goes all the same
-// when what replaces it has brought a pool above; one that only costs too much does not. A static pool replaces one
-// for one, and with no room it removes first, as long as it lacks no more nodes than the budget allows.
+// L-31, L-40, D-12: why the pods of a command have no place any more. At a limit a drifted node goes all the same when
+// its replacement has brought a pool above; one that only costs too much does not. A static pool replaces one for one.
+// With no room it removes first, as long as it lacks no more nodes than the budget allows.
 func TestWhyACommandDoesNotFit(t *testing.T) {
 	t.Parallel()
 	const gone, never = "its pods have no place elsewhere any more",
@@ -393,8 +393,8 @@ func offering(t *testing.T, how string) *cluster.Snapshot {
 	return s
 }
 
-// K-16: the ground of a move that is rejected is the judge's word, whatever the words of its text: a
-// PodDisruptionBudget that is called budget is no budget of a NodePool.
+// K-16: the judge decides on the ground of a rejected move, whatever the words of its text. A PodDisruptionBudget that
+// is called budget is no budget of a NodePool.
 func TestK16_TheJudgeSaysTheCause(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -452,8 +452,7 @@ func TestEachReasonAndEachVerdictHasAScript(t *testing.T) {
 	}
 }
 
-// The table and the methods are of one mind: what a method chooses goes by a row of its own, and the row's name is
-// known.
+// The table and the methods agree: what a method chooses goes by a row of its own, and the row's name is known.
 func TestEachMethodHasARow(t *testing.T) {
 	t.Parallel()
 	for _, method := range engine.Methods() {

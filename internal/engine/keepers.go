@@ -41,7 +41,7 @@ func (h *hearing) keeping(node *cluster.Node, of keeper) iter.Seq[Standing] {
 			return yield(Standing{Cause: code, Text: text, Pod: pod})
 		}
 		if of&byReplaced != 0 && replacing(h.s, node) && !say(cause.IsReplacement,
-			"it replaces "+strings.Join(node.Replaces, ", ")+", whose pods are to come here", plan.PodRef{}) {
+			"it replaces "+strings.Join(node.Replaces, ", ")+", whose pods will come here", plan.PodRef{}) {
 			return
 		}
 		if of&byNode != 0 && node.DoNotDisrupt && !say(cause.DoNotDisruptNode,
@@ -82,7 +82,7 @@ func Keeps(s *cluster.Snapshot, node *cluster.Node, reason plan.DisruptionReason
 	return hear(s, 0).kept(node, ruleOf(reason).keepers(node, pool != nil && pool.Gentle))
 }
 
-// replacing reports whether a claim that the node was made to replace is still there. Its pods are to come here, so
+// replacing reports whether a claim that the node was made to replace is still there. Its pods will come here, so
 // the node is needed even if it is empty (D-10).
 func replacing(s *cluster.Snapshot, node *cluster.Node) bool {
 	return len(node.Replaces) > 0 && slices.ContainsFunc(s.Nodes, func(other *cluster.Node) bool {

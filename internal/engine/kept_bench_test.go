@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 )
 
-// BenchmarkKept is what the metrics of nodes that stay cost at 5,000 nodes and 100,000 pods (U-10): nearly full, so
-// that nothing goes, and with a budget that is closed, so that each node is asked for.
+// BenchmarkKept measures the metrics of nodes that stay, at 5,000 nodes and 100,000 pods (U-10). The nodes are nearly
+// full, so that nothing goes, and a budget is closed, so that each node is asked for.
 func BenchmarkKept(b *testing.B) {
 	snapshot := large(b, 5000, false)
 	for name, most := range map[string]int{"open": 500, "closed": 0} {

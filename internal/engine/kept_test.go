@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// D-15, U-24. Nothing wants a node gone that something holds and that rests, since it has just replaced others.
+// D-15, U-24. Nothing wants a node gone that something holds, and that rests since it has just replaced others.
 func TestNothingWantsANodeThatRests(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -32,8 +32,8 @@ pod a           cpu=1700m node=n1
 	})
 }
 
-// B-20, U-24. Nothing wants a node gone that something holds and that more nodes would replace, for a saving within
-// the tolerance by which fewer nodes may be dearer.
+// B-20, U-24. Nothing wants a node gone that something holds, and that more nodes would replace for a saving below the
+// price tolerance.
 func TestNothingWantsANodeThatOnlyMoreWouldReplace(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -52,8 +52,8 @@ pod p1..2   cpu=1900m node=n1
 	})
 }
 
-// U-24. The nodes that are kept are kept for what Why says of each; none of them goes, none that is drifted and stays
-// is left out, and what goes does so for what Why says.
+// U-24. The kept nodes are kept for what Why says of each, and none of them goes. No node that is drifted and stays is
+// left out. Nodes that go do so for what Why says.
 func TestKeptAgreesWithWhy(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -22,8 +22,8 @@ func parse(t *rapid.T, script string) *cluster.Snapshot {
 	return snapshot
 }
 
-// P-21 as far as a naive reading of the rules goes (the oracle with kube-scheduler's own code stands elsewhere): no
-// plan breaks a constraint, whichever of its instance types each claim becomes.
+// P-21, by a naive reading of the rules (the oracle with kube-scheduler's own code stands elsewhere): no plan breaks a
+// constraint, whichever of its instance types each claim becomes.
 func TestPlansAreValid(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -50,9 +50,9 @@ func TestPlanningLeavesTheSnapshotAlone(t *testing.T) {
 	})
 }
 
-// Once a plan is carried out there is nothing left to launch: the pods that stayed unplaced stay so. Spread pods are
-// excepted: while a node is only planned and could still become one that a constraint does not count, it is counted,
-// which may leave such a pod waiting for the round in which the node is known; and so are pods that follow others.
+// Once a plan is carried out there is nothing left to launch: the pods that stayed unplaced stay so. There are two
+// exceptions: spread pods, and pods that follow others. A planned node is counted even if it could still become one
+// that a constraint does not count. So a spread pod may wait for the round in which the node is known.
 func TestPlanningAfterApplyingLaunchesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -74,7 +74,7 @@ func TestPlanningAfterApplyingLaunchesNothing(t *testing.T) {
 	})
 }
 
-// L-42: exactly the excess is chosen, from what is not leaving, and once that is marked nothing more.
+// L-42: exactly the excess is chosen, of nodes that are not leaving; once those are marked nothing more is.
 func TestTrimChoosesTheExcess(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -19,8 +19,8 @@ import (
 // processors are the settings of GOMAXPROCS that P-20 is checked with.
 var processors = []int{1, 2, 8}
 
-// P-20: a plan is the same byte for byte whatever the order of its input and the number of processors: as people read
-// it, and in every field.
+// P-20: a plan is the same byte for byte, as text and in every field, whatever the order of its input and the number
+// of processors.
 func TestPlansDoNotDependOnOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { checkOrder(t, enginetest.Script(t)) })
 }
@@ -84,7 +84,7 @@ func shuffled[T any](source *rand.Rand, list []T) []T {
 	return own
 }
 
-// shuffle hands every list of the snapshot over in another order, as a store that saw other events first would.
+// shuffle puts every list of the snapshot into another order, as a store that saw other events first would.
 func shuffle(source *rand.Rand, s *cluster.Snapshot) *cluster.Snapshot {
 	own := *s
 	own.Pending, own.Repelling = shuffled(source, s.Pending), shuffled(source, s.Repelling)

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// B-20: for plain pods of one pool without limits, what a node costs beside its price never brings more nodes, nor a
-// higher cost in all, and breaks no rule.
+// B-20: for plain pods of one pool without limits, the overhead price of nodes never brings more nodes, nor a higher
+// total cost, and breaks no rule.
 func TestNodeOverheadNeverBringsMoreNodes(t *testing.T) {
 	t.Parallel()
 	var fewer atomic.Int64
@@ -54,8 +54,8 @@ func plainPods(t *rapid.T) string {
 	return strings.Join(lines, "\n")
 }
 
-// B-20: prices that are told are those of the machines, whatever a node costs beside them, and what has no price has
-// no cost.
+// B-20: prices that people see are those of the machines, whatever a node costs beside them. What has no price has no
+// cost.
 func TestWhatIsToldIsThePrice(t *testing.T) {
 	t.Parallel()
 	s, err := enginetest.Parse(`

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// coming is a pool of nodes of one size, first, second and third, of which none is open, and pods that were promised a
-// place on the first one: two that keep apart, and two of 3 cores that do not. It also returns the nodes.
+// coming is a pool of nodes of one size, first, second and third, none of them open. Some pods were promised a place
+// on the first one: two that keep apart, and two of 3 cores that do not. It also returns the nodes.
 func coming(t *testing.T) (s *cluster.Snapshot, nodes []*cluster.Node) {
 	t.Helper()
 	parsed, err :=
@@ -68,8 +68,8 @@ func TestPlacesOfPodsThatKeepApartAreKept(t *testing.T) {
 	}
 }
 
-// B-16: no place is kept where all nodes that the plan counts on have one size, and those that are open have room for
-// half of what waits.
+// B-16: no place is kept if all nodes that the plan counts on have one size, and the open ones have room for half of
+// what waits.
 func TestNoPlaceIsKeptWhereThereIsRoom(t *testing.T) {
 	t.Parallel()
 	sized := func(n *cluster.Node, percent int64) { // in cores and memory

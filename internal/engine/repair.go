@@ -187,7 +187,7 @@ type repairing struct {
 // whole stands for the whole cluster where nodes are counted by pool.
 const whole = ""
 
-// count takes the picture, and counts the healthy and the unhealthy.
+// count makes the snapshot, and counts the healthy and the unhealthy.
 func (r *repairing) count() {
 	r.all, r.sick, r.inZone, r.staying = map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	var parts cluster.Snapshot

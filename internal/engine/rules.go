@@ -224,7 +224,7 @@ func dueAbandoned(x subject) Standing {
 	return Standing{}
 }
 
-// hearing answers questions to rules about a snapshot at a time. What these have in common is looked up once.
+// hearing is for questions to rules about one snapshot at one time. What they have in common is looked up once.
 type hearing struct {
 	s      *cluster.Snapshot
 	now    int64

@@ -93,12 +93,12 @@ func run(t *testing.T, d *datadriven.TestData) string {
 	return ""
 }
 
-// judge prints what becomes of intents: marked=(NODE:REASON,...) are those that stand on claims, each without a
-// reason that nobody wrote; asked are nodes of which somebody asks. untainted=(NODE,...) are marked by half;
-// paused=WHY, unlisted=(POOL,...) and uncounted=(POOL,...) are what the process knows beside the picture.
-// counted=(NODE:REASON,...) are marks as the API server has them, where the picture is late; without a reason there
-// is none. recovered=(NODE:WHY,...) are unhealthy nodes that are not to be repaired any more, since=(NODE:SECONDS,...)
-// when marks were written.
+// judge prints what becomes of intents. marked=(NODE:REASON,...) are those that stand on claims, each without a reason
+// that nobody wrote; asked are nodes of which somebody asks. untainted=(NODE,...) are marked by half; paused=WHY,
+// unlisted=(POOL,...) and uncounted=(POOL,...) are what the process knows beside the snapshot.
+// counted=(NODE:REASON,...) are marks as the API server has them, where the snapshot is late; without a reason there
+// is none. recovered=(NODE:WHY,...) are unhealthy nodes that need no repair any more, since=(NODE:SECONDS,...) when
+// marks were written.
 func judge(t *testing.T, d *datadriven.TestData, s *cluster.Snapshot) string {
 	t.Helper()
 	docket := engine.Docket{Unlisted: map[string]bool{}, Counts: map[string]engine.Count{},
@@ -185,7 +185,7 @@ func part(s *cluster.Snapshot, terms engine.Terms) string {
 	return b.String()
 }
 
-// why prints how each node stands, or with all everything that keeps it.
+// why prints how each node stands or, with all, everything that keeps it.
 func why(s *cluster.Snapshot, terms engine.Terms, all bool) string {
 	var b strings.Builder
 	for _, node := range s.Nodes {
@@ -208,7 +208,7 @@ func why(s *cluster.Snapshot, terms engine.Terms, all bool) string {
 	return enginetest.Shorten(b.String())
 }
 
-// whyPool prints how each pool stands, and where the pods go that it launches nothing for.
+// whyPool prints how each pool stands, and where the pods go for which it launches nothing.
 func whyPool(s *cluster.Snapshot) string {
 	var b strings.Builder
 	for _, pool := range s.Pools {

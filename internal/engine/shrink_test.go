@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// fallen is n nodes of 16 cores with two small pods each, of sizes that do not divide a node evenly, where smaller
-// nodes cost as much for a core.
+// fallen is n nodes of 16 cores with two small pods each, of sizes that do not divide a node evenly. Smaller nodes
+// cost as much for a core.
 func fallen(t *testing.T, n int) string {
 	t.Helper()
 	source := rand.New(rand.NewPCG(1, uint64(n)))
@@ -31,8 +31,8 @@ func fallen(t *testing.T, n int) string {
 	return script
 }
 
-// D-04, D-08, D-15: with a tenth of the nodes at a time a fallen cluster shrinks in about as many rounds as it takes
-// to let each of its nodes go once, and hardly anything that a round launches is removed in the next. The second half
+// D-04, D-08, D-15: a fallen cluster shrinks with a tenth of its nodes at a time. That takes about as many rounds as
+// to let each of its nodes go once, and the next round removes hardly anything that a round launches. The second half
 // of the way is not made of ever smaller savings.
 func TestAFallenClusterShrinksInFewRounds(t *testing.T) {
 	t.Parallel()
@@ -74,7 +74,7 @@ func TestAFallenClusterShrinksInFewRounds(t *testing.T) {
 	}
 }
 
-// leastPrice is what the pods of a script cost at least.
+// leastPrice is a lower bound on the cost of the pods of a script.
 func leastPrice(t *testing.T, script string) float64 {
 	t.Helper()
 	s, err := enginetest.Parse(script)
@@ -91,8 +91,8 @@ func leastPrice(t *testing.T, script string) float64 {
 	return sum.Price().Dollars()
 }
 
-// D-04: no plan costs less than the floor of its pods, by which groups are refused without a plan; and one pod that
-// fills a node costs just that.
+// D-04: no plan costs less than the floor of its pods, by which groups are refused without a plan. One pod that fills
+// a node costs exactly its floor.
 func TestNoPlanIsBelowTheFloor(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -18,7 +18,7 @@ func withSpotRatios(t *rapid.T, script string) string {
 	return regexp.MustCompile(`(?m)^pool .*`).ReplaceAllString(script, "$0 spot-ratio="+ratio)
 }
 
-// checkMix fails when a larger share of a pool is spot than it allows.
+// checkMix fails when the spot share of a pool is larger than it allows.
 func checkMix(t *rapid.T, s *cluster.Snapshot, script string, after any) {
 	t.Helper()
 	for _, pool := range s.Pools {
@@ -29,8 +29,8 @@ func checkMix(t *rapid.T, s *cluster.Snapshot, script string, after any) {
 	}
 }
 
-// K-55. Whatever is launched, and whatever consolidation replaces, of a pool no larger share is spot than it allows:
-// of nodes that may be either.
+// K-55. Whatever is launched, and whatever consolidation replaces, the spot share of a pool is no larger than it
+// allows: of nodes that may be either.
 func TestK55_NoLargerShareIsSpotThanThePoolAllows(t *testing.T) {
 	t.Parallel()
 	var spot, moves atomic.Int64

@@ -56,8 +56,8 @@ func storageScript(t *rapid.T) string {
 	return b.String()
 }
 
-// K-58, K-59. Whatever there is: no free volume is given twice, no more is made on a node than is left there, a shared
-// volume counts once, and a node without a needed driver gets no such pod.
+// K-58, K-59. No free volume is given twice, and no more is made on a node than is left there. A shared volume counts
+// once, and a node without a needed driver gets no such pod.
 func TestK58_StorageIsGivenOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

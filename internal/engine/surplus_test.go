@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// L-42: which claims leave: what is deleted, marked for whatever reason, or replaced by a claim that stays. Those
-// that are marked as too many, and not deleted yet, may be taken back.
+// L-42: which claims leave: those deleted, marked for whatever reason, or replaced by a claim that stays. Those that
+// are marked as too many, and not deleted yet, may be taken back.
 func TestWhichClaimsLeave(t *testing.T) {
 	t.Parallel()
 	claim := func(name string, intent plan.DisruptionReason, deleting bool, replaces ...string) CountedClaim {
@@ -39,8 +39,8 @@ func TestWhichClaimsLeave(t *testing.T) {
 	}
 }
 
-// L-41, L-42: claims that the picture does not have yet come last in the trimming order, whatever their names, so that
-// they are the first whose choice is taken back; among themselves they go by name.
+// L-41, L-42: claims that the snapshot does not have yet come last in the trimming order, whatever their names. So
+// their choice is taken back first; among themselves they go by name.
 func TestWhatThePictureLacksIsLastInTheTrimmingOrder(t *testing.T) {
 	t.Parallel()
 	order := byTrimOrder(cluster.New(cluster.Snapshot{Nodes: []*cluster.Node{

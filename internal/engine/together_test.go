@@ -10,7 +10,7 @@ import (
 )
 
 // Commands that cannot stand together are given up from the last on, an eighth at a time and at least one, until the
-// rest can. What is asked each time is the cluster without their nodes and with their launches, and with no others.
+// rest can. Each check sees the cluster without their nodes and with their launches, and with no others.
 func TestCommandsAreGivenUpUntilTheRestStandTogether(t *testing.T) {
 	t.Parallel()
 	for most, want := range map[int][]int{5: {16, 14, 12, 10, 8, 7, 6, 5}, 16: {16},

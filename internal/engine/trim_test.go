@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 )
 
-// L-41: the order is total, so that two controllers choose the same nodes. A snapshot lists nodes by name already;
-// that the name decides among equals shows only in the comparison itself.
+// L-41: the order is total, so that two controllers choose the same nodes. A snapshot lists nodes by name already, so
+// only the comparison itself shows that the name decides among equals.
 func TestTheTrimOrderEndsWithTheName(t *testing.T) {
 	t.Parallel()
 	a, b := &cluster.Node{Claim: "a"}, &cluster.Node{Claim: "b"}
@@ -19,8 +19,8 @@ func TestTheTrimOrderEndsWithTheName(t *testing.T) {
 	}
 }
 
-// L-41: which of two nodes goes first does not depend on which one is asked about first, and pods are counted one by
-// one only where they cost the same.
+// L-41: which of two nodes goes first does not depend on the order of the comparison. Pods are counted one by one only
+// if they cost the same.
 func TestTheTrimOrderIsTheSameFromBothSides(t *testing.T) {
 	t.Parallel()
 	pods := func(priorities ...int32) (list []*cluster.Pod) {
@@ -43,8 +43,8 @@ func TestTheTrimOrderIsTheSameFromBothSides(t *testing.T) {
 	}
 }
 
-// L-13, L-31: every node with a claim of the pool stays or leaves. One that is being replaced counts as leaving only
-// until its replacement has come. Nodes without a claim are another's.
+// L-13, L-31: every node with a claim of the pool stays or leaves. One that is being replaced counts as leaving unless
+// its replacement is being deleted. Nodes without a claim are another's.
 func TestWhichNodesLeave(t *testing.T) {
 	t.Parallel()
 	marked, deleted, elsewhere, unmanaged := ready("marked"), ready("deleted"), ready("elsewhere"), ready("unmanaged")
@@ -69,8 +69,8 @@ func TestWhichNodesLeave(t *testing.T) {
 	}
 }
 
-// L-40, D-12: the bound that a static pool is above is its replicas or its limit, whichever is lower; the limit when
-// both are.
+// L-40, D-12: the bound of a static pool is the lower one of its replicas and its limit; the limit when both are
+// equal.
 func TestWhichBoundIsExceeded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

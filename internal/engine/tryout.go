@@ -38,7 +38,7 @@ func (d *disruption) replacement(group []*cluster.Node, most resources.Money) ([
 
 // tryOut places what has to move when the group goes too and these launches come. The first try takes the first node
 // that has room, new ones before all others; the second takes the node where least stays free. It returns the plan of
-// the first try that needs more, or that of the second, and the snapshot which it is for.
+// the first try that needs more, or that of the second, and the snapshot of that plan.
 func (d *disruption) tryOut(group []*cluster.Node, launches []plan.Launch) (s *cluster.Snapshot, p plan.Plan) {
 	s = d.with(group, launches, newFirst)
 	if p = pack.SketchByName(s, s.Pending); len(p.Launches)+len(p.Unplaced) > 0 {

@@ -39,7 +39,7 @@ func large(b *testing.B, n int, tied bool) *cluster.Snapshot {
 	return snapshot
 }
 
-// BenchmarkWhatIf is what the question "would these nodes' pods fit elsewhere?" costs at 2,000 nodes and 40,000 pods.
+// BenchmarkWhatIf measures the question "would these nodes' pods fit elsewhere?" at 2,000 nodes and 40,000 pods.
 func BenchmarkWhatIf(b *testing.B) {
 	for _, tied := range []bool{false, true} {
 		snapshot := large(b, 2000, tied)
@@ -70,7 +70,7 @@ func BenchmarkWhatIf(b *testing.B) {
 	}
 }
 
-// D-04: a what-if is the snapshot that would be made of the changed parts, plans like it, and leaves the original
+// D-04: a what-if equals the snapshot that would be made of the changed parts, plans like it, and leaves the original
 // alone.
 func TestWhatIfsAreLikeRebuiltSnapshots(t *testing.T) {
 	t.Parallel()

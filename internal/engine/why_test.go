@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// U-04. What is said of a node is what the methods do: it goes exactly where one of them removes it, for that reason,
-// and otherwise a known cause keeps it.
+// U-04. What Why says of a node is what the methods do: it goes exactly if one of them removes it, for that reason.
+// Otherwise a known cause keeps it.
 func TestWhyAgreesWithThePlans(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -51,8 +51,8 @@ func TestWhyAgreesWithThePlans(t *testing.T) {
 	})
 }
 
-// TestU15_EventsOfNodesAgreeWithWhy: what events say of a node that is forbidden to go, or that is no bargain, is what
-// Why says of it.
+// TestU15_EventsOfNodesAgreeWithWhy: events say of a node that is forbidden to go, or that is no bargain, what Why
+// says of it.
 func TestU15_EventsOfNodesAgreeWithWhy(t *testing.T) {
 	t.Parallel()
 	forbidden, notCheaper := 0, 0
@@ -147,8 +147,8 @@ func goes(plans []plan.Plan, node *cluster.Node) plan.DisruptionReason {
 	return ""
 }
 
-// U-04. What is said of a pool is what the plan does: it launches exactly where the plan has launches of it, and
-// otherwise a cause is told.
+// U-04. What WhyPool says of a pool is what the plan does: it launches exactly if the plan has launches for it.
+// Otherwise a cause is told.
 func TestU04_WhyPoolAgreesWithThePlan(t *testing.T) {
 	t.Parallel()
 	shared := []cause.Code{cause.NoCapacity, cause.ReservationsUsedUp, cause.LaunchesInVain}

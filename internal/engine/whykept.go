@@ -34,7 +34,7 @@ func WhyBlocked(s *cluster.Snapshot, now int64, node *cluster.Node) (Standing, b
 	return Standing{}, false
 }
 
-// WhyNotCheaper says in the words of Why why these nodes stay, in their order. They may go, and no method of
+// WhyNotCheaper returns, in the words of Why, what keeps these nodes, in their order: they may go, and no method of
 // disruption has chosen them. It is for many nodes: what they have in common is asked once.
 func WhyNotCheaper(s *cluster.Snapshot, terms Terms, nodes []*cluster.Node) []Standing {
 	list := make([]Standing, len(nodes))

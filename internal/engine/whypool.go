@@ -161,7 +161,7 @@ func fewValues(pool *cluster.Pool) (plan.Step, bool) {
 	return plan.Step{}, false
 }
 
-// lacksReplicas says why a static pool that makes this many launches makes no more; false when nothing is to be said.
+// lacksReplicas says why a static pool launches no more nodes than launches; false when nothing is to be said.
 func lacksReplicas(s *cluster.Snapshot, pool *cluster.Pool, launches int) (plan.Step, bool) {
 	target, exceeded := pool.Limits.Target(pool.Replicas)
 	has, ceiling := pool.Used.Nodes+int64(launches), s.Ceiling()

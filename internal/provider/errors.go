@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// ErrNotFound means that the machine is proved gone, or never was.
+// ErrNotFound means that the machine is proved gone, or never existed.
 var ErrNotFound = errors.New("instance not found")
 
 // ErrNodeClassNotFound means that the node class a pool or claim names does not exist.
 var ErrNodeClassNotFound = errors.New("node class not found")
 
-// ErrThrottled means that the cloud takes no more calls at this moment: ask again later.
+// ErrThrottled means that the cloud accepts no more calls at the moment: ask again later.
 var ErrThrottled = errors.New("throttled by the provider")
 
-// maxOfferingsInMessage bounds the text of an [InsufficientCapacityError]; the value holds them all.
+// maxOfferingsInMessage bounds the text of an [InsufficientCapacityError]; the value has all offerings.
 const maxOfferingsInMessage = 5
 
 // Offering identifies a way to buy an instance type.
@@ -26,19 +26,19 @@ type Offering struct {
 // String prints type/zone/capacity type.
 func (o Offering) String() string { return o.Type + "/" + o.Zone + "/" + o.CapacityType }
 
-// InsufficientCapacityError means that no machine could be had for a claim. The claim is to be given up and its pods
-// planned again, without the offerings in Tried (P-31).
+// InsufficientCapacityError means that there is no machine for a claim. The caller should give up the claim and plan
+// its pods again, without the offerings in Tried (P-31).
 type InsufficientCapacityError struct {
 	// Asked is what the claim asked for, as text: its requirements and resources.
 	Asked string
-	// Tried are the offerings that match the claim but were refused or unavailable. Empty means that the catalogue
-	// holds none that matches at all; Conflict then says why.
+	// Tried are the offerings that match the claim but were refused or unavailable. If it is empty, no offering of the
+	// catalogue matches, and Conflict says why.
 	Tried []Offering
-	// Conflict names what ruled out the offerings that came closest, "" when Tried is not empty.
+	// Conflict says what ruled out the closest offering, "" when Tried is not empty.
 	Conflict string
 }
 
-// Error says what was asked for and why it could not be had.
+// Error says what was asked for and why there is no machine.
 func (e *InsufficientCapacityError) Error() string {
 	if len(e.Tried) == 0 {
 		return fmt.Sprintf("insufficient capacity: no offering matches %s: %s", e.Asked, e.Conflict)
@@ -65,11 +65,11 @@ func (e *NodeClassNotReadyError) Error() string {
 	return fmt.Sprintf("node class %s is not ready: %s", e.Class, e.Reason)
 }
 
-// LaunchError means that a launch failed for a cause that the claim's Launched condition should show.
+// LaunchError means that a launch failed for a reason that the claim's Launched condition should show.
 type LaunchError struct {
 	ConditionReason string // one CamelCase word
 	Message         string
 }
 
-// Error returns the message with its reason.
+// Error returns the reason and the message.
 func (e *LaunchError) Error() string { return e.ConditionReason + ": " + e.Message }

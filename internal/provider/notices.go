@@ -2,17 +2,17 @@ package provider
 
 import "time"
 
-// Notice is what a cloud says about the future of a machine (P-43).
+// Notice is a cloud's message about the future of a machine (P-43).
 type Notice struct {
-	// ID tells notices apart; the same notice may be delivered more than once.
+	// ID identifies the notice. The same notice may be delivered more than once.
 	ID         string
 	Kind       NoticeKind
 	ProviderID string
-	// Gone is when the machine will be gone, whatever is done until then; zero when that is not known.
+	// Gone is when the machine will be gone, whatever anybody does; zero when unknown.
 	Gone time.Time
 }
 
-// NoticeKind is what a notice says. The text is the reason of the event, as Karpenter has it.
+// NoticeKind is the kind of a notice. The text is the reason of the event, as in Karpenter.
 type NoticeKind string
 
 // The kinds of notices.
@@ -32,16 +32,16 @@ func NoticeKinds() []NoticeKind {
 		InstanceStopping, InstanceTerminating, InstanceUnhealthy}
 }
 
-// Ends reports whether the machine goes. A recommendation is for information only.
+// Ends reports whether the machine will end. A recommendation is only information.
 func (k NoticeKind) Ends() bool { return k != RebalanceRecommended }
 
-// Scarce reports whether the cloud takes the machine since it lacks capacity, so that others of its offering would go
-// the same way.
+// Scarce reports whether the cloud takes the machine because it lacks capacity. Other machines of the offering would
+// meet the same end.
 func (k NoticeKind) Scarce() bool { return k == SpotInterrupted || k == CapacityReservationInterrupted }
 
-// Notices are the notices that wait.
+// Notices are the pending notices.
 type Notices struct {
 	List []Notice
-	// Again is when to ask again; 0 when it is enough to ask once somebody says that there is something new.
+	// Again is how long to wait before asking again; 0 if a wake-up will tell when there is something new.
 	Again time.Duration
 }

@@ -10,35 +10,35 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// RepairPolicy says when a node counts as broken for good, and what helps (K-49).
+// RepairPolicy says when a node counts as broken for good, and how to repair it (K-49).
 type RepairPolicy struct {
-	// ConditionType and ConditionStatus are the condition of the node that means trouble.
+	// ConditionType and ConditionStatus are the node condition that means trouble.
 	ConditionType   corev1.NodeConditionType
 	ConditionStatus corev1.ConditionStatus
-	// Reason is a regular expression for the condition's reason; "" is for the reasons that no other policy with this
+	// Reason is a regular expression for the condition's reason; "" matches the reasons that no other policy with this
 	// condition and status matches.
 	Reason string
-	// Toleration is how long the condition may last before something is done.
+	// Toleration is how long the condition may last before the repair.
 	Toleration time.Duration
-	// TerminationGracePeriod bounds the drain of the broken node: nil leaves it to the claim, 0 means no drain, since
-	// nothing on the node would answer. A policy that reboots has one: pods that have not gone by then ride the
-	// reboot.
+	// TerminationGracePeriod bounds the drain of the broken node. nil leaves it to the claim. 0 means no drain, since
+	// nothing on the node would answer. A policy that reboots must have one: pods that have not gone by then stay
+	// through the reboot.
 	TerminationGracePeriod *time.Duration
-	// Priority is what goes first when several nodes of a pool are broken, the highest, from 0 to 100.
+	// Priority, from 0 to 100, decides which of several broken nodes of a pool goes first: the highest.
 	Priority int
-	// Reboot starts the machine anew instead of replacing it; only a [Rebooter] can.
+	// Reboot reboots the machine instead of replacing it; only a [Rebooter] can.
 	Reboot bool
 }
 
 // maxPriority is the highest priority of a policy.
 const maxPriority = 100
 
-// Rebooter is a Provider that can start machines anew, with what is on their disks. Those that are none replace them.
+// Rebooter is a Provider that can reboot machines, which keeps their disks. Other providers replace machines.
 type Rebooter interface {
 	Provider
-	// Reboot asks for a reboot of a machine, and does not wait for it. A further call for the same operation, after an
-	// answer was lost, leads to no second reboot where the cloud can tell. Errors: [ErrNotFound], [ErrThrottled],
-	// [*RebootError] when asking again is in vain.
+	// Reboot asks for a reboot of a machine, and does not wait for it. If an answer was lost, another call for the
+	// same operation causes no second reboot, as far as the cloud can tell. Errors: [ErrNotFound], [ErrThrottled],
+	// [*RebootError] when asking again is useless.
 	Reboot(ctx context.Context, providerID, operation string) error
 }
 
@@ -48,14 +48,14 @@ func CanReboot(p Provider) bool {
 	return can
 }
 
-// RebootError means that a machine is not rebooted, however often one asks.
+// RebootError means that a machine is not rebooted, however often the caller asks.
 type RebootError struct{ Message string }
 
 // Error returns the message.
 func (e *RebootError) Error() string { return "the reboot is refused: " + e.Message }
 
-// CheckRepairPolicies says what is wrong with the repair policies of a provider: which field, its value and what is
-// allowed.
+// CheckRepairPolicies checks the repair policies of a provider. The error names each wrong field, its value and what
+// is allowed.
 func CheckRepairPolicies(p Provider) error {
 	var failures []error
 	seen := map[string]bool{}
@@ -76,7 +76,7 @@ func CheckRepairPolicies(p Provider) error {
 	return errors.Join(failures...)
 }
 
-// problemsOf says what cannot be about a policy by itself.
+// problemsOf returns what is wrong with a policy by itself.
 func problemsOf(policy RepairPolicy, reboots bool) (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if policy.ConditionType == "" {

@@ -8,28 +8,29 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 )
 
-// How long an offering counts as unavailable after it was refused: the first time, and at most. Each further refusal
-// doubles the time. The first is long enough that a round of launches does not run into the same offering again, and
-// short enough that a passing shortage costs little.
+// How long an offering counts as unavailable after a refusal: the first time, and at most. Each further refusal
+// doubles the time. The first time is long enough that a round of launches does not try the offering again, and short
+// enough that a brief shortage costs little.
 const (
 	firstShortage = time.Minute
 	mostShortage  = 30 * time.Minute
 )
 
-// Shortages remembers which offerings could not be had, with exponential back-off (P-31): an offering that is noted
-// counts as unavailable for a while, and for twice as long each time that it is noted again after that. A provider
-// keeps one, and leaves what it lacks out of its catalogue and of its launches. It is lost with the process, which
-// costs one refused launch for each offering. The zero value is ready for use; it is safe for concurrent use.
+// Shortages remembers offerings without capacity, with exponential back-off (P-31). A noted offering counts as
+// unavailable for a while, and for twice as long each time it is noted again after that. A provider keeps one, and
+// leaves unavailable offerings out of its catalogue and its launches. A restart loses it, which costs one refused
+// launch for each offering. The zero value is ready for use; it is safe for concurrent use.
 type Shortages struct{ backoff Backoff[Offering] }
 
-// Note takes in that an offering was refused, or taken away, at now. While it counts as unavailable already nothing
+// Note notes that an offering was refused, or taken away, at now. If it counts as unavailable already, nothing
 // changes: all launches of one round meet the same shortage.
 func (s *Shortages) Note(o Offering, now time.Time) { s.backoff.Note(o, now) }
 
-// Clear takes in that an offering could be had: its next shortage is a first one.
+// Clear notes that an offering had capacity: its next shortage counts as the first.
 func (s *Shortages) Clear(o Offering) { s.backoff.Clear(o) }
 
-// Without returns the catalogue in which what counts as unavailable at now is unavailable; c itself when nothing does.
+// Without returns the catalogue with the offerings marked unavailable that count as such at now; c itself when there
+// are none.
 func (s *Shortages) Without(c catalog.Catalog, now time.Time) catalog.Catalog {
 	lacking := s.backoff.Lacking(now)
 	if len(lacking) == 0 {
@@ -52,19 +53,19 @@ func (s *Shortages) Without(c catalog.Catalog, now time.Time) catalog.Catalog {
 	return c
 }
 
-// Backoff is what [Shortages] goes by, for a provider whose offerings have more to tell them apart. The zero value is
-// ready for use; it is safe for concurrent use.
+// Backoff is the logic of [Shortages], for a provider whose offerings need a larger key. The zero value is ready for
+// use; it is safe for concurrent use.
 type Backoff[K comparable] struct {
 	mu    sync.Mutex
-	noted map[K]shortage // bounded by what the provider has, and old ones are forgotten
+	noted map[K]shortage // bounded by the offerings of the provider; old entries are forgotten
 }
 
 type shortage struct {
 	until, paused time.Time
-	lasts         time.Duration // until the first one of these
+	lasts         time.Duration // from the shortage to until
 }
 
-// Note is as that of [Shortages].
+// Note is like [Shortages.Note].
 func (b *Backoff[K]) Note(key K, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,15 +74,15 @@ func (b *Backoff[K]) Note(key K, now time.Time) {
 		return
 	}
 	lasts := firstShortage
-	// else it was fine for so long that this is another one
+	// otherwise it had capacity for so long that this is a new shortage
 	if known.lasts > 0 && now.Before(known.until.Add(mostShortage)) {
 		lasts = min(2*known.lasts, mostShortage)
 	}
 	b.set(key, shortage{until: now.Add(lasts), lasts: lasts, paused: known.paused})
 }
 
-// Pause makes a key count as unavailable for as long as a first shortage lasts. How long the next shortage lasts is
-// the same as without it: nobody knows whether this very key was refused.
+// Pause makes a key count as unavailable for the time of a first shortage. It does not change how long the next
+// shortage lasts: nobody knows whether this very key was refused.
 func (b *Backoff[K]) Pause(key K, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -97,14 +98,14 @@ func (b *Backoff[K]) set(key K, s shortage) {
 	b.noted[key] = s
 }
 
-// Clear is as that of [Shortages].
+// Clear is like [Shortages.Clear].
 func (b *Backoff[K]) Clear(key K) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.noted, key)
 }
 
-// Lacking returns what counts as unavailable at now.
+// Lacking returns the keys that count as unavailable at now.
 func (b *Backoff[K]) Lacking(now time.Time) map[K]bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +115,7 @@ func (b *Backoff[K]) Lacking(now time.Time) map[K]bool {
 		case now.Before(each.until), now.Before(each.paused):
 			lacking[key] = true
 		case !now.Before(each.until.Add(mostShortage)):
-			delete(b.noted, key) // its next shortage is a first one either way
+			delete(b.noted, key) // its next shortage counts as the first anyway
 		}
 	}
 	return lacking

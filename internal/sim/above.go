@@ -8,11 +8,11 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// This file watches over pools that were above their soft node limit when Joiner first saw them (L-40): they go down
-// within their budgets. What a process has seen it cannot be asked; but it has to have marked the pool before anything
+// This file checks pools that were above their soft node limit when Joiner first saw them (L-40): they shrink within
+// their budgets. The check cannot know what a process has seen. But a process has to mark the pool before anything
 // goes at once.
 
-// softBound returns the soft limit of a pool when that is what bounds its nodes.
+// softBound returns the soft limit of a pool, and whether that limit is what bounds its nodes.
 func softBound(pool *karpenterv1.NodePool) (int64, bool) {
 	quantity, limited := pool.Spec.Limits["nodes"]
 	if !limited || len(pool.Spec.HardLimits) > 0 {
@@ -21,7 +21,7 @@ func softBound(pool *karpenterv1.NodePool) (int64, bool) {
 	return quantity.Value(), pool.Spec.Replicas == nil || *pool.Spec.Replicas > quantity.Value()
 }
 
-// gentle is 1 for a pool whose nodes above the soft limit go within budgets, 0 for another one.
+// gentle returns 1 for a pool whose nodes above the soft limit go within budgets, 0 for another one.
 func gentle(pool *karpenterv1.NodePool) int64 {
 	most, bound := softBound(pool)
 	if !bound || pool.Annotations[karpenterv1.AboveLimitAnnotationKey] == fmt.Sprintf("AtOnce %d", most) {
@@ -30,8 +30,8 @@ func gentle(pool *karpenterv1.NodePool) int64 {
 	return 1
 }
 
-// checkGentle is L-40: what is trimmed in such a pool keeps to the budgets. A mark that stood at any time since the
-// step began may be the one that it goes by.
+// checkGentle is L-40: trimming in such a pool keeps to the budgets. Any mark since the step began may be the one that
+// the step saw.
 func (w *World) checkGentle(claim *karpenterv1.NodeClaim) {
 	pool := w.poolOf(claim)
 	if pool == nil {
@@ -42,13 +42,13 @@ func (w *World) checkGentle(claim *karpenterv1.NodeClaim) {
 	}
 }
 
-// aboveVerbs are the lines of scripts that this file adds.
+// aboveVerbs returns the script lines of this file.
 func aboveVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{"inherit": (*World).inherit}
 }
 
-// inherit sets the limits of a pool while no process of ours runs that would see it. So is a pool that another
-// autoscaler leaves, which does not remove nodes above a limit.
+// inherit sets the limits of a pool while no process of ours runs. Another autoscaler that does not remove nodes above
+// a limit leaves pools in this state.
 func (w *World) inherit(a arguments) error {
 	for len(w.replicas) > 0 {
 		w.crash(w.replicas[0])
@@ -56,7 +56,7 @@ func (w *World) inherit(a arguments) error {
 	return w.setLimit(a)
 }
 
-// inherits adds a takeover to some scripts. It is drawn for itself: what other seeds have shown stays as it was.
+// inherits adds a takeover to some scripts. It has its own dice, so that scripts of other seeds do not change.
 func (g *generator) inherits() {
 	d := newDice(g.script.Seed, "inherits")
 	if !d.chance(0.15) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// arguments are the words of a line after its verb: some stand alone, some are key=value.
+// arguments are the words of a line after its verb: single words, or key=value.
 type arguments []string
 
 func (a arguments) value(key string) (string, bool) {
@@ -25,7 +25,7 @@ func (a arguments) first() string {
 	return a[0]
 }
 
-// number is a value as a number; none is the value when the key is missing or says none.
+// number returns a value as a number; none if the key is missing or its value is no number.
 func (a arguments) number(key string, none int64) int64 {
 	text, found := a.value(key)
 	n, err := strconv.ParseInt(text, 10, 64)

@@ -13,29 +13,29 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 )
 
-// This file is about how many disks a node attaches (P-07, K-59). A node joins without the CSI driver; a while later
-// its CSINode names it, and how many disks it attaches. The provider may state a number for its machines before, which
-// may be another one. The simulated scheduler counts disks as kube-scheduler does, once the driver is there; disks
-// take time to be attached and to be detached. Nodes of other programs attach none. Scripts without a line `attach`
-// have no such limits.
+// This file simulates the number of disks that a node attaches (P-07, K-59). A node joins without the CSI driver. A
+// while later its CSINode names the driver, and how many disks the node attaches. Before that, the provider may state
+// a number for its machines, which may differ. The simulated scheduler counts disks like kube-scheduler, once the
+// driver is there. Attaching and detaching disks takes time. Nodes of other programs attach none. Scripts without a
+// line `attach` have no such limits.
 
 const (
 	verbAttach = "attach"
 	diskDriver = "disk.example.com"
-	// forceAfter is how long the volumes of a machine that is gone stay attached.
+	// forceAfter is how long volumes stay attached after their machine is gone.
 	forceAfter = 6 * time.Minute
 )
 
-// attachVerbs are the lines of scripts that are about attachments.
+// attachVerbs returns the script lines about attachments.
 func attachVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{verbAttach: (*World).setAttach}
 }
 
-// mostDisks is the highest number that lines may say: there is a catalogue for each.
+// mostDisks is the highest number in script lines: there is a catalogue for each number.
 const mostDisks = 8
 
-// setAttach says how many disks nodes attach that join from now on: attach most=N [stated=N]. What the provider states
-// of its machines is said by the first line.
+// setAttach sets how many disks nodes attach that join from now on: attach most=N [stated=N]. Only the first line sets
+// what the provider states.
 func (w *World) setAttach(a arguments) error {
 	for _, key := range []string{"most", "stated"} {
 		if text, stated := a.value(key); stated && (a.number(key, -1) < 0 || a.number(key, -1) > mostDisks) ||
@@ -47,10 +47,10 @@ func (w *World) setAttach(a arguments) error {
 	return nil
 }
 
-// attaches reports whether the script limits how many disks are attached.
+// attaches reports whether the script limits attached disks.
 func (s *Script) attaches() bool { return s.hasVerb(verbAttach) }
 
-// statedDisks is what the provider states of its machines, -1 for nothing.
+// statedDisks returns the number of disks that the provider states for its machines, -1 for none.
 func (s *Script) statedDisks() int {
 	for _, action := range s.Actions {
 		if n := arguments(action.Args).number("stated", -1); action.Verb == verbAttach {
@@ -60,7 +60,7 @@ func (s *Script) statedDisks() int {
 	return -1
 }
 
-// heardJoin makes the CSINode of a node that joins, and lets the driver register there a while later.
+// heardJoin creates the CSINode of a joining node, and registers the driver there a while later.
 func (c *cluster) heardJoin(e apiserver.Event, node *corev1.Node) {
 	if !c.world.script.attaches() {
 		return
@@ -92,7 +92,7 @@ func (c *cluster) heardJoin(e apiserver.Event, node *corev1.Node) {
 	}
 }
 
-// limitOf returns how many disks a node attaches, false while nobody has said it.
+// limitOf returns how many disks a node attaches; false while that is unknown.
 func (c *cluster) limitOf(node string) (most int, known bool) {
 	found, _ := c.world.server.Peek(&storagev1.CSINode{}, client.ObjectKey{Name: node}).(*storagev1.CSINode)
 	if found == nil {
@@ -106,7 +106,7 @@ func (c *cluster) limitOf(node string) (most int, known bool) {
 	return 0, false
 }
 
-// attached adds to rooms the disks that nodes have attached.
+// attached adds the attached disks of nodes to their rooms.
 func (c *cluster) attached(byName map[string]*room) {
 	if !c.world.script.attaches() {
 		return
@@ -124,7 +124,7 @@ func (c *cluster) attached(byName map[string]*room) {
 	}
 }
 
-// disk notes that a node has a disk, by the name of its claim.
+// disk notes that a node has a disk, by the name of the disk's claim.
 func (r *room) disk(claim string) {
 	if r.disks == nil {
 		r.disks = map[string]bool{}
@@ -132,7 +132,7 @@ func (r *room) disk(claim string) {
 	r.disks[claim] = true
 }
 
-// diskName names the claim of a pod's disk, "" for none.
+// diskName returns the claim of a pod's disk, "" for none.
 func diskName(pod *corev1.Pod) string {
 	if len(pod.Spec.Volumes) == 0 || pod.Spec.Volumes[0].PersistentVolumeClaim == nil {
 		return ""
@@ -140,13 +140,13 @@ func diskName(pod *corev1.Pod) string {
 	return pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName
 }
 
-// attaches is the scheduler's filter for how many disks a node has.
+// attaches is the scheduler's filter for the number of disks.
 func (r *room) attaches(pod *corev1.Pod) bool {
 	name := diskName(pod)
 	return name == "" || r.most == unlimitedDisks || r.disks[name] || len(r.disks) < r.most
 }
 
-// unlimitedDisks is the limit of a node that says none.
+// unlimitedDisks is the limit of a node that states none.
 const unlimitedDisks = -1
 
 // attachmentOf returns the attachment of a disk, nil when it has none.
@@ -160,7 +160,7 @@ func (c *cluster) attachmentOf(claim string) *storagev1.VolumeAttachment {
 	return found
 }
 
-// attach attaches the disk of a pod that was bound, as soon as it is attached to no other node.
+// attach attaches the disk of a bound pod, as soon as the disk is attached to no other node.
 func (c *cluster) attach(pod *corev1.Pod) {
 	name := diskName(pod)
 	if name == "" || !c.world.script.attaches() {
@@ -181,7 +181,7 @@ func (c *cluster) attach(pod *corev1.Pod) {
 					Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
 			}))
 		case has.Spec.NodeName != now.Spec.NodeName:
-			c.attach(now) // it is still to be detached elsewhere
+			c.attach(now) // the disk still has to be detached elsewhere
 		}
 	})
 }
@@ -195,7 +195,7 @@ func (c *cluster) isAttached(pod *corev1.Pod) bool {
 	return has != nil && has.Spec.NodeName == pod.Spec.NodeName
 }
 
-// detach detaches the disk of a pod that is gone, a while after, unless another pod of the node uses it by then.
+// detach detaches the disk of a removed pod after a while, unless another pod of the node uses it by then.
 func (c *cluster) detach(pod *corev1.Pod) {
 	name := diskName(pod)
 	if name == "" || pod.Spec.NodeName == "" || !c.world.script.attaches() {
@@ -217,8 +217,8 @@ func (c *cluster) detach(pod *corev1.Pod) {
 	})
 }
 
-// attachments adds limits and a workload with disks to some scripts. They take part in nothing that is drawn for the
-// others.
+// attachments adds limits and a workload with disks to some scripts. It has its own dice, so that the rest of the
+// scripts does not change.
 func (g *generator) attachments() {
 	d := newDice(g.script.Seed, "attachments")
 	if !d.chance(0.25) {

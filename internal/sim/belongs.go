@@ -11,11 +11,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 )
 
-// This file says which pool a claim is of, for the checks, and lets users change the labels that say so too (L-13).
+// This file tells the checks to which pool a claim belongs, and lets users change the labels that say so (L-13).
 
-// poolName returns the name of the pool that a claim is of: the one that it was made for. A user who changes its
-// label changes nothing, since the label is put back. A claim made by hand, and one of another program, is where its
-// label says.
+// poolName returns the pool of a claim: the pool for which it was made. A changed label does not matter, since it is
+// put back. For claims made by hand and claims of another program the label counts.
 func poolName(claim client.Object) string {
 	for _, owner := range claim.GetOwnerReferences() {
 		if owner.Kind == "NodePool" && !isOther(claim) {
@@ -25,13 +24,13 @@ func poolName(claim client.Object) string {
 	return claim.GetLabels()[karpenterv1.NodePoolLabelKey]
 }
 
-// belongVerbs are the lines of scripts that this file adds.
+// belongVerbs returns the script lines of this file.
 func belongVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{"relabel-node": (*World).relabelNode}
 }
 
-// relabelNode gives the Kth node the label of another pool, as a user may. One whose claim was made by hand is left
-// out.
+// relabelNode gives the Kth node the label of another pool, as a user may. It skips nodes whose claim was made by
+// hand.
 func (w *World) relabelNode(a arguments) error {
 	owned := func(o client.Object) bool {
 		for _, owner := range o.GetOwnerReferences() {
@@ -52,8 +51,8 @@ func (w *World) relabelNode(a arguments) error {
 	return nil
 }
 
-// belongs adds labels that change while a limit is lowered to some scripts. They are drawn for themselves: what other
-// seeds have shown stays as it was.
+// belongs makes some scripts change labels while a limit is lowered. It has its own dice, so that scripts of other
+// seeds do not change.
 func (g *generator) belongs() {
 	d := newDice(g.script.Seed, "belongs")
 	if !d.chance(0.15) {
@@ -72,8 +71,8 @@ func (g *generator) belongs() {
 	}
 }
 
-// mislabelled finds a claim that was made for one pool and says another one, and a node that does not say what its
-// claim says.
+// mislabelled finds a claim whose label names another pool than the one for which it was made, and a node whose label
+// differs from its claim's.
 func (w *World) mislabelled() string {
 	problem := ""
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {

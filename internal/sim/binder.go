@@ -12,18 +12,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/ties"
 )
 
-// room is a node with what is left on it.
+// room is a node and the resources that are free on it.
 type room struct {
 	node     *corev1.Node
 	cpu, mem int64 // millicores, bytes
 	pods     int64
 	ports    []int32 // of the host
 	disks    map[string]bool
-	most     int // how many disks it attaches
+	most     int // how many disks the node attaches
 }
 
-// rooms returns the nodes, by name, with what their pods and those that are being bound leave over, and how these pods
-// are tied to others.
+// rooms returns the nodes, by name, with the resources that bound pods and pods being bound leave free, and how these
+// pods are tied to others.
 func (c *cluster) rooms() ([]*room, *ties.Cluster) {
 	var list []*room
 	var nodes []*corev1.Node
@@ -66,7 +66,7 @@ func (r *room) take(pod *corev1.Pod) {
 	}
 }
 
-// fits is the scheduler's filter for pods by themselves, for what the simulated ones ask for.
+// fits is the scheduler's filter for single pods, for the fields that simulated pods use.
 func (r *room) fits(pod *corev1.Pod) bool {
 	cpu, mem := asks(pod)
 	if r.node.Spec.Unschedulable || r.cpu < cpu || r.mem < mem || r.pods < 1 {
@@ -75,7 +75,7 @@ func (r *room) fits(pod *corev1.Pod) bool {
 	return r.admits(pod)
 }
 
-// schedule decides for all pods that wait, and binds them a moment later: by then a node may have been tainted.
+// schedule decides for all waiting pods, and binds them a moment later: by then a node may have been tainted.
 func (c *cluster) schedule() {
 	rooms, tied := c.rooms()
 	c.world.server.All(&corev1.Pod{}, func(o client.Object) {

@@ -17,17 +17,17 @@ import (
 )
 
 // This file ties the pods of a workload to each other: required affinity and anti-affinity, topology spread, and
-// budgets that let few of them go at a time. Then a node can only be drained if its pods can move one after another.
+// budgets that allow few evictions at a time. Then a node can only be drained if its pods can move one after another.
 
-// bonds are what ties the pods of a workload to each other, each over a node label.
+// bonds are the ties between the pods of a workload, each over a node label.
 type bonds struct {
 	together, apart string
 	spread          string
 	skew            int32
 }
 
-// bondsOf reads together=, apart= and spread=, each zone or host; spread= has the most that domains may differ by, as
-// zone:1. The word alone is short for apart=host.
+// bondsOf parses together=, apart= and spread=, each zone or host. spread= also has the maximum skew, as zone:1. The
+// word alone is short for apart=host.
 func bondsOf(a arguments) (bonds, error) {
 	var b bonds
 	for key, to := range map[string]*string{"together": &b.together, "apart": &b.apart, "spread": &b.spread} {
@@ -61,7 +61,7 @@ func selectorOf(app string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{appLabel: app}}
 }
 
-// apply puts the bonds into a pod of the workload.
+// apply adds the bonds to a pod of the workload.
 func (b bonds) apply(app string, spec *corev1.PodSpec) {
 	if b.together != "" || b.apart != "" {
 		spec.Affinity = &corev1.Affinity{}
@@ -86,7 +86,7 @@ func (b bonds) apply(app string, spec *corev1.PodSpec) {
 	}
 }
 
-// budgetSpecOf reads pdb= (minAvailable) or unavailable= (maxUnavailable); false when neither is stated.
+// budgetSpecOf parses pdb= (minAvailable) or unavailable= (maxUnavailable); false if neither is given.
 func budgetSpecOf(a arguments) (policyv1.PodDisruptionBudgetSpec, bool) {
 	if n := a.number("pdb", -1); n >= 0 {
 		return policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(int32(n)))}, true
@@ -97,9 +97,9 @@ func budgetSpecOf(a arguments) (policyv1.PodDisruptionBudgetSpec, bool) {
 	return policyv1.PodDisruptionBudgetSpec{}, false
 }
 
-// stays reports whether users keep a budget after the healing: one that always lets some pod go holds no drain for
-// ever, as long as there is a pool that may launch what the pod's successor needs. At the limit of the whole cluster
-// none may (known gap, K-53).
+// stays reports whether users keep a budget after the healing. A budget that always allows some eviction blocks no
+// drain for ever, as long as some pool may launch a node for the evicted pod's successor. At the limit of the whole
+// cluster no pool may (known gap, K-53).
 func (w *World) stays(budget *policyv1.PodDisruptionBudget) bool {
 	if budget.Spec.MaxUnavailable == nil || budget.Spec.MaxUnavailable.IntVal < 1 || w.clusterRoom() != math.MaxInt64 {
 		return false
@@ -113,14 +113,14 @@ func (w *World) stays(budget *policyv1.PodDisruptionBudget) bool {
 	return unlimited
 }
 
-// zones is how many the simulated cloud has.
+// zones is the number of zones of the simulated cloud.
 const zones = 2
 
-// heldByTies reports whether a node may stay because its pool is at its node limit and its pods are spread: what
-// replaces it cannot take all of them when another zone is empty and has to be filled first. Below a hard limit the
-// replacements come while the node is still there. Pods that are spread over zones may need one in each, and those
-// that are spread over hosts one each: a host that other pods fill counts as empty, and plain pods are placed before
-// them.
+// heldByTies reports whether a node may stay because its pool is at its node limit and its pods are spread. Its
+// replacement cannot take all pods if another zone is empty and has to be filled first. Below a hard limit,
+// replacements come while the node is still there. Pods that are spread over zones may need a node in each zone; pods
+// that are spread over hosts may need one each. A host full of other pods counts as empty, and plain pods are placed
+// before spread ones.
 func (w *World) heldByTies(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool {
 	left, hard := w.room(pool), len(pool.Spec.HardLimits) > 0 || w.clusterRoom() != math.MaxInt64
 	if pool.Spec.Replicas != nil {
@@ -149,9 +149,8 @@ func (w *World) heldByTies(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodeP
 	return tied
 }
 
-// drawnAway reports whether a pod that keeps to one zone with others may be drawn to another zone than that of its
-// node, since there is room for it, while a disk binds other pods of the node to this one: then they need a node each,
-// here and there.
+// drawnAway reports whether a pod that has to share a zone with others may move to another zone than its node's,
+// because there is room. If a disk binds other pods of the node to this zone, then each zone needs a node.
 func (w *World) drawnAway(pod *corev1.Pod) bool {
 	node, _ := w.server.Peek(&corev1.Node{}, client.ObjectKey{Name: pod.Spec.NodeName}).(*corev1.Node)
 	if node == nil {
@@ -171,8 +170,8 @@ func (w *World) drawnAway(pod *corev1.Pod) bool {
 	return bound && away
 }
 
-// tied adds a workload whose pods are tied to each other to some scripts. It takes part in nothing that is drawn for
-// the others.
+// tied adds a workload whose pods are tied to each other to some scripts. It has its own dice, so that the rest of the
+// scripts does not change.
 func (g *generator) tied() {
 	d := newDice(g.script.Seed, "tied")
 	if !d.chance(0.4) {
@@ -197,7 +196,7 @@ func (g *generator) tied() {
 	for range d.n(3) {
 		g.add(at(), of(&d, "delete-claim", "delete-node"), fmt.Sprint(d.n(9)))
 	}
-	if d.chance(0.5) { // another one makes nodes large, and then leaves
+	if d.chance(0.5) { // another workload needs large nodes, and then leaves
 		g.add(d.between(0, 10*time.Second), "workload", "guest", "replicas=4", "cpu=1500m", "mem=1Gi", "grace=0s")
 		g.add(at(), "scale", "guest", "0")
 	}
@@ -205,7 +204,7 @@ func (g *generator) tied() {
 		g.add(0, "run-out", of(&d, "3", "12", "1", "4"))
 		g.add(d.between(40*time.Second, 2*time.Minute), "run-out", "0")
 	}
-	if d.chance(0.6) { // where pods may always move to
+	if d.chance(0.6) { // a pool to which pods can always move
 		args := []string{"wide", "after=" + of(&d, "0s", "30s"), "budget=" + of(&d, "1", "100%"),
 			"policy=WhenEmptyOrUnderutilized"}
 		g.add(0, "pool", args...)

@@ -15,16 +15,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 )
 
-// This file is about CapacityBuffers (K-37 to K-40): users make them, resize them and delete them, and at the end the
-// room is there, or a limit says why not; no node is kept beyond that. Scripts without a buffer know nothing of them.
+// This file simulates CapacityBuffers (K-37 to K-40). Users create, resize and delete them. At the end the room is
+// there, or a limit explains why not, and no node is kept beyond that. Scripts without a buffer do not serve the kind.
 
-// bufferVerbs are the lines of scripts that are about buffers.
+// bufferVerbs returns the script lines about buffers.
 func bufferVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{"buffer": (*World).putBuffer,
 		"delete-buffer": (*World).deleteBuffer}
 }
 
-// putBuffer makes or changes a CapacityBuffer and its PodTemplate: buffer NAME replicas=N cpu=AMOUNT.
+// putBuffer creates or changes a CapacityBuffer and its PodTemplate: buffer NAME replicas=N cpu=AMOUNT.
 func (w *World) putBuffer(a arguments) error {
 	text, _ := a.value("cpu")
 	cpu, err := resource.ParseQuantity(text)
@@ -64,7 +64,7 @@ func (w *World) deleteBuffer(a arguments) error {
 	return w.server.Delete(&autoscalingv1beta1.CapacityBuffer{}, key, apiserver.DeleteOptions{})
 }
 
-// hasBuffers reports whether the script makes any.
+// hasBuffers reports whether the script has any buffer.
 func (s *Script) hasBuffers() bool {
 	for _, action := range s.Actions {
 		if action.Verb == "buffer" {
@@ -74,7 +74,7 @@ func (s *Script) hasBuffers() bool {
 	return false
 }
 
-// buffers adds CapacityBuffers to some scripts. They take part in nothing that is drawn for the others.
+// buffers adds CapacityBuffers to some scripts. It has its own dice, so that the rest of the scripts does not change.
 func (g *generator) buffers() {
 	d := newDice(g.script.Seed, "buffers")
 	if !d.chance(0.3) {
@@ -96,7 +96,7 @@ func (g *generator) buffers() {
 	}
 }
 
-// roomAsked is for how many pods all buffers ask for room.
+// roomAsked returns for how many pods all buffers request room.
 func (w *World) roomAsked() (pods int) {
 	w.server.All(&autoscalingv1beta1.CapacityBuffer{}, func(o client.Object) {
 		pods += int(*o.(*autoscalingv1beta1.CapacityBuffer).Spec.Replicas)
@@ -104,8 +104,8 @@ func (w *World) roomAsked() (pods int) {
 	return pods
 }
 
-// roomMissing finds a buffer that does not say how it stands, says that there is room where there is none, or lacks
-// room although a pool could have another node.
+// roomMissing finds a buffer that has no condition, that says there is room where there is none, or that lacks room
+// although a pool could have another node.
 func (w *World) roomMissing() string {
 	problem := ""
 	free, all, together := w.freeCores(), int64(0), int64(0)
@@ -123,7 +123,7 @@ func (w *World) roomMissing() string {
 		case c.Status == metav1.ConditionTrue:
 			template := w.server.Peek(&corev1.PodTemplate{}, client.ObjectKeyFromObject(b)).(*corev1.PodTemplate)
 			each := template.Template.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
-			have := int64(0) // were it alone
+			have := int64(0) // if the buffer were alone
 			for _, left := range free {
 				have += max(0, left) / each
 			}
@@ -147,7 +147,7 @@ func (w *World) roomMissing() string {
 	return problem
 }
 
-// freeCores is what pods have left of each node that may take some, in thousandths of a core.
+// freeCores returns what pods leave free on each schedulable node, in millicores.
 func (w *World) freeCores() map[string]int64 {
 	free := map[string]int64{}
 	w.server.All(&corev1.Node{}, func(o client.Object) {

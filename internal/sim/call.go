@@ -15,52 +15,52 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 )
 
-// process is one reconcile under way.
+// process is a running reconcile.
 type process struct {
 	line    *line
 	request reconcile.Request
 	since   time.Duration                    // when the step began
 	sizes   map[string]int                   // initialized nodes by pool, as the replica knew them
 	pools   map[string]*karpenterv1.NodePool // as the replica knew them
-	useful  map[string]int64                 // nodes that stay by pool, as the replica knew them
-	stands  map[types.UID]*stand             // claims and nodes, as the replica knew them; nil where no check asks
-	creates int                              // NodeClaims that it has sent to the API server
-	created []*karpenterv1.NodeClaim         // those that have landed
+	useful  map[string]int64                 // by pool, nodes that stay, as the replica knew them
+	stands  map[types.UID]*stand             // claims and nodes, as the replica knew them; nil if no check needs them
+	creates int                              // NodeClaims that it sent to the API server
+	created []*karpenterv1.NodeClaim         // those that landed
 	strand  *strand
 	dead    bool
-	body    func() // what runs beside a step; nil for a step
+	body    func() // background work of a step; nil for a step itself
 	result  reconcile.Result
 	err     error
 }
 
-// call is a call to the API server or the cloud that a process waits for.
+// call is a call to the API server or the cloud for which a process waits.
 type call struct {
 	verb, subject string
 	cloud, write  bool
 	sent          time.Duration
 	machine       bool // makes machines
 	do            func() error
-	refuse, lose  func(n int) error // what becomes of the caller then; nil for an error of the kind
-	until         <-chan struct{}   // waits for this and goes nowhere
+	refuse, lose  func(n int) error // the caller's error for these faults; nil for a common one
+	until         <-chan struct{}   // the call only waits for this channel
 	err           error
 }
 
 // died unwinds a reconcile whose process has crashed.
 type died struct{}
 
-// Fault is what may become of a call.
+// Fault is what may happen to a call.
 type Fault string
 
-// The faults of calls.
+// Faults of calls.
 const (
 	NoFault     Fault = ""
-	Refused     Fault = "refused"      // does not land, and the caller is told so
-	Lost        Fault = "lost"         // lands, but the caller sees a time-out
-	Conflicting Fault = "conflict"     // is refused as if somebody had been faster
+	Refused     Fault = "refused"      // does not land, and the caller gets an error
+	Lost        Fault = "lost"         // lands, but the caller sees a timeout
+	Conflicting Fault = "conflict"     // refused as if the object had just changed
 	Slow        Fault = "slow"         // lands late
-	CrashBefore Fault = "crash-before" // the process dies, the call does not land
+	CrashBefore Fault = "crash-before" // the process dies, and the call does not land
 	CrashAfter  Fault = "crash-after"  // the call lands, the process dies
-	Late        Fault = "late"         // the caller is told of a time-out; the call lands long after that
+	Late        Fault = "late"         // the caller sees a timeout; the call lands long after that
 	CrashLate   Fault = "crash-late"   // the process dies; the call lands long after that
 )
 
@@ -74,7 +74,7 @@ func (w *World) begin(l *line, request reconcile.Request) {
 	w.step(p)
 }
 
-// step lets a process run to its next call, or to its end.
+// step runs a process to its next call, or to its end.
 func (w *World) step(p *process) {
 	if p.dead {
 		return
@@ -104,7 +104,7 @@ func (w *World) step(p *process) {
 	p.line.done(p.request, p.result, p.err)
 }
 
-// wait stops the running process at a call until the answer arrives.
+// wait suspends the running process at a call until the answer arrives.
 func (w *World) wait(c *call) error {
 	p := w.running
 	if p == nil {
@@ -136,7 +136,7 @@ func (w *World) toCloud(_ context.Context, verb, subject string, do func() error
 		do: do})
 }
 
-// send decides about a call and lets it travel.
+// send decides what happens to a call, and schedules it.
 func (w *World) send(p *process, c *call) {
 	c.sent = w.now
 	occasion := p.line.replica.String() + " " + p.line.Name + " " + c.verb + " " + c.subject
@@ -187,14 +187,14 @@ func (w *World) send(p *process, c *call) {
 	})
 }
 
-// answer brings an answer to its process, once that is not paused.
+// answer delivers an answer to its process, as soon as that is not paused.
 func (w *World) answer(p *process) {
 	if !p.dead && !p.line.replica.held(func() { w.answer(p) }) {
 		w.step(p)
 	}
 }
 
-// faultOf decides what becomes of a call: what the script says, or else the weather.
+// faultOf decides the fault of a call: as the script states it, or else at random.
 func (w *World) faultOf(occasion string, c *call, d *dice) Fault {
 	if fault, stated := w.script.stated(occasion); stated && !w.healed {
 		return fault
@@ -233,7 +233,7 @@ func (w *World) faultOf(occasion string, c *call, d *dice) Fault {
 	return fault
 }
 
-// refusal is an error of a call that had no effect.
+// refusal returns an error for a call that had no effect.
 func refusal(c *call, d *dice) error {
 	if c.refuse != nil {
 		return c.refuse(d.n(60))
@@ -245,7 +245,7 @@ func refusal(c *call, d *dice) error {
 		apierrors.NewServiceUnavailable("simulation"), errors.New("simulation: connection refused"))
 }
 
-// timeout is an error of a call that may have had an effect.
+// timeout returns an error for a call that may have had an effect.
 func timeout(c *call, d *dice) error {
 	if c.lose != nil {
 		return c.lose(d.n(60))

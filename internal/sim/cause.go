@@ -12,20 +12,21 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
 )
 
-// checkCause names the check of P-35: machines that help no pod are not bought without end.
+// checkCauseName names the check of P-35: machines that help no pod are not launched without end.
 const checkCauseName = "cause"
 
 const (
-	// causeSpan is how far back machines count.
+	// causeSpan is the time for which machines count.
 	causeSpan = 30 * time.Minute
-	// causeSpare is how many may be in vain in that time, beside two for each pod: tries, and what faults waste.
+	// causeSpare is how many machines may be useless in that time, in addition to two for each pod: for tries and
+	// faults.
 	causeSpare = 8
 )
 
-// causes is what the check remembers.
+// causes is the state of the check.
 type causes struct {
-	bought map[string]*purchase // by name of the node
-	most   int                  // the most pods that were ever wanted at a time, since the beginning
+	bought map[string]*purchase // by the node's name
+	most   int                  // the most pods that were ever wanted at a time
 }
 
 // purchase is a machine that was launched for pods.
@@ -33,17 +34,17 @@ type purchase struct {
 	pool   string
 	at     time.Duration
 	joined bool // its node was initialized
-	used   bool // a pod that is no daemon was bound to it
+	used   bool // a pod was bound to it, not counting daemons
 }
 
-// boughtFor notes a machine, and fails when too many were bought for nothing before.
+// boughtFor notes a machine, and fails if too many were useless before.
 func (w *World) boughtFor(m *cloud.Machine) {
 	claim := w.claimOf(m.ClaimUID)
 	if claim == nil || claim.Annotations[karpenterv1.LaunchedForAnnotationKey] == "" {
 		return
 	}
 	if pool := w.poolOf(claim); pool != nil && pool.Spec.Replicas != nil {
-		return // what a static pool has is wanted for itself
+		return // nodes of a static pool are wanted for themselves
 	}
 	pool, idle := claim.Labels[karpenterv1.NodePoolLabelKey], 0
 	for _, p := range w.checks.causes.bought {
@@ -65,7 +66,7 @@ func (w *World) boughtFor(m *cloud.Machine) {
 	c.bought[m.Node.Name] = &purchase{pool: pool, at: w.now}
 }
 
-// claimOf returns the claim with a UID, nil when it is gone.
+// claimOf returns the claim with a UID, or nil.
 func (w *World) claimOf(uid string) *karpenterv1.NodeClaim {
 	var found *karpenterv1.NodeClaim
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
@@ -76,7 +77,7 @@ func (w *World) claimOf(uid string) *karpenterv1.NodeClaim {
 	return found
 }
 
-// watchCause looks at nodes that are initialized and pods that are bound.
+// watchCause notes initialized nodes and bound pods.
 func (w *World) watchCause(e apiserver.Event) {
 	switch object := e.Object.(type) {
 	case *corev1.Node:
@@ -91,8 +92,8 @@ func (w *World) watchCause(e apiserver.Event) {
 	}
 }
 
-// daemons adds DaemonSets, and what admission gives their pods, to some scripts, and to a few a controller of a user
-// that taints new nodes. They are drawn from dice of their own: what other seeds have shown stays as it was.
+// daemons adds DaemonSets and admission defaults for their pods to some scripts, and to a few a user's controller that
+// taints new nodes. It has its own dice, so that scripts of other seeds do not change.
 func (g *generator) daemons() {
 	d := newDice(g.script.Seed, "daemons")
 	at := func() time.Duration { return d.between(0, g.script.Heal-time.Second) }
@@ -118,7 +119,7 @@ func (g *generator) daemons() {
 	if d.chance(0.05) {
 		g.add(at(), "spoil", "all")
 	}
-	if own := newDice(g.script.Seed, "bindings"); own.chance(0.05) { // what other seeds have shown stays as it was
+	if own := newDice(g.script.Seed, "bindings"); own.chance(0.05) { // so that other seeds do not change
 		g.add(own.between(0, g.script.Heal-time.Second), "spoil", "bindings")
 	}
 }

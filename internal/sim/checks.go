@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
 )
 
-// The checks, as docs/invariants.md names them.
+// Names of the checks, as in docs/invariants.md.
 const (
 	checkHardLimit  = "hard-limit"
 	checkInstances  = "hard-limit-instances"
@@ -40,27 +40,27 @@ const (
 	checkStory      = "story"
 )
 
-// checks are what the checkers remember.
+// checks is the state of all checks.
 type checks struct {
 	world    *World
 	launches int
 	machines map[string]*cloud.Machine   // by claim UID
-	launched map[string]*replica         // who did, by claim UID; nil for one that was dead when its launch landed
-	made     map[types.UID]*replica      // who made claims; kept where a check of K-55 asks
-	changed  time.Duration               // when a claim or machine last came or went
-	graceful map[types.UID]int           // claims that the disruption controller deleted, with the replica's number
-	spared   map[types.UID]time.Duration // when the intent to remove claims was taken back
-	sparings []time.Duration             // each time that an intent was taken back
-	foreign  map[string][]time.Duration  // by the pool's name: when claims were deleted for another cause than a limit
-	moved    map[string]time.Duration    // when a place was last taken out of a pool's list, by the pool's UID
-	places   map[string][]int            // of the table, as it was last, by the pool's UID
-	// by the pool's UID, and by "hard ", "static " or "gentle " and that; clusterKey
+	launched map[string]*replica         // the launcher, by claim UID; nil if it was dead when the launch landed
+	made     map[types.UID]*replica      // makers of claims, kept if a check of K-55 needs them
+	changed  time.Duration               // the last time that a claim or machine came or went
+	graceful map[types.UID]int           // claims deleted by the disruption controller, with the replica's number
+	spared   map[types.UID]time.Duration // when intents to remove claims were taken back
+	sparings []time.Duration             // every time an intent was taken back
+	foreign  map[string][]time.Duration  // by pool name: when claims were deleted for other causes than a limit
+	moved    map[string]time.Duration    // by pool UID: when a place was last taken out of the pool's list
+	places   map[string][]int            // by pool UID: the last places in the table
+	// keys: "hard ", "static " or "gentle " and the pool's UID; "name " and its name; clusterKey
 	limits   map[string][]limitSpan
-	ended    []*karpenterv1.NodeClaim // claims that are gone, as they were last
+	ended    []*karpenterv1.NodeClaim // deleted claims in their last state
 	causes   causes
 	counted  counted
-	brought  map[string]int                // by launch: machines that ever came of it
-	intended map[string]map[types.UID]bool // by launch: claims on which it ever stood
+	brought  map[string]int                // by launch: how many machines it ever brought
+	intended map[string]map[types.UID]bool // by launch: claims that ever named it
 }
 
 func newChecks(w *World) checks {
@@ -79,7 +79,7 @@ func hardLimit(pool *karpenterv1.NodePool) int64 {
 	return math.MaxInt64
 }
 
-// check looks at a change on the server at the instant at which it happens.
+// check looks at a change on the server at the moment it happens.
 func (w *World) check(e apiserver.Event) {
 	w.watchCause(e)
 	w.checkForeign(e)
@@ -95,7 +95,7 @@ func (w *World) check(e apiserver.Event) {
 		case apiserver.Deleted:
 			w.checks.changed = w.now
 			w.checkFinalizer(object)
-			if e.Old.GetDeletionTimestamp() == nil { // its finalizers were gone before
+			if e.Old.GetDeletionTimestamp() == nil { // it had no finalizers
 				w.leavesByOthers(object)
 			}
 			w.checks.ended = append(w.checks.ended, object)
@@ -125,14 +125,14 @@ func (w *World) check(e apiserver.Event) {
 	}
 }
 
-// limitSpan is a limit on the nodes of a pool and since when it holds.
+// limitSpan is a limit on the nodes of a pool, and since when it holds.
 type limitSpan struct {
 	since time.Duration
 	limit int64
 }
 
-// nodeLimit returns the limit on a pool's nodes: the hard one wins (L-03). A static pool has as many as its replicas
-// say at most.
+// nodeLimit returns the limit on a pool's nodes: the hard one wins (L-03). For a static pool its replicas are a limit
+// too.
 func nodeLimit(pool *karpenterv1.NodePool) int64 {
 	limit := int64(math.MaxInt64)
 	if len(pool.Spec.HardLimits) > 0 {
@@ -146,7 +146,7 @@ func nodeLimit(pool *karpenterv1.NodePool) int64 {
 	return limit
 }
 
-// notice remembers limits as they change.
+// notice records changed limits.
 func (c *checks) notice(pool *karpenterv1.NodePool, now time.Duration) {
 	for key, limit := range map[string]int64{
 		"hard " + string(pool.UID): hardLimit(pool), "static " + string(pool.UID): staticCap(pool),
@@ -171,21 +171,21 @@ func (c *checks) since(key string, then time.Duration) (least, most int64) {
 	return least, most
 }
 
-// poolOf returns the pool of a claim, nil when it is gone.
+// poolOf returns the pool of a claim, or nil.
 func (w *World) poolOf(claim *karpenterv1.NodeClaim) *karpenterv1.NodePool {
 	pool, _ := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: poolName(claim)}).(*karpenterv1.NodePool)
 	return pool
 }
 
-// checkTrim is L-42: of nodes above a limit as many go as there are too many, not one more. What others have begun to
-// remove since the step began counts as if it stayed, also when it is gone by now: the API server has nothing that
-// would make one delete depend on another, see docs/limits.md.
+// checkTrim is L-42: no more nodes above a limit go than there are too many. What others have begun to remove since
+// the step began counts as staying, even if it is gone by now: the API server cannot make one delete depend on
+// another, see docs/limits.md.
 func (w *World) checkTrim(claim *karpenterv1.NodeClaim) {
 	pool := w.poolOf(claim)
 	if pool == nil {
 		return
 	}
-	least, _ := w.checks.since("name "+pool.Name, w.actor.since) // the pool may have been made anew since
+	least, _ := w.checks.since("name "+pool.Name, w.actor.since) // by name: the pool may have been recreated
 	stay := int64(0)
 	w.server.All(claim, func(o client.Object) {
 		if poolName(o) == pool.Name && o.GetDeletionTimestamp() == nil && !isOther(o) {
@@ -203,7 +203,7 @@ func (w *World) checkTrim(claim *karpenterv1.NodeClaim) {
 	}
 }
 
-// leavesByOthers notes that a claim begins to go, and not for a limit.
+// leavesByOthers notes that a claim begins to go for another reason than a limit.
 func (w *World) leavesByOthers(claim *karpenterv1.NodeClaim) {
 	if isOther(claim) {
 		return
@@ -234,15 +234,15 @@ func (w *World) checkLaunch(m *cloud.Machine) {
 	w.checkInstances(m)
 }
 
-// checkEnd is P-32 and P-40: nobody ends the machine of a claim that lives, and none whose pods have not left before
-// the deadline of the drain.
+// checkEnd is P-32 and P-40: nobody ends the machine of a living claim, or of one whose pods have not left before the
+// drain's deadline.
 func (w *World) checkEnd(m *cloud.Machine) {
 	w.checks.changed = w.now
 	if w.actor == nil {
 		return
 	}
 	node := w.server.Peek(&corev1.Node{}, client.ObjectKey{Name: m.Node.Name})
-	asked := node != nil && node.GetDeletionTimestamp() != nil // a user may delete the node: claim and machine follow
+	asked := node != nil && node.GetDeletionTimestamp() != nil // a user may delete the node; claim and machine follow
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
 		claim := o.(*karpenterv1.NodeClaim)
 		if string(o.GetUID()) == m.ClaimUID && o.GetDeletionTimestamp() == nil && !asked &&
@@ -268,9 +268,9 @@ func (w *World) checkEnd(m *cloud.Machine) {
 	})
 }
 
-// checkFinalizer is P-40: a claim goes when its machine is gone, not before. In a pool without a hard limit no record
-// says who may launch: of two processes that lead at once one may be refused, and let the claim go, while the other's
-// launch lands. That machine is collected, as check converges holds.
+// checkFinalizer is P-40: a claim goes only when its machine is gone. In a pool without a hard limit no record says
+// who may launch. Of two leaders, one may be refused and let the claim go while the other's launch lands. That machine
+// is collected, as the check converges verifies.
 func (w *World) checkFinalizer(claim *karpenterv1.NodeClaim) {
 	if w.actor == nil {
 		return
@@ -281,16 +281,16 @@ func (w *World) checkFinalizer(claim *karpenterv1.NodeClaim) {
 	}
 }
 
-// launchedByAnother reports whether another process that lives has launched the machine of a claim, in a pool without
-// a hard limit.
+// launchedByAnother reports whether another living process launched the machine of a claim, in a pool without a hard
+// limit.
 func (w *World) launchedByAnother(claim *karpenterv1.NodeClaim) bool {
 	other, pool := w.checks.launched[string(claim.UID)], w.poolOf(claim)
 	return other != nil && !other.dead && other != w.actor.line.replica &&
 		(pool == nil || len(pool.Spec.HardLimits) == 0)
 }
 
-// checkEviction is X-02: a pod that a PodDisruptionBudget or do-not-disrupt protects is deleted by its node's deadline
-// only. (That an eviction keeps to the budget is the API server's doing.)
+// checkEviction is X-02: a pod protected by a PodDisruptionBudget or do-not-disrupt is deleted only at its node's
+// deadline. (The API server makes evictions keep to budgets.)
 func (w *World) checkEviction(pod *corev1.Pod) {
 	verb := w.actor.line.Name
 	if verb != joiner.Nodes {
@@ -309,7 +309,7 @@ func (w *World) checkEviction(pod *corev1.Pod) {
 	}
 }
 
-// deadlineOf returns the deadline of the drain of a pod's node, also when claim and node are gone by now.
+// deadlineOf returns the drain deadline of a pod's node, even if claim and node are gone by now.
 func (w *World) deadlineOf(pod *corev1.Pod) (due time.Time, limited bool) {
 	look := func(claim *karpenterv1.NodeClaim) {
 		if m := w.checks.machines[string(claim.UID)]; m == nil || m.Node.Name != pod.Spec.NodeName {

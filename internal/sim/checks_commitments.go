@@ -18,20 +18,20 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// The checks of K-55 look at what a step of provisioning has launched, once it is over: plans are carried out in any
-// order. They go by what the replica's caches had shown when the step began and by what it had launched itself. Where
-// caches and API server differ, each check takes what speaks for the replica.
+// The checks of K-55 look at what a step of provisioning has launched once the step is over, since plans are carried
+// out in any order. They use what the replica's caches showed when the step began, and what the replica launched
+// itself. If caches and API server differ, a check gives the replica the benefit of the doubt.
 
 const (
 	checkCommitment = "commitment"
 	checkSpotShare  = "spot-share"
 	// cent is far below any price.
 	cent = 1e-6
-	// settled is how long after the healing every cache is current.
+	// settled is how long after the healing all caches are current.
 	settled = 2 * time.Minute
 )
 
-// hasShares reports whether the script has commitments or a share of spot.
+// hasShares reports whether the script has commitments or spot ratios.
 func (s *Script) hasShares() bool {
 	return slices.ContainsFunc(s.Actions, func(a Action) bool {
 		_, share := arguments(a.Args).value("spot-ratio")
@@ -39,12 +39,12 @@ func (s *Script) hasShares() bool {
 	})
 }
 
-// hasVerb reports whether the script has a line of one of these.
+// hasVerb reports whether the script has a line with one of these verbs.
 func (s *Script) hasVerb(verbs ...string) bool {
 	return slices.ContainsFunc(s.Actions, func(a Action) bool { return slices.Contains(verbs, a.Verb) })
 }
 
-// standOf reads a claim.
+// standOf returns the stand of a claim.
 func (w *World) standOf(claim *karpenterv1.NodeClaim) *stand {
 	s := &stand{uid: claim.UID, pool: poolName(claim), spot: true, demand: true, types: cloud.Types(),
 		going: claim.DeletionTimestamp != nil || chosen(claim)}
@@ -70,8 +70,8 @@ func (w *World) standOf(claim *karpenterv1.NodeClaim) *stand {
 	return s
 }
 
-// stands are the claims that a replica knows, with those that it has launched itself, as long as it believes in these
-// unseen.
+// stands returns the claims that a replica knows, including those that it launched itself, as long as it believes in
+// these without having seen them.
 func (r *replica) stands() map[types.UID]*stand {
 	w, known := r.world, map[types.UID]*stand{}
 	r.cache.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
@@ -96,7 +96,7 @@ func (r *replica) stands() map[types.UID]*stand {
 	return known
 }
 
-// afterStep looks at what a step of provisioning has launched.
+// afterStep checks what a step of provisioning has launched.
 func (w *World) afterStep(p *process) {
 	if p.stands == nil || len(p.created) == 0 || w.account != nil {
 		return
@@ -116,9 +116,10 @@ func (w *World) afterStep(p *process) {
 	}
 }
 
-// checkOnDemand is K-55: without a share of spot nothing is launched on demand but what a commitment has enough left
-// for. Where markets run out, on demand may be all that there is. What a later pool buys on demand for its share of
-// spot is not foreseen when a pool plans on the commitment (docs/known-gaps.md), so that does not count.
+// checkOnDemand is K-55: in pools without a spot ratio, on-demand nodes are launched only if a commitment has enough
+// left for them. It skips scripts in which markets run out: on-demand may be all there is. A pool that plans on a
+// commitment does not foresee what a later pool buys on demand for its spot ratio (docs/known-gaps.md); that does not
+// count.
 func (w *World) checkOnDemand(p *process, now map[types.UID]*stand, made *stand, name string) {
 	if made.spot || w.script.hasVerb("run-out", "interrupt") || w.asksForShare(made.pool) {
 		return
@@ -149,7 +150,7 @@ func (w *World) checkOnDemand(p *process, now map[types.UID]*stand, made *stand,
 	w.fail(checkCommitment, "claim %s is launched on demand, and no commitment has enough left for it", name)
 }
 
-// onlyOn reports whether that commitment of a list is sure to cover something, and no other.
+// onlyOn reports whether that commitment of a list certainly covers something, and no other one can.
 func onlyOn(span committedSpan, s *stand, at int) bool {
 	if s.spot {
 		return false
@@ -162,7 +163,7 @@ func onlyOn(span committedSpan, s *stand, at int) bool {
 	return true
 }
 
-// asksForShare reports whether the script ever asks for a share of spot in a pool.
+// asksForShare reports whether the script ever sets a spot ratio for a pool.
 func (w *World) asksForShare(pool string) bool {
 	return slices.ContainsFunc(w.script.Actions, func(a Action) bool {
 		_, share := arguments(a.Args).value("spot-ratio")
@@ -170,9 +171,9 @@ func (w *World) asksForShare(pool string) bool {
 	})
 }
 
-// checkBeside is K-55: what a commitment has enough left for is launched on it. A step that could not launch all of
-// its plan may have left some, and so does one for which on demand is sold out, or whose limits leave room for fewer
-// nodes than pods wait: there larger nodes may take more of them.
+// checkBeside is K-55: if a commitment has enough left for a node, the node is launched on it. It allows exceptions:
+// steps that could not launch their whole plan, sold-out on-demand offerings, and limits that leave room for fewer
+// nodes than pods wait. There, larger nodes may take more pods.
 func (w *World) checkBeside(p *process, now map[types.UID]*stand, made *stand, name string) {
 	if !made.spot || !w.carriedOut(p) || w.crowded(p, made.pool) {
 		return
@@ -200,8 +201,8 @@ func (w *World) checkBeside(p *process, now map[types.UID]*stand, made *stand, n
 	}
 }
 
-// crowded reports whether the limits of a pool left a step room for fewer nodes than pods wait, those of buffers among
-// them.
+// crowded reports whether the limits of a pool left a step room for fewer nodes than pods wait, including those of
+// buffers.
 func (w *World) crowded(p *process, name string) bool {
 	room := w.clusterRoom()
 	for _, pool := range p.pools {
@@ -221,8 +222,8 @@ func (w *World) crowded(p *process, name string) bool {
 	return room < waiting-int64(len(p.created))
 }
 
-// sold reports whether, as far as a process knows, the provider sells something on demand that is like a claim, and
-// that a line covers; nil covers all. It may remember for a while that it could not have it.
+// sold reports whether the process believes that the provider sells an on-demand offering like a claim that line
+// covers; a nil line covers all. The process may remember for a while that an offering was unavailable.
 func (p *process) sold(s *stand, line *commitmentLine) bool {
 	pool := p.line.replica.store.Snapshot().Pool(s.pool)
 	if pool == nil || pool.Catalog == nil {
@@ -269,7 +270,7 @@ func mayDraw(line *commitmentLine, s *stand) bool {
 	return some
 }
 
-// drawnByOthers is what nodes of another program take of a commitment at most.
+// drawnByOthers returns the most that nodes of another program take of a commitment.
 func (w *World) drawnByOthers(line *commitmentLine) (used float64) {
 	w.server.All(&corev1.Node{}, func(o client.Object) {
 		node := o.(*corev1.Node)
@@ -280,14 +281,14 @@ func (w *World) drawnByOthers(line *commitmentLine) (used float64) {
 	return used
 }
 
-// carriedOut reports whether a step has launched all of its plan, as far as can be told from outside: every create has
-// landed, and caches were good enough for the check before each launch to object to none.
+// carriedOut reports whether a step has launched its whole plan, as far as the outside can tell: every create has
+// landed, and caches were fresh enough that the check before each launch objected to none.
 func (w *World) carriedOut(p *process) bool {
 	return p.err == nil && p.creates == len(p.created) && w.healed && p.since >= w.script.Heal+settled
 }
 
-// checkSpotShare is K-55: with what a step launches, no larger share of a pool is spot than it allows, if any of it
-// may be.
+// checkSpotShare is K-55: a step's launches do not raise a pool's share of spot above what it allows, if it allows
+// any.
 func (w *World) checkSpotShare(p *process, now map[types.UID]*stand, pool *karpenterv1.NodePool) {
 	demand, _ := translate.OnDemandPercent(pool)
 	current := w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKeyFromObject(pool))
@@ -303,7 +304,7 @@ func (w *World) checkSpotShare(p *process, now map[types.UID]*stand, pool *karpe
 			if made.spot {
 				spot++
 			}
-			if made.spot && p.sold(made, nil) { // where on demand is sold out, spot is all that there is
+			if made.spot && p.sold(made, nil) { // spot is fine if on-demand is sold out
 				launched++
 			}
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// A replica is judged by what it could know: checks of graceful disruption count what its caches had shown when the
-// step began, and what it had done itself.
+// Checks judge a replica by what it could know: those of graceful disruption count what its caches showed when the
+// step began, and what it has done itself.
 
 // known is what a replica has learnt, and when.
 type known struct {
@@ -28,7 +28,7 @@ type known struct {
 	deleting map[types.UID]time.Duration // claims
 }
 
-// learn notes what the replica comes to know about pods and claims.
+// learn notes what the replica learns about pods and claims.
 func (k *known) learn(e client.Object, now time.Duration) {
 	switch object := e.(type) {
 	case *corev1.Pod:
@@ -46,7 +46,7 @@ func (k *known) learn(e client.Object, now time.Duration) {
 }
 
 // poolSizes counts the initialized nodes of each pool in a replica's caches, as its budgets do. Claims and nodes come
-// by different watches: the larger number counts.
+// through different watches, so the larger number counts.
 func (r *replica) poolSizes() map[string]int {
 	claims, nodes := map[string]int{}, map[string]int{}
 	r.cache.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
@@ -66,13 +66,13 @@ func (r *replica) poolSizes() map[string]int {
 	return nodes
 }
 
-// checkBudget is D-05: graceful disruption keeps to the budgets of the pool.
+// checkBudget is D-05: graceful disruption keeps to the pool's budgets.
 func (w *World) checkBudget(claim *karpenterv1.NodeClaim) {
 	p := w.actor
 	r := p.line.replica
 	w.checks.graceful[claim.UID] = r.number
 	name := poolName(claim)
-	pool := p.pools[name] // a call that is slow may land when the pool was made anew
+	pool := p.pools[name] // a slow call may land after the pool was recreated
 	if pool == nil {
 		return
 	}
@@ -96,13 +96,13 @@ func (w *World) checkBudget(claim *karpenterv1.NodeClaim) {
 	}
 }
 
-// hasNode reports whether the node of a claim is there: a claim without one uses up no budget.
+// hasNode reports whether the node of a claim exists: a claim without one uses no budget.
 func (w *World) hasNode(claim *karpenterv1.NodeClaim) bool {
 	return claim.Status.NodeName != "" &&
 		w.server.Peek(&corev1.Node{}, client.ObjectKey{Name: claim.Status.NodeName}) != nil
 }
 
-// budgetOf returns how many of n nodes a budget allows; a share is rounded up.
+// budgetOf returns how many of n nodes a budget allows; percentages are rounded up.
 func budgetOf(text string, n int) int {
 	if share, is := strings.CutSuffix(text, "%"); is {
 		percent, _ := strconv.Atoi(share)
@@ -112,7 +112,7 @@ func budgetOf(text string, n int) int {
 	return number
 }
 
-// checkEmpty is D-03: a node that is removed because it is empty holds no pod that the replica knew of.
+// checkEmpty is D-03: a node that is removed as empty has no pod that the replica knew of.
 func (w *World) checkEmpty(claim *karpenterv1.NodeClaim) {
 	p := w.actor
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
@@ -129,18 +129,18 @@ func (w *World) checkEmpty(claim *karpenterv1.NodeClaim) {
 	})
 }
 
-// chosen reports whether the intent to remove a claim stands on it.
+// chosen reports whether a claim is marked for removal.
 func chosen(claim *karpenterv1.NodeClaim) bool {
 	return condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeDisruptionReason)
 }
 
-// checkReplaced is X-02: a node goes when all that is known to replace it is initialized, not before.
+// checkReplaced is X-02: a node goes only when all its known replacements are initialized.
 func (w *World) checkReplaced(claim *karpenterv1.NodeClaim) {
 	w.server.All(claim, func(o client.Object) {
 		other := o.(*karpenterv1.NodeClaim)
 		at, known := w.actor.line.replica.known.claims[other.UID]
 		spared, was := w.checks.spared[other.UID]
-		// one that goes itself replaces nothing
+		// a claim that goes itself replaces nothing
 		if chosen(other) || was && spared >= w.actor.since || w.seemsLost(other) {
 			return
 		}
@@ -152,8 +152,8 @@ func (w *World) checkReplaced(claim *karpenterv1.NodeClaim) {
 	})
 }
 
-// checkRest is D-15: a node that has replaced others is not replaced to save money for a while. It looks at a claim
-// that is made to replace others, and takes these as the replica's caches show them.
+// checkRest is D-15: a node that has replaced others is not replaced to save money for a while. It checks a claim that
+// is made to replace others, and takes these from the replica's caches.
 func (w *World) checkRest(made *karpenterv1.NodeClaim) {
 	r := w.actor.line.replica
 	for _, name := range translate.Replaces(made) {
@@ -172,8 +172,8 @@ func (w *World) checkRest(made *karpenterv1.NodeClaim) {
 	}
 }
 
-// seemsLost reports whether the replica must take the claim's node for gone: it was registered, and the replica's
-// caches do not show it, or show that it goes: somebody has deleted it, and its claim follows.
+// seemsLost reports whether the replica has to assume that the claim's node is gone. The node was registered, and the
+// replica's caches do not show it, or show its deletion: somebody has deleted it, and its claim follows.
 func (w *World) seemsLost(claim *karpenterv1.NodeClaim) bool {
 	m := w.checks.machines[string(claim.UID)]
 	if m == nil || !condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeRegistered) {
@@ -183,7 +183,7 @@ func (w *World) seemsLost(claim *karpenterv1.NodeClaim) bool {
 	return node == nil || node.GetDeletionTimestamp() != nil
 }
 
-// initialized reports whether the claim's node says so: the claim itself says it a moment later.
+// initialized reports whether the claim's node is initialized; the claim itself says so a moment later.
 func (w *World) initialized(claim *karpenterv1.NodeClaim) bool {
 	m := w.checks.machines[string(claim.UID)]
 	if m == nil {
@@ -194,7 +194,7 @@ func (w *World) initialized(claim *karpenterv1.NodeClaim) bool {
 		condition.IsTrue(claim.Status.Conditions, karpenterv1.ConditionTypeInitialized)
 }
 
-// beforeStep notes what checks need to know about a step that begins.
+// beforeStep records what checks need to know about a starting step.
 func (w *World) beforeStep(p *process) {
 	p.since = w.now
 	if p.line.Name == joiner.Provisioning && w.script.hasShares() {
@@ -211,7 +211,7 @@ func (w *World) beforeStep(p *process) {
 	}
 }
 
-// checkFirst is K-48: a node goes before what replaces it comes in a pool alone that asks for it, and one at a time.
+// checkFirst is K-48: a node goes before its replacement comes only in a pool that asks for it, and one at a time.
 func (w *World) checkFirst(claim *karpenterv1.NodeClaim, why string) {
 	if !strings.Contains(why, karpenterv1.TerminateFirstAnnotationKey) {
 		return

@@ -17,19 +17,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 )
 
-// cluster is what else works in a cluster: kubelets, the scheduler, workloads, garbage collection. It acts on the
-// server itself, never late and never wrong: what is simulated here is their effect, not their faults.
+// cluster simulates the rest of a cluster: kubelets, the scheduler, workloads, garbage collection. It acts on the
+// server directly, without delays and faults: only the effects of these programs are simulated.
 type cluster struct {
 	world     *World
 	workloads map[string]*workload
-	names     []string                     // of workloads, in the order in which they came
+	names     []string                     // of workloads, in the order of creation
 	assumed   map[types.UID]string         // pods that are being bound, to nodes
-	due       map[string]bool              // jobs that are planned
-	pods      int                          // how many pods were ever made
-	injected  map[string]resource.Quantity // by DaemonSet: what a webhook makes its pods request
+	due       map[string]bool              // planned jobs
+	pods      int                          // how many pods were ever created
+	injected  map[string]resource.Quantity // by DaemonSet: the request that a webhook gives its pods
 	spoils    bool                         // a user's controller taints each new node
 	most      int                          // how many disks nodes attach that join now
-	refuses   bool                         // a user's webhook refuses to have pods bound
+	refuses   bool                         // a user's webhook refuses bindings
 }
 
 func newCluster(w *World) cluster {
@@ -50,7 +50,8 @@ func (c *cluster) soon(job string, low, high time.Duration, do func()) {
 	})
 }
 
-// heard plans what follows from a change. It changes nothing itself: the call that made the change is not over.
+// heard plans the consequences of a change. It changes nothing itself, since the call that made the change is not
+// over.
 func (c *cluster) heard(e apiserver.Event) {
 	c.heardDaemons(e)
 	switch object := e.Object.(type) {
@@ -84,9 +85,8 @@ func (c *cluster) heard(e apiserver.Event) {
 
 func (c *cluster) countBudgets() { c.must(c.world.server.CountBudgets()) }
 
-// countAgain counts again when the pods that were evicted under a budget have had their time to go: some may not go
-// after all, or have been replaced by pods of their names. Others may have been evicted since that was put off, so
-// that nothing changes then.
+// countAgain counts again when evicted pods have had their time to go: some may not have gone, or may have been
+// replaced by pods of the same name. It is repeated if others were evicted in the meantime and nothing changes then.
 func (c *cluster) countAgain(budget *policyv1.PodDisruptionBudget) {
 	if len(budget.Status.DisruptedPods) == 0 {
 		return
@@ -98,7 +98,7 @@ func (c *cluster) countAgain(budget *policyv1.PodDisruptionBudget) {
 	})
 }
 
-// must stops the simulation when its own parts meet an error that they must not.
+// must fails the simulation if its own parts meet an unexpected error.
 func (c *cluster) must(err error) {
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		c.world.fail("simulation", "the simulated cluster met an error: %v", err)
@@ -109,7 +109,7 @@ func notFound(kind, name string) error {
 	return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, name)
 }
 
-// change updates an object of the server, or its status; nothing happens when it is gone.
+// change updates an object of the server, or its status. It does nothing if the object is gone.
 func change[T client.Object](w *World, like T, key client.ObjectKey, part apiserver.Part, edit func(T)) {
 	found := w.server.Peek(like, key)
 	if found == nil {
@@ -120,7 +120,7 @@ func change[T client.Object](w *World, like T, key client.ObjectKey, part apiser
 	w.cluster.must(w.server.Update(fresh, part))
 }
 
-// collectOwned deletes nodes and claims whose owners are gone, as the garbage collector does.
+// collectOwned deletes nodes and claims whose owners are gone, like the garbage collector.
 func (c *cluster) collectOwned() {
 	uids := map[types.UID]bool{}
 	note := func(o client.Object) { uids[o.GetUID()] = true }
@@ -138,7 +138,7 @@ func (c *cluster) collectOwned() {
 	c.world.server.All(&karpenterv1.NodeClaim{}, orphan)
 }
 
-// collectPods removes the pods of a node that is gone.
+// collectPods removes the pods of a deleted node.
 func (c *cluster) collectPods(node string) {
 	if c.world.server.Peek(&corev1.Node{}, client.ObjectKey{Name: node}) != nil {
 		return
@@ -150,7 +150,7 @@ func (c *cluster) collectPods(node string) {
 	})
 }
 
-// remove lets a pod be gone at once.
+// remove deletes a pod without grace period.
 func (c *cluster) remove(pod *corev1.Pod) {
 	now := int64(0)
 	c.must(c.world.server.Delete(pod, client.ObjectKeyFromObject(pod),

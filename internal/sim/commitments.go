@@ -15,25 +15,25 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file gives worlds commitments and pools a share of spot (K-55): users write the file of commitments and change
-// it, and each process reads it within half a minute. checks_commitments.go says what must hold.
+// This file gives worlds commitments, and pools a spot ratio (K-55). Users write and change the file of commitments,
+// and each process reads it within half a minute. checks_commitments.go says what must hold.
 
 const verbCommitment = "commitment"
 
-// commitmentVerbs are the lines of scripts that are about commitments.
+// commitmentVerbs returns the script lines about commitments.
 func commitmentVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{verbCommitment: (*World).commit}
 }
 
-// commitmentLine is what a line says of a commitment.
+// commitmentLine is a commitment as a script line states it.
 type commitmentLine struct {
 	types []string
 	zone  string
-	entry map[string]any // of the file
+	entry map[string]any // in the file
 }
 
-// commitmentOf reads a line: commitment NAME dollars=AMOUNT|instances=N [types=TYPE,TYPE] [zone=ZONE], or commitment
-// NAME none, which is nil.
+// commitmentOf parses a line: commitment NAME dollars=AMOUNT|instances=N [types=TYPE,TYPE] [zone=ZONE], or commitment
+// NAME none, for which it returns nil.
 func (w *World) commitmentOf(a arguments) *commitmentLine {
 	if slices.Contains(a, "none") {
 		return nil
@@ -62,7 +62,7 @@ func (w *World) commitmentOf(a arguments) *commitmentLine {
 	return line
 }
 
-// commitmentsNow is what the file says at this time, in the order of names.
+// commitmentsNow returns the content of the file at this time, in the order of names.
 func (w *World) commitmentsNow() ([]engine.Commitment, []*commitmentLine, error) {
 	lines := map[string]*commitmentLine{}
 	for _, action := range w.script.Actions {
@@ -71,7 +71,7 @@ func (w *World) commitmentsNow() ([]engine.Commitment, []*commitmentLine, error)
 			lines[a.first()] = w.commitmentOf(a)
 		}
 	}
-	entries := []map[string]any{} // an empty list is none; a file without one is being written
+	entries := []map[string]any{} // an empty list means none; a file without a list is being written
 	var used []*commitmentLine
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		if line := lines[name]; line != nil {
@@ -86,7 +86,7 @@ func (w *World) commitmentsNow() ([]engine.Commitment, []*commitmentLine, error)
 	return list, used, err
 }
 
-// commit is a user who changes the file. Each process looks at it every half minute.
+// commit is a user who changes the file. Each process reads it every half minute.
 func (w *World) commit(arguments) error {
 	if _, _, err := w.commitmentsNow(); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (w *World) commit(arguments) error {
 	return nil
 }
 
-// readCommitments lets a process read the file, which may have changed once more since.
+// readCommitments makes a process read the file, which may have changed again by then.
 func (r *replica) readCommitments() {
 	if r.dead || r.held(r.readCommitments) {
 		return
@@ -114,15 +114,15 @@ type committedSpan struct {
 	lines []*commitmentLine
 }
 
-// knowCommitments notes what the process reads.
+// knowCommitments records what the process reads.
 func (r *replica) knowCommitments() {
 	list, lines, err := r.world.commitmentsNow()
 	r.world.cluster.must(err)
 	r.committed = append(r.committed, committedSpan{r.world.now, list, lines})
 }
 
-// committedSince returns what the process knew of the commitments at some time since then, which may be the moment in
-// which it read them: after a pause all happens in one.
+// committedSince returns what the process knew of the commitments at any time since then. That includes what it reads
+// at that very moment: after a pause everything happens at once.
 func (r *replica) committedSince(then time.Duration) []committedSpan {
 	first := len(r.committed) - 1
 	for first > 0 && r.committed[first].since >= then {
@@ -131,8 +131,8 @@ func (r *replica) committedSince(then time.Duration) []committedSpan {
 	return r.committed[first:]
 }
 
-// commitments adds commitments and shares of spot to some scripts. They take part in nothing that is drawn for the
-// others.
+// commitments adds commitments and spot ratios to some scripts. It has its own dice, so that the rest of the scripts
+// does not change.
 func (g *generator) commitments() {
 	d := newDice(g.script.Seed, "commitments")
 	at := func() time.Duration {
@@ -166,17 +166,17 @@ func (g *generator) commitments() {
 	}
 }
 
-// stand is a claim or a node, and what it may be.
+// stand is a claim or a node, with the offerings that it may get.
 type stand struct {
 	uid          types.UID // of the claim
 	pool         string
-	spot, demand bool     // what it may be
-	types        []string // that it may have; none when nothing says
+	spot, demand bool     // the capacity types that it may have
+	types        []string // the types that it may have; empty if nothing says
 	zones        []string
 	going        bool
 }
 
-// price is the highest price on demand of what it may be.
+// price returns the highest on-demand price of the types.
 func (s *stand) price() (most float64) {
 	for _, each := range s.types {
 		most = max(most, cloud.FullPrice(each))
@@ -184,8 +184,7 @@ func (s *stand) price() (most float64) {
 	return most
 }
 
-// covers reports whether a commitment covers each type and zone that something may have (within), and whether it
-// covers one.
+// covers reports whether a commitment covers every possible type and zone (within), and whether it covers any (some).
 func (l *commitmentLine) covers(s *stand) (within, some bool) {
 	covered := func(allowed []string, has []string) (all, any bool) {
 		if len(allowed) == 0 {
@@ -207,7 +206,7 @@ func (l *commitmentLine) covers(s *stand) (within, some bool) {
 	return allTypes && allZones, anyType && anyZone
 }
 
-// takes is how much of a commitment a node of that price takes.
+// takes returns how much of a commitment a node of that price uses.
 func takes(c engine.Commitment, price float64) float64 {
 	if c.Instances > 0 {
 		return 1
@@ -215,7 +214,7 @@ func takes(c engine.Commitment, price float64) float64 {
 	return price
 }
 
-// amount is how much there is of it.
+// amount returns the size of a commitment.
 func amount(c engine.Commitment) float64 {
 	if c.Instances > 0 {
 		return float64(c.Instances)

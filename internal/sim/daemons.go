@@ -16,10 +16,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 )
 
-// This file simulates DaemonSets with their controller, and what a pod asks of a node by itself: tolerations, labels,
-// its own node, host ports.
+// This file simulates DaemonSets and their controller, and the demands of a pod on its node: tolerations, labels, a
+// certain node, host ports.
 
-// daemonVerbs are the lines of a script about daemons and what admission gives pods.
+// daemonVerbs returns the script lines about daemons and about admission of pods.
 func daemonVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{
 		"daemons": (*World).makeDaemons, "limit-range": (*World).makeLimitRange,
@@ -27,7 +27,7 @@ func daemonVerbs() map[string]func(*World, arguments) error {
 	}
 }
 
-// resourcesOf reads cpu= and mem= as requests, cpu-limit= and mem-limit= as limits.
+// resourcesOf parses cpu= and mem= as requests, cpu-limit= and mem-limit= as limits.
 func resourcesOf(a arguments) (corev1.ResourceRequirements, error) {
 	var r corev1.ResourceRequirements
 	for key, at := range map[string]struct {
@@ -53,7 +53,7 @@ func resourcesOf(a arguments) (corev1.ResourceRequirements, error) {
 	return r, nil
 }
 
-// wants are demands of pods on their node: need=LABEL=VALUE and port=N.
+// wants adds the demands of pods on their node: need=LABEL=VALUE and port=N.
 func wants(a arguments, spec *corev1.PodSpec) {
 	if need, stated := a.value("need"); stated {
 		key, value, _ := strings.Cut(need, "=")
@@ -65,8 +65,8 @@ func wants(a arguments, spec *corev1.PodSpec) {
 	}
 }
 
-// makeDaemons makes a DaemonSet: its resources, its wants, and all for one that tolerates every taint. injected= is
-// the request for cpu that a webhook gives its pods.
+// makeDaemons creates a DaemonSet with its resources and wants; the word all makes it tolerate every taint. injected=
+// is the cpu request that a webhook gives its pods.
 func (w *World) makeDaemons(a arguments) error {
 	asked, err := resourcesOf(a)
 	if err != nil {
@@ -104,8 +104,7 @@ func (w *World) makeDaemons(a arguments) error {
 	return w.server.Create(set)
 }
 
-// makeLimitRange gives containers of the namespace that ask for nothing what cpu=, mem=, cpu-limit= and mem-limit=
-// say.
+// makeLimitRange sets defaults for containers of the namespace: cpu=, mem=, cpu-limit= and mem-limit=.
 func (w *World) makeLimitRange(a arguments) error {
 	asked, err := resourcesOf(a)
 	if err != nil {
@@ -119,7 +118,7 @@ func (w *World) makeLimitRange(a arguments) error {
 	})
 }
 
-// heardDaemons plans the DaemonSet controller's next look.
+// heardDaemons plans the DaemonSet controller's next run.
 func (c *cluster) heardDaemons(e apiserver.Event) {
 	switch object := e.Object.(type) {
 	case *corev1.Pod:
@@ -142,7 +141,7 @@ func isDaemon(pod *corev1.Pod) bool {
 	})
 }
 
-// runDaemons is the DaemonSet controller: one pod on each node that the template may run on, none elsewhere.
+// runDaemons is the DaemonSet controller: one pod on each node on which the template may run, none elsewhere.
 func (c *cluster) runDaemons() {
 	have := map[string]*corev1.Pod{} // by set and node
 	c.world.server.All(&corev1.Pod{}, func(o client.Object) {
@@ -166,7 +165,7 @@ func (c *cluster) runDaemons() {
 					apiserver.DeleteOptions{}))
 			}
 		})
-		for _, key := range slices.Sorted(maps.Keys(have)) { // in one order, whatever the map's
+		for _, key := range slices.Sorted(maps.Keys(have)) { // in a fixed order
 			pod := have[key]
 			if strings.HasPrefix(key, set.Name+"/") && !stands[key] && pod.Spec.NodeName == "" {
 				c.remove(pod) // its node is gone
@@ -175,7 +174,7 @@ func (c *cluster) runDaemons() {
 	})
 }
 
-// daemonSpec is the template as the DaemonSet controller fills it in for a node.
+// daemonSpec returns the template as the DaemonSet controller completes it for a node.
 func daemonSpec(set *appsv1.DaemonSet, node string) corev1.PodSpec {
 	spec := *set.Spec.Template.Spec.DeepCopy()
 	for key, effect := range map[string]corev1.TaintEffect{
@@ -197,7 +196,7 @@ func daemonSpec(set *appsv1.DaemonSet, node string) corev1.PodSpec {
 	return spec
 }
 
-// mayStay reports whether a daemon that runs on the node stays there: NoSchedule taints do not drive it out.
+// mayStay reports whether a running daemon may stay on the node: NoSchedule taints do not evict it.
 func mayStay(node *corev1.Node, spec corev1.PodSpec) bool {
 	kept := node.DeepCopy()
 	kept.Spec.Taints = slices.DeleteFunc(kept.Spec.Taints, func(t corev1.Taint) bool {
@@ -224,7 +223,7 @@ func (c *cluster) makeDaemon(set *appsv1.DaemonSet, spec corev1.PodSpec) {
 	}))
 }
 
-// targetOf returns the node that a pod wants by name, "" for none.
+// targetOf returns the name of the node that a pod requires, "" for none.
 func targetOf(pod *corev1.Pod) string {
 	a := pod.Spec.Affinity
 	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -238,7 +237,7 @@ func targetOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// admits is what kube-scheduler's filters say of a pod and a node by themselves, room aside.
+// admits is kube-scheduler's filters for a pod and a node, apart from free resources.
 func (r *room) admits(pod *corev1.Pod) bool {
 	if target := targetOf(pod); target != "" && target != r.node.Name {
 		return false
@@ -258,7 +257,7 @@ func (r *room) admits(pod *corev1.Pod) bool {
 	return !slices.ContainsFunc(hostPortsOf(pod), func(port int32) bool { return slices.Contains(r.ports, port) })
 }
 
-// tolerates is for tolerations of a key, or of everything: the simulated pods have no others.
+// tolerates handles tolerations of a key, or of everything: simulated pods have no others.
 func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	return t.Operator == corev1.TolerationOpExists && (t.Key == "" || t.Key == taint.Key) &&
 		(t.Effect == "" || t.Effect == taint.Effect)
@@ -274,11 +273,10 @@ func hostPortsOf(pod *corev1.Pod) []int32 {
 	return ports
 }
 
-// spoiled is the taint of a controller that nobody has told Joiner of.
+// spoiled is the taint of a user's controller that Joiner does not know.
 const spoiled = "example.com/spoiled"
 
-// spoilNodes is a user's controller that taints each new node, from now on, or a webhook that refuses to have pods
-// bound.
+// spoilNodes starts a user's controller that taints each new node, or a webhook that refuses bindings.
 func (w *World) spoilNodes(a arguments) error {
 	switch a.first() {
 	case "all":
@@ -302,7 +300,7 @@ func (w *World) mendNodes(arguments) error {
 	return nil
 }
 
-// heardNode lets the user's controller see a node that is ready.
+// heardNode lets the user's controller react to a ready node.
 func (c *cluster) heardNode(node *corev1.Node) {
 	tainted := slices.ContainsFunc(node.Spec.Taints,
 		func(t corev1.Taint) bool { return t.Key == spoiled || t.Key == corev1.TaintNodeNotReady })
@@ -316,7 +314,7 @@ func (c *cluster) heardNode(node *corev1.Node) {
 	})
 }
 
-// toleratesAll reports whether a drain leaves the pod alone: it would come back.
+// toleratesAll reports whether a drain ignores the pod, since it would come back.
 func toleratesAll(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Tolerations,
 		func(t corev1.Toleration) bool { return t.Key == "" && t.Operator == corev1.TolerationOpExists })

@@ -2,9 +2,8 @@ package sim
 
 import "time"
 
-// dice is a short stream of chance that belongs to one occasion: it depends on the seed and on what it is drawn for,
-// not on what was drawn before. Leaving a fault out therefore does not change the others, and a failing script can be
-// reduced.
+// dice is a short random stream for one occasion. It depends on the seed and the occasion, not on earlier draws. So
+// leaving out one fault does not change the others, and a failing script can be reduced.
 type dice struct{ state uint64 }
 
 const (
@@ -18,7 +17,7 @@ func hashText(hash uint64, parts ...string) uint64 {
 		for i := range len(part) {
 			hash = (hash ^ uint64(part[i])) * fnvPrime
 		}
-		hash = (hash ^ 0xff) * fnvPrime // so that "ab","c" is not "a","bc"
+		hash = (hash ^ 0xff) * fnvPrime // so that "ab","c" differs from "a","bc"
 	}
 	return hash
 }
@@ -39,10 +38,10 @@ func (d *dice) next() uint64 {
 // n returns a number from 0 to n-1.
 func (d *dice) n(n int) int { return int(d.next() % uint64(n)) }
 
-// chance is true with a probability.
+// chance returns true with probability p.
 func (d *dice) chance(p float64) bool { return float64(d.next()>>11)/(1<<53) < p }
 
-// between returns a duration from low to high, in milliseconds.
+// between returns a duration from low to high, in whole milliseconds.
 func (d *dice) between(low, high time.Duration) time.Duration {
 	if high <= low {
 		return low
@@ -53,5 +52,5 @@ func (d *dice) between(low, high time.Duration) time.Duration {
 // of returns one of several values.
 func of[T any](d *dice, values ...T) T { return values[d.n(len(values))] }
 
-// Source makes dice a source for math/rand.
+// Uint64 makes dice a source for math/rand.
 func (d *dice) Uint64() uint64 { return d.next() }

@@ -3,8 +3,8 @@
 //
 // Each reconcile is a coroutine that stops at every call to the API server and the cloud. The world decides how long
 // the call takes, whether it lands, whether the answer arrives, and whether the process dies there. Everything that
-// happens is a function of a [Script]: what is done to the world and when, and the seed from which the rest is drawn.
-// [Generate] makes a script of a seed, [Parse] reads one from a file: seeds search, files remember.
+// happens is a function of a [Script]: actions with their times, and the seed from which the rest is drawn. [Generate]
+// makes a script from a seed; [Parse] reads one from a file. Seeds are for searching, files for regression tests.
 //
 //	world.go     the clock, the events, the run
 //	script.go    scripts: parsing, printing

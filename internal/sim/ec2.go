@@ -23,14 +23,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/ec2cloud"
 )
 
-// This file is about worlds whose machines are EC2's ("cloud ec2"): the shipped provider with the SDK's clients, in
-// front of the endpoint that stands for AWS. Requests to AWS are calls like all others: slow, refused, lost, the last
-// before a crash. The provider gathers calls and waits; its clock is the world's, and one thing runs at a time.
+// This file simulates worlds with machines of EC2 ("cloud ec2"): the shipped provider with the SDK's clients, in front
+// of the endpoint that stands for AWS. Requests to AWS are calls like all others: they can be slow, refused, lost, or
+// the last ones before a crash. The provider batches calls and waits. Its clock is the world's, and only one thing
+// runs at a time.
 
 // ec2Cloud is the name of the cloud in scripts.
 const ec2Cloud = "ec2"
 
-// clouds are what worlds ask of their cloud, past the provider.
+// clouds is what worlds need of their cloud, apart from the provider.
 type clouds interface {
 	Machines() []*cloud.Machine
 	Exists(*cloud.Machine) bool
@@ -38,7 +39,7 @@ type clouds interface {
 	Interrupt(m *cloud.Machine, gone time.Time)
 }
 
-// openCloud makes the cloud of the script.
+// openCloud creates the cloud of the script.
 func (w *World) openCloud() error {
 	if w.script.Cloud == "" {
 		offers := w.ground.offers
@@ -78,7 +79,7 @@ func (w *World) openCloud() error {
 	return w.account.SetWeather(ec2cloud.Fair())
 }
 
-// nodeClass returns the node class of the world's pools, as it is stored.
+// nodeClass returns the node class of the world's pools, as stored.
 func (w *World) nodeClass() client.Object {
 	if w.account != nil {
 		return w.account.Class()
@@ -86,7 +87,7 @@ func (w *World) nodeClass() client.Object {
 	return &kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: className}}
 }
 
-// classRef refers to it.
+// classRef returns a reference to that node class.
 func (w *World) classRef() *karpenterv1.NodeClassReference {
 	if w.account != nil {
 		return &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.EC2NodeClassKind, Name: className}
@@ -94,7 +95,7 @@ func (w *World) classRef() *karpenterv1.NodeClassReference {
 	return &karpenterv1.NodeClassReference{Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass", Name: className}
 }
 
-// middling is a type of four cores.
+// middling returns a type with four cores.
 func (w *World) middling() string {
 	if w.account != nil {
 		return "m5.xlarge"
@@ -102,7 +103,7 @@ func (w *World) middling() string {
 	return "m.4"
 }
 
-// localized has zones of scripts as the cloud calls them.
+// localized replaces zones of scripts by the cloud's names.
 func (w *World) localized(a arguments) arguments {
 	if w.account == nil {
 		return a
@@ -114,7 +115,7 @@ func (w *World) localized(a arguments) arguments {
 	return list
 }
 
-// parts are the provider of a replica, with what belongs to it.
+// parts returns the provider of a replica, with its kinds and watches.
 func (r *replica) parts(cached client.Client, live client.Reader) (plugin.Parts, error) {
 	w := r.world
 	if w.account == nil {
@@ -126,7 +127,7 @@ func (r *replica) parts(cached client.Client, live client.Reader) (plugin.Parts,
 	return plugin.Parts{Provider: p, Class: &awsv1.EC2NodeClass{}, Held: ec2.SignedFor}, err
 }
 
-// toAWS is the transport of a replica's clients for AWS. A process may die at each of its calls.
+// toAWS is the transport of a replica's AWS clients. A process may die at each call.
 func (w *World) toAWS(_ context.Context, c ec2cloud.Call) error {
 	w.checkInTime(c)
 	return w.wait(&call{
@@ -135,7 +136,7 @@ func (w *World) toAWS(_ context.Context, c ec2cloud.Call) error {
 	})
 }
 
-// turns is the clock of a replica's provider: what waits, and what begins, does so in the world's order.
+// turns is the clock of a replica's provider: waiting and starting happen in the world's order.
 type turns struct{ replica *replica }
 
 var _ timer.Scheduler = turns{}
@@ -170,7 +171,7 @@ func closed(done <-chan struct{}) bool {
 	}
 }
 
-// beside lets code of a replica run beside the step that asks for it, as a part of the same controller's work.
+// beside runs code of a replica in the background of the running step, as part of the same controller.
 func (r *replica) beside(after time.Duration, stopped func() bool, body func()) {
 	w, by := r.world, r.world.running
 	if by == nil {
@@ -184,7 +185,7 @@ func (r *replica) beside(after time.Duration, stopped func() bool, body func()) 
 			return
 		}
 		p := &process{line: line, request: request, since: since, body: body, strand: w.idleStrand()}
-		for _, waiting := range r.parked { // it may be for them, who looked at the world before
+		for _, waiting := range r.parked { // it may run for these, which looked at the world earlier
 			p.since = min(p.since, waiting.process.since)
 		}
 		p.strand.process = p
@@ -194,13 +195,13 @@ func (r *replica) beside(after time.Duration, stopped func() bool, body func()) 
 	w.after(after, start)
 }
 
-// parked is a process that waits for another one of its replica.
+// parked is a process that waits for another process of its replica.
 type parked struct {
 	process *process
 	until   <-chan struct{}
 }
 
-// unpark lets those go on whose waiting is over.
+// unpark resumes the processes whose wait is over.
 func (r *replica) unpark() {
 	w := r.world
 	r.parked = slices.DeleteFunc(r.parked, func(p parked) bool {
@@ -215,8 +216,8 @@ func (r *replica) unpark() {
 	})
 }
 
-// weather changes what goes wrong in EC2: tokens=, late-share=, late-most=, rate=, vcpus=, room=, addresses=. What is
-// not named is fair. In other clouds it changes nothing.
+// weather changes the faults of EC2: tokens=, late-share=, late-most=, rate=, vcpus=, room=, addresses=. Faults that
+// are not named end. In other clouds it does nothing.
 func (w *World) weather(a arguments) error {
 	if w.account == nil {
 		return nil
@@ -242,12 +243,12 @@ func (w *World) weather(a arguments) error {
 	return errors.Join(append(problems, w.account.SetWeather(fair))...)
 }
 
-// Generators returns what makes scripts of seeds, by the cloud: "" or ec2.
+// Generators returns the script generators by cloud: "" or ec2.
 func Generators() map[string]func(seed uint64) Script {
 	return map[string]func(uint64) Script{"": Generate, ec2Cloud: GenerateEC2}
 }
 
-// GenerateEC2 makes the script of a seed in a world with EC2: what Generate makes, and the weather of EC2 (E-38).
+// GenerateEC2 makes the script of a seed in a world with EC2: the script of Generate, and faults of EC2 (E-38).
 func GenerateEC2(seed uint64) Script {
 	s := Generate(seed)
 	s.Cloud = ec2Cloud

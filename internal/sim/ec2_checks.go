@@ -16,18 +16,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/ec2cloud"
 )
 
-// The checks of worlds with EC2, as docs/invariants.md names them.
+// Names of the checks for worlds with EC2, as in docs/invariants.md.
 const (
 	checkWritten = "launch-written"
 	checkTime    = "launch-in-time"
 )
 
-// This file watches over machines that a launch brings for several claims, and whose claim is known by what claims
-// name (E-36 to E-38). A machine is taken for that of a claim that waits for one of its launch; what a claim names
-// decides. A double is nobody's: it has to be gone at the end.
+// This file checks machines of launches that serve several claims (E-36 to E-38); claims name their machines. Until
+// then a machine is attributed to a claim that waits for a machine of its launch. A double belongs to no claim, and
+// has to be gone at the end.
 
-// claimed finds the claim that a new machine may be for: one that waits for a machine of its launch, by its name when
-// the machine bears one. There is none for a double.
+// claimed finds the claim for a new machine: one that waits for a machine of its launch, by its name if the machine
+// bears one. It returns nil for a double.
 func (w *World) claimed(m *cloud.Machine) *karpenterv1.NodeClaim {
 	var found *karpenterv1.NodeClaim
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
@@ -43,7 +43,7 @@ func (w *World) claimed(m *cloud.Machine) *karpenterv1.NodeClaim {
 	return found
 }
 
-// checkNamed is E-38 and P-32: a claim never names another machine than before, and no two claims name one.
+// checkNamed is E-38 and P-32: a claim never changes the machine that it names, and no two claims name the same one.
 func (w *World) checkNamed(e apiserver.Event, claim *karpenterv1.NodeClaim) {
 	id := claim.Status.ProviderID
 	before := ""
@@ -78,8 +78,8 @@ func (w *World) checkNamed(e apiserver.Event, claim *karpenterv1.NodeClaim) {
 	}
 }
 
-// checkMachineOf finds the claim that a new machine is for, and fails when its launch brings more than it was asked
-// for, although EC2 heeds client tokens (E-36).
+// checkMachineOf finds the claim for a new machine. It fails if the launch brings more machines than were requested
+// although EC2 honours client tokens (E-36).
 func (w *World) checkMachineOf(m *cloud.Machine) {
 	count, _, ours := launchid.ID(m.Launch).Parse()
 	if !ours {
@@ -97,8 +97,8 @@ func (w *World) checkMachineOf(m *cloud.Machine) {
 	}
 }
 
-// checkSpared is E-37: what no claim names is ended only when enough is left for the claims that wait for a machine of
-// its launch.
+// checkSpared is E-37: a machine that no claim names is ended only if enough remain for the claims that wait for one
+// of its launch.
 func (w *World) checkSpared(m *cloud.Machine) {
 	named, waiting := map[string]bool{}, 0
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
@@ -124,7 +124,7 @@ func (w *World) checkSpared(m *cloud.Machine) {
 	}
 }
 
-// noteLaunch notes which claims say of which launch they are.
+// noteLaunch records the launch that a claim names.
 func (w *World) noteLaunch(claim *karpenterv1.NodeClaim) {
 	launch := claim.Annotations[launchid.Key]
 	if launch == "" || isOther(claim) {
@@ -136,9 +136,8 @@ func (w *World) noteLaunch(claim *karpenterv1.NodeClaim) {
 	w.checks.intended[launch][claim.UID] = true
 }
 
-// checkInTime is L-14: no machine is asked for, by the clock of the process, after the times that stand on the claims
-// of the launch that still wait. What was sent before may land later: EC2 knows no such time, and what comes of it is
-// collected.
+// checkInTime is L-14: no machine is requested, by the clock of the process, after the deadlines on the claims of the
+// launch that still wait. Earlier requests may land later: EC2 knows no deadlines, and their machines are collected.
 func (w *World) checkInTime(c ec2cloud.Call) {
 	if !c.Makes {
 		return
@@ -163,8 +162,8 @@ func (w *World) checkInTime(c ec2cloud.Call) {
 	}
 }
 
-// limited reports whether the claim's pool has had a hard limit ever since the running step looked: others keep no
-// time.
+// limited reports whether the claim's pool has had a hard limit since the running step looked; other claims have no
+// deadline.
 func (w *World) limited(claim *karpenterv1.NodeClaim) bool {
 	pool := w.poolOf(claim)
 	if pool == nil {

@@ -18,10 +18,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file simulates another program that manages nodes in the same cluster: it has pools, claims and nodes of a node
-// class that no provider of ours serves, under the same labels and with the same finalizers. It acts slowly or not at
-// all. All of its objects have names that begin with foreignPrefix, and nothing of ours may write to them (check
-// "foreign").
+// This file simulates another program that manages nodes in the same cluster. It has pools, claims and nodes of a node
+// class that no provider of ours serves, with the same labels and the same finalizers. It acts slowly or not at all.
+// The names of its objects begin with foreignPrefix, and nothing of ours may write to them (check "foreign").
 
 const (
 	otherGroup, otherKind = "example.com", "OtherNodeClass"
@@ -29,7 +28,7 @@ const (
 	touchedAnnotation     = "example.com/touched"
 )
 
-// others are the lines of a script that the other program carries out.
+// others returns the script lines that the other program executes.
 func others() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{
 		"other-pool": (*World).otherPool, "other-node": (*World).otherNode, "other-end": (*World).otherEnd,
@@ -37,14 +36,14 @@ func others() map[string]func(*World, arguments) error {
 	}
 }
 
-// isOther reports whether an object is the other program's.
+// isOther reports whether an object belongs to the other program.
 func isOther(o client.Object) bool { return strings.HasPrefix(o.GetName(), foreignPrefix) }
 
 func otherClass() *karpenterv1.NodeClassReference {
 	return &karpenterv1.NodeClassReference{Group: otherGroup, Kind: otherKind, Name: "x"}
 }
 
-// otherPool makes a NodePool of the other program, with the options of any pool.
+// otherPool makes a NodePool of the other program, with the usual options of pools.
 func (w *World) otherPool(a arguments) error {
 	pool := newPool(a)
 	pool.Name = foreignPrefix + pool.Name
@@ -52,10 +51,10 @@ func (w *World) otherPool(a arguments) error {
 	return w.server.Create(pool)
 }
 
-// otherNode makes a machine of the other program: a NodeClaim and its Node. pool= is the whole name of its pool, which
-// may be one of ours. bare: the node has no claim. lost: the claim has no node any more. early: the claim has not been
-// launched. booting: it has, and its node never joins. silent: the kubelet does not answer. expired, drifted, marked:
-// what conditions of the claim say.
+// otherNode makes a machine of the other program: a NodeClaim and its Node. pool= is the full name of its pool, which
+// may be ours. bare: the node has no claim. lost: the claim has lost its node. early: the claim was not launched.
+// booting: it was, and its node never joins. silent: the kubelet does not answer. expired, drifted, marked: conditions
+// of the claim.
 func (w *World) otherNode(a arguments) error {
 	name := foreignPrefix + a.first()
 	labels := map[string]string{corev1.LabelHostname: name, karpenterv1.NodeRegisteredLabelKey: "true",
@@ -108,7 +107,7 @@ func (w *World) otherClaim(node *corev1.Node, a arguments) *karpenterv1.NodeClai
 	}
 	if pool := node.Labels[karpenterv1.NodePoolLabelKey]; pool != "" {
 		claim.Labels[karpenterv1.NodePoolLabelKey] = pool
-		claim.Annotations = map[string]string{ // of another state of the pool
+		claim.Annotations = map[string]string{ // from an older state of the pool
 			karpenterv1.NodePoolHashAnnotationKey:        "1",
 			karpenterv1.NodePoolHashVersionAnnotationKey: translate.HashVersion,
 		}
@@ -145,13 +144,13 @@ func (w *World) otherClaim(node *corev1.Node, a arguments) *karpenterv1.NodeClai
 	return claim
 }
 
-// pickOther returns one of the other program's objects of a kind, nil when there is none.
+// pickOther returns one of the other program's objects of a kind, or nil.
 func (w *World) pickOther(like client.Object, number string) client.Object {
 	return w.choose(like, number, isOther)
 }
 
-// otherEnd lets the other program, or a user, delete a node or a claim of it: other-end node|claim K takes=TIME. It
-// takes its finalizers off that much later; without takes= once all faults are healed.
+// otherEnd lets the other program, or a user, delete one of its nodes or claims: other-end node|claim K takes=TIME.
+// The other program removes its finalizers that much later; without takes= when all faults are healed.
 func (w *World) otherEnd(a arguments) error {
 	if len(a) < 2 {
 		return fmt.Errorf("want other-end node|claim K")
@@ -178,7 +177,7 @@ func (w *World) otherEnd(a arguments) error {
 	return w.deleteOne(found)
 }
 
-// otherLetsGo takes the other program's finalizer off one of its objects that is being deleted.
+// otherLetsGo removes the other program's finalizer from one of its objects that is being deleted.
 func (w *World) otherLetsGo(like client.Object, name string) {
 	found := w.server.Peek(like, client.ObjectKey{Name: name})
 	if found == nil || found.GetDeletionTimestamp() == nil || len(found.GetFinalizers()) == 0 {
@@ -205,7 +204,7 @@ func (w *World) otherTouch(a arguments) error {
 	return w.server.Update(fresh, apiserver.Main)
 }
 
-// otherHeals ends what the other program has begun to remove.
+// otherHeals finishes the removals that the other program has begun.
 func (w *World) otherHeals() {
 	for _, like := range []client.Object{&corev1.Node{}, &karpenterv1.NodeClaim{}} {
 		w.server.All(like, func(o client.Object) {
@@ -216,7 +215,8 @@ func (w *World) otherHeals() {
 	}
 }
 
-// checkForeign looks at a change that a process of ours has made: to nothing of another program, nor to a pod there.
+// checkForeign looks at a change that a process of ours has made: it must not touch objects of another program, nor
+// pods on its nodes.
 func (w *World) checkForeign(e apiserver.Event) {
 	pod, isPod := e.Object.(*corev1.Pod)
 	switch {
@@ -230,7 +230,7 @@ func (w *World) checkForeign(e apiserver.Event) {
 	}
 }
 
-// told looks at an event: none is about another program's objects.
+// told looks at an event: none may be about another program's objects.
 func (w *World) told(about client.Object, reason, message string) {
 	w.tellIf("%s: %s %s: %s", reason, kindOf(about), about.GetName(), message)
 	w.countEvent(about, reason)
@@ -240,7 +240,7 @@ func (w *World) told(about client.Object, reason, message string) {
 	}
 }
 
-// foreign adds the other program to some scripts, from dice of its own: what other seeds have shown stays as it was.
+// foreign adds the other program to some scripts. It has its own dice, so that scripts of other seeds do not change.
 func (g *generator) foreign() {
 	d := newDice(g.script.Seed, "foreign")
 	if !d.chance(0.4) {

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 )
 
-// Generate makes the script of a seed: a cluster, its users, and the mix of what goes wrong, all drawn.
+// Generate makes the script of a seed: a cluster, its users and a mix of faults, all drawn at random.
 func Generate(seed uint64) Script {
 	d := newDice(seed, "script")
 	s := Script{Seed: seed, Faults: map[string]Fault{}, Mix: lateMix(seed, drawMix(&d)),
@@ -45,8 +45,8 @@ func Generate(seed uint64) Script {
 	return s
 }
 
-// drawMix draws which faults there are at all, and then how often: a run with every fault at a middling rate would
-// hardly ever see a rare combination.
+// drawMix first draws which faults occur at all, and then how often. If every run had every fault at a medium rate,
+// rare combinations would hardly ever occur.
 func drawMix(d *dice) Mix {
 	rate := func(most float64) float64 {
 		if d.chance(0.5) {
@@ -93,7 +93,7 @@ func (g *generator) pools() {
 			args = append(args, "expire="+of(d, "3m", "10m"))
 		}
 		args = append(args, fmt.Sprintf("weight=%d", 1+d.n(3)))
-		// From dice of its own: what other seeds have shown stays as it was.
+		// Own dice, so that scripts of other seeds do not change.
 		own := newDice(g.script.Seed, "policy", name)
 		args = append(args, "policy="+of(&own, "WhenEmpty", "WhenEmptyOrUnderutilized"))
 		if own.chance(0.5) {
@@ -113,7 +113,7 @@ func (g *generator) pools() {
 	}
 }
 
-// static adds a static pool to some scripts. It takes part in nothing that is drawn for the others.
+// static adds a static pool to some scripts. It has its own dice, so that the rest of the scripts does not change.
 func (g *generator) static() {
 	d := newDice(g.script.Seed, "static")
 	if !d.chance(0.3) {
@@ -155,7 +155,7 @@ func (g *generator) workloads() {
 		if d.chance(0.3) {
 			args = append(args, "grace="+of(d, "0s", "5s", "60s"))
 		}
-		own := newDice(g.script.Seed, "disk", name) // what other seeds have shown stays as it was
+		own := newDice(g.script.Seed, "disk", name) // so that other seeds do not change
 		if own.chance(0.25) {
 			args = append(args, "disk="+of(&own, "late", "late", "zone-a", "zone-b"))
 		}
@@ -164,7 +164,7 @@ func (g *generator) workloads() {
 	}
 }
 
-// event adds something that users, clouds or machines do.
+// event adds an action of users, clouds or machines.
 func (g *generator) event() {
 	d := g.dice
 	at := d.between(2*time.Second, g.script.Heal-time.Second)
@@ -202,7 +202,7 @@ func (g *generator) event() {
 	}
 }
 
-// interruptions adds notices of the cloud, from dice of their own: what other seeds have shown stays as it was.
+// interruptions adds notices of the cloud. It has its own dice, so that scripts of other seeds do not change.
 func (g *generator) interruptions() {
 	d := newDice(g.script.Seed, "interruptions")
 	if d.chance(0.7) {
@@ -214,7 +214,7 @@ func (g *generator) interruptions() {
 	}
 }
 
-// clash adds the hour of truth for limits: two leaders while users change limits, and pods and claims come and go.
+// clash adds the hardest case for limits: two leaders while users change limits, and pods and claims come and go.
 func (g *generator) clash(at time.Duration) {
 	d := g.dice
 	soon := func() time.Duration { return at + d.between(0, 20*time.Second) }

@@ -11,34 +11,34 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// The largest machine of the simulated cloud, m.8, less what it keeps for itself.
+// The largest machine of the simulated cloud, m.8, less its reserved resources.
 const (
 	largestCPU    = 7900
 	largestMemory = 32<<30 - 10<<20
 	largestPods   = 30
 )
 
-// heldByRoom reports whether a drifted node may stay because what replaces it is more nodes than the limits leave room
-// for: each of them has daemons that the node may have no room for. Below a hard limit the replacements come while the
-// node is still there (L-30), below a soft one it makes room for one of them (L-31).
+// heldByRoom reports whether a drifted node may stay because its replacement needs more nodes than the limits allow:
+// each new node has daemons for which the old node may have no room. Below a hard limit, replacements come while the
+// node is still there (L-30); below a soft one, the node makes room for one of them (L-31).
 func (w *World) heldByRoom(claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool {
 	if pool.Spec.Replicas != nil || nodeLimit(pool) == math.MaxInt64 && w.clusterRoom() == math.MaxInt64 {
 		return false
 	}
-	room := min(nodeLimit(pool), math.MaxInt32) - w.count(pool.Name) // so that more can be added to it
+	room := min(nodeLimit(pool), math.MaxInt32) - w.count(pool.Name) // bounded, so that adding cannot overflow
 	if len(pool.Spec.HardLimits) == 0 {
 		room++
 	}
 	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
 		other := o.(*karpenterv1.NodePool)
 		if other.Name != pool.Name && !isOther(other) && other.Spec.Replicas == nil {
-			room += min(largestPods, max(0, nodeLimit(other)-w.count(other.Name))) // a pod needs a machine at most
+			room += min(largestPods, max(0, nodeLimit(other)-w.count(other.Name))) // at most one machine for each pod
 		}
 	})
 	return w.machinesFor(claim.Status.NodeName) > min(room, w.clusterRoom())
 }
 
-// disksOfNew is how many disks a new machine attaches.
+// disksOfNew returns how many disks a new machine attaches.
 func (w *World) disksOfNew() int {
 	if !w.script.attaches() {
 		return unlimitedDisks
@@ -46,7 +46,7 @@ func (w *World) disksOfNew() int {
 	return w.cluster.most
 }
 
-// machinesFor is how many of the largest machines take the pods of a node, beside the daemons that each has.
+// machinesFor returns how many of the largest machines the pods of a node need, with the daemons of each machine.
 func (w *World) machinesFor(node string) int64 {
 	daemons := map[string]*corev1.Pod{}
 	var pods []*corev1.Pod

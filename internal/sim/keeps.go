@@ -15,20 +15,20 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file is about what NodePools keep, whatever pods there are: a number of nodes and room for pods to come (K-54).
-// Users set both, change them and take them away, also to what nobody understands. No node of the floor goes for good;
-// at the end floor and room are there, or a limit says why not, and no node is kept beyond that. That no pod waits for
-// room that is kept free is what unplaced says, of all scripts.
+// This file simulates what NodePools keep independent of pods: a number of nodes (the floor), and room for future pods
+// (K-54). Users set both, change and remove them, also to invalid texts. No node of the floor goes without a
+// replacement. At the end floor and room are there, or a limit explains why not, and no node is kept beyond that. The
+// check unplaced verifies for all scripts that no pod waits for reserved room.
 
 const verbKeep = "keep"
 
-// keepVerbs are the lines of scripts that are about what pools keep.
+// keepVerbs returns the script lines about what pools keep.
 func keepVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{verbKeep: (*World).keep}
 }
 
-// keep sets what a pool keeps: keep POOL min-nodes=N headroom=TEXT spot-ratio=PERCENT; none takes one away, and what
-// is not named stays.
+// keep sets what a pool keeps: keep POOL min-nodes=N headroom=TEXT spot-ratio=PERCENT. none removes a setting;
+// settings that are not named stay.
 func (w *World) keep(a arguments) error {
 	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.Main,
 		func(pool *karpenterv1.NodePool) {
@@ -46,7 +46,8 @@ func (w *World) keep(a arguments) error {
 	return nil
 }
 
-// keeps adds floors and headroom to some scripts. They take part in nothing that is drawn for the others.
+// keeps adds floors and headroom to some scripts. It has its own dice, so that the rest of the scripts does not
+// change.
 func (g *generator) keeps() {
 	d := newDice(g.script.Seed, "keeps")
 	if !d.chance(0.3) {
@@ -55,7 +56,7 @@ func (g *generator) keeps() {
 	at := func() time.Duration { return d.between(time.Second, g.script.Heal-time.Second) }
 	names := g.names
 	if d.chance(0.2) {
-		names = append(names[:len(names):len(names)], "s") // a static one, where there is one: it has no effect there
+		names = append(names[:len(names):len(names)], "s") // the static pool, if there is one: it has no effect there
 	}
 	for range 1 + d.n(4) {
 		args := []string{of(&d, names...)}
@@ -70,8 +71,8 @@ func (g *generator) keeps() {
 	}
 }
 
-// usefulNodes counts, by pool, the nodes of which a replica's caches say that pods can run there and that they stay.
-// Which node is a claim's says the machine: the name of the node may not be seen in its claim yet.
+// usefulNodes counts, by pool, the nodes on which pods can run and that stay, according to a replica's caches. Nodes
+// and claims are matched by machine, since the claim may not show its node's name yet.
 func (r *replica) usefulNodes() map[string]int64 {
 	useful, nodes := map[string]int64{}, map[string]*corev1.Node{}
 	r.cache.All(&corev1.Node{}, func(o client.Object) { nodes[o.(*corev1.Node).Spec.ProviderID] = o.(*corev1.Node) })
@@ -88,8 +89,8 @@ func (r *replica) usefulNodes() map[string]int64 {
 	return useful
 }
 
-// oneForOne reports whether a claim goes with others for which no fewer have come in its pool, as a replica's caches
-// say.
+// oneForOne reports whether, according to a replica's caches, a claim goes with others for which at least as many have
+// come in its pool.
 func (r *replica) oneForOne(gone *karpenterv1.NodeClaim) bool {
 	going, coming := 0, 0
 	r.cache.All(gone, func(o client.Object) {
@@ -102,8 +103,8 @@ func (r *replica) oneForOne(gone *karpenterv1.NodeClaim) bool {
 	return coming > 0 && coming >= going
 }
 
-// checkFloor is K-54: a node that goes to save money leaves its pool as many as that always keeps, as far as the
-// replica knew, or as many as there were.
+// checkFloor is K-54: removing a node to save money leaves its pool the number of nodes that it always keeps, as far
+// as the replica knew, or as many as there were.
 func (w *World) checkFloor(claim *karpenterv1.NodeClaim) {
 	p, name := w.actor, poolName(claim)
 	now, _ := p.line.replica.cache.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: name}).(*karpenterv1.NodePool)
@@ -120,7 +121,7 @@ func (w *World) checkFloor(claim *karpenterv1.NodeClaim) {
 	}
 }
 
-// floorOf is how many nodes a pool always keeps.
+// floorOf returns how many nodes a pool always keeps.
 func floorOf(pool *karpenterv1.NodePool) int64 {
 	if pool == nil || isOther(pool) {
 		return 0
@@ -147,8 +148,7 @@ func (w *World) below() string {
 	return problem
 }
 
-// headroomOf is for how many pods a pool keeps room at most, and the least that they request, in thousandths of a
-// core.
+// headroomOf returns for how many pods at most a pool keeps room, and the least that they request, in millicores.
 func (w *World) headroomOf(pool *karpenterv1.NodePool) (pods, cores int64) {
 	asked, _ := translate.HeadroomOf(pool)
 	if asked == nil || isOther(pool) {
@@ -161,7 +161,7 @@ func (w *World) headroomOf(pool *karpenterv1.NodePool) (pods, cores int64) {
 			nodes[claim.Status.NodeName] = true
 		}
 	})
-	// pods on another program's node with the pool's label count as well
+	// pods on another program's node with the pool's label count too
 	w.server.All(&corev1.Node{}, func(o client.Object) {
 		if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool.Name {
 			nodes[o.GetName()] = true
@@ -190,7 +190,7 @@ func (w *World) headroomOf(pool *karpenterv1.NodePool) (pods, cores int64) {
 	return (cpu + each - 1) / each, cpu
 }
 
-// headroomAsked is for how many pods all pools keep room at most.
+// headroomAsked returns for how many pods at most all pools keep room.
 func (w *World) headroomAsked() (all int) {
 	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
 		pods, _ := w.headroomOf(o.(*karpenterv1.NodePool))
@@ -199,8 +199,8 @@ func (w *World) headroomAsked() (all int) {
 	return all
 }
 
-// headroomMissing finds a pool with headroom that does not say how it stands, says that there is room where there is
-// none, or lacks room although it could have another node.
+// headroomMissing finds a pool with headroom that has no condition, that says there is room where there is none, or
+// that lacks room although it could have another node.
 func (w *World) headroomMissing() string {
 	problem := ""
 	free := w.freeCores()
@@ -210,7 +210,7 @@ func (w *World) headroomMissing() string {
 		if pods == 0 || problem != "" || pool.DeletionTimestamp != nil {
 			return
 		}
-		have := int64(0) // another program's node that has the pool's label is a place for its pods, too
+		have := int64(0) // another program's node with the pool's label counts as room too
 		w.server.All(&corev1.Node{}, func(o client.Object) {
 			if o.GetLabels()[karpenterv1.NodePoolLabelKey] == pool.Name {
 				have += max(0, free[o.GetName()])

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
 )
 
-// fate draws how the next machine behaves.
+// fate draws the behaviour of the next machine.
 func (w *World) fate() cloud.Fate {
 	mix := w.script.Mix
 	d := newDice(w.script.Seed, "machine", w.now.String())
@@ -27,7 +27,7 @@ func (w *World) fate() cloud.Fate {
 	return f
 }
 
-// launched lets the node of a machine join when it is time.
+// launched makes the node of a machine join in time.
 func (w *World) launched(m *cloud.Machine) {
 	w.checkLaunch(m)
 	if m.NeverJoin {
@@ -59,7 +59,7 @@ func (w *World) ready(m *cloud.Machine) {
 	w.setReady(m.Node.Name, corev1.ConditionTrue, corev1.TaintNodeNotReady, false)
 }
 
-// setReady sets the Ready condition of a node, and puts a taint on it or takes it off.
+// setReady sets the Ready condition of a node, and sets or removes a taint.
 func (w *World) setReady(name string, status corev1.ConditionStatus, taint string, tainted bool) {
 	key := client.ObjectKey{Name: name}
 	change(w, &corev1.Node{}, key, apiserver.Status, func(n *corev1.Node) {
@@ -73,20 +73,20 @@ func (w *World) setReady(name string, status corev1.ConditionStatus, taint strin
 	})
 }
 
-// deadAfter is when the node controller notices that a kubelet has gone silent.
+// deadAfter is the time until the node controller notices a silent kubelet.
 const deadAfter = 40 * time.Second
 
-// evictAfter is when it deletes the pods of such a node.
+// evictAfter is the time until it deletes the pods of such a node.
 const evictAfter = 5 * time.Minute
 
-// ended lets the cluster notice that a machine goes.
+// ended makes the cluster notice that a machine goes.
 func (w *World) ended(m *cloud.Machine) {
 	w.tellIf("machine %s ends", m.ProviderID)
 	w.checkEnd(m)
 	gone := m.GoneAt.Sub(start())
 	w.at(gone+deadAfter, func() {
 		w.setReady(m.Node.Name, corev1.ConditionUnknown, corev1.TaintNodeUnreachable, true)
-		// The node controller of the cloud deletes nodes whose machine is gone.
+		// The cloud's node controller deletes nodes whose machine is gone.
 		w.cluster.must(w.server.Delete(&corev1.Node{}, client.ObjectKey{Name: m.Node.Name}, apiserver.DeleteOptions{}))
 	})
 	w.at(gone+deadAfter+evictAfter, func() {
@@ -111,7 +111,7 @@ func (w *World) alive(name string) bool {
 	return false
 }
 
-// heardPod is the kubelet: pods start some time after they were bound, and end some time after they were told to.
+// heardPod is the kubelet: pods start some time after they are bound, and end some time after their deletion begins.
 func (c *cluster) heardPod(pod *corev1.Pod, e apiserver.Event) {
 	if e.Type == apiserver.Deleted {
 		c.detach(pod)
@@ -130,7 +130,7 @@ func (c *cluster) heardPod(pod *corev1.Pod, e apiserver.Event) {
 	}
 }
 
-// podOf returns a pod that is still the same one, nil otherwise.
+// podOf returns a pod if it is still the same one, otherwise nil.
 func (c *cluster) podOf(name string, uid types.UID) *corev1.Pod {
 	found := c.world.server.Peek(&corev1.Pod{}, client.ObjectKey{Namespace: metaNamespace, Name: name})
 	if found == nil || found.GetUID() != uid {

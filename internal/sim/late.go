@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// This file is about requests that outlive their callers: a context that was cancelled, a time-out or a dead
-// process takes no request back that is on its way. It lands later, and nothing bounds when.
+// This file simulates requests that outlive their callers. A cancelled context, a timeout or a dead process does not
+// stop a request that is on its way. It lands later, and nothing bounds when.
 
-// lateMost is the most that such a request takes where a script does not say it.
+// lateMost is the longest delay of such a request, unless a script sets it.
 const lateMost = 5 * time.Minute
 
-// makes reports whether a call makes something that is counted: a claim, a machine.
+// makes reports whether a call makes something that limits count: a claim or a machine.
 func (c *call) makes() bool { return c.verb == "create" || c.verb == "launch" || c.machine }
 
-// kind is the fault without its time.
+// kind returns the fault without its time.
 func (f Fault) kind() Fault {
 	kind, _, _ := strings.Cut(string(f), " ")
 	return Fault(kind)
 }
 
-// lateness returns how long a late call stays on its way: what the fault says ("late 90s"), or a time that is drawn.
+// lateness returns the delay of a late call: as the fault says ("late 90s"), or drawn at random.
 func (w *World) lateness(fault Fault, occasion string) time.Duration {
 	if _, text, stated := strings.Cut(string(fault), " "); stated {
 		if d, err := time.ParseDuration(text); err == nil {
@@ -35,7 +35,7 @@ func (w *World) lateness(fault Fault, occasion string) time.Duration {
 	return d.between(time.Second, most)
 }
 
-// landLate lets a call land that nobody waits for any more.
+// landLate lands a call later, when nobody waits for it any more.
 func (w *World) landLate(p *process, c *call, after time.Duration) {
 	w.after(after, func() {
 		w.actor, w.landing, w.sent = p, c.verb, c.sent
@@ -45,8 +45,7 @@ func (w *World) landLate(p *process, c *call, after time.Duration) {
 	})
 }
 
-// staysBehind lets some calls of a process that died while they were on their way land much later than they would
-// have.
+// staysBehind makes some calls of a dead process land much later than usual. They were on their way when it died.
 func (w *World) staysBehind(p *process, c *call, occasion string) bool {
 	d := newDice(w.script.Seed, "behind", occasion)
 	if w.healed || w.script.Calm || !c.makes() || !d.chance(10*w.script.Mix.Late) {

@@ -16,29 +16,29 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
 )
 
-// This file is about hard limits on nodes (L-14): what users do to them, and what must hold, as docs/limits.md
-// says it.
+// This file is about hard limits on nodes (L-14): what users do to them, and what must hold according to
+// docs/limits.md.
 
-// lookFor is how old the look at a pool may be, when the create is sent, on which it rests: ten seconds by the
-// clock of the replica, which may jump.
+// lookFor is the largest age of the look at a pool on which a create rests, when the create is sent: ten seconds by
+// the clock of the replica, which may jump.
 const lookFor = 10*time.Second + provider.ClockSkew
 
-// viewFor is how old the picture may be, at the beginning of a step, on which a launch rests: steps share it.
+// viewFor is the largest age of the snapshot on which a launch rests, at the beginning of a step: steps share
+// snapshots.
 const viewFor = 5 * time.Second
 
-// The clocks of replicas are wrong by so much at most, so that two of them never differ by more than
-// provider.ClockSkew.
+// Bounds of the clock errors of replicas. Two replicas never differ by more than provider.ClockSkew.
 const (
 	skewBack  = 20 * time.Second
 	skewAhead = provider.ClockSkew - skewBack
 )
 
-// limitVerbs are the lines of a script that are about hard limits.
+// limitVerbs returns the script lines about hard limits.
 func limitVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{"relabel": (*World).relabel, "remake": (*World).remakePool}
 }
 
-// relabel gives the Kth claim the label of another pool, as a user may. One that was made by hand keeps its label.
+// relabel gives the Kth claim the label of another pool, as a user may. Claims made by hand keep their label.
 func (w *World) relabel(a arguments) error {
 	found := w.pick(&karpenterv1.NodeClaim{}, a.first())
 	if found == nil || len(a) < 2 || len(found.GetOwnerReferences()) == 0 {
@@ -54,7 +54,7 @@ func (w *World) relabel(a arguments) error {
 	return nil
 }
 
-// remakePool deletes a pool and makes one of the same name.
+// remakePool deletes a pool and creates one of the same name.
 func (w *World) remakePool(a arguments) error {
 	if w.server.Peek(&karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}) == nil {
 		return nil
@@ -66,16 +66,17 @@ func (w *World) remakePool(a arguments) error {
 	return w.makePool(a)
 }
 
-// sentIn is when the step began that made something, and when that landed.
+// sentIn is when the step began that made something, and when the call landed.
 type sentIn struct{ since, landed time.Duration }
 
-// counted is what the checks of hard limits remember.
+// counted is the state of the checks of hard limits.
 type counted struct {
 	claims   map[types.UID]sentIn
-	born     map[types.UID]time.Duration // when claims appeared, whoever made them
+	born     map[types.UID]time.Duration // when each claim appeared, whoever made it
 	machines map[string]sentIn           // by provider ID
-	// blind has claims, by UID, that users took the finalizer off, or moved to another pool, before any list of the
-	// cloud showed their machine, and when: nobody can know of it then.
+	// blind has claims, by UID, that users took out of the count before the cloud listed their machine: by removing
+	// the finalizer, or by moving the claim to another pool. Nobody can know of the machine then. The value is the
+	// time.
 	blind map[string]time.Duration
 }
 
@@ -98,10 +99,10 @@ func (w *World) noteCreate(claim *karpenterv1.NodeClaim) {
 	}
 }
 
-// looked is when the look may have begun on which the create rests that lands now.
+// looked returns the earliest time of the look on which the landing create rests.
 func (w *World) looked() time.Duration { return max(w.actor.since, w.sent-lookFor) }
 
-// turnsBlind notes that a user takes a claim out of what can be counted.
+// turnsBlind notes that a user takes a claim out of the count.
 func (w *World) turnsBlind(claim client.Object) {
 	m := w.checks.machines[string(claim.GetUID())]
 	if m == nil || w.clock().Before(m.Launched.Add(m.ListLag)) {
@@ -109,7 +110,7 @@ func (w *World) turnsBlind(claim client.Object) {
 	}
 }
 
-// lowered returns when a limit was last set, or lowered, at that time or before.
+// lowered returns when a limit was last set or lowered, at that time or before.
 func (c *checks) lowered(key string, at time.Duration) time.Duration {
 	when, limit := time.Duration(0), int64(math.MaxInt64)
 	for i, span := range c.limits[key] {
@@ -136,10 +137,9 @@ func ownedBy(o client.Object, pool *karpenterv1.NodePool) bool {
 	return false
 }
 
-// checkHardLimit is L-14 for claims: no claim of its own brings a pool above its hard limit, as high as that was
-// at any time since its maker looked at the pool. Claims that were on their way when the limit was lowered are
-// left out: they rest on the higher one. Those of others count that were there by then: made by hand, or another
-// program's.
+// checkHardLimit is L-14 for claims: no claim of Joiner brings a pool above its hard limit. What counts is the highest
+// limit since its maker looked at the pool. Claims that were on their way when the limit was lowered are left out,
+// since they rest on the higher one. Claims of others that existed by then count: made by hand, or another program's.
 func (w *World) checkHardLimit(created *karpenterv1.NodeClaim) {
 	pool := w.poolOf(created)
 	if w.actor == nil || pool == nil || !ownedBy(created, pool) {
@@ -148,7 +148,7 @@ func (w *World) checkHardLimit(created *karpenterv1.NodeClaim) {
 	key := "hard " + string(pool.UID)
 	moved, ever := w.checks.moved[string(pool.UID)]
 	if ever && moved > w.looked() {
-		return // it rests on places that were exchanged since (ADR 0023)
+		return // its places have been exchanged since (ADR 0023)
 	}
 	_, limit := w.checks.since(key, w.looked())
 	lowered, own := max(w.checks.lowered(key, w.looked()), moved), int64(0)
@@ -171,15 +171,15 @@ func (w *World) checkHardLimit(created *karpenterv1.NodeClaim) {
 	}
 }
 
-// enforced reports whether a pool says that its hard limit is in force, for the limit that it has now.
+// enforced reports whether a pool says that its current hard limit is in force.
 func enforced(pool *karpenterv1.NodePool) bool {
 	c, found := condition.Get(pool.Status.Conditions, karpenterv1.ConditionTypeHardLimitEnforced)
 	return found && c.Status == "True" && c.ObservedGeneration == pool.Generation
 }
 
-// poolMachines are the machines of a pool that count. Without all, those are left out that were sent for before
-// the limit was lowered and came after, and those whose claim is gone. With all, what nobody can know of counts if it
-// was so before the limit was set: a pool does not say that its limit is in force while such a launch may land.
+// poolMachines counts the machines of a pool. Without all, it leaves out those requested before the limit was lowered
+// that came afterwards, and those whose claim is gone. With all, machines that nobody can know of count if they were
+// so before the limit was set: a pool does not say that its limit is in force while such a launch may land.
 func (w *World) poolMachines(pool *karpenterv1.NodePool, all bool, lowered time.Duration) int64 {
 	set := w.checks.lowered("hard "+string(pool.UID), w.now)
 	alive, n := map[string]bool{}, int64(0)
@@ -196,9 +196,9 @@ func (w *World) poolMachines(pool *karpenterv1.NodePool, all bool, lowered time.
 	return n
 }
 
-// checkInstances is L-14 for machines. From the moment that the pool says so, there are never more than its hard
-// limit, of whatever origin. Before that no launch whose step began under the limit brings those above it that
-// have a claim.
+// checkInstances is L-14 for machines. Once the pool says that its hard limit is in force, there are never more
+// machines than that, of whatever origin. Before that, no launch whose step began under the limit brings the machines
+// with a claim above it.
 func (w *World) checkInstances(launched *cloud.Machine) {
 	name := client.ObjectKey{Name: launched.Labels[karpenterv1.NodePoolLabelKey]}
 	pool, _ := w.server.Peek(&karpenterv1.NodePool{}, name).(*karpenterv1.NodePool)
@@ -212,7 +212,7 @@ func (w *World) checkInstances(launched *cloud.Machine) {
 	}
 	key, since := "hard "+string(pool.UID), max(0, w.actor.since-viewFor)
 	if spans := w.checks.limits[key]; len(spans) == 0 || spans[0].since > since {
-		return // the step began before the pool was made
+		return // the step began before the pool was created
 	}
 	_, limit := w.checks.since(key, since)
 	lowered := w.checks.lowered(key, since)
@@ -222,7 +222,7 @@ func (w *World) checkInstances(launched *cloud.Machine) {
 	}
 }
 
-// checkEnforced counts the machines of a pool that says that its hard limit is in force.
+// checkEnforced counts the machines of a pool if it says that its hard limit is in force.
 func (w *World) checkEnforced(pool *karpenterv1.NodePool) {
 	if !enforced(pool) {
 		return
@@ -232,11 +232,11 @@ func (w *World) checkEnforced(pool *karpenterv1.NodePool) {
 	}
 }
 
-// limits adds what users do to limits and pools, from dice of its own: what other seeds have shown stays as it was.
+// limits adds users' changes of limits and pools. It has its own dice, so that scripts of other seeds do not change.
 func (g *generator) limits() {
 	d := newDice(g.script.Seed, "limits")
 	at := func() time.Duration { return d.between(10*time.Second, g.script.Heal-30*time.Second) }
-	if d.chance(0.3) { // a limit that is set in the middle of a plan
+	if d.chance(0.3) { // a limit set in the middle of a plan
 		name, app, when := of(&d, g.names...), of(&d, g.apps...), at()
 		g.add(when, "limit", name, "hard=none")
 		g.add(when+10*time.Second, "scale", app, fmt.Sprint(4+d.n(5)))

@@ -14,12 +14,12 @@ import (
 const (
 	// quietFor is how long no claim and no machine may come or go before the system counts as quiet.
 	quietFor = time.Hour
-	// quietWithin bounds when that has to be, counted from the healing: a machine that never joins takes a quarter of
-	// an hour to be given up, and what replaces it may have been launched before the faults were healed.
+	// quietWithin bounds the time from the healing until the system is quiet. A machine that never joins is given up
+	// after a quarter of an hour, and its replacement may have been launched before the healing.
 	quietWithin = 3 * time.Hour
 )
 
-// quiet reports whether the run can end: nothing has changed for an hour, or never will.
+// quiet reports whether the run can end: nothing has changed for an hour, or the system never becomes quiet.
 func (w *World) quiet() bool {
 	if !w.healed {
 		return false
@@ -28,7 +28,7 @@ func (w *World) quiet() bool {
 	return w.now >= since+quietFor || w.now > w.script.Heal+quietWithin
 }
 
-// checkLiveness looks at the end of a run, which the healed system had all the time it needs to reach.
+// checkLiveness checks the end state of a run. The healed system had all the time that it needs to reach it.
 func (w *World) checkLiveness() {
 	if w.now < max(w.checks.changed, w.script.Heal)+quietFor {
 		w.fail(checkQuiet, "claims and machines still come and go %s after all faults were healed",
@@ -71,7 +71,8 @@ func (w *World) unplaced() string {
 	return problem
 }
 
-// tooMany finds a pool above its limit (L-40), and a static one with another number of nodes than its replicas (D-12).
+// tooMany finds a pool above its limit (L-40), and a static pool whose number of nodes differs from its replicas
+// (D-12).
 func (w *World) tooMany() string {
 	problem := ""
 	w.server.All(&karpenterv1.NodePool{}, func(o client.Object) {
@@ -97,7 +98,7 @@ func (w *World) count(pool string) int64 {
 	return n
 }
 
-// others counts the claims of another program that carry the label of a pool.
+// others counts the claims of another program with the label of a pool.
 func (w *World) others(pool string) int64 {
 	n := int64(0)
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
@@ -120,7 +121,7 @@ func (w *World) strays() string {
 	return ""
 }
 
-// claimsAlone finds a claim without a machine, one that has not become a node, and one whose end is stuck.
+// claimsAlone finds a claim without a machine, a claim that has not become a node, and a claim whose end is stuck.
 func (w *World) claimsAlone() string {
 	problem := ""
 	w.server.All(&karpenterv1.NodeClaim{}, func(o client.Object) {
@@ -180,7 +181,7 @@ func (w *World) drifted() string {
 	return problem
 }
 
-// idle finds a node without pods that emptiness ought to have removed (D-03).
+// idle finds a node without pods that emptiness should have removed (D-03).
 func (w *World) idle() string {
 	used := map[string]bool{}
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
@@ -216,10 +217,10 @@ func (w *World) idle() string {
 	return problem
 }
 
-// restless is how many intents may be taken back in a quiet hour. Each taints a node for a moment.
+// restless is how many intents may be taken back in a quiet hour. Each one taints a node for a moment.
 const restless = 30
 
-// sparedSince counts the intents that were taken back since then.
+// sparedSince counts the intents taken back since then.
 func (w *World) sparedSince(then time.Duration) int {
 	n := 0
 	for _, at := range w.checks.sparings {

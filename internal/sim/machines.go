@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/ec2cloud"
 )
 
-// This file is what lines of a script do to machines and markets.
+// This file holds script actions on machines and markets.
 
 func (w *World) vanish(a arguments) error {
 	machines := w.cloud.Machines()
@@ -27,7 +27,7 @@ func (w *World) vanish(a arguments) error {
 	return nil
 }
 
-// interrupt gives a machine notice, and takes it away when the time is over.
+// interrupt gives notice for a machine, and takes it away when the time is over.
 func (w *World) interrupt(a arguments) error {
 	machines := w.cloud.Machines()
 	n, err := strconv.Atoi(a.first())
@@ -43,7 +43,7 @@ func (w *World) interrupt(a arguments) error {
 	return nil
 }
 
-// sicken makes the kubelet of a machine's node go silent for a while; pods go on running.
+// sicken silences the kubelet of a machine's node for a while; its pods keep running.
 func (w *World) sicken(a arguments) error {
 	machines := w.cloud.Machines()
 	if len(a) != 2 {
@@ -76,7 +76,7 @@ func (w *World) runOut(a arguments) error {
 	return nil
 }
 
-// fairWeather ends what goes wrong in the cloud.
+// fairWeather ends the faults of the cloud.
 func (w *World) fairWeather() {
 	if w.account == nil {
 		w.simulated.RunOut(0)

@@ -11,14 +11,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 )
 
-// This file lets stories tell which node goes first when a pool has too many (L-41).
+// This file lets stories check which node goes first when a pool has too many (L-41).
 
-// orderVerbs are the lines of scripts that this file adds.
+// orderVerbs returns the script lines of this file.
 func orderVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{"drift-claim": (*World).driftClaim}
 }
 
-// driftClaim lets the Kth claim say that it was made from another template than its pool has: it drifts, alone.
+// driftClaim makes the Kth claim look as if made from another template: it alone drifts.
 func (w *World) driftClaim(a arguments) error {
 	found := w.pick(&karpenterv1.NodeClaim{}, a.first())
 	if found == nil {
@@ -34,7 +34,7 @@ func (w *World) driftClaim(a arguments) error {
 	return nil
 }
 
-// nodeNumbers are the numbers of our nodes, in the order in which their machines were launched: "1,3".
+// nodeNumbers returns the numbers of our nodes, in the order of their launches: "1,3".
 func (w *World) nodeNumbers() string {
 	var numbers []string
 	w.server.All(&corev1.Node{}, func(o client.Object) {

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube"
 )
 
-// The delays of a step that failed, as in package app.
+// Delays after a failed step, as in package serve.
 const (
 	retryFirst = 100 * time.Millisecond
 	retryMost  = 10 * time.Second
@@ -20,12 +20,12 @@ type waiting struct {
 	at      time.Duration // not before
 }
 
-// line is one controller in a replica with its queue: equal requests are merged into the earliest, one that is being
-// worked on waits, a limited number are worked on at the same time.
+// line is one controller in a replica with its queue. Equal requests are merged into the earliest, a request in
+// progress waits, and at most Workers requests are processed at the same time.
 type line struct {
 	kube.Controller
 	replica  *replica
-	queue    []waiting // in the order in which they came
+	queue    []waiting // in the order of arrival
 	busy     map[reconcile.Request]bool
 	failures map[reconcile.Request]int
 }
@@ -34,7 +34,7 @@ func newLine(r *replica, c kube.Controller) *line {
 	return &line{Controller: c, replica: r, busy: map[reconcile.Request]bool{}, failures: map[reconcile.Request]int{}}
 }
 
-// add asks for a request to be worked on, after a delay.
+// add queues a request after a delay.
 func (l *line) add(request reconcile.Request, after time.Duration) {
 	at := l.replica.world.now + max(0, after)
 	for i := range l.queue {
@@ -51,7 +51,7 @@ func (l *line) add(request reconcile.Request, after time.Duration) {
 	l.replica.world.after(after, l.pump)
 }
 
-// pump starts what is due, as far as there are workers.
+// pump starts due requests, as far as workers are free.
 func (l *line) pump() {
 	r := l.replica
 	if r.dead || !r.started || r.held(l.pump) {
@@ -77,7 +77,7 @@ func (l *line) pump() {
 	}
 }
 
-// done takes the outcome of a step.
+// done handles the outcome of a step.
 func (l *line) done(request reconcile.Request, result reconcile.Result, err error) {
 	delete(l.busy, request)
 	switch {

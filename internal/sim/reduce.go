@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// maxReductions bounds the runs that a reduction may take.
+// maxReductions bounds the runs of a reduction.
 const maxReductions = 600
 
-// Reduce returns a short script that still violates the same check: first the drawn faults of calls are stated one by
-// one instead of drawn, then lines are left out as long as it fails.
+// Reduce returns a short script that still violates the same check. First it states the drawn faults of calls one by
+// one. Then it leaves out lines as long as the script still fails.
 func Reduce(ground *Ground, script Script, result Result) Script {
 	r := reducer{ground: ground, check: result.Check, about: about(result), left: maxReductions}
 	stated := script
@@ -38,8 +38,8 @@ type reducer struct {
 	left   int
 }
 
-// about is what a violation is about: converges finds claims, pods, pools and more, and a shorter script is to show
-// the same.
+// about returns what a violation is about. The check converges finds claims, pods, pools and more, and a shorter
+// script should show the same.
 func about(result Result) string {
 	first, _, _ := strings.Cut(result.Violation, " ")
 	return first
@@ -79,7 +79,7 @@ func (r *reducer) fewerFaults(script Script) map[string]Fault {
 	}))
 }
 
-// fewer leaves out as many elements as it can, in ever smaller pieces, such that the rest still fails.
+// fewer leaves out as many elements as possible, in ever smaller pieces, as long as the rest still fails.
 func fewer[T any](all []T, fails func([]T) bool) []T {
 	for size := max(1, len(all)/2); ; size = max(1, size/2) {
 		for i := 0; i < len(all); {

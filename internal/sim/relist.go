@@ -9,14 +9,13 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/apiserver"
 )
 
-// This file breaks watches. A watch that comes back when its version is too old has lost events for good. An informer
-// then lists the kind: it sees the newest states only, what went is seen by its absence, and an object that was made
-// anew under its name looks changed.
+// This file breaks watches. A watch that reconnects with too old a version has lost events for good. The informer then
+// lists the kind. It sees only the newest states and deletions by absence, and a recreated object looks changed.
 
 // lostAll means that the watch of a kind is broken: no event arrives.
 const lostAll = math.MaxUint64
 
-// relistVerbs are the lines of scripts that this file adds.
+// relistVerbs returns the script lines of this file.
 func relistVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{"relist": (*World).relistOne}
 }
@@ -43,7 +42,7 @@ func (w *World) relistOne(a arguments) error {
 	return nil
 }
 
-// relist lists a kind anew, and takes in what differs, one change after the other, as an informer does.
+// relist lists a kind again, and takes in the differences one by one, like an informer.
 func (r *replica) relist(kind string) {
 	if r.dead || r.held(func() { r.relist(kind) }) {
 		return
@@ -62,13 +61,13 @@ func (r *replica) relist(kind string) {
 	r.stalled[kind] = due
 }
 
-// misses reports whether an event was lost with a watch, or was found by a list before the last one.
+// misses reports whether an event was lost with a watch, or was found by an earlier list than the last one.
 func (r *replica) misses(e apiserver.Event) bool {
 	lost := r.lost[e.Kind()]
 	return e.Version < lost || e.Version == lost && !e.Listed
 }
 
-// relists adds broken watches to some scripts, from dice of its own: what other seeds have shown stays as it was.
+// relists adds broken watches to some scripts. It has its own dice, so that scripts of other seeds do not change.
 func (g *generator) relists() {
 	d := newDice(g.script.Seed, "relists")
 	if !d.chance(0.3) {

@@ -23,7 +23,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// replica is a process of the controller. It believes that it leads.
+// replica is a process of the controller that believes to be the leader.
 type replica struct {
 	world    *World
 	number   int
@@ -34,18 +34,18 @@ type replica struct {
 	order    []*line
 	watches  map[string][]watching // by kind
 	fed      map[string]bool       // kinds that the feed wants
-	unread   int                   // kinds that have not been listed yet
+	unread   int                   // kinds not listed yet
 	started  bool
 	dead     bool
-	paused   time.Duration            // until then it does nothing
-	inbox    []func()                 // what it does then
-	skew     time.Duration            // of its clock
-	stalled  map[string]time.Duration // by kind: the watch delivers nothing before
-	lost     map[string]uint64        // by kind: up to which version events were lost with a watch
+	paused   time.Duration            // it does nothing until then
+	inbox    []func()                 // work for that time
+	skew     time.Duration            // the error of its clock
+	stalled  map[string]time.Duration // by kind: until when the watch delivers nothing
+	lost     map[string]uint64        // by kind: the version up to which events were lost with a watch
 	running  map[*process]int
 	parked   []parked
 	known    known
-	skewMost time.Duration // the most that its clock was ever off
+	skewMost time.Duration // the largest error that its clock ever had
 
 	clusterLimit int64 // its flag, 0 for none
 	store        *world.Store
@@ -58,7 +58,7 @@ type watching struct {
 	line *line
 }
 
-// String is how traces name it.
+// String returns its name in traces.
 func (r *replica) String() string { return r.name }
 
 func kindOf(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }
@@ -83,7 +83,7 @@ func (w *World) launchReplica() *replica {
 	d := newDice(w.script.Seed, "each", r.String())
 	settings := joiner.DefaultConfig().Settings()
 	settings.NodeRepair = true
-	settings.BuffersServed = w.script.hasBuffers() // else nobody reads them, and seeds keep their meaning
+	settings.BuffersServed = w.script.hasBuffers() // otherwise nobody reads them, and seeds keep their meaning
 	settings.TakeoverGrace = 0                     // users make NodeClaims from the first moment
 	r.clusterLimit = w.clusterLimit()
 	settings.MaxClaims = r.clusterLimit
@@ -131,7 +131,7 @@ func (w *World) launchReplica() *replica {
 	return r
 }
 
-// readAll lists every kind, each at a time of its own, and starts the controllers when all are there.
+// readAll lists every kind, each at its own time, and starts the controllers when all are listed.
 func (r *replica) readAll() {
 	kinds := []string{}
 	for _, object := range r.feed.Kinds() {
@@ -183,7 +183,7 @@ func (r *replica) wake(watch watching, old, fresh client.Object) {
 	}
 }
 
-// held reports whether the replica is paused; then again is called when it goes on, after all that was held before.
+// held reports whether the replica is paused. If so, again is called when it resumes, after everything held before.
 func (r *replica) held(again func()) bool {
 	if r.paused <= r.world.now {
 		return false
@@ -196,7 +196,7 @@ func (r *replica) held(again func()) bool {
 }
 
 func (r *replica) resume() {
-	if r.paused > r.world.now { // it was paused again meanwhile
+	if r.paused > r.world.now { // it was paused again in the meantime
 		r.world.at(r.paused, r.resume)
 		return
 	}
@@ -207,7 +207,7 @@ func (r *replica) resume() {
 	}
 }
 
-// deliver brings an event to the replica, as late as its watch of the kind is.
+// deliver brings an event to the replica, with the delay of its watch of the kind.
 func (r *replica) deliver(e apiserver.Event) {
 	kind := e.Kind()
 	d := newDice(r.world.script.Seed, "watch", r.String(), kind, e.Object.GetNamespace(), e.Object.GetName(),
@@ -253,7 +253,7 @@ func (r *replica) receive(e apiserver.Event) {
 	}
 }
 
-// crash ends a replica: its handle is dead before any stack unwinds. Another one starts.
+// crash ends a replica; the replica counts as dead before any stack unwinds. Another one starts.
 func (w *World) crash(r *replica) {
 	w.end(r)
 	d := newDice(w.script.Seed, "restart", r.String())
@@ -284,7 +284,7 @@ func (w *World) end(r *replica) {
 		p.dead = true
 		ended = append(ended, p)
 	}
-	for _, p := range ended { // the order does not matter: nothing they do can be seen any more
+	for _, p := range ended { // in any order: none of their effects can be seen any more
 		p.strand.stop()
 	}
 	w.deaths++

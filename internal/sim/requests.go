@@ -11,24 +11,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// This file counts what a run asks of the API server (B-12). What a node costs that comes or goes is then a function
-// of a script: it is the same on every machine, and a request more shows in testdata/requests.
+// This file counts the API requests of a run (B-12). The cost of adding or removing a node is thus a function of a
+// script: it is the same on every machine, and an additional request shows in testdata/requests.
 
-// event is the verb under which events are counted. A process sends each by a request of its own.
+// verbEvent is the verb under which events are counted. A process sends each event in a request of its own.
 const verbEvent = "event"
 
-// Request is a kind of request: of which controller, which verb on which kind of objects. Of an event it is the
-// reason, and the kind of the object that it is about; nobody knows its controller.
+// Request is a kind of request: its controller, verb and kind of objects. For an event, Object is the reason and the
+// kind of the object concerned, and Controller is unknown.
 type Request struct {
 	Controller, Verb, Object string
-	// Refused says that the API server did not do it: the object has changed, or is gone.
+	// Refused says that the API server refused it: the object has changed, or is gone.
 	Refused bool
 }
 
-// Requests are counts by kind.
+// Requests are the numbers of requests by kind.
 type Requests map[Request]int
 
-// Total is the number of all.
+// Total returns the sum.
 func (r Requests) Total() (sum int) {
 	for _, n := range r {
 		sum += n
@@ -36,7 +36,7 @@ func (r Requests) Total() (sum int) {
 	return sum
 }
 
-// Table prints the counts, and each divided by so many nodes: the most frequent first, events after all others.
+// Table formats the counts, and each count divided by nodes: the most frequent first, events last.
 func (r Requests) Table(nodes int) string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -53,11 +53,11 @@ func (r Requests) Table(nodes int) string {
 	}
 	fmt.Fprintf(t, "all, of them events\t%d, %d\t%.2f, %.2f\n", r.Total(), events, float64(r.Total())/float64(nodes),
 		float64(events)/float64(nodes))
-	_ = t.Flush() // a builder takes everything
+	_ = t.Flush() // a builder never fails
 	return b.String()
 }
 
-// last sorts events behind all others.
+// last sorts events after all others.
 func (r Request) last() string {
 	if r.Verb == verbEvent {
 		return verbEvent
@@ -65,7 +65,7 @@ func (r Request) last() string {
 	return ""
 }
 
-// String is how tables name it.
+// String returns its name in tables.
 func (r Request) String() string {
 	text := strings.TrimPrefix(r.Controller+": "+r.Verb+" "+r.Object, ": ")
 	if r.Refused {
@@ -92,12 +92,12 @@ func (w *World) countEvent(about client.Object, reason string) {
 	w.requests[Request{Verb: verbEvent, Object: reason + " " + kindOf(about)}]++
 }
 
-// requestVerbs are the lines of scripts that this file adds.
+// requestVerbs returns the script lines of this file.
 func requestVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{"count": (*World).countAnew}
 }
 
-// countAnew forgets what was asked so far: the line is "at 3m count requests".
+// countAnew resets the counts: the line is "at 3m count requests".
 func (w *World) countAnew(arguments) error {
 	clear(w.requests)
 	return nil

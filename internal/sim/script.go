@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Mix is how often what goes wrong, as probabilities.
+// Mix is how often each fault occurs, as probabilities.
 type Mix struct {
 	Refuse, Lose, Conflict, Slow, Crash float64 // of calls to the API server; Slow and Crash also to the cloud
 	CloudRefuse, CloudLose              float64
@@ -18,18 +18,18 @@ type Mix struct {
 	StallMost                           time.Duration
 	NeverJoin                           float64 // of machines
 	BootMost, EndMost, ListLagMost      time.Duration
-	Late                                float64 // of calls that make something: they land after they were given up
+	Late                                float64 // of calls that make something: they land after their caller gave up
 	LateMost                            time.Duration
 }
 
-// Action is a line of a script: what is done to the world, and when.
+// Action is a line of a script: an action on the world, and its time.
 type Action struct {
 	At   time.Duration
 	Verb string
 	Args []string
 }
 
-// String is the line.
+// String returns the line.
 func (a Action) String() string {
 	return strings.TrimSpace(fmt.Sprintf("at %s %s %s", a.At, a.Verb, strings.Join(a.Args, " ")))
 }
@@ -45,19 +45,19 @@ type Script struct {
 	Seed  uint64
 	Prose []string // comments at the top
 	Mix   Mix
-	Calm  bool   // no faults but those in Faults
+	Calm  bool   // only the faults in Faults and Patterns occur
 	Cloud string // ec2, or "" for the simulated one
 	// Tolerance is the processes' --price-tolerance, in percent.
 	Tolerance int
 	Actions   []Action
 	Faults    map[string]Fault // by occasion
-	// Patterns are faults of all calls whose occasion a pattern describes, in which * stands for any text. The first
-	// counts.
+	// Patterns are faults of all calls whose occasion matches a pattern, in which * stands for any text. The first
+	// match counts.
 	Patterns []CallFault
-	Heal     time.Duration // from then on nothing goes wrong
+	Heal     time.Duration // the time at which all faults end
 }
 
-// fields gives the parts of a mix their names in scripts.
+// fields maps names in scripts to the parts of a mix.
 func (m *Mix) fields() map[string]any {
 	return map[string]any{
 		"refuse": &m.Refuse, "lose": &m.Lose, "conflict": &m.Conflict, "slow": &m.Slow, "crash": &m.Crash,
@@ -67,7 +67,7 @@ func (m *Mix) fields() map[string]any {
 	}
 }
 
-// String prints the script so that Parse reads it.
+// String formats the script in the form that Parse reads.
 func (s Script) String() string {
 	var b strings.Builder
 	for _, line := range s.Prose {
@@ -109,7 +109,7 @@ func (s Script) String() string {
 	return b.String()
 }
 
-// Parse reads a script. Errors name the line and what is allowed.
+// Parse parses a script. Errors name the line and what is allowed.
 func Parse(text string) (Script, error) {
 	s := Script{Faults: map[string]Fault{}}
 	scanner := bufio.NewScanner(strings.NewReader(text))
@@ -192,7 +192,7 @@ func (s *Script) stated(occasion string) (Fault, bool) {
 	return NoFault, false
 }
 
-// matches reports whether a text is as a pattern says; * stands for any text, also none.
+// matches reports whether a text matches a pattern; * stands for any text, including none.
 func matches(pattern, text string) bool {
 	head, rest, wild := strings.Cut(pattern, "*")
 	tail, begins := strings.CutPrefix(text, head)

@@ -14,14 +14,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
 )
 
-// This file is about nodes that an agent finds broken, and about machines that are rebooted (K-49).
+// This file is about nodes that an agent reports as broken, and about machines that are rebooted (K-49).
 
 func sickVerbs() map[string]func(*World, arguments) error {
 	return map[string]func(*World, arguments) error{"fault": (*World).fault, "ail": (*World).ail}
 }
 
-// ail lets the node of the Kth machine have a condition that only another machine helps, for a time if there is one;
-// it serves its pods meanwhile.
+// ail gives the node of the Kth machine a condition that only another machine can cure, for a time if one is given.
+// The node serves its pods meanwhile.
 func (w *World) ail(a arguments) error {
 	n, err := strconv.Atoi(a.first())
 	lasts := time.Duration(0)
@@ -48,14 +48,14 @@ func (w *World) ail(a arguments) error {
 	return nil
 }
 
-// What a reboot does about a fault.
+// Effects of a reboot on a fault.
 const (
-	cured    = "cured"    // it takes it away
-	stubborn = "stubborn" // it changes nothing
+	cured    = "cured"    // the fault ends
+	stubborn = "stubborn" // the fault stays
 	lost     = "lost"     // the machine does not come back
 )
 
-// fault makes the node of the Kth machine need a reboot. Whether that helps is drawn where it is not said.
+// fault makes the node of the Kth machine need a reboot. The effect of the reboot is drawn unless it is given.
 func (w *World) fault(a arguments) error {
 	machines := w.cloud.Machines()
 	n, err := strconv.Atoi(a.first())
@@ -82,7 +82,7 @@ func (w *World) setCondition(name string, kind corev1.NodeConditionType, status 
 	})
 }
 
-// rebooted lets a machine go down and start anew: its node has another boot ID then.
+// rebooted makes a machine go down and start again, with a new boot ID of its node.
 func (w *World) rebooted(m *cloud.Machine) {
 	w.reboots++
 	w.tellIf("machine %s reboots", m.ProviderID)
@@ -114,8 +114,8 @@ func (w *World) rebooted(m *cloud.Machine) {
 	})
 }
 
-// sickness adds to some scripts nodes that are broken or silent, with dice of its own: what other seeds have shown
-// stays as it was.
+// sickness adds broken or silent nodes to some scripts. It has its own dice, so that scripts of other seeds do not
+// change.
 func (g *generator) sickness() {
 	d := newDice(g.script.Seed, "sickness")
 	if !d.chance(0.4) {
@@ -131,8 +131,8 @@ func (g *generator) sickness() {
 	}
 }
 
-// ailments adds to some scripts nodes that only another machine helps, and that recover now and then, with dice of its
-// own.
+// ailments adds nodes that only another machine can cure, and that sometimes recover, to some scripts. It has its own
+// dice.
 func (g *generator) ailments() {
 	d := newDice(g.script.Seed, "ailments")
 	if !d.chance(0.3) {

@@ -10,7 +10,7 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// tellState prints the state of the world: of a violation at the end of a run, that is where to look first.
+// tellState prints the state of the world: the first thing to look at after a violation at the end of a run.
 func (w *World) tellState() {
 	if !w.verbose() {
 		return
@@ -49,7 +49,7 @@ func goes(o client.Object) string {
 	return ", goes"
 }
 
-// holding lists conditions, those that are not True with their status.
+// holding lists conditions, with their status if that is not True.
 func holding(conditions []karpenterv1.Condition) string {
 	var list []string
 	for _, c := range conditions {

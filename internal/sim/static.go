@@ -10,11 +10,11 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// This file watches over the node limit of static pools: for them the soft limit is a cap too (L-31).
+// This file checks the node limit of static pools: for these the soft limit is a cap too (L-31).
 
 const checkStaticCap = "static-cap"
 
-// staticCap returns the node limit of a static pool, hard or soft; no limit for another pool.
+// staticCap returns the node limit of a static pool, hard or soft; for another pool it returns no limit.
 func staticCap(pool *karpenterv1.NodePool) int64 {
 	if pool.Spec.Replicas == nil {
 		return math.MaxInt64
@@ -28,8 +28,8 @@ func staticCap(pool *karpenterv1.NodePool) int64 {
 	return math.MaxInt64
 }
 
-// checkStaticCap is L-31 for static pools: no claim of Joiner's own brings one above its node limit, as high as that
-// was at any time since the step began that makes the claim.
+// checkStaticCap is L-31 for static pools: no claim of Joiner brings one above its node limit. What counts is the
+// highest limit since the step began that makes the claim.
 func (w *World) checkStaticCap(created *karpenterv1.NodeClaim) {
 	pool := w.poolOf(created)
 	if w.actor == nil || pool == nil || pool.Spec.Replicas == nil {
@@ -48,8 +48,8 @@ func (w *World) checkStaticCap(created *karpenterv1.NodeClaim) {
 	}
 }
 
-// staticSoft adds a static pool with a soft limit to some scripts: it is rolled, and its replicas and limit change
-// meanwhile. It is drawn for itself: what other seeds have shown stays as it was.
+// staticSoft adds a static pool with a soft limit to some scripts: it is rolled, while its replicas and limit change.
+// It has its own dice, so that scripts of other seeds do not change.
 func (g *generator) staticSoft() {
 	d := newDice(g.script.Seed, "static soft")
 	if !d.chance(0.15) {

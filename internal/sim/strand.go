@@ -6,8 +6,7 @@ import (
 	"iter"
 )
 
-// strand is a coroutine that carries out one reconcile after another. It is used again because its stack has grown by
-// then.
+// strand is a coroutine that runs one reconcile after another. It is reused because its stack has already grown.
 type strand struct {
 	next    func() (*call, bool) // runs to the next call; nil says that the reconcile has ended
 	stop    func()
@@ -15,7 +14,7 @@ type strand struct {
 	process *process
 }
 
-// idleStrand returns a strand that waits for a reconcile.
+// idleStrand returns a strand that is free for a reconcile.
 func (w *World) idleStrand() *strand {
 	if last := len(w.strands) - 1; last >= 0 {
 		s := w.strands[last]
@@ -31,7 +30,7 @@ func (w *World) idleStrand() *strand {
 	return s
 }
 
-// stopStrands ends the strands that wait.
+// stopStrands ends the idle strands.
 func (w *World) stopStrands() {
 	for _, s := range w.strands {
 		s.stop()
@@ -39,7 +38,7 @@ func (w *World) stopStrands() {
 	w.strands = nil
 }
 
-// run carries the reconcile out. It reports false when its process has died on the way.
+// run runs the reconcile. It returns false if the process died on the way.
 func (p *process) run() (ended bool) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -19,12 +19,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// This file is about the hard limit of the whole cluster (K-53, ADR 0023): with which flag replicas run, what users do
-// to the table, and what must hold.
+// This file is about the hard limit of the whole cluster (K-53, ADR 0023): the flag of replicas, what users do to the
+// table, and what must hold.
 
 const (
 	checkClusterLimit = "cluster-limit"
-	clusterKey        = "cluster" // of the limits that checks remember
+	clusterKey        = "cluster" // key among the limits that checks record
 	verbClusterLimit  = "cluster-limit"
 )
 
@@ -33,18 +33,18 @@ func tableVerbs() map[string]func(*World, arguments) error {
 		"lose-table": (*World).loseTable}
 }
 
-// clusterLimit is the flag of a replica that starts now, 0 for none.
+// clusterLimit returns the flag of a replica that starts now, 0 for none.
 func (w *World) clusterLimit() (most int64) {
 	for _, action := range w.script.Actions {
 		if action.Verb == verbClusterLimit && action.At <= w.now {
-			// what it is not was said when it was carried out
+			// errors were reported when the line was executed
 			most, _ = strconv.ParseInt(arguments(action.Args).first(), 10, 64)
 		}
 	}
 	return most
 }
 
-// setClusterLimit rolls the replicas to another flag: the new one starts, and the others end a while later.
+// setClusterLimit rolls the replicas to another flag: a new one starts, and the others end a while later.
 func (w *World) setClusterLimit(a arguments) error {
 	if n, err := strconv.ParseInt(a.first(), 10, 64); err != nil || n < 1 {
 		return fmt.Errorf("%q is no number above 0", a.first())
@@ -78,7 +78,7 @@ func (w *World) loseTable(arguments) error {
 	return nil
 }
 
-// noteTable remembers how the table changes.
+// noteTable records changes of the table.
 func (w *World) noteTable(e apiserver.Event, object *corev1.ConfigMap) {
 	if object.Name != apply.TableName || e.Type == apiserver.Deleted {
 		return
@@ -99,9 +99,9 @@ func (w *World) noteTable(e apiserver.Event, object *corev1.ConfigMap) {
 	w.checks.places = table.Places
 }
 
-// checkClusterLimit is K-53: no claim of Joiner's brings the claims of the cluster above its limit, as high as that
-// was at any time since its maker looked. Claims that were on their way when it was lowered are left out, and so are
-// those that others made since.
+// checkClusterLimit is K-53: no claim of Joiner brings the claims of the cluster above its limit. What counts is the
+// highest limit since its maker looked. Claims that were on their way when the limit was lowered are left out, and so
+// are those that others have made since.
 func (w *World) checkClusterLimit(created *karpenterv1.NodeClaim) {
 	if _, _, owned := translate.OwningPool(created); w.actor == nil || !owned || w.clusterLimit() == 0 {
 		return
@@ -124,16 +124,16 @@ func (w *World) checkClusterLimit(created *karpenterv1.NodeClaim) {
 	}
 }
 
-// clusterRoom is how many more claims the cluster may have, when all is quiet.
+// clusterRoom returns how many more claims the cluster may have, when all is quiet.
 func (w *World) clusterRoom() int64 {
 	most := w.clusterLimit()
 	if most == 0 {
 		return math.MaxInt64
 	}
-	for _, r := range w.replicas { // one may run on with an older flag, when the newer one died
+	for _, r := range w.replicas { // one may keep running with an older flag if the newer one died
 		most = min(most, r.clusterLimit)
 	}
-	if spans := w.checks.limits[clusterKey]; len(spans) > 0 { // else no plan was ever carried out
+	if spans := w.checks.limits[clusterKey]; len(spans) > 0 { // otherwise no plan was ever carried out
 		most = min(most, spans[len(spans)-1].limit)
 	}
 	n := int64(0)
@@ -141,20 +141,21 @@ func (w *World) clusterRoom() int64 {
 	return max(0, most-n)
 }
 
-// room is how many more nodes a pool may have, when all is quiet, as its limit and that of the cluster allow.
+// room returns how many more nodes a pool may have by its limit and the cluster's, when all is quiet.
 func (w *World) room(pool *karpenterv1.NodePool) int64 {
 	return min(nodeLimit(pool)-w.count(pool.Name), w.clusterRoom())
 }
 
-// table adds a hard limit of the whole cluster to some scripts. It takes part in nothing that is drawn for the others.
+// table adds a hard limit of the whole cluster to some scripts. It has its own dice, so that the rest of the scripts
+// does not change.
 func (g *generator) table() {
 	d := newDice(g.script.Seed, "table")
 	if !d.chance(0.25) {
 		return
 	}
 	g.add(0, verbClusterLimit, fmt.Sprint(1+d.n(9)))
-	// A drain waits for a budget, the budget for a pod, and the pod for room: no limit of a pool does that, since pods
-	// have others.
+	// Avoids a deadlock: a drain waits for a budget, the budget for a pod, and the pod for room. Limits of pools
+	// cannot cause that, since there are other pools.
 	for _, action := range g.script.Actions {
 		if action.Verb == "workload" {
 			for i, word := range action.Args {
@@ -168,7 +169,7 @@ func (g *generator) table() {
 	for range d.n(4) {
 		when, overlap := at(), d.between(0, time.Minute)
 		g.add(when, verbClusterLimit, fmt.Sprint(1+d.n(9)), "overlap="+overlap.String())
-		for range 3 { // both have work while they run side by side
+		for range 3 { // both have work while they overlap
 			g.add(when+d.between(0, overlap+time.Second), "scale", of(&d, g.apps...), fmt.Sprint(d.n(9)))
 		}
 	}

@@ -27,11 +27,11 @@ const (
 	holdFinalizer = "example.com/hold"
 	handLabel     = "example.com/by-hand"
 	templateLabel = "example.com/template"
-	// foreignPrefix begins the names of objects that are none of ours.
+	// foreignPrefix begins the names of objects that are not ours.
 	foreignPrefix = "foreign-"
 )
 
-// verbs are what a line of a script can do.
+// verbs returns the actions of script lines.
 func verbs() map[string]func(*World, arguments) error {
 	all := map[string]func(*World, arguments) error{
 		"pool": (*World).makePool, "limit": (*World).setLimit, "workload": (*World).makeWorkload,
@@ -61,7 +61,7 @@ func verbs() map[string]func(*World, arguments) error {
 	return all
 }
 
-// act carries an action out.
+// act executes an action.
 func (w *World) act(action Action) {
 	w.trace = hashText(w.trace, action.String())
 	w.tellIf(">> %s", action)
@@ -70,12 +70,12 @@ func (w *World) act(action Action) {
 	}
 }
 
-// prepare makes what is there before anything happens.
+// prepare creates the objects that exist before anything happens.
 func (w *World) prepare() {
 	w.cluster.must(w.server.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metaNamespace}}))
 	class := w.nodeClass()
 	w.cluster.must(w.server.Create(class))
-	if account := w.account; account != nil { // in a cluster it is found out
+	if account := w.account; account != nil { // in a real cluster a controller finds this status
 		change(w, &awsv1.EC2NodeClass{}, client.ObjectKeyFromObject(class), apiserver.Status,
 			func(c *awsv1.EC2NodeClass) {
 				c.Status = account.Class().Status
@@ -105,7 +105,7 @@ func (w *World) makePool(a arguments) error {
 	return w.server.Create(pool)
 }
 
-// newPool is the NodePool that a line describes, without its node class.
+// newPool returns the NodePool that a line describes, without its node class.
 func newPool(a arguments) *karpenterv1.NodePool {
 	pool := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: a.first()}}
 	template := &pool.Spec.Template.Spec
@@ -164,13 +164,13 @@ func setLimits(pool *karpenterv1.NodePool, a arguments) {
 func (w *World) setLimit(a arguments) error {
 	change(w, &karpenterv1.NodePool{}, client.ObjectKey{Name: a.first()}, apiserver.Main,
 		func(p *karpenterv1.NodePool) { setLimits(p, a) })
-	if w.healed { // a clash of users may end after it
+	if w.healed { // a clash of users may outlast the healing
 		w.dropBudgets()
 	}
 	return nil
 }
 
-// setReplicas changes how many nodes a static pool is to have.
+// setReplicas changes the wanted number of nodes of a static pool.
 func (w *World) setReplicas(a arguments) error {
 	if len(a) < 2 {
 		return nil
@@ -229,7 +229,7 @@ func (w *World) makeWorkload(a arguments) error {
 func (w *World) scaleWorkload(a arguments) error {
 	l := w.cluster.workloads[a.first()]
 	if l == nil || len(a) < 2 {
-		return nil // not made yet, or taken out of the script
+		return nil // not created yet, or left out of the script
 	}
 	n, err := strconv.Atoi(a[1])
 	if err != nil {
@@ -257,12 +257,12 @@ func (w *World) claimByHand(a arguments) error {
 	})
 }
 
-// pick returns one of the objects of a kind that are ours, nil when there is none. The number counts round and round.
+// pick returns one of our objects of a kind, or nil. The number wraps around.
 func (w *World) pick(like client.Object, number string) client.Object {
 	return w.choose(like, number, func(o client.Object) bool { return !isOther(o) })
 }
 
-// choose is pick among those that may be picked.
+// choose is pick among the allowed objects.
 func (w *World) choose(like client.Object, number string, may func(client.Object) bool) client.Object {
 	var all []client.Object
 	w.server.All(like, func(o client.Object) {
@@ -283,7 +283,7 @@ func (w *World) deleteClaim(a arguments) error {
 
 func (w *World) deleteNode(a arguments) error { return w.deleteOne(w.pick(&corev1.Node{}, a.first())) }
 
-// stripClaim is a user who cannot wait: the claim is deleted, and its finalizers are taken off.
+// stripClaim is an impatient user: the claim is deleted, and its finalizers are removed.
 func (w *World) stripClaim(a arguments) error {
 	found := w.pick(&karpenterv1.NodeClaim{}, a.first())
 	if found == nil {
@@ -305,7 +305,7 @@ func (w *World) deleteOne(object client.Object) error {
 	return w.server.Delete(object, client.ObjectKeyFromObject(object), apiserver.DeleteOptions{})
 }
 
-// hold puts a finalizer of a user on a claim or a node.
+// hold puts a user's finalizer on a claim or a node.
 func (w *World) hold(a arguments) error {
 	if len(a) < 2 {
 		return nil
@@ -323,7 +323,7 @@ func (w *World) hold(a arguments) error {
 	return w.server.Update(fresh, apiserver.Main)
 }
 
-// dropBudgets takes away the budgets that could hold a drain for ever.
+// dropBudgets deletes the budgets that could block a drain for ever.
 func (w *World) dropBudgets() {
 	w.server.All(&policyv1.PodDisruptionBudget{}, func(o client.Object) {
 		if !w.stays(o.(*policyv1.PodDisruptionBudget)) {
@@ -332,7 +332,7 @@ func (w *World) dropBudgets() {
 	})
 }
 
-// letGo takes users' finalizers off again, and what else of theirs could hold a drain for ever.
+// letGo removes users' finalizers, and everything else of theirs that could block a drain for ever.
 func (w *World) letGo() {
 	w.otherHeals()
 	w.dropBudgets()
@@ -372,7 +372,7 @@ func (w *World) pauseOne(a arguments) error {
 	return err
 }
 
-// secondLeader starts a replica although one leads already; after a while the first one ends.
+// secondLeader starts a second replica that leads; after a while the first one ends.
 func (w *World) secondLeader(a arguments) error {
 	d, err := time.ParseDuration(a.first())
 	if err != nil || len(w.replicas) > 1 {
@@ -397,7 +397,7 @@ func (w *World) jumpClock(a arguments) error {
 	return err
 }
 
-// stall makes the youngest replica's watch of a kind show nothing for a while.
+// stall makes the youngest replica's watch of a kind deliver nothing for a while.
 func (w *World) stall(a arguments) error {
 	if len(a) != 2 {
 		return errors.New("want stall KIND TIME")
@@ -410,9 +410,9 @@ func (w *World) stall(a arguments) error {
 	return err
 }
 
-// see makes a story fail when something is not as it says: claims=POOL:N, machines=N, waiting=N (pods without a
-// node), silent=N (nodes whose kubelet does not answer), reboots=N, launches=N (machines that were ever launched),
-// spared=N (intents to remove a claim that were ever taken back), nodes=N,N (which machines are nodes).
+// see makes a story fail if a number differs: claims=POOL:N, machines=N, waiting=N (pods without a node), silent=N
+// (nodes whose kubelet does not answer), reboots=N, launches=N (machines that were ever launched), spared=N (intents
+// to remove a claim that were ever taken back), nodes=N,N (which machines are nodes).
 func (w *World) see(a arguments) error {
 	waiting := 0
 	w.server.All(&corev1.Pod{}, func(o client.Object) {
@@ -453,7 +453,7 @@ func (w *World) see(a arguments) error {
 	return nil
 }
 
-// heal ends all faults: from now on nothing goes wrong any more.
+// heal ends all faults for good.
 func (w *World) heal() {
 	w.tellIf(">> all faults are healed")
 	w.healed = true

@@ -16,22 +16,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/ec2cloud"
 )
 
-// This file gives workloads volumes, as a StatefulSet has them: each pod has a name and a disk of its own, and its
-// successor has the same. A disk is of one zone. It is made when its first pod has a node, in that node's zone
-// (WaitForFirstConsumer), or it was there before. From then on it pins its pods to its zone. attach.go says how many a
-// node has, and that disks take time to be attached and detached.
+// This file gives workloads volumes like those of a StatefulSet: each pod has a name and a disk of its own, and its
+// successor has the same ones. A disk belongs to one zone. It is created when its first pod gets a node, in that
+// node's zone (WaitForFirstConsumer), or existed before. From then on it pins its pods to its zone. attach.go
+// simulates how many disks a node attaches, and the time that attaching and detaching takes.
 
-// checkStranded names the check of D-04 and P-07: consolidation leaves no pod without a place for its disk.
+// checkStranded names the check of D-04 and P-07: consolidation leaves no pod without a node that its disk can reach.
 const checkStranded = "stranded"
 
 const (
 	diskClass   = "disk"
-	diskPrefix  = "disk-" // begins the names of volumes
+	diskPrefix  = "disk-" // of the names of volumes
 	bindKey     = "pv.kubernetes.io/bind-completed"
 	selectedKey = "volume.kubernetes.io/selected-node"
 )
 
-// diskOf reads disk=: late, or the zone where the disks are already; "" for a workload without disks.
+// diskOf parses disk=: late, or the zone in which the disks already are; "" for a workload without disks.
 func diskOf(a arguments) (string, error) {
 	text, stated := a.value("disk")
 	if stated &&
@@ -42,8 +42,8 @@ func diskOf(a arguments) (string, error) {
 	return text, nil
 }
 
-// nextName returns the name of the next pod of a workload; "" while every pod that it may have with a disk is there,
-// or still ends.
+// nextName returns the name of a workload's next pod; "" if every pod that it may have with a disk exists or still
+// ends.
 func (c *cluster) nextName(l *workload) string {
 	if l.disk == "" {
 		c.pods++
@@ -57,7 +57,7 @@ func (c *cluster) nextName(l *workload) string {
 	return ""
 }
 
-// ordinals returns the names that pods with a disk have.
+// ordinals returns the names of the pods with a disk.
 func (l *workload) ordinals() []string {
 	list := make([]string, l.replicas)
 	for i := range list {
@@ -66,7 +66,7 @@ func (l *workload) ordinals() []string {
 	return list
 }
 
-// addDisk gives a pod its disk, and makes the claim for it when there is none yet.
+// addDisk gives a pod its disk, and creates the claim for it if there is none.
 func (c *cluster) addDisk(l *workload, pod *corev1.Pod) {
 	if l.disk == "" {
 		return
@@ -100,7 +100,7 @@ func (c *cluster) addDisk(l *workload, pod *corev1.Pod) {
 	}
 }
 
-// bindDisk makes a disk in a zone, "" for none, and binds it to a claim.
+// bindDisk creates a disk in a zone, "" for none, and binds it to a claim.
 func (c *cluster) bindDisk(claim client.ObjectKey, zone string) {
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: diskPrefix + claim.Name}}
 	volume.Spec.StorageClassName = diskClass
@@ -108,7 +108,7 @@ func (c *cluster) bindDisk(claim client.ObjectKey, zone string) {
 	volume.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace,
 		Name: claim.Name}
 	volume.Status.Phase = corev1.VolumeBound
-	if c.world.script.attaches() { // else no driver is known, and nothing is counted
+	if c.world.script.attaches() { // otherwise no driver is known, and nothing is counted
 		volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: diskDriver, VolumeHandle: volume.Name}
 	}
 	if zone != "" {
@@ -129,7 +129,7 @@ func (c *cluster) bindDisk(claim client.ObjectKey, zone string) {
 	})
 }
 
-// claimOfDisk returns the claim of a pod's disk; nil when the pod has none.
+// claimOfDisk returns the claim of a pod's disk, or nil.
 func (w *World) claimOfDisk(pod *corev1.Pod) *corev1.PersistentVolumeClaim {
 	if len(pod.Spec.Volumes) == 0 || pod.Spec.Volumes[0].PersistentVolumeClaim == nil {
 		return nil
@@ -153,8 +153,8 @@ func (w *World) zoneOfDisk(pod *corev1.Pod) string {
 	return volume.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0]
 }
 
-// reaches is the scheduler's filter for volumes: a disk that exists is used in its zone, one that is being made on its
-// node.
+// reaches is the scheduler's filter for volumes: an existing disk works in its zone, a disk that is being created on
+// its node.
 func (c *cluster) reaches(pod *corev1.Pod, node *corev1.Node) bool {
 	claim := c.world.claimOfDisk(pod)
 	if claim == nil {
@@ -168,8 +168,8 @@ func (c *cluster) reaches(pod *corev1.Pod, node *corev1.Node) bool {
 	return zone == "" || node.Labels[corev1.LabelTopologyZone] == zone
 }
 
-// makeDisk makes the disk of a pod that has got its node, if there is none, and returns how long that takes. It is
-// made even if the pod goes meanwhile, but not when the node does: then the claim is free for another one.
+// makeDisk creates the disk of a pod that got its node, unless there is one, and returns how long that takes. It is
+// created even if the pod goes meanwhile, but not if the node goes: then the claim is free for another node.
 func (c *cluster) makeDisk(pod *corev1.Pod, node string) time.Duration {
 	claim := c.world.claimOfDisk(pod)
 	if claim == nil || claim.Spec.VolumeName != "" {
@@ -205,8 +205,8 @@ func (c *cluster) makeDisk(pod *corev1.Pod, node string) time.Duration {
 	return takes
 }
 
-// checkDisks is D-04 for pods with disks: when consolidation takes a node away, another node is in the zone of the
-// disks that are used there. What others have taken away meanwhile may have been that node.
+// checkDisks is D-04 for pods with disks: when consolidation removes a node, another node remains in the zone of the
+// disks used there. That node may have been removed by others in the meantime.
 func (w *World) checkDisks(claim *karpenterv1.NodeClaim) {
 	p := w.actor
 	for _, times := range w.checks.foreign {

@@ -21,7 +21,7 @@ const (
 	metaNamespace = "default"
 )
 
-// workload is a ReplicaSet and what its pods are like.
+// workload is a ReplicaSet and the properties of its pods.
 type workload struct {
 	name     string
 	replicas int
@@ -33,7 +33,7 @@ type workload struct {
 	disk     string    // see diskOf
 }
 
-// scale makes the number of pods right.
+// scale corrects the number of pods.
 func (c *cluster) scale(name string) {
 	l := c.workloads[name]
 	var active []*corev1.Pod
@@ -44,7 +44,7 @@ func (c *cluster) scale(name string) {
 			active = append(active, pod)
 		}
 	})
-	// as a StatefulSet, by ordinals: else a pod that is evicted would come back with the disk of another one
+	// by ordinals, like a StatefulSet: otherwise an evicted pod would come back with the disk of another one
 	if l.disk != "" {
 		active = slices.DeleteFunc(active, func(pod *corev1.Pod) bool {
 			if slices.Contains(l.ordinals(), pod.Name) {
@@ -104,7 +104,7 @@ func (l *workload) pod(name string) *corev1.Pod {
 	return pod
 }
 
-// guard makes the workload's PodDisruptionBudget.
+// guard returns the workload's PodDisruptionBudget.
 func (l *workload) guard(spec policyv1.PodDisruptionBudgetSpec) *policyv1.PodDisruptionBudget {
 	spec.Selector = selectorOf(l.name)
 	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metaNamespace, Name: l.name},

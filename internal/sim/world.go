@@ -14,16 +14,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/ec2cloud"
 )
 
-// Ground is what every simulation of a process shares; it never changes.
+// Ground is what all simulations of a process share; it never changes.
 type Ground struct {
 	offers *cloud.Offers
-	states [mostDisks + 1]func() (*cloud.Offers, error) // with so many disks stated; made when a script asks for it
+	states [mostDisks + 1]func() (*cloud.Offers, error) // by number of stated disks; made on demand
 	kinds  *apiserver.Kinds
 	scheme *runtime.Scheme
-	ec2    func() (*ec2cloud.Ground, error) // made when a script asks for it
+	ec2    func() (*ec2cloud.Ground, error) // made on demand
 }
 
-// NewGround makes it.
+// NewGround makes a Ground.
 func NewGround() (*Ground, error) {
 	offers, err := cloud.NewOffers(cloud.NothingStated)
 	if err != nil {
@@ -41,32 +41,32 @@ func NewGround() (*Ground, error) {
 	return ground, nil
 }
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
-	// Violation says what did not hold, "" when everything did.
+	// Violation says what did not hold; "" if everything did.
 	Violation string
 	// Check is the name of the check that failed, as in docs/invariants.md.
 	Check string
-	// At is when, in virtual time.
+	// At is the virtual time of the violation.
 	At time.Duration
-	// Trace is a hash over everything that happened.
+	// Trace is a hash of everything that happened.
 	Trace uint64
 	// Faults are the faults of calls that were drawn.
 	Faults []CallFault
 	// Steps, Deaths and Launches count reconciles, crashed processes and machines.
 	Steps, Deaths, Launches int
-	// Requests are those to the API server, from the last line "count requests" of the script on.
+	// Requests counts API requests, since the last line "count requests" of the script.
 	Requests Requests
 }
 
-// occurrence is something that will happen.
+// occurrence is a planned event.
 type occurrence struct {
 	at  time.Duration
 	seq uint64
 	do  func()
 }
 
-// agenda is a heap by time, then by order of planning. (The library's takes every entry through an interface.)
+// agenda is a heap by time, then by order of planning. (The library's heap passes every entry through an interface.)
 type agenda []occurrence
 
 func (a agenda) less(i, j int) bool {
@@ -86,7 +86,7 @@ func (a *agenda) push(o occurrence) {
 	}
 }
 
-// pop takes the first one out.
+// pop removes the first entry.
 func (a *agenda) pop() occurrence {
 	list := *a
 	first, last := list[0], len(list)-1
@@ -118,7 +118,7 @@ type World struct {
 	out    io.Writer
 
 	simulated *cloud.Cloud      // nil in worlds with another cloud
-	reboots   int               // that machines have begun
+	reboots   int               // that have begun
 	account   *ec2cloud.Account // nil in worlds without EC2
 
 	now    time.Duration
@@ -128,9 +128,9 @@ type World struct {
 
 	replicas []*replica
 	born     int
-	strands  []*strand     // that wait for a reconcile
-	running  *process      // the reconcile whose code runs at this moment
-	actor    *process      // the reconcile whose call lands at this moment
+	strands  []*strand     // idle
+	running  *process      // the reconcile whose code runs now
+	actor    *process      // the reconcile whose call lands now
 	landing  string        // the verb of that call
 	sent     time.Duration // when that call was sent
 	healed   bool
@@ -146,15 +146,15 @@ type World struct {
 	result        *Result // set at the first violation
 }
 
-// start is when the virtual clock begins.
+// start returns the beginning of the virtual clock.
 func start() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-// Run runs a script to its end, or to the first violation. out gets the story; nil tells none.
+// Run runs a script to its end, or to the first violation. out gets a log of what happens; nil is no log.
 func Run(ground *Ground, script Script, out io.Writer) Result {
 	return newWorld(ground, script, out).run()
 }
 
-// newWorld makes the world of a script, in which nothing has happened yet.
+// newWorld returns the world of a script before anything happens.
 func newWorld(ground *Ground, script Script, out io.Writer) *World {
 	w := &World{script: script, ground: ground, scheme: ground.scheme, out: out, trace: fnvOffset,
 		occasions: map[string]int{}, requests: Requests{}}
@@ -171,7 +171,7 @@ func newWorld(ground *Ground, script Script, out io.Writer) *World {
 	return w
 }
 
-// run lets everything happen.
+// run runs the simulation.
 func (w *World) run() Result {
 	w.launchReplica()
 	for w.result == nil && len(w.agenda) > 0 {
@@ -200,7 +200,7 @@ func (w *World) run() Result {
 
 func (w *World) clock() time.Time { return start().Add(w.now) }
 
-// at plans something; what lies in the past happens now.
+// at plans something; what would be in the past happens now.
 func (w *World) at(when time.Duration, do func()) {
 	w.seq++
 	w.agenda.push(occurrence{max(when, w.now), w.seq, do})
@@ -213,12 +213,12 @@ func (w *World) verbose() bool { return w.out != nil }
 // tell adds a line to the story.
 func (w *World) tell(format string, args ...any) {
 	if w.out != nil {
-		// a story that cannot be told changes nothing
+		// a failed write changes nothing
 		_, _ = fmt.Fprintf(w.out, "%10.3f  %s\n", w.now.Seconds(), fmt.Sprintf(format, args...))
 	}
 }
 
-// tellIf is tell for what costs too much to format when nobody listens.
+// tellIf is tell for things that are expensive to format when there is no log.
 func (w *World) tellIf(format string, args ...any) {
 	if w.verbose() {
 		w.tell(format, args...)
@@ -244,7 +244,7 @@ func (w *World) note(who, controller, verb, subject, fault string, err error) {
 	w.tell("%s %s: %s %s%s%s", who, controller, verb, subject, fault, outcome)
 }
 
-// observe hears of each change on the server as it happens.
+// observe is called for each change on the server as it happens.
 func (w *World) observe(e apiserver.Event) {
 	w.trace = hashText(w.trace, string(e.Type), e.Kind(), e.Object.GetName(), e.Object.GetResourceVersion())
 	for _, r := range w.replicas {

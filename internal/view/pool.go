@@ -52,8 +52,8 @@ func ofPoolsThemselves() []Entry {
 			"raise the limit on nodes of NodePool POOL, or lower its spec.replicas",
 			"switch on the feature gate StaticCapacity, if it is off"),
 		own(cause.MinNodesBelow, "min-nodes N, nodes N, and none is launched: REASON",
-			"when that which is named allows it",
-			"raise what is named of NodePool POOL, or lower its annotation joiner.sh/min-nodes"),
+			"when the named limit allows it",
+			"raise the named limit of NodePool POOL, or lower its annotation joiner.sh/min-nodes"),
 		own(cause.StaticFull, "replicas N, nodes N", "", "to get more nodes: kubectl scale "+
 			"nodepool POOL --replicas=N"),
 		own(cause.Outweighed, "N pods could use it, and go to NodePool NAME (weight N over N)", "",

@@ -1,6 +1,6 @@
-// Package commandline is what our programs have in common before they do anything: flags in groups, each of which an
-// environment variable can set too, one line for each mistake, and a log whose level can be changed while they run. It
-// knows no program.
+// Package commandline holds what our programs share before they do anything else: flags in groups, environment
+// variables for flags, one line for each mistake, and a log whose level can change at run time. It knows no particular
+// program.
 package commandline
 
 import (
@@ -28,7 +28,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Group is a part of the help.
+// Group is a section of the help.
 type Group struct {
 	Title string
 	Flags *pflag.FlagSet
@@ -41,34 +41,34 @@ func NewGroup(title string, add func(*pflag.FlagSet)) Group {
 	return group
 }
 
-// Program is a command without arguments: its flags, and what it does once they are set.
+// Program is a command without arguments: its flags, and the function that runs once they are set.
 type Program struct {
 	Name, Short string
-	// Example is a flag that the help shows together with its environment variable.
+	// Example is the flag with which the help explains environment variables.
 	Example string
 	Groups  []Group
 	Start   func(ctx context.Context) error
-	// Excuses is told of a variable that cannot be read, and says whether the program goes on with the default.
-	// Without it there is no excuse.
+	// Excuses is called for a variable that cannot be read, and returns whether the program continues with the
+	// default. If it is nil, no mistake is excused.
 	Excuses func(Mistake) bool
-	// Unknown is told of the flags that the program does not have, without their dashes, where the flag UnknownFlags
-	// lets it go on without them. A program without it has no such flag.
+	// Unknown is called with the names of unknown flags, without dashes, if the flag UnknownFlags allows these. A
+	// program without Unknown does not have that flag.
 	Unknown func(names []string)
 }
 
-// Mistake is a variable of the environment that its flag cannot take.
+// Mistake is an environment variable whose value its flag does not accept.
 type Mistake struct {
 	Flag, Variable, Value string
 	Err                   error
 }
 
-// Error names the variable, its value and what is wrong.
+// Error returns the variable, its value and what is wrong.
 func (m Mistake) Error() string { return fmt.Sprintf("%s=%q: %v", m.Variable, m.Value, m.Err) }
 
-// UsageError is a mistake in flags, environment or the files they name.
+// UsageError is a mistake in flags, environment variables or files that they name.
 type UsageError struct{ error }
 
-// Usage makes an error a mistake of the user's; nil stays nil.
+// Usage marks an error as the user's mistake; nil stays nil.
 func Usage(err error) error {
 	if err == nil {
 		return nil
@@ -76,8 +76,8 @@ func Usage(err error) error {
 	return UsageError{err}
 }
 
-// Main is a program's main: it runs with the arguments and the environment of the process until it is interrupted or
-// terminated, logs to stdout, and ends the process with Run's exit code.
+// Main is a program's main function. It runs the program with the arguments and environment of the process until it is
+// interrupted or terminated. It logs to stdout, and exits with Run's exit code.
 func Main(program func(logs io.Writer) Program) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := Run(ctx, program(os.Stdout), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)
@@ -86,7 +86,7 @@ func Main(program func(logs io.Writer) Program) {
 }
 
 // Run parses args and the environment, runs the program, and returns the exit code: 0 when it was asked to stop, 2
-// after a mistake of the user's and 1 on any other failure, each with one line on stderr for each thing that is wrong.
+// after the user's mistake, 1 after any other failure. It writes one line to stderr for each fault.
 func Run(ctx context.Context, p Program, args []string, lookup func(string) (string, bool),
 	stdout, stderr io.Writer) int {
 	command := New(p, lookup)
@@ -109,7 +109,8 @@ func Run(ctx context.Context, p Program, args []string, lookup func(string) (str
 	return 1
 }
 
-// noArguments refuses what is no flag, mostly the value of a switch: pflag takes that after a = alone.
+// noArguments refuses arguments that are no flags. Most of them are values of switches: pflag accepts these only after
+// =.
 func noArguments(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -123,8 +124,8 @@ func noArguments(_ *cobra.Command, args []string) error {
 func New(p Program, lookup func(string) (string, bool)) *cobra.Command {
 	command := &cobra.Command{
 		Use: p.Name, Short: p.Short, Args: noArguments, SilenceErrors: true, SilenceUsage: true,
-		// Without a template of ours: with one the linker keeps every method of every type that a program uses, since
-		// a template may call any of them, and joiner is nearly twice as large.
+		// Cobra's own version template stays. With a template of ours the linker would keep every method of every
+		// type, since a template may call any of them, and joiner would be nearly twice as large.
 		Version: Version(debug.ReadBuildInfo()),
 		RunE: func(command *cobra.Command, _ []string) error {
 			settings, err := settle(p, command.Flags(), lookup)
@@ -165,7 +166,7 @@ func printHelp(out io.Writer, p Program) {
 	}
 }
 
-// Version is what a build knows of itself: its version, its commit, Go and the platform.
+// Version returns what a build knows about itself: its version, its commit, Go and the platform.
 func Version(info *debug.BuildInfo, known bool) string {
 	version, commit := "unknown", ""
 	if known {
@@ -179,7 +180,7 @@ func Version(info *debug.BuildInfo, known bool) string {
 	return fmt.Sprintf("%s%s %s %s/%s", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// revisionOf is the commit that a program was built from; "" where the build does not say.
+// revisionOf returns the commit from which a program was built; "" if the build does not say.
 func revisionOf(info *debug.BuildInfo) string {
 	for _, setting := range info.Settings {
 		if setting.Key == "vcs.revision" {
@@ -189,18 +190,19 @@ func revisionOf(info *debug.BuildInfo) string {
 	return ""
 }
 
-// variable is the environment variable of a flag.
+// variable returns the environment variable of a flag.
 func variable(flag string) string { return strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) }
 
-// notFromEnvironment are questions to the program, and what the Kubernetes libraries read themselves. Many a container
-// has a variable VERSION or CONFIG. KUBECONFIG is left to the Kubernetes libraries, which know lists of paths.
+// notFromEnvironment are flags without environment variables: questions to the program, and flags with variables that
+// the Kubernetes libraries read. Many containers have a variable VERSION or CONFIG. The Kubernetes libraries read
+// KUBECONFIG, which may be a list of paths.
 var notFromEnvironment = []string{"help", "version", "kubeconfig", configFlag, printFlag}
 
-// LoadREST reads the kubeconfig at path; with an empty path that of the environment, then what a pod finds in itself.
-// The flag is the one to name in errors.
+// LoadREST reads the kubeconfig at path. For an empty path it uses the environment, and then the pod's service
+// account. flag is the flag to name in errors.
 func LoadREST(flag, path string) (*rest.Config, error) { return LoadRESTWith(flag, path, nil) }
 
-// LoadRESTWith is LoadREST for a program that lets its user choose another context, server or identity.
+// LoadRESTWith is LoadREST for a program whose user can choose another context, server or identity.
 func LoadRESTWith(flag, path string, overrides *clientcmd.ConfigOverrides) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
@@ -215,7 +217,7 @@ func LoadRESTWith(flag, path string, overrides *clientcmd.ConfigOverrides) (*res
 // Levels is the usage text of --log-level.
 const Levels = "debug, info, warn or error; SIGUSR1 switches to debug while running, and back"
 
-// ParseLevel reads the value of --log-level.
+// ParseLevel parses the value of --log-level.
 func ParseLevel(text string) (slog.Level, error) {
 	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn,
 		"error": slog.LevelError}
@@ -227,15 +229,15 @@ func ParseLevel(text string) (slog.Level, error) {
 	return level, nil
 }
 
-// NewLogger returns a logger of JSON lines, which the Kubernetes libraries use too, two levels lower. Its level
-// changes at each SIGUSR1 until stop is called.
+// NewLogger returns a logger of JSON lines. The Kubernetes libraries use it too, two levels lower. Each SIGUSR1
+// changes its level until stop is called.
 func NewLogger(logs io.Writer, level slog.Level) (log logr.Logger, stop func()) {
 	var current slog.LevelVar
 	return use(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: &current}), &current, level)
 }
 
-// NewLoggerAs is NewLogger with one of the layouts of --log-format, to paths: files, stdout or stderr, where stdout is
-// logs. An error names the path or the layout.
+// NewLoggerAs is NewLogger with a layout of --log-format and with paths to write to: files, stdout or stderr, where
+// stdout means logs. Errors name the path or the layout.
 func NewLoggerAs(logs io.Writer, format string, paths []string,
 	level slog.Level) (log logr.Logger, stop func(), err error) {
 	sink, end, err := open(logs, paths)
@@ -257,7 +259,7 @@ func NewLoggerAs(logs io.Writer, format string, paths []string,
 	return log, func() { unswitch(); end() }, nil
 }
 
-// open returns where lines go. Of what it opens, end closes all.
+// open returns the destination of log lines. end closes the opened files.
 func open(logs io.Writer, paths []string) (sink zapcore.WriteSyncer, end func(), err error) {
 	sinks, ends := []zapcore.WriteSyncer{}, []func(){}
 	end = func() {
@@ -287,7 +289,7 @@ func open(logs io.Writer, paths []string) (sink zapcore.WriteSyncer, end func(),
 	return zapcore.NewMultiWriteSyncer(sinks...), end, nil
 }
 
-// use has all libraries log by a handler whose level is current.
+// use makes all libraries log to a handler whose level is current.
 func use(handler slog.Handler, current *slog.LevelVar, level slog.Level) (logr.Logger, func()) {
 	current.Set(level)
 	log := logr.FromSlogHandler(handler)
@@ -296,5 +298,5 @@ func use(handler slog.Handler, current *slog.LevelVar, level slog.Level) (logr.L
 	return log, switchLevel(current, level)
 }
 
-// Warn logs at the level of warnings, which logr does not have.
+// Warn logs a warning, a level that logr does not have.
 func Warn(log logr.Logger, message string) { slog.New(logr.ToSlogHandler(log)).Warn(message) }

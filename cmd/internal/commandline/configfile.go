@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/onedocument"
 )
 
-// ConfigVersion is the apiVersion of configuration files (U-13). Settings are added to it, and not renamed.
+// ConfigVersion is the apiVersion of configuration files (U-13). New settings may be added, but none are renamed.
 const ConfigVersion = "config.joiner.sh/v1"
 
 const (
@@ -27,7 +27,7 @@ const (
 	printFlag  = "print-config"
 )
 
-// ConfigKind is the kind of a program's configuration file: JoinerOperatorConfig of joiner-operator.
+// ConfigKind returns the kind of a program's configuration file: JoinerOperatorConfig for joiner-operator.
 func ConfigKind(program string) string {
 	var kind strings.Builder
 	for word := range strings.SplitSeq(program, "-") {
@@ -36,16 +36,16 @@ func ConfigKind(program string) string {
 	return kind.String() + "Config"
 }
 
-// settings are the flags of a program, and where the value of each comes from. What is nearer to the start of one
-// process wins: a flag over a variable, as with Karpenter, a variable over the file, the file over the default.
+// settings are the flags of a program, with the sources of their values. The source nearest to the start of the
+// process wins: a flag over a variable, as in Karpenter, a variable over the file, the file over the default.
 type settings struct {
 	program string
 	flags   *pflag.FlagSet
-	from    map[string]string  // by name of the flag; none: its default
+	from    map[string]string  // by flag name; no entry means the default
 	excuses func(Mistake) bool // see Program
 }
 
-// settle sets the flags that were not given, from the environment and then from the file that --config names.
+// settle sets the flags that were not given: from the environment, and then from the file of --config.
 func settle(p Program, flags *pflag.FlagSet, lookup func(string) (string, bool)) (settings, error) {
 	s := settings{program: p.Name, flags: flags, from: map[string]string{}, excuses: p.Excuses}
 	flags.Visit(func(flag *pflag.Flag) { s.from[flag.Name] = "flag" })
@@ -56,8 +56,8 @@ func settle(p Program, flags *pflag.FlagSet, lookup func(string) (string, bool))
 	return s, err
 }
 
-// environment sets flags from variables. One that cannot be read leaves its flag to the file and the default (K-03);
-// it is an error unless it is excused.
+// environment sets flags from variables. For an unreadable variable the flag is left to the file and the default
+// (K-03). It is an error unless excused.
 func (s settings) environment(lookup func(string) (string, bool)) error {
 	var faults []error
 	s.flags.VisitAll(func(flag *pflag.Flag) {
@@ -70,7 +70,7 @@ func (s settings) environment(lookup func(string) (string, bool)) error {
 			if err := flag.Value.Set(value); err != nil {
 				delete(s.from, flag.Name)
 				mistake := Mistake{flag.Name, name, value, err}
-				// What is no number leaves 0 behind. A default can always be set.
+				// A failed Set may leave 0 behind. Setting the default cannot fail.
 				err := flag.Value.Set(flag.DefValue)
 				if err != nil || s.excuses == nil || !s.excuses(mistake) {
 					faults = append(faults, mistake, err)
@@ -81,7 +81,7 @@ func (s settings) environment(lookup func(string) (string, bool)) error {
 	return errors.Join(faults...)
 }
 
-// file reads a configuration file. Each mistake is an error of its own, in the order of the settings' names.
+// file reads a configuration file. Each mistake is a separate error, in the order of the settings' names.
 func (s settings) file(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s settings) file(path string) error {
 	return errors.Join(faults...)
 }
 
-// decoded reads an object of YAML, and leaves numbers as they are written. A key that stands twice is an error.
+// decoded parses a YAML object, and keeps numbers as they are written. A duplicate key is an error.
 func decoded(data []byte) (map[string]any, error) {
 	text, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
@@ -137,7 +137,7 @@ func decoded(data []byte) (map[string]any, error) {
 	return values, nil
 }
 
-// shown is a value of the file in an error.
+// shown formats a value of the file for an error.
 func shown(value any) string {
 	if value == nil {
 		return "missing"
@@ -149,7 +149,7 @@ func shown(value any) string {
 	return string(text)
 }
 
-// set gives a flag a value of the file: a list to flags that take several, an object to those of name=value.
+// set sets a flag to a value of the file. Flags with several values accept a list, those of name=value an object.
 func set(flag *pflag.Flag, value any) error {
 	_, several := flag.Value.(pflag.SliceValue)
 	pairs := flag.Value.Type() == "stringToString"
@@ -168,7 +168,7 @@ func set(flag *pflag.Flag, value any) error {
 			return errors.New("it must be one value, not an object")
 		}
 		if len(value) == 0 {
-			return nil // as it is by default
+			return nil // keep the default
 		}
 		var words []string
 		for _, name := range slices.Sorted(maps.Keys(value)) {
@@ -181,7 +181,7 @@ func set(flag *pflag.Flag, value any) error {
 	return flag.Value.Set(fmt.Sprint(value))
 }
 
-// joined is a list as flags take it.
+// joined formats a list as flags accept it.
 func joined(words []string) string {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
@@ -190,10 +190,10 @@ func joined(words []string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// questions are flags that ask the program something, and are no settings.
+// questions are flags that ask the program something, so they are no settings.
 var questions = []string{"help", "version", configFlag, printFlag}
 
-// meant is the nearest setting, as the end of an error.
+// meant suggests the nearest setting, as the end of an error.
 func (s settings) meant(name string) string {
 	names := &cobra.Command{SuggestionsMinimumDistance: 2}
 	s.flags.VisitAll(func(flag *pflag.Flag) {
@@ -207,7 +207,7 @@ func (s settings) meant(name string) string {
 	return "; the settings are the flags of " + s.program + " --help"
 }
 
-// print writes what is in force as a configuration file, each setting with where it comes from.
+// print writes the settings in force as a configuration file, each with its source.
 func (s settings) print(out io.Writer) error {
 	if _, err := fmt.Fprintf(out, "apiVersion: %s\nkind: %s\n", ConfigVersion, ConfigKind(s.program)); err != nil {
 		return err
@@ -230,7 +230,7 @@ func (s settings) print(out io.Writer) error {
 	return errors.Join(faults...)
 }
 
-// written is the value of a flag in YAML that stands in one line.
+// written returns the value of a flag as one line of YAML.
 func written(flag *pflag.Flag) (string, error) {
 	var value any = flag.Value.String()
 	switch of := flag.Value.Type(); {

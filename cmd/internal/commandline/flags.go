@@ -7,17 +7,17 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// UnknownFlags is the flag that says what becomes of flags which a program does not have (K-02).
+// UnknownFlags is the flag that says how to treat unknown flags (K-02).
 const UnknownFlags = "unknown-flags"
 
-// The values of UnknownFlags.
+// Values of UnknownFlags.
 const (
 	RefuseUnknown = "refuse"
 	WarnUnknown   = "warn"
 )
 
-// doubled gives flags their second dash that were written with one, as Go's own flags may be (K-01): those of the set.
-// We have none of a single letter but help.
+// doubled gives known flags with a single dash their second one: Go's own flags accept both (K-01). We have no flags
+// of a single letter except for help.
 func doubled(flags *pflag.FlagSet, args []string) []string {
 	args = slices.Clone(args)
 	for i, arg := range args {
@@ -33,8 +33,8 @@ func doubled(flags *pflag.FlagSet, args []string) []string {
 	return args
 }
 
-// known returns the arguments without flags that the program does not have, if they, or the environment, let it go on
-// without: it is told their names. What follows such a flag and is none itself is taken for its value.
+// known returns the arguments without unknown flags, if the arguments or the environment allow unknown flags;
+// p.Unknown gets their names. An argument after such a flag counts as its value unless it is a flag.
 func (p Program) known(flags *pflag.FlagSet, args []string, lookup func(string) (string, bool)) []string {
 	if p.Unknown == nil || wanted(args, lookup) != WarnUnknown {
 		return args
@@ -69,7 +69,7 @@ func (p Program) known(flags *pflag.FlagSet, args []string, lookup func(string) 
 	return rest
 }
 
-// wanted returns the value of UnknownFlags before anything is parsed.
+// wanted returns the value of UnknownFlags before flags are parsed.
 func wanted(args []string, lookup func(string) (string, bool)) string {
 	value, _ := lookup(variable(UnknownFlags))
 	for i, arg := range args {

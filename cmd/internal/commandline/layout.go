@@ -15,13 +15,13 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// The layouts of --log-format (K-17).
+// Layouts of --log-format (K-17).
 const (
-	// KarpenterFormat has Karpenter's keys in their order: level, time, logger, message, commit, controller, then the
-	// objects under their kinds and the rest. Of lines with one message the first hundred a second are written, then
-	// each hundredth.
+	// KarpenterFormat has Karpenter's keys in Karpenter's order: level, time, logger, message, commit, controller,
+	// then the objects under their kinds, and the rest. It writes the first hundred lines of a message per second, and
+	// then every hundredth.
 	KarpenterFormat = "karpenter"
-	// JoinerFormat has time, level, msg, logger and the objects by short names. It writes every line.
+	// JoinerFormat has time, level, msg, logger, and the objects by short names. It writes every line.
 	JoinerFormat = "joiner"
 )
 
@@ -29,17 +29,17 @@ const (
 const Formats = KarpenterFormat + " has the keys of Karpenter's log in their order; " +
 	JoinerFormat + " has shorter ones, and leaves no line out"
 
-// burst and each are how many lines of one message are written in a second, and of the further ones each how manyth.
+// burst is how many lines of one message are written per second; of further lines every each-th one is.
 const burst, each = 100, 100
 
-// layout is a slog.Handler that writes lines as Karpenter does. Its attributes are those of all lines, in order.
+// layout is a slog.Handler that writes lines like Karpenter. attrs are the attributes of all lines, in order.
 type layout struct {
 	core  zapcore.Core
 	level slog.Leveler
 	attrs []slog.Attr
 }
 
-// newLayout writes to a sink.
+// newLayout returns a layout that writes to a sink.
 func newLayout(sink zapcore.WriteSyncer, level slog.Leveler) slog.Handler {
 	encoder := zapcore.NewJSONEncoder(zapcore.EncoderConfig{
 		LevelKey: "level", TimeKey: "time", NameKey: "logger", CallerKey: "caller", MessageKey: "message",
@@ -50,12 +50,13 @@ func newLayout(sink zapcore.WriteSyncer, level slog.Leveler) slog.Handler {
 	return &layout{core: core.With([]zapcore.Field{zap.String("commit", commit())}), level: level}
 }
 
-// utc writes a time with milliseconds.
+// utc formats a time in UTC with milliseconds.
 func utc(at time.Time, into zapcore.PrimitiveArrayEncoder) {
 	into.AppendString(at.UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
-// commit is what the program was built from, as short as git shows it; "unknown" where the build does not say.
+// commit returns the commit from which the program was built, abbreviated as in git; "unknown" if the build does not
+// say.
 func commit() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if revision := revisionOf(info); len(revision) >= 7 {
@@ -75,7 +76,7 @@ func (l *layout) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &with
 }
 
-// WithGroup implements slog.Handler. Nothing here makes groups: the attributes stay as they are.
+// WithGroup implements slog.Handler. Groups are not used, so it changes nothing.
 func (l *layout) WithGroup(string) slog.Handler { return l }
 
 // Handle implements slog.Handler.
@@ -120,7 +121,7 @@ func levelOf(level slog.Level) zapcore.Level {
 	return zapcore.DebugLevel
 }
 
-// place is where a field stands in a line.
+// place is the position of a field in a line.
 type place int
 
 const (
@@ -129,10 +130,10 @@ const (
 	ofRest
 )
 
-// kinds are the objects that our lines name by a short key, each with its kind.
+// kinds maps the short keys of objects in our lines to their kinds.
 var kinds = map[string]string{"claim": "NodeClaim", "node": "Node", "pool": "NodePool", "pod": "Pod"}
 
-// fieldOf translates an attribute. Names of objects stand under their kind, namespace first where there is one.
+// fieldOf translates an attribute. Names of objects go under their kind, with a namespace if there is one.
 func fieldOf(a slog.Attr) (zapcore.Field, place) {
 	value := a.Value.Resolve()
 	if kind, known := kinds[a.Key]; known && value.Kind() == slog.KindString {

@@ -4,5 +4,5 @@ package commandline
 
 import "log/slog"
 
-// switchLevel does nothing: there is no signal that a person could send.
+// switchLevel does nothing: this platform has no signal for it.
 func switchLevel(*slog.LevelVar, slog.Level) func() { return func() {} }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// switchLevel changes between debug and the level of the flag at each SIGUSR1, until the returned function is called.
+// switchLevel toggles between debug and the level of the flag at each SIGUSR1, until the returned function is called.
 func switchLevel(current *slog.LevelVar, usual slog.Level) func() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR1)

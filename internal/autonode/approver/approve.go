@@ -8,7 +8,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 )
 
-// Approve says whether a request may be approved, and why or why not.
+// Approve returns whether a request may be approved, and why or why not.
 func Approve(csr *certificatesv1.CertificateSigningRequest, facts Facts) Verdict {
 	switch {
 	case !Pending(csr) || csr.DeletionTimestamp != nil:
@@ -43,7 +43,7 @@ func Approve(csr *certificatesv1.CertificateSigningRequest, facts Facts) Verdict
 	return v
 }
 
-// forNode goes on with a request whose form is right, by what it is for.
+// forNode judges a well-formed request by its purpose.
 func forNode(csr *certificatesv1.CertificateSigningRequest, parsed *x509.CertificateRequest, facts Facts) Verdict {
 	purpose := certificatesv1.UsageClientAuth
 	serving := csr.Spec.SignerName == certificatesv1.KubeletServingSignerName
@@ -78,7 +78,7 @@ func forNode(csr *certificatesv1.CertificateSigningRequest, parsed *x509.Certifi
 	return v
 }
 
-// inTime bounds the age of a request: what is old is not what a kubelet waits for.
+// inTime bounds the age of a request: no kubelet waits for an old one.
 func inTime(csr *certificatesv1.CertificateSigningRequest, facts Facts) (Verdict, bool) {
 	switch age := facts.now.Sub(csr.CreationTimestamp.Time); {
 	case age > maxAge:

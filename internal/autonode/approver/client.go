@@ -7,8 +7,8 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 )
 
-// first decides about the first certificate of an instance. Whoever starts with the user data of a node may ask for
-// any name, so the name has to be that of an instance that is awaited, and one key gets it.
+// first decides about the first certificate of an instance. Whoever has the user data of a node may ask for any name.
+// So the name must be that of an expected instance, and only one key gets the certificate.
 func (f Facts) first(csr *certificatesv1.CertificateSigningRequest, node string,
 	parsed *x509.CertificateRequest) Verdict {
 	if v, fits := withoutNames(parsed); !fits {
@@ -44,14 +44,14 @@ func (f Facts) first(csr *certificatesv1.CertificateSigningRequest, node string,
 	return f.onlyOne(csr, m, node, string(parsed.RawSubjectPublicKeyInfo))
 }
 
-// onlyOne lets the certificate of a NodeClaim go to one key. The same key may ask again, as a kubelet does that did
-// not get its answer: that gives nobody anything new. Of two keys neither is chosen. Of two requests the one that was
-// made later is then never approved while the other exists, whoever decides: each sees all that were made before.
+// onlyOne gives the certificate of a NodeClaim to one key only. The same key may ask again, as a kubelet does that
+// missed its answer: nobody gains anything new. If two keys ask, neither is chosen. Every replica sees all earlier
+// requests. So the later of two requests is never approved while the other exists, whichever replica decides.
 func (f Facts) onlyOne(csr *certificatesv1.CertificateSigningRequest, m Machine, node, key string) Verdict {
 	for _, other := range f.asked[node] {
 		switch {
 		case other.key == key || other.created.Before(m.Created.Add(-clockSkew)):
-			// the name may have been another instance's before
+			// the name may have belonged to another instance before
 		case other.issued:
 			return no(Issued, "request %s, with another key, got the certificate of NodeClaim %s", other.name,
 				m.Claim).of(m.Claim)
@@ -64,7 +64,7 @@ func (f Facts) onlyOne(csr *certificatesv1.CertificateSigningRequest, m Machine,
 		node}
 }
 
-// renewal decides about a node that asks for a further certificate for itself.
+// renewal decides about a node that asks for another certificate for itself.
 func (f Facts) renewal(node string, parsed *x509.CertificateRequest) Verdict {
 	if v, fits := withoutNames(parsed); !fits {
 		return v
@@ -86,7 +86,7 @@ func withoutNames(parsed *x509.CertificateRequest) (Verdict, bool) {
 	return Verdict{}, true
 }
 
-// joined returns the machine whose node has that name: NodeClaim, node and, where it is known, cloud agree on it.
+// joined returns the machine whose node has that name, if NodeClaim and node, and the cloud if known, agree on it.
 func (f Facts) joined(node string) (Machine, Verdict, bool) {
 	existing, exists := f.nodes[node]
 	if !exists {

@@ -1,6 +1,6 @@
-// Package approver decides whether a kubelet's certificate request may be approved: those of nodes that a NodeClaim of
-// the hosted cluster stands for, and no others. It is pure. A request that it does not approve is left alone, with a
-// reason: it may be for somebody else to decide, so nothing is ever denied.
+// Package approver decides whether to approve a kubelet's certificate request. It approves only requests of nodes that
+// belong to a NodeClaim of the hosted cluster. It is pure. It leaves other requests alone, with a reason, and never
+// denies one: somebody else may have to decide about it.
 //
 //	verdict.go   the reasons
 //	parse.go     what a request asks for, read strictly
@@ -9,6 +9,6 @@
 //	client.go    the certificate by which a kubelet is known: its first one, and renewals
 //	serving.go   the certificate that a kubelet shows to the API server
 //
-// What the node's name says is only worth what stands behind it, so a first certificate takes a cloud that knows the
-// name by which the NodeClaim's instance joins. Whatever is not known is a no.
+// The name of a node alone proves nothing. So a first certificate needs a cloud that knows the name by which the
+// NodeClaim's instance joins. Whatever is unknown is a no.
 package approver

@@ -11,50 +11,50 @@ import (
 )
 
 const (
-	// clockSkew is by how much the clocks of API servers and of the operator may differ.
+	// clockSkew is how much the clocks of API servers and the operator may differ.
 	clockSkew = 10 * time.Second
-	// maxAge is how long a request may be approved. A kubelet gives up after 15 minutes and asks again.
+	// maxAge is up to which age a request may be approved. A kubelet gives up after 15 minutes and asks again.
 	maxAge = time.Hour
-	// joinWithin is how long after a NodeClaim was made its first certificate may be asked for and approved.
+	// joinWithin is how long after the creation of a NodeClaim its first certificate may be requested and approved.
 	// NodeClaims that do not register are given up after 15 minutes. It must stay well below the hour for which the
-	// cluster remembers approved requests, since those tell that a certificate was issued.
+	// cluster keeps approved requests: they show that a certificate was issued.
 	joinWithin = 30 * time.Minute
 	// morePending is how many requests may wait beyond one for each NodeClaim.
 	morePending = 100
 )
 
-// Machine is a NodeClaim, with what is known of its instance.
+// Machine is a NodeClaim, with what is known about its instance.
 type Machine struct {
 	Claim      string
 	Created    time.Time
 	Launched   bool
 	Leaving    bool // the NodeClaim is being deleted
 	ProviderID string
-	// NodeName is the node's name once it has registered.
+	// NodeName is the name of the node, once it has registered.
 	NodeName string
-	// InstanceName is the name by which the instance joins, as its cloud says; "" when that is not known.
+	// InstanceName is the name by which the instance joins, according to its cloud; "" if that is not known.
 	InstanceName string
 }
 
-// Node is what is known of a node.
+// Node is what is known about a node.
 type Node struct {
 	Name, ProviderID string
 	Addresses        []corev1.NodeAddress
 }
 
-// Cluster is what was seen of the hosted cluster.
+// Cluster is the observed state of the hosted cluster.
 type Cluster struct {
 	Now time.Time
 	// Bootstrapper is the user name by which instances ask for their first certificate.
 	Bootstrapper string
 	Machines     []Machine
 	Nodes        []Node
-	// Requests are all certificate requests of the cluster, as the API server had them after the one to decide was
+	// Requests are all certificate requests of the cluster, read from the API server after the request to judge was
 	// made.
 	Requests []certificatesv1.CertificateSigningRequest
 }
 
-// Facts are what is known of a cluster, ready to be asked. They do not change.
+// Facts is what is known about a cluster, indexed for lookups. It is immutable.
 type Facts struct {
 	now          time.Time
 	bootstrapper string
@@ -67,7 +67,7 @@ type Facts struct {
 	pending      int
 }
 
-// request is one for the identity of a node.
+// request is a request for the identity of a node.
 type request struct {
 	name    string
 	key     string // the public key
@@ -105,7 +105,7 @@ func NewFacts(cluster Cluster) Facts {
 	return f
 }
 
-// spelling is an address as it is compared: there are several ways to write the same.
+// spelling returns an address in the form used for comparison: the same address can be written in several ways.
 func spelling(address string) string {
 	if ip, err := netip.ParseAddr(address); err == nil {
 		return ip.Unmap().String()
@@ -113,7 +113,7 @@ func spelling(address string) string {
 	return strings.ToLower(address)
 }
 
-// note takes down what a request has to do with others.
+// note records what matters about a request when others are judged.
 func (f *Facts) note(csr *certificatesv1.CertificateSigningRequest) {
 	if !Kubelets(csr) {
 		return
@@ -127,7 +127,7 @@ func (f *Facts) note(csr *certificatesv1.CertificateSigningRequest) {
 	}
 	parsed, err := parse(csr.Spec.Request)
 	if err != nil {
-		return // no signer makes a certificate of it
+		return // no signer issues a certificate for it
 	}
 	name, _ := strings.CutPrefix(parsed.Subject.CommonName, nodeUserPrefix) // whatever else the subject says
 	f.asked[name] = append(f.asked[name], request{
@@ -147,7 +147,7 @@ func Pending(csr *certificatesv1.CertificateSigningRequest) bool {
 	return len(csr.Status.Conditions) == 0 && len(csr.Status.Certificate) == 0
 }
 
-// issued reports whether a request has led to a certificate, or still will.
+// issued reports whether a request has led to a certificate, or will.
 func issued(csr *certificatesv1.CertificateSigningRequest) bool {
 	has := func(kind certificatesv1.RequestConditionType) bool {
 		return slices.ContainsFunc(csr.Status.Conditions,

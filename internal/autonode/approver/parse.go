@@ -24,7 +24,7 @@ const (
 	maxRequestBytes = 16 << 10
 )
 
-// parse reads one PKCS #10 request in PEM, whose signature proves that the requestor has the key.
+// parse parses one PKCS #10 request in PEM. Its signature proves that the requestor has the key.
 func parse(data []byte) (*x509.CertificateRequest, error) {
 	if len(data) > maxRequestBytes {
 		return nil, fmt.Errorf("it has %d bytes: want at most %d", len(data), maxRequestBytes)
@@ -52,7 +52,7 @@ func parse(data []byte) (*x509.CertificateRequest, error) {
 	return request, nil
 }
 
-// nodeOf returns the name of the node whose identity is asked for: the subject is that and nothing more.
+// nodeOf returns the name of the node whose identity is asked for. The subject must have nothing more.
 func nodeOf(request *x509.CertificateRequest) (string, error) {
 	subject := request.Subject
 	if !slices.Equal(subject.Organization, []string{nodeGroup}) {
@@ -67,7 +67,7 @@ func nodeOf(request *x509.CertificateRequest) (string, error) {
 		return "", fmt.Errorf("its common name is %q, and %q is no name of a node: %s", subject.CommonName, name,
 			strings.Join(problems, "; "))
 	}
-	if len(subject.Names) != 2 { // of several common names the last one counts for some, the first for others
+	if len(subject.Names) != 2 { // of several common names, some programs use the first and some the last
 		return "", fmt.Errorf("its subject has %d parts: want one organization and one common name",
 			len(subject.Names))
 	}
@@ -77,7 +77,7 @@ func nodeOf(request *x509.CertificateRequest) (string, error) {
 // oidSubjectAltName is the extension for subject alternative names (RFC 5280).
 func oidSubjectAltName() asn1.ObjectIdentifier { return asn1.ObjectIdentifier{2, 5, 29, 17} }
 
-// onlyNames reports whether the request asks for no extensions but subject alternative names.
+// onlyNames returns an error if the request asks for extensions other than subject alternative names.
 func onlyNames(request *x509.CertificateRequest) error {
 	for _, extension := range request.Extensions {
 		if !extension.Id.Equal(oidSubjectAltName()) {
@@ -87,8 +87,8 @@ func onlyNames(request *x509.CertificateRequest) error {
 	return nil
 }
 
-// sameUsages reports whether the usages are the wanted ones, each once, with or without the optional one, which goes
-// with RSA keys.
+// sameUsages reports whether the usages are the wanted ones, each once. Key encipherment, which RSA keys use, is
+// optional.
 func sameUsages(usages []certificatesv1.KeyUsage, wanted ...certificatesv1.KeyUsage) bool {
 	got := slices.Sorted(slices.Values(usages))
 	for _, allowed := range [][]certificatesv1.KeyUsage{

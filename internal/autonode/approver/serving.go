@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// serving decides about the certificate that a kubelet shows to the API server: it may be for addresses of its node
-// only. A kubelet writes the addresses of its node itself, so they are believed as far as no other node has them, and
-// names only as far as they are the node's own.
+// serving decides about the certificate that a kubelet shows to the API server. It may be only for addresses of its
+// node. A kubelet writes the addresses of its node itself. So an address counts only if no other node has it, and a
+// name only if it is the node's own.
 func (f Facts) serving(node string, parsed *x509.CertificateRequest) Verdict {
 	if len(parsed.EmailAddresses)+len(parsed.URIs) > 0 {
 		return no(WrongNames, "it asks for e-mail addresses %q and URIs %v: want names and IP addresses only",
@@ -44,7 +44,7 @@ func (f Facts) serving(node string, parsed *x509.CertificateRequest) Verdict {
 		Message: fmt.Sprintf("node %s of NodeClaim %s serves under addresses of its own", node, m.Claim)}
 }
 
-// ownName demands that a name is the node's, in full or without its domain, and stands among its addresses.
+// ownName demands that a name is the node's, in full or without its domain, and is among its addresses.
 func (f Facts) ownName(node Node, name string) error {
 	wanted := spelling(name)
 	host, _, _ := strings.Cut(node.Name, ".")
@@ -62,7 +62,8 @@ func (f Facts) ownName(node Node, name string) error {
 	return f.onlyHolder(node, wanted)
 }
 
-// ownIP demands that an address is the node's, and one that can be: the machine's own loopback is everybody's.
+// ownIP demands that an address is the node's, and can belong to one node only: loopback addresses, for example, are
+// everybody's.
 func (f Facts) ownIP(node Node, ip netip.Addr) error {
 	if ip.IsLoopback() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast() {
 		return fmt.Errorf("it asks for the IP address %s: want one by which others reach the node", ip)
@@ -78,7 +79,7 @@ func (f Facts) ownIP(node Node, ip netip.Addr) error {
 	return f.onlyHolder(node, ip.String())
 }
 
-// onlyHolder demands that no other node has an address: the API server would take the one for the other.
+// onlyHolder demands that no other node has an address: the API server would mistake one node for the other.
 func (f Facts) onlyHolder(node Node, address string) error {
 	for _, holder := range f.holders[address] {
 		if holder != node.Name {

@@ -2,7 +2,7 @@ package approver
 
 import "fmt"
 
-// Reason says in a word why a request is approved or left alone. The set is closed: reasons are labels of a metric.
+// Reason says in one word why a request is approved or left alone. The set is closed: reasons are labels of a metric.
 type Reason string
 
 // The reasons.
@@ -28,7 +28,7 @@ const (
 	OtherInstance  Reason = "OtherInstance" // a node of that name belongs to another instance
 )
 
-// Reasons returns all reasons, in the order in which they are checked for.
+// Reasons returns all reasons.
 func Reasons() []Reason {
 	return []Reason{
 		Approved, NotPending, OtherSigner, OutOfTime, TooManyPending, Malformed, WrongUsages, WrongSubject,
@@ -39,14 +39,14 @@ func Reasons() []Reason {
 
 // Verdict is the answer about one request.
 type Verdict struct {
-	// Approve is false for a request that is to be left alone.
+	// Approve is false for a request to be left alone.
 	Approve bool
 	Reason  Reason
-	// Message says for people what was asked for and what is allowed.
+	// Message tells people what was asked for and what is allowed.
 	Message string
-	// Claim is the name of the NodeClaim that the request belongs to, "" when none was found.
+	// Claim is the name of the NodeClaim that the request belongs to, "" if none was found.
 	Claim string
-	// Node is the name of the node, "" when the request was left alone before that was known.
+	// Node is the name of the node, "" if the request was left alone before the name was known.
 	Node string
 	// Wait reports whether the same request may be approved later, when more is known.
 	Wait bool

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/autonodepolicy/fold"
 )
 
-// folded is what a list of entries and labels allows together (K1). An entry that cannot be read allows nothing for
-// its label.
+// folded returns what entries and labels together allow (K1). An entry that cannot be parsed allows nothing for its
+// label.
 func folded(entries []karpenterv1.NodeSelectorRequirementWithMinValues, labels map[string]string) fold.Set {
 	read := make([]fold.Requirement, len(entries))
 	for i, e := range entries {
@@ -20,7 +20,7 @@ func folded(entries []karpenterv1.NodeSelectorRequirementWithMinValues, labels m
 			read[i].Values = nil // Karpenter ignores them (K4)
 		}
 	}
-	set, _, _ := fold.Of(read) // what cannot be read allows nothing for its label
+	set, _, _ := fold.Of(read) // an invalid entry allows nothing for its label
 	fixed := make([]fold.Allowed, 0, len(labels))
 	for label, value := range labels {
 		fixed = append(fixed, fold.OneOf(fold.Canonical(label), value))
@@ -28,10 +28,10 @@ func folded(entries []karpenterv1.NodeSelectorRequirementWithMinValues, labels m
 	return set.And(fold.NewSet(fixed...))
 }
 
-// within reports whether everything that r allows is allowed by the policy.
+// within reports whether the policy allows everything that r allows.
 func within(policy, r fold.Allowed) bool { return r.And(policy).Equal(r) }
 
-// label returns the value of a label under its name in use now.
+// label returns the value of a label, by its current name or else by an alias.
 func label(labels map[string]string, key fold.Key) (string, bool) {
 	if value, found := labels[string(key)]; found {
 		return value, true
@@ -48,8 +48,9 @@ func label(labels map[string]string, key fold.Key) (string, bool) {
 	return labels[slices.Min(aliases)], true
 }
 
-// onEveryType are the labels that every instance type of every provider has a value for. What allows none of these
-// launches nothing. On other labels Karpenter launches nodes without the label when nothing is left of it (K2).
+// onEveryType returns the labels that every instance type of every provider has a value for. If a set allows no value
+// of one of them, Karpenter launches nothing. If nothing is left of another label, Karpenter launches nodes without it
+// (K2).
 func onEveryType() []fold.Key {
 	return []fold.Key{
 		corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, corev1.LabelArchStable, corev1.LabelOSStable,
@@ -57,12 +58,12 @@ func onEveryType() []fold.Key {
 	}
 }
 
-// closed reports whether a set lets Karpenter launch nothing at all.
+// closed reports whether Karpenter launches nothing at all for a set.
 func closed(set fold.Set) bool {
 	return slices.ContainsFunc(onEveryType(), func(key fold.Key) bool { return !set.Get(key).AllowsPresent() })
 }
 
-// leastOf returns the largest minValues that a list has for each label.
+// leastOf returns the largest minValues for each label in a list.
 func leastOf(entries []karpenterv1.NodeSelectorRequirementWithMinValues) map[fold.Key]int {
 	least := map[fold.Key]int{}
 	for _, entry := range entries {
@@ -74,7 +75,7 @@ func leastOf(entries []karpenterv1.NodeSelectorRequirementWithMinValues) map[fol
 	return least
 }
 
-// shown is how much of a set of values a message shows.
+// shown is how many bytes of a set of values a message shows.
 const shown = 200
 
 // describe says what a requirement allows.

@@ -1,15 +1,15 @@
 package conformance
 
-// Party is whose business a finding is. The set is closed.
+// Party says whose business a finding is. The set is closed.
 type Party string
 
 // The parties.
 const (
-	Tenant   Party = "Tenant"   // who administers the hosted cluster
-	Provider Party = "Provider" // who writes the policy
-	Service  Party = "Service"  // who runs the control planes: HyperShift or Joiner
+	Tenant   Party = "Tenant"   // administers the hosted cluster
+	Provider Party = "Provider" // writes the policy
+	Service  Party = "Service"  // runs the control planes: HyperShift or Joiner
 	Cloud    Party = "Cloud"
-	Nobody   Party = "" // of a cause that is not known
+	Nobody   Party = "" // of an unknown cause
 )
 
 // Parties returns every party.
@@ -20,14 +20,14 @@ type Cause string
 
 // The causes.
 const (
-	// the API server stored something else than the operator sent
+	// the API server stored something other than the operator sent
 	AlteredOnWrite Cause = "AlteredOnWrite"
-	WrittenByOther Cause = "WrittenByOther" // it was as wanted, and is not any more
+	WrittenByOther Cause = "WrittenByOther" // it was as wanted, and no longer is
 	// made beside the wrappers while the guest was not protected
 	Foreign                  Cause = "Foreign"
 	HandMade                 Cause = "HandMade"                 // a claim or node that no NodePool made
 	NodeClassUnmanaged       Cause = "NodeClassUnmanaged"       // a node class that is not the operator's
-	VersionNotSupported      Cause = "VersionNotSupported"      // a release that the operator has no bootstrap data of
+	VersionNotSupported      Cause = "VersionNotSupported"      // a release without bootstrap data
 	IncompatibleRequirements Cause = "IncompatibleRequirements" // a pool that contradicts the policy
 	PolicyInvalid            Cause = "PolicyInvalid"
 	PolicyUnreadable         Cause = "PolicyUnreadable"
@@ -70,14 +70,14 @@ func (c Cause) Party() Party {
 	return Nobody
 }
 
-// State is how an object stands to the policy.
+// State says how an object compares with the policy.
 type State string
 
 // The states of objects.
 const (
 	Conforms      State = "Conforms"
 	NotConforming State = "NotConforming"
-	Replacing     State = "Replacing" // outside the policy, and expected to go: the policy has changed a while ago
+	Replacing     State = "Replacing" // outside the policy, and expected to go: the policy has changed not long ago
 	NotKnown      State = "Unknown"   // it cannot be judged yet
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/autonodepolicy/fold"
 )
 
-// claim judges a NodeClaim: a NodePool that exists owns it, what it asks for lies inside of the policy, and so
-// does what it got.
+// claim judges a NodeClaim. An existing NodePool must own it, and what it asks for and what it got must lie within the
+// policy.
 func (l *look) claim(claim *karpenterv1.NodeClaim) {
 	if claim.DeletionTimestamp != nil {
 		return
@@ -28,7 +28,7 @@ func (l *look) claim(claim *karpenterv1.NodeClaim) {
 	l.image(claim)
 }
 
-// owned reports whether a NodePool that exists owns the claim. Names are not asked: anybody can write them.
+// owned reports whether an existing NodePool owns the claim. It compares UIDs, not names: anybody can write names.
 func (l *look) owned(claim *karpenterv1.NodeClaim) bool {
 	for _, owner := range claim.OwnerReferences {
 		if owner.Kind == NodePool && l.pools[owner.UID] {
@@ -38,8 +38,8 @@ func (l *look) owned(claim *karpenterv1.NodeClaim) bool {
 	return false
 }
 
-// asked judges what a claim says of one label of the policy: in its requirements, and in its labels, which say what it
-// got.
+// asked judges what a claim says about one label of the policy: in its requirements, and in its labels, which show
+// what it got.
 func (l *look) asked(claim *karpenterv1.NodeClaim, allowed fold.Allowed, set fold.Set) {
 	key := allowed.Key()
 	_, labelled := label(claim.Labels, key)
@@ -71,9 +71,9 @@ func (l *look) asked(claim *karpenterv1.NodeClaim, allowed fold.Allowed, set fol
 	}
 }
 
-// gotElse is why a claim that asks for what the policy allows carries a label that it does not allow. The node's label
-// was written from the machine itself: when both agree, the cloud gave another machine; otherwise somebody wrote one
-// of them.
+// gotElse returns why a claim asks for what the policy allows, but carries a label that the policy does not allow. The
+// node's label was written from the machine itself. If both labels agree, the cloud gave another machine; otherwise
+// somebody changed one of them.
 func (l *look) gotElse(claim *karpenterv1.NodeClaim, allowed fold.Allowed) Cause {
 	for i := range l.Objects.Nodes {
 		node := &l.Objects.Nodes[i]
@@ -87,8 +87,8 @@ func (l *look) gotElse(claim *karpenterv1.NodeClaim, allowed fold.Allowed) Cause
 	return CloudDiffers
 }
 
-// astray remembers which label of a claim is outside of the policy and why, so that its node is not blamed for another
-// cause. A claim without a machine has no node that could ask.
+// astray remembers which label of a claim is outside of the policy and why, so that its node gets the same cause. A
+// claim without a machine has no node to look it up.
 func (l *look) astray(claim *karpenterv1.NodeClaim, key fold.Key, state State, cause Cause) {
 	id := claim.Status.ProviderID
 	if l.strays[id] == nil {
@@ -97,7 +97,7 @@ func (l *look) astray(claim *karpenterv1.NodeClaim, key fold.Key, state State, c
 	l.strays[id][key] = Finding{State: state, Cause: cause}
 }
 
-// image judges from which image the machine was started.
+// image judges the image that the machine was started from.
 func (l *look) image(claim *karpenterv1.NodeClaim) {
 	id := claim.Status.ImageID
 	if id == "" || l.Memory.Images == nil || l.Memory.Images[id] {
@@ -114,8 +114,8 @@ func (l *look) image(claim *karpenterv1.NodeClaim) {
 	l.add(f)
 }
 
-// node judges a node that an autoscaler made: a claim that exists has its machine, and its labels lie inside of the
-// policy. Nodes without a label of Karpenter's and without a claim are others', such as those of a CAPI NodePool.
+// node judges a node that an autoscaler made. An existing claim must have its machine, and its labels must lie within
+// the policy. Nodes without Karpenter's label and without a claim belong to others, such as a CAPI NodePool.
 func (l *look) node(node *corev1.Node) {
 	if node.DeletionTimestamp != nil {
 		return
@@ -140,7 +140,8 @@ func (l *look) node(node *corev1.Node) {
 	}
 }
 
-// carried judges one label of a node. A label that the claim has outside of the policy too has the claim's cause.
+// carried judges one label of a node. If the claim's label is outside of the policy too, the finding gets the claim's
+// cause.
 func (l *look) carried(node *corev1.Node, claim *karpenterv1.NodeClaim, allowed fold.Allowed, registered bool) {
 	key := allowed.Key()
 	if _, found := label(node.Labels, key); !found && !registered {
@@ -159,7 +160,7 @@ func (l *look) carried(node *corev1.Node, claim *karpenterv1.NodeClaim, allowed 
 	l.add(f)
 }
 
-// label judges one label of a machine. The second result is false when it is as the policy wants it.
+// label judges one label of a machine. The second result is false if it is as the policy wants it.
 func (l *look) label(labels map[string]string, allowed fold.Allowed) (string, bool) {
 	value, found := label(labels, allowed.Key())
 	switch {

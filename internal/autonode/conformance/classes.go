@@ -12,9 +12,9 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// class judges an EC2NodeClass. The operator's own is to be as the operator found it good, in every field, and to have
-// the root volume of the policy. One that is not the operator's may not have another root volume, image or profile
-// than the provider's.
+// class judges an EC2NodeClass. The operator's own must equal, in every field, what the operator found to be as
+// wanted, and have the root volume of the policy. Any other must have the root volume, images and instance profile of
+// the provider.
 func (l *look) class(class *awsv1.EC2NodeClass) {
 	if class.DeletionTimestamp != nil {
 		return
@@ -42,7 +42,7 @@ func (l *look) class(class *awsv1.EC2NodeClass) {
 	}
 }
 
-// strayClass judges a node class that the operator has not written.
+// strayClass judges a node class that the operator did not write.
 func (l *look) strayClass(class *awsv1.EC2NodeClass) {
 	state, cause := l.stray(class)
 	if l.Memory.Others[EC2NodeClass] && l.Memory.Wrapped[class.Name] {
@@ -71,8 +71,8 @@ func (l *look) strayClass(class *awsv1.EC2NodeClass) {
 	}
 }
 
-// rootVolume compares the root volume of a class with the policy's; the field is "" when it is as the policy says, or
-// the policy says nothing.
+// rootVolume compares the root volume of a class with the policy's. field is "" if it matches, or the policy sets
+// none.
 func (l *look) rootVolume(class *awsv1.EC2NodeClass) (field, message string) {
 	if l.Policy == nil || l.Policy.Spec.EC2NodeClassDefaults.RootVolume == nil {
 		return "", ""

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/autonodepolicy/fold"
 )
 
-// Look judges every object.
+// Look judges every object and returns a report.
 func Look(input Input) Report {
 	l := newLook(input)
 	l.policyItself()
@@ -39,7 +39,7 @@ type look struct {
 	pools   map[types.UID]bool // those that exist
 	classes map[string]bool    // those that exist
 	claims  map[string]*karpenterv1.NodeClaim
-	strays  map[string]map[fold.Key]Finding // by provider ID of a claim: labels outside of the policy
+	strays  map[string]map[fold.Key]Finding // labels outside of the policy, by provider ID of the claim
 	found   []Finding
 	judged  map[Product]State
 }
@@ -68,31 +68,32 @@ func newLook(input Input) *look {
 	return l
 }
 
-// add notes a finding and what it makes of its object.
+// add records a finding, and the resulting state of its object.
 func (l *look) add(f Finding) {
 	l.found = append(l.found, f)
 	product := Product{f.Kind, f.Name}
 	l.judged[product] = graver(l.judged[product], f.State)
 }
 
-// seen notes an object that is looked at, before anything is found.
+// seen records an object before it is judged.
 func (l *look) seen(kind, name string) { l.judged[Product{kind, name}] = Conforms }
 
-// graver orders states: the gravest of an object's findings is the object's. Every state is graver than none.
+// graver returns the graver of two states. An object has the gravest state of its findings. Every state is graver than
+// none.
 func graver(a, b State) State {
 	order := []State{Conforms, Replacing, NotKnown, NotConforming}
 	return order[max(slices.Index(order, a), slices.Index(order, b))]
 }
 
-// fresh reports whether the process has not had the time to look at everything once.
+// fresh reports whether the process has not yet had time to look at everything once.
 func (l *look) fresh() bool { return l.Now.Sub(l.Memory.Began) < l.Settings.Settle }
 
-// young reports whether an object is younger than what may be under way.
+// young reports whether an object is so new that writes about it may be under way.
 func (l *look) young(object metav1.Object) bool {
 	return l.Now.Sub(object.GetCreationTimestamp().Time) < l.Settings.Settle
 }
 
-// policyItself tells what is wrong with the policy, or with what keeps it in force.
+// policyItself adds findings about the policy itself, or about what keeps it in force.
 func (l *look) policyItself() {
 	name := ""
 	if l.Policy != nil {
@@ -112,7 +113,7 @@ func (l *look) policyItself() {
 	}
 }
 
-// age says whether an object came before the policy's present generation, as far as that is known.
+// age says whether an object is older than the policy's present generation, as far as known.
 type age int
 
 const (
@@ -121,12 +122,12 @@ const (
 	unclear
 )
 
-// age is asked only about what is outside of a policy, so there is one.
+// age is called only for objects outside of the policy, so there is a policy.
 func (l *look) age(object metav1.Object) age {
 	made := object.GetCreationTimestamp().Time
 	switch {
 	case l.Memory.PolicySince.IsZero() && l.Policy.Generation == 1:
-		// Nobody has changed the policy: it is in force since it was made.
+		// Nobody has changed the policy: it has been in force since its creation.
 		return ageAt(made, l.Policy.CreationTimestamp.Add(l.Settings.Settle))
 	case !l.Memory.PolicySince.IsZero():
 		return ageAt(made, l.Memory.PolicySince.Add(l.Settings.Settle))
@@ -143,8 +144,7 @@ func ageAt(made, since time.Time) age {
 	return younger
 }
 
-// late says what becomes of an object that is outside of the policy because it is older: its node is replaced, for a
-// while.
+// late returns the state of an object that is outside of the policy because it is older: Replacing, for a while.
 func (l *look) late() State {
 	since := l.Memory.PolicySince
 	if since.IsZero() {
@@ -156,7 +156,7 @@ func (l *look) late() State {
 	return NotConforming
 }
 
-// byAge returns state and cause of what is outside of the policy: because of its age, or by the cause given.
+// byAge returns state and cause of an object outside of the policy: its age, or the given cause.
 func (l *look) byAge(object metav1.Object, otherwise Cause) (State, Cause) {
 	switch l.age(object) {
 	case older:
@@ -167,8 +167,8 @@ func (l *look) byAge(object metav1.Object, otherwise Cause) (State, Cause) {
 	return NotConforming, otherwise
 }
 
-// stray is the cause of a product that the operator has not written: it was there before the guest was protected, or
-// was made while the protection was away.
+// stray returns state and cause of a product that the operator has not written: it is older than the protection of the
+// guest, or was made while the protection was missing.
 func (l *look) stray(object metav1.Object) (State, Cause) {
 	switch {
 	case l.fresh():
@@ -181,13 +181,13 @@ func (l *look) stray(object metav1.Object) (State, Cause) {
 	return NotConforming, Legacy
 }
 
-// written is what the operator made of a product, if this one is it: every object of an API server has a UID.
+// written returns what the operator knows about a product, if it is this very object: UIDs tell objects apart.
 func (l *look) written(kind string, object metav1.Object) (Written, bool) {
 	w := l.Memory.Written[Product{kind, object.GetName()}]
 	return w, w.UID == object.GetUID()
 }
 
-// whose is the state and cause of a product that is the operator's and not as the policy wants it.
+// whose returns state and cause of a product of the operator that is not as the policy wants it.
 func (l *look) whose(w Written) (State, Cause) {
 	switch {
 	case w.Altered:

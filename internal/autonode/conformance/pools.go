@@ -9,8 +9,8 @@ import (
 
 const requirementsField = "spec.template.spec.requirements"
 
-// pool judges a NodePool: what its entries and template labels allow together lies inside of the policy, minValues are
-// at least the policy's, and its node class is the operator's.
+// pool judges a NodePool. Its entries and template labels together must lie within the policy, minValues must be at
+// least the policy's, and its node class must be the operator's.
 func (l *look) pool(pool *karpenterv1.NodePool) {
 	if pool.DeletionTimestamp != nil {
 		return
@@ -55,11 +55,11 @@ func (l *look) pool(pool *karpenterv1.NodePool) {
 	l.classRef(NodePool, pool.Name, "spec.template.spec.nodeClassRef", pool.Spec.Template.Spec.NodeClassRef)
 }
 
-// classRef judges which node class an object names: one that the operator keeps. Node classes of KWOK start no
-// machines that the policy is about.
+// classRef judges which node class an object names: it must be one that the operator keeps. Node classes of KWOK start
+// no machines that the policy is about.
 func (l *look) classRef(kind, name, field string, ref *karpenterv1.NodeClassReference) {
 	if ref == nil {
-		return // the API server takes none without
+		return // the API server refuses objects without one
 	}
 	if ref.Kind == "KWOKNodeClass" && ref.Group == "karpenter.kwok.sh" {
 		return
@@ -72,7 +72,7 @@ func (l *look) classRef(kind, name, field string, ref *karpenterv1.NodeClassRefe
 		if w.Class != nil {
 			return
 		}
-		if found { // the class's own cause is this object's too
+		if found { // the class's own cause also applies to this object
 			state, cause := l.whose(w)
 			l.add(Finding{kind, name, state, cause, field,
 				fmt.Sprintf("EC2NodeClass %s never was as the policy wants it", ref.Name)})

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// ConditionType is the condition of the policy that says whether the guest is as the policy wants it.
+// ConditionType is the type of the policy's condition that says whether the guest is as the policy wants it.
 const ConditionType = hypershiftv1beta1.ConditionTypeConforming
 
 // Reasons of the condition.
@@ -24,7 +24,7 @@ const (
 )
 
 // Count is how many objects of a kind are in a state, for a cause. An object with several findings counts once, with
-// its gravest, and among those with the cause that comes first by name.
+// its gravest state and, among the findings with that state, the cause that comes first by name.
 type Count struct {
 	Kind    string
 	State   State
@@ -33,13 +33,13 @@ type Count struct {
 	Objects int
 }
 
-// Report is what a look found.
+// Report is the result of [Look].
 type Report struct {
 	// Findings are ordered by kind, name, field and cause.
 	Findings []Finding
 	// Counts are ordered by kind, state and cause.
 	Counts []Count
-	// Objects is how many were looked at, the policy not counted.
+	// Objects is how many objects were judged, without the policy.
 	Objects int
 }
 
@@ -78,7 +78,7 @@ func newReport(found []Finding, judged map[Product]State) Report {
 // shownNames bounds how many objects the condition names.
 const shownNames = 10
 
-// Condition returns the condition of the policy: the gravest state that any object is in.
+// Condition returns the condition of the policy, by the gravest state of any object.
 func (r Report) Condition() condition.Value {
 	worst := Conforms
 	for _, count := range r.Counts {
@@ -97,7 +97,7 @@ func (r Report) Condition() condition.Value {
 	return condition.True(ConditionType, ReasonConforms, "")
 }
 
-// tell lists counts by cause, and at most ten names.
+// tell returns the counts by cause, and at most ten names.
 func (r Report) tell(state State) string {
 	byCause := map[Cause]int{}
 	for _, count := range r.Counts {

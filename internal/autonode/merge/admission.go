@@ -11,10 +11,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/autonodepolicy/policy"
 )
 
-// The admission policies are package admission's; they have their names here too, since whoever merges needs no other
-// package for them.
+// Aliases for the names of package admission, so that users of this package do not need to import it.
 type (
-	// AdmissionConfig says who may write what in the guest cluster. Validate says what must hold. Labels are ours.
+	// AdmissionConfig says who may write what in the guest cluster. Validate checks it. Its Labels are set here.
 	AdmissionConfig = admission.Config
 	// NodeClaimRule says how NodeClaims are protected (G5).
 	NodeClaimRule = admission.NodeClaimRule
@@ -23,46 +22,45 @@ type (
 )
 
 const (
-	// DefaultOperator is the user name that the operator has in the guest cluster unless it is told another (G4).
+	// DefaultOperator is the operator's user name in the guest cluster, unless it is configured otherwise (G4).
 	DefaultOperator = admission.DefaultOperator
-	// NodeClaimsAuto is NodeClaimsByIdentity when the operand has an identity of its own, and NodeClaimsOpen
-	// otherwise.
+	// NodeClaimsAuto is NodeClaimsByIdentity if Operand is set, otherwise NodeClaimsOpen.
 	NodeClaimsAuto = admission.NodeClaimsAuto
 	// NodeClaimsOpen protects nothing.
 	NodeClaimsOpen = admission.NodeClaimsOpen
 	// NodeClaimsByIdentity lets only the operand and the operator create NodeClaims and change their spec.
 	NodeClaimsByIdentity = admission.NodeClaimsByIdentity
-	// NodeClaimsByContent lets everyone create NodeClaims that name a NodePool as their owner and in their label.
+	// NodeClaimsByContent lets everyone create NodeClaims that name the same NodePool as owner and in their label.
 	NodeClaimsByContent = admission.NodeClaimsByContent
 )
 
-// Admission returns the policies for the guest cluster (R34 to R39), with the label of what the operator manages; see
+// Admission returns the policies for the guest cluster (R34 to R39), with the operator's label; see
 // [admission.Policies].
 func Admission(config AdmissionConfig) ([]Protection, error) {
 	return admission.Policies(labelled(config))
 }
 
-// Unwanted returns what Admission leaves out under this configuration and not under every one; see
+// Unwanted returns the policies that Admission leaves out under this configuration but not under others; see
 // [admission.Unwanted].
 func Unwanted(config AdmissionConfig) []Protection { return admission.Unwanted(labelled(config)) }
 
 const (
-	// RuleGenerationAnnotation of the rule for NodeClaims says of which generation of the policy it is: "none" for no
-	// policy.
+	// RuleGenerationAnnotation on the rule for NodeClaims is the generation of the policy that the rule was made from,
+	// "none" without a policy.
 	RuleGenerationAnnotation = "karpenter.hypershift.openshift.io/policy-generation"
-	// RuleNoteAnnotation says what to do with a rule that nobody keeps any more.
+	// RuleNoteAnnotation says what to do with a rule that nobody keeps up to date any more.
 	RuleNoteAnnotation = "karpenter.hypershift.openshift.io/note"
 )
 
-// ruleNote is for whoever finds that the rule is of another generation than the policy: an operator that is too old
-// to know the rule leaves it, and Karpenter would be refused what the policy allows by now.
+// ruleNote is for whoever finds a rule of another generation than the policy. An operator too old to know the rule
+// leaves it in place. Then the rule refuses what the policy has come to allow Karpenter.
 const ruleNote = "joiner-operator writes this rule anew with each generation of the policy. If it is of another one, " +
 	"the operator does not run or is older than the rule: run one that knows it, or delete the binding %s and then this policy."
 
-// ClaimRule returns the rule for NodeClaims of a policy, nil for none, with the label of what the operator manages
-// . They may refer to the EC2NodeClasses of these names, and to any of the kinds of anyOf. See
-// [admission.ClaimRule.Protection] for what is left out, and the error. The rule says of which generation of the
-// policy it is, also to whom it refuses.
+// ClaimRule returns the rule of a policy, nil for none, for NodeClaims, with the operator's label. NodeClaims
+// may refer to the EC2NodeClasses with these names, and to any node class of the kinds in anyOf. See
+// [admission.ClaimRule.Protection] for leftOut and the error. An annotation and the messages of refusals state the
+// generation of the policy.
 func ClaimRule(of *hypershiftv1beta1.AutoNodePolicy, classes []string,
 	anyOf []schema.GroupKind) (rule Protection, leftOut []string, err error) {
 	wanted := admission.ClaimRule{Labels: labelled(AdmissionConfig{}).Labels}

@@ -13,38 +13,38 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// What package policy decides has its names here too, since whoever merges needs no other package for it.
+// Aliases for the names of package policy, so that users of this package do not need to import it.
 type (
-	// Requirement is an entry of a list of requirements as policies, wrappers and NodePools have it.
+	// Requirement is an entry of a list of requirements, as in policies, wrappers and NodePools.
 	Requirement = karpenterv1.NodeSelectorRequirementWithMinValues
 	// Problem is something that keeps an object from being written.
 	Problem = policy.Problem
-	// Conflict is a label for which policy and pool together allow nothing that an instance type could have.
+	// Conflict is a label for which policy and pool together leave no value that an instance type could have.
 	Conflict = policy.Conflict
-	// Shortage is a label of which a NodePool wants more different values than are left (G11).
+	// Shortage is a label with fewer values left than minValues asks for (G11).
 	Shortage = policy.Shortage
 	// Vocabulary is the set of labels that every instance type of the provider has a value for.
 	Vocabulary = policy.Vocabulary
-	// RootVolume is a root volume with nothing left open but what AWS decides by the type.
+	// RootVolume is a complete root volume. Only IOPS and Throughput may be left to AWS.
 	RootVolume = policy.RootVolume
 )
 
 const (
-	// RootDevice is the root device of the machine images: what the policy's root volume is for (R28).
+	// RootDevice is the root device of the machine images, which the policy's root volume applies to (R28).
 	RootDevice = policy.RootDevice
-	// DefaultRootVolumeSize is the size where neither policy nor the operator's settings give one (R17, G7).
+	// DefaultRootVolumeSize is the size if neither policy nor the operator's settings give one (R17, G7).
 	DefaultRootVolumeSize = policy.DefaultRootVolumeSize
 	// MaxRequirements is how many entries a NodePool may have (K4). It bounds a policy too.
 	MaxRequirements = policy.MaxRequirements
 	// MaxValues is how many values one entry of a policy may have (G12).
 	MaxValues = policy.MaxValues
-	// ReasonInvalidNodeClassRef: the wrapper refers to a kind of node class that may not be used (G20).
+	// ReasonInvalidNodeClassRef: the wrapper refers to a kind of node class that is not allowed (G20).
 	ReasonInvalidNodeClassRef = policy.ReasonInvalidNodeClassRef
 	// ReasonInvalidBlockDevice: a disk of the wrapper cannot be written to an EC2NodeClass.
 	ReasonInvalidBlockDevice = "InvalidBlockDevice"
 )
 
-// DefaultRootVolume returns what holds without a policy: 75Gi of gp3, encrypted (R17, G8).
+// DefaultRootVolume returns the root volume without a policy: 75Gi of gp3, encrypted (R17, G8).
 func DefaultRootVolume() RootVolume { return policy.DefaultRootVolume() }
 
 // Check returns what is wrong with a policy by itself; see [policy.Check].
@@ -71,7 +71,7 @@ func change(volume *hypershiftv1beta1.RootVolume) *policy.RootVolumeChange {
 	}
 }
 
-// FromAPI converts requirements; values and counts are shared with the argument.
+// FromAPI converts requirements. The result shares values and counts with the argument.
 func FromAPI(list []Requirement) []fold.Requirement {
 	entries := make([]fold.Requirement, len(list))
 	for i, entry := range list {
@@ -81,7 +81,7 @@ func FromAPI(list []Requirement) []fold.Requirement {
 	return entries
 }
 
-// toAPI converts requirements back; values and counts are shared with the argument.
+// toAPI converts requirements back. The result shares values and counts with the argument.
 func toAPI(list []fold.Requirement) []Requirement {
 	entries := make([]Requirement, len(list))
 	for i, entry := range list {
@@ -93,14 +93,14 @@ func toAPI(list []fold.Requirement) []Requirement {
 	return entries
 }
 
-// value converts what package policy says into a condition of this type.
+// value converts a condition of package policy into one of this type.
 func value(kind string, c policy.Condition) condition.Value {
 	return condition.Value{Type: kind, Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message}
 }
 
-// rootMapping returns a root volume as the block device mapping of an EC2NodeClass. It is marked as the volume with
-// the kubelet's data, or the ephemeral storage of a node would be taken from whichever mapping is last. size is what
-// policy.NormalSize says.
+// rootMapping returns a root volume as the block device mapping of an EC2NodeClass. It marks the volume as the one
+// with the kubelet's data: otherwise a node's ephemeral storage would be that of the last mapping. size comes from
+// policy.NormalSize.
 func rootMapping(v RootVolume, size resource.Quantity) awsv1.BlockDeviceMapping {
 	return awsv1.BlockDeviceMapping{
 		DeviceName: new(RootDevice),

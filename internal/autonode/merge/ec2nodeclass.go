@@ -16,15 +16,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// Infra is what the management cluster knows about a hosted cluster on AWS and its node classes.
+// Infra is what the management cluster knows about a hosted cluster on AWS, and about one node class.
 type Infra struct {
-	// InfraID is the identifier by which AWS resources of the cluster are tagged.
+	// InfraID is the identifier in the tags of the cluster's AWS resources.
 	InfraID string
 	// InstanceProfile is the instance profile of all nodes.
 	InstanceProfile string
 	// ResourceTags are the tags that the hosted cluster has for all its resources.
 	ResourceTags []ResourceTag
-	// Bootstrap is what nodes of this one node class start with; nil when it is not there yet.
+	// Bootstrap is what nodes of this node class start with; nil if it does not exist yet.
 	Bootstrap *Bootstrap
 }
 
@@ -43,8 +43,7 @@ type ResourceTag struct {
 	Overridable bool
 }
 
-// Wait is why nothing can be written yet that will be possible later without anyone changing policy or wrapper. It is
-// no failure.
+// Wait says why nothing can be written yet. It is no failure: it ends without a change of policy or wrapper.
 type Wait struct {
 	// Reason is one of the constants below.
 	Reason string
@@ -60,19 +59,19 @@ const (
 	ReasonInstanceProfileMissing = "InstanceProfileMissing"
 )
 
-// EC2NodeClassResult is what a policy and an OpenshiftEC2NodeClass come to.
+// EC2NodeClassResult is the result of [EC2NodeClass].
 type EC2NodeClassResult struct {
-	// EC2NodeClass is what to write: name, labels, annotations, owner and spec. It is nil when Problems or Wait says
-	// why nothing is written; what was written before then stays as it is (G14).
+	// EC2NodeClass is what to write: name, labels, annotations, owner and spec. It is nil if there are Problems or a
+	// Wait: then an existing EC2NodeClass stays as it is (G14).
 	EC2NodeClass *awsv1.EC2NodeClass
 	// Problems keep the EC2NodeClass from being written.
 	Problems []Problem
-	// Wait is what is not there yet; nil when Problems are to be solved first, or nothing is missing.
+	// Wait says what is missing; nil if nothing is, or if there are Problems to solve first.
 	Wait *Wait
-	// Overridden are the fields of the wrapper that are about the root volume and have no effect (G6).
+	// Overridden are the wrapper's fields about the root volume, which have no effect (G6).
 	Overridden []string
-	// IgnoredTags are the keys, sorted, of tags of the wrapper that have no effect: the hosted cluster has its own
-	// value for them, or they belong to the autoscaler.
+	// IgnoredTags are the keys, sorted, of the wrapper's tags without effect: the hosted cluster sets another value,
+	// or they belong to the autoscaler.
 	IgnoredTags []string
 }
 
@@ -87,10 +86,10 @@ func (r EC2NodeClassResult) RootVolume() condition.Value {
 }
 
 // EC2NodeClass merges a policy, nil for none, with an OpenshiftEC2NodeClass (R28 to R33). defaults is the root volume
-// where the policy says nothing, usually [DefaultRootVolume]. The root volume of the result is the provider's,
-// whatever the wrapper says about it; everything else is the wrapper's, in the words of Karpenter's API, with the
-// hosted cluster's values where it is silent. Neither argument is changed or referred to by the result. A policy that
-// fails [Check] gives a Problem.
+// for what the policy leaves open, usually [DefaultRootVolume]. The root volume of the result is the provider's,
+// whatever the wrapper says. Everything else is the wrapper's, translated to Karpenter's API, with the hosted
+// cluster's values where it is silent. The arguments are not changed. A policy that fails [Check] results in a
+// Problem.
 func EC2NodeClass(of *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1.OpenshiftEC2NodeClass,
 	defaults RootVolume, infra Infra) EC2NodeClassResult {
 	provided := Policy(of)
@@ -100,7 +99,7 @@ func EC2NodeClass(of *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1.Op
 		root = defaults.With(provided.RootVolume)
 	}
 	if len(result.Problems) == 0 {
-		result.Problems = root.Check("root volume") // defaults that are not ours may not go with the policy
+		result.Problems = root.Check("root volume") // the caller's defaults may not fit the policy
 	}
 	own := wrapper.DeepCopy().Spec
 	mappings, overridden, problems := blockDevices(root, own.BlockDeviceMappings)
@@ -136,8 +135,8 @@ func EC2NodeClass(of *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1.Op
 	return result
 }
 
-// missing returns the first thing that is not there yet and without which the API server would refuse the
-// EC2NodeClass, or instances would not become nodes.
+// missing returns the first missing thing without which the API server would refuse the EC2NodeClass, or instances
+// would not become nodes.
 func missing(own hypershiftv1.OpenshiftEC2NodeClassSpec, infra Infra) *Wait {
 	switch {
 	case infra.Bootstrap == nil || infra.Bootstrap.UserData == "":
@@ -154,8 +153,8 @@ func missing(own hypershiftv1.OpenshiftEC2NodeClassSpec, infra Infra) *Wait {
 	return nil
 }
 
-// blockDevices puts the provider's root volume before the other disks of the wrapper. It names the fields of mappings
-// for the root volume, which are left out (G6), and what an EC2NodeClass would not accept.
+// blockDevices returns the provider's root volume and then the wrapper's other disks. It also returns the fields of
+// the wrapper's root volume, which it leaves out (G6), and what an EC2NodeClass would not accept.
 func blockDevices(root RootVolume,
 	own []hypershiftv1.BlockDeviceMapping) ([]awsv1.BlockDeviceMapping, []string, []Problem) {
 	size, _ := policy.NormalSize(root.Size) // RootVolume.Check has seen that it fits
@@ -204,9 +203,9 @@ func ebs(field string, own hypershiftv1.BlockDevice) (*awsv1.BlockDevice, []Prob
 	return volume, nil
 }
 
-// mergeTags returns the tags of an EC2NodeClass, and the keys of the wrapper's that have no effect. The hosted
-// cluster's tags win where they are not Overridable, and tags that the autoscaler sets itself are left out, since the
-// API would refuse them.
+// mergeTags returns the tags of an EC2NodeClass, and the keys of the wrapper's tags without effect. The hosted
+// cluster's tags win unless they are Overridable. Tags that the autoscaler sets itself are left out: the API would
+// refuse them.
 func mergeTags(own map[string]string, cluster []ResourceTag) (map[string]string, []string) {
 	merged := map[string]string{}
 	for key, value := range own {
@@ -233,7 +232,7 @@ func mergeTags(own map[string]string, cluster []ResourceTag) (map[string]string,
 	return merged, ignored
 }
 
-// reservedTag reports whether the autoscaler sets the tag itself, or AWS does for it.
+// reservedTag reports whether the autoscaler sets the tag itself, or AWS sets it.
 func reservedTag(key string) bool {
 	return strings.HasPrefix(key, "kubernetes.io/cluster") ||
 		slices.Contains([]string{"", "eks:eks-cluster-name", "karpenter.sh/nodepool", "karpenter.sh/nodeclaim",
@@ -248,7 +247,7 @@ func amis(ids []string) []awsv1.AMISelectorTerm {
 	return terms
 }
 
-// subnets translates the wrapper's terms; without any, the private subnets of the cluster are chosen.
+// subnets translates the wrapper's terms. Without any, it selects the private subnets of the cluster.
 func subnets(own []hypershiftv1.SubnetSelectorTerm, infraID string) []awsv1.SubnetSelectorTerm {
 	if len(own) == 0 {
 		return []awsv1.SubnetSelectorTerm{{Tags: map[string]string{
@@ -262,8 +261,8 @@ func subnets(own []hypershiftv1.SubnetSelectorTerm, infraID string) []awsv1.Subn
 	return terms
 }
 
-// securityGroups translates the wrapper's terms; without any, the security groups tagged for the cluster's nodes are
-// chosen.
+// securityGroups translates the wrapper's terms. Without any, it selects the security groups tagged for the cluster's
+// nodes.
 func securityGroups(own []hypershiftv1.SecurityGroupSelectorTerm, infraID string) []awsv1.SecurityGroupSelectorTerm {
 	if len(own) == 0 {
 		return []awsv1.SecurityGroupSelectorTerm{{Tags: map[string]string{"karpenter.sh/discovery": infraID}}}

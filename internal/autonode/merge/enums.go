@@ -5,10 +5,10 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// HyperShift's wrappers write enumerations in PascalCase where Karpenter has booleans and lower-case words. An empty
-// value of a wrapper is one that is not set.
+// HyperShift's wrappers use enumerations in PascalCase where Karpenter has booleans and lower-case words. An empty
+// value of a wrapper means that it is not set.
 
-// optional returns nil for the empty text.
+// optional returns a pointer to text, or nil if it is empty.
 func optional(text string) *string {
 	if text == "" {
 		return nil
@@ -16,7 +16,7 @@ func optional(text string) *string {
 	return new(text)
 }
 
-// flag translates an enumeration of two values into a boolean, true for yes.
+// flag translates an enumeration of two values into a boolean: true if value is yes, nil if it is empty.
 func flag[T ~string](value, yes T) *bool {
 	if value == "" {
 		return nil
@@ -24,7 +24,7 @@ func flag[T ~string](value, yes T) *bool {
 	return new(value == yes)
 }
 
-// publicAddress leaves what the subnet decides to the subnet: false would forbid a public address.
+// publicAddress returns nil to let the subnet decide: false would forbid a public address.
 func publicAddress(value hypershiftv1.IPAddressAssociation) *bool {
 	if value == hypershiftv1.IPAddressAssociationPublic {
 		return new(true)
@@ -36,8 +36,8 @@ func detailedMonitoring(value hypershiftv1.Monitoring) *bool {
 	return flag(value, hypershiftv1.MonitoringDetailed)
 }
 
-// metadataOptions translates the options, and writes those that are not set as the schema of EC2NodeClass would fill
-// them in, so that what is wanted can be compared with what is stored.
+// metadataOptions translates the options. It fills in unset ones with the defaults of EC2NodeClass's schema, so that
+// the wanted object can be compared with the stored one.
 func metadataOptions(own *hypershiftv1.MetadataOptions) *awsv1.MetadataOptions {
 	if own == nil {
 		own = &hypershiftv1.MetadataOptions{}
@@ -54,8 +54,7 @@ func metadataOptions(own *hypershiftv1.MetadataOptions) *awsv1.MetadataOptions {
 	return options
 }
 
-// word translates an enumeration of two values into one of two words; the second is also that of a value that is not
-// set.
+// word translates an enumeration of two values into one of two words. An unset value gives the second word.
 func word[T ~string](value, first T, ifFirst, otherwise string) *string {
 	if value == first {
 		return new(ifFirst)

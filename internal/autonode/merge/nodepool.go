@@ -15,38 +15,38 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// NodePoolSettings are what the merge depends on beside policy and wrapper.
+// NodePoolSettings are further inputs of the merge, besides policy and wrapper.
 type NodePoolSettings struct {
-	// Vocabulary are the labels that every instance type of the guest's provider has; nil means
+	// Vocabulary is the set of labels that every instance type of the guest's provider has; nil means
 	// policy.CommonVocabulary.
 	Vocabulary Vocabulary
-	// NodeClasses are the kinds of node classes that a wrapper may refer to beside EC2NodeClass and
-	// OpenshiftEC2NodeClass: on a guest whose nodes are made by KWOK, KWOKNodeClass of karpenter.kwok.sh (G20).
+	// NodeClasses are the kinds of node classes that a wrapper may refer to besides EC2NodeClass and
+	// OpenshiftEC2NodeClass: KWOKNodeClass of karpenter.kwok.sh, on a guest with simulated nodes (G20).
 	NodeClasses []schema.GroupKind
 }
 
-// NodePoolResult is what a policy and an OpenshiftNodePool come to.
+// NodePoolResult is the result of [NodePool].
 type NodePoolResult struct {
-	// NodePool is what to write: name, labels, annotations, owner and spec. It is nil when Problems says why nothing
-	// is written; what was written before then stays as it is, and what does not exist is not created (G12, G14).
+	// NodePool is what to write: name, labels, annotations, owner and spec. It is nil if there are Problems: then an
+	// existing NodePool stays as it is, and a missing one is not created (G12, G14).
 	NodePool *karpenterv1.NodePool
 	// Problems keep the NodePool from being written.
 	Problems []Problem
-	// Folded is what policy and wrapper allow together, template labels, name and node class included (K1).
+	// Folded is what policy and wrapper together allow, including template labels, name and node class (K1).
 	Folded fold.Set
-	// Conflicts are the labels for which nothing is left, by key (G9). The NodePool is written nevertheless: it
+	// Conflicts are the labels for which nothing is left, ordered by key (G9). Write the NodePool nevertheless: it
 	// launches no node (R13).
 	Conflicts []Conflict
-	// MinValues are the labels with fewer values left than minValues asks for, by key (G11). The NodePool is written
-	// as it is: minValues is never lowered.
+	// MinValues are the labels with fewer values left than minValues asks for, ordered by key (G11). Write the
+	// NodePool as it is: minValues is never lowered.
 	MinValues []Shortage
-	// Closed says that the NodePool ends with an entry that no instance type satisfies, since Karpenter would take the
-	// conflict for permission (G10).
+	// Closed says that the NodePool ends with an entry that no instance type satisfies. Without it, Karpenter would
+	// launch nodes in spite of the conflict (G10).
 	Closed bool
 }
 
-// Compatible returns the condition RequirementsCompatible of the wrapper (G9, G11). It is Unknown when nothing was
-// merged.
+// Compatible returns the condition RequirementsCompatible of the wrapper (G9, G11). Its status is Unknown when nothing
+// was merged.
 func (r NodePoolResult) Compatible() condition.Value {
 	return value(hypershiftv1beta1.ConditionTypeRequirementsCompatible, policy.Merged{
 		Problems: r.Problems, Conflicts: r.Conflicts, MinValues: r.MinValues,
@@ -54,8 +54,8 @@ func (r NodePoolResult) Compatible() condition.Value {
 }
 
 // NodePool merges a policy, nil for none, with an OpenshiftNodePool (R9 to R18). The entries of the policy come first,
-// then those of the wrapper, each as it is and in its order (R10). All other fields are copied (R9). Neither argument
-// is changed or referred to by the result. A policy that fails [Check] gives a Problem (G14).
+// then those of the wrapper, unchanged and in order (R10). All other fields are copied (R9). The result shares nothing
+// with the arguments. A policy that fails [Check] results in a Problem (G14).
 func NodePool(of *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1beta1.OpenshiftNodePool,
 	settings NodePoolSettings) NodePoolResult {
 	provided := Policy(of)
@@ -83,7 +83,7 @@ func NodePool(of *hypershiftv1beta1.AutoNodePolicy, wrapper *hypershiftv1beta1.O
 	return result
 }
 
-// nodeClassRef is policy.ResolveNodeClass in the words of the API.
+// nodeClassRef is policy.ResolveNodeClass for types of the API.
 func nodeClassRef(ref *karpenterv1.NodeClassReference, further []schema.GroupKind) (policy.NodeClass, *Problem) {
 	kinds := make([]policy.NodeClassKind, len(further))
 	for i, kind := range further {
@@ -118,15 +118,15 @@ func build(wrapper *hypershiftv1beta1.OpenshiftNodePool, class *karpenterv1.Node
 }
 
 const (
-	// ManagedByLabel is on everything that the operator writes in the guest; with the owner reference it tells the
-	// operator's own objects from those of others, which it never deletes (G18).
+	// ManagedByLabel is on everything that the operator writes in the guest. The label and the owner reference
+	// distinguish the operator's own objects from those of others, which it never deletes (G18).
 	ManagedByLabel = "app.kubernetes.io/managed-by"
 	// ManagedByValue is the value of ManagedByLabel.
 	ManagedByValue = "joiner-operator"
 )
 
-// ownAnnotations are annotations that belong to the object they stand on, and so are not copied to what is made from
-// it.
+// ownAnnotations are annotations about the object that has them. They are not copied from a wrapper to what is made
+// from it.
 var ownAnnotations = []string{
 	"kubectl.kubernetes.io/last-applied-configuration",
 	karpenterv1.NodePoolHashAnnotationKey, karpenterv1.NodePoolHashVersionAnnotationKey,
@@ -134,9 +134,9 @@ var ownAnnotations = []string{
 	awsv1.Group + "/ec2nodeclass-hash", awsv1.Group + "/ec2nodeclass-hash-version",
 }
 
-// objectMeta returns the metadata of what is made from a wrapper: its name, labels and annotations, with the wrapper
-// as the owner. The garbage collector cannot delete what is owned, since the admission policies refuse that; the
-// operator does (G18).
+// objectMeta returns the metadata of an object made from a wrapper: the wrapper's name, labels and annotations, with
+// the wrapper as owner. The admission policies keep the garbage collector from deleting such objects; the operator
+// deletes them (G18).
 func objectMeta(wrapper metav1.ObjectMeta, kind schema.GroupVersionKind) metav1.ObjectMeta {
 	labels := map[string]string{}
 	maps.Copy(labels, wrapper.Labels)

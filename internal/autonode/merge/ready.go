@@ -13,17 +13,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// Target is what the readiness of a policy asks of one wrapper. It holds no contents of the guest beyond the name
-// (G28).
+// Target is what [Ready] needs to know about one wrapper. It holds no contents of the guest beyond the name (G28).
 type Target struct {
 	kind, name string
 	deleting   bool
-	applied    karpenterv1.Condition // PolicyApplied, the zero value when the wrapper has none
+	applied    karpenterv1.Condition // PolicyApplied, the zero value if the wrapper has none
 	observed   *hypershiftv1.ObservedPolicy
 	conflict   bool
 }
 
-// PoolTarget returns what the readiness of a policy asks of an OpenshiftNodePool.
+// PoolTarget returns the target of an OpenshiftNodePool.
 func PoolTarget(pool *hypershiftv1beta1.OpenshiftNodePool) Target {
 	compatible, found := condition.Get(pool.Status.Conditions, hypershiftv1beta1.ConditionTypeRequirementsCompatible)
 	target := newTarget("OpenshiftNodePool", pool.ObjectMeta, pool.Status.Conditions, pool.Status.ObservedPolicy)
@@ -31,7 +30,7 @@ func PoolTarget(pool *hypershiftv1beta1.OpenshiftNodePool) Target {
 	return target
 }
 
-// EC2NodeClassTarget returns what the readiness of a policy asks of an OpenshiftEC2NodeClass.
+// EC2NodeClassTarget returns the target of an OpenshiftEC2NodeClass.
 func EC2NodeClassTarget(class *hypershiftv1.OpenshiftEC2NodeClass) Target {
 	return newTarget(hypershiftv1.OpenshiftEC2NodeClassKind, class.ObjectMeta, class.Status.Conditions,
 		class.Status.ObservedPolicy)
@@ -44,7 +43,7 @@ func newTarget(kind string, meta metav1.ObjectMeta, conditions []karpenterv1.Con
 		observed: observed}
 }
 
-// state is where a wrapper is with this generation of the policy.
+// state says how far a wrapper is with this generation of the policy.
 type state int
 
 const (
@@ -74,17 +73,18 @@ func (t Target) reason() string {
 	return t.applied.Reason
 }
 
-// Ready returns the condition Ready of a policy, for its present generation, from what all wrappers of the guest say,
-// in any order (R42, R43, G16). Only one writer sets it: the wrappers' own controllers say PolicyApplied of their
-// wrapper.
+// Ready returns the condition Ready of a policy's present generation, from the status of all wrappers of the guest, in
+// any order (R42, R43, G16). Only one writer sets it: the controllers of the wrappers set PolicyApplied on their
+// wrapper instead.
 //
-//   - False when the policy fails [Check], with the reason of the first problem (R44).
-//   - False when it could not be applied to some wrapper, with the reason of the first of them by kind and name.
+//   - False if the policy fails [Check], with the reason of the first problem (R44).
+//   - False if it could not be applied to some wrapper, with the reason of the first of them: pools before node
+//     classes, then by name.
 //   - Unknown while some wrapper has not reported this generation.
-//   - True otherwise, also when there is nothing to apply it to, which is the reason NoTargets.
+//   - True otherwise. If there is nothing to apply it to, the reason is NoTargets.
 //
-// Wrappers that are being deleted do not count. Users who ask for what the policy excludes do not make it less ready;
-// the message counts them (G9). Of the guest, the message has names only, at most 10.
+// Wrappers that are being deleted do not count. Pools that ask for what the policy excludes do not make it less ready;
+// the message counts them (G9). The message has only names from the guest, at most 10.
 func Ready(policy *hypershiftv1beta1.AutoNodePolicy, targets []Target) condition.Value {
 	const kind = hypershiftv1beta1.ConditionTypeReady
 	if problems := Check(policy); len(problems) > 0 {
@@ -117,14 +117,14 @@ func Ready(policy *hypershiftv1beta1.AutoNodePolicy, targets []Target) condition
 	return condition.True(kind, hypershiftv1beta1.ReasonApplied, counts+conflicting(alive)+". "+consequences)
 }
 
-// consequences is what whoever writes policies has to know when one is in force (G23, K5).
+// consequences is what the writer of a policy must know when it is in force (G23, K5).
 const consequences = "Tightening the requirements replaces the nodes that no longer conform, and a change of the root volume replaces every node, " +
 	"within the disruption budgets of their pools."
 
 // shownNames bounds the names in a message (G16).
 const shownNames = 10
 
-// listed names wrappers, with reasons when they are wanted.
+// listed returns the names of wrappers, with reasons if wanted.
 func listed(targets []Target, reasons bool) string {
 	shown := make([]string, 0, shownNames+1)
 	for i, t := range targets {

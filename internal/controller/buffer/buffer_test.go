@@ -38,8 +38,8 @@ func spoken(c *metav1.Condition) string {
 	return strings.Join([]string{c.Type, string(c.Status), c.Reason, c.Message}, " ")
 }
 
-// K-36, K-04: a buffer says whether it is known what it asks for, whether there is room, and what limits it; as the
-// plan for a cluster leaves it.
+// K-36, K-04: a buffer's status says whether its request is understood, whether there is room, and what limits it,
+// according to the plan.
 func TestK36_WhatABufferSays(t *testing.T) {
 	t.Parallel()
 	const machine = "type m5.large  cpu=2 mem=8Gi zones=a od=0.096\n"

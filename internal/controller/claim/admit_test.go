@@ -50,8 +50,8 @@ func TestAClaimMadeByHandAndItsPool(t *testing.T) {
 	}
 }
 
-// L-14: a claim that waits says how many there are and what the limit is, machines that nobody accounts for beside
-// them; it asks again in 2 s, and expires like any other.
+// L-14: a waiting claim says how many claims exist and what the limit is, and how many unaccounted machines. It asks
+// again in 2 s, and expires like any other.
 func TestWhatAWaitingClaimSays(t *testing.T) {
 	t.Parallel()
 	bad := hardPool(1)
@@ -106,8 +106,7 @@ func (p peer) List(ctx context.Context) ([]provider.Instance, error) {
 	return p.cloud.List(ctx)
 }
 
-// L-14: of two claims of one pool only one has the pool read; the other comes again in 50 ms, and is served by what
-// was read.
+// L-14: of two claims of one pool only one reads the pool. The other comes again in 50 ms and uses what was read.
 func TestClaimsOfAPoolReadItOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, hardPool(2), made("c1", "pool-uid"), made("c2", "pool-uid"))
@@ -130,8 +129,8 @@ func TestClaimsOfAPoolReadItOnce(t *testing.T) {
 	}
 }
 
-// L-14: what the cache shows is not enough. A claim that the API server does not have any more, or has as one that
-// goes or that has lost our finalizer, is not launched; the watch will tell. Claims of other pools do not count.
+// L-14: the cache is not enough. A claim is not launched if on the API server it is gone, being deleted, or without
+// our finalizer; the watch will show that. Claims of other pools do not count.
 func TestOnlyAClaimThatLivesIsLaunched(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -158,7 +157,7 @@ func TestOnlyAClaimThatLivesIsLaunched(t *testing.T) {
 	}
 }
 
-// L-14: no failure at the gate is taken for an answer, nor one to say why a claim waits or goes.
+// L-14: no failure at the gate counts as an answer, nor a failure to report why a claim waits or goes.
 func TestNoFailureAtTheGateIsSwallowed(t *testing.T) {
 	t.Parallel()
 	bad := hardPool(1)

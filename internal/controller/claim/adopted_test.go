@@ -24,8 +24,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// P-30: a node gets its claim as an owner once, beside owners that it has. Its label says that it is initialized when
-// it is, and whoever asks for it keeps the claim's taints off.
+// P-30: a node gets its claim as an owner once, in addition to others. Its label says when it is initialized. A node
+// that asks for it does not get the claim's taints.
 func TestWhatAdoptionAdds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -120,8 +120,8 @@ func TestANodeIsRegisteredByOnePatch(t *testing.T) {
 	}
 }
 
-// B-12: a node that its kubelet has written meanwhile is registered by a second patch in the same step, as far as the
-// watch has shown the change; the instance is not asked for again.
+// B-12: a node that its kubelet has written meanwhile is registered by a second patch in the same step, if the cache
+// shows the change. The instance is not requested again.
 func TestANodeThatChangesDuringItsRegistrationIsRegistered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())
@@ -163,7 +163,7 @@ func TestANodeThatChangesDuringItsRegistrationIsRegistered(t *testing.T) {
 	}
 }
 
-// aboutToOpen is a launched claim whose node has joined and has the taint of a closed one alone.
+// aboutToOpen returns a launched claim whose node has joined and has only the taint of a closed node.
 func aboutToOpen(t *testing.T) (*rig, *corev1.Node) {
 	t.Helper()
 	r, node := newRig(t, newClaim()), joined()
@@ -225,8 +225,7 @@ func TestANodeThatIsNotToOpenYetStaysClosed(t *testing.T) {
 	}
 }
 
-// B-12: what others write onto the node while places are kept is in the picture by which it is opened: no patch is
-// refused.
+// B-12: the patch that opens a node includes what others wrote while places were kept, so it is not refused.
 func TestANodeIsOpenedAsItIsOncePlacesAreKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())
@@ -261,8 +260,8 @@ func TestANodeThatGoesIsNotInitialized(t *testing.T) {
 	}
 }
 
-// P-30: what a node must have to be initialized: the condition Ready, and some of each resource that is asked for.
-// What is missing is told in one order, and what was told first stands for 5 s.
+// P-30: to be initialized a node needs the condition Ready, and some of each requested resource. Missing things are
+// reported in a fixed order, and the first report stays for 5 s.
 func TestWhatANodeLacks(t *testing.T) {
 	t.Parallel()
 	asks := func(names ...corev1.ResourceName) corev1.ResourceList {
@@ -311,8 +310,8 @@ func TestWhatANodeLacks(t *testing.T) {
 	}
 }
 
-// P-30: the status of a claim is written as of the picture that it was made from: what another controller has put onto
-// the claim meanwhile, as an intent to remove it, is never undone.
+// P-30: a status is written only onto the version that it was made from. So what another controller wrote meanwhile,
+// such as an intent to remove, is never undone.
 func TestWhatOthersWroteMeanwhileIsNotUndone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())
@@ -345,8 +344,8 @@ func TestALabelThatIsRightIsLeftAlone(t *testing.T) {
 	}
 }
 
-// D-03: only what happens on an initialized node is stamped, what came before with its first stamp, and a stamp is
-// never put back: a process that has just started knows of no event.
+// D-03: only events on an initialized node are stamped; earlier ones are in its first stamp. A stamp never goes back,
+// even though a new process knows of no event.
 func TestWhatIsStamped(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, aPool(), newClaim(), joined())

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// K-14: a node that has less than nine tenths of what was promised contradicts its claim: a condition and an event say
-// how much. What no pod asked for does not count, and the condition goes back when the node has it.
+// K-14: a node with less than nine tenths of what was promised contradicts its claim, and a condition and an event say
+// how much. Resources that no pod requested do not count. The condition goes back when the node has enough.
 func TestK14_ANodeWithLessThanPromisedIsTold(t *testing.T) {
 	t.Parallel()
 	cpu, promised := corev1.ResourceCPU, resource.MustParse("100")

@@ -154,8 +154,8 @@ func TestAPoolThatCouldNotBeConvertedDriftsNothing(t *testing.T) {
 	}
 }
 
-// D-06: which labels of a machine its pool allows: those of the claim, or else of its node; one that neither has
-// counts once the node is initialized, unless the pool allows that it is absent.
+// D-06: which machine labels a pool allows. The claim's labels count, or else its node's. A label that neither has
+// counts once the node is initialized, unless the pool allows its absence.
 func TestWhichLabelsDrift(t *testing.T) {
 	t.Parallel()
 	in := func(values ...string) karpenterv1.NodeSelectorRequirementWithMinValues {
@@ -218,8 +218,8 @@ func TestWhichLabelsDrift(t *testing.T) {
 	}
 }
 
-// D-06: what the cache has of a pool may be older than the claim; a drift is believed when the API server says so too.
-// What stands on the claim already is not asked about again.
+// D-06: the cached pool may be older than the claim, so a new drift must be confirmed by the API server. A drift that
+// is already on the claim is not checked again.
 func TestADriftIsConfirmedLive(t *testing.T) {
 	t.Parallel()
 	r, pool := driftRig(t)
@@ -247,9 +247,8 @@ func TestADriftIsConfirmedLive(t *testing.T) {
 	}
 }
 
-// D-06: the words of the provider: a type that is not offered any more is named. What cannot be told leaves the claim
-// as it is, holds up nothing else, and is looked at again. A claim that was not launched, or has no pool, is not asked
-// about.
+// D-06: the provider's answers: a type that is no longer offered is named. An unknown answer changes nothing, delays
+// nothing else, and is asked for again. A claim that was not launched, or has no pool, is not asked about.
 func TestWhatTheProviderSaysAboutDrift(t *testing.T) {
 	t.Parallel()
 	r, _ := driftRig(t)

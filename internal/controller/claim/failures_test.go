@@ -100,8 +100,8 @@ func aPool() *karpenterv1.NodePool {
 		}}
 }
 
-// P-30: what fails on the way from a claim to a node is done again. The health of registration and drift may wait for
-// the next step; those read the pool.
+// P-30: failed steps on the way from a claim to a node are repeated. Registration health and drift, which read the
+// pool, may wait for the next step.
 func TestNoFailureOnTheWayToANodeIsSwallowed(t *testing.T) {
 	t.Parallel()
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
@@ -114,7 +114,7 @@ func TestNoFailureOnTheWayToANodeIsSwallowed(t *testing.T) {
 	}, "get v1.NodePool")
 }
 
-// The same when a pool is there, which is told about, and a ready node takes one step.
+// The same with a pool, which gets reports, and with a ready node, which takes one step.
 func TestNoFailureInAPoolIsSwallowed(t *testing.T) {
 	t.Parallel()
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {

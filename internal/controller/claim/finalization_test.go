@@ -25,9 +25,9 @@ func going() *karpenterv1.NodeClaim {
 	return c
 }
 
-// P-32: a claim without a record waits until the list must show what was launched: 30 s after its deletion when no
-// launch can be on its way; when the process before may have sent one, until that can neither land nor be missing from
-// the list. The list is asked every 10 s until then.
+// P-32: a claim without a record waits until the list must show what was launched. That is 30 s after its deletion if
+// no launch can be under way. If the previous process may have sent one, it is until that can neither land nor be
+// missing from the list. Until then the list is read every 10 s.
 func TestAClaimWithoutARecordWaitsForTheList(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ created, deleted, gone time.Duration }{ // since this process began
@@ -61,8 +61,8 @@ func TestAClaimWithoutARecordWaitsForTheList(t *testing.T) {
 	}
 }
 
-// P-32: the machine of a deleted claim is found by the claim's UID, written down and ended; one of another claim is
-// left alone, also when that has the same name.
+// P-32: the machine of a deleted claim is found by the claim's UID, recorded and ended. Another claim's machine is
+// left alone, even if the claims have the same name.
 func TestTheMachineOfADeletedClaimIsFoundByItsUID(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, going())
@@ -79,7 +79,7 @@ func TestTheMachineOfADeletedClaimIsFoundByItsUID(t *testing.T) {
 	}
 }
 
-// P-32: what the cache does not show yet of this claim may stand on it: its machine. Not so when another claim has the
+// P-32: the claim may name its machine without the cache showing it. That does not count if another claim has the
 // name.
 func TestWhatWasWrittenOntoTheClaimAMomentAgoCounts(t *testing.T) {
 	t.Parallel()
@@ -136,9 +136,8 @@ func TestTheDeadlineOfADrainIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// P-40: the node of a deleted claim is deleted once, by its UID, and its machine is left to it until it is proved
-// gone. A node that the cache does not show yet is looked for on the API server: by name, or among the registered ones
-// of the pool.
+// P-40: the node of a deleted claim is deleted once, by its UID, and then ends its own machine. A node that the cache
+// does not show yet is looked for on the API server: by name, or among the pool's registered nodes.
 func TestTheNodeGoesBeforeTheMachine(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -199,8 +198,8 @@ func TestTheNodeGoesBeforeTheMachine(t *testing.T) {
 	}
 }
 
-// P-40: a claim whose instance is proved gone waits for its node all the same, until that was drained; it is deleted
-// if it was not yet. Without a node nothing more is asked, neither of the API server nor of the cloud.
+// P-40: a claim whose instance is proved gone still waits until its node was drained, and deletes the node if
+// necessary. Without a node, neither the API server nor the cloud is asked again.
 func TestANodeWithoutItsInstanceIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	deleted := &metav1.Time{Time: controllertest.Start()}
@@ -251,8 +250,8 @@ func failingReads(server client.WithWatch) client.Reader {
 	})
 }
 
-// P-40: what this process remembered of a claim goes with the claim: one that comes under the same UID again, as in a
-// test of a restored cluster, starts anew.
+// P-40: the memory about a claim goes with the claim. A claim that comes again with the same UID, as in a test of a
+// restored cluster, starts afresh.
 func TestWhatWasRememberedGoesWithTheClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())
@@ -271,8 +270,8 @@ func TestWhatWasRememberedGoesWithTheClaim(t *testing.T) {
 	}
 }
 
-// P-40: a claim that had no machine when it was let go is kept when another leader has named one on it by the time
-// that the write lands (simulation with EC2, seed 2864). The machine ends before it.
+// P-40: a claim without a machine keeps its finalizer if another leader records one before the write lands (simulation
+// with EC2, seed 2864). The machine ends before the claim.
 func TestAMachineThatIsNamedMeanwhileKeepsItsClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())

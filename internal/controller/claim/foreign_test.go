@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
-// a claim of ours may name the machine of another program, by hand. That one's node is neither adopted nor
+// a claim of ours may name another program's machine, by hand. That program's node is neither adopted nor
 // deleted with the claim.
 func TestTheNodeOfAnotherProgramIsLeftAlone(t *testing.T) {
 	t.Parallel()
@@ -30,8 +30,8 @@ func TestTheNodeOfAnotherProgramIsLeftAlone(t *testing.T) {
 	}
 }
 
-// X-02, V-24: nothing is written onto a pool of another program, nor onto one that stands for a pool which could not
-// be converted. A claim in such a pool is looked after all the same, and for its drift nobody asks that pool.
+// X-02, V-24: nothing is written onto another program's pool, or onto one that stands for an unconvertible pool. A
+// claim in such a pool is still handled, but the pool is not used to judge its drift.
 func TestNothingIsWrittenOntoAPoolThatIsNotOurs(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*karpenterv1.NodePool){
@@ -68,8 +68,8 @@ func TestNothingIsWrittenOntoAPoolThatIsNotOurs(t *testing.T) {
 	}
 }
 
-// L-14: a machine of the pool counts beside the claims only when none of the pool's own claims accounts for it; one of
-// another pool's claim does not account for it.
+// L-14: a machine of the pool counts separately only if none of the pool's own claims accounts for it; another pool's
+// claim does not.
 func TestWhoseClaimAccountsForAMachine(t *testing.T) {
 	t.Parallel()
 	for of, launches := range map[string]int{"own": 1, "foreign": 0} {
@@ -85,8 +85,7 @@ func TestWhoseClaimAccountsForAMachine(t *testing.T) {
 	}
 }
 
-// L-14: what the hard limit says is enough to tell that a pool has none, or none that makes sense: then neither claims
-// nor machines are read.
+// L-14: if the hard limit is absent or invalid, neither claims nor machines are read.
 func TestAPoolWithoutAHardLimitCostsNoList(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -24,8 +24,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
 
-// sky is a second cloud, with a node class of its own. What it knows of a machine that its list does not show yet is
-// in late.
+// sky is a second cloud with its own node class. late has machines that its list does not show yet.
 type sky struct {
 	*cloud
 	late   map[string]bool
@@ -71,8 +70,8 @@ func (r *rig) collect(t *testing.T, clouds ...provider.Provider) error {
 	return err
 }
 
-// P-32: an instance is ended when no claim is its own, by UID or by provider ID. A claim of the same name is another
-// one when its UID differs. An instance that says no UID is kept for any claim of its name.
+// P-32: an instance is ended if no claim is its own, by UID or by provider ID. A claim of the same name with another
+// UID is another claim. An instance without a UID is kept for any claim of its name.
 func TestWhichInstancesAreEnded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -132,8 +131,8 @@ func TestWhichInstancesAreEnded(t *testing.T) {
 	}
 }
 
-// P-40: an instance without a claim that has become a node is ended by its node's finalizer, once its pods were
-// drained. A node that nobody drains does not hold it up, nor does one of another machine.
+// P-40: an orphan instance with an adopted node is ended by its node's finalizer, after a drain. A node without our
+// finalizer does not delay that, nor does another machine's node.
 func TestTheNodeOfAnOrphanIsDrainedFirst(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -194,8 +193,8 @@ func TestTheNodeOfAnOrphanIsDrainedFirst(t *testing.T) {
 	})
 }
 
-// P-32: a launched claim goes when its own cloud has proved that its instance is gone: not while the list shows it,
-// nor when only the list does not. It goes by one cloud's word, and holds up no other claim.
+// P-32: a launched claim goes when its own cloud has proved its instance gone: not while the list shows it, and not
+// only because the list lacks it. One cloud's answer suffices, and no other claim is delayed.
 func TestWhichClaimsGoWithTheirInstance(t *testing.T) {
 	t.Parallel()
 	inSky := func(c *karpenterv1.NodeClaim) {
@@ -254,7 +253,7 @@ func TestWhichClaimsGoWithTheirInstance(t *testing.T) {
 	}
 }
 
-// P-32: what one cloud does not answer is told, and holds up no other: neither its instances nor its claims.
+// P-32: one cloud's failure is returned and delays no other cloud, neither its instances nor its claims.
 func TestACloudThatFailsHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*sky){
@@ -310,8 +309,8 @@ func (r *rig) dropNode(t *testing.T) {
 	}
 }
 
-// P-32: a registered claim whose node is gone goes at once when its instance is proved gone. One whose node is there
-// stays, and so does one that never had a node: the comparison judges those.
+// P-32: a registered claim whose node is gone goes at once when its instance is proved gone. A claim with a node
+// stays, and so does one that never had a node: the comparison handles those.
 func TestAClaimGoesAtOnceWithNodeAndInstance(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -356,8 +355,8 @@ func TestAClaimGoesAtOnceWithNodeAndInstance(t *testing.T) {
 	}, "get v1.NodePool")
 }
 
-// A claim that has vanished is removed for that reason alone, though it has expired as well. One whose node is gone
-// and whose instance runs is looked after as before: its age is watched.
+// A vanished claim is removed for that reason alone, even if it has also expired. If its node is gone but its instance
+// runs, it is handled as before, including its age.
 func TestWhatHasVanishedIsNotJudgedFurther(t *testing.T) {
 	t.Parallel()
 	for _, vanished := range []bool{true, false} {

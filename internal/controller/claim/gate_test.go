@@ -46,8 +46,7 @@ func (r *rig) holder(name string) *claim.Controller {
 	return r.step
 }
 
-// L-14: of more claims than the hard limit one that has no machine waits, and says why; it is launched once there is
-// room.
+// L-14: above the hard limit, a claim without a machine waits and says why. It is launched once there is room.
 func TestAClaimAboveTheHardLimitWaits(t *testing.T) {
 	t.Parallel()
 	relabelled := made("other", "pool-uid")
@@ -103,8 +102,8 @@ func TestAClaimOfAPoolBeforeIsLetGo(t *testing.T) {
 	}
 }
 
-// L-14: until when a launch may land stands on the claim before the launch; who takes it over meanwhile says that
-// several may have one on its way.
+// L-14: until when a launch may land is recorded on the claim before the launch. A process that takes over meanwhile
+// records that several may have a launch under way.
 func TestTheRecordOfALaunch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, hardPool(1), made("c1", "pool-uid"))
@@ -142,8 +141,8 @@ func TestNoLimitNoRecord(t *testing.T) {
 	}
 }
 
-// L-14: a deleted claim whose machine is not known keeps its finalizer until no launch for it can land and be missing
-// from the list; a refusal frees it at once, when nobody else may have a launch on its way.
+// L-14: a deleted claim with an unknown machine keeps its finalizer until no launch for it can land or be missing from
+// the list. A refusal frees it at once, if nobody else may have a launch under way.
 func TestADeletedClaimWaitsForItsLaunch(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

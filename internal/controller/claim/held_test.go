@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
-// P-40, D-08: a node that somebody else's finalizer holds after we have let it go does not hold its claim, once the
-// instance is proved gone: the claim would use up its pool's budget for as long as the node hangs.
+// P-40, D-08: after we have let a node go, somebody else's finalizer on it does not hold its claim, once the instance
+// is proved gone. Otherwise the claim would use up its pool's budget as long as the node hangs.
 func TestANodeHeldBySomebodyElseDoesNotHoldItsClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())
@@ -41,8 +41,8 @@ func TestANodeHeldBySomebodyElseDoesNotHoldItsClaim(t *testing.T) {
 	}
 }
 
-// P-40: a deleted claim of a pool without a hard limit has no record of its launch. It stays until a launch that was
-// not answered cannot land any more, and be missing from the list: one of this process, or one of the process before.
+// P-40: a deleted claim of a pool without a hard limit has no record of its launch. It stays until an unanswered
+// launch, of this process or the previous one, can neither land nor be missing from the list.
 func TestADeletedClaimWithoutARecordWaitsForItsLaunch(t *testing.T) {
 	t.Parallel()
 	const longest = provider.LaunchFor + provider.ClockSkew + provider.ListLag
@@ -87,8 +87,8 @@ func TestADeletedClaimWithoutARecordWaitsForItsLaunch(t *testing.T) {
 	}
 }
 
-// P-40: a cloud may be an API server. When that cannot list machines, since their kind is not there, nothing is known
-// of the claim's machine: it is asked again, and told. That the claim itself is gone is another matter.
+// P-40: a cloud may be an API server. If that cannot list machines because their kind does not exist, nothing is known
+// of the claim's machine. The failure is returned and the list is read again. A missing claim is another matter.
 func TestAListThatIsNotFoundIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())

@@ -11,9 +11,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/claim"
 )
 
-// P-40: the watch of nodes is late, so the cache has no node for a claim that is deleted: the instance is not ended
-// before the node, which the API server has, was drained. Also when its registration was not written onto the claim
-// (simulation).
+// P-40: the watch of nodes is late, so the cache has no node for a deleted claim. The instance is not ended before the
+// node, which the API server has, is drained. This also holds if the node's registration was not written onto the
+// claim (simulation).
 func TestANodeThatTheCacheDoesNotShowIsDrained(t *testing.T) {
 	t.Parallel()
 	for _, written := range []bool{true, false} {
@@ -51,8 +51,8 @@ func TestANodeThatTheCacheDoesNotShowIsDrained(t *testing.T) {
 	}
 }
 
-// B-12, P-40: once the cache has shown the node of a deleted claim, one that it does not show any more is gone: the
-// API server is not asked. After a restart it is.
+// B-12, P-40: once the cache has shown the node of a deleted claim, a missing node is gone: the API server is not
+// asked. After a restart it is.
 func TestANodeThatWasSeenIsNotAskedFor(t *testing.T) {
 	t.Parallel()
 	for same, want := range map[bool]int{true: 0, false: 1} {

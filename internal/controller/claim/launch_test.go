@@ -22,8 +22,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
-// P-30: what the launch tells about the machine goes onto the claim's labels, as far as the claim does not say it
-// itself.
+// P-30: the machine's labels go onto the claim, unless the claim has its own values.
 func TestTheLabelsOfTheMachineGoOntoTheClaim(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ before, want map[string]string }{
@@ -49,8 +48,8 @@ func TestTheLabelsOfTheMachineGoOntoTheClaim(t *testing.T) {
 	}
 }
 
-// P-32: a claim that goes while it is launched takes its machine with it: whether its labels or its status cannot be
-// written any more. One that has run for longer is drained, and its machine is left to the collector.
+// P-32: a claim that goes during its launch takes its machine with it, whether its labels or its status can no longer
+// be written. One that has run longer is drained, and the collector ends its machine.
 func TestAClaimThatGoesDuringItsLaunchTakesItsMachine(t *testing.T) {
 	t.Parallel()
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "nodeclaims"}, "c1")
@@ -102,8 +101,8 @@ func TestAClaimThatGoesDuringItsLaunchTakesItsMachine(t *testing.T) {
 	}
 }
 
-// P-32: the machine of a claim that vanished is ended, or the failure is told; that its end takes a while is none. So
-// it is when the labels of the machine cannot be written any more, and when the status cannot.
+// P-32: the machine of a vanished claim is ended, or the failure is returned; that ending takes a while is no failure.
+// This holds whether the labels or the status can no longer be written.
 func TestAFailureToEndTheMachineOfAVanishedClaimIsTold(t *testing.T) {
 	t.Parallel()
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "nodeclaims"}, "c1")
@@ -135,8 +134,8 @@ func TestAFailureToEndTheMachineOfAVanishedClaimIsTold(t *testing.T) {
 	}
 }
 
-// P-31: a refusal that could not be written down is written by the next step, which says of the claim no more than
-// that; and nothing that fails on the way to its deletion is swallowed, whichever process ends it.
+// P-31: a refusal that could not be written is written by the next step, which reports only that. No failure on the
+// way to the claim's deletion is swallowed, whichever process finishes it.
 func TestARefusedClaimIsGivenUpInTheEnd(t *testing.T) {
 	t.Parallel()
 	refused := func(t *testing.T) *rig {
@@ -188,8 +187,8 @@ func TestARefusedClaimIsGivenUpInTheEnd(t *testing.T) {
 	})
 }
 
-// P-30: a launch that came too late to be carried out is asked for again soon, with no word about it; one that failed
-// for a reason which may pass, in 10 s, with the reason on the claim.
+// P-30: a launch that came too late is requested again soon, without a report. One that failed for a reason that may
+// pass is requested again in 10 s, with the reason on the claim.
 func TestWhenALaunchIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -216,8 +215,8 @@ func TestWhenALaunchIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// P-31: a claim whose refusal was written down is deleted, and never launched again, whichever process reads it. Other
-// words of the condition Launched are no refusal.
+// P-31: a claim with a recorded refusal is deleted and never launched again, whichever process reads it. Other reasons
+// of the condition Launched are no refusal.
 func TestARefusalOnTheClaimIsFinal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -240,8 +239,8 @@ func TestARefusalOnTheClaimIsFinal(t *testing.T) {
 	}
 }
 
-// P-31: planning learns at once what the launch found out about a class, under the name that the class has. A class
-// that is gone offers nothing.
+// P-31: planning learns at once what the launch found out about a class, under the class's name. A missing class
+// offers nothing.
 func TestPlanningLearnsWhatALaunchFoundOut(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -15,8 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
 
-// overtaken is a cloud that is asked by two processes at a time: while it makes a machine, the other one writes down
-// its own.
+// overtaken is a cloud that two processes use at once: while it creates a machine, the other process records its own.
 type overtaken struct {
 	*cloud
 	server client.Client

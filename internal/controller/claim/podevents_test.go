@@ -76,8 +76,8 @@ func TestWhatIsAPodEvent(t *testing.T) {
 	}
 }
 
-// D-03: after a start a pod that is seen for the first time came when it was bound; what is in the future, or was
-// never bound, now.
+// D-03: after a start, a pod that is seen for the first time came when it was bound. If that is in the future, or it
+// was never bound, it came now.
 func TestAPodThatIsNewCameWhenItWasBound(t *testing.T) {
 	t.Parallel()
 	now := controllertest.Start()
@@ -102,8 +102,8 @@ func TestAPodThatIsNewCameWhenItWasBound(t *testing.T) {
 	}
 }
 
-// An older pod that is seen later does not put the clock back; a node that is gone is forgotten, and pods that go with
-// it are no events.
+// An older pod that is seen later does not turn the clock back. A node that is gone is forgotten, and its pods'
+// deletions are no events.
 func TestTheLastEventOfANode(t *testing.T) {
 	t.Parallel()
 	now := controllertest.Start()

@@ -47,8 +47,8 @@ func (r *rig) relabelBefore(t *testing.T, nth int) {
 	r.step = claim.New(r.config)
 }
 
-// L-13: a machine and its node get the label of the pool that the claim was made for, also when a user changes that
-// of the claim in the middle of the launch: while the record is written, or while what was launched is.
+// L-13: a machine and its node get the label of the pool that the claim was made for. This holds even if a user
+// changes the claim's label during the launch: while the record, or the launch's result, is written.
 func TestALabelThatChangesDuringTheLaunchReachesNothing(t *testing.T) {
 	t.Parallel()
 	for name, nth := range map[string]int{"the record": 1, "the labels of the machine": 2} {
@@ -126,8 +126,8 @@ func TestANodeThatGoesKeepsTheLabelItWasGiven(t *testing.T) {
 	}
 }
 
-// a node names its node class, as Karpenter's do. So it is known whose it is when its claim is gone, also where
-// that was made by hand in a pool of another program.
+// a node has a label with its node class, as Karpenter's nodes do. So its owner is known after its claim is
+// gone, even for a claim made by hand in another program's pool.
 func TestANodeNamesItsNodeClass(t *testing.T) {
 	t.Parallel()
 	c := newClaim()
@@ -140,8 +140,8 @@ func TestANodeNamesItsNodeClass(t *testing.T) {
 	}
 }
 
-// L-13: no machine is launched with the label of another pool: when the label that was changed in the middle of the
-// launch cannot be put back, that is told, and the launch waits.
+// L-13: no machine is launched with another pool's label. If a label changed during the launch cannot be restored, the
+// failure is returned and the launch waits.
 func TestWithoutItsLabelAClaimIsNotLaunched(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, hardPool(1), made("c1", "pool-uid"))

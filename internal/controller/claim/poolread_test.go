@@ -45,9 +45,8 @@ func (r *rig) setCondition(t *testing.T, value condition.Value) {
 	}
 }
 
-// D-03, D-06, D-07: a pool that cannot be read is not one that is gone: a claim that has drifted stays so, and one
-// that expires waits for the word of its pool. What cannot be done without the pool is an error; what can wait is
-// looked at again after 30 seconds.
+// D-03, D-06, D-07: an unreadable pool is not a missing one. A drifted claim stays drifted, and an expiring claim
+// waits for its pool. What needs the pool is an error; what can wait is checked again after 30 seconds.
 func TestAPoolThatCannotBeReadIsNotGone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -165,8 +164,8 @@ func TestAClaimWhosePoolIsGoneKeepsItsQuietTime(t *testing.T) {
 	}
 }
 
-// D-07: a claim that expires while it has no machine yet goes for that reason, and nothing more is said of why it has
-// none. Nothing that fails on this way is swallowed.
+// D-07: a claim that expires before it has a machine goes for that reason, and no longer reports why it has none. No
+// failure on this way is swallowed.
 func TestAClaimThatExpiresWithoutAMachine(t *testing.T) {
 	t.Parallel()
 	quota := &provider.LaunchError{ConditionReason: "Quota", Message: "no quota"}

@@ -36,8 +36,8 @@ func (r *rig) podComes(name string) {
 		r.clock.Now())
 }
 
-// D-03, B-12: pod events are stamped every 10 s at most; at once in a pool whose quiet time is no longer than that,
-// each minute where none runs, and in none is one lost.
+// D-03, B-12: pod events are stamped every 10 s at most. With a quiet time of no more than that they are stamped at
+// once, without a quiet time each minute. No event is lost.
 func TestHowOftenPodEventsAreStamped(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -90,9 +90,9 @@ func TestAnEventOfTheSameSecondIsNotWritten(t *testing.T) {
 	}
 }
 
-// D-03: which claims may be consolidated. A node that comes into a pool without a quiet time may be so at once, in the
-// same write that says that it is initialized; else the condition comes when the quiet time is over, and never in a
-// pool that says so. What is chosen to go, or is not initialized, keeps the condition that it has.
+// D-03: which claims may be consolidated. Without a quiet time, a new node may be at once, in the write that marks it
+// as initialized. Otherwise the condition comes after the quiet time, or never if the pool says so. A claim that is
+// chosen for removal, or not initialized, keeps its condition.
 func TestWhenAClaimMayBeConsolidated(t *testing.T) {
 	t.Parallel()
 	may := func(r *rig) bool { return r.is(t, karpenterv1.ConditionTypeConsolidatable) == "True" }

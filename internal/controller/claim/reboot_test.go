@@ -18,8 +18,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
 
-// K-30: reboots that Karpenter began are ended, whatever has become of them, and no node is given up for being
-// rebooted.
+// K-30: reboots that Karpenter began are ended, whatever their result, and no node is given up for being rebooted.
 func TestK30_RebootsAreEnded(t *testing.T) {
 	t.Parallel()
 	const asked, decided = "RebootIssued", "RebootRequested"
@@ -127,10 +126,10 @@ type rebooting struct{ *cloud }
 
 func (rebooting) Reboot(context.Context, string, string) error { return nil }
 
-// K-49: a reboot of Joiner's own is left to the controller of nodes until it is taken on. When the node runs anew it
-// opens, and is told; when it is ready again the reboot has succeeded, and is counted once. One that does not come
-// back in time has failed: the node opens if it is ready, for whoever repairs it, and goes if not, with the drain
-// bounded.
+// K-49: Joiner's own reboot is left to the controller of nodes until the provider accepts it. When the node has
+// restarted it opens, with an event; when it is ready again the reboot has succeeded, and is counted once. A reboot
+// that takes too long has failed. Then a ready node opens, for the repair controller, and an unready one is removed
+// with a bounded drain.
 func TestK49_HowARebootEnds(t *testing.T) {
 	t.Parallel()
 	const asked, decided = karpenterv1.ReasonRebootIssued, karpenterv1.ReasonRebootRequested

@@ -11,9 +11,9 @@ import (
 
 func stamp(after time.Duration) string { return controllertest.Start().Add(after).Format(time.RFC3339) }
 
-// L-14: what stands on a claim before a launch bounds when that may land. A record of one's own is used again while 20
-// s of it are left. Whoever takes over from another, who may have a launch on its way still, says so, and never
-// shortens a record.
+// L-14: the record on a claim before a launch bounds when it may land. A process uses its own record again while 20 s
+// of it are left. A process that takes over from another, which may still have a launch under way, records that, and
+// never shortens a record.
 func TestWhatIsRecordedBeforeALaunch(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -70,9 +70,9 @@ func TestALaunchDoesNotOutlastItsRecord(t *testing.T) {
 	}
 }
 
-// L-14: a deleted claim goes at once only when this process has the record, was refused, and was so each time. Else it
-// stays until nothing can land that the list would not show: the record, the skew of clocks and the lag of lists;
-// without a record that anybody can read, as long after its deletion as a launch could take.
+// L-14: a deleted claim goes at once only if this process has the record and all its launches were refused. Otherwise
+// it stays until nothing can land that the list would not show: the record's time, clock skew and the lag of lists.
+// Without a readable record it stays as long after its deletion as a launch could take.
 func TestHowLongADeletedClaimWaits(t *testing.T) {
 	t.Parallel()
 	lag := provider.ClockSkew + provider.ListLag

@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
-// P-32: a claim that the provider has refused is given up. A cache that does not show this yet must not make the next
-// step launch it, for capacity may have come back: the claim would go and leave the instance. Found by simulation.
+// P-32: a claim that the provider has refused is given up. If the cache does not show this yet, the next step must not
+// launch it, because capacity may be back: the claim would go and leave the instance. Found by simulation.
 func TestRefusedClaimIsNotLaunchedFromAnOldCache(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newClaim())
@@ -55,8 +55,8 @@ func TestRefusedClaimIsNotLaunchedFromAnOldCache(t *testing.T) {
 	}
 }
 
-// P-40: a refusal says nothing about an earlier launch for the claim that was not answered. It may land after the
-// refusal, so the claim stays until the provider's list would show the machine, and ends it. Found by simulation.
+// P-40: a refusal says nothing about an earlier unanswered launch for the claim, which may land later. So the claim
+// stays until the provider's list would show the machine, and ends it. Found by simulation.
 func TestRefusalAfterALaunchWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	const late = 21 * time.Second

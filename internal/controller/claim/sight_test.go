@@ -28,8 +28,8 @@ func sightAt(at time.Time) *sight {
 		pool: &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{UID: "p"}}}
 }
 
-// L-14: a sight of a pool is believed for less than 5 s and never when the clock was set back. One step reads at a
-// time; the others are told to come again. What could not be read leaves nothing to believe in.
+// L-14: a sight of a pool is used for less than 5 s, and not after the clock was set back. One step reads at a time;
+// the others come again. After a failed read there is no sight.
 func TestASightIsSharedForFiveSeconds(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -75,8 +75,7 @@ func TestASightIsAsOldAsEitherClockSays(t *testing.T) {
 	}
 }
 
-// L-14: a sight says yes to a claim of the pool that it saw, when the pool has no hard limit, or has the claim within
-// it.
+// L-14: a sight permits a claim of the pool that it saw, if the pool has no hard limit or the claim is within it.
 func TestWhomASightServes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -50,8 +50,8 @@ func (r *rig) setHealth(t *testing.T, value condition.Value) {
 	}
 }
 
-// V-13: a node that joins makes the registration of its pool healthy, whatever was known before; one that times out
-// makes it unhealthy and names the claim. What is known already is not written again.
+// V-13: a node that joins makes its pool's registration healthy, whatever was known before. One that times out makes
+// it unhealthy and names the claim. A known state is not written again.
 func TestTheHealthOfRegistrationFollowsTheNodes(t *testing.T) {
 	t.Parallel()
 	const kind = karpenterv1.ConditionTypeNodeRegistrationHealthy
@@ -242,8 +242,8 @@ func TestANodeIsAdopted(t *testing.T) {
 	}
 }
 
-// P-30: a node that joins without the taint may have pods already: users are told, once. One that was registered
-// before is none.
+// P-30: a node that joins without the taint may have pods already: users get one event. A node that was registered
+// before does not count.
 func TestANodeWithoutTheTaintIsTold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

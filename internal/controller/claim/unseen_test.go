@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/unseen"
 )
 
-// B-12: while the cache does not show what the process wrote of a claim, or of its node, no step begins from it: it
-// would be refused. A pool that it has just written is not told once more that nodes join.
+// B-12: no step starts while the cache lacks what this process wrote to a claim or its node: its writes would be
+// refused. A pool that was just written does not get another report that nodes join.
 func TestNoStepBeginsFromWhatWasOvertaken(t *testing.T) {
 	t.Parallel()
 	for name, object := range map[string]client.Object{

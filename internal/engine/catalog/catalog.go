@@ -1,9 +1,9 @@
 // Package catalog describes what a provider can launch: instance types, and for each the offerings (zone and
 // capacity type) with their price and availability (P-11).
 //
-// A [Catalog] is plain data that a provider hands out and never changes afterwards. An [Index] is the same,
-// compiled for planning: the offerings of all types in one list, reserved ones first and then by price, and for every
-// label value the set of offerings that have it as a bit set, so that "which offerings still fit" is an AND of a few
+// A [Catalog] is plain data that a provider hands out and never changes afterwards. An [Index] is the same, compiled
+// for planning. It has the offerings of all types in one list, reserved ones first and then by price. For every label
+// value it has the offerings with that value as a bit set, so that "which offerings still fit" is an AND of a few
 // words.
 //
 // The package imports the standard library only.

@@ -55,8 +55,8 @@ type Node struct {
 	Drifted bool
 	// Expired is set while the claim's condition says that it is older than its pool allows.
 	Expired bool
-	// For is what pods ask for (Shape.Ask), of the pods for which this claim's node was launched; nil when it was
-	// launched otherwise.
+	// For holds the asks (Shape.Ask) of the pods for which this claim's node was launched; nil when it was launched
+	// otherwise.
 	For []string
 	// Replaces are the names of the claims that this one is to replace (D-10).
 	Replaces []string

@@ -13,8 +13,8 @@ var unkeyed = map[string]string{
 	"BlockedBy": "it follows from Blocked",
 }
 
-// Shapes are equal when their keys are. A field that is not in the key would make one of pods that ask for
-// different things.
+// Shapes are equal when their keys are. If a field were not in the key, pods that ask for different things would share
+// a shape.
 func TestEveryFieldOfAShapeIsInItsKey(t *testing.T) {
 	t.Parallel()
 	leaves := leavesOf(reflect.TypeFor[Shape](), "")

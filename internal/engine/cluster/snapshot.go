@@ -172,7 +172,7 @@ type Guard struct {
 	AtOnce int
 }
 
-// Hold is a pool, and what pods ask for (Shape.Ask) for which it launches no node at present.
+// Hold is a pool, and an ask of pods (Shape.Ask) for which it launches no node at present.
 type Hold struct {
 	Pool, Ask string
 }

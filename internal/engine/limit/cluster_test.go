@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 )
 
-// K-53: what is read of a table is what was written, and what cannot be one is refused by its key.
+// K-53: a table reads back as it was written, and what cannot be one is refused with its key.
 func TestK53_ATableIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	table := limit.Table{Most: 7, Places: map[string][]int{"b": {3, 1}, "a": {0}}}
@@ -49,7 +49,7 @@ func TestK53_SlotsOfTheCluster(t *testing.T) {
 	}
 }
 
-// clusterModel is a cluster with a hard limit, writers that act on what they read long ago, and nothing else.
+// clusterModel is a cluster with a hard limit, and writers that act on what they read long ago.
 type clusterModel struct {
 	table  limit.Table
 	claims map[string]string // the pool of each, by name
@@ -133,9 +133,9 @@ func newClusterModel(t *rapid.T) *clusterModel {
 	return m
 }
 
-// K-53, the argument of ADR 0023: writers look, and create long after it, in whatever order, while claims go and
+// K-53, the argument of ADR 0023: writers look, and create long after that, in any order. Meanwhile claims go, and
 // places are given and exchanged. There are never more claims than the limit of the cluster, nor more of a pool than
-// its own, as long as no create rests on what was read before one of the pool's places was taken out.
+// its own. That holds as long as no create rests on what was read before one of the pool's places was taken out.
 func TestK53_NoOrderOfWritersBreaksTheLimits(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -183,8 +183,8 @@ func (m *clusterModel) create(t *rapid.T) {
 	}
 }
 
-// give gives a pool places, by a view that may be old, as long as nobody has changed the table since: it is changed
-// under its resourceVersion.
+// give gives a pool places by a view that may be old, unless somebody has changed the table since: it is changed under
+// its resourceVersion.
 func (m *clusterModel) give(t *rapid.T, pool string) {
 	own := m.pools[pool]
 	if own == limit.None {
@@ -211,8 +211,8 @@ func (m *clusterModel) give(t *rapid.T, pool string) {
 	m.version++
 }
 
-// K-53: nobody starves. When places of a pool cannot be used and the cluster has room, it gets as many that can be as
-// its own limit allows.
+// K-53: nobody starves. When a pool cannot use its places and the cluster has room, it gets as many usable ones as its
+// own limit allows.
 func TestK53_APoolGetsPlacesThatItCanUse(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -252,9 +252,9 @@ func keys(m map[string]string) func(func(string) bool) {
 	}
 }
 
-// K-53: a place with another pool's claim counts among those that the pool's limit allows, though it cannot be used:
-// when it becomes free, whoever looks then may use it, beside those who looked before. The example of ADR 0023: limit
-// 3, two claims in no place.
+// K-53: a place with another pool's claim counts among those that the pool's limit allows, though it cannot be used.
+// When it becomes free, a writer that looks then may use it, beside those that looked before. The example of ADR 0023:
+// limit 3, two claims in no place.
 func TestK53_APlaceWithAnotherPoolsClaimCounts(t *testing.T) {
 	t.Parallel()
 	held := func(taken ...int) func(int) limit.Held {
@@ -273,8 +273,8 @@ func TestK53_APlaceWithAnotherPoolsClaimCounts(t *testing.T) {
 	}
 }
 
-// K-53: how the places of a pool change, when it has a limit of its own and two claims in slots 0 and 1, and another
-// pool has the slots that are said. Slots 0 to 5 are all that there are.
+// K-53: how the places of a pool change. It has a limit of its own and two claims in slots 0 and 1; another pool has
+// the slots listed in others. There are only slots 0 to 5.
 func TestK53_PlacesOfAPool(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/limit"
 )
 
-// X-02, L-13: what other programs have in a pool fills the room below its limit, and is never what is above it: as few
-// nodes may be launched as if all counted, and as many are too many as if its own alone did.
+// X-02, L-13: nodes of other programs in a pool fill the room below its limit, and never bring it above. As few nodes
+// may be launched as if all counted, and as many are too many as if only its own counted.
 func TestWhatOthersHaveFillsAPoolAndMakesItNotTooMany(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ most, replicas, own, others, want int64 }{

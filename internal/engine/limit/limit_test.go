@@ -60,8 +60,8 @@ func TestEachComponentHasItsOwnLimit(t *testing.T) {
 	}
 }
 
-// L-03, L-10: a node limit is asked before the resources, and the hard one instead of the soft one. What is in the way
-// says which limit it is, how much is used and that one more was asked for.
+// L-03, L-10: a node limit is checked before the resources, and the hard one instead of the soft one. The result says
+// which limit is in the way, how much is used, and that one more was asked for.
 func TestTheNodeLimitInTheWay(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -140,8 +140,8 @@ func TestTheTargetOfAStaticPool(t *testing.T) {
 	}
 }
 
-// L-14: the usable slots are the lowest free ones below n, as many as n is above the count, also when the count is too
-// low for the slots that are taken; and no more than were asked for.
+// L-14: the usable slots are the n - count lowest free ones below n, even when the count is too low for the slots that
+// are taken. No more are listed than were asked for.
 func TestUsableSlotsAreTheLowestFreeOnes(t *testing.T) {
 	t.Parallel()
 	taken := func(slots ...int) func(int) bool { return func(slot int) bool { return slices.Contains(slots, slot) } }

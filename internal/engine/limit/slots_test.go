@@ -21,11 +21,11 @@ type world struct {
 
 func (w *world) count() int64 { return int64(len(w.slots)) + w.outside + w.hand }
 
-// own is what the proof speaks of: not what was made by hand, nor what was on its way when the limit was lowered.
+// own counts what the proof is about: not claims made by hand, nor those on their way when the limit was lowered.
 func (w *world) own() int64 { return int64(len(w.slots)-len(w.late)) + w.outside }
 
-// set sets the limit anew. Slots that it takes away hold claims like any other. Lowered, all that is there is as
-// before.
+// set changes the limit. Slots that it takes away hold claims like any other. Once it is lowered, all that is there
+// counts as made before.
 func (w *world) set(n int64) {
 	if n < w.n {
 		w.late, w.down = map[int]bool{}, false
@@ -33,7 +33,7 @@ func (w *world) set(n int64) {
 	w.n = n
 }
 
-// sight is a list that a writer took: the slots that it may use, and those that are taken in it.
+// sight is a list that a writer took, with the slots that it may use.
 type sight struct {
 	usable []int
 	old    bool // from before the limit was lowered
@@ -80,9 +80,9 @@ func (w *world) step(t *rapid.T, sights []sight) {
 	}
 }
 
-// L-14: whatever writers do with the lists that they took, in any order and with any delay, no more claims exist than
-// the limit says once the count has come down to it: those aside that were made by hand, and creates on lists from
-// before the limit was lowered. The argument is in docs/limits.md.
+// L-14: writers use the lists that they took, in any order and with any delay. Once the count has come down to the
+// limit, no more claims exist than it says, apart from claims made by hand, and creates on lists from before the limit
+// was lowered. The argument is in docs/limits.md.
 func TestUsableSlotsKeepTheLimit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -144,8 +144,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// L-31: what replaces nodes of a static pool keeps to its node limit, hard or soft; without one it may double the
-// pool.
+// L-31: replacements of a static pool's nodes keep to its node limit, hard or soft; without one there may be one for
+// each claim.
 func TestSurgeSlots(t *testing.T) {
 	t.Parallel()
 	const none = limit.None

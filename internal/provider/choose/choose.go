@@ -1,6 +1,5 @@
-// Package choose says which offering of a catalogue a machine for a claim is of: what is compatible with the claim,
-// reserved capacity first, then by price (P-11). Providers of simulated machines take the best one; a real cloud is
-// given the list in this order.
+// Package choose selects the offerings of a catalogue for a claim: the compatible ones, reserved capacity first, then
+// by price (P-11). Providers of simulated machines take the best one. A real cloud gets the list in this order.
 package choose
 
 import (
@@ -24,22 +23,22 @@ const labelHostname requirement.Key = "kubernetes.io/hostname"
 type Demand struct {
 	Requirements requirement.Set
 	Requests     resources.Amounts
-	Hostname     string // of the machine that is to be
-	// Tie decides between offerings of one type at one price, so that claims spread over zones: any text, the same
-	// for the same claim.
+	Hostname     string // of the future machine
+	// Tie decides between offerings of one type at the same price, so that claims spread over zones. It is any text
+	// that is constant for a claim.
 	Tie string
 }
 
-// Choice is an offering that a demand may be met with.
+// Choice is an offering that can satisfy a demand.
 type Choice struct {
 	Type     catalog.Type
 	Offering catalog.Offering
-	// Labels is what catalogue and demand together allow for each label of the machine.
+	// Labels are the values that catalogue and demand together allow for each label of the machine.
 	Labels requirement.Set
 }
 
-// Best returns the available offering that is to be preferred among those that are compatible with d: a reserved one,
-// or else the cheapest; at one price spot goes before on-demand. The error is an *provider.InsufficientCapacityError.
+// Best returns the preferred offering among the available ones that are compatible with d: a reserved one, or else the
+// cheapest. At the same price spot comes before on-demand. The error is a *provider.InsufficientCapacityError.
 func (d Demand) Best(c catalog.Catalog) (Choice, error) {
 	var best *Choice
 	for _, t := range c.Types {
@@ -61,8 +60,8 @@ func (d Demand) Best(c catalog.Catalog) (Choice, error) {
 	return *best, nil
 }
 
-// All returns the available offerings that are compatible with d, the one to be preferred first. The error is an
-// *provider.InsufficientCapacityError, when there are none.
+// All returns the available offerings that are compatible with d, the preferred one first. If there are none, the
+// error is a *provider.InsufficientCapacityError.
 func (d Demand) All(c catalog.Catalog) ([]Choice, error) {
 	var list []Choice
 	for _, t := range c.Types {
@@ -82,8 +81,7 @@ func (d Demand) All(c catalog.Catalog) ([]Choice, error) {
 	return list, nil
 }
 
-// Of returns an offering of the catalogue as what it would be for d, whether it is available or not; false when it is
-// not compatible.
+// Of returns an offering of the catalogue as a choice for d, available or not; false when it is not compatible.
 func (d Demand) Of(c catalog.Catalog, o provider.Offering) (Choice, bool) {
 	for _, t := range c.Types {
 		if t.Name != o.Type || !d.takes(c, t) {
@@ -100,12 +98,12 @@ func (d Demand) Of(c catalog.Catalog, o provider.Offering) (Choice, bool) {
 	return Choice{}, false
 }
 
-// takes reports whether a type is asked for, and large enough.
+// takes reports whether d asks for the type, and the type is large enough.
 func (d Demand) takes(c catalog.Catalog, t catalog.Type) bool {
 	return d.Requirements.Get(catalog.LabelInstanceType).Has(t.Name) && d.short(c, t) == ""
 }
 
-// choice returns what an offering of a type that d takes would be for d, if it is compatible.
+// choice returns an offering of a type that d takes as a choice, false if it is not compatible.
 func (d Demand) choice(c catalog.Catalog, t catalog.Type, o catalog.Offering) (Choice, bool) {
 	offered := labelsOf(t, o, d.Hostname)
 	if len(d.conflicts(c, offered)) > 0 {
@@ -114,13 +112,13 @@ func (d Demand) choice(c catalog.Catalog, t catalog.Type, o catalog.Offering) (C
 	return Choice{Type: t, Offering: o, Labels: offered.And(d.Requirements)}, true
 }
 
-// sold reports whether an offering is available, and its zone and capacity type are asked for.
+// sold reports whether an offering is available, and d asks for its zone and capacity type.
 func (d Demand) sold(o catalog.Offering) bool {
 	zones, capacityTypes := d.Requirements.Get(catalog.LabelZone), d.Requirements.Get(catalog.LabelCapacityType)
 	return o.Available && zones.Has(o.Zone) && capacityTypes.Has(o.CapacityType)
 }
 
-// Name returns what messages and shortages call an offering.
+// Name returns the offering as messages and shortages name it.
 func Name(t catalog.Type, o catalog.Offering) provider.Offering {
 	return provider.Offering{Type: t.Name, Zone: o.Zone, CapacityType: o.CapacityType}
 }
@@ -134,7 +132,7 @@ func labelsOf(t catalog.Type, o catalog.Offering, hostname string) requirement.S
 	))
 }
 
-// Compare orders offerings by how much they are to be preferred, the best first.
+// Compare orders offerings by preference, the best first.
 func (d Demand) Compare(t catalog.Type, o catalog.Offering, otherType catalog.Type, other catalog.Offering) int {
 	return cmp.Or(
 		cmp.Compare(paid(o), paid(other)),
@@ -145,7 +143,7 @@ func (d Demand) Compare(t catalog.Type, o catalog.Offering, otherType catalog.Ty
 	)
 }
 
-// paid is 0 for what is paid for whether it runs or not, which therefore comes first (P-11).
+// paid is 0 for reserved offerings: they are paid for whether they are used or not, and so come first (P-11).
 func paid(o catalog.Offering) int {
 	if o.CapacityType == catalog.Reserved {
 		return 0
@@ -163,8 +161,8 @@ func (d Demand) lot(o catalog.Offering) uint64 {
 	return hash.Sum64()
 }
 
-// conflicts returns the labels for which what is offered and what is asked have no value in common. A label that the
-// catalogue knows and the offering lacks is absent; any other label the claim itself brings along.
+// conflicts returns the labels for which offer and demand have no common value. A label that the catalogue knows and
+// the offering lacks is absent. The claim itself brings any other label.
 func (d Demand) conflicts(c catalog.Catalog, offered requirement.Set) []requirement.Key {
 	var keys []requirement.Key
 	for r := range d.Requirements.All() {
@@ -180,8 +178,8 @@ func (d Demand) conflicts(c catalog.Catalog, offered requirement.Set) []requirem
 	return keys
 }
 
-// short names a resource of which the type has less than the demand, or "". A resource that no type of the catalogue
-// has is not the machines' matter: a NodeOverlay adds it, and the machine is given what was asked.
+// short returns a resource of which the type has less than the demand, or "". It ignores resources that no type of the
+// catalogue has: a NodeOverlay adds them, and the machine gets the requested amount.
 func (d Demand) short(c catalog.Catalog, t catalog.Type) string {
 	for _, name := range slices.Sorted(maps.Keys(d.Requests)) {
 		if amount := d.Requests[name]; amount > 0 && amount > t.Capacity[name]-t.Overhead[name] && !foreign(c, name) {
@@ -195,8 +193,8 @@ func foreign(c catalog.Catalog, resource string) bool {
 	return !slices.ContainsFunc(c.Types, func(t catalog.Type) bool { return t.Capacity[resource] > 0 })
 }
 
-// failure says why nothing could be chosen: which offerings match but are unavailable, or when there are none, what
-// keeps the one that comes closest from matching.
+// failure returns why nothing could be chosen: the offerings that match but are unavailable, or, if there are none,
+// the problems of the closest offering.
 func (d Demand) failure(c catalog.Catalog) error {
 	failure := &provider.InsufficientCapacityError{Asked: d.String(), Conflict: "the catalogue is empty"}
 	fewest := -1
@@ -218,7 +216,7 @@ func (d Demand) failure(c catalog.Catalog) error {
 	return failure
 }
 
-// Problems says in words what keeps an offering from matching.
+// Problems says why an offering does not match; empty if it matches.
 func (d Demand) Problems(c catalog.Catalog, t catalog.Type, o catalog.Offering) []string {
 	var problems []string
 	offered := labelsOf(t, o, d.Hostname)

@@ -14,10 +14,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// maxLabelValue is how long a label's value may be.
+// maxLabelValue is the maximum length of a label's value.
 const maxLabelValue = 63
 
-// DemandOf reads what a claim asks for. The error names the field that cannot be read.
+// DemandOf returns what a claim asks for. The error names the field that cannot be read.
 func DemandOf(claim *karpenterv1.NodeClaim) (Demand, error) {
 	requirements, _, err := translate.Requirements(claim.Spec.Requirements)
 	if err != nil {
@@ -42,8 +42,8 @@ func hostname(claimName string) string {
 	return strings.TrimRight(claimName[:maxLabelValue-len(ending)], "-.") + ending
 }
 
-// NodeLabels gives every label that claim or catalogue asks for a value: the claim's own where it is allowed, else the
-// first that is.
+// NodeLabels returns the labels of the claim's node, with a value for each label of the choice: the claim's own value
+// if it is allowed, otherwise an allowed one.
 func (c Choice) NodeLabels(claim *karpenterv1.NodeClaim) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, claim.Labels)
@@ -60,8 +60,7 @@ func (c Choice) NodeLabels(claim *karpenterv1.NodeClaim) map[string]string {
 	return labels
 }
 
-// Resources returns capacity and allocatable of a type, with what the demand asks of resources that the type does not
-// have.
+// Resources returns capacity and allocatable of a type. Requested resources that the type does not have are added.
 func (d Demand) Resources(t catalog.Type) (capacity, allocatable corev1.ResourceList) {
 	capacity, allocatable = corev1.ResourceList{}, corev1.ResourceList{}
 	for name, amount := range t.Capacity {

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
-// Reasons of drift, as Karpenter has them (E-49).
+// Reasons of drift, as in Karpenter (E-49).
 const (
 	DriftAMI           = "AMIDrift"
 	DriftSubnet        = "SubnetDrift"
@@ -27,8 +27,8 @@ const (
 	DriftPlacement     = "PlacementGroupDrift"
 )
 
-// Drifted compares the claim's machine with what its class stands for now, without a call: by the class's status and
-// the last listing. What is not known has not drifted.
+// Drifted compares the claim's machine with the current state of its class. It makes no call and uses the class's
+// status and the last listing. Unknown facts count as not drifted.
 func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (string, error) {
 	if claim.Spec.NodeClassRef == nil {
 		return "", nil
@@ -64,7 +64,7 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpenterv1.NodeClaim) (s
 	return "", nil
 }
 
-// moved compares where a machine is with where its class wants machines.
+// moved compares subnet, security groups, reservation and placement group of a machine with those of its class.
 func (p *Provider) moved(class *awsv1.EC2NodeClass, m machines.Machine) string {
 	status := class.Status
 	if len(status.Subnets) > 0 && m.Subnet != "" &&
@@ -87,8 +87,8 @@ func (p *Provider) moved(class *awsv1.EC2NodeClass, m machines.Machine) string {
 	return ""
 }
 
-// otherGroups reports whether a machine has other security groups than its class. Groups that others add, such as a
-// firewall manager, are no matter as long as the class's are those that the machine was launched with (E-50).
+// otherGroups reports whether the security groups of a machine differ from those of its class. Groups that others add,
+// such as a firewall manager, do not matter while the class has the groups of the machine's launch (E-50).
 func (p *Provider) otherGroups(class *awsv1.EC2NodeClass, m machines.Machine) bool {
 	wanted := groupsOf(class)
 	if len(wanted) == 0 || len(m.Groups) == 0 || len(class.Spec.NetworkInterfaces) > 0 ||
@@ -99,7 +99,7 @@ func (p *Provider) otherGroups(class *awsv1.EC2NodeClass, m machines.Machine) bo
 	return !all || m.Tags[tagGroups] != hashOf(wanted)
 }
 
-// groupsOf are the ids of the class's security groups, in order.
+// groupsOf returns the ids of the class's security groups, sorted.
 func groupsOf(class *awsv1.EC2NodeClass) []string {
 	var ids []string
 	for _, group := range class.Status.SecurityGroups {
@@ -109,7 +109,7 @@ func groupsOf(class *awsv1.EC2NodeClass) []string {
 	return slices.Compact(ids)
 }
 
-// tagGroups is the tag of an instance with a hash of the security groups that its class had at the launch.
+// tagGroups is the tag of an instance with a hash of its class's security groups at the launch.
 const tagGroups = "joiner.sh/security-groups"
 
 func hashOf(ids []string) string {

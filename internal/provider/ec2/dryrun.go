@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/tag"
 )
 
-// Reasons of what a dry run finds (E-73), as Karpenter has them, and of what is refused beside rights.
+// Reasons of a failed dry run (E-73), as in Karpenter, plus one for refusals that are not about rights.
 const (
 	ReasonTemplateRights = "CreateLaunchTemplateAuthCheckFailed"
 	ReasonRunRights      = "RunInstancesAuthCheckFailed"
@@ -29,20 +29,20 @@ const (
 	ReasonDryRun         = "DryRunFailed"
 )
 
-// codeDryRun is how EC2 says that a call would have been done.
+// codeDryRun is EC2's code for a call that would have succeeded.
 const codeDryRun = "DryRunOperation"
 
-// Trial is what a dry run of a launch came to.
+// Trial is the result of a dry run of a launch.
 type Trial struct {
-	// Reason and Message say what EC2 refuses; "" when it would launch, or when it cannot be told.
+	// Reason and Message say what EC2 refuses; "" when it would launch, or when the result is unknown.
 	Reason, Message string
-	// Untold says that nothing could be told: nothing is offered, or AWS has trouble. Why is in it.
+	// Untold is the error if the result is unknown: nothing is offered, or AWS has trouble.
 	Untold error
 }
 
-// Try asks EC2 whether it would launch by a class for a pool, without launching (E-62): a launch template, an instance
-// and a fleet. The template is made, since the others need one; nobody using it is collected after a while. class need
-// not be ready.
+// Try asks EC2 whether it would launch with a class for a pool, without launching (E-62): a launch template, an
+// instance and a fleet. It does create the template, since the other calls need it. An unused template is collected
+// after a while. class need not be ready.
 func (p *Provider) Try(ctx context.Context, class *awsv1.EC2NodeClass, pool string) Trial {
 	o, err := p.sample(ctx, class, pool)
 	if err != nil {
@@ -73,7 +73,7 @@ func (p *Provider) Try(ctx context.Context, class *awsv1.EC2NodeClass, pool stri
 	return Trial{}
 }
 
-// trial says what an error means: only rights, and what the class asks for, are the class's.
+// trial classifies an error: only missing rights and bad requests are faults of the class.
 func trial(action, reason string, err error) Trial {
 	r := refusal.Of(err)
 	switch r.Class {
@@ -85,7 +85,7 @@ func trial(action, reason string, err error) Trial {
 	return Trial{Untold: fmt.Errorf("trying %s: %w", action, err)}
 }
 
-// sample is a launch as a claim of the pool could ask for it: the cheapest type that the class offers.
+// sample returns the order of a possible claim of the pool, for the cheapest type that the class offers.
 func (p *Provider) sample(ctx context.Context, class *awsv1.EC2NodeClass, pool string) (*order, error) {
 	offered, err := p.catalogOf(ctx, class)
 	if err != nil {
@@ -116,11 +116,11 @@ func (p *Provider) sample(ctx context.Context, class *awsv1.EC2NodeClass, pool s
 	if err != nil {
 		return nil, err
 	}
-	o.request.ID, o.request.Count = "joiner-dry-run", 1 // a token that no launch has
+	o.request.ID, o.request.Count = "joiner-dry-run", 1 // no launch has this token
 	return o, nil
 }
 
-// running asks for one instance of an order.
+// running returns the request for one instance of an order.
 func running(o *order) *awsec2.RunInstancesInput {
 	first := o.request.Overrides[0]
 	in := &awsec2.RunInstancesInput{
@@ -129,7 +129,7 @@ func running(o *order) *awsec2.RunInstancesInput {
 		LaunchTemplate: &ec2types.LaunchTemplateSpecification{LaunchTemplateName: aws.String(first.Template)},
 	}
 	if content := o.templates[first.Template]; len(content.LaunchTemplateData.NetworkInterfaces) == 0 {
-		in.SubnetId = aws.String(first.Subnet) // EC2 takes it beside interfaces no more than groups
+		in.SubnetId = aws.String(first.Subnet) // like groups, EC2 refuses it beside interfaces
 	}
 	for _, kind := range []ec2types.ResourceType{ec2types.ResourceTypeInstance, ec2types.ResourceTypeVolume} {
 		in.TagSpecifications = append(in.TagSpecifications,

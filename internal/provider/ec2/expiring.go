@@ -10,16 +10,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/resolve"
 )
 
-// blockEndsBefore is how long before the end of a capacity block EC2 begins to end its instances.
+// blockEndsBefore is how long before the end of a capacity block EC2 starts to end its instances.
 const blockEndsBefore = 30 * time.Minute
 
-// InReservations returns the capacity reservations that machines of this cluster run in, by the last listing, in
-// order.
+// InReservations returns the capacity reservations in which machines of this cluster run, by the last listing, sorted.
 func (p *Provider) InReservations() []string { return slices.Sorted(maps.Keys(p.inReservation())) }
 
-// Expiring takes in what is known of the reservations that machines run in, all of them. Machines in a capacity block
-// that ends soon get a notice, once for each: they are drained before EC2 ends them (E-13). news says that Notices has
-// more than before.
+// Expiring receives all reservations in which machines run. Each machine in a capacity block that ends soon gets one
+// notice, so that it is drained before EC2 ends it (E-13). news reports whether Notices has new ones.
 func (p *Provider) Expiring(list []resolve.Reservation) (news bool) {
 	ends := map[string]time.Time{}
 	for _, r := range list {

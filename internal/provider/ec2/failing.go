@@ -14,10 +14,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
 )
 
-// EventInstanceFailed tells of an instance that ended before its node registered (E-45).
+// EventInstanceFailed is the event for an instance that ended before its node registered (E-45).
 const EventInstanceFailed = "InstanceFailed"
 
-// Instances of a class that keep failing by the fault of what it asks for make pauses between launches (E-45).
+// If instances keep failing because of what their class asks for, launches of the class pause (E-45).
 const (
 	failuresToPause = 3
 	failuresWithin  = 10 * time.Minute
@@ -25,7 +25,7 @@ const (
 	longestPause    = 5 * time.Minute
 )
 
-// failing is what is known of a class's instances that failed.
+// failing is what is known of the failed instances of a class.
 type failing struct {
 	at      []time.Time // of failures of the last ten minutes
 	pause   time.Duration
@@ -33,8 +33,8 @@ type failing struct {
 	message string // of the last
 }
 
-// ended takes in that a machine ended by itself, and tells its claim why when its node never came. Capacity that was
-// gone at the last moment counts as a shortage.
+// ended handles a machine that ended by itself. If its node never came, it sends an event to the claim. If EC2 ran out
+// of capacity at the last moment, the pool counts as short.
 func (p *Provider) ended(ctx context.Context, providerID string, why *machines.EndedError) {
 	claims, err := p.config.Cluster.Claims(ctx)
 	if err != nil || why.Reason == "" {
@@ -63,7 +63,7 @@ func (p *Provider) ended(ctx context.Context, providerID string, why *machines.E
 	}
 }
 
-// firstEnd reports whether the end of a machine was not told yet.
+// firstEnd reports whether the end of a machine was not reported yet, and notes it.
 func (p *Provider) firstEnd(providerID string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,8 +98,8 @@ func (p *Provider) failedOnce(class types.UID, text string) {
 	p.failing[class] = f
 }
 
-// Failing says why nothing is launched by a class until a time: its last instances failed by its own fault. "" for a
-// class that may launch.
+// Failing returns why a class must not launch until a time: its last instances failed by its own fault. message is ""
+// for a class that may launch.
 func (p *Provider) Failing(class types.UID) (message string, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,15 +14,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
 )
 
-// This file says where a class and the NodePools that refer to it do not go together.
+// This file reports conflicts between a class and the NodePools that refer to it.
 
-// wish is what a pool takes.
+// wish is the machines that a pool accepts.
 type wish struct {
 	pool string
 	choose.Demand
 }
 
-// wishesOf reads pools, by name. One that cannot be read is told elsewhere.
+// wishesOf returns the wishes of pools, by name. It skips pools that cannot be read; these are reported elsewhere.
 func wishesOf(pools []karpenterv1.NodePool) []wish {
 	var list []wish
 	for _, pool := range pools {
@@ -39,9 +39,9 @@ func wishesOf(pools []karpenterv1.NodePool) []wish {
 	return list
 }
 
-// Untaken returns the capacity reservations of a class's status that none of its pools takes machines in, by id, and
-// why: the pool that comes closest and what it asks for instead (E-77). Nothing is said of a class that no pool refers
-// to, or while it is not known what EC2 sells.
+// Untaken returns the capacity reservations of a class's status that none of its pools can use, by id. The text says
+// why: the closest pool and what it asks for instead (E-77). It returns nothing if no pool refers to the class, or
+// while EC2's offer is unknown.
 func (p *Provider) Untaken(class *awsv1.EC2NodeClass, pools []karpenterv1.NodePool) map[string]string {
 	wishes := wishesOf(pools)
 	if len(wishes) == 0 || len(class.Status.CapacityReservations) == 0 {
@@ -70,7 +70,7 @@ func (p *Provider) Untaken(class *awsv1.EC2NodeClass, pools []karpenterv1.NodePo
 	return untaken
 }
 
-// nearest returns the first pool with the fewest problems with an offering, and these; none when it takes the
+// nearest returns the first pool with the fewest problems with an offering, and its problems; none if it takes the
 // offering.
 func nearest(c catalog.Catalog, t catalog.Type, o catalog.Offering, wishes []wish) (pool string, problems []string) {
 	for i, w := range wishes {
@@ -81,8 +81,8 @@ func nearest(c catalog.Catalog, t catalog.Type, o catalog.Offering, wishes []wis
 	return pool, problems
 }
 
-// WithoutEnclaves returns the pools of a class that would have machines, and have none since the class asks for Nitro
-// enclaves, by name, and what to say of each (E-01).
+// WithoutEnclaves returns the pools of a class that get no machines only because the class asks for Nitro enclaves.
+// The map has a message for each, by the pool's name (E-01).
 func (p *Provider) WithoutEnclaves(class *awsv1.EC2NodeClass, pools []karpenterv1.NodePool) map[string]string {
 	if wanted := class.Spec.EnclaveOptions; wanted == nil || !wanted.Enabled {
 		return nil
@@ -113,7 +113,7 @@ func (p *Provider) WithoutEnclaves(class *awsv1.EC2NodeClass, pools []karpenterv
 	return told
 }
 
-// takes are the names of the types that a pool takes.
+// takes returns the names of the types that a pool accepts.
 func takes(c catalog.Catalog, w wish) []string {
 	var types []string
 	for _, t := range c.Types {
@@ -124,7 +124,7 @@ func takes(c catalog.Catalog, w wish) []string {
 	return types
 }
 
-// asOffered is what a class would offer, whether it is ready or not. Nothing is told of it.
+// asOffered returns what a class would offer, ready or not. It sends no events.
 func (p *Provider) asOffered(class *awsv1.EC2NodeClass) (catalog.Catalog, error) {
 	result, err := p.build(class, p.config.Types.Known(), p.config.Prices.Known(), p.config.Clock.Now())
 	return result.Catalog, err

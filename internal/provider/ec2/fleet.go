@@ -21,8 +21,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/subnet"
 )
 
-// Fleet implements launcher.Ports: one call of CreateFleet. What is refused in a way that leaves no doubt is an
-// answer; anything else is an error, and what came of it is looked for.
+// Fleet implements launcher.Ports with one call of CreateFleet. A certain refusal is an answer. Anything else is an
+// error, and the launcher looks for what was launched.
 func (p ports) Fleet(ctx context.Context, o *order, ask launcher.Ask) (launcher.Answer, error) {
 	request := o.request
 	request.ID, request.Count = ask.Launch, ask.Count
@@ -61,14 +61,14 @@ func (p ports) Fleet(ctx context.Context, o *order, ask launcher.Ask) (launcher.
 		p.had(o, i, id)
 	}
 	p.free.End(held, at, took...)
-	answer.Refused = p.refusedPools(o, refused) // what came may be what fills a zone
+	answer.Refused = p.refusedPools(o, refused) // the new machines may fill a zone
 	return answer, nil
 }
 
-// had takes in a machine that came.
+// had notes a machine that a launch has brought.
 func (p *Provider) had(o *order, i launch.Instance, id string) {
 	now := p.config.Clock.Now()
-	pool := o.pool(i.Override, i.CapacityType) // the next catalogue shows it, in a second
+	pool := o.pool(i.Override, i.CapacityType) // the next catalogue, within a second, shows it
 	p.shortages.Clear(pool)
 	if group := pool.PlacementGroup; group != "" {
 		zone := offering.SpreadZone(group, pool.Zone)
@@ -82,7 +82,7 @@ func (p *Provider) had(o *order, i launch.Instance, id string) {
 	if i.Reservation != "" {
 		p.reservations.Took(i.Reservation, id, now)
 	}
-	if _, known := p.recall(id); known { // the answer to a repetition; more is known by now
+	if _, known := p.recall(id); known { // a repeated answer; more is known by now
 		return
 	}
 	p.remember(provider.Instance{
@@ -91,7 +91,7 @@ func (p *Provider) had(o *order, i launch.Instance, id string) {
 	})
 }
 
-// intoGroup notes a machine that came into a placement group, until it is listed.
+// intoGroup notes a machine launched into a placement group, until it is listed.
 func (p *Provider) intoGroup(id string, zone offering.Pool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +100,7 @@ func (p *Provider) intoGroup(id string, zone offering.Pool) {
 	}
 }
 
-// ensure makes the launch templates of an order, each once in this process.
+// ensure creates the launch templates of an order, each once in this process.
 func (p *Provider) ensure(ctx context.Context, o *order) error {
 	for _, name := range slices.Sorted(maps.Keys(o.templates)) {
 		if err := p.keeper.Ensure(ctx, o.templates[name]); err != nil {
@@ -110,7 +110,7 @@ func (p *Provider) ensure(ctx context.Context, o *order) error {
 	return nil
 }
 
-// again makes the templates anew that EC2 does not know any more.
+// again creates the templates of an order again, because EC2 does not know one any more.
 func (p *Provider) again(ctx context.Context, o *order) error {
 	for _, name := range slices.Sorted(maps.Keys(o.templates)) {
 		p.keeper.Forget(name)
@@ -118,7 +118,7 @@ func (p *Provider) again(ctx context.Context, o *order) error {
 	return p.ensure(ctx, o)
 }
 
-// hold counts the addresses that a launch may take.
+// hold reserves the addresses that a launch may take.
 func (p *Provider) hold(o *order, count int) int64 {
 	var subnets []string
 	var most subnet.Need
@@ -133,7 +133,7 @@ func (p *Provider) hold(o *order, count int) int64 {
 	return p.free.Begin(subnets, most, int64(count))
 }
 
-// refusedCall says what the refusal of a whole call means for the claims.
+// refusedCall returns the error for the claims after the refusal of a whole call.
 func (p *Provider) refusedCall(o *order, r refusal.Refusal, err error) error {
 	switch {
 	case r.Class == refusal.Throttle:
@@ -150,12 +150,11 @@ func (p *Provider) refusedCall(o *order, r refusal.Refusal, err error) error {
 	return &provider.LaunchError{ConditionReason: wordOf(r.Code), Message: text(r)}
 }
 
-// elsewhere reports whether a refusal says that something cannot be had, and other pools may. The role for spot that
-// is missing is a right by its code, and keeps nobody from on-demand (E-43).
+// elsewhere reports whether a refusal is about offerings, so that other pools may still have machines. By its code, a
+// missing role for spot is about rights, but it does not block on-demand (E-43).
 func elsewhere(r refusal.Refusal) bool { return r.Class.OfOfferings() || r.Code == quota.NoSpotRole }
 
-// refusedPools takes in what could not be had, and says what that means for the claims that got nothing; nil when
-// nothing was refused.
+// refusedPools notes refused pools, and returns the error for claims that got nothing; nil when nothing was refused.
 func (p *Provider) refusedPools(o *order, list []launch.Refused) error {
 	if len(list) == 0 {
 		return nil
@@ -169,7 +168,7 @@ func (p *Provider) refusedPools(o *order, list []launch.Refused) error {
 			}
 			continue
 		}
-		if len(r.Pools) == 0 { // it says nothing of pools: none of these can be had
+		if len(r.Pools) == 0 { // it names no pools: all of them count as refused
 			r.Pools = o.request.Overrides
 		}
 		p.mark(o, r)
@@ -186,7 +185,7 @@ func (p *Provider) refusedPools(o *order, list []launch.Refused) error {
 	return other
 }
 
-// mark notes what cannot be had, so that planning goes elsewhere (E-41 to E-43).
+// mark notes refused pools, so that planning avoids them (E-41 to E-43).
 func (p *Provider) mark(o *order, r launch.Refused) {
 	defer p.changed()
 	now := p.config.Clock.Now()
@@ -195,7 +194,7 @@ func (p *Provider) mark(o *order, r launch.Refused) {
 	for _, pool := range r.Pools {
 		pools = append(pools, o.pool(pool, r.CapacityType))
 	}
-	if r.For > 0 && r.Code != quota.NoSpotRole { // EC2 did not say which of them it is
+	if r.For > 0 && r.Code != quota.NoSpotRole { // EC2 did not say which of them it means
 		p.shortages.Pause(pools, now)
 		return
 	}
@@ -225,9 +224,9 @@ func (p *Provider) mark(o *order, r launch.Refused) {
 	}
 }
 
-// inFullZones marks the zones in which the order's placement group has all the machines that it may have, for a
-// minute: one that ends makes room. It returns the pools of the other zones (E-15). EC2 names no such zone, and
-// machines of the group that are another cluster's are not counted: the pools are marked one by one then.
+// inFullZones marks the zones in which the order's placement group is full, for a minute: a machine that ends makes
+// room. It returns the pools of the other zones (E-15). EC2 does not name such zones, and we do not count other
+// clusters' machines in the group. Pools in zones that are full because of these are marked one by one.
 func (p *Provider) inFullZones(o *order, r launch.Refused, now time.Time) []launch.Override {
 	most := o.placement.MostInZone()
 	if most == 0 || r.Class != refusal.Capacity && r.Class != refusal.Quota {
@@ -247,11 +246,11 @@ func text(r refusal.Refusal) string {
 	if r.Code == "" {
 		return r.Message
 	}
-	message, _, _ := strings.Cut(r.Message, " Encoded authorization failure message") // which differs in every answer
+	message, _, _ := strings.Cut(r.Message, " Encoded authorization failure message") // it differs in every answer
 	return r.Code + ": " + message
 }
 
-// wordOf makes one word of a code of AWS, which may have dots.
+// wordOf makes one word of an AWS code, which may have dots.
 func wordOf(code string) string {
 	if word := strings.ReplaceAll(code, ".", ""); word != "" {
 		return word

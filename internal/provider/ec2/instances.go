@@ -24,7 +24,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// List returns the machines of this cluster. One that is too young to say whose it is comes with the next list.
+// List returns the machines of this cluster. A machine too young to know its claim comes with the next list.
 func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 	listing := p.listings.Add(1)
 	shown, err := p.machines.List(ctx)
@@ -40,7 +40,7 @@ func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 		return nil, err
 	}
 	byUID := map[string]*karpenterv1.NodeClaim{}
-	served := map[string]bool{} // by name: claims that have another machine than any orphan
+	served := map[string]bool{} // by name: whether the claim has a machine
 	for _, claim := range claims {
 		byUID[string(claim.UID)] = claim
 		served[claim.Name] = claim.Status.ProviderID != ""
@@ -53,7 +53,7 @@ func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 		if uid := owners.Claims[id]; uid != "" || owners.Orphans[id] || m.Ending {
 			i := p.instance(ctx, m, uid, byUID[uid])
 			if owners.Orphans[id] && served[i.ClaimName] {
-				// a double of that claim's: its name would keep it for as long as the claim lives (E-38)
+				// a second machine for that claim: with the name it would live as long as the claim (E-38)
 				i.ClaimName = ""
 			}
 			if mark, handedOut := owners.Marks[id]; handedOut {
@@ -67,8 +67,8 @@ func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 	return list, nil
 }
 
-// saw keeps a listing, for questions about drift, and forgets what a launch brought that is long gone. Listings have
-// numbers: one that was asked for before the last that was taken in came late, and has less than is known by now.
+// saw keeps a listing, for questions about drift, and forgets machines of launches that are long gone. Listings have
+// numbers: one that was requested before the last stored one is out of date and ignored.
 func (p *Provider) saw(listing int64, seen map[string]machines.Machine) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +94,7 @@ func (p *Provider) saw(listing int64, seen map[string]machines.Machine) {
 	})
 }
 
-// tracesOf is what recovery looks at.
+// tracesOf returns the machines as recovery needs them.
 func tracesOf(list []machines.Machine) []launchid.Instance {
 	traces := make([]launchid.Instance, len(list))
 	for i, m := range list {
@@ -149,11 +149,11 @@ func (p *Provider) Terminate(ctx context.Context, providerID string, inUse func(
 	return err
 }
 
-// leaving returns the machines of claims that are being deleted: their ends are on their way, sooner or later (E-61).
+// leaving returns the machines of claims that are being deleted: they will be ended sooner or later (E-61).
 func (p *Provider) leaving(ctx context.Context) []string {
 	claims, err := p.config.Cluster.Claims(ctx)
 	if err != nil {
-		return nil // nobody is waited for
+		return nil // then End waits for none of them
 	}
 	var ids []string
 	for _, claim := range claims {
@@ -164,12 +164,12 @@ func (p *Provider) leaving(ctx context.Context) []string {
 	return ids
 }
 
-// instance says of a machine what is known of it. claim is its claim, nil when it has none any more or nobody has read
-// it yet.
+// instance returns what is known of a machine. claim is its claim, nil if it no longer has one or nobody has read it
+// yet.
 func (p *Provider) instance(ctx context.Context, m machines.Machine, uid string,
 	claim *karpenterv1.NodeClaim) provider.Instance {
 	i, known := p.recall(m.ProviderID())
-	if !known || i.Labels == nil { // nobody was told of it yet: whoever asked for it may have given up
+	if !known || i.Labels == nil { // it was not returned yet: the caller may have given up
 		i = p.compose(ctx, m, claim)
 	}
 	i.ProviderID, i.ImageID, i.Launched, i.Terminating = m.ProviderID(), m.Image, m.Launched, m.Ending
@@ -182,7 +182,7 @@ func (p *Provider) instance(ctx context.Context, m machines.Machine, uid string,
 	return i
 }
 
-// compose finds out about a machine that this process has not launched.
+// compose builds the instance of a machine that this process has not launched.
 func (p *Provider) compose(ctx context.Context, m machines.Machine, claim *karpenterv1.NodeClaim) provider.Instance {
 	i := provider.Instance{
 		Type: m.Type, Zone: m.Zone, CapacityType: m.CapacityType, Price: p.priceOf(m.Type, m.Zone, m.CapacityType),
@@ -211,13 +211,13 @@ func (p *Provider) compose(ctx context.Context, m machines.Machine, claim *karpe
 			}
 		}
 	}
-	if m.Tenancy != "" { // the class may offer another one by now
+	if m.Tenancy != "" { // the class may offer another tenancy by now
 		i.Labels[string(offering.LabelTenancy)] = m.Tenancy
 	}
 	return i
 }
 
-// copySingle adds the labels that have one possible value.
+// copySingle adds the labels with exactly one possible value.
 func copySingle(labels map[string]string, set requirement.Set) {
 	for r := range set.All() {
 		if value, single := r.Single(); single && !r.AllowsAbsent() {
@@ -226,7 +226,7 @@ func copySingle(labels map[string]string, set requirement.Set) {
 	}
 }
 
-// ports are what the launcher works with.
+// ports implements the launcher's ports.
 type ports struct{ *Provider }
 
 var _ launcher.Ports[*order] = ports{}
@@ -263,8 +263,8 @@ func (p ports) Intend(ctx context.Context, claim launchid.Claim, launch launchid
 	return p.config.Cluster.Intend(ctx, bearing(asking, claim), launch, mark)
 }
 
-// bearing is a claim with the launch and the mark that the launcher knows of: what was read may lack what this process
-// wrote since.
+// bearing returns a claim with the launch and the mark that the launcher knows: the read object may lack what this
+// process has written since.
 func bearing(read *karpenterv1.NodeClaim, claim launchid.Claim) *karpenterv1.NodeClaim {
 	known := *read
 	for key, value := range map[string]string{launchid.Key: string(claim.Launch), launchid.DealerKey: claim.Dealer} {
@@ -313,7 +313,7 @@ func (p ports) Mark(ctx context.Context, mark string,
 	return left, errors.Join(failures...)
 }
 
-// markers is how many claims are marked at a time.
+// markers is how many claims are marked concurrently.
 const markers = 16
 
 // Of implements launcher.Ports.

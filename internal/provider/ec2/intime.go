@@ -12,12 +12,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// SignedFor is how long EC2 takes a request after it was signed: what is held up on its way for longer makes no
+// SignedFor is how long EC2 accepts a request after it was signed. A request that is delayed longer launches no
 // machine (AWS's documentation of Signature Version 4; unverified).
 const SignedFor = 5 * time.Minute
 
-// inTime keeps a call from being sent after a time: it may have waited for templates, for the API server and for its
-// turn. EC2 knows no such time, so what is on its way by then may still land. The zero time is never.
+// inTime prevents that a call is sent after a deadline: it may have waited for templates, the API server and its turn.
+// EC2 does not know the deadline, so a request already on its way may still land. The zero time means no deadline.
 func inTime(clock timer.Clock, notAfter time.Time) func(*awsec2.Options) {
 	late := middleware.FinalizeMiddlewareFunc("JoinerInTime", func(ctx context.Context, in middleware.FinalizeInput,
 		next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {

@@ -22,10 +22,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/template"
 )
 
-// This file is how the provider learns what others have found out: what classes stand for, and what nodes have.
+// This file receives what others have found out: what classes select, and what nodes have.
 
-// Resolved takes in what the selectors of all classes were found to stand for: the addresses of their subnets, what
-// their reservations have left, and their placement groups. results are by the name of the class.
+// Resolved stores the results of the selectors of all classes: the free addresses of their subnets, what their
+// reservations have left, and their placement groups. results are by the name of the class.
 func (p *Provider) Resolved(classes []*awsv1.EC2NodeClass, results map[string]resolve.Result) {
 	var addresses, places count
 	groups, zones := map[types.UID]offering.Placement{}, map[string]string{}
@@ -54,9 +54,9 @@ func (p *Provider) Resolved(classes []*awsv1.EC2NodeClass, results map[string]re
 	p.changed()
 }
 
-// count is what several answers have counted, each a part of it.
+// count sums up several answers, each with a part of the counts.
 type count struct {
-	asked time.Time // the first of them: what happened since is counted beside
+	asked time.Time // the time of the first: later changes are counted separately
 	left  map[string]int64
 }
 
@@ -75,7 +75,7 @@ func (c *count) add(asked time.Time, id string, left int64) {
 // Keeper keeps the provider's launch templates.
 func (p *Provider) Keeper() *template.Keeper { return p.keeper }
 
-// placement returns the placement group of a class. The error says that nobody knows it yet.
+// placement returns the placement group of a class. The error means that it is not known yet.
 func (p *Provider) placement(class *awsv1.EC2NodeClass) (offering.Placement, error) {
 	if class.Spec.PlacementGroupSelector == nil {
 		return offering.Placement{}, nil
@@ -91,8 +91,8 @@ func (p *Provider) placement(class *awsv1.EC2NodeClass) (offering.Placement, err
 	return group, nil
 }
 
-// SawNode takes in what a registered node has (E-21), and reports whether planning should count on something else now.
-// family is that of the node's image.
+// SawNode stores the memory of a registered node (E-21), and reports whether planning should now expect another
+// amount. family is that of the node's image.
 func (p *Provider) SawNode(node *corev1.Node, claim *karpenterv1.NodeClaim, family string) bool {
 	memory := node.Status.Capacity.Memory().Value()
 	kind := node.Labels[corev1.LabelInstanceTypeStable]
@@ -106,7 +106,7 @@ func (p *Provider) SawNode(node *corev1.Node, claim *karpenterv1.NodeClaim, fami
 	return changed
 }
 
-// Settled takes in that a machine takes no more addresses: its node is initialized.
+// Settled notes that a machine takes no more addresses: its node is initialized.
 func (p *Provider) Settled(providerID string) { p.free.Settled(providerID, p.config.Clock.Now()) }
 
 // inReservation counts the machines of this cluster in each capacity reservation, by the last listing.
@@ -122,8 +122,8 @@ func (p *Provider) inReservation() map[string]int64 {
 	return ours
 }
 
-// inGroup counts the machines of this cluster in a placement group, by zone: those of the last listing, and those that
-// were launched since.
+// inGroup counts the machines of this cluster in a placement group, by zone: those of the last listing, and those
+// launched since.
 func (p *Provider) inGroup(id string) map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,10 +141,10 @@ func (p *Provider) inGroup(id string) map[string]int {
 	return ours
 }
 
-// changed makes the next catalogues anew.
+// changed makes the next calls build new catalogues.
 func (p *Provider) changed() { p.epoch.Add(1) }
 
-// kept is a catalogue that was made a moment ago, and what was asked of EC2 by it.
+// kept is a cached catalogue, with the orders that were made from it.
 type kept struct {
 	version string // of the class
 	epoch   int64
@@ -155,8 +155,8 @@ type kept struct {
 	orders  *orders
 }
 
-// keptFor is how long a catalogue holds in which nothing that is told of has changed: what passes with time alone,
-// such as the end of a shortage, is seen that much later. A round of launches needs the same one for every claim.
+// keptFor is how long a catalogue is cached while no change is reported. Changes by time alone, such as the end of a
+// shortage, are seen that much later. A round of launches needs the same catalogue for every claim.
 const keptFor = time.Second
 
 // catalogOf returns what the class offers now.
@@ -169,7 +169,7 @@ func (p *Provider) keptOf(ctx context.Context, class *awsv1.EC2NodeClass) (kept,
 	if err := ctx.Err(); err != nil {
 		return kept{}, err
 	}
-	p.making.Lock() // one makes it for all; nobody is asked meanwhile
+	p.making.Lock() // one caller builds it for all; no calls are made meanwhile
 	defer p.making.Unlock()
 	now := p.config.Clock.Now()
 	as := kept{
@@ -190,20 +190,20 @@ func (p *Provider) keptOf(ctx context.Context, class *awsv1.EC2NodeClass) (kept,
 	return as, nil
 }
 
-// orders remembers what equal claims ask for by one catalogue: a round has hundreds of them.
+// orders caches the order of equal claims for one catalogue: a round has hundreds of them.
 type orders struct {
 	mu   sync.Mutex
 	made map[[32]byte]*making
 }
 
-// making is an order that the first of its claims makes; the others wait.
+// making is an order that the first of its claims builds; the others wait.
 type making struct {
 	once  sync.Once
 	order *order
 	err   error
 }
 
-// of returns the order for claims like this one. make makes it, unless that is done.
+// of returns the order for claims like this one, and calls make if there is none yet.
 func (o *orders) of(claim *karpenterv1.NodeClaim, make func() (*order, error)) (*order, error) {
 	text, err := json.Marshal(struct {
 		Labels map[string]string
@@ -227,8 +227,8 @@ func (o *orders) of(claim *karpenterv1.NodeClaim, make func() (*order, error)) (
 	return m.order, m.err
 }
 
-// TagsOf returns the tags of a machine as the last listing has them, or as they were written since. found is false for
-// a machine of which nobody knows.
+// TagsOf returns the tags of a machine by the last listing, with those written since. found is false for an unknown
+// machine.
 func (p *Provider) TagsOf(providerID string) (tags map[string]string, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -240,8 +240,8 @@ func (p *Provider) TagsOf(providerID string) (tags map[string]string, found bool
 	return tags, listed || brought
 }
 
-// ReservationOf returns in which capacity reservation a machine runs by the last listing, "" for none, and when it was
-// launched; false for one that was not listed.
+// ReservationOf returns the capacity reservation of a machine by the last listing, "" for none, and when it was
+// launched; false if it was not listed or is ending.
 func (p *Provider) ReservationOf(providerID string) (reservation string, launched time.Time, listed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -249,14 +249,14 @@ func (p *Provider) ReservationOf(providerID string) (reservation string, launche
 	return m.Reservation, m.Launched, listed && !m.Ending
 }
 
-// ReservationLabels returns the labels that only machines in capacity reservations have.
+// ReservationLabels returns the labels of machines in capacity reservations, which no others have.
 func ReservationLabels() []string {
 	return []string{string(offering.LabelReservationID), string(offering.LabelReservationType),
 		string(offering.LabelReservationInterruptible)}
 }
 
-// Tagged takes in tags that were written on a machine. They hold until a listing has them: one that was asked for
-// before does not.
+// Tagged stores tags that were written on a machine. They count until a listing has them: one requested before does
+// not.
 func (p *Provider) Tagged(providerID string, tags map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

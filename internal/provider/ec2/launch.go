@@ -34,14 +34,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// The reasons that Launch gives in a *provider.LaunchError, beside codes of AWS.
+// The reasons of Launch's *provider.LaunchError, beside codes of AWS.
 const (
 	ReasonInvalidClaim = "InvalidNodeClaim"
 	ReasonTemplate     = "LaunchTemplateInvalid"
 	ReasonUnauthorized = "Unauthorized"
 )
 
-// order is what a claim asks of EC2: the same for claims that share a call. It does not change once it is made.
+// order is what a claim asks of EC2, the same for claims that share a call. It is immutable.
 type order struct {
 	class     *awsv1.EC2NodeClass
 	request   launch.Request // without id and count
@@ -51,7 +51,7 @@ type order struct {
 	placement offering.Placement     // zero for none
 }
 
-// pool is what EC2 has or lacks capacity of, for one of the order's overrides.
+// pool returns the capacity pool of EC2 for one of the order's overrides.
 func (o *order) pool(override launch.Override, capacityType string) offering.Pool {
 	return offering.Pool{
 		Type: override.Type, Zone: override.Zone, CapacityType: capacityType,
@@ -59,8 +59,8 @@ func (o *order) pool(override launch.Override, capacityType string) offering.Poo
 	}
 }
 
-// Launch makes the claim's machine. The call carries no deadline that EC2 knows: one that was sent before notAfter and
-// is held up on the way may land later, and what it brings is collected then.
+// Launch launches the claim's machine. EC2 does not know the deadline: a call sent before notAfter and delayed on its
+// way may land later. Its machines are then collected.
 func (p *Provider) Launch(ctx context.Context, claim *karpenterv1.NodeClaim,
 	notAfter time.Time) (provider.Instance, error) {
 	instance, err := p.launch(ctx, claim, notAfter)
@@ -116,7 +116,7 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim,
 		o, err = make()
 	}
 	if err != nil {
-		// that nothing is left to be had is no matter then
+		// if the claim has its machine, missing capacity does not matter
 		if known := p.launcher.Known(traceOf(claim)); known.ProviderID != "" {
 			i, err := p.Get(ctx, known.ProviderID)
 			i.Fence = fenceOf(known.Mark)
@@ -141,7 +141,7 @@ func (p *Provider) launch(ctx context.Context, claim *karpenterv1.NodeClaim,
 	return i, err
 }
 
-// fenceOf is for a machine that is handed out under a mark, "" for one that no other claim can get.
+// fenceOf returns the fence of a machine that was handed out with a mark, "" if no other claim can get it.
 func fenceOf(mark string) provider.Fence {
 	if mark == "" {
 		return provider.Fence{}
@@ -149,7 +149,7 @@ func fenceOf(mark string) provider.Fence {
 	return provider.Fence{Annotation: launchid.DealerKey, Value: mark}
 }
 
-// asks notes a claim for as long as its launch is asked for.
+// asks notes a claim while its launch is requested.
 func (p *Provider) asks(claim *karpenterv1.NodeClaim) (done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,7 +162,7 @@ func (p *Provider) asks(claim *karpenterv1.NodeClaim) (done func()) {
 	}
 }
 
-// launched says what a launch has brought for the claim.
+// launched returns the instance that a launch has brought for the claim.
 func (p *Provider) launched(ctx context.Context, id string, claim *karpenterv1.NodeClaim, d choose.Demand,
 	offered catalog.Catalog) (
 	provider.Instance, error,
@@ -178,7 +178,7 @@ func (p *Provider) launched(ctx context.Context, id string, claim *karpenterv1.N
 			Price: p.priceOf(found.Type, found.Zone, found.CapacityType)}
 	}
 	if i.ClaimUID == string(claim.UID) && i.Labels != nil {
-		return i, nil // as it was told before
+		return i, nil // as it was returned before
 	}
 	i.ClaimName, i.ClaimUID = claim.Name, string(claim.UID)
 	i.Labels = maps.Clone(claim.Labels)
@@ -193,7 +193,7 @@ func (p *Provider) launched(ctx context.Context, id string, claim *karpenterv1.N
 	return i, nil
 }
 
-// orderOf says what to ask of EC2 for a claim. ranked says that its prices are not those that EC2 knows.
+// orderOf returns what to ask of EC2 for a claim. ranked means that its prices differ from EC2's.
 func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass, d choose.Demand,
 	offered catalog.Catalog, ranked bool) (
 	*order, error,
@@ -240,12 +240,12 @@ func (p *Provider) orderOf(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeCla
 	return o, nil
 }
 
-// same reports whether a catalogue is as it was: overlays make another one.
+// same reports whether both catalogues are the very same: overlays make another one.
 func same(a, b catalog.Catalog) bool {
 	return len(a.Types) == len(b.Types) && (len(a.Types) == 0 || &a.Types[0] == &b.Types[0])
 }
 
-// samePrices reports whether a type costs the same in two catalogues: where it does not, EC2 has to go by our order.
+// samePrices reports whether a type costs the same in two catalogues. If not, EC2 has to follow our order.
 func samePrices(a, b catalog.Type) bool {
 	return a.Name == b.Name &&
 		slices.EqualFunc(a.Offerings, b.Offerings, func(a, b catalog.Offering) bool { return a.Price == b.Price })
@@ -261,7 +261,7 @@ func (p *Provider) reservationOf(o catalog.Offering) launch.Reservation {
 	return launch.Reservation{ID: id, Kind: cmp.Or(launch.Kind(kind), launch.Plain), Left: int(left)}
 }
 
-// minimaOf are the claim's minValues for the labels of types.
+// minimaOf returns the claim's minValues for the labels of types.
 func minimaOf(claim *karpenterv1.NodeClaim, byName map[string]choose.Choice) []launch.Least {
 	var list []launch.Least
 	for _, r := range claim.Spec.Requirements {
@@ -279,7 +279,7 @@ func minimaOf(claim *karpenterv1.NodeClaim, byName map[string]choose.Choice) []l
 	return list
 }
 
-// override says how a type is launched in a zone: from which subnet, by which template.
+// override returns how a type is launched in a zone: with its subnet, image and template.
 func (w *writer) override(each launch.Offer, c choose.Choice) (launch.Override, error) {
 	class, pods := w.order.class, c.Type.Capacity[resources.NamePods]
 	need := subnet.NeedOf(w.provider.addressesOf(class), pods, int64(aws.ToInt32(class.Spec.IPPrefixCount)))
@@ -319,7 +319,7 @@ func (w *writer) override(each launch.Offer, c choose.Choice) (launch.Override, 
 
 const resourceEFA = "vpc.amazonaws.com/efa"
 
-// writer writes an order. It remembers what types have in common: a claim may be launched as hundreds of them.
+// writer builds an order. It caches what types have in common: a claim may allow hundreds of types.
 type writer struct {
 	provider  *Provider
 	claim     *karpenterv1.NodeClaim
@@ -329,7 +329,7 @@ type writer struct {
 	templates map[layout]string // their names
 }
 
-// layout is what the machines of a template have in common, for one claim.
+// layout is what all machines of a template share, for one claim.
 type layout struct {
 	image       string
 	pods        int64
@@ -356,7 +356,7 @@ func (w *writer) content(by layout, capacityType string) (*awsec2.CreateLaunchTe
 	})
 }
 
-// addressesOf says where the pods of a class have their addresses from.
+// addressesOf returns where the pods of a class get their addresses from.
 func (p *Provider) addressesOf(class *awsv1.EC2NodeClass) subnet.PodAddresses {
 	addresses := p.settings().PodAddresses
 	if addresses == subnet.Secondary && class.Annotations[offering.PrefixDelegation] == "true" {
@@ -379,7 +379,7 @@ func subnetsOf(class *awsv1.EC2NodeClass) []subnet.Subnet {
 	return list
 }
 
-// left is how many addresses a subnet has; what nobody counts has enough.
+// left returns the free addresses of a subnet. One that nobody counts has enough.
 func (p *Provider) left(id string) int64 {
 	if left, known := p.free.Left(id); known {
 		return left
@@ -387,8 +387,8 @@ func (p *Provider) left(id string) int64 {
 	return 1 << 32
 }
 
-// userData is what a machine reads when it starts. Labels and taints that only this claim has are left out: they are
-// put on the node when it registers, and a template for each claim would be one too many (E-30).
+// userData returns what a machine reads at its start. It leaves out labels that only this claim has: the node gets
+// them when it registers, and they would require a template for each claim (E-30).
 func (p *Provider) userData(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeClass, family, capacityType string,
 	pods int64) (
 	string, error,
@@ -423,7 +423,7 @@ func (p *Provider) userData(claim *karpenterv1.NodeClaim, class *awsv1.EC2NodeCl
 	return userdata.AL2023(text, node)
 }
 
-// key is equal for orders that may share a call.
+// key returns a text that is equal for orders that may share a call.
 func (o *order) key() (string, error) {
 	type override struct{ Type, Zone, Subnet, Image, Template, Reservation string }
 	shared := struct {

@@ -16,22 +16,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
 )
 
-// Calls that several callers share, as a [Meter] is told of them.
+// Names of shared calls for a [Meter].
 const (
 	CallFleet     = "create_fleet"
 	CallDescribe  = "describe_instances"
 	CallTerminate = "terminate_instances"
 )
 
-// Meter is told what is to be counted (E-62). It must not block.
+// Meter counts events for metrics (E-62). It must not block.
 type Meter interface {
-	// Gathered: so many asks became one call, after the first of them had waited that long.
+	// Gathered counts one call for several asks. waited is how long the first of them had waited.
 	Gathered(call string, asks int, waited time.Duration)
-	// LaunchRefused: EC2 refused to launch in a pool. zoneID is "" when it is not known; code is EC2's.
+	// LaunchRefused counts a refused launch in a pool. zoneID is "" when unknown; code is EC2's.
 	LaunchRefused(pool offering.Pool, zoneID, code string)
-	// EndRefused: EC2 refused to end a machine. zoneID is "" when it is not known.
+	// EndRefused counts a refusal to end a machine. zoneID is "" when unknown.
 	EndRefused(zone, zoneID string)
-	// Heard: a message of an interruption queue was read at a time.
+	// Heard counts a message of an interruption queue, read at a time.
 	Heard(message queue.Message, at time.Time)
 }
 
@@ -43,12 +43,13 @@ func (noMeter) LaunchRefused(offering.Pool, string, string) {}
 func (noMeter) EndRefused(string, string)                   {}
 func (noMeter) Heard(queue.Message, time.Time)              {}
 
-// gathered returns what tells the meter of calls of a name.
+// gathered returns a function that reports calls of a name to the meter.
 func (p *Provider) gathered(call string) func(asks int, waited time.Duration) {
 	return func(asks int, waited time.Duration) { p.config.Meter.Gathered(call, asks, waited) }
 }
 
-// countRefused counts what EC2 refused: each pool once, and what it says of no pool as one without type and zone.
+// countRefused counts refused launches: each pool once. A refusal without pools counts as a pool without type and
+// zone.
 func (p *Provider) countRefused(o *order, list ...launch.Refused) {
 	for _, r := range list {
 		counted := map[offering.Pool]bool{}
@@ -64,7 +65,8 @@ func (p *Provider) countRefused(o *order, list ...launch.Refused) {
 	}
 }
 
-// countEnd counts that EC2 refused to end a machine. One that is gone is no failure, nor is a caller that gave up.
+// countEnd counts that EC2 refused to end a machine. A machine that is gone is no refusal, nor is a caller that gave
+// up.
 func (p *Provider) countEnd(providerID string, err error) {
 	if err == nil || errors.Is(err, provider.ErrNotFound) || refusal.Of(err).Code == "" {
 		return
@@ -80,28 +82,28 @@ func (p *Provider) zoneID(zone string) string {
 	return p.zoneIDs[zone]
 }
 
-// Offered is what a type costs in a zone, and whether it can be had there now, whichever class asks.
+// Offered is the price and the availability of a type in a zone, for all classes together.
 type Offered struct {
 	Type, Zone, CapacityType string
 	Price                    resources.Money // per hour
 	Available                bool
 }
 
-// Dollars is what it costs an hour; false where that is not known.
+// Dollars returns the price per hour; false when unknown.
 func (o Offered) Dollars() (perHour float64, known bool) {
 	return o.Price.Dollars(), o.Price != resources.Unpriced
 }
 
-// Size is what a type has.
+// Size is the CPU and memory of a type.
 type Size struct {
 	Type  string
 	CPU   int64 // millicores
 	Bytes int64 // of memory
 }
 
-// OnOffer returns what the catalogues of node classes have, as planning saw them last, ordered by type, zone and
-// capacity type. An offering of several classes or reservations is one: available when one of them is, at the lowest
-// price.
+// OnOffer returns the contents of the node classes' catalogues, as planning last saw them, ordered by type, zone and
+// capacity type. An offering of several classes or reservations counts as one: available if one of them is, at the
+// lowest price.
 func (p *Provider) OnOffer() ([]Offered, []Size) {
 	p.making.Lock()
 	made := slices.Collect(maps.Values(p.made))
@@ -130,7 +132,7 @@ func (p *Provider) OnOffer() ([]Offered, []Size) {
 	return list, slices.SortedFunc(maps.Values(sizes), func(a, b Size) int { return cmp.Compare(a.Type, b.Type) })
 }
 
-// Forget drops what is kept of a class that is gone, by its name.
+// Forget drops the cached catalogue of a class that is gone, by its name.
 func (p *Provider) Forget(class string) {
 	p.making.Lock()
 	defer p.making.Unlock()

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// noticesEvery is how often the queue is looked at.
+	// noticesEvery is how often the queue is read.
 	noticesEvery = 5 * time.Second
-	// AtOnce is how many messages SQS gives at a time; visibility how long it hides them then, in seconds.
+	// AtOnce is how many messages SQS returns at a time; visibility is how long it then hides them, in seconds.
 	AtOnce, visibility = 10, 20
-	// mostReads bounds one look: who has more messages looks again.
+	// mostReads bounds the reads of one call. The next call reads the rest.
 	mostReads = 100
 )
 
-// told are the notices that were read and not acknowledged.
+// told has the notices that were read and not acknowledged.
 type told struct {
 	mu     sync.Mutex
 	list   map[string]message // by ID of the notice
@@ -38,11 +38,11 @@ type told struct {
 type message struct {
 	notice  provider.Notice
 	queue   string // its URL
-	receipt string // of the message's last delivery; "" for what no queue said
+	receipt string // of the message's last delivery; "" if it came from no queue
 }
 
-// Notices returns what was read and not acknowledged. With a queue of its own in the configuration it reads that
-// first; otherwise whoever calls Receive says when there is something new.
+// Notices returns the notices that were read and not acknowledged. If the configuration has a queue, it reads that
+// first. Otherwise whoever calls Receive reports what is new.
 func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
 	if p.config.Queue == "" {
 		return provider.Notices{List: p.told.all()}, nil
@@ -59,8 +59,8 @@ func (p *Provider) Notices(ctx context.Context) (provider.Notices, error) {
 	return provider.Notices{List: p.told.all(), Again: noticesEvery}, nil
 }
 
-// Receive reads up to [AtOnce] messages of a queue, by its URL, and waits up to a time for the first (E-51). news says
-// that Notices has more than before. A message that says nothing about a machine of ours is deleted at once.
+// Receive reads up to [AtOnce] messages of a queue, by its URL, and waits up to wait for the first (E-51). news
+// reports whether Notices has new ones. A message without a machine of ours is deleted at once.
 func (p *Provider) Receive(ctx context.Context, queueURL string,
 	wait time.Duration) (received int, news bool, err error) {
 	out, err := p.config.Clients.SQS.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
@@ -83,7 +83,7 @@ func (p *Provider) Receive(ctx context.Context, queueURL string,
 	return len(out.Messages), news, p.told.failure()
 }
 
-// known returns the provider ID of an instance of this cluster, "" for others. It asks nobody.
+// known returns the provider ID of an instance of this cluster, "" for others. It makes no call.
 func (p *Provider) known(instanceID string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,9 +100,9 @@ func (p *Provider) known(instanceID string) string {
 	return ""
 }
 
-// Acknowledge deletes the message of a notice, once all that it said was acted on. It does not wait for that: a
-// thousand warnings are a hundred calls, and the next claim is not held up by the last one's (E-52). A message that
-// could not be deleted comes again, and is acted on again, which does no harm.
+// Acknowledge deletes the message of a notice, once all notices of the message are handled. It does not wait for the
+// call: a thousand warnings take a hundred calls, which must not delay the next claim (E-52). A message that could not
+// be deleted comes again and is handled again, which does no harm.
 func (p *Provider) Acknowledge(_ context.Context, notice provider.Notice) error {
 	if m, last := p.told.last(notice.ID); last {
 		p.deletions.Add(m.queue, m.receipt)
@@ -116,8 +116,8 @@ func (p *Provider) Acknowledge(_ context.Context, notice provider.Notice) error 
 	return nil
 }
 
-// deleteMessages deletes up to ten messages of a queue, by their receipts. Failures are told with the next look at the
-// queue.
+// deleteMessages deletes up to ten messages of a queue, by their receipts. The next read of the queue reports
+// failures.
 func (p *Provider) deleteMessages(ctx context.Context, queueURL string, receipts []string) []batch.Answer[struct{}] {
 	in := &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(queueURL)}
 	for i, receipt := range receipts {
@@ -144,7 +144,7 @@ func (t *told) fail(err error) {
 	}
 }
 
-// failure returns why messages could not be deleted since it was asked last.
+// failure returns the last error of deletions since its last call.
 func (t *told) failure() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,7 +153,7 @@ func (t *told) failure() error {
 	return err
 }
 
-// add takes in the notices of a message, and reports whether one of them was not known.
+// add stores the notices of a message, and reports whether one of them is new.
 func (t *told) add(notices []provider.Notice, queueURL, receipt string) (news bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -180,8 +180,8 @@ func (t *told) all() []provider.Notice {
 	return list
 }
 
-// last returns the message of a notice, and whether nothing else of that message waits; false for a notice that is not
-// known.
+// last returns the message of a notice, and whether no other notice of that message is pending; false for an unknown
+// notice.
 func (t *told) last(id string) (m message, last bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -200,27 +200,28 @@ func (t *told) drop(id string) {
 	delete(t.list, id)
 }
 
-// Ours returns the provider ID of an instance of this cluster, "" for others. It asks nobody.
+// Ours returns the provider ID of an instance of this cluster, "" for others. It makes no call.
 func (p *Provider) Ours(instanceID string) string { return p.known(instanceID) }
 
-// Sources of notices that no queue brings, as their IDs begin.
+// Prefixes of the IDs of notices that come from no queue.
 const (
 	sourceStatus       = "status/"
 	sourceReservations = "reservation/"
 )
 
-// Sick takes in the machines whose status checks fail, all of them, and reports whether one of them is news (E-53).
-// One that is well again has no notice any more.
+// Sick replaces the notices of machines whose status checks fail, and reports whether one is new (E-53). list has all
+// such machines, so one that has recovered loses its notice.
 func (p *Provider) Sick(list []provider.Notice) (news bool) {
 	return p.told.replace(sourceStatus, list)
 }
 
-// StatusNotice says that a machine's status checks fail, or that EC2 has scheduled something that it does not survive.
+// StatusNotice returns the notice of a machine whose status checks fail, or for which EC2 has scheduled an event that
+// it does not survive.
 func StatusNotice(instanceID, providerID string) provider.Notice {
 	return provider.Notice{ID: sourceStatus + instanceID, Kind: provider.InstanceUnhealthy, ProviderID: providerID}
 }
 
-// replace makes the notices of a source those of a list, and reports whether one of them was not known.
+// replace replaces the notices of a source by a list, and reports whether one of them is new.
 func (t *told) replace(source string, list []provider.Notice) (news bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

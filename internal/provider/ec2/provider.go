@@ -1,12 +1,12 @@
-// Package ec2 is the provider for machines of Amazon EC2 (P-52). It puts the packages below it together; what they
-// decide is told there.
+// Package ec2 is the provider for machines of Amazon EC2 (P-52). It combines the packages below it, which document
+// their decisions.
 //
-//   - [Provider.Catalog] is what a node class can have now: package offering.
-//   - [Provider.Launch] chooses pools and templates (packages launch, template), and package launcher sees that one
-//     machine comes of it, whatever is lost on the way.
+//   - [Provider.Catalog] returns what a node class can have now: package offering.
+//   - [Provider.Launch] chooses pools and templates (packages launch, template). Package launcher ensures that the
+//     result is one machine, whatever is lost on the way.
 //   - [Provider.List], [Provider.Get] and [Provider.Terminate] ask package machines.
 //
-// Calls go to EC2 at a pace that it takes (package calls). Nothing here runs by itself.
+// Calls go to EC2 at a pace that it accepts (package calls). Nothing here runs by itself.
 package ec2
 
 import (
@@ -45,71 +45,69 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/userdata"
 )
 
-// Cluster is what the provider reads and writes in the Kubernetes cluster.
+// Cluster is the provider's access to the Kubernetes cluster.
 type Cluster interface {
-	// NodeClass returns an EC2NodeClass with its status. The error of one that does not exist is apierrors.IsNotFound.
+	// NodeClass returns an EC2NodeClass with its status. For one that does not exist, the error is
+	// apierrors.IsNotFound.
 	NodeClass(ctx context.Context, name string) (*awsv1.EC2NodeClass, error)
-	// Claims returns every NodeClaim of EC2NodeClasses, as it was read. They are not changed.
+	// Claims returns every NodeClaim of EC2NodeClasses, from the cache. The provider does not change them.
 	Claims(ctx context.Context) ([]*karpenterv1.NodeClaim, error)
-	// LiveClaims is Claims as the API server has them, at least as new as the moment of the call.
+	// LiveClaims returns the claims from the API server, at least as new as the moment of the call.
 	LiveClaims(ctx context.Context) ([]*karpenterv1.NodeClaim, error)
 	// Intend writes annotations [launchid.Key] and [launchid.DealerKey] on a claim, before EC2 is asked for its
-	// machine (E-36). It is an error when one of the two is not as claim has it any more, or when the claim has got a
-	// machine.
+	// machine (E-36). It fails if one of the two annotations has changed since claim was read, or if the claim has got
+	// a machine.
 	Intend(ctx context.Context, claim *karpenterv1.NodeClaim, launch launchid.ID, mark string) error
-	// Mark writes annotation [launchid.DealerKey] on a claim, and returns the claim as it is then (E-38). It is an
-	// error when one of the two annotations is not as claim has it any more; that of a claim which is gone is
-	// apierrors.IsNotFound.
+	// Mark writes annotation [launchid.DealerKey] on a claim, and returns the new claim (E-38). It fails if one of the
+	// two annotations has changed since claim was read. For a claim that is gone, the error is apierrors.IsNotFound.
 	Mark(ctx context.Context, claim *karpenterv1.NodeClaim, mark string) (*karpenterv1.NodeClaim, error)
 }
 
-// Facts are what new nodes have to know of their Kubernetes cluster (E-16).
+// Facts are what new nodes need to know of their Kubernetes cluster (E-16).
 type Facts struct {
 	Join userdata.Cluster // how nodes find their API server
-	DNS  []string         // addresses of the cluster's DNS servers; none where they are not known
-	// PodAddresses is where the cluster's network gives pods their addresses from (E-12).
+	DNS  []string         // addresses of the cluster's DNS servers; none when unknown
+	// PodAddresses is where the cluster's network takes pod addresses from (E-12).
 	PodAddresses subnet.PodAddresses
 }
 
-// Event is what users should know of a class, or of a claim, once for each cause.
+// Event is a message to users about a class or a claim, once for each cause.
 type Event struct {
 	Class, Claim    string // the name of one of them
 	Reason, Message string
 }
 
-// Config is what a Provider is made of.
+// Config configures a Provider.
 type Config struct {
 	Cluster Cluster
 	Clients calls.Clients
 	Clock   timer.Clock
-	// Process names the process; no other process ever has the name.
+	// Process is a name of the process that no other process ever has.
 	Process string
 	// Name and Region are the cluster's.
 	Name, Region string
-	// Facts returns what is known of the Kubernetes cluster now.
+	// Facts returns the current facts of the Kubernetes cluster.
 	Facts    func() Facts
 	Settings offering.Settings
-	// Prices are what types cost; Sold is what EC2 offers. Whoever runs the provider refreshes both.
+	// Prices are the prices of types, Types is what EC2 offers. The owner of the provider refreshes both.
 	Prices *offering.Prices
 	Types  *offering.Types
-	// Correct returns the catalogue as it holds for a claim, where users have said better (NodeOverlay). Nil: as it
-	// is.
+	// Correct returns the catalogue for a claim, with the corrections of users (NodeOverlay). Nil means unchanged.
 	Correct func(claim *karpenterv1.NodeClaim, c catalog.Catalog) catalog.Catalog
-	// Queue is the URL of an interruption queue that Notices is to read by itself; "" for none.
+	// Queue is the URL of an interruption queue that Notices reads itself; "" for none.
 	Queue string
-	// Meter is told what is to be counted; nil for nobody.
+	// Meter counts events; nil for none.
 	Meter Meter
-	// Branches returns how many branch interfaces a type can have (E-26). Nil: none.
+	// Branches returns how many branch interfaces a type can have (E-26). Nil means none.
 	Branches func(kind string) int64
-	// Told is told what users should know; nil for nobody.
+	// Told receives events for users; may be nil.
 	Told func(Event)
-	// Rendered is told how many bytes of user data a machine of a class would read, before anything is launched; nil
-	// for nobody.
+	// Rendered receives the size of the user data for machines of a class, before anything is launched; may be nil.
 	Rendered func(class *awsv1.EC2NodeClass, bytes int)
 }
 
-// Provider launches and ends instances. What it remembers is lost with the process, which costs calls and no machine.
-// Safe for concurrent use.
+// Provider launches and ends instances. A restart loses its memory, which costs calls and no machine. Safe for
+// concurrent use.
 type Provider struct {
 	Kind
 	config   Config
@@ -117,7 +115,7 @@ type Provider struct {
 	launcher *launcher.Launcher[*order]
 	keeper   *template.Keeper
 	builder  *offering.Builder
-	// deletions are the messages that are done with: receipts, by the queue's URL.
+	// deletions gathers handled messages: receipts, by the queue's URL.
 	deletions *batch.Gatherer[string, struct{}]
 
 	memory       *instancetype.Memory
@@ -129,32 +127,32 @@ type Provider struct {
 
 	mu       sync.Mutex
 	asking   map[string]*karpenterv1.NodeClaim // by UID: claims that are being launched
-	brought  map[string]provider.Instance      // by provider ID: what a launch of this process brought
+	brought  map[string]provider.Instance      // by provider ID: machines that this process launched
 	lastSeen map[string]machines.Machine       // by provider ID: of the last listing
-	tagged   map[string]map[string]string      // by provider ID: tags that were written and are not listed yet
-	// spread are machines that were launched into a placement group and are not listed yet: by provider ID, all that
-	// the group may have in the zone.
+	tagged   map[string]map[string]string      // by provider ID: written tags that are not listed yet
+	// spread has machines launched into a placement group and not listed yet: by provider ID, the pool of the group in
+	// the zone.
 	spread map[string]offering.Pool
-	// lastListing is the number of the listing that lastSeen is; listings counts those that were asked for.
+	// lastListing is the number of the listing in lastSeen; listings counts the requested ones.
 	lastListing int64
 	listings    atomic.Int64
 
-	ends       map[string]time.Time             // by provider ID: when the end of a machine was told
+	ends       map[string]time.Time             // by provider ID: when the end of a machine was reported
 	failing    map[types.UID]failing            // by UID of the class
 	refused    map[types.UID]refusedFor         // by UID of the class: those that may not launch
 	placements map[types.UID]offering.Placement // by UID of the class: the groups that classes select
 	zoneIDs    map[string]string                // by zone: those of the classes' subnets
 	dedicated  map[types.UID]bool               // by UID of the class: those whose machines are dedicated
-	drained    map[string]bool                  // by ID of the notice: what was drained for the end of a block
+	drained    map[string]bool                  // by ID of the notice: drained for the end of a block
 	making     sync.Mutex                       // of made
-	made       map[string]kept                  // by name of the class: catalogues of the last moment
+	made       map[string]kept                  // by name of the class: cached catalogues
 	epoch      atomic.Int64                     // counts what changes catalogues
 }
 
 var _ provider.Provider = (*Provider)(nil)
 
-// New returns a provider. Calls that several callers share are made with ctx, which ends with the process. The error
-// names what the configuration lacks.
+// New returns a provider. Shared calls use ctx, which ends with the process. The error names what the configuration
+// lacks.
 func New(ctx context.Context, c Config) (*Provider, error) {
 	switch {
 	case c.Cluster == nil || c.Clients.EC2 == nil || c.Clock == nil || c.Types == nil || c.Prices == nil ||
@@ -197,7 +195,7 @@ func New(ctx context.Context, c Config) (*Provider, error) {
 	return p, nil
 }
 
-// Kind is what provider.Provider says of itself without asking anybody; it is the same before AWS can be reached.
+// Kind has the methods of provider.Provider that need no call. They work before AWS can be reached.
 type Kind struct{}
 
 // Name returns "ec2".
@@ -208,7 +206,7 @@ func (Kind) NodeClass() schema.GroupKind {
 	return schema.GroupKind{Group: awsv1.Group, Kind: "EC2NodeClass"}
 }
 
-// Owns reports whether a provider ID is of the form that EC2's have.
+// Owns reports whether a provider ID has the form of EC2's.
 func (Kind) Owns(providerID string) bool {
 	_, _, err := machines.ParseProviderID(providerID)
 	return err == nil
@@ -277,7 +275,7 @@ func (p *Provider) class(ctx context.Context, name string) (*awsv1.EC2NodeClass,
 	return class, nil
 }
 
-// make makes a catalogue, and tells what is to be said of it.
+// make builds a catalogue, and sends an event if subnets lack addresses.
 func (p *Provider) make(class *awsv1.EC2NodeClass, sold *offering.Sold, prices offering.PriceList,
 	now time.Time) (catalog.Catalog, error) {
 	result, err := p.build(class, sold, prices, now)
@@ -316,15 +314,15 @@ func (p *Provider) build(
 	return result, nil
 }
 
-// settings are those of the configuration, and what is known of the cluster's network now.
+// settings returns those of the configuration, with what is known of the cluster's network now.
 func (p *Provider) settings() offering.Settings {
 	s := p.config.Settings
 	s.PodAddresses = max(s.PodAddresses, p.config.Facts().PodAddresses)
 	return s
 }
 
-// imageFor names accelerators as package resolve does: by the labels that images' requirements have, GPUs of all
-// makers are alike.
+// imageFor names accelerators as package resolve does. By the labels in images' requirements, GPUs of all makers are
+// alike.
 func imageFor(class *awsv1.EC2NodeClass, architecture, accelerator string) (awsv1.AMI, bool) {
 	switch accelerator {
 	case offering.GPU:
@@ -341,7 +339,7 @@ func (p *Provider) MarkUnavailable(o provider.Offering) {
 	p.changed()
 }
 
-// remember keeps what a launch brought until it is listed with its claim.
+// remember keeps a launched machine until it is gone.
 func (p *Provider) remember(i provider.Instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -356,7 +354,7 @@ func (p *Provider) recall(providerID string) (provider.Instance, bool) {
 	return own(i), known
 }
 
-// own copies what callers may change.
+// own returns a copy, as callers may change maps of the instance.
 func own(i provider.Instance) provider.Instance {
 	i.Labels, i.Capacity, i.Allocatable = maps.Clone(i.Labels), i.Capacity.DeepCopy(), i.Allocatable.DeepCopy()
 	return i
@@ -371,7 +369,7 @@ func (p *Provider) forget(providerID string) {
 	delete(p.spread, providerID)
 }
 
-// priceOf is what an offering costs, resources.Unpriced when nobody knows.
+// priceOf returns the price of an offering, resources.Unpriced when unknown.
 func (p *Provider) priceOf(kind, zone, capacityType string) resources.Money {
 	prices := p.config.Prices.Known()
 	price, known := prices.OnDemand(kind)

@@ -9,14 +9,14 @@ import (
 	awsv1 "github.com/joiner-autoscaler/joiner/api/karpenteraws/v1"
 )
 
-// Reasons of events that the provider tells, beside those of package quota.
+// Reasons of the provider's events, beside those of package quota.
 const (
 	EventUnauthorized = "LaunchUnauthorized"
 	EventAddresses    = "InsufficientFreeAddresses"
 )
 
-// refusedHolds is how long nothing is launched by a class whose launch was refused for lack of rights (E-44): calls
-// that are refused count against the account's rate, and planning can go elsewhere. A dry run that passes ends it.
+// refusedHolds is how long a class does not launch after a launch was refused for lack of rights (E-44). Refused calls
+// count against the account's rate, and planning can use other classes. A successful dry run ends it.
 const refusedHolds = 30 * time.Minute
 
 // refusedFor says that EC2 refused a launch for lack of rights.
@@ -26,7 +26,7 @@ type refusedFor struct {
 	text       string
 }
 
-// denied takes in that a launch was refused for lack of rights.
+// denied notes that a launch was refused for lack of rights.
 func (p *Provider) denied(class *awsv1.EC2NodeClass, text string) {
 	p.mu.Lock()
 	p.refused[class.UID] = refusedFor{class.Generation, p.config.Clock.Now(), text}
@@ -37,7 +37,7 @@ func (p *Provider) denied(class *awsv1.EC2NodeClass, text string) {
 			"and at the latest in %s", text, refusedHolds)})
 }
 
-// mayNot says why nothing is launched by a class for now; "" when it may be tried.
+// mayNot returns why a class must not launch for now; "" when it may try.
 func (p *Provider) mayNot(class *awsv1.EC2NodeClass) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +48,7 @@ func (p *Provider) mayNot(class *awsv1.EC2NodeClass) string {
 	return fmt.Sprintf("%s: %s", ReasonUnauthorized, r.text)
 }
 
-// Denied returns when a launch by a class was last refused for lack of rights; false when none was, or it may be tried
+// Denied returns when a launch of a class was last refused for lack of rights; false when none was, or it may try
 // again.
 func (p *Provider) Denied(class *awsv1.EC2NodeClass) (at time.Time, denied bool) {
 	if p.mayNot(class) == "" {
@@ -59,7 +59,7 @@ func (p *Provider) Denied(class *awsv1.EC2NodeClass) (at time.Time, denied bool)
 	return p.refused[class.UID].at, true
 }
 
-// Allowed takes in that EC2 would launch by a class.
+// Allowed notes that EC2 would launch with a class.
 func (p *Provider) Allowed(uid types.UID) {
 	p.mu.Lock()
 	delete(p.refused, uid)

@@ -13,23 +13,24 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/offering"
 )
 
-// This file is about dedicated machines (E-18). A pool asks for them by a requirement. What a class offers is offered
-// to all of its pools, and one that says nothing of tenancy would take them too, as soon as shared ones are short. So
-// a class offers dedicated machines, and nothing else, when all of its pools ask for them; and shared ones otherwise.
+// This file handles dedicated machines (E-18). A pool asks for them by a requirement. A class makes the same offer to
+// all of its pools. A pool without a requirement on tenancy would take dedicated machines too, as soon as shared ones
+// are short. So a class offers only dedicated machines if all of its pools ask for them, and otherwise only shared
+// ones.
 
 const (
 	tenancyDefault   = string(ec2types.TenancyDefault)
 	tenancyDedicated = string(ec2types.TenancyDedicated)
 )
 
-// asksForDedicated reports whether requirements take dedicated machines and no others.
+// asksForDedicated reports whether requirements allow only dedicated machines.
 func asksForDedicated(requirements requirement.Set) bool {
 	tenancy := requirements.Get(offering.LabelTenancy)
 	return requirements.Holds(offering.LabelTenancy) && tenancy.Has(tenancyDedicated) && !tenancy.Has(tenancyDefault)
 }
 
-// Tenancy takes in the pools of a class. It returns whether prices of dedicated machines are wanted from now on, and
-// what to say of the pools that ask for such machines and get none, by name.
+// Tenancy stores the tenancy of a class by its pools. news reports whether prices of dedicated machines are wanted
+// from now on. told has a message, by name, for each pool that asks for such machines and gets none.
 func (p *Provider) Tenancy(class *awsv1.EC2NodeClass,
 	pools []karpenterv1.NodePool) (news bool, told map[string]string) {
 	var asking, others []string
@@ -71,8 +72,8 @@ func (p *Provider) isDedicated(class *awsv1.EC2NodeClass) bool {
 	return p.dedicated[class.UID]
 }
 
-// unasked returns an error for a claim that does not ask for dedicated machines where its class offers nothing else:
-// its pool has come to the class a moment ago.
+// unasked returns an error for a claim that does not ask for dedicated machines although its class offers only these:
+// its pool joined the class a moment ago.
 func (p *Provider) unasked(class *awsv1.EC2NodeClass, claim *karpenterv1.NodeClaim, asked requirement.Set) error {
 	if !p.isDedicated(class) || asksForDedicated(asked) ||
 		claim.Labels[string(offering.LabelTenancy)] == tenancyDedicated {

@@ -1,12 +1,13 @@
-// Package fleet holds the providers of a process, and is the one place that answers whose a pool, a claim, a node or a
-// machine is. Several programs may manage nodes in one cluster. They share the API, the labels and the
-// finalizers, and tell their objects apart by node class. What is not ours counts as capacity and is never written to.
+// Package fleet holds the providers of a process. It is the one place that decides who owns a pool, a claim, a node or
+// a machine. Several programs may manage nodes in one cluster. They share the API, the labels and the
+// finalizers, and tell their objects apart by node class. What is not ours counts as capacity, and we never write to
+// it.
 //
 //   - A NodePool or NodeClaim is ours when a provider here serves its node class: [Fleet.Serves].
-//   - A Node is ours when its machine is of such a provider and nothing says otherwise: [Fleet.OwnsNode].
-//   - A machine is asked about by [Fleet.Find] and [Fleet.Terminate], whose answers have three values.
+//   - A Node is ours when its machine belongs to such a provider and nothing says otherwise: [Fleet.OwnsNode].
+//   - For machines there are [Fleet.Find] and [Fleet.Terminate], whose answers have three values.
 //
-// Nobody else holds a list of providers; internal/tidy sees to that.
+// No other package holds a list of providers; internal/tidy checks that.
 package fleet
 
 import (
@@ -27,8 +28,8 @@ import (
 // Fate is what is known about a machine.
 type Fate int
 
-// NotOurs: no provider here knows of such machines, and nothing may be concluded. Unproved: it exists, or may. Gone:
-// the provider that made it has proved that it is gone.
+// NotOurs: no provider here has such machines, and callers must conclude nothing. Unproved: the machine exists or may
+// exist. Gone: its provider has proved that it is gone.
 const (
 	NotOurs Fate = iota
 	Unproved
@@ -46,7 +47,7 @@ type Fleet struct {
 // New returns the fleet of these providers. Each serves a node class of its own.
 func New(providers ...provider.Provider) *Fleet { return &Fleet{providers: slices.Clone(providers)} }
 
-// With returns the fleet with one provider more.
+// With returns the fleet with one more provider.
 func (f *Fleet) With(p provider.Provider) *Fleet { return New(append(slices.Clone(f.providers), p)...) }
 
 // Through returns the same fleet with each provider wrapped.
@@ -61,7 +62,7 @@ func (f *Fleet) Through(wrap func(provider.Provider) provider.Provider) *Fleet {
 // All goes through the providers, always in the same order.
 func (f *Fleet) All() iter.Seq[provider.Provider] { return slices.Values(f.providers) }
 
-// Served says in words which node classes the providers serve.
+// Served returns a text with the node classes that the providers serve.
 func (f *Fleet) Served() string {
 	var kinds []string
 	for _, p := range f.providers {
@@ -70,8 +71,8 @@ func (f *Fleet) Served() string {
 	return strings.Join(kinds, ", ")
 }
 
-// For returns the provider that serves a node class, nil when none does. A reference that is missing, or lacks its
-// group or kind, is served by none.
+// For returns the provider that serves a node class, nil when none does. None serves a reference that is nil or has no
+// group or kind.
 func (f *Fleet) For(class *karpenterv1.NodeClassReference) provider.Provider {
 	if class == nil || class.Kind == "" {
 		return nil
@@ -84,11 +85,11 @@ func (f *Fleet) For(class *karpenterv1.NodeClassReference) provider.Provider {
 	return nil
 }
 
-// Serves reports whether what is of this node class is ours.
+// Serves reports whether objects of this node class are ours.
 func (f *Fleet) Serves(class *karpenterv1.NodeClassReference) bool { return f.For(class) != nil }
 
-// OwnsClaim reports whether a NodeClaim is ours. Its pool does not matter: who serves the class makes and ends the
-// machine.
+// OwnsClaim reports whether a NodeClaim is ours. Its pool does not matter: whoever serves the class launches and ends
+// the machine.
 func (f *Fleet) OwnsClaim(claim *karpenterv1.NodeClaim) bool {
 	return f.Serves(claim.Spec.NodeClassRef)
 }
@@ -108,9 +109,9 @@ func (f *Fleet) OwnerOf(providerID string) provider.Provider {
 	return nil
 }
 
-// OwnsNode reports whether a node is ours: its provider ID is of a provider here, and its claim is of that provider's
-// node class. A node without a claim is ours by its provider ID when it has the label of that node class, or unless
-// its pool is another program's. claim and pool are nil when there is none.
+// OwnsNode reports whether a node is ours: its provider ID belongs to a provider here, and its claim has that
+// provider's node class. A node without a claim is ours by its provider ID, unless its pool is another program's and
+// it lacks the label of that node class. claim and pool are nil when there is none.
 func (f *Fleet) OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *karpenterv1.NodePool) bool {
 	owner := f.OwnerOf(node.Spec.ProviderID)
 	switch {
@@ -123,7 +124,7 @@ func (f *Fleet) OwnsNode(node *corev1.Node, claim *karpenterv1.NodeClaim, pool *
 	return node.Labels[ClassLabel(owner.NodeClass())] != "" || pool == nil || f.OwnsPool(pool)
 }
 
-// ClassLabel is the label by which nodes name their node class of a kind, as Karpenter's do.
+// ClassLabel returns the label with which nodes name their node class of a kind, as in Karpenter.
 func ClassLabel(kind schema.GroupKind) string { return kind.Group + "/" + strings.ToLower(kind.Kind) }
 
 // Find looks for a machine. An error means that nothing is proved.
@@ -134,13 +135,13 @@ func (f *Fleet) Find(ctx context.Context, providerID string) (Fate, error) {
 	})
 }
 
-// Terminate ends a machine: Unproved means that its end was accepted and goes on. One that is not ours is left alone.
+// Terminate ends a machine. Unproved means that the provider has accepted this and is still at it. A machine that is
+// not ours is left alone.
 func (f *Fleet) Terminate(ctx context.Context, providerID string, inUse func() bool) (Fate, error) {
 	return f.ask(providerID, func(p provider.Provider) error { return p.Terminate(ctx, providerID, inUse) })
 }
 
-// ask puts a question about a machine to its provider, and to no other: one that never made such machines does not
-// find them, which proves nothing.
+// ask asks only the machine's own provider: another one would not find the machine, which proves nothing.
 func (f *Fleet) ask(providerID string, question func(provider.Provider) error) (Fate, error) {
 	p := f.OwnerOf(providerID)
 	if p == nil {
@@ -159,7 +160,7 @@ func (f *Fleet) ask(providerID string, question func(provider.Provider) error) (
 // CanReboot reports whether machines with provider IDs of this form can be rebooted.
 func (f *Fleet) CanReboot(providerID string) bool { return provider.CanReboot(f.OwnerOf(providerID)) }
 
-// Reboot asks for a reboot of a machine. Of one that no provider here can reboot it is refused.
+// Reboot asks for a reboot of a machine. The error is a *provider.RebootError if no provider here can reboot it.
 func (f *Fleet) Reboot(ctx context.Context, providerID, operation string) error {
 	p := f.OwnerOf(providerID)
 	if p == nil {

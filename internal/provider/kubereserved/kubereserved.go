@@ -1,5 +1,5 @@
-// Package kubereserved says what an EKS node keeps for itself where nobody says otherwise: the kubelet's reservations
-// by cores and pods, and its eviction threshold (E-22; the rule of EKS' own images).
+// Package kubereserved computes what an EKS node keeps for itself by default: the kubelet's reservations by cores and
+// pods, and its eviction threshold (E-22; the rule of EKS' own images).
 package kubereserved
 
 // In bytes.
@@ -11,8 +11,8 @@ const (
 	EvictionMemory = 100 << 20
 )
 
-// CPU returns what the kubelet keeps of so many cores, in millicores: 6 % of the first, 1 % of the second, 0.5 % of
-// the third and fourth and 0.25 % of the others, rounded down.
+// CPU returns what the kubelet reserves on a node with this number of cores, in millicores: 6 % of the first, 1 % of
+// the second, 0.5 % of the third and fourth and 0.25 % of the others, rounded down.
 func CPU(cores int64) int64 {
 	quarters := int64(0) // of a millicore
 	for core := range cores {
@@ -30,5 +30,5 @@ func CPU(cores int64) int64 {
 	return quarters / 4
 }
 
-// Memory returns what the kubelet keeps of the memory of a node with room for so many pods, in bytes.
+// Memory returns the memory that the kubelet reserves on a node with room for this number of pods, in bytes.
 func Memory(pods int64) int64 { return memory + memoryPerPod*pods }

@@ -76,7 +76,7 @@ func checkResources(t *testing.T, kind catalog.Type, instance provider.Instance)
 	}
 }
 
-// takesCheapest restricts a claim step by step; each time the cheapest offering that is left must be taken.
+// takesCheapest restricts a claim step by step. Each time the provider must take the cheapest remaining offering.
 func takesCheapest(t *testing.T, f fixture) {
 	c := f.catalog(t)
 	all := offers(c, anyOffer)
@@ -106,8 +106,8 @@ func takesCheapest(t *testing.T, f fixture) {
 	}
 }
 
-// launchesOpenClaim: claims of static pools and claims made by hand list no instance types (P-33). The resources asked
-// for still count.
+// launchesOpenClaim checks claims without instance types: those of static pools and those made by hand (P-33). The
+// requested resources still count.
 func launchesOpenClaim(t *testing.T, f fixture) {
 	var most int64
 	for _, kind := range f.catalog(t).Types {
@@ -143,7 +143,7 @@ func launchIsIdempotent(t *testing.T, f fixture) {
 	}
 }
 
-// launchTooLate is L-14: a launch says until when it may land.
+// launchTooLate is L-14: a launch has a deadline.
 func launchTooLate(t *testing.T, f fixture) {
 	claim := f.claim("late")
 	_, err := f.Launch(t.Context(), claim, time.Unix(1, 0))
@@ -175,7 +175,7 @@ func claimIsUnchanged(t *testing.T, f fixture) {
 	}
 }
 
-// nothingCompatible asks for what no catalogue has, in several ways.
+// nothingCompatible asks in several ways for what no catalogue has.
 func nothingCompatible(t *testing.T, f fixture) {
 	excess := f.claim("excess")
 	excess.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("9999999")}

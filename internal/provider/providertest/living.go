@@ -117,7 +117,7 @@ func listAndGetAgree(t *testing.T, f fixture) {
 	}
 }
 
-// terminates ends one machine while it boots and one that has joined.
+// terminates ends a machine that boots and one that has joined.
 func terminates(t *testing.T, f fixture) {
 	kept := f.launch(t, f.claim("kept"))
 	for _, settled := range []bool{false, true} {
@@ -167,7 +167,7 @@ func unknownMachines(t *testing.T, f fixture) {
 	f.wantMachines(t, 1)
 }
 
-// ownsItsMachines: whose a machine is can be told by its provider ID alone, whether it exists or not.
+// ownsItsMachines checks that the provider ID alone tells whose a machine is, whether it exists or not.
 func ownsItsMachines(t *testing.T, f fixture) {
 	instance := f.launch(t, f.claim("web"))
 	if !f.Owns(instance.ProviderID) {
@@ -198,7 +198,7 @@ func repairPolicies(t *testing.T, f fixture) {
 	}
 }
 
-// reboots is about providers that can reboot machines. The others replace them: there is nothing to keep.
+// reboots checks providers that can reboot machines. The others replace them and have nothing to check.
 func reboots(t *testing.T, f fixture) {
 	p, can := f.Provider.(provider.Rebooter)
 	if !can {

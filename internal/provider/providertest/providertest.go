@@ -1,5 +1,5 @@
-// Package providertest is the contract that every provider.Provider keeps, as one suite (P-50). A provider's own tests
-// call [Run] with a fresh provider and a [Harness] that knows what the provider runs on.
+// Package providertest is the contract of every provider.Provider, as one suite (P-50). A provider's own tests call
+// [Run] with a fresh provider and a [Harness] for what the provider runs on.
 package providertest
 
 import (
@@ -22,34 +22,33 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
-// Harness is the ground a provider stands on in a test.
+// Harness is what a provider runs on in a test.
 type Harness interface {
 	// ClassName is a node class that exists and is ready.
 	ClassName() string
 	// NotReadyClassName is one that exists and is not ready.
 	NotReadyClassName() string
-	// Settle lets everything happen that a provider has under way: machines boot, machines end.
+	// Settle waits until everything under way has happened: machines have booted or ended.
 	Settle(t *testing.T)
-	// Interrupt makes the cloud say of a machine that has joined that it will be taken away.
+	// Interrupt makes the cloud announce that it takes away a machine that has joined.
 	Interrupt(t *testing.T, providerID string)
-	// Machines counts the machines that exist, at their source and not through the provider.
+	// Machines counts the existing machines, at their source and not through the provider.
 	Machines() int
 }
 
-// Shared is a Harness whose ground other suites stand on, too: the UIDs of claims have to be told apart there, as
-// those of an API server are.
+// Shared is a Harness that other suites use too: the UIDs of their claims must differ, like those of an API server.
 type Shared interface {
 	// Suffix ends the UIDs of this test's claims.
 	Suffix() string
 }
 
-// Booting is a Harness of a provider that reboots machines.
+// Booting is a Harness for a provider that reboots machines.
 type Booting interface {
 	// BootOf identifies the last start of a machine, as seen at its source.
 	BootOf(t *testing.T, providerID string) string
 }
 
-// maxTerminateCalls bounds how often a machine's end is asked for, with a Settle between.
+// maxTerminateCalls bounds the calls of Terminate for a machine, with a Settle between them.
 const maxTerminateCalls = 10
 
 // Run runs the suite. fresh is called once for each test and returns a provider without machines.
@@ -160,7 +159,7 @@ func (f fixture) wantMachines(t *testing.T, want int) {
 	}
 }
 
-// requirementsOf is the claim's requirements as the engine reads them.
+// requirementsOf returns the claim's requirements as the engine reads them.
 func requirementsOf(t *testing.T, claim *karpenterv1.NodeClaim) requirement.Set {
 	t.Helper()
 	var set requirement.Set
@@ -196,16 +195,15 @@ func offers(c catalog.Catalog, match func(offer) bool) []offer {
 
 func anyOffer(offer) bool { return true }
 
-// clocks is how far the time of a launch may be from what is listed later: the one is the provider's, the other the
-// cloud's.
+// clocks is how far the launch time may differ between Launch, by the provider's clock, and List, by the cloud's.
 const clocks = time.Minute
 
-// agree reports whether two answers are about the same machine and say the same of it.
+// agree reports whether two answers say the same about the same machine.
 func agree(a, b provider.Instance) bool {
 	return describe(a) == describe(b) && a.Launched.Sub(b.Launched).Abs() <= clocks
 }
 
-// describe is an instance without the time of its launch.
+// describe returns an instance as text, without the time of its launch.
 func describe(instance provider.Instance) string {
 	var labels []string
 	for _, key := range slices.Sorted(maps.Keys(instance.Labels)) {

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
-// markedUnavailable is P-31 and P-43: an offering whose machines were taken away is neither offered nor launched,
-// until some time has passed.
+// markedUnavailable is P-31 and P-43: for some time, an offering whose machines were taken away is neither offered nor
+// launched.
 func markedUnavailable(t *testing.T, f fixture) {
 	cheapest := offers(f.catalog(t), anyOffer)[0]
 	marked := provider.Offering{Type: cheapest.kind.Name, Zone: cheapest.Zone, CapacityType: cheapest.CapacityType}

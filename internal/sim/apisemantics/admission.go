@@ -11,8 +11,7 @@ func cpus(amount string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
 }
 
-// limitsAreRequests: what a container may use at most is what it asks for, unless it says so itself. Templates stay as
-// they are.
+// limitsAreRequests: the request of a container defaults to its limit. Templates stay as they are.
 func limitsAreRequests(b bench) {
 	pod := b.pod("limited")
 	pod.Spec.Containers[0].Resources.Limits = cpus("1")
@@ -45,14 +44,14 @@ func limitsAreRequests(b bench) {
 	}
 }
 
-// limitRangesAreCompleted: what a LimitRange does not say follows from what it says. It has a namespace of its own,
-// where no pod of another test is in its way.
+// limitRangesAreCompleted: missing fields of a LimitRange get defaults from its other fields. The test has its own
+// namespace, away from pods of other tests.
 func limitRangesAreCompleted(b bench) {
 	b.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.prefix}})
 	limits := &corev1.LimitRange{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.prefix, Name: b.prefix},
 		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
-			Type: corev1.LimitTypePod, Max: cpus("1000"), // of pods nothing follows
+			Type: corev1.LimitTypePod, Max: cpus("1000"), // limits of pods have no defaults
 		}, {
 			Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{"example.com/a": resource.MustParse("7")},
 			Min: corev1.ResourceList{"example.com/b": resource.MustParse("0")},

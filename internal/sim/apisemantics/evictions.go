@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// running creates pods that report to run and to be ready.
+// running creates n pods that are running and ready.
 func (b bench) running(n int) []*corev1.Pod {
 	b.t.Helper()
 	pods := make([]*corev1.Pod, n)

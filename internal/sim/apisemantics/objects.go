@@ -227,7 +227,7 @@ func jsonPatch(b bench) {
 	}
 }
 
-// jsonPatchOfItems adds, tests and removes items of a list that has one.
+// jsonPatchOfItems adds, tests and removes items of a list that has one item.
 func jsonPatchOfItems(b bench, pool *karpenterv1.NodePool, send func(string) error, stale func(error) bool) {
 	b.must("an item at the end", send(`[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/c"}]`))
 	b.want("a test of another item", send(`[

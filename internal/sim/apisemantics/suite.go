@@ -1,6 +1,6 @@
-// Package apisemantics says what the controllers rely on in an API server, as one suite. It runs against the
-// simulated server in internal/sim/apiserver and, in localcluster/e2e, against a real kube-apiserver: what the
-// simulation proves holds as far as these two agree.
+// Package apisemantics tests, in one suite, what the controllers rely on in an API server. It runs against the
+// simulated server in internal/sim/apiserver and, in localcluster/e2e, against a real kube-apiserver. Proofs by
+// simulation hold as far as these two agree.
 //
 // Start with [Run].
 package apisemantics
@@ -21,15 +21,15 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// Harness is the ground the suite stands on.
+// Harness is a server under test.
 type Harness interface {
 	// Client reads from the server, not from a cache.
 	Client() client.WithWatch
-	// Settle waits until the status of a PodDisruptionBudget is that of its specification and pods.
+	// Settle waits until the status of a PodDisruptionBudget matches its specification and pods.
 	Settle(t *testing.T, budget *policyv1.PodDisruptionBudget)
 }
 
-// bench is one test on the server. Objects are named after the test, so that tests can share a server.
+// bench is one test on a server. Objects are named after the test, so that tests can share a server.
 type bench struct {
 	client.WithWatch
 	Harness
@@ -37,8 +37,8 @@ type bench struct {
 	prefix string
 }
 
-// Run runs the suite. fresh is called once for each test; the servers may be one and the same. Objects are deleted
-// behind each test.
+// Run runs the suite. fresh is called once for each test and may return the same server each time. Objects are deleted
+// after each test.
 func Run(t *testing.T, fresh func(t *testing.T) Harness) {
 	t.Helper()
 	for _, test := range []struct {

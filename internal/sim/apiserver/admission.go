@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// admit gives a pod that is created what an API server gives it: limits become requests, and then what the LimitRanges
-// of its namespace say of containers fills in what is left out. Templates are left alone.
+// admit gives a new pod the defaults of an API server. Requests default to limits. Then the LimitRanges of its
+// namespace fill in what containers leave out. Templates are left alone.
 func (s *Server) admit(pod *corev1.Pod) {
 	if pod.Status.Phase == "" {
 		pod.Status.Phase = corev1.PodPending
@@ -38,8 +38,8 @@ func (s *Server) admit(pod *corev1.Pod) {
 	})
 }
 
-// complete gives a LimitRange the defaults of its API, each from the next: the limit by default is the highest
-// allowed, the request by default that limit, the lowest allowed for want of one.
+// complete gives a LimitRange the defaults of its API. The default limit is the highest allowed; the default request
+// is that limit, or else the lowest allowed.
 func complete(limits *corev1.LimitRange) {
 	for i := range limits.Spec.Limits {
 		if item := &limits.Spec.Limits[i]; item.Type == corev1.LimitTypeContainer {
@@ -50,7 +50,7 @@ func complete(limits *corev1.LimitRange) {
 	}
 }
 
-// filled returns list with what it does not name from more; list itself stays as it is.
+// filled returns list with the resources that it lacks from more; it does not change list.
 func filled(list, more corev1.ResourceList) corev1.ResourceList {
 	missing := slices.DeleteFunc(names(more), func(name corev1.ResourceName) bool { _, has := list[name]; return has })
 	if len(missing) == 0 {

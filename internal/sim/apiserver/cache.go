@@ -9,16 +9,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Index makes objects of a kind findable in a cache by a field.
+// Index makes objects of a kind searchable in a cache by a field.
 type Index struct {
 	Object client.Object
 	Field  string
 	Value  func(client.Object) []string
 }
 
-// Cache is what one replica has seen of the server. It only moves when [Cache.Begin] and [Cache.Apply] are called,
-// each kind for itself, as informers do: the events of a kind come in order, those of two kinds do not. It implements
-// [Reads].
+// Cache is what one replica has seen of the server. It only advances when [Cache.Begin] and [Cache.Apply] are called.
+// Each kind advances separately, as with informers: events of one kind come in order, events of two kinds need not. It
+// implements [Reads].
 type Cache struct {
 	server  *Server
 	indexes map[*kind][]Index
@@ -32,7 +32,7 @@ type view struct {
 	indexed map[string]map[string][]client.ObjectKey
 }
 
-// NewCache returns a cache that knows no kind yet.
+// NewCache returns a cache without kinds.
 func (s *Server) NewCache(indexes []Index) *Cache {
 	c := &Cache{server: s, indexes: map[*kind][]Index{}, kinds: map[*kind]*view{}}
 	for _, index := range indexes {
@@ -42,7 +42,7 @@ func (s *Server) NewCache(indexes []Index) *Cache {
 	return c
 }
 
-// Begin lists a kind as it is on the server now, and returns the objects. The cache serves the kind from here on.
+// Begin lists a kind as it is on the server now, and returns the objects. From then on the cache serves the kind.
 func (c *Cache) Begin(kindName string) []client.Object {
 	k := c.server.kinds.byName[kindName]
 	v := &view{store: store{objects: map[client.ObjectKey]client.Object{}}, version: c.server.version,
@@ -60,8 +60,8 @@ func (c *Cache) Begin(kindName string) []client.Object {
 	return all
 }
 
-// Apply takes in the next event of a kind and returns what the cache had of the object before, nil when nothing. The
-// result is false for events from before the list.
+// Apply takes in the next event of a kind, and returns the object that the cache had before, nil for none. fresh is
+// false for events from before the list.
 func (c *Cache) Apply(e Event) (old client.Object, fresh bool) {
 	v := c.kinds[e.kind]
 	if v == nil || e.Version < v.version || e.Version == v.version && !e.Listed {
@@ -79,8 +79,8 @@ func (c *Cache) Apply(e Event) (old client.Object, fresh bool) {
 	return old, true
 }
 
-// Relist lists a kind that the cache serves, as it is on the server now, and returns what differs from the cache. What
-// happened in between is not in it. deletions says whether what is gone comes first: informers do either.
+// Relist lists a kind that the cache serves, as it is on the server now, and returns the differences to the cache.
+// Events in between are lost. deletions says whether deletions come first: informers do either.
 func (c *Cache) Relist(kindName string, deletions bool) []Event {
 	k := c.server.kinds.byName[kindName]
 	v, t := c.kinds[k], c.server.stores[k]
@@ -119,7 +119,7 @@ func (c *Cache) Seen(kindName string) uint64 {
 	return 0
 }
 
-// Peek returns the cached object itself, nil when there is none: it must not be changed.
+// Peek returns the cached object itself, or nil. It must not be changed.
 func (c *Cache) Peek(like client.Object, key client.ObjectKey) client.Object {
 	v := c.kinds[c.server.kinds.of(like)]
 	if v == nil {
@@ -128,7 +128,7 @@ func (c *Cache) Peek(like client.Object, key client.ObjectKey) client.Object {
 	return v.objects[key]
 }
 
-// All calls visit with each cached object of a kind, in the order of their keys; they must not be changed.
+// All calls visit with each cached object of a kind, in the order of keys. The objects must not be changed.
 func (c *Cache) All(like client.Object, visit func(client.Object)) {
 	if v := c.kinds[c.server.kinds.of(like)]; v != nil {
 		for _, key := range v.keys {

@@ -25,15 +25,15 @@ type Call struct {
 	Key    client.ObjectKey
 	Part   Part
 	Write  bool
-	// Do carries the call out and returns the server's answer. Its results reach the caller only when the transport
-	// returns nil.
+	// Do executes the call and returns the server's answer. The caller sees its results only if the transport returns
+	// nil.
 	Do func() error
 }
 
-// Transport takes a call to the server and returns what the caller gets to see.
+// Transport takes a call to the server and returns what the caller sees.
 type Transport func(ctx context.Context, call Call) error
 
-// Direct is the transport that loses nothing.
+// Direct is a transport that loses nothing.
 func Direct(ctx context.Context, call Call) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -116,7 +116,8 @@ func (l live) List(ctx context.Context, into client.ObjectList, options ...clien
 	return nil
 }
 
-// fill makes a list of those found that the labels select: of deep copies, unless the caller promises to only read.
+// fill fills a list with the objects that the labels select: deep copies, unless the caller promises not to change
+// them.
 func fill(k *kind, into client.ObjectList, found []client.Object, asked *client.ListOptions) {
 	deep := asked.UnsafeDisableDeepCopy == nil || !*asked.UnsafeDisableDeepCopy
 	selector := asked.LabelSelector
@@ -133,7 +134,7 @@ func fill(k *kind, into client.ObjectList, found []client.Object, asked *client.
 	k.fill(into, selected, deep)
 }
 
-// write sends a call and gives a copy of what it returns to the caller when the answer arrives.
+// write sends a call. When the answer arrives, the caller gets a copy of the result.
 func (c *apiClient) write(ctx context.Context, verb string, object client.Object, part Part,
 	do func() (client.Object, error)) error {
 	k, err := c.server.kindOf(object)
@@ -218,7 +219,7 @@ func unsupported(what string) error {
 	return apierrors.NewMethodNotSupported(schema.GroupResource{}, "the simulated API server does not know "+what)
 }
 
-// Watch implements client.WithWatch. With SendInitialEvents in the raw options it begins with the objects that exist.
+// Watch implements client.WithWatch. With SendInitialEvents in the raw options it starts with the existing objects.
 func (c *apiClient) Watch(_ context.Context, list client.ObjectList,
 	options ...client.ListOption) (watch.Interface, error) {
 	k := c.server.kinds.ofList(list)
@@ -257,7 +258,7 @@ func (c *apiClient) IsObjectNamespaced(object runtime.Object) (bool, error) {
 	return k != nil && k.namespaced, nil
 }
 
-// subresource is status, or eviction of pods.
+// subresource is status, or eviction for pods.
 type subresource struct {
 	client *apiClient
 	name   string

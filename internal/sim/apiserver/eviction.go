@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Evict deletes a pod if its PodDisruptionBudget allows it. 429 means that it does not now, 500 that there is more
-// than one budget.
+// Evict deletes a pod if its PodDisruptionBudget allows it. Error 429 means not now, 500 that the pod has more than
+// one budget.
 func (s *Server) Evict(key client.ObjectKey, eviction *policyv1.Eviction) error {
 	found := s.Peek(&corev1.Pod{}, key)
 	if found == nil {
@@ -42,7 +42,7 @@ func (s *Server) Evict(key client.ObjectKey, eviction *policyv1.Eviction) error 
 	return s.Delete(pod, key, options)
 }
 
-// passesBudgets reports whether a pod's end costs no availability.
+// passesBudgets reports whether the end of a pod costs no availability.
 func passesBudgets(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil ||
 		slices.Contains([]corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed, corev1.PodPending}, pod.Status.Phase)
@@ -109,8 +109,8 @@ func PodReady(pod *corev1.Pod) bool {
 	})
 }
 
-// CountBudgets brings the status of every PodDisruptionBudget up to date, as the disruption controller of Kubernetes
-// does: only minAvailable as a number, and maxUnavailable as a number for pods that exist.
+// CountBudgets updates the status of every PodDisruptionBudget, as the disruption controller of Kubernetes does. It
+// only supports numbers: minAvailable, and maxUnavailable of existing pods.
 func (s *Server) CountBudgets() error {
 	var failures []error
 	s.All(&policyv1.PodDisruptionBudget{}, func(o client.Object) {
@@ -121,8 +121,8 @@ func (s *Server) CountBudgets() error {
 	return errors.Join(failures...)
 }
 
-// EvictedFor is how long a pod that was evicted counts as about to go: the disruption controller knows it by its name,
-// which the next pod of a StatefulSet has, too.
+// EvictedFor is how long an evicted pod counts as about to go. The disruption controller knows it by name, and the
+// next pod of a StatefulSet has the same name.
 const EvictedFor = 2 * time.Minute
 
 func (s *Server) count(budget *policyv1.PodDisruptionBudget) {

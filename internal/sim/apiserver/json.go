@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// layout is how a type looks in JSON.
+// layout describes a type's JSON form.
 type layout struct {
-	opaque bool             // its values read themselves, as times and quantities do
-	fields map[string][]int // of a struct: the index of each field by its name
+	opaque bool             // values unmarshal themselves, like times and quantities
+	fields map[string][]int // of a struct: field indexes by JSON name
 }
 
-// layouts knows every type that is part of an object.
+// layouts has every type that is part of an object.
 type layouts map[reflect.Type]layout
 
-// opaque reports whether values of a type read themselves from JSON.
+// opaque reports whether values of a type unmarshal themselves.
 func (l layouts) opaque(t reflect.Type) bool { return l[t].opaque }
 
-// learn takes in a type and all that it is made of.
+// learn adds a type and all types that it contains.
 func (l layouts) learn(t reflect.Type) {
 	if _, known := l[t]; known {
 		return
@@ -51,8 +51,8 @@ func (l layouts) learn(t reflect.Type) {
 	}
 }
 
-// members calls visit with each name and value of an object. raw is valid JSON; the error is for what is no object, or
-// visit's.
+// members calls visit with each name and value of an object. raw must be valid JSON. It fails if raw is no object, or
+// if visit does.
 func members(raw []byte, visit func(name string, value []byte) error) error {
 	rest := bytes.TrimSpace(raw)
 	if len(rest) == 0 || rest[0] != '{' {
@@ -77,7 +77,7 @@ func members(raw []byte, visit func(name string, value []byte) error) error {
 	return nil
 }
 
-// elements calls visit with each value of a list, which is valid JSON.
+// elements calls visit with each value of a list. raw must be valid JSON.
 func elements(raw []byte, visit func(value []byte) error) error {
 	for rest := skipSpace(raw[1:]); rest[0] != ']'; rest = skipSpace(rest) {
 		if rest[0] == ',' {
@@ -94,7 +94,7 @@ func elements(raw []byte, visit func(value []byte) error) error {
 
 func skipSpace(raw []byte) []byte { return bytes.TrimLeft(raw, " \t\r\n") }
 
-// text returns the string that a JSON string stands for.
+// text decodes a JSON string.
 func text(raw []byte) (string, error) {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw[1 : len(raw)-1]), nil
@@ -104,7 +104,7 @@ func text(raw []byte) (string, error) {
 	return s, err
 }
 
-// valueLength returns how many bytes the value has with which valid JSON begins.
+// valueLength returns the length in bytes of the value at the beginning of valid JSON.
 func valueLength(raw []byte) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(raw); i++ {
@@ -123,7 +123,7 @@ func valueLength(raw []byte) int {
 			depth++
 		case c == '}' || c == ']':
 			if depth--; depth < 0 {
-				return i // a number or the like ends with what it stands in
+				return i // a number or a word ends where something else begins
 			}
 			if depth == 0 {
 				return i + 1

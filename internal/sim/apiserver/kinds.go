@@ -22,7 +22,7 @@ import (
 	kwokv1alpha1 "github.com/joiner-autoscaler/joiner/api/karpenterkwok/v1alpha1"
 )
 
-// kind is what the server needs to know of a kind, typed once, so that no call needs JSON or reflection to copy.
+// kind is what the server has to know of a kind. It is typed, so that no call needs JSON or reflection to copy.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	resource   schema.GroupResource
@@ -30,39 +30,39 @@ type kind struct {
 	rules      rules
 
 	empty func() client.Object
-	// a copy that shares all that the object points to
+	// returns a copy that shares everything the object points to
 	shallow func(client.Object) client.Object
 	into    func(target, source client.Object, deep bool)                 // a copy
 	fill    func(list client.ObjectList, from []client.Object, deep bool) // copies
-	// keep sets the part of target back to what old has: its status, or all but its status.
+	// keepStatus and keepAllButStatus reset a part of target to old: its status, or all but its status.
 	keepStatus, keepAllButStatus func(target, old client.Object)
-	// sameRest compares all but metadata and status, sameStatus the status.
+	// sameRest compares all but metadata and status; sameStatus compares the status.
 	sameRest, sameStatus func(a, b client.Object) bool
 }
 
-// rules are how kinds differ.
+// rules are the differences between kinds.
 type rules struct {
-	// custom is a kind of a CustomResourceDefinition with the status subresource: its status is dropped on create.
+	// custom is for kinds of CustomResourceDefinitions with the status subresource: their status is dropped on create.
 	custom bool
-	// generations counts changes of the specification; some built-in kinds do not.
+	// generations says that changes of the specification are counted; for some built-in kinds they are not.
 	generations bool
 }
 
-// pointer is a pointer to a struct that is an API object.
+// pointer is a pointer to the struct of an API object.
 type pointer[T any] interface {
 	*T
 	client.Object
 	DeepCopyInto(*T)
 }
 
-// parts gives access to an object's fields that are of a type of its own.
+// parts gives access to the parts of an object that have types of their own.
 type parts[T any] struct {
-	rest   func(*T) any           // pointer to the specification; nil for a kind that is not divided
+	rest   func(*T) any           // pointer to the specification; nil for a kind without parts
 	status func(*T) any           // pointer to the status
 	swap   func(target, other *T) // sets the status of target to that of other
 }
 
-// divided makes the parts of a kind with specification and status.
+// divided returns the parts of a kind with specification and status.
 func divided[T, Spec, Status any](of func(*T) (*Spec, *Status)) parts[T] {
 	status := func(o *T) *Status { _, status := of(o); return status }
 	return parts[T]{
@@ -101,7 +101,7 @@ func define[T any, P pointer[T]](gvk schema.GroupVersionKind, resource string, n
 		},
 		keepStatus: func(target, old client.Object) {
 			if p.swap != nil {
-				p.swap(typed(target), typed(old)) // shared: what is stored never changes
+				p.swap(typed(target), typed(old)) // shared: stored values never change
 			}
 		},
 		keepAllButStatus: func(target, old client.Object) {
@@ -123,7 +123,7 @@ func define[T any, P pointer[T]](gvk schema.GroupVersionKind, resource string, n
 	}
 }
 
-// kinds are those that the controllers and their surroundings use.
+// kinds returns the kinds that the controllers and their surroundings use.
 func kinds() []kind {
 	builtIn, counted, custom := rules{}, rules{generations: true}, rules{custom: true, generations: true}
 	core := func(name string) schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind(name) }
@@ -160,7 +160,7 @@ func kinds() []kind {
 	})
 }
 
-// nodeClasses are those of the clouds that worlds may have.
+// nodeClasses returns the node classes of the clouds that worlds may have.
 func nodeClasses(custom rules) []kind {
 	return []kind{
 		define(awsv1.GroupVersion().WithKind(awsv1.EC2NodeClassKind), "ec2nodeclasses", false, custom,
@@ -179,7 +179,7 @@ func nodeClasses(custom rules) []kind {
 	}
 }
 
-// buffers are CapacityBuffers, and what they refer to.
+// buffers returns CapacityBuffers, and the kinds that they refer to.
 func buffers(counted, custom rules) []kind {
 	return []kind{
 		define(corev1.SchemeGroupVersion.WithKind("PodTemplate"), "podtemplates", true, counted,
@@ -227,15 +227,15 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// Kinds are what servers serve, and how the types of those look in JSON. They never change, so all servers share them.
-// Use [NewKinds].
+// Kinds are the served kinds, and the JSON layouts of their types. They never change, so all servers share them. Use
+// [NewKinds].
 type Kinds struct {
 	byObject map[reflect.Type]*kind
 	byName   map[string]*kind
 	layouts  layouts
 }
 
-// NewKinds makes them.
+// NewKinds returns all kinds.
 func NewKinds() *Kinds {
 	c := &Kinds{byObject: map[reflect.Type]*kind{}, byName: map[string]*kind{}, layouts: layouts{}}
 	for _, k := range kinds() {
@@ -261,7 +261,7 @@ func (c *Kinds) ofList(list runtime.Object) *kind {
 	return c.byName[name[:len(name)-len("List")]]
 }
 
-// volumes are the kinds of Kubernetes that are about volumes.
+// volumes returns the kinds of Kubernetes for volumes.
 func volumes(builtIn rules) []kind {
 	core := func(name string) schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind(name) }
 	return []kind{
@@ -292,7 +292,7 @@ func volumes(builtIn rules) []kind {
 	}
 }
 
-// karpenters are the kinds of karpenter.sh.
+// karpenters returns the kinds of karpenter.sh.
 func karpenters(custom rules) []kind {
 	return []kind{
 		define(karpenterv1.GroupVersion().WithKind("NodePool"), "nodepools", false, custom,

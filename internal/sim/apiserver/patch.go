@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Patch changes a part of an object as a merge patch or a JSON patch says, and returns what is stored then.
+// Patch applies a merge patch or a JSON patch to a part of an object, and returns what is stored then.
 func (s *Server) Patch(like client.Object, key client.ObjectKey, format types.PatchType, data []byte,
 	part Part) (client.Object, error) {
 	k, err := s.kindOf(like)
@@ -55,9 +55,9 @@ func (s *Server) Patch(like client.Object, key client.ObjectKey, format types.Pa
 	return s.write(k, old, fresh, part)
 }
 
-// merge carries a JSON merge patch (RFC 7386) out on a typed value. Fields that the type does not have are left out,
-// as the API server prunes them. What the value points to may be shared with others: it is copied before it is
-// changed. raw is valid JSON.
+// merge applies a JSON merge patch (RFC 7386) to a typed value. Fields that the type lacks are left out, as the API
+// server prunes them. The value may share what it points to with others: that is copied before it is changed. raw must
+// be valid JSON.
 func (l layouts) merge(target reflect.Value, raw []byte) error {
 	t := target.Type()
 	switch {
@@ -87,7 +87,7 @@ func (l layouts) merge(target reflect.Value, raw []byte) error {
 
 func isNull(raw []byte) bool { return string(raw) == "null" }
 
-// own makes a pointer or a map one that nothing else shares; nil becomes an empty value.
+// own gives a pointer or map its own copy of the content; nil becomes an empty value.
 func own(target reflect.Value) {
 	if target.Kind() == reflect.Map {
 		fresh := reflect.MakeMapWithSize(target.Type(), target.Len()+1)
@@ -124,8 +124,8 @@ func (l layouts) mergeMap(target reflect.Value, raw []byte) error {
 	})
 }
 
-// set replaces a value by what JSON says, which is valid. When that fails the value is of no use any more. Lists of
-// objects and texts, which are most of what is written, need not pass the library's search for the type's fields.
+// set replaces a value by the one that valid JSON describes. After an error the value is unusable. Lists of objects
+// and texts, which are most of what is written, avoid the library's slow search for fields.
 func (l layouts) set(target reflect.Value, raw []byte) error {
 	target.SetZero()
 	t := target.Type()
@@ -151,8 +151,8 @@ type step struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// patch carries a JSON patch out on a typed value: test, add, replace and remove of fields, of entries of maps and of
-// items of lists, except an add in the middle of a list.
+// patch applies a JSON patch to a typed value: test, add, replace and remove of fields, map entries and list items,
+// except add in the middle of a list.
 func (l layouts) patch(target reflect.Value, data []byte) error {
 	var steps []step
 	if err := json.Unmarshal(data, &steps); err != nil {
@@ -212,8 +212,8 @@ func (l layouts) do(target reflect.Value, s step) error {
 	return fmt.Errorf("unknown operation")
 }
 
-// child returns the field of a struct, or of one that only the target points to afterwards, or the item of a list,
-// which nothing else shares afterwards.
+// child returns the field of a struct, or of the struct that target points to, or the item of a list. Afterwards
+// target shares it with nothing else.
 func (l layouts) child(target reflect.Value, name string) (reflect.Value, error) {
 	if target.Kind() == reflect.Slice {
 		at, err := itemOf(target, name)
@@ -237,7 +237,7 @@ func (l layouts) child(target reflect.Value, name string) (reflect.Value, error)
 	return target.FieldByIndex(index), nil
 }
 
-// itemOf returns the number of an item that a list has.
+// itemOf returns the index of an existing item of a list.
 func itemOf(list reflect.Value, name string) (int, error) {
 	at, err := strconv.Atoi(name)
 	if err != nil || at < 0 || at >= list.Len() {
@@ -246,8 +246,8 @@ func itemOf(list reflect.Value, name string) (int, error) {
 	return at, nil
 }
 
-// inList changes or tests an item of a list, by its number, or adds one at the end ("-"). The list becomes one that
-// nothing else shares. One without items is not there for the API server.
+// inList changes or tests an item of a list by its index, or adds one at the end ("-"). The list gets its own copy.
+// For the API server an empty list does not exist.
 func (l layouts) inList(target reflect.Value, name string, s step) error {
 	if target.Len() == 0 {
 		return fmt.Errorf("doc is missing path")
@@ -304,7 +304,7 @@ func (l layouts) inMap(target reflect.Value, name string, s step) error {
 			return fmt.Errorf("missing key: %s", name)
 		}
 	}
-	if target.IsNil() { // there is no such object yet to add an entry to
+	if target.IsNil() { // there is no object to which an entry could be added
 		return fmt.Errorf("doc is missing path")
 	}
 	own(target)

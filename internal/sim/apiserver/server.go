@@ -1,6 +1,6 @@
 // Package apiserver is an API server in memory, for the simulation: the kinds that the controllers use, with the
 // semantics that they rely on. It stores immutable values and hands out typed deep copies, so that a call costs
-// microseconds; it has no goroutine, and everything that it draws comes from the caller's source of chance.
+// microseconds. It has no goroutine, and takes all randomness from the caller's source.
 //
 //	kinds.go     what the kinds are, and how they differ
 //	server.go    create, update, delete; resource versions, generations, finalizers
@@ -11,8 +11,8 @@
 //	client.go    the server as a client.Client
 //	cache.go     a cache that follows the log as late as it is told to
 //
-// What it does is held to the real kube-apiserver by the suite in internal/sim/apisemantics, which runs against both.
-// It validates nothing: what the schema of a kind forbids is not its subject. Start with [New].
+// The suite in internal/sim/apisemantics runs against this server and the real kube-apiserver, to keep both alike. The
+// server does not validate objects against the schema of their kind. Start with [New].
 package apiserver
 
 import (
@@ -33,7 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Config is what a Server works with; all fields are required.
+// Config configures a Server; all fields are required.
 type Config struct {
 	Kinds *Kinds
 	Now   func() time.Time
@@ -52,7 +52,7 @@ type Server struct {
 	observer func(Event)
 }
 
-// store holds the objects of one kind, ordered by key so that lists are.
+// store holds the objects of one kind. keys are sorted, so that lists are.
 type store struct {
 	objects map[client.ObjectKey]client.Object
 	keys    []client.ObjectKey
@@ -67,7 +67,7 @@ func New(config Config) *Server {
 	return s
 }
 
-// Observe makes the server call observe after each change, within the call that made it.
+// Observe makes the server call observe after each change, within the call that made the change.
 func (s *Server) Observe(observe func(Event)) { s.observer = observe }
 
 func compareKeys(a, b client.ObjectKey) int {
@@ -101,7 +101,7 @@ func (t *store) drop(key client.ObjectKey) {
 	}
 }
 
-// kindOf returns the kind of an object; the error is for kinds that the server does not serve.
+// kindOf returns the kind of an object. It fails for kinds that the server does not serve.
 func (s *Server) kindOf(object client.Object) (*kind, error) {
 	if k := s.kinds.of(object); k != nil {
 		return k, nil
@@ -109,7 +109,7 @@ func (s *Server) kindOf(object client.Object) (*kind, error) {
 	return nil, fmt.Errorf("the simulated API server does not serve %T", object)
 }
 
-// Peek returns the stored object itself, nil when there is none: it must not be changed.
+// Peek returns the stored object itself, or nil. It must not be changed.
 func (s *Server) Peek(like client.Object, key client.ObjectKey) client.Object {
 	k, err := s.kindOf(like)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *Server) Peek(like client.Object, key client.ObjectKey) client.Object {
 	return s.stores[k].objects[key]
 }
 
-// All calls visit with each stored object of a kind, in the order of their keys; they must not be changed.
+// All calls visit with each stored object of a kind, in the order of keys. The objects must not be changed.
 func (s *Server) All(like client.Object, visit func(client.Object)) {
 	k, err := s.kindOf(like)
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *Server) Any(like client.Object) bool {
 	return err == nil && len(s.stores[k].keys) > 0
 }
 
-// Create stores the object, which belongs to the server from now on.
+// Create stores the object. From then on it belongs to the server.
 func (s *Server) Create(object client.Object) error {
 	k, err := s.kindOf(object)
 	if err != nil {
@@ -180,10 +180,10 @@ func (s *Server) Create(object client.Object) error {
 	return nil
 }
 
-// now is the time as the API keeps it: whole seconds.
+// now returns the time with the precision of the API: whole seconds.
 func (s *Server) now() metav1.Time { return metav1.NewTime(s.config.Now().Truncate(time.Second)) }
 
-// suffix is what generateName gets appended.
+// suffix returns a random suffix for generateName.
 func (s *Server) suffix() string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	text := make([]byte, 5)
@@ -193,7 +193,8 @@ func (s *Server) suffix() string {
 	return string(text)
 }
 
-// commit stores an object under a new resource version and tells of it. The object belongs to the server from now on.
+// commit stores an object with a new resource version, and publishes the event. From then on the object belongs to the
+// server.
 func (s *Server) commit(k *kind, what EventType, old, object client.Object) {
 	s.version++
 	object.SetResourceVersion(strconv.FormatUint(s.version, 10))
@@ -206,7 +207,7 @@ func (s *Server) commit(k *kind, what EventType, old, object client.Object) {
 	s.publish(Event{Version: s.version, Type: what, Object: object, Old: old, kind: k})
 }
 
-// Part says which part of an object a write may change.
+// Part is the part of an object that a write may change.
 type Part int
 
 // The main resource, and its status subresource.
@@ -215,13 +216,13 @@ const (
 	Status
 )
 
-// Update replaces a part of the object, which belongs to the server from now on.
+// Update replaces a part of the object. From then on the object belongs to the server.
 func (s *Server) Update(object client.Object, part Part) error {
 	_, err := s.update(object, part)
 	return err
 }
 
-// update is Update that returns what is stored then.
+// update is Update; it also returns what is stored then.
 func (s *Server) update(object client.Object, part Part) (client.Object, error) {
 	k, err := s.kindOf(object)
 	if err != nil {
@@ -238,7 +239,7 @@ func (s *Server) update(object client.Object, part Part) (client.Object, error) 
 	return s.write(k, old, object, part)
 }
 
-// write stores the new state of an object that exists, and returns what is stored then. fresh belongs to the server.
+// write stores the new state of an existing object, and returns what is stored then. fresh belongs to the server.
 func (s *Server) write(k *kind, old, fresh client.Object, part Part) (client.Object, error) {
 	if version := fresh.GetResourceVersion(); version != "" && version != old.GetResourceVersion() {
 		return nil, apierrors.NewConflict(k.resource, old.GetName(),
@@ -272,7 +273,7 @@ func (s *Server) write(k *kind, old, fresh client.Object, part Part) (client.Obj
 	return fresh, nil
 }
 
-// keepMeta sets back what no writer may change.
+// keepMeta resets the metadata that no writer may change.
 func keepMeta(fresh, old client.Object) {
 	fresh.SetUID(old.GetUID())
 	fresh.SetResourceVersion(old.GetResourceVersion())
@@ -286,7 +287,7 @@ func keepMeta(fresh, old client.Object) {
 	}
 }
 
-// sameMeta compares the metadata, without what no writer may change.
+// sameMeta compares the metadata that writers may change.
 func sameMeta(a, b client.Object) bool {
 	grace, other := a.GetDeletionGracePeriodSeconds(), b.GetDeletionGracePeriodSeconds()
 	return maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations()) &&
@@ -298,7 +299,7 @@ func sameMeta(a, b client.Object) bool {
 		equality.Semantic.DeepEqual(a.GetManagedFields(), b.GetManagedFields())
 }
 
-// graceOver reports whether nothing but finalizers keeps an object that is being deleted.
+// graceOver reports whether only finalizers keep an object that is being deleted.
 func graceOver(object client.Object) bool {
 	grace := object.GetDeletionGracePeriodSeconds()
 	return grace == nil || *grace == 0
@@ -318,13 +319,13 @@ func (s *Server) checkFinalizers(k *kind, old, fresh client.Object) error {
 	return nil
 }
 
-// DeleteOptions are the conditions of a deletion; nil means none.
+// DeleteOptions are preconditions and the grace period of a deletion; nil means none.
 type DeleteOptions struct {
 	UID, ResourceVersion *string
 	GraceSeconds         *int64 // pods only
 }
 
-// Delete deletes an object, or begins to when finalizers or a grace period keep it.
+// Delete deletes an object. If finalizers or a grace period keep it, the deletion only begins.
 func (s *Server) Delete(like client.Object, key client.ObjectKey, options DeleteOptions) error {
 	k, err := s.kindOf(like)
 	if err != nil {
@@ -347,7 +348,7 @@ func (s *Server) Delete(like client.Object, key client.ObjectKey, options Delete
 	fresh := k.shallow(old)
 	grace := graceOf(fresh, options.GraceSeconds)
 	if since := old.GetDeletionTimestamp(); since != nil {
-		if left := old.GetDeletionGracePeriodSeconds(); left != nil && grace < *left { // only ever sooner
+		if left := old.GetDeletionGracePeriodSeconds(); left != nil && grace < *left { // it can only become shorter
 			begun := since.Add(-time.Duration(*left) * time.Second)
 			fresh.SetDeletionTimestamp(new(metav1.NewTime(begun.Add(time.Duration(grace) * time.Second))))
 			fresh.SetDeletionGracePeriodSeconds(&grace)
@@ -368,7 +369,7 @@ func (s *Server) Delete(like client.Object, key client.ObjectKey, options Delete
 	return nil
 }
 
-// graceOf returns the grace period of a deletion in seconds: only pods that run somewhere have one.
+// graceOf returns the grace period of a deletion in seconds. Only pods on a node have one.
 func graceOf(object client.Object, asked *int64) int64 {
 	pod, ok := object.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded ||

@@ -15,30 +15,30 @@ const (
 	Deleted  EventType = "DELETED"
 )
 
-// Event is an entry of the log. The objects must not be changed.
+// Event is an entry of the log. Its objects must not be changed.
 type Event struct {
-	Version uint64 // the resource version that the change got
+	Version uint64 // the resource version of the change
 	Type    EventType
-	Object  client.Object // as it is now, or was last
-	Old     client.Object // as it was before; nil for Added
-	// Listed is set when the change was found by comparing lists. Version is that of the list then, and a deleted
-	// object is as it was last seen.
+	Object  client.Object // the new state, or the last one
+	Old     client.Object // the state before; nil for Added
+	// Listed says that comparing lists found the change. Then Version is the version of the list, and a deleted object
+	// is as it was last seen.
 	Listed bool
 
 	kind *kind
 }
 
-// Kind is the name of the object's kind.
+// Kind returns the name of the object's kind.
 func (e Event) Kind() string { return e.kind.gvk.Kind }
 
 // Version returns the resource version of the last change.
 func (s *Server) Version() uint64 { return s.version }
 
-// Log returns every event after a version, oldest first.
+// Log returns the events after a version, oldest first.
 func (s *Server) Log(after uint64) []Event { return s.log[min(after, s.version):] }
 
 func (s *Server) publish(e Event) {
-	s.log = append(s.log, e) // versions have no gaps: event n stands at n-1
+	s.log = append(s.log, e) // versions have no gaps: event n is at index n-1
 	for _, w := range s.watchers {
 		if w.kind == e.kind {
 			w.send(watch.EventType(e.Type), e.Object.DeepCopyObject().(client.Object))
@@ -49,10 +49,10 @@ func (s *Server) publish(e Event) {
 	}
 }
 
-// watchBuffer bounds how many events a watcher may leave unread. More end the watch, as too slow watches are.
+// watchBuffer bounds the unread events of a watcher. More events end the watch, as for real slow watchers.
 const watchBuffer = 1000
 
-// initialEventsEnd marks the bookmark behind the objects that a watch begins with.
+// initialEventsEnd marks the bookmark after a watch's initial objects.
 const initialEventsEnd = "k8s.io/initial-events-end"
 
 // watcher is one watch.
@@ -84,7 +84,7 @@ func (w *watcher) Stop() {
 // ResultChan implements watch.Interface.
 func (w *watcher) ResultChan() <-chan watch.Event { return w.events }
 
-// watch opens a watch on a kind: with initial events, a bookmark follows them.
+// watch opens a watch on a kind. With initial it first sends the existing objects and a bookmark.
 func (s *Server) watch(k *kind, initial bool) watch.Interface {
 	w := &watcher{kind: k, events: make(chan watch.Event, watchBuffer)}
 	if initial {

@@ -1,8 +1,8 @@
 // Package cloud is the simulated cloud: machines that take time to start and to end, markets that run out, lists that
-// lag behind, machines that never join or vanish. It keeps the contract of package provider (its tests run the suite
-// in internal/provider/providertest); what offering a claim gets is decided by the kwok provider, which keeps it too.
+// lag behind, machines that never join or vanish. It fulfils the contract of package provider: its tests run the suite
+// in internal/provider/providertest. The kwok provider, which fulfils it too, decides which offering a claim gets.
 //
-// It is one object for the whole simulation; what disturbs the way there is the simulation's part. Start with [New].
+// It is one object for the whole simulation. Faults on the way to it are the simulation's part. Start with [New].
 package cloud
 
 import (
@@ -27,29 +27,29 @@ import (
 // idPrefix begins the provider IDs of the cloud's machines.
 const idPrefix = "sim:///"
 
-// rememberOut is how long the cloud's catalogue shows a market as unavailable after a launch has found it so.
+// rememberOut is how long the catalogue shows a market as unavailable after a launch found it so.
 const rememberOut = 3 * time.Minute
 
-// Config is what a Cloud works with; all fields but Fate, Launched and Ended are required.
+// Config configures a Cloud. All fields are required, except Fate, Launched and Ended.
 type Config struct {
 	Offers *Offers
 	Now    func() time.Time
-	// Class returns a node class; an error of apierrors.IsNotFound when there is none.
+	// Class returns a node class; an error for apierrors.IsNotFound if there is none.
 	Class func(name string) (*kwokv1alpha1.KWOKNodeClass, error)
-	// Fate decides about a machine when it is launched; nil means at once, always.
+	// Fate decides the behaviour of a new machine; nil means that everything happens at once.
 	Fate func() Fate
-	// Launched is called with each new machine, Ended with one whose end has begun: it is gone at GoneAt.
+	// Launched is called for each new machine. Ended is called when the end of a machine begins; it is gone at GoneAt.
 	Launched, Ended func(*Machine)
-	// Rebooted is called with a machine that begins to reboot.
+	// Rebooted is called for a machine that begins to reboot.
 	Rebooted func(*Machine)
 }
 
-// Fate is how a machine will behave.
+// Fate is the behaviour of a machine.
 type Fate struct {
 	Boot      time.Duration // until its node joins
 	NeverJoin bool
 	End       time.Duration // from the first Terminate until it is gone
-	ListLag   time.Duration // how late List shows that it is there, and that it is gone
+	ListLag   time.Duration // the delay until List shows that it is there, and that it is gone
 }
 
 // Machine is an instance in the cloud.
@@ -58,13 +58,13 @@ type Machine struct {
 	Fate
 	Node   *corev1.Node     // as it joins
 	GoneAt time.Time        // zero while nobody has ended it
-	Notice *provider.Notice // of its interruption; nil when there is none, or once it is acknowledged
-	// Boots is how often it was rebooted, and rebooted which operations asked for that.
+	Notice *provider.Notice // of interruption; nil for none, or once it is acknowledged
+	// Boots counts its reboots; rebooted has the operations that asked for them.
 	Boots    int
-	Fault    string // what becomes of its fault by a reboot, where a story says it
+	Fault    string // what a reboot does to its fault, if a story states it
 	rebooted map[string]bool
-	// Launch is the launch that it came of, where a call may bring several machines: package ec2cloud. ClaimUID and
-	// ClaimName are then what the simulation takes for its claim.
+	// Launch is the launch that brought it, for clouds where a call may bring several machines (package ec2cloud).
+	// Then ClaimUID and ClaimName are the simulation's guess of its claim.
 	Launch string
 }
 
@@ -75,7 +75,7 @@ type Cloud struct {
 	byClaim  map[string]*Machine
 	out      Market // what has run out
 	known    [4]time.Time
-	marked   [4]time.Time // until when a market counts as unavailable since machines of it were taken away
+	marked   [4]time.Time // until when a market is unavailable because machines of it were taken away
 }
 
 // New returns a cloud without machines.
@@ -104,7 +104,7 @@ func (c *Cloud) Out() Market { return c.out }
 // Exists reports whether a machine is still there: running or ending.
 func (c *Cloud) Exists(m *Machine) bool { return m.GoneAt.IsZero() || c.config.Now().Before(m.GoneAt) }
 
-// Machines returns the machines that are there, by number; they must not be changed.
+// Machines returns the existing machines, by number. They must not be changed.
 func (c *Cloud) Machines() []*Machine {
 	var there []*Machine
 	for _, m := range c.machines {
@@ -115,7 +115,7 @@ func (c *Cloud) Machines() []*Machine {
 	return there
 }
 
-// Vanish ends a machine without anybody having asked: an interruption.
+// Vanish ends a machine that nobody asked to end: an interruption.
 func (c *Cloud) Vanish(m *Machine) {
 	if m.GoneAt.IsZero() {
 		m.GoneAt = c.config.Now()
@@ -123,7 +123,7 @@ func (c *Cloud) Vanish(m *Machine) {
 	}
 }
 
-// Interrupt says that a machine will be taken away at gone; who does it then is the caller's business.
+// Interrupt gives notice that a machine will be taken away at gone. The caller has to take it away then.
 func (c *Cloud) Interrupt(m *Machine, gone time.Time) {
 	if m.GoneAt.IsZero() {
 		m.Notice = &provider.Notice{ID: m.ProviderID, Kind: provider.SpotInterrupted, ProviderID: m.ProviderID,
@@ -131,7 +131,7 @@ func (c *Cloud) Interrupt(m *Machine, gone time.Time) {
 	}
 }
 
-// choose returns the provider that chooses offerings, without the markets that are out.
+// choose returns the provider that chooses offerings outside of the sold-out markets.
 func (c *Cloud) choose(out Market, taken *scratch) (*kwok.Provider, error) {
 	return kwok.New(kwok.Config{Cluster: taken, Inventory: c.config.Offers.without[out], Now: c.config.Now})
 }
@@ -145,7 +145,7 @@ func (c *Cloud) Catalog(ctx context.Context, class string) (catalog.Catalog, err
 	return chooser.Catalog(ctx, class)
 }
 
-// during returns the markets whose time is not over.
+// during returns the markets whose time is not over yet.
 func (c *Cloud) during(until [4]time.Time) Market {
 	markets := Market(0)
 	for i, each := range until {
@@ -156,7 +156,7 @@ func (c *Cloud) during(until [4]time.Time) Market {
 	return markets
 }
 
-// Launch is provider.Provider's Launch, at the moment at which it lands.
+// Launch is provider.Provider's Launch, at the moment when the call lands.
 func (c *Cloud) Launch(ctx context.Context, claim *karpenterv1.NodeClaim,
 	notAfter time.Time) (provider.Instance, error) {
 	if !notAfter.IsZero() && c.config.Now().After(notAfter) {
@@ -197,7 +197,7 @@ func (c *Cloud) Launch(ctx context.Context, claim *karpenterv1.NodeClaim,
 	return answer(m), nil
 }
 
-// answer returns a machine as the caller may keep it.
+// answer returns a copy of a machine for the caller.
 func answer(m *Machine) provider.Instance {
 	instance := m.Instance
 	instance.Labels = make(map[string]string, len(m.Instance.Labels))
@@ -270,7 +270,7 @@ func (c *Cloud) Get(ctx context.Context, id string) (provider.Instance, error) {
 	return provider.Instance{}, fmt.Errorf("%w: %s", provider.ErrNotFound, id)
 }
 
-// List is provider.Provider's List, as late as each machine's fate says.
+// List is provider.Provider's List, with the lag of each machine's fate.
 func (c *Cloud) List(ctx context.Context) ([]provider.Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -323,7 +323,7 @@ func (c *Cloud) MarkUnavailable(o provider.Offering) {
 	}
 }
 
-// scratch is the cluster on which the kwok provider makes the node of one launch.
+// scratch is a temporary cluster in which the kwok provider creates the node of one launch.
 type scratch struct {
 	cloud *Cloud
 	node  *corev1.Node

@@ -8,19 +8,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 )
 
-// Market is a set of markets, a market being a zone with a capacity type. Capacity runs out by market.
+// Market is a set of markets. A market is a zone with a capacity type; capacity runs out by market.
 type Market uint8
 
 // AllMarkets are the four markets.
 const AllMarkets Market = 1<<4 - 1
 
-// marketNames are the markets in the order of their bits.
+// marketNames returns the markets in the order of their bits.
 func marketNames() [4][2]string {
 	return [4][2]string{{"zone-a", catalog.Spot}, {"zone-a", catalog.OnDemand}, {"zone-b", catalog.Spot},
 		{"zone-b", catalog.OnDemand}}
 }
 
-// Names are the zones and capacity types of a set.
+// Names returns the zones and capacity types of a set.
 func (m Market) Names() [][2]string {
 	var names [][2]string
 	for i, name := range marketNames() {
@@ -40,16 +40,16 @@ func (m Market) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Offers are what the cloud sells, for every set of markets that may have run out. The value never changes, so that
-// one serves every simulation of a process.
+// Offers are what the cloud sells, for every set of sold-out markets. They never change, so all simulations of a
+// process share them.
 type Offers struct {
 	without [AllMarkets + 1]kwok.Inventory
 }
 
-// NothingStated is for machines of which nobody says how many disks they attach.
+// NothingStated means that the number of disks that machines attach is not stated.
 const NothingStated = -1
 
-// NewOffers returns five small types in four markets, of which the cloud states how many disks they attach.
+// NewOffers returns five small types in four markets, which state that they attach this number of disks.
 func NewOffers(disks int) (*Offers, error) {
 	var offers Offers
 	for out := range offers.without {
@@ -62,7 +62,7 @@ func NewOffers(disks int) (*Offers, error) {
 	return &offers, nil
 }
 
-// kinds are the types.
+// kinds returns the types.
 func kinds() []machineKind {
 	return []machineKind{
 		{"c.2", 2, 4, 8, 0.027, 0.085}, {"m.2", 2, 8, 8, 0.031, 0.096}, {"m.4", 4, 16, 16, 0.061, 0.192},
@@ -76,7 +76,7 @@ type machineKind struct {
 	spotPrice, fullPrice float64
 }
 
-// FullPrice is what a type costs on demand, in dollars per hour; 0 for one that is not sold.
+// FullPrice returns the on-demand price of a type, in dollars per hour; 0 for an unknown type.
 func FullPrice(name string) float64 {
 	for _, kind := range kinds() {
 		if kind.name == name {
@@ -86,7 +86,7 @@ func FullPrice(name string) float64 {
 	return 0
 }
 
-// Types are the names of the types.
+// Types returns the names of the types.
 func Types() []string {
 	var names []string
 	for _, kind := range kinds() {
@@ -95,7 +95,7 @@ func Types() []string {
 	return names
 }
 
-// describe writes the types as an instance types file, in which the markets that are out are unavailable.
+// describe returns the types as an instance types file, in which sold-out markets are unavailable.
 func describe(out Market, disks int) string {
 	var types []string
 	stated := ""

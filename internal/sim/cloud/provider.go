@@ -15,10 +15,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 )
 
-// Transport takes a call to the cloud and returns what the caller gets to see. do carries it out.
+// Transport takes a call to the cloud and returns what the caller sees. do executes the call.
 type Transport func(ctx context.Context, verb, subject string, do func() error) error
 
-// Provider is the cloud as one replica sees it: each call goes through a transport.
+// Provider is the cloud for one replica: each call goes through a transport.
 type Provider struct {
 	cloud *Cloud
 	send  Transport
@@ -32,7 +32,7 @@ func (c *Cloud) NewProvider(send Transport) *Provider { return &Provider{cloud: 
 // Name implements provider.Provider.
 func (p *Provider) Name() string { return "sim" }
 
-// NodeClass implements provider.Provider. The class is KWOKNodeClass, which the schema already has.
+// NodeClass implements provider.Provider. It uses KWOKNodeClass, since the scheme has that already.
 func (p *Provider) NodeClass() schema.GroupKind {
 	return schema.GroupKind{Group: kwokv1alpha1.Group, Kind: "KWOKNodeClass"}
 }
@@ -56,7 +56,7 @@ func (p *Provider) Launch(ctx context.Context, claim *karpenterv1.NodeClaim,
 	if err := ctx.Err(); err != nil {
 		return provider.Instance{}, err
 	}
-	landing := context.WithoutCancel(ctx) // what is on its way lands, whatever becomes of its caller
+	landing := context.WithoutCancel(ctx) // a call on its way lands, whatever happens to its caller
 	var instance provider.Instance
 	asked := claim.DeepCopy()
 	err := p.send(ctx, "launch", claim.Name,
@@ -92,7 +92,7 @@ func (p *Provider) List(ctx context.Context) ([]provider.Instance, error) {
 	return list, nil
 }
 
-// Drifted implements provider.Provider: a machine here always is what its class says.
+// Drifted implements provider.Provider: machines of this cloud never differ from their class.
 func (p *Provider) Drifted(ctx context.Context, _ *karpenterv1.NodeClaim) (string, error) {
 	return "", ctx.Err()
 }

@@ -1,6 +1,6 @@
 // Package ec2cloud is the cloud of simulated worlds whose machines are EC2's (E-38): an account of the endpoint that
 // stands for AWS in tests (ec2test), without sockets, and the shipped provider in front of it, with the SDK's clients.
-// What disturbs the way there is the simulation's part; what goes wrong in EC2 itself is said by [Weather].
+// Faults on the way to it are the simulation's part; [Weather] has the faults of EC2 itself.
 //
 // Start with [NewGround], which is shared by all worlds of a process, and [Ground.Open], which makes a world's
 // account.
@@ -38,20 +38,20 @@ import (
 const (
 	clusterName = "c1"
 	region      = "us-east-1"
-	// shutTime is how long the endpoint takes from the end of a machine until it is terminated.
+	// shutTime is how long the endpoint takes to terminate a machine.
 	shutTime = 30 * time.Second
 )
 
-// types are what is sold, like the five types of the simulated cloud: from two cores to eight, with little memory and
-// with much.
+// types returns the types on sale. They resemble the five types of the simulated cloud: two to eight cores, with
+// little memory and with much.
 func types() []string {
 	return []string{"c5.large", "m5.large", "m5.xlarge", "c5.2xlarge", "m5.2xlarge"}
 }
 
-// Zone is the zone of EC2 that stands for one of the simulated cloud's, zone-a or zone-b.
+// Zone returns the EC2 zone for a zone of the simulated cloud, zone-a or zone-b.
 func Zone(name string) string { return strings.Replace(name, "zone-", region, 1) }
 
-// Ground is what accounts have in common; it never changes.
+// Ground is what accounts share; it never changes.
 type Ground struct {
 	endpoint  *ec2test.Server
 	types     *offering.Types
@@ -61,7 +61,7 @@ type Ground struct {
 
 type resources struct{ capacity, allocatable corev1.ResourceList }
 
-// NewGround makes it, which takes a moment: the endpoint reads all that AWS sells.
+// NewGround makes a Ground. That takes a moment: the endpoint reads everything that AWS sells.
 func NewGround() (*Ground, error) {
 	all, err := ec2test.New(ec2test.Options{})
 	if err != nil {
@@ -102,7 +102,7 @@ func NewGround() (*Ground, error) {
 	return g, nil
 }
 
-// alone is a cluster that has the account's node class and no claims.
+// alone is a cluster with the account's node class and without claims.
 type alone struct {
 	*claimstest.Store
 	account *Account
@@ -112,22 +112,22 @@ func (c alone) NodeClass(context.Context, string) (*awsv1.EC2NodeClass, error) {
 	return c.account.Class(), nil
 }
 
-// Config is what an account works with. All but Now may be nil.
+// Config configures an account. All fields except Now may be nil.
 type Config struct {
 	Now func() time.Time
-	// Fate decides about a machine when it is launched. Only when it joins is its business here.
+	// Fate decides the behaviour of a new machine. Only the time of its joining is used here.
 	Fate func() cloud.Fate
-	// Launched is called with each new machine, Ended with one whose end has begun: it is gone at GoneAt.
+	// Launched is called for each new machine. Ended is called when the end of a machine begins; it is gone at GoneAt.
 	Launched, Ended func(*cloud.Machine)
-	// Unknown is told of every request that the endpoint cannot follow.
+	// Unknown is called for every request that the endpoint does not understand.
 	Unknown func(string)
-	// Warns says that there is a queue of warnings; without one nobody asks for them, which takes time.
+	// Warns says that there is a queue of interruption warnings. Without it nobody polls, which saves time.
 	Warns bool
-	// Seed is what chance in the endpoint follows.
+	// Seed is the seed of the endpoint's randomness.
 	Seed uint64
 }
 
-// Account is a world's EC2. Not safe for concurrent use.
+// Account is the EC2 account of a world. It is not safe for concurrent use.
 type Account struct {
 	ground   *Ground
 	config   Config
@@ -187,15 +187,15 @@ func (g *Ground) Open(c Config) (*Account, error) {
 // Class returns the account's node class with its status; its generation is 1.
 func (a *Account) Class() *awsv1.EC2NodeClass { return a.class.DeepCopy() }
 
-// Process is what the provider of one process works with.
+// Process is the input of one process's provider.
 type Process struct {
-	Name    string // no other process ever has it
+	Name    string // unique among all processes
 	Clock   timer.Clock
 	Cluster ec2.Cluster
 	Send    Transport
 }
 
-// NewProvider returns the shipped provider, as a new process has it.
+// NewProvider returns the shipped provider in the state of a new process.
 func (a *Account) NewProvider(p Process) (*ec2.Provider, error) {
 	return ec2.New(context.Background(), ec2.Config{
 		Cluster: p.Cluster, Clock: p.Clock, Process: p.Name, Name: clusterName, Region: region, Types: a.ground.types,
@@ -204,7 +204,7 @@ func (a *Account) NewProvider(p Process) (*ec2.Provider, error) {
 	})
 }
 
-// facts are what nodes have to know of the cluster.
+// facts returns what nodes have to know about the cluster.
 func facts() ec2.Facts {
 	join := userdata.Cluster{Name: clusterName, Endpoint: "https://c1.example.com", CA: "Y2E=", CIDR: "10.100.0.0/16"}
 	return ec2.Facts{Join: join, DNS: []string{"10.100.0.10"}}
@@ -216,7 +216,7 @@ func (a *Account) clients(clock timer.Clock, send Transport) calls.Clients {
 	return calls.New(calls.Config{AWS: config, Clock: clock, Pace: pace.New(clock)})
 }
 
-// settle takes in what the last request has done to machines.
+// settle takes in the effects of the last request on machines.
 func (a *Account) settle() {
 	for _, i := range a.endpoint.Instances() {
 		m := a.byID[i.ID]
@@ -233,7 +233,7 @@ func (a *Account) settle() {
 	}
 }
 
-// machine is what the simulation knows of an instance. Its claim is found out by the simulation.
+// machine returns an instance as a machine of the simulation, which finds its claim itself.
 func (a *Account) machine(i *ec2test.Instance) *cloud.Machine {
 	id := machines.ProviderID(i.Zone, i.ID)
 	m := &cloud.Machine{Fate: a.config.Fate(), Launch: i.Tags[launchid.Key], Instance: provider.Instance{
@@ -265,7 +265,7 @@ func (a *Account) Exists(m *cloud.Machine) bool {
 	return m.GoneAt.IsZero() || a.config.Now().Before(m.GoneAt)
 }
 
-// Machines returns the machines that are there, by number, whatever EC2 shows of them.
+// Machines returns the existing machines, by number, whatever EC2 shows of them.
 func (a *Account) Machines() []*cloud.Machine {
 	var there []*cloud.Machine
 	for _, m := range a.machines {
@@ -276,13 +276,13 @@ func (a *Account) Machines() []*cloud.Machine {
 	return there
 }
 
-// Vanish ends a machine without anybody having asked.
+// Vanish ends a machine that nobody asked to end.
 func (a *Account) Vanish(m *cloud.Machine) {
 	a.endpoint.End(instanceID(m), "Server.InternalError", "Server.InternalError: Internal error")
 	a.settle()
 }
 
-// Interrupt warns the cluster that a machine will be taken away; who does it then is the caller's business.
+// Interrupt warns the cluster that a machine will be taken away. The caller has to take it away then.
 func (a *Account) Interrupt(m *cloud.Machine, _ time.Time) {
 	if m.GoneAt.IsZero() {
 		a.endpoint.Interrupt(instanceID(m))

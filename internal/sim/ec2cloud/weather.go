@@ -10,34 +10,34 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/sim/cloud"
 )
 
-// Weather is what goes wrong in EC2 itself. The zero value is fair.
+// Weather is the faults of EC2 itself. See [Fair] for none.
 type Weather struct {
 	// Tokens is what EC2 does with a client token that it knows: replay, fleet-only, mismatch or ignore (E-37); "" is
 	// replay.
 	Tokens string
-	// LateShare of the new instances are shown late, by up to LateMost.
+	// LateShare is the share of new instances that are shown late, by up to LateMost.
 	LateShare float64
 	LateMost  time.Duration
-	// Rate bounds calls a second, for each of launching, ending and describing; 0 for no bound.
+	// Rate bounds the calls per second for launching, for ending and for describing; 0 is no bound.
 	Rate float64
-	// VCPUs bound what may run on-demand, and as spot; 0 for no bound.
+	// VCPUs bounds the running vCPUs, on-demand and spot each; 0 is no bound.
 	VCPUs int
-	// Room is how many machines each pool of type, zone and capacity type has; negative for no bound.
+	// Room bounds the machines of each combination of type, zone and capacity type; negative is no bound.
 	Room int
-	// Addresses are how many addresses each subnet has left from now on; negative for plenty.
+	// Addresses is how many addresses each subnet has left from now on; negative is plenty.
 	Addresses int
 }
 
 // Fair is weather in which nothing goes wrong.
 func Fair() Weather { return Weather{Room: -1, Addresses: -1} }
 
-// SetWeather changes what goes wrong from now on; what was launched stays as late as it is.
+// SetWeather changes the faults from now on. Launched machines keep their delays.
 func (a *Account) SetWeather(w Weather) error {
 	a.weather = w
 	return a.apply()
 }
 
-// Weather returns what goes wrong.
+// Weather returns the current faults.
 func (a *Account) Weather() Weather { return a.weather }
 
 // RunOut sets the markets that have no capacity.
@@ -49,7 +49,7 @@ func (a *Account) RunOut(markets cloud.Market) error {
 // Out returns the markets that have no capacity.
 func (a *Account) Out() cloud.Market { return a.out }
 
-// plenty is how many addresses a subnet has that is not full.
+// plenty is the number of addresses of a subnet that is not full.
 const plenty = 60_000
 
 func (a *Account) apply() error {

@@ -14,27 +14,27 @@ import (
 
 // Call is a request to AWS on its way.
 type Call struct {
-	// Action is that of AWS, such as CreateFleet; Subject is what it is about, the same in every run.
+	// Action is the AWS action, such as CreateFleet. Subject is its object, which is the same in every run.
 	Action, Subject string
-	// Makes says that it makes machines.
+	// Makes says that the call makes machines.
 	Makes bool
-	// Do carries it out.
+	// Do executes the call.
 	Do func()
-	// Refuse gives the caller an answer without effect, Lose one that leaves the effect open, or the error of a
-	// connection; n chooses which.
+	// Refuse gives the caller an answer without effect. Lose gives one that leaves the effect open, or a connection
+	// error. n chooses the answer.
 	Refuse, Lose func(n int) error
 }
 
-// Transport takes a request to AWS and returns once its caller has an answer, which may be the error.
+// Transport takes a request to AWS, and returns once its caller has an answer or an error.
 type Transport func(ctx context.Context, c Call) error
 
-// direct carries requests out at once.
+// direct executes requests at once.
 func direct(_ context.Context, c Call) error {
 	c.Do()
 	return nil
 }
 
-// wire is the HTTP client of the SDK's clients: it asks the endpoint without a socket.
+// wire is the HTTP client of the SDK's clients; it calls the endpoint without a socket.
 type wire struct {
 	account *Account
 	send    Transport
@@ -77,9 +77,9 @@ func (w wire) Do(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// serve asks the endpoint.
+// serve passes a request to the endpoint.
 func (a *Account) serve(r *http.Request, body []byte) *http.Response {
-	sent := r.Clone(context.Background()) // what is on its way lands, whatever becomes of its caller
+	sent := r.Clone(context.Background()) // a request on its way lands, whatever happens to its caller
 	sent.Body = io.NopCloser(bytes.NewReader(body))
 	sent.Host, sent.RequestURI = r.URL.Host, ""
 	recorder := httptest.NewRecorder()
@@ -87,7 +87,7 @@ func (a *Account) serve(r *http.Request, body []byte) *http.Response {
 	return recorder.Result()
 }
 
-// nameOf returns the action of a request and what it is about, the same in every run.
+// nameOf returns the action of a request and its subject, which is the same in every run.
 func nameOf(r *http.Request, body []byte) (action, subject string) {
 	if target := r.Header.Get("X-Amz-Target"); target != "" {
 		return target[strings.LastIndex(target, ".")+1:], ""
@@ -108,7 +108,7 @@ func nameOf(r *http.Request, body []byte) (action, subject string) {
 	return action, subject
 }
 
-// refusedWith is an answer of EC2 that says no.
+// refusedWith returns an error answer of EC2.
 func refusedWith(status int, code string) func() (*http.Response, error) {
 	return func() (*http.Response, error) {
 		text := fmt.Sprintf(
@@ -120,7 +120,7 @@ func refusedWith(status int, code string) func() (*http.Response, error) {
 	}
 }
 
-// cut is a connection that ends.
+// cut returns a connection error.
 func cut(text string) func() (*http.Response, error) {
 	return func() (*http.Response, error) { return nil, errors.New("simulation: " + text) }
 }

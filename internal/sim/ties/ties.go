@@ -1,7 +1,7 @@
-// Package ties says where kube-scheduler admits pods that are tied to others: required pod affinity and anti-affinity,
-// and topology spread with DoNotSchedule. It reads API objects and shares no code with the engine.
-// localcluster/oracle/cases holds it to kube-scheduler's own filter plugins. It leaves out matchLabelKeys, which the
-// API server merges into the selectors.
+// Package ties decides where kube-scheduler admits pods that are tied to others: required pod affinity and
+// anti-affinity, and topology spread with DoNotSchedule. It reads API objects and shares no code with the engine.
+// localcluster/oracle/cases compares it with kube-scheduler's own filter plugins. It leaves out matchLabelKeys, which
+// the API server merges into the selectors.
 package ties
 
 import (
@@ -13,14 +13,14 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// Cluster is the nodes and the pods that are bound to them. Use [New].
+// Cluster is a set of nodes and the pods bound to them. Use [New].
 type Cluster struct {
 	nodes      []*corev1.Node
 	byName     map[string]*corev1.Node
 	namespaces map[string]map[string]string
-	pods       []*corev1.Pod // with Spec.NodeName as in at
+	pods       []*corev1.Pod // at has the node of each
 	at         []*corev1.Node
-	repelling  int // pods with required anti-affinity
+	repelling  int // number of pods with required anti-affinity
 }
 
 // New returns a cluster of these nodes without pods. namespaces maps names to labels.
@@ -32,7 +32,7 @@ func New(nodes []*corev1.Node, namespaces map[string]map[string]string) *Cluster
 	return c
 }
 
-// Bind counts a pod on a node. Finished pods and unknown nodes count for nothing.
+// Bind counts a pod on a node. Finished pods and unknown nodes are ignored.
 func (c *Cluster) Bind(pod *corev1.Pod, node string) {
 	at := c.byName[node]
 	if at == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
@@ -44,7 +44,7 @@ func (c *Cluster) Bind(pod *corev1.Pod, node string) {
 	}
 }
 
-// Refusal returns the name of kube-scheduler's plugin that refuses the pod on the node, "" when none does.
+// Refusal returns the name of the kube-scheduler plugin that refuses the pod on the node, "" for none.
 func (c *Cluster) Refusal(pod *corev1.Pod, node *corev1.Node) string {
 	if len(spreadOf(pod)) > 0 && !c.spreads(pod, node) {
 		return "PodTopologySpread"
@@ -79,7 +79,7 @@ func antiOf(pod *corev1.Pod) []corev1.PodAffinityTerm {
 	return pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// chooses reports whether a term of owner is about the other pod.
+// chooses reports whether a term of owner selects the other pod.
 func (c *Cluster) chooses(owner *corev1.Pod, term corev1.PodAffinityTerm, other *corev1.Pod) bool {
 	in := slices.Contains(term.Namespaces, other.Namespace)
 	if len(term.Namespaces) == 0 && term.NamespaceSelector == nil {
@@ -130,8 +130,8 @@ func (c *Cluster) refusedByAnti(pod *corev1.Pod, node *corev1.Node) bool {
 	return false
 }
 
-// finds reports whether each term of the pod's affinity finds a pod near the node that all terms are about. Where
-// there is none in any domain, a pod that its own terms are about may be the first.
+// finds reports whether each term of the pod's affinity has, in the node's domain, a pod that all terms select. If no
+// domain has one, a pod that its own terms select may be the first.
 func (c *Cluster) finds(pod *corev1.Pod, node *corev1.Node) bool {
 	terms := affinityOf(pod)
 	if len(terms) == 0 {
@@ -162,7 +162,7 @@ func (c *Cluster) choosesAll(owner *corev1.Pod, terms []corev1.PodAffinityTerm, 
 	})
 }
 
-// spreads reports whether the pod may come to the node by all its spread constraints.
+// spreads reports whether all spread constraints of the pod allow the node.
 func (c *Cluster) spreads(pod *corev1.Pod, node *corev1.Node) bool {
 	all := spreadOf(pod)
 	for _, constraint := range all {
@@ -186,7 +186,7 @@ func (c *Cluster) spreads(pod *corev1.Pod, node *corev1.Node) bool {
 	return true
 }
 
-// counted returns the pods of each domain that a constraint of the pod counts.
+// counted returns, for each domain, the number of pods that a constraint counts.
 func (c *Cluster) counted(pod *corev1.Pod, all []corev1.TopologySpreadConstraint,
 	constraint corev1.TopologySpreadConstraint) map[string]int {
 	counts, eligible := map[string]int{}, map[*corev1.Node]bool{}

@@ -1,4 +1,4 @@
-// Package commandlinetest is what the tests of our programs have in common.
+// Package commandlinetest holds what the tests of our programs share.
 package commandlinetest
 
 import (
@@ -15,7 +15,7 @@ import (
 // Program returns a program that writes its log to the given writer.
 type Program func(logs io.Writer) commandline.Program
 
-// Call runs the program with arguments, in an environment of these variables only.
+// Call runs the program with arguments, and with these environment variables only.
 func (p Program) Call(t *testing.T, environment map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
@@ -24,8 +24,8 @@ func (p Program) Call(t *testing.T, environment map[string]string, args ...strin
 	return code, out.String(), err.String()
 }
 
-// PageNamesItsFlags reports flags in backquotes on a page of the docs that the program does not have. There must be at
-// least so many that it has.
+// PageNamesItsFlags reports flags in backquotes on a page of the docs that the program does not have. At least atLeast
+// flags must be known ones.
 func (p Program) PageNamesItsFlags(t *testing.T, page string, atLeast int) {
 	t.Helper()
 	content, err := os.ReadFile(page)
@@ -46,8 +46,7 @@ func (p Program) PageNamesItsFlags(t *testing.T, page string, atLeast int) {
 	}
 }
 
-// ConfigIsReadAgain demands that what --print-config prints is a configuration file, which says the same when it is
-// read (U-13).
+// ConfigIsReadAgain checks that the output of --print-config is a configuration file with the same settings (U-13).
 func (p Program) ConfigIsReadAgain(t *testing.T) {
 	t.Helper()
 	from := regexp.MustCompile(`(?m) # [a-z]+$`)
@@ -71,7 +70,7 @@ func File(t *testing.T, content string) string {
 	return path
 }
 
-// Kubeconfig writes one for a server, without a user, and returns its path.
+// Kubeconfig writes a kubeconfig for a server, without a user, and returns its path.
 func Kubeconfig(t *testing.T, server string) string {
 	t.Helper()
 	return File(t,

@@ -16,22 +16,22 @@ type Config struct {
 	// Plan plans for the snapshot's pending pods.
 	Plan func(*cluster.Snapshot) plan.Plan
 	Seed uint64
-	// Launch is how long a machine takes at least until its node joins, Spread how much longer the slowest takes.
+	// Launch is the least time that a machine takes until its node joins, Spread how much longer the slowest takes.
 	Launch, Spread int64
 	// Try is how long the scheduler takes for a pod.
 	Try int64
-	// Every is how soon what is pending is planned for again after something has changed.
+	// Every is how long after a plan pending pods are planned for again, if something has changed.
 	Every int64
-	// Hold is for how long a node that has joined is kept closed at most, until all of its plan have joined.
+	// Hold is how long a node that has joined is kept closed at most, until all of its plan have joined.
 	Hold int64
-	// Quiet is for how long no pod may have been bound and no node opened, and none may be on its way, before further
-	// nodes are launched; PutOff, for how long they are put off at most, unless the pods that wait then take longer at
-	// the pace of the scheduler, and Slowest, for how long in any case.
+	// Quiet is how long nothing must happen before further nodes are launched: no pod is bound, no node opens, and
+	// none is on its way. PutOff is how long launches are put off at most, or longer if the pods that wait then take
+	// longer at the pace of the scheduler. Slowest is the bound in any case.
 	Quiet, PutOff, Slowest int64
 	// Nominate lets the scheduler bind each pod where it was planned, if that still has room.
 	Nominate bool
-	// Keep says whose room the scheduler keeps on a node that opens, of claim and name, given the claims whose nodes
-	// open just then and the time in seconds; nil for nobody's.
+	// Keep returns the pods for which the scheduler keeps room on a node that opens, by claim and name. opens holds
+	// the claims whose nodes open just then; now is in seconds. nil keeps none.
 	Keep func(s *cluster.Snapshot, claim, node string, opens map[string]bool, now int64) []*cluster.Pod
 	// Limit ends a play that does not come to rest.
 	Limit int64
@@ -104,7 +104,8 @@ func Play(start *cluster.Snapshot, c Config) Outcome {
 // workers is how many workloads make their pods at the same time, as kube-controller-manager does.
 const workers = 5
 
-// arrival is the order in which pods come into being: workload by workload, a few of them at the same time.
+// arrival returns pods in the order in which they come into being: workload by workload, a few of these at the same
+// time.
 func arrival(pods []*cluster.Pod, dice *rand.Rand) []*cluster.Pod {
 	var groups [][]*cluster.Pod
 	at := map[*cluster.Shape]int{}
@@ -217,7 +218,7 @@ func (p *play) planAt() (int64, bool) {
 	return p.plans, true
 }
 
-// turn returns how long the scheduler still has its turn before further nodes are launched.
+// turn returns how much longer the scheduler has its turn before further nodes are launched.
 func (p *play) turn(nominated int) int64 {
 	if p.Quiet == 0 || p.Waves == 0 {
 		return 0
@@ -270,7 +271,7 @@ func (p *play) plan() {
 	p.launch(result)
 }
 
-// launch begins what a plan launches.
+// launch starts the launches of a plan.
 func (p *play) launch(result plan.Plan) {
 	if len(result.Launches) == 0 {
 		p.off = -1

@@ -93,7 +93,7 @@ func (s *Scheduler) Bind(shape *cluster.Shape, node string) {
 }
 
 const (
-	// fewNodes is up to how many nodes all that take a pod are scored; of more, a share.
+	// fewNodes is the number of nodes up to which all that take a pod are scored; of more, a share.
 	fewNodes = 100
 	// leastShare, in percent, is the smallest share.
 	leastShare = 5
@@ -137,7 +137,8 @@ func (s *Scheduler) Scores(shape *cluster.Shape) map[string]int64 {
 	return byName
 }
 
-// fitting returns nodes that take the pod: all, or as many as the scheduler looks for.
+// fitting returns nodes that take the pod: all, or as many as the scheduler looks for. The next search begins behind
+// them.
 func (s *Scheduler) fitting(shape *cluster.Shape) []*standing {
 	var list []*standing
 	ties := s.tiesOf(shape)

@@ -193,7 +193,7 @@ func (s *Scheduler) spread(shape *cluster.Shape, nodes []*standing) []int64 {
 	return scores
 }
 
-// count is how many pods on the node are of shapes that counts says yes to.
+// count returns how many pods on the node have shapes that counts accepts.
 func (n *standing) count(counts func(*cluster.Shape) bool) int {
 	sum := 0
 	for shape, times := range n.shapes {
@@ -234,7 +234,7 @@ func (s *Scheduler) near(shape *cluster.Shape, nodes []*standing) []int64 {
 	return scores
 }
 
-// weigh adds what pods of the shape other on a node say about where the pod should be, and what it says about them.
+// weigh adds the preferences of the pod about pods of the shape other on a node, and their preferences about the pod.
 func (s *Scheduler) weigh(weights map[[2]string]int64, n *standing, shape, other *cluster.Shape, times int) {
 	say := func(of, about *cluster.Shape) {
 		for _, w := range of.Wishes {

@@ -12,7 +12,7 @@ type ties struct {
 	// forbidden are domains that anti-affinity closes, by key and value.
 	forbidden map[[2]string]bool
 	together  []map[string]bool // by affinity term: the domains with a pod that it is about
-	alone     bool              // no pod is there that all affinity terms are about, but the pod is such a one itself
+	alone     bool              // all affinity terms are about the pod itself, and about no pod that is there
 	spread    []map[string]int  // by spread constraint: pods in each domain
 	lowest    []int
 	own       []int // by spread constraint: 1 when the pod counts itself

@@ -45,8 +45,8 @@ func Beside(way Way, overhead int64) Way {
 	}
 }
 
-// extra is what a node counts beside its price while pods are packed again, as a multiple of the whole tolerance
-// divided by the number of nodes. Of 2 to 32 it found the fewest nodes for the time in plain-5000.
+// extra is what a node counts beside its price while pods are packed again. Its unit is the whole tolerance divided by
+// the number of nodes. Of 2 to 32 it found the fewest nodes for the time in plain-5000.
 const extra = 8
 
 // fewer is a search for fewer nodes than the cheapest ones.

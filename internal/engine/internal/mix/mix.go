@@ -18,6 +18,7 @@
 //	knapsack.go  the most valuable whole pods on one node
 //	parts.go     the same if pods could be split: an upper bound
 //	master.go    the linear program over patterns
+//	fewer.go     fewer nodes for hardly more money
 package mix
 
 import (

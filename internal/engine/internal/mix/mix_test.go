@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// problems draws items and bins of two or three resources, some bins closed to some items.
+// problems draws random items and bins of two or three resources. Some bins are closed to some items.
 func problems(t *rapid.T, kinds, most int) ([]Item, []Bin) {
 	resources := rapid.IntRange(1, 3).Draw(t, "resources")
 	var items []Item
@@ -71,7 +71,7 @@ func TestEveryPodOnceAndNoNodeTooFull(t *testing.T) {
 	})
 }
 
-// More passes are never dearer, and cheaper for some problems of few pods.
+// More passes never cost more, and cost less for some problems of few pods.
 func TestCareIsNeverDearer(t *testing.T) {
 	t.Parallel()
 	drawn := rapid.Custom(func(t *rapid.T) *problem {
@@ -124,8 +124,8 @@ func holdsAll(bin Bin, items []Item, counts []int) bool {
 	return true
 }
 
-// P-22: for few pods the least price is known by trying everything. On average the result is within half a percent of
-// it, and never more than a third above.
+// P-22: for few pods, trying everything finds the least price. On average the result is within half a percent of it,
+// and never more than a third above.
 func TestCloseToTheLeastPrice(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 7))
@@ -236,8 +236,8 @@ func TestFewerNodesKeepToTheTolerance(t *testing.T) {
 	})
 }
 
-// B-20: what a node costs beside its price never brings more nodes than the prices alone do, nor a higher cost in
-// all; 0 changes nothing. From one overhead to a higher one that is not so: each is only compared with none.
+// B-20: an overhead for each node never brings more nodes than the prices alone do, nor a higher cost in all. An
+// overhead of 0 changes nothing. Overheads are only compared with none: from one to a higher one this need not hold.
 func TestWhatANodeCostsBesideItsPriceNeverBringsMore(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -256,7 +256,7 @@ func TestWhatANodeCostsBesideItsPriceNeverBringsMore(t *testing.T) {
 	})
 }
 
-// B-20: a large node for eight small ones costs 160 more, and has seven nodes less.
+// B-20: a large node in place of eight small ones costs 160 more, and saves seven nodes.
 func TestWhatANodeCostsBesideItsPriceBringsFewer(t *testing.T) {
 	t.Parallel()
 	items := []Item{{Amounts: []int64{1}, Count: 16}}
@@ -268,8 +268,8 @@ func TestWhatANodeCostsBesideItsPriceBringsFewer(t *testing.T) {
 	}
 }
 
-// P-22: the money that a tolerance allows is spent: a large node for eight small ones costs 0.16, so a tenth of 1.60
-// pays one.
+// P-22: the money that a tolerance allows is spent. A large node for eight small ones costs 0.16 more, so a tenth of
+// 1.60 pays for one.
 func TestAToleranceSavesNodes(t *testing.T) {
 	t.Parallel()
 	items := []Item{{Amounts: []int64{1}, Count: 32}}

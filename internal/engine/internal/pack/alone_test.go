@@ -14,14 +14,14 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/script"
 )
 
-// alone is a cluster, and what one rule says of the pod "asks" when no other rule is asked.
+// alone is a cluster, and what one rule by itself says of the pod "asks".
 type alone struct {
 	rule   rule
 	says   string
 	script string
-	// refuses: the existing nodes that are refused, with "now" where it is for now. opens: types that are left for
-	// new nodes, by pool. narrows: types that are left of a node of each pool on which the pods of the script with
-	// "on" in their name were placed. explains: why no pool launches.
+	// refuses: the existing nodes that are refused, with "now" for topology.Now. opens: the types left for new nodes,
+	// by pool. narrows: the types left of a node of each pool, after the pod "on", if there is one, was placed on it.
+	// explains: why no pool launches.
 	refuses, opens, narrows, explains string
 	ties                              bool
 }

@@ -109,10 +109,10 @@ type side struct {
 	cheapest int
 }
 
-// decideCounting narrows what a planned node would become, until all spread constraints that are about a pod of the
-// shape are sure whether they count the node. It takes the side that leaves the cheapest offering, so that deciding
-// costs nothing. The claim carries the demands of that side. Where minValues or limits leave no side, the node stays
-// undecided: see topology.Counting.
+// decideCounting narrows what a planned node would become, for the spread constraints that are about a pod of the
+// shape. After that each of them is sure whether it counts the node. It takes the side that leaves the cheapest
+// offering, so that deciding costs nothing. The claim carries the demands of that side. Where minValues or limits
+// leave no side, the node stays undecided: see topology.Counting.
 func (s *solver) decideCounting(n *planned, a *attempt) {
 	for owner, c := range s.topology.Unsure(a.info.topology, a.index) {
 		if s.counts(&a.outlook)(owner, c) != topology.Maybe {

@@ -10,8 +10,8 @@ import (
 )
 
 // This file packs pods by price that constraints tie to each other (P-22, ADR 0030). If each went to the first node
-// that takes it, there would be large nodes that are full, and a small, nearly empty one for every pod that keeps
-// apart. So nodes are drafted before any pod is placed:
+// that takes it, large nodes would be full, and every pod that keeps apart would get a small, nearly empty one. So
+// nodes are drafted before any pod is placed:
 //
 //   - Each pod is given a class. That is the label values of a node that constraints look at, without the hostname
 //     (draftclass.go): a zone, where constraints are about zones. The tracker is asked as if each class were one node.

@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// P-22: a zone that has to have memory left for its cores takes pods with memory at no price, however many pods it
+// P-22: a zone that has memory left over beside its cores takes pods with memory at no price, however many pods it
 // has.
 func TestAPodComesWhereItAddsLeast(t *testing.T) {
 	t.Parallel()

@@ -201,8 +201,8 @@ func (d *draft) crowd(c *class, info *shape) int32 {
 	return sum
 }
 
-// price computes what a unit of each resource costs in each class where it is cheapest, and what all pods would cost
-// there if they could be split.
+// price computes for each class what a unit of each resource costs where it is cheapest, and what all pods would cost
+// if they could be split.
 func (d *draft) price() {
 	var sum resources.Vector
 	for _, own := range d.pods {

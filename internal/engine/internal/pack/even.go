@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// This file plans nodes of one size where pods that keep apart by hostname decide how many nodes there are (B-16, ADR
-// 0021). kube-scheduler puts pods where it likes, not where they were planned. The cheapest plan has a small node for
+// This file plans nodes of one size if pods that keep apart by hostname decide how many nodes there are (ADR 0021,
+// B-16). kube-scheduler puts pods where it likes, not where they were planned. The cheapest plan has a small node for
 // each pod that keeps apart, and large ones for all others. Then the others fill the small nodes, and each pod that
 // finds its place taken needs a further one. Nodes of one size each have room for their share of all pods, whichever
 // pods come.

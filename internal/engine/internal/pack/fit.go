@@ -19,7 +19,7 @@ func Fit(snapshot *cluster.Snapshot, pods []*cluster.Pod) (map[*cluster.Node][]*
 }
 
 // Room is [Fit] for as many of the pods as have a place, and returns the others as rest. No pod has a place if
-// constraints could not be judged while the pods were placed.
+// the placement violates a spread constraint in the end.
 func Room(snapshot *cluster.Snapshot,
 	pods []*cluster.Pod) (placed map[*cluster.Node][]*cluster.Pod, rest []*cluster.Pod) {
 	free, blocked := able(pods)

@@ -31,7 +31,7 @@ const (
 )
 
 // evenHosts plans with nodes that are opened first for pods spread over hostnames. It returns the better plan, and
-// whether that is not than.
+// whether that is a new one.
 func evenHosts(snapshot *cluster.Snapshot, pods []*cluster.Pod, than plan.Plan) (best plan.Plan, better bool) {
 	t, zones, most := hostsFor(snapshot, pods, than)
 	for tries := 0; t.hosts.nodes > 0 && tries < maxHosts; tries++ {
@@ -112,7 +112,7 @@ func hostsFor(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) (t t
 	return t, d.zones, costs(snapshot, p) - before + least*tolerance(snapshot)
 }
 
-// hostDemand is what pods ask for of which some are spread over hostnames.
+// hostDemand is the demand of pods, some of them spread over hostnames.
 type hostDemand struct {
 	demand
 	late    map[*cluster.Shape]int // how many pods are spread over hostnames, by shape
@@ -170,7 +170,7 @@ func (d *hostDemand) nodesOf(room resources.Vector) int {
 	return evenOver(d.zones, int(nodes))
 }
 
-// shares returns what the pods that are spread over hostnames request on the fullest of so many nodes.
+// shares returns what pods spread over hostnames request on the fullest of so many nodes.
 func (d *hostDemand) shares(nodes int64) resources.Vector {
 	var sum resources.Vector
 	for shape, count := range d.late {

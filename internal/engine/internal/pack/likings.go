@@ -8,10 +8,10 @@ import (
 )
 
 // This file chooses by what pods prefer, among places that cost the same (P-05, P-08). A pod likes a pool less than
-// others if it does not tolerate the pool's PreferNoSchedule taint, or if another pool of the same weight has the
-// custom labels that it wishes. Such a pool gives it a new node only when no other pool does. But a node that the pool
-// gets anyway is used before another one is launched. When every pod has its place, pods on existing nodes move to
-// nodes that they like better and that have room. Nothing is launched for that, and no pod loses its place.
+// others for a PreferNoSchedule taint that it does not tolerate, or if another pool of the same weight has the custom
+// labels that it wishes. A pool that it likes less gives it a new node only when no other pool does. But a node that
+// the pool gets anyway is used before another one is launched. When every pod has its place, pods on existing nodes
+// move to nodes that they like better and that have room. Nothing is launched for that, and no pod loses its place.
 
 // preferenceRule: what pods prefer never keeps them from a place. It is in the list so that the list is complete. What
 // it does is in this file and in wishes.go.

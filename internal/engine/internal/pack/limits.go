@@ -87,8 +87,8 @@ func (p *pool) admitted() int {
 	return left
 }
 
-// cheapestWithin returns the first of offers, in the order of the catalogue, whose capacity the pool's resource
-// limits still admit when held is already counted, or -1.
+// cheapestWithin returns the first of offers, in the order of the catalogue, whose capacity the pool's resource limits
+// still admit; -1 if there is none. held is counted already.
 func (p *pool) cheapestWithin(offers catalog.Bits, held resources.Vector) int {
 	return p.firstWithin(p.used, offers, held)
 }

@@ -61,8 +61,8 @@ const (
 	nearLeastNodes = 1.1
 )
 
-// nearLeast reports whether other plans could hardly be better. That is so if all pods are on new nodes that cost
-// little more than they must, and that are hardly more than the pods that keep apart.
+// nearLeast reports whether other plans could hardly be better. Then all pods are on new nodes. The nodes cost little
+// more than they must, and are hardly more than the pods that keep apart.
 func nearLeast(snapshot *cluster.Snapshot, pods []*cluster.Pod, p plan.Plan) bool {
 	return len(p.Unplaced)+len(p.Nominations) == 0 &&
 		float64(len(p.Launches)) <= nearLeastNodes*float64(keepingApart(pods)) &&

@@ -232,8 +232,8 @@ func (s *solver) placedOn(n *existing, a *attempt) {
 	}
 }
 
-// tryPlanned places pods, all or none, on a planned node, if there is a way in which the rules leave some offering
-// that fits all its pods and these.
+// tryPlanned places pods, all or none, on a planned node. It needs a way in which the rules leave some offering that
+// fits all pods of the node and these.
 func (s *solver) tryPlanned(index int, a *attempt) topology.Verdict {
 	verdict := s.weigh(index, a)
 	if verdict == topology.Yes {

@@ -149,7 +149,7 @@ var homes = map[string][]string{
 	},
 }
 
-// A constraint has one home: who changes what it means finds all of it in its file.
+// A constraint has one home: whoever changes its meaning finds all of it in its file.
 func TestAConstraintHasOneHome(t *testing.T) {
 	t.Parallel()
 	seen := map[string]map[string]bool{}

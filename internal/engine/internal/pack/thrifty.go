@@ -12,7 +12,7 @@ import (
 )
 
 // This file places tied pods where they add least to the price (P-22, ADR 0040). The first planned node that takes a
-// pod may have to become one of twice the size for it, while a small node of its own would cost next to nothing.
+// pod may have to double its size for it. A small node of the pod's own would cost next to nothing.
 
 const (
 	// thrift bounds how much dearer a planned node may get for a pod: this many times the price of a new node. Nodes
@@ -22,8 +22,7 @@ const (
 	enoughCost = 1.05
 )
 
-// SketchThriftily is [Sketch], or a plan in which tied pods go where they add least to the price, if that is the
-// better one.
+// SketchThriftily is [Sketch], or a plan with tied pods where they add least to the price, if that is the better one.
 func SketchThriftily(snapshot *cluster.Snapshot, pods []*cluster.Pod) plan.Plan {
 	return thriftier(snapshot, pods, mix.Sketch, Sketch(snapshot, pods), false)
 }
@@ -70,9 +69,9 @@ func prepaying(p *cluster.Pool) bool {
 		slices.ContainsFunc(p.Catalog.Offers, func(o catalog.Offer) bool { return o.Reservation > 0 }))
 }
 
-// placeThriftily places a pod on existing capacity, on the planned node to whose price it adds least, or on a new node
-// if each planned one would get too much dearer. Planned nodes of pools that it likes less than others come last, as
-// ever.
+// placeThriftily places a pod on existing capacity, or on the planned node to whose price it adds least. If each
+// planned node would get too much dearer, it plans a new one. Planned nodes of pools that it likes less than others
+// come last, as ever.
 func (s *solver) placeThriftily(pod *cluster.Pod, info *shape) bool {
 	for len(info.refused) < s.bins() {
 		info.refused = append(info.refused, false)

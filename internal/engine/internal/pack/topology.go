@@ -229,7 +229,7 @@ func (s *solver) repelling() []*cluster.Pod {
 	return list
 }
 
-// stand adds an existing node to a tracker, with what runs on it.
+// stand adds an existing node and the pods on it to a tracker.
 func (s *solver) stand(t *topology.Tracker, n *existing) {
 	index := t.AddBin(n.labelValue, n.counts())
 	t.Occupy(index)
@@ -252,7 +252,7 @@ func standingOf(pod *cluster.Pod) topology.Standing {
 	return topology.Running
 }
 
-// offerDomains makes known where new nodes for the shape could stand, so that spread constraints reach for them.
+// offerDomains tells the tracker where new nodes for the shape could be, so that spread constraints reach for them.
 func (s *solver) offerDomains(info *shape) {
 	for _, constraint := range info.Spread {
 		if constraint.Key == cluster.LabelHostname {

@@ -129,8 +129,8 @@ type crowd struct {
 
 func (s *solver) newCrowds() *crowds { return &crowds{solver: s, counts: map[string]*crowd{}} }
 
-// near returns the crowd of a term. When first asked for it, it counts the pods on existing nodes and on every planned
-// node whose value is decided by then, whether or not its turn is over. The others count when they are decided.
+// near returns the crowd of a term. When first asked for it, it counts the pods on existing nodes, and on every
+// planned node whose value is decided by then, its turn over or not. The others count when they are decided.
 func (c *crowds) near(term cluster.AffinityTerm) *crowd {
 	key := term.String()
 	if known, found := c.counts[key]; found {

@@ -40,7 +40,7 @@ type spread struct {
 	used       int32      // number of domains in use
 	levels     []int32
 	lowest     int32
-	landed     []int32 // domains in which this round has placed pods that have the constraint
+	landed     []int32 // domains where this round has placed pods that have the constraint
 	late       bool    // a domain came to take part after pods had landed
 	floor      int32   // the minimum is taken to be at most this; -1: no such bound (see Tracker.Violated)
 }
@@ -365,7 +365,7 @@ func (t *Tracker) matchesAll(terms []cluster.AffinityTerm, shape *cluster.Shape)
 	return !slices.ContainsFunc(terms, func(term cluster.AffinityTerm) bool { return !t.Matches(term, shape) })
 }
 
-// Repel reports whether pods of two shapes must not stand on one node, by a required anti-affinity of either.
+// Repel reports whether a required anti-affinity of either keeps pods of two shapes off the same node.
 func (t *Tracker) Repel(a, b *cluster.Shape) bool {
 	return t.repels(a, b, func(string) bool { return true })
 }

@@ -248,8 +248,8 @@ func (t *Tracker) Fix(key, bin int, domain int32) {
 	}
 }
 
-// Offer tells the spread constraints of a shape that new nodes could be in a domain of the key, so that it counts as
-// an empty domain. Pods are spread over all zones in which nodes can be launched, not only over those in use.
+// Offer tells the spread constraints of a shape that new nodes could be in a domain of the key. Even while empty it
+// counts: pods are spread over all zones in which nodes can be launched, not only over those in use.
 func (t *Tracker) Offer(shape *cluster.Shape, key int, value string) {
 	for _, s := range t.Rules(shape).spreads {
 		if s.key == key {
