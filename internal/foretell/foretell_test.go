@@ -165,8 +165,8 @@ func TestU03_RestIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestU03_WhatNobodyMakesAgainIsLost: a pod without a controller ends with its node, and what was launched for it is
-// empty; another one moves.
+// TestU03_WhatNobodyMakesAgainIsLost: a pod without a controller is lost with its node, and the node launched for it
+// is empty. A pod with one moves.
 func TestU03_WhatNobodyMakesAgainIsLost(t *testing.T) {
 	t.Parallel()
 	base := settled(t, offers("big"), pool(), class(), pod("a", true), pod("b", false))
@@ -200,8 +200,7 @@ func TestU03_NothingGivenIsChanged(t *testing.T) {
 	}
 }
 
-// TestU03_NewNodesAreNew: a node that goes in a play is told from those that come in it, also where a slot gives one
-// the name of another.
+// TestU03_NewNodesAreNew: a node removed in a play differs by name from those that come, even if slots reuse names.
 func TestU03_NewNodesAreNew(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]karpenterv1.Limits{
@@ -231,7 +230,7 @@ func TestU03_NewNodesAreNew(t *testing.T) {
 	}
 }
 
-// TestU03_AReservationIsUsedOnce: what is reserved for one machine is not taken for two in one play.
+// TestU03_AReservationIsUsedOnce: a reservation for one machine is not used for two in one play.
 func TestU03_AReservationIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	c := offers("big")

@@ -10,10 +10,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// TestU03_Changes runs every script below testdata/changes. "files" has the manifests of a cluster; "change" prints
-// what would be different with the manifests that it has, with scale=NAMESPACE/NAME=N, delete=KIND/NAME and
-// remove=NODE, until=plan or until=quiet; fail=WORD,… is --fail-on; with the word json the same for programs; with
-// stored, the files are objects of a cluster.
+// TestU03_Changes runs every script below testdata/changes. "files" has the manifests of a cluster. "change" prints
+// the effect of its manifests, with scale=NAMESPACE/NAME=N, delete=KIND/NAME and remove=NODE, until=plan or
+// until=quiet; fail=WORD,… is --fail-on. With the word json it prints the same for programs; with stored, the files
+// are objects of a cluster.
 func TestU03_Changes(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/changes", func(t *testing.T, path string) {

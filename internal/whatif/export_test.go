@@ -2,5 +2,5 @@ package whatif
 
 import "github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 
-// Snapshot is the picture that a world explains, for tests that give it to controllers.
+// Snapshot returns the snapshot that a world explains, for tests that give it to controllers.
 func (w *World) Snapshot() *cluster.Snapshot { return w.store.Snapshot() }

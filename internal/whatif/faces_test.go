@@ -58,7 +58,7 @@ kind: Pod
 metadata: {name: odd, namespace: default}
 spec: {containers: [{name: main, resources: {requests: {cpu: "-1"}}}]}`
 
-// moving is a picture of which each look has another version, as if something had happened elsewhere.
+// moving is a snapshot with another version at each look, as if something had happened elsewhere.
 type moving struct{ cluster.Snapshot }
 
 func (m *moving) look() *cluster.Snapshot {
@@ -71,15 +71,15 @@ type picture func() *cluster.Snapshot
 
 func (p picture) Snapshot() *cluster.Snapshot { return p() }
 
-// idle carries nothing out, and nothing else is asked of it.
+// idle carries nothing out; its other methods are not used.
 type idle struct{ disruption.Applier }
 
 func (idle) Begin(context.Context) error { return nil }
 
 func (idle) Apply(context.Context, plan.Plan) (apply.Outcome, error) { return apply.Outcome{}, nil }
 
-// told is what the controller of provisioning says in three rounds about a picture in which nothing happens that
-// matters: its events and its lines at info.
+// told returns the provisioning controller's events and info lines in three rounds on a snapshot without relevant
+// changes.
 func told(t *testing.T, world *whatif.World) (events, lines []string) {
 	t.Helper()
 	state, tape, clock := &moving{*world.Snapshot()}, &controllertest.Tape{}, controllertest.NewClock()
@@ -99,9 +99,9 @@ func told(t *testing.T, world *whatif.World) (events, lines []string) {
 	return tape.Said(), lines
 }
 
-// TestU15_OneCauseHasManyFaces: of one picture, explain in text and in JSON, simulate, the event on the pod and the
-// line in the log have the same code and the same sentence, and the event says what to do. Nothing of it changes with
-// time, and the log says it once.
+// TestU15_OneCauseHasManyFaces: for one snapshot, explain in text and in JSON, simulate, the event on the pod and the
+// log line have the same code and sentence, and the event says what to do. Nothing of it changes with time, and the
+// log has it once.
 func TestU15_OneCauseHasManyFaces(t *testing.T) {
 	t.Parallel()
 	world, err := pictured(t, documentsOf(t, &datadriven.TestData{Cmd: "faces", Input: waitingPods}))

@@ -22,8 +22,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/whatif"
 )
 
-// machineOf is a NodePool with one node of type large and a pod that runs on no other pool's. Claim, node and pod have
-// that name.
+// machineOf returns a NodePool with one node of type large and a pod that runs on no other pool. Claim, node and pod
+// have that name.
 func machineOf(name, limits, condition, annotation string) string {
 	const form = `---
 apiVersion: karpenter.sh/v1
@@ -71,7 +71,7 @@ status: {phase: Running}
 		"NAME", name, "LIMITS", limits, "CONDITION", condition, "ANNOTATION", annotation).Replace(form)
 }
 
-// judged is what the controller of disruption says in a round about a world.
+// judged returns what the disruption controller reports in a round about a world.
 func judged(t *testing.T, world *whatif.World, pools ...client.Object) []string {
 	t.Helper()
 	server, tape := controllertest.NewServer(t, pools...).Build(), &controllertest.Tape{}
@@ -91,8 +91,8 @@ func judged(t *testing.T, world *whatif.World, pools ...client.Object) []string 
 	return tape.Said()
 }
 
-// TestU15_ANodeHasManyFaces: of nodes that stay, explain and the event on the NodeClaim have the same code and the
-// same sentence, and the event says what to do. The reason of the event is Karpenter's.
+// TestU15_ANodeHasManyFaces: for nodes that stay, explain and the event on the NodeClaim have the same code and
+// sentence, and the event says what to do. The reason of the event is Karpenter's.
 func TestU15_ANodeHasManyFaces(t *testing.T) {
 	t.Parallel()
 	text := "apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: default}\n" +

@@ -22,8 +22,7 @@ func eachSeed(t *testing.T, law func(t *testing.T, g generator)) {
 	}
 }
 
-// TestU03_NoChangeIsNoDifference: what is equal to what is there changes nothing, and a cluster at rest stays as it
-// is.
+// TestU03_NoChangeIsNoDifference: applying equal objects changes nothing, and a cluster at rest stays the same.
 func TestU03_NoChangeIsNoDifference(t *testing.T) {
 	eachSeed(t, func(t *testing.T, g generator) {
 		files := g.cluster()
@@ -122,7 +121,7 @@ func printed(t *testing.T, c Comparison) string {
 	return out.String()
 }
 
-// TestU03_WhatIsForetoldAddsUp: nodes come and go as the totals say, no pod is on two nodes or on none, and no pool is
+// TestU03_WhatIsForetoldAddsUp: nodes come and go as the totals say, each pod is on exactly one node, and no pool is
 // above its limit in the end.
 func TestU03_WhatIsForetoldAddsUp(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 )
 
-// BenchmarkU31_Look is what joinerctl top does at each look of what it holds of a cluster: processor time, whatever
-// else the machine does; and the memory that is held, and had from the system.
+// BenchmarkU31_Look measures one look of joinerctl top at its copy of a cluster: CPU time, whatever else the machine
+// does, and the memory that is used and reserved.
 func BenchmarkU31_Look(b *testing.B) {
 	for _, size := range [][2]int{{300, 3000}, {5000, 100000}} {
 		b.Run(fmt.Sprintf("nodes=%d", size[0]), func(b *testing.B) {

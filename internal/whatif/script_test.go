@@ -51,7 +51,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// unfilled is what a remedy of the catalogue still has to be filled in with (U-16).
+// unfilled matches parts of a remedy that still have to be filled in (U-16).
 var unfilled = regexp.MustCompile(`(?m)^ +(do +|one of +)?[a-z].*\b(NAME|CLAIM|POOL|KEY)\b.*$`)
 
 func documentsOf(t *testing.T, d *datadriven.TestData) []whatif.Document {

@@ -62,8 +62,9 @@ func statusAt(t *testing.T, since time.Duration, waiting time.Duration) whatif.S
 	return world.Status(whatif.StatusInput{PodsWaiting: waiting, Draining: time.Hour})
 }
 
-// TestU24_WhatIsUrgentComesFirst: what holds until somebody acts comes before what ends by itself; a pod has to wait
-// long enough; those of DaemonSets are none that wait for a node; what is not planned for is told (U-42).
+// TestU24_WhatIsUrgentComesFirst: causes that last until somebody acts come before those that end by themselves. A pod
+// must wait long enough. Pods of DaemonSets do not wait for a node. Objects that are not planned for are reported
+// (U-42).
 func TestU24_WhatIsUrgentComesFirst(t *testing.T) {
 	t.Parallel()
 	s := statusAt(t, 5*time.Minute, 5*time.Minute)

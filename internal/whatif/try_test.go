@@ -14,8 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/view"
 )
 
-// with is a cluster's files with another state of one object, and for a pod of a workload with that pod beside the
-// others.
+// with returns a cluster's files with another version of one object. A workload's pod is added to the others.
 func (g generator) with(files []Document, w *World, changed client.Object) []Document {
 	g.t.Helper()
 	var list []Document
@@ -62,9 +61,9 @@ func othersWait(in, than *World) bool {
 	return slices.ContainsFunc(in.planned().Unplaced, func(u plan.Unplaced) bool { return !waited[u.Pod.String()] })
 }
 
-// TestU04_WhatIsTriedPlacesThePod: each change that --try tells, done, gives the pod a place in a world that is read
-// anew, and takes none from another; each that was tried and is not told does not. Nothing of the world is changed by
-// that, and of equals the cheapest is first.
+// TestU04_WhatIsTriedPlacesThePod: each change that --try shows gives the pod a place when it is applied to a fresh
+// world, and takes none from another pod. Changes that were tried but not shown do not. The world stays the same, and
+// the cheapest of equal changes is first.
 func TestU04_WhatIsTriedPlacesThePod(t *testing.T) {
 	t.Parallel()
 	told, not := 0, 0

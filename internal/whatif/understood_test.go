@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 )
 
-// TestU31_WhatIsLeftOutOfAClusterChangesNothing: planned is the same for whole documents and for what is kept of them,
-// twice, and of a pod nothing is kept that its containers run (U-40).
+// TestU31_WhatIsLeftOutOfAClusterChangesNothing: the plan is the same for whole documents and for what is kept of
+// them, twice. What a pod's containers run is not kept (U-40).
 func TestU31_WhatIsLeftOutOfAClusterChangesNothing(t *testing.T) {
 	t.Parallel()
 	reads, err := NewUnderstanding()
@@ -56,7 +56,7 @@ func TestU31_WhatIsLeftOutOfAClusterChangesNothing(t *testing.T) {
 	}
 }
 
-// stored are the objects of a world as a cluster has them, with more in its pods than planning looks at.
+// stored returns the objects of a world as a cluster has them, with more in its pods than planning uses.
 func stored(t *testing.T, w *World) (documents []Document) {
 	t.Helper()
 	for _, o := range w.told {

@@ -1,7 +1,7 @@
-// Package allocatable holds nodes of EC2 to what was planned with them: user data is read as the images of AL2023 and
-// Bottlerocket read it, and the code of the kubelet, linked in from the release that this module depends on, says what
-// such a node has left for pods (E-22). It has tests only.
+// Package allocatable checks nodes of EC2 against what was planned with them. It reads user data as the images of
+// AL2023 and Bottlerocket do. The code of the kubelet, linked in from the release that this module depends on, then
+// says what such a node leaves for pods (E-22). It has tests only.
 //
-// What the images add to user data stands in images_test.go, as facts of nodeadm (awslabs/amazon-eks-ami, its kubelet
-// package) and of Bottlerocket's settings; no image was started.
+// images_test.go has what the images add to user data, as facts of nodeadm (awslabs/amazon-eks-ami, its kubelet
+// package) and of Bottlerocket's settings. No image was started.
 package allocatable

@@ -1,5 +1,5 @@
-// Package attack carries what the tests of attempts see to the story that make attack tells: the attempts of
-// docs/autonode-bypass.md and docs/control-plane-bypass.md, what became of each, who noticed, and after how long.
+// Package attack passes what tests of attempts see on to the story of make attack. It is about the attempts of
+// docs/autonode-bypass.md and docs/control-plane-bypass.md: what became of each, who noticed, and after how long.
 package attack
 
 import (
@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// Variable is the environment variable that makes tests say what they see.
+// Variable is the environment variable that makes tests print what they see.
 const Variable = "JOINER_ATTACK"
 
-// How something was seen.
+// How is the way in which something was seen.
 type How string
 
 const (
 	// Refused is an answer to the attempt itself.
 	Refused How = "refused"
-	// Told is a condition, an event or a metric that names what was done.
+	// Told is a condition, an event or a metric that names the attempt.
 	Told How = "told"
-	// Held is a state that is, or is again, as the policy wants it.
+	// Held is a state that stayed, or was restored to, what the policy wants.
 	Held How = "held"
-	// Waited is anything else that a test waited for. It is shown for a test that saw nothing of the other kinds.
+	// Waited is anything else that a test waited for. It is shown only for tests that saw nothing else.
 	Waited How = "waited"
 )
 
@@ -33,14 +33,14 @@ type Seen struct {
 	How How `json:"how"`
 	// who refused, told or repaired: an admission policy, a door, the operator
 	By    string        `json:"by"`
-	Text  string        `json:"text"`            // what was answered or told, cut off after longest bytes
+	Text  string        `json:"text"`            // the answer or report, cut after longest bytes
 	After time.Duration `json:"after,omitempty"` // since the test began to look, in nanoseconds; 0 for answers
 }
 
-// longest is how much of a text is kept: a line of a test's output has to stay in one piece.
+// longest bounds the bytes of a text: a line of a test's output must stay in one piece.
 const longest = 400
 
-// SawRefusal says that an attempt was answered with an error.
+// SawRefusal records that an attempt was answered with an error.
 func SawRefusal(t testing.TB, err error) {
 	t.Helper()
 	Saw(t, Seen{How: Refused, By: Refuser(err.Error()), Text: err.Error()})
@@ -48,7 +48,7 @@ func SawRefusal(t testing.TB, err error) {
 
 const mark = "attack: {"
 
-// Saw says what a test saw, where [Variable] is set.
+// Saw prints what a test saw, if [Variable] is set.
 func Saw(t testing.TB, seen Seen) {
 	t.Helper()
 	if os.Getenv(Variable) == "" {
@@ -64,7 +64,7 @@ func Saw(t testing.TB, seen Seen) {
 	t.Logf("attack: %s", text)
 }
 
-// Parse reads what [Saw] has said in a line of a test's output; false when the line is of something else.
+// Parse parses the output of [Saw] in a line of a test's output; it returns false for other lines.
 func Parse(line string) (Seen, bool) {
 	_, text, found := strings.Cut(line, mark)
 	if !found {
@@ -82,7 +82,7 @@ var (
 	byWebhook = regexp.MustCompile(`admission webhook "([^"]+)" denied`)
 )
 
-// Refuser names who wrote a refusal, from its text.
+// Refuser returns who wrote a refusal, from its text.
 func Refuser(text string) string {
 	if found := byPolicy.FindStringSubmatch(text); found != nil {
 		return "admission policy " + found[1]

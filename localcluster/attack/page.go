@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Attempt is one line of a table of a page.
+// Attempt is a row of a page's table.
 type Attempt struct {
 	Section string   // the heading above the table
 	Text    string   // what is tried
 	Outcome string   // what becomes of it, as the page says
-	Tests   []string // names of the tests that try it; none for what is so by design
+	Tests   []string // names of the tests that try it; none for outcomes by design
 }
 
 var (
@@ -46,8 +46,7 @@ func Attempts(page string) []Attempt {
 	return list
 }
 
-// cellsOf returns the cells of a line of a table; nil for any other line. A bar behind a backslash is part of its
-// cell.
+// cellsOf returns the cells of a table row; nil for any other line. An escaped bar is part of its cell.
 func cellsOf(line string) []string {
 	if !strings.HasPrefix(line, "|") || !strings.HasSuffix(line, "|") || len(line) < 2 {
 		return nil

@@ -18,18 +18,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/kwok"
 )
 
-// fieldManager is the name by which users apply objects.
+// fieldManager is the name with which users apply objects.
 const fieldManager = "users"
 
-// hands do what a script says.
+// hands execute a script.
 type hands struct {
 	client client.Client
 	view   *view
 	prefix string
-	kill   func(context.Context) error // ends joiner, and starts it again
+	kill   func(context.Context) error // kills joiner, and starts it again
 }
 
-// do carries a step out. That something is gone already is no error: users act at the same time as controllers.
+// do executes a step. It is no error if an object is gone already: users act at the same time as controllers.
 func (h hands) do(ctx context.Context, step Step) error {
 	switch step.Verb {
 	case Apply:
@@ -77,7 +77,7 @@ func (h hands) do(ctx context.Context, step Step) error {
 	return fmt.Errorf("no such verb: %q", step.Verb)
 }
 
-// apply writes an object as it is meant to be, whatever it was. A namespace that is going takes nothing any more.
+// apply writes an object, whatever its state was. It ignores that a terminating namespace accepts nothing.
 func (h hands) apply(ctx context.Context, object client.Object) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -125,14 +125,14 @@ func (h hands) deleteAny(ctx context.Context, step Step) error {
 	return client.IgnoreNotFound(err)
 }
 
-// nodes are those that nobody has deleted, by name.
+// nodes returns the nodes that nobody has deleted, by name.
 func (h hands) nodes() []*corev1.Node {
 	nodes := slices.DeleteFunc(h.view.nodes(), func(n *corev1.Node) bool { return n.DeletionTimestamp != nil })
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	return nodes
 }
 
-// annotate writes an annotation of a node; nil takes it off.
+// annotate writes an annotation of a node; nil removes it.
 func (h hands) annotate(ctx context.Context, node *corev1.Node, key string, value any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 	if err != nil {

@@ -22,9 +22,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/oracle"
 )
 
-// feasibility says whether a pod that waits could run on a node that a NodePool may launch now. Nothing of the engine
-// decides that: the catalogue says what can be launched, the DaemonSet controller's code which daemons a node gets,
-// and kube-scheduler's filters whether it takes the pod.
+// feasibility says whether a waiting pod could run on a node that a NodePool may launch now. It does not use the
+// engine. The catalogue says what can be launched, the DaemonSet controller's code which daemons a node gets, and
+// kube-scheduler's filters whether the node takes the pod.
 type feasibility struct {
 	oracle  *oracle.Oracle
 	catalog catalog.Catalog
@@ -43,7 +43,7 @@ func newFeasibility(ctx context.Context, v *view) (*feasibility, error) {
 	return &feasibility{oracle: o, catalog: inventory.Catalog(), view: v}, nil
 }
 
-// moment is the cluster as it is, for any number of questions.
+// moment is the state of the cluster, for any number of questions.
 type moment struct {
 	*feasibility
 	before     oracle.Cluster
@@ -73,14 +73,14 @@ func (f *feasibility) now() moment {
 	return m
 }
 
-// daemons is what decides which pods of DaemonSets a new node gets, and what they ask for.
+// daemons is the input for which DaemonSet pods a new node gets, and what these request.
 type daemons struct {
 	sets   []*appsv1.DaemonSet
 	pods   []*corev1.Pod
 	ranges []*corev1.LimitRange
 }
 
-// mayLaunch reports whether a pool may have one node more for pods.
+// mayLaunch reports whether a pool may launch one more node for pods.
 func (f *feasibility) mayLaunch(pool *karpenterv1.NodePool) bool {
 	if pool.DeletionTimestamp != nil || pool.Spec.Replicas != nil || !conditionTrue(pool.Status.Conditions, "Ready") {
 		return false
@@ -156,8 +156,8 @@ func nodeOf(pool *karpenterv1.NodePool, kind catalog.Type, labels requirement.Se
 	return node
 }
 
-// on returns the pods of DaemonSets that a node would get, with what they ask for: like a pod of that set that runs,
-// else like the template with the defaults that the API server and LimitRanges give.
+// on returns the DaemonSet pods that a node would get, with their requests: those of a running pod of the set, or else
+// of the template with the defaults of the API server and of LimitRanges.
 func (d daemons) on(node *corev1.Node) (list []*corev1.Pod) {
 	for _, set := range d.sets {
 		if runs, _ := daemonset.NodeShouldRunDaemonPod(logr.Discard(), node, set); !runs ||
@@ -179,7 +179,7 @@ func (d daemons) on(node *corev1.Node) (list []*corev1.Pod) {
 	return list
 }
 
-// giveDefaults gives containers the requests that they get when the pod is created.
+// giveDefaults adds the requests that containers get when the pod is created.
 func (d daemons) giveDefaults(pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		resources := pod.Spec.Containers[i].Resources.DeepCopy()
@@ -205,8 +205,8 @@ func (d daemons) giveDefaults(pod *corev1.Pod) {
 	}
 }
 
-// launchable returns what could be launched to hold the pod; empty: nothing, and why not by the last candidate. The
-// largest type of each pool, zone and capacity type is asked for.
+// launchable returns what could be launched to hold the pod. If nothing could, could is empty and why is the last
+// candidate's reason. It tries the largest type of each pool, zone and capacity type.
 func (m moment) launchable(ctx context.Context, pod *corev1.Pod) (could, why string, err error) {
 	why = "no NodePool may launch a node that its node selection allows"
 	for _, c := range largest(pod, m.candidates) {
@@ -224,7 +224,7 @@ func (m moment) launchable(ctx context.Context, pod *corev1.Pod) (could, why str
 	return "", why, nil
 }
 
-// taken returns a node that exists and would take the pod; empty: none.
+// taken returns an existing node that would take the pod, or "".
 func (m moment) taken(ctx context.Context, pod *corev1.Pod) (string, error) {
 	for _, node := range m.before.Nodes {
 		if node.DeletionTimestamp != nil {
@@ -251,8 +251,8 @@ func (m moment) ask(ctx context.Context, before oracle.Cluster, plan oracle.Plan
 	return violations[0].Plugin + ": " + violations[0].Reason, nil
 }
 
-// largest picks, of the candidates that the pod's own node selection and tolerations allow, the largest of each pool,
-// zone and capacity type.
+// largest returns the largest candidate of each pool, zone and capacity type, among those that the pod's node
+// selection and tolerations allow.
 func largest(pod *corev1.Pod, candidates []candidate) []candidate {
 	required := nodeaffinity.GetRequiredNodeAffinity(pod)
 	best := map[string]candidate{}
@@ -274,7 +274,7 @@ func largest(pod *corev1.Pod, candidates []candidate) []candidate {
 	return list
 }
 
-// size orders types of which all have memory by the core.
+// size orders types by size; all have memory in proportion to their cores.
 func size(c candidate) int64 {
 	return c.node.Status.Capacity.Cpu().MilliValue()*16 + c.node.Status.Capacity.Memory().Value()>>30
 }

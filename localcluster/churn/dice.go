@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// dice is a stream of chance for one purpose. It depends on the seed and on the purpose, not on what else was drawn:
-// a step that is left out or drawn in another way does not change the others.
+// dice is a random stream for one purpose. It depends on the seed and the purpose, not on other draws. So changing or
+// leaving out a step does not change the others.
 type dice struct{ *rand.Rand }
 
 func newDice(seed uint64, purpose string, number int) dice {
@@ -17,7 +17,7 @@ func newDice(seed uint64, purpose string, number int) dice {
 	return dice{rand.New(rand.NewPCG(seed, hash.Sum64()))}
 }
 
-// chance is true with a probability.
+// chance returns true with probability p.
 func (d dice) chance(p float64) bool { return d.Float64() < p }
 
 // from returns a number from low to high.
@@ -31,13 +31,13 @@ func (d dice) between(low, high time.Duration) time.Duration {
 // of returns one of several values.
 func of[T any](d dice, values ...T) T { return values[d.IntN(len(values))] }
 
-// weighted is a value and how often it is drawn.
+// weighted is a value with its weight.
 type weighted[T any] struct {
 	weight int
 	value  T
 }
 
-// draw returns one of the values by weight. The weights are not all 0.
+// draw returns one of the values at random, by weight. At least one weight must not be 0.
 func draw[T any](d dice, values []weighted[T]) T {
 	sum := 0
 	for _, v := range values {

@@ -42,7 +42,7 @@ func (r *run) dump(ctx context.Context, report Report) (string, error) {
 	return dir, errors.Join(failed...)
 }
 
-// waits lists the pods that wait.
+// waits lists the waiting pods.
 func (r *run) waits() string {
 	var text strings.Builder
 	now := r.clock.Now()
@@ -58,7 +58,7 @@ func (r *run) waits() string {
 	return text.String()
 }
 
-// Show is the end of a report that is not good: what to look at first.
+// Show returns the end of a bad report: what to look at first.
 func (t *Town) Show(report Report) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "seed %d FAILED\n", report.Seed)

@@ -17,51 +17,51 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/machinetime"
 )
 
-// The bounds, in machine time.
+// Bounds, in machine time.
 const (
-	mostWait   = 60 * time.Second // that a feasible pod may wait
-	asksAfter  = 4 * time.Second  // that a pod pends: until then nobody asks whether it is feasible
-	mostStill  = 60 * time.Second // that a drain may stand still while a pod could be evicted, or when none is left
-	restAfter  = 10 * time.Second // without a claim that comes, goes or is chosen: the cluster rests
-	mostUnrest = 3 * time.Minute  // until the cluster rests, after the last step
-	idleAfter  = 20 * time.Second // that a node without pods is there: then it was launched for nothing, so far
-	mostInVain = 3                // nodes launched for one pod that never held any
-	mostEnd    = 90 * time.Second // until nothing is left, after the workloads were removed
+	mostWait   = 60 * time.Second // how long a feasible pod may wait
+	asksAfter  = 4 * time.Second  // how long a pod pends before it is checked for feasibility
+	mostStill  = 60 * time.Second // how long a drain may stall while a pod could be evicted, or when none is left
+	restAfter  = 10 * time.Second // without a claim that comes, goes or is chosen, until the cluster rests
+	mostUnrest = 3 * time.Minute  // from the last step until the cluster rests
+	idleAfter  = 20 * time.Second // how long a node has no pods before its launch counts as useless
+	mostInVain = 3                // useless nodes for one pod
+	mostEnd    = 90 * time.Second // from the removal of the workloads until nothing is left
 )
 
-// judge holds what is seen against the rules.
+// judge checks what is seen against the rules.
 type judge struct {
 	view  *view
 	clock *machinetime.Clock
 	could *feasibility
-	down  func() bool // joiner does not run: nothing is expected of it
+	down  func() bool // whether joiner is down: then nothing is expected of it
 
 	moved  map[string]bool // neighbours that have moved in
 	waits  map[types.UID]*wait
 	drains map[string]*drain
 	last   time.Duration
-	worst  wait // of all pods, the one that waited longest though it was feasible
+	worst  wait // the longest wait of a feasible pod
 	asked  int  // feasible pods that waited
 	faults []string
-	seen   map[string]bool // faults by what they are about: each is told once
-	over   bool            // there was a fault after which it makes no sense to go on
+	seen   map[string]bool // what faults were about: each is reported once
+	over   bool            // after a fault that ends the run
 }
 
-// wait is what is known of a pod that pends.
+// wait is what is known of a pending pod.
 type wait struct {
 	pod      string
 	since    time.Duration // machine time
-	feasible time.Duration // for how long it was, in all
+	feasible time.Duration // how long it was feasible, in total
 	could    string        // where it could run
 	why      string        // why it cannot
-	taken    string        // a node that exists and would take it: kube-scheduler's turn
+	taken    string        // an existing node that would take it: kube-scheduler's turn
 }
 
-// drain is what is known of a node that drains.
+// drain is what is known of a draining node.
 type drain struct {
-	since, moved time.Duration // when it began, and when it last made progress or could not
+	since, moved time.Duration // when it began, and when it last made progress or was blocked
 	blocked      string        // why no pod can be evicted
-	excused      bool          // what blocks it will never end by itself
+	excused      bool          // what blocks it never ends by itself
 }
 
 func newJudge(v *view, clock *machinetime.Clock, could *feasibility, down func() bool) *judge {
@@ -69,14 +69,14 @@ func newJudge(v *view, clock *machinetime.Clock, could *feasibility, down func()
 		waits: map[types.UID]*wait{}, drains: map[string]*drain{}, last: clock.Now(), seen: map[string]bool{}}
 }
 
-// fault notes a violation after which the run ends, so that what is seen is what there was. about is what it is about;
-// each such thing is told once.
+// fault records a violation that ends the run, so that the state can still be seen. about is its subject; each subject
+// is reported once.
 func (j *judge) fault(about, format string, args ...any) {
 	j.over = true
 	j.remark(about, format, args...)
 }
 
-// remark notes a violation after which the run goes on.
+// remark records a violation that does not end the run.
 func (j *judge) remark(about, format string, args ...any) {
 	if !j.seen[about] {
 		j.seen[about] = true
@@ -84,7 +84,7 @@ func (j *judge) remark(about, format string, args ...any) {
 	}
 }
 
-// look judges the moment.
+// look judges the current state.
 func (j *judge) look(ctx context.Context) error {
 	now := j.clock.Now()
 	passed := now - j.last
@@ -106,7 +106,7 @@ func (j *judge) look(ctx context.Context) error {
 	return nil
 }
 
-// waiting reports whether a pod waits for a node. Pods of DaemonSets wait for room on theirs.
+// waiting reports whether a pod waits for a node. Pods of DaemonSets wait for room on their own node.
 func waiting(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodPending &&
 		!daemon(pod)
@@ -114,7 +114,7 @@ func waiting(pod *corev1.Pod) bool {
 
 func (j *judge) pods(ctx context.Context, now, passed time.Duration) error {
 	var m *moment
-	answers := map[types.UID]*wait{} // by owner: its pods are alike
+	answers := map[types.UID]*wait{} // by owner, whose pods are alike
 	here := map[types.UID]bool{}
 	for _, pod := range j.view.pods() {
 		if !waiting(pod) {
@@ -155,7 +155,7 @@ func (j *judge) pods(ctx context.Context, now, passed time.Duration) error {
 	return nil
 }
 
-// answer says whether a pod is feasible; thoroughly also whether an existing node would take it.
+// answer says whether a pod is feasible; if thoroughly, also whether an existing node would take it.
 func (m moment) answer(ctx context.Context, pod *corev1.Pod, thoroughly bool) (*wait, error) {
 	var w wait
 	var err error
@@ -247,7 +247,7 @@ func (j *judge) drain(claim *karpenterv1.NodeClaim, d *drain, pods []*corev1.Pod
 	}
 }
 
-// mayGo says why a pod cannot be evicted now, and whether it ever can without anybody's doing.
+// mayGo returns why a pod cannot be evicted now, and whether that can change without users.
 func (j *judge) mayGo(pod *corev1.Pod) (why string, ever bool) {
 	if pod.DeletionTimestamp != nil {
 		return "it is ending", true
@@ -274,7 +274,8 @@ func never(guard *policyv1.PodDisruptionBudget) bool {
 	return guard.Status.ExpectedPods <= guard.Status.DesiredHealthy
 }
 
-// rests reports whether nothing happens any more, and what still does. A drain that only users can end is no unrest.
+// rests reports whether nothing happens any more, and otherwise what happens. A drain that only users can end does not
+// count.
 func (j *judge) rests(now time.Duration) (bool, string) {
 	stories, changed := j.view.stories()
 	var going []string
@@ -322,8 +323,8 @@ func tainted(node *corev1.Node) bool {
 		func(t corev1.Taint) bool { return t.Key == karpenterv1.DisruptedTaintKey })
 }
 
-// launches tells how many claims came, and which of them went, or have been there for a while, without ever having
-// held a pod, though nobody deleted them.
+// launches returns the number of claims, and the barren ones: those that never held a pod, were not deleted by users,
+// and are gone or have existed for a while.
 func (j *judge) launches() (all int, barren map[string]string) {
 	stories, _ := j.view.stories()
 	now := j.clock.Now()
@@ -342,7 +343,7 @@ func (j *judge) launches() (all int, barren map[string]string) {
 	return all, barren
 }
 
-// loops finds pods for which nodes were launched again and again that never held one.
+// loops finds pods for which useless nodes were launched again and again.
 func (j *judge) loops() {
 	_, barren := j.launches()
 	for pod, claims := range j.view.launchedFor() {

@@ -9,18 +9,17 @@ import (
 )
 
 const (
-	// grace is how long a hard limit that was lowered or set is not yet held against a launch: what rests on the older
-	// one may be under way (docs/limits.md).
+	// grace is how long a new or lowered hard limit is not held against launches: those that rest on the older limit
+	// may be under way (docs/limits.md).
 	grace = 10 * time.Second
-	// settled is how long the watch of pools may be behind the watch of claims.
+	// settled is how far the watch of pools may lag behind the watch of claims.
 	settled = 5 * time.Second
 )
 
-// limits counts the claims of each pool by the events of one watch, in their order, and holds them against the hard
-// limit that the pool had when the claim was created. Resource versions say which came first: both kinds are in one
-// etcd.
+// limits counts the claims of each pool from the events of one watch, in order. It compares the count with the pool's
+// hard limit when the claim was created. Resource versions give the order of events, since both kinds are in one etcd.
 type limits struct {
-	hard   map[string][]hardLimit // by pool, as they were set
+	hard   map[string][]hardLimit // by pool, in the order of changes
 	claims map[string]map[string]bool
 	births []birth
 }
@@ -28,10 +27,10 @@ type limits struct {
 type hardLimit struct {
 	version int
 	nodes   int       // -1: none
-	lowered time.Time // when it was set or lowered last, until this entry
+	lowered time.Time // when it was last set or lowered, up to this entry
 }
 
-// birth is a NodeClaim that came.
+// birth is a new NodeClaim.
 type birth struct {
 	pool, claim string
 	version     int
@@ -51,7 +50,7 @@ func version(text string) int {
 	return n
 }
 
-// pool takes in a pool as it is now.
+// pool records the current state of a pool.
 func (l *limits) pool(pool *karpenterv1.NodePool) {
 	now := hardLimit{version: version(pool.ResourceVersion), nodes: -1, lowered: time.Now()}
 	if quantity, limited := pool.Spec.HardLimits["nodes"]; limited {
@@ -84,7 +83,7 @@ func (l *limits) gone(claim *karpenterv1.NodeClaim) {
 	delete(l.claims[claim.Labels[karpenterv1.NodePoolLabelKey]], claim.Name)
 }
 
-// broken returns the violations among the claims that came a while ago.
+// broken returns the violations among claims that are old enough for both watches to agree.
 func (l *limits) broken(now time.Time) (found []string) {
 	for len(l.births) > 0 && now.Sub(l.births[0].at) > settled {
 		b := l.births[0]

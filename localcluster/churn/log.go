@@ -9,28 +9,28 @@ import (
 	"strings"
 )
 
-// logLine is a line of the log, and what it is about: equal for two lines that only differ in names.
+// logLine is a line of the log. about is its subject: equal for lines that differ only in names.
 type logLine struct{ about, text string }
 
-// withoutNames leaves out the words of a text that have digits or slashes in them.
+// withoutNames removes the words that contain digits or slashes.
 func withoutNames(text string) string {
 	words := slices.DeleteFunc(strings.Fields(text),
 		func(word string) bool { return strings.ContainsAny(word, "0123456789/") })
 	return strings.Join(words, " ")
 }
 
-// logEntry is what is read of a line.
+// logEntry is the part of a log line that is read.
 type logEntry struct{ Level, Message, Controller, Error string }
 
-// caused reports whether an error is one that the users bring about: the library that sends events calls it an error
-// that a namespace which is going takes none, and calls to the cloud fail where the node class says so.
+// caused reports whether users caused an error. The library that sends events logs an error when a terminating
+// namespace accepts none. Calls to the cloud fail if the node class says so.
 func (e logEntry) caused() bool {
 	return e.Controller == "events" && strings.Contains(e.Error, "because it is being terminated") ||
 		strings.HasSuffix(e.Error, "throttled by the provider")
 }
 
 // trouble returns lines that joiner should not have written since the last call: errors and panics. The last line may
-// not be complete yet.
+// still be incomplete.
 func (l *logReader) trouble() (lines []logLine, err error) {
 	file, err := os.Open(l.path)
 	if err != nil {

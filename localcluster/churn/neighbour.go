@@ -15,12 +15,12 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// neighbours are the objects of another program that manages nodes in the same cluster: a NodePool of a node class
-// that no provider of ours serves, with two empty nodes and their NodeClaims. A user has deleted one of them, and the
-// other program takes its time. Nothing of ours may write to any of them.
+// neighbours are the objects of another program that manages nodes in the same cluster. It has a NodePool of a node
+// class that no provider of ours serves, and two empty nodes with their NodeClaims. A user has deleted one of the
+// nodes, and the other program takes its time. Nothing of ours may write to these objects.
 const neighbours = "-other"
 
-// isNeighbour reports whether an object is the other program's.
+// isNeighbour reports whether an object belongs to the other program.
 func isNeighbour(o client.Object) bool { return strings.Contains(o.GetName(), neighbours) }
 
 func newNeighbours(prefix string) []client.Object {
@@ -50,7 +50,7 @@ func newNeighbours(prefix string) []client.Object {
 					karpenterv1.NodeRegisteredLabelKey: "true", karpenterv1.NodeInitializedLabelKey: "true",
 					corev1.LabelHostname: name,
 				}, Finalizers: []string{karpenterv1.TerminationFinalizer},
-				// daemons may come there
+				// so that daemons can run there
 				Annotations: map[string]string{cluster.FakeNodeAnnotation: cluster.FakeNodeValue},
 			},
 			Spec: corev1.NodeSpec{ProviderID: "aws:///us-east-1a/i-" + name,
@@ -61,7 +61,7 @@ func newNeighbours(prefix string) []client.Object {
 	return all
 }
 
-// settle lets the neighbours move in.
+// settle creates the neighbours.
 func (r *run) settle(ctx context.Context) error {
 	for _, object := range r.script.Neighbours {
 		if err := r.hands.apply(ctx, object); err != nil {
@@ -94,7 +94,7 @@ func (r *run) settle(ctx context.Context) error {
 	return nil
 }
 
-// leave lets the neighbours move out.
+// leave removes the neighbours.
 func (r *run) leave(ctx context.Context) error {
 	for _, object := range r.script.Neighbours {
 		gone := object.DeepCopyObject().(client.Object)
@@ -109,7 +109,7 @@ func (r *run) leave(ctx context.Context) error {
 	return nil
 }
 
-// neighbours demands that joiner has not written to what is the other program's, nor let it go.
+// neighbours checks that joiner has neither written to the other program's objects nor removed them.
 func (j *judge) neighbours(expected []client.Object) {
 	here := map[string]bool{}
 	look := func(what string, o client.Object) {

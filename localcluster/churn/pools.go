@@ -36,8 +36,8 @@ func seconds(d time.Duration) karpenterv1.NillableDuration {
 	return karpenterv1.NillableDuration{Duration: &d}
 }
 
-// newClass is the node class of all pools of a seed. Some machines boot slowly, some calls fail, and a zone may have
-// no spot machines: on-demand ones are always there.
+// newClass returns the node class of all pools of a seed. Some machines boot slowly, some calls fail, and a zone may
+// have no spot machines; on-demand machines are always available.
 func newClass(prefix string, d dice) *kwokv1alpha1.KWOKNodeClass {
 	class := &kwokv1alpha1.KWOKNodeClass{
 		TypeMeta:   metav1.TypeMeta{APIVersion: kwokv1alpha1.GroupVersion().String(), Kind: "KWOKNodeClass"},
@@ -63,7 +63,7 @@ func newClass(prefix string, d dice) *kwokv1alpha1.KWOKNodeClass {
 	return class
 }
 
-// newPool is a pool of Linux nodes of one architecture.
+// newPool returns a pool of Linux nodes of one architecture.
 func newPool(prefix, name, arch string) *karpenterv1.NodePool {
 	pool := &karpenterv1.NodePool{
 		TypeMeta:   metav1.TypeMeta{APIVersion: karpenterv1.GroupVersion().String(), Kind: "NodePool"},
@@ -82,7 +82,8 @@ func newPool(prefix, name, arch string) *karpenterv1.NodePool {
 	return pool
 }
 
-// firstPools are those that a seed begins with. The pool open, which has no limits and no taints, is always there.
+// firstPools creates the pools with which a seed begins. The pool open, without limits and taints, is always among
+// them.
 func (u *users) firstPools() {
 	open := newPool(u.prefix, "open", "amd64")
 	u.pools = []*karpenterv1.NodePool{open}
@@ -120,7 +121,7 @@ func (u *users) firstPools() {
 	}
 }
 
-// editDisruption draws anew when and how fast nodes of a pool may go.
+// editDisruption draws new settings of when and how fast nodes of a pool may go.
 func (u *users) editDisruption(pool *karpenterv1.NodePool, d dice) string {
 	disruption := &pool.Spec.Disruption
 	disruption.ConsolidateAfter = seconds(time.Duration(of(d, 0, 0, 2, 5, 10, 20)) * time.Second)
@@ -150,7 +151,7 @@ func budgetsOf(pool *karpenterv1.NodePool) (list []string) {
 	return list
 }
 
-// editPool changes a pool in one of many ways.
+// editPool makes a random change to a pool.
 func (u *users) editPool(i int) []Step {
 	d := u.dice("edit", i)
 	pool := u.pools[d.IntN(len(u.pools))]
@@ -200,7 +201,7 @@ func (u *users) editPool(i int) []Step {
 	return []Step{{Verb: Apply, Why: why, Objects: []client.Object{pool.DeepCopy()}}}
 }
 
-// editZones lets a pool have fewer zones, or all again. At least two are left.
+// editZones restricts a pool to fewer zones, at least two, or allows all again.
 func editZones(pool *karpenterv1.NodePool, d dice) string {
 	requirements := pool.Spec.Template.Spec.Requirements
 	if last := len(requirements) - 1; requirements[last].Key == corev1.LabelTopologyZone {

@@ -16,12 +16,12 @@ import (
 // judging is how often the judge looks.
 const judging = time.Second
 
-// Report is what came of a seed.
+// Report is the result of a seed.
 type Report struct {
 	Seed     uint64
-	Pods     int // that were feasible and waited
+	Pods     int // feasible pods that waited
 	Launches int
-	Barren   []string // launched, and removed without having held a pod
+	Barren   []string // nodes that were launched and removed without having held a pod
 	Worst    string
 	Took     time.Duration
 	Machine  time.Duration
@@ -41,7 +41,7 @@ func (r Report) String() string {
 		r.Seed, verdict, r.Pods, r.Worst, r.Launches, len(r.Barren), r.Took.Seconds(), r.Machine.Seconds())
 }
 
-// run is a seed that runs.
+// run is a running seed.
 type run struct {
 	*Town
 	script Script
@@ -51,8 +51,8 @@ type run struct {
 	began  time.Time
 }
 
-// Run runs the script of a seed. The error says that the harness itself failed; what Joiner did wrong is in the
-// report. After a fault the town is not good for another seed.
+// Run runs the script of a seed. An error means that the harness failed; Joiner's faults are in the report. After a
+// fault the town cannot be used for another seed.
 func (t *Town) Run(ctx context.Context, seed uint64, length time.Duration) (Report, error) {
 	t.view.forget()
 	r := &run{Town: t, script: Draw(seed, length), began: time.Now()}
@@ -75,7 +75,7 @@ func (t *Town) Run(ctx context.Context, seed uint64, length time.Duration) (Repo
 	return report, err
 }
 
-// live does the parts of the script one after another, until the first that ends with a fault.
+// live runs the parts of the script one after another, until a fault.
 func (r *run) live(ctx context.Context) error {
 	for _, part := range []func(context.Context) error{r.settle, r.churn, r.calm, r.end, r.leave} {
 		if err := part(ctx); err != nil || r.judge.over {
@@ -85,7 +85,7 @@ func (r *run) live(ctx context.Context) error {
 	return nil
 }
 
-// churn does the steps at their times, and judges meanwhile.
+// churn executes the steps in time, and judges meanwhile.
 func (r *run) churn(ctx context.Context) error {
 	steps := r.script.Steps
 	for !r.judge.over {
@@ -113,7 +113,7 @@ func (r *run) step(ctx context.Context, step Step) error {
 	return nil
 }
 
-// look judges, and then waits: until the next look is due, or for a shorter while.
+// look judges, and then waits until the next look is due, or at most atMost.
 func (r *run) look(ctx context.Context, atMost time.Duration) error {
 	if err := r.alive(); err != nil {
 		r.judge.fault("alive", "%v", err)
@@ -138,7 +138,7 @@ func (r *run) look(ctx context.Context, atMost time.Duration) error {
 	}
 }
 
-// calm takes budgets and pauses away: then everything has to come to rest.
+// calm removes budgets and pauses; after that everything has to come to rest.
 func (r *run) calm(ctx context.Context) error {
 	for _, step := range r.script.Calm {
 		if err := r.step(ctx, step); err != nil {
@@ -149,7 +149,7 @@ func (r *run) calm(ctx context.Context) error {
 		func() (bool, string) { return r.judge.rests(r.clock.Now()) })
 }
 
-// end removes the workloads, then the pools: nothing may be left.
+// end removes the workloads and then the pools; nothing may be left.
 func (r *run) end(ctx context.Context) error {
 	for _, step := range r.script.End {
 		if err := r.step(ctx, step); err != nil {
@@ -182,7 +182,7 @@ func (r *run) end(ctx context.Context) error {
 	})
 }
 
-// bootRecord is the label of what the KWOK provider keeps of a machine whose node has not joined yet.
+// bootRecord is the label of the KWOK provider's records of machines whose node has not joined yet.
 const bootRecord = "joiner.sh/boot-record"
 
 func (r *run) ownPods() (n int) {
@@ -194,7 +194,7 @@ func (r *run) ownPods() (n int) {
 	return n
 }
 
-// nothing takes numbers and what they count.
+// nothing takes pairs of a number and what it counts. It reports whether all numbers are 0.
 func (r *run) nothing(counts ...any) (bool, string) {
 	none, text := true, []string{}
 	for i := 0; i < len(counts); i += 2 {
@@ -205,7 +205,7 @@ func (r *run) nothing(counts ...any) (bool, string) {
 	return none, strings.Join(text, ", ")
 }
 
-// until judges until something is done; that it takes longer than so much machine time is a fault.
+// until judges until done returns true. It is a fault if that takes more than most, in machine time.
 func (r *run) until(ctx context.Context, most time.Duration, fault string, done func() (bool, string)) error {
 	begin := r.clock.Now()
 	for !r.judge.over {

@@ -12,7 +12,7 @@ import (
 // Verb is what a step does.
 type Verb string
 
-// The verbs. Those with Any act on an object that is there when the step comes; Step.Pick says which.
+// Verbs. Those with Any act on an object that exists when the step comes; Step.Pick says which.
 const (
 	Apply        Verb = "apply"
 	Delete       Verb = "delete"
@@ -33,26 +33,26 @@ const (
 	NodeClaim Kind = "nodeclaim"
 )
 
-// Step is something that users do.
+// Step is an action of users.
 type Step struct {
 	At      time.Duration
 	Verb    Verb
 	Why     string          // in the users' words
-	Objects []client.Object // to apply, or to delete
+	Objects []client.Object // to apply or to delete
 	Kind    Kind            // for verbs with Any
-	Pick    float64         // from 0 to 1: which of them
+	Pick    float64         // from 0 to 1: which object
 }
 
-// Script is what users do in the run of a seed.
+// Script is what users do in a seed's run.
 type Script struct {
 	Seed   uint64
 	Prefix string // of the names of all objects
 	Length time.Duration
 	Steps  []Step
-	Calm   []Step // what makes an end of budgets and pauses, after Steps; then everything has to come to rest
-	End    []Step // what removes all workloads, after that; then every node has to go
-	Gone   []Step // what removes the NodePools
-	// Neighbours are what another program has in the cluster.
+	Calm   []Step // end budgets and pauses after Steps; then everything has to come to rest
+	End    []Step // remove all workloads after that; then every node has to go
+	Gone   []Step // remove the NodePools
+	// Neighbours are another program's objects in the cluster.
 	Neighbours []client.Object
 }
 
@@ -85,7 +85,7 @@ func Draw(seed uint64, length time.Duration) Script {
 	return s
 }
 
-// String is the script as text: one line for each step, with the objects.
+// String returns the script as text: one line for each step, with the objects.
 func (s Script) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "seed %d, %s\n", s.Seed, s.Length)
@@ -107,7 +107,7 @@ func (s Script) String() string {
 	return text.String()
 }
 
-// String is the step on one line, without its objects.
+// String returns the step on one line, without its objects.
 func (s Step) String() string {
 	line := fmt.Sprintf("%6.1fs %s", s.At.Seconds(), s.Verb)
 	if s.Kind != "" {

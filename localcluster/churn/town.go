@@ -11,19 +11,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// Town is a control plane with Joiner, on which seeds follow one another. Each has namespaces, NodePools and a node
-// class of its own, and has to leave nothing behind.
+// Town is a control plane with Joiner on which seeds run one after another. Each seed has its own namespaces,
+// NodePools and node class, and has to leave nothing behind.
 type Town struct {
 	*rig.Rig
 	clock  *machinetime.Clock
 	view   *view
 	could  *feasibility
-	down   atomic.Bool // users have killed joiner, and it is not ready again
+	down   atomic.Bool // users have killed joiner, and it is not ready again yet
 	log    *logReader
 	cancel context.CancelFunc
 }
 
-// FreshSeeds bounds seeds that are drawn by chance, so that the names of objects stay short.
+// FreshSeeds bounds random seeds, so that the names of objects stay short.
 const FreshSeeds = 1_000_000
 
 // Start starts a town. The caller has to call Stop.
@@ -54,20 +54,20 @@ func (t *Town) watch(ctx context.Context) (err error) {
 	return err
 }
 
-// Stop ends all that was started.
+// Stop stops everything that was started.
 func (t *Town) Stop() error {
 	t.cancel()
 	return t.Rig.Stop()
 }
 
-// kill ends joiner as a crash would, and starts it again.
+// kill kills joiner as a crash would, and starts it again.
 func (t *Town) kill(ctx context.Context) error {
 	t.down.Store(true)
 	defer t.down.Store(false)
 	return errors.Join(t.KillJoiner(), t.StartJoiner(ctx))
 }
 
-// alive returns an error when joiner, or a component of the control plane, has ended and nobody asked it to.
+// alive returns an error if joiner or a component of the control plane has ended unexpectedly.
 func (t *Town) alive() error {
 	if t.down.Load() {
 		return nil

@@ -19,11 +19,11 @@ const (
 	mostPods    = 9 // of an app
 )
 
-// users know what they have. They draw their next step from that, never from the cluster.
+// users know their own objects. They draw their next step from these, never from the cluster.
 type users struct {
 	seed    uint64
 	prefix  string
-	spaces  []string // namespaces that are there
+	spaces  []string // existing namespaces
 	made    int      // namespaces so far
 	apps    []*app
 	daemons []*appsv1.DaemonSet
@@ -44,7 +44,7 @@ func (u *users) newSpace() client.Object {
 	return &corev1.Namespace{TypeMeta: kind("v1", "Namespace"), ObjectMeta: u.meta("", name)}
 }
 
-// begin makes pools, namespaces and the first workloads.
+// begin creates pools, namespaces and the first workloads.
 func (u *users) begin() []Step {
 	u.firstPools()
 	base := []client.Object{newClass(u.prefix, u.dice("class", 0)), u.newPriority(), u.newSpace(), u.newSpace()}
@@ -58,7 +58,7 @@ func (u *users) begin() []Step {
 	return steps
 }
 
-// step draws what users do next. Some steps cannot be done at the moment: then an app is made larger or smaller.
+// step draws the next step of users. If that step is impossible now, they scale an app instead.
 func (u *users) step(i int) []Step {
 	act := draw(u.dice("step", i), []weighted[func(int) []Step]{
 		{20, u.addApp}, {18, u.scale}, {9, u.rollOut}, {7, u.removeApp}, {8, u.guard}, {5, u.addJob},
@@ -87,7 +87,7 @@ func (u *users) addApp(i int) []Step {
 	return []Step{{Verb: Apply, Why: fmt.Sprintf("%d pods, %s", *a.Spec.Replicas, a.constraint), Objects: objects}}
 }
 
-// number makes names of numbers below zero, which are those of the first workloads.
+// number makes non-negative numbers for names. The first workloads have negative numbers.
 func (u *users) number(i int) int {
 	if i < 0 {
 		return 1000 - i
@@ -217,7 +217,7 @@ func (u *users) unprotect(int) []Step {
 
 func (u *users) kill(int) []Step { return []Step{{Verb: Kill, Why: "kill -9"}} }
 
-// removeSpace removes a namespace with all that is in it, and makes another.
+// removeSpace removes a namespace with everything in it, and creates another one.
 func (u *users) removeSpace(i int) []Step {
 	d := u.dice("remove namespace", i)
 	at := d.IntN(len(u.spaces))
@@ -233,7 +233,7 @@ func (u *users) removeSpace(i int) []Step {
 	}
 }
 
-// calm lets nodes go quickly, and none expire. After that, everything has to come to rest.
+// calm lets nodes go quickly, and none expire. After that everything has to come to rest.
 func (u *users) calm() []Step {
 	for _, pool := range u.pools {
 		disruption := &pool.Spec.Disruption
@@ -263,7 +263,7 @@ func (u *users) end() []Step {
 	return steps
 }
 
-// gone removes what a cluster has.
+// gone removes the pools and the cluster-wide objects.
 func (u *users) gone() []Step {
 	class := newClass(u.prefix, u.dice("class", 0))
 	return []Step{

@@ -23,39 +23,39 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/machinetime"
 )
 
-// nominatedTo is what stands before the claim's name in the event about a pod for which a node is launched.
+// nominatedTo precedes the claim's name in the event about a pod for which a node is launched.
 const nominatedTo = "it should run on the node of NodeClaim "
 
-// view is what is seen of the cluster by watches, and what was seen of claims that are gone. Objects that it returns
-// are not to be changed.
+// view is the state of the cluster as seen by watches, and what was seen of deleted claims. Returned objects must not
+// be changed.
 type view struct {
 	cache cache.Cache
 	clock *machinetime.Clock
 
 	mu      sync.Mutex
 	lives   map[string]*life // NodeClaims by name
-	order   []*life          // as they came
-	hand    map[string]bool  // names of what users deleted
-	changed time.Duration    // machine time at which a claim came, went or was chosen last
+	order   []*life          // in the order of their creation
+	hand    map[string]bool  // names of objects that users deleted
+	changed time.Duration    // machine time at which a claim last came, went or was chosen
 	limits  *limits
 	static  map[string]bool // names of static pools
-	// nominated holds, by pod, the claims that joiner said it launched for it.
+	// nominated has, by pod, the claims that joiner said it launched for the pod.
 	nominated map[string][]string
 }
 
-// life is what is known of a NodeClaim.
+// life is the history of a NodeClaim.
 type life struct {
 	name, pool                 string
 	born                       time.Duration // machine time
 	initialized, leaving, gone time.Duration // 0: not yet
 	held                       int           // pods of workloads that were bound to its node
-	byHand                     bool          // users deleted it, or its node
+	byHand                     bool          // users deleted it or its node
 	reason                     string        // why it was disrupted
 	static                     bool
-	left                       time.Duration // when a pod left its node last, or it began to drain
+	left                       time.Duration // when a pod last left its node, or the drain began
 }
 
-// newView watches until ctx ends.
+// newView returns a view that watches until ctx ends.
 func newView(ctx context.Context, config *rest.Config, scheme *runtime.Scheme,
 	clock *machinetime.Clock) (*view, error) {
 	informers, err := cache.New(config, cache.Options{Scheme: scheme, ReaderFailOnMissingInformer: true,
@@ -80,7 +80,7 @@ func newView(ctx context.Context, config *rest.Config, scheme *runtime.Scheme,
 			return nil, err
 		}
 	}
-	go func() { _ = informers.Start(ctx) }() // it ends with ctx; what it cannot do it tries again
+	go func() { _ = informers.Start(ctx) }() // ends with ctx; it retries failures
 	if !informers.WaitForCacheSync(ctx) {
 		return nil, fmt.Errorf("the watches do not begin: %w", ctx.Err())
 	}
@@ -100,7 +100,7 @@ func (v *view) handler() toolscache.ResourceEventHandler {
 	}
 }
 
-// note takes in an event.
+// note records an event.
 func (v *view) note(old, object any, deleted bool) {
 	now := v.clock.Now()
 	v.mu.Lock()
@@ -132,7 +132,7 @@ func (v *view) noteClaim(claim *karpenterv1.NodeClaim, deleted bool, now time.Du
 	}
 	l := v.lives[claim.Name]
 	if l != nil && l.gone > 0 && !deleted {
-		l = nil // a name that is used again
+		l = nil // the name is reused
 	}
 	if l == nil {
 		pool := claim.Labels[karpenterv1.NodePoolLabelKey]
@@ -196,7 +196,7 @@ func daemon(pod *corev1.Pod) bool {
 	return false
 }
 
-// byHand notes that users delete an object.
+// byHand records that users delete an object.
 func (v *view) byHand(name string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -206,7 +206,7 @@ func (v *view) byHand(name string) {
 	}
 }
 
-// stories returns the claims that there are and were, as they came, and when one of them changed last.
+// stories returns the histories of all claims, in the order of creation, and when one of them last changed.
 func (v *view) stories() (all []life, changed time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -216,7 +216,7 @@ func (v *view) stories() (all []life, changed time.Duration) {
 	return all, v.changed
 }
 
-// launchedFor returns the claims that were launched for each pod, by its name.
+// launchedFor returns the claims that were launched for each pod, by pod name.
 func (v *view) launchedFor() map[string][]string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -227,7 +227,7 @@ func (v *view) launchedFor() map[string][]string {
 	return all
 }
 
-// forget begins anew: what is gone does not count for the next seed.
+// forget resets the view: deleted objects do not count for the next seed.
 func (v *view) forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -235,11 +235,11 @@ func (v *view) forget() {
 	v.lives, v.nominated = map[string]*life{}, map[string][]string{}
 }
 
-// listed reads a kind from the cache, which does not fail: it was synced.
+// listed reads a kind from the cache. That cannot fail, since the cache is synced.
 func listed[T any](v *view, into client.ObjectList, items func() []T) []*T {
 	if err := v.cache.List(context.Background(), into, client.UnsafeDisableDeepCopy,
 		client.MatchingLabelsSelector{Selector: labels.Everything()}); err != nil {
-		panic(fmt.Sprintf("reading the cache: %v", err)) // every kind that is asked for is watched
+		panic(fmt.Sprintf("reading the cache: %v", err)) // every kind asked for is watched
 	}
 	var all []*T
 	found := items()
@@ -254,7 +254,7 @@ func (v *view) pods() []*corev1.Pod {
 	return listed(v, &l, func() []corev1.Pod { return l.Items })
 }
 
-// nodes are those that are ours; so are claims and pools. Another program may have some too.
+// nodes returns our nodes; claims and pools do the same. Another program may have some too.
 func (v *view) nodes() []*corev1.Node { return ours(v.everyNode()) }
 
 func (v *view) claims() []*karpenterv1.NodeClaim { return ours(v.everyClaim()) }

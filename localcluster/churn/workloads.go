@@ -19,10 +19,10 @@ import (
 // appLabel names the workload of a pod.
 const appLabel = "app"
 
-// app is a Deployment that users have.
+// app is a Deployment of users.
 type app struct {
 	*appsv1.Deployment
-	constraint string // by which it was drawn
+	constraint string // with which it was drawn
 	guarded    bool   // has a PodDisruptionBudget
 }
 
@@ -34,7 +34,8 @@ func kind(version, name string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: version, Kind: name}
 }
 
-// newApp draws a Deployment: one constraint that ties its pods to nodes or to each other, and others that go with any.
+// newApp draws a Deployment with one constraint that ties its pods to nodes or to each other, and with independent
+// other properties.
 func (u *users) newApp(i int) *app {
 	d := u.dice("app", i)
 	name := fmt.Sprintf("app%d", i)
@@ -83,7 +84,7 @@ func list(cpu, memory string) corev1.ResourceList {
 	}
 }
 
-// containers of a pod: small or large, one or several, with requests, limits, both or neither.
+// containers draws the containers of a pod: small or large, one or several, with requests, limits, both or neither.
 func containers(d dice) []corev1.Container {
 	size := func() corev1.ResourceList {
 		return draw(d, []weighted[corev1.ResourceList]{
@@ -126,7 +127,7 @@ func (u *users) constrain(a *app, name string, d dice) {
 	}
 }
 
-// constraints are all that there are.
+// constraints returns all constraints.
 func (u *users) constraints() []constraint {
 	return append(nodeConstraints(), podConstraints()...)
 }
@@ -282,7 +283,7 @@ func spread(pod *corev1.PodSpec, name, key string, skew int, when corev1.Unsatis
 	})
 }
 
-// newGuard is a PodDisruptionBudget of an app. One in ten allows nothing, ever.
+// newGuard returns a PodDisruptionBudget of an app. One in ten never allows an eviction.
 func (u *users) newGuard(a *app, d dice) *policyv1.PodDisruptionBudget {
 	guard := &policyv1.PodDisruptionBudget{
 		TypeMeta: kind("policy/v1", "PodDisruptionBudget"), ObjectMeta: u.meta(a.Namespace, a.Name),
@@ -305,7 +306,7 @@ func (u *users) newGuard(a *app, d dice) *policyv1.PodDisruptionBudget {
 	return guard
 }
 
-// newDaemon is a DaemonSet, often with limits and no requests.
+// newDaemon returns a DaemonSet, often with limits and without requests.
 func (u *users) newDaemon(i int) *appsv1.DaemonSet {
 	d := u.dice("daemon", i)
 	name := fmt.Sprintf("daemon%d", i)
@@ -342,7 +343,7 @@ func (u *users) newDaemon(i int) *appsv1.DaemonSet {
 	return set
 }
 
-// newJob is a Job whose pods end as soon as they run.
+// newJob returns a Job whose pods end as soon as they run.
 func (u *users) newJob(i int) *batchv1.Job {
 	d := u.dice("job", i)
 	completions, parallel := int32(d.from(1, 8)), int32(d.from(1, 4))
@@ -355,7 +356,7 @@ func (u *users) newJob(i int) *batchv1.Job {
 	return job
 }
 
-// newRange is a LimitRange, which gives containers requests that their templates do not have.
+// newRange returns a LimitRange that gives containers requests which their templates lack.
 func (u *users) newRange(namespace string, d dice) *corev1.LimitRange {
 	return &corev1.LimitRange{
 		TypeMeta: kind("v1", "LimitRange"), ObjectMeta: u.meta(namespace, "defaults"),

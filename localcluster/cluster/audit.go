@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// Event is what the audit log says about one request that is done. A watch is
-// done when it ends.
+// Event is what the audit log says about one finished request. A watch is finished when it ends.
 type Event struct {
 	User       string // as authenticated
 	UserAgent  string // as sent by the client, not checked
@@ -29,7 +28,7 @@ type Event struct {
 	DoneAt     time.Time
 }
 
-// RequestKind is what CountRequests sums by.
+// RequestKind is the key by which CountRequests counts.
 type RequestKind struct {
 	User      string
 	UserAgent string
@@ -37,7 +36,7 @@ type RequestKind struct {
 	Resource  string // "pods", "pods/binding", "nodeclaims.karpenter.sh/status"; empty: no resource
 }
 
-// Requests maps each kind of request to how often it was made.
+// Requests maps each kind of request to the number of its requests.
 type Requests map[RequestKind]int
 
 // Total returns the number of requests of the kinds that keep chooses; a nil

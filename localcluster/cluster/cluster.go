@@ -27,14 +27,12 @@ type Cluster struct {
 
 	mu      sync.Mutex // guards running, held and the lines of the log
 	running map[Component]*process
-	held    map[Component][]*os.File // the ports of components that were stopped
+	held    map[Component][]*os.File // the ports of stopped components
 }
 
-// Start starts a control plane and returns when it can be used: every
-// component is ready and, with a controller manager, pods can be created in the
-// namespace default. ctx
-// bounds the start only. On an error nothing is left behind but, with
-// Options.Keep or a named directory, the directory.
+// Start starts a control plane and returns when it can be used: every component is ready and, with a controller
+// manager, pods can be created in the namespace default. ctx bounds the start only. After an error nothing is left
+// behind, except the directory with Options.Keep or if it was named.
 //
 // The caller must call Stop.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
@@ -66,10 +64,9 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 // Dir returns the absolute path of the directory that holds the state.
 func (c *Cluster) Dir() string { return c.setup.options.Dir }
 
-// Stop ends all components, those first that use the others, and removes the
-// directory unless Options.Keep is set. With it they are asked to end, which
-// takes at most about half a minute; without it they are killed. A second call
-// does nothing and returns the same.
+// Stop ends all components, those that use others first, and removes the directory unless Options.Keep is set. With
+// Keep, components are asked to end, which takes at most about half a minute. Without it they are killed. A second
+// call does nothing and returns the same.
 func (c *Cluster) Stop() error { return c.stop() }
 
 // Failed receives an error, with the end of the log, for each component that
@@ -262,9 +259,8 @@ func (c *Cluster) stopAll() error {
 	return nil
 }
 
-// lastGrace is how long a component may take to end with its cluster. What it would put in order goes with the
-// directory, and an API server with open watches takes all the time that it is given: so without a directory to keep,
-// it is none.
+// lastGrace is how long a component may take to end with its cluster. Without a directory to keep it is none: clean-up
+// would be lost with the directory, and an API server with open watches uses all the time that it gets.
 func (c *Cluster) lastGrace(component Component) time.Duration {
 	if c.setup.options.Keep {
 		return component.grace()
@@ -284,7 +280,7 @@ func (c *Cluster) forget(component Component) {
 	delete(c.running, component)
 }
 
-// logf writes one line to Options.Log. What a log cannot take is lost.
+// logf writes one line to Options.Log. Write errors are ignored.
 func (c *Cluster) logf(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

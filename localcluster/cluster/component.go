@@ -32,8 +32,8 @@ const (
 	clientBurst = 2000
 	// etcdQuotaBytes lets a long benchmark write more than the default 2 GiB.
 	etcdQuotaBytes = 8 << 30
-	// nodeSchedulingPlugin and nodeSchedulingGate are the names of the admission plugin of package
-	// nodescheduling/plugin, which is not imported: it is made of all of Kubernetes, and this package starts a binary.
+	// nodeSchedulingPlugin and nodeSchedulingGate are names of package nodescheduling/plugin. That package is not
+	// imported: it depends on all of Kubernetes, and this package only starts a binary.
 	nodeSchedulingPlugin = "scheduling.openshift.io/NodeSchedulingPolicy"
 	nodeSchedulingGate   = "OpenShiftNodeSchedulingPolicy"
 	// auditMaxMegabytes keeps a whole run in one audit file.
@@ -182,7 +182,7 @@ func (s *setup) controllerManagerArgs() []string {
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file="+s.pki.saPath,
 		"--root-ca-file="+s.pki.users.path,
-		// The fake kubelets of a large fleet on a small machine renew their leases late; no node is lost for that.
+		// Fake kubelets of a large fleet on a small machine renew their leases late. No node should be lost for that.
 		"--node-monitor-grace-period=10m",
 		// These need a cloud provider.
 		"--controllers=*,-cloud-node-lifecycle-controller,-node-route-controller,-service-lb-controller",

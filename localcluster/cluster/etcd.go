@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// WriteEtcd stores a value past the API server, as a fault of the storage may: a record that nobody can read, for
-// example. The keys are those of the API server: /registry/... .
+// WriteEtcd stores a value without the API server, like a fault of the storage: for example a record that nobody can
+// read. Keys are those of the API server: /registry/... .
 func (c *Cluster) WriteEtcd(ctx context.Context, key string, value []byte) error {
 	return c.askEtcd(ctx, "put", map[string][]byte{"key": []byte(key), "value": value})
 }
@@ -19,7 +19,7 @@ func (c *Cluster) RemoveEtcd(ctx context.Context, key string) error {
 	return c.askEtcd(ctx, "deleterange", map[string][]byte{"key": []byte(key)})
 }
 
-// askEtcd sends a request of etcd's own JSON form, in which keys and values are base64.
+// askEtcd sends a request to etcd's JSON API, in which keys and values are base64.
 func (c *Cluster) askEtcd(ctx context.Context, what string, body map[string][]byte) error {
 	encoded, err := json.Marshal(body)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hold binds a port of 127.0.0.1 without listening there: whoever connects is refused, and nobody else is given the
-// port while the file is open. A component that shares its ports listens there all the same, before and after.
-// SO_REUSEADDR would open it to everybody.
+// hold binds a port of 127.0.0.1 without listening. Connections are refused, and nobody else gets the port while the
+// file is open. A component that shares its ports can still listen there, before and after. SO_REUSEADDR would open
+// the port to everybody.
 func hold(port int) (*os.File, error) {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -27,8 +27,7 @@ func hold(port int) (*os.File, error) {
 }
 
 // holdPorts keeps a component's ports for it, from before it ends until it runs again or the cluster is stopped.
-// Without that, the kernel may give them away meanwhile, and the clients of the component would have nowhere to find
-// it.
+// Otherwise the kernel might give them away, and the component's clients could not find it.
 func (c *Cluster) holdPorts(component Component) error {
 	if !component.sharesPorts() {
 		return nil
@@ -45,7 +44,7 @@ func (c *Cluster) holdPorts(component Component) error {
 	return nil
 }
 
-// releasePorts ends what holdPorts began.
+// releasePorts undoes holdPorts.
 func (c *Cluster) releasePorts(component Component) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// Reserved ports come from this range, which lies below the one from which the kernel usually gives ports: neither an
-// outgoing connection nor a listener at port 0 takes one.
+// Range of reserved ports. It lies below the kernel's usual ephemeral ports, so neither outgoing connections nor
+// listeners at port 0 get one of these.
 const (
 	firstReserved = 20000
 	lastReserved  = 32000
 )
 
-// ephemeralRange is where Linux says from which ports the kernel gives.
+// ephemeralRange is the file with Linux's range of ephemeral ports.
 const ephemeralRange = "/proc/sys/net/ipv4/ip_local_port_range"
 
-// Reservation is a set of TCP ports of this machine that nobody else is given until it is released, or this process
-// ends. To look for a free port, close it and hope does not do: it may be given away before the program that was meant
-// to have it listens there. Two of our programs that share their ports would even both get it.
+// Reservation is a set of TCP ports of this machine that no other reservation gets until it is released, or this
+// process ends. Opening a free port, closing it and using its number later is unsafe: somebody else may get it before
+// the intended program listens. Two of our programs that share ports would even both get it.
 //
-// A port is reserved by holding the UDP port of the same number on 127.0.0.1. That keeps no program from the TCP port,
-// and two of our processes from reserving the same. Programs that choose ports of the range without asking us can
-// still be in the way: whoever starts a program looks for that.
+// A port is reserved by holding the UDP port of the same number on 127.0.0.1. That does not block the TCP port, but
+// keeps two of our processes from reserving the same one. Programs that use ports of the range without a reservation
+// can still interfere: whoever starts a program has to check for that.
 type Reservation struct {
 	Ports []int
 	held  []net.PacketConn
@@ -37,7 +37,7 @@ func Reserve(n int) (*Reservation, error) {
 	first, last := reservable()
 	start := rand.IntN(last - first)
 	for i := 0; i < last-first && len(r.Ports) < n; i++ {
-		_ = r.add(first + (start+i)%(last-first)) // one that is taken is passed over
+		_ = r.add(first + (start+i)%(last-first)) // ports in use are skipped
 	}
 	if len(r.Ports) < n {
 		return nil, errors.Join(fmt.Errorf("looking for %d free ports from %d to %d: there are %d", n, first, last,
@@ -57,7 +57,7 @@ func ReserveThese(ports ...int) (*Reservation, error) {
 	return r, nil
 }
 
-// add reserves a port that nobody has reserved, and at which nobody listens.
+// add reserves a port that nobody has reserved and on which nobody listens.
 func (r *Reservation) add(port int) error {
 	held, err := net.ListenPacket("udp4", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *Reservation) add(port int) error {
 	return nil
 }
 
-// Release gives the ports back. Those of a nil reservation are none.
+// Release gives the ports back. A nil reservation has none.
 func (r *Reservation) Release() error {
 	if r == nil {
 		return nil
@@ -87,8 +87,8 @@ func (r *Reservation) Release() error {
 	return errors.Join(failed...)
 }
 
-// reservable returns the range, cut off where the kernel's own begins. Where that leaves little, the kernel's is
-// ignored.
+// reservable returns the range up to where the kernel's own range begins. If that leaves too few ports, the kernel's
+// range is ignored.
 func reservable() (first, last int) {
 	first, last = firstReserved, lastReserved
 	content, err := os.ReadFile(ephemeralRange)

@@ -34,7 +34,7 @@ omitStages: [RequestReceived, ResponseStarted, Panic]
 rules: [{level: Metadata}]
 `
 
-// admissionConfiguration names the plugin that has a configuration, with the file of it.
+// admissionConfiguration names the configured plugin and the file with its configuration.
 const admissionConfiguration = `apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
 plugins: [{name: ` + nodeSchedulingPlugin + `, path: ` + placementFile + `}]
@@ -50,7 +50,7 @@ type setup struct {
 	userTLS  *tls.Config
 	etcdTLS  *tls.Config
 	lock     *os.File
-	reserved []*Reservation // of the ports, and of those that were given up
+	reserved []*Reservation // of current and of given-up ports
 }
 
 // newSetup prepares the directory: lock, keys, ports, policy.

@@ -1,3 +1,4 @@
-// Package doors has the tests that both doors of the node scheduling policy pass: the admission plugin as a
-// kube-apiserver asks it, with internal types, and the webhook behind the rules and conditions of its chart.
+// Package doors holds the tests that both doors of the node scheduling policy pass. One door is the admission plugin,
+// called with internal types as by a kube-apiserver. The other is the webhook behind the rules and conditions of its
+// chart.
 package doors

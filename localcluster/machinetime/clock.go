@@ -1,6 +1,6 @@
-// Package machinetime measures how fast this machine is for this process. Bounds of seconds are promises about a
-// machine that has time for us; on one that is busy with other work they are held against machine time: [Now] instead
-// of time.Now.
+// Package machinetime measures how fast this machine is for this process. Bounds in seconds assume a machine that has
+// time for us. On a machine that is busy with other work they are measured in machine time, with [Now] instead of
+// time.Now.
 package machinetime
 
 import (
@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// How a machine is measured: a piece of work that takes a few milliseconds, several times a second. That costs about
-// two percent of a core.
+// Parameters of the measurement: a piece of work that takes a few milliseconds, several times a second. That costs
+// about two percent of a core.
 const (
 	tick      = 250 * time.Millisecond
 	workload  = 5 * time.Millisecond
-	calibrate = 20 // times; the fastest counts
+	calibrate = 20 // repetitions; the fastest counts
 	lateTick  = 50 * time.Millisecond
 )
 
-// Clock measures machine time: the time that would have passed on this machine if it had nothing else to do. It does a
-// piece of work again and again, and notes how much longer that takes than it could. Half the speed, half the time. A
-// stall of the whole process, which wakes up late, does not count at all.
+// Clock measures machine time: the time that would have passed on this machine if it had nothing else to do. It
+// repeats a piece of work, and measures how much longer that takes than the best time. At half the speed, half the
+// time passes. A stall of the whole process, which then wakes up late, does not count at all.
 type Clock struct {
 	rounds int           // of the work
-	best   time.Duration // that it takes alone
+	best   time.Duration // of the work when nothing else runs
 
 	mu      sync.Mutex
 	machine time.Duration // until last
 	last    time.Time
 	began   time.Time
-	slow    float64 // by which factor the last piece was slower; at least 1
+	slow    float64 // how many times slower the last piece was; at least 1
 }
 
 // New calibrates a clock and lets it run until ctx ends.
@@ -55,7 +55,7 @@ func (c *Clock) shortest(times int) time.Duration {
 	return best
 }
 
-// work does a piece of work and returns how long it took.
+// work does a piece of work and returns how long that took.
 func (c *Clock) work() time.Duration {
 	began := time.Now()
 	var block [64]byte
@@ -80,7 +80,7 @@ func (c *Clock) run(ctx context.Context) {
 	}
 }
 
-// note takes in a piece of work that ended now.
+// note records a piece of work that ended now.
 func (c *Clock) note(now time.Time, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +107,7 @@ func Now() time.Duration { return process().Now() }
 // process is the clock of this process.
 var process = sync.OnceValue(func() *Clock { return New(context.Background()) })
 
-// String says how fast the machine was.
+// String returns how fast the machine was.
 func (c *Clock) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

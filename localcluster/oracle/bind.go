@@ -17,25 +17,24 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread"
 )
 
-// maxTries bounds how many orders are tried for a plan, and shuffles how many of them are where a search begins that
-// has nothing but chance to go by. With affinity and spread both in play the order decides; what all of these do not
-// find is worth a look.
+// maxTries bounds the orders that are tried for a plan. shuffles is how many random orders a search starts from. With
+// both affinity and spread in play the order decides; a plan that fails in all of them deserves a look.
 const (
 	maxTries = 300
 	shuffles = 4
 )
 
-// shuffleSeed makes every check give the same answer each time.
+// shuffleSeed makes every check repeatable.
 const shuffleSeed = 1
 
 // search looks for an order in which all pods can be bound.
 type search struct {
 	oracle *Oracle
 	tries  int
-	fewest []Violation // of the best order so far; nil before the first
+	fewest []Violation // of the best order so far; nil before the first one
 }
 
-// bindAll binds the pods in the first order that admits them all, or returns what is left over in the best one.
+// bindAll binds the pods in the first order that admits them all, or returns the violations of the best order.
 func (o *Oracle) bindAll(ctx context.Context, waiting []placement,
 	stated []types.NamespacedName) ([]Violation, error) {
 	if len(waiting) > maxSearched {
@@ -65,15 +64,15 @@ func (o *Oracle) bindAll(ctx context.Context, waiting []placement,
 	return s.fewest, nil
 }
 
-// orderMatters reports whether a refusal may be due to what is bound already or not yet. Only spread and affinity can
-// gain by pods bound before; all other refusals only grow more with each pod that is bound.
+// orderMatters reports whether a refusal may depend on what is bound already. Only spread and affinity can profit from
+// bound pods; all other refusals only become more with each bound pod.
 func orderMatters(v Violation) bool {
 	return v.Reason == podtopologyspread.ErrReasonConstraintsNotMatch ||
 		v.Reason == interpodaffinity.ErrReasonAffinityRulesNotMatch
 }
 
-// climb begins with an order and goes on to a neighbour that leaves fewer pods over, as long as there is one. It
-// reports whether it has found an order that leaves none.
+// climb starts with an order and moves on to a neighbour that leaves fewer pods over, as long as there is one. It
+// reports whether it found an order that leaves none over.
 func (s *search) climb(ctx context.Context, order []placement) (bool, error) {
 	left, err := s.try(ctx, order)
 	for len(left) > 0 && err == nil &&
@@ -96,8 +95,8 @@ func (s *search) climb(ctx context.Context, order []placement) (bool, error) {
 	return err == nil && len(left) == 0, err
 }
 
-// neighbours yields orders that may do better: with the pods that were left over first, with one of the others last,
-// and with both.
+// neighbours yields orders that may do better: with the left-over pods first, with one of the others last, and with
+// both.
 func neighbours(order, left []placement) iter.Seq[[]placement] {
 	return func(yield func([]placement) bool) {
 		rest := slices.DeleteFunc(slices.Clone(order), func(p placement) bool {
@@ -134,8 +133,8 @@ func byName(a, b placement) int {
 	return cmp.Or(strings.Compare(a.pod.Namespace, b.pod.Namespace), strings.Compare(a.pod.Name, b.pod.Name))
 }
 
-// orders are the sensible ones: by priority, as the scheduler's queue has it, and among equals those that look at
-// others after the others; then the same without priority, because a pod that waits long enough finds its place in the
+// orders returns the sensible orders. The first is by priority, like the scheduler's queue; among equals, pods that
+// depend on others come later. The second ignores priority, since a pod that waits long enough finds its place in the
 // end.
 func orders() []func(a, b placement) int {
 	return []func(a, b placement) int{
@@ -146,8 +145,8 @@ func orders() []func(a, b placement) int {
 	}
 }
 
-// asStated is the order that the plan states; pods that it does not mention, which are daemons mostly, come where
-// others says: before all or after all.
+// asStated returns the order that the plan states. Pods that it does not mention, mostly daemons, come before or after
+// all others, as others says.
 func asStated(stated []types.NamespacedName, others int) func(a, b placement) int {
 	position := map[types.NamespacedName]int{}
 	for i, name := range stated {
@@ -169,7 +168,7 @@ func priority(pod *corev1.Pod) int32 {
 	return *pod.Spec.Priority
 }
 
-// followers orders pods by how much their constraints look at others: none, affinity, spread, spread over hostnames.
+// followers orders pods by how much they depend on others: none, affinity, spread, spread over hostnames.
 func followers(pod *corev1.Pod) int {
 	order := 0
 	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil &&
@@ -188,8 +187,8 @@ func followers(pod *corev1.Pod) int {
 	return order
 }
 
-// bindInOrder binds the first pod that the filters admit, again and again, until none is left or none is admitted. It
-// returns those left, nil when there are none, and why each is refused.
+// bindInOrder binds the first admitted pod, again and again, until none is left or admitted. It returns the pods left,
+// nil for none, and why each is refused.
 func (o *Oracle) bindInOrder(ctx context.Context,
 	order []placement) (left []placement, refused []Violation, err error) {
 	left = slices.Clone(order)
@@ -209,7 +208,7 @@ func (o *Oracle) bindInOrder(ctx context.Context,
 	return left, refused, nil
 }
 
-// refusal asks the plugins about one binding at this moment; nil means that they admit it.
+// refusal asks the plugins about one binding now; nil means that they admit it.
 func (o *Oracle) refusal(ctx context.Context, p placement) (*Violation, error) {
 	node := o.state.now[p.node]
 	violation := &Violation{Pod: p.name(), Node: node.Node().Name}
@@ -230,7 +229,7 @@ func (o *Oracle) refusal(ctx context.Context, p placement) (*Violation, error) {
 		return nil, fmt.Errorf("judging pod %s on node %s: %w", violation.Pod, violation.Node, status.AsError())
 	}
 	violation.Plugin, violation.Reason = status.Plugin(), strings.Join(status.Reasons(), "; ")
-	if violation.Plugin == "" { // two node selections that leave nothing together
+	if violation.Plugin == "" { // two node selections without a common node
 		violation.Plugin = strings.Join(sets.List(narrowed), ",")
 	}
 	return violation, nil

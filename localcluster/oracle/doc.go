@@ -1,11 +1,11 @@
-// Package oracle judges plans by kube-scheduler's own code (P-21). It takes a cluster as plain API objects and a plan,
-// which says what nodes come, what nodes go and which pod runs where, and binds the planned pods one by one: each
-// binding has to pass the PreFilter and Filter of the scheduler's plugins, linked in as a library from the release
-// that this module depends on. Whoever makes the plans does not matter: the tests here use it for Joiner's engine, the
+// Package oracle judges plans with kube-scheduler's own code (P-21). It takes a cluster as plain API objects, and a
+// plan, which says which nodes come, which go, and which pod runs where. It binds the planned pods one by one: each
+// binding has to pass the PreFilter and Filter of the scheduler's plugins, which are linked in from the release that
+// this module depends on. It does not matter who makes the plans: the tests here use it for Joiner's engine, the
 // benchmarks for other autoscalers as well.
 //
 // A plan is right when the pods can be bound in some order, since the scheduler retries what it could not place. The
-// oracle tries a few sensible orders and some by chance (see orders in bind.go). Nodes of the plan exist from the
+// oracle tries a few sensible orders and some random ones (see orders in bind.go). Nodes of the plan exist from the
 // start.
 //
 // The plugins are NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit,
@@ -13,6 +13,6 @@
 // NodeVolumeLimits) and for devices (DynamicResources) are left out: they need the objects of storage and device
 // drivers.
 //
-// It checks no more than that: not limits, not prices, not whether a pod that was left out could have been placed.
-// Start at [Oracle.Check]. The package cases, below this one, makes clusters and runs the engine on them.
+// It checks nothing else: no limits, no prices, and not whether a pod that was left out could have been placed. Start
+// at [Oracle.Check]. The package cases, below this one, makes clusters and runs the engine on them.
 package oracle

@@ -18,7 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
-// judges are the plugins that filter, in the order of kube-scheduler's default profile.
+// judges returns the filter plugins, in the order of kube-scheduler's default profile.
 func judges() []string {
 	return []string{
 		names.NodeUnschedulable, names.NodeName, names.TaintToleration, names.NodeAffinity, names.NodePorts,
@@ -26,8 +26,8 @@ func judges() []string {
 	}
 }
 
-// newFramework builds a scheduling framework that looks at s, and returns it with the store behind its lister of
-// namespaces. Nothing is watched: the informers are never started, their stores are filled by hand.
+// newFramework returns a scheduling framework on s, and the store behind its lister of namespaces. Nothing is watched:
+// informers are never started, and their stores are filled by hand.
 func newFramework(ctx context.Context, s *state) (framework.Framework, cache.Indexer, error) {
 	factory := informers.NewSharedInformerFactory(nil, 0)
 	namespaces := factory.Core().V1().Namespaces().Informer().GetIndexer()
@@ -39,20 +39,20 @@ func newFramework(ctx context.Context, s *state) (framework.Framework, cache.Ind
 	return f, namespaces, err
 }
 
-// frameworkOf builds a framework with the plugins of a profile.
+// frameworkOf returns a framework with the plugins of a profile.
 func frameworkOf(
 	ctx context.Context, s *state, profile *config.KubeSchedulerProfile, factory informers.SharedInformerFactory,
 ) (framework.Framework, error) {
-	metrics.Register() // plugins count unconditionally
+	metrics.Register() // plugins use the metrics unconditionally
 	return runtime.NewFramework(ctx, plugins.NewInTreeRegistry(), profile,
 		runtime.WithSnapshotSharedLister(s),
 		runtime.WithInformerFactory(factory),
 		runtime.WithSharedDRAManager(noDevices{}),
-		runtime.WithParallelism(1), // cases are small; those who check many at a time use an Oracle for each core
+		runtime.WithParallelism(1), // cases are small; parallel checks use an Oracle for each core
 	)
 }
 
-// profile is the default profile cut down to the judges and the two plugins that every profile must have.
+// profile returns the default profile, reduced to the judges and the two plugins that every profile must have.
 func profile() (*config.KubeSchedulerProfile, error) {
 	defaults, err := latest.Default()
 	if err != nil {
@@ -69,7 +69,7 @@ func profile() (*config.KubeSchedulerProfile, error) {
 	for _, name := range judges() {
 		wanted[name] = true
 		own.Plugins.Filter.Enabled = append(own.Plugins.Filter.Enabled, config.Plugin{Name: name})
-		// these only filter
+		// these have no PreFilter
 		if name != names.NodeUnschedulable && name != names.NodeName && name != names.TaintToleration {
 			own.Plugins.PreFilter.Enabled = append(own.Plugins.PreFilter.Enabled, config.Plugin{Name: name})
 		}
@@ -82,7 +82,7 @@ func profile() (*config.KubeSchedulerProfile, error) {
 	return own, nil
 }
 
-// noDevices answers that no device class stands behind an extended resource; nothing else of it is asked.
+// noDevices says that no extended resource has a device class; nothing else of it is used.
 type noDevices struct{ fwk.SharedDRAManager }
 
 func (noDevices) DeviceClassResolver() fwk.DeviceClassResolver { return noClasses{} }

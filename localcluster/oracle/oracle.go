@@ -11,31 +11,30 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Cluster is the cluster before a plan is carried out. The oracle changes none of it. Objects are expected as the API
-// server stores them, defaults filled in.
+// Cluster is the cluster before a plan is executed. The oracle does not change it. Objects must be as the API server
+// stores them, with defaults filled in.
 type Cluster struct {
 	Namespaces []*corev1.Namespace
 	Nodes      []*corev1.Node
-	// Pods run where their spec.nodeName says; those without one wait. Finished pods are ignored, and so are bound
-	// ones whose node is not in Nodes.
+	// Pods run where spec.nodeName says; those without it wait. Finished pods are ignored, and so are bound pods whose
+	// node is not in Nodes.
 	Pods []*corev1.Pod
 }
 
-// Plan is what is to become of a cluster.
+// Plan is a plan for a cluster.
 type Plan struct {
-	// Launched nodes, as they are once they are ready for pods. Their names are not in use.
+	// Launched are new nodes in the state in which they are ready for pods. Their names must not be in use.
 	Launched []*corev1.Node
-	// Gone are the names of nodes that go. Their pods go with them, except those that Placed moves elsewhere. What
-	// runs there counts while pods are bound that wait from the start, see stages.go.
+	// Gone are the names of nodes that go. Their pods go too, except those that Placed moves. Pods on them still count
+	// while pods are bound that wait from the start, see stages.go.
 	Gone []string
-	// Placed is the node, by name, of every pod of the cluster that the plan places: waiting ones, and ones of nodes
-	// that go.
+	// Placed has the node name of every pod that the plan places: waiting pods, and pods of nodes that go.
 	Placed map[types.NamespacedName]string
-	// Order, when given, is the first order of binding that is tried: some or all of the pods in Placed.
+	// Order, if given, is the first binding order to try: some or all of the pods in Placed.
 	Order []types.NamespacedName
 }
 
-// Violation is a planned pod that kube-scheduler would not bind where it was planned, whatever the order.
+// Violation is a planned pod that kube-scheduler would not bind to its planned node, in any order.
 type Violation struct {
 	Pod    types.NamespacedName
 	Node   string
@@ -48,7 +47,7 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s: pod %s on node %s: %s", v.Plugin, v.Pod, v.Node, v.Reason)
 }
 
-// Oracle holds the scheduler's plugins, which are costly to set up and are used again for every case. It is not safe
+// Oracle holds the scheduler's plugins, which are expensive to set up and are reused for every case. It is not safe
 // for concurrent use: make one for each goroutine. Use [New].
 type Oracle struct {
 	framework  framework.Framework
@@ -56,8 +55,7 @@ type Oracle struct {
 	namespaces cache.Indexer
 }
 
-// New sets up the plugins with the arguments of kube-scheduler's default profile. What they run in the background ends
-// with ctx.
+// New sets up the plugins with the arguments of kube-scheduler's default profile. Their background work ends with ctx.
 func New(ctx context.Context) (*Oracle, error) {
 	s := newState()
 	f, namespaces, err := newFramework(ctx, s)
@@ -67,9 +65,9 @@ func New(ctx context.Context) (*Oracle, error) {
 	return &Oracle{framework: f, state: s, namespaces: namespaces}, nil
 }
 
-// Check returns the pods of the plan that cannot be bound, in the order tried in which the fewest remain: none for a
-// valid plan. Each comes with the first plugin that refuses it when all others of that order are bound. An error means
-// that the question makes no sense, for example that the plan names a pod or node that does not exist.
+// Check returns the pods of the plan that cannot be bound, in the best order that it tried: none for a valid plan.
+// Each has the first plugin that refuses it when all others of that order are bound. An error means that the question
+// makes no sense, for example because the plan names an unknown pod or node.
 func (o *Oracle) Check(ctx context.Context, before Cluster, p Plan) ([]Violation, error) {
 	if err := o.setNamespaces(before.Namespaces); err != nil {
 		return nil, err

@@ -9,11 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxSearched bounds the plans, by pods, that orders are searched for one by one. Larger ones are bound in passes.
+// maxSearched is the number of pods up to which orders of a plan are searched one by one. Larger plans are bound in
+// passes.
 const maxSearched = 500
 
-// bindInPasses is bindAll for large plans: few orders, and in each of them every pod that was refused waits for the
-// next pass, as in the scheduler's queue, until a pass binds none.
+// bindInPasses is bindAll for large plans. It tries few orders. In each one every refused pod waits for the next pass,
+// as in the scheduler's queue, until a pass binds none.
 func (o *Oracle) bindInPasses(ctx context.Context, waiting []placement,
 	stated []types.NamespacedName) ([]Violation, error) {
 	slices.SortStableFunc(waiting, byName)
@@ -46,8 +47,8 @@ func (o *Oracle) bindInPasses(ctx context.Context, waiting []placement,
 	return fewest, nil
 }
 
-// leaps is how often an order is tried again with the pods that were left over first, maxLeaping up to how many pods
-// that is done: more leaps find nothing more in practice, and one try over 20,000 tied pods takes minutes.
+// leaps is how often an order is retried with the left-over pods first. maxLeaping is the number of pods up to which
+// that is done. More leaps find nothing more in practice, and one try with 20,000 tied pods takes minutes.
 const (
 	leaps      = 4
 	maxLeaping = 5000
@@ -63,10 +64,10 @@ func front(order, first []placement) []placement {
 	return slices.Concat(first, rest)
 }
 
-// lookersFirst puts pods first that look at others: while nothing is bound, nothing is in their way.
+// lookersFirst puts pods first that depend on others: while nothing is bound, nothing is in their way.
 func lookersFirst(a, b placement) int { return cmp.Compare(followers(b.pod), followers(a.pod)) }
 
-// passes binds the pods in an order, again and again, and returns those that are left and why they are refused.
+// passes binds the pods in an order, again and again, and returns the pods left and why they are refused.
 func (o *Oracle) passes(ctx context.Context, order []placement) ([]placement, []Violation, error) {
 	o.state.restart()
 	for {

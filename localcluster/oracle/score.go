@@ -16,15 +16,15 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
-// Scorer says how kube-scheduler's own plugins score nodes (K-60): those of the default profile, with its weights,
-// without images, volumes and devices. It is not safe for concurrent use. Use [NewScorer].
+// Scorer returns the node scores of kube-scheduler's own plugins (K-60): those of the default profile, with its
+// weights, without images, volumes and devices. It is not safe for concurrent use. Use [NewScorer].
 type Scorer struct {
 	framework        framework.Framework
 	state            *state
 	namespaces, sets cache.Indexer
 }
 
-// scorers are the plugins that score.
+// scorers returns the score plugins.
 func scorers() []string {
 	return []string{
 		names.TaintToleration, names.NodeAffinity, names.NodeResourcesFit, names.NodeResourcesBalancedAllocation,
@@ -32,7 +32,7 @@ func scorers() []string {
 	}
 }
 
-// NewScorer sets up the plugins. What they run in the background ends with ctx.
+// NewScorer sets up the plugins. Their background work ends with ctx.
 func NewScorer(ctx context.Context) (*Scorer, error) {
 	own, err := profile()
 	if err != nil {
@@ -69,7 +69,7 @@ func NewScorer(ctx context.Context) (*Scorer, error) {
 	return scorer, nil
 }
 
-// Scores returns the score of each node that takes the pod, by name. sets are the ReplicaSets that own pods.
+// Scores returns the scores of the nodes that take the pod, by name. sets are the ReplicaSets that own pods.
 func (s *Scorer) Scores(ctx context.Context, c Cluster, sets []*appsv1.ReplicaSet,
 	pod *corev1.Pod) (map[string]int64, error) {
 	if err := fill(s.namespaces, c.Namespaces); err != nil {
@@ -117,7 +117,7 @@ func (s *Scorer) Scores(ctx context.Context, c Cluster, sets []*appsv1.ReplicaSe
 	return scores, nil
 }
 
-// fill puts objects into a store in place of what was there.
+// fill replaces the content of a store.
 func fill[T any](store cache.Indexer, objects []T) error {
 	list := make([]any, len(objects))
 	for i, object := range objects {

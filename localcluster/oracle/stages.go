@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// stages splits a plan in two when pods wait while others run on nodes that go. The first ones are bound beside the
-// others, which kube-scheduler counts as long as they run; then these leave, all at once, and are bound in the second
-// stage. A node that only pods of DaemonSets hold, and pods that end anyway, will be gone in a moment and counts in
+// stages splits a plan in two if some pods wait while others run on nodes that go. The waiting pods are bound first,
+// beside the running ones, which kube-scheduler counts as long as they run. Then these leave, all at once, and are
+// bound in the second stage. A node with only DaemonSet pods and pods that end anyway will soon be gone; it counts in
 // neither.
 func stages(before Cluster, p Plan) (first, second Plan, then Cluster, staged bool) {
 	standing := map[string]bool{}
@@ -27,7 +27,7 @@ func stages(before Cluster, p Plan) (first, second Plan, then Cluster, staged bo
 		name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 		target, planned := p.Placed[name]
 		if slices.Contains(p.Gone, target) {
-			return first, second, before, false // makes no sense, and is told
+			return first, second, before, false // an invalid plan, which is reported
 		}
 		if planned && pod.Spec.NodeName == "" {
 			first.Placed[name] = target
@@ -45,7 +45,7 @@ func stages(before Cluster, p Plan) (first, second Plan, then Cluster, staged bo
 	return first, second, then, len(standing) > 0 && len(first.Placed) > 0
 }
 
-// hasToMove reports whether a pod keeps a node that goes: it runs, and no DaemonSet or kubelet has made it.
+// hasToMove reports whether a pod keeps a node that goes: it runs, and was not created by a DaemonSet or kubelet.
 func hasToMove(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded ||
 		pod.Status.Phase == corev1.PodFailed {

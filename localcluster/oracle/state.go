@@ -9,21 +9,21 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// state is the picture of the cluster that the plugins look at. The scheduler's own snapshot would have to be made
-// anew for each binding; this one takes in a bound pod at the cost of that pod. Like the scheduler's it is made of
-// framework.NodeInfo, which does all the counting.
+// state is the state of the cluster for the plugins. The scheduler's own snapshot would have to be rebuilt for each
+// binding; this one adds a bound pod at the cost of that pod. Like the scheduler's it consists of framework.NodeInfo,
+// which does all the counting.
 type state struct {
 	base []*framework.NodeInfo // nodes with what runs already
-	// now is base with the pods bound so far in this attempt, by the same positions.
+	// now is base with the pods bound so far in this attempt; positions are the same.
 	now []*framework.NodeInfo
-	// all, affinity and anti are nodes of now as the plugins list them: all, and those with pods that have affinity
-	// terms or required anti-affinity.
+	// all, affinity and anti are lists of nodes in now, as plugins list them: all nodes, those with pods that have
+	// affinity terms, and those with required anti-affinity.
 	all, affinity, anti []fwk.NodeInfo
 
 	position map[string]int
 }
 
-// placement is a pod and where it was planned.
+// placement is a pod and its planned node.
 type placement struct {
 	pod  *corev1.Pod // without spec.nodeName
 	info *framework.PodInfo
@@ -52,7 +52,7 @@ func (s *state) addNode(node *corev1.Node) error {
 	return nil
 }
 
-// addRunning puts a pod on its node, if it has one that exists and has not finished.
+// addRunning puts a running pod on its node. Finished pods and unknown nodes are ignored.
 func (s *state) addRunning(pod *corev1.Pod) error {
 	at, exists := s.position[pod.Spec.NodeName]
 	if !exists || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
@@ -72,7 +72,7 @@ func (s *state) placement(pod *corev1.Pod, node string) (placement, error) {
 		return placement{}, fmt.Errorf("pod %s/%s is planned for node %q, which does not exist or goes", pod.Namespace,
 			pod.Name, node)
 	}
-	if pod.Spec.NodeName != "" { // its successor will be unbound
+	if pod.Spec.NodeName != "" { // its successor will not be bound yet
 		pod = pod.DeepCopy()
 		pod.Spec.NodeName, pod.DeletionTimestamp = "", nil
 	}
@@ -83,7 +83,7 @@ func (s *state) placement(pod *corev1.Pod, node string) (placement, error) {
 	return placement{pod: pod, info: info, node: at}, nil
 }
 
-// restart goes back to what runs already.
+// restart resets the state to what runs already.
 func (s *state) restart() {
 	s.now, s.all, s.affinity, s.anti = s.now[:0], s.all[:0], s.affinity[:0], s.anti[:0]
 	for _, info := range s.base {
@@ -98,7 +98,7 @@ func (s *state) restart() {
 	}
 }
 
-// bind puts a pod on its node, and keeps the lists that the plugins ask for with every pod.
+// bind puts a pod on its node, and updates the lists that plugins use for every pod.
 func (s *state) bind(p placement) {
 	node := s.now[p.node]
 	affinity, anti := len(node.PodsWithAffinity), len(node.PodsWithRequiredAntiAffinity)
@@ -111,7 +111,7 @@ func (s *state) bind(p placement) {
 	}
 }
 
-// The methods below make state a fwk.SharedLister.
+// The methods below implement fwk.SharedLister.
 
 func (s *state) NodeInfos() fwk.NodeInfoLister { return s }
 

@@ -1,10 +1,10 @@
 package placing
 
-// Case is a line of the script language and the answer to it.
+// Case is a line of the script language and its expected answer.
 type Case struct{ Want, Line string }
 
-// Created are pods as they are created (N13 to N32, N36, N56, N59): in a cluster with the nodes cp1, which has the
-// label of the control plane and the taint node-role.kubernetes.io/master:NoSchedule, and w1. Authorized are
+// Created are requests that create pods (N13 to N32, N36, N56, N59). The cluster has the node cp1, with the label of
+// the control plane and the taint node-role.kubernetes.io/master:NoSchedule, and the node w1. Authorized are
 // system:kube-scheduler, system:admin and namespace ops.
 func Created() []Case {
 	return []Case{
@@ -46,7 +46,7 @@ func Created() []Case {
 	}
 }
 
-// Waiting are the pods that Bound and Changed are about.
+// Waiting creates the pods for Bound and Changed.
 func Waiting() []Case {
 	return []Case{
 		{"allow", "system:admin create pod ops/a"},
@@ -65,7 +65,7 @@ func Waiting() []Case {
 	}
 }
 
-// Bound are bindings on both paths (N28, N45 to N53, H7, F8) of pods that wait.
+// Bound are bindings of waiting pods on both paths (N28, N45 to N53, H7, F8).
 func Bound() []Case {
 	return []Case{
 		{"deny ControlPlane/Binding", "system:kube-scheduler bind app/a to=cp1"},        // N46, N50: without a kind
@@ -92,8 +92,8 @@ func Bound() []Case {
 	}
 }
 
-// Templates are workloads (N33, H15): none is refused, and who writes one whose pods will be is told, in the namespace
-// app and not in ops. What a controller writes is not commented.
+// Templates are workloads (N33, H15). None is refused. Authors of workloads whose pods will be refused get a warning,
+// in the namespace app and not in ops. Writes of controllers get none.
 func Templates() []Case {
 	return []Case{
 		{"warn ControlPlane/Toleration",
@@ -117,8 +117,8 @@ func Templates() []Case {
 	}
 }
 
-// Entries are requests with the entries app/default, group:admins, user:dev/carol and system:serviceaccount:web:front
-// on the list beside those of the policy (N7, H4, H8).
+// Entries are requests with additional entries in the list: app/default, group:admins, user:dev/carol and
+// system:serviceaccount:web:front (N7, H4, H8).
 func Entries() []Case {
 	return []Case{
 		{"allow", "sa:app/default create pod app/- node=cp1 dry-run"},
@@ -146,9 +146,9 @@ func Changed() []Case {
 	}
 }
 
-// Old are requests about pods that were stored before the policy was in force: app/old, app/old-gated and
-// ops/old-gated need cp1, and the last two are gated; app/old-there is on it. What changes nothing about the node is
-// not judged, and neither is what places nothing (N38, N39, N62, F6, F9).
+// Old are requests about pods that were stored before the policy was in force. app/old, app/old-gated and
+// ops/old-gated need cp1, and the last two are gated; app/old-there is on it. Changes that do not concern the node are
+// not judged, nor are requests that place nothing (N38, N39, N62, F6, F9).
 func Old() []Case {
 	return []Case{
 		{"allow", "alice update pod app/old need=name=cp1 -> label=a=b"},

@@ -1,6 +1,6 @@
 // Package placing sends the requests of the node scheduling policy's scripts (docs/scripts.md) to a real API server,
-// as the users that they name. A guarded cluster is made of [Rights], [Nodes] and [Namespaces] and guarded by
-// [Policy]; [Created], [Bound], [Changed] and the others are requests with the answers that every door must give.
+// as the users that they name. [Rights], [Nodes] and [Namespaces] make a guarded cluster, which [Policy] guards.
+// [Created], [Bound], [Changed] and the others are requests with the answers that every door must give.
 package placing
 
 import (
@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// Policy is the configuration of the scripts.
+	// Policy is the policy of the scripts.
 	Policy = `apiVersion: scheduling.openshift.io/v1alpha1
 kind: NodeSchedulingPolicyConfig
 groups:
@@ -36,10 +36,10 @@ groups:
   authorizedUsers: ["system:kube-scheduler", kube-system/replicaset-controller, kube-system/daemon-set-controller, ops/default, "system:admin"]
 emergencyOverride: Enable
 `
-	// People is the group of all users of the scripts. They may do everything with pods and workloads as far as RBAC
-	// is concerned, so that a denial is the policy's.
+	// People is the group of all users of the scripts. RBAC allows them everything with pods and workloads, so that
+	// each denial is the policy's.
 	People = "people"
-	// Rights are those of People. They do not have the verbs that `authorization: ListsAndRBAC` asks for.
+	// Rights are the rights of People. They lack the verbs that `authorization: ListsAndRBAC` asks for.
 	Rights = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -53,7 +53,7 @@ metadata: {name: people}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: people}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: people}]
 `
-	// Nodes are those of the scripts. KWOK is their kubelet, where it runs.
+	// Nodes are the nodes of the scripts. KWOK is their kubelet, if it runs.
 	Nodes = `
 ---
 apiVersion: v1
@@ -69,17 +69,18 @@ metadata: {name: w1, annotations: {kwok.x-k8s.io/node: fake}, labels: {kubernete
 	Nobody = "nobody"
 )
 
-// Namespaces are those of the scripts.
+// Namespaces returns the namespaces of the scripts.
 func Namespaces() []string { return []string{"ops", "app", "web", "tmp", "batch"} }
 
-// ServiceAccounts are those that pods of the scripts run as, NAMESPACE/NAME. No controller makes them where none runs.
+// ServiceAccounts returns the accounts that pods of the scripts run as, NAMESPACE/NAME. Without controllers nobody
+// creates them.
 func ServiceAccounts() []string {
 	return []string{"ops/default", "app/default", "web/default", "tmp/default", "ops/unlisted"}
 }
 
-// Ask sends a request of the script language as the user that it names, who is also a member of the groups, and
-// returns how the policy answered in the words of the scripts: allow, warn CODE or deny CODE; unanswered when a
-// webhook did not answer. Any other failure is an error.
+// Ask sends a request of the script language as the user that it names, with additional groups. It returns the
+// policy's answer in the words of the scripts: allow, warn CODE or deny CODE; unanswered if a webhook did not answer.
+// Any other failure is an error.
 func Ask(ctx context.Context, admin *rest.Config, line string, groups ...string) (string, error) {
 	asked, err := schedulingtest.ParseRequest(line)
 	if err != nil {
@@ -109,13 +110,13 @@ func Ask(ctx context.Context, admin *rest.Config, line string, groups ...string)
 	return "", fmt.Errorf("%s: %w", line, err)
 }
 
-// heard keeps warnings.
+// heard records warnings.
 type heard struct{ texts []string }
 
 // HandleWarningHeader implements rest.WarningHandler.
 func (h *heard) HandleWarningHeader(_ int, _, text string) { h.texts = append(h.texts, text) }
 
-// send does what a line says, as the user of the configuration.
+// send executes a line, as the user of the configuration.
 func send(ctx context.Context, config *rest.Config, asked schedulingtest.Asked) error {
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -149,8 +150,7 @@ func send(ctx context.Context, config *rest.Config, asked schedulingtest.Asked) 
 	return sendWorkload(ctx, config, asked, dry)
 }
 
-// connect asks to enter a pod. No kubelet of ours lets anybody in, so what matters is who refuses: what comes of it
-// otherwise is no error.
+// connect requests to enter a pod. No kubelet of ours allows that, so only a refusal by the policy is an error.
 func connect(ctx context.Context, clients kubernetes.Interface, asked schedulingtest.Asked) error {
 	err := clients.CoreV1().RESTClient().Post().Namespace(asked.Namespace).Resource("pods").Name(
 		asked.Name).SubResource(asked.Subresource).
@@ -162,7 +162,8 @@ func connect(ctx context.Context, clients kubernetes.Interface, asked scheduling
 	return nil
 }
 
-// update gives the stored pod what the line adds, whatever the scheduler or a kubelet has written to it in between.
+// update adds the content of the line to the stored pod, whatever the scheduler or a kubelet has written to it in
+// between.
 func update(ctx context.Context, clients kubernetes.Interface, asked schedulingtest.Asked) error {
 	want := asked.Object.(*corev1.Pod)
 	pods := clients.CoreV1().Pods(asked.Namespace)
@@ -198,8 +199,8 @@ func update(ctx context.Context, clients kubernetes.Interface, asked schedulingt
 	})
 }
 
-// sendWorkload creates a workload, or gives the stored one the template of the line, whatever its controller has done
-// to it in between.
+// sendWorkload creates a workload, or updates the stored one to the template of the line, whatever its controller has
+// done to it in between.
 func sendWorkload(ctx context.Context, config *rest.Config, asked schedulingtest.Asked, dry []string) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(asked.Object)
 	if err != nil {
@@ -219,9 +220,8 @@ func sendWorkload(ctx context.Context, config *rest.Config, asked schedulingtest
 		_, err = workloads.Create(ctx, object, metav1.CreateOptions{DryRun: dry})
 		return err
 	}
-	// The version is named, as whoever edits an object does. Without it the API server may first judge the update
-	// against what its cache has, which can be older than the last write, find out, and judge it again: the warnings
-	// of both are sent.
+	// The version is stated, as when users edit an object. Without it the API server may first judge the update
+	// against a stale cache, notice that, and judge it again: then it sends the warnings of both.
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		stored, err := workloads.Get(ctx, object.GetName(), metav1.GetOptions{})
 		if err != nil {
@@ -233,7 +233,7 @@ func sendWorkload(ctx context.Context, config *rest.Config, asked schedulingtest
 	})
 }
 
-// complete adds what the API server demands of a workload, and the scripts leave out.
+// complete adds fields that the API server requires of a workload and the scripts leave out.
 func complete(object *unstructured.Unstructured, resource string) error {
 	spec := []string{"spec"}
 	if resource == "cronjobs" {

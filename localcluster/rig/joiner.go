@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// JoinerProgram is joiner with the rights of its role. args are further flags.
+// JoinerProgram returns joiner with the rights of its role. args are further flags.
 func JoinerProgram(path string, args ...string) Program {
 	return Program{Name: User, Path: path, Command: func(at Place) ([]string, []string) {
 		return append([]string{
@@ -17,8 +17,8 @@ func JoinerProgram(path string, args ...string) Program {
 	}}
 }
 
-// StartJoiner starts the joiner binary with the rights of its role, and waits until it is ready. more are flags beside
-// those of the options, for this start.
+// StartJoiner starts the joiner binary with the rights of its role, and waits until it is ready. more are additional
+// flags for this start.
 func (r *Rig) StartJoiner(ctx context.Context, more ...string) error {
 	if r.joiner != nil {
 		return errors.New("joiner runs already")
@@ -45,7 +45,7 @@ func (r *Rig) end(by func(*Controller) error) error {
 	return by(running)
 }
 
-// MetricsURL returns where the running joiner shows its metrics.
+// MetricsURL returns the URL of the running joiner's metrics.
 func (r *Rig) MetricsURL() string {
 	return fmt.Sprintf("http://127.0.0.1:%d/metrics", r.joiner.MetricsPort)
 }
@@ -53,8 +53,9 @@ func (r *Rig) MetricsURL() string {
 // JoinerPID returns the process number of the running joiner.
 func (r *Rig) JoinerPID() int { return r.joiner.PID() }
 
-// JoinerEnded is closed when the running joiner has ended, asked or not.
+// JoinerEnded returns a channel that is closed when the running joiner has ended, asked or not.
 func (r *Rig) JoinerEnded() <-chan struct{} { return r.joiner.Ended() }
 
-// JoinerLog returns the path of Joiner's log, beside those of the control plane, which go with the cluster.
+// JoinerLog returns the path of Joiner's log. It is beside the logs of the control plane, and is removed with the
+// cluster.
 func (r *Rig) JoinerLog() string { return r.logOf(User) }

@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// OperatorUser is the name by which a hosted cluster knows joiner-operator, from a client certificate.
+	// OperatorUser is joiner-operator's user name in a hosted cluster, from a client certificate.
 	OperatorUser = "system:hosted-cluster-config"
 	// OperatorAccount is its service account in the management cluster, and the name of its program.
 	OperatorAccount = "joiner-operator"
-	// operatorTokenSeconds is how long its token is good, longer than any rig runs.
+	// operatorTokenSeconds is how long its token is valid: longer than any rig runs.
 	operatorTokenSeconds = 24 * 60 * 60
 )
 
 // StartManagement starts a management cluster: etcd and kube-apiserver alone, where AutoNodePolicies live. The caller
-// must call Stop. On an error nothing is left behind.
+// must call Stop. After an error nothing is left behind.
 func StartManagement(ctx context.Context, options Options) (*Rig, error) {
 	options.Components = []cluster.Component{cluster.Etcd, cluster.APIServer}
 	options.WithoutJoiner, options.WithoutManifests = true, true
@@ -46,9 +46,9 @@ func StartManagement(ctx context.Context, options Options) (*Rig, error) {
 	return r, nil
 }
 
-// InstallHostedControlPlane makes the namespace of a hosted control plane in a management cluster, with the operator's
-// service account and the Role of its chart (R41). It returns the path of the account's kubeconfig: a token, no
-// certificate.
+// InstallHostedControlPlane creates the namespace of a hosted control plane in a management cluster, with the
+// operator's service account and the Role of its chart (R41). It returns the path of the account's kubeconfig, which
+// has a token and no certificate.
 func (r *Rig) InstallHostedControlPlane(ctx context.Context, namespace string) (kubeconfig string, err error) {
 	rules, err := charts.ManagementRules()
 	if err != nil {
@@ -77,14 +77,14 @@ func (r *Rig) InstallHostedControlPlane(ctx context.Context, namespace string) (
 	return kubeconfig, clientcmd.WriteToFile(*config, kubeconfig)
 }
 
-// InstallHosted makes a cluster that has our CRDs a hosted one: with the kinds that its users write, and the rights of
-// the operator's chart for OperatorUser.
+// InstallHosted turns a cluster with our CRDs into a hosted one: it adds the kinds that its users write, and the
+// rights of the operator's chart for OperatorUser.
 func (r *Rig) InstallHosted(ctx context.Context) error {
 	return r.InstallHostedFor(ctx, charts.Full()...)
 }
 
 // InstallHostedFor is InstallHosted with the rights of an operator that owns these parts of the cluster. It may be
-// called again with others.
+// called again with other parts.
 func (r *Rig) InstallHostedFor(ctx context.Context, own ...string) error {
 	manifests, err := joined(crd.Guest)
 	if err != nil {
@@ -99,12 +99,12 @@ func (r *Rig) InstallHostedFor(ctx context.Context, own ...string) error {
 	return r.install(ctx, manifests+rights)
 }
 
-// OperatorProgram is joiner-operator between a hosted cluster, where it runs as OperatorUser, and the namespace of
-// that cluster's control plane in a management cluster, by the kubeconfig of InstallHostedControlPlane. args are
-// further flags.
+// OperatorProgram returns joiner-operator between two clusters. In the hosted cluster it runs as OperatorUser. In the
+// management cluster it uses the namespace of the control plane, and the kubeconfig of InstallHostedControlPlane. args
+// are further flags.
 func OperatorProgram(path, management, namespace string, args ...string) Program {
 	return Program{
-		// The groups are those of the certificate that HyperShift issues.
+		// The groups are those of HyperShift's certificate.
 		Name: OperatorAccount, User: OperatorUser, Groups: []string{"kubernetes", "system:serviceaccounts:openshift"},
 		Path: path, Command: func(at Place) ([]string, []string) {
 			return append([]string{

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	readyTimeout = time.Minute      // for a controller to be ready; it takes a second or two
-	stopTimeout  = 30 * time.Second // for a controller to end when asked to
+	readyTimeout = time.Minute      // until a controller is ready; it takes a second or two
+	stopTimeout  = 30 * time.Second // until a controller has ended after being asked to
 	logTail      = 20               // lines of the log in an error
-	attempts     = 3                // a program that we do not know may take a port before the controller does
+	attempts     = 3                // an unknown program may take a port before the controller does
 )
 
-// Program is a controller that can run in a rig. It answers /readyz at its health port.
+// Program is a controller that can run in a rig. It must answer /readyz at its health port.
 type Program struct {
 	Name   string   // of its log and its kubeconfig
-	User   string   // by which the API server knows it; empty: Name
+	User   string   // its user at the API server; empty: Name
 	Groups []string // of its user; without any it may do what RBAC grants to its name
 	Path   string   // of the binary
 	Env    []string // variables (NAME=value) beside those of this process
@@ -46,10 +46,10 @@ type Controller struct {
 	name, log string
 	command   *exec.Cmd
 	done      chan struct{} // closed when it has ended
-	err       error         // of its end; read after done
+	err       error         // why it ended; read after done
 }
 
-// Run starts a controller and waits until it is ready. The caller has to end it by Stop or Kill; at the latest it ends
+// Run starts a controller and waits until it is ready. The caller has to end it with Stop or Kill; otherwise it ends
 // with the cluster.
 func (r *Rig) Run(ctx context.Context, program Program) (*Controller, error) {
 	kubeconfig, err := r.Cluster.KubeconfigFor(cluster.Identity{Name: program.Name, User: program.User,
@@ -133,16 +133,16 @@ func (c *Controller) waitReady(ctx context.Context) error {
 	}
 }
 
-// PID returns its process number.
+// PID returns the controller's process ID.
 func (c *Controller) PID() int { return c.command.Process.Pid }
 
-// Ended is closed when it has ended, asked or not.
+// Ended returns a channel that is closed when the controller has ended, asked or not.
 func (c *Controller) Ended() <-chan struct{} { return c.done }
 
-// Log returns the path of its log, which goes with the cluster.
+// Log returns the path of the controller's log, which is removed with the cluster.
 func (c *Controller) Log() string { return c.log }
 
-// Kill ends it as a crash would: kill -9.
+// Kill ends the controller as a crash would: kill -9.
 func (c *Controller) Kill() error {
 	if err := c.command.Process.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("killing %s: %w", c.name, err)
@@ -151,8 +151,8 @@ func (c *Controller) Kill() error {
 	return nil
 }
 
-// Stop asks it to end, and waits for that. One that does not end in time is killed; that, and an end that is not in
-// order, is an error.
+// Stop asks the controller to end, and waits for that. A controller that does not end in time is killed. That is an
+// error, and so is an unclean end.
 func (c *Controller) Stop() error {
 	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stopping %s: %w", c.name, err)
@@ -178,5 +178,5 @@ func (c *Controller) logEnd() string {
 	return strings.Join(lines[max(0, len(lines)-logTail):], "\n")
 }
 
-// logOf returns where a controller's log is, beside those of the control plane.
+// logOf returns the path of a controller's log, beside the logs of the control plane.
 func (r *Rig) logOf(name string) string { return filepath.Join(r.Cluster.Dir(), "logs", name+".log") }

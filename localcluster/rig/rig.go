@@ -1,10 +1,10 @@
-// Package rig is a local cluster with Joiner in it: a real control plane with KWOK's simulated machines, our CRDs and
-// roles installed, and the joiner binary running as a process of its own, with the identity and the rights that it has
-// in production. Where the cluster is a hosted one, another rig is its management cluster, and joiner-operator runs
-// between the two. The demo, `make up` and the end-to-end tests are stories told on a rig.
+// Package rig is a local cluster with Joiner in it: a real control plane with KWOK's simulated machines, and with our
+// CRDs and roles. The joiner binary runs as a process of its own, with the identity and the rights that it has in
+// production. For a hosted cluster, another rig is its management cluster, and joiner-operator runs between the two.
+// The demo, `make up` and the end-to-end tests use rigs.
 //
-// Joiner is a child process so that it can be killed as a crash would kill it ([Rig.KillJoiner]). Nothing survives the
-// rig: see package cluster.
+// Joiner is a child process, so that it can be killed as by a crash ([Rig.KillJoiner]). Nothing survives the rig: see
+// package cluster.
 package rig
 
 import (
@@ -35,9 +35,9 @@ import (
 const (
 	// JoinerEnv is the environment variable in which tests expect the path of the built joiner binary.
 	JoinerEnv = "JOINER_BINARY"
-	// User is the name by which Joiner is known to the API server.
+	// User is Joiner's user name at the API server.
 	User = "joiner"
-	// poll is how often a condition is looked at.
+	// poll is how often a condition is checked.
 	poll = 200 * time.Millisecond
 )
 
@@ -45,7 +45,7 @@ const (
 type Options struct {
 	ControlPlane string // path of the controlplane binary
 	Joiner       string // path of the joiner binary
-	// Dir keeps the state; empty: a temporary directory that goes with the rig.
+	// Dir keeps the state; empty: a temporary directory that is removed with the rig.
 	Dir string
 	// Log receives a line per step.
 	Log io.Writer
@@ -59,9 +59,9 @@ type Options struct {
 	Components []cluster.Component
 	// ExtraArgs are further flags of components of the control plane.
 	ExtraArgs map[cluster.Component][]string
-	// WithoutJoiner leaves joiner to be started by StartJoiner.
+	// WithoutJoiner leaves the start of joiner to StartJoiner.
 	WithoutJoiner bool
-	// WithoutManifests leaves our CRDs and roles to be installed by Install.
+	// WithoutManifests leaves our CRDs and roles to Install.
 	WithoutManifests bool
 }
 
@@ -85,14 +85,14 @@ func FromEnv() (Options, error) {
 // Rig is a running cluster with Joiner.
 type Rig struct {
 	Cluster *cluster.Cluster
-	// Client is the admin's. It reads the API server, not a cache.
+	// Client is the admin's client. It reads from the API server, not from a cache.
 	Client  client.WithWatch
 	options Options
 	joiner  *Controller // nil: does not run
 }
 
-// Start starts a cluster, installs CRDs and roles, and starts Joiner. The caller must call Stop. On an error nothing
-// is left behind.
+// Start starts a cluster, installs CRDs and roles, and starts Joiner. The caller must call Stop. After an error
+// nothing is left behind.
 func Start(ctx context.Context, options Options) (*Rig, error) {
 	running, err := cluster.Start(ctx, cluster.Options{
 		Binary: options.ControlPlane, Dir: options.Dir, Keep: options.Dir != "", Log: options.Log,
@@ -120,7 +120,7 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 	return r, nil
 }
 
-// Install installs our CRDs and roles, over those that are there.
+// Install installs our CRDs and roles, over existing ones.
 func (r *Rig) Install(ctx context.Context) error {
 	sets := []func() (map[string][]byte, error){
 		crd.Manifests, func() (map[string][]byte, error) { return deploy.Manifests(), nil },
@@ -178,7 +178,7 @@ func (r *Rig) connect() error {
 	return err
 }
 
-// Stop ends Joiner, in its own good time, and then the cluster.
+// Stop stops Joiner gracefully, and then the cluster.
 func (r *Rig) Stop() error {
 	return errors.Join(r.StopJoiner(), r.Cluster.Stop())
 }
@@ -189,7 +189,7 @@ func (r *Rig) Apply(ctx context.Context, manifests string) error {
 	return err
 }
 
-// Kubectl runs the real kubectl as the admin and returns what it printed. An error holds the output.
+// Kubectl runs the real kubectl as the admin and returns its output. An error contains the output.
 func (r *Rig) Kubectl(ctx context.Context, input string, args ...string) (string, error) {
 	command := r.Cluster.Kubectl(ctx, args...)
 	command.Stdin = strings.NewReader(input)

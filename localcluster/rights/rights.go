@@ -1,6 +1,5 @@
-// Package rights compares the rights that a program is granted with the requests that it makes, as the API server's
-// audit log has them (U-11). A right that no request needs should not be granted, and a request without a right should
-// not be made.
+// Package rights compares a program's rights with its requests in the API server's audit log (U-11). A right that no
+// request needs should not be granted, and a request without a right should not be made.
 package rights
 
 import (
@@ -19,7 +18,7 @@ import (
 // Right is a verb on a resource, as "verb resource.group/subresource". The core group has no name.
 type Right string
 
-// Of names the right to a verb on a resource, which may have a subresource after a slash.
+// Of returns the right to a verb on a resource, which may have a subresource after a slash.
 func Of(verb, resource, group string) Right {
 	name, sub, _ := strings.Cut(resource, "/")
 	if group != "" {
@@ -31,7 +30,7 @@ func Of(verb, resource, group string) Right {
 	return Right(verb + " " + name)
 }
 
-// Granted are the rights that rules give, a list in YAML.
+// Granted returns the rights that rules give. The rules are a list in YAML.
 func Granted(rules []byte) (map[Right]bool, error) {
 	var list []rbacv1.PolicyRule
 	if err := yaml.Unmarshal(rules, &list); err != nil {
@@ -42,7 +41,7 @@ func Granted(rules []byte) (map[Right]bool, error) {
 	return all, nil
 }
 
-// Add adds the rights of rules to those that are known.
+// Add adds the rights of rules to a set.
 func Add(to map[Right]bool, rules []rbacv1.PolicyRule) {
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {
@@ -55,8 +54,8 @@ func Add(to map[Right]bool, rules []rbacv1.PolicyRule) {
 	}
 }
 
-// Used counts the requests of a user in an audit log, by the right that each needs: those of the program that calls
-// itself so, since tests may use its name too. A watch is in the log once it has ended.
+// Used counts the requests of a user in an audit log, by the right that each needs. Only requests with the program's
+// user agent count, since tests may use its user name too. The log has a watch once it has ended.
 func Used(auditLog, user, program string) (map[Right]int, error) {
 	used := map[Right]int{}
 	err := cluster.ReadAudit(auditLog, func(e cluster.Event) {
@@ -67,7 +66,7 @@ func Used(auditLog, user, program string) (map[Right]int, error) {
 	return used, err
 }
 
-// OfRequest is the right that a request needs.
+// OfRequest returns the right that a request needs.
 func OfRequest(e cluster.Event) Right {
 	resource := e.Resource
 	if e.Sub != "" {
@@ -76,12 +75,12 @@ func OfRequest(e cluster.Event) Right {
 	return Of(e.Verb, resource, e.Group)
 }
 
-// ByChance begins the reason of a right that requests need to which tests lead by chance only.
+// ByChance begins the reason of a right that tests need only sometimes.
 const ByChance = "by chance: "
 
-// Unneeded says what is wrong with rights: those that no request needed and that spare does not name, and those that
-// spare names although they are not granted, or although a request needed them. Spare has the reason of each. The list
-// is in the order of the rights. A reason that begins with [ByChance] is that of a right which a request may need.
+// Unneeded returns what is wrong with rights: granted rights that no request needed and spare does not name, and
+// rights that spare names although they are not granted or a request needed them. spare has the reason of each. The
+// result is in the order of the rights. With a reason that begins with [ByChance], a request may need the right.
 func Unneeded(granted map[Right]bool, used map[Right]int, spare map[Right]string) (wrong []string) {
 	for _, right := range slices.Sorted(maps.Keys(granted)) {
 		switch reason, named := spare[right]; {
@@ -100,10 +99,10 @@ func Unneeded(granted map[Right]bool, used map[Right]int, spare map[Right]string
 	return wrong
 }
 
-// Use is what programs have asked for in several clusters, summed up.
+// Use is what programs have requested in several clusters, summed up.
 type Use map[Right]int
 
-// Add adds what a program has asked for in one cluster.
+// Add adds what a program has requested in one cluster.
 func (u Use) Add(auditLog, user, userAgent string) error {
 	used, err := Used(auditLog, user, userAgent)
 	for right, times := range used {
@@ -112,8 +111,8 @@ func (u Use) Add(auditLog, user, userAgent string) error {
 	return err
 }
 
-// AllNeeded returns an error that names the rights of a program that no request needed, in all clusters whose use it
-// is given. It returns nil when only some tests of the package run.
+// AllNeeded returns an error that names rights that no request in any cluster needed. It returns nil if only some
+// tests of the package run.
 func AllNeeded(use Use, user string, spare map[Right]string, rules ...[]byte) error {
 	if !Whole() {
 		return nil
@@ -128,7 +127,7 @@ func AllNeeded(use Use, user string, spare map[Right]string, rules ...[]byte) er
 	return nil
 }
 
-// Whole reports whether all tests of the package run. One test alone does not need every right.
+// Whole reports whether all tests of the package run. Fewer tests may not need every right.
 func Whole() bool {
 	run, skip := flag.Lookup("test.run"), flag.Lookup("test.skip")
 	return run != nil && run.Value.String() == "" && (skip == nil || skip.Value.String() == "")

@@ -1,5 +1,4 @@
-// Package runbook reads the commands of the pages for whoever is woken, so that tests can run them on a real API
-// server (A-44).
+// Package runbook reads the commands of the runbook pages, so that tests can run them on a real API server (A-44).
 package runbook
 
 import (
@@ -10,16 +9,15 @@ import (
 	"strings"
 )
 
-// Command is one kubectl of a page, without its first word and without what it is piped into.
+// Command is one kubectl command of a page, without its first word and without what it is piped into.
 type Command struct {
 	Page string
-	// Guest says that it is for the hosted cluster: the page says --kubeconfig guest, which is not among the
-	// arguments.
+	// Guest says that it is for the hosted cluster: the page says --kubeconfig guest, which is left out of Arguments.
 	Guest     bool
 	Arguments []string
 }
 
-// Commands returns those of the pages that match, with names in the place of the pages' placeholders.
+// Commands returns the commands of the matching pages, with names in place of the pages' placeholders.
 func Commands(pattern string, names map[string]string) ([]Command, error) {
 	pages, err := filepath.Glob(pattern)
 	if err != nil || len(pages) == 0 {
@@ -64,7 +62,7 @@ func read(page string, words []string, names map[string]string) Command {
 	return command
 }
 
-// split splits a line into words as a shell does, with single quotes and no others.
+// split splits a line into words like a shell, with support for single quotes only.
 func split(line string) []string {
 	var words []string
 	word, quoted, begun := strings.Builder{}, false, false
@@ -89,13 +87,13 @@ func split(line string) []string {
 	return words
 }
 
-// notHere are answers to a command that is right, on a cluster without what it is about: objects of charts that a test
-// does not install, the operator of Prometheus, and rights that nobody has.
+// notHere are answers to correct commands on a cluster without the objects concerned: objects of charts that a test
+// does not install, the Prometheus operator, and rights that nobody has.
 var notHere = []string{
 	"(NotFound)", "not found", `the server doesn't have a resource type "podmonitors"`, "\nno\n",
 }
 
-// Fine says whether kubectl understood a command, and the API server knows the kinds that it is about.
+// Fine reports whether kubectl understood a command, and the API server knows its kinds.
 func Fine(output string, err error) bool {
 	return err == nil || slices.ContainsFunc(notHere, func(answer string) bool {
 		return strings.Contains("\n"+output+"\n"+err.Error()+"\n", answer)

@@ -1,5 +1,5 @@
-// Package shared is what the tests of one package have together, such as a control plane: it starts with the first
-// test that asks for it, and ends after the last.
+// Package shared holds what the tests of one package share, such as a control plane. It starts with the first test
+// that asks for it, and ends after the last.
 package shared
 
 import (
@@ -22,10 +22,11 @@ type Thing[T any] struct {
 	stop  func(T) error
 
 	mu      sync.Mutex
-	started []T // one at most
+	started []T // at most one
 }
 
-// New returns what start makes at the first Get; ctx bounds the start only. An error of start leaves nothing behind.
+// New returns a Thing that start makes at the first Get. ctx bounds the start only. If start fails, it must leave
+// nothing behind.
 func New[T any](start func(ctx context.Context) (T, error), stop func(T) error) *Thing[T] {
 	thing := &Thing[T]{stop: stop}
 	thing.start = sync.OnceValues(func() (T, error) {
@@ -42,7 +43,7 @@ func New[T any](start func(ctx context.Context) (T, error), stop func(T) error) 
 	return thing
 }
 
-// Get starts it if that was not done yet. It fails the test with the error of the start.
+// Get starts the thing if necessary. It fails the test if the start failed.
 func (s *Thing[T]) Get(t *testing.T) T {
 	t.Helper()
 	made, err := s.start()
@@ -52,7 +53,7 @@ func (s *Thing[T]) Get(t *testing.T) T {
 	return made
 }
 
-// end stops it, if a test asked for it.
+// end stops the thing, if a test asked for it.
 func (s *Thing[T]) end() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +65,7 @@ func (s *Thing[T]) end() error {
 	return nil
 }
 
-// Main is a TestMain: it runs the tests, ends things, and ends the process. That a thing cannot be stopped is a
-// failure.
+// Main is a TestMain: it runs the tests, stops the things, and exits. A thing that cannot be stopped is a failure.
 func Main(m *testing.M, things ...interface{ end() error }) {
 	code := m.Run()
 	for _, thing := range things {
@@ -92,8 +92,8 @@ func Port(t *testing.T) int {
 	return reserved.Ports[0]
 }
 
-// Asked reads from the environment whether a part of a test is run that its short form leaves out. what says what that
-// part does.
+// Asked reads from an environment variable whether to run a part of a test that the short form leaves out. what
+// describes that part.
 func Asked(t *testing.T, variable, what string) bool {
 	t.Helper()
 	switch text := os.Getenv(variable); text {

@@ -12,7 +12,7 @@
 //	conversion.go  v1beta1 beside v1: the webhook, its certificates, and the versions in the CRDs (definitions.go)
 //	standing.go  how the cluster stands, as metrics; requests.go counts calls to the API server
 //	check.go     is the cluster there, are the CRDs there, are the ports free: one clear line each
-//	plugins.go   the providers that there are, and those that a cluster has the kinds of
+//	plugins.go   all providers, and those whose kinds a cluster serves
 package joiner
 
 import (
@@ -118,7 +118,7 @@ type Deps struct {
 	// Each calls do with 0 to n-1, possibly at the same time, and returns when all calls have. Nil calls them one
 	// after the other.
 	Each func(n int, do func(i int))
-	// Planned is told the inputs and the result of each plan. Question is a dump.Question. Nil tells nobody.
+	// Planned gets the question (dump.Question), the inputs and the result of each plan; nil tells nobody.
 	Planned func(question string, s *cluster.Snapshot, terms engine.Terms, p plan.Plan)
 	// Decided is told each decision and returns its ID; nil keeps no history.
 	Decided func(apply.Decision, apply.About) string

@@ -28,7 +28,7 @@ const (
 	OtherInstance  Reason = "OtherInstance" // a node of that name belongs to another instance
 )
 
-// Reasons returns all reasons.
+// Reasons returns all reasons, in the order of their declaration: roughly that of the checks.
 func Reasons() []Reason {
 	return []Reason{
 		Approved, NotPending, OtherSigner, OutOfTime, TooManyPending, Malformed, WrongUsages, WrongSubject,

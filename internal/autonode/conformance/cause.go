@@ -77,7 +77,7 @@ type State string
 const (
 	Conforms      State = "Conforms"
 	NotConforming State = "NotConforming"
-	Replacing     State = "Replacing" // outside the policy, and expected to go: the policy has changed not long ago
+	Replacing     State = "Replacing" // outside the policy, and expected to go: the policy changed recently
 	NotKnown      State = "Unknown"   // it cannot be judged yet
 )
 

@@ -12,20 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Difference are the fields in which a product is not as it was written, by their paths, sorted (A-01).
+// Difference holds the paths, sorted, of the fields in which a product is not stored as wanted (A-01).
 type Difference struct {
-	// Policy are those that the policy decides about: with one of them the policy is not applied.
+	// Policy are the fields that the policy decides. If there is any, the policy is not applied.
 	Policy []string
-	// Other are all others: the user's own, that the policy says nothing about.
+	// Other are the other fields: the user's own, which the policy does not decide.
 	Other []string
 }
 
-// Any reports whether there is any.
+// Any reports whether any field differs.
 func (d Difference) Any() bool { return len(d.Policy)+len(d.Other) > 0 }
 
-// differing compares the spec that is stored with the one that was wanted. A field that the wanted one leaves out has
-// to be absent, or to be what the API server fills in, by the defaults of the kind's definition. decides says of which
-// paths the policy speaks.
+// differing compares the stored spec with the wanted one. A field that the wanted one omits must be absent, or equal
+// the default in the kind's CRD. decides says which paths the policy decides.
 func differing(stored, wanted any, defaults map[string]string, decides func(path string) bool) Difference {
 	if equality.Semantic.DeepEqual(stored, wanted) {
 		return Difference{}
@@ -41,24 +40,24 @@ func differing(stored, wanted any, defaults map[string]string, decides func(path
 	return d
 }
 
-// plain is a value of an API type as JSON has it.
+// plain converts a value of an API type to generic JSON values.
 func plain(value any) any {
 	var result any
-	_ = json.Unmarshal([]byte(spelled(value)), &result) // what was just marshalled
+	_ = json.Unmarshal([]byte(spelled(value)), &result) // it was just marshalled
 	return result
 }
 
-// places are the indexes and keys in a path: the table of defaults has none.
+// places matches the indexes and keys in a path: the table of defaults has none.
 var places = regexp.MustCompile(`\[[^\]]*\]`)
 
-// alteredAt lists the paths at and below one where is differs from want; nil is a field that is absent.
+// alteredAt returns the paths, at or below path, where is differs from want. nil means an absent field.
 func alteredAt(path string, is, want any, defaults map[string]string) []string {
 	if want == nil && is != nil {
-		// The generator has marshalled the defaults; where there is none, the text is empty, and nothing is wanted.
+		// The generator has marshalled the defaults. If there is none, the text is empty, and want stays nil.
 		_ = json.Unmarshal([]byte(defaults[places.ReplaceAllString(path, "[]")]), &want)
 	}
-	// Both are of one type, or absent. An absent object counts as an empty one beside another that has fields, so that
-	// these are named and not the object.
+	// Both have the same type, or are absent. If only one object is absent, it counts as empty, so that the fields are
+	// named and not the object.
 	fields, _ := is.(map[string]any)
 	wantedFields, _ := want.(map[string]any)
 	if len(fields)+len(wantedFields) > 0 {
@@ -95,7 +94,7 @@ func alteredFields(path string, is, want map[string]any, defaults map[string]str
 // shownPaths bounds the paths in a message.
 const shownPaths = 10
 
-// alteration says what became of a write.
+// alteration returns a message about an altered write.
 func alteration(kind string, paths []string) string {
 	shown := slices.Clone(paths[:min(len(paths), shownPaths)])
 	if more := len(paths) - len(shown); more > 0 {
@@ -106,7 +105,7 @@ func alteration(kind string, paths []string) string {
 			"or webhook, or a changed definition", kind, strings.Join(shown, ", "))
 }
 
-// under returns a function that says of which paths the policy speaks: those and what is below them.
+// under returns a function that reports whether a path is one of parents, or below one.
 func under(parents ...string) func(path string) bool {
 	return func(path string) bool {
 		return slices.ContainsFunc(parents, func(parent string) bool {

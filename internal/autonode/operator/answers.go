@@ -7,25 +7,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxSuperseded bounds how many of its own writes in a row the operator remembers for one object. A step makes two.
+// maxSuperseded is how many resource versions in a row, overwritten by the operator itself, are remembered for an
+// object. A step writes twice.
 const maxSuperseded = 4
 
-// answers remembers what the API server answered to the operator's last writes of each wrapper: until the watch has
-// caught up, a step that starts from the cache would write the same again, and be refused. It is safe for concurrent
-// use. What it forgets costs a request at most.
+// answers remembers the API server's answers to the operator's last writes of each wrapper. Until the watch has caught
+// up, a step that starts from the cache would write the same again, and be refused. It is safe for concurrent use.
+// Forgetting costs at most one request.
 type answers struct {
 	mu   sync.Mutex
 	last map[string]answer
 }
 
 type answer struct {
-	over   []string // resource versions that were written over, one after the other
+	over   []string // overwritten resource versions, oldest first
 	object client.Object
 }
 
 func newAnswers() *answers { return &answers{last: map[string]answer{}} }
 
-// remember takes the answer to a write over a resource version.
+// remember keeps the answer to a write that overwrote a resource version.
 func (a *answers) remember(over string, object client.Object) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -36,8 +37,8 @@ func (a *answers) remember(over string, object client.Object) {
 	a.last[object.GetName()] = next
 }
 
-// newest returns the answer to the last write, when the cache still shows what was written over, and else what it
-// shows.
+// newest returns the answer to the last write if the cache still shows an overwritten version, otherwise the cached
+// object.
 func (a *answers) newest(cached client.Object) client.Object {
 	a.mu.Lock()
 	defer a.mu.Unlock()

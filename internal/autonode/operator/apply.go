@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// refusedAgainAfter is when a product that the API server refused, or changed, is tried again: its rules may have
-	// changed. Nothing tells of that, and until then a stricter policy is not in force.
+	// refusedAgainAfter is when to try a product again that the API server refused or altered: its rules may have
+	// changed. No event tells of that, and until then a stricter policy is not in force.
 	refusedAgainAfter = 20 * time.Second
-	// unreadAgainAfter is when what nodes start with is read again after a failure.
+	// unreadAgainAfter is when to read again what nodes start with, after a failure.
 	unreadAgainAfter = 10 * time.Second
-	// behindAgainAfter is when a step is repeated whose cache was behind the API server.
+	// behindAgainAfter is when to repeat a step whose cache was behind the API server.
 	behindAgainAfter = 100 * time.Millisecond
 )
 
-// apply makes the product as policy and wrapper want it, and returns how that went, nil when the step is to be
-// repeated first. Where the policy is not known, or is wrong by itself, what was written last stays (G14, G15).
+// apply makes the product as policy and wrapper want it. It returns the outcome, or nil if the step must be repeated
+// first. If the policy is unknown or invalid, what was written last stays (G14, G15).
 func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, *outcome, error) {
 	if err := c.addFinalizer(ctx, s.wrapper); err != nil {
 		return reconcile.Result{}, nil, err
@@ -38,7 +38,7 @@ func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, *out
 	var result reconcile.Result
 	if s.reading.Known() {
 		made, err := c.config.Kind.Make(ctx, s.reading.Policy, s.wrapper)
-		if err != nil { // of the management cluster: the cause is for its log, not for users
+		if err != nil { // from the management cluster: log the cause, do not show it to users
 			c.config.Log.Error(err, "what the object is made from cannot be read", "kind", c.config.Kind.Product,
 				"name", s.name)
 			made = Made{Missing: "what nodes start with cannot be read at the moment", RetryAfter: unreadAgainAfter}
@@ -74,17 +74,17 @@ func (c *Controller) apply(ctx context.Context, s scene) (reconcile.Result, *out
 	return result, &out, nil
 }
 
-// errBehind is when the API server has a newer state than the cache.
+// errBehind says that the API server has a newer state than the cache.
 var errBehind = errors.New("the cache is behind the API server")
 
-// refusal is an answer of the API server to a product.
+// refusal says why the API server did not store a product as written.
 type refusal struct {
 	reason, message string
 	again           time.Duration // 0 waits for an event
 }
 
-// write creates or updates the product where it differs. An error is one that passes; what the API server refuses for
-// good is part of the outcome.
+// write creates or updates the product if it differs. It returns an error for failures that may pass. A refusal of the
+// API server goes into the outcome.
 func (c *Controller) write(ctx context.Context, s scene, out *outcome) error {
 	wanted := out.made.Product
 	kind := c.config.Kind.Product
@@ -111,7 +111,8 @@ func (c *Controller) write(ctx context.Context, s scene, out *outcome) error {
 		return nil
 	}
 	fresh := s.product.DeepCopyObject().(client.Object)
-	// What the policy decides is written at each look; what else the guest makes of it, no more often than a refusal.
+	// Fields that the policy decides are written at each step. Other altered fields are retried no more often than a
+	// refusal.
 	altered := c.config.Kind.Altered(s.product, wanted)
 	spec := len(altered.Policy) > 0 || len(altered.Other) > 0 && !c.written.same(s.product, wanted, c.config.Now())
 	if spec {
@@ -136,7 +137,7 @@ func (c *Controller) write(ctx context.Context, s scene, out *outcome) error {
 	return nil
 }
 
-// remember takes the answer to a write, and counts it when it is not what was written.
+// remember keeps the answer to a write, and counts it if it is not what was written.
 func (c *Controller) remember(before, answer, wanted client.Object) {
 	c.written.remember(before, answer, wanted, c.config.Now())
 	if c.config.Kind.Altered(answer, wanted).Any() {
@@ -144,9 +145,9 @@ func (c *Controller) remember(before, answer, wanted client.Object) {
 	}
 }
 
-// verify looks whether the product is what it was to be, after a write that was accepted and at every other look
-// . Admission in the guest belongs to its admin, and may change what the operator writes: that is no success.
-// Writing the same again changes nothing and so wakes nobody; it is tried again after a while.
+// verify checks whether the product is as wanted, after an accepted write and in every other step. The guest's
+// admin controls admission there, which may change what the operator writes. That is no success. Writing the same
+// again may change nothing and so cause no event, so the write is retried after a while.
 func (c *Controller) verify(out *outcome) {
 	if out.refused != nil || out.product == nil {
 		return
@@ -159,13 +160,13 @@ func (c *Controller) verify(out *outcome) {
 	}
 }
 
-// overwriteMetadata gives product the owner, the labels and the annotations of wanted, and reports whether that
-// changed anything. Those of others stay: Karpenter keeps its hash there.
+// overwriteMetadata gives product the owner, labels and annotations of wanted, and reports whether that changed
+// anything. Those of others stay: Karpenter keeps its hash there.
 func overwriteMetadata(product, wanted client.Object) (changed bool) {
 	labels, annotations := union(product.GetLabels(), wanted.GetLabels()),
 		union(product.GetAnnotations(), wanted.GetAnnotations())
 	owners := ownedBy(product.GetOwnerReferences(), wanted.GetOwnerReferences())
-	// who has a wrapper is in quarantine no more; union has made a map of its own
+	// a product with a wrapper leaves quarantine; union has returned a new map
 	delete(annotations, LimitsAnnotation)
 	changed = !maps.Equal(labels, product.GetLabels()) || !maps.Equal(annotations, product.GetAnnotations()) ||
 		!equality.Semantic.DeepEqual(owners, product.GetOwnerReferences())
@@ -175,7 +176,7 @@ func overwriteMetadata(product, wanted client.Object) (changed bool) {
 	return changed
 }
 
-// refused tells an answer that stays the same for as long as the product does (422, 403, 400) from one that passes.
+// refused returns a refusal for errors that a retry alone does not solve (400, 403, 404, 422), nil for others.
 func refused(kind string, err error) *refusal {
 	switch {
 	case err == nil:
@@ -190,11 +191,12 @@ func refused(kind string, err error) *refusal {
 	return nil
 }
 
-// repaired reports what somebody else did to the product, when the wrapper had been applied as it is (R23, G4).
+// repaired reports what somebody else did to the product, if the wrapper had already been applied in this state (R23,
+// G4).
 func (c *Controller) repaired(s scene, what string) {
 	state := c.config.Kind.State(s.wrapper)
 	was, policy := applied(*state.Conditions, s.wrapper.GetGeneration()), *state.ObservedPolicy
-	// the status is a hint of an earlier process
+	// the status is only a hint, from an earlier process
 	if v, found := c.config.Board.Verdict(c.config.Kind.Wrapper, s.wrapper); found {
 		was, policy = v.applied(), v.Observed
 	}
@@ -207,7 +209,7 @@ func (c *Controller) repaired(s scene, what string) {
 		fmt.Sprintf("%s %s had been %s by somebody else and was restored", kind, s.name, what))
 }
 
-// warn tells users of wrapper and product what they have to know about policy and merge (G9).
+// warn writes events for users of wrapper and product about policy and merge (G9).
 func (c *Controller) warn(s scene, out outcome) {
 	if s.reading.State == StatePermissive { // G15
 		c.config.Events.Event(s.wrapper, event.Warning, hypershiftv1beta1.ReasonPolicyUnreadable,
@@ -248,9 +250,9 @@ func (c *Controller) dropFinalizer(ctx context.Context, wrapper client.Object) e
 	return nil
 }
 
-// report hangs up what was found out and writes the wrapper's status where it differs. It returns when to write a
-// status again that the guest's API server stored otherwise: until then it would only be changed again. The
-// verdict does not depend on what becomes of the status.
+// report sets the verdict on the board, and writes the wrapper's status if it differs. If the guest's API server
+// stored another status, it returns when to write again: an earlier write would only be altered again. The
+// verdict does not depend on the stored status.
 func (c *Controller) report(ctx context.Context, s scene, out outcome) (again time.Duration, err error) {
 	kind := c.config.Kind
 	now := c.config.Now()
@@ -275,7 +277,7 @@ func (c *Controller) report(ctx context.Context, s scene, out outcome) (again ti
 	sent := s.wrapper.DeepCopyObject().(client.Object)
 	if change != nil {
 		if err := c.config.Guest.Status().Patch(ctx, s.wrapper, change); apierrors.IsNotFound(err) {
-			return 0, nil // it went meanwhile
+			return 0, nil // it was deleted meanwhile
 		} else if err != nil {
 			return 0, fmt.Errorf("writing the status of %s %s: %w", kind.Wrapper, s.name, err)
 		}
@@ -293,5 +295,5 @@ func (c *Controller) report(ctx context.Context, s scene, out outcome) (again ti
 	return again, nil
 }
 
-// alteredStatus stands for the status of a wrapper where altered writes are counted.
+// alteredStatus is the metric label for altered writes of a wrapper's status.
 const alteredStatus = "status"

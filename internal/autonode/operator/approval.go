@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// approvalAgainAfter is when a request is looked at again whose node may become known: a cloud tells nobody when
-	// it learns the name of an instance.
+	// approvalAgainAfter is when to judge a request again whose node may become known: no event tells when a cloud
+	// learns the name of an instance.
 	approvalAgainAfter = 10 * time.Second
 	// approvalReason is the reason of the condition Approved that the operator gives.
 	approvalReason = "NodeOfNodeClaim"
 )
 
-// ApprovalConfig is what the controller of certificate requests works with; all fields are required.
+// ApprovalConfig is the configuration of an [ApprovalController]. All fields are required.
 type ApprovalConfig struct {
 	Guest        GuestClient   // reads from a cache that watches certificate requests, NodeClaims and nodes
 	Live         client.Reader // reads from the guest's API server
@@ -41,8 +41,8 @@ type ApprovalConfig struct {
 }
 
 // ApprovalController approves the certificate requests of kubelets whose node belongs to a NodeClaim, and leaves all
-// others alone. It is one step for all pending requests, so that clouds are asked once for many. It remembers nothing:
-// what was given out stands in the requests.
+// others alone. One step covers all pending requests, so that a cloud is asked once for many. It keeps no state: the
+// requests show which certificates were issued.
 type ApprovalController struct {
 	config ApprovalConfig
 }
@@ -52,7 +52,7 @@ func NewApprovalController(config ApprovalConfig) *ApprovalController {
 	return &ApprovalController{config: config}
 }
 
-// Reconcile decides about every pending request of a kubelet. A request that cannot be decided now is looked at again.
+// Reconcile decides about every pending request of a kubelet. It returns to requests that cannot be decided now.
 func (c *ApprovalController) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	var cached certificatesv1.CertificateSigningRequestList
 	if err := c.config.Guest.List(ctx, &cached, client.UnsafeDisableDeepCopy); err != nil {
@@ -99,8 +99,8 @@ func undecided(csr certificatesv1.CertificateSigningRequest) bool {
 	return approver.Kubelets(&csr) && approver.Pending(&csr)
 }
 
-// tell says of a request that belongs to a NodeClaim why it is left alone, unless that passes by itself. Those of
-// others are none of the operator's business.
+// tell reports why a request of a NodeClaim is left alone, unless that may pass by itself. Other requests are not the
+// operator's business.
 func (c *ApprovalController) tell(csr *certificatesv1.CertificateSigningRequest, verdict approver.Verdict) {
 	if verdict.Claim == "" || verdict.Wait && verdict.Reason != approver.Contested {
 		c.config.Log.V(1).Info("left a certificate request alone", "request", csr.Name, "reason", verdict.Reason,
@@ -111,8 +111,8 @@ func (c *ApprovalController) tell(csr *certificatesv1.CertificateSigningRequest,
 		fmt.Sprintf("left alone, for NodeClaim %s: %s", verdict.Claim, verdict.Message))
 }
 
-// approve writes the approval of the very request that was decided about, unless the cluster has changed. It reports
-// whether it did.
+// approve approves exactly the request that was judged, unless the cluster has changed. It returns false if the
+// request must be judged again.
 func (c *ApprovalController) approve(ctx context.Context, s surroundings,
 	csr *certificatesv1.CertificateSigningRequest, verdict approver.Verdict) (bool, error) {
 	same, err := c.confirm(ctx, s, verdict)
@@ -137,8 +137,8 @@ func (c *ApprovalController) approve(ctx context.Context, s surroundings,
 	return true, nil
 }
 
-// confirm asks the API server itself about the NodeClaim and the node that a verdict rests on: the cache may be
-// behind, and a certificate cannot be taken back.
+// confirm checks with the API server that the NodeClaim and the node behind a verdict have not changed: the cache may
+// be behind, and a certificate cannot be revoked.
 func (c *ApprovalController) confirm(ctx context.Context, s surroundings, verdict approver.Verdict) (bool, error) {
 	var claim karpenterv1.NodeClaim
 	err := c.config.Live.Get(ctx, client.ObjectKey{Name: verdict.Claim}, &claim)
@@ -168,7 +168,7 @@ func (c *ApprovalController) confirm(ctx context.Context, s surroundings, verdic
 	return known.ProviderID == node.Spec.ProviderID && slices.Equal(known.Addresses, node.Status.Addresses), nil
 }
 
-// same compares two states of a NodeClaim.
+// same reports whether two states of a NodeClaim are equal.
 func same(a, b approver.Machine) bool {
 	created := a.Created.Equal(b.Created)
 	a.Created, b.Created = time.Time{}, time.Time{}

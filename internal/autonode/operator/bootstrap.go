@@ -25,8 +25,8 @@ const (
 	secretPoolSuffix     = "-karpenter"
 )
 
-// BootstrapFromSecrets finds what nodes start with in the Secrets of the hosted control plane. It lists them each
-// time: they are few, and to watch them would be one more right.
+// BootstrapFromSecrets returns a function that finds what nodes start with in the Secrets of the hosted control plane.
+// It lists them each time: they are few, and a watch would need one more right.
 func BootstrapFromSecrets(management ManagementClient) func(context.Context, string) (*merge.Bootstrap, error) {
 	return func(ctx context.Context, class string) (*merge.Bootstrap, error) {
 		var list corev1.SecretList
@@ -38,7 +38,7 @@ func BootstrapFromSecrets(management ManagementClient) func(context.Context, str
 	}
 }
 
-// bootstrapOf finds the Secret of a node class: the first by name, when there are several.
+// bootstrapOf returns the content of a node class's Secret, the first by name if there are several.
 func bootstrapOf(secrets []corev1.Secret, namespace, class string) *merge.Bootstrap {
 	var found *corev1.Secret
 	for i := range secrets {
@@ -64,8 +64,8 @@ func bootstrapOf(secrets []corev1.Secret, namespace, class string) *merge.Bootst
 	return bootstrap
 }
 
-// BootstrapFromFile reads the user data of all node classes from a file, such as one of a Secret mounted into the
-// operator's pod, which takes no right to read Secrets. read is os.ReadFile.
+// BootstrapFromFile returns a function that reads the user data of all node classes from one file, such as a Secret
+// mounted into the operator's pod. That needs no right to read Secrets. read is os.ReadFile.
 func BootstrapFromFile(path string, amis []string, read func(string) ([]byte, error)) func(context.Context,
 	string) (*merge.Bootstrap, error) {
 	return func(context.Context, string) (*merge.Bootstrap, error) {

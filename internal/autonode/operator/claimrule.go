@@ -17,31 +17,31 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// ClaimRuleConfig is what the controller of the rule for NodeClaims works with; all fields but Class are required.
+// ClaimRuleConfig is the configuration of a [ClaimRuleController]. All fields except Class and AnyOf are required.
 type ClaimRuleConfig struct {
 	Guest GuestClient
 	Board *Board
-	// Class is the kind of wrappers that stand for node classes; the zero value where there is none.
+	// Class is the kind of wrappers of node classes; the zero value if there is none.
 	Class Kind
-	// AnyOf are kinds of node classes of which NodeClaims may refer to any: those that no wrapper stands for.
+	// AnyOf are the kinds of which NodeClaims may refer to any node class: kinds without a wrapper.
 	AnyOf   []schema.GroupKind
-	Wake    func(context.Context) // all who look at the policy, once the rule is there for it
+	Wake    func(context.Context) // all who depend on the policy, once the rule covers it
 	Events  event.Recorder
 	Metrics Metrics
 	Log     logr.Logger
 }
 
-// ClaimRuleController keeps the rule that NodeClaims lie within the policy and refer to managed node classes.
-// It is written before anything else follows a new generation of the policy, and before a new node class: see
-// [Board.Reading] and [AfterRule]. It is one step, at the start and whenever the policy, a node class or the rule
-// changes.
+// ClaimRuleController maintains the rule that NodeClaims lie within the policy and refer to managed node classes
+// . It writes the rule before anything else follows a new generation of the policy, and before a new node class:
+// see [Board.Reading] and [AfterRule]. It runs one step at the start, and whenever the policy, a node class or the
+// rule changes.
 type ClaimRuleController struct {
 	config ClaimRuleConfig
 	writer *ProtectionController
 }
 
-// NewClaimRuleController returns the controller. From then on the board shows a reading only when the rule is there
-// for it.
+// NewClaimRuleController returns the controller. From then on, [Board.Reading] returns a reading only once the rule
+// covers it.
 func NewClaimRuleController(config ClaimRuleConfig) *ClaimRuleController {
 	config.Board.wantRule()
 	return &ClaimRuleController{config: config, writer: NewProtectionController(ProtectionConfig{
@@ -49,15 +49,15 @@ func NewClaimRuleController(config ClaimRuleConfig) *ClaimRuleController {
 	})}
 }
 
-// ClaimRule names the rule with its binding, for a teardown and to tell its events from others. Its contents are those
-// of no policy.
+// ClaimRule returns the rule with its binding, for their names: a teardown and watches need them. Its content is that
+// without a policy.
 func ClaimRule() merge.Protection {
-	rule, _, _ := merge.ClaimRule(nil, nil, nil) // no policy is always a valid one
+	rule, _, _ := merge.ClaimRule(nil, nil, nil) // no policy is always valid
 	return rule
 }
 
-// Reconcile writes the rule for the latest reading where it differs, and then lets the reading count. Where the policy
-// is not known or not valid, the rule for the last one stays (G14).
+// Reconcile writes the rule for the latest reading if it differs, and then lets the reading count. If the policy is
+// unknown or invalid, the rule for the last valid one stays (G14).
 func (c *ClaimRuleController) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	board := c.config.Board
 	reading := board.Latest()
@@ -72,7 +72,7 @@ func (c *ClaimRuleController) Reconcile(ctx context.Context, _ reconcile.Request
 	if !changesRule(reading) {
 		var known bool
 		if decided, known = board.decided(); !known {
-			return reconcile.Result{}, nil // what stands there since before the start
+			return reconcile.Result{}, nil // keep what an earlier process wrote
 		}
 	}
 	rule, leftOut, err := merge.ClaimRule(decided.Policy, classes, c.config.AnyOf)
@@ -81,12 +81,13 @@ func (c *ClaimRuleController) Reconcile(ctx context.Context, _ reconcile.Request
 	}
 	before := board.ruleWritten()
 	for _, object := range []client.Object{&rule.Policy, &rule.Binding} {
-		// Before it was written by this process, nobody can tell who changed it; nor when it is the policy that did.
+		// Before this process has written it, and when the policy has changed, a difference does not mean that
+		// somebody changed the rule.
 		restored := before != nil && before.same(decided, classes)
 		changed, err := c.writer.ensure(ctx, object)
 		if err != nil {
 			news := board.setRuleMissing(kindOf(object) + " " + object.GetName())
-			// A right that was taken away must not keep a policy from the pools.
+			// A missing right must not keep a policy from the pools.
 			if news = refused(kindOf(object), err) != nil && board.cover(reading) || news; news {
 				c.config.Wake(ctx)
 			}
@@ -107,7 +108,7 @@ func (c *ClaimRuleController) Reconcile(ctx context.Context, _ reconcile.Request
 	return reconcile.Result{}, nil
 }
 
-// classes lists the names of the node classes that have a wrapper, sorted.
+// classes returns the names, sorted, of the node classes that have a wrapper.
 func (c *ClaimRuleController) classes(ctx context.Context) ([]string, error) {
 	if c.config.Class.NewWrapperList == nil {
 		return nil, nil

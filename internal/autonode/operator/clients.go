@@ -16,23 +16,23 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 )
 
-// PolicyName is the only name that a policy may have to count (R5).
+// PolicyName is the only name under which a policy counts (R5).
 const PolicyName = "default"
 
-// GuestClient reaches the guest cluster: reads come from a cache, writes go to the API server. It is a type of its own
-// so that the two clusters cannot be mixed up.
+// GuestClient is the client of the guest cluster: reads come from a cache, writes go to the API server. It is a
+// separate type so that the two clusters cannot be mixed up.
 type GuestClient struct{ client.Client }
 
-// ManagementClient reaches one namespace of the management cluster, for exactly what R41 allows: the policy and its
-// status; and the Secrets and the HostedControlPlane of that namespace when they are asked for. It has no cache and
+// ManagementClient is the client of one namespace of the management cluster, for exactly what R41 allows: the policy
+// and its status; if configured, also the Secrets and the HostedControlPlane of that namespace. It has no cache and
 // does no discovery.
 type ManagementClient struct {
 	client    client.WithWatch
 	namespace string
 }
 
-// NewManagementClient returns a client of the namespace. Nothing is requested before it is used: a cluster that does
-// not answer, or does not know the kind, is a state of reading and no reason not to start.
+// NewManagementClient returns a client of the namespace. It sends no request yet: a cluster that does not answer, or
+// does not know the kind, is a state of reading and must not prevent the start.
 func NewManagementClient(config *rest.Config, namespace string) (ManagementClient, error) {
 	scheme := runtime.NewScheme()
 	for _, register := range []func(*runtime.Scheme) error{corev1.AddToScheme, hypershiftv1beta1.AddToScheme} {
@@ -57,7 +57,7 @@ func NewManagementClient(config *rest.Config, namespace string) (ManagementClien
 	return ManagementClientOf(c, namespace), nil
 }
 
-// ManagementClientOf returns a client of the namespace over another, for tests.
+// ManagementClientOf returns a client of the namespace that uses c, for tests.
 func ManagementClientOf(c client.WithWatch, namespace string) ManagementClient {
 	return ManagementClient{client: c, namespace: namespace}
 }
@@ -69,9 +69,8 @@ func (m ManagementClient) onlyPolicy() []client.ListOption {
 	return []client.ListOption{client.InNamespace(m.namespace), client.MatchingFields{"metadata.name": PolicyName}}
 }
 
-// Policy asks the API server for the policy, nil when there is none, and returns the resource version to watch from.
-// It lists, because the answer to a list tells a kind that is not served (not found) from a policy that does not
-// exist.
+// Policy reads the policy, nil if there is none, and the resource version to watch from. It lists, because the answer
+// distinguishes a kind that is not served (not found) from a policy that does not exist.
 func (m ManagementClient) Policy(
 	ctx context.Context) (policy *hypershiftv1beta1.AutoNodePolicy, version string, err error) {
 	var list hypershiftv1beta1.AutoNodePolicyList
@@ -84,15 +83,15 @@ func (m ManagementClient) Policy(
 	return policy, list.ResourceVersion, nil
 }
 
-// Watch watches the policy from a resource version on, for at most the seconds given.
+// Watch watches the policy from a resource version on, for at most the given number of seconds.
 func (m ManagementClient) Watch(ctx context.Context, version string, seconds int64) (watch.Interface, error) {
 	options := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &seconds}}
 	options.ApplyOptions(m.onlyPolicy())
 	return m.client.Watch(ctx, &hypershiftv1beta1.AutoNodePolicyList{}, options)
 }
 
-// WriteStatus writes what differs between the policy's status and the one given, unless anybody has changed the policy
-// since it was read: then the error is a conflict (G16, G29).
+// WriteStatus writes the differences between the policy's status and the given one. If the policy has changed since it
+// was read, it returns a conflict error (G16, G29).
 func (m ManagementClient) WriteStatus(ctx context.Context, policy *hypershiftv1beta1.AutoNodePolicy,
 	status *hypershiftv1beta1.AutoNodePolicyStatus) error {
 	return m.client.Status().Patch(ctx, policy.DeepCopy(), patch.Status(policy, &policy.Status, status))

@@ -24,44 +24,45 @@ import (
 )
 
 const (
-	// lookEvery is when everything is compared again although nothing has changed.
+	// lookEvery is when to compare everything again although nothing has changed.
 	lookEvery = 5 * time.Minute
-	// liveEvery is when the objects are read from the API server and not from the cache.
+	// liveEvery is how often the objects are read from the API server instead of the cache.
 	liveEvery = time.Hour
-	// toldEvery is how often an object gets an event.
+	// toldEvery is how often an object gets an event, at most.
 	toldEvery = time.Hour
 )
 
 // ReasonNotConforming is an event: an object of the guest is not as the provider's policy wants it.
 const ReasonNotConforming = conformance.ReasonNotConforming
 
-// ConformanceConfig is what the controller of conformance works with; all fields are required but Profile and Others.
+// ConformanceConfig is the configuration of a [ConformanceController]. All fields except Profile and Others are
+// required.
 type ConformanceConfig struct {
 	// reads from a cache that watches NodePools, NodeClaims, Nodes and, with Classes, EC2NodeClasses
 	Guest    GuestClient
 	Live     client.Reader // reads from the guest's API server
 	Classes  bool          // whether the guest has EC2NodeClasses
-	Profile  string        // the instance profile of all nodes; "" when the operator gives none
-	Others   []Kind        // that another operator writes; none is usual
+	Profile  string        // the instance profile of all nodes; "" if the operator gives none
+	Others   []Kind        // that another operator writes; usually none
 	Settings conformance.Settings
 	Board    *Board
-	Wake     func() // the policy's status
+	Wake     func() // the writer of the policy's status
 	Events   event.Recorder
 	Metrics  Metrics
 	Now      func() time.Time
 	Log      logr.Logger
 }
 
-// ConformanceController has everything in the guest compared with the policy, and tells what it finds: as a condition
-// of the policy, in metrics, and by events about the objects. It writes nothing else. It has one
-// worker.
+// ConformanceController compares everything in the guest with the policy, by package conformance. It reports the
+// result as a condition of the policy, in metrics, and by events about the objects. It writes nothing
+// else. It has one worker.
 type ConformanceController struct {
 	config ConformanceConfig
 
-	began  time.Time // of the first step that knew the policy, or that there is none
+	began  time.Time // time of the first step that knew the policy, or that there is none
 	live   time.Time // when the API server was asked last
 	policy *hypershiftv1beta1.AutoNodePolicy
-	since  time.Time // of the policy's generation; zero when it was in force before the first step
+	since  time.Time // when the policy's generation came into force; zero if before the first step
 	told   map[conformance.Product]time.Time
 }
 
@@ -73,7 +74,7 @@ func NewConformanceController(config ConformanceConfig) *ConformanceController {
 // Reconcile looks at everything once.
 func (c *ConformanceController) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	now := c.config.Now()
-	if !c.config.Board.Protected() { // G22: it wakes everybody
+	if !c.config.Board.Protected() { // G22: protection wakes everybody
 		return reconcile.Result{}, nil
 	}
 	state, known := c.state(now)
@@ -97,12 +98,12 @@ func (c *ConformanceController) Reconcile(ctx context.Context, _ reconcile.Reque
 	if fresh := c.began.Add(c.config.Settings.Settle).Sub(now); fresh > 0 {
 		again = fresh
 		if report.Condition().Status == metav1.ConditionUnknown {
-			// what an earlier process found stays until this one has looked around
+			// what an earlier process found stays until this one knows
 			return reconcile.Result{RequeueAfter: again}, nil
 		}
 	}
 	said := report.Condition()
-	if said.Reason == conformance.ReasonNotChecked { // a while later it can be judged
+	if said.Reason == conformance.ReasonNotChecked { // it can be judged a while later
 		again = min(again, c.config.Settings.Settle)
 	}
 	if c.config.Board.setConforming(said) {
@@ -111,12 +112,13 @@ func (c *ConformanceController) Reconcile(ctx context.Context, _ reconcile.Reque
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// state says which policy is in force, and since when as far as this process has seen it.
+// state updates which policy is in force and, as far as this process has seen it, since when. It returns false for
+// known until the first reading.
 func (c *ConformanceController) state(now time.Time) (state conformance.PolicyState, known bool) {
 	reading := c.config.Board.Reading()
 	first := c.began.IsZero()
 	if first {
-		if !reading.Known() { // nothing was made yet, so nothing is remembered that could be compared
+		if !reading.Known() { // nothing was written yet, so there is no memory to compare with
 			return "", false
 		}
 		c.began, c.live = now, now // the cache has just been filled
@@ -125,7 +127,7 @@ func (c *ConformanceController) state(now time.Time) (state conformance.PolicySt
 	case StatePermissive:
 		c.policy, c.since = nil, time.Time{}
 		return conformance.PolicyIsUnread, true
-	case StateDenied, StateUnavailable, StateStarting: // what is known of it holds (G15)
+	case StateDenied, StateUnavailable, StateStarting: // the known one holds (G15)
 		return conformance.PolicyHolds, true
 	}
 	if reading.Policy == nil {
@@ -143,7 +145,7 @@ func (c *ConformanceController) state(now time.Time) (state conformance.PolicySt
 	return conformance.PolicyHolds, true
 }
 
-// memory is what the operator remembers of itself.
+// memory returns what the operator remembers about itself.
 func (c *ConformanceController) memory(ctx context.Context) (conformance.Memory, error) {
 	unprotected := len(c.config.Board.Missing())+len(c.config.Board.missingOfOthers()) > 0
 	m := conformance.Memory{Began: c.began, PolicySince: c.since, Profile: c.config.Profile, Unprotected: unprotected}
@@ -172,7 +174,7 @@ func (c *ConformanceController) memory(ctx context.Context) (conformance.Memory,
 			return m, fmt.Errorf("listing %ss: %w", kind.Wrapper, err)
 		}
 		m.Wrapped = map[string]bool{}
-		_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns none
+		_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns no error
 			m.Wrapped[item.(client.Object).GetName()] = true
 			return nil
 		})
@@ -180,7 +182,7 @@ func (c *ConformanceController) memory(ctx context.Context) (conformance.Memory,
 	return m, nil
 }
 
-// gather reads all objects: from the cache, and once an hour from the API server itself.
+// gather reads all objects: from the cache, and every liveEvery from the API server itself.
 func (c *ConformanceController) gather(ctx context.Context, now time.Time) (conformance.Objects, error) {
 	var reader client.Reader = c.config.Guest
 	live := now.Sub(c.live) >= liveEvery
@@ -215,7 +217,7 @@ func (c *ConformanceController) gather(ctx context.Context, now time.Time) (conf
 		nil
 }
 
-// tell says of each object that does not conform what is wrong, once an hour.
+// tell writes an event about each object that does not conform, at most every toldEvery.
 func (c *ConformanceController) tell(report conformance.Report, objects conformance.Objects, now time.Time) {
 	wrong := map[conformance.Product]bool{}
 	for _, f := range report.Findings {
@@ -229,7 +231,7 @@ func (c *ConformanceController) tell(report conformance.Report, objects conforma
 		}
 		about := find(objects, product)
 		if about == nil {
-			continue // the policy itself: its condition says it
+			continue // the policy itself: its conditions report that
 		}
 		c.told[product] = now
 		text := fmt.Sprintf("%s: %s %s", f.Cause, f.Field, f.Message)
@@ -245,7 +247,7 @@ func (c *ConformanceController) tell(report conformance.Report, objects conforma
 	}
 }
 
-// find returns the object of that kind and name, nil when there is none.
+// find returns the object of that kind and name, nil if there is none.
 func find(objects conformance.Objects, product conformance.Product) client.Object {
 	switch product.Kind {
 	case conformance.NodePool:
@@ -272,7 +274,7 @@ func named[T any, P interface {
 	return nil
 }
 
-// addConforming puts what was found into the conditions of the policy, beside Ready.
+// addConforming adds what was found to the conditions of the policy, next to Ready.
 func (c *PolicyController) addConforming(conditions *[]karpenterv1.Condition, generation int64) (changed bool) {
 	found := c.config.Board.conforming()
 	return found != nil && condition.Set(conditions, generation, *found, c.config.Now())

@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// Config is what the controller of a kind of wrapper works with; all fields but Foreign are required.
+// Config is the configuration of a [Controller]. All fields except Foreign are required.
 type Config struct {
 	Kind    Kind
 	Guest   GuestClient   // reads from a cache that watches wrappers and products
@@ -32,9 +32,9 @@ type Config struct {
 	Log     logr.Logger
 }
 
-// Controller makes the product of each wrapper of one kind and keeps it as it should be: gather, decide, act, one name
-// a step. It remembers only what it wrote last, to tell its own writes from those of others, and hangs what it found
-// out on the board.
+// Controller makes the product of each wrapper of one kind and keeps it as wanted: gather, decide, act, one name for
+// each step. It remembers only its last writes, to distinguish them from those of others. It shares its results on the
+// board.
 type Controller struct {
 	config  Config
 	written *written // products
@@ -48,7 +48,7 @@ func New(config Config) *Controller {
 	return &Controller{config: config, written: newWritten(), answers: newAnswers()}
 }
 
-// scene is all that a step looks at.
+// scene is the input of a step.
 type scene struct {
 	name             string
 	wrapper, product client.Object // nil when they do not exist
@@ -78,11 +78,11 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		err := c.retire(ctx, s)
 		c.config.Board.Forget(c.config.Kind.Wrapper, s.name)
 		return reconcile.Result{}, err
-	case !c.config.Board.Protected(): // G22: it wakes everybody
+	case !c.config.Board.Protected(): // G22: protection wakes everybody
 		return reconcile.Result{}, nil
 	}
 	result, out, err := c.apply(ctx, s)
-	if err != nil { // how it stands is not known: it may have been changed, and could not be written
+	if err != nil { // its state is unknown: it may have changed, and the write failed
 		c.config.Board.Forget(c.config.Kind.Wrapper, s.name)
 		return reconcile.Result{}, err
 	}
@@ -127,7 +127,7 @@ func (c *Controller) gather(ctx context.Context, name string) (scene, error) {
 	return s, nil
 }
 
-// orphan deletes a product whose wrapper is gone, when it is the operator's (R25); others are strangers.
+// orphan deletes a product whose wrapper is gone, if the product is the operator's (R25). Others are strangers.
 func (c *Controller) orphan(ctx context.Context, s scene) (reconcile.Result, error) {
 	if s.product == nil {
 		c.written.forget(s.name)
@@ -146,8 +146,8 @@ func (c *Controller) orphan(ctx context.Context, s scene) (reconcile.Result, err
 	return reconcile.Result{}, c.delete(ctx, s.product)
 }
 
-// reallyGone returns an error unless the API server itself says that there is no wrapper of that name: the cache is
-// not believed, since nodes go with a product.
+// reallyGone returns an error unless the API server itself says that there is no wrapper of that name. The cache is
+// not enough, since nodes go with a product.
 func (c *Controller) reallyGone(ctx context.Context, name string) error {
 	err := c.config.Live.Get(ctx, client.ObjectKey{Name: name}, c.config.Kind.NewWrapper())
 	if apierrors.IsNotFound(err) {
@@ -159,7 +159,8 @@ func (c *Controller) reallyGone(ctx context.Context, name string) error {
 	return fmt.Errorf("looking whether %s %s is gone: %w", c.config.Kind.Wrapper, name, err)
 }
 
-// retire deletes the product of a wrapper that is being deleted, and lets the wrapper go when it is gone (R24).
+// retire deletes the product of a wrapper that is being deleted. When the product is gone, it lets the wrapper go
+// (R24).
 func (c *Controller) retire(ctx context.Context, s scene) error {
 	if s.product != nil && (c.own(s.product) || c.adopted(s.wrapper)) {
 		if s.product.GetDeletionTimestamp() != nil {
@@ -181,20 +182,20 @@ func (c *Controller) delete(ctx context.Context, product client.Object) error {
 	return nil
 }
 
-// own reports whether a product is the operator's: it carries the signs of that, or this process has had it in its
-// hands.
+// own reports whether a product is the operator's: by its label or owner, or because this process knows it from
+// before.
 func (c *Controller) own(product client.Object) bool {
 	return managed(product, c.config.Kind.Wrapper) || c.written.holds(product)
 }
 
-// adopted reports whether the product of that name has been the wrapper's before, as an earlier process said: whoever
-// takes label and owner off a product and then deletes the wrapper does not set it free. That the status may be forged
-// does not matter: who says too much of a wrapper loses a product that no policy reaches.
+// adopted reports whether the product of that name was the wrapper's before, according to the wrapper's status. So
+// nobody sets a product free by removing its label and owner and then deleting the wrapper. A forged status does no
+// harm: its author only loses a product that no policy reaches.
 func (c *Controller) adopted(wrapper client.Object) bool {
 	return condition.IsTrue(*c.config.Kind.State(wrapper).Conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
 }
 
-// managed reports whether a product is the operator's own: by its label or by its owner.
+// managed reports whether a product is the operator's own, by its label or its owner.
 func managed(product client.Object, wrapperKind string) bool {
 	if product.GetLabels()[merge.ManagedByLabel] == merge.ManagedByValue {
 		return true

@@ -13,19 +13,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 )
 
-// DefaultClassName is the node class that pools use which name none (G20).
+// DefaultClassName is the name of the node class for pools that name none (G20).
 const DefaultClassName = "default"
 
-// DefaultClassConfig is what the controller of the default node class works with; all fields are required.
+// DefaultClassConfig is the configuration of a [DefaultClassController]. All fields are required.
 type DefaultClassConfig struct {
 	Guest   GuestClient
-	InfraID string // unless the HostedControlPlane says it
+	InfraID string // replaced by that of the HostedControlPlane, if one is asked for
 	Board   *Board
 	Metrics Metrics
 }
 
-// DefaultClassController makes an OpenshiftEC2NodeClass named default when there is none, so that a pool needs no node
-// class of its own. One that is there is left as it is: in a cluster of HyperShift's another controller may write it.
+// DefaultClassController creates an OpenshiftEC2NodeClass named default if there is none, so that a pool needs no node
+// class of its own. It leaves an existing one as it is: in a cluster of HyperShift, another controller may write it.
 type DefaultClassController struct {
 	config DefaultClassConfig
 }
@@ -35,7 +35,7 @@ func NewDefaultClassController(config DefaultClassConfig) *DefaultClassControlle
 	return &DefaultClassController{config: config}
 }
 
-// Reconcile creates the class when it is missing. It waits for the guest to be protected, like every write (G22).
+// Reconcile creates the class if it is missing. Like every write, it waits until the guest is protected (G22).
 func (c *DefaultClassController) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if !c.config.Board.Protected() {
 		return reconcile.Result{}, nil
@@ -43,7 +43,7 @@ func (c *DefaultClassController) Reconcile(ctx context.Context, _ reconcile.Requ
 	infraID := c.config.InfraID
 	if hosted := c.config.Board.Hosted(); hosted.Asked {
 		if infraID = hosted.Infra.InfraID; infraID == "" || hosted.LeavesClasses || hosted.Deleting {
-			return reconcile.Result{}, nil // its next state wakes this controller
+			return reconcile.Result{}, nil // a change of it wakes this controller
 		}
 	}
 	wanted := defaultClass(infraID)
@@ -58,7 +58,7 @@ func (c *DefaultClassController) Reconcile(ctx context.Context, _ reconcile.Requ
 	return reconcile.Result{}, nil
 }
 
-// defaultClass says what a class that says nothing would mean; an empty spec is not accepted.
+// defaultClass states explicitly what an empty spec would mean, since the API server refuses an empty one.
 func defaultClass(infraID string) *hypershiftv1.OpenshiftEC2NodeClass {
 	return &hypershiftv1.OpenshiftEC2NodeClass{
 		ObjectMeta: metav1.ObjectMeta{Name: DefaultClassName,

@@ -16,33 +16,33 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 )
 
-// ForeignRule says what becomes of a product without a wrapper that was made when the guest was protected already: in
-// a gap of the admission policies, or past them. What is older is left alone under each of them (G18).
+// ForeignRule says what happens to a foreign product: one without a wrapper that was made when the guest was already
+// protected, in a gap of the admission policies or past them. Every rule leaves older products alone (G18).
 type ForeignRule string
 
-// The rules. Each tells of a foreign product by an event and a metric.
+// The rules. Each reports a foreign product by an event and a metric.
 const (
-	// ForeignQuarantine lets a NodePool launch nothing more; its nodes stay. An EC2NodeClass without a wrapper is used
-	// by no pool of a wrapper anyway.
+	// ForeignQuarantine keeps a NodePool from launching more nodes; its nodes stay. It does nothing to an
+	// EC2NodeClass: no pool with a wrapper may use one without a wrapper.
 	ForeignQuarantine ForeignRule = "Quarantine"
 	// ForeignReport leaves it alone.
 	ForeignReport ForeignRule = "Report"
-	// ForeignDelete deletes it, and its nodes go with it.
+	// ForeignDelete deletes it, together with its nodes.
 	ForeignDelete ForeignRule = "Delete"
 )
 
 const (
-	// LimitsAnnotation keeps the limits that a NodePool in quarantine had, as JSON.
+	// LimitsAnnotation keeps the former limits of a NodePool in quarantine, as JSON.
 	LimitsAnnotation = hypershiftv1beta1.Group + "/limits-before-quarantine"
-	// clocksDiffer is by how much the clocks of both clusters may.
+	// clocksDiffer is how much the clocks of the two clusters may differ.
 	clocksDiffer = 10 * time.Second
-	// sinceAgainAfter is when it is looked again since when the guest is protected, while nobody knows.
+	// sinceAgainAfter is when to check again since when the guest has been protected, while that is unknown.
 	sinceAgainAfter = time.Second
 )
 
-// protectedSince returns since when the guest is protected. The memory of that is the policy's condition
-// ProtectedOnce, on the management cluster, where no user of the guest writes; without a policy it is the start of
-// this process. It is not known while the policy is not, or has not said so yet.
+// protectedSince returns since when the guest has been protected. That is remembered in the policy's condition
+// ProtectedOnce, on the management cluster, where users of the guest cannot write. Without a policy, it is the start
+// of this process. known is false while the policy is unknown, or does not have the condition yet.
 func (b *Board) protectedSince() (since time.Time, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,13 +57,13 @@ func (b *Board) protectedSince() (since time.Time, known bool) {
 	return since, condition.IsTrue(b.reading.Policy.Status.Conditions, kind)
 }
 
-// foreign reports whether a product without a wrapper was made when the guest was protected already.
+// foreign reports whether a product without a wrapper was made when the guest was already protected.
 func (b *Board) foreign(product client.Object) (foreign, known bool) {
 	since, known := b.protectedSince()
 	return known && product.GetCreationTimestamp().After(since.Add(clocksDiffer)), known
 }
 
-// begin says when the operator has looked at the admission policies for the first time.
+// begin stores when the operator first looked at the admission policies.
 func (b *Board) begin(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,7 +72,7 @@ func (b *Board) begin(now time.Time) {
 	}
 }
 
-// stranger looks at a product that has no wrapper and is not the operator's.
+// stranger handles a product that has no wrapper and is not the operator's.
 func (c *Controller) stranger(ctx context.Context, s scene) (reconcile.Result, error) {
 	kind := c.config.Kind
 	foreign, known := c.config.Board.foreign(s.product)
@@ -109,11 +109,11 @@ func (c *Controller) stranger(ctx context.Context, s scene) (reconcile.Result, e
 	return reconcile.Result{}, nil
 }
 
-// quarantine lets a NodePool launch nothing, and reports whether that changed anything.
+// quarantine changes a NodePool so that it launches nothing, and reports whether that changed anything.
 func quarantine(product client.Object) (changed bool) {
 	pool := product.(*karpenterv1.NodePool)
 	none := corev1.ResourceList{corev1.ResourceCPU: {}}
-	if pool.Spec.Replicas != nil { // such a pool takes no other limit
+	if pool.Spec.Replicas != nil { // such a pool accepts no other limit
 		none = corev1.ResourceList{"nodes": {}}
 	}
 	if patch.SameAmounts(corev1.ResourceList(pool.Spec.Limits), none) {

@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// HandOverConfig is what a hand-over works with; all fields are required.
+// HandOverConfig is the configuration of a [HandOver]. All fields are required.
 type HandOverConfig struct {
 	Guest       GuestClient
 	Live        client.Reader // reads from the guest's API server
@@ -33,10 +33,10 @@ type HandOverConfig struct {
 	Log         logr.Logger
 }
 
-// HandOver gives a hosted cluster back to HyperShift's own operator: what only this operator knows goes, and
-// what runs stays. NodePools, EC2NodeClasses and nodes keep everything except labels and owners, and the admission
-// policy that HyperShift has under the same name stays in force. No other controller runs beside it. It may be cut
-// short at any place and begun again.
+// HandOver gives a hosted cluster back to HyperShift's own operator. What only this operator knows is removed,
+// and what runs stays. NodePools, EC2NodeClasses and nodes keep everything except labels and owners. The admission
+// policy that HyperShift has under the same name stays in force. No other controller runs at the same time. A
+// hand-over may be interrupted anywhere and started again.
 type HandOver struct {
 	config HandOverConfig
 }
@@ -44,9 +44,9 @@ type HandOver struct {
 // NewHandOver returns the step function.
 func NewHandOver(config HandOverConfig) *HandOver { return &HandOver{config: config} }
 
-// Reconcile does the whole hand-over. The policy loses the memory of having been protected first: what users make
-// without this operator is theirs, and is not to be taken for a break-in when it comes back. Products come
-// before wrappers, since a wrapper that goes would take its product along; admission policies come last.
+// Reconcile does the whole hand-over. First, the policy loses its condition ProtectedOnce: otherwise this operator,
+// when it comes back, would take what users made meanwhile for foreign. Products come before wrappers, since a
+// deleted wrapper takes its product along. Admission policies come last.
 func (h *HandOver) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if err := h.sayReleased(ctx); err != nil {
 		return reconcile.Result{}, err
@@ -60,7 +60,7 @@ func (h *HandOver) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 		if err != nil {
 			return reconcile.Result{}, err
 		}
-		going := map[string]bool{} // its product is to go with it
+		going := map[string]bool{} // the wrapper is being deleted, and its product with it
 		for _, wrapper := range wrappers {
 			going[wrapper.GetName()] = wrapper.GetDeletionTimestamp() != nil
 		}
@@ -88,7 +88,8 @@ func (h *HandOver) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	return reconcile.Result{}, nil
 }
 
-// sayReleased says in the policy that nobody applies it. Who may not read it has nothing to say.
+// sayReleased sets the policy's conditions to say that nobody applies it. It does nothing if the policy may not be
+// read.
 func (h *HandOver) sayReleased(ctx context.Context) error {
 	policy, _, err := h.config.Management.Policy(ctx)
 	if err != nil && !denied(err) {
@@ -114,8 +115,8 @@ func (h *HandOver) sayReleased(ctx context.Context) error {
 	return nil
 }
 
-// product takes the signs of this operator off a product. Its owner stays where HyperShift's operator has the same
-// one, and where the user has deleted it: then the garbage collector ends what was begun.
+// product removes this operator's label and owner from a product. The owner stays if HyperShift's operator uses the
+// same one, or if the user has deleted the wrapper: then the garbage collector finishes the deletion.
 func (h *HandOver) product(ctx context.Context, kind Kind, product client.Object, going bool) error {
 	labels, owners := without(product.GetLabels(), merge.ManagedByLabel), product.GetOwnerReferences()
 	if !kind.Shared && !going {
@@ -135,8 +136,8 @@ func (h *HandOver) product(ctx context.Context, kind Kind, product client.Object
 	return nil
 }
 
-// wrapper takes the signs of this operator off a wrapper. A finalizer that HyperShift's operator has under the same
-// name stays.
+// wrapper removes this operator's label and finalizer from a wrapper. A finalizer that HyperShift's operator shares
+// stays.
 func (h *HandOver) wrapper(ctx context.Context, kind Kind, wrapper client.Object) error {
 	before := wrapper.DeepCopyObject().(client.Object)
 	labels := without(wrapper.GetLabels(), merge.ManagedByLabel)
@@ -156,14 +157,14 @@ func (h *HandOver) wrapper(ctx context.Context, kind Kind, wrapper client.Object
 	return nil
 }
 
-// protection deletes a part of an admission policy that only this operator knows. Of the one that HyperShift has under
-// the same name, only the label goes.
+// protection deletes a part of an admission policy that only this operator knows. From the one that HyperShift has
+// under the same name, it removes only the label.
 func (h *HandOver) protection(ctx context.Context, ours client.Object) error {
 	var list client.ObjectList = &admissionv1.ValidatingAdmissionPolicyList{}
 	if kindOf(ours) == bindingKind {
 		list = &admissionv1.ValidatingAdmissionPolicyBindingList{}
 	}
-	all, err := h.list(ctx, list) // one alone may not be read
+	all, err := h.list(ctx, list) // there is no right to get a single one
 	if err != nil {
 		return err
 	}
@@ -185,7 +186,7 @@ func (h *HandOver) protection(ctx context.Context, ours client.Object) error {
 	return nil
 }
 
-// list reads objects from the API server; they may be changed.
+// list reads objects from the API server. Callers may change them.
 func (h *HandOver) list(ctx context.Context, list client.ObjectList) (objects []client.Object, err error) {
 	if err := h.config.Live.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("listing what is to be handed over: %w", err)

@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// What of a HostedControlPlane stands in annotations.
+// Annotations of a HostedControlPlane that are read.
 const (
 	profileAnnotation  = "hypershift.openshift.io/aws-karpenter-default-instance-profile"
 	overrideAnnotation = "hypershift.openshift.io/karpenter-core-e2e-override"
@@ -30,7 +30,7 @@ const (
 var hostedControlPlane = schema.GroupVersionKind{Group: "hypershift.openshift.io", Version: "v1beta1",
 	Kind: "HostedControlPlane"}
 
-// HostedControlPlanes asks the API server for those of the namespace, and returns the resource version to watch from.
+// HostedControlPlanes reads the HostedControlPlanes of the namespace, and the resource version to watch from.
 func (m ManagementClient) HostedControlPlanes(ctx context.Context) (found []unstructured.Unstructured,
 	version string, err error) {
 	var list unstructured.UnstructuredList
@@ -41,7 +41,7 @@ func (m ManagementClient) HostedControlPlanes(ctx context.Context) (found []unst
 	return list.Items, list.GetResourceVersion(), nil
 }
 
-// WatchHosted watches them from a resource version on, for at most the seconds given.
+// WatchHosted watches the HostedControlPlanes from a resource version on, for at most the given number of seconds.
 func (m ManagementClient) WatchHosted(ctx context.Context, version string, seconds int64) (watch.Interface, error) {
 	var list unstructured.UnstructuredList
 	list.SetGroupVersionKind(hostedControlPlane)
@@ -50,28 +50,27 @@ func (m ManagementClient) WatchHosted(ctx context.Context, version string, secon
 	return m.client.Watch(ctx, &list, options)
 }
 
-// Hosted is what a HostedControlPlane says of its cluster.
+// Hosted is what a HostedControlPlane says about its cluster.
 type Hosted struct {
 	Infra  merge.Infra // without Bootstrap
-	Region string      // in which the instances are
-	// PausedUntil is when reconciling goes on: a time, or "true"; "" for not paused.
+	Region string      // of the instances
+	// PausedUntil is when the pause ends: a time, or "true" for an open end; "" if not paused.
 	PausedUntil string
 	Deleting    bool
-	// LeavesClasses says that node classes are not to be touched: the cluster has no Karpenter on AWS, or an
-	// annotation says so.
+	// LeavesClasses says not to touch node classes: the cluster has no Karpenter on AWS, or an annotation says so.
 	LeavesClasses bool
 }
 
-// readHosted reads the fields of a HostedControlPlane; what is not there, or of another type, counts as not set.
+// readHosted reads the fields of a HostedControlPlane. A missing field, or one of a wrong type, counts as not set.
 func readHosted(plane *unstructured.Unstructured) Hosted {
 	text := func(path ...string) string {
-		value, _, _ := unstructured.NestedString(plane.Object, path...) // "" beside an error
+		value, _, _ := unstructured.NestedString(plane.Object, path...) // "" with an error
 		return value
 	}
 	h := Hosted{Region: text("spec", "platform", "aws", "region"), PausedUntil: text("spec", "pausedUntil"),
 		Deleting: plane.GetDeletionTimestamp() != nil}
 	h.Infra = merge.Infra{InfraID: text("spec", "infraID"), InstanceProfile: plane.GetAnnotations()[profileAnnotation]}
-	// none beside an error
+	// none with an error
 	tags, _, _ := unstructured.NestedSlice(plane.Object, "spec", "platform", "aws", "resourceTags")
 	for _, tag := range tags {
 		fields, _ := tag.(map[string]any)
@@ -90,20 +89,20 @@ func readHosted(plane *unstructured.Unstructured) Hosted {
 	return h
 }
 
-// HostedReading is what is known of the HostedControlPlane. It is a value; the zero value is for who does not ask for
-// one.
+// HostedReading is what is known about the HostedControlPlane. It is a value. The zero value is for an operator that
+// does not ask for one.
 type HostedReading struct {
-	Asked bool // it is where the settings come from
-	Known bool // one was read since the start; what it said last holds
+	Asked bool // settings come from the HostedControlPlane
+	Known bool // one was read since the start; its last state holds
 	Hosted
-	// Reason and Message say why the last answer does not count; "" when it does.
+	// Reason and Message say why the last answer does not count; "" if it does.
 	Reason, Message string
 }
 
-// HostedGiven are settings that flags give too; zero values are not given.
+// HostedGiven are the settings that flags give too. Zero values are not given.
 type HostedGiven struct{ Infra merge.Infra }
 
-// Next returns what is known after an answer. One that does not count changes nothing of what holds.
+// Next returns what is known after an answer. An answer that does not count changes only Reason and Message.
 func (r HostedReading) Next(planes []unstructured.Unstructured, err error, given HostedGiven) HostedReading {
 	keep := func(reason, format string, values ...any) HostedReading {
 		r.Asked, r.Reason, r.Message = true, reason, fmt.Sprintf(format, values...)
@@ -144,8 +143,8 @@ func (r HostedReading) Next(planes []unstructured.Unstructured, err error, given
 	return HostedReading{Asked: true, Known: true, Hosted: hosted}
 }
 
-// paused reports whether nothing may be written: while the HostedControlPlane says so, and while it could not be asked
-// since the start. A text that is neither a time nor a boolean does not pause, as with HyperShift.
+// paused reports whether nothing may be written: while the HostedControlPlane says so, and until it could be read
+// once. A text that is neither a time nor a boolean does not pause, as in HyperShift.
 func (r HostedReading) paused(now time.Time) bool {
 	if !r.Known {
 		return r.Asked && (r.Reason == "" || r.Reason == hypershiftv1beta1.ReasonHostedUnreadable)
@@ -153,11 +152,11 @@ func (r HostedReading) paused(now time.Time) bool {
 	if until, err := time.Parse(time.RFC3339, r.PausedUntil); err == nil {
 		return now.Before(until)
 	}
-	paused, _ := strconv.ParseBool(r.PausedUntil) // false beside an error
+	paused, _ := strconv.ParseBool(r.PausedUntil) // false with an error
 	return paused
 }
 
-// condition is what the policy says of the HostedControlPlane.
+// condition returns the policy's condition HostedControlPlane.
 func (r HostedReading) condition(now time.Time) condition.Value {
 	const kind = hypershiftv1beta1.ConditionTypeHostedControlPlane
 	switch {
@@ -177,7 +176,7 @@ func (r HostedReading) condition(now time.Time) condition.Value {
 	return condition.True(kind, hypershiftv1beta1.ReasonHostedFound, "")
 }
 
-// SetHosted hangs up what is known of the HostedControlPlane, and reports whether that is news.
+// SetHosted stores what is known about the HostedControlPlane, and reports whether that is news.
 func (b *Board) SetHosted(reading HostedReading) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -186,7 +185,7 @@ func (b *Board) SetHosted(reading HostedReading) (news bool) {
 	return !reflect.DeepEqual(before, reading)
 }
 
-// Hosted returns what is known of the HostedControlPlane.
+// Hosted returns what is known about the HostedControlPlane.
 func (b *Board) Hosted() HostedReading {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -196,7 +195,7 @@ func (b *Board) Hosted() HostedReading {
 // Paused reports whether nothing may be written in the guest.
 func (b *Board) Paused(now time.Time) bool { return b.Hosted().paused(now) }
 
-// BeginStep begins a step that may write in the guest, unless it is paused. Who begins one ends it with
+// BeginStep begins a step that may write in the guest, and returns false if writing is paused. End a begun step with
 // [Board.EndStep].
 func (b *Board) BeginStep(now time.Time) bool {
 	b.mu.Lock()
@@ -215,14 +214,14 @@ func (b *Board) EndStep() {
 	b.steps--
 }
 
-// pausing reports whether it is paused, and steps that began before are not through: they may still write.
+// pausing reports whether writing is paused while earlier steps are still running: they may still write.
 func (b *Board) pausing(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.steps > 0 && b.hosted.paused(now)
 }
 
-// leavesClasses reports whether the HostedControlPlane says that node classes are not to be touched.
+// leavesClasses reports whether the HostedControlPlane says not to touch node classes.
 func (b *Board) leavesClasses() bool {
 	return b.Hosted().LeavesClasses
 }

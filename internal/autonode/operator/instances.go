@@ -16,15 +16,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// InstanceNames asks a cloud by which names instances join as nodes. The answer is by provider ID, and leaves out what
-// the cloud does not know: first certificates are approved by this name only. An error is that of asking, and may
-// pass.
+// InstanceNames asks a cloud by which names instances join as nodes. It returns names by provider ID, and omits
+// instances that the cloud does not know. First certificates are approved only by this name. An error says that asking
+// failed, which may pass.
 type InstanceNames func(ctx context.Context, providerIDs []string) (map[string]string, error)
 
 // simulatedPrefix begins the provider IDs of simulated machines; the node's name follows.
 const simulatedPrefix = "kwok://"
 
-// SimulatedInstanceNames knows simulated machines, whose provider IDs hold the names of their nodes, and no others.
+// SimulatedInstanceNames returns the names of simulated machines only: their provider IDs contain the names of their
+// nodes.
 func SimulatedInstanceNames(_ context.Context, providerIDs []string) (map[string]string, error) {
 	names := map[string]string{}
 	for _, id := range providerIDs {
@@ -35,18 +36,18 @@ func SimulatedInstanceNames(_ context.Context, providerIDs []string) (map[string
 	return names, nil
 }
 
-// NoInstanceNames is for clouds that cannot be asked: it knows nothing.
+// NoInstanceNames returns no names, for clouds that cannot be asked.
 func NoInstanceNames(context.Context, []string) (map[string]string, error) { return nil, nil }
 
-// surroundings are what a step decides by.
+// surroundings is the input of a step.
 type surroundings struct {
 	cluster approver.Cluster
 	uids    map[string]types.UID // of NodeClaims, by name
-	unnamed error                // why the cloud does not say names; the others need none
+	unnamed error                // why the cloud returned no names; only first certificates need them
 }
 
-// gather reads the requests from the API server: what was approved a moment ago has to be among them (see
-// [approver.Cluster]). NodeClaims and nodes come from the cache and are confirmed before an approval.
+// gather reads the requests from the API server: those approved a moment ago must be among them (see
+// [approver.Cluster]). NodeClaims and nodes come from the cache, and are confirmed before an approval.
 func (c *ApprovalController) gather(ctx context.Context) (surroundings, error) {
 	var requests certificatesv1.CertificateSigningRequestList
 	if err := c.config.Live.List(ctx, &requests); err != nil {
@@ -60,7 +61,7 @@ func (c *ApprovalController) gather(ctx context.Context) (surroundings, error) {
 	if err := c.config.Guest.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return surroundings{}, fmt.Errorf("listing nodes: %w", err)
 	}
-	// First certificates are approved by these names alone. Renewals do not wait for a cloud that cannot be asked.
+	// Only first certificates need these names. Renewals do not wait for a cloud that does not answer.
 	names, err := c.config.Names(ctx, concerned(claims.Items, requests.Items))
 	if err != nil {
 		err = fmt.Errorf("asking the cloud for the names of instances: %w", err)
@@ -79,8 +80,8 @@ func (c *ApprovalController) gather(ctx context.Context) (surroundings, error) {
 	return s, nil
 }
 
-// concerned are the instances whose names matter: those that are awaited, and those whose nodes ask for something. The
-// others are most of a large cluster.
+// concerned returns the provider IDs of the instances whose names matter: those that have not joined yet, and those
+// whose nodes request a certificate. In a large cluster, most others do not.
 func concerned(claims []karpenterv1.NodeClaim, requests []certificatesv1.CertificateSigningRequest) []string {
 	asking := map[string]bool{}
 	for _, csr := range requests {

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// memory is what the operator remembers of its own writes for package conformance, and what that package found.
-// Whoever uses it holds the board's lock.
+// memory is what the operator remembers about its own writes for package conformance, and what that package found. It
+// is protected by the board's lock.
 type memory struct {
 	written    map[conformance.Product]conformance.Written
 	images     map[string]bool // that were given to node classes since the start
@@ -25,7 +25,7 @@ func newMemory() memory {
 	return memory{written: map[conformance.Product]conformance.Written{}, images: map[string]bool{}}
 }
 
-// made remembers what a step came to for a product.
+// made remembers the result of a step for a product.
 func (b *Board) made(kind, name string, reading Reading, out outcome) {
 	product := conformance.Product{Kind: kind, Name: name}
 	b.mu.Lock()
@@ -34,7 +34,7 @@ func (b *Board) made(kind, name string, reading Reading, out outcome) {
 		delete(b.memory.written, product)
 		return
 	}
-	if out.made == nil { // the policy is not known: what was found before holds
+	if out.made == nil { // the policy is unknown: what was remembered before holds
 		return
 	}
 	w := conformance.Written{UID: out.product.GetUID(), Failed: failure(kind, reading, out)}
@@ -64,8 +64,8 @@ func (b *Board) unmade(kind, name string) {
 	delete(b.memory.written, conformance.Product{Kind: kind, Name: name})
 }
 
-// failure is why a step that knew the policy did not bring a product in line, in the words of package conformance; ""
-// when it did, and for a pool that waits for its class: then the class has the cause.
+// failure returns why a step that knew the policy did not bring a product in line, as a cause of package conformance.
+// It returns "" if the step did, and for a pool that waits for its class: then the class has the cause.
 func failure(kind string, reading Reading, out outcome) conformance.Cause {
 	switch {
 	case out.refused != nil && out.refused.reason == hypershiftv1beta1.ReasonAlteredOnWrite:
@@ -77,7 +77,7 @@ func failure(kind string, reading Reading, out outcome) conformance.Cause {
 	case len(out.made.Problems) > 0:
 		return causeOf(out.made.Problems[0], reading.Policy)
 	case out.made.Missing != "" && kind == karpenterawsv1.EC2NodeClassKind:
-		if slices.ContainsFunc(out.made.Conditions, unresolved) { // what its user asks for is not had, or not yet
+		if slices.ContainsFunc(out.made.Conditions, unresolved) { // the requested release is not available, or not yet
 			return conformance.VersionNotSupported
 		}
 		return conformance.BootstrapMissing
@@ -85,13 +85,14 @@ func failure(kind string, reading Reading, out outcome) conformance.Cause {
 	return ""
 }
 
-// unresolved is a class whose release is not the one that its user asks for.
+// unresolved reports whether a condition says that a class does not have the release that its user asks for.
 func unresolved(said condition.Value) bool {
 	return said.Type == hypershiftv1beta1.ConditionTypeVersionResolved && said.Status == metav1.ConditionFalse
 }
 
-// causeOf is a problem of a merge in the words of package conformance. What a valid policy cannot be merged with is
-// its user's business; but too many entries are the provider's when the policy leaves no room for any other.
+// causeOf returns the cause of package conformance for a problem of a merge. A wrapper that cannot be merged with a
+// valid policy is its user's business. But too many entries are the provider's if the policy leaves no room for
+// others.
 func causeOf(problem merge.Problem, policy *hypershiftv1beta1.AutoNodePolicy) conformance.Cause {
 	if policy != nil && len(merge.Check(policy)) > 0 {
 		return conformance.PolicyInvalid
@@ -113,14 +114,14 @@ func causeOf(problem merge.Problem, policy *hypershiftv1beta1.AutoNodePolicy) co
 	return conformance.OperatorError
 }
 
-// remembered returns copies of what was made and of the images that were given.
+// remembered returns copies of what was written and of the images that were given.
 func (b *Board) remembered() (written map[conformance.Product]conformance.Written, images map[string]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return maps.Clone(b.memory.written), maps.Clone(b.memory.images)
 }
 
-// setConforming hangs up what a look found, and reports whether that is news.
+// setConforming stores what a look found, and reports whether that is news.
 func (b *Board) setConforming(value condition.Value) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,22 +11,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/conformance"
 )
 
-// Metrics are what the operator counts. Every label is from a closed set.
+// Metrics are the operator's metrics. Every label is from a closed set.
 type Metrics struct {
 	ReadState *prometheus.GaugeVec   // state: 1 for the present one, 0 for the others
 	Reads     *prometheus.CounterVec // result: read, denied, failed
 	Writes    *prometheus.CounterVec // kind, verb
 	Repairs   *prometheus.CounterVec // kind
-	Altered   *prometheus.CounterVec // kind: of a product, or status for that of a wrapper
-	Wrappers  *prometheus.GaugeVec   // kind, applied: True, False, Unknown, party: whose business that is
-	NotReady  *prometheus.GaugeVec   // party: 1 for those whose business it is that the policy is not Ready
-	Protected *prometheus.GaugeVec   // reason: 1 for that of the condition Protected
+	Altered   *prometheus.CounterVec // kind: a product's, or status for a wrapper's status
+	Wrappers  *prometheus.GaugeVec   // kind, applied: True, False, Unknown, party: who must act
+	NotReady  *prometheus.GaugeVec   // party: 1 if it must act because the policy is not Ready
+	Protected *prometheus.GaugeVec   // reason: 1 for the reason of the condition Protected
 	Unmanaged *prometheus.GaugeVec   // kind
 	Foreign   *prometheus.GaugeVec   // kind
 	Approvals *prometheus.CounterVec // signer
 	Pending   *prometheus.GaugeVec   // reason
 	Conforms  *prometheus.GaugeVec   // kind, state, cause, party: what the last look found
-	// no labels: when that was, in seconds since 1970; not there before the first look
+	// no labels: when the last look was, in seconds since 1970; absent before the first look
 	Checked *prometheus.GaugeVec
 }
 
@@ -81,7 +81,7 @@ func NewMetrics(registerer prometheus.Registerer) Metrics {
 	}
 	m.ShowState(StateStarting)
 	for _, kind := range []string{conformance.NodePool, conformance.EC2NodeClass, alteredStatus} {
-		m.Altered.WithLabelValues(kind) // with 0: the first one has to be seen as an increase
+		m.Altered.WithLabelValues(kind) // start at 0, so that the first one is seen as an increase
 	}
 	return m
 }
@@ -100,14 +100,15 @@ func (m Metrics) ShowProtected(reason string) {
 	}
 }
 
-// ShowNotReady shows whose business it is that the policy is not Ready, nobody's when it is or when there is none.
+// ShowNotReady shows which parties must act because the policy is not Ready. There are none if it is Ready or does not
+// exist.
 func (m Metrics) ShowNotReady(whose map[conformance.Party]bool) {
 	for _, party := range conformance.Parties() {
 		m.NotReady.WithLabelValues(string(party)).Set(oneIf(whose[party]))
 	}
 }
 
-// wrapperState is how a wrapper stands to the policy.
+// wrapperState says whether the policy is applied to a wrapper, and who must act if not.
 type wrapperState struct {
 	applied metav1.ConditionStatus
 	party   conformance.Party
@@ -134,7 +135,7 @@ func oneIf(is bool) float64 {
 	return 0
 }
 
-// ShowState shows the state in which the policy is known.
+// ShowState shows what is known about the policy.
 func (m Metrics) ShowState(state ReadState) {
 	for _, known := range ReadStates() {
 		m.ReadState.WithLabelValues(string(known)).Set(oneIf(known == state))

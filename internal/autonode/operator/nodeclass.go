@@ -16,34 +16,35 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/patch"
 )
 
-// EC2ClassFinalizer is on every OpenshiftEC2NodeClass whose EC2NodeClass may exist. It is HyperShift's own name, so
+// EC2ClassFinalizer is on every OpenshiftEC2NodeClass whose EC2NodeClass may exist. HyperShift uses the same name, so
 // that a cluster can be handed over either way.
 const EC2ClassFinalizer = "hypershift.openshift.io/ec2-nodeclass-finalizer"
 
 const (
-	// missingAgainAfter is when what a node class waits for is looked for again.
+	// missingAgainAfter is when to look again for what a node class waits for.
 	missingAgainAfter = time.Second
-	// bootstrapAgainAfter is when what nodes start with is read again: it changes with each release.
+	// bootstrapAgainAfter is when to read again what nodes start with: it changes with each release.
 	bootstrapAgainAfter = time.Minute
 )
 
-// AWSConfig is what the node classes of AWS need beside policy and wrapper.
+// AWSConfig is what the node classes of AWS need besides policy and wrapper.
 type AWSConfig struct {
-	// Infra is what is known of the hosted cluster, without Bootstrap.
+	// Infra is what is known about the hosted cluster, without Bootstrap.
 	Infra merge.Infra
-	// Hosted is where Infra comes from instead, nil for nowhere; it is not known before one was read.
+	// Hosted, if not nil, replaces Infra by what the HostedControlPlane says; known is false until one was read
+	//
 	Hosted func() (infra merge.Infra, known bool)
-	// RootVolume holds where the policy says nothing (G7).
+	// RootVolume is used for what the policy leaves open (G7).
 	RootVolume merge.RootVolume
-	// Bootstrap returns what nodes of a node class start with, nil when it is not there yet.
+	// Bootstrap returns what nodes of a node class start with, nil if it does not exist yet.
 	Bootstrap func(ctx context.Context, class string) (*merge.Bootstrap, error)
-	// VersionsFromStatus says that Bootstrap follows the version of a class, and that its status.version tells which
-	// one it is of. Otherwise Bootstrap is of ReleaseVersion, "" for one that is not known.
+	// VersionsFromStatus says that Bootstrap follows the version of a class, and status.version says which one that
+	// is. Otherwise Bootstrap belongs to ReleaseVersion, "" if unknown.
 	VersionsFromStatus bool
 	ReleaseVersion     string
 }
 
-// EC2NodeClasses are the wrappers of EC2NodeClasses (R28 to R33).
+// EC2NodeClasses returns the kind of OpenshiftEC2NodeClasses and EC2NodeClasses (R28 to R33).
 func EC2NodeClasses(config AWSConfig) Kind {
 	defaults := karpenterawsv1.EC2NodeClassSpecDefaults()
 	before := &bootstraps{}
@@ -97,7 +98,7 @@ func EC2NodeClasses(config AWSConfig) Kind {
 	}
 }
 
-// madeClass puts a merge of a node class into the form that all wrappers have.
+// madeClass converts the merge of a node class to a Made.
 func madeClass(result merge.EC2NodeClassResult, release release) Made {
 	made := Made{Problems: result.Problems, Conditions: []condition.Value{result.RootVolume(), release.said},
 		RetryAfter: bootstrapAgainAfter}
@@ -119,7 +120,7 @@ func madeClass(result merge.EC2NodeClassResult, release release) Made {
 	return made
 }
 
-// mirrorClass copies what the EC2NodeClass has found, in the words of the wrapper's API.
+// mirrorClass copies the status of the EC2NodeClass, translated to the wrapper's API.
 func mirrorClass(wrapper, product client.Object) []karpenterv1.Condition {
 	status, said := &wrapper.(*hypershiftv1.OpenshiftEC2NodeClass).Status,
 		product.(*karpenterawsv1.EC2NodeClass).Status.DeepCopy()

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// classAgainAfter is when a class that is being made is looked for again, should nothing tell of it.
+	// classAgainAfter is when to look again for a class that is being made, if no event comes.
 	classAgainAfter = 10 * time.Second
-	// classPatience is for how long a pool says nothing new while its class is being brought in line with a policy,
-	// which mostly takes a moment: two writes of each pool's status would be one too many.
+	// classPatience is how long a pool keeps its status while its class is being brought in line with a policy. That
+	// mostly takes a moment, and saves one of two writes of each pool's status.
 	classPatience = 5 * time.Second
 )
 
-// OnlyManaged returns the kind of pools whose EC2NodeClass has to be made from a wrapper of classes, nil for a
-// platform that has none. Node classes of other kinds have no wrapper, and are managed by definition.
+// OnlyManaged returns the kind of pools whose EC2NodeClass must be made from a wrapper of kind classes. classes
+// is nil for a platform without such wrappers. Node classes of other kinds have no wrapper, and count as managed.
 func (k Kind) OnlyManaged(classes *Kind) Kind {
 	k.class = func(product client.Object) (string, bool) {
 		ref := product.(*karpenterv1.NodePool).Spec.Template.Spec.NodeClassRef
@@ -38,7 +38,7 @@ func (k Kind) OnlyManaged(classes *Kind) Kind {
 	return k
 }
 
-// ClassOf returns the name of the EC2NodeClass that a pool's user asks for, "" for one of another kind.
+// ClassOf returns the name of the EC2NodeClass that a pool's user asks for, "" if the pool names another kind.
 func ClassOf(pool *hypershiftv1beta1.OpenshiftNodePool) string {
 	ref := pool.Spec.Template.Spec.NodeClassRef
 	switch {
@@ -50,19 +50,19 @@ func ClassOf(pool *hypershiftv1beta1.OpenshiftNodePool) string {
 	return ""
 }
 
-// classState is what is known of the node class of a pool.
+// classState is what is known about the node class of a pool.
 type classState int
 
 const (
 	classManaged classState = iota
-	// there is a wrapper, whose product is not in line with this policy yet, or was not looked at
+	// there is a wrapper, but its product is not yet in line with this policy, or was not looked at
 	classPending
 	classNotApplied // it could not be brought in line
 	classUnmanaged  // there is no wrapper
 )
 
-// lookAtClass finds out how it stands with the node class that a product refers to. That there is no wrapper is only
-// believed of the API server, for a pool that exists: its nodes go when it is closed.
+// lookAtClass returns the state of the node class that a product refers to. For an existing pool, only the API server
+// is trusted that there is no wrapper: closing the pool costs it its nodes.
 func (c *Controller) lookAtClass(ctx context.Context, s scene, name string) (classState, error) {
 	classes := c.config.Kind.classes
 	if classes == nil {
@@ -97,8 +97,8 @@ func (c *Controller) lookAtClass(ctx context.Context, s scene, name string) (cla
 	return classPending, nil
 }
 
-// lookAtOthersClass finds out whether another operator has made the node class of a wrapper. How it is made is
-// not this operator's business: what differs from the policy is told by the condition Conforming.
+// lookAtOthersClass finds out whether another operator has made the node class of a wrapper. Its content is not
+// this operator's business: the condition Conforming reports differences from the policy.
 func (c *Controller) lookAtOthersClass(ctx context.Context, name string) (classState, error) {
 	classes := c.config.Kind.classes
 	product := classes.NewProduct()
@@ -114,8 +114,8 @@ func (c *Controller) lookAtOthersClass(ctx context.Context, name string) (classS
 	return classManaged, nil
 }
 
-// guardClass lets a pool launch nodes of managed classes only: otherwise a new product is not made, and one that is
-// there is closed. It reports whether to leave the step at that for now.
+// guardClass lets a pool launch nodes of managed classes only. Otherwise it withholds a new product, and closes an
+// existing one. later says to end the step here for now.
 func (c *Controller) guardClass(ctx context.Context, s scene, made *Made) (later bool, err error) {
 	kind := c.config.Kind
 	if kind.class == nil || made.Product == nil {
@@ -167,13 +167,13 @@ func (c *Controller) guardClass(ctx context.Context, s scene, made *Made) (later
 	return c.patience.holds(s.name, state == classPending && s.product != nil, c.config.Now()), nil
 }
 
-// nothing is the entry that no instance type satisfies and that the API accepts (G10).
+// nothing is an entry that the API accepts and no instance type satisfies (G10).
 func nothing() karpenterv1.NodeSelectorRequirementWithMinValues {
 	return karpenterv1.NodeSelectorRequirementWithMinValues{Key: corev1.LabelInstanceTypeStable,
 		Operator: corev1.NodeSelectorOpDoesNotExist}
 }
 
-// closePool makes a NodePool that launches nothing. A list that is full loses its last entry: nothing is left anyway.
+// closePool makes a NodePool launch nothing. A full list loses its last entry: nothing is left anyway.
 func closePool(product client.Object) {
 	spec := &product.(*karpenterv1.NodePool).Spec.Template.Spec
 	if isClosed(product) {
@@ -188,13 +188,13 @@ func isClosed(product client.Object) bool {
 	return len(entries) > 0 && reflect.DeepEqual(entries[len(entries)-1], nothing())
 }
 
-// patience remembers since when pools wait for their class. It is safe for concurrent use.
+// patience remembers since when pools have waited for their class. It is safe for concurrent use.
 type patience struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-// holds reports whether a pool that waits has not waited for long.
+// holds reports whether a pool waits, and has waited for less than classPatience.
 func (p *patience) holds(name string, waits bool, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

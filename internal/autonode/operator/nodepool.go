@@ -17,10 +17,10 @@ import (
 // PoolFinalizer is on every OpenshiftNodePool whose NodePool may exist.
 const PoolFinalizer = hypershiftv1beta1.Group + "/nodepool"
 
-// NodePools are the wrappers of NodePools, which every platform has (R9 to R27).
+// NodePools returns the kind of OpenshiftNodePools and NodePools, which every platform has (R9 to R27).
 func NodePools(settings merge.NodePoolSettings) Kind {
 	defaults := karpenterv1.NodePoolSpecDefaults()
-	// The labels of the template fold as the requirements do (K1). Limits, taints, budgets are the user's own.
+	// The labels of the template fold like the requirements (K1). Limits, taints and budgets are the user's own.
 	decided := under("spec.template.spec.requirements", "spec.template.spec.nodeClassRef",
 		"spec.template.metadata.labels")
 	return Kind{
@@ -65,8 +65,8 @@ func NodePools(settings merge.NodePoolSettings) Kind {
 	}
 }
 
-// madePool puts a merge of a pool into the form that all wrappers have. A pool that nothing can satisfy is written,
-// and its user told (G9).
+// madePool converts the merge of a pool to a Made. A pool that nothing can satisfy is written, and its user warned
+// (G9).
 func madePool(result merge.NodePoolResult) Made {
 	made := Made{Problems: result.Problems, Conditions: []condition.Value{result.Compatible()}}
 	if result.NodePool != nil {

@@ -16,7 +16,7 @@ const (
 	bindingKind = "ValidatingAdmissionPolicyBinding"
 )
 
-// kindOf is the kind of a part of an admission policy, for people and metrics: answers of the API server do not carry
+// kindOf returns the kind of a part of an admission policy, for people and metrics: objects from the API server lack
 // it.
 func kindOf(object client.Object) string {
 	if _, binding := object.(*admissionv1.ValidatingAdmissionPolicyBinding); binding {
@@ -46,7 +46,7 @@ func union[V any](under, over map[string]V) map[string]V {
 	return all
 }
 
-// ownedBy returns the owners with the wanted ones among them. There is one controller: who adopts, replaces another.
+// ownedBy returns the owners with the wanted ones added. It removes other controllers, since there can be only one.
 func ownedBy(owners, wanted []metav1.OwnerReference) []metav1.OwnerReference {
 	var all []metav1.OwnerReference
 	for _, owner := range owners {
@@ -63,7 +63,7 @@ func groupOf(apiVersion string) string {
 	return group
 }
 
-// maxText bounds what of an error goes into a condition.
+// maxText bounds the text of a condition.
 const maxText = 2000
 
 // cut shortens a text for a condition.

@@ -27,9 +27,10 @@ const (
 )
 
 const (
-	// OwnFull is every part.
+	// OwnFull stands for every part.
 	OwnFull = "Full"
-	// OwnAlongside is what no operator of HyperShift's knows: pools, and the rules for pools and claims.
+	// OwnAlongside stands for the parts that HyperShift's operator does not know: pools, and the rules for pools and
+	// claims.
 	OwnAlongside = "Alongside"
 )
 
@@ -38,13 +39,13 @@ func parts() []Part {
 		PartDefaultClass}
 }
 
-// Owning says which parts are written. What is not is read and judged, and nothing of it is changed, finalizers
-// included. The zero value owns everything.
+// Owning says which parts this operator writes. It reads and judges the others, and never changes them, not even
+// finalizers. The zero value owns everything.
 type Owning struct {
-	others []Part // that are left to others
+	others []Part // parts left to others
 }
 
-// NewOwning reads the words of --own: one of the names for several parts, or parts.
+// NewOwning parses the words of --own: OwnFull or OwnAlongside, or a list of parts.
 func NewOwning(words []string) (Owning, error) {
 	if len(words) == 1 {
 		switch words[0] {
@@ -76,10 +77,10 @@ func NewOwning(words []string) (Owning, error) {
 	return o, nil
 }
 
-// Has reports whether a part is written.
+// Has reports whether this operator writes a part.
 func (o Owning) Has(part Part) bool { return !slices.Contains(o.others, part) }
 
-// Split tells the admission policies that are written from those of others.
+// Split separates the admission policies that this operator writes from those of others.
 func (o Owning) Split(all []merge.Protection) (own, others []merge.Protection) {
 	for _, protection := range all {
 		resource := protection.Policy.Spec.MatchConstraints.ResourceRules[0].Resources[0]
@@ -92,8 +93,8 @@ func (o Owning) Split(all []merge.Protection) (own, others []merge.Protection) {
 	return own, others
 }
 
-// guards reports whether somebody else's admission policy does what ours would: it refuses, when it cannot be
-// evaluated too, and sees every request that ours sees. What its expressions let pass is its owner's business.
+// guards reports whether somebody else's admission policy protects like ours: it refuses, even if it cannot be
+// evaluated, and sees every request that ours sees. What its expressions let pass is its owner's business.
 func guards(ours merge.Protection, policy *admissionv1.ValidatingAdmissionPolicy) bool {
 	spec := policy.Spec
 	if spec.FailurePolicy != nil && *spec.FailurePolicy != admissionv1.Fail || len(spec.Validations) == 0 ||
@@ -120,14 +121,14 @@ func either[T comparable](list []T, value, all T) bool {
 	return slices.Contains(list, value) || slices.Contains(list, all)
 }
 
-// binds reports whether somebody else's binding puts an admission policy into force for everything.
+// binds reports whether somebody else's binding puts an admission policy into force for all objects.
 func binds(policy string, binding *admissionv1.ValidatingAdmissionPolicyBinding) bool {
 	return binding.Spec.PolicyName == policy && binding.Spec.MatchResources == nil && binding.Spec.ParamRef == nil &&
 		slices.Contains(binding.Spec.ValidationActions, admissionv1.Deny)
 }
 
-// notOwned is what the policy's readiness becomes when the policy asks for something that this operator does not
-// write: that is not applied, whatever somebody else writes there. What the policy itself lacks comes first.
+// notOwned returns the policy's Ready, changed to False if the policy asks for something that this operator does not
+// write: that is not applied, whatever somebody else writes there. Mistakes in the policy itself come first.
 func notOwned(policy *hypershiftv1beta1.AutoNodePolicy, poolsOfOthers, classesOfOthers bool,
 	ready condition.Value) condition.Value {
 	if len(merge.Check(policy)) > 0 {

@@ -21,30 +21,30 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// PolicyConfig is what the controller of the policy's status works with; all fields except the booleans are required.
+// PolicyConfig is the configuration of a [PolicyController]. All fields except the booleans are required.
 type PolicyConfig struct {
 	Management ManagementClient
 	Guest      GuestClient
 	Kinds      []Kind
 	Board      *Board
-	// ClaimsOpen says that NodeClaims are not protected, since a flag says so.
+	// ClaimsOpen says that a flag leaves NodeClaims unprotected.
 	ClaimsOpen bool
-	// PoolsOfOthers and ClassesOfOthers say that another operator writes these, so that what the policy asks of them
-	// is not applied.
+	// PoolsOfOthers and ClassesOfOthers say that another operator writes these, so that the policy is not applied to
+	// them.
 	PoolsOfOthers, ClassesOfOthers bool
 	Metrics                        Metrics
 	Now                            func() time.Time
 	Log                            logr.Logger
 }
 
-// readyAfterStart is how long a policy's Ready that an earlier process has written is left as it is, while this one
-// has not looked at all wrappers yet.
+// readyAfterStart is how long Ready stays as an earlier process has written it, while this process has not yet looked
+// at all wrappers.
 const readyAfterStart = time.Minute
 
-// pausedAgainAfter is when it is looked again whether a pause is over.
+// pausedAgainAfter is when to check again whether a pause is over.
 const pausedAgainAfter = 10 * time.Second
 
-// stepsEndWithin is when it is looked again whether the steps that a pause found under way are through.
+// stepsEndWithin is when to check again whether steps have ended that were under way when a pause began.
 const stepsEndWithin = 200 * time.Millisecond
 
 // PolicyController is the only writer of the policy's status (G16). A step looks at all wrappers and writes at most
@@ -60,8 +60,8 @@ func NewPolicyController(config PolicyConfig) *PolicyController {
 	return &PolicyController{config: config}
 }
 
-// Reconcile sums up what the controllers found out of the wrappers for the policy's present generation. A conflict is
-// an error: somebody has changed the policy, and the feed's next answer brings it (G29).
+// Reconcile sums up what the controllers found out about the wrappers, for the policy's present generation. A conflict
+// is an error: somebody has changed the policy, and the feed's next answer brings the change (G29).
 func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if c.started.IsZero() {
 		c.started = c.config.Now()
@@ -96,10 +96,10 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 		changed = condition.Set(&status.Conditions, policy.Generation, ready, c.config.Now()) || changed
 	}
 	result := reconcile.Result{RequeueAfter: max(0, wait)}
-	if c.config.Board.Paused(c.config.Now()) { // nothing tells that a time has come
+	if c.config.Board.Paused(c.config.Now()) { // no event tells that the time has come
 		result.RequeueAfter = min(cmp.Or(result.RequeueAfter, pausedAgainAfter), pausedAgainAfter)
 	}
-	if pausing { // the condition says Paused when nothing is written any more
+	if pausing { // the condition says Paused only when nothing is written any more
 		result.RequeueAfter = stepsEndWithin
 	}
 	if !changed {
@@ -113,8 +113,8 @@ func (c *PolicyController) Reconcile(ctx context.Context, _ reconcile.Request) (
 	return result, nil
 }
 
-// showWhose shows whose business it is that the policy is not Ready. While it is not known whether there is
-// one, what was shown last stays.
+// showWhose shows whose business it is that the policy is not Ready. While it is unknown whether there is a
+// policy, the metric stays as it is.
 func (c *PolicyController) showWhose(reading Reading, found surveyed) {
 	policy := reading.Policy
 	whose := map[conformance.Party]bool{}
@@ -127,15 +127,15 @@ func (c *PolicyController) showWhose(reading Reading, found surveyed) {
 	case c.config.Board.Protected() && merge.Ready(policy, found.targets).Status == metav1.ConditionTrue:
 	default:
 		whose = found.parties
-		if len(whose) == 0 { // nobody else has to do anything, or no wrapper was looked at yet
+		if len(whose) == 0 { // nobody else has to act, or no wrapper was looked at yet
 			whose[conformance.Service] = true
 		}
 	}
 	c.config.Metrics.ShowNotReady(whose)
 }
 
-// sayProtected says whether all admission policies are in force, and since when they were so for the first time, which
-// never changes any more. It reports whether that changed the status.
+// sayProtected sets the conditions Protected, whether all admission policies are in force, and ProtectedOnce, since
+// when they first were, which then never changes. It reports whether that changed the status.
 func (c *PolicyController) sayProtected(policy *hypershiftv1beta1.AutoNodePolicy,
 	status *hypershiftv1beta1.AutoNodePolicyStatus) (changed bool) {
 	changed = condition.Set(&status.Conditions, policy.Generation, c.protected(), c.config.Now())
@@ -148,12 +148,12 @@ func (c *PolicyController) sayProtected(policy *hypershiftv1beta1.AutoNodePolicy
 	return changed
 }
 
-// missing names what of the protection is not in force.
+// missing returns the parts of the protection that are not in force.
 func (c *PolicyController) missing() []string {
 	return append(slices.Clone(c.config.Board.Missing()), c.config.Board.ruleMissing()...)
 }
 
-// protected says whether all admission policies are in force.
+// protected returns the condition Protected: whether all admission policies are in force.
 func (c *PolicyController) protected() condition.Value {
 	const kind = hypershiftv1beta1.ConditionTypeProtected
 	missing, leftOut, ofOthers := c.missing(), c.config.Board.RuleLeftOut(), c.config.Board.missingOfOthers()
@@ -169,7 +169,7 @@ func (c *PolicyController) protected() condition.Value {
 		return condition.False(kind, hypershiftv1beta1.ReasonProtectionMissing,
 			"another operator is to write these in the hosted cluster, and they are missing or do not protect: "+
 				strings.Join(ofOthers, ", "))
-	case !c.config.Board.Protected(): // not since the start; nothing is said of a policy then
+	case !c.config.Board.Protected(): // never since the start; then no policy gets a status
 		return condition.False(kind, hypershiftv1beta1.ReasonProtectionMissing,
 			"the admission policies are not in force yet")
 	case len(leftOut) > 0:
@@ -180,8 +180,8 @@ func (c *PolicyController) protected() condition.Value {
 	return condition.True(kind, hypershiftv1beta1.ReasonInForce, "")
 }
 
-// leave returns for how long Ready is left as an earlier process has written it: while this one does not know yet, a
-// minute after the start at most.
+// leave returns how long to leave Ready as an earlier process has written it: until this one knows, at most
+// readyAfterStart after the first step.
 func (c *PolicyController) leave(policy *hypershiftv1beta1.AutoNodePolicy, ready condition.Value) time.Duration {
 	said, _ := condition.Get(policy.Status.Conditions, ready.Type)
 	c.settled = c.settled || ready.Status != metav1.ConditionUnknown
@@ -191,7 +191,7 @@ func (c *PolicyController) leave(policy *hypershiftv1beta1.AutoNodePolicy, ready
 	return c.started.Add(readyAfterStart).Sub(c.config.Now())
 }
 
-// alteredStatuses says of wrappers that their status is not stored as it was written.
+// alteredStatuses returns a message that the status of these wrappers is not stored as written.
 func alteredStatuses(names []string) string {
 	shown := slices.Clone(names[:min(len(names), shownPaths)])
 	if more := len(names) - len(shown); more > 0 {
@@ -202,14 +202,14 @@ func alteredStatuses(names []string) string {
 		len(names), strings.Join(shown, ", "))
 }
 
-// surveyed is what was found out about all wrappers.
+// surveyed is the result of a survey of all wrappers.
 type surveyed struct {
-	targets []merge.Target             // what the policy's readiness asks of each
-	altered []string                   // names of those whose status is changed on its way to storage
-	parties map[conformance.Party]bool // whose business those are to which the policy is not applied
+	targets []merge.Target             // of all wrappers, for the policy's readiness
+	altered []string                   // names of those whose status is not stored as written
+	parties map[conformance.Party]bool // who must act on those that the policy is not applied to
 }
 
-// survey looks at all wrappers, and shows how many there are in which state, and what belongs to none (G18).
+// survey looks at all wrappers. It shows how many are in which state, and how many products belong to none (G18).
 func (c *PolicyController) survey(ctx context.Context) (surveyed, error) {
 	all := surveyed{parties: map[conformance.Party]bool{}}
 	for _, kind := range c.config.Kinds {
@@ -260,7 +260,7 @@ func (c *PolicyController) survey(ctx context.Context) (surveyed, error) {
 	return all, nil
 }
 
-// list reads from the cache; nobody changes the objects.
+// list reads from the cache. Callers must not change the objects.
 func (c *PolicyController) list(ctx context.Context, list client.ObjectList) ([]client.Object, error) {
 	if err := c.config.Guest.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err

@@ -17,16 +17,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// inForceAfter is how long API servers may take to put an admission policy into force that was just written. They look
-// once a second, each for itself.
+// inForceAfter is how long API servers may take to put a new admission policy into force. Each looks once a second.
 const inForceAfter = 2 * time.Second
 
-// ProtectionConfig is what the controller of the admission policies works with.
+// ProtectionConfig is the configuration of a [ProtectionController].
 type ProtectionConfig struct {
 	Guest    GuestClient
 	Wanted   []merge.Protection
-	Unwanted []merge.Protection // deleted where they are and are the operator's
-	Others   []merge.Protection // that another operator writes: looked at, and never written
+	Unwanted []merge.Protection // deleted if they exist and are the operator's
+	Others   []merge.Protection // that another operator writes: checked, never written
 	Board    *Board
 	Wake     func(context.Context) // all other controllers, once the guest is protected
 	Events   event.Recorder
@@ -35,11 +34,11 @@ type ProtectionConfig struct {
 	Log      logr.Logger
 }
 
-// ProtectionController keeps the admission policies of the guest and their bindings as they are to be (R34 to R38). It
-// is one step for all of them, at the start and whenever one changes.
+// ProtectionController keeps the admission policies of the guest and their bindings as wanted (R34 to R38). It runs
+// one step for all of them, at the start and whenever one changes.
 type ProtectionController struct {
 	config  ProtectionConfig
-	pending []string // what was written and may not be in force everywhere yet; there is one worker
+	pending []string // written, and possibly not in force everywhere yet; there is one worker
 }
 
 // NewProtectionController returns the controller.
@@ -47,8 +46,8 @@ func NewProtectionController(config ProtectionConfig) *ProtectionController {
 	return &ProtectionController{config: config}
 }
 
-// Reconcile writes what is missing or different, and deletes what is unwanted. The first time that all is as wanted,
-// the others may begin (G22).
+// Reconcile writes what is missing or different, and deletes what is unwanted. When everything is as wanted for the
+// first time, the other controllers may begin (G22).
 func (c *ProtectionController) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if c.config.Board.Released() {
 		return reconcile.Result{}, nil
@@ -57,7 +56,7 @@ func (c *ProtectionController) Reconcile(ctx context.Context, _ reconcile.Reques
 	if err := c.lookAtOthers(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
-	repaired := c.config.Board.Protected() // before that, what is missing was never there
+	repaired := c.config.Board.Protected() // before that, a missing one never existed
 	for _, wanted := range c.config.Wanted {
 		for _, object := range []client.Object{wanted.Policy.DeepCopy(), wanted.Binding.DeepCopy()} {
 			changed, err := c.ensure(ctx, object)
@@ -97,7 +96,7 @@ func (c *ProtectionController) Reconcile(ctx context.Context, _ reconcile.Reques
 	return reconcile.Result{}, nil
 }
 
-// lookAtOthers finds out which of the admission policies that others write are not in force. Nothing waits for them.
+// lookAtOthers finds out which of the admission policies that others write are not in force. Nothing waits for these.
 func (c *ProtectionController) lookAtOthers(ctx context.Context) error {
 	var missing []string
 	for _, ours := range c.config.Others {
@@ -114,7 +113,7 @@ func (c *ProtectionController) lookAtOthers(ctx context.Context) error {
 			if client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("reading %s: %w", name, err)
 			}
-			if !part.good() { // what is not there is empty, and not good
+			if !part.good() { // a missing object is empty, and not good
 				missing = append(missing, name)
 			}
 		}
@@ -123,7 +122,7 @@ func (c *ProtectionController) lookAtOthers(ctx context.Context) error {
 	return nil
 }
 
-// ensure makes the object in the cluster like the wanted one. Metadata that others add stays.
+// ensure makes the object in the cluster like the wanted one. It keeps metadata that others added.
 func (c *ProtectionController) ensure(ctx context.Context, wanted client.Object) (changed bool, err error) {
 	kind := kindOf(wanted)
 	found := emptyLike(wanted)
@@ -138,7 +137,7 @@ func (c *ProtectionController) ensure(ctx context.Context, wanted client.Object)
 	case err != nil:
 		return false, fmt.Errorf("reading %s %s: %w", kind, wanted.GetName(), err)
 	case sameProtection(wanted, found):
-		// also when it is going: a finalizer holds it, and it is in force until it goes
+		// even if it is being deleted: a finalizer holds it, and it stays in force until it is gone
 		return false, nil
 	}
 	adopt(wanted, found)
@@ -149,7 +148,7 @@ func (c *ProtectionController) ensure(ctx context.Context, wanted client.Object)
 	return true, nil
 }
 
-// remove deletes the object, unless it is somebody else's.
+// remove deletes the object, unless it belongs to somebody else.
 func (c *ProtectionController) remove(ctx context.Context, unwanted client.Object) error {
 	kind := kindOf(unwanted)
 	found := emptyLike(unwanted)
@@ -169,7 +168,7 @@ func (c *ProtectionController) remove(ctx context.Context, unwanted client.Objec
 	return nil
 }
 
-// report says that somebody had changed or deleted what protects the cluster (G4).
+// report reports that somebody had changed or deleted what protects the cluster (G4).
 func (c *ProtectionController) report(object client.Object) {
 	kind := kindOf(object)
 	c.config.Metrics.Repairs.WithLabelValues(kind).Inc()
@@ -177,7 +176,7 @@ func (c *ProtectionController) report(object client.Object) {
 		fmt.Sprintf("%s %s had been changed or deleted and was restored", kind, object.GetName()))
 }
 
-// sameProtection compares the specs. What the API server fills in is part of the wanted ones.
+// sameProtection compares the specs. The wanted ones include the API server's defaults.
 func sameProtection(a, b client.Object) bool {
 	switch a := a.(type) {
 	case *admissionv1.ValidatingAdmissionPolicy:
@@ -188,7 +187,8 @@ func sameProtection(a, b client.Object) bool {
 	return false
 }
 
-// adopt lets the wanted object replace the found one: same version, and the labels and annotations of others stay.
+// adopt prepares the wanted object to replace the found one: with its version, and the labels and annotations of
+// others.
 func adopt(wanted, found client.Object) {
 	wanted.SetResourceVersion(found.GetResourceVersion())
 	wanted.SetUID(found.GetUID())

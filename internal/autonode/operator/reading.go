@@ -9,52 +9,52 @@ import (
 	hypershiftv1beta1 "github.com/joiner-autoscaler/joiner/api/hypershift/v1beta1"
 )
 
-// ConfirmAfter is how long the management cluster must refuse to show the policy until it counts as unreadable (G15):
-// a Role that is being replaced, or a CRD that is being installed, must not open the cluster for a moment.
+// ConfirmAfter is how long the management cluster must refuse to show the policy before that counts as unreadable
+// (G15). A Role that is being replaced, or a CRD that is being installed, must not open the cluster for a moment.
 const ConfirmAfter = 30 * time.Second
 
-// ReadState says how the policy is known. It is a label of a metric: the set is closed.
+// ReadState says what is known about the policy. It is a label of a metric: the set is closed.
 type ReadState string
 
-// The states. Only in Read, Permissive and Disabled is anything written that depends on the policy.
+// The states. What depends on the policy is written only in Read, Permissive and Disabled.
 const (
-	// StateStarting is before the first answer of the management cluster.
+	// StateStarting holds before the first answer of the management cluster.
 	StateStarting ReadState = "Starting"
-	// StateRead is when the policy is known, or known not to exist.
+	// StateRead: the policy is known, or known not to exist.
 	StateRead ReadState = "Read"
-	// StateDenied is when reading is refused (403, or the kind is not served), but not for long enough, or for good
-	// when the operator is to keep what was applied last.
+	// StateDenied: reading is refused (403, or the kind is not served), but not yet for ConfirmAfter. With keepLast it
+	// stays Denied.
 	StateDenied ReadState = "Denied"
-	// StatePermissive is when reading was refused for ConfirmAfter: as if there was no policy (R45).
+	// StatePermissive: reading was refused for ConfirmAfter. The operator acts as if there was no policy (R45).
 	StatePermissive ReadState = "Permissive"
-	// StateUnavailable is when reading fails in a way that passes: nothing is known, what was applied last stays.
+	// StateUnavailable: reading fails for now. Nothing is known, and what was applied last stays.
 	StateUnavailable ReadState = "Unavailable"
-	// StateDisabled is when the feature gate is off (G24): there is no policy.
+	// StateDisabled: the feature gate is off (G24), so there is no policy.
 	StateDisabled ReadState = "Disabled"
 )
 
-// ReadStates lists the states.
+// ReadStates returns all states.
 func ReadStates() []ReadState {
 	return []ReadState{StateStarting, StateRead, StateDenied, StatePermissive, StateUnavailable, StateDisabled}
 }
 
-// Reading is what is known of the policy. It is a value; the policy it points to is not changed by anybody.
+// Reading is what is known about the policy. It is a value. Nobody may change the policy that it points to.
 type Reading struct {
 	State ReadState
-	// Policy is the policy in StateRead; nil when there is none.
+	// Policy is the policy in StateRead; nil if there is none.
 	Policy *hypershiftv1beta1.AutoNodePolicy
 	// Cause is the error behind the states Denied, Permissive and Unavailable.
 	Cause error
 
-	deniedSince time.Time // of the first refusal in a row; failures that pass do not end the row, answers do
+	deniedSince time.Time // time of the first refusal in a row; other failures do not end the row, answers do
 }
 
-// Known reports whether it is known what to apply: the policy, or that there is none.
+// Known reports whether it is known what to apply: a policy, or none.
 func (r Reading) Known() bool {
 	return r.State == StateRead || r.State == StatePermissive || r.State == StateDisabled
 }
 
-// SameForWrappers reports whether two readings ask the same of the wrappers.
+// SameForWrappers reports whether two readings mean the same for the wrappers.
 func (r Reading) SameForWrappers(other Reading) bool {
 	if r.State != other.State || (r.Policy == nil) != (other.Policy == nil) {
 		return false
@@ -62,13 +62,13 @@ func (r Reading) SameForWrappers(other Reading) bool {
 	return r.Policy == nil || r.Policy.UID == other.Policy.UID && r.Policy.Generation == other.Policy.Generation
 }
 
-// Answer is what one attempt to read the policy brought: the policy, nil for none, or an error.
+// Answer is the result of one attempt to read the policy: the policy, nil for none, or an error.
 type Answer struct {
 	Policy *hypershiftv1beta1.AutoNodePolicy
 	Err    error
 }
 
-// Next returns what is known after an answer (G15). With keepLast a refusal never becomes permissive.
+// Next returns what is known after an answer (G15). With keepLast, a refusal never becomes StatePermissive.
 func (r Reading) Next(answer Answer, now time.Time, keepLast bool) Reading {
 	if answer.Err == nil {
 		return Reading{State: StateRead, Policy: answer.Policy}
@@ -88,7 +88,7 @@ func (r Reading) Next(answer Answer, now time.Time, keepLast bool) Reading {
 }
 
 // denied reports whether an error of listing means that this operator may not, or cannot, read policies here at all.
-// That credentials are not accepted (401) is not one: tokens are renewed.
+// Rejected credentials (401) do not mean that: tokens are renewed.
 func denied(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// bootstraps is what nodes of each class started with when its release was as its user asked for, by name. It is safe
-// for concurrent use. A new process knows none.
+// bootstraps holds, by name of the class, what nodes started with when its release was last the requested one. It is
+// safe for concurrent use. A new process knows none.
 type bootstraps struct {
 	mu    sync.Mutex
 	known map[string]*merge.Bootstrap
@@ -33,20 +33,19 @@ func (b *bootstraps) of(class string) *merge.Bootstrap {
 	return b.known[class]
 }
 
-// release is what nodes of a class start with, and what has to be said about their release.
+// release is what nodes of a class start with, and the condition about their release.
 type release struct {
 	bootstrap *merge.Bootstrap
 	said      condition.Value
-	// missing is why a class waits that has no bootstrap for its release.
+	// missing is why a class without a bootstrap for its release waits.
 	missing string
-	// withheld keeps an EC2NodeClass that is not there from being made.
+	// withheld keeps a missing EC2NodeClass from being created.
 	withheld *merge.Problem
 }
 
-// releaseOf finds out which release nodes of a class start with. A version that is asked for and not had is never
-// ignored silently: with Secrets it is HyperShift that resolves it and says so in status.version, and until then nodes
-// start with what they started with; with a file there is the one release of that file. The policy follows in either
-// case.
+// releaseOf finds out which release nodes of a class start with. It never silently ignores a requested version that is
+// not available. With Secrets, HyperShift resolves the version and reports that in status.version; until then nodes
+// start as before. With a file, only the release of that file is available. The policy is applied in either case.
 func (c AWSConfig) releaseOf(ctx context.Context, class *hypershiftv1.OpenshiftEC2NodeClass,
 	before *bootstraps) (release, error) {
 	const kind = hypershiftv1beta1.ConditionTypeVersionResolved

@@ -11,40 +11,39 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 )
 
-// ruleBoard is what of the rule for NodeClaims hangs on the board.
+// ruleBoard is the board's state of the rule for NodeClaims.
 type ruleBoard struct {
-	wanted  bool    // there is somebody who writes it
-	latest  Reading // what is known of the policy, whether the rule is there for it or not
+	wanted  bool    // a controller writes the rule
+	latest  Reading // of the policy, whether or not the rule covers it
 	written *writtenRule
-	missing []string // what of the rule could not be written
+	missing []string // parts of the rule that could not be written
 }
 
-// writtenRule is what the rule was written for, by this process.
+// writtenRule is what this process last wrote the rule for.
 type writtenRule struct {
 	reading Reading
 	classes []string
-	leftOut []string // labels that are missing: see admission.ReasonRuleTooLarge
+	leftOut []string // labels that the rule lacks: see admission.ReasonRuleTooLarge
 }
 
 func (w writtenRule) same(reading Reading, classes []string) bool {
 	return w.reading.SameForWrappers(reading) && slices.Equal(w.classes, classes)
 }
 
-// changesRule reports whether a reading says what the rule is to be: it is known what to apply, and the policy is
-// valid.
+// changesRule reports whether a reading determines the rule: it is known what to apply, and the policy is valid.
 func changesRule(reading Reading) bool {
 	return reading.Known() && (reading.Policy == nil || len(merge.Check(reading.Policy)) == 0)
 }
 
-// Latest returns what is known of the policy now, whether or not the rule for NodeClaims is there for it.
+// Latest returns the latest reading of the policy, whether or not the rule for NodeClaims covers it.
 func (b *Board) Latest() Reading {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.rule.latest
 }
 
-// RuleLeftOut returns the labels of the policy that the rule for NodeClaims does not have, since it would be too
-// large: what lies outside of them is only found afterwards.
+// RuleLeftOut returns the labels of the policy that the rule for NodeClaims lacks, since it would be too large. Claims
+// outside of these labels are only found afterwards.
 func (b *Board) RuleLeftOut() []string {
 	if written := b.ruleWritten(); written != nil {
 		return slices.Clone(written.leftOut)
@@ -52,15 +51,14 @@ func (b *Board) RuleLeftOut() []string {
 	return nil
 }
 
-// ruleMissing returns what of the rule could not be written.
+// ruleMissing returns the parts of the rule that could not be written.
 func (b *Board) ruleMissing() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.rule.missing
 }
 
-// setRuleMissing hangs up what of the rule could not be written, none when it is whole, and reports whether that is
-// news.
+// setRuleMissing stores the parts of the rule that could not be written, if any, and reports whether that is news.
 func (b *Board) setRuleMissing(missing ...string) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,7 +73,7 @@ func (b *Board) wantRule() {
 	b.rule.wanted = true
 }
 
-// ruleWritten returns what this process wrote last, nil for nothing yet.
+// ruleWritten returns what this process wrote last, nil if nothing yet.
 func (b *Board) ruleWritten() *writtenRule {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,7 +87,7 @@ func (b *Board) wroteRule(written writtenRule) {
 	b.rule.written = &written
 }
 
-// decided returns the reading that the rule was written for last, by this process.
+// decided returns the reading that this process last wrote the rule for.
 func (b *Board) decided() (Reading, bool) {
 	if written := b.ruleWritten(); written != nil {
 		return written.reading, true
@@ -97,22 +95,22 @@ func (b *Board) decided() (Reading, bool) {
 	return Reading{}, false
 }
 
-// cover lets a reading count, unless there is a later one by now, and reports whether that is news for anybody.
+// cover lets a reading count, unless a later one means something else, and reports whether that is news.
 func (b *Board) cover(reading Reading) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.rule.latest.SameForWrappers(reading) {
-		return false // whoever hung it up has woken the controller again
+		return false // whoever set the later one has woken the controller again
 	}
 	news = !b.reading.SameForWrappers(b.rule.latest)
 	b.reading = b.rule.latest
 	return news
 }
 
-// ruledAgainAfter is when a node class is tried again that waits for the rule.
+// ruledAgainAfter is when to try again a node class that waits for the rule.
 const ruledAgainAfter = 200 * time.Millisecond
 
-// AfterRule is the kind of a node class that is written only when the rule for NodeClaims has it.
+// AfterRule returns a kind whose node classes are written only once the rule for NodeClaims has them.
 func AfterRule(kind Kind, board *Board) Kind {
 	plain := kind.Make
 	kind.Make = func(ctx context.Context, policy *hypershiftv1beta1.AutoNodePolicy,

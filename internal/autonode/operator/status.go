@@ -14,19 +14,19 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// Reasons of conditions and events beside those of the API.
+// Reasons of conditions and events, besides those of the API.
 const (
-	// ReasonDeleting: what was made is being deleted by somebody, and is made again when it is gone.
+	// ReasonDeleting: somebody deletes the product. It is made again when it is gone.
 	ReasonDeleting = "Deleting"
 	// ReasonRefused: the API server does not let the operator write.
 	ReasonRefused = hypershiftv1beta1.ReasonReconcileFailed
-	// ReasonRefusedInvalid: the API server does not accept what was made (G13).
+	// ReasonRefusedInvalid: the API server refuses the product as invalid (G13).
 	ReasonRefusedInvalid = hypershiftv1beta1.ReasonInvalidRequirements
-	// ReasonPolicyUnknown: whether there is a policy cannot be found out at the moment (G15).
+	// ReasonPolicyUnknown: at the moment it is unknown whether there is a policy (G15).
 	ReasonPolicyUnknown = "PolicyUnknown"
-	// ReasonWaiting: something else has to come into being first.
+	// ReasonWaiting: something else must exist first.
 	ReasonWaiting = "Waiting"
-	// ReasonNotReported: what was made has no condition Ready yet.
+	// ReasonNotReported: the product has no condition Ready yet.
 	ReasonNotReported = "NotReported"
 	// ReasonRestored is an event: somebody else had changed or deleted what the operator keeps.
 	ReasonRestored = "Restored"
@@ -40,22 +40,22 @@ const (
 	ReasonNotApproved = "NotApproved"
 )
 
-// outcome is how a step went for the product.
+// outcome is the result of a step for the product.
 type outcome struct {
-	made    *Made         // nil when the policy is not known
-	refused *refusal      // nil when the product is as it should be
-	altered Difference    // of the product from the one that was written
-	product client.Object // as it is after the step; nil when there is none
+	made    *Made         // nil if the policy is unknown
+	refused *refusal      // nil if the product was not refused or altered
+	altered Difference    // between the stored product and the wanted one
+	product client.Object // as it is after the step; nil if there is none
 }
 
-// describe sets the conditions and the observed policy of a wrapper. It is pure, apart from what state points to.
+// describe sets the conditions and the observed policy of a wrapper. It is pure, except that it writes through state.
 func describe(state State, s scene, out outcome, mirrored []karpenterv1.Condition, now time.Time) {
 	generation := s.wrapper.GetGeneration()
 	if out.product != nil {
 		mirrored = current(mirrored, s.wrapper, out.product)
 		takeOver(state.Conditions, mirrored)
 	}
-	// While nothing new is known, what the conditions say of the last generation stays.
+	// While nothing new is known, the conditions of the last generation stay.
 	if out.made != nil || out.product == nil ||
 		!hasType(*state.Conditions, hypershiftv1beta1.ConditionTypePolicyApplied) {
 		if out.made != nil {
@@ -72,11 +72,11 @@ func describe(state State, s scene, out outcome, mirrored []karpenterv1.Conditio
 	setReady(state.Conditions, mirrored, now)
 }
 
-// verdictOf is the condition PolicyApplied.
+// verdictOf returns the condition PolicyApplied.
 func verdictOf(reading Reading, out outcome) condition.Value {
 	const kind = hypershiftv1beta1.ConditionTypePolicyApplied
 	switch {
-	case out.made == nil: // what the management cluster says is not for users of the guest
+	case out.made == nil: // users of the guest must not see errors of the management cluster
 		return condition.Unknown(kind, ReasonPolicyUnknown,
 			"the provider's policy cannot be read at the moment; what was applied last stays")
 	case len(out.made.Problems) > 0:
@@ -100,8 +100,8 @@ func verdictOf(reading Reading, out outcome) condition.Value {
 	return condition.True(kind, hypershiftv1beta1.ReasonApplied, "")
 }
 
-// setAltered says which of the user's own fields are not stored as they were written. That is no matter of the policy
-//
+// setAltered sets the condition SpecAltered: which of the user's own fields are not stored as written. That does not
+// concern the policy.
 func setAltered(conditions *[]karpenterv1.Condition, generation int64, paths []string, now time.Time) {
 	const kind = hypershiftv1beta1.ConditionTypeSpecAltered
 	if len(paths) == 0 {
@@ -112,8 +112,8 @@ func setAltered(conditions *[]karpenterv1.Condition, generation int64, paths []s
 		cut(alteration("NodePool", paths))), now)
 }
 
-// setReady sets Ready from the other conditions: what keeps the product from being written or from launching nodes
-// comes first, then what the product says itself.
+// setReady sets Ready from the other conditions. What keeps the product from being written or from launching nodes
+// comes first, then the product's own Ready.
 func setReady(conditions *[]karpenterv1.Condition, mirrored []karpenterv1.Condition, now time.Time) {
 	const kind = hypershiftv1beta1.ConditionTypeReady
 	applied, _ := condition.Get(*conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
@@ -139,7 +139,7 @@ func setReady(conditions *[]karpenterv1.Condition, mirrored []karpenterv1.Condit
 	condition.Set(conditions, applied.ObservedGeneration, ready, now)
 }
 
-// ownConditions are those that the operator sets itself.
+// ownConditions are the conditions that the operator sets itself.
 var ownConditions = []string{
 	hypershiftv1beta1.ConditionTypePolicyApplied, hypershiftv1beta1.ConditionTypeRequirementsCompatible,
 	hypershiftv1beta1.ConditionTypeRootVolumeOverridden,
@@ -148,15 +148,15 @@ var ownConditions = []string{
 	hypershiftv1beta1.ConditionTypeReady, // the product's own counts in it
 }
 
-// takeOver replaces the conditions that are not the operator's own by the product's (R26).
+// takeOver replaces the conditions that are not the operator's own with the product's (R26).
 func takeOver(conditions *[]karpenterv1.Condition, mirrored []karpenterv1.Condition) {
 	own := func(c karpenterv1.Condition) bool { return slices.Contains(ownConditions, c.Type) }
 	list := slices.DeleteFunc(slices.Clone(*conditions), func(c karpenterv1.Condition) bool { return !own(c) })
 	*conditions = append(list, slices.DeleteFunc(slices.Clone(mirrored), own)...)
 }
 
-// current gives conditions of the product the wrapper's generation: what is current for the one is current for the
-// other, but the generations of both count on their own.
+// current translates the generations in the product's conditions to those of the wrapper, since each counts its own. A
+// condition that is current for the product becomes current for the wrapper.
 func current(said []karpenterv1.Condition, wrapper, product client.Object) []karpenterv1.Condition {
 	list := slices.Clone(said)
 	for i := range list {
@@ -176,7 +176,7 @@ func hasType(conditions []karpenterv1.Condition, kind string) bool {
 	return found
 }
 
-// observed names a state of the policy, nil for none.
+// observed identifies a state of the policy, nil for none.
 func observed(policy *hypershiftv1beta1.AutoNodePolicy) *hypershiftv1.ObservedPolicy {
 	if policy == nil {
 		return nil
@@ -189,7 +189,7 @@ func samePolicy(seen *hypershiftv1.ObservedPolicy, policy *hypershiftv1beta1.Aut
 	return (seen == nil) == (now == nil) && (now == nil || *seen == *now)
 }
 
-// applied reports whether the wrapper says that this generation of it is in the product.
+// applied reports whether the wrapper's conditions say that this generation of it is applied.
 func applied(conditions []karpenterv1.Condition, generation int64) bool {
 	said, _ := condition.Get(conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
 	return said.Status == metav1.ConditionTrue && said.ObservedGeneration == generation

@@ -14,30 +14,30 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/autonode/merge"
 )
 
-// teardownAgainAfter is when a teardown looks again what is left.
+// teardownAgainAfter is when a teardown checks again what is left.
 const teardownAgainAfter = time.Second
 
-// TeardownConfig is what a teardown works with; all fields are required.
+// TeardownConfig is the configuration of a [Teardown]. All fields are required.
 type TeardownConfig struct {
 	Guest       GuestClient
-	Kinds       []Kind // in the order in which they go: pools before node classes
+	Kinds       []Kind // in the order of deletion: pools before node classes
 	Protections []merge.Protection
 	Board       *Board
 	Done        func() // called once when nothing is left
 	Log         logr.Logger
 }
 
-// Teardown deletes the wrappers, not what was made from them: that would be made again (G19). Each kind waits for the
-// one before, because node classes are held up by pools. The admission policies go last, or nobody could write
-// NodePools in a cluster without the operator.
+// Teardown deletes the wrappers, not their products: these would be made again (G19). Each kind waits for the one
+// before, because pools hold up the deletion of node classes. The admission policies are deleted too, last: otherwise
+// nobody could write NodePools in a cluster without the operator.
 type Teardown struct {
 	config TeardownConfig
 }
 
-// NewTeardown returns the step function; the controllers of the wrappers have to run beside it.
+// NewTeardown returns the step function. The controllers of the wrappers must run at the same time.
 func NewTeardown(config TeardownConfig) *Teardown { return &Teardown{config: config} }
 
-// Reconcile deletes what is next and asks to be called again until nothing is left.
+// Reconcile deletes what is next, and requeues until nothing is left.
 func (t *Teardown) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	again := reconcile.Result{RequeueAfter: teardownAgainAfter}
 	for _, kind := range t.config.Kinds {
@@ -50,7 +50,7 @@ func (t *Teardown) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 			return again, nil
 		}
 	}
-	t.config.Board.Release() // or they would be restored
+	t.config.Board.Release() // otherwise they would be restored
 	for _, protection := range t.config.Protections {
 		for _, object := range []client.Object{protection.Binding.DeepCopy(), protection.Policy.DeepCopy()} {
 			if err := t.config.Guest.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
@@ -63,14 +63,14 @@ func (t *Teardown) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	return reconcile.Result{}, nil
 }
 
-// Dismantling takes the pools of a hosted cluster away while that is being deleted (A-32, U8): OpenshiftNodePools,
-// then what is left of NodePools. Their NodeClaims and machines go with them; node classes stay until the cluster
-// goes, and so does the protection.
+// Dismantling deletes the pools of a hosted cluster that is being deleted (A-32, U8): OpenshiftNodePools, then the
+// remaining NodePools. Their NodeClaims and machines go with them. Node classes and the protection stay until the
+// cluster is gone.
 type Dismantling struct {
 	config TeardownConfig
 }
 
-// NewDismantling returns the step function. Kinds begin with the pools; Protections and Done are not used.
+// NewDismantling returns the step function. The first of Kinds must be the pools; Protections and Done are not used.
 func NewDismantling(config TeardownConfig) *Dismantling { return &Dismantling{config: config} }
 
 // Reconcile does nothing unless the HostedControlPlane is being deleted.

@@ -15,23 +15,23 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// Verdict is what a step of this process found out about a wrapper. The policy's readiness is made from
-// verdicts alone: the status of a wrapper is written for its users, and whoever administers the guest can change it.
+// Verdict is what a step of this process found out about a wrapper. The policy's readiness depends on verdicts
+// only. A wrapper's status is for its users, and administrators of the guest can change it.
 type Verdict struct {
 	// UID and Generation are the wrapper's.
 	UID        types.UID
 	Generation int64
-	// Observed is the state of the policy that it is about; nil for none.
+	// Observed is the state of the policy that the verdict is about; nil for none.
 	Observed *hypershiftv1.ObservedPolicy
-	// Conditions are PolicyApplied and what the merge says. Their transition times are not set.
+	// Conditions are PolicyApplied and the conditions of the merge. Their transition times are not set.
 	Conditions []karpenterv1.Condition
 
-	// cause is why the policy is not applied, "" when it is or when that is not known.
+	// cause is why the policy is not applied, "" if it is, or if the reason is unknown.
 	cause conformance.Cause
-	// stands is the product when it is as policy and wrapper want it, or has been so for this policy and was not
-	// touched since.
+	// stands is the product if it is as policy and wrapper want it, or was so for this policy and has not changed
+	// since.
 	stands        standing
-	statusAltered time.Time // when the guest's API server stored another status than was written; zero: it did not
+	statusAltered time.Time // when the guest's API server stored another status than written; zero if it did not
 }
 
 // standing is a state of a product; it is comparable.
@@ -41,8 +41,8 @@ type standing struct {
 	generation int64
 }
 
-// standingAfter is how a product stands after a step. What could not be merged leaves it as it was before; what could
-// not be written, or is altered, does not.
+// standingAfter returns the standing of a product after a step. It keeps the previous standing if the step could not
+// merge, but not if the product could not be written or is altered.
 func standingAfter(s scene, out outcome, before Verdict) standing {
 	if out.product == nil {
 		return standing{}
@@ -57,8 +57,8 @@ func standingAfter(s scene, out outcome, before Verdict) standing {
 	return standing{}
 }
 
-// verdict makes the verdict of a step that knew the policy, nil for one that did not. kind is the product's; before
-// is the last verdict about the wrapper, the zero value for none.
+// verdict returns the verdict of a step, nil if the step did not know the policy. kind is the product's; before is the
+// last verdict about the wrapper, the zero value for none.
 func verdict(kind string, s scene, out outcome, before Verdict) *Verdict {
 	if out.made == nil {
 		return nil
@@ -74,24 +74,24 @@ func verdict(kind string, s scene, out outcome, before Verdict) *Verdict {
 	return &v
 }
 
-// applied reports whether the policy is applied by the verdict.
+// applied reports whether the verdict says that the policy is applied.
 func (v Verdict) applied() bool {
 	return condition.IsTrue(v.Conditions, hypershiftv1beta1.ConditionTypePolicyApplied)
 }
 
-// same reports whether two verdicts say the same, whatever became of the status.
+// same reports whether two verdicts are the same, apart from whether the status was altered.
 func (v Verdict) same(other Verdict) bool {
 	v.statusAltered, other.statusAltered = time.Time{}, time.Time{}
 	return reflect.DeepEqual(v, other)
 }
 
-// verdictKey names a wrapper.
+// verdictKey identifies a wrapper.
 type verdictKey struct{ kind, name string }
 
-// Reach hangs up a verdict, and tells whoever listens when it is news.
+// Reach stores a verdict, and notifies the listener if it is news.
 func (b *Board) Reach(kind, name string, v Verdict) {
 	b.mu.Lock()
-	before := b.verdicts[verdictKey{kind, name}] // the zero value for none, which says nothing
+	before := b.verdicts[verdictKey{kind, name}] // the zero value for none
 	b.verdicts[verdictKey{kind, name}] = v
 	tell := b.tell
 	b.mu.Unlock()
@@ -100,7 +100,7 @@ func (b *Board) Reach(kind, name string, v Verdict) {
 	}
 }
 
-// Forget takes a verdict down: the wrapper is gone, or it cannot be told any more how it stands.
+// Forget removes a verdict: the wrapper is gone, or its state is no longer known.
 func (b *Board) Forget(kind, name string) {
 	b.mu.Lock()
 	_, found := b.verdicts[verdictKey{kind, name}]
@@ -112,8 +112,8 @@ func (b *Board) Forget(kind, name string) {
 	}
 }
 
-// Verdict returns the verdict about a wrapper as it is now; there is none about another object of that name, nor about
-// an earlier generation of it.
+// Verdict returns the verdict about the present generation of a wrapper. A verdict about another object of that name,
+// or about an earlier generation, does not count.
 func (b *Board) Verdict(kind string, wrapper client.Object) (Verdict, bool) {
 	v, found := b.lastVerdict(kind, wrapper)
 	if v.Generation < wrapper.GetGeneration() {
@@ -122,7 +122,7 @@ func (b *Board) Verdict(kind string, wrapper client.Object) (Verdict, bool) {
 	return v, found
 }
 
-// lastVerdict returns the verdict about a wrapper, of whatever generation.
+// lastVerdict returns the verdict about a wrapper, of any generation.
 func (b *Board) lastVerdict(kind string, wrapper client.Object) (Verdict, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -133,15 +133,15 @@ func (b *Board) lastVerdict(kind string, wrapper client.Object) (Verdict, bool) 
 	return v, true
 }
 
-// OnVerdict says whom to tell of news about a wrapper. It is called once, before the controllers begin.
+// OnVerdict sets the listener for news about a wrapper. Call it once, before the controllers start.
 func (b *Board) OnVerdict(tell func(kind, name string)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tell = tell
 }
 
-// asReached returns an object of the wrapper's kind that says of itself what the board says, and nothing when that is
-// nothing: what stands in its status does not count.
+// asReached returns an object of the wrapper's kind with the status that the board's verdict implies, empty if there
+// is no verdict. The wrapper's own status does not count.
 func (b *Board) asReached(kind Kind, wrapper client.Object) (client.Object, Verdict) {
 	said := kind.NewWrapper()
 	said.SetName(wrapper.GetName())

@@ -9,20 +9,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// written remembers the last write of each product, for three questions that the cache cannot answer: is what it shows
-// older than the operator's own write; is a difference only what the API server fills in, so that writing again would
-// change nothing; and is it the operator's own, though somebody took the signs of that off. It is safe for concurrent
-// use. What it forgets costs a request at most.
+// written remembers the last write of each product, for three questions that the cache cannot answer. Is the cached
+// object older than the operator's own write? Is a difference only what the API server made of the last write, so that
+// writing again would change nothing? Is the product the operator's, though somebody removed its label and owner? It
+// is safe for concurrent use. Forgetting costs at most one request.
 type written struct {
 	mu   sync.Mutex
 	last map[string]record
-	held map[string]types.UID // products that a wrapper had, by name
+	held map[string]types.UID // UIDs of products of wrappers, by name
 }
 
 type record struct {
-	before string        // resource version that was written over; empty: it was created
+	before string        // the overwritten resource version; empty if created
 	after  client.Object // the answer
-	wanted string        // what was asked for
+	wanted string        // what was written, as JSON
 	at     time.Time
 }
 
@@ -30,7 +30,7 @@ func newWritten() *written {
 	return &written{last: map[string]record{}, held: map[string]types.UID{}}
 }
 
-// remember takes the answer to a write; before is nil for a create.
+// remember keeps the answer to a write; before is nil for a create.
 func (w *written) remember(before, after, wanted client.Object, now time.Time) {
 	last := record{after: after.DeepCopyObject().(client.Object), wanted: spelled(wanted), at: now}
 	if before != nil {
@@ -42,15 +42,15 @@ func (w *written) remember(before, after, wanted client.Object, now time.Time) {
 	w.held[after.GetName()] = after.GetUID()
 }
 
-// hold says that a product belongs to a wrapper, though it did not have to be written.
+// hold remembers that a product belongs to a wrapper, even if it needed no write.
 func (w *written) hold(product client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.held[product.GetName()] = product.GetUID()
 }
 
-// holds reports whether the product is one that a wrapper had since the operator's start, whatever became of its
-// labels and owners, which everybody may change.
+// holds reports whether the product has belonged to a wrapper since the operator's start, whatever its labels and
+// owners, which anybody may change.
 func (w *written) holds(product client.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,8 +65,8 @@ func (w *written) forget(name string) {
 	delete(w.held, name)
 }
 
-// newest returns the product as it is known best: the answer to the last write, when the cache shows what was written
-// over.
+// newest returns the newest known state of a product: the answer to the last write if the cache shows the overwritten
+// version, otherwise the cached object.
 func (w *written) newest(cached client.Object) client.Object {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,8 +76,8 @@ func (w *written) newest(cached client.Object) client.Object {
 	return cached
 }
 
-// same reports whether the product's spec is what the API server made of an equal wish a short while ago. What alters
-// writes may go at any time, and nothing tells of that.
+// same reports whether the product's spec is what the API server made of the same write, less than refusedAgainAfter
+// ago. Whatever alters writes may disappear at any time, and no event tells of that.
 func (w *written) same(product, wanted client.Object, now time.Time) bool {
 	w.mu.Lock()
 	last, found := w.last[product.GetName()]
@@ -87,7 +87,7 @@ func (w *written) same(product, wanted client.Object, now time.Time) bool {
 		last.wanted == spelled(wanted)
 }
 
-// spelled is a value of an API type as JSON; those always marshal.
+// spelled returns a value of an API type as JSON. Such values always marshal.
 func spelled(value any) string {
 	data, _ := json.Marshal(value)
 	return string(data)

@@ -26,8 +26,8 @@ func (r *rig) asking(asked *int) {
 	r.over(r.server, func(c *disruption.Config) { c.Live = live })
 }
 
-// D-14, B-12: rounds that begin nothing ask for the switch once in ten seconds; a round that begins something asks
-// before it does, and so does each that carries something out.
+// D-14, B-12: rounds that begin nothing read the switch once in ten seconds. A round that begins something reads it
+// first, and so does each that carries something out.
 func TestTheSwitchIsAskedWhereItMatters(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, append(fleet("100%", "a"), podOn("a"))...)
@@ -63,8 +63,8 @@ func TestTheSwitchIsAskedWhereItMatters(t *testing.T) {
 	see("it is carried out", 4)
 }
 
-// D-14: a switch that came on after a round had read it stops what the next round would begin: an empty node, a
-// drifted one, one above an inherited limit. The round after that tells why.
+// D-14: a switch that is turned on after one round has read it stops what the next round would begin: an empty node, a
+// drifted one, one above an inherited limit. The round after that reports why.
 func TestASwitchThatHasJustComeOnHolds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -40,7 +40,7 @@ func (r *rig) choose(t *testing.T, reason string, names ...string) {
 	r.sync(t)
 }
 
-// standsFor makes a claim one that was launched to replace others.
+// standsFor records on a claim that it was launched to replace others.
 func (r *rig) standsFor(t *testing.T, name string, together int, others ...string) {
 	t.Helper()
 	var claim karpenterv1.NodeClaim
@@ -57,9 +57,8 @@ func (r *rig) standsFor(t *testing.T, name string, together int, others ...strin
 	r.sync(t)
 }
 
-// D-09, D-10: of two nodes that are to go, each of whose pods fits elsewhere and not both, one goes now and the other
-// waits; when they fit together both go. In a static pool each has its own replacement, and nobody asks where the
-// pods go.
+// D-09, D-10: the pods of either of two nodes fit elsewhere, but not both nodes' pods. One goes now and the other
+// waits; if both fit, both go. In a static pool each has its own replacement, and fitting does not matter.
 func TestWhatFitsOnlyAloneGoesAlone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -95,8 +94,8 @@ func TestWhatFitsOnlyAloneGoesAlone(t *testing.T) {
 	}
 }
 
-// D-08: a budget that shrinks takes back the commands that it has no room for any more, and no other; what is going
-// already, and what is not ready, uses it up too.
+// D-08: a budget that shrinks takes back the commands that exceed it, and no other. Nodes being deleted or not ready
+// use it up too.
 func TestABudgetThatShrinksTakesCommandsBack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -147,7 +146,7 @@ func (r *rig) breaks(t *testing.T, name string) {
 	r.sync(t)
 }
 
-// D-10: all marks of a command are complete before anything of it goes.
+// D-10: all marks of a command are complete before any of its nodes goes.
 func TestTheMarksOfACommandAreCompletedFirst(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small", "c": "small", "x": "large"}, "900m")
@@ -169,8 +168,8 @@ func TestTheMarksOfACommandAreCompletedFirst(t *testing.T) {
 	}
 }
 
-// D-01, U-10: each node that goes is told and counted, by reason, pool, capacity type and policy. One whose claim
-// somebody has changed meanwhile is neither: it is looked at again, and its pool has not succeeded.
+// D-01, U-10: each node that goes is reported and counted, by reason, pool, capacity type and policy. If somebody has
+// changed its claim meanwhile it is neither: it is judged again, and its pool has no success.
 func TestANodeThatGoesIsToldAndCounted(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -212,7 +211,8 @@ func TestANodeThatGoesIsToldAndCounted(t *testing.T) {
 	}
 }
 
-// D-06: what a pool notes about its commands leaves its other annotations alone, and is written only when it changes.
+// D-06: the annotation about a pool's commands leaves its other annotations alone, and is written only when it
+// changes.
 func TestWhatAPoolNotes(t *testing.T) {
 	t.Parallel()
 	const own = "example.com/own"
@@ -296,7 +296,7 @@ func TestASuccessEndsThePause(t *testing.T) {
 	}
 }
 
-// D-04: a pool that is being consolidated is left alone until that is over: what comes may make a better place.
+// D-04: a pool that is being consolidated is left alone until that is over: the new nodes may be a better place.
 func TestAPoolThatIsConsolidatedIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	r := replacing(t, false)
@@ -313,7 +313,7 @@ func TestAPoolThatIsConsolidatedIsLeftAlone(t *testing.T) {
 	}
 }
 
-// D-09: a pool that is gone takes its commands back, and nothing is noted of it.
+// D-09: commands of a pool that is gone are taken back, and nothing is written onto it.
 func TestACommandOfAPoolThatIsGoneIsTakenBack(t *testing.T) {
 	t.Parallel()
 	r := replacing(t, false)
@@ -327,8 +327,8 @@ func TestACommandOfAPoolThatIsGoneIsTakenBack(t *testing.T) {
 	}
 }
 
-// D-08: the empty nodes that a budget holds up are told on their pool; one that the API server does not have any more
-// is left out, and hides no other.
+// D-08: empty nodes held by a budget are reported on their pool. A pool missing on the API server is skipped, and
+// hides no other.
 func TestHeldNodesAreToldOnTheirPools(t *testing.T) {
 	t.Parallel()
 	objects := fleet("0", "a")
@@ -358,7 +358,7 @@ func TestHeldNodesAreToldOnTheirPools(t *testing.T) {
 	}
 }
 
-// D-02: a node that goes already says nothing about what would hold it, nor does one that nothing holds.
+// D-02: a node being deleted does not report what would hold it, nor does one that nothing holds.
 func TestANodeThatGoesSaysNothingOfWhatWouldHoldIt(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*testing.T, *rig){
@@ -384,8 +384,8 @@ func TestANodeThatGoesSaysNothingOfWhatWouldHoldIt(t *testing.T) {
 	}
 }
 
-// D-08: a pool that the picture has and the API server has not, for a moment, has a budget that nobody knows: nothing
-// of it is disrupted.
+// D-08: a pool in the snapshot that the API server lacks for a moment has an unknown budget: none of its nodes is
+// disrupted.
 func TestAPoolThatIsNotListedHasNoBudget(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleet("0", "a")...)
@@ -398,8 +398,8 @@ func TestAPoolThatIsNotListedHasNoBudget(t *testing.T) {
 	}
 }
 
-// D-10: while what replaces a node is on its way nobody asks whether its pods have a place: that is judged once it is
-// there. Then a place that others took is made up for by a launch, as long as the whole is still cheaper.
+// D-10: while a replacement is on its way, nobody checks whether the node's pods have a place; that is judged once it
+// is there. If other pods took a place then, a launch makes up for it, as long as the whole is still cheaper.
 func TestWhenItIsJudgedWhetherACommandFits(t *testing.T) {
 	t.Parallel()
 	r := replacing(t, false)
@@ -419,7 +419,7 @@ func TestWhenItIsJudgedWhetherACommandFits(t *testing.T) {
 	}
 }
 
-// L-31, L-40: a drifted node whose replacement has brought its pool above the hard limit goes, though others have
+// L-31, L-40: a drifted node whose replacement brought its pool above the hard limit goes, even though other pods have
 // taken its place.
 func TestADriftedNodeGoesAboveTheLimit(t *testing.T) {
 	t.Parallel()

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// V-07, D-03, D-06: the next round comes when the first quiet time, pause or budget ends, and after a minute at the
-// latest. What has ended already, or never ends, does not count.
+// V-07, D-03, D-06: the next round comes when the first quiet time, pause or budget ends, or after a minute at the
+// latest. Ends in the past, or never, do not count.
 func TestWhenSomethingChangesByTimeAlone(t *testing.T) {
 	t.Parallel()
 	const never = cluster.Never

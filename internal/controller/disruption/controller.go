@@ -1,10 +1,10 @@
-// Package disruption removes nodes that are not needed, or no longer right (D-01 to D-10). Its methods, of which one
-// acts at a time: trimming (nodes above a limit or a static pool's replicas), emptiness (nodes that no pod needs),
-// expiration, drift (nodes that differ from what their pool would make) and consolidation (nodes that cost more than
-// necessary). All except trimming keep to the pools' budgets. The engine chooses, and the applier writes the intent
-// onto claim and node. In a later step, once the watches show the intent, the removal is judged again on the newest
-// snapshot and carried out or undone. All memory is on the API objects, so a restart continues where the last process
-// stopped.
+// Package disruption removes nodes that are not needed, or no longer right (D-01 to D-10). One method acts at a time.
+// Trimming removes nodes above a limit or a static pool's replicas, and emptiness those that no pod needs. Expiration
+// removes expired nodes, and drift those that differ from what their pool would make. Consolidation removes nodes that
+// cost more than necessary. All except trimming keep to the pools' budgets. The engine chooses, and the applier writes
+// the intent onto claim and node. In a later step, once the watches show the intent, the removal is judged again on
+// the newest snapshot and carried out or undone. All memory is on the API objects, so a restart continues where the
+// last process stopped.
 //
 // proceed.go continues what is under way, as engine.Judge says; trim.go counts surplus nodes; move.go begins commands;
 // replacement.go handles replacements; blocked.go reports what blocks a removal. Start with [Controller.Reconcile].

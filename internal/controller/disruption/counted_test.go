@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 )
 
-// L-42: what the API server says of a claim is what the engine counts. A claim that says that it is not chosen leaves
-// not, whatever reason it gives.
+// L-42: the engine counts a claim as the API server has it. A claim whose intent is not true is not leaving, whatever
+// the reason.
 func TestAChoiceThatIsNotTrueIsNone(t *testing.T) {
 	t.Parallel()
 	kind, reason := karpenterv1.ConditionTypeDisruptionReason, "NodeLimitExceeded"

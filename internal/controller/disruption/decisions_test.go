@@ -36,7 +36,7 @@ func someNode() *cluster.Node {
 
 func somePool() *cluster.Pool { return &cluster.Pool{Name: "default", Limits: limit.Unlimited()} }
 
-// D-02, V-15: a node that would go and may not says why; one that nobody wants to go says nothing.
+// D-02, V-15: a node that would go but may not reports why; others report nothing.
 func TestWhatANodeSaysThatStays(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -114,9 +114,8 @@ func TestWhatANodeSaysThatStays(t *testing.T) {
 	}
 }
 
-// D-06: a pool pauses after a failure, twice as long after each further one up to 16 minutes, and begins anew after a
-// success. A second failure while it pauses is of the same command. What an earlier process noted counts when it lasts
-// longer.
+// D-06: a pool pauses after a failure, each time twice as long up to 16 minutes, and starts again after a success. A
+// second failure during the pause is of the same command. An earlier process's pause counts if it lasts longer.
 func TestPausesGrow(t *testing.T) {
 	t.Parallel()
 	m, now := newMemory(), at(1000)
@@ -175,8 +174,8 @@ func TestAFruitlessSearchIsNotRepeatedAtOnce(t *testing.T) {
 	}
 }
 
-// D-06: what an earlier process noted on the pool is read with care: a pause of more than 16 minutes is cut, and what
-// makes no sense costs a try.
+// D-06: an earlier process's record on the pool is read with care: a pause of more than 16 minutes is cut, and an
+// invalid record costs one try.
 func TestANotedPauseIsReadBack(t *testing.T) {
 	t.Parallel()
 	until := at(2000).UTC().Format(time.RFC3339)

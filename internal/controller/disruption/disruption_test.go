@@ -53,7 +53,7 @@ func (r *rig) restart() {
 	r.over(r.server)
 }
 
-// over puts the controller over that API server; its picture stays. change changes how it is configured.
+// over connects the controller to that API server and keeps its store. change changes its configuration.
 func (r *rig) over(server client.WithWatch, change ...func(*disruption.Config)) {
 	applier := apply.New(apply.Config{Client: server, Live: server, Store: r.store, Fleet: controllertest.Everything{},
 		Now: r.clock.Now, Log: logr.Discard()})
@@ -233,7 +233,7 @@ func TestAPodThatCameMeanwhileCancels(t *testing.T) {
 	}
 }
 
-// D-08: the budget holds for what is under way too, and the pool says what it holds up.
+// D-08: the budget counts what is under way too, and the pool reports what it blocks.
 func TestTheBudgetIsKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleet("1", "a", "b", "c")...)
@@ -249,7 +249,7 @@ func TestTheBudgetIsKept(t *testing.T) {
 	}
 }
 
-// Intents beyond the budget, of two controllers or from before the budget shrank, are taken back.
+// Intents beyond the budget are taken back, whether from two controllers or from before the budget shrank.
 func TestIntentsBeyondTheBudgetAreTakenBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleet("100%", "a", "b", "c")...)

@@ -25,8 +25,8 @@ func (r *rig) eligibleNow(t *testing.T) map[string]float64 {
 	return nil
 }
 
-// K-08, K-13: how many nodes may go is counted when it is asked for, of the picture of that moment, and by no replica
-// that has not worked yet.
+// K-08, K-13: the nodes that may go are counted at each scrape from the current snapshot, but not by a replica that
+// has not worked yet.
 func TestK13_NodesThatMayGoAreCountedWhenAsked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleet("0", "a", "b")...)

@@ -71,8 +71,8 @@ func (r *rig) after(t *testing.T, rounds, want int, mark string) {
 	}
 }
 
-// L-40: a pool that was above its soft limit before goes down within its budget, also when the process starts anew,
-// and is told.
+// L-40: a pool that was already above its soft limit is reduced within its budget, even after a restart, and gets an
+// event.
 func TestAnInheritedExcessGoesWithinBudgets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, softFleet("1", "1", "a", "b", "c", "d")...)
@@ -98,8 +98,8 @@ func TestAnInheritedExcessGoesWithinBudgets(t *testing.T) {
 	}
 }
 
-// L-40: an excess that Joiner saw come about goes at once: a limit that is lowered, or set, and claims that come by
-// hand. A new process goes on with that.
+// L-40: an excess that arises while Joiner runs goes at once: a lowered or new limit, or claims made by hand. A new
+// process continues that.
 func TestAnExcessThatCameAboutGoesAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -137,7 +137,7 @@ func TestAnExcessThatCameAboutGoesAtOnce(t *testing.T) {
 	}
 }
 
-// L-40: what was inherited stays so until the limit is lowered under Joiner's eyes. Raising it hurries nothing.
+// L-40: an inherited excess stays inherited until the limit is lowered while Joiner runs. Raising it hurries nothing.
 func TestAnInheritedExcessAndALimitThatChanges(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, softFleet("3", "0", "a", "b", "c", "d", "e")...)
@@ -148,7 +148,7 @@ func TestAnInheritedExcessAndALimitThatChanges(t *testing.T) {
 	r.after(t, 4, 3, "AtOnce 2")
 }
 
-// L-40: a mark for another limit is none. It was lost, and so budgets hold.
+// L-40: a mark for another limit does not count. The right one was lost, so budgets apply.
 func TestAMarkForAnotherLimitIsNone(t *testing.T) {
 	t.Parallel()
 	objects := softFleet("1", "0", "a", "b", "c")
@@ -156,8 +156,8 @@ func TestAMarkForAnotherLimitIsNone(t *testing.T) {
 	newRig(t, objects...).after(t, 4, 0, "Inherited")
 }
 
-// L-40, D-14: what is chosen within budgets is taken back when they are tightened, when disruption is paused, and when
-// the node must not be disrupted any more; the reason is told.
+// L-40, D-14: a choice within budgets is taken back when they are tightened, when disruption is paused, and when the
+// node must no longer be disrupted; the reason is reported.
 func TestAnInheritedExcessIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*testing.T, *rig){
@@ -209,7 +209,7 @@ func TestAnInheritedExcessIsTakenBack(t *testing.T) {
 	}
 }
 
-// the limits of a pool that cannot be understood mark nothing: its hard limit may be what was not.
+// a pool with invalid limits gets no mark: its hard limit may be the invalid one.
 func TestAPoolThatCannotBeUnderstoodIsNotMarked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, softFleet("", "1", "a", "b", "c")...)
@@ -232,8 +232,8 @@ func TestAPoolThatCannotBeUnderstoodIsNotMarked(t *testing.T) {
 	}
 }
 
-// L-31, L-40: while a node is replaced the pool is above its limit, and what a process knows of it stays as it was:
-// whoever saw the pool within its limit removes at once what comes on top; whoever did not lets budgets hold.
+// L-31, L-40: during a replacement the pool is above its limit, and what a process knows of it stays. A process that
+// saw the pool within its limit removes further nodes at once; one that did not lets budgets apply.
 func TestARollKeepsWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	for name, mark := range map[string]string{"seen": "AtOnce 3", "not seen": "Inherited"} {
@@ -270,7 +270,7 @@ func (r *rig) appear(t *testing.T, name string, annotations map[string]string) {
 	}
 }
 
-// L-31: what is above the limit because nodes are replaced is nobody's excess.
+// L-31: nodes above the limit because of replacements are no excess.
 func TestAReplacementIsNoInheritedExcess(t *testing.T) {
 	t.Parallel()
 	objects := softFleet("2", "100%", "a", "b", "c")

@@ -66,8 +66,8 @@ func TestExpiredNodesAreReplacedWithinTheBudget(t *testing.T) {
 	}
 }
 
-// D-01, D-02, D-07: a drifted node whose drain would not end says that it stays, and so does an expired one; the event
-// is about that very claim.
+// D-01, D-02, D-07: a drifted or expired node whose drain would not end reports that it stays, in an event about that
+// same claim.
 func TestANodeWhoseDrainWouldNotEndSaysWhyItStays(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{"Drifted", "Expired"} {

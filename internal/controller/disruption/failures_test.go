@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// begun is an empty node that is marked; with half, its taint is not written yet.
+// begun returns a rig with a marked empty node; with half, without its taint yet.
 func begun(t *testing.T, half bool) *rig {
 	t.Helper()
 	objects := fleet("100%", "a")
@@ -32,7 +32,7 @@ func begun(t *testing.T, half bool) *rig {
 	return r
 }
 
-// replacing is a node of a type for which something cheaper was launched; with joined, that is there already.
+// replacing returns a rig with a node for which something cheaper was launched; with joined, it has joined.
 func replacing(t *testing.T, joined bool) *rig {
 	t.Helper()
 	r := clusterOf(t, "100%", map[string]string{"a": "large"}, "1500m")
@@ -54,7 +54,7 @@ func replacing(t *testing.T, joined bool) *rig {
 	return r
 }
 
-// lost is a node whose replacement is gone; with abandoned, the other replacement of the two is let go.
+// lost returns a rig with a node whose replacement is gone; with abandoned, the other of two replacements is released.
 func lost(t *testing.T, abandoned bool) *rig {
 	t.Helper()
 	r := clusterOf(t, "100%", map[string]string{"a": "large"}, "1500m")
@@ -76,7 +76,7 @@ func (r *rig) create(t *testing.T, object client.Object) {
 	}
 }
 
-// scenes are rounds, by what each has to do.
+// scenes returns rounds by what each has to do.
 func scenes() map[string]func(*testing.T) *rig {
 	return map[string]func(*testing.T) *rig{
 		"marks an empty node":   func(t *testing.T) *rig { t.Helper(); return newRig(t, fleet("100%", "a")...) },
@@ -158,7 +158,7 @@ func scenes() map[string]func(*testing.T) *rig {
 	}
 }
 
-// D-10, L-42: no failure on the way of a removal is swallowed, whichever step fails: the round is tried again.
+// D-10, L-42: no failure of any step of a removal is swallowed: the round is repeated.
 func TestNoFailureOfARoundIsSwallowed(t *testing.T) {
 	t.Parallel()
 	for name, scene := range scenes() {

@@ -39,7 +39,7 @@ func fullFleet(t *testing.T, annotations map[string]string) *rig {
 
 const firstDecisions = "karpenter_voluntary_disruption_terminate_first_decisions_total"
 
-// K-48: at the hard limit one node goes before what replaces it, and no other while its pods wait.
+// K-48: at the hard limit one node goes before its replacement comes, and no other while its pods wait.
 func TestK48_OneNodeGoesFirstAtTheHardLimit(t *testing.T) {
 	t.Parallel()
 	r := fullFleet(t, map[string]string{karpenterv1.TerminateFirstAnnotationKey: "true"})
@@ -61,8 +61,8 @@ func TestK48_OneNodeGoesFirstAtTheHardLimit(t *testing.T) {
 	}
 }
 
-// K-48, L-34: without the annotation, or with a value that is none, both stay, and the pool says that its hard limit
-// is why.
+// K-48, L-34: without the annotation, or with an invalid value, both stay, and the pool reports that its hard limit is
+// why.
 func TestK48_NoneGoesFirstUnasked(t *testing.T) {
 	t.Parallel()
 	for _, annotations := range []map[string]string{nil, {karpenterv1.TerminateFirstAnnotationKey: "yes"},
@@ -94,8 +94,8 @@ func (r *rig) reserve(t *testing.T) {
 	}
 }
 
-// K-48: a node that holds a reservation which is used up goes before what replaces it, one of the pool at a time; with
-// the gate TerminateFirstDrift off none does.
+// K-48: a node in a used-up reservation goes before its replacement comes, one of the pool at a time; with the gate
+// TerminateFirstDrift off none does.
 func TestK48_ANodeLeavesItsReservationFirst(t *testing.T) {
 	t.Parallel()
 	for _, off := range []bool{false, true} {

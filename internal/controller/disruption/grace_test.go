@@ -51,9 +51,8 @@ func (r *rig) markedAre(t *testing.T, want int, when string) {
 	}
 }
 
-// K-27: where another program made NodeClaims and Joiner has never been, nothing is chosen for the time of grace, with
-// one cause that pools are told; a restart neither begins it anew nor ends it; then work goes on, and another start is
-// none.
+// K-27: if another program made the NodeClaims and Joiner is new, nothing is chosen during the grace, and pools are
+// told one cause. A restart neither restarts nor ends it. Then work goes on, and another start has no grace.
 func TestK27_TheFirstStartHolds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleet("100%", "a", "b")...)
@@ -96,8 +95,8 @@ func TestK27_TheFirstStartHolds(t *testing.T) {
 	r.pausedGauge(t, 0)
 }
 
-// K-27: with nothing to take over there is no grace: neither on an empty cluster, nor where Joiner made what is there.
-// What another program makes later begins none.
+// K-27: without anything to take over there is no grace: neither in an empty cluster, nor if Joiner made what exists.
+// What another program makes later starts none.
 func TestK27_NothingToTakeOver(t *testing.T) {
 	t.Parallel()
 	for name, objects := range map[string][]client.Object{"empty": fleet("100%"), "own": fleet("100%", "a")} {
@@ -126,7 +125,7 @@ func TestK27_NothingToTakeOver(t *testing.T) {
 	}
 }
 
-// K-27: go: "true" ends it within a round, another word does not and is told; an end that cannot be read is none.
+// K-27: go: "true" ends it within a round; another value does not and is reported. An unreadable end does not count.
 func TestK27_WhatEndsTheGrace(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -157,7 +156,7 @@ func TestK27_WhatEndsTheGrace(t *testing.T) {
 	}
 }
 
-// K-27: trimming waits too, that of a hard limit among it, which a pause does not hold (D-14).
+// K-27: trimming waits too, even for a hard limit, which a pause does not stop (D-14).
 func TestK27_TrimmingWaits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limitedFleet("1", "a", "b", "c")...)
@@ -172,7 +171,7 @@ func TestK27_TrimmingWaits(t *testing.T) {
 	r.markedAre(t, 2, "after it")
 }
 
-// K-27: 0 is none: nothing is read for it, and nothing written.
+// K-27: 0 means no grace: nothing is read or written for it.
 func TestK27_WithoutGrace(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleet("100%", "a")...)

@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/plan"
 )
 
-// L-30: a hard limit holds a pool up when it leaves no room and its budgets leave some. What goes already, or is not
-// ready, uses up the budgets.
+// L-30: a hard limit blocks a pool if it leaves no room while budgets leave some. Nodes being deleted or not ready use
+// up the budgets.
 func TestWhenAHardLimitHoldsAPoolUp(t *testing.T) {
 	t.Parallel()
 	ready, broken := func(*cluster.Node) {}, func(n *cluster.Node) { n.NotReady = true }
@@ -49,7 +49,7 @@ func TestWhenAHardLimitHoldsAPoolUp(t *testing.T) {
 	}
 }
 
-// due is a pool with a node of its own, to be replaced for the reasons for which change makes it so.
+// due is a pool with one node, made due by change for some reasons.
 type due struct {
 	room             int64 // what the hard limit leaves; limit.None when there is no such limit
 	change           func(*cluster.Pool, *cluster.Node)
@@ -91,7 +91,8 @@ func dues() map[string]due {
 	}
 }
 
-// removeUnlimited is a plan that removes a node of each pool without a hard limit that is not stuck for another cause.
+// removeUnlimited returns a plan that removes a node of each pool without a hard limit, unless it is stuck for another
+// cause.
 func removeUnlimited(s *cluster.Snapshot, _ engine.Terms) plan.Plan {
 	var p plan.Plan
 	for _, pool := range s.Pools {
@@ -102,9 +103,9 @@ func removeUnlimited(s *cluster.Snapshot, _ engine.Terms) plan.Plan {
 	return p
 }
 
-// L-34: of many pools those are told, once each, whose hard limit keeps a drifted or expired node: it leaves no room,
-// or so little that the node would go were there no such limit. Not told are those whose node goes, stays for another
-// cause or is not due, static pools, and those that the API server does not have.
+// L-34: a pool is told, once, if its hard limit keeps a drifted or expired node: it leaves no room, or so little that
+// the node would go without the limit. Others are not told: pools whose node goes, stays for another cause or is not
+// due, static pools, and pools missing on the API server.
 func TestWhichPoolsAreToldOfTheirHardLimit(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []plan.DisruptionReason{plan.Drifted, plan.Expired} {
@@ -142,7 +143,7 @@ func TestWhichPoolsAreToldOfTheirHardLimit(t *testing.T) {
 	}
 }
 
-// L-34: a pool whose limit leaves no room is told so without another plan, which costs time.
+// L-34: a pool whose limit leaves no room is told without another plan, which would take time.
 func TestNoPlanIsMadeAgainForAPoolWithoutRoom(t *testing.T) {
 	t.Parallel()
 	pool, node := somePool(), someNode()
@@ -159,8 +160,8 @@ func TestNoPlanIsMadeAgainForAPoolWithoutRoom(t *testing.T) {
 	}
 }
 
-// L-14, L-30: the question of what a pool would do without its hard limit changes neither the picture, on which nodes
-// are launched, nor other pools.
+// L-14, L-30: asking what a pool would do without its hard limit changes neither the snapshot, on which nodes are
+// launched, nor other pools.
 func TestAQuestionWithoutLimitsChangesNothing(t *testing.T) {
 	t.Parallel()
 	parts := cluster.Snapshot{}

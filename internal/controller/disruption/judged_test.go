@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine"
 )
 
-// D-02: of many nodes some are asked why they stay, then the next ones, then the first again.
+// D-02: with many nodes, some are explained, then the next ones, then the first again.
 func TestSomeOfManyNodesAreAsked(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -27,7 +27,7 @@ func TestSomeOfManyNodesAreAsked(t *testing.T) {
 	}
 }
 
-// D-14: what the switch said last is known to others that keep to it.
+// D-14: other controllers that obey the switch know its last reading.
 func TestWhatTheSwitchSaidLast(t *testing.T) {
 	t.Parallel()
 	c := New(Config{Metrics: metrics.New(prometheus.NewRegistry()), Events: &controllertest.Tape{}})

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// D-10: a replacement that joins and is not initialized for ten minutes undoes its command: the node that it replaces
-// takes pods again, and the replacement is let go. Before, that node kept its taint until the initialization timeout
+// D-10: a replacement that has joined but is not initialized after ten minutes undoes its command: the old node takes
+// pods again, and the replacement is released. Formerly the old node kept its taint until the initialization timeout
 // of an hour.
 func TestAReplacementThatIsNeverReadyUndoesItsCommand(t *testing.T) {
 	t.Parallel()

@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// P-23, B-11: before a node is removed it is told which pods leave it for places that were found. Where nobody asks
-// for places, as above a limit, nobody is told.
+// P-23, B-11: before a node is removed, the pods that leave it for found places are reported. Without a search for
+// places, as above a limit, they are not.
 func TestPodsThatLeaveAreTold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -15,8 +15,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// beside adds a pool of large nodes without limits, and a node of it with a pod that a small one has room for. With
-// own, the pool may have small nodes, too.
+// beside adds a pool of large nodes without limits, with a node whose pod would fit a small one. With own, the pool
+// may also have small nodes.
 func (r *rig) beside(t *testing.T, own bool) {
 	t.Helper()
 	pool := newPool("100%")
@@ -64,8 +64,8 @@ func (r *rig) toldOfLimit() []string {
 	return told
 }
 
-// L-34: a pool at its hard limit in which nothing would be replaced is told nothing, and no pool is told of the limit
-// of another one: a node of a pool without limits would become a cheaper one of the pool that is full.
+// L-34: a pool at its hard limit with nothing to replace is told nothing, and no pool is told of another's limit. Here
+// a node of a pool without limits would become a cheaper one of the full pool.
 func TestNobodyIsToldOfTheLimitOfAnother(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[string][]string{"1": nil, "2": {"b"}} {
@@ -81,7 +81,7 @@ func TestNobodyIsToldOfTheLimitOfAnother(t *testing.T) {
 	}
 }
 
-// L-34, D-04: what can be made cheaper is, before a pool is told that its hard limit holds up the rest.
+// L-34, D-04: everything possible is made cheaper before a pool is told that its hard limit blocks the rest.
 func TestThePoolAtItsLimitIsToldWhenNothingElseIsLeft(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "100%", map[string]string{"a": "large"}, "1500m")
@@ -98,8 +98,8 @@ func TestThePoolAtItsLimitIsToldWhenNothingElseIsLeft(t *testing.T) {
 	}
 }
 
-// L-34, K-53: it is told which limit keeps a cheaper node away: the pool's own, hard or soft, or that of the whole
-// cluster; also one that leaves room for a launch, and for fewer than a replacement needs.
+// L-34, K-53: the report says which limit prevents a cheaper node: the pool's own, hard or soft, or that of the whole
+// cluster. This includes a limit with room for a launch, though not for all that a replacement needs.
 func TestL34_WhichLimitKeepsACheaperNodeAway(t *testing.T) {
 	t.Parallel()
 	soft := func(t *testing.T, r *rig) {

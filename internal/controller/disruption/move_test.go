@@ -75,7 +75,7 @@ func podAsking(name, node, cpu string) *corev1.Pod {
 	return pod
 }
 
-// cluster is a pool that consolidates nodes in use, machines of a type each, and one pod on each.
+// clusterOf returns a pool that consolidates nodes in use, with a machine of each type and one pod on each.
 func clusterOf(t *testing.T, budget string, machines map[string]string, cpu string) *rig {
 	t.Helper()
 	pool := newPool(budget)
@@ -200,8 +200,8 @@ func TestAnUnderusedNodeGoes(t *testing.T) {
 	}
 }
 
-// D-10: what replaces a node is launched after the mark, and the node is deleted after that is initialized and not
-// before, whichever process does it.
+// D-10: a replacement is launched after the mark, and the node is deleted only after that is initialized, whichever
+// process does it.
 func TestAReplacementComesBeforeTheRemoval(t *testing.T) {
 	t.Parallel()
 	for _, restarts := range []bool{false, true} {
@@ -231,7 +231,7 @@ func TestAReplacementComesBeforeTheRemoval(t *testing.T) {
 		if marked, deleting := r.state(t); len(marked) != 0 || !slices.Equal(deleting, []string{"a"}) {
 			t.Fatalf("restarts %v: marked %v, deleting %v: want it deleted", restarts, marked, deleting)
 		}
-		// Until its pods have come, the replacement is empty and needed all the same; its quiet time is over.
+		// Until its pods have come the replacement is empty, with its quiet time over, but still needed.
 		r.clock.Advance(time.Hour)
 		again()
 		again()
@@ -241,7 +241,7 @@ func TestAReplacementComesBeforeTheRemoval(t *testing.T) {
 	}
 }
 
-// D-10: a replacement fails: the marks are taken off, what else was launched goes, and the pool is left alone for a
+// D-10: a replacement fails: the marks are removed, other launches are released, and the pool is left alone for a
 // while.
 func TestAFailedReplacementUndoesItsCommand(t *testing.T) {
 	t.Parallel()
@@ -279,7 +279,7 @@ func TestAFailedReplacementUndoesItsCommand(t *testing.T) {
 	}
 }
 
-// D-06: each drifted node waits for its own replacement only, and what fails for one is not the other's concern.
+// D-06: each drifted node waits only for its own replacement, and one's failure does not affect the other.
 func TestASlowReplacementHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "1", map[string]string{"a": "small"}, "1500m")
@@ -458,8 +458,8 @@ func TestTheHardLimitStopsReplacements(t *testing.T) {
 	}
 }
 
-// L-30, L-34: the limit leaves room for one node, and what replaces the drifted one is two. It stays, and the pool
-// says why. With room for both, it goes.
+// L-30, L-34: the limit leaves room for one node, but the drifted node needs two replacements. It stays, and the pool
+// reports why. With room for both, it goes.
 func TestARoomTooSmallForTheReplacementsIsTold(t *testing.T) {
 	t.Parallel()
 	const want = "default DisruptionBlocked: No allowed disruptions for disruption reason Drifted due to node hard limit"

@@ -13,8 +13,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// halved is a command that replaces two large nodes by two small ones, since their pods keep apart, and of which one
-// small one did not come. It returns the other one.
+// halved returns a rig whose command replaces two large nodes by two small ones, since their pods keep apart. One
+// small one did not come; halved returns the other one.
 func halved(t *testing.T) (*rig, string) {
 	t.Helper()
 	r := clusterOf(t, "100%", map[string]string{"a": "large", "b": "large"}, "1500m")
@@ -50,9 +50,9 @@ func (r *rig) annotations(t *testing.T, name string) map[string]string {
 	return claim.Annotations
 }
 
-// D-10: a command of which one launch fails keeps what came, when that alone is a saving: while nobody knows what it
-// will be the command waits, then it is one of one node, the other node stays, and the pool is left alone for a
-// while. Whoever goes on after a restart does the same.
+// D-10: a command with one failed launch keeps what came, if that alone saves money. While that is not known yet the
+// command waits. Then it replaces one node, the other stays, and the pool is left alone for a while. A restart changes
+// nothing.
 func TestWhatCameOfACommandIsKept(t *testing.T) {
 	t.Parallel()
 	for _, restarts := range []bool{false, true} {
@@ -94,7 +94,7 @@ func TestWhatCameOfACommandIsKept(t *testing.T) {
 	}
 }
 
-// D-10: what came is not enough, or did not save enough: everything is taken back, at once.
+// D-10: if what came is not enough or saves too little, everything is taken back at once.
 func TestWhatCameAndSavesNothingIsNotKept(t *testing.T) {
 	t.Parallel()
 	r, came := halved(t)

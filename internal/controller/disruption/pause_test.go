@@ -35,8 +35,8 @@ func (r *rig) pausedGauge(t *testing.T, want float64) {
 	t.Error("there is no metric")
 }
 
-// D-14: while the switch is on nothing is chosen, whatever the budgets say; event and metric tell it; off, and it goes
-// on.
+// D-14: while the switch is on nothing is chosen, whatever the budgets say; an event and a metric show it. When it is
+// off, work goes on.
 func TestThePauseSwitchStopsEverything(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, append(fleet("100%", "a", "b"), pauseSwitch("true"))...)
@@ -74,7 +74,7 @@ func TestAPauseTakesIntentsBack(t *testing.T) {
 	}
 }
 
-// D-14: a value that cannot be read holds up too, and says so; false and nothing do not.
+// D-14: an invalid value pauses too and is reported; false and a missing value do not.
 func TestWhatThePauseSwitchMaySay(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]int{"true": 0, "yes": 0, "false": 1, "": 1} {
@@ -90,8 +90,8 @@ func TestWhatThePauseSwitchMaySay(t *testing.T) {
 	}
 }
 
-// TestU27_APauseEndsByItself: until its time nothing is chosen and the next round comes then; at its time work goes
-// on, whoever leads then, and the ConfigMap may stay.
+// TestU27_APauseEndsByItself: until its end nothing is chosen, and the next round comes at that time. Then work goes
+// on, whoever leads, even with the ConfigMap still there.
 func TestU27_APauseEndsByItself(t *testing.T) {
 	t.Parallel()
 	object := pauseSwitch("true")

@@ -20,7 +20,7 @@ func young(t *testing.T) *rig {
 	return r
 }
 
-// D-03: a search that found nothing before the quiet time had ended does not put off the one at its end.
+// D-03: a search that found nothing before the quiet time ended does not delay the one at its end.
 func TestTheEndOfTheQuietTimeIsNotMissed(t *testing.T) {
 	t.Parallel()
 	r := young(t)
@@ -34,8 +34,7 @@ func TestTheEndOfTheQuietTimeIsNotMissed(t *testing.T) {
 	}
 }
 
-// D-15: a node that has just replaced others is replaced by a cheaper one when its rest ends, and that moment is not
-// missed.
+// D-15: a node that has just replaced others is replaced by a cheaper one when its rest ends, without delay.
 func TestTheEndOfTheRestIsNotMissed(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "100%", map[string]string{"a": "large"}, "1500m")
@@ -59,7 +58,7 @@ func TestTheEndOfTheRestIsNotMissed(t *testing.T) {
 	}
 }
 
-// V-07: nor does one while a budget was shut put off the one when it opens, to which the round wakes up.
+// V-07: a search while a budget was shut does not delay the one when it opens, for which the round wakes up.
 func TestABudgetThatOpensIsNotMissed(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "100%", map[string]string{"a": "large"}, "1500m")

@@ -20,8 +20,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// fate is what became of a claim: whether it is marked, and whether it still says that it replaces others, or that it
-// did (D-15).
+// fate returns the state of a claim: whether it is marked, and whether it says that it replaces others, or did (D-15).
 func (r *rig) fate(t *testing.T, name string) string {
 	t.Helper()
 	var claim karpenterv1.NodeClaim
@@ -39,9 +38,9 @@ func (r *rig) fate(t *testing.T, name string) string {
 	return strings.TrimSpace(fate)
 }
 
-// D-10: what becomes of a claim that was launched to replace others, when no command waits for it: it goes again when
-// all of those stay and nothing needs it, else it is a claim like any other from now on. While one of those is on its
-// way, also when only the API server knows of it, it waits.
+// D-10: what happens to a replacement that no command waits for. If all its replaced claims stay and nothing needs it,
+// it goes; otherwise it becomes a claim like any other. While one of them is leaving, even if only the API server
+// shows that, it waits.
 func TestWhatBecomesOfAReplacement(t *testing.T) {
 	t.Parallel()
 	const released, abandoned, waits = "", "True ReplacementAbandoned replaces", "replaces"
@@ -115,7 +114,7 @@ func (r *rig) protects(t *testing.T, name string) {
 	r.sync(t)
 }
 
-// D-10: the cache may not show yet what is marked, or that it is not any more: the API server is asked.
+// D-10: the cache may lack a mark, or that a mark was taken back, so the API server is asked.
 func TestAnIntentThatTheCacheDoesNotShowCounts(t *testing.T) {
 	t.Parallel()
 	objects := fleet("100%", "a", "x")
@@ -156,7 +155,7 @@ func TestAnAbandonedReplacementWaitsForTheBudget(t *testing.T) {
 	}
 }
 
-// D-08: what was deleted uses up the budget, also while no watch has shown that it goes (simulation, seed 9207893).
+// D-08: a deleted claim uses up the budget even before the watch shows its deletion (simulation, seed 9207893).
 func TestWhatWasDeletedUsesUpTheBudget(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, fleet("1", "a", "b")...)
@@ -177,7 +176,7 @@ func TestWhatWasDeletedUsesUpTheBudget(t *testing.T) {
 	}
 }
 
-// X-02, D-10: what goes already, and a node that no claim here is for, are not settled: whatever taints they carry.
+// X-02, D-10: nodes being deleted, and nodes without a claim of ours, are not handled, whatever their taints.
 func TestWhatIsNotSettled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limitedFleet("9", "a")...)
@@ -216,7 +215,7 @@ func (u uids) Event(about client.Object, _ event.Kind, reason, _ string) {
 	}
 }
 
-// D-01: an event about a claim is one about that very claim, by its UID: its name may be used again.
+// D-01: an event about a claim is about that same claim, by its UID: its name may be used again.
 func TestEventsAreAboutTheVeryClaim(t *testing.T) {
 	t.Parallel()
 	said := uids{}
@@ -237,7 +236,7 @@ func TestEventsAreAboutTheVeryClaim(t *testing.T) {
 	}
 }
 
-// L-42, L-44: of nodes that are too many those are told that were marked, and their number on the pool.
+// L-42, L-44: for surplus nodes, those that were marked are reported, and their number on the pool.
 func TestWhatIsTrimmedIsTold(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limitedFleet("1", "a", "b", "c")...)
@@ -263,8 +262,8 @@ func TestWhatIsTrimmedIsTold(t *testing.T) {
 	}
 }
 
-// L-42, X-02, X-09: what takes a choice back that was made for a limit: its pool is gone, is another program's, or
-// cannot be understood; the claim is no more, or is not marked any more; the limit has room. Each says why.
+// L-42, X-02, X-09: what takes back a choice for a limit: its pool is gone, another program's or invalid, its claim is
+// gone or no longer marked, or the limit has room. Each is reported.
 func TestWhatTakesATrimmingBack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -345,9 +344,8 @@ type nobody struct{ controllertest.Everything }
 
 func (nobody) OwnsPool(*karpenterv1.NodePool) bool { return false }
 
-// D-10, D-08: one that is marked is removed when its taint is on the node; another taint is none. It uses up the
-// budget once, also when it is not ready. A condition that is not true is no intent. A claim whose pool is gone may
-// go too.
+// D-10, D-08: a marked node is removed once it has its taint; another taint does not count. It uses up the budget
+// once, even if it is not ready too. A condition that is not true is no intent. A claim whose pool is gone may go too.
 func TestWhatIsSettled(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -416,8 +414,8 @@ func (r *rig) taints(t *testing.T, name, key string) {
 	}
 }
 
-// L-42: when all that were chosen are gone already, nothing is told, and the round goes on; nor does it harm that the
-// pool is.
+// L-42: if all chosen claims are gone already, nothing is reported and the round goes on, even if the pool is gone
+// too.
 func TestWhatIsTooManyAndGone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limitedFleet("1", "a", "b")...)

@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/disruption"
 )
 
-// K-49: a node that is marked as unhealthy goes when somebody says that it still is; it stays when nobody repairs
-// nodes any more, when it has recovered, and while that cannot be told. A replacement that failed is counted.
+// K-49: a node marked as unhealthy goes if it is still unhealthy. It stays if nobody repairs nodes any more, if it has
+// recovered, and while that is unknown. A failed replacement is counted.
 func TestK49_AnUnhealthyNodeGoesUnlessItHasRecovered(t *testing.T) {
 	t.Parallel()
 	says := func(why string, err error) func(context.Context, string) (string, error) {
@@ -68,8 +68,8 @@ func TestK49_AnUnhealthyNodeGoesUnlessItHasRecovered(t *testing.T) {
 	}
 }
 
-// K-49: a node that is being rebooted takes no pods, and is none that anybody has marked: it is not looked at each
-// second, and nobody is told that it stays.
+// K-49: a node that is being rebooted takes no pods, but has no mark: it is not checked each second, and nobody is
+// told that it stays.
 func TestK49_ANodeThatIsRebootedIsNoRemoval(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small"}, "900m")
@@ -102,8 +102,8 @@ func TestK49_ANodeThatIsRebootedIsNoRemoval(t *testing.T) {
 	}
 }
 
-// K-49: the controller of repair marks and launches while this one looks. A moment after the mark nobody concludes
-// that nothing replaces the node.
+// K-49: the repair controller marks and launches while this controller looks. Just after the mark, the missing
+// replacement must not count.
 func TestK49_WhatWasMarkedAMomentAgoIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small"}, "900m")

@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// D-10: a round that has written something, or waits for something that it wrote, is followed by another one after a
-// second; one with nothing to do after a minute. While the picture is not complete nothing is done.
+// D-10: a round that has written something, or waits for its writes, is followed by another after a second; one with
+// nothing to do after a minute. Nothing is done while the snapshot is incomplete.
 func TestWhenTheNextRoundComes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -53,8 +53,8 @@ func TestWhenTheNextRoundComes(t *testing.T) {
 	}
 }
 
-// D-10: one method acts at a time, so that each sees what the others have written: trimming before all others, letting
-// replacements go and emptiness before commands.
+// D-10: one method acts at a time, so that each sees what the others have written: trimming first, then releasing
+// replacements and emptiness, then commands.
 func TestOneMethodActsAtATime(t *testing.T) {
 	t.Parallel()
 	both := func(t *testing.T) *rig { // an empty node, and one in use that something cheaper could replace
@@ -94,8 +94,7 @@ func TestOneMethodActsAtATime(t *testing.T) {
 	}
 }
 
-// D-14: while disruption is paused nothing that was launched is let go, and nobody is told of nodes that stay for
-// another cause.
+// D-14: while disruption is paused no replacement is released, and nodes that stay for another cause are not reported.
 func TestAPauseLetsNothingGo(t *testing.T) {
 	t.Parallel()
 	r := lost(t, true)
@@ -111,7 +110,7 @@ func TestAPauseLetsNothingGo(t *testing.T) {
 	}
 }
 
-// D-14, D-06: a command that a pause takes back says nothing about the pool: it is begun again when the pause is over.
+// D-14, D-06: a command that a pause takes back is no failure of the pool: it begins again after the pause.
 func TestAPauseIsNoFailureOfAPool(t *testing.T) {
 	t.Parallel()
 	r := replacing(t, false)
@@ -132,8 +131,8 @@ func (r *rig) noted(t *testing.T) string {
 	return pool.Annotations[karpenterv1.DisruptionBackoffAnnotationKey]
 }
 
-// D-06: after a command that was taken back its pool pauses for 10 s, or for a minute when a replacement failed; it
-// stands on the pool, until a command succeeds. The next round comes when the pause ends.
+// D-06: after a command was taken back its pool pauses for 10 s, or for a minute if a replacement failed. That stays
+// recorded on the pool until a command succeeds. The next round comes when the pause ends.
 func TestHowLongAPoolPauses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -199,8 +198,8 @@ func TestAPoolOfAnotherProgramIsNoneOfOurs(t *testing.T) {
 	}
 }
 
-// A pool that is gone from the API server, or was made anew, and that the picture still has, is not marked and harms
-// nobody.
+// A pool that the API server lacks, or that was recreated, while the snapshot still has it is not marked and harms
+// nothing.
 func TestAPoolThatIsGoneIsNotMarked(t *testing.T) {
 	t.Parallel()
 	for name, anew := range map[string]bool{"gone": false, "made anew": true} {
@@ -227,7 +226,7 @@ func TestAPoolThatIsGoneIsNotMarked(t *testing.T) {
 	}
 }
 
-// D-04: a search that found nothing is not done again at once; it is when something has changed, though not for 10 s.
+// D-04: a search that found nothing is not repeated at once; after a change it is, but not within 10 s.
 func TestAVainSearchIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "100%", map[string]string{"a": "small"}, "1500m")
@@ -248,8 +247,8 @@ func TestAVainSearchIsNotRepeated(t *testing.T) {
 	}
 }
 
-// D-03, D-10: a round that has begun a command is followed by another one after a second, also when a quiet time ends
-// before that. One that has begun none, since its node is gone already, waits for the end of the quiet time alone.
+// D-03, D-10: a round that has begun a command is followed by another after a second, even if a quiet time ends
+// earlier. If it has begun none because its node is gone, only the end of the quiet time counts.
 func TestTheRoundAfterACommand(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

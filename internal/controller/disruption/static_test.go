@@ -96,8 +96,7 @@ func TestAStaticPoolKeepsANodeWhoseReplacementFailed(t *testing.T) {
 	}
 }
 
-// inseparable puts two pods on node a that require each other's node, under a budget by which one of them may go at a
-// time.
+// inseparable puts two pods on node a that require each other's node, under a budget that lets only one go at a time.
 func (r *rig) inseparable(t *testing.T) *policyv1.PodDisruptionBudget {
 	t.Helper()
 	tied := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "tied"}}
@@ -124,8 +123,8 @@ func (r *rig) inseparable(t *testing.T) *policyv1.PodDisruptionBudget {
 	return pdb
 }
 
-// D-12, D-02: a node of a static pool whose drain would never end stays, and says so; once the budget lets its pods go
-// together, it goes. Found by churn.
+// D-12, D-02: a node of a static pool whose drain would never end stays and reports that. Once the budget lets its
+// pods go together, it goes. Found by churn.
 func TestAStaticPoolKeepsANodeWhoseDrainWouldNotEnd(t *testing.T) {
 	t.Parallel()
 	r := staticFleet(t, "2")
@@ -152,7 +151,7 @@ func TestAStaticPoolKeepsANodeWhoseDrainWouldNotEnd(t *testing.T) {
 	}
 }
 
-// D-09: what would hold up the drain may come after the node was marked.
+// D-09: what would block the drain may arise after the node was marked.
 func TestAStaticPoolTakesANodeBackWhoseDrainWouldNotEnd(t *testing.T) {
 	t.Parallel()
 	r := staticFleet(t, "2")

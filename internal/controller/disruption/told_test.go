@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/event"
 )
 
-// D-01: each node of a command that was begun is told, with what the command costs before and after and what it
-// launches; one that was not marked is not, and what has no price counts nothing.
+// D-01: each node of a begun command is reported, with the command's cost before and after and its launches. Unmarked
+// nodes are not, and unknown prices count as nothing.
 func TestWhatIsToldOfACommand(t *testing.T) {
 	t.Parallel()
 	remove := func(claim string, price resources.Money) plan.Remove {
@@ -74,9 +74,9 @@ func decisions(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return all
 }
 
-// K-16: nodes that go since that is cheaper are candidates first, each with the price before and after and with what
-// replaces it, and approved once they are marked: one by itself, of several that go together the pool hears. K-08: the
-// command counts once.
+// K-16: nodes that go because that is cheaper are candidates first, each with the price before and after and its
+// replacement, and approved once marked. A single node is reported itself; for several together the pool is told.
+// K-08: the command counts once.
 func TestK16_AMoveIsToldWithItsPrices(t *testing.T) {
 	t.Parallel()
 	registry, tape := prometheus.NewRegistry(), &controllertest.Tape{}
@@ -157,8 +157,7 @@ func TestTheTermsAreAsConfigured(t *testing.T) {
 	}
 }
 
-// K-08: a node that goes for another reason than consolidation is counted without the consolidation policy of its
-// pool.
+// K-08: a node that goes for another reason than consolidation is counted without its pool's consolidation policy.
 func TestK08_ThePolicyByWhichANodeGoes(t *testing.T) {
 	t.Parallel()
 	pool := &karpenterv1.NodePool{}
@@ -175,8 +174,7 @@ func TestK08_ThePolicyByWhichANodeGoes(t *testing.T) {
 	}
 }
 
-// K-16, B-12: nodes of a pool that nothing replaces go together, so their pool hears of all of them at once; each is a
-// command.
+// K-16, B-12: nodes without a replacement go together, so their pool gets one event about all; each is a command.
 func TestNodesThatNothingReplacesAreApprovedTogether(t *testing.T) {
 	t.Parallel()
 	registry, tape := prometheus.NewRegistry(), &controllertest.Tape{}

@@ -25,8 +25,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/world"
 )
 
-// limitedFleet is a pool with a hard limit and nodes that are never removed for being empty. Their claims have the
-// finalizer, so that what is deleted stays to be seen.
+// limitedFleet returns a pool with a hard limit and nodes that are never removed for being empty. Their claims have
+// the finalizer, so that deleted ones stay visible.
 func limitedFleet(limit string, names ...string) []client.Object {
 	objects := fleet("0", names...)
 	pool := objects[0].(*karpenterv1.NodePool)
@@ -103,8 +103,7 @@ func TestNodesAboveTheLimitGo(t *testing.T) {
 	}
 }
 
-// L-42: the limit is raised while nodes go: what is deleted goes on, what is only chosen stays, and nothing else is
-// chosen.
+// L-42: the limit is raised while nodes go. Deletions continue, nodes only chosen stay, and nothing else is chosen.
 func TestARaisedLimitTakesChoicesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limitedFleet("1", "a", "b", "c")...)
@@ -127,7 +126,7 @@ func TestARaisedLimitTakesChoicesBack(t *testing.T) {
 	}
 }
 
-// K-52: of a pool that is paused nothing is trimmed, and what was only chosen stays. Afterwards it goes on.
+// K-52: nothing is trimmed in a paused pool, and nodes only chosen stay. Afterwards trimming goes on.
 func TestK52_APausedPoolKeepsItsNodes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limitedFleet("1", "a", "b", "c")...)
@@ -153,8 +152,8 @@ func TestK52_APausedPoolKeepsItsNodes(t *testing.T) {
 	}
 }
 
-// pausing is an API server that is listed and, before the answer is used, something else happens; so it does before
-// writes of the one who has it (see second).
+// pausing is an API server on which something else happens after a list and before its answer is used, and before
+// writes of its owner (see second).
 type pausing struct {
 	client.Reader
 	meanwhile func()
@@ -166,7 +165,7 @@ func (p *pausing) List(ctx context.Context, list client.ObjectList, options ...c
 	return err
 }
 
-// second is another process over the same API server, which both believe to lead.
+// second returns another process on the same API server; both believe they lead.
 func second(t *testing.T, r *rig, live *pausing) *rig {
 	t.Helper()
 	writes := interceptor.NewClient(r.server, interceptor.Funcs{
@@ -193,7 +192,7 @@ func second(t *testing.T, r *rig, live *pausing) *rig {
 	return other
 }
 
-// L-42: two controllers with old pictures, whose steps run into each other, delete the excess and not one more.
+// L-42: two controllers with old snapshots and interleaved steps delete the excess and not one node more.
 func TestTwoControllersDeleteTheExcessOnly(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {

@@ -39,8 +39,8 @@ func (r *rig) mark(t *testing.T, name, reason string) {
 	}
 }
 
-// L-42: a delete rests on the claim as it was listed. An intent that was taken back between the list and the delete
-// keeps the claim, although the list had it.
+// L-42: a delete relies on the claim as listed. An intent taken back between list and delete keeps the claim, although
+// the list had it.
 func TestAClaimThatChangedAfterTheListStays(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limitedFleet("2", "a", "b", "c")...)
@@ -60,7 +60,7 @@ func TestAClaimThatChangedAfterTheListStays(t *testing.T) {
 	}
 }
 
-// L-42, L-41: of two that are chosen where one is too many, the last in the trimming order is taken back, whatever its
+// L-42, L-41: two nodes are chosen and one is surplus. The last in the trimming order is taken back, whatever its
 // name.
 func TestTheLastInTheOrderIsTakenBack(t *testing.T) {
 	t.Parallel()
@@ -93,7 +93,7 @@ func TestADormantPoolIsLeftAlone(t *testing.T) {
 	}
 }
 
-// L-42: two controllers have each chosen a node, and one is too many. The last in the trimming order is taken back
+// L-42: two controllers have each chosen a node, and one is surplus. The last in the trimming order is taken back
 // first, and nothing is deleted in that step.
 func TestTheSurplusIsTakenBackBeforeAnythingGoes(t *testing.T) {
 	t.Parallel()

@@ -22,9 +22,9 @@ type butOther struct{ controllertest.Everything }
 
 func (butOther) OwnsClaim(claim *karpenterv1.NodeClaim) bool { return claim.Name != "other" }
 
-// L-42, X-02: a claim of another program has our pool's label. At a limit of 1 one of a and b is too many. It is
-// marked, and a user deletes the other one: then the marked one stays, since the other program's claim is none that
-// could stay for it.
+// L-42, X-02: another program's claim has our pool's label. At a limit of 1 one of a and b is surplus. It is marked,
+// and a user deletes the other one. Then the marked one stays, since the other program's claim cannot stay in its
+// place.
 func TestAClaimOfAnotherProgramIsNotTooMany(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limitedFleet("1", "a", "b")...)
@@ -80,8 +80,8 @@ func madeFor(t *testing.T, r *rig, name, pool string) {
 	r.sync(t)
 }
 
-// L-13, L-42: a claim of another pool has our pool's label, which a user gave it. It is none of ours, neither when
-// nodes are chosen nor when it is decided whether they go: b goes for another cause, so a stays.
+// L-13, L-42: a user gave another pool's claim our pool's label. It does not count for us, neither when nodes are
+// chosen nor when they are judged again: b goes for another cause, so a stays.
 func TestAClaimOfAnotherPoolIsNotTooMany(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, limitedFleet("2", "a", "b", "c")...)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// D-02: a node that was looked at and stays says why, and one that goes does not. Where the budgets let none go, the
-// pool says so.
+// D-02: a node that was checked and stays reports why, and one that goes does not. If budgets let none go, the pool
+// reports that.
 func TestANodeThatNothingIsCheaperThanSaysSo(t *testing.T) {
 	t.Parallel()
 	for budget, want := range map[string]string{
@@ -31,8 +31,8 @@ func TestANodeThatNothingIsCheaperThanSaysSo(t *testing.T) {
 	}
 }
 
-// D-02: a node that must not be disrupted does not say that nothing cheaper was found, and keeps no other from saying
-// it.
+// D-02: a node that must not be disrupted does not report that nothing is cheaper, and does not stop others from
+// reporting it.
 func TestAProtectedNodeDoesNotSayThatNothingIsCheaper(t *testing.T) {
 	t.Parallel()
 	r := clusterOf(t, "100%", map[string]string{"a": "small", "b": "small", "c": "small"}, "1500m")
@@ -50,8 +50,8 @@ func TestAProtectedNodeDoesNotSayThatNothingIsCheaper(t *testing.T) {
 	}
 }
 
-// U-15: in a large cluster a search asks some nodes why they stay, and the next search the next ones, until each was
-// asked.
+// U-15: in a large cluster each search explains some nodes and the next search the next ones, until each was
+// explained.
 func TestEachNodeIsAskedInTheEnd(t *testing.T) {
 	t.Parallel()
 	nodes := map[string]string{}

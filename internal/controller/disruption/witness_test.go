@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 )
 
-// L-40: what is known of an excess through what happens to the limit and the process. What Joiner saw come about goes
-// at once, whatever the limit becomes; what it did not see goes at once only below the limit at which it was seen.
+// L-40: what is known of an excess while the limit and the process change. An excess that Joiner saw arise goes at
+// once, whatever the limit becomes. Another one goes at once only below the limit at which it was seen.
 func TestWhatIsKnownOfAnExcess(t *testing.T) {
 	t.Parallel()
 	round := func(t *testing.T, r *rig) { t.Helper(); r.reconcile(t); r.sync(t) }
@@ -91,8 +91,8 @@ func TestTheMarkOfAPoolWithinItsLimitIsOff(t *testing.T) {
 	}
 }
 
-// L-40: an excess that was inherited is told once, with all nodes that there are; one that goes at once is not told
-// as that.
+// L-40: an inherited excess is reported once, with all existing nodes. One that goes at once is not reported as
+// inherited.
 func TestAnInheritedExcessIsToldOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, softFleet("1", "0", "a", "b", "c", "d")...)
@@ -110,8 +110,7 @@ func TestAnInheritedExcessIsToldOnce(t *testing.T) {
 	}
 }
 
-// L-40: each pool has a mark of its own, and what fails for one holds up no other. In a round in which any is marked
-// nothing goes.
+// L-40: each pool has its own mark, and one's failure does not delay another. In a round that marks any, nothing goes.
 func TestEachPoolHasItsMark(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ refuse, first, second string }{

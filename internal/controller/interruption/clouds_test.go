@@ -86,7 +86,7 @@ func (r *rig) change(t *testing.T, change func(claim *karpenterv1.NodeClaim)) {
 	}
 }
 
-// Of several clouds the one that wants to be asked first says when; one that says nothing is silent.
+// The earliest wish of all clouds decides when to ask again; a cloud without a wish does not count.
 func TestTheSoonestCloudSaysWhenToAskAgain(t *testing.T) {
 	t.Parallel()
 	const none, soon, late = 0, 3 * time.Second, 7 * time.Second
@@ -104,8 +104,8 @@ func TestTheSoonestCloudSaysWhenToAskAgain(t *testing.T) {
 	}
 }
 
-// a cloud's notice is about machines of that cloud. Claims of another cloud's classes, and of another
-// program's, are not touched, though they name the same machine.
+// a cloud's notice is about its own machines. Claims of another cloud's classes or another program are not
+// touched, even if they name the same machine.
 func TestANoticeIsAboutItsOwnCloudsMachines(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -126,8 +126,7 @@ func TestANoticeIsAboutItsOwnCloudsMachines(t *testing.T) {
 	}
 }
 
-// P-43: planning hears at once what the cloud has no more of. What cannot be read is not told as if nothing was on
-// offer.
+// P-43: planning learns at once what the cloud lacks. An unreadable catalogue does not count as empty.
 func TestPlanningHearsWhatHasBecomeScarce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -151,7 +150,7 @@ func TestPlanningHearsWhatHasBecomeScarce(t *testing.T) {
 	}
 }
 
-// U-09: what ends a machine is a warning, what does not is none; a machine without a node has no node to tell.
+// U-09: notices that end a machine are warnings, others are not. A machine without a node has no event on a node.
 func TestWhoIsToldOfANotice(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -40,7 +40,7 @@ func (f failing) Acknowledge(ctx context.Context, n provider.Notice) error {
 	return f.cloud.Acknowledge(ctx, n)
 }
 
-// P-43: a notice about which not all was done comes back: the failure is returned and the notice is not acknowledged.
+// P-43: a notice that was not fully handled comes back: the failure is returned and the notice is not acknowledged.
 func TestNoFailureAboutANoticeIsSwallowed(t *testing.T) {
 	t.Parallel()
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
@@ -63,7 +63,7 @@ func TestNoFailureAboutANoticeIsSwallowed(t *testing.T) {
 	})
 }
 
-// U-09, U-10: what a cloud says is told and counted in words that users and dashboards know; what does not end the
+// U-09, U-10: notices are reported and counted in words that users and dashboards know. A notice that does not end the
 // machine is no warning, and deletes nothing.
 func TestEachNoticeIsToldAndCounted(t *testing.T) {
 	t.Parallel()
@@ -143,8 +143,8 @@ func (c clouds) Notices(ctx context.Context) (provider.Notices, error) {
 	return c.cloud.Notices(ctx)
 }
 
-// One cloud that cannot be asked does not keep another one's notices from being heard, and what came with its failure
-// counts for nothing.
+// A cloud that fails does not keep another one's notices from being handled, and what came with its failure is
+// ignored.
 func TestACloudThatFailsHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, interrupted())

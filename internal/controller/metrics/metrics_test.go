@@ -199,7 +199,7 @@ func sums(t *testing.T, registry *prometheus.Registry, prefix string) map[string
 	return all
 }
 
-// K-10: a change of a condition counts once, also by the old name; that an object is heard of is no change.
+// K-10: a change of a condition counts once, also under the old name; a first sight of an object is no change.
 func TestK10_ChangesOfConditionsAreMeasured(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
@@ -236,8 +236,8 @@ func TestK10_ChangesOfConditionsAreMeasured(t *testing.T) {
 	}
 }
 
-// K-10: a step of life that is there at once has changed from Unknown, since the object came; one that is Unknown
-// first has not; another condition that is new has changed from nothing, and of a node so have all.
+// K-10: a step of life that is true at once has changed from Unknown, since the object's creation; one that starts as
+// Unknown has not changed. Other new conditions, and all of a node's, have changed from nothing.
 func TestK10_NewConditions(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()

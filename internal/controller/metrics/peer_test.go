@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics/state"
 )
 
-// notServed are the families of Karpenter that are not served yet, with the line of the specification that they
-// wait for. The list may only shrink.
+// notServed returns Karpenter's families that are not served yet, with the line of the specification that they wait
+// for. The list may only shrink.
 func notServed() map[string]string {
 	const score, cost = "K-16: the score of a move is not in the plan", "K-50"
 	return map[string]string{
@@ -34,8 +34,8 @@ func kwokLabels() []string {
 		kwok+"instance-memory")
 }
 
-// K-08, K-10: what is served is what Karpenter serves: names, types, labels, buckets and quantiles. That the table is
-// Karpenter's is a test in the module bench, which may know Karpenter.
+// K-08, K-10: names, types, labels, buckets and quantiles are Karpenter's. A test in the module bench, which may
+// import Karpenter, checks the table itself.
 func TestK08_MetricsAreAsKarpenterHasThem(t *testing.T) {
 	t.Parallel()
 	table, err := os.ReadFile("testdata/karpenter.txt")

@@ -93,7 +93,7 @@ func TestWhatIsLeftIsRounded(t *testing.T) {
 	}
 }
 
-// Of several pods the first whose moment comes says when to look again; not later than usual, and not in the past.
+// The first pod's moment decides when to check again; not later than usual, and not in the past.
 func TestTheNextDeadlineIsTheFirst(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]corev1.Pod{
@@ -127,7 +127,7 @@ func TestWhenAPodCountsAsStuck(t *testing.T) {
 	}
 }
 
-// P-40: whoever tolerates our taint would come back, and is not waited for; the API's rules say who does.
+// P-40: a pod that tolerates our taint would come back, and is not waited for; the API's rules define toleration.
 func TestWhoToleratesTheTaint(t *testing.T) {
 	t.Parallel()
 	key := karpenterv1.DisruptedTaintKey

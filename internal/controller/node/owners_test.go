@@ -43,8 +43,8 @@ func classOf(kind string) *karpenterv1.NodeClassReference {
 	return &karpenterv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: kind, Name: "default"}
 }
 
-// a node that is being deleted is ended only when it is ours. Before, one that was not ready lost its finalizer,
-// since no provider found its machine; a ready one was tainted and drained.
+// a deleted node is ended only if it is ours. Formerly an unready one lost its finalizer, since no provider
+// found its machine, and a ready one was tainted and drained.
 func TestNodesOfOthersAreNotEnded(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -129,8 +129,8 @@ func (r *rig) strict(f node.Fleet) (asked *[]string) {
 	return asked
 }
 
-// what says whose node it is: the NodeClaim that names the machine, ours before another's; else the one that
-// owns the node, when it is still the same; else the pool, if the node names one.
+// what decides whose a node is: the NodeClaim that names the machine, preferably ours; else the one that owns
+// the node, if it is still the same; else the pool that the node names.
 func TestWhatSaysWhoseANodeIs(t *testing.T) {
 	t.Parallel()
 	ownedBy := func(kind, name string, uid types.UID) metav1.OwnerReference {
@@ -182,7 +182,7 @@ func TestWhatSaysWhoseANodeIs(t *testing.T) {
 	}
 }
 
-// A node that Joiner has let go already, and that somebody else's finalizer keeps, is theirs; so are its pods and its
+// A node that Joiner has let go, and that somebody else's finalizer keeps, is theirs; so are its pods and its
 // NodeClaim.
 func TestANodeThatOthersKeepIsLeftAlone(t *testing.T) {
 	t.Parallel()

@@ -140,8 +140,8 @@ func TestK49_ANodeIsDrainedBeforeItsReboot(t *testing.T) {
 	}
 }
 
-// K-49: how the provider's answers are taken. One that is lost is not asked for again before another boot had time to
-// show.
+// K-49: how the provider's answers are handled. After a lost answer, it is not asked again before another boot ID had
+// time to show.
 func TestK49_WhatTheProviderSaysOfAReboot(t *testing.T) {
 	t.Parallel()
 	refused := &provider.RebootError{Message: "no right to ec2:RebootInstances"}
@@ -209,8 +209,8 @@ func TestK49_WhatTheProviderSaysOfAReboot(t *testing.T) {
 	}
 }
 
-// K-49: a process that dies after any call leaves a state from which another one goes on, and the machine is asked to
-// reboot once, or not again before its boot ID had time to change.
+// K-49: after a process dies at any call, another one can continue. The machine is asked to reboot once, or not again
+// before its boot ID had time to change.
 func TestK49_NoSecondReboot(t *testing.T) {
 	t.Parallel()
 	by := &rebooter{}
@@ -240,7 +240,7 @@ func TestK49_NoSecondReboot(t *testing.T) {
 	})
 }
 
-// K-49: what cannot be is told with annotation, value and what is allowed, and the node is not rebooted.
+// K-49: an invalid value is reported with annotation, value and what is allowed, and the node is not rebooted.
 func TestK49_ADrainThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"soon", "-1s", "10"} {

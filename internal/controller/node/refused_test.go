@@ -43,9 +43,9 @@ func (r *rig) answering(err error) (asked *[]string) {
 	return asked
 }
 
-// P-40, P-42: whatever the API server answers about one pod, the others of its tier are asked for in the same round,
-// and the refusal stands on the claim and in an event. Before, a webhook that denied one pod kept all others on the
-// node, in silence.
+// P-40, P-42: whatever the API server answers about one pod, the others of its tier are evicted in the same round, and
+// the refusal is on the claim and in an event. Formerly a webhook that denied one pod silently kept all others on the
+// node.
 func TestOneRefusalDoesNotKeepTheOtherPods(t *testing.T) {
 	t.Parallel()
 	pods := schema.GroupResource{Resource: "pods"}
@@ -131,8 +131,8 @@ func TestOneRefusedDeletionDoesNotKeepTheOtherPods(t *testing.T) {
 	}
 }
 
-// P-42: what stands on the claim stays while the API server does not answer; what is known of one pod is told, though
-// another's eviction was not answered.
+// P-42: the claim's condition stays while the API server does not answer. What is known of one pod is reported, even
+// if another's eviction was not answered.
 func TestWhatIsToldWhenAnAnswerIsMissing(t *testing.T) {
 	t.Parallel()
 	n, claim := dying()

@@ -53,8 +53,8 @@ func staying(name string, volumes ...corev1.Volume) *corev1.Pod {
 	return p
 }
 
-// A node that is ready has its machine, whatever the cloud says: it is drained. One that is not ready and whose
-// machine may still run is drained, too: its pods may run there.
+// A ready node has its machine, whatever the cloud says: it is drained. An unready node whose machine may still run is
+// drained too: its pods may run there.
 func TestOnlyANodeWithoutItsMachineIsNotDrained(t *testing.T) {
 	t.Parallel()
 	pressure := corev1.NodeCondition{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue}
@@ -80,8 +80,8 @@ func TestOnlyANodeWithoutItsMachineIsNotDrained(t *testing.T) {
 	}
 }
 
-// U-10: a node that has nothing to drain ends in one step, and counts with its pool and zone. P-41: nobody is warned
-// of a deadline for pods that are not there.
+// U-10: a node with nothing to drain ends in one step, and counts with its pool and zone. P-41: there is no deadline
+// warning without pods.
 func TestAnEmptyNodeEndsInOneStep(t *testing.T) {
 	t.Parallel()
 	n, claim := dying()
@@ -120,7 +120,7 @@ func TestASmallPodIsEvictedAStepLater(t *testing.T) {
 	}
 }
 
-// P-40: pods whose budgets cannot be read are not evicted in the dark, and do not keep the others.
+// P-40: pods with unreadable budgets are not evicted, and do not keep the others.
 func TestBudgetsThatCannotBeReadKeepOnlyTheirPods(t *testing.T) {
 	t.Parallel()
 	n, claim := dying()
@@ -155,7 +155,7 @@ func TestABudgetThatSelectsNobodyKeepsNobody(t *testing.T) {
 	}
 }
 
-// P-42: the claim says what is in the way now: not what was, and in whole sentences.
+// P-42: the claim reports what blocks the drain now, not earlier, and in whole sentences.
 func TestAnObstacleThatIsGoneIsNotToldAnyMore(t *testing.T) {
 	t.Parallel()
 	n, claim := dying()
@@ -186,8 +186,8 @@ func TestAnObstacleThatIsGoneIsNotToldAnyMore(t *testing.T) {
 	}
 }
 
-// P-40: volumes are told in the order of their names. A PersistentVolumeClaim that is missing says nothing about the
-// next; a volume without one is not looked for.
+// P-40: volumes are reported in the order of their names. A missing PersistentVolumeClaim does not affect the next; a
+// volume without one is not looked for.
 func TestWhichVolumesArePodsThatStay(t *testing.T) {
 	t.Parallel()
 	n, claim := dying()

@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 )
 
-// P-42: a drain that stands still because the pod that left has no node yet names that pod, and what kube-scheduler
-// says of it.
+// P-42: a drain that waits because an evicted pod's successor has no node yet names that pod and kube-scheduler's
+// message.
 func TestADrainSaysWhichPodItWaitsFor(t *testing.T) {
 	t.Parallel()
 	const says = "0/3 nodes are available: 3 node(s) didn't match pod affinity rules."
@@ -59,9 +59,9 @@ func TestADrainSaysWhichPodItWaitsFor(t *testing.T) {
 	}
 }
 
-// P-42: of several pods without a node the one that has waited longest is named, of equal ones the first by name; one
-// that is going is none. kube-scheduler's word about it is told where there is one. A refusal that is not the
-// budget's waits for nobody.
+// P-42: of several pods without a node the one that has waited longest is named, then the first by name; one being
+// deleted does not count. kube-scheduler's message is added if there is one. A refusal that is not the budget's waits
+// for nobody.
 func TestWhichPodADrainWaitsFor(t *testing.T) {
 	t.Parallel()
 	waiting := func(name string, minutes int, conditions ...corev1.PodCondition) *corev1.Pod {

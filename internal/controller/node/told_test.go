@@ -91,8 +91,8 @@ func TestALostNodeIsNotCountedAsDrained(t *testing.T) {
 	}
 }
 
-// A pod that comes again under the name of the one that was seen must not be evicted in its place; the claim of a
-// deleted node neither. The pod is told.
+// A pod that was recreated under the same name must not be evicted in the old one's place; nor the claim of a deleted
+// node. The pod gets an event.
 func TestWhatIsEvictedIsThePodThatWasSeen(t *testing.T) {
 	t.Parallel()
 	n, claim := dying()
@@ -137,8 +137,8 @@ func TestWhatIsEvictedIsThePodThatWasSeen(t *testing.T) {
 	}
 }
 
-// P-41: what the deadline removes is the pod that was seen, with the time that is left, and it is told; one that has
-// gone meanwhile, or come again, is none.
+// P-41: the deadline deletes the pod that was seen, with the remaining time and an event. One that is gone or was
+// recreated does not count.
 func TestTheDeadlineDeletesThePodThatWasSeen(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []error{
@@ -179,8 +179,7 @@ func TestTheDeadlineDeletesThePodThatWasSeen(t *testing.T) {
 	}
 }
 
-// A pod that is gone, or another one by now, is no obstacle; what the API server cannot say now is one, and is asked
-// for again.
+// A pod that is gone or was recreated is no obstacle. A temporary failure is one, and the eviction is requested again.
 func TestAnswersToAnEviction(t *testing.T) {
 	t.Parallel()
 	pods := schema.GroupResource{Resource: "pods"}
@@ -322,8 +321,8 @@ func TestWhoIsInTheWayIsSaid(t *testing.T) {
 	}
 }
 
-// P-40: only volumes that the drain frees are waited for, in order; those of pods that stay are left, also ephemeral
-// ones. P-41: without a deadline there is no end to the wait, and with one the claim says what was left.
+// P-40: only volumes that the drain frees are waited for, in order; those of pods that stay are ignored, including
+// ephemeral ones. P-41: without a deadline the wait has no end; with one the claim reports what was left.
 func TestWhichVolumesAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	n, claim := dying()

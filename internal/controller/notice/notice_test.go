@@ -80,8 +80,8 @@ func TestDroppedAnnotationsOfNodesAreTold(t *testing.T) {
 	}
 }
 
-// a switch of a node or NodeClaim whose value is neither true nor false keeps nothing away, and that is told of
-// what has it.
+// a switch of a node or NodeClaim with a value other than true or false has no effect, and that is reported on
+// the object.
 func TestSwitchesOfNodesThatMeanNothingAreTold(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{karpenterv1.DoNotDisruptAnnotationKey, karpenterv1.DoNotRepairAnnotationKey} {
@@ -113,7 +113,7 @@ func TestSwitchesOfNodesThatMeanNothingAreTold(t *testing.T) {
 	}
 }
 
-// U-42: a field of a pod that planning leaves out is told as long as the pod has no node; one that planning
+// U-42: a field of a pod that planning ignores is reported as long as the pod has no node. A field that planning
 // understands, or that keeps the pod from being planned for at all, is not.
 func TestU42_WhatOfAPodIsIgnoredIsTold(t *testing.T) {
 	t.Parallel()
@@ -157,8 +157,8 @@ func TestU42_WhatOfAPodIsIgnoredIsTold(t *testing.T) {
 	}
 }
 
-// K-14: a pod that keeps its node for a while says until when, and then that it is over; one without a node, or that
-// keeps it for ever, says neither.
+// K-14: a pod that protects its node for a while reports until when, and later that this is over. One without a node,
+// or that protects it for ever, reports neither.
 func TestK14_HowLongAPodKeepsItsNodeIsTold(t *testing.T) {
 	t.Parallel()
 	clock := controllertest.NewClock()

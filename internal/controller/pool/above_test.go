@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// L-40: a pool that goes down to its soft limit within its budgets says how many nodes it has, and what happens.
-// Others, also those whose excess goes at once, do not have the condition, and lose it.
+// L-40: a pool that is reduced to its soft limit within its budgets reports how many nodes it has, and what happens.
+// Other pools, including those whose excess goes at once, do not have the condition, or lose it.
 func TestAPoolAboveItsLimitSaysWhatHappens(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -8,8 +8,8 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// D-08, D-14: the status says what each reason may have, by which budget; while disruption is paused it is nothing,
-// and why; afterwards nothing of that is left.
+// D-08, D-14: the status says what each reason is allowed, by which budget. While disruption is paused it is nothing,
+// with the reason of the pause, which later disappears.
 func TestTheStatusSaysWhatMayBeDisrupted(t *testing.T) {
 	t.Parallel()
 	object := newPool()

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/metrics"
 )
 
-// K-09: what budgets allow in all does not fall with the nodes that use them up: dashboards make the difference. While
-// disruption is paused nothing is allowed.
+// K-09: what budgets allow in total does not fall with the nodes that use them up: dashboards compute the difference.
+// While disruption is paused nothing is allowed.
 func TestK09_BudgetsInAllAndWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()

@@ -26,8 +26,8 @@ const compatible = karpenterv1.ConditionTypeInstanceTypesCompatible
 
 type requirements = []karpenterv1.NodeSelectorRequirementWithMinValues
 
-// V-11: the smallest set of requirements that nothing meets is named, whatever else the pool asks for; and that there
-// is nothing at all is not blamed on them.
+// V-11: the smallest set of unsatisfiable requirements is named, whatever else the pool requires. An empty catalogue
+// is not blamed on them.
 func TestWhyNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	none := func(offered *catalog.Catalog) { offered.Types = nil }
@@ -93,8 +93,7 @@ func TestWhichLabelsTheProviderDecides(t *testing.T) {
 	}
 }
 
-// V-11, V-12: what a pool's specification cannot be understood by is said as it is; what follows from it is not
-// known.
+// V-11, V-12: an invalid requirement is reported as it is; what follows from it is unknown.
 func TestARequirementThatMeansNothingIsSaid(t *testing.T) {
 	t.Parallel()
 	odd := karpenterv1.NodeSelectorRequirementWithMinValues{Key: "size", Operator: "Near", Values: []string{"x"}}
@@ -110,8 +109,8 @@ func TestARequirementThatMeansNothingIsSaid(t *testing.T) {
 	}
 }
 
-// V-12: a pool is not Ready while it is not known what its node class offers, and says that alone: what is left of
-// its instance types follows from it.
+// V-12: a pool is not Ready while its node class's catalogue is unknown, and reports only that: its instance types
+// follow from it.
 func TestAPoolIsNotReadyWithoutACatalogue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -154,7 +153,7 @@ func TestAPoolIsNotReadyWithoutACatalogue(t *testing.T) {
 	}
 }
 
-// L-17: limits that mean nothing do not let a static pool have its replicas, nor keep it from them: it is not known.
+// L-17: with invalid limits it is unknown whether a static pool may have its replicas.
 func TestReplicasWithLimitsThatMeanNothing(t *testing.T) {
 	t.Parallel()
 	p := newPool()

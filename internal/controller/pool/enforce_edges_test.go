@@ -128,8 +128,8 @@ func TestTheEndOfAWaitIsNotMissed(t *testing.T) {
 	l.says("at its end", "Enforced", usual)
 }
 
-// L-14, found by EC2 seed 58636: a cloud that takes requests for minutes after they were sent may make a machine all
-// that time.
+// L-14, found by EC2 seed 58636: a cloud that accepts requests minutes after they were sent may create a machine for
+// that long.
 func TestL14_LaunchesThatAreHeldUpAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	l := newLimited(t)
@@ -142,8 +142,8 @@ func TestL14_LaunchesThatAreHeldUpAreWaitedFor(t *testing.T) {
 	l.says("at its end", "Enforced", usual)
 }
 
-// L-14: the limit is in force when the API server and the clouds say so, whatever the cache shows; what they say
-// against it is looked at again in 20 s. Claims and machines of other pools say nothing about it.
+// L-14: the limit is enforced when the API server and the clouds confirm it, whatever the cache shows; otherwise it is
+// checked again in 20 s. Other pools' claims and machines do not matter.
 func TestTheAPIServerSaysWhetherALimitIsInForce(t *testing.T) {
 	t.Parallel()
 	other := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "other",
@@ -207,7 +207,7 @@ func TestALimitThatMeansNothingIsNotInForce(t *testing.T) {
 	}
 }
 
-// L-14: whatever cannot be asked for a proof is told, and asked again: no answer proves nothing.
+// L-14: a failure during a proof is returned and repeated: no answer proves nothing.
 func TestNoFailureOfAProofIsSwallowed(t *testing.T) {
 	t.Parallel()
 	controllertest.EachFailureIsTold(t, func(t *testing.T, f *controllertest.Failures) func() error {
@@ -228,9 +228,9 @@ func TestNoFailureOfAProofIsSwallowed(t *testing.T) {
 	})
 }
 
-// L-14: a limit that is in force stays so: it is not proved again, also after a restart, nor when a single change of
-// the pool leaves or raises it. Everything else is a new wait: a lower limit, changes that were not all seen, another
-// pool of that name.
+// L-14: an enforced limit stays enforced without another proof, after a restart, and after a single change of the pool
+// that keeps or raises it. Everything else starts a new wait: a lower limit, unseen changes, another pool of that
+// name.
 func TestWhatKeepsALimitInForce(t *testing.T) {
 	t.Parallel()
 	another := func(p *karpenterv1.NodePool) { p.UID = "another" }
@@ -271,7 +271,7 @@ func TestWhatKeepsALimitInForce(t *testing.T) {
 	}
 }
 
-// L-14: a raised limit is not in force while the one before was not; one that another process has proved is.
+// L-14: a raised limit is not enforced if the one before was not; one that another process has proved is.
 func TestWhatPutsALimitInForceBeforeItsTime(t *testing.T) {
 	t.Parallel()
 	l := newLimited(t)

@@ -25,8 +25,8 @@ type stocked struct {
 
 func (s *stocked) List(context.Context) ([]provider.Instance, error) { return s.machines, nil }
 
-// L-14: a pool says from when its hard limit is in force for machines, and otherwise why not yet. It takes as long as
-// launches from before may land; a limit that is raised stays in force, a lowered one begins anew.
+// L-14: a pool reports when its hard limit is enforced for machines, and otherwise why not yet. It takes as long as
+// earlier launches may land. A raised limit stays enforced; a lowered one starts again.
 func TestFromWhenAHardLimitIsInForce(t *testing.T) {
 	t.Parallel()
 	object := newPool()

@@ -30,8 +30,8 @@ func (r *rig) annotated(t *testing.T, annotations ...string) *karpenterv1.NodePo
 	return r.reconcile(t)
 }
 
-// K-54: a pool with a floor says whether it has the nodes, and what does not let it. It stays Ready. What is not
-// understood is a warning, and without the annotation nothing is said.
+// K-54: a pool with a floor reports whether it has the nodes, and what prevents that. It stays Ready. An invalid
+// annotation is a warning, and without the annotation nothing is reported.
 func TestK54_APoolSaysHowItsFloorStands(t *testing.T) {
 	t.Parallel()
 	const kind = karpenterv1.ConditionTypeMinNodes

@@ -65,8 +65,8 @@ func TestALabelOfLocalVolumesThatCannotBeUnderstoodIsTold(t *testing.T) {
 	}
 }
 
-// an annotation or label of ours that a NodePool does not have, mostly mistyped, is told with the nearest one;
-// so is a value of graceful expiration that means nothing. What others have is theirs.
+// an unknown annotation or label of ours on a NodePool, mostly mistyped, is reported with the nearest known one;
+// so is an invalid value of graceful expiration. Others' annotations are ignored.
 func TestAnnotationsThatNobodyReadsAreTold(t *testing.T) {
 	t.Parallel()
 	object := newPool()
@@ -99,7 +99,7 @@ func TestAnnotationsThatNobodyReadsAreTold(t *testing.T) {
 	}
 }
 
-// a soft limit of what no node has limits nothing. The pool goes on, and says so.
+// a soft limit on something that no node has limits nothing. The pool goes on, and reports it.
 func TestLimitsOfWhatNoNodeHasAreTold(t *testing.T) {
 	t.Parallel()
 	object := newPool()

@@ -201,7 +201,7 @@ func TestAHealthyPoolIsReadyAndCounted(t *testing.T) {
 	}
 }
 
-// V-24: a pool that stands for one of v1beta1 is not written while it does not keep that one: it would take its place.
+// V-24: a pool that stands for one of v1beta1 without keeping it is not written: a write would overwrite the original.
 func TestAPoolThatWouldReplaceItsOriginalIsNotWritten(t *testing.T) {
 	t.Parallel()
 	held := newPool(in("size", "small"))
@@ -241,7 +241,7 @@ func TestNodeClassTroubleIsACondition(t *testing.T) {
 }
 
 // a pool of a node class that no provider here serves is another program's: it gets no condition, no hash, no
-// event. Nor does a claim of such a class in a pool of ours.
+// event. A claim of such a class in a pool of ours gets none either.
 func TestPoolsAndClaimsOfOtherProgramsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	for name, ref := range map[string]*karpenterv1.NodeClassReference{
@@ -324,8 +324,8 @@ func TestAnInvalidSpecificationIsACondition(t *testing.T) {
 	}
 }
 
-// P-34: taking over from an older hash version rewrites the claims' hashes instead of drifting them; what had drifted
-// keeps its hash.
+// P-34: taking over from an older hash version rewrites the claims' hashes instead of making them drift. A drifted
+// claim keeps its hash.
 func TestAnOldHashVersionIsMigrated(t *testing.T) {
 	t.Parallel()
 	old := map[string]string{karpenterv1.NodePoolHashAnnotationKey: "old",

@@ -58,8 +58,8 @@ func withCapacity(name string) *karpenterv1.NodeClaim {
 	}
 }
 
-// U-10, D-08: limits of both kinds, usage, and what the budgets allow are shown by resource and reason; nothing of a
-// pool that is gone, and nothing where nothing limits.
+// U-10, D-08: limits of both kinds, usage, and what the budgets allow are exported by resource and reason; nothing for
+// a pool that is gone, and nothing without limits.
 func TestLimitsUsageAndBudgetsAreShown(t *testing.T) {
 	t.Parallel()
 	p := newPool()
@@ -157,8 +157,8 @@ func TestTheHealthOfRegistrationIsUnknownAtFirst(t *testing.T) {
 	}
 }
 
-// P-34: a claim whose hash has our version, or that is another program's, keeps what it has; those after it are looked
-// at all the same. A pool of our version migrates nothing.
+// P-34: a claim with a hash of our version, or of another program, keeps it; later claims are still checked. A pool of
+// our version migrates nothing.
 func TestOnlyOldHashesAreMigrated(t *testing.T) {
 	t.Parallel()
 	version := karpenterv1.NodePoolHashVersionAnnotationKey
@@ -218,8 +218,7 @@ func TestWhichLabelsARequirementMayName(t *testing.T) {
 	}
 }
 
-// V-11: a taint that stands twice is named with its list, also when it stands in both; another effect is another
-// taint.
+// V-11: a taint that occurs twice is named with its list, also across both lists; another effect is another taint.
 func TestATaintThatStandsTwiceIsNamed(t *testing.T) {
 	t.Parallel()
 	taint := func(key string, effect corev1.TaintEffect) corev1.Taint {
@@ -251,7 +250,7 @@ func TestATaintThatStandsTwiceIsNamed(t *testing.T) {
 	}
 }
 
-// V-11: requirements that contradict each other, or that no offering meets, name what is in conflict and no more.
+// V-11: for contradictory requirements, or those that no offering meets, only what is in conflict is named.
 func TestWhatIsInConflictIsNamed(t *testing.T) {
 	t.Parallel()
 	kind := karpenterv1.ConditionTypeInstanceTypesCompatible
@@ -282,8 +281,8 @@ func TestWhatIsInConflictIsNamed(t *testing.T) {
 	}
 }
 
-// K-52: a pool that is paused says so in a condition and an event, and its budgets allow nothing; it stays Ready. What
-// nobody understands is a warning. Afterwards nothing of that is left.
+// K-52: a paused pool reports that in a condition and an event, and its budgets allow nothing; it stays Ready. An
+// invalid value is a warning. After the pause nothing of it is left.
 func TestK52_APausedPoolSaysSo(t *testing.T) {
 	t.Parallel()
 	object := newPool()

@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// scene is a cluster in which claims come as they are planned, and become what the test says.
+// scene is a cluster in which claims are created as planned, and develop as the test says.
 type scene struct {
 	*rig
 	t       *testing.T
@@ -110,7 +110,8 @@ func (s *scene) change(edit func(*cluster.Node)) {
 	}
 }
 
-// want fails unless the rounds plan so many claims, with the nodes of the round before there, and a time between.
+// want fails unless the rounds plan this many claims. Before each round the previous nodes have come, and time has
+// passed.
 func (s *scene) want(what string, after time.Duration, launches int) {
 	s.t.Helper()
 	s.clock.Advance(after)
@@ -120,8 +121,8 @@ func (s *scene) want(what string, after time.Duration, launches int) {
 	s.come()
 }
 
-// P-35: nodes that none of their pods can use are launched twice at once, then one by one and ever more seldom, and
-// that is said; a pod that is bound ends it.
+// P-35: nodes that none of their pods can use are launched twice at once, then one by one and ever more rarely, and
+// this is reported. A bound pod ends it.
 func TestLaunchesInVainAreHeldBack(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 3)
@@ -220,8 +221,7 @@ func (s *scene) finish() {
 	s.change(func(n *cluster.Node) { n.Taints = []cluster.Taint{{Key: "dirty", Effect: cluster.NoSchedule}} })
 }
 
-// P-35: nodes that join with a taint that nobody told of, and never get ready, are bought no faster than those that
-// do.
+// P-35: nodes that join with an unknown taint and never get ready are held back like those that get ready.
 func TestTaintedNodesThatNeverInitializeAreHeldBack(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 2)
@@ -243,7 +243,7 @@ func TestTaintedNodesThatNeverInitializeAreHeldBack(t *testing.T) {
 	}
 }
 
-// P-35: machines that go before a pod was on their node are bought no faster, those of static pools neither.
+// P-35: machines that go before any pod was on their node are held back as well, also in static pools.
 func TestMachinesThatNeverBecomeNodesAreHeldBack(t *testing.T) {
 	t.Parallel()
 	for _, static := range []int64{0, 2} {
@@ -284,8 +284,8 @@ func TestRoundsInVainAreForgotten(t *testing.T) {
 	s.want("as if nothing had been", 0, 1)
 }
 
-// P-35: other pods take the room of a try. That was not in vain, so the next try comes at once, and no try is waited
-// for any more.
+// P-35: other pods take the room of a try. That was not in vain, so the next try comes at once, and the used one is
+// over.
 func TestATryThatOthersUseIsOver(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)
@@ -305,8 +305,8 @@ func TestATryThatOthersUseIsOver(t *testing.T) {
 	s.want("the next try is waited for", time.Minute, 0)
 }
 
-// P-35: kube-scheduler finds a place for a pod, and its binding is refused, by a webhook say. For that moment it is
-// not pending. Its empty node goes, and that was in vain all the same. A pod that is gone waits for nothing.
+// P-35: kube-scheduler finds a place for a pod, and its binding is refused, for example by a webhook. At that moment
+// it is not pending. Its empty node goes, and still counts as in vain. A pod that is gone waits for nothing.
 func TestAPodWhoseBindingIsRefusedWaitsAllTheSame(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

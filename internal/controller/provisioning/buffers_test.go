@@ -18,8 +18,8 @@ func (s *scene) room(pods int) {
 	}
 }
 
-// P-35, K-37: nodes for a CapacityBuffer come once. That no pod comes onto them is no launch in vain, and more room
-// may be asked for at any time. Where they cannot have the room after all, they are launched more and more seldom.
+// P-35, K-37: nodes for a CapacityBuffer come once. That no pod comes onto them is not in vain, and more room may be
+// requested at any time. If they cannot have the room after all, they are launched more and more rarely.
 func TestK37_NodesForBuffersAreNotInVain(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 0)

@@ -17,9 +17,9 @@ func untriedPod(name string) *corev1.Pod {
 	return pod
 }
 
-// P-25: a pod has come when it was made, however long kube-scheduler takes to pass over it. One that was not tried yet
-// keeps the window open when one that is alike was passed over; else it opens the window at most, since it may be
-// bound in a moment.
+// P-25: a pod has come when it was created, however late kube-scheduler passes over it. An untried pod keeps the
+// window open if an equal one was passed over. Otherwise it can only open the window, since it may be bound in a
+// moment.
 func TestTheWindowGoesByWhenPodsWereMade(t *testing.T) {
 	t.Parallel()
 	start := controllertest.Start()
@@ -55,9 +55,9 @@ func TestTheWindowGoesByWhenPodsWereMade(t *testing.T) {
 	expect(3000, time.Second)
 }
 
-// P-25: while a scheduler is behind, a pod that it has not tried yet keeps the window open, whatever else is like it:
-// the scheduler does not come to it soon. It is behind when the pod that it has just tried had been there for longer
-// than the idle time. A pod that it never tries says nothing, nor does another scheduler.
+// P-25: while a scheduler is behind, a pod that it has not tried yet keeps the window open, since its turn does not
+// come soon. It is behind if the pod it has just tried had waited for longer than the idle time. A pod that it never
+// tries does not count, nor does another scheduler.
 func TestAPodKeepsTheWindowOpenWhileItsSchedulerIsBehind(t *testing.T) {
 	t.Parallel()
 	start := controllertest.Start()
@@ -101,8 +101,8 @@ func TestAPodKeepsTheWindowOpenWhileItsSchedulerIsBehind(t *testing.T) {
 	expect(9900, 100*time.Millisecond) // but not longer than the longest time
 }
 
-// P-25: a pod that was planned for before kube-scheduler tried it opens no window when that has passed over it; one
-// that was bound, and comes back, does.
+// P-25: a pod that was planned for before kube-scheduler tried it opens no window when it is passed over. One that was
+// bound, and comes back, does.
 func TestAPodThatWasPlannedForIsNoNews(t *testing.T) {
 	t.Parallel()
 	start := controllertest.Start()

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
 )
 
-// apart is a cluster with two nodes on their way, and pods that were promised a place on the first one: two that keep
-// apart, and one that does not.
+// apart is a cluster with two nodes on their way, and pods with a promised place on the first: two that keep apart,
+// and one that does not.
 const apart = `
 type t cpu=4 mem=16Gi od=0.2
 pool default LIMIT
@@ -39,8 +39,8 @@ func apartSnapshot(t *testing.T, limit string, now int64) *cluster.Snapshot {
 	return cluster.New(parts)
 }
 
-// B-16: room that is kept for a pod is given back when a plan launches another node for it, or has no place; not while
-// the plan has it on a node that is there.
+// B-16: room kept for a pod is freed when a plan launches another node for it or has no place, but not while the plan
+// has it on an existing node.
 func TestRoomThatNobodyComesForIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// allocatable is what a machine of the cheapest type that a plan would take has.
+// allocatable returns the allocatable resources of the cheapest type of a launch.
 func (s *scene) allocatable(l plan.Launch) resources.Vector {
 	if l.Cheapest.Type == "larger" {
 		return resources.Vector{4000, 0, 0, 10}
@@ -19,9 +19,8 @@ func (s *scene) allocatable(l plan.Launch) resources.Vector {
 	return resources.Vector{2000, 0, 0, 10}
 }
 
-// overfilled is a cluster with one pod of 1.5 cores, machines of 2 and 4, and a daemon of which planning believes that
-// it runs on no new node, and that takes a core of each all the same: a label that it selects by comes when the node
-// has joined.
+// overfilled returns a cluster with one pod of 1.5 cores and machines of 2 and 4. Planning believes that a daemon runs
+// on no new node, but it takes a core of each: a label that it selects comes after the node has joined.
 func overfilled(t *testing.T) *scene {
 	s := newScene(t, 1)
 	s.larger = true
@@ -63,7 +62,7 @@ func (s *scene) launches(what string, want int) {
 	}
 }
 
-// K-34: after two nodes that a daemon filled of which the plan did not know, the third one has room for both.
+// K-34: after a daemon unknown to the plan has filled two nodes, the third one has room for both.
 func TestK34_WhatFillsTwoNodesIsLearnt(t *testing.T) {
 	t.Parallel()
 	s := overfilled(t)
@@ -92,7 +91,7 @@ func TestK34_WhatFillsTwoNodesIsLearnt(t *testing.T) {
 	s.launches("the pod is expected there", 0)
 }
 
-// K-34: one that asks for more than its template is told by how much.
+// K-34: for a daemon that requests more than its template, the report says how much more.
 func TestK34_HowMuchMoreThanItsTemplate(t *testing.T) {
 	t.Parallel()
 	s := overfilled(t)
@@ -109,7 +108,7 @@ func TestK34_HowMuchMoreThanItsTemplate(t *testing.T) {
 	}
 }
 
-// K-34: what has no lesson in it is left to the brake.
+// K-34: cases without a lesson are left to the brake.
 func TestK34_NoLesson(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -47,8 +47,8 @@ func placesFor(t *testing.T, pod *corev1.Pod) (*provisioning.Places, func() *cor
 	}
 }
 
-// B-16: a pod whose place is kept is nominated and still waits for a node; it is kept on another node, released, and
-// kept again, with one condition that says where.
+// B-16: a pod whose place is kept is nominated but still waits for a node. Its place is moved to another node,
+// released, and kept again, with one condition that says where.
 func TestAPlaceIsKeptMovedAndReleased(t *testing.T) {
 	t.Parallel()
 	k, now := placesFor(t, unplacedPod())
@@ -156,8 +156,8 @@ func (d during) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 	return d.Client.Get(ctx, key, into, options...)
 }
 
-// B-16: a node whose places need not be kept opens after those whose places were being kept when it was about to, and
-// two seconds later in any case; without such nodes at once.
+// B-16: a node that needs no kept places opens after those whose places were being kept when it was about to open, or
+// after two seconds. Without such nodes it opens at once.
 func TestANodeWaitsForPlacesThatAreBeingKept(t *testing.T) {
 	t.Parallel()
 	k, now := placesFor(t, unplacedPod())

@@ -206,7 +206,7 @@ func TestAnOpenWindowIsWaitedFor(t *testing.T) {
 	}
 }
 
-// P-25: a pod that comes while the picture is taken opens a window like any other: it is not planned for alone.
+// P-25: a pod that comes while the snapshot is taken opens a window like any other: it is not planned for alone.
 func TestAWindowThatOpensMeanwhileIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := newRig(somePod())
@@ -221,7 +221,7 @@ func TestAWindowThatOpensMeanwhileIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A launch that the applier refused, or failed to make, is planned again although the picture has not changed.
+// A launch that the applier refused, or failed to make, is planned again even though the snapshot has not changed.
 func TestWhatWasNotCarriedOutIsPlannedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(somePod())
@@ -283,8 +283,8 @@ func (r *rig) oneStatic() {
 	})
 }
 
-// D-12: static pools get their nodes without a pod; pods are planned for on the picture that has them, and are not
-// held up when the nodes cannot be made.
+// D-12: static pools get their nodes without a pod. Pods are planned for on the snapshot with these nodes, and are not
+// delayed if the nodes cannot be created.
 func TestStaticPoolsComeFirstAndHoldUpNobody(t *testing.T) {
 	t.Parallel()
 	r := newRig(somePod())
@@ -305,8 +305,8 @@ func TestStaticPoolsComeFirstAndHoldUpNobody(t *testing.T) {
 	}
 }
 
-// K-55: where nobody knows whether the nodes of a static pool come, pods are not planned for as if they did not: a
-// commitment would be used twice. That holds them up for one round, not for an outage.
+// K-55: while it is unknown whether a static pool's nodes come, pods are not planned for as if they did not: a
+// commitment would be used twice. That delays them for one round, not for an outage.
 func TestPodsWaitForAnAnswerAboutStaticPoolsOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(somePod())
@@ -314,7 +314,7 @@ func TestPodsWaitForAnAnswerAboutStaticPoolsOnce(t *testing.T) {
 	lacking, complete := r.picture.snapshot, cluster.New(cluster.Snapshot{
 		Version: 2, Names: r.picture.snapshot.Names, Pending: r.picture.snapshot.Pending})
 	r.applier.outcome, r.applier.err = apply.Outcome{Open: 1}, errors.New("EOF")
-	// in the last but one the nodes are there, and the pod is planned for
+	// in the last round but one the nodes exist, and the pod is planned for
 	for round, want := range []int{1, 2, 1, 2, 1, 1, 1} {
 		r.applier.plans, r.picture.snapshot = nil, lacking
 		if round == 5 {
@@ -329,8 +329,8 @@ func TestPodsWaitForAnAnswerAboutStaticPoolsOnce(t *testing.T) {
 	}
 }
 
-// P-25: while plans cannot be carried out, they are made at growing distances, however many pods come meanwhile; one
-// that is carried out ends that.
+// P-25: while plans cannot be carried out, they are made at growing intervals, however many pods come. A success ends
+// that.
 func TestPlansThatFailAreMadeLessOften(t *testing.T) {
 	t.Parallel()
 	r := newRig(somePod())

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/controller/controllertest"
 )
 
-// U-10: when pods were planned for last is shown, also where the last plan still holds, and how many they were.
+// U-10: the time and number of pods of the last plan are exported, even while that plan still holds.
 func TestU10_TheLastPlanIsShown(t *testing.T) {
 	t.Parallel()
 	r := newRig(somePod())

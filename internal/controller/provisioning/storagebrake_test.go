@@ -8,8 +8,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/cluster"
 )
 
-// K-58: of a new node nobody knows how much its driver will have there. After two rounds in vain no further one is
-// launched for the class for half an hour, whatever other pods ask for it, and that is said; then there is one try.
+// K-58: it is unknown how much storage a new node's driver will have. After two rounds in vain no further node is
+// launched for the class for half an hour, whatever other pods request it, and this is reported. Then there is one
+// try.
 func TestK58_NodesWithoutTheStorageAreTriedTwice(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)

@@ -14,8 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// displaced is a rig with a pod that was promised a place on a node where there is none any more. A further node would
-// do.
+// displaced returns a rig with a pod whose promised place on a node is taken. Another node would do.
 func displaced(nodes ...*cluster.Node) *rig {
 	index := catalog.NewIndex(catalog.Catalog{Types: []catalog.Type{{
 		Name: "t", Capacity: resources.Amounts{"cpu": 4000, "pods": 10},
@@ -53,7 +52,7 @@ func (r *rig) bind(name string) {
 	r.window.Apply(bound, r.clock.Now())
 }
 
-// P-23, B-16: a further node for a pod that finds its place taken is launched when no pod was bound for the idle time.
+// P-23, B-16: another node for a pod whose place was taken is launched when no pod was bound for the idle time.
 func TestFurtherNodesWaitForTheSchedulersTurn(t *testing.T) {
 	t.Parallel()
 	r := displaced()
@@ -71,7 +70,7 @@ func TestFurtherNodesWaitForTheSchedulersTurn(t *testing.T) {
 	}
 }
 
-// P-23: no stream of bindings puts a launch off for longer than the longest time of a batch.
+// P-23: no stream of bindings postpones a launch for longer than the longest time of a batch.
 func TestALaunchIsNotPutOffForEver(t *testing.T) {
 	t.Parallel()
 	r := displaced()
@@ -92,8 +91,7 @@ func TestALaunchIsNotPutOffForEver(t *testing.T) {
 	}
 }
 
-// P-23: a node on its way is waited for, but not one that does not come up, and not where pods have no place to hope
-// for.
+// P-23: a node on its way is waited for, unless it does not come up, or pods have no place to hope for.
 func TestOnlyWhatComesSoonIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	coming := &cluster.Node{Claim: "coming", Pool: "default"}
@@ -122,8 +120,8 @@ func TestOnlyWhatComesSoonIsWaitedFor(t *testing.T) {
 	}
 }
 
-// P-23, B-16: where many pods have places and are not bound yet, a slow scheduler has its turn for as long as it needs
-// for them at its own pace, and for a minute at most. Pods that come later do not make it longer.
+// P-23, B-16: if many pods have places and are not bound yet, a slow scheduler gets as long as it needs for them at
+// its own pace, but at most a minute. Later pods do not extend this.
 func TestASlowSchedulerHasItsTurn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -159,8 +157,8 @@ func TestASlowSchedulerHasItsTurn(t *testing.T) {
 	}
 }
 
-// leaving is a rig with a pod that has no place and no promise, and asks for what a pod asked for that leaves a node;
-// that one still runs there.
+// leaving returns a rig with a pod that has no place and no promise. Another pod with the same requests is leaving a
+// node, and still runs there.
 func leaving(t *testing.T) (r *rig, node *cluster.Node) {
 	t.Helper()
 	node = &cluster.Node{Name: "going", Claim: "going", Pool: "default", Initialized: true, Deleting: true}
@@ -172,8 +170,8 @@ func leaving(t *testing.T) (r *rig, node *cluster.Node) {
 	return r, node
 }
 
-// P-23, B-11: a further node for pods that leave their nodes since places were found for them is launched when all
-// have left, and the scheduler has come to rest.
+// P-23, B-11: another node for pods that leave their nodes for found places is launched when all have left and the
+// scheduler has come to rest.
 func TestFurtherNodesWaitForPodsThatLeave(t *testing.T) {
 	t.Parallel()
 	r, node := leaving(t)
@@ -194,8 +192,8 @@ func TestFurtherNodesWaitForPodsThatLeave(t *testing.T) {
 	}
 }
 
-// P-23: nobody waits for a drain that takes longer than the longest time of a batch, that was not told of, or for more
-// pods than leave.
+// P-23: no launch waits for a drain that takes longer than the longest time of a batch or was not reported, or for
+// more pods than leave.
 func TestALaunchIsNotPutOffForADrain(t *testing.T) {
 	t.Parallel()
 	r, node := leaving(t)

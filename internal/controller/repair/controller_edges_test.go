@@ -26,7 +26,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/fleet"
 )
 
-// second is another cloud, whose machines are unhealthy by another condition, and have the time they want to drain.
+// second is another cloud, whose machines have another unhealthy condition and an unlimited drain.
 type second struct{ provider.Provider }
 
 func (second) Owns(id string) bool         { return strings.HasPrefix(id, "second://") }
@@ -36,7 +36,7 @@ func (second) RepairPolicies() []provider.RepairPolicy {
 		Toleration: time.Minute}}
 }
 
-// machine is a node, the claim of its machine, and what becomes of them.
+// machine is a node with its machine's claim, and what happens to them.
 type machine struct {
 	node  *corev1.Node
 	claim *karpenterv1.NodeClaim
@@ -142,8 +142,8 @@ func fine(n int, pool, cloud string) (list []machine) {
 	return list
 }
 
-// D-13: nothing is decided from a picture that is not complete, which is a second away; nor is the pause switch read
-// where nothing would be done.
+// D-13: nothing is decided on an incomplete cache; the next try is after a second. The pause switch is not read if
+// nothing would be done.
 func TestNothingIsDoneBeforeThePictureIsComplete(t *testing.T) {
 	t.Parallel()
 	r := situation(t, nil, append(fine(4, "p", "fake"), machineOf("x", "p", "fake", with("Broken", time.Hour)))...)
@@ -170,8 +170,8 @@ func TestNothingIsDoneBeforeThePictureIsComplete(t *testing.T) {
 	}
 }
 
-// When nodes are looked at again: when the next toleration ends, not sooner than in a second, and those that stay
-// after 30 s.
+// When nodes are checked again: when the next toleration ends, but not within a second, and nodes that stay after 30
+// s.
 func TestWhenNodesAreLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	blocked := machineOf("b", "q", "fake", with("Broken", time.Hour))
@@ -204,7 +204,7 @@ func TestWhenNodesAreLookedAtAgain(t *testing.T) {
 	}
 }
 
-// D-13: what cannot be read, asked or done is told, and tried again; also for a node that is drained already.
+// D-13: failed reads, questions and writes are returned and repeated, also for a node that is being drained already.
 func TestNoFailureOfARepairIsSwallowed(t *testing.T) {
 	t.Parallel()
 	for name, sick := range map[string]machine{
@@ -230,9 +230,9 @@ func TestNoFailureOfARepairIsSwallowed(t *testing.T) {
 	}
 }
 
-// Which nodes are repaired: those of a machine and a claim of ours, by their own cloud's conditions, as budgets
-// allow, which count initialized nodes. Those in another program's pool are bound by none of ours. All nodes count
-// for whether repairs make sense.
+// Which nodes are repaired: those of a machine and claim of ours, by their own cloud's conditions, within budgets,
+// which count initialized nodes. Our budgets do not bind nodes in another program's pool. All nodes count for whether
+// repairs make sense.
 func TestWhoseNodesAreRepaired(t *testing.T) {
 	t.Parallel()
 	unclaimed := func(m *machine) { m.claim = nil }
@@ -296,8 +296,8 @@ func TestADrainEndsOnlyWhereTheCloudSaysSo(t *testing.T) {
 	}
 }
 
-// D-09: the API server is asked last: a node that is another one by now, or that recovered and broke again, or is
-// gone, stays or went by itself.
+// D-09: the API server is asked last. A node that was recreated, or that recovered and broke again, or is gone, is not
+// repaired.
 func TestTheAPIServerIsAskedBeforeARepair(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -376,7 +376,7 @@ func (h *heard) Event(about client.Object, kind event.Kind, reason, _ string) {
 	h.about = append(h.about, reason+" "+name)
 }
 
-// U-09: why a node stays is told on the node, its claim and its pool, where it has one.
+// U-09: why a node stays is reported on the node, its claim and, if it has one, its pool.
 func TestWhoIsToldWhyANodeStays(t *testing.T) {
 	t.Parallel()
 	pools := []*karpenterv1.NodePool{poolOf("a", "other", "100%"), poolOf("p", "fake", "100%"),

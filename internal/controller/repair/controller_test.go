@@ -45,8 +45,7 @@ type rig struct {
 	step   *repair.Controller
 }
 
-// sky is the picture, empty unless a test says otherwise, and whoever carries a plan out: it marks claims, and notes
-// what it was to launch.
+// sky is the snapshot, empty by default, and the applier: it marks claims, and records what it should launch.
 type sky struct {
 	client   client.Client
 	picture  *cluster.Snapshot
@@ -165,7 +164,7 @@ func TestABrokenNodeIsReplacedAfterItsToleration(t *testing.T) {
 	}
 }
 
-// What speaks against a repair is told on node, claim and pool, and looked at again.
+// What prevents a repair is reported on node, claim and pool, and checked again.
 func TestWhyNothingIsDoneIsTold(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -247,7 +247,7 @@ func TestWhatIsRepaired(t *testing.T) {
 	}
 }
 
-// Lists are those of the cache, and patches write what they are answered into a claim.
+// Lists are the cache's own, and patches write the API server's answer into a claim.
 func TestWhatIsRepairedHasItsOwnClaim(t *testing.T) {
 	t.Parallel()
 	broken := machine("x", "p", "a").broken(5 * time.Minute)

@@ -47,8 +47,8 @@ func drawn(t *testing.T, text string) *cluster.Snapshot {
 
 const alone = "node x type=m5.large zone=a pool=p\npod a cpu=1 node=x\n"
 
-// K-49: what replaces an unhealthy node is launched, and the node is marked and stays until somebody finds it there.
-// The mark says what it has, both are told, and a second look does nothing more.
+// K-49: the replacement of an unhealthy node is launched, and the node is marked and stays until the disruption
+// controller handles it. The mark has the condition, both get events, and a second look does nothing more.
 func TestK49_WhatReplacesAnUnhealthyNodeComesFirst(t *testing.T) {
 	t.Parallel()
 	r := pictured(t, alone)
@@ -80,7 +80,7 @@ func TestK49_WhatReplacesAnUnhealthyNodeComesFirst(t *testing.T) {
 	}
 }
 
-// K-49: where nothing comes before, the node goes at once, and says why.
+// K-49: if no replacement can come first, the node goes at once, with the reason.
 func TestK49_WhereNothingCanComeFirstItGoesAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ of, why string }{
@@ -103,7 +103,7 @@ func TestK49_WhereNothingCanComeFirstItGoesAtOnce(t *testing.T) {
 	}
 }
 
-// K-49: a claim that could not be marked is looked at again, and what failed is told. Nothing is counted.
+// K-49: a claim that could not be marked is checked again, and the failure is returned. Nothing is counted.
 func TestK49_WhatCouldNotBeMarkedIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]error{"refused": nil, "failed": errors.New("no answer")} {
@@ -123,7 +123,7 @@ func TestK49_WhatCouldNotBeMarkedIsTriedAgain(t *testing.T) {
 	}
 }
 
-// K-49: who goes on with a mark is told when the node has recovered, or somebody has come to keep it.
+// K-49: the disruption controller learns when a marked node has recovered, or somebody keeps it.
 func TestK49_ARecoveredNodeIsKnown(t *testing.T) {
 	t.Parallel()
 	keep := func(key string) func(m *machine) {

@@ -65,8 +65,8 @@ func ended(reason string, ago time.Duration, times ...string) func(m *machine) {
 	}
 }
 
-// K-49: what a policy with a pattern reboots is written down on the claim, and nothing is deleted; what was rebooted
-// in vain is replaced, and so is what no pattern matches.
+// K-49: a reboot by a policy with a pattern is recorded on the claim, and nothing is deleted. A node that was rebooted
+// in vain is replaced, and so is one that no pattern matches.
 func TestK49_WhatIsRebooted(t *testing.T) {
 	t.Parallel()
 	annotated := func(key string) func(m *machine) {
@@ -124,7 +124,7 @@ func TestK49_WhatIsRebooted(t *testing.T) {
 	}
 }
 
-// K-49: a reboot that goes on is not decided again, by this process or the next; it uses up the budget. It is counted
+// K-49: a reboot under way is not decided again, by this process or the next. It uses up the budget and is counted
 // once.
 func TestK49_ARebootIsDecidedOnce(t *testing.T) {
 	t.Parallel()
@@ -157,8 +157,8 @@ func TestK49_ARebootIsDecidedOnce(t *testing.T) {
 	}
 }
 
-// K-49: until the provider is asked a reboot is taken back when the node has recovered, or somebody keeps it; after
-// that it is not.
+// K-49: before the provider is asked, a reboot is withdrawn if the node has recovered or somebody keeps it; afterwards
+// it is not.
 func TestK49_ARebootIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

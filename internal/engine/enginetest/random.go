@@ -92,8 +92,9 @@ func (g *generator) nodes() {
 	}
 }
 
-// workload draws pods of one kind. Kinds that share labels do not select nodes. Otherwise a spread constraint may
-// count pods on a planned node that its own pods may or may not be able to use: a known gap (docs/known-gaps.md).
+// workload draws pods of one kind. Kinds that share labels do not select nodes. Otherwise it may
+// stay open whether a spread constraint counts the pods on a planned node (topology.Counting): counted_laws_test.go is
+// about that.
 func (g *generator) workload(i int) {
 	labels := fmt.Sprint("app=w", i)
 	needs := []string{"", "need=zone=a", "need=zone=b need=zone=c", "need=arch=arm64", "need=team=red",

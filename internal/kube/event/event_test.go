@@ -78,8 +78,8 @@ func TestALongMessageIsCutToWhatTheServerTakes(t *testing.T) {
 	}
 }
 
-// U-09: how long an equal event is not said again depends on what it is about. It is said again when the window is
-// over, and not before.
+// U-09: how long an equal event is not repeated depends on its reason. It is repeated after the window, and not
+// before.
 func TestEachReasonHasItsWindow(t *testing.T) {
 	t.Parallel()
 	for reason, window := range map[string]time.Duration{
@@ -174,8 +174,7 @@ func remember(r *event.Deduplicated, n int) {
 	}
 }
 
-// The memory is bounded. When it is full, what is out of its window goes first; what is in it is kept, and not said
-// again.
+// The memory is bounded. When it is full, entries out of their window go first; the others stay, and are not repeated.
 func TestAFullMemoryForgetsWhatIsOld(t *testing.T) {
 	t.Parallel()
 	tape := &tape{now: time.Unix(0, 0)}
@@ -191,7 +190,8 @@ func TestAFullMemoryForgetsWhatIsOld(t *testing.T) {
 	}
 }
 
-// When all of a full memory is in its window, all of it goes: an event said twice is better than a process that grows.
+// If a full memory has only entries in their window, all of them go: a repeated event is better than a growing
+// process.
 func TestAFullMemoryOfFreshEventsIsCleared(t *testing.T) {
 	t.Parallel()
 	tape := &tape{now: time.Unix(0, 0)}
@@ -227,8 +227,7 @@ func TestALongTextIsCutBetweenCharacters(t *testing.T) {
 	}
 }
 
-// K-15: what tells how something stands is said once in its window, whatever the amounts are by then; another cause is
-// news, once a minute.
+// K-15: an event about a state is sent once in its window, whatever the amounts; a new cause is news, once a minute.
 func TestAmountsAreNoNewsOfANodeThatStays(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{event.FailedScheduling, event.Unconsolidatable, event.DisruptionBlocked,
@@ -249,7 +248,7 @@ func TestAmountsAreNoNewsOfANodeThatStays(t *testing.T) {
 	}
 }
 
-// K-15: what is said of each pod of a round has a rate; of a NodeClaim it has none.
+// K-15: events that each pod of a round gets have a rate limit; those of a NodeClaim have none.
 func TestK15_WhatIsSaidOfEachPodHasARate(t *testing.T) {
 	t.Parallel()
 	tape := &tape{now: time.Unix(0, 0)}
@@ -264,8 +263,8 @@ func TestK15_WhatIsSaidOfEachPodHasARate(t *testing.T) {
 	}
 }
 
-// K-15: a process sends so many events a second and ten times as many at once, and counts what it drops. What is
-// routine leaves a quarter of these to warnings.
+// K-15: a process sends so many events a second and ten times as many at once, and counts the dropped ones. Routine
+// events leave a quarter of these to warnings.
 func TestK15_AProcessHasACeiling(t *testing.T) {
 	t.Parallel()
 	tape, dropped := &tape{now: time.Unix(0, 0)}, map[string]int{}

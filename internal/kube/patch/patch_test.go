@@ -43,7 +43,7 @@ func TestOnlyOurFinalizerGoesAndOtherChangesDoNotMatter(t *testing.T) {
 	}
 }
 
-// P-40: an object that somebody has written meanwhile keeps the finalizer, one that nobody has written loses it.
+// P-40: an object that somebody has written meanwhile keeps the finalizer, an unchanged one loses it.
 func TestAFinalizerGoesOffWhatNobodyHasWritten(t *testing.T) {
 	t.Parallel()
 	server := controllertest.NewServer(t, node("other/a", "ours/b")).Build()
@@ -131,8 +131,8 @@ func TestOnlyChangesOfTheSameListAreRefused(t *testing.T) {
 	}
 }
 
-// B-12: taints that others write while a node comes up neither hinder ours nor are lost. Ours is refused where it is
-// not what it was.
+// B-12: taints that others write while a node comes up neither block our patch nor get lost. Our patch is refused if
+// one of our own taints has changed.
 func TestTaintsOfOthersStay(t *testing.T) {
 	t.Parallel()
 	taint := func(key string) corev1.Taint { return corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule} }

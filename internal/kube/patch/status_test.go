@@ -21,7 +21,7 @@ func amounts(pairs ...string) corev1.ResourceList {
 	return list
 }
 
-// A patch of the status says what differs, what is gone, and which state it was made from, and nothing else.
+// A status patch has exactly the differences, the removed fields, and the version that it was made from.
 func TestAStatusPatchHoldsWhatDiffers(t *testing.T) {
 	t.Parallel()
 	claim := &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", ResourceVersion: "7"}}
@@ -56,7 +56,7 @@ func TestAStatusPatchHoldsWhatDiffers(t *testing.T) {
 	}
 }
 
-// V-11: statuses are the same when they say the same, however it is written down.
+// V-11: statuses are equal if they mean the same, however they are written.
 func TestSameStatusLooksAtWhatIsSaid(t *testing.T) {
 	t.Parallel()
 	full := func() *karpenterv1.NodeClaimStatus {

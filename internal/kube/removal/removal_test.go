@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/kube/removal"
 )
 
-// P-41, P-43: the sooner of the two ends of a drain counts, and it is written onto a claim that is deleted.
+// P-41, P-43: the earlier of two deadlines of a drain counts, and it is written onto a deleted claim.
 func TestTheSoonerEndOfADrainCounts(t *testing.T) {
 	t.Parallel()
 	now := controllertest.Start()

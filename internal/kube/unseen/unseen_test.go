@@ -48,8 +48,8 @@ func claimOf(version string) *karpenterv1.NodeClaim {
 	return &karpenterv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: version}}
 }
 
-// B-12: a step that would begin from an object older than what this process wrote of it waits for the cache: until
-// that has caught up, 5 s at most. What is not known to be older is not waited for.
+// B-12: a step waits for the cache while that has an older object than this process wrote, for at most 5 s. It does
+// not wait if the object is not known to be older.
 func TestAStepWaitsForWhatItsOwnProcessWrote(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
@@ -105,8 +105,8 @@ func TestAStepWaitsForWhatItsOwnProcessWrote(t *testing.T) {
 	}
 }
 
-// B-12: of an object whose last finalizer was taken off the answer has the version that it had before: while the cache
-// shows it, no step begins. One of the same name that comes after it is another.
+// B-12: the answer to the removal of an object's last finalizer has the object's old version. While the cache shows
+// the object, no step starts. A later object of the same name is another one.
 func TestAStepWaitsForTheEndThatItsOwnProcessWrote(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)

@@ -1,6 +1,6 @@
-// Package account is an AWS account within this process: the endpoint of package ec2test, by the clock of the machine,
-// with what a cluster on EKS has (E-63). Programs reach it through the real SDK by the environment that [Account.Env]
-// returns.
+// Package account is an AWS account within this process, with what a cluster on EKS has (E-63). It is the endpoint of
+// package ec2test with the machine's clock. Programs reach it through the real SDK, with the environment that
+// [Account.Env] returns.
 package account
 
 import (
@@ -25,19 +25,18 @@ import (
 const (
 	// ID is the account's number.
 	ID = ec2test.Account
-	// Region is that of the account.
+	// Region is the account's region.
 	Region = "us-east-1"
-	// Role is that of nodes.
+	// Role is the role of nodes.
 	Role = "KarpenterNodeRole"
 	// readHeaders bounds the head of a request; answers of queues may take longer than any bound.
 	readHeaders = 10 * time.Second
 )
 
-// User is somebody with an access key. So calls can be told apart by who made them.
+// User is an access key, so that calls can be told apart by caller.
 type User string
 
-// The users of an account. Joiner's is the one whose requests the endpoint holds against the policies that it has in
-// an account (E-58).
+// Users of an account. The endpoint checks Joiner's requests against Joiner's policies (E-58).
 const (
 	Joiner   User = ec2test.AccessKey
 	Kubelets User = "AKIAKUBELETLOCAL0001"
@@ -46,15 +45,15 @@ const (
 
 func (u User) secret() string { return "worth-nothing-" + strings.ToLower(string(u)) }
 
-// Options say what the account is like.
+// Options configure the account.
 type Options struct {
 	// Cluster is the name of the cluster that it has.
 	Cluster string
-	// Boot and Shut are how long instances start and end; those of ec2test when 0.
+	// Boot and Shut are how long instances take to start and to end; 0 means the defaults of ec2test.
 	Boot, Shut time.Duration
 }
 
-// Account is an AWS account that runs. Safe for concurrent use.
+// Account is a running AWS account. It is safe for concurrent use.
 type Account struct {
 	*ec2test.Server
 	Cluster string // its name
@@ -70,8 +69,8 @@ type Account struct {
 	version string // minor, as in 1.36
 }
 
-// Start starts an account with a network in three zones, the role of nodes and the queue. The cluster and its images
-// come with Adopt. The caller must call Stop.
+// Start starts an account with a network in three zones, the role of nodes and the queue. Adopt adds the cluster and
+// its images. The caller must call Stop.
 func Start(o Options) (*Account, error) {
 	if o.Cluster == "" {
 		return nil, errors.New("account: Options.Cluster is empty: a name is needed")
@@ -100,7 +99,7 @@ func Start(o Options) (*Account, error) {
 	return a, nil
 }
 
-// Stop ends it; calls under way are cut off.
+// Stop stops the account; calls under way are cut off.
 func (a *Account) Stop() error {
 	if err := a.http.Close(); err != nil {
 		return fmt.Errorf("account: %w", err)
@@ -111,8 +110,8 @@ func (a *Account) Stop() error {
 	return nil
 }
 
-// Adopt makes a Kubernetes cluster that of the account: EKS tells its endpoint, authority and service addresses, and
-// there are images for its version.
+// Adopt makes a Kubernetes cluster the account's. EKS then returns its endpoint, CA and service addresses, and there
+// are images for its version.
 func (a *Account) Adopt(ctx context.Context, cluster *rest.Config) error {
 	config := rest.CopyConfig(cluster)
 	if err := rest.LoadTLSFiles(config); err != nil {
@@ -141,23 +140,23 @@ func (a *Account) Adopt(ctx context.Context, cluster *rest.Config) error {
 	return nil
 }
 
-// Version is the cluster's, major and minor.
+// Version returns the cluster's version, major and minor.
 func (a *Account) Version() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.version
 }
 
-// Env returns the environment in which a program reaches the account as a user.
+// Env returns the environment with which a program reaches the account as a user.
 func (a *Account) Env(user User) []string {
 	return []string{
 		"AWS_ENDPOINT_URL=" + a.URL(), "AWS_REGION=" + Region, "AWS_DEFAULT_REGION=" + Region, "AWS_ACCESS_KEY_ID=" +
 			string(user), "AWS_SECRET_ACCESS_KEY=" + user.secret(),
-		"AWS_EC2_METADATA_DISABLED=true", // there is no instance around the program
+		"AWS_EC2_METADATA_DISABLED=true", // the program does not run on an instance
 	}
 }
 
-// Config is the same for a client of the SDK.
+// Config is Env as a configuration of the SDK.
 func (a *Account) Config(user User) aws.Config {
 	return aws.Config{
 		Region: Region, BaseEndpoint: aws.String(a.URL()), Credentials: Static(string(user), user.secret()),
@@ -171,15 +170,15 @@ func Static(id, secret string) aws.CredentialsProvider {
 	})
 }
 
-// note keeps what should not have been asked.
+// note records an unexpected request.
 func (a *Account) note(text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.unknown = append(a.unknown, text)
 }
 
-// Unknown returns what should not have been asked: an action or a parameter that the endpoint does not know, and what
-// Joiner's policies do not allow it.
+// Unknown returns unexpected requests: those with an action or a parameter that the endpoint does not know, and those
+// that Joiner's policies do not allow.
 func (a *Account) Unknown() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 
 func encode(text []byte) string { return base64.StdEncoding.EncodeToString(text) }
 
-// release is a kind of image, with the public parameter that names the newest.
+// release is a kind of image, with the public parameter that names the newest one.
 type release struct {
 	name, parameter string
-	gib             int // of its root volume: that of Bottlerocket has no pods and no images
+	gib             int // of its root volume; Bottlerocket's has no pods and no images
 }
 
 func releases() []release {
@@ -27,8 +27,8 @@ func releases() []release {
 	}
 }
 
-// Release publishes new images of every kind for the cluster's version, as Amazon does every week or two: the public
-// parameters name them from now on, and the older ones stay. It returns them.
+// Release publishes new images of every kind for the cluster's version, as Amazon does every week or two, and returns
+// them. The public parameters name them from now on; older images stay.
 func (a *Account) Release(day time.Time) []ec2test.Image {
 	var images []ec2test.Image
 	for _, kind := range releases() {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// mediaType is that of the parts which nodeadm reads. It leaves all others to cloud-init.
+// mediaType is the type of the parts that nodeadm reads. It leaves all others to cloud-init.
 const mediaType = "application/node.eks.aws"
 
 // nodeConfig is nodeadm's NodeConfig, with every field of its reference.
@@ -56,9 +56,9 @@ type nodeConfigSpec struct {
 	Gates map[string]bool `json:"featureGates"`
 }
 
-// AL2023 reads user data as nodeadm does: the NodeConfigs of a multipart document one after the other, or one that is
-// the whole. Of what several say the later wins, but flags of the kubelet are appended. Errors name the part, counted
-// from 1, and what is wrong there.
+// AL2023 reads user data like nodeadm: the NodeConfigs of a multipart document one after the other, or a single one.
+// Later values win, but flags of the kubelet are appended. Errors name the part, counted from 1, and what is wrong
+// there.
 func AL2023(data []byte) (Config, error) {
 	if len(data) > maxSize {
 		return Config{}, fmt.Errorf("the user data has %d bytes; at most %d are allowed", len(data), maxSize)
@@ -76,7 +76,7 @@ func AL2023(data []byte) (Config, error) {
 	return merged.config()
 }
 
-// document is a NodeConfig and where it stands.
+// document is a NodeConfig and its place.
 type document struct {
 	where string
 	text  []byte
@@ -135,7 +135,7 @@ func nodeConfigs(data []byte) ([]document, error) {
 	return found, nil
 }
 
-// split parts a text into its documents of YAML.
+// split splits a text into its YAML documents.
 func split(where string, text []byte) ([]document, error) {
 	var all []document
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
@@ -153,7 +153,7 @@ func split(where string, text []byte) ([]document, error) {
 	}
 }
 
-// addTo reads a NodeConfig over what earlier ones said: fields that it does not have stay.
+// addTo merges a NodeConfig over earlier ones: fields that it does not have stay.
 func (d document) addTo(merged *nodeConfigSpec) error {
 	var alone nodeConfig
 	if err := yaml.UnmarshalStrict(d.text, &alone); err != nil {
@@ -175,7 +175,7 @@ func (d document) addTo(merged *nodeConfigSpec) error {
 	return nil
 }
 
-// deepen merges maps within maps; of all else the later wins.
+// deepen merges maps recursively; other later values win.
 func deepen(earlier, later map[string]any) map[string]any {
 	all := maps.Clone(earlier)
 	if all == nil {
@@ -192,7 +192,7 @@ func deepen(earlier, later map[string]any) map[string]any {
 	return all
 }
 
-// config is what the kubelet gets that nodeadm starts.
+// config returns the configuration with which nodeadm starts the kubelet.
 func (s *nodeConfigSpec) config() (Config, error) {
 	c := Config{
 		Cluster: Cluster{Name: s.Cluster.Name, Endpoint: s.Cluster.Endpoint, CA: s.Cluster.CA, CIDR: s.Cluster.CIDR},

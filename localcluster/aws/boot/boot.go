@@ -1,6 +1,6 @@
-// Package boot reads an instance's user data as the software of its image does when the machine starts, and says what
-// kubelet would come of it, or why none would. It was written from the documentation of that software, not from our
-// writer (package userdata), so that a mistake there cannot hide here (E-32, E-33).
+// Package boot reads an instance's user data as the software of its image does when the machine starts, and says which
+// kubelet would result, or why none would. It was written from the documentation of that software, not from our writer
+// (package userdata), so that a mistake there cannot hide here (E-32, E-33).
 //
 //   - [AL2023] stands for nodeadm and the kubelet that it starts.
 //   - [Bottlerocket] stands for Bottlerocket's early-boot-config and its kubelet.
@@ -24,7 +24,7 @@ import (
 	kubeletapis "k8s.io/kubelet/pkg/apis"
 )
 
-// maxSize is how many bytes of user data EC2 takes, before base64.
+// Config is the configuration of the kubelet that would start.
 const maxSize = 16 << 10
 
 // Config is what a kubelet would be started with.
@@ -34,7 +34,7 @@ type Config struct {
 	Taints  []corev1.Taint
 	MaxPods int32 // 0: what the machine computes by itself
 	DNS     []string
-	// Reserved amounts and thresholds, by resource or signal; nil where the machine's own hold.
+	// Reserved amounts and thresholds, by resource or signal; nil means the machine's own.
 	KubeReserved, SystemReserved, EvictionHard map[string]string
 	// Disks says that the instance's own disks become one volume for pods and images.
 	Disks bool
@@ -44,10 +44,10 @@ type Config struct {
 type Cluster struct {
 	Name, Endpoint string
 	CA             []byte // PEM
-	CIDR           string // of Services; Bottlerocket is not told it
+	CIDR           string // of Services; not given to Bottlerocket
 }
 
-// check finds what a kubelet would refuse to start with.
+// check returns what a kubelet would refuse at its start.
 func (c *Config) check() error {
 	var wrong []error
 	if c.Cluster.Name == "" {
@@ -77,7 +77,7 @@ func (c *Config) check() error {
 	return errors.Join(wrong...)
 }
 
-// checkLabel refuses what a kubelet may not say of itself: it ends with an error at its start.
+// checkLabel refuses labels that a kubelet may not give itself: it would exit with an error.
 func checkLabel(key, value string) error {
 	for _, problem := range append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...) {
 		return fmt.Errorf("--node-labels: %s=%s: %s", key, value, problem)
@@ -106,7 +106,7 @@ func checkTaint(t corev1.Taint) error {
 	return nil
 }
 
-// pairs reads a=b,c=d, as the kubelet's flags do.
+// pairs parses a=b,c=d like the kubelet's flags.
 func pairs(text string) (map[string]string, error) {
 	all := map[string]string{}
 	for pair := range strings.SplitSeq(text, ",") {

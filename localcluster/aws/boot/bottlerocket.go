@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// kubernetesSettings are settings.kubernetes that matter here. The others are known by name only.
+// kubernetesSettings are the parts of settings.kubernetes that matter here. Only the names of the others are known.
 type kubernetesSettings struct {
 	Name           string              `toml:"cluster-name"`
 	Endpoint       string              `toml:"api-server"`
@@ -26,7 +26,7 @@ type kubernetesSettings struct {
 	EvictionHard   map[string]string   `toml:"eviction-hard"`
 }
 
-// otherSettings returns the names below settings.kubernetes that Bottlerocket 1.50 knows beside those above.
+// otherSettings returns the other names below settings.kubernetes that Bottlerocket 1.50 knows.
 func otherSettings() []string {
 	return strings.Fields(`allowed-unsafe-sysctls authentication-mode bootstrap-token cloud-provider cluster-domain
 		container-log-max-files container-log-max-size container-log-max-workers container-log-monitor-interval
@@ -40,8 +40,8 @@ func otherSettings() []string {
 		topology-manager-scope`)
 }
 
-// Bottlerocket reads user data as Bottlerocket does: settings in TOML. What it does not know below settings.kubernetes
-// it refuses.
+// Bottlerocket reads user data like Bottlerocket: settings in TOML. It refuses unknown names below
+// settings.kubernetes.
 func Bottlerocket(data []byte) (Config, error) {
 	if len(data) > maxSize {
 		return Config{}, fmt.Errorf("the user data has %d bytes; at most %d are allowed", len(data), maxSize)
@@ -104,7 +104,7 @@ func (s *kubernetesSettings) config() (Config, error) {
 	return c, c.check()
 }
 
-// mountsDisks reports whether a bootstrap command makes a volume of the instance's disks.
+// mountsDisks reports whether a bootstrap command makes a volume from the instance's disks.
 func mountsDisks(settings map[string]any) (bool, error) {
 	text, err := toml.Marshal(map[string]any{"commands": settings["bootstrap-commands"]})
 	if settings["bootstrap-commands"] == nil || err != nil {

@@ -21,25 +21,25 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// Options say how to start a cluster.
+// Options configure a cluster.
 type Options struct {
 	Rig     rig.Options
 	Account account.Options
-	// At is where the account is, when it is not to be one of this process; Account does not count then.
+	// At is an account outside of this process; then Account is ignored.
 	At *Site
 	// Every is how often kubelets look for instances; see package kubelets.
 	Every time.Duration
 }
 
-// Site is an account at a server that speaks AWS's protocols and knows nothing of the cluster: Joiner is told by its
-// settings what EKS would tell it (E-64).
+// Site is an account at a server that speaks AWS's protocols and does not know the cluster. Joiner gets by flags what
+// EKS would say (E-64).
 type Site struct {
 	AWS            aws.Config
 	Env            []string // by which Joiner reaches it as the same user
 	Cluster, Queue string   // name and name or URL
 }
 
-// Cluster is a control plane with Joiner, and the account that its nodes are from; nil when that is a Site.
+// Cluster is a control plane with Joiner. Account is the source of its nodes; nil for a Site.
 type Cluster struct {
 	*rig.Rig
 	Account  *account.Account
@@ -47,7 +47,7 @@ type Cluster struct {
 }
 
 // Start starts the account, the control plane, kubelets and, unless Options.Rig says otherwise, Joiner. The caller
-// must call Stop. On an error nothing is left behind.
+// must call Stop. After an error nothing is left behind.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	c := &Cluster{}
 	if o.At == nil {
@@ -59,7 +59,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		o.At = &Site{AWS: a.Config(account.Kubelets), Env: a.Env(account.Joiner), Cluster: a.Cluster, Queue: a.Queue}
 	}
 	later := o.Rig.WithoutJoiner
-	o.Rig.WithoutJoiner = true // it asks for the cluster, which is not there yet
+	o.Rig.WithoutJoiner = true // it asks EKS for the cluster, which is not there yet
 	o.Rig.Args = slices.Concat(o.Rig.Args, []string{"--cluster-name", o.At.Cluster, "--interruption-queue",
 		o.At.Queue})
 	o.Rig.Env = slices.Concat(o.Rig.Env, o.At.Env)
@@ -79,7 +79,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// startJoiner starts Joiner, which asks EKS for the cluster; where there is none it is told by flags.
+// startJoiner starts Joiner, which asks EKS about the cluster. Without EKS it gets flags instead.
 func (c *Cluster) startJoiner(ctx context.Context) error {
 	if c.Account != nil {
 		return c.StartJoiner(ctx)
@@ -91,7 +91,7 @@ func (c *Cluster) startJoiner(ctx context.Context) error {
 	return c.StartJoiner(ctx, flags...)
 }
 
-// facts are the flags that say what EKS would.
+// facts returns the flags for what EKS would say.
 func (c *Cluster) facts(ctx context.Context) ([]string, error) {
 	admin, err := c.Cluster.RESTConfig("admin")
 	if err != nil {
@@ -115,7 +115,7 @@ func (c *Cluster) facts(ctx context.Context) ([]string, error) {
 	}, nil
 }
 
-// join brings control plane and account together.
+// join connects the control plane and the account.
 func (c *Cluster) join(ctx context.Context, o Options) error {
 	admin, err := c.Cluster.RESTConfig("admin")
 	if err != nil {

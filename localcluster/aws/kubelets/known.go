@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// known is what does not change: it is asked for once.
+// known caches what never changes.
 type known struct {
 	mu     sync.Mutex
 	types  map[types.InstanceType]types.InstanceTypeInfo

@@ -1,9 +1,9 @@
-// Package kubelets makes nodes of EC2 instances that nobody boots: it polls DescribeInstances, reads the user data of
-// each running instance of a cluster as its image's software would (package boot), and registers the Node that its
-// kubelet would. KWOK plays the kubelet from there on. When an instance has ended, its Node is deleted, as the cloud
-// controller manager does.
+// Package kubelets makes nodes of EC2 instances that nobody boots. It polls DescribeInstances, and reads the user data
+// of each running instance of a cluster as its image's software would (package boot). It registers the Node that the
+// kubelet would register; from then on KWOK plays the kubelet. When an instance has ended, its Node is deleted, as by
+// the cloud controller manager.
 //
-// It knows AWS by the SDK only, so that it works with any server that speaks EC2's protocol (E-64).
+// It knows AWS through the SDK only, so that it works with any server that speaks EC2's protocol (E-64).
 package kubelets
 
 import (
@@ -33,11 +33,11 @@ import (
 const (
 	// clusterTag is on every instance of a cluster, with the cluster's name.
 	clusterTag = "eks:eks-cluster-name"
-	// every is how often instances are listed where Options do not say.
+	// every is the default time between two listings of instances.
 	every = time.Second
-	// atOnce is how many instances boot at the same time.
+	// atOnce is how many instances may boot at the same time.
 	atOnce = 8
-	// absences is in how many listings one after the other an instance must be missing until it counts as gone.
+	// absences is how many listings in a row have to lack an instance until it counts as gone.
 	absences = 3
 )
 
@@ -45,8 +45,8 @@ const (
 type Options struct {
 	AWS     aws.Config
 	Cluster string // name
-	// Kube has the credentials of kubelets and of the cloud controller manager. Where a Node registers is told by its
-	// instance's user data.
+	// Kube has the credentials of kubelets and of the cloud controller manager. The user data of an instance says
+	// where its Node registers.
 	Kube  *rest.Config
 	Every time.Duration // between two listings; a second when 0
 	Log   io.Writer     // a line for each node that comes, goes or does not come; nil for none
@@ -63,9 +63,9 @@ type Kubelets struct {
 
 	mu       sync.Mutex
 	nodes    map[string]string // by instance: the name of its Node
-	missing  map[string]int    // by instance with a Node: in how many listings it was not
+	missing  map[string]int    // by instance with a Node: how many listings have lacked it
 	failed   map[string]string // by instance: why there is no node
-	hopeless map[string]bool   // by instance: it will not be tried again
+	hopeless map[string]bool   // by instance: it is not tried again
 	clients  map[string]kubernetes.Interface
 }
 
@@ -94,7 +94,7 @@ func Start(o Options) (*Kubelets, error) {
 	return k, nil
 }
 
-// Stop ends it. Nodes stay.
+// Stop stops making nodes. Existing Nodes stay.
 func (k *Kubelets) Stop() {
 	k.cancel()
 	<-k.done
@@ -126,7 +126,7 @@ func (k *Kubelets) run(ctx context.Context) {
 	}
 }
 
-// adopt takes over the nodes that are there.
+// adopt takes over the existing Nodes.
 func (k *Kubelets) adopt(ctx context.Context) error {
 	list, err := k.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -193,7 +193,7 @@ func (k *Kubelets) wants(id string) bool {
 	return k.nodes[id] == "" && !k.hopeless[id]
 }
 
-// bootAll boots instances, some of them at the same time.
+// bootAll boots instances, several at the same time.
 func (k *Kubelets) bootAll(ctx context.Context, fresh []types.Instance) {
 	var all sync.WaitGroup
 	places := make(chan struct{}, atOnce)
@@ -207,7 +207,7 @@ func (k *Kubelets) bootAll(ctx context.Context, fresh []types.Instance) {
 	all.Wait()
 }
 
-// tell keeps and logs why an instance has no node; each reason once.
+// tell records and logs why an instance has no node, each reason once.
 func (k *Kubelets) tell(id string, err error) {
 	k.mu.Lock()
 	before := k.failed[id]
@@ -223,13 +223,13 @@ func (k *Kubelets) tell(id string, err error) {
 	}
 }
 
-// unreadableError says that an instance will never be a node, since nothing reads its user data again.
+// unreadableError says that an instance will never be a node, since its user data is read only once.
 type unreadableError struct{ err error }
 
 func (u *unreadableError) Error() string { return "its user data cannot be used: " + u.err.Error() }
 func (u *unreadableError) Unwrap() error { return u.err }
 
-// boot does what the machine does when it starts, up to the registration of its Node.
+// boot does what the machine does at its start, up to the registration of its Node.
 func (k *Kubelets) boot(ctx context.Context, i types.Instance) error {
 	config, image, err := k.read(ctx, i)
 	if err != nil {
@@ -307,7 +307,7 @@ func UserData(ctx context.Context, client *ec2.Client, instance string) ([]byte,
 	return data, nil
 }
 
-// join returns a client for the API server that user data names, trusting only the authority that it names.
+// join returns a client for the API server in the user data; it trusts only the CA in the user data.
 func (k *Kubelets) join(cluster boot.Cluster) (kubernetes.Interface, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -325,8 +325,8 @@ func (k *Kubelets) join(cluster boot.Cluster) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// ended returns the nodes whose instances have ended, by instance. What is shutting down has ended for its pods, but
-// EC2 may take a while: the Node stays until then.
+// ended returns the nodes whose instances have ended, by instance. An instance that is shutting down has ended for its
+// pods, but EC2 may take a while: its Node stays until then.
 func (k *Kubelets) ended(listed map[string]types.Instance) map[string]string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -350,7 +350,7 @@ func (k *Kubelets) ended(listed map[string]types.Instance) map[string]string {
 	return gone
 }
 
-// remove deletes the Node of an instance that has ended, unless the name belongs to another by now.
+// remove deletes the Node of an instance that has ended, unless the name belongs to another one by now.
 func (k *Kubelets) remove(ctx context.Context, id, name string) {
 	nodes := k.kube.CoreV1().Nodes()
 	node, err := nodes.Get(ctx, name, metav1.GetOptions{})
@@ -369,7 +369,7 @@ func (k *Kubelets) remove(ctx context.Context, id, name string) {
 	k.hopeless[id] = true // it may be listed for an hour
 }
 
-// logf writes a line; whole, whoever else writes.
+// logf writes a line as a whole, also with concurrent writers.
 func (k *Kubelets) logf(format string, args ...any) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

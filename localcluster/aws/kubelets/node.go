@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// lost is the share of memory that firmware and kernel keep of what EC2 advertises, in percent.
+	// lost is the share of EC2's advertised memory that firmware and kernel keep, in percent.
 	lost = 6
 	mib  = 1 << 20
 	gib  = 1 << 30
 )
 
-// machine is what an instance is made of.
+// machine describes an instance.
 type machine struct {
 	kind   types.InstanceTypeInfo
 	image  types.Image
@@ -30,7 +30,7 @@ type machine struct {
 	region string
 }
 
-// newNode returns the Node as its kubelet registers it and the cloud controller manager labels it.
+// newNode returns the Node, as its kubelet registers it and the cloud controller manager labels it.
 func newNode(i types.Instance, c boot.Config, m machine) *corev1.Node {
 	name := hostname(i, m.region)
 	architecture := architectureOf(m)
@@ -67,7 +67,7 @@ func newNode(i types.Instance, c boot.Config, m machine) *corev1.Node {
 	}
 }
 
-// hostname is the private name that EC2 gives; a server that gives none is taken to name by address.
+// hostname returns the private name that EC2 gives. For a server that gives none it builds one from the address.
 func hostname(i types.Instance, region string) string {
 	if name := aws.ToString(i.PrivateDnsName); name != "" {
 		return name
@@ -86,7 +86,7 @@ func architectureOf(m machine) string {
 	return "amd64"
 }
 
-// capacityOf is what the machine has.
+// capacityOf returns the capacity of the machine.
 func capacityOf(c boot.Config, m machine) corev1.ResourceList {
 	cores, memory := coresOf(m.kind), int64(0)
 	if m.kind.MemoryInfo != nil {
@@ -115,18 +115,18 @@ func coresOf(kind types.InstanceTypeInfo) int64 {
 	return int64(aws.ToInt32(kind.VCpuInfo.DefaultVCpus))
 }
 
-// podsOf is how many pods the kubelet takes: nodeadm counts the addresses that the machine can have, where nobody
-// says.
+// podsOf returns how many pods the kubelet accepts. Without a setting, nodeadm counts the addresses that the machine
+// can have.
 func podsOf(c boot.Config, kind types.InstanceTypeInfo) int64 {
 	network := kind.NetworkInfo
 	if c.MaxPods > 0 || network == nil {
-		return int64(cmp.Or(c.MaxPods, 110)) // 110 is the kubelet's own
+		return int64(cmp.Or(c.MaxPods, 110)) // 110 is the kubelet's default
 	}
 	return int64(aws.ToInt32(network.MaximumNetworkInterfaces))*int64(aws.ToInt32(network.Ipv4AddressesPerInterface)-
 		1) + 2
 }
 
-// devicesOf are the GPUs that device plugins would tell.
+// devicesOf returns the GPUs that device plugins would report.
 func devicesOf(kind types.InstanceTypeInfo) map[corev1.ResourceName]int64 {
 	counts := map[corev1.ResourceName]int64{}
 	if kind.GpuInfo == nil {
@@ -143,8 +143,7 @@ func devicesOf(kind types.InstanceTypeInfo) map[corev1.ResourceName]int64 {
 	return counts
 }
 
-// allocatableOf is what the kubelet leaves to pods: what is reserved is taken off, and the memory and disk at which it
-// evicts.
+// allocatableOf returns what the kubelet leaves for pods: the capacity without reservations and eviction thresholds.
 func allocatableOf(capacity corev1.ResourceList, c boot.Config) corev1.ResourceList {
 	left := capacity.DeepCopy()
 	take := func(name corev1.ResourceName, amount resource.Quantity) {
@@ -179,7 +178,7 @@ func allocatableOf(capacity corev1.ResourceList, c boot.Config) corev1.ResourceL
 	return left
 }
 
-// threshold reads an amount or a percentage of a whole.
+// threshold parses an amount or a percentage of a whole.
 func threshold(text string, whole resource.Quantity) resource.Quantity {
 	if percent, is := strings.CutSuffix(text, "%"); is {
 		if share, err := resource.ParseQuantity(percent); err == nil {
@@ -194,7 +193,7 @@ func threshold(text string, whole resource.Quantity) resource.Quantity {
 	return amount
 }
 
-// reservedBySize is what nodeadm and Bottlerocket keep for the kubelet where nobody says: memory by pods, and of the
+// reservedBySize returns what nodeadm and Bottlerocket reserve for the kubelet by default: memory by pods, and of the
 // first core 6 %, the second 1 %, the next two 0.5 %, all others 0.25 %.
 func reservedBySize(capacity corev1.ResourceList) map[string]string {
 	cores, shares := capacity.Cpu().Value(), []int64{600, 100, 50, 50} // in hundredths of a percent
@@ -213,16 +212,16 @@ func reservedBySize(capacity corev1.ResourceList) map[string]string {
 	}
 }
 
-// bottlerocketData is the device on which Bottlerocket keeps pods and images; its root volume is for itself.
+// bottlerocketData is the device on which Bottlerocket keeps pods and images; its root volume holds the system.
 const bottlerocketData = "/dev/xvdb"
 
-// diskSize is the size of the volume that pods and images are on, in GiB.
+// diskSize returns the size of the volume for pods and images, in GiB.
 func diskSize(i types.Instance, image types.Image, volumes []types.Volume) int64 {
 	device := aws.ToString(i.RootDeviceName)
 	if isBottlerocket(image) {
 		device = bottlerocketData
 	}
-	largest := int64(0) // of a server that does not say which is on which device
+	largest := int64(0) // for a server that does not say which volume is on which device
 	for _, v := range volumes {
 		size := int64(aws.ToInt32(v.Size))
 		for _, at := range v.Attachments {

@@ -1,7 +1,7 @@
 // Command attack tells the attacks of docs/autonode-bypass.md and docs/control-plane-bypass.md as one story (A-50). It
-// runs the tests that try them, on real control planes, and prints for each attempt what the page says, what the tests
-// saw, who noticed, and after how long. It exits with 1 when a test fails, or when nothing was seen of an attempt that
-// the page says is tried.
+// runs their tests on real control planes. For each attempt it prints what the page says, what the tests saw, who
+// noticed, and after how long. It exits with 1 when a test fails, or when nothing was seen of an attempt that the page
+// says is tried.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/attack"
 )
 
-// pages are those that the story is made of, in its order, beside the folder localcluster.
+// pages are the pages of the story, in its order, in the folder docs.
 var pages = []string{"autonode-bypass.md", "control-plane-bypass.md"}
 
 func main() {
@@ -90,7 +90,7 @@ func matches(pattern *regexp.Regexp, attempt attack.Attempt) bool {
 		slices.ContainsFunc(attempt.Tests, pattern.MatchString)
 }
 
-// homesOf finds the package of each test below a folder, by the name of the test.
+// homesOf returns the package of each test below a folder, by the name of the test.
 func homesOf(folder string) (map[string]string, error) {
 	homes := map[string]string{}
 	declared := regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)

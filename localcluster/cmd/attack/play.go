@@ -22,10 +22,10 @@ type event struct {
 	Elapsed float64 // seconds
 }
 
-// limit is how long the tests of one package may take.
+// limit bounds the tests of one package.
 const limit = time.Hour
 
-// play runs tests of a package and hands the teller what they say.
+// play runs tests of a package and passes their output to the teller.
 func play(ctx context.Context, home string, tests []string, t *teller) error {
 	pattern := "^(" + strings.Join(tests, "|") + ")$"
 	command := exec.CommandContext(ctx, "go", "test", "-json", "-trimpath", "-count=1", "-timeout="+limit.String(),
@@ -44,14 +44,14 @@ func play(ctx context.Context, home string, tests []string, t *teller) error {
 	for lines.Scan() {
 		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			continue // what the go command itself prints
+			continue // output of the go command itself
 		}
 		t.hears(e)
 	}
 	err = errors.Join(lines.Err(), command.Wait())
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && ctx.Err() == nil {
-		err = nil // a test failed: the teller knows, or has to be told
+		err = nil // a test failed, which the teller knows or will be told
 	}
 	if err != nil {
 		return fmt.Errorf("the tests of %s: %w", home, err)

@@ -11,22 +11,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/attack"
 )
 
-// test is what became of one.
+// test is the result of a test.
 type test struct {
 	ended, passed bool
 	took          time.Duration
 	seen          []attack.Seen
-	output        []string // all lines, for a test that fails
+	output        []string // all lines, for failed tests
 }
 
-// teller prints attempts in the order of the pages, each as soon as all of its tests have ended.
+// teller prints attempts in the order of the pages, each one as soon as all its tests have ended.
 type teller struct {
 	out      io.Writer
 	attempts []attack.Attempt
-	next     int // the first attempt that is not told yet
+	next     int // the first attempt that was not printed yet
 	section  string
 	tests    map[string]*test
-	silent   []string // attempts of which nothing was seen, or no refusal where the page tells of one
+	silent   []string // attempts without anything seen, or without the refusal that the page promises
 	latest   time.Duration
 }
 
@@ -34,7 +34,7 @@ func newTeller(out io.Writer, attempts []attack.Attempt) *teller {
 	return &teller{out: out, attempts: attempts, tests: map[string]*test{}}
 }
 
-// hears takes one event of a run.
+// hears handles one event of a run.
 func (t *teller) hears(e event) {
 	name, _, sub := strings.Cut(e.Test, "/")
 	if name == "" {
@@ -55,7 +55,7 @@ func (t *teller) hears(e event) {
 		if !sub {
 			of.ended, of.passed = true, e.Action == "pass"
 		}
-		// a test does not count the time of its parallel subtests
+		// the time of a test does not include its parallel subtests
 		of.took = max(of.took, time.Duration(e.Elapsed*float64(time.Second)))
 		if !sub {
 			t.tell()
@@ -63,7 +63,7 @@ func (t *teller) hears(e event) {
 	}
 }
 
-// missing ends the tests of a package that did not say how they ended: it could not be built, or it died.
+// missing ends tests without a result: their package could not be built, or it died.
 func (t *teller) missing(names []string) {
 	for _, name := range names {
 		if t.tests[name] == nil {
@@ -124,23 +124,23 @@ func (t *teller) one(number int, a attack.Attempt) {
 	}
 }
 
-// plain takes the marks of Markdown off a text.
+// plain removes the Markdown marks from a text.
 func plain(text string) string {
 	return strings.NewReplacer("`", "", "**", "").Replace(text)
 }
 
-// most is how many different things of a kind are told of one attempt.
+// most is how many different observations of a kind are printed for one attempt.
 const most = 3
 
-// group is what was seen several times in the same way.
+// group is an observation that was made several times.
 type group struct {
-	last    attack.Seen // of a refusal the text may differ: the last one is closest to what the attempt is about
+	last    attack.Seen // the last observation: texts of refusals differ, and the last one fits the attempt best
 	count   int
 	longest time.Duration
 }
 
-// summary has a line for each thing that was seen, in the order of first sight: how often, by whom, an example, and
-// the longest time. Waits are told only where nothing else was seen.
+// summary returns a line for each kind of observation, in the order of first sight: how often, by whom, an example,
+// and the longest time. Waits are included only if nothing else was seen.
 func summary(seen []attack.Seen) []string {
 	specific := slices.ContainsFunc(seen, func(s attack.Seen) bool { return s.How != attack.Waited })
 	var groups []*group
@@ -193,7 +193,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// end prints the sum, and reports whether something is not as the pages say.
+// end prints the summary, and reports whether something differs from the pages.
 func (t *teller) end(took time.Duration) (failed bool) {
 	outcomes, failures, tests := map[string]int{}, 0, 0
 	for _, a := range t.attempts {
@@ -221,7 +221,7 @@ func (t *teller) end(took time.Duration) (failed bool) {
 	return failures > 0 || len(t.silent) > 0
 }
 
-// outcomeOf is the kind of an outcome that a page tells.
+// outcomeOf returns the kind of an outcome on a page.
 func outcomeOf(text string) string {
 	for _, kind := range []string{"refused", "repaired", "no effect", "reported", "open", "by design", "judged",
 		"restored"} {

@@ -1,5 +1,5 @@
-// Command churn lets random users loose on a local cluster with Joiner in it, and judges what comes of it; see package
-// churn and docs/churn.md. The exit code is 0 only if nothing was wrong.
+// Command churn lets random users loose on a local cluster with Joiner in it, and judges the result; see package churn
+// and docs/churn.md. The exit code is 0 only if nothing was wrong.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// settings are what the command line says.
+// settings are the options of the command line.
 type settings struct {
 	rig.Options
 	seed   int64
@@ -96,7 +96,7 @@ func run(ctx context.Context, with settings) error {
 			fmt.Printf("the cluster runs until Ctrl-C: export KUBECONFIG=%s\n", town.Cluster.AdminKubeconfig())
 			<-ctx.Done()
 		}
-		if err := town.Stop(); err != nil { // another seed needs a cluster in which nothing is left
+		if err := town.Stop(); err != nil { // the next seed needs a clean cluster
 			return err
 		}
 		town = nil

@@ -34,9 +34,8 @@ func runAPIServer() int {
 	return cli.Run(command)
 }
 
-// newAPIServerCommand returns the kube-apiserver command with one admission plugin more than upstream's. Upstream's
-// command keeps its options to itself, so this one is put together from the same exported parts: options, flags, and
-// app.Run.
+// newAPIServerCommand returns the kube-apiserver command with an additional admission plugin. Upstream's command hides
+// its options, so this one is assembled from the same exported parts: options, flags and app.Run.
 func newAPIServerCommand() (*cobra.Command, error) {
 	server := options.NewServerRunOptions()
 	gates, mutable := server.GenericServerRunOptions.ComponentGlobalsRegistry.FeatureGateFor(
@@ -64,7 +63,7 @@ func newAPIServerCommand() (*cobra.Command, error) {
 	return command, nil
 }
 
-// serveAPI runs the server of these options until the process is asked to end. Flags have been parsed.
+// serveAPI runs the server until the process is asked to end. Flags must have been parsed.
 func serveAPI(command *cobra.Command, server *options.ServerRunOptions, gates featuregate.MutableFeatureGate) error {
 	registry := server.GenericServerRunOptions.ComponentGlobalsRegistry
 	if err := registry.Set(); err != nil { // gates and versions, before anything asks for them

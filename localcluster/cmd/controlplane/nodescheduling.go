@@ -10,9 +10,9 @@ import (
 	"github.com/joiner-autoscaler/joiner/nodescheduling/plugin"
 )
 
-// addNodeScheduling makes the plugin of the node scheduling policy known to a kube-apiserver, off by default as its
-// feature gate is (N1, N5). It must be called before the flags are made, since these list plugins and gates. An error
-// is a gate of that name which is another one.
+// addNodeScheduling adds the plugin of the node scheduling policy to a kube-apiserver, off by default like its feature
+// gate (N1, N5). It must be called before the flags are made, since these list plugins and gates. It fails if another
+// gate has that name.
 func addNodeScheduling(options *genericoptions.AdmissionOptions, gates featuregate.MutableFeatureGate) error {
 	plugin.Register(options.Plugins)
 	options.RecommendedPluginOrder = ordered(options.RecommendedPluginOrder)
@@ -22,8 +22,8 @@ func addNodeScheduling(options *genericoptions.AdmissionOptions, gates featurega
 	})
 }
 
-// ordered puts the plugin behind all that change objects and before the validating webhooks, which cost more. The list
-// that it is given belongs to all servers of the process, so it is copied.
+// ordered puts the plugin after all plugins that change objects and before the validating webhooks, which cost more.
+// It copies the list, which all servers of the process share.
 func ordered(names []string) []string {
 	at := len(names)
 	if i := slices.Index(names, mutatingwebhook.PluginName); i >= 0 {

@@ -21,12 +21,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/aws/eks"
 )
 
-// onEC2Pods is how many pods the chapter on EC2 has: more than one node holds.
+// onEC2Pods is the number of pods in the chapter on EC2: more than fit on one node.
 const onEC2Pods = 12
 
-// onEC2 is the last chapter: a cluster whose nodes are instances of EC2. Its account is an endpoint in this process;
-// everything else is as on AWS: Joiner's calls go through the SDK, and each node comes from the user data of its
-// instance.
+// onEC2 is the last chapter: a cluster whose nodes are EC2 instances. Its account is an endpoint in this process.
+// Everything else is as on AWS: Joiner calls it through the SDK, and each node results from its instance's user data.
 func (s *story) onEC2(ctx context.Context) (err error) {
 	options := s.options
 	options.Log, options.NodeSchedulingPolicy = prefixed{os.Stdout, "ec2: "}, ""
@@ -111,7 +110,7 @@ func alive(ctx context.Context, c *eks.Cluster) (ids []string, table string, err
 	return ids, b.String(), nil
 }
 
-// sameStory demands that EC2 has just the instances that the NodeClaims name, and shows them.
+// sameStory checks that EC2 has exactly the instances that the NodeClaims name, and shows them.
 func sameStory(ctx context.Context, c *eks.Cluster) error {
 	var claims karpenterv1.NodeClaimList
 	if err := c.Client.List(ctx, &claims); err != nil {
@@ -135,7 +134,7 @@ func sameStory(ctx context.Context, c *eks.Cluster) error {
 	return nil
 }
 
-// takenBack has EC2 warn an instance, and waits until its node was drained and another is there.
+// takenBack makes EC2 give a warning for an instance, and waits until its node was drained and another one exists.
 func (s *story) takenBack(ctx context.Context, c *eks.Cluster) error {
 	ids, _, err := alive(ctx, c)
 	if err != nil {
@@ -169,7 +168,7 @@ func (s *story) takenBack(ctx context.Context, c *eks.Cluster) error {
 	return show(ctx, c.Rig, "$", "get", "events", "-A", "--field-selector=reason=SpotInterrupted")
 }
 
-// allEnded takes the work away, and waits until EC2 has no instance left.
+// allEnded removes the workload, and waits until EC2 has no instance left.
 func (s *story) allEnded(ctx context.Context, c *eks.Cluster) error {
 	if _, err := c.Kubectl(ctx, "", "scale", "deployment", "web", "--replicas=0"); err != nil {
 		return err

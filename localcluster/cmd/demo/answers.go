@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// question is what the demo asks joinerctl, and what has to come of it.
+// question is a question to joinerctl, with the expected answer.
 type question struct {
-	typed string // the command as a reader would type it
+	typed string // the command as readers would type it
 	args  []string
 	input string // of standard input
 	code  int
-	part  string // of the answer
+	part  string // of the expected answer
 }
 
-// asked demands the answer of a question, and shows it.
+// asked asks a question, checks the answer, and shows it.
 func (s *story) asked(ctx context.Context, q question) error {
 	command := s.Cluster.Program(ctx, s.joinerctl, q.args...)
 	command.Stdin = strings.NewReader(q.input)
@@ -36,13 +36,13 @@ func (s *story) asked(ctx context.Context, q question) error {
 	return nil
 }
 
-// explained demands that joinerctl names the cause for which a pod waits.
+// explained checks that joinerctl names the cause for which a pod waits.
 func (s *story) explained(ctx context.Context, pod, cause string) error {
 	return s.asked(ctx, question{typed: "joinerctl explain pod " + pod, args: []string{"explain", "pod", pod}, code: 1,
 		part: "waits: " + cause + "\n"})
 }
 
-// foretell asks what a narrower pool would do, before anybody narrows it. Nothing is written.
+// foretell asks what a narrower pool would do before anybody applies it. Nothing is written.
 func (s *story) foretell(ctx context.Context) error {
 	s.done("What would it do to allow three instance types only? joinerctl tells it of the cluster as it is, " +
 		"and writes nothing")
@@ -50,7 +50,7 @@ func (s *story) foretell(ctx context.Context) error {
 		args: []string{"simulate", "--change", "-"}, input: manifest("narrower"), part: "Drifted"})
 }
 
-// status asks for the one screen: at the end of the chapter nothing needs attention.
+// status runs joinerctl status: at the end of the chapter nothing needs attention.
 func (s *story) status(ctx context.Context) error {
 	s.done("One screen for whoever is on call: nothing needs attention, and joinerctl ends with 0")
 	return s.asked(ctx, question{typed: "joinerctl status", args: []string{"status"}, part: "default"})

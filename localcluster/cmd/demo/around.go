@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// binding puts the admission policy into force that keeps the hosted cluster's own admins from NodePools (R37).
+	// binding enables the admission policy that keeps the hosted cluster's own admins from changing NodePools (R37).
 	binding = "karpenter-binding.nodepool.hypershift.io"
-	// refusal is what they are told (R34).
+	// refusal is the message that they get (R34).
 	refusal = "NodePool resources cannot be modified directly. Use OpenshiftNodePool instead."
-	// restoring bounds what the operator puts back (R38).
+	// restoring bounds how long the operator takes to restore something (R38).
 	restoring = 10 * time.Second
-	// inForce is how long API servers may take to notice that a binding has gone or come back: they look once a
+	// inForce is how long API servers may take to notice that a binding was deleted or restored: they check once a
 	// second.
 	inForce = 2 * time.Second
 )
 
-// edit takes the policy's entry out of the tenant's NodePool.
+// edit returns the command that removes the policy's entry from the tenant's NodePool.
 func edit() []string {
 	return []string{"patch", "nodepool", "tenant", "--type=json", "-p",
 		`[{"op":"remove","path":"/spec/template/spec/requirements/0"}]`}
 }
 
-// refused runs a command of the tenant, a cluster-admin, that the API server has to refuse, and returns what it says.
+// refused runs a command of the tenant, a cluster-admin, that the API server has to refuse, and returns its message.
 func (s *story) refused(ctx context.Context, args ...string) (string, error) {
 	output, err := s.Kubectl(ctx, "", args...)
 	if err == nil {
@@ -42,7 +42,7 @@ func (s *story) refused(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(output), nil
 }
 
-// editPool has the tenant edit what the operator made.
+// editPool lets the tenant try to edit the operator's NodePool.
 func (s *story) editPool(ctx context.Context) error {
 	var before, after karpenterv1.NodePool
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: "tenant"}, &before); err != nil {
@@ -65,7 +65,7 @@ func (s *story) editPool(ctx context.Context) error {
 	return nil
 }
 
-// deleteBinding has the tenant switch the admission policy off: the operator is there.
+// deleteBinding lets the tenant disable the admission policy; the operator restores it.
 func (s *story) deleteBinding(ctx context.Context) error {
 	var before admissionv1.ValidatingAdmissionPolicyBinding
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: binding}, &before); err != nil {
@@ -88,7 +88,7 @@ func (s *story) deleteBinding(ctx context.Context) error {
 		return err
 	}
 	back := time.Since(start)
-	// Asked earlier, the API server may not have noticed anything. A dry run asks without changing the NodePool.
+	// Earlier, the API server may not have noticed the change. A dry run asks without changing the NodePool.
 	err = s.Eventually(ctx, restoring, "the edit to be refused again",
 		func(ctx context.Context) (bool, string, error) {
 			if time.Since(start) < inForce {

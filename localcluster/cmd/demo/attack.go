@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/condition"
 )
 
-// mutation is an attack that no admission policy can forbid: the tenant is cluster-admin, and changes what the
-// operator writes on its way to storage. make attack tries all others.
+// mutation is an attack that no admission policy can forbid: the tenant is cluster-admin, and changes the operator's
+// writes on their way to storage. make attack tries all other attacks.
 const mutation = `apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
 metadata: {name: cheaper}
@@ -35,7 +35,7 @@ metadata: {name: cheaper}
 spec: {policyName: cheaper}
 `
 
-// attacked lets the tenant alter what the operator writes: the provider sees it on the policy, and no node comes of it
+// attacked lets the tenant alter the operator's writes. The provider sees that on the policy, and it leads to no node
 // (A-01, A-19).
 func (s *story) attacked(ctx context.Context) error {
 	if err := s.Apply(ctx, mutation); err != nil {
@@ -45,7 +45,7 @@ func (s *story) attacked(ctx context.Context) error {
 	var ready, conforming karpenterv1.Condition
 	const awaited = "the provider to see that NodePool tenant was altered"
 	err := s.Eventually(ctx, refusing, awaited, func(ctx context.Context) (bool, string, error) {
-		// A write of the operator's goes through the mutation once the API server knows it.
+		// Once the API server knows the mutation, it applies to the operator's writes.
 		if weight++; ready.Status != "False" {
 			patch := client.RawPatch("application/merge-patch+json",
 				fmt.Appendf(nil, `{"spec":{"weight":%d}}`, weight%100+1))
@@ -96,7 +96,7 @@ func (s *story) attacked(ctx context.Context) error {
 	return nil
 }
 
-// verdicts are what the policy says of itself, for the provider.
+// verdicts returns the conditions of the policy, which the provider reads.
 func (s *story) verdicts(ctx context.Context) (ready, conforming karpenterv1.Condition, err error) {
 	var policy hypershiftv1beta1.AutoNodePolicy
 	err = s.management.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hypershiftv1beta1.PolicyName},

@@ -12,15 +12,15 @@ import (
 
 type step func(context.Context) error
 
-// chapter is a part of the story that can be told alone.
+// chapter is a part of the story that can be told on its own.
 type chapter struct {
-	name  string // as --chapter takes it
+	name  string // the value of --chapter
 	about string
-	needs []step // what the chapters before it have left, for who begins here
+	needs []step // steps of earlier chapters that it needs when told on its own
 	steps []step
 }
 
-// chapters are the story, in its order.
+// chapters returns the story, in order.
 func (s *story) chapters() []chapter {
 	return []chapter{
 		{"nodes", "pods get nodes, and nodes go with their pods", nil,
@@ -32,7 +32,7 @@ func (s *story) chapters() []chapter {
 	}
 }
 
-// chapterNames are what --chapter takes.
+// chapterNames returns the values of --chapter.
 func chapterNames() (names []string) {
 	for _, c := range (&story{}).chapters() {
 		names = append(names, c.name)
@@ -40,7 +40,7 @@ func chapterNames() (names []string) {
 	return names
 }
 
-// checkChapter refuses a chapter that is not there; none means all.
+// checkChapter refuses an unknown chapter; "" means all.
 func checkChapter(name string) error {
 	if names := chapterNames(); name != "" && !slices.Contains(names, name) {
 		return fmt.Errorf("--chapter is %q: %s are allowed", name, strings.Join(names, ", "))
@@ -48,14 +48,14 @@ func checkChapter(name string) error {
 	return nil
 }
 
-// teller goes through chapters.
+// teller runs chapters.
 type teller struct {
-	only  string // the chapter that is told; none: all
+	only  string // the only chapter to tell; "" means all
 	out   io.Writer
 	pause func(context.Context) error // between steps
 }
 
-// tell goes through chapters until a step fails.
+// tell runs chapters until a step fails.
 func (t teller) tell(ctx context.Context, chapters []chapter) error {
 	for _, c := range chapters {
 		if t.only != "" && c.name != t.only {
@@ -78,16 +78,16 @@ func (t teller) tell(ctx context.Context, chapters []chapter) error {
 	return nil
 }
 
-// onward goes on at once.
+// onward is a pause of no length.
 func onward(context.Context) error { return nil }
 
-// pressed waits for Enter; who shows the demo talks in the meantime. At the end of input it goes on.
+// pressed returns a pause that waits for Enter, so that a presenter can talk. At the end of input it does not wait.
 func pressed(in io.Reader, out io.Writer) func(context.Context) error {
 	read := bufio.NewReader(in)
 	return func(ctx context.Context) error {
 		fmt.Fprint(out, "\n(Enter goes on) ")
 		got := make(chan error, 1)
-		go func() { // ends with the process where nobody presses anything any more
+		go func() { // if nobody presses Enter any more, it ends with the process
 			_, err := read.ReadString('\n')
 			got <- err
 		}()

@@ -13,22 +13,22 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// leading has joiner take its lease, though it is alone: joinerctl status finds who leads by it.
+// leading makes joiner take its lease although it is alone: joinerctl status finds the leader by it.
 const leading = "--disable-leader-election=false"
 
-// settings are what the command line says.
+// settings are the options of the command line.
 type settings struct {
 	rig.Options
 	operator  string // path of the joiner-operator binary
 	joinerctl string // path of the joinerctl binary
-	chapter   string // that is told alone; none: all
+	chapter   string // the only chapter to tell; "" means all
 	pause     bool   // wait for Enter before each step
 }
 
-// begin starts the cluster with Joiner and, at the same time, the management cluster. On an error nothing is left
+// begin starts the cluster with Joiner and, at the same time, the management cluster. After an error nothing is left
 // behind.
 func begin(ctx context.Context, with settings) (*story, error) {
-	if _, err := exec.LookPath(with.operator); err != nil { // else it would be noticed in the middle of the story
+	if _, err := exec.LookPath(with.operator); err != nil { // otherwise it would fail in the middle of the story
 		return nil, fmt.Errorf("--operator: %w: run make bin/joiner-operator", err)
 	}
 	if _, err := exec.LookPath(with.joinerctl); err != nil {
@@ -64,7 +64,7 @@ func begin(ctx context.Context, with settings) (*story, error) {
 	return s, nil
 }
 
-// end stops what begin and the story have started.
+// end stops everything that begin and the story have started.
 func (s *story) end() error {
 	var failed [3]error
 	if s.operator != nil {
@@ -80,7 +80,7 @@ func (s *story) end() error {
 	return errors.Join(failed[:]...)
 }
 
-// prefixed tells the lines of one cluster from those of the other. Each write is whole lines.
+// prefixed marks the lines of one cluster. Each write must be whole lines.
 type prefixed struct {
 	to     io.Writer
 	prefix string

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// ec2Cluster is the name of the cluster with machines of EC2: its manifest looks for what has it as a tag.
+	// ec2Cluster is the name of the cluster with EC2 machines. Its manifest finds resources by this name in a tag.
 	ec2Cluster = "demo"
-	// ec2Boot and ec2Shut are how long its instances start and end: a real one takes longer than anybody likes to
+	// ec2Boot and ec2Shut are how long instances take to start and to end. Real ones take longer than anybody likes to
 	// watch.
 	ec2Boot, ec2Shut = 5 * time.Second, 5 * time.Second
 )
 
-// stayEC2 runs a cluster in the foreground whose nodes are instances of EC2, as far as Joiner can tell.
+// stayEC2 runs a cluster in the foreground. For Joiner its nodes are EC2 instances.
 func stayEC2(ctx context.Context, options rig.Options) (err error) {
 	options.Log = os.Stdout
 	c, err := eks.Start(ctx, eks.Options{
@@ -46,7 +46,7 @@ func stayEC2(ctx context.Context, options rig.Options) (err error) {
 	}
 }
 
-// ec2Text says what to try.
+// ec2Text returns the text on what to try.
 func ec2Text(c *eks.Cluster) string {
 	var exports strings.Builder
 	for _, variable := range c.Account.Env(account.You) {

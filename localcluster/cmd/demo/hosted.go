@@ -22,17 +22,17 @@ import (
 const (
 	// namespace of the hosted control plane in the management cluster.
 	namespace = "hcp-demo"
-	// allowed is the instance type that policy and tenant agree on. outside is one that the tenant asks for and the
-	// policy does not allow: it is cheaper, so that it would be chosen.
+	// allowed is the instance type that policy and tenant agree on. outside is one that the tenant wants and the
+	// policy does not allow. It is cheaper, so without the policy it would be chosen.
 	allowed = "s-2x-amd64-linux"
 	outside = "c-1x-amd64-linux"
-	// tenantPods is how many pods the tenant has, each on a node of its own.
+	// tenantPods is the number of the tenant's pods, each on a node of its own.
 	tenantPods = 3
 )
 
-// host makes the cluster a hosted one: joiner-operator stands between it and the management cluster.
+// host turns the cluster into a hosted one: joiner-operator connects it with the management cluster.
 func (s *story) host(ctx context.Context) error {
-	// What users made before there was an operator is not the operator's to change (G18).
+	// The operator does not change objects that users made before it existed (G18).
 	if _, err := s.Kubectl(ctx, "", "delete", "nodepool", "default"); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (s *story) checkRights(ctx context.Context) error {
 	return nil
 }
 
-// policy is what the provider says, in the management cluster.
+// policy creates the provider's policy in the management cluster.
 func (s *story) policy(ctx context.Context) error {
 	if err := s.management.Apply(ctx, manifest("policy")); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (s *story) policy(ctx context.Context) error {
 		"custom-columns=NAME:.metadata.name,ALLOWED:.spec.nodePoolDefaults.requirements[*].values")
 }
 
-// policyReady waits until the policy is applied everywhere, with a part in its message.
+// policyReady waits until the policy is applied everywhere and its message contains part.
 func (s *story) policyReady(ctx context.Context, part string) error {
 	return s.Eventually(ctx, refusing, "the AutoNodePolicy to be Ready",
 		func(ctx context.Context) (bool, string, error) {
@@ -119,7 +119,7 @@ func (s *story) policyReady(ctx context.Context, part string) error {
 		})
 }
 
-// tenant asks for an instance type within the policy and one outside, and gets nodes of the one within.
+// tenant asks for an instance type inside the policy and one outside, and gets nodes of the former.
 func (s *story) tenant(ctx context.Context) error {
 	if err := s.Apply(ctx, manifest("tenant")); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (s *story) showNodes(ctx context.Context) error {
 	return show(ctx, s.Rig, "tenant$", "get", "nodes", "-L", strings.Join(labels, ","))
 }
 
-// merged waits until a NodePool has the policy's entries and then those of the OpenshiftNodePool, and no other.
+// merged waits until a NodePool has exactly the policy's entries and then those of the OpenshiftNodePool.
 func (s *story) merged(ctx context.Context, name string) error {
 	return s.Eventually(ctx, refusing, "NodePool "+name+" to carry the policy's entries and the tenant's",
 		func(ctx context.Context) (bool, string, error) {
@@ -173,7 +173,7 @@ func (s *story) merged(ctx context.Context, name string) error {
 		})
 }
 
-// running counts the pods of a team that run.
+// running counts the running pods of a team.
 func (s *story) running(ctx context.Context, team string) (int, error) {
 	list, err := s.pods(ctx)
 	count := 0
@@ -185,8 +185,8 @@ func (s *story) running(ctx context.Context, team string) (int, error) {
 	return count, err
 }
 
-// checkTypes demands that a pool has as many nodes, each of one instance type, and that each pod of its team is on
-// one.
+// checkTypes checks that a pool has this number of nodes, all of one instance type, and that each pod of its team is
+// on one.
 func (s *story) checkTypes(ctx context.Context, pool string, nodes int, kind string) error {
 	all, err := s.nodes(ctx)
 	if err != nil {
@@ -215,7 +215,8 @@ func (s *story) checkTypes(ctx context.Context, pool string, nodes int, kind str
 	return err
 }
 
-// nothing allows only what the policy does not: it is accepted, launches nothing, and is told why.
+// nothing creates a pool that allows only what the policy forbids. It is accepted, launches nothing, and gets the
+// reason.
 func (s *story) nothing(ctx context.Context) error {
 	if err := s.Apply(ctx, manifest("outside")); err != nil {
 		return err
@@ -242,7 +243,7 @@ func (s *story) nothing(ctx context.Context) error {
 			return fmt.Errorf("the condition of OpenshiftNodePool outside does not name %s: %s", part, why)
 		}
 	}
-	// Joiner has looked at the pod, and at the pool, once it says that it has no node for it.
+	// When Joiner says that it has no node for the pod, it has looked at the pod and the pool.
 	if _, err := s.event(ctx, "outside", "pool outside"); err != nil {
 		return err
 	}
@@ -263,7 +264,7 @@ func (s *story) nothing(ctx context.Context) error {
 	return show(ctx, s.Rig, "tenant$", "get", "openshiftnodepools", "-o", "wide")
 }
 
-// lifted deletes the policy: what waited runs. So it was the policy that held it.
+// lifted deletes the policy. The waiting pod then runs, so the policy was what held it.
 func (s *story) lifted(ctx context.Context) error {
 	if _, err := s.management.Kubectl(ctx, "", "delete", "autonodepolicy", "default", "-n", namespace); err != nil {
 		return err
@@ -289,7 +290,8 @@ func (s *story) lifted(ctx context.Context) error {
 	return s.showNodes(ctx)
 }
 
-// checkCheaper demands that what the policy kept out costs less than what the tenant got: so it did decide.
+// checkCheaper checks that the type outside of the policy costs less than what the tenant got, so that the policy did
+// make the difference.
 func (s *story) checkCheaper(ctx context.Context) error {
 	kept, err := s.price(ctx, "outside")
 	if err != nil {

@@ -1,8 +1,8 @@
 // Command demo tells Joiner's main job as a story on a real local control plane: pods pend, nodes are launched, the
 // scheduler binds the pods, and when the work is gone the nodes go too. A user who wants a pod on a control plane node
-// is refused. Then the cluster becomes a hosted one, and a provider's policy says which nodes its users may have. At
-// last a cluster has instances of EC2 for nodes, as far as Joiner can tell. Every step is checked; the exit code is 0
-// only if each of them held. With --up the cluster stays, for the user's own kubectl, until Ctrl-C.
+// is refused. Then the cluster becomes a hosted one, and a provider's policy says which nodes its users may have.
+// Finally a cluster gets nodes that are EC2 instances as far as Joiner can tell. Every step is checked; the exit code
+// is 0 only if each of them held. With --up the cluster stays, for the user's own kubectl, until Ctrl-C.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// The providers that a cluster can have machines of.
+// Providers of machines for a cluster.
 const (
 	kwokMachines = "kwok"
 	ec2Machines  = "ec2"
@@ -115,8 +115,8 @@ func stay(ctx context.Context, options rig.Options) (err error) {
 	}
 }
 
-// freeAddress is one of the loopback that nobody listens on. Whoever takes it before Joiner does costs the console
-// alone.
+// freeAddress returns a loopback address on which nobody listens. If somebody takes it before Joiner does, only the
+// console is missing.
 func freeAddress(ctx context.Context) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -125,8 +125,8 @@ func freeAddress(ctx context.Context) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// upText says what to do with the cluster: how to reach it, its console, what to try, how to stop and how to delete
-// (U-02).
+// upText returns the text on what to do with the cluster: how to reach it, its console, what to try, how to stop and
+// how to delete it (U-02).
 func upText(kubeconfig, console, log, dir string) string {
 	return fmt.Sprintf(`
 The cluster runs, with Joiner, a NodePool and a KWOKNodeClass. In another terminal:

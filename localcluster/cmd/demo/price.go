@@ -8,10 +8,10 @@ import (
 	karpenterv1 "github.com/joiner-autoscaler/joiner/api/karpenter/v1"
 )
 
-// priceLabel is where KWOK nodes say what they cost, in dollars per hour: the label that eks-node-viewer reads.
+// priceLabel is the label in which KWOK nodes have their price in dollars per hour; eks-node-viewer reads it.
 const priceLabel = "eks-node-viewer/instance-price"
 
-// price sums what the nodes of a NodePool cost per hour.
+// price returns the sum of the prices of a NodePool's nodes, in dollars per hour.
 func (s *story) price(ctx context.Context, pool string) (float64, error) {
 	nodes, err := s.nodes(ctx)
 	if err != nil {

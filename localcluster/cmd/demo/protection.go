@@ -12,8 +12,7 @@ import (
 // alice may create pods in her namespace, and nothing else.
 const alice = "alice"
 
-// attempts are how alice tries to get a pod onto a control plane node, and the codes that she is answered with (N13,
-// N18).
+// attempts are alice's ways to get a pod onto a control plane node, with the codes of the answers (N13, N18).
 func attempts() []attempt {
 	return []attempt{
 		{`{"spec":{"nodeName":"master-0"}}`, "[ControlPlane/NodeName]"},
@@ -24,7 +23,7 @@ func attempts() []attempt {
 
 type attempt struct{ overrides, code string }
 
-// protect has alice try to get onto a control plane node, and then looks for what is there that may not be.
+// protect lets alice try to get onto a control plane node, and then audits what runs there.
 func (s *story) protect(ctx context.Context) error {
 	if err := s.Apply(ctx, manifest("protected")); err != nil {
 		return err
@@ -54,12 +53,12 @@ func (s *story) protect(ctx context.Context) error {
 	if err := s.audit(ctx); err != nil {
 		return err
 	}
-	// The next chapter's users have no control plane node, nor what runs on it.
+	// The users of the next chapter have no control plane node, and nothing that runs on it.
 	_, err = s.Kubectl(ctx, "", "delete", "daemonset/agent", "node/master-0", "--namespace=kube-system")
 	return err
 }
 
-// agentRuns waits for the DaemonSet's pod: its namespace is authorized.
+// agentRuns waits for the DaemonSet's pod, whose namespace is authorized.
 func (s *story) agentRuns(ctx context.Context) error {
 	return s.Eventually(ctx, placing, "the agent to run on master-0", func(ctx context.Context) (bool, string, error) {
 		var list corev1.PodList
@@ -76,7 +75,7 @@ func (s *story) agentRuns(ctx context.Context) error {
 	})
 }
 
-// audit demands that joinerctl finds nothing that the policy would refuse, and the agent's pod.
+// audit checks that joinerctl finds the agent's pod and nothing that the policy would refuse.
 func (s *story) audit(ctx context.Context) error {
 	command := s.Cluster.Program(ctx, s.joinerctl, "audit", "control-plane", "--policy-file", "-")
 	command.Stdin = strings.NewReader(manifest("protection"))

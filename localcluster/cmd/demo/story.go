@@ -30,7 +30,7 @@ var manifests embed.FS
 func manifest(name string) string {
 	content, err := manifests.ReadFile("manifests/" + name + ".yaml")
 	if err != nil {
-		panic(err) // embedded: cannot be missing in a binary that was built
+		panic(err) // embedded files cannot be missing
 	}
 	return string(content)
 }
@@ -48,7 +48,7 @@ type story struct {
 	step       int
 }
 
-// tell runs the story, or one chapter of it, from an empty machine on.
+// tell runs the story, or one chapter of it, starting from nothing.
 func tell(ctx context.Context, with settings) (err error) {
 	fmt.Println("Starting two real control planes, KWOK's machines and Joiner ...")
 	s, err := begin(ctx, with)
@@ -71,7 +71,7 @@ func tell(ctx context.Context, with settings) (err error) {
 	return nil
 }
 
-// showAll prints what a reader of a failure wants to see first. Who has pressed Ctrl-C wants nothing but the end.
+// showAll prints what readers of a failure want to see first. After Ctrl-C it prints nothing.
 func (s *story) showAll(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
@@ -89,12 +89,12 @@ func (s *story) done(format string, args ...any) {
 	fmt.Printf("\n%s\n", foldedStep(head, fmt.Sprintf(format, args...)))
 }
 
-// show prints what kubectl prints, as the user would see it.
+// show runs kubectl and prints its output as users would see it.
 func (s *story) show(ctx context.Context, args ...string) error {
 	return show(ctx, s.Rig, "$", args...)
 }
 
-// show prints what kubectl prints in a cluster, at somebody's prompt.
+// show runs kubectl in a cluster and prints its output, with a prompt.
 func show(ctx context.Context, in *rig.Rig, prompt string, args ...string) error {
 	output, err := in.Kubectl(ctx, "", args...)
 	if err != nil {
@@ -104,7 +104,7 @@ func show(ctx context.Context, in *rig.Rig, prompt string, args ...string) error
 	return nil
 }
 
-// printed shows a kubectl command and its output. Arguments that a shell would take apart are quoted.
+// printed prints a kubectl command and its output. Arguments with special characters are quoted.
 func printed(prompt string, args []string, output string) {
 	typed := slices.Clone(args)
 	for i, arg := range typed {
@@ -185,7 +185,7 @@ func (s *story) scaleUp(ctx context.Context) error {
 	return s.show(ctx, "get", "nodepools", "-o", "wide")
 }
 
-// checkClaims demands that every claim is launched, registered and initialized, and that its node is there.
+// checkClaims checks that every claim is launched, registered and initialized, and that its node exists.
 func (s *story) checkClaims(ctx context.Context) error {
 	return s.Eventually(ctx, refusing, "all NodeClaims to be Launched, Registered, Initialized and Ready",
 		func(ctx context.Context) (bool, string, error) {
@@ -204,7 +204,7 @@ func (s *story) checkClaims(ctx context.Context) error {
 		})
 }
 
-// checkPlacement looks at where the pods really are.
+// checkPlacement checks where the pods actually are.
 func (s *story) checkPlacement(ctx context.Context) error {
 	list, err := s.pods(ctx)
 	if err != nil {

@@ -3,16 +3,16 @@ package main
 import "strings"
 
 const (
-	// width is how wide text is shown that comes as a paragraph in one line.
+	// width is the width of paragraphs that come in one line.
 	width = 120
-	// margin is where all lines of a step but the first begin.
+	// margin precedes all lines of a step except the first.
 	margin = "    "
 )
 
-// folded breaks lines between words.
+// folded wraps lines between words.
 func folded(text string) string { return foldedFrom(0, text) }
 
-// foldedFrom does so for text that begins at a column.
+// foldedFrom wraps text that begins at a column.
 func foldedFrom(column int, text string) string {
 	var b strings.Builder
 	for _, word := range strings.Fields(text) {
@@ -30,7 +30,7 @@ func foldedFrom(column int, text string) string {
 	return b.String()
 }
 
-// foldedStep breaks the lines of a step between words. Its head is before the first; the others begin at the margin.
+// foldedStep wraps the lines of a step between words. head precedes the first line, margin the others.
 func foldedStep(head, text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

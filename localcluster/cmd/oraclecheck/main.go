@@ -1,6 +1,6 @@
-// Command oraclecheck judges one plan by kube-scheduler's filter plugins (package oracle). It reads the cluster and
-// the plan as JSON from standard input, see question, and writes the answer as JSON to standard output. The exit code
-// is 0 whatever the answer is, and not 0 when the question makes no sense.
+// Command oraclecheck judges one plan with kube-scheduler's filter plugins (package oracle). It reads the cluster and
+// the plan as JSON from standard input (see question), and writes the answer as JSON to standard output. It exits with
+// 0 for every answer, and with another code if the question makes no sense.
 package main
 
 import (
@@ -27,7 +27,7 @@ type question struct {
 	Order      []string            `json:"order"`
 }
 
-// answer lists what stands in the way, one line for each pod that cannot be bound.
+// answer lists the obstacles, one line for each pod that cannot be bound.
 type answer struct {
 	Checked    int      `json:"checked"` // pods
 	Violations []string `json:"violations"`

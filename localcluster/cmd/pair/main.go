@@ -1,7 +1,7 @@
-// Command pair starts two control planes, a management cluster with AutoNodePolicies and a hosted cluster with what
-// its users and Karpenter write, runs a command, and takes both away. The command gets their kubeconfigs in
-// MANAGEMENT_KUBECONFIG, a service account with the rights of the operator's chart in the namespace hcp-a, in
-// ADMIN_KUBECONFIG, the management cluster's admin, and in GUEST_KUBECONFIG, the hosted cluster's.
+// Command pair starts two control planes, runs a command, and removes both. One is a management cluster with
+// AutoNodePolicies; the other is a hosted cluster with what its users and Karpenter write. The command gets their
+// kubeconfigs. MANAGEMENT_KUBECONFIG is a service account with the rights of the operator's chart in the namespace
+// hcp-a, ADMIN_KUBECONFIG the management cluster's admin, GUEST_KUBECONFIG the hosted cluster's admin.
 //
 //	pair --controlplane PATH COMMAND ARGUMENT...
 package main

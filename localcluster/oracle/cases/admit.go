@@ -13,8 +13,8 @@ import (
 	podregistry "k8s.io/kubernetes/pkg/registry/core/pod"
 )
 
-// admit returns the pod as the API server stores it when it is created: defaults filled in, matchLabelKeys merged into
-// selectors, refused when invalid. What others set later (status, node, deletion) is kept.
+// admit returns the pod as the API server stores it at creation: with defaults, and with matchLabelKeys merged into
+// selectors. Invalid pods are refused. What others set later (status, node, deletion) is kept.
 func admit(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	own := pod.DeepCopy()
 	own.DeletionTimestamp, own.DeletionGracePeriodSeconds = nil, nil

@@ -13,15 +13,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/translate"
 )
 
-// offered is an offering that a claim could get.
+// offered is an offering that a claim may get.
 type offered struct {
 	kind     catalog.Type
 	offering catalog.Offering
 	labels   requirement.Set // what catalogue and claim together allow
 }
 
-// offersFor lists the available offerings that a claim may be given, the cheapest first. A provider has to take one of
-// these, and may take any.
+// offersFor lists the available offerings for a claim, the cheapest first. A provider may take any of these, and
+// nothing else.
 func offersFor(c catalog.Catalog, claim *karpenterv1.NodeClaim) []offered {
 	wanted, _, err := translate.Requirements(claim.Spec.Requirements)
 	if err != nil {
@@ -54,7 +54,7 @@ func labelsOf(kind catalog.Type, offering catalog.Offering) requirement.Set {
 }
 
 // compatible reports whether an offering satisfies what is wanted. A label that the catalogue knows and the offering
-// lacks is absent; any other label the claim brings along.
+// lacks is absent. Any other label comes from the claim.
 func compatible(c catalog.Catalog, wanted, labels requirement.Set) bool {
 	for r := range wanted.All() {
 		if labels.Holds(r.Key()) && !labels.Get(r.Key()).Intersects(r) {
@@ -67,8 +67,8 @@ func compatible(c catalog.Catalog, wanted, labels requirement.Set) bool {
 	return true
 }
 
-// become returns the node that a claim gets with an offering, ready for pods: startup taints are gone, those of the
-// claim are on it.
+// become returns the node that a claim gets with an offering, ready for pods: without startup taints, with the claim's
+// taints.
 func become(claim *karpenterv1.NodeClaim, o offered) *corev1.Node {
 	labels := maps.Clone(claim.Labels)
 	for r := range o.labels.All() {

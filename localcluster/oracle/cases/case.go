@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/catalog"
 )
 
-// Case is a cluster that waits for a plan. Pods and DaemonSets are as users write them; running a case admits them.
+// Case is a cluster that waits for a plan. Pods and DaemonSets are as users write them; Run admits them.
 type Case struct {
 	Namespaces []*corev1.Namespace
 	Types      []catalog.Type
@@ -18,15 +18,15 @@ type Case struct {
 	Pods       []*corev1.Pod
 }
 
-// Machine is capacity that exists, is on its way or goes.
+// Machine is capacity that exists, is on its way, or goes.
 type Machine struct {
 	Node  *corev1.Node           // nil while there is none
-	Claim *karpenterv1.NodeClaim // nil for a node that is not ours
-	// Becomes is the node once it is ready for pods; nil when it goes.
+	Claim *karpenterv1.NodeClaim // nil for a node that we do not manage
+	// Becomes is the node once it is ready for pods; nil if it goes.
 	Becomes *corev1.Node
 }
 
-// name is that of the Node, the claim, and what it becomes: they share one.
+// name returns the name that the Node, the claim and the future node share.
 func (m Machine) name() string {
 	if m.Node != nil {
 		return m.Node.Name
@@ -34,7 +34,7 @@ func (m Machine) name() string {
 	return m.Claim.Name
 }
 
-// clone copies the lists, not what they point to: who changes an object copies it first.
+// clone copies the lists but not the objects: copy an object before changing it.
 func (c *Case) clone() *Case {
 	own := *c
 	own.Namespaces = append([]*corev1.Namespace(nil), c.Namespaces...)
@@ -46,7 +46,7 @@ func (c *Case) clone() *Case {
 	return &own
 }
 
-// wellKnown are the labels that the simulated provider decides on, whatever types remain in a case.
+// catalog returns the catalogue. Its well-known labels do not depend on the types left in the case.
 func (c *Case) catalog() catalog.Catalog {
 	return catalog.Catalog{Types: c.Types, WellKnown: wellKnown()}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/requirement"
 )
 
-// The labels of the generated world beyond the usual ones.
+// Labels of generated cases beside the usual ones.
 const (
 	labelGeneration = "example.com/generation" // of an instance type, a number; not every type has it
 	labelRack       = "rack"                   // pools may define it
@@ -44,11 +44,10 @@ type generator struct {
 	sequence int
 }
 
-// likely is true with the given chance in percent.
+// likely returns true with the given chance in percent.
 func (g *generator) likely(percent int) bool { return g.IntN(100) < percent }
 
-// uses decides once for each case whether it uses a feature at all, so that cases differ in kind and not in detail
-// only.
+// uses decides once per case whether it uses a feature, so that cases differ in kind and not only in detail.
 func (g *generator) uses(feature string) bool {
 	use, decided := g.features[feature]
 	if !decided {
@@ -106,7 +105,7 @@ func wellKnown() map[requirement.Key]bool {
 	return known
 }
 
-// daemons adds at most two, of which one at most has a host port.
+// daemons adds at most two DaemonSets; at most one has a host port.
 func (g *generator) daemons() {
 	if !g.uses("daemons") {
 		return
@@ -153,10 +152,10 @@ func list(pairs ...string) corev1.ResourceList {
 	return result
 }
 
-// maxDraws bounds how often a workload is drawn again because the API would refuse its pods.
+// maxDraws bounds how often a workload is redrawn because the API would refuse its pods.
 const maxDraws = 50
 
-// workload adds pods of one kind: some wait, and some of them may run already.
+// workload adds pods of one kind. Some of them may run already; the others wait.
 func (g *generator) workload(i int) {
 	for range maxDraws {
 		template := g.template(i)
@@ -175,7 +174,7 @@ func (g *generator) workload(i int) {
 	}
 }
 
-// place lets some pods run already, where there are nodes; the others wait.
+// place makes some pods run already, if there are nodes; the others wait.
 func (g *generator) place(pod *corev1.Pod) {
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "w", UID: "w"}}
 	var nodes []string

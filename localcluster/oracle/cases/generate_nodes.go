@@ -158,7 +158,7 @@ func (g *generator) machines() {
 	}
 }
 
-// foreign makes a node that is none of ours: no claim, any labels.
+// foreign makes a node that we do not manage: no claim, any labels.
 func (g *generator) foreign(name string) Machine {
 	node := &corev1.Node{ObjectMeta: g.meta("", name)}
 	node.Labels = map[string]string{
@@ -186,7 +186,7 @@ func (g *generator) foreign(name string) Machine {
 	return Machine{Node: node, Becomes: node}
 }
 
-// ours makes a machine of a pool in some stage of its life; false when the pool can have none.
+// ours makes a machine of a pool at some stage of its life; false if the pool can have none.
 func (g *generator) ours(name string, pool *karpenterv1.NodePool) (Machine, bool) {
 	claim, possible := g.claim(name, pool)
 	offers := offersFor(g.result.catalog(), claim)
@@ -216,7 +216,7 @@ func (g *generator) ours(name string, pool *karpenterv1.NodePool) (Machine, bool
 	return m, true
 }
 
-// claim makes a claim as a plan would have made it for some pods.
+// claim makes a claim that a plan could have made for some pods.
 func (g *generator) claim(name string, pool *karpenterv1.NodePool) (*karpenterv1.NodeClaim, bool) {
 	set, _, err := translate.PoolRequirements(pool)
 	if err != nil {
@@ -243,7 +243,7 @@ func (g *generator) claim(name string, pool *karpenterv1.NodePool) (*karpenterv1
 	return claim, true
 }
 
-// launched writes what the provider said on the claim.
+// launched writes the provider's answer to the claim.
 func (g *generator) launched(m *Machine, conditions ...string) {
 	m.Claim.Status.ProviderID = m.Becomes.Spec.ProviderID
 	m.Claim.Status.Capacity, m.Claim.Status.Allocatable = m.Becomes.Status.Capacity, m.Becomes.Status.Allocatable

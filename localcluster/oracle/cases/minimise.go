@@ -12,11 +12,11 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/oracle"
 )
 
-// maxTrials bounds the runs that making a case small may take.
+// maxTrials bounds the runs of a minimisation.
 const maxTrials = 3000
 
-// Minimise returns a case as small as it gets by dropping objects and constraints one at a time, as long as it breaks
-// the rule of the same plugin for the same reason. A case that breaks none is returned as it is.
+// Minimise makes a case as small as possible. It drops objects and constraints one at a time, as long as the case
+// fails with the same plugin and reason. A case without violations is returned unchanged.
 func (j *Judge) Minimise(ctx context.Context, c *Case) *Case {
 	out, err := j.Run(ctx, c)
 	if err != nil || len(out.Violations) == 0 {
@@ -103,7 +103,7 @@ func (c *Case) withoutPods() iter.Seq[*Case] {
 	}
 }
 
-// drop yields a copy of the list without each of its elements.
+// drop yields, for each element, the element and a copy of the list without it.
 func drop[T any](list []T) iter.Seq2[T, []T] {
 	return func(yield func(T, []T) bool) {
 		for i, item := range list {
@@ -217,7 +217,7 @@ func (c *Case) withSimplerPools() iter.Seq[*Case] {
 	}
 }
 
-// withSimplerMachines takes taints off nodes that are none of ours, and the labels that constraints do not look at.
+// withSimplerMachines removes taints from nodes that we do not manage, and labels that constraints do not use.
 func (c *Case) withSimplerMachines() iter.Seq[*Case] {
 	return func(yield func(*Case) bool) {
 		for i, m := range c.Machines {
@@ -242,7 +242,7 @@ func (c *Case) withSimplerMachines() iter.Seq[*Case] {
 	}
 }
 
-// clearTo sets a field to empty and reports whether that changed it; n is how much was in it.
+// clearTo sets a field to empty, and reports whether that changed it; n is the size of its content.
 func clearTo[T any](field *T, empty T, n int) bool {
 	*field = empty
 	return n > 0

@@ -24,33 +24,33 @@ import (
 // Judge runs cases. It is not safe for concurrent use: make one for each goroutine.
 type Judge struct {
 	oracle *oracle.Oracle
-	// Spoil, when set, changes a plan before it is judged: for tests that see to it that bad plans are caught.
+	// Spoil, if set, changes a plan before it is judged. It is for tests which verify that bad plans are caught.
 	Spoil func(*oracle.Cluster, *oracle.Plan)
 }
 
 // NewJudge returns a Judge that asks o.
 func NewJudge(o *oracle.Oracle) *Judge { return &Judge{oracle: o} }
 
-// choices are the ways to turn claims into nodes that each plan is judged with: 0 is always the cheapest offering,
-// each further one picks by chance.
+// choices is the number of ways to turn claims into nodes for each plan: 0 always takes the cheapest offering, the
+// others choose at random.
 const choices = 2
 
-// Outcome is what became of a case.
+// Outcome is the result of a case.
 type Outcome struct {
 	Snapshot *cluster.Snapshot
 	Plan     plan.Plan
 	Placed   int // pods that the plan places
-	// Violations of the first choice of offerings that has any.
+	// Violations are those of the first choice of offerings that has any.
 	Violations []oracle.Violation
 }
 
-// The names that stand in a Violation in place of a plugin for what is not the scheduler's to find.
+// Values of Violation.Plugin for faults that are not the scheduler's to find.
 const (
 	ByAccounting = "accounting" // a pod is not in the plan exactly once
 	ByProvider   = "provider"   // no offering satisfies a planned claim
 )
 
-// Run plans for the case and has the plan judged. An error means that the case itself is not sound.
+// Run plans for the case and judges the plan. An error means that the case itself is unsound.
 func (j *Judge) Run(ctx context.Context, c *Case) (Outcome, error) {
 	before, err := c.cluster(ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ func (j *Judge) Run(ctx context.Context, c *Case) (Outcome, error) {
 	return out, err
 }
 
-// cluster returns the objects as kube-scheduler sees them once machines that are on their way have come.
+// cluster returns the objects as kube-scheduler sees them once machines on their way have come.
 func (c *Case) cluster(ctx context.Context) (oracle.Cluster, error) {
 	result := oracle.Cluster{Namespaces: c.Namespaces}
 	for _, m := range c.Machines {
@@ -97,7 +97,7 @@ func (c *Case) cluster(ctx context.Context) (oracle.Cluster, error) {
 	return result, nil
 }
 
-// snapshot tells a Store of the case and returns its picture.
+// snapshot feeds the case to a Store and returns its snapshot.
 func (c *Case) snapshot(pods []*corev1.Pod) (*cluster.Snapshot, error) {
 	store := world.New(world.Config{Now: func() time.Time { return time.Unix(1_700_000_100, 0) }})
 	class := world.ClassRef{Group: classRef().Group, Kind: classRef().Kind, Name: classRef().Name}
@@ -105,7 +105,7 @@ func (c *Case) snapshot(pods []*corev1.Pod) (*cluster.Snapshot, error) {
 		return nil, err
 	}
 	for _, namespace := range c.Namespaces {
-		_ = store.Apply(namespace) // only pods, claims, pools and daemons can be unintelligible
+		_ = store.Apply(namespace) // only pods, claims, pools and daemons can be invalid
 	}
 	for _, pool := range c.Pools {
 		if err := store.Apply(pool); err != nil {
@@ -135,7 +135,7 @@ func (c *Case) snapshot(pods []*corev1.Pod) (*cluster.Snapshot, error) {
 	return store.Snapshot(), nil
 }
 
-// accounting checks that every pending pod is nominated, launched for or unplaced, exactly once.
+// accounting checks that every pending pod is exactly once nominated, launched for, or unplaced.
 func accounting(s *cluster.Snapshot, p plan.Plan) []oracle.Violation {
 	count := map[string]int{}
 	for _, n := range p.Nominations {
@@ -160,9 +160,8 @@ func accounting(s *cluster.Snapshot, p plan.Plan) []oracle.Violation {
 	return broken
 }
 
-// judge turns the plan into the oracle's terms with one choice of offerings, adds the daemons that will come, and
-// asks. Daemons run before the plan's pods are bound: they tolerate a node that is not ready yet, and other pods do
-// not.
+// judge translates the plan for the oracle with one choice of offerings, adds the daemons that will come, and asks.
+// Daemons run before the plan's pods are bound: they tolerate a node that is not ready yet, and other pods do not.
 func (j *Judge) judge(ctx context.Context, c *Case, before oracle.Cluster, p plan.Plan,
 	choice uint64) ([]oracle.Violation, error) {
 	translated, broken := c.carryOut(p, choice)
@@ -187,7 +186,7 @@ func nameOf(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
-// carryOut makes the planned nodes.
+// carryOut creates the planned nodes.
 func (c *Case) carryOut(p plan.Plan, choice uint64) (oracle.Plan, []oracle.Violation) {
 	result := oracle.Plan{Placed: map[types.NamespacedName]string{}}
 	for _, m := range c.Machines {
@@ -229,11 +228,11 @@ func (c *Case) carryOut(p plan.Plan, choice uint64) (oracle.Plan, []oracle.Viola
 	return result, nil
 }
 
-// daemonNode is the annotation by which a daemon pod that is still to come remembers its node.
+// daemonNode is the annotation with the node of a future daemon pod.
 const daemonNode = "node"
 
-// daemons returns the pods that the DaemonSet controller will make for nodes of the plan, by that controller's own
-// code. A daemon that finds no place on its node even before the plan's pods come is none of the plan's business.
+// daemons returns the pods that the DaemonSet controller will create for nodes of the plan, by that controller's own
+// code. A daemon that does not fit on its node even before the plan's pods come is not the plan's fault.
 func (j *Judge) daemons(ctx context.Context, c *Case, before oracle.Cluster, p oracle.Plan) ([]*corev1.Pod, error) {
 	gone := map[string]bool{}
 	for _, name := range p.Gone {

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// script writes a case in the language of the engine's scripts. What cannot be said there becomes a comment.
+// script writes a case in the language of the engine's scripts. What the language cannot express becomes a comment.
 type script struct {
 	names resources.Names
 	lines []string
@@ -91,7 +91,7 @@ func pairs(labels map[string]string) string {
 	return strings.Join(list, ",")
 }
 
-// amount prints an amount of a resource as scripts write it.
+// amount formats an amount of a resource as in scripts.
 func amount(name string, n int64) string {
 	short := map[string]string{resources.NameCPU: "cpu", resources.NameMemory: "mem",
 		resources.NameEphemeralStorage: "disk"}[name]
@@ -178,7 +178,7 @@ func taints(list []cluster.Taint) string {
 	return strings.Join(words, " ")
 }
 
-// demands writes a set as need= takes it.
+// demands formats a set as the value of need=.
 func demands(set requirement.Set) string {
 	signs := map[requirement.Operator]string{
 		requirement.In: "=", requirement.NotIn: "!=", requirement.Gt: ">", requirement.Lt: "<", requirement.Gte: ">=",

@@ -22,7 +22,7 @@ func (w *script) shape(s *cluster.Shape) string {
 		words = append(words, w.alternative(a))
 	}
 	for _, t := range s.Tolerations {
-		// every daemon has these, and no node of a script the taints
+		// every daemon has these, and nodes in scripts do not have the taints
 		if strings.HasPrefix(t.Key, "node.kubernetes.io/") {
 			continue
 		}
@@ -110,5 +110,5 @@ func (w *script) term(s *cluster.Shape, t cluster.AffinityTerm) string {
 	return text
 }
 
-// short is a label as scripts write it where a slash has a meaning.
+// short returns a label in the form of scripts, in which slashes have a meaning.
 func short(key string) string { return enginetest.Shorten(key) }

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// simplifications lists what may be taken away from a pod. Each changes the pod in place and reports whether there was
-// anything to change; the list depends on what the pod has, so that equal pods have equal lists.
+// simplifications lists what may be removed from a pod. Each one changes the pod in place and reports whether that
+// changed anything. The list depends on the pod's content, so equal pods have equal lists.
 func simplifications(pod *corev1.Pod) []func() bool {
 	spec := &pod.Spec
 	list := []func() bool{
@@ -64,7 +64,7 @@ func truth(is bool) int {
 	return 0
 }
 
-// requests makes a container ask for less.
+// requests returns changes that make a container request less.
 func requests(c *corev1.Container) []func() bool {
 	return []func() bool{
 		func() bool {

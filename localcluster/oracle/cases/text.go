@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/enginetest"
 )
 
-// Report prints a case that fails: what the oracle says, the objects as YAML, and the case as a script together with
-// what the engine plans for the script and what the naive checker of the engine's own tests thinks of that.
+// Report prints a failing case: the oracle's answer, the objects as YAML, and the case as a script. For the script it
+// adds the engine's plan and the verdict of the naive checker from the engine's tests.
 func (j *Judge) Report(ctx context.Context, c *Case) string {
 	out, err := j.Run(ctx, c)
 	if err != nil {
@@ -40,7 +40,7 @@ func (j *Judge) Report(ctx context.Context, c *Case) string {
 	return b.String()
 }
 
-// YAML prints the objects of the case as users write them. Instance types are in the script only.
+// YAML returns the objects of the case as users write them. Instance types are in the script only.
 func (c *Case) YAML() string {
 	var objects []any
 	for _, pool := range c.Pools {

@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	// Within is how long the specification gives a change to be in force (N7, N10, N54, N55).
+	// Within is how long a change may take to be in force by the specification (N7, N10, N54, N55).
 	Within = 5 * time.Second
-	// Poll is how often that is looked at.
+	// Poll is how often that is checked.
 	Poll = 50 * time.Millisecond
 )
 
-// Expect sends a line of the script language as a member of placing.People, and compares the answer.
+// Expect sends a line of the script language as a member of placing.People, and checks the answer.
 func (g *Guarded) Expect(t *testing.T, want, line string) {
 	t.Helper()
 	got, err := g.Ask(t.Context(), line, placing.People)
@@ -40,7 +40,7 @@ func (g *Guarded) Expect(t *testing.T, want, line string) {
 	g.saw(t, want, line, 0)
 }
 
-// saw says how a request was answered, unless it was let through without a word.
+// saw records how a request was answered, unless it was allowed without a warning.
 func (g *Guarded) saw(t *testing.T, answer, line string, after time.Duration) {
 	t.Helper()
 	by := "the " + string(g.Door)
@@ -61,13 +61,13 @@ func (g *Guarded) ExpectAll(t *testing.T, cases []placing.Case) {
 	}
 }
 
-// Eventually sends a line until the answer is as wanted, for as long as the specification gives.
+// Eventually repeats a line until the answer is as wanted, for as long as the specification allows.
 func (g *Guarded) Eventually(t *testing.T, want, line string) {
 	t.Helper()
 	g.EventuallyWithin(t, Within, want, line)
 }
 
-// EventuallyWithin is Eventually with a limit of one's own, in machine time.
+// EventuallyWithin is Eventually with another limit, in machine time.
 func (g *Guarded) EventuallyWithin(t *testing.T, limit time.Duration, want, line string) {
 	t.Helper()
 	var got string
@@ -94,7 +94,7 @@ func (g *Guarded) Set(t *testing.T, mode configv1.GroupMode, users ...string) {
 	}
 }
 
-// Clear removes the pods and workloads of the namespaces, and Scheduler, also at the end of a test.
+// Clear removes the pods and workloads of the namespaces, and Scheduler. It does so again at the end of the test.
 func (g *Guarded) Clear(t *testing.T) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -120,7 +120,7 @@ func (g *Guarded) Clear(t *testing.T) {
 	}
 }
 
-// ShowLog prints the end of the log of the program that judges, if the test has failed.
+// ShowLog prints the end of the judging program's log, if the test has failed.
 func (g *Guarded) ShowLog(t *testing.T) {
 	t.Helper()
 	if !t.Failed() {

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/localcluster/rig"
 )
 
-// Door is a way for the policy into an API server.
+// Door is a way in which the policy gets into an API server.
 type Door string
 
 // The doors.
@@ -39,15 +39,14 @@ type Options struct {
 	// FromFiles is a directory in which the API server finds the webhook's configuration as a file; empty: it is an
 	// object of the API.
 	FromFiles string
-	// World is a text of manifests that are applied before anything is asked, beside placing.Rights and the
-	// namespaces.
+	// World is manifests that are applied before any request, in addition to placing.Rights and the namespaces.
 	World string
-	// WithScheduler installs the definition of the kind Scheduler, with the field, and Joiner's own beside it, which
-	// does not count then.
+	// WithScheduler installs the definition of the kind Scheduler, with the field. It also installs Joiner's own kind,
+	// which does not count then.
 	WithScheduler bool
 	// Components are those of the control plane; empty: all.
 	Components []cluster.Component
-	// AtEnd looks at what a webhook has done, once it is stopped and before its API server is; nil looks at nothing.
+	// AtEnd checks what a webhook has done, after it is stopped and before its API server is; nil checks nothing.
 	AtEnd func(*Guarded) error
 }
 
@@ -58,16 +57,16 @@ type Guarded struct {
 	Clients kubernetes.Interface // the admin's
 	admin   *rest.Config
 
-	webhook  *rig.Controller      // nil: does not run, or the door is another one
+	webhook  *rig.Controller      // nil if it does not run, or for the other door
 	binary   string               // of joiner-webhook
-	reserved *cluster.Reservation // of port; nil: the webhook is not the door
+	reserved *cluster.Reservation // of port; nil for the other door
 	port     int                  // that the API server calls
 	atEnd    func(*Guarded) error // nil: nothing
 	files    string               // the directory of the webhook's files; "": that of the admin's kubeconfig
 }
 
-// Start starts a control plane and its guard. The binaries are those that cluster.BinaryEnv and, for the webhook,
-// WebhookEnv name; the error says how to get them. The caller has to call Stop.
+// Start starts a control plane and its guard. The binaries are named by cluster.BinaryEnv and, for the webhook, by
+// WebhookEnv; the error says how to get them. The caller has to call Stop.
 func Start(ctx context.Context, options Options) (*Guarded, error) {
 	controlPlane, err := cluster.BinaryFromEnv()
 	if err != nil {
@@ -102,7 +101,7 @@ func Start(ctx context.Context, options Options) (*Guarded, error) {
 	return g, nil
 }
 
-// prepare makes the world, and then guards it.
+// prepare creates the world, and then guards it.
 func (g *Guarded) prepare(ctx context.Context, options Options) (err error) {
 	if g.admin, err = g.Cluster.RESTConfig("admin"); err != nil {
 		return err
@@ -117,7 +116,7 @@ func (g *Guarded) prepare(ctx context.Context, options Options) (err error) {
 	if err := g.Apply(ctx, world); err != nil {
 		return err
 	}
-	accounts := "" // where no controller makes them
+	accounts := "" // for control planes without controllers
 	for _, account := range placing.ServiceAccounts() {
 		namespace, name, _ := strings.Cut(account, "/")
 		accounts += fmt.Sprintf("---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %s, namespace: %s}\n",
@@ -164,7 +163,7 @@ func (g *Guarded) Ask(ctx context.Context, line string, groups ...string) (strin
 	return placing.Ask(ctx, g.admin, line, groups...)
 }
 
-// Log returns the path of the log of the program that judges.
+// Log returns the path of the judging program's log.
 func (g *Guarded) Log() string {
 	if g.webhook != nil {
 		return g.webhook.Log()
@@ -172,7 +171,7 @@ func (g *Guarded) Log() string {
 	return filepath.Join(g.Cluster.Dir(), "logs", string(cluster.APIServer)+".log")
 }
 
-// Metrics returns what the program that judges shows at /metrics.
+// Metrics returns the metrics of the judging program.
 func (g *Guarded) Metrics(ctx context.Context) (string, error) {
 	if g.Door == Plugin {
 		return g.Kubectl(ctx, "", "get", "--raw", "/metrics")
@@ -185,7 +184,7 @@ func (g *Guarded) Stop() error {
 	var failed error
 	if g.webhook != nil {
 		failed = g.webhook.Stop()
-		if g.atEnd != nil { // a watch is in the audit log when it ends
+		if g.atEnd != nil { // the audit log has watches once they end
 			failed = errors.Join(failed, g.atEnd(g))
 		}
 	}

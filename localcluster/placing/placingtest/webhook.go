@@ -38,13 +38,14 @@ const (
 	Configuration = "node-scheduling-policy"
 	// Token is the last element of the path by which the API server calls.
 	Token = "the-path-of-tests-abcdefghijklmnopqrstuvwxyz"
-	// page is the user's page, from the folder of a package in localcluster/e2e. Its manifests are what is tested.
+	// page is the user's page, from the folder of a package in localcluster/e2e. Its manifests are tested.
 	page = "../../../docs/control-plane-protection.md"
 )
 
 func webhookFromEnv() (string, error) { return pathFromEnv(WebhookEnv) }
 
-// guard starts the webhook with the rights of the user's page, and tells the API server of it, by the page's manifest.
+// guard starts the webhook with the rights of the user's page, and registers it at the API server with the page's
+// manifest.
 func (g *Guarded) guard(ctx context.Context, options Options) error {
 	rights, err := manifestsOf("ClusterRole")
 	if err != nil {
@@ -79,8 +80,8 @@ func (g *Guarded) guard(ctx context.Context, options Options) error {
 	return g.Client.Create(ctx, configuration)
 }
 
-// automate has joiner-webhook print what writes the annotation of the override, if the policy says that it is
-// written, and applies it.
+// automate applies the policies that write the annotation of the override, as joiner-webhook prints them, if the
+// policy asks for that.
 func (g *Guarded) automate(ctx context.Context, policy string) error {
 	config, err := evaluator.Decode([]byte(policy))
 	if err != nil || config.EmergencyOverride != v1alpha1.OverrideAutomatic {
@@ -95,7 +96,7 @@ func (g *Guarded) automate(ctx context.Context, policy string) error {
 	return g.Apply(ctx, string(printed))
 }
 
-// writeFiles chooses the port and writes what the webhook reads. It returns the certificate.
+// writeFiles chooses the port and writes the files that the webhook reads. It returns the certificate.
 func (g *Guarded) writeFiles(policy string) ([]byte, error) {
 	certificate, key, err := ServingCertificate()
 	if err != nil {
@@ -114,7 +115,7 @@ func (g *Guarded) writeFiles(policy string) ([]byte, error) {
 	return certificate, nil
 }
 
-// admission tells an API server where the configurations of webhooks are; see the user's page.
+// admission tells an API server where the configuration files of webhooks are; see the user's page.
 const admission = `apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
 plugins:
@@ -125,7 +126,7 @@ plugins:
     staticManifestsDir: %s
 `
 
-// writeManifest has joiner-webhook print its configuration, and returns the flags with which an API server reads it.
+// writeManifest writes the configuration that joiner-webhook prints, and returns the API server's flags to read it.
 func (g *Guarded) writeManifest(ctx context.Context, options Options) ([]string, error) {
 	g.files = options.FromFiles
 	if _, err := g.writeFiles(options.Policy); err != nil {
@@ -149,7 +150,7 @@ func (g *Guarded) writeManifest(ctx context.Context, options Options) ([]string,
 
 func (g *Guarded) url() string { return fmt.Sprintf("https://127.0.0.1:%d/node-scheduling", g.port) }
 
-// chartConfiguration is the configuration of the chart for a policy with the emergency override. A test of the charts
+// chartConfiguration returns the chart's configuration for a policy with the emergency override. A test of the charts
 // compares it with the user's page.
 func chartConfiguration() (*admissionv1.ValidatingWebhookConfiguration, error) {
 	text, err := charts.WebhookConfiguration("joiner-webhook", "Enable")
@@ -188,10 +189,10 @@ func (g *Guarded) KillWebhook() error {
 	return ended.Kill()
 }
 
-// PolicyFile is the file of the policy that the webhook reads when it starts.
+// PolicyFile returns the path of the policy file that the webhook reads at its start.
 func (g *Guarded) PolicyFile() string { return g.file("policy.yaml") }
 
-// Binary is the path of joiner-webhook.
+// Binary returns the path of joiner-webhook.
 func (g *Guarded) Binary() string { return g.binary }
 
 func (g *Guarded) file(name string) string {
@@ -201,10 +202,10 @@ func (g *Guarded) file(name string) string {
 	return filepath.Join(filepath.Dir(g.Cluster.AdminKubeconfig()), name)
 }
 
-// Address is where the webhook answers reviews, without the token.
+// Address returns where the webhook answers reviews, without the token.
 func (g *Guarded) Address() string { return g.url() }
 
-// Point lets the API server call what at says for each webhook of the configuration, by its place there.
+// Point makes the API server call what at returns for each webhook of the configuration, by index.
 func (g *Guarded) Point(ctx context.Context, at func(i int) admissionv1.WebhookClientConfig) error {
 	object, err := g.WebhookConfiguration(ctx)
 	if err != nil {
@@ -216,7 +217,7 @@ func (g *Guarded) Point(ctx context.Context, at func(i int) admissionv1.WebhookC
 	return g.Client.Update(ctx, object)
 }
 
-// WebhookConfiguration is what the API server knows of the webhook.
+// WebhookConfiguration returns the API server's configuration of the webhook.
 func (g *Guarded) WebhookConfiguration(ctx context.Context) (*admissionv1.ValidatingWebhookConfiguration, error) {
 	object := &admissionv1.ValidatingWebhookConfiguration{}
 	return object, g.Client.Get(ctx, types.NamespacedName{Name: Configuration}, object)
@@ -256,7 +257,7 @@ func manifestsOf(kind string) (string, error) {
 	return "", fmt.Errorf("%s has no block of kind %s", page, kind)
 }
 
-// ServingCertificate makes a certificate for 127.0.0.1 that is its own authority, both in PEM.
+// ServingCertificate makes a certificate for 127.0.0.1 that is its own CA. Certificate and key are in PEM.
 func ServingCertificate() (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -282,5 +283,5 @@ func ServingCertificate() (certificate, key []byte, err error) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), nil
 }
 
-// MetricsPort is where the webhook shows its metrics, at the loopback.
+// MetricsPort returns the loopback port of the webhook's metrics.
 func (g *Guarded) MetricsPort() int { return g.webhook.MetricsPort }

@@ -1,9 +1,9 @@
-// Package batch makes one call of what several callers ask for (E-29, E-54). EC2 counts calls, and a call for a
-// hundred machines costs as much as one for a single one.
+// Package batch merges the requests of several callers into one call (E-29, E-54). EC2 counts calls, and a call for a
+// hundred machines costs as much as a call for one.
 //
-//   - [Gatherer] waits a moment for company, calls once, and gives each caller its part of the answer.
-//   - [Deal] shares out machines among those who asked.
-//   - [Apart] finds the id for which EC2 refuses a whole call.
+//   - [Gatherer] waits a moment for other callers, calls once, and gives each caller its part of the answer.
+//   - [Deal] distributes machines among the callers.
+//   - [Apart] finds the id that makes EC2 refuse a whole call.
 //
 // It makes no calls of its own. Safe for concurrent use.
 package batch
@@ -19,57 +19,57 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// ErrUnanswered means that a call said nothing about one of its asks. Whether it was done is not known.
+// ErrUnanswered means that the answer of a call does not mention one of its asks. Its result is unknown.
 var ErrUnanswered = errors.New("the answer says nothing about this request")
 
-// ErrTaken means that an ask is taken and will be made, with others that are on their way. Its caller need not wait.
+// ErrTaken means that an ask is accepted and will be sent with others that are on their way. Its caller need not wait.
 var ErrTaken = errors.New("the request waits for others that are on their way")
 
-// Window bounds how long callers wait for company, and how many they become.
+// Window bounds how long callers wait for others, and how many asks a call has.
 type Window struct {
-	Idle    time.Duration // after the last one came
-	Longest time.Duration // after the first one came
-	Most    int           // of one call
-	// Missing bounds the same while it is known that others are still to come ([Company], or Coming of a [Config]).
-	// They may have failed on the way.
+	Idle    time.Duration // after the last ask
+	Longest time.Duration // after the first ask
+	Most    int           // asks of one call
+	// Missing has the bounds while more asks are known to come ([Company], or Coming of a [Config]). A bound is
+	// needed, since they may have failed on the way.
 	Missing struct{ Idle, Longest time.Duration }
 }
 
-// Launches is the window for machines. A pod's node comes a blink later, and a thousand nodes are ten calls; more
-// for each call would let one refused call fail them all. Claims that were made together are waited for as long as
-// they keep coming, which may take some seconds with an API server that is busy.
+// Launches is the window for launches. A pod's node comes hardly later, and a thousand nodes take ten calls. With
+// larger calls one refusal would fail too many claims. Claims that were created together are waited for as long as
+// they keep coming. With a busy API server that may take some seconds.
 func Launches() Window {
 	w := Window{Idle: 35 * time.Millisecond, Longest: 300 * time.Millisecond, Most: 100}
 	w.Missing.Idle, w.Missing.Longest = 2*time.Second, 10*time.Second
 	return w
 }
 
-// Company says which asks come together. Who has none may be followed by others, or not.
+// Company says which asks come together. After an ask without one, others may or may not follow.
 type Company struct {
 	Group string // equal for asks of one company; "" for none
-	Size  int    // how many they are
-	Name  string // of this ask, which may ask again
+	Size  int    // the number of asks
+	Name  string // of this ask, which may come again
 }
 
-// companyFor is how long after its last ask a company is remembered.
+// companyFor is how long a company is remembered after its last ask.
 const companyFor = time.Minute
 
-// gathered is how much of a company has come, in whichever round.
+// gathered is the part of a company that has come, in any round.
 type gathered struct {
 	names map[string]bool
 	last  time.Time
 }
 
-// Terminations is the window for ending machines, where nobody waits for a moment. While others are on their way
-// nobody waits for the call either, so that it may take some seconds more: what drains a thousand nodes does so a few
-// at a time.
+// Terminations is the window for ending machines, which is not urgent. While more asks are known to come, callers do
+// not wait for the call at all. So it may take some seconds more: whatever drains a thousand nodes drains a few at a
+// time.
 func Terminations() Window {
 	w := Window{Idle: 100 * time.Millisecond, Longest: time.Second, Most: 500}
 	w.Missing.Idle, w.Missing.Longest = time.Second, 10*time.Second
 	return w
 }
 
-// Deletions is the window for messages of a queue that are done with: SQS takes ten at a time.
+// Deletions is the window for deleting messages of a queue: SQS takes ten at a time.
 func Deletions() Window {
 	return Window{Idle: 20 * time.Millisecond, Longest: 100 * time.Millisecond, Most: 10}
 }
@@ -80,21 +80,20 @@ type Answer[R any] struct {
 	Err   error
 }
 
-// Config is what a gatherer works with.
+// Config configures a gatherer.
 type Config[A, R any] struct {
 	Clock  timer.Clock
 	Window Window
-	// Compare orders the asks of a call. Asks that compare as 0 are one: their callers share its answer.
+	// Compare orders the asks of a call. Asks that compare as 0 are merged, and their callers share the answer.
 	Compare func(a, b A) int
-	// Call does what is asked, all of one key, in the order of Compare. It returns the answer to each in the same
+	// Call makes the call for asks of one key, in the order of Compare. It returns an answer to each in the same
 	// order.
 	Call func(ctx context.Context, key string, asks []A) []Answer[R]
-	// Told is told of each call before it is made: how many asks, and how long the first of them has waited; nil for
-	// nobody.
+	// Told is called before each call, with the number of asks and how long the first of them has waited; may be nil.
 	Told func(asks int, waited time.Duration)
-	// Coming reports whether others than these asks are known to be on their way. It is called without a lock, when a
-	// call is due. As long as they are, the call waits within Missing of the window, and its callers get [ErrTaken]:
-	// they may be the very ones on whom the others wait. Nil: nobody knows.
+	// Coming reports whether more asks than these are known to come. It is called without a lock, when a call is due.
+	// While it returns true, the call waits, within Missing of the window. Its callers get [ErrTaken]: the other asks
+	// may wait for these very callers. Nil means unknown.
 	Coming func(key string, asks []A) bool
 }
 
@@ -104,25 +103,25 @@ type Gatherer[A, R any] struct {
 	config Config[A, R]
 
 	mu      sync.Mutex
-	waiting map[string]*round[A, R] // by key: the round that still takes asks
+	waiting map[string]*round[A, R] // by key: the round that still accepts asks
 	came    map[string]*gathered    // by group of a company
 }
 
-// round is what becomes one call.
+// round is a set of asks that becomes one call.
 type round[A, R any] struct {
 	key   string
 	began time.Time
 	asks  []*place[A, R]
 	stop  func() // of the callback that makes the call
-	// sizes are the companies of its asks, by group; alone is false once one came of which no company is known.
+	// sizes has the companies of its asks, by group. alone is false once an ask without a company has come.
 	sizes map[string]int
 	alone bool
 	last  time.Time // when the last ask came
 	joins int       // how many callers have come
-	held  bool      // it waits for others that are on their way; no caller waits for it
+	held  bool      // it waits for more asks; no caller waits for it
 }
 
-// place is an ask in a round, with all callers who ask for it.
+// place is an ask in a round, with all its callers.
 type place[A, R any] struct {
 	round   *round[A, R]
 	ask     A
@@ -138,15 +137,15 @@ func New[A, R any](ctx context.Context, config Config[A, R]) *Gatherer[A, R] {
 	return &Gatherer[A, R]{ctx: ctx, config: config, waiting: map[string]*round[A, R]{}, came: map[string]*gathered{}}
 }
 
-// Do asks together with others of the same key and returns this caller's part of the answer. A caller whose context
-// ends gets the context's error. Before the call its ask is taken out, unless somebody else asks for it too; once
-// the call is under way it goes on, and whether the ask is done is not known.
+// Do asks together with others of the same key and returns this caller's part of the answer. If ctx ends, it returns
+// the context's error. Before the call the ask is then taken out, unless it has other callers. Once the call is under
+// way it goes on, and its result is unknown to this caller.
 func (g *Gatherer[A, R]) Do(ctx context.Context, key string, ask A) (R, error) {
 	return g.DoWith(ctx, key, ask, Company{})
 }
 
-// DoWith is Do of an ask that comes in company: the call is made at once when all of it have come, and waits for those
-// that have not.
+// DoWith is Do for an ask with a company. The call is made at once when the whole company has come, and waits for the
+// missing ones.
 func (g *Gatherer[A, R]) DoWith(ctx context.Context, key string, ask A, with Company) (R, error) {
 	if err := ctx.Err(); err != nil {
 		var none R
@@ -161,10 +160,10 @@ func (g *Gatherer[A, R]) DoWith(ctx context.Context, key string, ask A, with Com
 	return p.answer.Value, p.answer.Err
 }
 
-// Add asks together with others of the same key, and does not wait: nobody gets this ask's part of the answer.
+// Add asks together with others of the same key, and does not wait. The answer is dropped.
 func (g *Gatherer[A, R]) Add(key string, ask A) { g.join(key, ask, Company{}) }
 
-// join takes an ask in.
+// join adds an ask to a round.
 func (g *Gatherer[A, R]) join(key string, ask A, with Company) *place[A, R] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -191,7 +190,7 @@ func (g *Gatherer[A, R]) join(key string, ask A, with Company) *place[A, R] {
 	wait := g.wait(r, now)
 	if len(r.asks) >= g.config.Window.Most {
 		wait = 0
-		delete(g.waiting, key) // who comes now begins another round
+		delete(g.waiting, key) // later asks begin another round
 	}
 	r.stop = g.config.Clock.AfterFunc(wait, func() { g.due(r) })
 	return p
@@ -213,7 +212,7 @@ func (g *Gatherer[A, R]) met(r *round[A, R], with Company, now time.Time) {
 	c.names[with.Name], c.last = true, now
 }
 
-// wait is how much longer a round waits, if nobody comes.
+// wait returns how much longer a round waits if no ask comes.
 func (g *Gatherer[A, R]) wait(r *round[A, R], now time.Time) time.Duration {
 	w := g.config.Window
 	idle, longest := w.Idle, w.Longest
@@ -231,7 +230,7 @@ func (g *Gatherer[A, R]) wait(r *round[A, R], now time.Time) time.Duration {
 	return min(idle, r.began.Add(longest).Sub(now))
 }
 
-// leave takes a caller out. An ask that nobody wants any more is not made, if its call has not begun.
+// leave removes a caller. An ask without callers is dropped, if its call has not begun.
 func (g *Gatherer[A, R]) leave(p *place[A, R]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -249,15 +248,14 @@ func (g *Gatherer[A, R]) leave(p *place[A, R]) {
 	}
 }
 
-// due makes the call of a round, unless it waits for others that are on their way.
+// due makes the call of a round, unless the round waits for more asks.
 func (g *Gatherer[A, R]) due(r *round[A, R]) {
 	if g.config.Coming == nil || !g.hold(r) {
 		g.call(r)
 	}
 }
 
-// hold lets a round wait for others that are on their way, and its callers go. It returns false when the call is to be
-// made.
+// hold makes a round wait for more asks, and releases its callers. It returns false when the call must be made.
 func (g *Gatherer[A, R]) hold(r *round[A, R]) bool {
 	g.mu.Lock()
 	asks, joins := r.list(), r.joins
@@ -269,7 +267,7 @@ func (g *Gatherer[A, R]) hold(r *round[A, R]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if r.stop == nil || r.joins != joins {
-		return true // others have come meanwhile, and a callback of theirs will call this again
+		return true // others have come meanwhile, and their callback will call this again
 	}
 	w, now := g.config.Window.Missing, g.config.Clock.Now()
 	wait := min(r.last.Add(w.Idle).Sub(now), r.began.Add(w.Longest).Sub(now))
@@ -284,7 +282,7 @@ func (g *Gatherer[A, R]) hold(r *round[A, R]) bool {
 	return true
 }
 
-// take lets the callers of an ask go.
+// take releases the callers of an ask with ErrTaken.
 func (p *place[A, R]) take() {
 	if !p.taken {
 		p.taken, p.answer.Err = true, ErrTaken
@@ -324,8 +322,8 @@ func (g *Gatherer[A, R]) call(r *round[A, R]) {
 	}
 }
 
-// begin closes a round and returns what it asks for. A round begins once: a callback that could not be stopped any
-// more finds nothing to do.
+// begin closes a round and returns its asks. A round begins once: a callback that could no longer be stopped finds
+// nothing to do.
 func (g *Gatherer[A, R]) begin(r *round[A, R]) []A {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Deal shares out what a call brought: the first in the order of compare to the first who asked, and so on. Those
-// for whom nothing is left get refused, or [ErrUnanswered] when the call did not say why. left is what nobody asked
-// for.
+// Deal distributes the results of a call: the first in the order of compare to the first caller, and so on. Callers
+// without a result get refused, or [ErrUnanswered] if it is nil. left are the results that nobody asked for.
 func Deal[R any](asked int, had []R, compare func(a, b R) int, refused error) (answers []Answer[R], left []R) {
 	had = slices.Clone(had)
 	slices.SortFunc(had, compare)
@@ -26,23 +25,23 @@ func Deal[R any](asked int, had []R, compare func(a, b R) int, refused error) (a
 	return answers, had[min(asked, len(had)):]
 }
 
-// Call does something to all of the ids.
+// Call makes one call for all ids.
 type Call func(ctx context.Context, ids []string) error
 
-// Fault is what the error of a call with many ids says of them.
+// Fault says what the error of a call with many ids is about.
 type Fault int
 
 // The faults.
 const (
-	OfTheCall Fault = iota // it holds for every id: throttled, no rights, trouble of AWS
-	OfAnID                 // one of the ids is why the whole call was refused
+	OfTheCall Fault = iota // it is about every id: throttled, no rights, trouble of AWS
+	OfAnID                 // the whole call was refused because of one of the ids
 )
 
-// Apart makes a call for many ids so that an id that EC2 refuses fails alone (E-39, E-54): the ids that an error
-// names are taken out, and the others are asked for again. Where an error of an id names none, the call is made for
-// each half. judge says which errors are of an id. The result has the error of each id that failed.
+// Apart makes a call for many ids so that a refused id fails alone (E-39, E-54). It takes out the ids that an error
+// names, and repeats the call for the others. If an error about an id names none, it makes the call for each half.
+// judge classifies errors. The result has the error of each id that failed.
 //
-// It makes at most twice as many calls as there are ids; so many only when all are refused.
+// It makes at most twice as many calls as there are ids. It needs that many only when all are refused.
 func Apart(ctx context.Context, ids []string, call Call, judge func(error) Fault) map[string]error {
 	a := apart{call: call, judge: judge, failed: map[string]error{}}
 	a.run(ctx, ids)
@@ -81,7 +80,7 @@ func (a apart) run(ctx context.Context, ids []string) {
 	}
 }
 
-// Named returns those of the ids that a text names as whole words.
+// Named returns the ids that occur in a text as whole words.
 func Named(text string, ids []string) []string {
 	words := map[string]bool{}
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool {

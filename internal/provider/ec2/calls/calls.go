@@ -1,5 +1,5 @@
-// Package calls makes the clients for AWS: at the pace that EC2 takes, with the repetitions that do no harm, and so
-// that every call can be counted (E-60). What calls mean is no matter here.
+// Package calls creates the clients for AWS. They keep to a pace that EC2 accepts, retry calls where that is harmless,
+// and make every call countable (E-60). The meaning of calls does not matter here.
 package calls
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// Clients are what the provider calls AWS with. Safe for concurrent use.
+// Clients are the provider's clients for AWS. Safe for concurrent use.
 type Clients struct {
 	EC2     *ec2.Client
 	SSM     *ssm.Client
@@ -33,30 +33,31 @@ type Clients struct {
 	Pricing *pricing.Client
 }
 
-// Config is what clients are made from.
+// Config configures the clients.
 type Config struct {
 	// AWS has region, credentials and endpoints. Its retryer is not used.
 	AWS aws.Config
-	// PricingRegion is where prices are asked for, which is not everywhere (E-25).
+	// PricingRegion is the region of the pricing API, which only some regions have (E-25).
 	PricingRegion string
 	Clock         timer.Clock
-	// Pace holds the calls of EC2 back; the other services have allowances of their own, which nobody here comes near.
+	// Pace limits the calls to EC2. The other services have limits of their own, and we stay far below them.
 	Pace *pace.Limiter
-	// Observe is told of every attempt that was answered, or that was given up; nil for nobody.
+	// Observe is called for every attempt that was answered or given up; may be nil.
 	Observe func(Attempt)
 }
 
-// Attempt is one request, and what became of it.
+// Attempt is one request and its result.
 type Attempt struct {
 	Service, Action string
 	Took            time.Duration
-	Refused         refusal.Refusal // the zero value when it was done
+	Refused         refusal.Refusal // the zero value on success
 }
 
-// attempts is how often a call is made that may be repeated: AWS asks to count on a failure now and then.
+// attempts is how often a repeatable call is tried: AWS says to expect a failure now and then.
 const attempts = 3
 
-// firstPause is between the first two attempts, by no means the pace: each further one is twice as long.
+// firstPause is the pause between the first two attempts; each further one is twice as long. It has nothing to do with
+// Pace.
 const firstPause = 100 * time.Millisecond
 
 // New returns the clients.
@@ -69,7 +70,7 @@ func New(c Config) Clients {
 	base.HTTPClient = WholeBodies(base.HTTPClient)
 	base.APIOptions = append(append([]func(*middleware.Stack) error(nil), base.APIOptions...),
 		func(stack *middleware.Stack) error {
-			// after the one that fills in client tokens: a repetition has the same
+			// after the one that fills in client tokens: a retry has the same token
 			return stack.Initialize.Add(&caller{Config: c}, middleware.After)
 		})
 	prices := base.Copy()
@@ -82,16 +83,16 @@ func New(c Config) Clients {
 	}
 }
 
-// WholeBodies returns a transport that sends requests whose bodies the SDK does not hold any more. With smithy-go 1.28
-// it has to be: as soon as an answer begins, the SDK closes the request's body, and from then on its WriteTo returns
-// io.EOF as an error. net/http may still be looking whether the body has ended; it takes that for a failed request and
-// cuts the answer off. An endpoint on the same machine answers fast enough for that, about one time in thirty on a
-// busy one.
+// WholeBodies returns a transport that sends copies of request bodies, so that the SDK no longer holds them. smithy-go
+// 1.28 needs this. As soon as an answer begins, the SDK closes the request's body, and from then on its WriteTo
+// returns io.EOF as an error. net/http may still be checking whether the body has ended. It takes the error for a
+// failed request and cuts the answer off. An endpoint on the same machine answers fast enough for that, about one time
+// in thirty on a busy machine.
 func WholeBodies(of aws.HTTPClient) aws.HTTPClient { return wholeBodies{of} }
 
 type wholeBodies struct{ aws.HTTPClient }
 
-// Do is what the SDK calls.
+// Do implements aws.HTTPClient.
 func (w wholeBodies) Do(r *http.Request) (*http.Response, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return w.HTTPClient.Do(r)
@@ -105,7 +106,7 @@ func (w wholeBodies) Do(r *http.Request) (*http.Response, error) {
 	return w.HTTPClient.Do(sent)
 }
 
-// caller is the part of a client that waits, repeats and counts.
+// caller is the part of a client that waits, retries and counts.
 type caller struct{ Config }
 
 // ID implements middleware.InitializeMiddleware.
@@ -145,7 +146,7 @@ func (c *caller) HandleInitialize(ctx context.Context, in middleware.InitializeI
 	}
 }
 
-// machines is how many instances a call launches.
+// machines returns how many instances a call launches.
 func machines(parameters any) int {
 	fleet, is := parameters.(*ec2.CreateFleetInput)
 	if !is || fleet.TargetCapacitySpecification == nil ||
@@ -155,8 +156,8 @@ func machines(parameters any) int {
 	return int(*fleet.TargetCapacitySpecification.TotalTargetCapacity)
 }
 
-// repeatable reports whether a call may be made again without anybody's doing: it changes nothing, or nothing more the
-// second time. Those that make something are repeated by who knows what they are for.
+// repeatable reports whether a call may be retried automatically: it changes nothing, or nothing more the second time.
+// Calls that create something are repeated by callers who know their purpose.
 func repeatable(action string) bool {
 	switch action {
 	case "TerminateInstances", "CreateTags", "DeleteMessage", "DeleteMessageBatch":
@@ -165,7 +166,7 @@ func repeatable(action string) bool {
 	return pace.IsRead(action)
 }
 
-// wait returns false when the context ends first.
+// wait waits for d. It returns false when the context ends first.
 func (c *caller) wait(ctx context.Context, d time.Duration) bool {
 	over := make(chan struct{})
 	stop := c.Clock.AfterFunc(d, func() { close(over) })

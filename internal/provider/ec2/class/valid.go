@@ -22,7 +22,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/userdata"
 )
 
-// Reasons of ValidationSucceeded that is False, beside those of package resolve.
+// Reasons of a False ValidationSucceeded, beside those of package resolve.
 const (
 	ReasonKubelet            = "InvalidKubeletConfiguration"
 	ReasonKubeletUnsupported = "UnsupportedKubeletConfiguration"
@@ -40,22 +40,22 @@ const (
 type Join struct {
 	Cluster userdata.Cluster
 	DNS     []string
-	// Missing says what is not known of it and why, with the settings that would say it; "" when nothing is missing.
+	// Missing says what is unknown and why, with the settings that would provide it; "" when nothing is missing.
 	Missing string
-	// None is true when EKS said that there is no such cluster, and not merely nothing.
+	// None is true when EKS said that the cluster does not exist; false if EKS just did not answer.
 	None bool
 }
 
-// Problem is why a class cannot be launched by.
+// Problem is a reason why a class cannot launch.
 type Problem struct {
 	Reason, Message string
-	// Unknown says that it may pass by itself.
+	// Unknown means that the problem may pass by itself.
 	Unknown bool
 }
 
-// Problems are what is wrong with a class as far as it can be told without AWS: the kubelet's settings, tags, user
-// data, and what a launch template cannot have. found is what its selectors stand for; where that is not known yet,
-// templates are not looked at.
+// Problems returns what is wrong with a class, as far as that is known without AWS: the kubelet's settings, tags, user
+// data, and settings that a launch template cannot have. found has the results of its selectors. While these are
+// unknown, templates are not checked.
 func Problems(class *awsv1.EC2NodeClass, found resolve.Result, join Join, clusterName string) []Problem {
 	status := found.Status
 	family := resolve.Family(&class.Spec)
@@ -94,7 +94,7 @@ func Problems(class *awsv1.EC2NodeClass, found resolve.Result, join Join, cluste
 		return append(list, Problem{Reason: ReasonTemplate, Message: err.Error()})
 	}
 	text = volumes(content.LaunchTemplateData.BlockDeviceMappings, status.AMIs, found.Snapshots)
-	if found.Snapshots == nil { // what was found before counts as long as it cannot be found out again (E-03)
+	if found.Snapshots == nil { // the earlier result counts while there is no new one (E-03)
 		text = saidOfVolumes(class)
 	}
 	if text != "" {
@@ -114,8 +114,8 @@ func saidOfVolumes(class *awsv1.EC2NodeClass) string {
 // mostImages bounds how many images a message names.
 const mostImages = 2
 
-// volumes names a volume that is smaller than what the image has for it, for each image (E-74). As long as one image
-// has room, or is not known, the class can be launched by, and "" is returned.
+// volumes names, for each image, a volume that is smaller than the image's snapshot (E-74). It returns "" if the
+// volumes of one image are large enough or unknown: then the class can launch.
 func volumes(
 	disks []ec2types.LaunchTemplateBlockDeviceMappingRequest, images []awsv1.AMI,
 	snapshots map[string]map[string]int64,
@@ -143,11 +143,11 @@ func volumes(
 		"; correct volumeSize in spec.blockDeviceMappings"
 }
 
-// userData is what a machine of the class would read, or what is wrong with it.
+// userData returns what a machine of the class would read, or what is wrong with it.
 func userData(class *awsv1.EC2NodeClass, family string, join Join) (text string, problem *Problem) {
 	text, err := rendered(class, family, join)
 	var tooLarge *userdata.TooLargeError
-	var wrong *userdata.Error // which names the field
+	var wrong *userdata.Error // its text names the field
 	switch {
 	case errors.As(err, &wrong):
 		return "", &Problem{Reason: ReasonUserData, Message: err.Error()}
@@ -159,13 +159,13 @@ func userData(class *awsv1.EC2NodeClass, family string, join Join) (text string,
 	return text, nil
 }
 
-// UserDataBytes is how much user data a machine of the class would read, beside what its pool, its claim and its type
-// add; known is false where it cannot be written (E-34).
+// UserDataBytes returns the size of the user data for machines of the class, without what pool, claim and type add.
+// known is false if it cannot be built (E-34).
 func UserDataBytes(class *awsv1.EC2NodeClass, join Join) (bytes int, known bool) {
 	return userdata.SizeOf(rendered(class, resolve.Family(&class.Spec), join))
 }
 
-// rendered is what a machine of the class would read, without what only a claim or a type decides.
+// rendered returns what a machine of the class would read, without what only a claim or a type decides.
 func rendered(class *awsv1.EC2NodeClass, family string, join Join) (text string, err error) {
 	if class.Spec.UserData != nil {
 		text = *class.Spec.UserData
@@ -176,7 +176,7 @@ func rendered(class *awsv1.EC2NodeClass, family string, join Join) (text string,
 		Taints:       []corev1.Taint{{Key: karpenterv1.UnregisteredTaintKey, Effect: corev1.TaintEffectNoExecute}},
 		LocalStorage: class.Spec.InstanceStorePolicy != nil,
 	}
-	if node.Cluster.Endpoint == "" || node.Cluster.CIDR == "" { // not known yet: that is told elsewhere
+	if node.Cluster.Endpoint == "" || node.Cluster.CIDR == "" { // not known yet: reported elsewhere
 		node.Cluster = userdata.Cluster{Name: "any", Endpoint: "https://any.example.com", CA: "Y2E=",
 			CIDR: "10.0.0.0/16"}
 	}
@@ -192,7 +192,7 @@ func rendered(class *awsv1.EC2NodeClass, family string, join Join) (text string,
 	return text, nil
 }
 
-// kubelet finds settings that no kubelet knows, and those that the family cannot pass on (E-06).
+// kubelet finds settings that no kubelet knows, or that the family cannot pass on (E-06).
 func kubelet(k *awsv1.KubeletConfiguration, family string) []Problem {
 	if k == nil || len(k.Unmanaged) == 0 {
 		return nil
@@ -228,8 +228,8 @@ func kubelet(k *awsv1.KubeletConfiguration, family string) []Problem {
 			"file, version kubelet.config.k8s.io/v1beta1", strings.Join(wrong, "; "))}}
 }
 
-// With returns the conditions with the problems in ValidationSucceeded, and Ready summed up anew. What is wrong for
-// good comes before what may pass, and what package resolve has found before both.
+// With returns the conditions with the problems in ValidationSucceeded, and a new Ready. Permanent problems come
+// before those that may pass. A problem found by package resolve comes before both.
 func With(conditions []karpenterv1.Condition, problems []Problem) []karpenterv1.Condition {
 	list := slices.Clone(conditions)
 	at := slices.IndexFunc(list, func(c karpenterv1.Condition) bool {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// condition is a line of a statement's conditions: an operator, a key and values.
+// condition is one condition of a statement: an operator, a key and values.
 type condition struct {
 	text     string // as written: operator and key
 	key      string // in lower case
@@ -17,10 +17,10 @@ type condition struct {
 	negated  bool
 	ifExists bool
 	null     bool
-	all, any bool // over the values that the request has
+	all, any bool // over the values of the request
 }
 
-// operators are those that are evaluated, without what may stand before and after them.
+// operators returns the supported operators, without their prefixes and suffixes.
 func operators() map[string]condition {
 	equal := func(pattern, value string) bool { return pattern == value }
 	like := glob
@@ -46,7 +46,7 @@ const (
 	PassedToService = "iam:PassedToService"
 )
 
-// keys are those that are evaluated. Each has one value in a request, except for aws:TagKeys.
+// keys returns the supported keys. Each has one value in a request, except for aws:TagKeys.
 func keys() []string {
 	return []string{RequestTag, ResourceTag, TagKeys, RequestedRegion, CreateAction, PassedToService}
 }
@@ -107,7 +107,7 @@ func newCondition(operator, key string, values []string) (condition, error) {
 	return c, nil
 }
 
-// holds reports whether a request has what the condition asks for.
+// holds reports whether a request satisfies the condition.
 func (c *condition) holds(request map[string][]string) bool {
 	has := request[c.key]
 	fits := func(value string) bool {
@@ -125,7 +125,7 @@ func (c *condition) holds(request map[string][]string) bool {
 	return slices.ContainsFunc(has, fits)
 }
 
-// glob reports whether a text matches a pattern with * and ?, which have no escape.
+// glob reports whether a text matches a pattern with * and ?. There is no escape for these.
 func glob(pattern, text string) bool {
 	if !strings.ContainsAny(pattern, "*?") {
 		return pattern == text
@@ -153,13 +153,13 @@ func glob(pattern, text string) bool {
 	return at == len(p)
 }
 
-// arnSegments is how many parts an ARN has; the last may have colons.
+// arnSegments is the number of parts of an ARN; the last may have colons.
 const arnSegments = 6
 
-// MatchARN reports whether an ARN is one of those that a pattern means, part by part.
+// MatchARN reports whether an ARN matches a pattern, part by part.
 func MatchARN(pattern, arn string) bool { return matchARN(pattern, arn, false) }
 
-// matchARN compares part by part; wide lets an asterisk match beyond its part, too.
+// matchARN compares part by part. With wide, an asterisk also matches beyond its part.
 func matchARN(pattern, arn string, wide bool) bool {
 	if pattern == "*" || wide && glob(pattern, arn) {
 		return true

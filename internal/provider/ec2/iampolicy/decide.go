@@ -10,13 +10,13 @@ import (
 type Request struct {
 	Action   string // with its service: ec2:CreateTags
 	Resource string // an ARN, or * for an action that has none
-	// RequestTags are the tags that the request is to set, ResourceTags those that the resource has.
+	// RequestTags are the tags that the request sets, ResourceTags those that the resource has.
 	RequestTags, ResourceTags map[string]string
-	// Context has the other keys that conditions look at. A key that is not in it is absent.
+	// Context has the other keys for conditions. A key that is not in it is absent.
 	Context map[string]string
 }
 
-// context is what conditions look at, by key in lower case: tag keys are compared regardless of case, too.
+// context returns the values for conditions, by key in lower case: tag keys are compared regardless of case, too.
 func (r *Request) context() map[string][]string {
 	all := map[string][]string{}
 	for key, value := range r.Context {
@@ -32,13 +32,13 @@ func (r *Request) context() map[string][]string {
 	return all
 }
 
-// Right is one of the things that a statement allows, or one value that its conditions accept.
+// Right is one action on one resource that a statement allows, or one value that its conditions accept.
 type Right struct {
 	Statement string // its Sid, or its place
 	What      string
 }
 
-// String names it.
+// String returns the right as text.
 func (r Right) String() string { return r.Statement + ": " + r.What }
 
 func allows(s *statement, action, resource string) Right {
@@ -49,8 +49,8 @@ func accepts(s *statement, c *condition, value string) Right {
 	return Right{s.name, fmt.Sprintf("%s = %q", c.text, value)}
 }
 
-// Rights lists the rights of the Allows, in order: each action on each resource, and each value of a condition that
-// has several.
+// Rights returns the rights of all Allow statements, in order: each action on each resource, and each value of a
+// condition that has several.
 func (p *Policy) Rights() (list []Right) {
 	for i := range p.statements {
 		s := &p.statements[i]
@@ -76,13 +76,14 @@ func (p *Policy) Rights() (list []Right) {
 // Decision is the answer to a request.
 type Decision struct {
 	Allowed bool
-	// Denied is the statement that denies it whatever others allow, "" for none.
+	// Denied is the statement that denies the request, whatever others allow; "" for none.
 	Denied string
-	// Rights are those that allow it, each of which would do; and the values that their conditions accepted.
+	// Rights are the rights that allow the request, each of which is enough, and the values that their conditions
+	// accepted.
 	Rights []Right
 }
 
-// Decide says whether the policy allows a request: some statement has to, and none may deny it.
+// Decide returns whether the policy allows a request: some statement must allow it, and none may deny it.
 func (p *Policy) Decide(r Request) Decision {
 	var d Decision
 	var context map[string][]string
@@ -110,7 +111,7 @@ func (p *Policy) Decide(r Request) Decision {
 	return d
 }
 
-// matches returns the rights of a statement that name an action and a resource, whatever the conditions.
+// matches returns the rights of a statement that match an action and a resource, without its conditions.
 func (s *statement) matches(action, resource string) (list []Right) {
 	var actions, resources []string
 	action = strings.ToLower(action)
@@ -128,7 +129,7 @@ func (s *statement) matches(action, resource string) (list []Right) {
 		}
 	}
 	if s.notAction && len(actions) < len(s.actions) || s.notResource && len(resources) < len(s.resources) {
-		return nil // one of those that are left out
+		return nil // the request is one of the exceptions
 	}
 	for _, a := range actions {
 		for _, r := range resources {

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Only returns a policy with those actions and resources of a policy's Allows that used has, as indented JSON. Actions
-// that are left on the same resources share a statement; where one becomes several, they are numbered. Conditions stay
-// as they are, and so do Denies. The text may have placeholders, in which case used has them, too.
+// Only returns a policy with only those rights of a policy's Allows that used accepts, as indented JSON. Remaining
+// actions with the same resources share a statement. If one statement becomes several, they are numbered. Conditions
+// and Denies stay as they are. The text may have placeholders; then used gets them too.
 func Only(text []byte, used func(Right) bool) ([]byte, error) {
 	var d document
 	if err := strict(text, &d, "Version", "Id", "Statement"); err != nil {
@@ -42,7 +42,7 @@ func Only(text []byte, used func(Right) bool) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// only splits a statement by what is used of it.
+// only splits a statement by its used rights.
 func (e *entry) only(place int, used func(Right) bool) (parts []entry) {
 	s := statement{name: e.Sid}
 	if s.name == "" {

@@ -1,14 +1,14 @@
-// Package iampolicy decides what a policy of AWS IAM allows, so that tests can hold every call against the policies
-// that users are given (E-58). It is pure.
+// Package iampolicy decides what a policy of AWS IAM allows, so that tests can check every call against the policies
+// that we give to users (E-58). It is pure.
 //
-//   - [Parse] reads an identity policy. It is strict: an element, operator, key or variable that is not evaluated here
-//     is an error, for a policy that is half understood proves nothing.
-//   - [Policy.Decide] says whether one action on one resource is allowed, and which rights of the policy that took.
-//   - [Policy.Rights] lists all of them, so that those which nobody uses can be found.
-//   - [Policy.Only] is the policy with some of its rights, for a smaller one.
+//   - [Parse] reads an identity policy. It is strict: an unsupported element, operator, key or variable is an error,
+//     since a policy that is only half understood proves nothing.
+//   - [Policy.Decide] says whether one action on one resource is allowed, and which rights of the policy allow it.
+//   - [Policy.Rights] lists all rights, to find unused ones.
+//   - [Only] returns a smaller policy, with some of the rights.
 //
-// Where AWS's documentation leaves room, a request is refused: an asterisk of an Allow stays within its segment of an
-// ARN, one of a Deny does not.
+// Where AWS's documentation is ambiguous, a request is refused: an asterisk of an Allow matches only within its
+// segment of an ARN, one of a Deny matches beyond it.
 //
 // Source: "IAM JSON policy elements reference" and "Policy evaluation logic" in the IAM user guide.
 package iampolicy
@@ -25,29 +25,29 @@ import (
 	"strings"
 )
 
-// Version is the one version of the policy language that is read.
+// Version is the only supported version of the policy language.
 const Version = "2012-10-17"
 
-// Policy is an identity policy. It does not change, and may be used concurrently.
+// Policy is an identity policy. It is immutable and safe for concurrent use.
 type Policy struct{ statements []statement }
 
 // statement is one entry of a policy.
 type statement struct {
-	name                   string // its Sid, or its place
+	name                   string // its Sid, or its position
 	deny                   bool
 	actions, resources     []string
 	notAction, notResource bool
 	conditions             []condition
 }
 
-// document is a policy as it is written.
+// document is a policy as JSON.
 type document struct {
 	Version   string          `json:"Version"`
 	ID        string          `json:"Id,omitempty"`
 	Statement json.RawMessage `json:"Statement"`
 }
 
-// entry is a statement as it is written.
+// entry is a statement as JSON.
 type entry struct {
 	Sid         string                      `json:"Sid,omitempty"`
 	Effect      string                      `json:"Effect"`
@@ -61,7 +61,7 @@ type entry struct {
 // texts are one text or a list of them.
 type texts []string
 
-// UnmarshalJSON reads either form.
+// UnmarshalJSON reads both forms.
 func (t *texts) UnmarshalJSON(raw []byte) error {
 	if len(raw) > 0 && raw[0] == '"' {
 		*t = texts{""}
@@ -78,7 +78,7 @@ func (t *texts) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// MarshalJSON writes one text as such.
+// MarshalJSON writes a single text without a list.
 func (t texts) MarshalJSON() ([]byte, error) {
 	if len(t) == 1 {
 		return json.Marshal(t[0])
@@ -162,7 +162,7 @@ func (e *entry) parse(name string) (statement, error) {
 	return s, err
 }
 
-// checkARN finds what is no pattern for ARNs.
+// checkARN returns an error for an invalid pattern of ARNs.
 func checkARN(pattern string) error {
 	if err := plain(pattern); err != nil {
 		return err
@@ -180,7 +180,8 @@ func checkARN(pattern string) error {
 	return nil
 }
 
-// plain finds a variable: of the policy language, or a placeholder that was not filled in.
+// plain returns an error for a text with a variable of the policy language, or with a placeholder that was not filled
+// in.
 func plain(text string) error {
 	if strings.Contains(text, "${") {
 		return fmt.Errorf("%q has a variable; none is evaluated here, and placeholders have to be filled in", text)
@@ -188,8 +189,8 @@ func plain(text string) error {
 	return nil
 }
 
-// strict reads JSON with nothing after it. Objects have the fields that are allowed, in exactly this spelling: the
-// package of the standard library does not mind case.
+// strict reads JSON with nothing after it. An object may have only the allowed fields, in exactly this spelling: the
+// standard library ignores case.
 func strict(text []byte, into any, allowed ...string) error {
 	if len(allowed) > 0 {
 		fields := map[string]json.RawMessage{}
@@ -205,7 +206,7 @@ func strict(text []byte, into any, allowed ...string) error {
 	return json.Unmarshal(text, into)
 }
 
-// read reads the statements, which may be a single one, or a list.
+// read reads the statements: a single one or a list.
 func (d *document) read() ([]entry, error) {
 	raw := bytes.TrimSpace(d.Statement)
 	if len(raw) > 0 && raw[0] == '{' {
@@ -229,8 +230,8 @@ func (d *document) read() ([]entry, error) {
 	return entries, nil
 }
 
-// unique finds fields that an object has twice, of which the package of the standard library takes the last. Those
-// that differ in case are the same to IAM, as keys of conditions.
+// unique returns an error if an object has a field twice: the standard library silently takes the last. Fields that
+// differ only in case count as the same, as IAM does with keys of conditions.
 func unique(text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	type level struct {
@@ -241,7 +242,7 @@ func unique(text []byte) error {
 	for {
 		token, err := decoder.Token()
 		if errors.Is(err, io.EOF) {
-			return nil // of texts that are cut, too: who reads them finds that
+			return nil // also for truncated texts: the actual read reports these
 		}
 		if err != nil {
 			return err

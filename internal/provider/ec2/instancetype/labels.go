@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// prefix is that of the labels of EC2 instance types.
+// prefix begins the labels of EC2 instance types.
 const prefix = "karpenter.k8s.aws/instance-"
 
 // The labels of instance types, without prefix.
@@ -50,7 +50,8 @@ func LabelKeys() []string {
 }
 
 // Labels returns the labels of a type (E-18): memory in MiB, clock in MHz, bandwidths in Mbit/s, local disks in GB,
-// names in lower case with dashes. What EC2 does not say has no label, apart from the clock, which is 0 then.
+// names in lower case with dashes. Without a statement of EC2 there is no label, except for the clock, which is then
+// 0.
 func Labels(info *ec2types.InstanceTypeInfo) map[string]string {
 	name := string(info.InstanceType)
 	labels := map[string]string{
@@ -96,7 +97,7 @@ func Labels(info *ec2types.InstanceTypeInfo) map[string]string {
 	return labels
 }
 
-// deviceLabels are those of GPUs and other accelerators. A type has one kind of each.
+// deviceLabels sets the labels of GPUs and other accelerators. A type has one kind of each.
 func deviceLabels(info *ec2types.InstanceTypeInfo, set func(key, value string)) {
 	if g := info.GpuInfo; g != nil && len(g.Gpus) == 1 {
 		gpu := g.Gpus[0]
@@ -133,8 +134,8 @@ func Architecture(info *ec2types.InstanceTypeInfo) string {
 	return "amd64"
 }
 
-// split returns the letters that a family's name begins with, and the number after them: ("g", "4") for g4dn. Those of
-// high memory have their size between: ("u", "1") for u-6tb1.
+// split returns the leading letters of a family's name, and the number after them: ("g", "4") for g4dn. High-memory
+// families have their size in between: ("u", "1") for u-6tb1.
 func split(family string) (category, generation string) {
 	category, rest := leading(family, func(r byte) bool { return r >= 'a' && r <= 'z' })
 	if size, found := strings.CutPrefix(rest, "-"); found {
@@ -157,7 +158,7 @@ func leading(text string, is func(byte) bool) (head, rest string) {
 
 func isDigit(r byte) bool { return r >= '0' && r <= '9' }
 
-// bandwidth returns what all cards together carry for as long as it takes, in Mbit/s; 0 when EC2 does not say.
+// bandwidth returns the sustained bandwidth of all cards together, in Mbit/s; 0 when EC2 does not say.
 func bandwidth(n *ec2types.NetworkInfo) int64 {
 	sum := 0.0
 	for _, card := range n.NetworkCards {
@@ -166,7 +167,7 @@ func bandwidth(n *ec2types.NetworkInfo) int64 {
 	return int64(math.Round(sum * 1000))
 }
 
-// dashed returns a name as label values have it.
+// dashed returns a name in the form of label values.
 func dashed(name string) string { return strings.ReplaceAll(strings.ToLower(name), " ", "-") }
 
 func cores(info *ec2types.InstanceTypeInfo) int64 {
@@ -176,7 +177,7 @@ func cores(info *ec2types.InstanceTypeInfo) int64 {
 	return int64(value(info.VCpuInfo.DefaultVCpus))
 }
 
-// advertised is the memory that EC2 states, in MiB.
+// advertised returns the memory that EC2 states, in MiB.
 func advertised(info *ec2types.InstanceTypeInfo) int64 {
 	if info.MemoryInfo == nil {
 		return 0

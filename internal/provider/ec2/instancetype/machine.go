@@ -40,31 +40,31 @@ const (
 	armReserve          = 64 // MiB that EC2 advertises for arm64 and no node sees
 )
 
-// Class is what of a node class decides what its machines have.
+// Class is the part of a node class that decides what its machines have.
 type Class struct {
 	// Kubelet is that of the class; nil for none.
 	Kubelet *awsv1.KubeletConfiguration
 	// Root is the size of the disk with the pods' data, in bytes; 0 for the family's default.
 	Root int64
-	// Volumes are those that a machine starts with, the root volume among them; 0 for that alone.
+	// Volumes is the number of volumes at start, including the root volume; 0 means only that one.
 	Volumes int64
-	// LocalStorage makes one disk of those that belong to the type, for the pods' data (instanceStorePolicy RAID0).
+	// LocalStorage combines the type's local disks into one for the pods' data (instanceStorePolicy RAID0).
 	LocalStorage bool
-	// Interfaces are those that the class lists; nil for EC2's defaults.
+	// Interfaces are the network interfaces of the class; nil for EC2's defaults.
 	Interfaces []awsv1.NetworkInterface
-	// ReservedInterfaces are kept from pods (--reserved-enis).
+	// ReservedInterfaces is the number of interfaces that pods cannot use (--reserved-enis).
 	ReservedInterfaces int64
-	// ReserveByPods makes what the kubelet keeps of the memory go by the pods that it is told to run, as Bottlerocket
-	// does; else it goes by those that EC2's defaults have addresses for, as nodeadm does.
+	// ReserveByPods makes the kubelet's reserved memory follow the configured number of pods, as Bottlerocket does.
+	// Otherwise it follows the number of pods that EC2's defaults have addresses for, as nodeadm does.
 	ReserveByPods bool
-	// Prefixes gives an interface 16 addresses for each that it could have (joiner.sh/prefix-delegation).
+	// Prefixes gives an interface 16 addresses instead of each single one (joiner.sh/prefix-delegation).
 	Prefixes bool
 	// MemoryOverhead is the share of the advertised memory that a machine does not show, 0 to 1
 	// (--vm-memory-overhead-percent).
 	MemoryOverhead float64
 }
 
-// Node is a node of a type and a class.
+// Node is what a node of a type and a class has.
 type Node struct {
 	// Capacity and Overhead are as in catalog.Type: what the machine has, and the part that pods cannot use.
 	Capacity, Overhead resources.Amounts
@@ -72,9 +72,9 @@ type Node struct {
 	Pods int64
 }
 
-// Machine returns what a node of a type has with a class. memory is what such nodes were seen to have, in bytes; 0
-// when none was seen. branches are the branch interfaces of the type (E-26). The error names the field of the class
-// that cannot be read.
+// Machine returns what a node of a type has with a class. memory is the observed memory of such nodes, in bytes; 0
+// when none was seen. branches is the number of branch interfaces of the type (E-26). The error names the field of the
+// class that cannot be read.
 func Machine(info *ec2types.InstanceTypeInfo, class Class, memory, branches int64) (Node, error) {
 	pods := class.pods(info)
 	if memory <= 0 {
@@ -94,7 +94,7 @@ func Machine(info *ec2types.InstanceTypeInfo, class Class, memory, branches int6
 	return Node{Capacity: capacity, Overhead: overhead, Pods: pods}, err
 }
 
-// guess is the memory of a machine of which none was seen, in whole MiB.
+// guess returns the expected memory of a machine when none was seen, in whole MiB.
 func (c Class) guess(info *ec2types.InstanceTypeInfo) int64 {
 	advertised := advertised(info)
 	if Architecture(info) == "arm64" {
@@ -103,7 +103,7 @@ func (c Class) guess(info *ec2types.InstanceTypeInfo) int64 {
 	return int64(float64(advertised)*(1-c.MemoryOverhead)) * mebibyte
 }
 
-// disk is the ephemeral storage in bytes (E-19).
+// disk returns the ephemeral storage in bytes (E-19).
 func (c Class) disk(info *ec2types.InstanceTypeInfo) int64 {
 	if c.LocalStorage && info.InstanceStorageInfo != nil {
 		const gigabyte = 1_000_000_000
@@ -117,8 +117,8 @@ func (c Class) disk(info *ec2types.InstanceTypeInfo) int64 {
 	return defaultRoot
 }
 
-// pods is how many pods a node runs: what the class says, or what its interfaces have addresses for; at most
-// podsPerCore allow.
+// pods returns how many pods a node runs: what the class says, or as many as its interfaces have addresses for.
+// podsPerCore bounds both.
 func (c Class) pods(info *ec2types.InstanceTypeInfo) int64 {
 	pods := c.addressed(info)
 	if c.Prefixes {
@@ -136,17 +136,17 @@ func (c Class) pods(info *ec2types.InstanceTypeInfo) int64 {
 	return pods
 }
 
-// hostPods are the pods of every node that share its address: the CNI's and kube-proxy.
+// hostPods is the number of pods on every node that share its address: the CNI's and kube-proxy.
 const hostPods = 2
 
-// addressed is how many pods the addresses of a node's interfaces are enough for: the interfaces of the default card,
-// whose first addresses are the node's own.
+// addressed returns how many pods get an address from the node's interfaces. Only those of the default card count, and
+// the first address of each is the node's own.
 func (c Class) addressed(info *ec2types.InstanceTypeInfo) int64 {
 	interfaces, addresses := c.forPods(info)
 	return interfaces*max(0, addresses-1) + hostPods
 }
 
-// prefixed is the same when each address stands for a prefix of 16, bounded by what EKS recommends for small and large
+// prefixed is like addressed if each address is a prefix of 16, bounded by EKS' recommendation for small and large
 // nodes.
 func (c Class) prefixed(info *ec2types.InstanceTypeInfo) int64 {
 	const perPrefix, smallCores, small, large = 16, 30, 110, 250
@@ -158,7 +158,7 @@ func (c Class) prefixed(info *ec2types.InstanceTypeInfo) int64 {
 	return min(most, interfaces*max(0, addresses-1)*perPrefix+hostPods)
 }
 
-// forPods returns how many interfaces of the default card pods can have, and how many addresses each has.
+// forPods returns how many interfaces of the default card pods can use, and how many addresses each has.
 func (c Class) forPods(info *ec2types.InstanceTypeInfo) (interfaces, addresses int64) {
 	n := info.NetworkInfo
 	if n == nil {
@@ -178,8 +178,8 @@ func (c Class) forPods(info *ec2types.InstanceTypeInfo) (interfaces, addresses i
 	return max(0, interfaces-c.ReservedInterfaces), int64(value(n.Ipv4AddressesPerInterface))
 }
 
-// reservedFor is the number of pods by which the kubelet keeps memory for itself. nodeadm knows the type, and nothing
-// of the class.
+// reservedFor returns the number of pods that determines the kubelet's reserved memory. nodeadm knows only the type,
+// not the class.
 func (c Class) reservedFor(info *ec2types.InstanceTypeInfo, pods int64) int64 {
 	if c.ReserveByPods {
 		return pods
@@ -221,7 +221,7 @@ func addDevices(info *ec2types.InstanceTypeInfo, class Class, capacity resources
 	}
 }
 
-// overhead is what a node keeps for the kubelet, for the system, and free of pods (E-22).
+// overhead returns what a node keeps for the kubelet and the system, and for eviction (E-22).
 func (c Class) overhead(info *ec2types.InstanceTypeInfo, capacity resources.Amounts) (resources.Amounts, error) {
 	kubelet := value(c.Kubelet)
 	kube := resources.Amounts{
@@ -260,13 +260,12 @@ func (c Class) overhead(info *ec2types.InstanceTypeInfo, capacity resources.Amou
 			disk,
 	}
 	for name, amount := range sum {
-		sum[name] = min(amount, capacity[name]) // a node that keeps all for itself is useless, and no mistake
+		sum[name] = min(amount, capacity[name]) // a node that keeps everything for itself is useless, but valid
 	}
 	return sum, nil
 }
 
-// amounts reads what a class reserves: CPU in millicores, the others in bytes. Process IDs are none that planning
-// counts.
+// amounts reads what a class reserves: CPU in millicores, the others in bytes. Planning does not count process IDs.
 func amounts(field string, reserved map[string]string) (resources.Amounts, error) {
 	read := resources.Amounts{}
 	for name, text := range reserved {
@@ -284,12 +283,12 @@ func amounts(field string, reserved map[string]string) (resources.Amounts, error
 	return read, nil
 }
 
-// threshold reads an eviction signal: a quantity, or a share of the capacity, of which 100% means that nothing is kept
-// free.
+// threshold reads an eviction signal: a quantity, or a share of the capacity. As a share, 100% means that nothing is
+// kept free.
 func threshold(signals map[string]string, signal string, capacity, byDefault int64) (int64, error) {
 	text, stated := signals[signal]
 	switch text {
-	case "0%", "100%": // in other spellings the kubelet takes them for shares
+	case "0%", "100%": // in other spellings the kubelet treats them as shares
 		return 0, nil
 	}
 	if !stated {
@@ -311,14 +310,14 @@ func threshold(signals map[string]string, signal string, capacity, byDefault int
 	return q.Value(), nil
 }
 
-// share is so many percent of an amount, rounded as the kubelet does.
+// share returns percent of an amount, rounded like the kubelet.
 func share(amount int64, percent float64) int64 {
 	// The kubelet multiplies with a float32.
 	return int64(float64(amount) * float64(float32(percent)/100))
 }
 
-// reservedCPUs is how many cores a class keeps by their numbers (reservedSystemCPUs, such as "0-1,8"): all that is
-// kept of them then, whatever kubeReserved and systemReserved say. 0 for none.
+// reservedCPUs returns how many cores a class reserves by their numbers (reservedSystemCPUs, such as "0-1,8"), 0 for
+// none. If there are any, kubeReserved and systemReserved do not count for CPU.
 func reservedCPUs(kubelet awsv1.KubeletConfiguration) (int64, error) {
 	raw, stated := kubelet.Unmanaged["reservedSystemCPUs"]
 	if !stated {

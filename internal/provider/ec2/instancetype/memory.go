@@ -7,12 +7,12 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// caution is the share of the memory that is left out when a type is judged by a smaller one.
+// caution is the share of memory that is subtracted when a type is estimated from a smaller one.
 const caution = 0.01
 
-// Memory remembers how much memory nodes had (E-21). EC2 advertises more than a machine shows, by a part that depends
-// on type and image. It holds nothing that the Node objects do not say: a process fills it from them when it starts.
-// Safe for concurrent use.
+// Memory remembers the memory of nodes (E-21). EC2 advertises more than a machine shows; the difference depends on
+// type and image. All of it comes from Node objects, and a process fills it from them at its start. Safe for
+// concurrent use.
 type Memory struct {
 	mu   sync.Mutex
 	seen map[string]map[Image]int64 // by type: the least, in bytes
@@ -24,11 +24,11 @@ type Image struct {
 	ID     string
 }
 
-// NewMemory returns one that has seen nothing.
+// NewMemory returns an empty Memory.
 func NewMemory() *Memory { return &Memory{seen: map[string]map[Image]int64{}} }
 
-// Saw takes in the memory of a registered node, in bytes, and reports whether that changes what planning should count
-// on. The least counts: a node with less than was promised corrects its type at once.
+// Saw stores the memory of a registered node, in bytes, and reports whether planning should now expect another amount.
+// The lowest counts: a node with less than planned corrects its type at once.
 func (m *Memory) Saw(kind string, image Image, bytes int64) bool {
 	if kind == "" || bytes <= 0 {
 		return false
@@ -45,9 +45,9 @@ func (m *Memory) Saw(kind string, image Image, bytes int64) bool {
 	return true
 }
 
-// Of returns what a node of a type will have with an image, in bytes: what such nodes had; else what nodes of the type
-// had with another image of the family; else by the share that the next smaller type of its instance family lost, and
-// a little less. 0 when nothing of the kind was seen. types are all that EC2 names.
+// Of returns the expected memory of a node of a type with an image, in bytes. It is what such nodes had, or what nodes
+// of the type had with another image of the family. Otherwise it is estimated from the next smaller type of the
+// instance family, and a little less. It is 0 when none of these was seen. types are all types of EC2.
 func (m *Memory) Of(info *ec2types.InstanceTypeInfo, image Image, types map[string]ec2types.InstanceTypeInfo) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,7 +59,7 @@ func (m *Memory) Of(info *ec2types.InstanceTypeInfo, image Image, types map[stri
 	var had int64
 	for kind := range m.seen {
 		if its, _, _ := strings.Cut(kind, "."); its != family {
-			continue // before the look-up, which copies a large struct
+			continue // checked before the look-up, which copies a large struct
 		}
 		other, known := types[kind]
 		if !known || advertised(&other) <= 0 || advertised(&other) >= advertised(info) ||
@@ -77,7 +77,7 @@ func (m *Memory) Of(info *ec2types.InstanceTypeInfo, image Image, types map[stri
 	return int64(float64(advertised(info))*max(0, share)) * mebibyte
 }
 
-// of returns what nodes of one type had: with the image, or else with others of its family.
+// of returns the memory of nodes of one type: with the image, or otherwise with others of its family.
 func (m *Memory) of(kind string, image Image) int64 {
 	if bytes := m.seen[kind][image]; bytes > 0 {
 		return bytes
@@ -91,7 +91,7 @@ func (m *Memory) of(kind string, image Image) int64 {
 	return least
 }
 
-// nearer reports whether a is the larger one of two smaller types; of two of one size that with the first name.
+// nearer reports whether a is the larger of two smaller types. Among equals the first name wins.
 func nearer(a, b *ec2types.InstanceTypeInfo) bool {
 	if advertised(a) != advertised(b) {
 		return advertised(a) > advertised(b)

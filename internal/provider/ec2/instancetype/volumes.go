@@ -4,13 +4,13 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// warmInterfaces is how many interfaces a node has when its volumes are counted: its own, and one that the VPC CNI has
-// attached so that pods need not wait for it *(unverified)*. The CSI driver counts when it starts, too, and not again.
+// warmInterfaces is how many interfaces a node has when its volumes are counted: its own, and a spare one that the VPC
+// CNI has attached so that pods need not wait *(unverified)*. The CSI driver also counts only once, when it starts.
 const warmInterfaces = 2
 
-// attachable is how many volumes pods can have attached, beside those of the machine (E-23); at least 1, as the CSI
-// driver has it, and 0 where EC2 says nothing. EC2's greatest number leaves room for what every machine of the type
-// has: where interfaces share the limit one of them, and all disks of its own. Xen counts no interfaces.
+// attachable returns how many volumes pods can attach, beside those of the machine (E-23): at least 1, like the CSI
+// driver, and 0 if EC2 says nothing. EC2's maximum already excludes what every machine of the type has: its local
+// disks, and one interface if interfaces share the limit. Xen does not count interfaces.
 func (c Class) attachable(info *ec2types.InstanceTypeInfo) int64 {
 	if info.EbsInfo == nil || value(info.EbsInfo.MaximumEbsAttachments) <= 0 {
 		return 0
@@ -23,8 +23,8 @@ func (c Class) attachable(info *ec2types.InstanceTypeInfo) int64 {
 	return max(1, left)
 }
 
-// startsWith is how many interfaces a node has at first: those that the class lists, or all of the fabric, and what
-// the CNI adds.
+// startsWith returns how many interfaces a node has at first: those of the class, or all fabric adapters, and those
+// that the CNI adds.
 func (c Class) startsWith(n *ec2types.NetworkInfo) int64 {
 	if n == nil {
 		return 1

@@ -15,31 +15,31 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
 )
 
-// Instance is a machine that a launch brought.
+// Instance is a launched machine.
 type Instance struct {
 	ID string
-	// Override is the pool that gave it, with the price and the template that were asked for. Of a pool that nobody
-	// asked for it has what EC2 says, without a price.
+	// Override is the pool of the machine, with the requested price and template. For a pool that was not requested,
+	// it has what EC2 says, without a price.
 	Override
 	CapacityType string
 }
 
-// Refused is why a launch did not bring all machines.
+// Refused is a reason why a launch did not bring all machines.
 type Refused struct {
 	refusal.Refusal
 	CapacityType string
-	// Pools are those that cannot be had, cheapest first. Only a refusal of offerings has any.
+	// Pools are the pools without capacity, cheapest first. Only a refusal of offerings has any.
 	Pools []Override
-	// For is how long they cannot be had, when EC2 did not say which of them it is. 0 says that it did: the shortage
-	// backs off as any other.
+	// For is how long they count as unavailable if EC2 did not say which of them it refused. 0 means that it did say:
+	// then the shortage backs off like any other.
 	For time.Duration
 }
 
-// unclear is how long a pool counts as unavailable when the refusal may have been for another (E-42).
+// unclear is how long a pool counts as unavailable when the refusal may be about another one (E-42).
 const unclear = time.Minute
 
-// Read returns the machines of an answer, ordered by ID, and what EC2 refused, each refusal once and in its order
-// (E-41, E-42). An answer may have both; whatever it lacks is taken from the request.
+// Read returns the machines of an answer, ordered by ID, and the refusals, each once and in EC2's order (E-41, E-42).
+// An answer may have both. Missing fields come from the request.
 func Read(r Request, out *ec2.CreateFleetOutput) (instances []Instance, refused []Refused) {
 	if out == nil {
 		return nil, nil
@@ -86,7 +86,7 @@ func (r *Request) refused(pools []Override, e ec2types.CreateFleetError) Refused
 	said := r.said(e.LaunchTemplateAndOverrides)
 	one.Pools = among(pools, said)
 	if len(one.Pools) == 0 && said.Type != "" && said.Zone != "" {
-		one.Pools = []Override{said} // not what was asked for, but EC2 says that it has none
+		one.Pools = []Override{said} // it was not requested, but EC2 says that it has no capacity
 	}
 	if len(one.Pools) > 1 {
 		one.For = unclear
@@ -94,7 +94,7 @@ func (r *Request) refused(pools []Override, e ec2types.CreateFleetError) Refused
 	return one
 }
 
-// said is the pool that an answer names, as far as it does.
+// said returns the pool that an answer names, as far as it does.
 func (r *Request) said(told *ec2types.LaunchTemplateAndOverridesResponse) Override {
 	said := Override{Price: resources.Unpriced}
 	if told == nil || told.Overrides == nil {
@@ -106,7 +106,7 @@ func (r *Request) said(told *ec2types.LaunchTemplateAndOverridesResponse) Overri
 	return said
 }
 
-// among returns the pools that agree with all that is said of one; all of them when nothing is said.
+// among returns the pools that agree with every field of said; all of them if it has none.
 func among(pools []Override, said Override) []Override {
 	fits := func(said, has string) bool { return said == "" || said == has }
 	var list []Override
@@ -119,8 +119,7 @@ func among(pools []Override, said Override) []Override {
 	return list
 }
 
-// taken is the capacity type by what EC2 calls an instance's lifecycle; what was asked for when that says nothing
-// else.
+// taken returns the capacity type for EC2's lifecycle of an instance. By default it is the requested one.
 func (r *Request) taken(lifecycle ec2types.InstanceLifecycle) string {
 	switch {
 	case lifecycle == ec2types.InstanceLifecycleSpot:

@@ -11,10 +11,10 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/engine/resources"
 )
 
-// Kind is the kind of a capacity reservation. EC2 wants to be asked for each in another way, so a launch has one.
+// Kind is the kind of a capacity reservation. EC2 needs a different request for each, so a launch has one kind.
 type Kind string
 
-// The kinds, in the order in which they are used up: a block ends, and what is interruptible may be taken back.
+// The kinds, in order of use: a block ends, and an interruptible reservation may be taken back.
 const (
 	Plain         Kind = "default"
 	Block         Kind = "capacity-block"
@@ -25,7 +25,7 @@ const (
 type Reservation struct {
 	ID   string
 	Kind Kind
-	Left int // machines that it has left
+	Left int // free machines
 }
 
 // Offer is an offering that fits a claim.
@@ -35,9 +35,9 @@ type Offer struct {
 	Price        resources.Money // per hour; resources.Unpriced when unknown
 	// Reservation belongs to offers of capacity type reserved; it is the zero value for others.
 	Reservation Reservation
-	// Available says that it can be had at present.
+	// Available is true if it has capacity now.
 	Available bool
-	// Exotic says that the type has something that few pods need ([Exotic]).
+	// Exotic is true if the type has something that few pods need ([Exotic]).
 	Exotic bool
 }
 
@@ -58,11 +58,11 @@ type Choice struct {
 	Offers []Offer
 }
 
-// Choose picks what a launch asks for among the offers that fit its claims (E-27): of reserved, spot and on-demand the
-// first that can be had. Exotic types are left out while something plain fits, and spot offers that cost more than the
-// cheapest on-demand; when all do, the launch is on-demand. Nothing is left out that a minimum needs. The order of the
-// offers is of no matter. A launch into a capacity block has one reservation, whatever the minima: EC2 does not say
-// that it takes more.
+// Choose picks the offers of a launch among those that fit its claims (E-27): the first available of reserved, spot
+// and on-demand. It leaves out exotic types if a plain one fits, and spot offers that cost more than the cheapest
+// on-demand offer. If all spot offers do, the launch is on-demand. Offers that a minimum needs stay. The order of the
+// offers does not matter. A launch into a capacity block has one reservation, whatever the minima: EC2 does not
+// document that it accepts more.
 func Choose(offers []Offer, minima []Least) Choice {
 	var reserved, others []Offer
 	for _, o := range offers {
@@ -98,7 +98,7 @@ func Choose(offers []Offer, minima []Least) Choice {
 	return Choice{}
 }
 
-// chooseReserved picks among reserved offers, of which there are some.
+// chooseReserved picks among reserved offers; there is at least one.
 func chooseReserved(reserved []Offer, minima []Least) Choice {
 	for _, kind := range []Kind{Plain, Block, Interruptible} {
 		fit := of(reserved, func(o Offer) bool { return o.Reservation.Kind == kind })
@@ -120,7 +120,7 @@ func chooseReserved(reserved []Offer, minima []Least) Choice {
 
 func plain(o Offer) bool { return !o.Exotic }
 
-// of returns the offers that a test takes, in their order.
+// of returns the offers that takes accepts, in their order.
 func of(offers []Offer, takes func(Offer) bool) []Offer {
 	var list []Offer
 	for _, o := range offers {
@@ -131,17 +131,17 @@ func of(offers []Offer, takes func(Offer) bool) []Offer {
 	return list
 }
 
-// compare orders offers by price. Of equal reserved ones the reservation that has most left is first.
+// compare orders offers by price. Among equal reserved ones the reservation with the most free machines comes first.
 func compare(a, b Offer) int {
 	return cmp.Or(cmp.Compare(a.Price, b.Price), strings.Compare(a.Type, b.Type), strings.Compare(a.Zone, b.Zone),
 		strings.Compare(a.CapacityType, b.CapacityType), cmp.Compare(b.Reservation.Left, a.Reservation.Left),
 		strings.Compare(a.Reservation.ID, b.Reservation.ID))
 }
 
-// restore adds to chosen those of all, plain ones before exotic ones and each cheapest first, that bring a minimum
-// nearer which chosen does not meet. all is ordered; so is the result.
+// restore adds offers of all to chosen as far as unmet minima need them: plain ones before exotic ones, the cheapest
+// first. all is ordered; so is the result.
 func restore(chosen, all []Offer, minima []Least) []Offer {
-	values := make([]map[string]bool, len(minima)) // by minimum: the values that there are
+	values := make([]map[string]bool, len(minima)) // by minimum: the present values
 	take := func(o Offer) {
 		for i, m := range minima {
 			if value := m.Value(o.Type); value != "" {

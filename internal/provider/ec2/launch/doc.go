@@ -1,9 +1,9 @@
-// Package launch decides what is asked of EC2 for a launch, and what its answer means (E-27, E-28, E-41, E-42). It is
-// pure: whoever calls EC2 sends what it says. Launch templates are made by package template.
+// Package launch builds the request to EC2 for a launch, and interprets the answer (E-27, E-28, E-41, E-42). It is
+// pure: callers send the request. Package template makes the launch templates.
 //
 //   - [Choose] picks the capacity type and the offerings of a launch.
-//   - [Fleet] is the request, [Cut] what EC2 takes of its pools.
-//   - [Read] says which machines came and what could not be had.
+//   - [Fleet] builds the request; [Cut] reduces its pools to what EC2 accepts.
+//   - [Read] returns the machines of the answer and what was refused.
 //
 // Source: the EC2 API reference (CreateFleet) and its quotas for fleets of type instant.
 package launch

@@ -19,27 +19,27 @@ type Request struct {
 	// CapacityType and Kind are those of the [Choice].
 	CapacityType string
 	Kind         Kind
-	// Overrides are the pools, each with its launch template. What EC2 does not take of them is cut.
+	// Overrides are the pools, each with its launch template. Those beyond EC2's bounds are cut.
 	Overrides []Override
 	Minima    []Least
-	// Ranked says that the prices are not those that EC2 knows: overlays or commitments have changed them. Then EC2
-	// goes by their order.
+	// Ranked means that the prices differ from EC2's: overlays or commitments have changed them. Then EC2 must follow
+	// our order.
 	Ranked bool
-	// Tags are those of fleet, instances and volumes: package tag's and package launchid's. Interfaces and spot
-	// requests have theirs from the launch template.
+	// Tags are the tags of fleet, instances and volumes, from packages tag and launchid. Interfaces and spot requests
+	// get theirs from the launch template.
 	Tags map[string]string
 	// Context is spec.context of the class, "" for none.
 	Context string
 }
 
-// version is the one version that a launch template of ours has. Whatever else is added to it is not its content.
+// version is the only version of our launch templates. Versions that others add do not count.
 const version = "1"
 
-// pools are what EC2 takes of the overrides, cheapest first.
+// pools returns the overrides within EC2's bounds, cheapest first.
 func (r *Request) pools() []Override { return Cut(r.Overrides, FleetBounds(), r.Minima) }
 
-// Fleet returns the call for a launch (E-28): the same for the same request, whatever the order of its overrides and
-// tags. Equal pools apart, of which the first is taken.
+// Fleet returns the call for a launch (E-28). It does not depend on the order of the request's overrides and tags,
+// except that the first of equal pools counts.
 func Fleet(r Request) *ec2.CreateFleetInput {
 	in := &ec2.CreateFleetInput{
 		Type: ec2types.FleetTypeInstant, ClientToken: aws.String(string(r.ID)),
@@ -79,7 +79,7 @@ func Fleet(r Request) *ec2.CreateFleetInput {
 	return in
 }
 
-// target is what EC2 calls the capacity type. A reservation that is no block is on-demand; its template names it.
+// target returns EC2's name for the capacity type. A plain reservation is on-demand; its template names it.
 func (r *Request) target() ec2types.DefaultTargetCapacityType {
 	switch {
 	case r.CapacityType == catalog.Spot:
@@ -92,7 +92,7 @@ func (r *Request) target() ec2types.DefaultTargetCapacityType {
 	return ec2types.DefaultTargetCapacityTypeOnDemand
 }
 
-// configs are the pools by template, in the order of the cheapest of each.
+// configs returns the pools by template, ordered by the cheapest pool of each.
 func (r *Request) configs() []ec2types.FleetLaunchTemplateConfigRequest {
 	var configs []ec2types.FleetLaunchTemplateConfigRequest
 	at := map[string]int{} // by template: its position

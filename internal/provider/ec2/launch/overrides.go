@@ -16,25 +16,25 @@ type Override struct {
 	Price                     resources.Money // per hour; resources.Unpriced when unknown
 }
 
-// Least is a claim's minValues for a label: so many different values of it have to stay among the types (P-13).
+// Least is a claim's minValues for a label: the number of different values that must stay among the types (P-13).
 type Least struct {
 	// Value returns the value that a type has, "" for none.
 	Value func(kind string) string
 	Least int
 }
 
-// Bounds are what EC2 takes in one call.
+// Bounds are what EC2 accepts in one call.
 type Bounds struct {
 	Types, Overrides int
 	Bytes            int // of the request's overrides, as Size counts them
 	Templates        int // 0 for any number
 }
 
-// FleetBounds are those of CreateFleet. EC2 documents 300 overrides and 50 templates; 60 types and 100 KiB are what
-// Karpenter's users are used to, and keep requests below every limit of the service (E-28).
+// FleetBounds returns the bounds of CreateFleet. EC2 documents 300 overrides and 50 templates. 60 types and 100 KiB
+// are familiar to Karpenter's users, and keep requests below every limit of the service (E-28).
 func FleetBounds() Bounds { return Bounds{Types: 60, Overrides: 300, Bytes: 100 << 10, Templates: 50} }
 
-// Size is about how many bytes an override takes in the request: its values and its priority, and the names of its
+// Size returns the approximate bytes of an override in the request: its values and its priority, and the names of its
 // five parameters with their numbers.
 func (o Override) Size() int {
 	const names = 4*len("&LaunchTemplateConfigs.1.Overrides.300.AvailabilityZone=") +
@@ -42,9 +42,9 @@ func (o Override) Size() int {
 	return names + len(o.Type) + len(o.Zone) + len(o.Subnet) + len(o.Image)
 }
 
-// Cut returns as many overrides as EC2 takes, cheapest first: the dear ones go, but none that is the last of its zone,
-// nor one without which a minimum would not be met any more. So it may return more than the bounds when these leave no
-// choice. Of overrides with one type and zone, which EC2 refuses, the first stays.
+// Cut reduces overrides to EC2's bounds and returns them cheapest first. It drops the dearest ones, but keeps the last
+// of each zone and those that a minimum needs. So it may return more than the bounds allow. EC2 refuses overrides with
+// the same type and zone; Cut keeps the first.
 func Cut(overrides []Override, bounds Bounds, minima []Least) []Override {
 	list := slices.Clone(overrides)
 	seen := map[[2]string]bool{}
@@ -74,7 +74,7 @@ func Cut(overrides []Override, bounds Bounds, minima []Least) []Override {
 	return left
 }
 
-// cut counts what is left.
+// cut tracks what is left.
 type cut struct {
 	list        []Override
 	stays       []bool // by position in list
@@ -82,7 +82,7 @@ type cut struct {
 	byZone      map[string]int
 	byType      map[string][]int // positions that stay
 	minima      []Least
-	values      []map[string]int // by minimum: the types of each value
+	values      []map[string]int // by minimum: the number of types of each value
 }
 
 func newCut(list []Override, minima []Least) *cut {
@@ -106,7 +106,8 @@ func newCut(list []Override, minima []Least) *cut {
 	return c
 }
 
-// dropTypes drops whole types, from those whose cheapest override is dearest, until there are no more than most.
+// dropTypes drops whole types until there are at most most of them. It starts with those whose cheapest override is
+// dearest.
 func (c *cut) dropTypes(most int) {
 	var kinds []string // cheapest first, since the list is
 	listed := map[string]bool{}
@@ -125,8 +126,8 @@ func (c *cut) dropTypes(most int) {
 	}
 }
 
-// dropTemplates drops what needs one of the templates whose cheapest override is dearest, until there are no more than
-// most, as far as it can be spared.
+// dropTemplates drops overrides by template until there are at most most templates, as far as possible. It starts with
+// templates whose cheapest override is dearest.
 func (c *cut) dropTemplates(most int) {
 	var names []string // cheapest first
 	at := map[string][]int{}
@@ -155,13 +156,13 @@ func (c *cut) dropTemplates(most int) {
 	}
 }
 
-// spare reports whether an override may go: others are left in its zone, and its type stays or is not needed.
+// spare reports whether an override may go: its zone has others, and its type stays or is not needed.
 func (c *cut) spare(i int) bool {
 	o := c.list[i]
 	return c.byZone[o.Zone] > 1 && (len(c.byType[o.Type]) > 1 || !c.needsType(o.Type))
 }
 
-// needsType reports whether a minimum would not be met without the type.
+// needsType reports whether a minimum needs the type.
 func (c *cut) needsType(kind string) bool {
 	for i, m := range c.minima {
 		if value := m.Value(kind); value != "" && c.values[i][value] == 1 && len(c.values[i]) <= m.Least {
@@ -171,7 +172,7 @@ func (c *cut) needsType(kind string) bool {
 	return false
 }
 
-// lastOfAZone reports whether a zone would have no override without the type.
+// lastOfAZone reports whether some zone has its last override in the type.
 func (c *cut) lastOfAZone(kind string) bool {
 	return slices.ContainsFunc(c.byType[kind], func(i int) bool { return c.byZone[c.list[i].Zone] == 1 })
 }

@@ -10,22 +10,22 @@ import (
 )
 
 // This file keeps two processes from giving one machine to two claims (E-38). Machines of a launch for several claims
-// bear no names, and EC2 may show one process other machines than the next. So one process at a time hands out the
-// machines of a launch: the one whose mark its claims bear.
+// have no names, and EC2 may show different machines to different processes. So only one process at a time hands out
+// the machines of a launch: the one whose mark is on its claims.
 //
-//   - Whoever launches writes the mark with the launch.
-//   - Whoever finds another's mark, and sees machines, writes its own on each claim that may still get one, provided
-//     that the claim is as it was read. Only then it hands out.
-//   - Whoever writes a machine on a claim tests that the claim bears its mark still ([Machine]).
+//   - A process that launches writes the mark with the launch.
+//   - A process that finds another's mark, and sees machines, first writes its own mark on each claim that may still
+//     get one, provided that the claim has not changed since it was read. Only then it hands out machines.
+//   - A process that writes a machine on a claim tests that its mark is still on the claim ([Machine]).
 //
-// Why that is enough: say P writes machine m on claim c, and Q writes it on d, both of one launch. At the end c bore
-// P's mark and d bore Q's. Had each marked both claims, then Q marked c before P did, and P marked d before Q did. But
-// each reads all claims before its first mark, and a mark that was written since refuses its own; so one of them got
-// no further. If P did not mark d, then d had its machine when P read it, and P knows that m is taken. Or d was not
-// yet of the launch when P read it; then somebody was still writing the launch on its claims, P counted too few of
-// them, and marked all that could still become one.
+// Why this is enough: assume that P writes machine m on claim c, and Q writes it on d, both claims of one launch. At
+// the end c has P's mark and d has Q's. If each had marked both claims, then Q marked c before P did, and P marked d
+// before Q did. But each reads all claims before its first mark, and its write fails on a claim that was marked since.
+// So one of them got no further. If P did not mark d, there are two cases. Either d had its machine when P read it;
+// then P knows that m is taken. Or d did not have the launch yet; then somebody was still writing the launch on its
+// claims. In this case P counted too few claims of the launch, and marked all that could still get it.
 
-// mark returns a mark that nobody has made before.
+// mark returns a new, unique mark.
 func (l *Launcher[R]) mark() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,7 +36,7 @@ func (l *Launcher[R]) mark() string {
 // owns reports whether a mark is one of this process.
 func (l *Launcher[R]) owns(mark string) bool { return strings.HasPrefix(mark, l.self+"-") }
 
-// bears returns the mark that a claim bears as far as this process knows: what was read, or what it has written since.
+// bears returns the claim's mark as far as this process knows: the one that was read, or the one it has written since.
 // l.mu is held.
 func (l *Launcher[R]) bears(claim launchid.Claim) string {
 	if own := l.own[claim.UID]; own != "" && claim.Dealer == l.replaced[claim.UID] {
@@ -45,7 +45,7 @@ func (l *Launcher[R]) bears(claim launchid.Claim) string {
 	return claim.Dealer
 }
 
-// checkMark forgets what was handed out of the claim's launch if the claim bears another process' mark by now. l.mu is
+// checkMark forgets the handed-out machines of the claim's launch if the claim now has another process' mark. l.mu is
 // held.
 func (l *Launcher[R]) checkMark(claim launchid.Claim) {
 	if launch := l.launchOf(claim); l.held[launch] && !l.owns(l.bears(claim)) {
@@ -53,7 +53,7 @@ func (l *Launcher[R]) checkMark(claim launchid.Claim) {
 	}
 }
 
-// machineOf returns what was handed out to a claim; the zero value for nothing. l.mu is held.
+// machineOf returns the machine that was handed out to a claim; the zero value for none. l.mu is held.
 func (l *Launcher[R]) machineOf(claim launchid.Claim) Machine {
 	dealt, has := l.dealt[claim.UID]
 	switch {
@@ -61,20 +61,20 @@ func (l *Launcher[R]) machineOf(claim launchid.Claim) Machine {
 		return Machine{}
 	case !dealt.launch.Shared():
 		return Machine{ProviderID: dealt.providerID}
-	case !l.owns(l.bears(claim)): // a mark that is not known to have been written
+	case !l.owns(l.bears(claim)): // our mark may not have been written
 		return Machine{}
 	}
 	return Machine{ProviderID: dealt.providerID, Mark: l.bears(claim)}
 }
 
-// hold notes that all claims of a launch bear a mark of this process.
+// hold notes that all claims of a launch have a mark of this process.
 func (l *Launcher[R]) hold(launch launchid.ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held[launch] = true
 }
 
-// wrote notes a mark on a claim that was read as it was before. l.mu is held.
+// wrote notes that this process has written a mark on a claim; was is the claim before that. l.mu is held.
 func (l *Launcher[R]) wrote(mark string, was launchid.Claim) {
 	l.own[was.UID] = mark
 	if !l.owns(was.Dealer) {
@@ -82,7 +82,7 @@ func (l *Launcher[R]) wrote(mark string, was launchid.Claim) {
 	}
 }
 
-// dealOut gives machines to those of the claims that which names, as far as this process may. l.mu is held.
+// dealOut gives machines to the claims that which accepts, as far as this process may. l.mu is held.
 func (l *Launcher[R]) dealOut(claims []launchid.Claim, take map[string]string, which func(launchid.Claim) bool) {
 	for _, claim := range claims {
 		launch := l.launchOf(claim)
@@ -95,8 +95,8 @@ func (l *Launcher[R]) dealOut(claims []launchid.Claim, take map[string]string, w
 // mayDeal reports whether this process may hand out machines of the launch. l.mu is held.
 func (l *Launcher[R]) mayDeal(launch launchid.ID) bool { return !launch.Shared() || l.held[launch] }
 
-// marksOf returns what claims have to bear that come to name machines of launches for several claims; see [Owners].
-// l.mu is held.
+// marksOf returns, for machines of launches for several claims, the mark that a claim needs to name the machine; see
+// [Owners]. l.mu is held.
 func (l *Launcher[R]) marksOf(claims []launchid.Claim, machines []launchid.Instance, owners Owners) map[string]string {
 	byUID := map[string]launchid.Claim{}
 	for _, claim := range claims {
@@ -115,14 +115,14 @@ func (l *Launcher[R]) marksOf(claims []launchid.Claim, machines []launchid.Insta
 	return marks
 }
 
-// takeOverFor takes over those of the launches that other processes may hand out, if there is anything of them to hand
-// out. It returns the claims, as they are by then.
+// takeOverFor takes over those of the launches that belong to other processes, if they have machines to hand out. It
+// returns the current claims.
 func (l *Launcher[R]) takeOverFor(ctx context.Context, claims []launchid.Claim, machines []launchid.Instance,
 	launches []launchid.ID) (
 	[]launchid.Claim, error,
 ) {
 	l.mu.Lock()
-	// a claim that goes is not asked for by anybody: only here it shows that others have taken over
+	// nobody asks for a claim that is being deleted: only here we see that others have taken over
 	for _, claim := range claims {
 		if claim.ProviderID == "" {
 			l.checkMark(claim)
@@ -145,7 +145,7 @@ func (l *Launcher[R]) takeOverFor(ctx context.Context, claims []launchid.Claim, 
 }
 
 // takeOver makes this process the one that hands out the machines of these launches. It returns all claims as they are
-// by then. After an error only some claims' marks have changed, and asking again is right.
+// then. After an error only some claims' marks may have changed; calling again is right.
 func (l *Launcher[R]) takeOver(ctx context.Context, launches []launchid.ID) ([]launchid.Claim, error) {
 	mark := l.mark()
 	var marked []launchid.Claim
@@ -156,7 +156,7 @@ func (l *Launcher[R]) takeOver(ctx context.Context, launches []launchid.ID) ([]l
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, claim := range marked {
-		if !l.owns(claim.Dealer) { // of whatever launch it is: somebody else has handed that out in the meantime
+		if !l.owns(claim.Dealer) { // whatever its launch: another process has handed that out meanwhile
 			l.release(claim.Launch)
 		}
 		if err == nil {
@@ -170,7 +170,7 @@ func (l *Launcher[R]) takeOver(ctx context.Context, launches []launchid.ID) ([]l
 		l.release(launch)
 		l.held[launch] = true
 	}
-	for _, claim := range claims { // other searches may be under way that have read an older state
+	for _, claim := range claims { // other searches under way may have read an older state
 		if claim.ProviderID != "" && slices.Contains(launches, claim.Launch) {
 			l.deal(claim.UID, claim.Launch, claim.ProviderID, l.clock.Now())
 		}
@@ -178,8 +178,8 @@ func (l *Launcher[R]) takeOver(ctx context.Context, launches []launchid.ID) ([]l
 	return claims, nil
 }
 
-// takers are the claims that may come to have a machine of these launches: those of the launches without one, and,
-// where there are fewer of a launch than it was made for, all that it may still be written on.
+// takers returns the claims that may get a machine of these launches: the claims of the launches that have none. If a
+// launch has fewer claims than it was made for, these are also all claims on which it may still be written.
 func takers(claims []launchid.Claim, launches []launchid.ID) []launchid.Claim {
 	var list []launchid.Claim
 	of := map[launchid.ID]int{}
@@ -200,7 +200,7 @@ func takers(claims []launchid.Claim, launches []launchid.ID) []launchid.Claim {
 	return list
 }
 
-// release forgets what was handed out of a launch: somebody else does that now, or it has to be done anew.
+// release forgets the handed-out machines of a launch: another process does that now, or it must be done again.
 func (m *memory) release(launch launchid.ID) {
 	for uid, dealt := range m.dealt {
 		if dealt.launch == launch {

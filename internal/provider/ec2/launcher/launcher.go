@@ -1,7 +1,6 @@
-// Package launcher brings one machine for each claim, whatever is lost on the way (E-29, E-36 to E-38). It gathers
-// claims that ask for the same, writes down what is asked for before it is asked, shares out what came, and finds it
-// again after a crash or a lost answer. What to do then is decided by package launchid; what is asked of EC2 is the
-// business of [Ports].
+// Package launcher launches one machine for each claim, whatever is lost on the way (E-29, E-36 to E-38). It gathers
+// equal claims, writes each launch on its claims before it calls EC2, distributes the machines, and finds them again
+// after a crash or a lost answer. Package launchid decides what to do then. [Ports] makes the calls.
 package launcher
 
 import (
@@ -20,19 +19,18 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// Ports are what the launcher reads and writes. R is a request: what claims with one key ask of EC2.
+// Ports are the launcher's access to claims and EC2. R is a request: what claims with one key ask of EC2.
 type Ports[R any] interface {
-	// Claims returns every claim of the provider, with or without a machine, as it was read.
+	// Claims returns every claim of the provider, with or without a machine, from the cache.
 	Claims(ctx context.Context) ([]launchid.Claim, error)
-	// Intend writes a launch on a claim, with the mark of whoever hands out its machines, provided that the claim's
-	// launch and mark are as they were read and that it has no machine. The claim is known by the launch from then on,
-	// whoever looks.
+	// Intend writes a launch and the mark of this process on a claim, provided that the claim's launch and mark are as
+	// read and that it has no machine. From then on every process can see the claim's launch.
 	Intend(ctx context.Context, claim launchid.Claim, launch launchid.ID, mark string) error
-	// Mark reads all claims from the API server itself and writes the mark on those that which chooses, each provided
-	// that its launch and mark are as they were read. It returns all claims, those with what the write brought. A
-	// claim that is gone drops out; any other trouble is an error.
+	// Mark reads all claims from the API server itself and writes the mark on those that which chooses, provided that
+	// their launch and mark are as read. It returns all claims, with the written marks. A claim that is gone is left
+	// out; any other failure is an error.
 	Mark(ctx context.Context, mark string, which func([]launchid.Claim) []launchid.Claim) ([]launchid.Claim, error)
-	// Fleet asks EC2 for machines. An error means that nobody knows what came of it.
+	// Fleet asks EC2 for machines. An error means that the result is unknown.
 	Fleet(ctx context.Context, request R, ask Ask) (Answer, error)
 	// Of returns the machines of these launches that EC2 shows.
 	Of(ctx context.Context, launches []launchid.ID) ([]launchid.Instance, error)
@@ -42,17 +40,16 @@ type Ports[R any] interface {
 type Ask struct {
 	Launch launchid.ID // token and tag
 	Count  int
-	// Claim is the name of the only claim, "" when there are several: which machine is whose is known once they are
-	// there.
+	// Claim is the name of the only claim, "" when there are several: their machines are assigned later.
 	Claim string
-	// NotAfter is until when the call may be sent; zero for ever. Later the error is [provider.ErrExpired].
+	// NotAfter is until when the call may be sent, zero for no deadline. After it, the error is [provider.ErrExpired].
 	NotAfter time.Time
 }
 
 // Answer is what EC2 said.
 type Answer struct {
 	Machines []launchid.Instance // with ProviderID and Launched; the rest is filled in
-	// Refused says why there are not as many as were asked for; nil when there are, or when EC2 does not say.
+	// Refused says why there are fewer machines than requested; nil when there are not, or when EC2 does not say.
 	Refused error
 }
 
@@ -62,22 +59,22 @@ type Order[R any] struct {
 	// Key is equal for claims whose requests are equal, byte for byte.
 	Key     string
 	Request R
-	// NotAfter is until when the call may be made; zero for ever.
+	// NotAfter is until when the call may be made, zero for no deadline.
 	NotAfter time.Time
-	// With is with whom the claim was made.
+	// With is the company in which the claim was created.
 	With batch.Company
 }
 
 // Machine is the machine of a claim.
 type Machine struct {
 	ProviderID string
-	// Mark is what the claim's annotation [launchid.DealerKey] has to say when the machine is written on it, tested in
-	// the same write; "" when no other claim can come to have the machine.
+	// Mark is the value that the claim's annotation [launchid.DealerKey] must have when the machine is written on it,
+	// tested in the same write; "" when no other claim can get the machine.
 	Mark string
 }
 
-// Launcher brings machines. It is lost with the process, which costs one more question to EC2 for each claim that has
-// no machine. Safe for concurrent use.
+// Launcher launches machines. A restart loses its memory, which costs one more question to EC2 for each claim without
+// a machine. Safe for concurrent use.
 type Launcher[R any] struct {
 	ports    Ports[R]
 	clock    timer.Clock
@@ -89,18 +86,18 @@ type Launcher[R any] struct {
 	memory
 }
 
-// found is what a search for a claim's machine came to.
+// found is the result of a search for a claim's machine.
 type found struct {
 	providerID string
-	anew       bool // there is none, and never will be: launch anew
+	anew       bool // there is none and never will be: launch again
 }
 
-// intents is how many claims are written at a time.
+// intents is how many claims are written concurrently.
 const intents = 16
 
-// New returns a launcher. Calls for several claims are made with ctx, which ends with the process; self names the
-// process, and no other process ever has the name. gathered is told how many claims became one launch, and how long
-// the first of them had waited; nil for nobody.
+// New returns a launcher. Calls for several claims use ctx, which ends with the process. self is a name of the process
+// that no other process ever has. gathered is called with the number of claims of a launch, and how long the first of
+// them had waited; may be nil.
 func New[R any](ctx context.Context, self string, ports Ports[R], clock timer.Clock,
 	gathered func(asks int, waited time.Duration),
 ) *Launcher[R] {
@@ -113,8 +110,8 @@ func New[R any](ctx context.Context, self string, ports Ports[R], clock timer.Cl
 	return l
 }
 
-// Do returns the claim's machine. Asking again is always right; after an error that is not one of package provider it
-// is the only way to know.
+// Do returns the claim's machine. Calling again is always right. After an error that is not one of package provider,
+// it is the only way to learn the result.
 func (l *Launcher[R]) Do(ctx context.Context, order Order[R]) (Machine, error) {
 	if order.Claim.ProviderID != "" {
 		return Machine{ProviderID: order.Claim.ProviderID}, nil
@@ -131,14 +128,14 @@ func (l *Launcher[R]) Do(ctx context.Context, order Order[R]) (Machine, error) {
 			return l.dealtTo(read, was.providerID, err)
 		}
 	}
-	if launch != "" { // it was tried before, and those with which it was made have had their turn
+	if launch != "" { // it was tried before, and the rest of its company has had its turn
 		order.With = batch.Company{}
 	}
 	providerID, err := l.launches.DoWith(ctx, order.Key, order, order.With)
 	return l.dealtTo(read, providerID, err)
 }
 
-// dealtTo returns a machine that was handed out a moment ago, unless its launch was taken over since.
+// dealtTo returns a machine that was just handed out, unless its launch was taken over since.
 func (l *Launcher[R]) dealtTo(claim launchid.Claim, providerID string, err error) (Machine, error) {
 	if err != nil {
 		return Machine{}, err
@@ -152,7 +149,7 @@ func (l *Launcher[R]) dealtTo(claim launchid.Claim, providerID string, err error
 	return machine, nil
 }
 
-// Known returns the machine that this process has got for a claim, without asking anybody; the zero value for none.
+// Known returns the machine that this process has for a claim, without a call; the zero value for none.
 func (l *Launcher[R]) Known(claim launchid.Claim) Machine {
 	machine, _, _, _ := l.recall(claim)
 	return machine
@@ -166,7 +163,7 @@ func (l *Launcher[R]) recall(claim launchid.Claim) (machine Machine, launch laun
 	return l.machineOf(claim), launch, l.bears(claim), l.over[launch]
 }
 
-// launch makes one call for claims that ask for the same.
+// launch makes one call for equal claims.
 func (l *Launcher[R]) launch(ctx context.Context, _ string, orders []Order[R]) []batch.Answer[string] {
 	answers := make([]batch.Answer[string], len(orders))
 	left := make([]int, 0, len(orders))
@@ -204,7 +201,7 @@ func (l *Launcher[R]) launch(ctx context.Context, _ string, orders []Order[R]) [
 	dealt, _ := batch.Deal(len(left), answer.Machines, earlier, refusedFor(id, answer))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.mayDeal(id) { // another process does, since the call was made
+	if !l.mayDeal(id) { // another process has taken over during the call
 		for _, i := range left {
 			answers[i].Err = fmt.Errorf("launch %s of NodeClaim %s: %w", id, orders[i].Claim.Name, ErrLooking)
 		}
@@ -231,9 +228,9 @@ func (l *Launcher[R]) expired(order Order[R]) bool {
 	return !order.NotAfter.IsZero() && l.clock.Now().After(order.NotAfter)
 }
 
-// intend writes a launch on the claims of a call, by their positions among the orders, and returns it with those that
-// are left. A claim that cannot be written drops out, with its error in answers. The id is one of those that stay, so
-// they are written once more then.
+// intend writes a launch on the claims of a call, and returns its id with the remaining claims. left has positions
+// among the orders. A claim that cannot be written drops out, with its error in answers. Since the id depends on the
+// remaining claims, these are then written once more.
 func (l *Launcher[R]) intend(ctx context.Context, orders []Order[R], left []int,
 	answers []batch.Answer[string]) (launchid.ID, []int) {
 	for len(left) > 0 {
@@ -275,10 +272,10 @@ func (l *Launcher[R]) write(ctx context.Context, orders []Order[R], left []int, 
 	})
 }
 
-// ErrLooking means that EC2 may still show a machine of the claim's launch.
+// ErrLooking means that a machine of the claim's launch may still appear in EC2.
 var ErrLooking = errors.New("the machine is still being looked for")
 
-// search finds out what became of the launches of claims.
+// search finds the results of the launches of claims.
 func (l *Launcher[R]) search(ctx context.Context, _ string, orders []Order[R]) []batch.Answer[found] {
 	answers := make([]batch.Answer[found], len(orders))
 	fail := func(err error) []batch.Answer[found] {
@@ -321,7 +318,7 @@ func (l *Launcher[R]) search(ctx context.Context, _ string, orders []Order[R]) [
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	plan := l.plan(claims, machines) // under the lock that deals out: another search may be about the same machines
+	plan := l.plan(claims, machines) // under the same lock as dealOut: another search may see the same machines
 	l.dealOut(claims, plan.Take, func(launchid.Claim) bool { return true })
 	for i, order := range orders {
 		claim := order.Claim
@@ -340,7 +337,7 @@ func (l *Launcher[R]) search(ctx context.Context, _ string, orders []Order[R]) [
 	return answers
 }
 
-// repeat makes the call of a launch once more, and returns the machines that the answer names.
+// repeat makes the call of a launch once more, and returns the machines of the answer.
 func (l *Launcher[R]) repeat(ctx context.Context, order Order[R],
 	repeat launchid.Repeat) ([]launchid.Instance, error) {
 	ask := Ask{Launch: repeat.Launch, Count: repeat.Count, NotAfter: order.NotAfter}
@@ -362,7 +359,7 @@ func (l *Launcher[R]) repeat(ctx context.Context, order Order[R],
 	return answer.Machines, nil
 }
 
-// withOrders adds claims that whoever reads them has not seen yet.
+// withOrders adds claims of orders that the cache does not have yet.
 func withOrders[R any](claims []launchid.Claim, orders []Order[R]) []launchid.Claim {
 	claims = slices.Clone(claims)
 	for _, order := range orders {
@@ -373,38 +370,38 @@ func withOrders[R any](claims []launchid.Claim, orders []Order[R]) []launchid.Cl
 	return claims
 }
 
-// repeats returns the launches to be made again.
+// repeats returns the launches to call again.
 func (l *Launcher[R]) repeats(claims []launchid.Claim, machines []launchid.Instance) []launchid.Repeat {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.plan(claims, machines).Repeat
 }
 
-// plan asks what to do, with what this process knows beside what was read. l.mu is held.
+// plan returns what to do, by what was read and what this process knows. l.mu is held.
 func (l *Launcher[R]) plan(claims []launchid.Claim, machines []launchid.Instance) launchid.Plan {
 	claims, machines = l.with(claims, machines)
 	return launchid.Recover(claims, machines, l.tries, l.clock.Now())
 }
 
-// Owners says whose machines are, by provider ID.
+// Owners says which claims machines belong to, by provider ID.
 type Owners struct {
-	// Claims has the UID of the claim that a machine belongs to, or may come to belong to.
+	// Claims has the UID of the claim that a machine belongs to, or may belong to later.
 	Claims map[string]string
-	// Orphans are those that nobody will ever want (E-37). What is in neither is too young to tell.
+	// Orphans are the machines that nobody will ever want (E-37). A machine in neither map is too young to tell.
 	Orphans map[string]bool
-	// Marks has what a claim has to bear that comes to name a machine, as [Machine].Mark; "" where nobody has handed
-	// the machine out yet. A machine that is not in it can be of no other claim.
+	// Marks has the mark that a claim needs to name a machine, as in [Machine].Mark; "" if nobody has handed the
+	// machine out yet. A machine that is not in it cannot belong to another claim.
 	Marks map[string]string
 }
 
-// Whose returns whose these machines of the cluster are.
+// Whose returns the owners of these machines of the cluster.
 func (l *Launcher[R]) Whose(ctx context.Context, machines []launchid.Instance) (Owners, error) {
 	claims, err := l.ports.Claims(ctx)
 	if err != nil {
 		return Owners{}, fmt.Errorf("looking for the claims of %d machines: %w", len(machines), err)
 	}
 	going := func(claim launchid.Claim) bool { return claim.Deleting && claim.ProviderID == "" }
-	// else with the next listing
+	// after an error: with the next listing
 	if now, err := l.takeOverFor(ctx, claims, machines, l.launchesOf(claims, going)); err == nil {
 		claims = now
 	}
@@ -439,5 +436,5 @@ func (l *Launcher[R]) busy(id launchid.ID, is bool) {
 	l.tries[id] = try
 }
 
-// earlier orders machines of one launch: those that EC2 named first are not known, so it is the id that decides.
+// earlier orders machines of one launch by id: EC2's own order is not known.
 func earlier(a, b launchid.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) }

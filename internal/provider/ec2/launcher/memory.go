@@ -9,15 +9,15 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/launchid"
 )
 
-// memory is what a process knows of launches beside what is written: what it did a moment ago, which nobody may have
-// read yet.
+// memory is what a process knows of launches beside what is written on claims: its latest writes, which the cache may
+// not show yet.
 type memory struct {
 	dealt    map[string]dealing           // by UID of the claim: its machine
 	owner    map[string]string            // by provider ID: the UID of the claim that it was dealt to
 	intended map[string]launchid.ID       // by UID: the launch that this process wrote last
-	tries    map[launchid.ID]launchid.Try // what was done about a launch
+	tries    map[launchid.ID]launchid.Try // what was done for a launch
 	over     map[launchid.ID]bool         // launches that will bring nothing more
-	missing  map[string]time.Time         // by UID: since when a claim that something is known of is in no list
+	missing  map[string]time.Time         // by UID: since when a known claim is in no list
 	held     map[launchid.ID]bool         // launches whose machines this process hands out
 	own      map[string]string            // by UID: the mark that this process wrote last
 	// by UID: the last mark of another process that one of this process has replaced
@@ -25,7 +25,7 @@ type memory struct {
 	marks    int // how many marks this process has made
 }
 
-// dealing is a machine that a claim was given, of which launch.
+// dealing is a machine that was given to a claim, and its launch.
 type dealing struct {
 	launch     launchid.ID
 	providerID string
@@ -40,7 +40,7 @@ func newMemory() memory {
 	}
 }
 
-// launchOf returns the last launch of a claim: what this process wrote, or what was read where that is later.
+// launchOf returns the last launch of a claim: the one this process wrote, or a later one that was read.
 func (m *memory) launchOf(claim launchid.Claim) launchid.ID {
 	own := m.intended[claim.UID]
 	if own == "" || round(claim.Launch) > round(own) {
@@ -49,7 +49,7 @@ func (m *memory) launchOf(claim launchid.Claim) launchid.ID {
 	return own
 }
 
-// round is that of a launch, -1 for none.
+// round returns the round of a launch, -1 for none.
 func round(id launchid.ID) int {
 	if id == "" {
 		return -1
@@ -63,8 +63,8 @@ func (m *memory) deal(uid string, launch launchid.ID, providerID string, at time
 	m.owner[providerID] = uid
 }
 
-// with adds what this process knows to what was read. A machine that was both shown and named in an answer is in the
-// result once: two claims must not share it.
+// with adds what this process knows to what was read. A machine that EC2 both listed and named in an answer is in the
+// result only once: two claims must not share it.
 func (m *memory) with(claims []launchid.Claim, machines []launchid.Instance) ([]launchid.Claim, []launchid.Instance) {
 	claims, machines = slices.Clone(claims), slices.Clone(machines)
 	slices.SortStableFunc(machines, earlier)
@@ -81,10 +81,10 @@ func (m *memory) with(claims []launchid.Claim, machines []launchid.Instance) ([]
 	return claims, machines
 }
 
-// forgetAfter is how long a claim has to be in no list before nothing is kept of it: it is gone then, and not new.
+// forgetAfter is how long a claim must be in no list before it is forgotten: then it is gone, and not just new.
 const forgetAfter = 10 * time.Minute
 
-// prune forgets claims that are gone, and the launches that no claim has any more.
+// prune forgets claims that are gone, and launches without claims.
 func (m *memory) prune(claims []launchid.Claim, now time.Time) {
 	listed := map[string]bool{}
 	for _, claim := range claims {
@@ -118,8 +118,8 @@ func (m *memory) prune(claims []launchid.Claim, now time.Time) {
 	maps.DeleteFunc(m.held, func(id launchid.ID, _ bool) bool { return !used[id] && !m.tries[id].Busy })
 }
 
-// whose finds the claim of each machine: the one that has it, to which it was dealt, whose name it bears, or one that
-// waits for a machine of its launch.
+// whose finds the claim of each machine: the one that has it or to which it was dealt, the one whose name it has, or
+// one that waits for a machine of its launch.
 func whose(claims []launchid.Claim, machines []launchid.Instance, tries map[launchid.ID]launchid.Try,
 	now time.Time) Owners {
 	owners := Owners{Claims: map[string]string{}, Orphans: map[string]bool{}}

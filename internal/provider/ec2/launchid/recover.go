@@ -10,61 +10,60 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider"
 )
 
-// LookFor is how long instances of a launch are looked for after its repetition has brought too few, before its
-// claims are launched for anew. What turns up later is an orphan.
+// LookFor is how long to look for instances of a launch after its repetition has brought too few, before its claims
+// get a new launch. An instance that appears later is an orphan.
 const LookFor = time.Minute
 
-// Young is how old an instance has to be before it can be an orphan: by then whoever reads claims has read their
-// launch.
+// Young is the minimum age of an orphan: by then every process has read the launches of claims.
 const Young = provider.ClockSkew + provider.ListLag
 
-// Claim is a NodeClaim as it was read, which may be a little while ago: whoever writes what [Recover] says has to
-// name the version that was read, and a process that takes over has to read all claims first.
+// Claim is a NodeClaim as it was read, maybe a moment ago. So whoever writes the result of [Recover] must test the
+// version that was read, and a process that takes over must read all claims first.
 type Claim struct {
 	UID, Name  string
 	Launch     ID     // "" before the first launch
-	Dealer     string // the mark of whoever hands out the machines of its launch, "" for nobody's
+	Dealer     string // the mark of who hands out the machines of its launch, "" for none
 	ProviderID string // "" while it has no machine
-	// Deleting says that the claim goes. It still takes a machine that is its own, so that this one ends with it.
+	// Deleting means that the claim is being deleted. It still takes its own machine, so that the machine ends with
+	// it.
 	Deleting bool
 }
 
-// Instance is an instance that EC2 shows, or that the answer of a launch names.
+// Instance is an instance that EC2 lists, or that the answer of a launch names.
 type Instance struct {
 	ProviderID string
 	Launch     ID
-	// ClaimName is the value of its tag karpenter.sh/nodeclaim, "" when it has none. Ours have it when they were
-	// launched for one claim, else once they have registered; Karpenter's once they have registered.
+	// ClaimName is the value of its tag karpenter.sh/nodeclaim, "" when it has none. Ours have it from the launch if
+	// that was for one claim. Others of ours, and Karpenter's, have it once they have registered.
 	ClaimName string
-	// DealtTo is the UID of the claim that this process has given the instance to, by a launch or since Recover said
-	// so; "" when it has given it to none. It counts as long as what was read of the claim may be older.
+	// DealtTo is the UID of the claim to which this process has given the instance, by a launch or by Recover; "" for
+	// none. It is needed because the claim that was read may be older.
 	DealtTo  string
 	Launched time.Time
 	Ending   bool // it is shutting down, or terminated
 }
 
-// Try is what this process has done about a launch. It is lost with the process: then the launch is repeated once
-// more.
+// Try is what this process has done for a launch. After a restart it is lost, and the launch is repeated once more.
 type Try struct {
-	// Busy says that a call for it is under way, or that what it brought is not written yet.
+	// Busy means that a call for it is under way, or that its result is not noted yet.
 	Busy bool
-	// Repeated is when the repetition was answered, whatever the answer was but trouble of AWS; zero before that.
+	// Repeated is when the repetition was answered, unless the answer was trouble of AWS; zero before that.
 	Repeated time.Time
 }
 
-// Repeat is a launch to be asked for again, with its id as token, as it was asked for the first time.
+// Repeat is a launch to request again, with its id as token, exactly as the first time.
 type Repeat struct {
 	Launch ID
-	Count  int // as many instances as the first time
+	Count  int // the same as the first time
 }
 
-// Look is a launch whose instances may still turn up.
+// Look is a launch whose instances may still appear.
 type Look struct {
 	Launch ID
 	Until  time.Time
 }
 
-// Plan is what to do for claims that have no machine. The lists are ordered.
+// Plan is what to do for claims without a machine. The lists are ordered.
 type Plan struct {
 	Take   map[string]string // claim UID → provider ID of the instance that becomes its machine
 	Repeat []Repeat
@@ -73,10 +72,10 @@ type Plan struct {
 	Anew []string
 }
 
-// Recover says what to do for the claims that have no machine. One without a launch can only take an instance that
-// bears its name. The others take instances of their launch that no claim has. For those that are left the launch is
-// repeated, once; then instances are looked for until LookFor is over; then the claims are launched for anew.
-// instances are all that EC2 shows of these launches, with those that repetitions have named.
+// Recover returns what to do for claims without a machine. A claim without a launch can only take an instance with its
+// name. The others take free instances of their launch. For the remaining claims the launch is repeated once. Then
+// instances are looked for until LookFor is over. Then the claims get a new launch. instances are all that EC2 lists
+// of these launches, with those that repetitions have named.
 func Recover(claims []Claim, instances []Instance, tries map[ID]Try, now time.Time) Plan {
 	plan := Plan{Take: map[string]string{}}
 	free := newFree(claims, instances)
@@ -108,8 +107,8 @@ func Recover(claims []Claim, instances []Instance, tries map[ID]Try, now time.Ti
 	return plan
 }
 
-// count is how many instances a launch was for. The id says so; for one that New has not made the claims are
-// counted, and EC2 refuses the token when that is wrong.
+// count returns how many instances a launch was for. The id says so. For an id that is not from New, the claims are
+// counted; EC2 refuses the token if that is wrong.
 func count(launch ID, claims []Claim) int {
 	if n, _, ok := launch.Parse(); ok {
 		return n
@@ -123,10 +122,10 @@ func count(launch ID, claims []Claim) int {
 	return n
 }
 
-// Orphans returns the provider IDs of the instances that are to be ended: no claim has them, and none of their
-// launch is without a machine. Of two instances for one claim this is the one that the claim does not name (E-38).
-// instances are those of this cluster that are running or on their way; the result is ordered. What is younger than
-// Young, or of a launch that is busy, is left for the next time.
+// Orphans returns the provider IDs of the instances to end, sorted: no claim has them, and no claim of their launch
+// lacks a machine. Of two instances for one claim it is the one that the claim does not name (E-38). instances are
+// those of this cluster that are running or starting. Instances younger than Young, or of a busy launch, are left for
+// the next time.
 func Orphans(claims []Claim, instances []Instance, tries map[ID]Try, now time.Time) []string {
 	free := newFree(claims, instances)
 	waits, waitsByName, waitsByUID := map[ID]bool{}, map[string]bool{}, map[string]bool{}
@@ -151,7 +150,7 @@ func Orphans(claims []Claim, instances []Instance, tries map[ID]Try, now time.Ti
 
 // free are the instances that no claim has.
 type free struct {
-	instances []Instance      // oldest first
+	instances []Instance      // the oldest first
 	claims    map[string]bool // UIDs of those that exist
 	names     map[string]bool // names of those that exist
 }
@@ -172,8 +171,8 @@ func newFree(claims []Claim, instances []Instance) *free {
 	return f
 }
 
-// deal gives instances of a launch to claims of it, and returns the claims for which there is none. Those that were
-// dealt out before, or bear a claim's name, are for that claim alone, as long as it exists.
+// deal gives instances of a launch to its claims, and returns the claims without one. An instance that was dealt out
+// before, or has a claim's name, is only for that claim while the claim exists.
 func (f *free) deal(launch ID, claims []Claim, take map[string]string) (left []Claim) {
 	give := func(claims []Claim, fits func(Claim, Instance) bool) (left []Claim) {
 		for _, c := range claims {
@@ -196,7 +195,7 @@ func (f *free) deal(launch ID, claims []Claim, take map[string]string) (left []C
 	})
 }
 
-// inOrder returns the claims with those that stay first, then by UID: a machine is of more use to them.
+// inOrder returns the claims by UID, with those that are being deleted last: the others need a machine more.
 func inOrder(claims []Claim) []Claim {
 	going := func(c Claim) int {
 		if c.Deleting {

@@ -10,42 +10,42 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/batch"
 )
 
-// This file is about machines between the call that ends them and their end. EC2 is asked once to end a machine, and
-// then what has become of it, of all such machines in one call, however many callers want to know (E-54, E-61).
+// This file handles machines between the call that ends them and their end. EC2 is asked once to end a machine. After
+// that, one call asks for the state of all such machines, however many callers want to know (E-54, E-61).
 
-// ending is an instance of which EC2 has accepted the end.
+// ending is an instance whose end EC2 has accepted.
 type ending struct {
 	accepted time.Time
-	looked   time.Time // when EC2 was last asked about it; zero when it could not be
-	machine  Machine   // what it said; without an id as long as nobody has asked
-	err      error     // or that it knows no such instance
+	looked   time.Time // when EC2 was last asked about it; zero after a failure
+	machine  Machine   // its answer; without an id before the first one
+	err      error     // or its answer that it knows no such instance
 }
 
-// failure is why EC2 has not ended an instance.
+// failure is an error of ending an instance.
 type failure struct {
 	at  time.Time
 	err error
 }
 
 const (
-	// fresh is how long an answer about a machine that ends holds: less than the two seconds after which a controller
+	// fresh is how long an answer about an ending machine is used: less than the two seconds after which a controller
 	// asks again.
 	fresh = 1900 * time.Millisecond
-	// crowdFresh is the same where more than a crowd end: they take EC2 half a minute and more.
+	// crowdFresh is the same if more than crowd machines are ending: then EC2 needs half a minute and more.
 	crowdFresh = 4 * time.Second
 	crowd      = 20
-	// laterShown is how long EC2 may show a machine as it was before it accepted its end.
+	// laterShown is how long EC2 may still show the state from before it accepted the end.
 	laterShown = 10 * time.Second
-	// endAgain is when EC2 is asked once more to end a machine that is not gone.
+	// endAgain is after what time EC2 is asked once more to end a machine that is not gone.
 	endAgain = 2 * time.Minute
-	// toldFor is how long it is remembered why a machine was not ended: who wants it to end asks soon.
+	// toldFor is how long the error of ending a machine is remembered: its caller asks again soon.
 	toldFor = time.Minute
-	// atOnce is how many machines are looked at in one call.
+	// atOnce is how many machines one call asks about.
 	atOnce = 500
 )
 
-// coming reports whether others are to end soon: their claims are being deleted, and nobody has asked for their
-// machines' end.
+// coming reports whether more machines will be ended soon: their claims are being deleted, and their end was not
+// requested yet.
 func (m *Machines) coming(_ string, asked []string) bool {
 	leaving := m.config.Leaving()
 	m.mu.Lock()
@@ -61,10 +61,10 @@ func (m *Machines) coming(_ string, asked []string) bool {
 	})
 }
 
-// errInUse means that an end was not asked for: the machine is in use.
+// errInUse means that EC2 was not asked to end the machine: it is in use.
 var errInUse = errors.New("the machine is in use")
 
-// mind notes how to find out whether a machine may end once the call that ends it is due.
+// mind stores the function that tells whether a machine is in use when the call that ends it is due.
 func (m *Machines) mind(id string, inUse func() bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,8 +75,8 @@ func (m *Machines) mind(id string, inUse func() bool) {
 	m.inUse[id] = inUse
 }
 
-// kept returns which machines are in use and must not end now. A pod may have come to a node that was drained when its
-// end began to wait for others: a scheduler may not know of the node's taint yet.
+// kept returns which machines are in use and must not end now. A drained node may have got a pod while its end waited
+// for others: a scheduler may not know of the node's taint yet.
 func (m *Machines) kept(ids []string) map[string]bool {
 	m.mu.Lock()
 	ask := map[string]func() bool{}
@@ -94,7 +94,7 @@ func (m *Machines) kept(ids []string) map[string]bool {
 	return kept
 }
 
-// call notes that EC2 is asked to end machines, until asked.
+// call notes that EC2 is being asked to end machines; asked clears this.
 func (m *Machines) call(ids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,7 +109,7 @@ func (m *Machines) isCalling(id string) bool {
 	return m.calling[id]
 }
 
-// asked takes in what came of a call that ends machines.
+// asked stores the answers of a call that ends machines.
 func (m *Machines) asked(ids []string, answers []batch.Answer[Machine]) {
 	now := m.config.Clock.Now()
 	m.mu.Lock()
@@ -129,7 +129,7 @@ func (m *Machines) asked(ids []string, answers []batch.Answer[Machine]) {
 	}
 }
 
-// failure returns, once, why an end was refused that nobody has waited for.
+// failure returns, once, the error of an end for which no caller has waited.
 func (m *Machines) failure(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,9 +141,9 @@ func (m *Machines) failure(id string) error {
 	return f.err
 }
 
-// look returns what EC2 says of a machine whose end it has accepted, and when it said so: a moment ago, or now. known
-// is false for other machines, and for those that EC2 is to be asked again to end. A machine without an id is one of
-// which EC2 has said nothing yet.
+// look returns what EC2 says of a machine whose end it has accepted, and when it said so. It asks EC2 if the last
+// answer is too old. known is false for other machines, and for those that EC2 must be asked again to end. A machine
+// without an id means that EC2 has not answered about it yet.
 func (m *Machines) look(ctx context.Context, id string) (machine Machine, at time.Time, known bool, err error) {
 	if ids := m.due(id); len(ids) > 0 {
 		if err := m.lookAt(ctx, ids, id); err != nil {
@@ -170,8 +170,8 @@ func (m *Machines) look(ctx context.Context, id string) (machine Machine, at tim
 	return e.machine, e.looked, true, nil
 }
 
-// due returns the machines to look at now, that of this id among them; none when what is known of it is fresh. They
-// count as looked at from now on: others need not ask for them beside.
+// due returns the machines to ask about now, including id; none if the answer about id is fresh. It marks them as
+// asked, so that others do not ask at the same time.
 func (m *Machines) due(id string) []string {
 	now := m.config.Clock.Now()
 	m.mu.Lock()
@@ -196,7 +196,7 @@ func (m *Machines) due(id string) []string {
 	return ids
 }
 
-// lookAt asks EC2 for machines. The error is why it could not be asked for that of the id.
+// lookAt asks EC2 about machines. The error is the failure to ask about id.
 func (m *Machines) lookAt(ctx context.Context, ids []string, id string) error {
 	slices.Sort(ids)
 	answers := m.describe(ctx, "", ids)
@@ -219,7 +219,7 @@ func (m *Machines) lookAt(ctx context.Context, ids []string, id string) error {
 	return failed
 }
 
-// end takes in that an instance has ended, and forgets those of which that was heard long ago. The lock is held.
+// end notes that an instance has ended, and forgets those that ended long ago. The lock is held.
 func (m *Machines) end(id string, now time.Time) {
 	maps.DeleteFunc(m.ended, func(_ string, at time.Time) bool { return now.Sub(at) >= remembered })
 	delete(m.ending, id)

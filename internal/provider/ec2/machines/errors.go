@@ -9,17 +9,16 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/refusal"
 )
 
-// errUnnamed is an answer that leaves out an instance without refusing it, as looser servers do with those they do not
-// know.
+// errUnnamed means that an answer leaves out an instance without an error, as some other servers do with unknown ones.
 var errUnnamed = errors.New("the answer does not name the instance")
 
-// isUnknown reports whether EC2 says that it knows no such instance.
+// isUnknown reports whether EC2 says that it does not know the instance.
 func isUnknown(err error) bool {
 	code := refusal.Of(err).Code
 	return errors.Is(err, errUnnamed) || code == "InvalidInstanceID.NotFound" || code == "InvalidInstanceID.Malformed"
 }
 
-// faultOf says which errors are due to one of several ids: it is unknown, or protected from termination.
+// faultOf tells errors that are due to one of several ids: it is unknown, or protected from termination.
 func faultOf(err error) batch.Fault {
 	switch refusal.Of(err).Code {
 	case "InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed", "OperationNotPermitted",
@@ -29,7 +28,7 @@ func faultOf(err error) batch.Fault {
 	return batch.OfTheCall
 }
 
-// Told returns an error of a call with what it means for whoever waits for it (E-60).
+// Told returns an error of a call, as [provider.ErrThrottled] if it was throttled (E-60).
 func Told(err error) error {
 	if err != nil && refusal.Of(err).Class == refusal.Throttle && !errors.Is(err, provider.ErrThrottled) {
 		return fmt.Errorf("%w: %w", provider.ErrThrottled, err)
@@ -37,7 +36,7 @@ func Told(err error) error {
 	return err
 }
 
-// EndedError says that an instance is terminated, and why, as EC2 has it (E-45). It is a [provider.ErrNotFound].
+// EndedError means that an instance is terminated, with EC2's reason (E-45). It is a [provider.ErrNotFound].
 type EndedError struct{ ID, Reason, Message string }
 
 // Error implements error.

@@ -7,11 +7,11 @@ import (
 
 const scheme = "aws:///"
 
-// ProviderID returns the provider ID of an instance, as the cloud controller manager of AWS writes it on nodes (E-46).
+// ProviderID returns the provider ID of an instance, in the form that AWS's cloud controller manager writes on nodes
+// (E-46).
 func ProviderID(zone, instanceID string) string { return scheme + zone + "/" + instanceID }
 
-// ParseProviderID reads a provider ID. Anything that EC2 would not have given is an error: such a node is somebody
-// else's.
+// ParseProviderID reads a provider ID. Anything that is not from EC2 is an error: such a node is somebody else's.
 func ParseProviderID(providerID string) (zone, instanceID string, err error) {
 	zone, instanceID, found := strings.Cut(strings.TrimPrefix(providerID, scheme), "/")
 	if !found || !strings.HasPrefix(providerID, scheme) || !isZone(zone) || !isInstance(instanceID) {
@@ -23,7 +23,7 @@ func ParseProviderID(providerID string) (zone, instanceID string, err error) {
 	return zone, instanceID, nil
 }
 
-// isZone takes names of zones of all partitions, local ones and those at carriers too: us-east-1a, us-gov-west-1b,
+// isZone accepts zone names of all partitions, including local and carrier zones: us-east-1a, us-gov-west-1b,
 // cn-north-1a, us-west-2-lax-1a.
 func isZone(s string) bool {
 	if len(s) < 2 || s[len(s)-1] < 'a' || s[len(s)-1] > 'z' {
@@ -40,7 +40,7 @@ func isZone(s string) bool {
 	return len(parts) >= 3 && digit >= '0' && digit <= '9'
 }
 
-// isInstance takes both lengths that EC2 has given to ids.
+// isInstance accepts both lengths of EC2's ids.
 func isInstance(s string) bool {
 	hex, found := strings.CutPrefix(s, "i-")
 	if !found || len(hex) != 8 && len(hex) != 17 {

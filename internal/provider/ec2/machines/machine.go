@@ -22,21 +22,21 @@ type Machine struct {
 	Profile            string   // ARN of its instance profile
 	Groups             []string // ids of its security groups, sorted
 	Launched           time.Time
-	// Ending says that it is shutting down; Gone that it is terminated.
+	// Ending means that it is shutting down, Gone that it is terminated.
 	Ending, Gone bool
-	// Reason and Message say why it ends, as EC2 has it; "" for one that runs.
+	// Reason and Message are EC2's reason why it ends; "" while it runs.
 	Reason, Message string
 	Tags            map[string]string
-	// DNS is its private name, Addresses are its private ones, for those who have to know its node (E-47).
+	// DNS is its private name, Addresses are its private addresses, to recognize its node (E-47).
 	DNS       string
 	Addresses []string
 }
 
-// ProviderID is that of the machine's node.
+// ProviderID returns the provider ID of the machine's node.
 func (m Machine) ProviderID() string { return ProviderID(m.Zone, m.InstanceID) }
 
-// machineOf reads an answer. What looser servers leave out is found elsewhere (E-64): the capacity type in the
-// lifecycle or the request, the zone by the subnet.
+// machineOf reads an answer. Fields that some other servers leave out are found elsewhere (E-64): the capacity type in
+// the lifecycle or the request, the zone by the subnet.
 func machineOf(i *ec2types.Instance, zoneOf func(subnet string) string) Machine {
 	m := Machine{
 		InstanceID: aws.ToString(i.InstanceId), Type: string(i.InstanceType),
@@ -79,8 +79,8 @@ func machineOf(i *ec2types.Instance, zoneOf func(subnet string) string) Machine 
 	return m
 }
 
-// targeted reports whether the instance asked for its reservation. One that an open reservation took in is on-demand:
-// it lives on when that ends.
+// targeted reports whether the instance asked for its reservation. An instance in an open reservation is on-demand: it
+// lives on when the reservation ends.
 func targeted(i *ec2types.Instance) bool {
 	return i.InstanceLifecycle == ec2types.InstanceLifecycleTypeCapacityBlock ||
 		i.CapacityReservationSpecification != nil &&

@@ -1,5 +1,5 @@
-// Package machines asks EC2 for the instances of a cluster, and ends them (E-39, E-46, E-54, E-55). Which claim an
-// instance belongs to is no matter here.
+// Package machines reads the instances of a cluster from EC2, and ends them (E-39, E-46, E-54, E-55). It does not know
+// which claim an instance belongs to.
 package machines
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/joiner-autoscaler/joiner/internal/provider/ec2/timer"
 )
 
-// EC2 are the calls that are made.
+// EC2 has the calls that this package makes.
 type EC2 interface {
 	DescribeInstances(context.Context, *ec2.DescribeInstancesInput,
 		...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error)
@@ -31,18 +31,18 @@ type EC2 interface {
 		...func(*ec2.Options)) (*ec2.TerminateInstancesOutput, error)
 }
 
-// Config is what Machines work with.
+// Config configures Machines.
 type Config struct {
 	EC2     EC2
 	Clock   timer.Clock
 	Cluster string // the name, in the tag eks:eks-cluster-name
-	// ZoneOf returns the zone of a subnet, "" when it is not known; nil when nobody can say.
+	// ZoneOf returns the zone of a subnet, "" when unknown; may be nil.
 	ZoneOf func(subnet string) string
-	// Leaving returns the provider IDs of the machines that are to end, soon or later: those of claims that are being
-	// deleted. It is asked when a call of TerminateInstances is due, which waits a moment for them. Nil: nobody knows.
+	// Leaving returns the provider IDs of machines that will end sooner or later: those of claims that are being
+	// deleted. When a call of TerminateInstances is due, it waits a moment for them. Nil means unknown.
 	Leaving func() []string
-	// Described and Terminated are told how many asks became one call of a kind, and how long the first of them had
-	// waited; nil for nobody.
+	// Described and Terminated are called with the number of asks of a call, and how long the first of them had
+	// waited; may be nil.
 	Described, Terminated func(asks int, waited time.Duration)
 }
 
@@ -54,27 +54,27 @@ type Machines struct {
 	ends   *batch.Gatherer[string, Machine]
 
 	mu     sync.Mutex
-	ended  map[string]time.Time // by id: when EC2 said to [Machines.End] that it has ended, which is for good
-	ending map[string]*ending   // by id: those of which EC2 has accepted the end
-	failed map[string]failure   // by id: ends that were refused while nobody waited
-	// calling are the ids of which EC2 is being asked to end the machine: it is asked once at a time.
+	ended  map[string]time.Time // by id: when EC2 told [Machines.End] that it has ended for good
+	ending map[string]*ending   // by id: instances whose end EC2 has accepted
+	failed map[string]failure   // by id: errors of ends for which nobody waited
+	// calling has the ids of machines that EC2 is being asked to end, so that it is asked once at a time.
 	calling map[string]bool
-	// inUse are the ways to find out whether machines may end that wait for the call, by id.
+	// inUse has, by id, the functions that tell whether a machine waiting for the call is in use.
 	inUse map[string]func() bool
 }
 
-// remembered is how long it is known of an instance that it has ended: whoever waits for that asks soon.
+// remembered is how long an ended instance is remembered: callers that wait for its end ask soon.
 const remembered = time.Hour
 
-// page is how many instances are asked for at a time: the most that EC2 gives.
+// page is how many instances a call returns: EC2's maximum.
 const page = 1000
 
-// together is how long questions for single instances wait for company.
+// together is the window for questions about single instances.
 func together() batch.Window {
 	return batch.Window{Idle: 20 * time.Millisecond, Longest: 200 * time.Millisecond, Most: 500}
 }
 
-// New returns the instances of a cluster. Calls for several callers are made with ctx, which ends with the process.
+// New returns the instances of a cluster. Calls for several callers use ctx, which ends with the process.
 func New(ctx context.Context, c Config) *Machines {
 	m := &Machines{config: c, ended: map[string]time.Time{}, ending: map[string]*ending{},
 		failed: map[string]failure{}, calling: map[string]bool{}, inUse: map[string]func() bool{}}
@@ -89,14 +89,14 @@ func New(ctx context.Context, c Config) *Machines {
 	return m
 }
 
-// List returns the instances of the cluster that run, start, stop or end, ordered by zone and id: those that Karpenter
-// has launched among them (E-55).
+// List returns the instances of the cluster that run, start, stop or end, ordered by zone and id. It includes those
+// that Karpenter has launched (E-55).
 func (m *Machines) List(ctx context.Context) ([]Machine, error) {
 	return m.list(ctx,
 		filter("tag-key", tag.Pool), filter("tag-key", tag.Class), filter("tag:"+tag.ClusterName, m.config.Cluster))
 }
 
-// OfLaunches returns the instances of these launches, as List does (E-37).
+// OfLaunches returns the instances of these launches, like List (E-37).
 func (m *Machines) OfLaunches(ctx context.Context, launches []launchid.ID) ([]Machine, error) {
 	var all []Machine
 	for values := range slices.Chunk(launches, maxValues) {
@@ -114,9 +114,9 @@ func (m *Machines) OfLaunches(ctx context.Context, launches []launchid.ID) ([]Ma
 	return all, nil
 }
 
-// Names returns the names by which instances of the cluster join as nodes, by provider ID (E-47): those that EC2 gives
-// them, by address or by resource, as the subnet says. Instances of others, those that end and those that EC2 does not
-// know are left out.
+// Names returns the node names of instances of the cluster, by provider ID (E-47). EC2 gives these names by address or
+// by resource, depending on the subnet. Names leaves out instances that belong to others, are ending, or are unknown
+// to EC2.
 func (m *Machines) Names(ctx context.Context, providerIDs []string) (map[string]string, error) {
 	var ids []string
 	wanted := map[string]bool{}
@@ -141,7 +141,7 @@ func (m *Machines) Names(ctx context.Context, providerIDs []string) (map[string]
 	return names, nil
 }
 
-// maxValues is how many values EC2 takes in one filter.
+// maxValues is how many values EC2 accepts in one filter.
 const maxValues = 200
 
 func filter(name string, values ...string) ec2types.Filter {
@@ -180,7 +180,7 @@ func (m *Machines) read(reservations []ec2types.Reservation) []Machine {
 }
 
 // Get returns one instance, or [provider.ErrNotFound] when it is proved gone (E-39). launched is when it was launched,
-// as far as is known; zero when it is not.
+// zero when unknown.
 func (m *Machines) Get(ctx context.Context, providerID string, launched time.Time) (Machine, error) {
 	_, id, err := ParseProviderID(providerID)
 	if err != nil {
@@ -196,9 +196,9 @@ func (m *Machines) Get(ctx context.Context, providerID string, launched time.Tim
 	return m.judged(machine, id, launched, m.config.Clock.Now(), err)
 }
 
-// End ends an instance. nil means that EC2 has accepted it and is at it, or is about to be asked;
-// [provider.ErrNotFound] that it is proved gone. inUse is called when EC2 is about to be asked: true keeps the
-// machine, and whoever wants it to end asks again. nil is never in use. Of several callers the last one's counts.
+// End ends an instance. A nil error means that EC2 has accepted this, or will be asked soon. [provider.ErrNotFound]
+// means that the instance is proved gone. inUse is called right before EC2 is asked. If it returns true, the machine
+// stays and the caller must ask again. A nil inUse means never in use. Of several callers the last inUse counts.
 func (m *Machines) End(ctx context.Context, providerID string, launched time.Time, inUse func() bool) error {
 	_, id, err := ParseProviderID(providerID)
 	if err != nil {
@@ -222,13 +222,13 @@ func (m *Machines) End(ctx context.Context, providerID string, launched time.Tim
 	if errors.Is(err, batch.ErrTaken) || errors.Is(err, errInUse) {
 		return nil
 	}
-	m.failure(id) // it is told now
+	m.failure(id) // it is reported now
 	_, err = m.judged(machine, id, launched, m.config.Clock.Now(), err)
 	return err
 }
 
-// knownEnded returns an error that is [provider.ErrNotFound] for an instance that EC2 has called ended before, without
-// a call: the node lets go of a machine, and then the claim asks once more (E-61).
+// knownEnded returns, without a call, an error that is [provider.ErrNotFound] if EC2 has said before that the instance
+// has ended. First the node's controller asks, then the claim's asks once more (E-61).
 func (m *Machines) knownEnded(ctx context.Context, id string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -241,7 +241,7 @@ func (m *Machines) knownEnded(ctx context.Context, id string) error {
 	return nil
 }
 
-// judged turns an answer of some time about an instance into what is known of it.
+// judged turns an answer about an instance, from the time at, into the result for callers.
 func (m *Machines) judged(machine Machine, id string, launched, at time.Time, err error) (Machine, error) {
 	switch {
 	case err == nil && machine.Gone:
@@ -256,7 +256,7 @@ func (m *Machines) judged(machine Machine, id string, launched, at time.Time, er
 	return Machine{}, fmt.Errorf("EC2 does not know instance %s yet, or any more; asking again will tell", id)
 }
 
-// describe asks for single instances.
+// describe asks about single instances.
 func (m *Machines) describe(ctx context.Context, _ string, ids []string) []batch.Answer[Machine] {
 	found := map[string]Machine{}
 	failed := batch.Apart(ctx, ids, func(ctx context.Context, ids []string) error {
@@ -272,8 +272,8 @@ func (m *Machines) describe(ctx context.Context, _ string, ids []string) []batch
 	return answers(ids, found, failed)
 }
 
-// terminate ends instances. EC2 says of each in which state it was and is, and nothing else. One that had ended stays
-// so, whatever the answer calls it now: a server that is not AWS says shutting-down of it each time (E-64).
+// terminate ends instances. EC2 returns only the old and the new state of each. An instance that had ended before
+// counts as gone, whatever the new state is: a server that is not AWS says shutting-down each time (E-64).
 func (m *Machines) terminate(ctx context.Context, _ string, ids []string) []batch.Answer[Machine] {
 	kept := m.kept(ids)
 	list := make([]batch.Answer[Machine], len(ids))
@@ -297,7 +297,7 @@ func (m *Machines) terminate(ctx context.Context, _ string, ids []string) []batc
 	return list
 }
 
-// terminateAll ends instances, whoever is on them.
+// terminateAll ends instances without asking whether they are in use.
 func (m *Machines) terminateAll(ctx context.Context, ids []string) []batch.Answer[Machine] {
 	m.call(ids)
 	found := map[string]Machine{}
